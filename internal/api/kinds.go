@@ -1,0 +1,177 @@
+package api
+
+import (
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object is any object that the API stores: it has a kind and metadata.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Kind is one row of the table of kinds.
+type Kind struct {
+	Group, Version, Kind string
+	Plural, Singular     string
+	ShortNames           []string
+	// Categories are the words that stand for several kinds at once: "all".
+	Categories []string
+	Namespaced bool
+	// Status says that the kind has a status subresource: a write to the object leaves the
+	// status as it was, a write to .../status leaves everything else.
+	Status bool
+	// Subresources beyond status, for discovery: "binding", "log".
+	Subresources []Subresource
+	// SeedWords are what the two seed systems call the kind on their command lines, where that
+	// differs from plural, singular and short names.
+	SeedWords []string
+
+	New     func() Object
+	NewList func() runtime.Object
+}
+
+// Subresource is a path below an object, as discovery lists it.
+type Subresource struct {
+	Name string // "log"
+	Kind string // the kind of its body: "Binding"
+	// Group and Version of that body, where they differ from the parent's.
+	Group, Version string
+	Verbs          []string
+}
+
+// GVK is the kind's group, version and kind.
+func (k *Kind) GVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
+}
+
+// GVR is the kind's group, version and resource (its plural).
+func (k *Kind) GVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Plural}
+}
+
+// GR is GVR without the version, as errors carry it.
+func (k *Kind) GR() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Plural}
+}
+
+// APIVersion is what the object's apiVersion field says: "v1", "apps/v1".
+func (k *Kind) APIVersion() string { return k.GVK().GroupVersion().String() }
+
+// String is the kind as errors and logs name it: "pods", "leases.coordination.k8s.io".
+func (k *Kind) String() string { return k.GR().String() }
+
+// The kinds, each under the name that code uses for it.
+var (
+	Namespaces = &Kind{
+		Version: "v1", Kind: "Namespace", Plural: "namespaces", Singular: "namespace",
+		ShortNames: []string{"ns"}, Status: true,
+		Subresources: []Subresource{{Name: "finalize", Kind: "Namespace", Verbs: []string{"update"}}},
+		New:          func() Object { return &corev1.Namespace{} },
+		NewList:      func() runtime.Object { return &corev1.NamespaceList{} },
+	}
+	Nodes = &Kind{
+		Version: "v1", Kind: "Node", Plural: "nodes", Singular: "node",
+		ShortNames: []string{"no"}, Status: true,
+		New:     func() Object { return &corev1.Node{} },
+		NewList: func() runtime.Object { return &corev1.NodeList{} },
+	}
+	Pods = &Kind{
+		Version: "v1", Kind: "Pod", Plural: "pods", Singular: "pod",
+		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true, Status: true,
+		Subresources: []Subresource{
+			{Name: "binding", Kind: "Binding", Verbs: []string{"create"}},
+			{Name: "log", Kind: "Pod", Verbs: []string{"get"}},
+		},
+		New:     func() Object { return &corev1.Pod{} },
+		NewList: func() runtime.Object { return &corev1.PodList{} },
+	}
+	ConfigMaps = &Kind{
+		Version: "v1", Kind: "ConfigMap", Plural: "configmaps", Singular: "configmap",
+		ShortNames: []string{"cm"}, Namespaced: true,
+		New:     func() Object { return &corev1.ConfigMap{} },
+		NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
+	}
+	Secrets = &Kind{
+		Version: "v1", Kind: "Secret", Plural: "secrets", Singular: "secret", Namespaced: true,
+		New:     func() Object { return &corev1.Secret{} },
+		NewList: func() runtime.Object { return &corev1.SecretList{} },
+	}
+	Events = &Kind{
+		Version: "v1", Kind: "Event", Plural: "events", Singular: "event",
+		ShortNames: []string{"ev"}, Namespaced: true,
+		New:     func() Object { return &corev1.Event{} },
+		NewList: func() runtime.Object { return &corev1.EventList{} },
+	}
+	ServiceAccounts = &Kind{
+		Version: "v1", Kind: "ServiceAccount", Plural: "serviceaccounts", Singular: "serviceaccount",
+		ShortNames: []string{"sa"}, Namespaced: true,
+		New:     func() Object { return &corev1.ServiceAccount{} },
+		NewList: func() runtime.Object { return &corev1.ServiceAccountList{} },
+	}
+	Leases = &Kind{
+		Group: "coordination.k8s.io", Version: "v1", Kind: "Lease", Plural: "leases", Singular: "lease",
+		Namespaced: true,
+		New:        func() Object { return &coordinationv1.Lease{} },
+		NewList:    func() runtime.Object { return &coordinationv1.LeaseList{} },
+	}
+)
+
+// Kinds is the table, in the order in which discovery lists it.
+var Kinds = []*Kind{
+	Namespaces, Nodes, Pods, ConfigMaps, Secrets, Events, ServiceAccounts, Leases,
+}
+
+// ByResource finds the kind at a path of the API; nil if there is none.
+func ByResource(group, version, plural string) *Kind {
+	for _, k := range Kinds {
+		if k.Group == group && k.Version == version && k.Plural == plural {
+			return k
+		}
+	}
+	return nil
+}
+
+// ByGVK finds the kind that a manifest names; nil if there is none.
+func ByGVK(gvk schema.GroupVersionKind) *Kind {
+	for _, k := range Kinds {
+		if k.Kind == gvk.Kind && k.Group == gvk.Group && k.Version == gvk.Version {
+			return k
+		}
+	}
+	return nil
+}
+
+// ByWord finds the kind that a person means by word: plural, singular, kind, short name, a seed's
+// word, each in any case, or plural.group. nil if there is none.
+func ByWord(word string) *Kind {
+	w := strings.ToLower(word)
+	for _, k := range Kinds {
+		if w == k.Plural || w == k.Singular || w == strings.ToLower(k.Kind) || w == k.GR().String() {
+			return k
+		}
+		for _, words := range [][]string{k.ShortNames, k.SeedWords} {
+			for _, s := range words {
+				if w == s {
+					return k
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// KindOf finds the kind of a decoded object by its Go type; nil if it is none of ours.
+func KindOf(obj runtime.Object) *Kind {
+	gvks, _, err := Scheme.ObjectKinds(obj)
+	if err != nil || len(gvks) == 0 {
+		return nil
+	}
+	return ByGVK(gvks[0])
+}

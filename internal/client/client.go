@@ -1,0 +1,154 @@
+package client
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+)
+
+// Key is the place of one object. Namespace is empty for kinds without one.
+type Key struct {
+	Kind            *api.Kind
+	Namespace, Name string
+}
+
+// KeyOf is the key of a decoded object.
+func KeyOf(obj api.Object) Key {
+	return Key{Kind: api.KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// String is "pods default/web".
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Kind.String() + " " + k.Name
+	}
+	return k.Kind.String() + " " + k.Namespace + "/" + k.Name
+}
+
+// Interface reads and writes objects. What it returns may be shared with other readers: never
+// change it, DeepCopyObject first. What it is given it neither keeps nor changes.
+type Interface interface {
+	Get(ctx context.Context, key Key) (api.Object, error)
+	List(ctx context.Context, kind *api.Kind, opts ListOptions) (*List, error)
+	// Watch streams changes until ctx ends, Stop is called or the stream breaks.
+	Watch(ctx context.Context, kind *api.Kind, opts WatchOptions) (Watcher, error)
+
+	// Create stores a new object and returns it as stored. generateName works.
+	Create(ctx context.Context, obj api.Object, opts WriteOptions) (api.Object, error)
+	// Update replaces an object, or with opts.Subresource "status" its status only. With a
+	// resourceVersion in obj it is refused as a Conflict if the stored one differs; without one
+	// it overwrites.
+	Update(ctx context.Context, obj api.Object, opts WriteOptions) (api.Object, error)
+	Patch(ctx context.Context, key Key, patch Patch, opts WriteOptions) (api.Object, error)
+	// Delete starts the deletion. It returns the object as it now stands: gone, or with a
+	// deletionTimestamp while finalizers or a grace period hold it. opts may be nil.
+	Delete(ctx context.Context, key Key, opts *metav1.DeleteOptions) (api.Object, error)
+	// DeleteCollection deletes all that opts selects and returns what it deleted.
+	DeleteCollection(ctx context.Context, kind *api.Kind, opts ListOptions, del *metav1.DeleteOptions) (*List, error)
+	// Bind gives a pod its node: pods/binding. It is a Conflict if the pod already has one.
+	Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error
+}
+
+// ListOptions selects objects.
+type ListOptions struct {
+	Namespace string // empty: all namespaces
+	Labels    labels.Selector
+	Fields    fields.Selector
+	// Limit is how many to return at most; 0 means all. Continue is List.Continue of the page
+	// before, and then the whole list is of one revision.
+	Limit    int64
+	Continue string
+}
+
+// List is a page of objects at one revision, in the order of namespace and name.
+type List struct {
+	Kind            *api.Kind
+	ResourceVersion string
+	Items           []api.Object
+	Continue        string
+	Remaining       *int64
+}
+
+// WatchOptions says what to watch and from when.
+type WatchOptions struct {
+	Namespace string
+	Labels    labels.Selector
+	Fields    fields.Selector
+	// ResourceVersion is where to go on: changes after it are sent. Empty means: first every
+	// object there is, as Added, then the changes.
+	ResourceVersion string
+	// Bookmarks asks for a Bookmark now and then, and one right after the initial objects.
+	Bookmarks bool
+}
+
+// EventType is what happened to an object.
+type EventType string
+
+// The types of events, spelled as on the wire.
+const (
+	Added    EventType = "ADDED"
+	Modified EventType = "MODIFIED"
+	Deleted  EventType = "DELETED"
+	// Bookmark carries no object: all changes up to ResourceVersion have been sent.
+	Bookmark EventType = "BOOKMARK"
+)
+
+// Event is one change. For Deleted, Object is the last state, with the revision of the deletion.
+type Event struct {
+	Type            EventType
+	Object          api.Object // nil for Bookmark
+	ResourceVersion string
+	// InitialEnd marks the Bookmark that closes the initial objects.
+	InitialEnd bool
+}
+
+// Watcher is an open watch.
+type Watcher interface {
+	// Events closes when the watch has ended; Err then says why (nil: it was stopped).
+	Events() <-chan Event
+	// Err is Expired (410) when the history needed is gone: list again.
+	Err() error
+	Stop()
+}
+
+// WriteOptions goes with a write.
+type WriteOptions struct {
+	Subresource     string // "status", or empty
+	DryRun          bool
+	FieldManager    string
+	FieldValidation string // Strict, Warn or Ignore; empty: Warn
+}
+
+// Patch is a change of an object, in one of Kubernetes' three forms.
+type Patch struct {
+	Type types.PatchType
+	Data []byte
+}
+
+// Get is c.Get with the Go type of the kind: client.Get[*corev1.Pod](ctx, c, key).
+func Get[T api.Object](ctx context.Context, c Interface, key Key) (T, error) {
+	obj, err := c.Get(ctx, key)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return obj.(T), nil
+}
+
+// All is c.List with the Go type of the kind; the items are shared, as in Interface.
+func All[T api.Object](ctx context.Context, c Interface, kind *api.Kind, opts ListOptions) ([]T, string, error) {
+	list, err := c.List(ctx, kind, opts)
+	if err != nil {
+		return nil, "", err
+	}
+	items := make([]T, len(list.Items))
+	for i, obj := range list.Items {
+		items[i] = obj.(T)
+	}
+	return items, list.ResourceVersion, nil
+}

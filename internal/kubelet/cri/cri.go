@@ -1,0 +1,243 @@
+package cri
+
+import (
+	"context"
+	"io"
+	"net/netip"
+	"time"
+)
+
+// Runtime makes sandboxes and containers real. Every method may be called again after any failure
+// or crash, and then either finishes the job or reports that it is done: Ensure and Remove are
+// idempotent. Calls for different pods run side by side; the caller makes calls for one pod one
+// after the other, except that StopContainer may run beside everything.
+type Runtime interface {
+	// Pods is all that this runtime holds for minik8s, also the half-made.
+	Pods(ctx context.Context) ([]Pod, error)
+	// Pod is what it holds for one pod; a Pod with neither sandbox nor containers if nothing.
+	Pod(ctx context.Context, uid string) (Pod, error)
+
+	// EnsureSandbox gives the pod its namespaces, address, hostname and /etc files. If the
+	// sandbox exists and is whole, it is returned as it is.
+	EnsureSandbox(ctx context.Context, cfg SandboxConfig) (Sandbox, error)
+	// RemoveSandbox undoes EnsureSandbox: address, namespaces, mounts, files. Containers must be
+	// removed before.
+	RemoveSandbox(ctx context.Context, uid string) error
+
+	// CreateContainer prepares a container (snapshot, spec, shim); it does not start. The image
+	// must be present. The id is chosen by the runtime.
+	CreateContainer(ctx context.Context, cfg ContainerConfig) (id string, err error)
+	// StartContainer runs a created container. A command that cannot be executed is a
+	// *StartError, with the reason and exit code to show.
+	StartContainer(ctx context.Context, id string) error
+	// StopContainer sends the image's or cfg's stop signal, waits up to grace, then kills. It returns
+	// when the container has exited. On a container that is not running it does nothing.
+	StopContainer(ctx context.Context, id string, grace time.Duration) error
+	// RemoveContainer removes a container that is not running, with its snapshot (a running one
+	// is killed first). Its log file stays.
+	RemoveContainer(ctx context.Context, id string) error
+
+	// Events sends an Event for each change of state that was not asked for by a call above, and
+	// those that were: a container started, exited, was OOM-killed. It comes from the
+	// runtime's event stream, not from a poll. The channel closes when ctx ends. After a gap in the
+	// stream an Event with an empty PodUID says: look at everything again.
+	Events(ctx context.Context) <-chan Event
+
+	// Stats is the use of resources by every running container, at one moment.
+	Stats(ctx context.Context) ([]Stats, error)
+
+	Images
+}
+
+// Images is the image side of the runtime.
+type Images interface {
+	// ImageStatus says whether ref is present; nil, nil if it is not.
+	ImageStatus(ctx context.Context, ref string) (*Image, error)
+	// PullImage fetches ref from its registry. progress, which may be nil, is called now and then.
+	// Errors wrap ErrImageNotFound, ErrImageUnauthorized or ErrRegistryUnavailable where that is
+	// what happened; errors.Is tells. Two pulls of one ref at a time are one pull.
+	PullImage(ctx context.Context, ref string, auth *Auth, progress func(Progress)) (*Image, error)
+	// ImportImages reads an OCI or Docker archive (tar, also gzip or zstd).
+	ImportImages(ctx context.Context, archive io.Reader) ([]Image, error)
+	ListImages(ctx context.Context) ([]Image, error)
+	RemoveImage(ctx context.Context, ref string) error
+}
+
+// Pod is what the runtime holds for one pod.
+type Pod struct {
+	UID        string
+	Sandbox    *Sandbox // nil: none
+	Containers []Container
+}
+
+// Sandbox is a pod's share of namespaces.
+type Sandbox struct {
+	PodUID, PodNamespace, PodName string
+	CreatedAt                     time.Time
+	// Addresses of the pod; the node's own with HostNetwork.
+	Addresses   []netip.Addr
+	HostNetwork bool
+	// Whole is false for one that was half-made, or whose namespaces were lost (a reboot).
+	Whole bool
+}
+
+// SandboxConfig is what a sandbox is made from.
+type SandboxConfig struct {
+	PodUID, PodNamespace, PodName string
+	Hostname, Domain              string
+	HostNetwork, HostPID, HostIPC bool
+	ShareProcessNamespace         bool
+	HostPorts                     []HostPort
+	DNS                           DNS
+	HostAliases                   []HostAlias
+	Sysctls                       map[string]string
+	// CgroupParent is the pod's cgroup, made and owned by the kubelet's cgroup side: "/minik8s/burstable/pod<uid>".
+	CgroupParent string
+	Resources    Resources // of the pod as a whole
+	LogDir       string
+}
+
+// DNS is what goes into the pod's /etc/resolv.conf. All empty: the node's own file.
+type DNS struct {
+	Servers, Searches, Options []string
+}
+
+// HostAlias is a line of /etc/hosts.
+type HostAlias struct {
+	IP        string
+	Hostnames []string
+}
+
+// HostPort forwards a port of the node to the pod.
+type HostPort struct {
+	HostIP        string // empty: every address
+	HostPort      int32
+	ContainerPort int32
+	Protocol      string // TCP, UDP or SCTP
+}
+
+// ContainerConfig is what a container is made from. All is decided: nothing is defaulted from the
+// pod here, but the command, arguments, environment, user, working directory and stop signal that
+// the image brings are merged in by the runtime where the config leaves them empty.
+type ContainerConfig struct {
+	PodUID, PodNamespace, PodName string
+	Name                          string
+	// Attempt is the restart count. Name and attempt are unique in the pod.
+	Attempt    int
+	Image      string // as the pod names it; must be present
+	Command    []string
+	Args       []string
+	Env        []EnvVar
+	WorkingDir string
+	Mounts     []Mount
+	Devices    []string
+	// LogPath is the file for stdout and stderr, in the CRI format.
+	LogPath      string
+	Stdin        bool
+	StdinOnce    bool
+	TTY          bool
+	StopSignal   string
+	Resources    Resources
+	OOMScoreAdj  int // clamped to what the process may set
+	Security     Security
+	CgroupParent string
+	Labels       map[string]string // kept and reported back in Container.Labels
+}
+
+// EnvVar is a variable of the environment.
+type EnvVar struct{ Name, Value string }
+
+// Mount is a directory or file of the host in the container.
+type Mount struct {
+	HostPath, ContainerPath string
+	ReadOnly                bool
+	// Propagation is "", "HostToContainer" or "Bidirectional".
+	Propagation string
+}
+
+// Resources are the settings of a cgroup; 0 means unset.
+type Resources struct {
+	CPUShares   uint64 // cgroup v1 scale, 2 to 262144; converted to a weight on v2
+	CPUQuota    int64  // microseconds in each CPUPeriod
+	CPUPeriod   uint64
+	MemoryLimit int64 // bytes
+	PidsLimit   int64
+}
+
+// Security is who the process is and what it may do.
+type Security struct {
+	// RunAsUser nil: the image's user. RunAsGroup nil: that user's group.
+	RunAsUser, RunAsGroup *int64
+	SupplementalGroups    []int64
+	Privileged            bool
+	ReadOnlyRootFS        bool
+	NoNewPrivileges       bool
+	AddCapabilities       []string // without CAP_; "ALL"
+	DropCapabilities      []string
+	// Seccomp is "RuntimeDefault", "Unconfined" or the path of a profile.
+	Seccomp string
+	// MaskProc false leaves /proc unmasked (procMount: Unmasked).
+	MaskProc bool
+}
+
+// ContainerState is where a container is in its life.
+type ContainerState int
+
+// The states of a container, in order; a container never goes back.
+const (
+	Created ContainerState = iota
+	Running
+	Exited
+)
+
+// Container is one container as the runtime sees it.
+type Container struct {
+	ID, PodUID, Name string
+	Attempt          int
+	State            ContainerState
+	CreatedAt        time.Time
+	StartedAt        time.Time
+	FinishedAt       time.Time
+	ExitCode         int32
+	OOMKilled        bool
+	// Signal that ended it; 0 if none did.
+	Signal int
+	Pid    uint32
+	// Image is the reference it was made from, ImageID the digest.
+	Image, ImageID string
+	LogPath        string
+	Labels         map[string]string
+}
+
+// Event is a change of a container.
+type Event struct {
+	PodUID      string
+	ContainerID string
+}
+
+// Stats is what a container uses.
+type Stats struct {
+	PodUID, Container, ContainerID string
+	Time                           time.Time
+	CPUNanos                       uint64 // since its start
+	MemoryBytes                    uint64 // working set
+}
+
+// Image is an image on this node.
+type Image struct {
+	ID      string   // sha256:... of its config
+	Tags    []string // references with a tag
+	Digests []string // references with a digest
+	Size    int64    // bytes, compressed as stored
+	// User is what the image's config says: "", "1000", "app:app".
+	User string
+}
+
+// Auth is a login at a registry.
+type Auth struct{ Username, Password, Token string }
+
+// Progress of a pull, in bytes. Total is 0 as long as it is not known.
+type Progress struct {
+	Ref         string
+	Done, Total int64
+}
