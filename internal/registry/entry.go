@@ -122,3 +122,6 @@ func keyOf(k *api.Kind, namespace, name string) string {
 	}
 	return name
 }
+
+// Size is about how many bytes the object has as JSON.
+func (e *Entry) Size() int { return len(e.raw) }
