@@ -197,4 +197,3 @@ func (r *Registry) EnsureNamespace(ctx context.Context, name string) error {
 	}
 	return err
 }
-

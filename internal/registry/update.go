@@ -181,4 +181,3 @@ func (r *Registry) mayGo(kind *api.Kind, obj api.Object) bool {
 	}
 	return s.Grace == nil || obj.GetDeletionGracePeriodSeconds() == nil || *obj.GetDeletionGracePeriodSeconds() == 0
 }
-

@@ -10,5 +10,5 @@ import (
 
 type Layout string
 
-func Columns(kind *api.Kind, l Layout) []metav1.TableColumnDefinition             { return nil }
+func Columns(kind *api.Kind, l Layout) []metav1.TableColumnDefinition   { return nil }
 func Row(kind *api.Kind, obj api.Object, l Layout, now time.Time) []any { return nil }

@@ -74,7 +74,9 @@ func (c *Client) Update(ctx context.Context, obj api.Object, opts client.WriteOp
 // copyOf keeps the caller's object out of the registry, which takes over what it is given.
 func copyOf(obj api.Object) api.Object { return obj.DeepCopyObject().(api.Object) }
 
-func write(o client.WriteOptions) registry.WriteOptions { return registry.WriteOptions{DryRun: o.DryRun} }
+func write(o client.WriteOptions) registry.WriteOptions {
+	return registry.WriteOptions{DryRun: o.DryRun}
+}
 
 // Patch implements client.Interface.
 func (c *Client) Patch(ctx context.Context, key client.Key, p client.Patch, opts client.WriteOptions) (api.Object, error) {
