@@ -172,3 +172,16 @@ func deleteBody(opts *metav1.DeleteOptions) *metav1.DeleteOptions {
 	body.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
 	return &body
 }
+
+// CreateRaw stores a new object from a document as a person wrote it: what the server makes of a
+// manifest (the seeds' forms, unknown fields) is then the server's to say.
+func (c *Client) CreateRaw(ctx context.Context, kind *api.Kind, namespace string, doc []byte, opts client.WriteOptions) (api.Object, error) {
+	data, err := c.read(ctx, request{
+		method: http.MethodPost, path: collectionPath(kind, createNamespace(kind, namespace)), query: writeQuery(opts),
+		contentType: jsonType, body: bytes.NewReader(doc),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decode(kind, data)
+}
