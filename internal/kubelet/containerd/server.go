@@ -141,7 +141,8 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 			return fmt.Errorf("containerd: %w", err)
 		}
 		instance, err := p.Instance()
-		if plugin.IsSkipPlugin(err) {
+		if plugin.IsSkipPlugin(err) || (err != nil && r.Type == plugin.SnapshotPlugin) {
+			// A file system that is not supported here. There is another.
 			continue
 		}
 		if err != nil {
