@@ -1,0 +1,410 @@
+package kubelet
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// input is all that a decision is made from. decide changes none of it.
+type input struct {
+	// pod is the API's object; nil once it is gone.
+	pod *corev1.Pod
+	// view is what the runtime holds.
+	view cri.Pod
+	mem  *memory
+	// settled: the API has the status that follows from all this.
+	settled bool
+	now     time.Time
+}
+
+// plan is a decision: what to begin now, and when to look again though nothing happens.
+type plan struct {
+	actions []action
+	wake    time.Time // zero: no need
+	// done: nothing is left of the pod, here or in the API; the worker may end.
+	done bool
+}
+
+type verb int
+
+// The actions, each idempotent. Those of one pod run side by side.
+const (
+	setUpVolumes verb = iota
+	makeSandbox
+	ensureImage
+	startContainer // creates it first if id is empty
+	stopContainer
+	removeContainer
+	removeSandbox
+	tearDown // volumes, cgroup, files
+	deleteObject
+)
+
+var verbNames = [...]string{"volumes", "sandbox", "image", "start", "stop", "remove", "removeSandbox",
+	"tearDown", "delete"}
+
+func (v verb) String() string { return verbNames[v] }
+
+// action is one thing to do.
+type action struct {
+	verb      verb
+	container string // name in the spec
+	id        string // of the container in the runtime
+	attempt   int
+	grace     time.Duration
+	why       string // shown to people
+}
+
+// key names the action; one of a key is done at a time.
+func (a action) key() string {
+	switch a.verb {
+	case ensureImage, startContainer:
+		return a.verb.String() + "/" + a.container
+	case stopContainer: // a shorter grace overtakes a longer one
+		return a.verb.String() + "/" + a.id + "/" + strconv.Itoa(int(a.grace/time.Second))
+	case removeContainer:
+		return a.verb.String() + "/" + a.id
+	default:
+		return a.verb.String()
+	}
+}
+
+// decide says what to do next for a pod. It is pure.
+func decide(in input) plan {
+	d := decision{input: in}
+	if why := in.endReason(); why != nil {
+		d.end(*why)
+	} else {
+		d.run()
+	}
+	return d.plan
+}
+
+type decision struct {
+	input
+	plan plan
+}
+
+// begin adds an action unless it is being done or has to wait after a failure. It says whether the
+// action is still to come in any of these ways.
+func (d *decision) begin(a action) {
+	key := a.key()
+	if d.mem.inFlight(key) {
+		return
+	}
+	if f := d.mem.failures[key]; f != nil && d.now.Before(f.until) {
+		d.wakeAt(f.until)
+		return
+	}
+	d.plan.actions = append(d.plan.actions, a)
+}
+
+func (d *decision) wakeAt(t time.Time) {
+	if d.plan.wake.IsZero() || t.Before(d.plan.wake) {
+		d.plan.wake = t
+	}
+}
+
+// ending is why and how a pod goes down.
+type ending struct {
+	grace time.Duration
+	// forget: the object is deleted or being deleted, so that nothing at all is to stay.
+	forget bool
+	why    string
+}
+
+// orphanGrace is for pods whose object is gone: nobody is left to say how long to wait.
+const orphanGrace = time.Second
+
+// endReason says whether the pod is to end; nil: it is to run.
+func (in input) endReason() *ending {
+	switch pod := in.pod; {
+	case pod == nil:
+		return &ending{grace: orphanGrace, forget: true, why: "Stopping container %s"}
+	case pod.DeletionTimestamp != nil:
+		return &ending{grace: deletionGrace(pod, in.now), forget: true, why: "Stopping container %s"}
+	case in.mem.rejected != nil, finished(pod.Status.Phase):
+		return &ending{grace: specGrace(pod), why: "Stopping container %s"}
+	case expired(pod, in.now):
+		return &ending{grace: specGrace(pod), why: "Stopping container %s, which ran longer than the pod's activeDeadlineSeconds"}
+	case allOver(in):
+		return &ending{grace: specGrace(pod)}
+	}
+	return nil
+}
+
+func specGrace(pod *corev1.Pod) time.Duration {
+	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil {
+		return time.Duration(max(*g, 0)) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
+// deletionGrace is what is left of the grace. The time stamp has whole seconds only, so up to one
+// second is added, never beyond the grace itself.
+func deletionGrace(pod *corev1.Pod, now time.Time) time.Duration {
+	whole := specGrace(pod)
+	if g := pod.DeletionGracePeriodSeconds; g != nil {
+		whole = time.Duration(max(*g, 0)) * time.Second
+	}
+	return max(0, min(whole, pod.DeletionTimestamp.Sub(now)+time.Second))
+}
+
+func finished(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+// deadline is when activeDeadlineSeconds ends the pod; zero: never, or not started.
+func deadline(pod *corev1.Pod) time.Time {
+	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil {
+		return time.Time{}
+	}
+	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+}
+
+func expired(pod *corev1.Pod, now time.Time) bool {
+	t := deadline(pod)
+	return !t.IsZero() && !now.Before(t)
+}
+
+// allOver says that every container has run and none is to run again.
+func allOver(in input) bool {
+	for i := range in.pod.Spec.Containers {
+		name := in.pod.Spec.Containers[i].Name
+		if in.mem.inFlight(action{verb: startContainer, container: name}.key()) {
+			return false
+		}
+		if c := newest(in.view, name); c != nil {
+			if c.State != cri.Exited || restarts(in.pod, c.ExitCode) {
+				return false
+			}
+			continue
+		}
+		// The runtime has lost it; the status remembers how it ended.
+		t := lastTermination(in.pod, name)
+		if t == nil || restarts(in.pod, t.ExitCode) {
+			return false
+		}
+	}
+	return true
+}
+
+// lastTermination is how the container ended for good according to the status; nil if it did not.
+func lastTermination(pod *corev1.Pod, name string) *corev1.ContainerStateTerminated {
+	if st := statusOf(pod.Status.ContainerStatuses, name); st != nil && st.ContainerID != "" {
+		return st.State.Terminated
+	}
+	return nil
+}
+
+func restarts(pod *corev1.Pod, exitCode int32) bool {
+	switch pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever:
+		return false
+	case corev1.RestartPolicyOnFailure:
+		return exitCode != 0
+	default:
+		return true
+	}
+}
+
+// newest is the container of that name with the highest attempt; nil if there is none.
+func newest(view cri.Pod, name string) *cri.Container {
+	var found *cri.Container
+	for i := range view.Containers {
+		c := &view.Containers[i]
+		if c.Name == name && (found == nil || c.Attempt > found.Attempt) {
+			found = c
+		}
+	}
+	return found
+}
+
+// run decides for a pod that is to run.
+func (d *decision) run() {
+	if !d.mem.admitted {
+		return // admission comes first; its verdict wakes us
+	}
+	if t := deadline(d.pod); !t.IsZero() {
+		d.wakeAt(t)
+	}
+	for _, f := range d.mem.failures { // the status changes its words then
+		if t := f.at.Add(pullErrorShown); f.reason == reasonErrImagePull && d.now.Before(t) {
+			d.wakeAt(t)
+		}
+	}
+	whole := d.view.Sandbox != nil && d.view.Sandbox.Whole
+	if !whole && d.stopAll(specGrace(d.pod), "Pod sandbox changed, container %s will be killed and started again") {
+		return
+	}
+	d.dropOld()
+	d.dropStrangers()
+	due := d.due()
+	if len(due) == 0 {
+		return
+	}
+	if !d.mem.volumes {
+		d.begin(action{verb: setUpVolumes})
+	}
+	sandbox := action{verb: makeSandbox}
+	if !whole {
+		d.begin(sandbox)
+	}
+	ready := d.mem.volumes && whole && !d.mem.inFlight(sandbox.key())
+	for _, a := range due {
+		if !d.mem.container(a.container).image && a.id == "" {
+			d.begin(action{verb: ensureImage, container: a.container})
+		} else if ready {
+			d.begin(a)
+		}
+	}
+}
+
+// due lists the containers that are to be started now, and wakes for those that are to be later.
+func (d *decision) due() []action {
+	var due []action
+	for i := range d.pod.Spec.Containers {
+		name := d.pod.Spec.Containers[i].Name
+		a := action{verb: startContainer, container: name}
+		if d.mem.inFlight(a.key()) {
+			continue
+		}
+		c := newest(d.view, name)
+		switch {
+		case c == nil:
+			t := lastTermination(d.pod, name)
+			if t != nil && !restarts(d.pod, t.ExitCode) {
+				continue
+			}
+			a.attempt = nextAttempt(d.pod, name)
+		case c.State == cri.Created:
+			a.id, a.attempt = c.ID, c.Attempt
+		case c.State == cri.Running || !restarts(d.pod, c.ExitCode):
+			continue
+		default:
+			if t, _ := d.mem.container(name).restartAt(c); d.now.Before(t) {
+				d.wakeAt(t)
+				continue
+			}
+			a.attempt = max(c.Attempt+1, nextAttempt(d.pod, name))
+		}
+		if f := d.mem.failures[a.key()]; f != nil && d.now.Before(f.until) {
+			d.wakeAt(f.until)
+			continue
+		}
+		due = append(due, a)
+	}
+	return due
+}
+
+// nextAttempt is the attempt to make if the runtime knows of none: restart counts never fall.
+func nextAttempt(pod *corev1.Pod, name string) int {
+	st := statusOf(pod.Status.ContainerStatuses, name)
+	if st == nil {
+		return 0
+	}
+	if st.ContainerID != "" { // that many restarts, and the last attempt did exist
+		return int(st.RestartCount) + 1
+	}
+	return int(st.RestartCount)
+}
+
+// dropOld removes dead containers, but for the newest of a name and the one before, whose log can
+// still be asked for.
+func (d *decision) dropOld() {
+	for _, c := range d.view.Containers {
+		if c.State == cri.Running {
+			continue
+		}
+		younger := 0
+		for _, o := range d.view.Containers {
+			if o.Name == c.Name && o.Attempt > c.Attempt {
+				younger++
+			}
+		}
+		if younger >= 2 || younger == 1 && c.State == cri.Created {
+			d.begin(action{verb: removeContainer, container: c.Name, id: c.ID, attempt: c.Attempt})
+		}
+	}
+}
+
+// dropStrangers ends containers that should not run: an older attempt beside a newer one.
+func (d *decision) dropStrangers() {
+	for _, c := range d.view.Containers {
+		if n := newest(d.view, c.Name); c.State == cri.Running && n.ID != c.ID {
+			d.stop(&c, orphanGrace, "Stopping container %s, which runs twice")
+		}
+	}
+}
+
+// stopAll stops whatever runs, and says whether anything does, or may begin to.
+func (d *decision) stopAll(grace time.Duration, why string) bool {
+	busy := false
+	for i := range d.view.Containers {
+		if c := &d.view.Containers[i]; c.State == cri.Running {
+			busy = true
+			d.stop(c, grace, why)
+		}
+	}
+	for _, f := range d.mem.flights {
+		if f.act.verb == startContainer || f.act.verb == stopContainer {
+			busy = true
+		}
+	}
+	return busy
+}
+
+// stop stops c unless a stop that ends no later is under way.
+func (d *decision) stop(c *cri.Container, grace time.Duration, why string) {
+	by := d.now.Add(grace)
+	for _, f := range d.mem.flights {
+		if f.act.verb == stopContainer && f.act.id == c.ID && !f.deadline.After(by.Add(time.Second)) {
+			return
+		}
+	}
+	d.begin(action{verb: stopContainer, container: c.Name, id: c.ID, attempt: c.Attempt, grace: grace, why: why})
+}
+
+// end decides for a pod that is to go down: each stage waits for the one before.
+func (d *decision) end(e ending) {
+	if d.stopAll(e.grace, e.why) || d.building() {
+		return
+	}
+	if d.pod != nil && !d.settled {
+		return // how it ended must be known before what ended is removed; the write wakes us
+	}
+	for _, c := range d.view.Containers {
+		d.begin(action{verb: removeContainer, container: c.Name, id: c.ID, attempt: c.Attempt})
+	}
+	if len(d.view.Containers) > 0 {
+		return
+	}
+	if d.view.Sandbox != nil {
+		d.begin(action{verb: removeSandbox})
+		return
+	}
+	if !d.mem.tornDown {
+		d.begin(action{verb: tearDown})
+		return
+	}
+	if !e.forget {
+		return // a finished pod stays in the API until somebody deletes it
+	}
+	if d.pod != nil && !d.mem.deleted {
+		d.begin(action{verb: deleteObject})
+		return
+	}
+	d.plan.done = len(d.mem.flights) == 0
+}
+
+// building says that a stage is being made, so that its undo has to wait.
+func (d *decision) building() bool {
+	return slices.ContainsFunc([]verb{setUpVolumes, makeSandbox}, func(v verb) bool {
+		return d.mem.inFlight(action{verb: v}.key())
+	})
+}
