@@ -52,29 +52,6 @@ type Access struct {
 	Old             api.Object      // of a change
 }
 
-// rule lets a part of the daemon do something. An empty list of verbs is every verb.
-type rule struct {
-	kinds []*api.Kind
-	subs  []string // "" is the object itself
-	verbs []string
-}
-
-var (
-	reading = []string{"get", "list", "watch"}
-	events  = rule{kinds: []*api.Kind{api.Events}, subs: []string{""}, verbs: []string{"create", "update", "patch"}}
-)
-
-// partRules is what each part may do; the list is also the documentation of what writes what.
-var partRules = map[string][]rule{
-	"system:scheduler": {
-		{kinds: []*api.Kind{api.Pods, api.Nodes, api.Namespaces}, subs: []string{""}, verbs: reading},
-		{kinds: []*api.Kind{api.Pods}, subs: []string{"binding"}, verbs: []string{"create"}},
-		{kinds: []*api.Kind{api.Pods}, subs: []string{"status"}, verbs: []string{"update", "patch"}},
-		{kinds: []*api.Kind{api.Leases}, subs: []string{""}},
-		events,
-	},
-}
-
 // authorize refuses what a user may not do.
 func (r *Registry) authorize(u User, a Access) error {
 	switch {
@@ -84,8 +61,7 @@ func (r *Registry) authorize(u User, a Access) error {
 		return r.authorizeNode(u, a)
 	}
 	for _, rule := range partRules[u.Name] {
-		if slices.Contains(rule.kinds, a.Kind) && slices.Contains(rule.subs, a.Sub) &&
-			(rule.verbs == nil || slices.Contains(rule.verbs, a.Verb)) {
+		if rule.allows(a) {
 			return nil
 		}
 	}
