@@ -78,10 +78,11 @@ func address(node *corev1.Node, of corev1.NodeAddressType) string {
 }
 
 // The columns of the seeds, word for word.
-var (
-	nodeColumnsX = texts("Hostname", "Status", "Ipv4", "Cpu", "Memory", "Pods", "Last Sync Time", "Error")
-	nodeColumnsA = texts("NAME", "UID", "STATUS", "IP")
-)
+func nodeColumnsX() []metav1.TableColumnDefinition {
+	return texts("Hostname", "Status", "Ipv4", "Cpu", "Memory", "Pods", "Last Sync Time", "Error")
+}
+
+func nodeColumnsA() []metav1.TableColumnDefinition { return texts("NAME", "UID", "STATUS", "IP") }
 
 // nodeRowX: Cpu, Memory and Pods are what the node has room for, as its own object tells no more.
 func nodeRowX(node *corev1.Node, _ time.Time) []any {

@@ -172,10 +172,13 @@ func exit(t *corev1.ContainerStateTerminated) string {
 }
 
 // The columns of the seeds, word for word.
-var (
-	podColumnsX = texts("Name", "UID", "Status", "Ipv4", "Node", "Ports", "Cpu", "Memory", "Last Sync Time", "Error")
-	podColumnsA = texts("NAME", "UID", "NODE", "STATUS", "IP")
-)
+func podColumnsX() []metav1.TableColumnDefinition {
+	return texts("Name", "UID", "Status", "Ipv4", "Node", "Ports", "Cpu", "Memory", "Last Sync Time", "Error")
+}
+
+func podColumnsA() []metav1.TableColumnDefinition {
+	return texts("NAME", "UID", "NODE", "STATUS", "IP")
+}
 
 // podRowX: Cpu and Memory are what the pod requests, as its own object tells no more.
 func podRowX(pod *corev1.Pod, _ time.Time) []any {
@@ -255,7 +258,7 @@ func portsX(pod *corev1.Pod) string {
 }
 
 func requested(pod *corev1.Pod, name corev1.ResourceName) string {
-	sum, asked := pod.Spec.Overhead[name], false
+	sum, asked := pod.Spec.Overhead[name].DeepCopy(), false
 	for i := range pod.Spec.Containers {
 		if q, ok := pod.Spec.Containers[i].Resources.Requests[name]; ok {
 			sum.Add(q)

@@ -34,13 +34,13 @@ type layout struct {
 func layoutOf(kind *api.Kind, l Layout) layout {
 	switch {
 	case kind == api.Pods && l == X:
-		return layout{podColumnsX, typed(podRowX)}
+		return layout{podColumnsX(), typed(podRowX)}
 	case kind == api.Pods && l == A:
-		return layout{podColumnsA, typed(podRowA)}
+		return layout{podColumnsA(), typed(podRowA)}
 	case kind == api.Nodes && l == X:
-		return layout{nodeColumnsX, typed(nodeRowX)}
+		return layout{nodeColumnsX(), typed(nodeRowX)}
 	case kind == api.Nodes && l == A:
-		return layout{nodeColumnsA, typed(nodeRowA)}
+		return layout{nodeColumnsA(), typed(nodeRowA)}
 	}
 	switch kind {
 	case api.Pods:
@@ -64,7 +64,9 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 }
 
 // Columns are the columns of a kind; those with Priority 1 are shown when asked for wide.
-func Columns(kind *api.Kind, l Layout) []metav1.TableColumnDefinition { return layoutOf(kind, l).columns }
+func Columns(kind *api.Kind, l Layout) []metav1.TableColumnDefinition {
+	return layoutOf(kind, l).columns
+}
 
 // Row is the cells of one object, as many as there are columns.
 func Row(kind *api.Kind, obj api.Object, l Layout, now time.Time) []any {
