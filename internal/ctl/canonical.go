@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/dialect"
@@ -74,6 +75,9 @@ func (s *session) understand(r raw) (*document, error) {
 		if _, err := form(d.canonical); err != nil {
 			return nil, err
 		}
+		if d.canonical, err = plain(d.canonical); err != nil {
+			return nil, err
+		}
 	}
 	d.canonical["apiVersion"], d.canonical["kind"] = apiVersion, kindName
 	meta, _ := d.canonical["metadata"].(map[string]any)
@@ -86,6 +90,8 @@ func (s *session) understand(r raw) (*document, error) {
 		return nil, usagef("metadata.name: it is missing")
 	}
 	if !kind.Namespaced {
+		// The seeds write one even on a Node.
+		delete(meta, "namespace")
 		return d, nil
 	}
 	d.namespace, _ = meta["namespace"].(string)
@@ -97,6 +103,16 @@ func (s *session) understand(r raw) (*document, error) {
 	}
 	meta["namespace"] = d.namespace
 	return d, nil
+}
+
+// plain is a document in the few types that JSON has, whatever a dialect put into it.
+func plain(doc map[string]any) (map[string]any, error) {
+	data, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	return out, utiljson.Unmarshal(data, &out)
 }
 
 // lastApplied is where kubectl and ctl both keep what was applied last.
