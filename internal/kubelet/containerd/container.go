@@ -133,7 +133,7 @@ func (r *Runtime) containerDir(id string) string {
 // CreateContainer implements cri.Runtime. A command that cannot be executed is found out here by runc,
 // but told by StartContainer, where the caller expects it.
 func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) (_ string, err error) {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	defer r.spare.busy()()
 	rec := r.record(cfg.PodUID)
 	if rec == nil || !rec.Whole {
@@ -297,7 +297,7 @@ func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.
 
 // StartContainer implements cri.Runtime.
 func (r *Runtime) StartContainer(ctx context.Context, id string) error {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	defer r.spare.busy()()
 	c := r.container(id)
 	if c == nil {
@@ -338,7 +338,7 @@ func (r *Runtime) failStart(c *container, msg string, code int32) error {
 
 // RemoveContainer implements cri.Runtime.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	defer r.spare.busy()()
 	c := r.container(id)
 	if c == nil {

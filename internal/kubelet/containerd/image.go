@@ -153,7 +153,7 @@ func (r *Runtime) read(ctx context.Context, img *images.Image) (*localImage, err
 
 // ImageStatus implements cri.Images.
 func (r *Runtime) ImageStatus(ctx context.Context, ref string) (*cri.Image, error) {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	img, err := r.find(ctx, ref)
 	if img == nil || err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (r *Runtime) ImageStatus(ctx context.Context, ref string) (*cri.Image, erro
 
 // ListImages implements cri.Images.
 func (r *Runtime) ListImages(ctx context.Context) ([]cri.Image, error) {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	list, err := r.client.ImageService().List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: images: %w", err)
@@ -216,7 +216,7 @@ func (r *Runtime) describe(ctx context.Context, target digest.Digest) (*cri.Imag
 // RemoveImage implements cri.Images. By its id an image goes with all its names. That it is not
 // there is no error.
 func (r *Runtime) RemoveImage(ctx context.Context, ref string) error {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	img, err := r.find(ctx, ref)
 	if img == nil || err != nil {
 		return err

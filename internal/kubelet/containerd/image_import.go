@@ -15,6 +15,7 @@ import (
 
 	ctrd "github.com/containerd/containerd"
 	"github.com/containerd/containerd/archive/compression"
+	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/images"
 	"github.com/containerd/containerd/leases"
 
@@ -23,7 +24,7 @@ import (
 
 // ImportImages implements cri.Images.
 func (r *Runtime) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Image, error) {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	tar, err := compression.DecompressStream(archive)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: import: %w", err)
@@ -49,6 +50,9 @@ func (r *Runtime) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Im
 	}
 	var out []cri.Image
 	for _, img := range list {
+		if img, err = r.rename(ctx, img); err != nil {
+			return nil, err
+		}
 		if err := r.unpack(ctx, img); err != nil {
 			return nil, err
 		}
@@ -61,6 +65,28 @@ func (r *Runtime) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Im
 		}
 	}
 	return out, nil
+}
+
+// rename gives an image its full name, if its archive was written with a short one.
+func (r *Runtime) rename(ctx context.Context, img images.Image) (images.Image, error) {
+	name, err := normalize(img.Name)
+	if err != nil || name == img.Name {
+		return img, err
+	}
+	short := img.Name
+	img.Name = name
+	store := r.client.ImageService()
+	full, err := store.Create(ctx, img)
+	if errdefs.IsAlreadyExists(err) {
+		full, err = store.Update(ctx, img)
+	}
+	if err == nil {
+		err = store.Delete(ctx, short)
+	}
+	if err != nil {
+		return img, fmt.Errorf("containerd: import: %s: %w", name, err)
+	}
+	return full, nil
 }
 
 // unpack makes the snapshots of an image's layers.

@@ -67,7 +67,7 @@ func (r *Runtime) PullImage(ctx context.Context, ref string, auth *cri.Auth, pro
 	p := ps.by[key]
 	if p == nil {
 		// The pull is nobody's own: it goes on as long as somebody waits for it.
-		run, cancel := context.WithCancel(ns(context.WithoutCancel(ctx)))
+		run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))
 		p = &pull{cancel: cancel, done: make(chan struct{}), progress: map[*func(cri.Progress)]struct{}{}}
 		ps.by[key] = p
 		go func() {

@@ -20,7 +20,7 @@ const pauseName = "_pause"
 
 // startPause runs the pod's first process, whose pid namespace the containers join.
 func (r *Runtime) startPause(ctx context.Context, rec *record) error {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	if r.bin.pause == "" {
 		return errors.New("containerd: shareProcessNamespace needs minik8s's own containerd")
 	}
@@ -81,7 +81,7 @@ func (r *Runtime) startPause(ctx context.Context, rec *record) error {
 func (r *Runtime) removePause(ctx context.Context, rec *record) error {
 	for _, c := range r.containersOf(rec.Config.PodUID) {
 		if c.meta.Name == pauseName {
-			if err := r.removeContainer(ns(ctx), c); err != nil {
+			if err := r.removeContainer(r.ns(ctx), c); err != nil {
 				return err
 			}
 		}

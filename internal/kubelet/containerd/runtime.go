@@ -17,6 +17,9 @@ import (
 	"github.com/containerd/containerd/namespaces"
 	"github.com/containerd/containerd/snapshots/overlay/overlayutils"
 
+	"github.com/containerd/log"
+	"github.com/sirupsen/logrus"
+
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/network"
 )
@@ -35,6 +38,7 @@ type Runtime struct {
 	spare       *spare
 	images      imageCache
 	pulls       pulls
+	logger      *logrus.Entry
 	events      broadcaster
 
 	cancel context.CancelFunc
@@ -54,8 +58,9 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	r := &Runtime{cfg: cfg, snapshotter: "overlayfs", records: map[string]*record{}, containers: map[string]*container{}}
+	r.logger = bridge(cfg.Log)
 	r.spare = newSpare(r, cfg.Spare)
-	run, cancel := context.WithCancel(namespaces.WithNamespace(context.WithoutCancel(ctx), Namespace))
+	run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))
 	r.cancel = cancel
 	defer func() {
 		if err != nil {
@@ -74,7 +79,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	stream := r.subscribe(run)
-	if err := r.restore(namespaces.WithNamespace(ctx, Namespace)); err != nil {
+	if err := r.restore(r.ns(ctx)); err != nil {
 		return nil, err
 	}
 	if err := r.net.Setup(ctx); err != nil {
@@ -240,8 +245,10 @@ func (r *Runtime) containersOf(uid string) []*container {
 	return list
 }
 
-// ns gives a context containerd's namespace.
-func ns(ctx context.Context) context.Context { return namespaces.WithNamespace(ctx, Namespace) }
+// ns gives a context containerd's namespace, and our log for what containerd has to say.
+func (r *Runtime) ns(ctx context.Context) context.Context {
+	return namespaces.WithNamespace(log.WithLogger(ctx, r.logger), Namespace)
+}
 
 func (r *Runtime) runtimeOptions() *options.Options {
 	return &options.Options{BinaryName: r.bin.runc, Root: filepath.Join(r.cfg.RunDir, "runc")}

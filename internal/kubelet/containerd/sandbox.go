@@ -23,6 +23,7 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 	if !uidPattern.MatchString(cfg.PodUID) {
 		return cri.Sandbox{}, fmt.Errorf("containerd: pod uid %q cannot be a file's name", cfg.PodUID)
 	}
+	ctx = r.ns(ctx)
 	defer r.spare.busy()()
 	if rec := r.record(cfg.PodUID); rec != nil {
 		if rec.Whole && r.slotWhole(ctx, &rec.Slot) {
@@ -154,6 +155,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 	if rec == nil {
 		return nil
 	}
+	ctx = r.ns(ctx)
 	defer r.spare.busy()()
 	if rec.Whole {
 		half := *rec

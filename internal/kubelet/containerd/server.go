@@ -70,6 +70,8 @@ var pluginConfig = map[string]map[string]any{
 // startServer starts containerd with its data in root, what belongs to running containers in state,
 // and its API at socket.
 func startServer(root, state, socket string, logger *slog.Logger) (_ *server, err error) {
+	// A part of containerd logs without a context, to a logger of the whole process. Nobody else here uses it.
+	logrus.SetOutput(io.Discard)
 	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), bridge(logger)))
 	s := &server{grpc: grpc.NewServer(), cancel: cancel}
 	defer func() {

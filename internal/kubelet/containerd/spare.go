@@ -112,15 +112,15 @@ func (p *spare) get(ctx context.Context, kinds []string) (*slot, error) {
 			if s == nil {
 				break
 			}
-			if p.r.slotWhole(ns(ctx), s) {
+			if p.r.slotWhole(p.r.ns(ctx), s) {
 				return s, nil
 			}
-			if err := p.r.removeSlot(ns(ctx), s); err != nil {
+			if err := p.r.removeSlot(p.r.ns(ctx), s); err != nil {
 				p.r.cfg.Log.Warn("a spare sandbox was damaged and could not be removed", "err", err)
 			}
 		}
 	}
-	return p.r.makeSlot(ns(ctx), kinds)
+	return p.r.makeSlot(p.r.ns(ctx), kinds)
 }
 
 func (p *spare) take() *slot {
@@ -137,7 +137,7 @@ func (p *spare) take() *slot {
 // drop removes the spare slots, whose addresses are no longer the right ones.
 func (p *spare) drop(ctx context.Context) {
 	for s := p.take(); s != nil; s = p.take() {
-		if err := p.r.removeSlot(ns(ctx), s); err != nil {
+		if err := p.r.removeSlot(p.r.ns(ctx), s); err != nil {
 			p.r.cfg.Log.Warn("a spare sandbox could not be removed", "err", err)
 		}
 	}

@@ -24,7 +24,7 @@ const killTimeout = 30 * time.Second
 
 // StopContainer implements cri.Runtime.
 func (r *Runtime) StopContainer(ctx context.Context, id string, grace time.Duration) error {
-	ctx = ns(ctx)
+	ctx = r.ns(ctx)
 	defer r.spare.busy()()
 	c := r.container(id)
 	if c == nil {
