@@ -22,6 +22,7 @@ func main() {
 		Flags: flags(), Action: serve,
 		Commands: []*cli.Command{
 			{Name: "config", Usage: "print the effective configuration, with a comment per setting", Flags: flags(), Action: printConfig},
+			{Name: "clean", Usage: "end the pods of a stopped daemon and remove all that it left, its data too", Flags: flags(), Action: clean},
 		},
 		ExitErrHandler: func(*cli.Context, error) {}, // main says it once, below
 	}
@@ -75,6 +76,14 @@ func printConfig(c *cli.Context) error {
 	}
 	_, err = fmt.Fprint(c.App.Writer, cfg.Print())
 	return err
+}
+
+func clean(c *cli.Context) error {
+	cfg, err := load(c)
+	if err != nil {
+		return err
+	}
+	return roles.Clean(c.Context, cfg, logger(cfg))
 }
 
 func serve(c *cli.Context) error {

@@ -96,7 +96,9 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	if cfg.Has(config.Worker) {
-		parts = append(parts, d.workerParts()...)
+		// containerd needs nothing of the master, so the two stores start side by side.
+		parts[0].Beside = true
+		parts = append([]supervise.Part{d.containerdPart()}, append(parts, d.workerParts()...)...)
 	}
 	d.group = supervise.New(log, parts...)
 	return d, nil

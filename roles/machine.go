@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"runtime/debug"
+	"strings"
 )
 
 func goarch() string    { return runtime.GOARCH }
@@ -27,4 +29,16 @@ func nodeIP() netip.Addr {
 		}
 	}
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// containerdVersion is that of the containerd inside, as the build's list of modules has it.
+func containerdVersion() string {
+	if b, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range b.Deps {
+			if m.Path == "github.com/containerd/containerd" {
+				return strings.TrimPrefix(m.Version, "v")
+			}
+		}
+	}
+	return "unknown"
 }

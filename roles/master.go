@@ -131,16 +131,17 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	return apiserver.New(cfg).Run(ctx, ready)
 }
 
-// recorder runs an event recorder for a part as long as the part runs.
-func (d *Daemon) recorder(ctx context.Context, part string) *events.Recorder {
-	r := events.New(d.as(registry.Part(part)), part, d.cfg.NodeName, d.log)
+// recorder runs an event recorder for a part as long as the part runs; component is the name that its
+// events carry.
+func (d *Daemon) recorder(ctx context.Context, part, component string) *events.Recorder {
+	r := events.New(d.as(registry.Part(part)), component, "", d.log)
 	go r.Run(ctx)
 	return r
 }
 
 func (d *Daemon) runScheduler(ctx context.Context, ready func()) error {
 	const name = "scheduler"
-	return scheduler.New(d.as(registry.Part(name)), d.recorder(ctx, scheduler.Name), d.log).Run(ctx, ready)
+	return scheduler.New(d.as(registry.Part(name)), d.recorder(ctx, name, scheduler.Name), d.log).Run(ctx, ready)
 }
 
 // controllers are the loops that keep the cluster as it should be.
@@ -154,7 +155,7 @@ func (d *Daemon) controllers() []supervise.Part {
 		}},
 		{Name: "nodelifecycle-controller", Run: func(ctx context.Context, ready func()) error {
 			const name = "nodelifecycle-controller"
-			return nodelifecycle.New(d.as(registry.Part(name)), d.recorder(ctx, name), d.log).Run(ctx, ready)
+			return nodelifecycle.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
 		}},
 		{Name: "event-expiry", Run: func(ctx context.Context, ready func()) error {
 			return expire.New(d.as(registry.Part("event-expiry")), d.log).Run(ctx, ready)

@@ -14,10 +14,14 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// workerParts is what a worker is made of, in the order of starting.
+// containerdPart is what a worker starts first.
+func (d *Daemon) containerdPart() supervise.Part {
+	return supervise.Part{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd}
+}
+
+// workerParts is the rest of a worker, in the order of starting.
 func (d *Daemon) workerParts() []supervise.Part {
 	return []supervise.Part{
-		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd, Beside: true},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, Beside: true},
 	}
@@ -53,7 +57,8 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 	d.kubelet = kubelet.New(kubelet.Config{
 		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
-		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion, Labels: d.nodeLabels(),
+		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
+		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
 		HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
 	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
 	return d.kubelet.Run(ctx, ready)

@@ -178,6 +178,7 @@ func (g *Group) keep(ctx context.Context, r *running, fatal chan<- error) {
 
 // once runs the part one time and turns a panic into an error.
 func (g *Group) once(ctx context.Context, r *running) (err error) {
+	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -190,6 +191,7 @@ func (g *Group) once(ctx context.Context, r *running) (err error) {
 		if !r.state.Ready {
 			r.state.Ready = true
 			r.state.LastErr = ""
+			g.log.Debug("part is ready", "part", r.Name, "after", time.Since(began).Round(time.Millisecond/10))
 			select {
 			case <-r.readyCh:
 			default:
