@@ -66,7 +66,7 @@ tolerations:
 - {operator: Equal, value: x}
 containers:
 - name: Bad_Name
-  ports: [{containerPort: 70000}, {containerPort: 80, hostPort: 81, name: UPPER}]
+  ports: [{containerPort: 70000}, {containerPort: 80, hostPort: 81, name: up_per}]
   env: [{name: "A=B"}, {name: E, value: x, valueFrom: {fieldRef: {fieldPath: status.mood}}}]
   resources: {requests: {cpu: 2}, limits: {cpu: 1, memory: -1, fuel: 3}}
   volumeMounts: [{name: v, mountPath: /m}, {name: gone, mountPath: /m}, {name: v, mountPath: /n, subPath: /abs}]
@@ -271,7 +271,12 @@ func FuzzAll(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p := &corev1.Pod{}
 		if json.Unmarshal(raw, p) == nil {
-			run(p, func() { Pod(p); PodUpdate(p, &corev1.Pod{}); PodUpdate(&corev1.Pod{}, p); PodStatusUpdate(p, &corev1.Pod{}) })
+			run(p, func() {
+				Pod(p)
+				PodUpdate(p, &corev1.Pod{})
+				PodUpdate(&corev1.Pod{}, p)
+				PodStatusUpdate(p, &corev1.Pod{})
+			})
 			_, _ = NotServed(&p.Spec, field.NewPath("spec"))
 			defaults.Pod(p)
 			Pod(p)
