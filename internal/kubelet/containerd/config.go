@@ -1,0 +1,95 @@
+package containerd
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+)
+
+// Namespace is containerd's namespace for all that is minik8s's.
+const Namespace = "minik8s"
+
+// maxSocketPath is what fits into a sockaddr_un, less the final zero and the suffix of the ttrpc socket.
+const maxSocketPath = 107 - len(".ttrpc")
+
+// Config says where the runtime keeps its things and how it behaves.
+type Config struct {
+	// DataDir is the daemon's data directory. The runtime owns bin, containerd, run and images in it.
+	DataDir string
+	// RunDir holds namespaces, pipes, records and runc's state. Empty: DataDir/run.
+	RunDir string
+	// Socket of a containerd that is already running. Empty: one is started in this process.
+	Socket string
+	// NodeName is the host name of pods on the host's network that ask for none.
+	NodeName string
+	// PodCIDR is where pods' addresses come from. It may be given later by SetPodCIDR; until
+	// then only pods on the host's network can be made.
+	PodCIDR netip.Prefix
+	// ClusterCIDR is the range of all nodes' pods, which is not masqueraded. Invalid: PodCIDR.
+	ClusterCIDR netip.Prefix
+	// CgroupRoot is the parent of pods that name none. Empty: /minik8s.
+	CgroupRoot string
+	// LogMaxSize is the size in bytes at which a container's log is rotated (10 MiB if 0), and
+	// LogMaxFiles how many are kept, the current one included (5 if 0).
+	LogMaxSize  int64
+	LogMaxFiles int
+	// InsecureRegistries are host[:port] spoken to by plain HTTP; those on loopback always are.
+	InsecureRegistries []string
+	// Spare is how many slots are kept ready for the next pods. A spare one costs about 5 MB of
+	// memory and saves about 30 ms. Negative: none; 0: one.
+	Spare int
+	// Log receives what is worth telling. Nil: slog.Default().
+	Log *slog.Logger
+}
+
+// complete fills in what is left empty and refuses what cannot work.
+func (c *Config) complete() error {
+	if c.DataDir == "" {
+		return errors.New("containerd: no data directory given")
+	}
+	var err error
+	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+		return fmt.Errorf("containerd: data directory: %w", err)
+	}
+	if c.RunDir == "" {
+		c.RunDir = filepath.Join(c.DataDir, "run")
+	}
+	if c.CgroupRoot == "" {
+		c.CgroupRoot = "/minik8s"
+	}
+	if c.LogMaxSize == 0 {
+		c.LogMaxSize = 10 << 20
+	}
+	if c.LogMaxFiles == 0 {
+		c.LogMaxFiles = 5
+	}
+	switch {
+	case c.Spare == 0:
+		c.Spare = 1
+	case c.Spare < 0:
+		c.Spare = 0
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return nil
+}
+
+// socketPath is where containerd's socket is served: beside its data if the path is short enough for
+// a unix socket, else in a directory of /run that is named after the data directory.
+func (c *Config) socketPath() (string, error) {
+	p := filepath.Join(c.DataDir, "containerd", "containerd.sock")
+	if len(p) <= maxSocketPath {
+		return p, nil
+	}
+	p = filepath.Join(c.RunDir, "containerd.sock")
+	if len(p) <= maxSocketPath {
+		return p, nil
+	}
+	sum := sha256.Sum256([]byte(c.DataDir))
+	p = filepath.Join("/run", fmt.Sprintf("minik8s-%x", sum[:6]), "containerd.sock")
+	return p, nil
+}

@@ -1,0 +1,390 @@
+package containerd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/api/types"
+	"github.com/containerd/containerd/containers"
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/snapshots"
+	"github.com/containerd/typeurl/v2"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+const (
+	specType = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
+	// metaType is the extension of containerd's container that holds ours.
+	metaType = "minik8s.io/container.v1"
+	// gcRoot keeps containerd's garbage collector from what it is on.
+	gcRoot = "containerd.io/gc.root"
+)
+
+// meta is what a container is, for good. containerd stores it with its container.
+type meta struct {
+	ID, PodUID, PodNamespace, PodName, Name string
+	Attempt                                 int
+	Slot                                    string
+	Image, ImageID                          string
+	LogPath                                 string
+	StopSignal                              string
+	Cgroup                                  string
+	TTY                                     bool
+	OwnPIDs                                 bool // its first process takes the others along
+	CreatedAt                               time.Time
+	Labels                                  map[string]string
+}
+
+// state is how far it has come. It is written to the container's directory on each change, because a
+// shim that dies takes its own knowledge of an exit along.
+type state struct {
+	State                 cri.ContainerState
+	StartedAt, FinishedAt time.Time
+	ExitCode              int32
+	OOMKilled             bool
+	// StartError says that it never ran, and why.
+	StartError string
+}
+
+// container is a container of this runtime.
+type container struct {
+	meta meta
+	dir  string
+	logs *logPump
+
+	mu     sync.Mutex
+	state  state
+	pid    uint32
+	exited chan struct{} // closed when the state is Exited
+}
+
+func newContainer(m meta, dir string) *container {
+	return &container{meta: m, dir: dir, exited: make(chan struct{})}
+}
+
+func (c *container) get() (state, uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state, c.pid
+}
+
+// advance moves the container to a later state; an earlier or the same one changes nothing. It
+// reports whether it has moved.
+func (c *container) advance(to cri.ContainerState, change func(*state)) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if to <= c.state.State {
+		return false, nil
+	}
+	next := c.state
+	change(&next)
+	next.State = to
+	err := c.save(next)
+	c.state = next
+	if to == cri.Exited {
+		close(c.exited)
+	}
+	return true, err
+}
+
+func (c *container) save(s state) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	if err := writeFile(filepath.Join(c.dir, "state.json"), data, 0o600); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	return nil
+}
+
+// report is the container as others see it.
+func (c *container) report() cri.Container {
+	s, pid := c.get()
+	out := cri.Container{
+		ID: c.meta.ID, PodUID: c.meta.PodUID, Name: c.meta.Name, Attempt: c.meta.Attempt, State: s.State,
+		CreatedAt: c.meta.CreatedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
+		ExitCode: s.ExitCode, OOMKilled: s.OOMKilled, Image: c.meta.Image, ImageID: c.meta.ImageID,
+		LogPath: c.meta.LogPath, Labels: maps.Clone(c.meta.Labels),
+	}
+	if s.State == cri.Running {
+		out.Pid = pid
+	}
+	if s.State == cri.Exited && s.StartError == "" && s.ExitCode > 128 && s.ExitCode <= 128+64 {
+		out.Signal = int(s.ExitCode) - 128
+	}
+	return out
+}
+
+func (r *Runtime) containerDir(id string) string {
+	return filepath.Join(r.cfg.RunDir, "containers", id)
+}
+
+// CreateContainer implements cri.Runtime. A command that cannot be executed is found out here by runc,
+// but told by StartContainer, where the caller expects it.
+func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) (_ string, err error) {
+	ctx = r.ns(ctx)
+	defer r.spare.busy()()
+	rec := r.record(cfg.PodUID)
+	if rec == nil || !rec.Whole {
+		return "", fmt.Errorf("containerd: pod %s/%s has no sandbox", cfg.PodNamespace, cfg.PodName)
+	}
+	for _, c := range r.containersOf(cfg.PodUID) {
+		if c.meta.Name == cfg.Name && c.meta.Attempt == cfg.Attempt {
+			return c.meta.ID, nil
+		}
+	}
+	img, err := r.localImage(ctx, cfg.Image)
+	if err != nil {
+		return "", err
+	}
+	if img == nil {
+		return "", fmt.Errorf("containerd: image %q: %w", cfg.Image, cri.ErrImageNotFound)
+	}
+	m := meta{
+		ID: newID(), PodUID: cfg.PodUID, PodNamespace: cfg.PodNamespace, PodName: cfg.PodName, Name: cfg.Name,
+		Attempt: cfg.Attempt, Slot: rec.Slot.ID, Image: cfg.Image, ImageID: img.id, LogPath: cfg.LogPath,
+		StopSignal: firstOf(cfg.StopSignal, img.config.StopSignal), TTY: cfg.TTY,
+		OwnPIDs:   !rec.Config.HostPID && !rec.Config.ShareProcessNamespace,
+		CreatedAt: time.Now(), Labels: maps.Clone(cfg.Labels),
+	}
+	m.Cgroup = filepath.Join(firstOf(cfg.CgroupParent, rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, cfg.PodUID)), m.ID)
+	c := newContainer(m, r.containerDir(m.ID))
+	if err := r.create(ctx, c, rec, cfg, img); err != nil {
+		return "", errors.Join(err, r.removeContainer(context.WithoutCancel(ctx), c))
+	}
+	return m.ID, nil
+}
+
+// create makes all of a container. What it leaves when it fails is found by the container's id.
+func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *localImage) error {
+	rootfs := make(chan error, 1)
+	var mounts []*types.Mount
+	go func() {
+		var err error
+		mounts, err = r.prepareRootFS(ctx, c.meta.ID, img)
+		rootfs <- err
+	}()
+	err := r.register(ctx, c, rec, cfg, img)
+	if err = errors.Join(err, <-rootfs); err != nil {
+		return err
+	}
+	r.addContainer(c)
+	return r.createTask(ctx, c, mounts, cfg.Stdin)
+}
+
+// register writes the container down with containerd and opens its log.
+func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *localImage) error {
+	if err := os.Mkdir(c.dir, 0o711); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	who, err := r.resolveUser(ctx, img, cfg.Security)
+	if err != nil {
+		return err
+	}
+	pidPath, err := r.pidNamespace(rec)
+	if err != nil {
+		return err
+	}
+	spec, err := buildSpec(specInput{
+		container: cfg, sandbox: rec.Config, image: img.config, user: who, cgroup: c.meta.Cgroup,
+		slotDir: r.slotDir(rec.Slot.ID), etcDir: r.sandboxDir(cfg.PodUID), pidPath: pidPath, host: hostFacts(),
+	})
+	if err != nil {
+		return err
+	}
+	if c.logs, err = startPump(c.dir, cfg.LogPath, cfg.TTY, true, &r.cfg); err != nil {
+		return err
+	}
+	return r.createRecord(ctx, c, spec, r.snapshotter)
+}
+
+// createRecord makes containerd's container.
+func (r *Runtime) createRecord(ctx context.Context, c *container, spec any, snapshotter string) error {
+	specJSON, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	metaJSON, err := json.Marshal(c.meta)
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	opts, err := typeurl.MarshalAny(r.runtimeOptions())
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	rec := containers.Container{
+		ID: c.meta.ID, Image: c.meta.Image, SandboxID: c.meta.Slot,
+		// For whoever looks with ctr or nerdctl.
+		Labels: map[string]string{
+			"io.kubernetes.pod.namespace": c.meta.PodNamespace, "io.kubernetes.pod.name": c.meta.PodName,
+			"io.kubernetes.pod.uid": c.meta.PodUID, "io.kubernetes.container.name": c.meta.Name,
+		},
+		Runtime:    containers.RuntimeInfo{Name: r.bin.shim, Options: opts},
+		Spec:       &anypb.Any{TypeUrl: specType, Value: specJSON},
+		Extensions: map[string]typeurl.Any{metaType: &anypb.Any{TypeUrl: metaType, Value: metaJSON}},
+	}
+	if snapshotter != "" {
+		rec.Snapshotter, rec.SnapshotKey = snapshotter, c.meta.ID
+	}
+	if _, err := r.client.ContainerService().Create(ctx, rec); err != nil {
+		return fmt.Errorf("containerd: container: %w", err)
+	}
+	return nil
+}
+
+// prepareRootFS makes the container's writable layer. The root label keeps it until it is removed
+// by name; one without a container is removed at start.
+func (r *Runtime) prepareRootFS(ctx context.Context, id string, img *localImage) ([]*types.Mount, error) {
+	mounts, err := r.client.SnapshotService(r.snapshotter).Prepare(ctx, id, img.chainID,
+		snapshots.WithLabels(map[string]string{gcRoot: "1"}))
+	if err != nil {
+		return nil, fmt.Errorf("containerd: root file system: %w", err)
+	}
+	var out []*types.Mount
+	for _, m := range mounts {
+		if m.Type == "overlay" {
+			// The layer does not outlive the container, so nothing has to be written to disk when the
+			// container syncs or when it is unmounted.
+			m.Options = append(m.Options, "volatile")
+		}
+		out = append(out, &types.Mount{Type: m.Type, Source: m.Source, Options: m.Options})
+	}
+	return out, nil
+}
+
+// createTask has the shim and runc make the process, up to the point of executing the command.
+func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.Mount, stdin bool) error {
+	req := &tasks.CreateTaskRequest{ContainerID: c.meta.ID, Rootfs: mounts, Terminal: c.meta.TTY}
+	if c.logs != nil {
+		req.Stdout = filepath.Join(c.dir, "stdout")
+		if !c.meta.TTY {
+			req.Stderr = filepath.Join(c.dir, "stderr")
+		}
+	}
+	if stdin {
+		req.Stdin = filepath.Join(c.dir, "stdin")
+		if err := makeStdin(req.Stdin); err != nil {
+			return err
+		}
+	}
+	resp, err := r.client.TaskService().Create(ctx, req)
+	c.logs.opened()
+	if err != nil {
+		if msg, code, ok := startFailure(err); ok {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.state.StartError, c.state.ExitCode = msg, code
+			return c.save(c.state)
+		}
+		return fmt.Errorf("containerd: create: %w", plain(err))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pid = resp.Pid
+	return nil
+}
+
+// StartContainer implements cri.Runtime.
+func (r *Runtime) StartContainer(ctx context.Context, id string) error {
+	ctx = r.ns(ctx)
+	defer r.spare.busy()()
+	c := r.container(id)
+	if c == nil {
+		return fmt.Errorf("containerd: no container %s", id)
+	}
+	s, _ := c.get()
+	if s.State != cri.Created {
+		return nil
+	}
+	if s.StartError != "" {
+		return r.failStart(c, s.StartError, s.ExitCode)
+	}
+	_, err := r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: id})
+	if err != nil {
+		if msg, code, ok := startFailure(err); ok {
+			return r.failStart(c, msg, code)
+		}
+		return fmt.Errorf("containerd: start: %w", plain(err))
+	}
+	moved, err := c.advance(cri.Running, func(s *state) { s.StartedAt = time.Now() })
+	if moved {
+		r.events.send(cri.Event{PodUID: c.meta.PodUID, ContainerID: id})
+	}
+	return err
+}
+
+// failStart makes a container one that has exited without ever running.
+func (r *Runtime) failStart(c *container, msg string, code int32) error {
+	moved, err := c.advance(cri.Exited, func(s *state) {
+		s.StartedAt, s.FinishedAt = time.Time{}, time.Now()
+		s.ExitCode, s.StartError = code, msg
+	})
+	if moved {
+		r.events.send(cri.Event{PodUID: c.meta.PodUID, ContainerID: c.meta.ID})
+	}
+	return errors.Join(&cri.StartError{Message: msg, ExitCode: code}, err)
+}
+
+// RemoveContainer implements cri.Runtime.
+func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
+	ctx = r.ns(ctx)
+	defer r.spare.busy()()
+	c := r.container(id)
+	if c == nil {
+		return nil
+	}
+	return r.removeContainer(ctx, c)
+}
+
+// removeContainer removes all there may be of a container; each step is safe without its counterpart.
+func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
+	id := c.meta.ID
+	if s, _ := c.get(); s.State == cri.Running {
+		if err := r.kill(ctx, c); err != nil {
+			return err
+		}
+	}
+	if err := r.deleteTask(ctx, c); err != nil {
+		return err
+	}
+	c.logs.detach()
+	if err := r.client.SnapshotService(r.snapshotter).Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("containerd: root file system: %w", err)
+	}
+	if err := r.client.ContainerService().Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("containerd: container: %w", err)
+	}
+	if err := os.RemoveAll(c.dir); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	r.mu.Lock()
+	delete(r.containers, id)
+	r.mu.Unlock()
+	return nil
+}
+
+func (r *Runtime) addContainer(c *container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.containers[c.meta.ID] = c
+}
+
+func firstOf(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,31 @@
+// Package containerd is the kubelet's runtime on real containers: it implements cri.Runtime with
+// containerd 1.7, which runs inside this process unless Config.Socket names one that is already
+// running.
+//
+// Who calls it: the composition root makes one Runtime per worker and hands it to the kubelet as a
+// cri.Runtime. Nothing else imports it.
+//
+// # What it is made of
+//
+//	server.go      containerd itself, assembled from its plugins, with its socket
+//	binaries.go    runc, the shim and pause, unpacked from this binary
+//	slot*.go       a slot is what is costly and the same for every pod: namespaces, the veth, a
+//	               shim that waits for work. A few are made ahead, off a pod's way.
+//	record.go      what is written down about sandboxes before anything is done about them
+//	sandbox.go     a slot that has become a pod's
+//	container*.go  the life of a container; spec.go builds its OCI specification
+//	logs.go        its output, in the CRI format, rotated
+//	events.go      containerd's event stream turned into cri.Event
+//	image*.go      the image store: import, pull, references
+//
+// # What survives
+//
+// Everything, when the daemon ends in whatever way: shims and containers are processes of their own
+// and containerd finds them again. Its metadata is in bolt databases that are synced to disk on each
+// commit, so a power cut leaves them consistent as well; after a reboot the containers are reported
+// as exited and the sandboxes as not whole.
+//
+// Each step that leaves something in the kernel is preceded by a record on disk that names it: the
+// slot's directory before its namespaces, the sandbox's record before its slot is used, containerd's
+// container before its snapshot, task and pipes. At start, what no record claims is removed.
+package containerd

@@ -1,0 +1,124 @@
+package containerd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// writeEtcFiles writes the pod's hosts, hostname and resolv.conf to dir.
+func writeEtcFiles(dir string, cfg cri.SandboxConfig, addr netip.Addr) error {
+	hosts := podHosts(cfg, addr)
+	if cfg.HostNetwork {
+		node, err := os.ReadFile("/etc/hosts")
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("containerd: %w", err)
+		}
+		hosts = hostNetworkHosts(node, cfg.HostAliases)
+	}
+	resolv := resolvConf(cfg.DNS)
+	if resolv == nil {
+		var err error
+		if resolv, err = nodeResolvConf("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"); err != nil {
+			return fmt.Errorf("containerd: %w", err)
+		}
+	}
+	for name, data := range map[string][]byte{
+		"hosts": hosts, "hostname": []byte(cfg.Hostname + "\n"), "resolv.conf": resolv,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return fmt.Errorf("containerd: %w", err)
+		}
+	}
+	return nil
+}
+
+// podHosts is /etc/hosts of a pod with its own network, the way Kubernetes writes it.
+func podHosts(cfg cri.SandboxConfig, addr netip.Addr) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Kubernetes-managed hosts file.\n")
+	b.WriteString("127.0.0.1\tlocalhost\n")
+	b.WriteString("::1\tlocalhost ip6-localhost ip6-loopback\n")
+	b.WriteString("fe00::0\tip6-localnet\n")
+	b.WriteString("fe00::0\tip6-mcastprefix\n")
+	b.WriteString("fe00::1\tip6-allnodes\n")
+	b.WriteString("fe00::2\tip6-allrouters\n")
+	if addr.IsValid() && cfg.Hostname != "" {
+		if cfg.Domain != "" {
+			fmt.Fprintf(&b, "%s\t%s.%s\t%s\n", addr, cfg.Hostname, cfg.Domain, cfg.Hostname)
+		} else {
+			fmt.Fprintf(&b, "%s\t%s\n", addr, cfg.Hostname)
+		}
+	}
+	writeAliases(&b, cfg.HostAliases)
+	return b.Bytes()
+}
+
+// hostNetworkHosts is the node's own file with the pod's aliases.
+func hostNetworkHosts(node []byte, aliases []cri.HostAlias) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Kubernetes-managed hosts file (host network).\n")
+	b.Write(node)
+	writeAliases(&b, aliases)
+	return b.Bytes()
+}
+
+func writeAliases(b *bytes.Buffer, aliases []cri.HostAlias) {
+	if len(aliases) == 0 {
+		return
+	}
+	b.WriteString("\n# Entries added by HostAliases.\n")
+	for _, a := range aliases {
+		fmt.Fprintf(b, "%s\t%s\n", a.IP, strings.Join(a.Hostnames, "\t"))
+	}
+}
+
+// resolvConf is the file that says this; nil if there is nothing to say.
+func resolvConf(dns cri.DNS) []byte {
+	var b bytes.Buffer
+	if len(dns.Searches) > 0 {
+		fmt.Fprintf(&b, "search %s\n", strings.Join(dns.Searches, " "))
+	}
+	for _, s := range dns.Servers {
+		fmt.Fprintf(&b, "nameserver %s\n", s)
+	}
+	if len(dns.Options) > 0 {
+		fmt.Fprintf(&b, "options %s\n", strings.Join(dns.Options, " "))
+	}
+	return b.Bytes()
+}
+
+// nodeResolvConf is the node's file, or, where that names only a resolver on loopback, which a pod
+// cannot reach, the one that resolver itself goes by. No file at all is an empty one.
+func nodeResolvConf(path, behind string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return []byte{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	servers, local := 0, 0
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] != "nameserver" {
+			continue
+		}
+		servers++
+		if a, err := netip.ParseAddr(f[1]); err == nil && a.IsLoopback() {
+			local++
+		}
+	}
+	if servers > 0 && servers == local {
+		if real, err := os.ReadFile(behind); err == nil {
+			return real, nil
+		}
+	}
+	return data, nil
+}

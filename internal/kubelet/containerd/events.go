@@ -1,0 +1,243 @@
+package containerd
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	eventsapi "github.com/containerd/containerd/api/events"
+	"github.com/containerd/containerd/events"
+	"github.com/containerd/typeurl/v2"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+const (
+	// flushTime is how long an exit waits for the last of the container's output to be logged.
+	flushTime = time.Second
+	// maxQueue is how many events wait for a slow reader before they become one that says: look at everything.
+	maxQueue = 1024
+)
+
+// stream is a subscription to containerd's events.
+type stream struct {
+	events <-chan *events.Envelope
+	errs   <-chan error
+}
+
+func (r *Runtime) subscribe(ctx context.Context) stream {
+	ch, errs := r.client.EventService().Subscribe(ctx, `namespace==`+Namespace+`,topic~="^/tasks/(exit|oom)"`)
+	return stream{ch, errs}
+}
+
+// follow turns containerd's events into changes of containers, until ctx ends. When the stream
+// breaks, which it can with a containerd in another process, it subscribes again and looks at
+// everything.
+func (r *Runtime) follow(ctx context.Context, s stream) {
+	for wait := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-s.events:
+			if e != nil {
+				wait = 0
+				r.handle(ctx, e)
+			}
+		case err := <-s.errs:
+			if ctx.Err() != nil {
+				return
+			}
+			r.cfg.Log.Warn("containerd's event stream broke", "err", err)
+			wait = min(max(2*wait, 100*time.Millisecond), 10*time.Second)
+			t := time.NewTimer(wait)
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return
+			case <-t.C:
+			}
+			s = r.subscribe(ctx)
+			r.resync(ctx)
+		}
+	}
+}
+
+func (r *Runtime) handle(ctx context.Context, e *events.Envelope) {
+	v, err := typeurl.UnmarshalAny(e.Event)
+	if err != nil {
+		r.cfg.Log.Warn("an event of containerd cannot be read", "topic", e.Topic, "err", err)
+		return
+	}
+	switch ev := v.(type) {
+	case *eventsapi.TaskOOM:
+		if c := r.container(ev.ContainerID); c != nil {
+			c.mu.Lock()
+			c.state.OOMKilled = true
+			c.mu.Unlock()
+		}
+	case *eventsapi.TaskExit:
+		if ev.ID != ev.ContainerID {
+			return // of a process that was added by exec
+		}
+		if c := r.container(ev.ContainerID); c != nil {
+			// Off the stream: the wait for one container's output is not the next one's.
+			r.wg.Go(func() { r.exited(c, int32(ev.ExitStatus), ev.ExitedAt.AsTime()) })
+			return
+		}
+		r.wg.Go(func() { r.shimLost(ctx, ev.ContainerID) })
+	}
+}
+
+// exited records a container's end and tells it.
+func (r *Runtime) exited(c *container, code int32, at time.Time) {
+	if s, _ := c.get(); s.State == cri.Exited {
+		return
+	}
+	c.logs.finished(flushTime)
+	oom := code != 0 && oomKills(c.meta.Cgroup) > 0
+	moved, err := c.advance(cri.Exited, func(s *state) {
+		s.ExitCode, s.FinishedAt = code, at
+		s.OOMKilled = s.OOMKilled && code != 0 || oom
+		if s.StartedAt.IsZero() {
+			// It ended before its start was seen.
+			s.StartedAt = at
+		}
+	})
+	if err != nil {
+		r.cfg.Log.Warn("a container's exit could not be written down", "container", c.meta.Name, "err", err)
+	}
+	if moved {
+		r.events.send(cri.Event{PodUID: c.meta.PodUID, ContainerID: c.meta.ID})
+	}
+}
+
+// shimLost is told when a shim has ended. If a pod still has it, its containers are lost: without a
+// shim nobody sees them end, so they are ended, and the sandbox counts as broken.
+func (r *Runtime) shimLost(ctx context.Context, slot string) {
+	r.mu.Lock()
+	var rec *record
+	for _, x := range r.records {
+		if x.Slot.ID == slot && x.Whole {
+			rec = x
+		}
+	}
+	if rec == nil {
+		r.mu.Unlock()
+		return
+	}
+	broken := *rec
+	broken.Whole = false
+	r.records[rec.Config.PodUID] = &broken
+	r.mu.Unlock()
+	r.cfg.Log.Warn("the shim of a pod has ended; the pod's containers are ended with it",
+		"namespace", rec.Config.PodNamespace, "pod", rec.Config.PodName)
+	if err := r.writeRecord(&broken); err != nil {
+		r.cfg.Log.Warn("a sandbox could not be recorded as broken", "err", err)
+	}
+	for _, c := range r.containersOf(rec.Config.PodUID) {
+		if err := r.deleteByRunc(ctx, c.meta.ID); err != nil {
+			r.cfg.Log.Warn("a container without a shim could not be ended", "container", c.meta.Name, "err", err)
+		}
+		r.exited(c, 137, time.Now())
+	}
+	r.events.send(cri.Event{PodUID: rec.Config.PodUID})
+}
+
+// oomKills is how many processes of a cgroup the kernel has killed for want of memory.
+func oomKills(cgroup string) int {
+	for _, f := range []struct{ path, key string }{
+		{filepath.Join("/sys/fs/cgroup/memory", cgroup, "memory.oom_control"), "oom_kill "},
+		{filepath.Join("/sys/fs/cgroup", cgroup, "memory.events"), "oom_kill "},
+	} {
+		data, err := os.ReadFile(f.path)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			if v, ok := strings.CutPrefix(strings.TrimSpace(line), f.key); ok {
+				n, err := strconv.Atoi(v)
+				if err == nil {
+					return n
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// Events implements cri.Runtime.
+func (r *Runtime) Events(ctx context.Context) <-chan cri.Event {
+	return r.events.subscribe(ctx)
+}
+
+// broadcaster sends each event to every subscriber and never waits for one.
+type broadcaster struct {
+	mu   sync.Mutex
+	subs map[*subscriber]struct{}
+}
+
+type subscriber struct {
+	queue []cri.Event // guarded by the broadcaster's lock
+	wake  chan struct{}
+}
+
+func (b *broadcaster) send(e cri.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.subs {
+		if len(s.queue) >= maxQueue {
+			s.queue = append(s.queue[:0], cri.Event{})
+		} else {
+			s.queue = append(s.queue, e)
+		}
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (b *broadcaster) subscribe(ctx context.Context) <-chan cri.Event {
+	s := &subscriber{wake: make(chan struct{}, 1)}
+	out := make(chan cri.Event)
+	b.mu.Lock()
+	if b.subs == nil {
+		b.subs = map[*subscriber]struct{}{}
+	}
+	b.subs[s] = struct{}{}
+	b.mu.Unlock()
+	go func() {
+		defer close(out)
+		defer func() {
+			b.mu.Lock()
+			delete(b.subs, s)
+			b.mu.Unlock()
+		}()
+		for {
+			b.mu.Lock()
+			queue := s.queue
+			s.queue = nil
+			b.mu.Unlock()
+			for _, e := range queue {
+				select {
+				case out <- e:
+				case <-ctx.Done():
+					return
+				}
+			}
+			if len(queue) > 0 {
+				continue
+			}
+			select {
+			case <-s.wake:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}

@@ -1,0 +1,249 @@
+package containerd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	ctrd "github.com/containerd/containerd"
+	"github.com/containerd/containerd/content"
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/images"
+	docker "github.com/distribution/reference"
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/identity"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// localImage is an image that is here: what containers are made from.
+type localImage struct {
+	id      string // digest of its config
+	target  digest.Digest
+	chainID string // the snapshot of all its layers
+	config  ocispec.ImageConfig
+	size    int64
+	files   sync.Map // small files of it, by name; see imageFile
+}
+
+// imageCache keeps what is read out of images by the digest they point to, which never changes.
+type imageCache struct {
+	mu sync.Mutex
+	by map[digest.Digest]*localImage
+}
+
+// normalize is Docker's rule: no registry is docker.io, no owner is library, neither tag nor digest is latest.
+func normalize(ref string) (string, error) {
+	named, err := docker.ParseDockerRef(ref)
+	if err != nil {
+		return "", fmt.Errorf("%w: %q: %w", cri.ErrInvalidImageName, ref, err)
+	}
+	return named.String(), nil
+}
+
+// isID says whether ref is an image's id and not a name.
+func isID(ref string) bool {
+	d, err := digest.Parse(ref)
+	return err == nil && d.Algorithm() == digest.SHA256
+}
+
+// find is containerd's record of ref; nil if there is none.
+func (r *Runtime) find(ctx context.Context, ref string) (*images.Image, error) {
+	store := r.client.ImageService()
+	if isID(ref) {
+		return r.findBy(ctx, func(i *images.Image) bool {
+			l, err := r.read(ctx, i)
+			return err == nil && l.id == ref
+		})
+	}
+	name, err := normalize(ref)
+	if err != nil {
+		return nil, err
+	}
+	img, err := store.Get(ctx, name)
+	if err == nil {
+		return &img, nil
+	}
+	if !errdefs.IsNotFound(err) {
+		return nil, fmt.Errorf("containerd: image %s: %w", name, err)
+	}
+	// A digest is also that of an image that came by its tag.
+	repo, dgst, ok := strings.Cut(name, "@")
+	if !ok {
+		return nil, nil
+	}
+	return r.findBy(ctx, func(i *images.Image) bool {
+		return i.Target.Digest.String() == dgst && repository(i.Name) == repo
+	})
+}
+
+func (r *Runtime) findBy(ctx context.Context, match func(*images.Image) bool) (*images.Image, error) {
+	list, err := r.client.ImageService().List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: images: %w", err)
+	}
+	for _, i := range list {
+		if match(&i) {
+			return &i, nil
+		}
+	}
+	return nil, nil
+}
+
+// repository is a normalized reference without its tag and digest.
+func repository(name string) string {
+	named, err := docker.ParseNormalizedNamed(name)
+	if err != nil {
+		return name
+	}
+	return docker.TrimNamed(named).String()
+}
+
+// localImage is the image a container is made from; nil if it is not here.
+func (r *Runtime) localImage(ctx context.Context, ref string) (*localImage, error) {
+	img, err := r.find(ctx, ref)
+	if img == nil || err != nil {
+		return nil, err
+	}
+	return r.read(ctx, img)
+}
+
+// read reads an image's manifest and config.
+func (r *Runtime) read(ctx context.Context, img *images.Image) (*localImage, error) {
+	c := &r.images
+	c.mu.Lock()
+	l := c.by[img.Target.Digest]
+	c.mu.Unlock()
+	if l != nil {
+		return l, nil
+	}
+	i := ctrd.NewImage(r.client, *img)
+	desc, err := i.Config(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: image %s: %w", img.Name, err)
+	}
+	blob, err := content.ReadBlob(ctx, r.client.ContentStore(), desc)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: image %s: %w", img.Name, err)
+	}
+	var config ocispec.Image
+	if err := json.Unmarshal(blob, &config); err != nil {
+		return nil, fmt.Errorf("containerd: image %s: config: %w", img.Name, err)
+	}
+	size, err := i.Size(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: image %s: %w", img.Name, err)
+	}
+	l = &localImage{
+		id: desc.Digest.String(), target: img.Target.Digest, size: size, config: config.Config,
+		chainID: identity.ChainID(config.RootFS.DiffIDs).String(),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by == nil {
+		c.by = map[digest.Digest]*localImage{}
+	}
+	c.by[l.target] = l
+	return l, nil
+}
+
+// ImageStatus implements cri.Images.
+func (r *Runtime) ImageStatus(ctx context.Context, ref string) (*cri.Image, error) {
+	ctx = r.ns(ctx)
+	img, err := r.find(ctx, ref)
+	if img == nil || err != nil {
+		return nil, err
+	}
+	return r.describe(ctx, img.Target.Digest)
+}
+
+// ListImages implements cri.Images.
+func (r *Runtime) ListImages(ctx context.Context) ([]cri.Image, error) {
+	ctx = r.ns(ctx)
+	list, err := r.client.ImageService().List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: images: %w", err)
+	}
+	var out []cri.Image
+	seen := map[digest.Digest]bool{}
+	for _, i := range list {
+		if seen[i.Target.Digest] {
+			continue
+		}
+		seen[i.Target.Digest] = true
+		d, err := r.describe(ctx, i.Target.Digest)
+		if err != nil {
+			// One whose content is damaged is no reason to hide the others.
+			r.cfg.Log.Warn("an image cannot be read", "image", i.Name, "err", err)
+			continue
+		}
+		out = append(out, *d)
+	}
+	return out, nil
+}
+
+// describe is the image of this digest with all its names.
+func (r *Runtime) describe(ctx context.Context, target digest.Digest) (*cri.Image, error) {
+	list, err := r.client.ImageService().List(ctx, "target.digest=="+target.String())
+	if err != nil {
+		return nil, fmt.Errorf("containerd: images: %w", err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("containerd: image %s: %w", target, cri.ErrImageNotFound)
+	}
+	l, err := r.read(ctx, &list[0])
+	if err != nil {
+		return nil, err
+	}
+	out := &cri.Image{ID: l.id, Size: l.size, User: l.config.User}
+	for _, i := range list {
+		if !strings.Contains(i.Name, "@") {
+			out.Tags = append(out.Tags, i.Name)
+		}
+		if d := repository(i.Name) + "@" + target.String(); !slices.Contains(out.Digests, d) {
+			out.Digests = append(out.Digests, d)
+		}
+	}
+	slices.Sort(out.Tags)
+	slices.Sort(out.Digests)
+	return out, nil
+}
+
+// RemoveImage implements cri.Images. By its id an image goes with all its names. That it is not
+// there is no error.
+func (r *Runtime) RemoveImage(ctx context.Context, ref string) error {
+	ctx = r.ns(ctx)
+	img, err := r.find(ctx, ref)
+	if img == nil || err != nil {
+		return err
+	}
+	names := []string{img.Name}
+	if isID(ref) {
+		list, err := r.client.ImageService().List(ctx, "target.digest=="+img.Target.Digest.String())
+		if err != nil {
+			return fmt.Errorf("containerd: images: %w", err)
+		}
+		for _, i := range list[:] {
+			if i.Name != img.Name {
+				names = append(names, i.Name)
+			}
+		}
+	}
+	for n, name := range names {
+		var opts []images.DeleteOpt
+		if n == len(names)-1 {
+			opts = append(opts, images.SynchronousDelete())
+		}
+		if err := r.client.ImageService().Delete(ctx, name, opts...); err != nil && !errdefs.IsNotFound(err) {
+			return fmt.Errorf("containerd: image %s: %w", name, err)
+		}
+	}
+	r.images.mu.Lock()
+	defer r.images.mu.Unlock()
+	delete(r.images.by, img.Target.Digest)
+	return nil
+}

@@ -1,0 +1,260 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// bench is a runtime with a directory and cgroup of its own, cleaned up at the end of the test.
+type bench struct {
+	*Runtime
+	t   testing.TB
+	cfg Config
+	ctx context.Context
+}
+
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("real containers need root")
+	}
+	if _, err := embedded.ReadFile("bin/stamp"); err != nil {
+		t.Skip("runc and the shim are not built; run deploy/runtime/build.sh")
+	}
+	dir, err := os.MkdirTemp("", "minik8s-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, ctx: t.Context(), cfg: Config{
+		DataDir: dir, NodeName: "node", PodCIDR: netip.MustParsePrefix("10.88.0.0/20"),
+		CgroupRoot: "/" + filepath.Base(dir),
+		Log:        slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}}
+	t.Cleanup(func() { b.destroy() })
+	b.open()
+	images := filepath.Join("..", "..", "..", "build", "images")
+	if _, err := os.Stat(filepath.Join(images, "stamp")); err != nil {
+		t.Skip("the test images are not built; run deploy/images/build.sh")
+	}
+	names, err := b.ImportDir(b.ctx, images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("images:", names)
+	return b
+}
+
+func (b *bench) open() {
+	b.t.Helper()
+	r, err := New(b.ctx, b.cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.Runtime = r
+}
+
+// restart is what a stop and a start of the daemon are to the runtime.
+func (b *bench) restart() {
+	b.t.Helper()
+	if err := b.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.open()
+}
+
+// destroy removes everything and checks that nothing is left.
+func (b *bench) destroy() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	defer os.RemoveAll(b.cfg.DataDir)
+	if b.Runtime == nil {
+		return
+	}
+	pods, err := b.Pods(ctx)
+	if err != nil {
+		b.t.Error(err)
+	}
+	for _, p := range pods {
+		if err := b.removePod(ctx, p.UID); err != nil {
+			b.t.Error(err)
+		}
+	}
+	b.spare.stop()
+	b.spare.drop(ctx)
+	if err := b.net.Teardown(ctx); err != nil {
+		b.t.Error(err)
+	}
+	b.leftovers()
+	if err := b.Close(); err != nil {
+		b.t.Error(err)
+	}
+	for _, c := range []string{"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids", "systemd", "unified", "."} {
+		removeCgroup(filepath.Join("/sys/fs/cgroup", c, b.cfg.CgroupRoot))
+	}
+}
+
+func removeCgroup(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			removeCgroup(filepath.Join(dir, e.Name()))
+		}
+	}
+	unix.Rmdir(dir)
+}
+
+// leftovers fails the test for each trace of a pod.
+func (b *bench) leftovers() {
+	b.t.Helper()
+	if data, err := os.ReadFile("/proc/self/mountinfo"); err != nil {
+		b.t.Error(err)
+	} else {
+		for line := range strings.Lines(string(data)) {
+			if strings.Contains(line, b.cfg.DataDir) {
+				b.t.Errorf("left behind, a mount: %s", line)
+			}
+		}
+	}
+	for _, d := range []string{"slots", "sandboxes", "containers", "containerd/io.containerd.runtime.v2.task/minik8s", "runc/minik8s"} {
+		entries, err := os.ReadDir(filepath.Join(b.Runtime.cfg.RunDir, d))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			b.t.Error(err)
+		}
+		for _, e := range entries {
+			b.t.Errorf("left behind: %s/%s", d, e.Name())
+		}
+	}
+	eventually(b.t, "all shims have ended", func() error {
+		procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			return err
+		}
+		for _, p := range procs {
+			if line, err := os.ReadFile(p); err == nil && strings.Contains(string(line), b.cfg.DataDir) {
+				return fmt.Errorf("%s: %q", p, line)
+			}
+		}
+		return nil
+	})
+	eventually(b.t, "all veths are gone", func() error {
+		links, err := net.Interfaces()
+		for _, l := range links {
+			if strings.HasPrefix(l.Name, "mk") {
+				return errors.New(l.Name)
+			}
+		}
+		return err
+	})
+}
+
+// eventually waits for what the kernel does in its own time.
+func eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("not in time: %s: %v", what, err)
+			return
+		}
+		<-tick.C
+	}
+}
+
+func (b *bench) sandboxConfig(name string) cri.SandboxConfig {
+	return cri.SandboxConfig{
+		PodUID: "uid-" + name, PodNamespace: "default", PodName: name, Hostname: name,
+		CgroupParent: filepath.Join(b.cfg.CgroupRoot, "pod"+name),
+	}
+}
+
+func (b *bench) containerConfig(pod, name string, command ...string) cri.ContainerConfig {
+	return cri.ContainerConfig{
+		PodUID: "uid-" + pod, PodNamespace: "default", PodName: pod, Name: name, Image: "busybox", Command: command,
+		LogPath: filepath.Join(b.cfg.DataDir, "logs", pod, name, "0.log"), Security: cri.Security{MaskProc: true},
+	}
+}
+
+// up makes a pod of one container and starts it.
+func (b *bench) up(pod string, command ...string) string {
+	b.t.Helper()
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig(pod)); err != nil {
+		b.t.Fatal(err)
+	}
+	return b.start(b.containerConfig(pod, "c", command...))
+}
+
+func (b *bench) start(cfg cri.ContainerConfig) string {
+	b.t.Helper()
+	id, err := b.CreateContainer(b.ctx, cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.StartContainer(b.ctx, id); err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+// waitExit waits for a container's end, by events.
+func (b *bench) waitExit(id string) cri.Container {
+	b.t.Helper()
+	c := b.container(id)
+	if c == nil {
+		b.t.Fatalf("no container %s", id)
+	}
+	select {
+	case <-c.exited:
+	case <-time.After(20 * time.Second):
+		b.t.Fatalf("container %s did not end", c.meta.Name)
+	}
+	return c.report()
+}
+
+func (b *bench) log(id string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(b.container(id).meta.LogPath)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var text strings.Builder
+	for line := range strings.Lines(string(data)) {
+		f := strings.SplitN(line, " ", 4)
+		if len(f) != 4 {
+			b.t.Fatalf("not in the CRI format: %q", line)
+		}
+		text.WriteString(f[3])
+	}
+	return text.String()
+}
+
+func TestAPodRuns(t *testing.T) {
+	b := newBench(t)
+	id := b.up("web", "sh", "-c", "hostname; ip addr show eth0; cat /etc/hosts; echo oops >&2; exit 3")
+	c := b.waitExit(id)
+	if c.ExitCode != 3 {
+		t.Errorf("exit code %d, want 3", c.ExitCode)
+	}
+	t.Log(b.log(id))
+}

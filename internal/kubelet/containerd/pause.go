@@ -1,0 +1,103 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// pauseName is the container that holds a shared pid namespace. It is not reported.
+const pauseName = "_pause"
+
+// startPause runs the pod's first process, whose pid namespace the containers join.
+func (r *Runtime) startPause(ctx context.Context, rec *record) error {
+	ctx = r.ns(ctx)
+	if r.bin.pause == "" {
+		return errors.New("containerd: shareProcessNamespace needs minik8s's own containerd")
+	}
+	root := filepath.Join(r.cfg.RunDir, "pause")
+	for _, d := range []string{"proc", "dev", "sys"} {
+		if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
+			return fmt.Errorf("containerd: %w", err)
+		}
+	}
+	data, err := os.ReadFile(r.bin.pause)
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	if err := writeFile(filepath.Join(root, "pause"), data, 0o755); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	m := meta{
+		ID: newID(), PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
+		Name: pauseName, Slot: rec.Slot.ID, OwnPIDs: true, CreatedAt: time.Now(),
+	}
+	m.Cgroup = filepath.Join(firstOf(rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, m.PodUID)), m.ID)
+	c := newContainer(m, r.containerDir(m.ID))
+	if err := os.Mkdir(c.dir, 0o711); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	in := specInput{sandbox: rec.Config, slotDir: r.slotDir(rec.Slot.ID)}
+	spec := &specs.Spec{
+		Version: "1.1.0",
+		Root:    &specs.Root{Path: root, Readonly: true},
+		Process: &specs.Process{Args: []string{"/pause"}, Cwd: "/", NoNewPrivileges: true, Capabilities: &specs.LinuxCapabilities{}},
+		Mounts: []specs.Mount{
+			{Destination: "/proc", Type: "proc", Source: "proc"},
+			{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "mode=755", "size=64k"}},
+		},
+		Linux: &specs.Linux{
+			CgroupsPath: m.Cgroup, Namespaces: in.namespaces(), MaskedPaths: maskedPaths, ReadonlyPaths: readonlyPaths,
+			Resources: &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
+		},
+	}
+	if err := r.createRecord(ctx, c, spec, ""); err != nil {
+		return err
+	}
+	r.addContainer(c)
+	if err := r.createTask(ctx, c, nil, false); err != nil {
+		return err
+	}
+	if s, _ := c.get(); s.StartError != "" {
+		return fmt.Errorf("containerd: pause: %s", s.StartError)
+	}
+	if _, err := r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: m.ID}); err != nil {
+		return fmt.Errorf("containerd: pause: %w", plain(err))
+	}
+	_, err = c.advance(cri.Running, func(s *state) { s.StartedAt = time.Now() })
+	return err
+}
+
+// removePause ends it, and with it whatever is left in its pid namespace.
+func (r *Runtime) removePause(ctx context.Context, rec *record) error {
+	for _, c := range r.containersOf(rec.Config.PodUID) {
+		if c.meta.Name == pauseName {
+			if err := r.removeContainer(r.ns(ctx), c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pidNamespace is the path of the pid namespace a pod's containers share; empty if each has its own.
+func (r *Runtime) pidNamespace(rec *record) (string, error) {
+	if !rec.Config.ShareProcessNamespace || rec.Config.HostPID {
+		return "", nil
+	}
+	for _, c := range r.containersOf(rec.Config.PodUID) {
+		if s, pid := c.get(); c.meta.Name == pauseName && s.State == cri.Running && unix.Kill(int(pid), 0) == nil {
+			return fmt.Sprintf("/proc/%d/ns/pid", pid), nil
+		}
+	}
+	return "", fmt.Errorf("containerd: pod %s/%s has lost its shared pid namespace", rec.Config.PodNamespace, rec.Config.PodName)
+}

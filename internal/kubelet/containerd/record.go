@@ -1,0 +1,84 @@
+package containerd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// record is what is written down about a sandbox. It is written before its slot is put to use and
+// removed after everything else, so a sandbox that is in the kernel is also here.
+type record struct {
+	Config    cri.SandboxConfig
+	Slot      slot
+	CreatedAt time.Time
+	// Whole is set when all steps are done. While it is not, the sandbox can only be finished by
+	// starting over.
+	Whole bool
+}
+
+var uidPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+
+func (r *Runtime) sandboxDir(uid string) string { return filepath.Join(r.cfg.RunDir, "sandboxes", uid) }
+
+func (r *Runtime) writeRecord(rec *record) error {
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	dir := r.sandboxDir(rec.Config.PodUID)
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	if err := writeFile(filepath.Join(dir, "record.json"), data, 0o600); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	return nil
+}
+
+// readRecords is what the last run has left. A directory without a readable record is that of a
+// sandbox that was only begun.
+func (r *Runtime) readRecords() ([]*record, error) {
+	entries, err := os.ReadDir(filepath.Join(r.cfg.RunDir, "sandboxes"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
+	}
+	var list []*record
+	for _, e := range entries {
+		rec := &record{}
+		data, err := os.ReadFile(filepath.Join(r.sandboxDir(e.Name()), "record.json"))
+		if err == nil {
+			err = json.Unmarshal(data, rec)
+		}
+		if err != nil || rec.Config.PodUID != e.Name() {
+			rec = &record{Config: cri.SandboxConfig{PodUID: e.Name()}}
+		}
+		list = append(list, rec)
+	}
+	return list, nil
+}
+
+// sandbox is the record as others see it.
+func (rec *record) sandbox(nodeAddrs []netip.Addr) *cri.Sandbox {
+	s := &cri.Sandbox{
+		PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
+		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: rec.Whole,
+	}
+	switch {
+	case rec.Config.HostNetwork:
+		s.Addresses = nodeAddrs
+	case rec.Slot.Addr.IsValid():
+		s.Addresses = []netip.Addr{rec.Slot.Addr}
+	}
+	return s
+}

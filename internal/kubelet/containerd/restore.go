@@ -1,0 +1,196 @@
+package containerd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/api/types/task"
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/snapshots"
+
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/network"
+)
+
+// restore finds again what the last run has left, and removes what belongs to nothing.
+func (r *Runtime) restore(ctx context.Context) error {
+	records, err := r.readRecords()
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, rec := range records {
+		if rec.Slot.ID != "" {
+			used[rec.Slot.ID] = true
+			r.net.Restore(rec.Slot.Addr)
+			rec.Whole = rec.Whole && r.slotWhole(ctx, &rec.Slot)
+			if ports, err := hostPorts(rec.Config.HostPorts); err == nil && rec.Slot.Addr.IsValid() {
+				if err := r.net.AddHostPorts(rec.Slot.ID, rec.Slot.Addr, ports); err != nil {
+					r.cfg.Log.Warn("a pod's host ports could not be restored", "pod", rec.Config.PodName, "err", err)
+				}
+			}
+		}
+		r.records[rec.Config.PodUID] = rec
+	}
+	if err := r.restoreContainers(ctx); err != nil {
+		return err
+	}
+	return r.sweep(ctx, used)
+}
+
+// restoreContainers reads containerd's containers and asks the shims about them.
+func (r *Runtime) restoreContainers(ctx context.Context) error {
+	list, err := r.client.ContainerService().List(ctx)
+	if err != nil {
+		return fmt.Errorf("containerd: containers: %w", err)
+	}
+	for _, stored := range list {
+		ext, ok := stored.Extensions[metaType]
+		if !ok {
+			continue // somebody else's, made with ctr
+		}
+		var m meta
+		if err := json.Unmarshal(ext.GetValue(), &m); err != nil {
+			return fmt.Errorf("containerd: container %s: %w", stored.ID, err)
+		}
+		c := newContainer(m, r.containerDir(m.ID))
+		if data, err := os.ReadFile(filepath.Join(c.dir, "state.json")); err == nil {
+			if err := json.Unmarshal(data, &c.state); err != nil {
+				c.state = state{}
+			}
+		}
+		r.addContainer(c)
+		if c.state.State == cri.Exited {
+			close(c.exited)
+			continue
+		}
+		if c.state.StartError != "" {
+			continue
+		}
+		if err := r.restoreTask(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreTask finds out what became of a container that had not ended.
+func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
+	resp, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: c.meta.ID})
+	if err != nil {
+		if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) {
+			r.cfg.Log.Warn("a container's shim does not answer", "container", c.meta.Name, "err", err)
+		}
+		if c.state.State == cri.Created && c.state.StartedAt.IsZero() {
+			// Its making was interrupted, and nobody has its id.
+			return r.removeContainer(ctx, c)
+		}
+		r.exited(c, 137, time.Now())
+		return nil
+	}
+	p := resp.Process
+	if c.meta.LogPath != "" {
+		if c.logs, err = startPump(c.dir, c.meta.LogPath, c.meta.TTY, false, &r.cfg); err != nil {
+			return err
+		}
+	}
+	c.pid = p.Pid
+	switch p.Status {
+	case task.Status_STOPPED:
+		at := time.Now()
+		if p.ExitedAt != nil {
+			at = p.ExitedAt.AsTime()
+		}
+		r.exited(c, int32(p.ExitStatus), at)
+	case task.Status_CREATED:
+	default:
+		_, err = c.advance(cri.Running, func(s *state) { s.StartedAt = c.meta.CreatedAt })
+	}
+	return err
+}
+
+// sweep removes what no record names: slots, snapshots, directories and links.
+func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
+	var errs []error
+	slots := map[string]bool{}
+	entries, err := os.ReadDir(filepath.Join(r.cfg.RunDir, "slots"))
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	for _, e := range entries {
+		slots[e.Name()] = true
+	}
+	shims, err := r.client.SandboxStore().List(ctx)
+	if err != nil {
+		return fmt.Errorf("containerd: sandboxes: %w", err)
+	}
+	for _, s := range shims {
+		slots[s.ID] = true
+	}
+	keep := map[string]bool{}
+	for id := range slots {
+		if used[id] {
+			keep[network.LinkName(id)] = true
+			continue
+		}
+		errs = append(errs, r.removeSlot(ctx, &slot{ID: id, Addr: netip.Addr{}}))
+	}
+	errs = append(errs, r.net.Sweep(keep))
+	sn := r.client.SnapshotService(r.snapshotter)
+	var stale []string
+	err = sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+		if i.Kind != snapshots.KindCommitted && i.Labels[gcRoot] != "" && r.container(i.Name) == nil ||
+			strings.HasPrefix(i.Name, viewPrefix) {
+			stale = append(stale, i.Name)
+		}
+		return nil
+	})
+	errs = append(errs, err)
+	for _, name := range stale {
+		if err := sn.Remove(ctx, name); err != nil && !errdefs.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	entries, err = os.ReadDir(filepath.Join(r.cfg.RunDir, "containers"))
+	errs = append(errs, err)
+	for _, e := range entries {
+		if r.container(e.Name()) == nil {
+			errs = append(errs, os.RemoveAll(r.containerDir(e.Name())))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("containerd: cleaning up after the last run: %w", err)
+	}
+	return nil
+}
+
+// resync is what follows a gap in the event stream.
+func (r *Runtime) resync(ctx context.Context) {
+	r.mu.Lock()
+	list := make([]*container, 0, len(r.containers))
+	for _, c := range r.containers {
+		list = append(list, c)
+	}
+	r.mu.Unlock()
+	for _, c := range list {
+		if s, _ := c.get(); s.State != cri.Running {
+			continue
+		}
+		resp, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: c.meta.ID})
+		switch {
+		case err == nil && resp.Process.Status == task.Status_STOPPED:
+			r.exited(c, int32(resp.Process.ExitStatus), resp.Process.ExitedAt.AsTime())
+		case err != nil && errdefs.IsNotFound(errdefs.FromGRPC(err)):
+			r.exited(c, 137, time.Now())
+		}
+	}
+	r.events.send(cri.Event{})
+}

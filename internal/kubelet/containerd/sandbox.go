@@ -1,0 +1,219 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/network"
+)
+
+// podKinds are the namespaces of an ordinary pod, which the spare slots have.
+var podKinds = []string{"net", "uts", "ipc"}
+
+// EnsureSandbox implements cri.Runtime.
+func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri.Sandbox, error) {
+	if !uidPattern.MatchString(cfg.PodUID) {
+		return cri.Sandbox{}, fmt.Errorf("containerd: pod uid %q cannot be a file's name", cfg.PodUID)
+	}
+	ctx = r.ns(ctx)
+	defer r.spare.busy()()
+	if rec := r.record(cfg.PodUID); rec != nil {
+		if rec.Whole && r.slotWhole(ctx, &rec.Slot) {
+			return *rec.sandbox(r.nodeAddrs()), nil
+		}
+		// Half-made, or its namespaces or shim are lost: what is left of it goes, and with it
+		// containers, which cannot be in the new one.
+		if err := r.removePod(ctx, cfg.PodUID); err != nil {
+			return cri.Sandbox{}, err
+		}
+	}
+	rec, err := r.makeSandbox(ctx, cfg)
+	if err != nil {
+		// The record stays if this fails as well, and the next call begins with it.
+		return cri.Sandbox{}, errors.Join(err, r.RemoveSandbox(context.WithoutCancel(ctx), cfg.PodUID))
+	}
+	return *rec.sandbox(r.nodeAddrs()), nil
+}
+
+func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*record, error) {
+	if cfg.HostNetwork && cfg.Hostname == "" {
+		cfg.Hostname = r.cfg.NodeName
+	}
+	rec := &record{Config: cfg, CreatedAt: time.Now()}
+	var kinds []string
+	if !cfg.HostNetwork {
+		kinds = append(kinds, "net", "uts")
+	}
+	if !cfg.HostIPC {
+		kinds = append(kinds, "ipc")
+	}
+	s, err := r.spare.get(ctx, kinds)
+	if err != nil {
+		return nil, err
+	}
+	rec.Slot = *s
+	// From here on the slot is the sandbox's, and found by it. Until here it is nobody's, and the
+	// next start removes it.
+	r.setRecord(rec)
+	if err := r.writeRecord(rec); err != nil {
+		return rec, err
+	}
+	if err := writeEtcFiles(r.sandboxDir(cfg.PodUID), cfg, s.Addr); err != nil {
+		return rec, err
+	}
+	if err := r.settle(cfg, s); err != nil {
+		return rec, err
+	}
+	if !cfg.HostNetwork {
+		ports, err := hostPorts(cfg.HostPorts)
+		if err != nil {
+			return rec, err
+		}
+		if err := r.net.AddHostPorts(s.ID, s.Addr, ports); err != nil {
+			return rec, fmt.Errorf("containerd: %w", err)
+		}
+	}
+	if cfg.ShareProcessNamespace && !cfg.HostPID {
+		if err := r.startPause(ctx, rec); err != nil {
+			return rec, err
+		}
+	}
+	done := *rec
+	done.Whole = true
+	if err := r.writeRecord(&done); err != nil {
+		return rec, err
+	}
+	r.setRecord(&done)
+	return &done, nil
+}
+
+// settle gives the slot's namespaces the pod's host name and kernel settings.
+func (r *Runtime) settle(cfg cri.SandboxConfig, s *slot) error {
+	if len(s.Kinds) == 0 && len(cfg.Sysctls) == 0 {
+		return nil
+	}
+	if cfg.HostNetwork && len(cfg.Sysctls) == 0 {
+		return nil
+	}
+	kinds := s.Kinds
+	if len(cfg.Sysctls) == 0 {
+		kinds = []string{"uts"}
+	}
+	return inNamespaces(r.slotDir(s.ID), kinds, func() error {
+		if !cfg.HostNetwork {
+			if err := unix.Sethostname([]byte(cfg.Hostname)); err != nil {
+				return fmt.Errorf("containerd: host name %q: %w", cfg.Hostname, err)
+			}
+			if cfg.Domain != "" {
+				if err := unix.Setdomainname([]byte(cfg.Domain)); err != nil {
+					return fmt.Errorf("containerd: domain name %q: %w", cfg.Domain, err)
+				}
+			}
+		}
+		for key, value := range cfg.Sysctls {
+			if err := allowedSysctl(cfg, key); err != nil {
+				return err
+			}
+			path := "/proc/sys/" + strings.ReplaceAll(key, ".", "/")
+			if err := os.WriteFile(path, []byte(value), 0); err != nil {
+				return fmt.Errorf("containerd: sysctl %s: %w", key, err)
+			}
+		}
+		return nil
+	})
+}
+
+// allowedSysctl refuses a setting that is the node's and not a namespace's of the pod.
+func allowedSysctl(cfg cri.SandboxConfig, key string) error {
+	key = strings.ReplaceAll(key, "/", ".")
+	var ok bool
+	switch {
+	case strings.Contains(key, ".."):
+	case strings.HasPrefix(key, "net."):
+		ok = !cfg.HostNetwork
+	case strings.HasPrefix(key, "kernel.shm"), strings.HasPrefix(key, "kernel.msg"), key == "kernel.sem",
+		strings.HasPrefix(key, "fs.mqueue."):
+		ok = !cfg.HostIPC
+	}
+	if !ok {
+		return fmt.Errorf("containerd: sysctl %q is not of a namespace of the pod", key)
+	}
+	return nil
+}
+
+// RemoveSandbox implements cri.Runtime.
+func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
+	rec := r.record(uid)
+	if rec == nil {
+		return nil
+	}
+	ctx = r.ns(ctx)
+	defer r.spare.busy()()
+	if rec.Whole {
+		half := *rec
+		half.Whole = false
+		if err := r.writeRecord(&half); err != nil {
+			return err
+		}
+		rec = &half
+		r.setRecord(rec)
+	}
+	if rec.Slot.ID != "" {
+		if rec.Config.ShareProcessNamespace {
+			if err := r.removePause(ctx, rec); err != nil {
+				return err
+			}
+		}
+		if err := r.removeSlot(ctx, &rec.Slot); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(r.sandboxDir(uid)); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	r.dropRecord(uid)
+	return nil
+}
+
+// removePod removes the containers of a pod and its sandbox.
+func (r *Runtime) removePod(ctx context.Context, uid string) error {
+	for _, c := range r.containersOf(uid) {
+		if err := r.RemoveContainer(ctx, c.meta.ID); err != nil {
+			return err
+		}
+	}
+	return r.RemoveSandbox(ctx, uid)
+}
+
+// slotWhole says whether all that a slot has is still there.
+func (r *Runtime) slotWhole(ctx context.Context, s *slot) bool {
+	for _, k := range s.Kinds {
+		if !isPinned(r.slotDir(s.ID) + "/" + k) {
+			return false
+		}
+	}
+	return r.shimAlive(ctx, s.ID)
+}
+
+func hostPorts(in []cri.HostPort) ([]network.HostPort, error) {
+	var out []network.HostPort
+	for _, p := range in {
+		h := network.HostPort{HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol}
+		if p.HostIP != "" {
+			var err error
+			if h.HostIP, err = netip.ParseAddr(p.HostIP); err != nil {
+				return nil, fmt.Errorf("containerd: host port %d: %w", p.HostPort, err)
+			}
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}

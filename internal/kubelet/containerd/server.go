@@ -1,0 +1,240 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	ctrd "github.com/containerd/containerd"
+	"github.com/containerd/containerd/content/local"
+	"github.com/containerd/containerd/events/exchange"
+	"github.com/containerd/containerd/plugin"
+	"github.com/containerd/containerd/services"
+	"github.com/containerd/log"
+	"github.com/containerd/ttrpc"
+	toml "github.com/pelletier/go-toml"
+	"github.com/sirupsen/logrus"
+	"google.golang.org/grpc"
+
+	// The plugins this containerd consists of. Left out on purpose: its CRI, the monitors that
+	// tick (restart, cgroup metrics), tracing, streaming, transfer, NRI and the other snapshotters.
+	_ "github.com/containerd/containerd/diff/walking/plugin"
+	_ "github.com/containerd/containerd/events/plugin"
+	_ "github.com/containerd/containerd/gc/scheduler"
+	_ "github.com/containerd/containerd/leases/plugin"
+	_ "github.com/containerd/containerd/metadata/plugin"
+	_ "github.com/containerd/containerd/plugins/sandbox"
+	_ "github.com/containerd/containerd/runtime/v2"
+	_ "github.com/containerd/containerd/services/containers"
+	_ "github.com/containerd/containerd/services/content"
+	_ "github.com/containerd/containerd/services/diff"
+	_ "github.com/containerd/containerd/services/events"
+	_ "github.com/containerd/containerd/services/images"
+	_ "github.com/containerd/containerd/services/introspection"
+	_ "github.com/containerd/containerd/services/leases"
+	_ "github.com/containerd/containerd/services/namespaces"
+	_ "github.com/containerd/containerd/services/snapshots"
+	_ "github.com/containerd/containerd/services/tasks"
+	_ "github.com/containerd/containerd/services/version"
+	_ "github.com/containerd/containerd/services/warning"
+	_ "github.com/containerd/containerd/snapshots/native/plugin"
+	_ "github.com/containerd/containerd/snapshots/overlay/plugin"
+)
+
+// server is containerd inside this process: its plugins, and its API on a unix socket. containerd's
+// own services/server is not used because it adds to a registry of the whole process each time
+// it starts, so that it cannot be started twice in one (as tests of a restart do).
+type server struct {
+	client  *ctrd.Client
+	grpc    *grpc.Server
+	ttrpc   *ttrpc.Server
+	plugins []*plugin.Plugin
+	cancel  context.CancelFunc
+}
+
+// pluginConfig is what is set otherwise than containerd would by default.
+var pluginConfig = map[string]map[string]any{
+	// Each deletion leads to a collection: without it, removed snapshots stay on disk until something
+	// else is written. It runs in the background, at most 5 % of the time.
+	"io.containerd.gc.v1.scheduler": {
+		"deletion_threshold": int64(1), "mutation_threshold": int64(100),
+		"schedule_delay": "200ms", "startup_delay": "2s", "pause_threshold": 0.05,
+	},
+}
+
+// startServer starts containerd with its data in root, what belongs to running containers in state,
+// and its API at socket.
+func startServer(root, state, socket string, logger *slog.Logger) (_ *server, err error) {
+	// A part of containerd logs without a context, to a logger of the whole process. Nobody else here uses it.
+	logrus.SetOutput(io.Discard)
+	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), bridge(logger)))
+	s := &server{grpc: grpc.NewServer(), cancel: cancel}
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
+	for _, dir := range []string{root, state, filepath.Dir(socket)} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return nil, fmt.Errorf("containerd: %w", err)
+		}
+	}
+	if s.ttrpc, err = ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser())); err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
+	}
+	if err := s.load(ctx, root, state, socket); err != nil {
+		return nil, err
+	}
+	serve := func(path string, run func(net.Listener) error) error {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("containerd: %w", err)
+		}
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			return fmt.Errorf("containerd: %w", err)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			l.Close()
+			return fmt.Errorf("containerd: %w", err)
+		}
+		go func() {
+			if err := run(l); err != nil && !errors.Is(err, net.ErrClosed) && ctx.Err() == nil {
+				logger.Error("containerd's socket", "path", path, "err", err)
+			}
+		}()
+		return nil
+	}
+	if err := serve(socket, s.grpc.Serve); err != nil {
+		return nil, err
+	}
+	// Shims report what happens to containers here.
+	return s, serve(socket+".ttrpc", func(l net.Listener) error { return s.ttrpc.Serve(ctx, l) })
+}
+
+// load brings up the plugins in the order of what they need, and makes the client.
+func (s *server) load(ctx context.Context, root, state, socket string) error {
+	events := exchange.NewExchange()
+	set := plugin.NewPluginSet()
+	newContext := func(r *plugin.Registration) *plugin.InitContext {
+		ic := plugin.NewContext(ctx, r, set, root, state)
+		ic.Events, ic.Address, ic.TTRPCAddress = events, socket, socket+".ttrpc"
+		ic.RegisterReadiness = func() func() { return func() {} }
+		return ic
+	}
+	for _, r := range registrations() {
+		if c, ok := pluginConfig[r.URI()]; ok {
+			tree, err := toml.TreeFromMap(c)
+			if err != nil {
+				return fmt.Errorf("containerd: settings of %s: %w", r.URI(), err)
+			}
+			if err := tree.Unmarshal(r.Config); err != nil {
+				return fmt.Errorf("containerd: settings of %s: %w", r.URI(), err)
+			}
+		}
+		ic := newContext(r)
+		ic.Config = r.Config
+		p := r.Init(ic)
+		if err := set.Add(p); err != nil {
+			return fmt.Errorf("containerd: %w", err)
+		}
+		instance, err := p.Instance()
+		if plugin.IsSkipPlugin(err) || (err != nil && r.Type == plugin.SnapshotPlugin) {
+			// A file system that is not supported here. There is another.
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
+		}
+		s.plugins = append(s.plugins, p)
+		if svc, ok := instance.(interface{ Register(*grpc.Server) error }); ok {
+			if err := svc.Register(s.grpc); err != nil {
+				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
+			}
+		}
+		if svc, ok := instance.(interface{ RegisterTTRPC(*ttrpc.Server) error }); ok {
+			if err := svc.RegisterTTRPC(s.ttrpc); err != nil {
+				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
+			}
+		}
+	}
+	var err error
+	s.client, err = ctrd.New("", ctrd.WithDefaultNamespace(Namespace),
+		ctrd.WithInMemoryServices(newContext(&plugin.Registration{Type: plugin.InternalPlugin, ID: "minik8s"})))
+	if err != nil {
+		return fmt.Errorf("containerd: client: %w", err)
+	}
+	return nil
+}
+
+// registrations are the plugins linked in, in order, and two of our own: the content store, which
+// containerd too registers by hand, and a stand-in for the runtime of containerd 1.0 to 1.3, without
+// which the tasks service refuses to start; it is the current one under the old name.
+func registrations() []*plugin.Registration {
+	list := []*plugin.Registration{{
+		Type: plugin.ContentPlugin,
+		ID:   "content",
+		InitFn: func(ic *plugin.InitContext) (any, error) {
+			return local.NewStore(ic.Root)
+		},
+	}}
+	tasks := string(plugin.ServicePlugin) + "." + services.TasksService
+	for _, r := range plugin.Graph(func(*plugin.Registration) bool { return false }) {
+		if r.URI() == tasks {
+			list = append(list, &plugin.Registration{
+				Type: plugin.RuntimePlugin,
+				ID:   "v2",
+				InitFn: func(ic *plugin.InitContext) (any, error) {
+					return ic.GetByID(plugin.RuntimePluginV2, "task")
+				},
+			})
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// stop ends the API and closes the plugins, last first. Containers and their shims go on.
+func (s *server) stop() {
+	s.cancel()
+	s.grpc.Stop()
+	if s.ttrpc != nil {
+		s.ttrpc.Close()
+	}
+	for i := len(s.plugins) - 1; i >= 0; i-- {
+		if instance, err := s.plugins[i].Instance(); err == nil {
+			if c, ok := instance.(io.Closer); ok {
+				c.Close()
+			}
+		}
+	}
+}
+
+// bridge is containerd's logger, which hands warnings and errors on to ours.
+func bridge(to *slog.Logger) *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	l.SetLevel(logrus.WarnLevel)
+	l.AddHook(hook{to})
+	return logrus.NewEntry(l)
+}
+
+type hook struct{ to *slog.Logger }
+
+func (hook) Levels() []logrus.Level {
+	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
+}
+
+func (h hook) Fire(e *logrus.Entry) error {
+	args := make([]any, 0, 2*len(e.Data))
+	for k, v := range e.Data {
+		args = append(args, k, v)
+	}
+	// containerd warns of much that is ordinary, such as a shim that has gone.
+	h.to.Debug("containerd: "+e.Message, args...)
+	return nil
+}

@@ -1,0 +1,136 @@
+package containerd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/sandbox"
+	"github.com/containerd/typeurl/v2"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// slot is what every pod needs and what is the same for all: pinned namespaces, an address, memory
+// shared under /dev/shm, and a shim with nothing to do yet. Its directory is made first and removed
+// last, so that whatever there is of it can be found from there.
+type slot struct {
+	ID    string
+	Kinds []string // the namespaces it has: net, uts, ipc
+	Addr  netip.Addr
+}
+
+func (r *Runtime) slotDir(id string) string { return filepath.Join(r.cfg.RunDir, "slots", id) }
+
+// newID is the name of a slot or container: random, of hexadecimal digits.
+func newID() string {
+	var b [32]byte
+	rand.Read(b[:]) // never fails, says its documentation
+	return hex.EncodeToString(b[:])
+}
+
+// makeSlot makes a slot with these namespaces; the network is connected if net is one of them.
+func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err error) {
+	s := &slot{ID: newID()[:32], Kinds: kinds}
+	dir := r.slotDir(s.ID)
+	if err := os.MkdirAll(filepath.Join(dir, "shm"), 0o711); err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
+	}
+	shim := make(chan error, 1)
+	go func() { shim <- r.startShim(ctx, s.ID) }()
+	defer func() {
+		err = errors.Join(err, <-shim)
+		if err != nil {
+			err = errors.Join(err, r.removeSlot(context.WithoutCancel(ctx), s))
+		}
+	}()
+	if slices.Contains(kinds, "ipc") {
+		if err := unix.Mount("shm", filepath.Join(dir, "shm"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+			"mode=1777,size=65536k"); err != nil {
+			return nil, fmt.Errorf("containerd: shared memory: %w", err)
+		}
+	}
+	if len(kinds) == 0 {
+		return s, nil
+	}
+	return s, makeNamespaces(dir, kinds, func() (err error) {
+		if slices.Contains(kinds, "net") {
+			s.Addr, err = r.net.Connect(s.ID)
+		}
+		return err
+	})
+}
+
+// removeSlot undoes makeSlot, and also what is left of one half-made or half-removed.
+func (r *Runtime) removeSlot(ctx context.Context, s *slot) error {
+	dir := r.slotDir(s.ID)
+	errs := []error{r.stopShim(ctx, s.ID)}
+	for k := range namespaceFlags {
+		// The veth goes with its namespace.
+		errs = append(errs, unmount(filepath.Join(dir, k)))
+	}
+	errs = append(errs, unmount(filepath.Join(dir, "shm")))
+	if r.net != nil {
+		errs = append(errs, r.net.Disconnect(s.ID, s.Addr))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// startShim starts a shim for the containers to come. containerd knows it as a sandbox.
+func (r *Runtime) startShim(ctx context.Context, id string) error {
+	opts, err := typeurl.MarshalAny(r.runtimeOptions())
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	_, err = r.client.SandboxStore().Create(ctx, sandbox.Sandbox{
+		ID:      id,
+		Runtime: sandbox.RuntimeOpts{Name: r.bin.shim, Options: opts},
+		Spec:    &anypb.Any{TypeUrl: specType, Value: []byte("{}")},
+	})
+	if err != nil {
+		return fmt.Errorf("containerd: sandbox: %w", err)
+	}
+	if err := r.client.SandboxController().Create(ctx, id); err != nil {
+		return fmt.Errorf("containerd: shim: %w", err)
+	}
+	return nil
+}
+
+// stopShim ends the shim of a slot; that there is none is no error.
+func (r *Runtime) stopShim(ctx context.Context, id string) error {
+	if r.bundles != "" {
+		// When a shim leaves, containerd runs it once more to clean up after containers it may have
+		// left. There are none, and it is not worth 20 ms: without the bundle it does not start.
+		if err := os.RemoveAll(filepath.Join(r.bundles, id)); err != nil {
+			return fmt.Errorf("containerd: %w", err)
+		}
+	}
+	ctl := r.client.SandboxController()
+	if _, err := ctl.Platform(ctx, id); err == nil {
+		// The shim may be gone before it has answered.
+		stopErr := ctl.Stop(ctx, id)
+		if err := ctl.Shutdown(ctx, id); err != nil && r.shimAlive(ctx, id) {
+			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))
+		}
+	}
+	if err := r.client.SandboxStore().Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("containerd: sandbox: %w", err)
+	}
+	return nil
+}
+
+// shimAlive says whether the shim of a slot answers.
+func (r *Runtime) shimAlive(ctx context.Context, id string) bool {
+	_, err := r.client.SandboxController().Platform(ctx, id)
+	return err == nil
+}

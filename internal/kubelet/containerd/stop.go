@@ -1,0 +1,170 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/errdefs"
+	"github.com/moby/sys/signal"
+	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// killTimeout bounds the wait for a process that was killed. It is longer only for one that is
+// stuck in the kernel.
+const killTimeout = 30 * time.Second
+
+// StopContainer implements cri.Runtime.
+func (r *Runtime) StopContainer(ctx context.Context, id string, grace time.Duration) error {
+	ctx = r.ns(ctx)
+	defer r.spare.busy()()
+	c := r.container(id)
+	if c == nil {
+		return nil
+	}
+	if s, _ := c.get(); s.State != cri.Running {
+		return nil
+	}
+	if grace > 0 {
+		sig := unix.SIGTERM
+		if c.meta.StopSignal != "" {
+			if parsed, err := signal.ParseSignal(c.meta.StopSignal); err == nil {
+				sig = parsed
+			}
+		}
+		if err := r.signal(ctx, c, sig); err != nil {
+			return err
+		}
+		t := time.NewTimer(grace)
+		defer t.Stop()
+		select {
+		case <-c.exited:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+	return r.kill(ctx, c)
+}
+
+// kill ends a running container and waits until it has ended.
+func (r *Runtime) kill(ctx context.Context, c *container) error {
+	if c.meta.OwnPIDs {
+		if err := r.signal(ctx, c, unix.SIGKILL); err != nil {
+			return err
+		}
+	} else {
+		_, err := r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: c.meta.ID, Signal: uint32(unix.SIGKILL), All: true})
+		if err != nil && !errdefs.IsNotFound(errdefs.FromGRPC(err)) {
+			return fmt.Errorf("containerd: kill: %w", plain(err))
+		}
+	}
+	t := time.NewTimer(killTimeout)
+	defer t.Stop()
+	select {
+	case <-c.exited:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return fmt.Errorf("containerd: container %s of pod %s/%s does not end on SIGKILL", c.meta.Name, c.meta.PodNamespace, c.meta.PodName)
+	}
+}
+
+// signal signals the container's first process. It does so itself where it can be sure of which process
+// that is, since the way by the shim starts runc, which takes 10 ms; else by the shim.
+func (r *Runtime) signal(ctx context.Context, c *container, sig unix.Signal) error {
+	_, pid := c.get()
+	if pid > 0 && c.meta.Cgroup != "" {
+		fd, err := unix.PidfdOpen(int(pid), 0)
+		if err == nil {
+			defer unix.Close(fd)
+			// The descriptor is of whatever process has the number now; only if that is in the
+			// container's cgroup is it the one that is meant.
+			if inCgroup(pid, c.meta.Cgroup) {
+				if err := unix.PidfdSendSignal(fd, sig, nil, 0); err == nil || errors.Is(err, unix.ESRCH) {
+					return nil
+				}
+			}
+		}
+	}
+	_, err := r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: c.meta.ID, Signal: uint32(sig)})
+	if err != nil && !errdefs.IsNotFound(errdefs.FromGRPC(err)) {
+		if strings.Contains(err.Error(), "not running") || strings.Contains(err.Error(), "already finished") {
+			return nil
+		}
+		return fmt.Errorf("containerd: signal: %w", plain(err))
+	}
+	return nil
+}
+
+func inCgroup(pid uint32, cgroup string) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(data)) {
+		if strings.HasSuffix(strings.TrimSpace(line), cgroup) {
+			return true
+		}
+	}
+	return false
+}
+
+// deleteTask removes the task of a container that is not running, also when its shim is gone.
+func (r *Runtime) deleteTask(ctx context.Context, c *container) error {
+	id := c.meta.ID
+	if s, pid := c.get(); s.State == cri.Created && pid > 0 {
+		// It waits for its start; the shim removes only what has stopped.
+		_, err := r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: id, Signal: uint32(unix.SIGKILL)})
+		if err == nil {
+			t := time.NewTimer(killTimeout)
+			select {
+			case <-c.exited:
+			case <-ctx.Done():
+			case <-t.C:
+			}
+			t.Stop()
+		}
+	}
+	_, err := r.client.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
+	if err == nil {
+		return nil
+	}
+	if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) && r.shimAlive(ctx, c.meta.Slot) {
+		return fmt.Errorf("containerd: delete task: %w", plain(err))
+	}
+	return r.deleteByRunc(ctx, id)
+}
+
+// deleteByRunc removes what a shim that is gone has left of a container: its processes, its cgroup, its
+// mount and its bundle.
+func (r *Runtime) deleteByRunc(ctx context.Context, id string) error {
+	if r.bundles == "" {
+		return nil
+	}
+	root := filepath.Join(r.runtimeOptions().Root, Namespace)
+	if _, err := os.Stat(filepath.Join(root, id)); err == nil {
+		out, err := exec.CommandContext(ctx, r.bin.runc, "--root", root, "delete", "--force", id).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("containerd: runc delete: %w: %s", err, out)
+		}
+	}
+	bundle := filepath.Join(r.bundles, id)
+	if err := unmount(filepath.Join(bundle, "rootfs")); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(bundle); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	return nil
+}
