@@ -214,29 +214,35 @@ func (w *worker) dropOldLogs(a action) {
 }
 
 func (w *worker) doTearDown() func(context.Context) (outcome, error) {
-	var logs string
-	if pod := w.pod; w.gone || pod != nil && pod.DeletionTimestamp != nil {
-		if pod != nil {
-			logs = w.k.logDir(pod)
-		} else if s := w.view.Sandbox; s != nil {
-			logs = w.k.logDirOf(s.PodNamespace, s.PodName, w.uid)
-		}
-	}
-	return func(ctx context.Context) (outcome, error) {
+	forget := w.gone || w.pod != nil && w.pod.DeletionTimestamp != nil
+	return func(context.Context) (outcome, error) {
 		err := errors.Join(w.k.volumes.TearDown(string(w.uid)), w.k.removeCgroup(string(w.uid)))
-		if err == nil && logs != "" {
-			err = os.RemoveAll(logs)
+		if err == nil && forget {
+			err = w.k.removeLogs(w.uid)
 		}
 		if err != nil {
 			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedKillPod", event: "error cleaning up pod: " + err.Error(),
 				err: err, lo: 100 * time.Millisecond, hi: 30 * time.Second}
 		}
 		return func(w *worker) {
-			w.mem.tornDown = true
+			w.mem.tornDown, w.mem.forgotten = true, forget
 			w.k.rooms.leave(w.uid)
 			w.k.ports.free(w.uid)
 		}, nil
 	}
+}
+
+// removeLogs removes the pod's directory of logs, found by its uid alone: the name may be lost.
+func (k *Kubelet) removeLogs(uid types.UID) error {
+	dirs, err := filepath.Glob(filepath.Join(k.LogDir(), "*_"+string(uid)))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range dirs {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(errs...)
 }
 
 func (w *worker) doDelete(pod *corev1.Pod) func(context.Context) (outcome, error) {
@@ -275,11 +281,7 @@ func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format st
 
 // logDir is where the pod's containers log: <ns>_<name>_<uid>.
 func (k *Kubelet) logDir(pod *corev1.Pod) string {
-	return k.logDirOf(pod.Namespace, pod.Name, pod.UID)
-}
-
-func (k *Kubelet) logDirOf(namespace, name string, uid types.UID) string {
-	return filepath.Join(k.cfg.DataDir, "pods-logs", namespace+"_"+name+"_"+string(uid))
+	return filepath.Join(k.LogDir(), pod.Namespace+"_"+pod.Name+"_"+string(pod.UID))
 }
 
 // logPath is the log of one attempt of a container.

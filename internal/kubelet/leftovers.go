@@ -31,13 +31,13 @@ func (k *Kubelet) dropLeftovers(there map[types.UID]bool) {
 		}
 	}
 	var logs []string
-	dirs, err := os.ReadDir(filepath.Join(k.cfg.DataDir, "pods-logs"))
+	dirs, err := os.ReadDir(k.LogDir())
 	if err != nil && !os.IsNotExist(err) {
 		k.log.Warn("leftover logs not listed", "error", err)
 	}
 	for _, d := range dirs {
 		if uid := d.Name()[strings.LastIndexByte(d.Name(), '_')+1:]; !known(uid) {
-			logs = append(logs, filepath.Join(k.cfg.DataDir, "pods-logs", d.Name()))
+			logs = append(logs, filepath.Join(k.LogDir(), d.Name()))
 		}
 	}
 	if len(gone) == 0 && len(logs) == 0 {

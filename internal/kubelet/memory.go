@@ -15,6 +15,7 @@ type memory struct {
 	failures   map[string]*failure // by action key, until the action succeeds
 	volumes    bool                // set up, in this life of the daemon
 	tornDown   bool                // volumes, cgroup and so on are undone
+	forgotten  bool                // and the logs, which a finished pod keeps
 	deleted    bool                // the API object is deleted
 	containers map[string]*containerMemory
 	// startErrors are the containers that could not be started, by id.

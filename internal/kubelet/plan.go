@@ -388,7 +388,7 @@ func (d *decision) end(e ending) {
 		d.begin(action{verb: removeSandbox})
 		return
 	}
-	if !d.mem.tornDown {
+	if !d.mem.tornDown || e.forget && !d.mem.forgotten {
 		d.begin(action{verb: tearDown})
 		return
 	}

@@ -42,7 +42,7 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 	setAddresses(&st, in.view.Sandbox)
 	st.ContainerStatuses = containerStatuses(in)
 	st.Phase = phaseOf(in, st.ContainerStatuses)
-	if expired(pod, in.now) && !finished(st.Phase) {
+	if expired(pod, in.now) && !overInTime(pod, st.ContainerStatuses) {
 		st.Reason, st.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
 		if !active(in) {
 			st.Phase = corev1.PodFailed
@@ -67,6 +67,17 @@ func setAddresses(st *corev1.PodStatus, sandbox *cri.Sandbox) {
 	for _, a := range sandbox.Addresses {
 		st.PodIPs = append(st.PodIPs, corev1.PodIP{IP: a.String()})
 	}
+}
+
+// overInTime says that the containers had all ended, for good, before the deadline of the pod.
+func overInTime(pod *corev1.Pod, statuses []corev1.ContainerStatus) bool {
+	for i := range statuses {
+		t := statuses[i].State.Terminated
+		if t == nil || restarts(pod, t.ExitCode) || t.FinishedAt.After(deadline(pod)) || t.FinishedAt.Time.Equal(deadline(pod)) {
+			return false
+		}
+	}
+	return true
 }
 
 // active says that a container runs, or may begin to.

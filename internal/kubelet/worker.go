@@ -243,7 +243,7 @@ func (w *worker) admit() {
 // launch begins an action; its result comes back as a message.
 func (w *worker) launch(ctx context.Context, a action) {
 	key := a.key()
-	ctx, cancel := context.WithCancel(ctx)
+	own, cancel := context.WithCancel(ctx)
 	w.mem.flights[key] = flight{act: a, deadline: w.k.now().Add(a.grace), cancel: cancel}
 	if a.verb == stopContainer && a.why != "" {
 		w.containerEvent(a.container, corev1.EventTypeNormal, "Killing", a.why, a.container)
@@ -253,7 +253,7 @@ func (w *worker) launch(ctx context.Context, a action) {
 	go func() {
 		defer w.flights.Done()
 		defer cancel()
-		apply, err := safely(ctx, do)
+		apply, err := safely(own, do)
 		w.tell(func(b *inbox) {
 			b.results = append(b.results, func(w *worker) { w.land(ctx, a, apply, err) })
 		})
