@@ -103,7 +103,7 @@ func TestPodStatus(t *testing.T) {
 
 func TestLayouts(t *testing.T) {
 	pod := decode[corev1.Pod](t, `
-metadata: {name: p, namespace: n, uid: u1, creationTimestamp: "2025-05-01T11:00:00Z"}
+metadata: {name: p, namespace: ns, uid: u1, creationTimestamp: "2025-05-01T11:00:00Z"}
 spec:
   nodeName: node1
   containers:
@@ -131,7 +131,7 @@ status:
 		l    Layout
 		want string
 	}{
-		{api.Pods, pod, X, "n/p | u1 | Running | 10.0.0.2 | node1 | 8080:80,81 | 250m | 64Mi | 2025-05-01T11:30:00Z | -"},
+		{api.Pods, pod, X, "ns/p | u1 | Running | 10.0.0.2 | node1 | 8080:80,81 | 250m | 64Mi | 2025-05-01T11:30:00Z | -"},
 		{api.Pods, pod, A, "p | u1 | node1 | Running | 10.0.0.2"},
 		{api.Nodes, node, Default, "node1 | Ready,SchedulingDisabled | master,worker | 60m | v1.37.0 | 10.1.0.1 | <none> | <unknown> | <unknown> | <unknown>"},
 		{api.Nodes, node, X, "node1 | Ready | 10.1.0.1 | 2 | 4Gi | 110 | 2025-05-01T11:59:50Z | -"},
