@@ -189,7 +189,9 @@ func (c *zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for k, v := range enc.Fields {
 		args = append(args, k, v)
 	}
-	if e.Level >= zapcore.ErrorLevel {
+	// Right after a first start the log has no snapshot yet to read the version from; etcd tries again.
+	early := e.Message == "failed to update storage version"
+	if e.Level >= zapcore.ErrorLevel && !early {
 		c.log.Error(strings.TrimSpace(e.Message), args...)
 	} else {
 		c.log.Debug(strings.TrimSpace(e.Message), args...)
