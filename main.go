@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"minik8s/config"
+	"minik8s/internal/ctl"
 	"minik8s/roles"
 )
 
@@ -21,6 +22,7 @@ func main() {
 		Version: roles.Version, HideVersion: true, HideHelpCommand: true,
 		Flags: flags(), Action: serve,
 		Commands: []*cli.Command{
+			ctl.Command(),
 			{Name: "config", Usage: "print the effective configuration, with a comment per setting", Flags: flags(), Action: printConfig},
 			{Name: "clean", Usage: "end the pods of a stopped daemon and remove all that it left, its data too", Flags: flags(), Action: clean},
 		},

@@ -45,15 +45,19 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pods, err := rt.Pods(ctx)
-	if err == nil {
-		err = rt.Uninstall(ctx)
-	}
+	errs := []error{rt.Uninstall(ctx)}
 	volumes, cgroups := volume.New(d.path("pods")), cgroup.New(d.cfg.CgroupRoot)
-	for _, p := range pods {
-		err = errors.Join(err, volumes.TearDown(p.UID), cgroups.Remove(p.UID))
+	mounted, err := volumes.Pods()
+	errs = append(errs, err)
+	for _, uid := range mounted {
+		errs = append(errs, volumes.TearDown(uid))
 	}
-	return errors.Join(err, cgroups.RemoveRoot(), rt.Close())
+	grouped, err := cgroups.Pods()
+	errs = append(errs, err)
+	for _, uid := range grouped {
+		errs = append(errs, cgroups.Remove(uid))
+	}
+	return errors.Join(append(errs, cgroups.RemoveRoot(), rt.Close())...)
 }
 
 // unmountBelow takes away what is still mounted below a directory, so that removing the directory

@@ -72,9 +72,7 @@ func reorder(root []cli.Flag, commands []*cli.Command, args []string) []string {
 func locate(flags map[string]known, commands []*cli.Command, args []string) (map[int]bool, []string, *cli.Command) {
 	// Before the command is known, any command's flag tells whether it takes a value.
 	guess := map[string]known{}
-	for _, c := range commands {
-		learn(guess, c.Flags, false)
-	}
+	suspect(guess, commands)
 	for name, k := range flags {
 		guess[name] = k
 	}
@@ -86,8 +84,10 @@ func locate(flags map[string]known, commands []*cli.Command, args []string) (map
 			break
 		}
 		if isFlag(arg) {
-			_, took := parseFlag(guess, arg, args[i+1:])
-			i += took
+			// -f takes a file with apply and nothing with logs: a command's name is not its value.
+			if _, took := parseFlag(guess, arg, args[i+1:]); took == 1 && !isCommand(commands, args[i+1]) {
+				i++
+			}
 			continue
 		}
 		var next *cli.Command
@@ -106,6 +106,30 @@ func locate(flags map[string]known, commands []*cli.Command, args []string) (map
 		}
 	}
 	return at, path, cmd
+}
+
+// suspect learns the flags of all commands, also of those below commands. Where two differ, the one
+// with a value wins.
+func suspect(into map[string]known, commands []*cli.Command) {
+	for _, c := range commands {
+		own := map[string]known{}
+		learn(own, c.Flags, false)
+		for name, k := range own {
+			if old, ok := into[name]; !ok || old.bool {
+				into[name] = k
+			}
+		}
+		suspect(into, c.Subcommands)
+	}
+}
+
+func isCommand(commands []*cli.Command, word string) bool {
+	for _, c := range commands {
+		if c.HasName(word) {
+			return true
+		}
+	}
+	return false
 }
 
 func learn(into map[string]known, flags []cli.Flag, root bool) {

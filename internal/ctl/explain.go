@@ -46,7 +46,9 @@ func explain(s situation) verdict {
 	return s.explainOther()
 }
 
-func (v *verdict) because(format string, args ...any) { v.why = append(v.why, fmt.Sprintf(format, args...)) }
+func (v *verdict) because(format string, args ...any) {
+	v.why = append(v.why, fmt.Sprintf(format, args...))
+}
 
 // try adds a command to type next; the words "minik8sd ctl" are put before it.
 func (v *verdict) try(format string, args ...any) {
@@ -60,7 +62,9 @@ func (v *verdict) try(format string, args ...any) {
 }
 
 // advise adds a step that is no command of ours.
-func (v *verdict) advise(format string, args ...any) { v.next = append(v.next, fmt.Sprintf(format, args...)) }
+func (v *verdict) advise(format string, args ...any) {
+	v.next = append(v.next, fmt.Sprintf(format, args...))
+}
 
 // name is the object as messages name it: "pod/web".
 func (s *situation) name() string { return ref(s.kind, s.obj.GetName()) }

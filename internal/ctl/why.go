@@ -63,7 +63,6 @@ func whyTargets(args []string) ([]target, error) {
 	return targets, nil
 }
 
-
 // look gathers what explain needs to know. What cannot be had is left out: half an explanation is
 // better than none.
 func (s *session) look(ctx context.Context, kind *api.Kind, obj api.Object) (situation, error) {

@@ -50,6 +50,9 @@ func (r *Registry) Create(ctx context.Context, user User, kind *api.Kind, namesp
 	for try := 1; ; try++ {
 		if generated {
 			obj.SetName(generateName(obj.GetGenerateName()))
+			if s.Default != nil { // some defaults come from the name
+				s.Default(obj)
+			}
 		}
 		e, err := r.create(ctx, kind, s, obj, opts)
 		if generated && try < generateTries && apierrors.IsAlreadyExists(err) {

@@ -26,6 +26,11 @@ func (r *Registry) Delete(ctx context.Context, user User, kind *api.Kind, namesp
 		if err := r.authorize(user, Access{Verb: "delete", Kind: kind, Namespace: namespace, Name: name, Old: old.Object()}); err != nil {
 			return nil, false, err
 		}
+		if may := r.strategies[kind].MayDelete; may != nil {
+			if err := may(old.Object()); err != nil {
+				return nil, false, apierrors.NewForbidden(kind.GR(), name, err)
+			}
+		}
 		if err := preconditions(kind, old.Object(), opts.Preconditions); err != nil {
 			return nil, false, err
 		}

@@ -1,7 +1,11 @@
 package registry
 
 import (
+	"errors"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -40,7 +44,16 @@ func namespaceStrategy() *Strategy {
 				return validation.Namespace(ns)
 			}),
 		},
-		Empty:   func(obj api.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) == 0 },
+		Empty: func(obj api.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) == 0 },
+		MayDelete: func(obj api.Object) error {
+			if slices.Contains(lasting, obj.GetName()) {
+				return errors.New("this namespace belongs to the cluster and may not be deleted")
+			}
+			return nil
+		},
 		Dialect: dialect.For(api.Namespaces),
 	}
 }
+
+// lasting are the namespaces that cannot go; the same as Kubernetes'.
+var lasting = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}

@@ -51,6 +51,8 @@ type Strategy struct {
 	FieldNames []string
 	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
 	Grace func(obj api.Object, asked *int64) int64
+	// MayDelete refuses deletions; nil: everything may go.
+	MayDelete func(obj api.Object) error
 	// Subresources are writes below an object other than status: "finalize".
 	Subresources map[string]func(obj, given api.Object) field.ErrorList
 	// Empty says that a deleted object may go, beyond having no finalizers.

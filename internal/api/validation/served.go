@@ -70,8 +70,6 @@ var notServed = []unserved{
 		pod: func(s *corev1.PodSpec) bool { return len(s.ReadinessGates) > 0 }},
 	{path: "imagePullSecrets", how: warn, message: "they are" + later + ": images are pulled without credentials",
 		pod: func(s *corev1.PodSpec) bool { return len(s.ImagePullSecrets) > 0 }},
-	{path: "setHostnameAsFQDN", how: warn, message: "it is" + later,
-		pod: func(s *corev1.PodSpec) bool { return s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN }},
 	{path: "evictionResponders", how: warn, message: "they are" + later,
 		pod: func(s *corev1.PodSpec) bool { return len(s.EvictionResponders) > 0 }},
 	{path: "securityContext.seLinuxOptions", how: warn, message: "SELinux is" + later,
@@ -129,12 +127,6 @@ var notServed = []unserved{
 	{path: "valueFrom.fileKeyRef", how: refuse, message: "a variable from a file is" + later,
 		env: func(v *corev1.EnvVarSource) bool { return v.FileKeyRef != nil }},
 
-	{path: "subPathExpr", how: refuse, message: "it is" + later + "; subPath is",
-		mount: func(m *corev1.VolumeMount) bool { return m.SubPathExpr != "" }},
-	{path: "mountPropagation", how: refuse, message: "mount propagation other than None is" + later,
-		mount: func(m *corev1.VolumeMount) bool {
-			return m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone
-		}},
 	{path: "recursiveReadOnly", how: refuse, message: "recursive read-only mounts are" + later,
 		mount: func(m *corev1.VolumeMount) bool {
 			return m.RecursiveReadOnly != nil && *m.RecursiveReadOnly != corev1.RecursiveReadOnlyDisabled

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -102,7 +103,14 @@ func (c *container) save(s state) error {
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	if err := writeFile(filepath.Join(c.dir, "state.json"), data, 0o600); err != nil {
+	err = writeFile(filepath.Join(c.dir, "state.json"), data, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		// After a reboot.
+		if err = os.MkdirAll(c.dir, 0o711); err == nil {
+			err = writeFile(filepath.Join(c.dir, "state.json"), data, 0o600)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
 	return nil

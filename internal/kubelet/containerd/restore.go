@@ -89,8 +89,9 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 		if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) {
 			r.cfg.Log.Warn("a container's shim does not answer", "container", c.meta.Name, "err", err)
 		}
-		if c.state.State == cri.Created && c.state.StartedAt.IsZero() {
-			// Its making was interrupted, and nobody has its id.
+		if _, err := os.Stat(c.dir); err == nil && c.state.State == cri.Created {
+			// Its making was interrupted, and nobody has its id. (After a reboot the directory is not
+			// there, and whatever ran has ended.)
 			return r.removeContainer(ctx, c)
 		}
 		r.exited(c, 137, time.Now())

@@ -41,8 +41,9 @@ type Runtime struct {
 	logger      *logrus.Entry
 	events      broadcaster
 
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	restored bool // what was there before is known
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
 
 	mu         sync.Mutex
 	records    map[string]*record    // by pod uid
@@ -67,6 +68,9 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 			err = errors.Join(err, r.Close())
 		}
 	}()
+	if err := mountRunDir(cfg.RunDir); err != nil {
+		return nil, err
+	}
 	for _, dir := range []string{"slots", "sandboxes", "containers"} {
 		if err := os.MkdirAll(filepath.Join(cfg.RunDir, dir), 0o711); err != nil {
 			return nil, fmt.Errorf("containerd: %w", err)
@@ -82,6 +86,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := r.restore(r.ns(ctx)); err != nil {
 		return nil, err
 	}
+	r.restored = true
 	if err := r.net.Setup(ctx); err != nil {
 		return nil, err
 	}
@@ -125,10 +130,14 @@ func (r *Runtime) connect(ctx context.Context) error {
 	return nil
 }
 
-// Close ends what runs in this process. Pods go on, and the next New finds them.
+// Close ends what runs in this process. Pods go on, and the next New finds them. If there are none,
+// it leaves neither process nor mount behind.
 func (r *Runtime) Close() error {
-	r.cancel()
 	r.spare.stop()
+	if r.client != nil {
+		r.spare.drop(context.Background())
+	}
+	r.cancel()
 	r.wg.Wait()
 	r.mu.Lock()
 	list := make([]*container, 0, len(r.containers))
@@ -148,6 +157,9 @@ func (r *Runtime) Close() error {
 		r.server.stop()
 	case r.client != nil:
 		errs = append(errs, r.client.Close())
+	}
+	if r.restored && len(list) == 0 && len(r.records) == 0 {
+		errs = append(errs, unmountRunDir(r.cfg.RunDir))
 	}
 	return errors.Join(errs...)
 }

@@ -121,7 +121,11 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 	events := exchange.NewExchange()
 	set := plugin.NewPluginSet()
 	newContext := func(r *plugin.Registration) *plugin.InitContext {
-		ic := plugin.NewContext(ctx, r, set, root, state)
+		data := root
+		if r.Type == plugin.RuntimePluginV2 {
+			data = state + ".work" // of running containers only
+		}
+		ic := plugin.NewContext(ctx, r, set, data, state)
 		ic.Events, ic.Address, ic.TTRPCAddress = events, socket, socket+".ttrpc"
 		ic.RegisterReadiness = func() func() { return func() {} }
 		return ic

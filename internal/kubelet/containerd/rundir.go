@@ -1,0 +1,43 @@
+package containerd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// tmpfsMagic is the file system type of a tmpfs.
+const tmpfsMagic = 0x01021994
+
+// mountRunDir puts the run directory on a tmpfs, where it belongs: nothing in it outlives the boot, and
+// a pod makes and removes some forty small files and directories there, which on ext4 take 15 ms of CPU.
+// Where mounting is not allowed, the plain directory does.
+func mountRunDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("containerd: %s: %w", dir, err)
+	}
+	if st.Type == tmpfsMagic {
+		return nil
+	}
+	err := unix.Mount("minik8s-run", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=711,size=10%")
+	if err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("containerd: tmpfs at %s: %w", dir, err)
+	}
+	return nil
+}
+
+// unmountRunDir undoes mountRunDir, if dir is a mount and not a directory of a larger one.
+func unmountRunDir(dir string) error {
+	var in, above unix.Stat_t
+	if unix.Stat(dir, &in) != nil || unix.Stat(filepath.Dir(dir), &above) != nil || in.Dev == above.Dev {
+		return nil
+	}
+	return unmount(dir)
+}
