@@ -155,6 +155,9 @@ func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
 	if st.Image == "" {
 		st.Image = spec.Image
 	}
+	if old != nil { // an attempt that was shown may have been removed, half-made
+		st.RestartCount = max(st.RestartCount, old.RestartCount)
+	}
 	last := lastState(in, c, old)
 	switch c.State {
 	case cri.Created:

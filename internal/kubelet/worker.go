@@ -285,7 +285,7 @@ func safely(ctx context.Context, do func(context.Context) (outcome, error)) (app
 func (w *worker) land(ctx context.Context, a action, apply outcome, err error) {
 	key := a.key()
 	delete(w.mem.flights, key)
-	if touchesContainers(a.verb) {
+	if err != nil || touchesContainers(a.verb) { // what failed may have been done in part
 		w.stale = true
 	}
 	if apply != nil {

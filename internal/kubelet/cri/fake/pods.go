@@ -80,7 +80,9 @@ func (r *Runtime) create(cfg cri.ContainerConfig) (string, error) {
 	defer r.mu.Unlock()
 	p := r.pods[cfg.PodUID]
 	if p == nil || p.sandbox == nil || !p.sandbox.Whole {
-		r.violate("container %s of %s created without a whole sandbox", cfg.Name, cfg.PodUID)
+		if p == nil || p.sandbox == nil { // else it was lost just now
+			r.violate("container %s of %s created without a sandbox", cfg.Name, cfg.PodUID)
+		}
 		return "", fmt.Errorf("pod %s has no sandbox", cfg.PodUID)
 	}
 	if _, ok := r.images[cfg.Image]; !ok && !r.Any {
