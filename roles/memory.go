@@ -38,25 +38,44 @@ func dropProgram() error {
 	if err != nil {
 		return err
 	}
-	maps, err := os.ReadFile("/proc/self/maps")
+	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(maps)) {
-		f := strings.Fields(line)
-		// Only what cannot be written: a written page is no longer the file's.
-		if len(f) < 6 || f[5] != exe || strings.Contains(f[1], "w") {
-			continue
-		}
-		from, to, _ := strings.Cut(f[0], "-")
-		start, err1 := strconv.ParseUint(from, 16, 64)
-		end, err2 := strconv.ParseUint(to, 16, 64)
-		if err1 != nil || err2 != nil {
-			continue
-		}
-		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(start), uintptr(end-start), unix.MADV_DONTNEED); errno != 0 {
+	for _, r := range cleanRanges(string(smaps), exe) {
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
 			return errno
 		}
 	}
 	return nil
+}
+
+// addresses is a range of memory.
+type addresses struct{ start, end uintptr }
+
+// cleanRanges are the mappings of a file of which no page was ever written: not writable now, and
+// nothing in them is anonymous. The second matters: a loader writes relocations before it makes their
+// mapping read-only, and dropping those pages would put the file's unrelocated bytes in their place.
+func cleanRanges(smaps, file string) []addresses {
+	var out []addresses
+	var r addresses
+	candidate := false
+	for line := range strings.Lines(smaps) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) >= 2 && strings.Contains(f[0], "-") && len(f[1]) == 4:
+			candidate = len(f) >= 6 && f[5] == file && f[1][1] != 'w'
+			from, to, _ := strings.Cut(f[0], "-")
+			start, err1 := strconv.ParseUint(from, 16, 64)
+			end, err2 := strconv.ParseUint(to, 16, 64)
+			candidate = candidate && err1 == nil && err2 == nil
+			r = addresses{uintptr(start), uintptr(end)}
+		case candidate && len(f) == 3 && f[0] == "Anonymous:":
+			if f[1] == "0" {
+				out = append(out, r)
+			}
+			candidate = false
+		}
+	}
+	return out
 }
