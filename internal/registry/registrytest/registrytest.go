@@ -40,5 +40,11 @@ func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 			t.Fatal(err)
 		}
 	}
-	return reg, func() { cancel(); <-done }
+	return reg, func() {
+		if err := reg.CheckShared(); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		<-done
+	}
 }
