@@ -8,9 +8,9 @@ BIN      = bin/minik8sd
 .DEFAULT_GOAL := build
 .PHONY: build demo test check bench oracle runtime images lint clean
 
-# build makes bin/minik8sd, with runc and the containerd shim inside.
+# build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
 build: runtime
-	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) .
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) .
 
 # runtime builds what travels inside the binary; a no-op when it is up to date.
 runtime:

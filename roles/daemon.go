@@ -131,7 +131,12 @@ func (d *Daemon) path(parts ...string) string {
 // everything is up; it may be nil.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
-	return d.group.Run(ctx, ready)
+	return d.group.Run(ctx, func() {
+		go giveBack(ctx, d.log)
+		if ready != nil {
+			ready()
+		}
+	})
 }
 
 // Close lets the data directory go.

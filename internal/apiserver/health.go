@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"net/http/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -104,6 +105,22 @@ func (s *Server) serveMetrics(c echo.Context) error {
 		s.metrics.handler = promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	})
 	s.metrics.handler.ServeHTTP(c.Response(), c.Request())
+	return nil
+}
+
+// profile is Go's own profiler, for root and the admin: where the time and the memory go.
+func (s *Server) profile(c echo.Context) error {
+	if err := requireMaster(c); err != nil {
+		return err
+	}
+	switch name := c.Param("*"); name {
+	case "profile":
+		pprof.Profile(c.Response(), c.Request())
+	case "trace":
+		pprof.Trace(c.Response(), c.Request())
+	default:
+		pprof.Handler(name).ServeHTTP(c.Response(), c.Request())
+	}
 	return nil
 }
 

@@ -96,6 +96,7 @@ func (s *Server) routes(e *echo.Echo) {
 	e.GET("/version", s.version)
 	e.GET("/version/", s.version)
 	e.GET("/metrics", s.serveMetrics)
+	e.GET("/debug/pprof/*", s.profile)
 	e.GET("/", s.paths)
 	e.GET("/api", s.coreVersions)
 	e.GET("/api/", s.coreVersions)

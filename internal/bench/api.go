@@ -64,6 +64,8 @@ func apiFigures(r *report) (err error) {
 	defer func() {
 		if serr := d.stop(); err == nil {
 			err = serr
+		} else {
+			err = fmt.Errorf("%w; the daemon's log: %s", err, d.log.String())
 		}
 	}()
 	if err := d.ready(); err != nil {

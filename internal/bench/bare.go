@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -10,14 +11,21 @@ import (
 	"github.com/containerd/containerd/runtime/v2/runc/options"
 )
 
-func importImage(ctx context.Context, c *containerd.Client, archive string) error {
+// importImage reads an archive of one image and gives the image's name.
+func importImage(ctx context.Context, c *containerd.Client, archive string) (string, error) {
 	f, err := os.Open(archive)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	_, err = c.Import(ctx, f)
-	return err
+	found, err := c.Import(ctx, f)
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return "", errors.New(archive + " holds no image")
+	}
+	return found[0].Name, nil
 }
 
 func runcOptions(d *daemon) *options.Options {

@@ -9,16 +9,21 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	ctrd "github.com/containerd/containerd"
+	"github.com/containerd/containerd/content"
 	"github.com/containerd/containerd/content/local"
 	"github.com/containerd/containerd/events/exchange"
+	"github.com/containerd/containerd/metadata"
 	"github.com/containerd/containerd/plugin"
 	"github.com/containerd/containerd/services"
+	"github.com/containerd/containerd/snapshots"
 	"github.com/containerd/log"
 	"github.com/containerd/ttrpc"
 	toml "github.com/pelletier/go-toml"
 	"github.com/sirupsen/logrus"
+	bolt "go.etcd.io/bbolt"
 	"google.golang.org/grpc"
 
 	// The plugins this containerd consists of. Left out on purpose: its CRI, the monitors that
@@ -27,7 +32,6 @@ import (
 	_ "github.com/containerd/containerd/events/plugin"
 	_ "github.com/containerd/containerd/gc/scheduler"
 	_ "github.com/containerd/containerd/leases/plugin"
-	_ "github.com/containerd/containerd/metadata/plugin"
 	_ "github.com/containerd/containerd/plugins/sandbox"
 	_ "github.com/containerd/containerd/runtime/v2"
 	_ "github.com/containerd/containerd/services/containers"
@@ -54,6 +58,7 @@ type server struct {
 	grpc    *grpc.Server
 	ttrpc   *ttrpc.Server
 	plugins []*plugin.Plugin
+	db      *bolt.DB
 	cancel  context.CancelFunc
 }
 
@@ -130,7 +135,7 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 		ic.RegisterReadiness = func() func() { return func() {} }
 		return ic
 	}
-	for _, r := range registrations() {
+	for _, r := range s.registrations() {
 		if c, ok := pluginConfig[r.URI()]; ok {
 			tree, err := toml.TreeFromMap(c)
 			if err != nil {
@@ -175,31 +180,62 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 	return nil
 }
 
-// registrations are the plugins linked in, in order, and two of our own: the content store, which
-// containerd too registers by hand, and a stand-in for the runtime of containerd 1.0 to 1.3, without
-// which the tasks service refuses to start; it is the current one under the old name.
-func registrations() []*plugin.Registration {
+// registrations are the plugins linked in, in order, and three of our own: the content store, which
+// containerd too registers by hand; the metadata, whose own plugin never closes its database; and a
+// stand-in for the runtime of containerd 1.0 to 1.3, without which the tasks service refuses to
+// start; it is the current one under the old name.
+func (s *server) registrations() []*plugin.Registration {
 	list := []*plugin.Registration{{
-		Type: plugin.ContentPlugin,
-		ID:   "content",
-		InitFn: func(ic *plugin.InitContext) (any, error) {
-			return local.NewStore(ic.Root)
-		},
+		Type: plugin.ContentPlugin, ID: "content",
+		InitFn: func(ic *plugin.InitContext) (any, error) { return local.NewStore(ic.Root) },
 	}}
-	tasks := string(plugin.ServicePlugin) + "." + services.TasksService
+	var rest []*plugin.Registration
 	for _, r := range plugin.Graph(func(*plugin.Registration) bool { return false }) {
-		if r.URI() == tasks {
-			list = append(list, &plugin.Registration{
-				Type: plugin.RuntimePlugin,
-				ID:   "v2",
-				InitFn: func(ic *plugin.InitContext) (any, error) {
-					return ic.GetByID(plugin.RuntimePluginV2, "task")
-				},
+		if r.Type == plugin.SnapshotPlugin {
+			list = append(list, r)
+			continue
+		}
+		if r.Type == plugin.ServicePlugin && r.ID == services.TasksService {
+			rest = append(rest, &plugin.Registration{
+				Type: plugin.RuntimePlugin, ID: "v2",
+				InitFn: func(ic *plugin.InitContext) (any, error) { return ic.GetByID(plugin.RuntimePluginV2, "task") },
 			})
 		}
-		list = append(list, r)
+		rest = append(rest, r)
 	}
-	return list
+	list = append(list, &plugin.Registration{Type: plugin.MetadataPlugin, ID: "bolt", InitFn: s.openMetadata})
+	return append(list, rest...)
+}
+
+// openMetadata opens the database of what containerd knows. Each commit is synced to disk, so that it is
+// consistent also after a power cut; on a disk that is slow at it (it is done some six times for a pod)
+// that is the price of images that survive.
+func (s *server) openMetadata(ic *plugin.InitContext) (any, error) {
+	if err := os.MkdirAll(ic.Root, 0o711); err != nil {
+		return nil, err
+	}
+	store, err := ic.Get(plugin.ContentPlugin)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := ic.GetByType(plugin.SnapshotPlugin)
+	if err != nil {
+		return nil, err
+	}
+	snapshotters := map[string]snapshots.Snapshotter{}
+	for name, p := range loaded {
+		if instance, err := p.Instance(); err == nil {
+			snapshotters[name] = instance.(snapshots.Snapshotter)
+		}
+	}
+	opts := *bolt.DefaultOptions
+	opts.NoFreelistSync = true // less to write; it is found again by reading the file
+	opts.Timeout = 10 * time.Second
+	if s.db, err = bolt.Open(filepath.Join(ic.Root, "meta.db"), 0o644, &opts); err != nil {
+		return nil, fmt.Errorf("is another daemon using this directory? %w", err)
+	}
+	db := metadata.NewDB(s.db, store.(content.Store), snapshotters, metadata.WithEventsPublisher(ic.Events))
+	return db, db.Init(ic.Context)
 }
 
 // stop ends the API and closes the plugins, last first. Containers and their shims go on.
@@ -215,6 +251,9 @@ func (s *server) stop() {
 				c.Close()
 			}
 		}
+	}
+	if s.db != nil {
+		s.db.Close()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/containerd/containerd/snapshots"
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/kubelet/cri"
@@ -184,7 +185,7 @@ const viewPrefix = "minik8s-view-"
 func (r *Runtime) layerDirs(ctx context.Context, img *localImage) ([]string, error) {
 	key := viewPrefix + newID()[:16]
 	sn := r.client.SnapshotService(r.snapshotter)
-	mounts, err := sn.View(ctx, key, img.chainID)
+	mounts, err := sn.View(ctx, key, img.chainID, snapshots.WithLabels(map[string]string{gcRoot: "1"}))
 	if err != nil {
 		return nil, fmt.Errorf("containerd: layers: %w", err)
 	}

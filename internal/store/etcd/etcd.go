@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -52,6 +53,10 @@ const (
 	startLimit = 30 * time.Second
 )
 
+// smallSegments: the log is preallocated by the segment, 64 MB of it, which takes time and disk that a
+// cluster of one to a few dozen machines has better use for. It is a variable of the whole process.
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
+
 // Open starts the server and returns when it can be written to.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Name == "" {
@@ -69,10 +74,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("etcd's directory: %w", err)
 	}
+	smallSegments()
 	e, err := embed.StartEtcd(embedConfig(cfg))
 	if err != nil {
 		return nil, explain(cfg.Dir, err)
 	}
+	elect(ctx, e.Server)
 	select {
 	case <-e.Server.ReadyNotify():
 	case err := <-e.Err():
@@ -182,7 +189,9 @@ func (c *zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for k, v := range enc.Fields {
 		args = append(args, k, v)
 	}
-	if e.Level >= zapcore.ErrorLevel {
+	// Right after a first start the log has no snapshot yet to read the version from; etcd tries again.
+	early := e.Message == "failed to update storage version"
+	if e.Level >= zapcore.ErrorLevel && !early {
 		c.log.Error(strings.TrimSpace(e.Message), args...)
 	} else {
 		c.log.Debug(strings.TrimSpace(e.Message), args...)
