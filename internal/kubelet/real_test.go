@@ -191,11 +191,20 @@ func (b *realBed) logs(pod, container string, opts *corev1.PodLogOptions) string
 	return string(data)
 }
 
-// remove deletes a pod and waits until it is gone.
+// remove deletes a pod and waits until it is gone. Its grace is short, for a shell that has only just
+// started does not yet listen to SIGTERM.
 func (b *realBed) remove(name string) {
 	b.t.Helper()
-	b.delete(name)
+	b.deleteSoon(name)
 	b.api.await(b.t, name, "gone", goneNow)
+}
+
+func (b *realBed) deleteSoon(name string) {
+	b.t.Helper()
+	one := int64(1)
+	if _, err := b.api.Delete(b.t.Context(), podKey(name), &metav1.DeleteOptions{GracePeriodSeconds: &one}); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func TestRealPodSharesItsNetworkAndVolumes(t *testing.T) {
@@ -439,7 +448,7 @@ func TestRealRestartInTheMiddle(t *testing.T) {
 			}
 		}
 		for i := range n {
-			b.delete(fmt.Sprint("p", i))
+			b.deleteSoon(fmt.Sprint("p", i))
 		}
 		b.api.await(t, fmt.Sprint("p", round), "gone", goneNow)
 		b.reopen()
