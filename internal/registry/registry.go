@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -124,4 +126,24 @@ func invalid(k *api.Kind, name string, errs field.ErrorList) error {
 		return nil
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: k.Group, Kind: k.Kind}, name, errs)
+}
+
+// CheckShared says which of the shared objects somebody has changed, although nobody may. Tests call it
+// when all is done; registrytest does for every test.
+func (r *Registry) CheckShared() error {
+	var errs []error
+	for kind, kc := range r.cache.byRow {
+		entries, _ := r.cache.snapshot(kc, "", "")
+		for _, e := range entries {
+			obj := e.obj.Load()
+			if obj == nil {
+				continue
+			}
+			raw, err := encode(kind, (*obj).DeepCopyObject().(api.Object))
+			if err != nil || !bytes.Equal(raw, e.raw) {
+				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.raw, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
