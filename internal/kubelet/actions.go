@@ -127,11 +127,15 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		}
 	}
 	return func(ctx context.Context) (outcome, error) {
+		leave, err := w.k.starts.enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 		defer cancel()
 		id := a.id
 		if id == "" {
-			var err error
 			if id, err = w.create(ctx, a, pod, view.Sandbox); err != nil {
 				return nil, err
 			}
@@ -141,7 +145,7 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 			cm.image = false
 			cm.restarted(prev, w.k.now())
 		}
-		err := w.k.runtime.StartContainer(ctx, id)
+		err = w.k.runtime.StartContainer(ctx, id)
 		var failed *cri.StartError
 		switch {
 		case err == nil:

@@ -69,6 +69,7 @@ type Kubelet struct {
 	ports   hostPorts
 	node    *nodeKeeper
 	rooms   admission
+	starts  gate
 	gallery gallery
 	hub     logs.Hub
 
@@ -101,6 +102,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	k := &Kubelet{cfg: cfg, client: c, runtime: rt, log: cfg.Log, now: cfg.Now,
 		rec:     events.New(c, "kubelet", cfg.NodeName, cfg.Log),
 		volumes: volume.New(filepath.Join(cfg.DataDir, "pods")),
+		starts:  newGate(),
 		workers: map[types.UID]*worker{}, buried: map[types.UID]bool{}}
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)

@@ -36,14 +36,14 @@ type world struct {
 	log  []string
 
 	mu    sync.Mutex
-	gates []*gate
+	gates []*door
 	open  bool // nothing fails or waits any more
 
 	counts map[string]int32
 }
 
-// gate is a call of the runtime that waits to be told how to go on.
-type gate struct {
+// door is a call of the runtime that waits to be told how to go on.
+type door struct {
 	call, name string
 	how        chan error // nil: do it
 	after      error      // what to return though it was done
@@ -62,7 +62,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			x.mu.Unlock()
 			return nil
 		}
-		g := &gate{call: call, name: name, how: make(chan error, 1)}
+		g := &door{call: call, name: name, how: make(chan error, 1)}
 		x.gates = append(x.gates, g)
 		x.mu.Unlock()
 		err := <-g.how
@@ -168,7 +168,7 @@ func (x *world) release() {
 	x.quiet()
 }
 
-func (x *world) open1(g *gate) {
+func (x *world) open1(g *door) {
 	switch n := x.rnd.IntN(10); {
 	case n == 0:
 		x.note("%s %s fails", g.call, g.name)

@@ -243,7 +243,7 @@ func (w *worker) admit() {
 // launch begins an action; its result comes back as a message.
 func (w *worker) launch(ctx context.Context, a action) {
 	key := a.key()
-	own, cancel := context.WithCancel(ctx)
+	own, cancel := actionContext(ctx, a.verb)
 	w.mem.flights[key] = flight{act: a, deadline: w.k.now().Add(a.grace), cancel: cancel}
 	if a.verb == stopContainer && a.why != "" {
 		w.containerEvent(a.container, corev1.EventTypeNormal, "Killing", a.why, a.container)
@@ -258,6 +258,31 @@ func (w *worker) launch(ctx context.Context, a action) {
 			b.results = append(b.results, func(w *worker) { w.land(ctx, a, apply, err) })
 		})
 	}()
+}
+
+// finishTime is how long an action may go on when the kubelet is told to end. What makes or removes
+// things takes a fraction of that, and is better finished than found half-made by the next start.
+const finishTime = time.Second
+
+// actionContext is the context of an action: waiting ends with ctx, work a little later.
+func actionContext(ctx context.Context, v verb) (context.Context, context.CancelFunc) {
+	if v == ensureImage || v == stopContainer {
+		return context.WithCancel(ctx)
+	}
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.NewTimer(finishTime)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			cancel()
+		case <-own.Done():
+		}
+	})
+	return own, func() {
+		stop()
+		cancel()
+	}
 }
 
 // abandonPulls stops waiting for images, which may take long, in a pod that is to end.

@@ -78,10 +78,25 @@ var _ cri.Runtime = (*Runtime)(nil)
 func (r *Runtime) AddImage(ref string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.images[ref] = image(ref)
+	r.images[full(ref)] = image(ref)
+}
+
+// full is ref with the registry and the tag that it leaves out, by which images are kept.
+func full(ref string) string {
+	if name := ref[strings.LastIndexByte(ref, '/')+1:]; !strings.ContainsAny(name, ":@") {
+		ref += ":latest"
+	}
+	if !strings.Contains(ref, "/") {
+		ref = "library/" + ref
+	}
+	if host, _, _ := strings.Cut(ref, "/"); !strings.ContainsAny(host, ".:") && host != "localhost" {
+		ref = "docker.io/" + ref
+	}
+	return ref
 }
 
 func image(ref string) cri.Image {
+	ref = full(ref)
 	return cri.Image{ID: fmt.Sprintf("sha256:%x", ref), Tags: []string{ref}, Size: 1 << 20}
 }
 
@@ -287,7 +302,7 @@ func (r *Runtime) ImageStatus(_ context.Context, ref string) (*cri.Image, error)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i, ok := r.images[ref]; ok {
+	if i, ok := r.images[full(ref)]; ok {
 		return &i, nil
 	}
 	if r.Any {
@@ -313,7 +328,7 @@ func (r *Runtime) PullImage(ctx context.Context, ref string, _ *cri.Auth, progre
 		}
 	}
 	r.mu.Lock()
-	r.images[ref] = i
+	r.images[full(ref)] = i
 	r.mu.Unlock()
 	return &i, r.after(ctx, "PullImage", "", ref)
 }
@@ -348,6 +363,6 @@ func (r *Runtime) ListImages(context.Context) ([]cri.Image, error) {
 func (r *Runtime) RemoveImage(_ context.Context, ref string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.images, ref)
+	delete(r.images, full(ref))
 	return nil
 }

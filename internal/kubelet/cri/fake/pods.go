@@ -85,9 +85,9 @@ func (r *Runtime) create(cfg cri.ContainerConfig) (string, error) {
 		}
 		return "", fmt.Errorf("pod %s has no sandbox", cfg.PodUID)
 	}
-	if _, ok := r.images[cfg.Image]; !ok && !r.Any {
+	if _, ok := r.images[full(cfg.Image)]; !ok && !r.Any {
 		r.violate("container %s of %s created without its image", cfg.Name, cfg.PodUID)
-		return "", fmt.Errorf("image %s is not present", cfg.Image)
+		return "", fmt.Errorf("%w: %s", cri.ErrImageNotFound, cfg.Image)
 	}
 	for _, id := range p.containers {
 		c := r.containers[id]
@@ -103,7 +103,7 @@ func (r *Runtime) create(cfg cri.ContainerConfig) (string, error) {
 	id := fmt.Sprintf("c%d", r.next)
 	r.containers[id] = &container{cfg: cfg, done: make(chan struct{}), Container: cri.Container{
 		ID: id, PodUID: cfg.PodUID, Name: cfg.Name, Attempt: cfg.Attempt, CreatedAt: r.Now(), Image: cfg.Image,
-		ImageID: r.images[cfg.Image].ID, LogPath: cfg.LogPath, Labels: cfg.Labels}}
+		ImageID: r.images[full(cfg.Image)].ID, LogPath: cfg.LogPath, Labels: cfg.Labels}}
 	p.containers = append(p.containers, id)
 	return id, nil
 }
