@@ -79,6 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, explain(cfg.Dir, err)
 	}
+	elect(ctx, e.Server)
 	select {
 	case <-e.Server.ReadyNotify():
 	case err := <-e.Err():
@@ -110,10 +111,11 @@ func embedConfig(cfg Config) *embed.Config {
 	ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil
 	ec.ListenPeerUrls, ec.AdvertisePeerUrls = nil, []url.URL{peer}
 	ec.InitialCluster = cfg.Name + "=" + peer.String()
-	// A member waits for its election timeout before it leads, part of it random so that several do not
-	// run against each other. One alone runs against nobody, so its timeout is the shortest that etcd
-	// takes: at most 125 ms of a start, for 40 ticks a second.
-	ec.TickMs, ec.ElectionMs = 25, 125
+	// One member alone sends no heartbeats and elects itself (see elect), so its clock may go slowly:
+	// each tick wakes the processor. Several members will need the usual 100 and 1000.
+	ec.TickMs, ec.ElectionMs = 500, 5000
+	// What is acknowledged is in the log; the batch is only how often the tree is written from it.
+	ec.BackendBatchInterval = 500 * time.Millisecond
 	// A small snapshot interval bounds the memory of Raft's log; a member far behind gets a snapshot.
 	ec.SnapshotCount = 10000
 	ec.SnapshotCatchUpEntries = 1000
