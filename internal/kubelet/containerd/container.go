@@ -18,6 +18,7 @@ import (
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/snapshots"
 	"github.com/containerd/typeurl/v2"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"minik8s/internal/kubelet/cri"
@@ -218,7 +219,12 @@ func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg c
 }
 
 // createRecord makes containerd's container.
-func (r *Runtime) createRecord(ctx context.Context, c *container, spec any, snapshotter string) error {
+func (r *Runtime) createRecord(ctx context.Context, c *container, spec *specs.Spec, snapshotter string) error {
+	shim := c.meta.Slot
+	if r.server == nil {
+		shim = ""
+		spec.Annotations = map[string]string{"io.containerd.runc.v2.group": c.meta.Slot}
+	}
 	specJSON, err := json.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
@@ -232,7 +238,7 @@ func (r *Runtime) createRecord(ctx context.Context, c *container, spec any, snap
 		return fmt.Errorf("containerd: %w", err)
 	}
 	rec := containers.Container{
-		ID: c.meta.ID, Image: c.meta.Image, SandboxID: c.meta.Slot,
+		ID: c.meta.ID, Image: c.meta.Image, SandboxID: shim,
 		// For whoever looks with ctr or nerdctl.
 		Labels: map[string]string{
 			"io.kubernetes.pod.namespace": c.meta.PodNamespace, "io.kubernetes.pod.name": c.meta.PodName,
