@@ -177,6 +177,11 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 
 // create makes all of a container. What it leaves when it fails is found by the container's id.
 func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *localImage) error {
+	done, err := r.slowly(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	rootfs := make(chan error, 1)
 	var mounts []*types.Mount
 	go func() {
@@ -184,7 +189,7 @@ func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri
 		mounts, err = r.prepareRootFS(ctx, c.meta.ID, img)
 		rootfs <- err
 	}()
-	err := r.register(ctx, c, rec, cfg, img)
+	err = r.register(ctx, c, rec, cfg, img)
 	if err = errors.Join(err, <-rootfs); err != nil {
 		return err
 	}
@@ -324,7 +329,12 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	if s.StartError != "" {
 		return r.failStart(c, s.StartError, s.ExitCode)
 	}
-	_, err := r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: id})
+	done, err := r.slowly(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: id})
 	if err != nil {
 		if msg, code, ok := startFailure(err); ok {
 			return r.failStart(c, msg, code)

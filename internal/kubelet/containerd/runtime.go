@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type Runtime struct {
 	net    *network.Network
 	// bundles is where containerd keeps what belongs to shims; empty if that is not ours to touch.
 	bundles string
+	turns   chan struct{}
 	socket  string // of the containerd in this process
 	// snapshotter makes the root file systems: overlayfs, or native where the kernel or disk lacks it.
 	snapshotter string
@@ -61,6 +63,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	}
 	r := &Runtime{cfg: cfg, snapshotter: "overlayfs", records: map[string]*record{}, containers: map[string]*container{}}
 	r.logger = bridge(cfg.Log)
+	r.turns = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 	r.spare = newSpare(r, cfg.Spare)
 	run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))
 	r.cancel = cancel
@@ -260,6 +263,17 @@ func (r *Runtime) containersOf(uid string) []*container {
 		}
 	}
 	return list
+}
+
+// slowly waits for its turn at something that takes CPU time, and returns what ends the turn. A hundred
+// pods at once are sooner done when a few at a time are worked on, and the first ones much sooner.
+func (r *Runtime) slowly(ctx context.Context) (done func(), err error) {
+	select {
+	case r.turns <- struct{}{}:
+		return func() { <-r.turns }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // ns gives a context containerd's namespace, and our log for what containerd has to say.

@@ -38,6 +38,11 @@ func newID() string {
 
 // makeSlot makes a slot with these namespaces; the network is connected if net is one of them.
 func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err error) {
+	done, err := r.slowly(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	s := &slot{ID: newID()[:32], Kinds: kinds}
 	dir := r.slotDir(s.ID)
 	if err := os.MkdirAll(filepath.Join(dir, "shm"), 0o711); err != nil {
