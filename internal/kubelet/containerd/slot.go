@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/runtime/v2/shim"
 	"github.com/containerd/containerd/sandbox"
 	"github.com/containerd/typeurl/v2"
 	"golang.org/x/sys/unix"
@@ -36,8 +37,9 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// makeSlot makes a slot with these namespaces; the network is connected if net is one of them.
-func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err error) {
+// makeSlot makes a slot with these namespaces; the network is connected if net is one of them. Without
+// its shim it is not whole yet.
+func (r *Runtime) makeSlot(ctx context.Context, kinds []string, withShim bool) (_ *slot, err error) {
 	done, err := r.slowly(ctx)
 	if err != nil {
 		return nil, err
@@ -48,10 +50,14 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err er
 	if err := os.MkdirAll(filepath.Join(dir, "shm"), 0o711); err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	shim := make(chan error, 1)
-	go func() { shim <- r.startShim(ctx, s.ID) }()
+	started := make(chan error, 1)
+	if withShim {
+		go func() { started <- r.startShim(ctx, s.ID) }()
+	} else {
+		started <- nil
+	}
 	defer func() {
-		err = errors.Join(err, <-shim)
+		err = errors.Join(err, <-started)
 		if err != nil {
 			err = errors.Join(err, r.removeSlot(context.WithoutCancel(ctx), s))
 		}
@@ -137,6 +143,14 @@ func (r *Runtime) stopShim(ctx context.Context, id string) error {
 		if err := ctl.Shutdown(ctx, id); err != nil && r.shimAlive(ctx, id) {
 			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))
 		}
+	}
+	// One that was killed has not removed its socket.
+	address, err := shim.SocketAddress(ctx, r.socket, id)
+	if err != nil {
+		return fmt.Errorf("containerd: shim's socket: %w", err)
+	}
+	if err := shim.RemoveSocket(address); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("containerd: shim's socket: %w", err)
 	}
 	// Asked for first, because deleting from an empty store is an error of its own.
 	if _, err := r.client.SandboxStore().Get(ctx, id); err != nil {
