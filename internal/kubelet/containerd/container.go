@@ -18,6 +18,7 @@ import (
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/snapshots"
 	"github.com/containerd/typeurl/v2"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"minik8s/internal/kubelet/cri"
@@ -176,6 +177,11 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 
 // create makes all of a container. What it leaves when it fails is found by the container's id.
 func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *localImage) error {
+	done, err := r.slowly(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	rootfs := make(chan error, 1)
 	var mounts []*types.Mount
 	go func() {
@@ -183,7 +189,7 @@ func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri
 		mounts, err = r.prepareRootFS(ctx, c.meta.ID, img)
 		rootfs <- err
 	}()
-	err := r.register(ctx, c, rec, cfg, img)
+	err = r.register(ctx, c, rec, cfg, img)
 	if err = errors.Join(err, <-rootfs); err != nil {
 		return err
 	}
@@ -218,7 +224,12 @@ func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg c
 }
 
 // createRecord makes containerd's container.
-func (r *Runtime) createRecord(ctx context.Context, c *container, spec any, snapshotter string) error {
+func (r *Runtime) createRecord(ctx context.Context, c *container, spec *specs.Spec, snapshotter string) error {
+	shim := c.meta.Slot
+	if r.server == nil {
+		shim = ""
+		spec.Annotations = map[string]string{"io.containerd.runc.v2.group": c.meta.Slot}
+	}
 	specJSON, err := json.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
@@ -232,7 +243,7 @@ func (r *Runtime) createRecord(ctx context.Context, c *container, spec any, snap
 		return fmt.Errorf("containerd: %w", err)
 	}
 	rec := containers.Container{
-		ID: c.meta.ID, Image: c.meta.Image, SandboxID: c.meta.Slot,
+		ID: c.meta.ID, Image: c.meta.Image, SandboxID: shim,
 		// For whoever looks with ctr or nerdctl.
 		Labels: map[string]string{
 			"io.kubernetes.pod.namespace": c.meta.PodNamespace, "io.kubernetes.pod.name": c.meta.PodName,
@@ -318,7 +329,12 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	if s.StartError != "" {
 		return r.failStart(c, s.StartError, s.ExitCode)
 	}
-	_, err := r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: id})
+	done, err := r.slowly(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: id})
 	if err != nil {
 		if msg, code, ok := startFailure(err); ok {
 			return r.failStart(c, msg, code)

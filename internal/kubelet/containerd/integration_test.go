@@ -84,18 +84,7 @@ func (b *bench) destroy() {
 	if b.Runtime == nil {
 		return
 	}
-	pods, err := b.Pods(ctx)
-	if err != nil {
-		b.t.Error(err)
-	}
-	for _, p := range pods {
-		if err := b.removePod(ctx, p.UID); err != nil {
-			b.t.Error(err)
-		}
-	}
-	b.spare.stop()
-	b.spare.drop(ctx)
-	if err := b.net.Teardown(ctx); err != nil {
+	if err := b.Uninstall(ctx); err != nil {
 		b.t.Error(err)
 	}
 	b.leftovers()

@@ -9,6 +9,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	ctrd "github.com/containerd/containerd"
+	"github.com/containerd/containerd/cio"
+	"github.com/containerd/containerd/oci"
 )
 
 // TestFigures measures what the budget is made of. Run it by name with -v.
@@ -53,10 +57,14 @@ func TestFigures(t *testing.T) {
 		total, stop, remove = append(total, t3.Sub(t0)), append(stop, t5.Sub(t4)), append(remove, t6.Sub(t5))
 		gone = append(gone, t6.Sub(t4))
 	}
+	var bare []time.Duration
+	for i := range 15 {
+		bare = append(bare, b.bare(fmt.Sprintf("bare-%d", i)))
+	}
 	for _, f := range []struct {
 		name string
 		list []time.Duration
-	}{{"sandbox", sandbox}, {"create", create}, {"start", start}, {"all to Running", total}, {"stop", stop}, {"remove", remove}, {"stop+remove", gone}} {
+	}{{"bare", bare}, {"sandbox", sandbox}, {"create", create}, {"start", start}, {"all to Running", total}, {"stop", stop}, {"remove", remove}, {"stop+remove", gone}} {
 		slices.Sort(f.list)
 		t.Logf("%-15s min %8s p50 %8s  p90 %8s max %8s", f.name, round(f.list[0]), round(f.list[len(f.list)/2]), round(f.list[len(f.list)*9/10]), round(f.list[len(f.list)-1]))
 	}
@@ -90,6 +98,38 @@ func (b *bench) cpuMeter() func() time.Duration {
 		c, _ := readNumber(filepath.Join("/sys/fs/cgroup/cpuacct", b.cfg.CgroupRoot, "cpuacct.usage"))
 		return time.Duration(a + c)
 	}
+}
+
+// bare is how long containerd takes for a container alone, in this process and by its own client: a
+// snapshot, a shim, create and start. No pod, no network, no log.
+func (b *bench) bare(id string) time.Duration {
+	ctx := b.ns(b.ctx)
+	img, err := b.client.GetImage(ctx, "docker.io/library/busybox:latest")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	t0 := time.Now()
+	c, err := b.client.NewContainer(ctx, id, ctrd.WithSnapshotter(b.snapshotter), ctrd.WithNewSnapshot(id, img),
+		ctrd.WithRuntime(b.bin.shim, b.runtimeOptions()),
+		ctrd.WithNewSpec(oci.WithImageConfig(img), oci.WithProcessArgs("sleep", "1000"), oci.WithCgroup(b.cfg.CgroupRoot+"/"+id)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	task, err := c.NewTask(ctx, cio.NullIO)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := task.Start(ctx); err != nil {
+		b.t.Fatal(err)
+	}
+	took := time.Since(t0)
+	if _, err := task.Delete(ctx, ctrd.WithProcessKill); err != nil {
+		b.t.Error(err)
+	}
+	if err := c.Delete(ctx, ctrd.WithSnapshotCleanup); err != nil {
+		b.t.Error(err)
+	}
+	return took
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

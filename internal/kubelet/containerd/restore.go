@@ -129,12 +129,14 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 	for _, e := range entries {
 		slots[e.Name()] = true
 	}
-	shims, err := r.client.SandboxStore().List(ctx)
-	if err != nil {
-		return fmt.Errorf("containerd: sandboxes: %w", err)
-	}
-	for _, s := range shims {
-		slots[s.ID] = true
+	if r.server != nil {
+		shims, err := r.client.SandboxStore().List(ctx)
+		if err != nil {
+			return fmt.Errorf("containerd: sandboxes: %w", err)
+		}
+		for _, s := range shims {
+			slots[s.ID] = true
+		}
 	}
 	keep := map[string]bool{}
 	for id := range slots {

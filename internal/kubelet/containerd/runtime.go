@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type Runtime struct {
 	net    *network.Network
 	// bundles is where containerd keeps what belongs to shims; empty if that is not ours to touch.
 	bundles string
+	turns   chan struct{}
 	socket  string // of the containerd in this process
 	// snapshotter makes the root file systems: overlayfs, or native where the kernel or disk lacks it.
 	snapshotter string
@@ -61,6 +63,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	}
 	r := &Runtime{cfg: cfg, snapshotter: "overlayfs", records: map[string]*record{}, containers: map[string]*container{}}
 	r.logger = bridge(cfg.Log)
+	r.turns = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 	r.spare = newSpare(r, cfg.Spare)
 	run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))
 	r.cancel = cancel
@@ -183,8 +186,21 @@ func (r *Runtime) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
 	return nil
 }
 
-// Network is the pods' network, for tests and for uninstalling.
+// Network is the pods' network.
 func (r *Runtime) Network() *network.Network { return r.net }
+
+// Uninstall removes every pod and what they share on the host: rules, addresses, mounts. Images and the
+// data directory stay. The runtime is of no more use after it but to be closed.
+func (r *Runtime) Uninstall(ctx context.Context) error {
+	pods, err := r.Pods(ctx)
+	errs := []error{err}
+	for _, p := range pods {
+		errs = append(errs, r.removePod(r.ns(ctx), p.UID))
+	}
+	r.spare.stop()
+	r.spare.drop(ctx)
+	return errors.Join(append(errs, r.net.Teardown(ctx))...)
+}
 
 // Pods implements cri.Runtime.
 func (r *Runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
@@ -260,6 +276,17 @@ func (r *Runtime) containersOf(uid string) []*container {
 		}
 	}
 	return list
+}
+
+// slowly waits for its turn at something that takes CPU time, and returns what ends the turn. A hundred
+// pods at once are sooner done when a few at a time are worked on, and the first ones much sooner.
+func (r *Runtime) slowly(ctx context.Context) (done func(), err error) {
+	select {
+	case r.turns <- struct{}{}:
+		return func() { <-r.turns }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // ns gives a context containerd's namespace, and our log for what containerd has to say.

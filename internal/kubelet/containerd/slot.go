@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/runtime/v2/shim"
 	"github.com/containerd/containerd/sandbox"
 	"github.com/containerd/typeurl/v2"
 	"golang.org/x/sys/unix"
@@ -36,17 +37,27 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// makeSlot makes a slot with these namespaces; the network is connected if net is one of them.
-func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err error) {
+// makeSlot makes a slot with these namespaces; the network is connected if net is one of them. Without
+// its shim it is not whole yet.
+func (r *Runtime) makeSlot(ctx context.Context, kinds []string, withShim bool) (_ *slot, err error) {
+	done, err := r.slowly(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	s := &slot{ID: newID()[:32], Kinds: kinds}
 	dir := r.slotDir(s.ID)
 	if err := os.MkdirAll(filepath.Join(dir, "shm"), 0o711); err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	shim := make(chan error, 1)
-	go func() { shim <- r.startShim(ctx, s.ID) }()
+	started := make(chan error, 1)
+	if withShim {
+		go func() { started <- r.startShim(ctx, s.ID) }()
+	} else {
+		started <- nil
+	}
 	defer func() {
-		err = errors.Join(err, <-shim)
+		err = errors.Join(err, <-started)
 		if err != nil {
 			err = errors.Join(err, r.removeSlot(context.WithoutCancel(ctx), s))
 		}
@@ -87,7 +98,14 @@ func (r *Runtime) removeSlot(ctx context.Context, s *slot) error {
 }
 
 // startShim starts a shim for the containers to come. containerd knows it as a sandbox.
+//
+// That is so only in this process: the sandbox service of containerd 1.7 fails on its own events when it is
+// called over its socket. There the first container of a pod starts the shim and the others join
+// it, by an annotation.
 func (r *Runtime) startShim(ctx context.Context, id string) error {
+	if r.server == nil {
+		return nil
+	}
 	opts, err := typeurl.MarshalAny(r.runtimeOptions())
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
@@ -108,6 +126,9 @@ func (r *Runtime) startShim(ctx context.Context, id string) error {
 
 // stopShim ends the shim of a slot; that there is none is no error.
 func (r *Runtime) stopShim(ctx context.Context, id string) error {
+	if r.server == nil {
+		return nil // it has gone with its last container
+	}
 	if r.bundles != "" {
 		// When a shim leaves, containerd runs it once more to clean up after containers it may have
 		// left. There are none, and it is not worth 20 ms: without the bundle it does not start.
@@ -122,6 +143,14 @@ func (r *Runtime) stopShim(ctx context.Context, id string) error {
 		if err := ctl.Shutdown(ctx, id); err != nil && r.shimAlive(ctx, id) {
 			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))
 		}
+	}
+	// One that was killed has not removed its socket.
+	address, err := shim.SocketAddress(ctx, r.socket, id)
+	if err != nil {
+		return fmt.Errorf("containerd: shim's socket: %w", err)
+	}
+	if err := shim.RemoveSocket(address); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("containerd: shim's socket: %w", err)
 	}
 	// Asked for first, because deleting from an empty store is an error of its own.
 	if _, err := r.client.SandboxStore().Get(ctx, id); err != nil {
@@ -138,6 +167,9 @@ func (r *Runtime) stopShim(ctx context.Context, id string) error {
 
 // shimAlive says whether the shim of a slot answers.
 func (r *Runtime) shimAlive(ctx context.Context, id string) bool {
+	if r.server == nil {
+		return true // there may be none, and then the next container starts one
+	}
 	_, err := r.client.SandboxController().Platform(ctx, id)
 	return err == nil
 }

@@ -2,6 +2,7 @@ package containerd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -86,7 +87,7 @@ func (p *spare) fill() {
 	p.mu.Unlock()
 	defer p.wg.Done()
 
-	s, err := p.r.makeSlot(ctx, podKinds)
+	s, err := p.r.makeSlot(ctx, podKinds, !p.r.cfg.LeanSpare)
 	p.mu.Lock()
 	p.filling = false
 	if err == nil {
@@ -112,6 +113,11 @@ func (p *spare) get(ctx context.Context, kinds []string) (*slot, error) {
 			if s == nil {
 				break
 			}
+			if p.r.cfg.LeanSpare {
+				if err := p.r.startShim(p.r.ns(ctx), s.ID); err != nil {
+					return nil, errors.Join(err, p.r.removeSlot(p.r.ns(context.WithoutCancel(ctx)), s))
+				}
+			}
 			if p.r.slotWhole(p.r.ns(ctx), s) {
 				return s, nil
 			}
@@ -120,7 +126,7 @@ func (p *spare) get(ctx context.Context, kinds []string) (*slot, error) {
 			}
 		}
 	}
-	return p.r.makeSlot(p.r.ns(ctx), kinds)
+	return p.r.makeSlot(p.r.ns(ctx), kinds, true)
 }
 
 func (p *spare) take() *slot {

@@ -174,7 +174,8 @@ type Security struct {
 	NoNewPrivileges       bool
 	AddCapabilities       []string // without CAP_; "ALL"
 	DropCapabilities      []string
-	// Seccomp is "RuntimeDefault", "Unconfined" or the path of a profile.
+	// Seccomp is "RuntimeDefault" (also if empty), "Unconfined" or the path of a profile. The
+	// runtime's default admits programs of the machine's own architecture only.
 	Seccomp string
 	// MaskProc false leaves /proc unmasked (procMount: Unmasked).
 	MaskProc bool
