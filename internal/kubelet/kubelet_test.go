@@ -560,6 +560,27 @@ func TestRandomHostPorts(t *testing.T) {
 	}
 }
 
+func TestAnotherImageRestartsTheContainer(t *testing.T) {
+	for _, p := range []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever} {
+		t.Run(string(p), func(t *testing.T) {
+			b := newBed(t)
+			b.start()
+			b.create(testPod("web", policy(p)))
+			pod := b.api.await(t, "web", "running", running).DeepCopy()
+			pod.Spec.Containers[0].Image, pod.ResourceVersion = "app:1", ""
+			if _, err := b.api.Update(t.Context(), pod, client.WriteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			b.api.await(t, "web", "running the other image", func(p *corev1.Pod) bool {
+				return running(p) && p.Status.ContainerStatuses[0].Image == "app:1" && p.Status.ContainerStatuses[0].RestartCount == 1
+			})
+			b.delete("web")
+			b.api.await(t, "web", "gone", goneNow)
+			b.nothingLeft()
+		})
+	}
+}
+
 func TestManyPodsAtOnce(t *testing.T) {
 	b := newBed(t)
 	b.start()

@@ -180,7 +180,7 @@ func allOver(in input) bool {
 			return false
 		}
 		if c := newest(in.view, name); c != nil {
-			if c.State != cri.Exited || restarts(in.pod, c.ExitCode) {
+			if c.State != cri.Exited || runsAgain(in.pod, c) {
 				return false
 			}
 			continue
@@ -211,6 +211,19 @@ func restarts(pod *corev1.Pod, exitCode int32) bool {
 	default:
 		return true
 	}
+}
+
+// runsAgain says whether the exited container c is to be followed by another attempt: by the pod's
+// restartPolicy, or because the pod names another image now, for which c was stopped.
+func runsAgain(pod *corev1.Pod, c *cri.Container) bool {
+	return restarts(pod, c.ExitCode) || imageChanged(pod, c)
+}
+
+// imageChanged says that the pod names another image than the one c was made from. It is the one field
+// of a container that may change.
+func imageChanged(pod *corev1.Pod, c *cri.Container) bool {
+	spec := containerNamed(pod, c.Name)
+	return spec != nil && c.Image != "" && c.Image != spec.Image
 }
 
 // newest is the container of that name with the highest attempt; nil if there is none.
@@ -257,7 +270,7 @@ func (d *decision) run() {
 	}
 	ready := d.mem.volumes && whole && !d.mem.inFlight(sandbox.key())
 	for _, a := range due {
-		if !d.mem.container(a.container).image && a.id == "" {
+		if !d.memoryOf(a.container).image && a.id == "" {
 			d.begin(action{verb: ensureImage, container: a.container})
 		} else if ready {
 			d.begin(a)
@@ -284,10 +297,15 @@ func (d *decision) due() []action {
 			a.attempt = nextAttempt(d.pod, name)
 		case c.State == cri.Created:
 			a.id, a.attempt = c.ID, c.Attempt
-		case c.State == cri.Running || !restarts(d.pod, c.ExitCode):
+		case c.State == cri.Running:
+			if imageChanged(d.pod, c) {
+				d.stop(c, specGrace(d.pod), "Container %s definition changed, will be restarted")
+			}
+			continue
+		case !runsAgain(d.pod, c):
 			continue
 		default:
-			if t, _ := d.mem.container(name).restartAt(c); d.now.Before(t) {
+			if t, _ := d.memoryOf(name).restartAt(c); d.now.Before(t) && !imageChanged(d.pod, c) {
 				d.wakeAt(t)
 				continue
 			}

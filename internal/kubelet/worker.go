@@ -43,7 +43,9 @@ type worker struct {
 	writeAfter time.Time
 	writeDelay time.Duration
 	shown      *snapshot
-	flights    sync.WaitGroup
+	// ending is closed when the pod is to end.
+	ending  chan struct{}
+	flights sync.WaitGroup
 }
 
 // inbox is what others tell a worker; only the latest counts.
@@ -72,7 +74,8 @@ func older(a, b *corev1.Pod) bool {
 func newWorker(k *Kubelet, uid types.UID, view cri.Pod) *worker {
 	view.UID = string(uid)
 	return &worker{k: k, uid: uid, view: view, mem: newMemory(), wake: make(chan struct{}, 1),
-		stale: len(view.Containers) > 0 || view.Sandbox != nil, log: k.log.With("uid", uid)}
+		ending: make(chan struct{}),
+		stale:  len(view.Containers) > 0 || view.Sandbox != nil, log: k.log.With("uid", uid)}
 }
 
 // tell leaves a message and wakes the worker.
@@ -162,7 +165,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	in := w.input()
 	wake = w.publish(ctx, &in)
 	if in.endReason() != nil {
-		w.abandonPulls()
+		w.abandon()
 	}
 	p := decide(in)
 	w.tellBackoffs(in)
@@ -234,6 +237,9 @@ func (w *worker) admit() {
 	}
 	if w.room == nil {
 		w.mem.admitted = true
+		if w.view.Sandbox != nil {
+			w.k.noteCgroup(w.pod)
+		}
 		return
 	}
 	w.mem.rejected = w.room
@@ -285,8 +291,13 @@ func actionContext(ctx context.Context, v verb) (context.Context, context.Cancel
 	}
 }
 
-// abandonPulls stops waiting for images, which may take long, in a pod that is to end.
-func (w *worker) abandonPulls() {
+// abandon stops waiting, in a pod that is to end, for images and for a turn to start.
+func (w *worker) abandon() {
+	select {
+	case <-w.ending:
+	default:
+		close(w.ending)
+	}
 	for _, f := range w.mem.flights {
 		if f.act.verb == ensureImage {
 			f.cancel()
@@ -320,7 +331,7 @@ func (w *worker) land(ctx context.Context, a action, apply outcome, err error) {
 		delete(w.mem.failures, key)
 		return
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, errEnding) {
 		return
 	}
 	var t *trouble
