@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/containerd/snapshots"
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/kubelet/cri"
@@ -138,6 +139,24 @@ func (b *bench) leftovers() {
 		}
 		for _, e := range entries {
 			b.t.Errorf("left behind: %s/%s", d, e.Name())
+		}
+	}
+	err := b.client.SnapshotService(b.snapshotter).Walk(b.ns(context.Background()), func(_ context.Context, i snapshots.Info) error {
+		if i.Kind != snapshots.KindCommitted {
+			b.t.Errorf("left behind, a snapshot: %s", i.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		b.t.Error(err)
+	}
+	cgroups, err := filepath.Glob("/sys/fs/cgroup/*/" + b.cfg.CgroupRoot + "/*/*")
+	if err != nil {
+		b.t.Error(err)
+	}
+	for _, c := range cgroups {
+		if st, err := os.Stat(c); err == nil && st.IsDir() {
+			b.t.Errorf("left behind, a cgroup: %s", c)
 		}
 	}
 	eventually(b.t, "all shims have ended", func() error {

@@ -144,6 +144,9 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 		}
 		errs = append(errs, r.removeSlot(ctx, &slot{ID: id, Addr: netip.Addr{}}))
 	}
+	if r.server != nil {
+		errs = append(errs, r.endStrays(ctx, r.socket, used))
+	}
 	errs = append(errs, r.net.Sweep(keep))
 	sn := r.client.SnapshotService(r.snapshotter)
 	var stale []string

@@ -33,6 +33,7 @@ type Runtime struct {
 	net    *network.Network
 	// bundles is where containerd keeps what belongs to shims; empty if that is not ours to touch.
 	bundles string
+	socket  string // of the containerd in this process
 	// snapshotter makes the root file systems: overlayfs, or native where the kernel or disk lacks it.
 	snapshotter string
 	spare       *spare
@@ -116,6 +117,10 @@ func (r *Runtime) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.endHelpers(ctx, socket); err != nil {
+		return err
+	}
+	r.socket = socket
 	root := filepath.Join(r.cfg.DataDir, "containerd")
 	state := filepath.Join(r.cfg.RunDir, "containerd")
 	if r.server, err = startServer(root, state, socket, r.cfg.Log); err != nil {

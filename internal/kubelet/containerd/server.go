@@ -14,6 +14,7 @@ import (
 	ctrd "github.com/containerd/containerd"
 	"github.com/containerd/containerd/content"
 	"github.com/containerd/containerd/content/local"
+	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/events/exchange"
 	"github.com/containerd/containerd/metadata"
 	"github.com/containerd/containerd/plugin"
@@ -160,6 +161,13 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 			return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
 		}
 		s.plugins = append(s.plugins, p)
+		// A snapshot that was being made when the last run was killed leaves a directory whose number is
+		// given out again.
+		if c, ok := instance.(snapshots.Cleaner); ok && r.Type == plugin.SnapshotPlugin {
+			if err := c.Cleanup(ctx); err != nil && !errdefs.IsNotFound(err) { // not found: it is new
+				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
+			}
+		}
 		if svc, ok := instance.(interface{ Register(*grpc.Server) error }); ok {
 			if err := svc.Register(s.grpc); err != nil {
 				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)

@@ -123,6 +123,13 @@ func (r *Runtime) stopShim(ctx context.Context, id string) error {
 			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))
 		}
 	}
+	// Asked for first, because deleting from an empty store is an error of its own.
+	if _, err := r.client.SandboxStore().Get(ctx, id); err != nil {
+		if errdefs.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("containerd: sandbox: %w", err)
+	}
 	if err := r.client.SandboxStore().Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("containerd: sandbox: %w", err)
 	}

@@ -1,0 +1,250 @@
+package containerd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+func TestACommandThatCannotRunIsExplained(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("web")); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		command []string
+		code    int32
+		message string
+	}{
+		{[]string{"nosuch"}, 127, `exec: "nosuch": executable file not found in $PATH`},
+		{[]string{"/bin/nosuch"}, 127, `exec: "/bin/nosuch": stat /bin/nosuch: no such file or directory`},
+		{[]string{"/etc/passwd"}, 126, `exec: "/etc/passwd": permission denied`},
+		{[]string{"/etc"}, 126, `exec: "/etc": is a directory`},
+	} {
+		cfg := b.containerConfig("web", "c", c.command...)
+		cfg.Attempt = i
+		id, err := b.CreateContainer(b.ctx, cfg)
+		if err != nil {
+			t.Fatalf("%v: create: %v", c.command, err)
+		}
+		var start *cri.StartError
+		err = b.StartContainer(b.ctx, id)
+		if !errors.As(err, &start) || start.ExitCode != c.code || start.Message != c.message {
+			t.Errorf("%v: %+v (%v), want %d %q", c.command, start, err, c.code, c.message)
+		}
+		if got := b.waitExit(id); got.ExitCode != c.code || got.Signal != 0 {
+			t.Errorf("%v: exited with %d, signal %d", c.command, got.ExitCode, got.Signal)
+		}
+	}
+	b.restart()
+	p, err := b.Pod(b.ctx, "uid-web")
+	if err != nil || len(p.Containers) != 4 || p.Containers[0].State != cri.Exited || p.Containers[0].ExitCode != 127 {
+		t.Errorf("after a restart: %+v, %v", p.Containers, err)
+	}
+}
+
+func TestWhatAContainerIsGiven(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("web")); err != nil {
+		t.Fatal(err)
+	}
+	host := t.TempDir()
+	if err := os.WriteFile(filepath.Join(host, "f"), []byte("from the host\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.containerConfig("web", "c", "sh", "-c")
+	cfg.Args = []string{`id -u; id -g; pwd; echo $A; cat /data/f; touch /data/x 2>&1; cat /etc/hostname; hostname; ` +
+		`grep NoNewPrivs /proc/self/status; grep Seccomp: /proc/self/status; touch /here && echo writable; ls /dev/shm | wc -l; echo $HOSTNAME; cat /proc/1/oom_score_adj`}
+	cfg.Env = []cri.EnvVar{{Name: "A", Value: "b c"}}
+	cfg.WorkingDir = "/tmp"
+	cfg.Mounts = []cri.Mount{{HostPath: host, ContainerPath: "/data", ReadOnly: true}}
+	cfg.OOMScoreAdj = 900
+	uid, gid := int64(1000), int64(0)
+	cfg.Security.RunAsUser, cfg.Security.RunAsGroup, cfg.Security.NoNewPrivileges = &uid, &gid, true
+	cfg.Args[0] = strings.ReplaceAll(cfg.Args[0], "touch /here && echo writable", "touch /tmp/here && echo writable")
+	id := b.start(cfg)
+	b.waitExit(id)
+	want := "1000\n0\n/tmp\nb c\nfrom the host\ntouch: /data/x: Read-only file system\nweb\nweb\nNoNewPrivs:\t1\nSeccomp:\t2\nwritable\n0\nweb\n900\n"
+	if got := b.log(id); got != want {
+		t.Errorf("it saw\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestContainersOfAPodShareItsNamespaces(t *testing.T) {
+	b := newBench(t)
+	cfg := b.sandboxConfig("web")
+	cfg.ShareProcessNamespace = true
+	cfg.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "99", "kernel.shm_rmid_forced": "1"}
+	if _, err := b.EnsureSandbox(b.ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	first := b.start(b.containerConfig("web", "server", "sh", "-c", "echo hi > /dev/shm/note; exec httpd -f -p 8080 -h /dev/shm"))
+	second := b.start(b.containerConfig("web", "client", "sh", "-c",
+		"until wget -qO- http://127.0.0.1:8080/note 2>/dev/null; do :; done; cat /dev/shm/note; ps | grep -c 'http[d]'; cat /proc/sys/net/ipv4/ip_unprivileged_port_start /proc/sys/kernel/shm_rmid_forced; ps | grep -c '/paus[e]'"))
+	b.waitExit(second)
+	if got, want := b.log(second), "hi\nhi\n1\n99\n1\n1\n"; got != want {
+		t.Errorf("the second container saw %q, want %q", got, want)
+	}
+	b.restart()
+	// The pid namespace is still there to be joined.
+	again := b.containerConfig("web", "client", "sh", "-c", "ps | grep -c 'http[d]'")
+	again.Attempt = 1
+	id := b.start(again)
+	b.waitExit(id)
+	if got := b.log(id); got != "hi\nhi\n1\n99\n1\n1\n1\n" {
+		t.Errorf("after a restart: %q", got)
+	}
+	if err := b.StopContainer(b.ctx, first, 0); err != nil {
+		t.Fatal(err)
+	}
+	if c := b.waitExit(first); c.Signal != int(unix.SIGKILL) {
+		t.Errorf("killed: %+v", c)
+	}
+}
+
+func TestOutOfMemoryIsReported(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("web")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.containerConfig("web", "hungry", "tail", "/dev/zero")
+	cfg.Resources.MemoryLimit = 16 << 20
+	id := b.start(cfg)
+	if c := b.waitExit(id); !c.OOMKilled || c.ExitCode != 137 {
+		t.Errorf("%+v; want killed for want of memory, 137", c)
+	}
+}
+
+func TestEndsThatNobodyAskedFor(t *testing.T) {
+	b := newBench(t)
+	events := b.Events(b.ctx)
+	id := b.up("web", "sleep", "1000")
+	_, pid := b.container(id).get()
+	if err := unix.Kill(int(pid), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if c := b.waitExit(id); c.ExitCode != 137 || c.Signal != 9 || c.OOMKilled {
+		t.Errorf("killed from outside: %+v", c)
+	}
+	for seen := 0; seen < 2; { // its start and its end
+		select {
+		case e := <-events:
+			if e.ContainerID == id {
+				seen++
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("no event")
+		}
+	}
+	// And while nobody is there to see it.
+	id = b.up("other", "sleep", "1000")
+	_, pid = b.container(id).get()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(int(pid), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the process has gone", func() error {
+		if unix.Kill(int(pid), 0) == nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	b.open()
+	if c := b.waitExit(id); c.ExitCode != 137 || c.FinishedAt.IsZero() || c.StartedAt.IsZero() {
+		t.Errorf("killed while the daemon was down: %+v", c)
+	}
+}
+
+func TestOutputGoesOnAfterARestart(t *testing.T) {
+	b := newBench(t)
+	id := b.up("web", "sh", "-c", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); [ $((i%100)) = 0 ] && sleep 0.05; done")
+	for range 3 {
+		b.restart()
+	}
+	b.waitExit(id)
+	lines := strings.Split(strings.TrimSpace(b.log(id)), "\n")
+	for i, l := range lines {
+		if l != fmt.Sprintf("line %d", i) {
+			t.Fatalf("line %d is %q", i, l)
+		}
+	}
+	if len(lines) != 2000 {
+		t.Errorf("%d lines of 2000", len(lines))
+	}
+}
+
+func TestAShimThatDiesTakesItsPodAlong(t *testing.T) {
+	b := newBench(t)
+	id := b.up("web", "sleep", "1000")
+	_, pid := b.container(id).get()
+	shim := parentOf(t, int(pid))
+	if err := unix.Kill(shim, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	b.waitExit(id)
+	eventually(t, "its process has ended", func() error {
+		if unix.Kill(int(pid), 0) == nil {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+	p, err := b.Pod(b.ctx, "uid-web")
+	if err != nil || p.Sandbox == nil || p.Sandbox.Whole {
+		t.Errorf("the sandbox is %+v (%v), want one that is not whole", p.Sandbox, err)
+	}
+	s, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("web"))
+	if err != nil || !s.Whole {
+		t.Errorf("making it again: %+v, %v", s, err)
+	}
+}
+
+func parentOf(t *testing.T, pid int) int {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state string
+	var ppid int
+	if _, err := fmt.Sscan(string(data[strings.LastIndexByte(string(data), ')')+1:]), &state, &ppid); err != nil {
+		t.Fatal(err)
+	}
+	return ppid
+}
+
+func TestPrivilegedAndTerminal(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("web")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.containerConfig("web", "c", "sh", "-c", "ls /dev/null; tty; mount -t tmpfs x /tmp && echo mounted; grep Seccomp: /proc/self/status")
+	cfg.Security = cri.Security{Privileged: true}
+	cfg.TTY = true
+	id := b.start(cfg)
+	b.waitExit(id)
+	if got, want := strings.ReplaceAll(b.log(id), "\r", ""), "/dev/null\n/dev/pts/0\nmounted\nSeccomp:\t0\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestStats(t *testing.T) {
+	b := newBench(t)
+	id := b.up("web", "sh", "-c", "while :; do :; done")
+	eventually(t, "CPU time", func() error {
+		stats, err := b.Stats(b.ctx)
+		if err != nil || len(stats) != 1 || stats[0].ContainerID != id || stats[0].CPUNanos == 0 || stats[0].MemoryBytes == 0 {
+			return fmt.Errorf("%+v, %v", stats, err)
+		}
+		return nil
+	})
+}

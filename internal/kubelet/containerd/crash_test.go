@@ -1,0 +1,107 @@
+package containerd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand"
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// crashDir names the data directory to the process that is to be killed.
+const crashDir = "MINIK8S_TEST_CRASH"
+
+// TestKilledAnywhere kills, with SIGKILL and at any moment, a process that makes and removes pods
+// without end. Whatever it was doing, the next one must be able to start, to see what is there, to finish it and
+// to remove it without leaving a trace.
+func TestKilledAnywhere(t *testing.T) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		makeAndRemove(t, dir)
+		return
+	}
+	b := newBench(t)
+	seed := time.Now().UnixNano()
+	rnd := rand.New(rand.NewSource(seed))
+	for round := range 12 {
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b.Runtime = nil
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestKilledAnywhere$")
+		cmd.Env = append(os.Environ(), crashDir+"="+b.cfg.DataDir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// It says when it begins.
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rnd.Intn(300)) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait() // ends by the signal
+		b.open()
+		pods, err := b.Pods(b.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Half of them are finished, the others removed.
+		for i, p := range pods {
+			name := p.UID[len("uid-"):]
+			if (round+i)%2 == 0 {
+				s, err := b.EnsureSandbox(b.ctx, b.sandboxConfig(name))
+				if err != nil || !s.Whole {
+					t.Fatalf("seed %d, round %d: finishing %s: %+v, %v", seed, round, name, s, err)
+				}
+				cfg := b.containerConfig(name, "after", "true")
+				cfg.Attempt = round
+				b.waitExit(b.start(cfg))
+			}
+			if err := b.removePod(b.ctx, p.UID); err != nil {
+				t.Fatalf("seed %d, round %d: removing %s: %v", seed, round, name, err)
+			}
+		}
+		b.spare.stop()
+		b.spare.drop(b.ctx)
+		b.leftovers()
+		if t.Failed() {
+			t.Fatalf("seed %d, round %d", seed, round)
+		}
+	}
+}
+
+// makeAndRemove works on several pods until it is killed.
+func makeAndRemove(t *testing.T, dir string) {
+	b := &bench{t: t, ctx: context.Background(), cfg: Config{
+		DataDir: dir, NodeName: "node", PodCIDR: netip.MustParsePrefix("10.88.0.0/20"), CgroupRoot: "/" + dir[len(os.TempDir())+1:],
+		Log: slog.New(slog.DiscardHandler),
+	}}
+	b.open()
+	fmt.Print("+")
+	for worker := range 3 {
+		go func() {
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("w%d-%d", worker, i)
+				b.up(name, "sleep", "1000")
+				if i%3 == 0 {
+					continue
+				}
+				if err := b.removePod(b.ctx, "uid-"+name); err != nil {
+					panic(err)
+				}
+			}
+		}()
+	}
+	select {}
+}
