@@ -186,6 +186,17 @@ func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 	}
 }
 
+// ImagesChanged says that images were imported or pulled by hand: pods that wait for one try again at
+// once, and the Node's list is renewed.
+func (k *Kubelet) ImagesChanged() {
+	k.node.imagesChanged()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.workers {
+		w.tell(func(b *inbox) { b.images = true })
+	}
+}
+
 // stale tells the worker of a pod, or with an empty uid all, that the runtime's view has changed.
 func (k *Kubelet) stale(uid types.UID) {
 	k.mu.Lock()

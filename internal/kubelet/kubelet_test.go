@@ -333,6 +333,34 @@ func TestImageTrouble(t *testing.T) {
 	b.nothingLeft()
 }
 
+func TestAnImportedImageIsNotWaitedFor(t *testing.T) {
+	b := newBed(t)
+	b.start()
+	b.create(testPod("web", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "later:1", corev1.PullNever
+	}))
+	b.api.awaitEvent(t, "web", "ErrImageNeverPull")
+	b.rt.AddImage("later:1")
+	b.k.ImagesChanged()
+	b.api.await(t, "web", "running", running)
+}
+
+// A pod that has ended gives its room back before anybody can know that it has.
+func TestRoomOfAFinishedPodIsFreeAtOnce(t *testing.T) {
+	b := newBed(t)
+	b.cfg.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	b.start()
+	for i := range 20 {
+		name := fmt.Sprint("job", i)
+		pod := b.create(testPod(name, policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = list("600m", "")
+		}))
+		b.api.await(t, name, "running", running)
+		b.rt.Exit(string(pod.UID), "web", 0, false)
+		b.api.await(t, name, "done", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
+	}
+}
+
 func TestPullIsAbandonedWhenThePodGoes(t *testing.T) {
 	b := newBed(t)
 	begun := make(chan struct{}, 10)

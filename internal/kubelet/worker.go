@@ -53,6 +53,7 @@ type inbox struct {
 	pod     *corev1.Pod
 	gone    bool
 	stale   bool
+	images  bool // there are new ones
 	results []func(*worker)
 }
 
@@ -195,6 +196,9 @@ func (w *worker) receive() {
 	}
 	w.gone, w.sawGone = w.gone || box.gone, w.sawGone || box.gone
 	w.stale = w.stale || box.stale
+	if box.images {
+		w.mem.forgetImages()
+	}
 }
 
 func (w *worker) takePod(pod *corev1.Pod) {
