@@ -30,7 +30,8 @@ type Config struct {
 	// CgroupRoot is the cgroup under which all pods live, "/minik8s". Empty: no cgroup is made
 	// for pods (hollow nodes, tests).
 	CgroupRoot string
-	// PodCIDR is the range of the pods' addresses, used where the Node object names none.
+	// PodCIDR is the range of the pods' addresses, used where the Node object names none. The
+	// runtime uses it from the start.
 	PodCIDR netip.Prefix
 	// MaxPods is how many pods the node takes; 0: 110.
 	MaxPods int

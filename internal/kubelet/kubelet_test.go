@@ -241,6 +241,35 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 	}
 }
 
+// ranged is a runtime that is told the range of its pods.
+type ranged struct {
+	*fake.Runtime
+	got []netip.Prefix
+}
+
+func (r *ranged) SetPodCIDR(_ context.Context, p netip.Prefix) error {
+	r.got = append(r.got, p)
+	return nil
+}
+
+func TestRangeOfTheNodeIsUsed(t *testing.T) {
+	b := newBed(t)
+	rt := &ranged{Runtime: b.rt}
+	b.cri = rt
+	b.cfg.PodCIDR = netip.MustParsePrefix("10.244.0.0/24")
+	b.start()
+	b.stop()
+	if len(rt.got) > 0 {
+		t.Errorf("the range was set to %v, though it was that before", rt.got)
+	}
+	b.cfg.PodCIDR = netip.MustParsePrefix("10.9.0.0/24") // what the Node says stays
+	b.start()
+	b.stop()
+	if len(rt.got) != 1 || rt.got[0].String() != "10.244.0.0/24" {
+		t.Errorf("the range was set to %v", rt.got)
+	}
+}
+
 func TestFinishedPodKeepsItsStatus(t *testing.T) {
 	for _, c := range []struct {
 		policy corev1.RestartPolicy
