@@ -127,7 +127,7 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		}
 	}
 	return func(ctx context.Context) (outcome, error) {
-		leave, err := w.k.starts.enter(ctx)
+		leave, err := w.k.starts.enter(ctx, w.ending)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"time"
@@ -16,10 +17,16 @@ const slowStart = 2 * time.Second
 
 func newGate() gate { return make(gate, max(4, 2*runtime.NumCPU())) }
 
-// enter waits for a place. leave gives it back; it may be called more than once.
-func (g gate) enter(ctx context.Context) (leave func(), err error) {
+// errEnding is of a start that is not wanted any more.
+var errEnding = errors.New("the pod is to end")
+
+// enter waits for a place, but not for a pod that is to end. leave gives it back; it may be called
+// more than once.
+func (g gate) enter(ctx context.Context, ending <-chan struct{}) (leave func(), err error) {
 	select {
 	case g <- struct{}{}:
+	case <-ending:
+		return nil, errEnding
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

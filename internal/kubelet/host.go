@@ -173,6 +173,13 @@ func (k *Kubelet) ensureCgroup(pod *corev1.Pod) (string, error) {
 	return k.cgroups.Ensure(string(pod.UID), qosOf(pod), podResources(pod))
 }
 
+// noteCgroup counts the cgroup of a pod that was found again.
+func (k *Kubelet) noteCgroup(pod *corev1.Pod) {
+	if k.cgroups != nil {
+		k.cgroups.Note(string(pod.UID), qosOf(pod), podResources(pod))
+	}
+}
+
 func (k *Kubelet) cgroupOf(pod *corev1.Pod) string {
 	if k.cgroups == nil {
 		return ""

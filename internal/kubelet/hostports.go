@@ -144,7 +144,8 @@ func (k *Kubelet) annotate(ctx context.Context, pod *corev1.Pod, key, value stri
 		return err
 	}
 	at := client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name}
-	_, err = k.client.Patch(ctx, at, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{})
+	// A kubelet may write only the status of its pods; with it, annotations go too.
+	_, err = k.client.Patch(ctx, at, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{Subresource: "status"})
 	return err
 }
 

@@ -30,7 +30,8 @@ type Config struct {
 	// CgroupRoot is the cgroup under which all pods live, "/minik8s". Empty: no cgroup is made
 	// for pods (hollow nodes, tests).
 	CgroupRoot string
-	// PodCIDR is the range of the pods' addresses, used where the Node object names none.
+	// PodCIDR is the range of the pods' addresses, used where the Node object names none. The
+	// runtime uses it from the start.
 	PodCIDR netip.Prefix
 	// MaxPods is how many pods the node takes; 0: 110.
 	MaxPods int
@@ -183,6 +184,17 @@ func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// ImagesChanged says that images were imported or pulled by hand: pods that wait for one try again at
+// once, and the Node's list is renewed.
+func (k *Kubelet) ImagesChanged() {
+	k.node.imagesChanged()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.workers {
+		w.tell(func(b *inbox) { b.images = true })
 	}
 }
 

@@ -241,6 +241,35 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 	}
 }
 
+// ranged is a runtime that is told the range of its pods.
+type ranged struct {
+	*fake.Runtime
+	got []netip.Prefix
+}
+
+func (r *ranged) SetPodCIDR(_ context.Context, p netip.Prefix) error {
+	r.got = append(r.got, p)
+	return nil
+}
+
+func TestRangeOfTheNodeIsUsed(t *testing.T) {
+	b := newBed(t)
+	rt := &ranged{Runtime: b.rt}
+	b.cri = rt
+	b.cfg.PodCIDR = netip.MustParsePrefix("10.244.0.0/24")
+	b.start()
+	b.stop()
+	if len(rt.got) > 0 {
+		t.Errorf("the range was set to %v, though it was that before", rt.got)
+	}
+	b.cfg.PodCIDR = netip.MustParsePrefix("10.9.0.0/24") // what the Node says stays
+	b.start()
+	b.stop()
+	if len(rt.got) != 1 || rt.got[0].String() != "10.244.0.0/24" {
+		t.Errorf("the range was set to %v", rt.got)
+	}
+}
+
 func TestFinishedPodKeepsItsStatus(t *testing.T) {
 	for _, c := range []struct {
 		policy corev1.RestartPolicy
@@ -331,6 +360,34 @@ func TestImageTrouble(t *testing.T) {
 		b.api.await(t, name, "gone", goneNow)
 	}
 	b.nothingLeft()
+}
+
+func TestAnImportedImageIsNotWaitedFor(t *testing.T) {
+	b := newBed(t)
+	b.start()
+	b.create(testPod("web", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "later:1", corev1.PullNever
+	}))
+	b.api.awaitEvent(t, "web", "ErrImageNeverPull")
+	b.rt.AddImage("later:1")
+	b.k.ImagesChanged()
+	b.api.await(t, "web", "running", running)
+}
+
+// A pod that has ended gives its room back before anybody can know that it has.
+func TestRoomOfAFinishedPodIsFreeAtOnce(t *testing.T) {
+	b := newBed(t)
+	b.cfg.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	b.start()
+	for i := range 20 {
+		name := fmt.Sprint("job", i)
+		pod := b.create(testPod(name, policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = list("600m", "")
+		}))
+		b.api.await(t, name, "running", running)
+		b.rt.Exit(string(pod.UID), "web", 0, false)
+		b.api.await(t, name, "done", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
+	}
 }
 
 func TestPullIsAbandonedWhenThePodGoes(t *testing.T) {
@@ -557,6 +614,27 @@ func TestRandomHostPorts(t *testing.T) {
 	cfg, _ := b.rt.Sandbox(string(pod.UID))
 	if len(known) != 1 || len(cfg.HostPorts) != 2 || cfg.HostPorts[0].HostPort != known["80/TCP"] || cfg.HostPorts[1].HostPort != 5353 {
 		t.Errorf("%v %+v", p.Annotations, cfg.HostPorts)
+	}
+}
+
+func TestAnotherImageRestartsTheContainer(t *testing.T) {
+	for _, p := range []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever} {
+		t.Run(string(p), func(t *testing.T) {
+			b := newBed(t)
+			b.start()
+			b.create(testPod("web", policy(p)))
+			pod := b.api.await(t, "web", "running", running).DeepCopy()
+			pod.Spec.Containers[0].Image, pod.ResourceVersion = "app:1", ""
+			if _, err := b.api.Update(t.Context(), pod, client.WriteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			b.api.await(t, "web", "running the other image", func(p *corev1.Pod) bool {
+				return running(p) && p.Status.ContainerStatuses[0].Image == "app:1" && p.Status.ContainerStatuses[0].RestartCount == 1
+			})
+			b.delete("web")
+			b.api.await(t, "web", "gone", goneNow)
+			b.nothingLeft()
+		})
 	}
 }
 

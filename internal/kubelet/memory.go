@@ -1,6 +1,8 @@
 package kubelet
 
 import (
+	"maps"
+	"strings"
 	"time"
 
 	"minik8s/internal/kubelet/cri"
@@ -95,6 +97,13 @@ func (m *memory) fail(key, reason, message string, now time.Time, lo, hi time.Du
 	}
 	f.reason, f.message, f.at, f.until, f.told = reason, message, now, now.Add(f.delay), false
 	return f
+}
+
+// forgetImages lets every image that could not be had be tried again at once.
+func (m *memory) forgetImages() {
+	maps.DeleteFunc(m.failures, func(key string, _ *failure) bool {
+		return strings.HasPrefix(key, ensureImage.String()+"/")
+	})
 }
 
 const (

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -36,10 +37,11 @@ type nodeKeeper struct {
 
 	mu   sync.Mutex
 	node *corev1.Node // as last seen or written
+	cidr netip.Prefix // that the runtime uses
 }
 
 func newNodeKeeper(k *Kubelet) *nodeKeeper {
-	n := &nodeKeeper{k: k, host: readHostFacts(k.cfg.DataDir)}
+	n := &nodeKeeper{k: k, host: readHostFacts(k.cfg.DataDir), cidr: k.cfg.PodCIDR}
 	k.rooms.allocatable = n.allocatable
 	return n
 }
@@ -100,7 +102,7 @@ func (n *nodeKeeper) registerOnce(ctx context.Context) error {
 	if nodeReady(node) == nil { // the API dropped the status, which has a write of its own
 		return n.writeStatus(ctx, node)
 	}
-	n.remember(node)
+	n.remember(ctx, node)
 	return nil
 }
 
@@ -145,15 +147,32 @@ func (n *nodeKeeper) writeStatus(ctx context.Context, node *corev1.Node) error {
 		if err != nil {
 			return err
 		}
-		n.remember(obj.(*corev1.Node))
+		n.remember(ctx, obj.(*corev1.Node))
 		return nil
 	}
 }
 
-func (n *nodeKeeper) remember(node *corev1.Node) {
+// remember keeps the Node as it is now, and has pods take their addresses from the range it names.
+func (n *nodeKeeper) remember(ctx context.Context, node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.node = node
+	cidr, err := netip.ParsePrefix(node.Spec.PodCIDR)
+	if err != nil || cidr == n.cidr {
+		return
+	}
+	if rt, ok := n.k.runtime.(podRange); ok {
+		if err := rt.SetPodCIDR(ctx, cidr); err != nil {
+			n.k.log.Error("pods cannot get addresses from the range that the Node names", "range", cidr, "error", err)
+			return
+		}
+	}
+	n.cidr = cidr
+}
+
+// podRange is a runtime that can be told later where pods' addresses come from.
+type podRange interface {
+	SetPodCIDR(ctx context.Context, prefix netip.Prefix) error
 }
 
 func (n *nodeKeeper) known() *corev1.Node {
@@ -304,7 +323,7 @@ func (n *nodeKeeper) watch(ctx context.Context) {
 				n.registerAgain(ctx)
 			default:
 				there = true
-				n.remember(ev.Object.(*corev1.Node))
+				n.remember(ctx, ev.Object.(*corev1.Node))
 				n.repair(ctx, ev.Object.(*corev1.Node))
 			}
 		}

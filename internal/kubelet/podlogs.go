@@ -72,6 +72,8 @@ func (w *worker) share() {
 	}
 	if w.pod != nil {
 		s.pod = w.pod
+	}
+	if w.pod != nil && !w.gone { // its name may belong to a successor by now
 		g.pods[w.pod.Namespace+"/"+w.pod.Name] = s
 	}
 }

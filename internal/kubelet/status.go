@@ -123,7 +123,7 @@ func phaseOf(in input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 	switch {
 	case waiting > 0:
 		return corev1.PodPending
-	case running > 0, in.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways, in.pod.Spec.RestartPolicy == "":
+	case running > 0, in.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways, in.pod.Spec.RestartPolicy == "", in.changing():
 		return corev1.PodRunning
 	case stopped == succeeded:
 		return corev1.PodSucceeded
@@ -132,6 +132,16 @@ func phaseOf(in input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 	default:
 		return corev1.PodRunning
 	}
+}
+
+// changing says that a container has ended to begin again with another image.
+func (in input) changing() bool {
+	for i := range in.pod.Spec.Containers {
+		if c := newest(in.view, in.pod.Spec.Containers[i].Name); c != nil && imageChanged(in.pod, c) {
+			return true
+		}
+	}
+	return false
 }
 
 // containerStatuses is one status per container of the spec, in the order of their names.
@@ -221,7 +231,7 @@ func waitingFor(in input, name string) *corev1.ContainerStateWaiting {
 // waitingAgain is why a container that has exited waits; nil if it stays as it ended, or is just
 // being started again.
 func waitingAgain(in input, c *cri.Container) *corev1.ContainerStateWaiting {
-	if in.endReason() != nil || !restarts(in.pod, c.ExitCode) {
+	if in.endReason() != nil || !runsAgain(in.pod, c) {
 		return nil
 	}
 	if w := imageTrouble(in, c.Name); w != nil {
@@ -231,7 +241,7 @@ func waitingAgain(in input, c *cri.Container) *corev1.ContainerStateWaiting {
 		return &corev1.ContainerStateWaiting{Reason: f.reason, Message: f.message}
 	}
 	t, delay := in.memoryOf(c.Name).restartAt(c)
-	if !in.now.Before(t) {
+	if !in.now.Before(t) || imageChanged(in.pod, c) {
 		return nil
 	}
 	return &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: fmt.Sprintf(

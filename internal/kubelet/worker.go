@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -43,7 +42,9 @@ type worker struct {
 	writeAfter time.Time
 	writeDelay time.Duration
 	shown      *snapshot
-	flights    sync.WaitGroup
+	// ending is closed when the pod is to end.
+	ending  chan struct{}
+	flights sync.WaitGroup
 }
 
 // inbox is what others tell a worker; only the latest counts.
@@ -51,6 +52,7 @@ type inbox struct {
 	pod     *corev1.Pod
 	gone    bool
 	stale   bool
+	images  bool // there are new ones
 	results []func(*worker)
 }
 
@@ -72,7 +74,8 @@ func older(a, b *corev1.Pod) bool {
 func newWorker(k *Kubelet, uid types.UID, view cri.Pod) *worker {
 	view.UID = string(uid)
 	return &worker{k: k, uid: uid, view: view, mem: newMemory(), wake: make(chan struct{}, 1),
-		stale: len(view.Containers) > 0 || view.Sandbox != nil, log: k.log.With("uid", uid)}
+		ending: make(chan struct{}),
+		stale:  len(view.Containers) > 0 || view.Sandbox != nil, log: k.log.With("uid", uid)}
 }
 
 // tell leaves a message and wakes the worker.
@@ -162,7 +165,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	in := w.input()
 	wake = w.publish(ctx, &in)
 	if in.endReason() != nil {
-		w.abandonPulls()
+		w.abandon()
 	}
 	p := decide(in)
 	w.tellBackoffs(in)
@@ -192,6 +195,9 @@ func (w *worker) receive() {
 	}
 	w.gone, w.sawGone = w.gone || box.gone, w.sawGone || box.gone
 	w.stale = w.stale || box.stale
+	if box.images {
+		w.mem.forgetImages()
+	}
 }
 
 func (w *worker) takePod(pod *corev1.Pod) {
@@ -234,112 +240,13 @@ func (w *worker) admit() {
 	}
 	if w.room == nil {
 		w.mem.admitted = true
+		if w.view.Sandbox != nil {
+			w.k.noteCgroup(w.pod)
+		}
 		return
 	}
 	w.mem.rejected = w.room
 	w.event(corev1.EventTypeWarning, w.room.reason, "%s", w.room.message)
-}
-
-// launch begins an action; its result comes back as a message.
-func (w *worker) launch(ctx context.Context, a action) {
-	key := a.key()
-	own, cancel := actionContext(ctx, a.verb)
-	w.mem.flights[key] = flight{act: a, deadline: w.k.now().Add(a.grace), cancel: cancel}
-	if a.verb == stopContainer && a.why != "" {
-		w.containerEvent(a.container, corev1.EventTypeNormal, "Killing", a.why, a.container)
-	}
-	do := w.doer(a)
-	w.flights.Add(1)
-	go func() {
-		defer w.flights.Done()
-		defer cancel()
-		apply, err := safely(own, do)
-		w.tell(func(b *inbox) {
-			b.results = append(b.results, func(w *worker) { w.land(ctx, a, apply, err) })
-		})
-	}()
-}
-
-// finishTime is how long an action may go on when the kubelet is told to end. What makes or removes
-// things takes a fraction of that, and is better finished than found half-made by the next start.
-const finishTime = time.Second
-
-// actionContext is the context of an action: waiting ends with ctx, work a little later.
-func actionContext(ctx context.Context, v verb) (context.Context, context.CancelFunc) {
-	if v == ensureImage || v == stopContainer {
-		return context.WithCancel(ctx)
-	}
-	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		t := time.NewTimer(finishTime)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			cancel()
-		case <-own.Done():
-		}
-	})
-	return own, func() {
-		stop()
-		cancel()
-	}
-}
-
-// abandonPulls stops waiting for images, which may take long, in a pod that is to end.
-func (w *worker) abandonPulls() {
-	for _, f := range w.mem.flights {
-		if f.act.verb == ensureImage {
-			f.cancel()
-		}
-	}
-}
-
-// outcome is what an action brings, applied by the worker's own goroutine.
-type outcome func(*worker)
-
-func safely(ctx context.Context, do func(context.Context) (outcome, error)) (apply outcome, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return do(ctx)
-}
-
-// land takes the result of an action.
-func (w *worker) land(ctx context.Context, a action, apply outcome, err error) {
-	key := a.key()
-	delete(w.mem.flights, key)
-	if err != nil || touchesContainers(a.verb) { // what failed may have been done in part
-		w.stale = true
-	}
-	if apply != nil {
-		apply(w)
-	}
-	if err == nil {
-		delete(w.mem.failures, key)
-		return
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	var t *trouble
-	if !errors.As(err, &t) {
-		t = &trouble{reason: defaultReason(a.verb), err: err, lo: time.Second, hi: time.Minute}
-	}
-	f := w.mem.fail(key, t.reason, t.err.Error(), w.k.now(), t.lo, t.hi)
-	w.log.Warn("pod action failed", "pod", w.name(), "action", key, "error", t.err, "again", f.delay)
-	if t.event != "" {
-		w.containerEvent(a.container, corev1.EventTypeWarning, t.eventReason, "%s", t.event)
-	}
-}
-
-func touchesContainers(v verb) bool {
-	switch v {
-	case startContainer, stopContainer, removeContainer, removeSandbox:
-		return true
-	}
-	return false
 }
 
 func (w *worker) name() string {

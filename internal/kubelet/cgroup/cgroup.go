@@ -91,6 +91,16 @@ func (m *Manager) Ensure(uid string, class corev1.PodQOSClass, res cri.Resources
 	return at, err
 }
 
+// Note counts a pod whose cgroup exists from before in the weight of its class; it writes nothing.
+func (m *Manager) Note(uid string, class corev1.PodQOSClass, res cri.Resources) {
+	if class != corev1.PodQOSBurstable {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shares[uid] = max(res.CPUShares, 2)
+}
+
 func (m *Manager) ensureClasses(h hierarchy) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

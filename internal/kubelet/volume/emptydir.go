@@ -30,7 +30,15 @@ func setUpEmptyDir(_ context.Context, pod *corev1.Pod, v *corev1.Volume, dir str
 	default:
 		return fmt.Errorf("emptyDir medium %q is not supported: use \"\" (disk) or \"Memory\"", medium)
 	}
-	return os.Chmod(dir, emptyDirMode) // mkdir's mode is cut by the umask
+	mode := os.FileMode(emptyDirMode)
+	if sc := pod.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
+		// All that is made in it belongs to the group, too.
+		if err := os.Chown(dir, -1, int(*sc.FSGroup)); err != nil {
+			return err
+		}
+		mode |= os.ModeSetgid
+	}
+	return os.Chmod(dir, mode) // mkdir's mode is cut by the umask
 }
 
 // memoryBound is how large a tmpfs may get, in bytes: its sizeLimit, and no more than the memory

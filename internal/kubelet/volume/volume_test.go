@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,32 @@ func TestEmptyDir(t *testing.T) {
 	}
 	if uids, err := m.Pods(); err != nil || len(uids) > 0 {
 		t.Errorf("%v, %v", uids, err)
+	}
+}
+
+func TestFSGroupOwnsTheVolume(t *testing.T) {
+	needRoot(t)
+	m := New(t.TempDir())
+	p := podWith(emptyDir("data", ""), emptyDir("shm", corev1.StorageMediumMemory))
+	group := int64(2000)
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
+	t.Cleanup(func() { _ = m.TearDown("u1") })
+	if err := m.SetUp(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := m.Mounts(p, &p.Spec.Containers[0], same)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mount := range mounts {
+		file := filepath.Join(mount.HostPath, "f")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil || info.Sys().(*syscall.Stat_t).Gid != 2000 {
+			t.Errorf("%s: %+v, %v", mount.HostPath, info, err)
+		}
 	}
 }
 
