@@ -152,7 +152,7 @@ func (n *Network) Teardown(ctx context.Context) error {
 
 // defaultMTU is that of the link the default route leaves by; 0 if there is none.
 func (n *Network) defaultMTU() int {
-	routes, err := n.host.RouteList(nil, netlink.FAMILY_V4)
+	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return 0
 	}
