@@ -136,4 +136,3 @@ func calibrate(dir string) (time.Duration, error) {
 	}
 	return times.p(50), nil
 }
-

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"container/heap"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -60,7 +61,7 @@ func newQueue() *queue {
 }
 
 // add puts a new pod into the queue, or gives a known one its newest state. A pod whose specification
-// changed starts over.
+// or labels changed starts over.
 func (q *queue) add(p *plan.Pod) *entry {
 	obj := p.Obj
 	e := q.all[obj.UID]
@@ -68,7 +69,7 @@ func (q *queue) add(p *plan.Pod) *entry {
 		q.order++
 		e = &entry{order: q.order}
 		q.all[obj.UID] = e
-	} else if e.pod.Obj.Generation == obj.Generation && e.priority == priorityOf(p) {
+	} else if was := e.pod.Obj; was.Generation == obj.Generation && e.priority == priorityOf(p) && maps.Equal(was.Labels, obj.Labels) {
 		e.pod = p
 		return e
 	} else {

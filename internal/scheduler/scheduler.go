@@ -43,7 +43,7 @@ type Scheduler struct {
 	queue    *queue
 	news     news
 	strategy plan.Strategy
-	synced   bool // all pods that are bound are known: before that, nothing is decided
+	synced   bool   // all pods that are bound are known: before that, nothing is decided
 	usage    *usage // nil: the strategy does not ask what nodes really use
 }
 
