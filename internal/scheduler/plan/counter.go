@@ -38,6 +38,14 @@ func (t *topology) set(n *node) {
 	t.of[n.index] = id
 }
 
+// size is how many numbers domains may have.
+func (t *topology) size() int {
+	if t.key == "" {
+		return len(t.of)
+	}
+	return len(t.ids)
+}
+
 func (c *Cluster) topology(key string) *topology {
 	t := c.topologies[key]
 	if t == nil {

@@ -70,7 +70,7 @@ func (c *Cluster) prepareSpread(d *dynamics, p *Pod, cl *class) {
 		t := &p.spread[i]
 		t.ct = c.live(t.ct)
 		c.track(t.ct)
-		d.spread = append(d.spread, spreadState{spreadTerm: t, counts: c.domains(i, len(t.topo.ids))})
+		d.spread = append(d.spread, spreadState{spreadTerm: t, counts: c.domains(i, t.topo.size())})
 	}
 	for i, n := range c.nodes {
 		if n.obj == nil || i >= len(cl.flags) {
