@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"minik8s/internal/api"
 	"minik8s/internal/client"
 )
 
@@ -59,7 +60,9 @@ func (p *pool) work() {
 	}
 }
 
-// bind writes where a pod goes. If that fails the deciding goroutine is told.
+// bind writes where a pod goes. If that fails the deciding goroutine is told, together with what became
+// of the pod: a write whose answer was lost may have been done, and until that is known the pod keeps its
+// place, or another pod could be given it.
 func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 	if ctx.Err() != nil {
 		return
@@ -73,7 +76,35 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 	case ctx.Err() != nil:
 	default:
 		s.log.Debug("binding failed", "pod", pod.Namespace+"/"+pod.Name, "node", node, "error", err)
-		s.note(note{unbound: pod, from: node})
+		if found, known := s.look(ctx, pod); known {
+			s.note(note{unbound: pod, from: node, found: found})
+		}
+	}
+}
+
+const (
+	minLook = 50 * time.Millisecond
+	maxLook = 5 * time.Second
+)
+
+// look reads a pod until the API answers; nil if it is gone, known is false if ctx has ended.
+func (s *Scheduler) look(ctx context.Context, pod *corev1.Pod) (found *corev1.Pod, known bool) {
+	key := client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name}
+	for pause := minLook; ; pause = min(2*pause, maxLook) {
+		rctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		now, err := client.Get[*corev1.Pod](rctx, s.client, key)
+		cancel()
+		switch {
+		case apierrors.IsNotFound(err), err == nil && now.UID != pod.UID:
+			return nil, true
+		case err == nil:
+			return now, true
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, false
+		}
 	}
 }
 

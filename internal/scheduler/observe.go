@@ -19,6 +19,7 @@ type note struct {
 
 	unbound *corev1.Pod // its binding to from failed
 	from    string
+	found   *corev1.Pod // as read after that; nil: it is gone
 	untold  *corev1.Pod // what was to be said on it is not
 	synced  bool        // all pods of the first list have been noted
 }
@@ -114,7 +115,7 @@ func (s *Scheduler) apply(ctx context.Context, n *note) {
 	case n.usage != nil:
 		s.cluster.SetUsage(n.usage.node, n.usage.cpuMillis, n.usage.memoryBytes)
 	case n.unbound != nil:
-		s.unbound(ctx, n.unbound, n.from)
+		s.unbound(ctx, n.unbound, n.found, n.from)
 	case n.untold != nil:
 		s.untold(ctx, n.untold)
 	case n.synced:
@@ -169,12 +170,16 @@ func (s *Scheduler) forget(p *corev1.Pod) {
 	}
 }
 
-// unbound takes a pod off the node to which it could not be bound. Whether it was bound all the same, or
-// by somebody else, or is gone, the informer knows, or will: then the next attempt is refused, too.
-func (s *Scheduler) unbound(ctx context.Context, pod *corev1.Pod, from string) {
+// unbound takes a pod off the node to which it could not be bound, unless it was bound all the same, or by
+// somebody else: found, which was read after the failure, knows. Only the informer knows better whether
+// it has gone since.
+func (s *Scheduler) unbound(ctx context.Context, pod, found *corev1.Pod, from string) {
 	now, ok := s.pods.Get(pod.Namespace, pod.Name)
+	if ok && found != nil && found.Spec.NodeName != "" && now.UID == found.UID {
+		now = found
+	}
 	switch {
-	case !ok || now.UID != pod.UID:
+	case !ok || found == nil || now.UID != pod.UID:
 		s.forget(pod)
 		return
 	case now.Spec.NodeName != "" || finished(now):
