@@ -22,9 +22,6 @@ const (
 	ByAntiAffinity                   // pod anti-affinity, either way
 )
 
-// Others are the filters whose verdict depends on pods anywhere, not only on those of one node.
-const Others = BySpread | ByAffinity | ByAntiAffinity
-
 // Refusal is why a pod has no node.
 type Refusal struct {
 	// Text is what a person reads: "0/3 nodes are available: 2 Insufficient cpu, 1 ...".
