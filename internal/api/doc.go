@@ -4,8 +4,8 @@
 // plural), whether it lives in a namespace, and which Go struct it decodes into. The structs are
 // k8s.io/api's own, so a manifest that works on Kubernetes decodes into the very type kubectl uses.
 //
-// Everything may import api; api imports nothing of minik8s. It holds no state, so there is
-// nothing for a kill -9 to take.
+// Everything may import api; api imports nothing of minik8s but api/minik8s, the structs of the kinds
+// that are our own. It holds no state, so there is nothing for a kill -9 to take.
 //
 // To add a kind: add a row to Kinds, a strategy to package registry, and columns to package
 // table. No handler is written.

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"minik8s/internal/api/minik8s"
 )
 
 // Object is any object that the API stores: it has a kind and metadata.
@@ -121,11 +123,18 @@ var (
 		New:        func() Object { return &coordinationv1.Lease{} },
 		NewList:    func() runtime.Object { return &coordinationv1.LeaseList{} },
 	}
+	ClusterConfigs = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "ClusterConfig", Plural: "clusterconfigs", Singular: "clusterconfig",
+		ShortNames: []string{"cfg"},
+		New:        func() Object { return &minik8s.ClusterConfig{} },
+		NewList:    func() runtime.Object { return &minik8s.ClusterConfigList{} },
+	}
 )
 
 // Kinds is the table, in the order in which discovery lists it.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, ConfigMaps, Secrets, Events, ServiceAccounts, Leases,
+	ClusterConfigs,
 }
 
 // ByResource finds the kind at a path of the API; nil if there is none.

@@ -58,6 +58,7 @@ var parts = []part{
 	{"start", start},
 	{"idle", idle},
 	{"api", apiFigures},
+	{"scheduler", schedulerFigures},
 	{"pods", pods},
 }
 
@@ -65,7 +66,7 @@ func main() { machine.Run(run) }
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, api, pods")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, api, scheduler, pods")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

@@ -71,6 +71,7 @@ func (p *program) app() *cli.App {
 			p.applyCommand(), p.createCommand(), p.updateCommand(), p.deleteCommand(), p.clearCommand(),
 			p.getCommand(), p.describeCommand(), p.whyCommand(), p.logsCommand(),
 			p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(),
+			p.cfgCommand(),
 			p.imageCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -15,22 +15,30 @@ import (
 )
 
 // leaseKeeper renews the Lease by which the control plane sees that the node lives.
-type leaseKeeper struct{ k *Kubelet }
+type leaseKeeper struct {
+	k     *Kubelet
+	meter usageMeter
+}
 
-// renew moves the Lease's time; it makes the Lease if there is none. Failures are logged: the next
+// renew moves the Lease's time and says what the node uses; it makes the Lease if there is none. Failures are logged: the next
 // heartbeat tries again.
 func (l *leaseKeeper) renew(ctx context.Context, node *corev1.Node) {
 	ctx, cancel := context.WithTimeout(ctx, l.k.cfg.HeartbeatInterval)
 	defer cancel()
 	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: l.k.cfg.NodeName}
 	now := metav1.NewMicroTime(l.k.now())
-	data, err := json.Marshal(map[string]any{"spec": map[string]any{
-		"renewTime": now, "holderIdentity": l.k.cfg.NodeName, "leaseDurationSeconds": l.seconds()}})
+	change := map[string]any{"spec": map[string]any{
+		"renewTime": now, "holderIdentity": l.k.cfg.NodeName, "leaseDurationSeconds": l.seconds()}}
+	used := l.meter.read(ctx, l.k.runtime, now.Time)
+	if used != nil {
+		change["metadata"] = map[string]any{"annotations": used}
+	}
+	data, err := json.Marshal(change)
 	if err == nil {
 		_, err = l.k.client.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{})
 	}
 	if apierrors.IsNotFound(err) {
-		_, err = l.k.client.Create(ctx, l.build(node, now), client.WriteOptions{})
+		_, err = l.k.client.Create(ctx, l.build(node, now, used), client.WriteOptions{})
 	}
 	if err != nil && ctx.Err() == nil {
 		l.k.log.Warn("node lease not renewed", "error", err)
@@ -42,10 +50,10 @@ func (l *leaseKeeper) seconds() int32 {
 	return max(1, int32(4*l.k.cfg.HeartbeatInterval.Seconds()))
 }
 
-func (l *leaseKeeper) build(node *corev1.Node, now metav1.MicroTime) *coordinationv1.Lease {
+func (l *leaseKeeper) build(node *corev1.Node, now metav1.MicroTime, used map[string]string) *coordinationv1.Lease {
 	seconds := l.seconds()
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: l.k.cfg.NodeName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: l.k.cfg.NodeName, Annotations: used},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &l.k.cfg.NodeName, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 	if node != nil {

@@ -26,6 +26,10 @@ func podStrategy() *Strategy {
 		Default: onOne(defaults.Pod),
 		PrepareCreate: onOne(func(pod *corev1.Pod) {
 			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: defaults.QOSClass(&pod.Spec)}
+			if len(pod.Spec.SchedulingGates) > 0 { // the scheduler does not look at it yet, so this is said here
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+					Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates"}}
+			}
 		}),
 		Validate: checkOne(func(pod *corev1.Pod) field.ErrorList {
 			refused, _ := validation.NotServed(&pod.Spec, field.NewPath("spec"))
@@ -119,6 +123,8 @@ func bound(old api.Object, b Binding, now time.Time) (api.Object, error) {
 		return nil, conflictf(api.Pods, before.Name, "the pod was deleted and made anew with uid %s", before.UID)
 	case before.DeletionTimestamp != nil:
 		return nil, conflictf(api.Pods, before.Name, "pod %s is being deleted, cannot be assigned to a host", before.Name)
+	case len(before.Spec.SchedulingGates) > 0:
+		return nil, conflictf(api.Pods, before.Name, "pod %s has non-empty .spec.schedulingGates", before.Name)
 	case before.Spec.NodeName != "":
 		return nil, conflictf(api.Pods, before.Name, "pod %s is already assigned to node %q", before.Name, before.Spec.NodeName)
 	}

@@ -36,7 +36,8 @@ var recording = may([]string{"create", "update", "patch"}, api.Events)
 // field would be a bug.
 var partRules = map[string][]rule{
 	"system:scheduler": {
-		may(reading, api.Pods, api.Nodes, api.Namespaces),
+		may(reading, api.Pods, api.Nodes, api.Namespaces, api.ClusterConfigs),
+		may(reading, api.Leases), // what nodes use, for min-cpu and min-mem
 		mayBelow("binding", []string{"create"}, api.Pods),
 		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
 		recording,

@@ -17,6 +17,7 @@ func strategies() map[*api.Kind]*Strategy {
 		api.Events:          eventStrategy(),
 		api.ServiceAccounts: serviceAccountStrategy(),
 		api.Leases:          leaseStrategy(),
+		api.ClusterConfigs:  clusterConfigStrategy(),
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api/minik8s"
 )
 
 var namespaceColumns = []metav1.TableColumnDefinition{
@@ -62,6 +64,16 @@ func leaseRow(l *coordinationv1.Lease, now time.Time) []any {
 		holder = *l.Spec.HolderIdentity
 	}
 	return []any{l.Name, holder, since(l.CreationTimestamp.Time, now)}
+}
+
+var clusterConfigColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "There is one, named cluster."},
+	{Name: "Scheduler", Type: "string", Description: "How the scheduler chooses among the nodes that fit a pod."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+}
+
+func clusterConfigRow(c *minik8s.ClusterConfig, now time.Time) []any {
+	return []any{c.Name, c.Spec.Scheduler.StrategyOr(), since(c.CreationTimestamp.Time, now)}
 }
 
 var eventColumns = []metav1.TableColumnDefinition{

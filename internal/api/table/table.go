@@ -59,6 +59,8 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 		return layout{serviceAccountColumns, typed(serviceAccountRow)}
 	case api.Leases:
 		return layout{leaseColumns, typed(leaseRow)}
+	case api.ClusterConfigs:
+		return layout{clusterConfigColumns, typed(clusterConfigRow)}
 	}
 	return layout{plainColumns, plainRow}
 }

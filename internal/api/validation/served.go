@@ -45,8 +45,6 @@ var notServed = []unserved{
 		pod: func(s *corev1.PodSpec) bool { return len(s.Overhead) > 0 }},
 	{path: "os.name", how: refuse, message: "windows is" + later + ": nodes run linux",
 		pod: func(s *corev1.PodSpec) bool { return s.OS != nil && s.OS.Name == corev1.Windows }},
-	{path: "schedulingGates", how: refuse, message: "scheduling gates are" + later,
-		pod: func(s *corev1.PodSpec) bool { return len(s.SchedulingGates) > 0 }},
 	{path: "hostUsers", how: refuse, message: "user namespaces are" + later,
 		pod: func(s *corev1.PodSpec) bool { return s.HostUsers != nil && !*s.HostUsers }},
 	{path: "resourceClaims", how: refuse, message: "resource claims are" + later,
@@ -57,14 +55,7 @@ var notServed = []unserved{
 		pod: func(s *corev1.PodSpec) bool { return s.HostnameOverride != nil }},
 	{path: "schedulingGroup", how: refuse, message: "scheduling groups are" + later,
 		pod: func(s *corev1.PodSpec) bool { return s.SchedulingGroup != nil }},
-	{path: "affinity", how: warn, message: "is not served yet by the scheduler",
-		pod: func(s *corev1.PodSpec) bool {
-			a := s.Affinity
-			return a != nil && (a.NodeAffinity != nil || a.PodAffinity != nil || a.PodAntiAffinity != nil)
-		}},
-	{path: "topologySpreadConstraints", how: warn, message: "is not served yet by the scheduler",
-		pod: func(s *corev1.PodSpec) bool { return len(s.TopologySpreadConstraints) > 0 }},
-	{path: "priorityClassName", how: warn, message: "priorities are" + later + ", so no pod goes before another",
+	{path: "priorityClassName", how: warn, message: "priority classes are" + later + ": give the pod its priority itself",
 		pod: func(s *corev1.PodSpec) bool { return s.PriorityClassName != "" }},
 	{path: "readinessGates", how: warn, message: "readiness gates are" + later + ", so the pod is ready without them",
 		pod: func(s *corev1.PodSpec) bool { return len(s.ReadinessGates) > 0 }},

@@ -17,7 +17,7 @@ import (
 
 // mayChange is what PodUpdate says when something else was changed.
 const mayChange = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, " +
-	"`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations), " +
+	"`spec.activeDeadlineSeconds`, `spec.schedulingGates` (only removals), `spec.tolerations` (only additions to existing tolerations), " +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 
 // PodUpdate checks that pod changes of old only what may change while containers run.
@@ -31,6 +31,9 @@ func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	rest := pod.Spec.DeepCopy()
 	rest.ActiveDeadlineSeconds = old.Spec.ActiveDeadlineSeconds
 	rest.Tolerations = old.Spec.Tolerations
+	if gatesRemoved(rest.SchedulingGates, old.Spec.SchedulingGates) {
+		rest.SchedulingGates = old.Spec.SchedulingGates
+	}
 	if was, is := old.Spec.TerminationGracePeriodSeconds, rest.TerminationGracePeriodSeconds; was != nil && *was < 0 && is != nil && *is == 1 {
 		rest.TerminationGracePeriodSeconds = was
 	}
@@ -40,6 +43,11 @@ func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
 		return errs
 	}
 	return append(errs, field.Forbidden(path, mayChange+"; changed: "+strings.Join(changed(rest, &old.Spec), ", ")))
+}
+
+// gatesRemoved says whether a pod has no gate that it had not before: gates may only be taken away.
+func gatesRemoved(now, was []corev1.PodSchedulingGate) bool {
+	return !slices.ContainsFunc(now, func(g corev1.PodSchedulingGate) bool { return !slices.Contains(was, g) })
 }
 
 func sameImages(list, old []corev1.Container) {

@@ -180,7 +180,6 @@ func TestNotServed(t *testing.T) {
 initContainers: [{name: i, image: x}]
 priorityClassName: high
 runtimeClassName: gvisor
-affinity: {podAffinity: {}}
 volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}, {name: b, configMap: {name: m}}, {name: c, nfs: {server: s, path: /}}, {name: d, hostPath: {path: /d}}]
 containers:
 - name: c
@@ -195,7 +194,7 @@ containers:
 		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].livenessProbe",
 		"Forbidden spec.containers[0].env[1].valueFrom.secretKeyRef",
 	)
-	for i, want := range []string{"spec.affinity: ", "spec.priorityClassName: ", "spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
+	for i, want := range []string{"spec.priorityClassName: ", "spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
 		if i >= len(warnings) || !strings.HasPrefix(warnings[i], want) {
 			t.Errorf("warning %d of %q: want %s", i, warnings, want)
 		}

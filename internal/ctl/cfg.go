@@ -1,0 +1,99 @@
+package ctl
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+)
+
+// cfgCommand shows and changes the settings of the cluster that change while it runs. They are in the
+// ClusterConfig named "cluster".
+func (p *program) cfgCommand() *cli.Command {
+	return &cli.Command{
+		Name: "cfg", Usage: "show the cluster's settings, or change one: sched=STRATEGY", ArgsUsage: "[sched=STRATEGY]",
+		Description: "sched is how a node is chosen among those that fit a pod: " + strings.Join(minik8s.Strategies, ", ") + ".",
+		Action: func(c *cli.Context) error {
+			spec, err := settings(c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			s, err := p.session(c)
+			if err != nil {
+				return err
+			}
+			if spec == nil {
+				return s.showSettings(c)
+			}
+			return s.changeSettings(c, *spec)
+		},
+	}
+}
+
+// settings reads KEY=VALUE arguments; nil if there are none.
+func settings(args []string) (*minik8s.ClusterConfigSpec, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	spec := &minik8s.ClusterConfigSpec{}
+	for _, arg := range args {
+		key, value, ok := strings.Cut(arg, "=")
+		switch {
+		case !ok || key != "sched":
+			return nil, usagef("%q is no setting; there is sched=STRATEGY", arg)
+		case !slices.Contains(minik8s.Strategies, value):
+			return nil, usagef("there is no strategy %q; one of %s", value, strings.Join(minik8s.Strategies, ", "))
+		case spec.Scheduler.Strategy != "" && spec.Scheduler.Strategy != value:
+			return nil, usagef("sched is given twice, as %q and as %q", spec.Scheduler.Strategy, value)
+		}
+		spec.Scheduler.Strategy = value
+	}
+	return spec, nil
+}
+
+var clusterConfig = client.Key{Kind: api.ClusterConfigs, Name: minik8s.ClusterConfigName}
+
+func (s *session) showSettings(c *cli.Context) error {
+	cfg, err := client.Get[*minik8s.ClusterConfig](c.Context, s.api, clusterConfig)
+	if apierrors.IsNotFound(err) {
+		cfg, err = &minik8s.ClusterConfig{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	s.say("sched=%s", cfg.Spec.Scheduler.StrategyOr())
+	return nil
+}
+
+// changeSettings writes into the ClusterConfig, and makes it if there is none.
+func (s *session) changeSettings(c *cli.Context, spec minik8s.ClusterConfigSpec) error {
+	change, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return err
+	}
+	opts := client.WriteOptions{FieldManager: manager}
+	patch := func() error {
+		_, err := s.api.Patch(c.Context, clusterConfig, client.Patch{Type: types.MergePatchType, Data: change}, opts)
+		return err
+	}
+	if err = patch(); apierrors.IsNotFound(err) {
+		_, err = s.api.Create(c.Context, &minik8s.ClusterConfig{
+			ObjectMeta: metav1.ObjectMeta{Name: minik8s.ClusterConfigName}, Spec: spec}, opts)
+		if apierrors.IsAlreadyExists(err) { // somebody made it in the meantime
+			err = patch()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.say("sched=%s", spec.Scheduler.Strategy)
+	return nil
+}

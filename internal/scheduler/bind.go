@@ -1,0 +1,139 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+const (
+	// writers is how many writes are under way at once: as many as the store takes in one sync of its
+	// log, and few enough that a slow store is not asked for more than it can do.
+	writers = 64
+	// writeTimeout bounds one write.
+	writeTimeout = 15 * time.Second
+)
+
+// pool runs jobs with at most so many goroutines, first come first served. Handing a job over never
+// waits, and without jobs there is no goroutine.
+type pool struct {
+	mu      sync.Mutex
+	jobs    []func()
+	running int
+	wg      sync.WaitGroup
+}
+
+func (p *pool) do(job func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.jobs = append(p.jobs, job)
+	if p.running < writers {
+		p.running++
+		p.wg.Add(1)
+		go p.work()
+	}
+}
+
+func (p *pool) work() {
+	defer p.wg.Done()
+	for {
+		p.mu.Lock()
+		if len(p.jobs) == 0 {
+			p.jobs = nil
+			p.running--
+			p.mu.Unlock()
+			return
+		}
+		job := p.jobs[0]
+		p.jobs[0] = nil
+		p.jobs = p.jobs[1:]
+		p.mu.Unlock()
+		job()
+	}
+}
+
+// bind writes where a pod goes. If that fails the deciding goroutine is told, together with what became
+// of the pod: a write whose answer was lost may have been done, and until that is known the pod keeps its
+// place, or another pod could be given it.
+func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
+	if ctx.Err() != nil {
+		return
+	}
+	wctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	err := s.client.Bind(wctx, pod.Namespace, pod.Name, pod.UID, node)
+	switch {
+	case err == nil:
+		s.record.Event(pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
+	case ctx.Err() != nil:
+	default:
+		s.log.Debug("binding failed", "pod", pod.Namespace+"/"+pod.Name, "node", node, "error", err)
+		if found, known := s.look(ctx, pod); known {
+			s.note(note{unbound: pod, from: node, found: found})
+		}
+	}
+}
+
+const (
+	minLook = 50 * time.Millisecond
+	maxLook = 5 * time.Second
+)
+
+// look reads a pod until the API answers; nil if it is gone, known is false if ctx has ended.
+func (s *Scheduler) look(ctx context.Context, pod *corev1.Pod) (found *corev1.Pod, known bool) {
+	key := client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name}
+	for pause := minLook; ; pause = min(2*pause, maxLook) {
+		rctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		now, err := client.Get[*corev1.Pod](rctx, s.client, key)
+		cancel()
+		switch {
+		case apierrors.IsNotFound(err), err == nil && now.UID != pod.UID:
+			return nil, true
+		case err == nil:
+			return now, true
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+// unfit says on the pod why it has no node. The write is guarded by the pod's revision, so that it can
+// never say so of a pod that has got one since.
+func (s *Scheduler) unfit(ctx context.Context, pod *corev1.Pod, why string) {
+	if ctx.Err() != nil {
+		return
+	}
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+	c := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: why, LastTransitionTime: metav1.Now().Rfc3339Copy(), ObservedGeneration: pod.Generation}
+	upd := pod.DeepCopy()
+	if i >= 0 {
+		if was := pod.Status.Conditions[i]; was.Status == c.Status && !was.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+		upd.Status.Conditions[i] = c
+	} else {
+		upd.Status.Conditions = append(upd.Status.Conditions, c)
+	}
+	wctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	_, err := s.client.Update(wctx, upd, client.WriteOptions{Subresource: "status"})
+	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
+		return
+	}
+	if !apierrors.IsConflict(err) {
+		s.log.Warn("could not say on a pod why it has no node", "pod", pod.Namespace+"/"+pod.Name, "error", err)
+	}
+	s.note(note{untold: pod})
+}

@@ -1,0 +1,195 @@
+package plan
+
+import "slices"
+
+// dynamics is what a pod asks of other pods, or they of it, made ready for looking at many nodes.
+type dynamics struct {
+	anti     []*counter // the pod's own anti-affinity
+	existing []*counter // anti-affinity of pods that are there, which chooses this pod
+	affinity []*counter
+	// alone: no pod meets the affinity, and this one would: it may be the first of its kind.
+	alone  bool
+	soft   []softTerm
+	spread []spreadState
+}
+
+// spreadState is a topology spread constraint at this moment.
+type spreadState struct {
+	*spreadTerm
+	counts []int32 // by domain, the pods chosen; -1: no domain for this pod
+	min    int32
+}
+
+// spreadCost is what each pod in a domain costs a ScheduleAnyway constraint, in the measure of preferred
+// terms' weights; a node outside of all domains costs as much as many.
+const (
+	spreadCost  = 10
+	outsideCost = 100 * spreadCost
+)
+
+// prepare makes c.dyn that of a pod; nil if nothing depends on other pods. cl may be nil if the pod has no
+// spread constraints.
+func (c *Cluster) prepare(p *Pod, cl *class) *dynamics {
+	d := &c.dyn
+	d.existing, d.spread, d.alone = d.existing[:0], d.spread[:0], false
+	for _, ct := range c.hits(p.Obj) {
+		if ct.owned > 0 {
+			d.existing = append(d.existing, ct)
+		}
+	}
+	d.anti, d.affinity, d.soft = c.asked(p.anti), c.asked(p.affinity), p.soft
+	for i := range d.soft {
+		d.soft[i].ct = c.live(d.soft[i].ct)
+		c.track(d.soft[i].ct)
+	}
+	if len(d.affinity) > 0 {
+		d.alone = d.affinity[0].chooses(c, p.Obj) &&
+			!slices.ContainsFunc(d.affinity, func(ct *counter) bool { return ct.total > 0 })
+	}
+	if len(p.spread) > 0 && cl != nil {
+		c.prepareSpread(d, p, cl)
+	}
+	if len(d.existing)+len(d.anti)+len(d.affinity)+len(d.soft)+len(d.spread) == 0 {
+		return nil
+	}
+	return d
+}
+
+// asked makes sure that counters are kept.
+func (c *Cluster) asked(list []*counter) []*counter {
+	for i := range list {
+		list[i] = c.live(list[i])
+		c.track(list[i])
+	}
+	return list
+}
+
+// prepareSpread counts the pods of each domain over the nodes that are eligible for the pod.
+func (c *Cluster) prepareSpread(d *dynamics, p *Pod, cl *class) {
+	for i := range p.spread {
+		t := &p.spread[i]
+		t.ct = c.live(t.ct)
+		c.track(t.ct)
+		d.spread = append(d.spread, spreadState{spreadTerm: t, counts: c.domains(i, t.topo.size())})
+	}
+	for i, n := range c.nodes {
+		if n.obj == nil || i >= len(cl.flags) {
+			continue
+		}
+		whole := true // has a domain for every hard constraint
+		for j := range d.spread {
+			if s := &d.spread[j]; s.hard && s.topo.of[i] < 0 {
+				whole = false
+			}
+		}
+		for j := range d.spread {
+			s := &d.spread[j]
+			domain := s.topo.of[i]
+			if domain < 0 || s.hard && !whole || !s.anyNode && cl.flags[i]&okSelected == 0 || s.taints && cl.flags[i]&okTaints == 0 {
+				continue
+			}
+			s.counts[domain] = max(s.counts[domain], 0) + count(s.ct.n, int32(i))
+		}
+	}
+	for j := range d.spread {
+		s := &d.spread[j]
+		least, domains := int32(-1), int32(0)
+		for _, n := range s.counts {
+			if n >= 0 {
+				domains++
+				if least < 0 || n < least {
+					least = n
+				}
+			}
+		}
+		if s.min = least; domains < s.minDomains {
+			s.min = 0
+		}
+	}
+}
+
+// domains is memory for the counts of the i-th constraint, all -1.
+func (c *Cluster) domains(i, size int) []int32 {
+	for i >= len(c.counts) {
+		c.counts = append(c.counts, nil)
+	}
+	list := slices.Grow(c.counts[i][:0], size)[:size]
+	for j := range list {
+		list[j] = -1
+	}
+	c.counts[i] = list
+	return list
+}
+
+// The reasons of these filters, in Kubernetes' words.
+const (
+	whySpread      = "node(s) didn't match pod topology spread constraints"
+	whySpreadLabel = "node(s) didn't match pod topology spread constraints (missing required label)"
+	whyAffinity    = "node(s) didn't match pod affinity rules"
+	whyAnti        = "node(s) didn't match pod anti-affinity rules"
+	whyExisting    = "node(s) didn't satisfy existing pods anti-affinity rules"
+)
+
+// check says which filter refuses a node, and why; 0 if none does.
+func (d *dynamics) check(i int32) (Cause, string) {
+	for j := range d.spread {
+		s := &d.spread[j]
+		if !s.hard {
+			continue
+		}
+		domain := s.topo.of[i]
+		if domain < 0 {
+			return BySpread, whySpreadLabel
+		}
+		have := int32(0)
+		if int(domain) < len(s.counts) {
+			have = max(0, s.counts[domain])
+		}
+		if have+s.self-s.min > s.maxSkew {
+			return BySpread, whySpread
+		}
+	}
+	for _, ct := range d.affinity {
+		domain := ct.topo.of[i]
+		if domain < 0 || !d.alone && count(ct.n, domain) <= 0 {
+			return ByAffinity, whyAffinity
+		}
+	}
+	for _, ct := range d.anti {
+		if count(ct.n, ct.topo.of[i]) > 0 {
+			return ByAntiAffinity, whyAnti
+		}
+	}
+	for _, ct := range d.existing {
+		if count(ct.owners, ct.topo.of[i]) > 0 {
+			return ByAntiAffinity, whyExisting
+		}
+	}
+	return 0, ""
+}
+
+// wishful says whether check's nodes differ in how much the pod likes them.
+func (d *dynamics) wishful() bool {
+	return len(d.soft) > 0 || slices.ContainsFunc(d.spread, func(s spreadState) bool { return !s.hard })
+}
+
+// wish is how much the pod likes a node for the pods around it.
+func (d *dynamics) wish(i int32) (sum int64) {
+	for j := range d.soft {
+		if s := &d.soft[j]; s.ct.topo.of[i] >= 0 {
+			sum += s.weight * int64(count(s.ct.n, s.ct.topo.of[i]))
+		}
+	}
+	for j := range d.spread {
+		s := &d.spread[j]
+		if s.hard {
+			continue
+		}
+		if domain := s.topo.of[i]; domain < 0 {
+			sum -= outsideCost
+		} else {
+			sum -= spreadCost * int64(max(0, count(s.counts, domain)))
+		}
+	}
+	return sum
+}

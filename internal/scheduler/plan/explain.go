@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Cause is the filters that refused a pod, together.
+type Cause uint16
+
+// The filters, each a bit.
+const (
+	ByClosed       Cause = 1 << iota // the node is cordoned or not ready
+	ByName                           // spec.nodeName
+	ByTaint                          // an untolerated taint
+	BySelector                       // nodeSelector or node affinity
+	ByPorts                          // a host port that is taken
+	ByFit                            // resources, or the number of pods
+	BySpread                         // topology spread
+	ByAffinity                       // pod affinity
+	ByAntiAffinity                   // pod anti-affinity, either way
+)
+
+// Refusal is why a pod has no node.
+type Refusal struct {
+	// Text is what a person reads: "0/3 nodes are available: 2 Insufficient cpu, 1 ...".
+	Text   string
+	Causes Cause
+}
+
+// The reasons of the filters of one node; those of taints and resources are made where they are known.
+const (
+	whyName     = "node(s) didn't match the requested node name"
+	whySelector = "node(s) didn't match Pod's node affinity/selector"
+	whyPorts    = "node(s) didn't have free ports for the requested pod ports"
+	whyPods     = "Too many pods"
+)
+
+// tally counts reasons.
+type tally struct {
+	reasons map[string]int
+	causes  Cause
+}
+
+func (t *tally) add(cause Cause, reason string) {
+	t.reasons[reason]++
+	t.causes |= cause
+}
+
+// refuse is the refusal of a pod of a class. If other pods play no part, it holds until a node changes.
+func (c *Cluster) refuse(p *Pod, cl *class, d *dynamics) *Refusal {
+	if len(cl.heap) > 0 {
+		return c.refusal(p, d)
+	}
+	if cl.none == nil || cl.noneAt != cl.behind {
+		// Without a candidate the filters of one node have refused everywhere, and they come first.
+		cl.none, cl.noneAt = c.refusal(p, nil), cl.behind
+	}
+	return cl.none
+}
+
+// refusal asks every node for its reasons.
+func (c *Cluster) refusal(p *Pod, d *dynamics) *Refusal {
+	t := tally{reasons: map[string]int{}}
+	if d == nil && len(p.spread) == 0 {
+		d = c.prepare(p, nil)
+	}
+	for _, n := range c.nodes {
+		if n.obj != nil {
+			c.reasons(p, n, d, &t)
+		}
+	}
+	return &Refusal{Text: explain(c.known, t.reasons), Causes: t.causes}
+}
+
+// reasons adds why a node refuses a pod: the first filter that does, in Kubernetes' order. Of resources
+// every one that is short is named.
+func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *tally) {
+	spec := &p.Obj.Spec
+	if ok, why := n.open(spec.Tolerations); !ok {
+		t.add(ByClosed, why)
+		return
+	}
+	if spec.NodeName != "" && spec.NodeName != n.name {
+		t.add(ByName, whyName)
+		return
+	}
+	if i := untolerated(spec.Tolerations, n.obj.Spec.Taints); i >= 0 {
+		t.add(ByTaint, n.tainted[i])
+		return
+	}
+	if !selects(spec, n.obj) {
+		t.add(BySelector, whySelector)
+		return
+	}
+	if !n.portsFree(p) {
+		t.add(ByPorts, whyPorts)
+		return
+	}
+	if !n.fits(p) {
+		if len(n.pods)+1 > n.maxPods {
+			t.add(ByFit, whyPods)
+		}
+		for _, w := range p.wants {
+			if at(n.used, w.id)+w.n > at(n.room, w.id) {
+				t.add(ByFit, c.resources.short[w.id])
+			}
+		}
+		return
+	}
+	if d != nil {
+		if cause, why := d.check(n.index); cause != 0 {
+			t.add(cause, why)
+		}
+	}
+}
+
+// explain sums reasons up as Kubernetes does.
+func explain(nodes int, reasons map[string]int) string {
+	parts := make([]string, 0, len(reasons))
+	for r, n := range reasons {
+		parts = append(parts, fmt.Sprintf("%d %s", n, r))
+	}
+	sort.Strings(parts)
+	return fmt.Sprintf("0/%d nodes are available: %s.", nodes, strings.Join(parts, ", "))
+}
+
+// Refusals are the reasons for which a known node would refuse the pod now; none if it would take it.
+func (c *Cluster) Refusals(p *Pod, name string) []string {
+	n := c.byName[name]
+	if n == nil || n.obj == nil {
+		return []string{"node(s) are not known"}
+	}
+	var cl *class
+	if len(p.spread) > 0 {
+		cl = c.class(p)
+	}
+	t := tally{reasons: map[string]int{}}
+	c.reasons(p, n, c.prepare(p, cl), &t)
+	out := make([]string, 0, len(t.reasons))
+	for r := range t.reasons {
+		out = append(out, r)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Allows says whether a node would take a pod as far as filters of one node go: a cheap question, by
+// which a change of one node is known to be no help.
+func (c *Cluster) Allows(p *Pod, name string) bool {
+	n := c.byName[name]
+	if n == nil {
+		return false
+	}
+	_, _, ok := c.eval(p, n)
+	return ok
+}

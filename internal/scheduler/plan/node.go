@@ -1,0 +1,220 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// node is a node and the sums of the pods that count on it.
+type node struct {
+	name  string
+	index int32
+	obj   *corev1.Node // nil: pods are known, the node is not (yet)
+
+	ready     corev1.ConditionStatus
+	room      []int64 // allocatable, by resource
+	maxPods   int
+	used      []int64 // requested, by resource
+	load      [2]int64
+	ports     map[hostPort]int
+	pods      []*Pod
+	tainted   []string // the reason for each of the taints
+	turn      uint64   // when it was last chosen: ties go to the one that waited longest
+	usage     [2]int64 // as the node reported it
+	reported  bool
+	sinceThen [2]int64 // what pods weigh that came after the report
+}
+
+// Change is what became of a node, as far as pods that fit nowhere may be glad of it.
+type Change uint8
+
+// The changes of a node.
+const (
+	Added  Change = 1 << iota
+	Opened        // readiness, cordon or taints
+	Labelled
+	Grew
+)
+
+// SetNode takes a node as it now is.
+func (c *Cluster) SetNode(obj *corev1.Node) Change {
+	n := c.byName[obj.Name]
+	if n == nil {
+		n = c.add(obj.Name)
+	}
+	old := n.obj
+	ready := corev1.ConditionUnknown
+	for i := range obj.Status.Conditions {
+		if obj.Status.Conditions[i].Type == corev1.NodeReady {
+			ready = obj.Status.Conditions[i].Status
+		}
+	}
+	var change Change
+	switch {
+	case old == nil:
+		change = Added
+		c.known++
+	default:
+		if ready != n.ready || old.Spec.Unschedulable != obj.Spec.Unschedulable || !slices.EqualFunc(old.Spec.Taints, obj.Spec.Taints,
+			func(a, b corev1.Taint) bool { return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect }) {
+			change |= Opened
+		}
+		if !maps.Equal(old.Labels, obj.Labels) {
+			change |= Labelled
+		}
+		if !sameAmounts(old.Status.Allocatable, obj.Status.Allocatable) {
+			change |= Grew
+		}
+	}
+	moved := change&(Added|Labelled) != 0
+	if moved { // its pods count in other domains from now on
+		for _, p := range n.pods {
+			c.count(p, n, -1)
+		}
+	}
+	n.obj, n.ready = obj, ready
+	if moved {
+		for _, t := range c.topologies {
+			t.set(n)
+		}
+		for _, p := range n.pods {
+			c.count(p, n, 1)
+		}
+	}
+	if change&(Added|Grew) != 0 {
+		n.room = c.resources.list(obj.Status.Allocatable)
+		pods := obj.Status.Allocatable[corev1.ResourcePods]
+		n.maxPods = int(pods.Value())
+	}
+	if change&(Added|Opened) != 0 {
+		n.tainted = n.tainted[:0]
+		for _, t := range obj.Spec.Taints {
+			n.tainted = append(n.tainted, fmt.Sprintf("node(s) had untolerated taint {%s: %s}", t.Key, t.Value))
+		}
+	}
+	if change != 0 {
+		c.touch(n)
+	}
+	return change
+}
+
+func sameAmounts(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+}
+
+// RemoveNode forgets a node; its pods count until they go, too.
+func (c *Cluster) RemoveNode(name string) {
+	n := c.byName[name]
+	if n == nil || n.obj == nil {
+		return
+	}
+	for _, p := range n.pods {
+		c.count(p, n, -1)
+	}
+	n.obj, n.reported = nil, false
+	for _, t := range c.topologies {
+		t.set(n)
+	}
+	for _, p := range n.pods {
+		c.count(p, n, 1)
+	}
+	c.known--
+	c.touch(n)
+	c.drop(n)
+}
+
+// add gives a new node a place in the array.
+func (c *Cluster) add(name string) *node {
+	n := &node{name: name, ports: map[hostPort]int{}}
+	if last := len(c.free) - 1; last >= 0 {
+		n.index = c.free[last]
+		c.free = c.free[:last]
+		c.nodes[n.index] = n
+	} else {
+		n.index = int32(len(c.nodes))
+		c.nodes = append(c.nodes, n)
+	}
+	c.byName[name] = n
+	for _, t := range c.topologies {
+		t.set(n)
+	}
+	return n
+}
+
+// drop lets a node's place go when nothing is known of it any more.
+func (c *Cluster) drop(n *node) {
+	if n.obj != nil || len(n.pods) > 0 || c.byName[n.name] != n {
+		return
+	}
+	delete(c.byName, n.name)
+	// The place keeps the empty node until another takes it.
+	c.free = append(c.free, n.index)
+}
+
+// open says whether the node takes pods at all, as far as this pod tolerates.
+func (n *node) open(tolerations []corev1.Toleration) (ok bool, why string) {
+	if n.obj.Spec.Unschedulable && !tolerates(tolerations, &closed) {
+		return false, "node(s) were unschedulable"
+	}
+	switch n.ready {
+	case corev1.ConditionTrue:
+		return true, ""
+	case corev1.ConditionFalse:
+		ok = tolerates(tolerations, &notReady)
+	default:
+		ok = tolerates(tolerations, &unreachable)
+	}
+	return ok, "node(s) were not ready"
+}
+
+// The taints for which a node stands that is not ready, or not heard of, whether or not it carries them.
+var (
+	notReady    = corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	unreachable = corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}
+)
+
+func (n *node) fits(p *Pod) bool {
+	if len(n.pods)+1 > n.maxPods {
+		return false
+	}
+	for _, w := range p.wants {
+		if at(n.used, w.id)+w.n > at(n.room, w.id) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *node) portsFree(p *Pod) bool {
+	if len(p.ports) == 0 || len(n.ports) == 0 {
+		return true
+	}
+	for _, want := range p.ports {
+		for have := range n.ports {
+			if want.clashes(have) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// SetUsage takes what a node says it really uses: thousandths of a core and bytes.
+func (c *Cluster) SetUsage(name string, cpuMillis, memoryBytes int64) {
+	n := c.byName[name]
+	if n == nil {
+		return
+	}
+	now := [2]int64{cpuMillis, memoryBytes}
+	if n.reported && n.usage == now && n.sinceThen == [2]int64{} {
+		return
+	}
+	n.usage, n.reported, n.sinceThen = now, true, [2]int64{}
+	if c.strategy == MinCPU || c.strategy == MinMem {
+		c.touch(n)
+	}
+}

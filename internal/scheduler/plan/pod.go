@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Pod is what the plan needs of a pod, worked out once.
+type Pod struct {
+	// Obj is shared with all readers: never to be changed.
+	Obj *corev1.Pod
+
+	wants  []want // in the order of their numbers
+	weight [2]int64
+	ports  []hostPort
+	pins   []string
+
+	anti     []*counter // required anti-affinity
+	affinity []*counter // required affinity: for each topology key, the pods that all terms choose
+	soft     []softTerm
+	spread   []spreadTerm
+
+	where *node // where it counts; nil: nowhere
+	slot  int   // in where.pods
+}
+
+// softTerm is a preferred term; anti-affinity has a negative weight.
+type softTerm struct {
+	ct     *counter
+	weight int64
+}
+
+// spreadTerm is a topology spread constraint.
+type spreadTerm struct {
+	ct                  *counter // of the nodes themselves
+	topo                *topology
+	maxSkew, minDomains int32
+	hard                bool
+	anyNode, taints     bool // nodeAffinityPolicy Ignore, nodeTaintsPolicy Honor
+	self                int32
+}
+
+// Pod works a pod out. Of a pod that has its node only what others must heed is needed.
+func (c *Cluster) Pod(obj *corev1.Pod) *Pod {
+	spec := &obj.Spec
+	p := &Pod{Obj: obj, ports: hostPorts(spec)}
+	sum := requests(spec)
+	for name, n := range sum {
+		if n > 0 && name != corev1.ResourcePods {
+			p.wants = append(p.wants, want{c.resources.id(name), n})
+		}
+	}
+	slices.SortFunc(p.wants, func(a, b want) int { return a.id - b.id })
+	p.weight = weight(spec, sum)
+	a := spec.Affinity
+	if a != nil && a.PodAntiAffinity != nil {
+		for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			p.anti = append(p.anti, c.term(obj, &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i]))
+		}
+	}
+	if spec.NodeName != "" {
+		return p
+	}
+	p.pins = pins(spec)
+	if a != nil && a.PodAntiAffinity != nil {
+		p.prefer(c, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, -1)
+	}
+	if a != nil && a.PodAffinity != nil {
+		p.affinity = c.allOf(obj, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		p.prefer(c, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, 1)
+	}
+	for i := range spec.TopologySpreadConstraints {
+		p.spread = append(p.spread, c.spreadTerm(obj, &spec.TopologySpreadConstraints[i]))
+	}
+	return p
+}
+
+func (p *Pod) prefer(c *Cluster, terms []corev1.WeightedPodAffinityTerm, sign int64) {
+	for i := range terms {
+		p.soft = append(p.soft, softTerm{c.term(p.Obj, &terms[i].PodAffinityTerm), sign * int64(terms[i].Weight)})
+	}
+}
+
+// term is the counter of one term.
+func (c *Cluster) term(pod *corev1.Pod, t *corev1.PodAffinityTerm) *counter {
+	c.buf = appendString(appendAffinityTerm(c.buf[:0], t, pod), t.TopologyKey)
+	return c.counter(c.buf, t.TopologyKey, func() []selector { return []selector{newSelector(t, pod)} })
+}
+
+// allOf are the counters of terms of which a pod must meet all at once: one for each topology key.
+func (c *Cluster) allOf(pod *corev1.Pod, terms []corev1.PodAffinityTerm) []*counter {
+	if len(terms) == 1 {
+		return []*counter{c.term(pod, &terms[0])}
+	}
+	var out []*counter
+	for i := range terms {
+		key := c.buf[:0]
+		for j := range terms {
+			key = append(appendAffinityTerm(key, &terms[j], pod), '&')
+		}
+		c.buf = appendString(key, terms[i].TopologyKey)
+		ct := c.counter(c.buf, terms[i].TopologyKey, func() []selector {
+			all := make([]selector, len(terms))
+			for j := range terms {
+				all[j] = newSelector(&terms[j], pod)
+			}
+			return all
+		})
+		if !slices.Contains(out, ct) {
+			out = append(out, ct)
+		}
+	}
+	return out
+}
+
+func (c *Cluster) spreadTerm(pod *corev1.Pod, t *corev1.TopologySpreadConstraint) spreadTerm {
+	b := appendString(append(c.buf[:0], 's'), pod.Namespace)
+	c.buf = appendKeys(appendSelector(b, t.LabelSelector), pod.Labels, t.MatchLabelKeys, nil)
+	ct := c.counter(c.buf, "", func() []selector {
+		return []selector{{labels: asSelector(t.LabelSelector, pod.Labels, t.MatchLabelKeys, nil),
+			namespaces: []string{pod.Namespace}, living: true}}
+	})
+	s := spreadTerm{ct: ct, topo: c.topology(t.TopologyKey), maxSkew: t.MaxSkew, minDomains: 1,
+		hard:    t.WhenUnsatisfiable != corev1.ScheduleAnyway,
+		anyNode: t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore,
+		taints:  t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
+	if t.MinDomains != nil {
+		s.minDomains = *t.MinDomains
+	}
+	if ct.chooses(c, pod) {
+		s.self = 1
+	}
+	return s
+}
+
+// classKey writes all of a pod that filters of one node and its score look at: pods with equal keys are
+// alike for them.
+func (p *Pod) classKey(b []byte) []byte {
+	spec := &p.Obj.Spec
+	b = appendString(b[:0], spec.NodeName)
+	for _, w := range p.wants {
+		b = strconv.AppendInt(append(b, 'r'), int64(w.id), 10)
+		b = strconv.AppendInt(append(b, '='), w.n, 10)
+	}
+	b = strconv.AppendInt(append(b, 'w'), p.weight[cpu], 10)
+	b = strconv.AppendInt(append(b, ','), p.weight[memory], 10)
+	for _, hp := range p.ports {
+		b = appendString(appendString(append(b, 'p'), hp.ip), hp.protocol)
+		b = strconv.AppendInt(b, int64(hp.port), 10)
+	}
+	b = appendMap(append(b, 's'), spec.NodeSelector)
+	for i := range spec.Tolerations {
+		t := &spec.Tolerations[i]
+		b = appendString(append(b, 't'), t.Key)
+		b = appendString(b, string(t.Operator))
+		b = appendString(b, t.Value)
+		b = appendString(b, string(t.Effect))
+	}
+	if a := spec.Affinity; a != nil && a.NodeAffinity != nil {
+		if raw, err := a.NodeAffinity.Marshal(); err == nil {
+			b = append(append(b, 'a'), raw...)
+		}
+	}
+	return b
+}
