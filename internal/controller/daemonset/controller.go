@@ -84,8 +84,7 @@ func (d *Controller) Run(ctx context.Context, ready func()) error {
 	var synced sync.WaitGroup
 	synced.Add(3)
 	for _, run := range []func(context.Context, func()) error{d.nodes.Run, d.pods.Run, d.revisions.Run} {
-		var once sync.Once
-		go run(ctx, func() { once.Do(synced.Done) }) //nolint:errcheck // it returns when ctx ends
+		go run(ctx, synced.Done) //nolint:errcheck // it returns when ctx ends
 	}
 	go func() {
 		synced.Wait()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -66,19 +65,18 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 // Run works until ctx ends. The pods are listed after the jobs: a UID in a job's status that is no pod's
 // then is surely one that has gone, and not one that we have yet to hear of.
 func (j *Controller) Run(ctx context.Context, ready func()) error {
-	var once sync.Once
 	return j.jobs.Run(ctx, func() {
-		once.Do(func() {
-			go j.pods.Run(ctx, func() { //nolint:errcheck // it returns when ctx ends
-				go j.loop.Run(ctx, workers)
-				go j.orphans.Run(ctx, 1)
-				ready()
-			})
+		go j.pods.Run(ctx, func() { //nolint:errcheck // it returns when ctx ends
+			go j.loop.Run(ctx, workers)
+			go j.orphans.Run(ctx, 1)
+			ready()
 		})
 	})
 }
 
-func keyOf(obj api.Object) loop.Key { return loop.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()} }
+func keyOf(obj api.Object) loop.Key {
+	return loop.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
 
 func ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
 	ref := metav1.GetControllerOfNoCopy(p)

@@ -40,12 +40,13 @@ type step struct {
 	list []*corev1.Pod
 	now  time.Time
 	*tally
-	plan plan
+	settled bool
+	plan    plan
 }
 
 // decide is the whole controller. settled says that everything which was done before is in list.
 func decide(job *batchv1.Job, list []*corev1.Pod, settled bool, now time.Time) plan {
-	s := &step{job: job, list: list, now: now}
+	s := &step{job: job, list: list, settled: settled, now: now}
 	if job.DeletionTimestamp != nil || finished(job) != nil {
 		for _, p := range list { // nothing is counted any more; let them go
 			if tracked(p) {
@@ -188,7 +189,9 @@ func (s *step) again(wait time.Duration) {
 // finish ends what still runs, and when all of it is over and counted, the job.
 func (s *step) finish(how *batchv1.JobCondition) {
 	target, reason, message := how.Type, how.Reason, how.Message
-	s.plan.end = s.active
+	if s.settled {
+		s.plan.end = s.active
+	}
 	s.plan.lookAgain = 0
 	if len(s.active) > 0 || s.terminating > 0 || s.open() {
 		return

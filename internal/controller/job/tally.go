@@ -135,6 +135,9 @@ func (t *tally) success(job *batchv1.Job, p *corev1.Pod) {
 }
 
 func (t *tally) failure(job *batchv1.Job, p *corev1.Pod) {
+	if p.DeletionTimestamp != nil && !tracked(p) {
+		return // it was not wanted any more, or it was counted
+	}
 	action, why := judge(job, p)
 	if ix := indexOf(p); ix >= 0 && action != batchv1.PodFailurePolicyActionIgnore {
 		t.failures[ix] = max(t.failures[ix], failuresBefore(p)+1)
