@@ -121,6 +121,9 @@ func (s *step) mark(rs *appsv1.ReplicaSet) {
 func (s *step) roll() {
 	replicas := value(s.d.Spec.Replicas)
 	room := max(replicas+s.surge-s.pods(), 0)
+	if !observed(s.old) {
+		room = 0
+	}
 	if s.ensure(min(room, replicas)) {
 		return
 	}
@@ -130,8 +133,17 @@ func (s *step) roll() {
 	case have < replicas:
 		s.want[s.current.Name] += min(room, replicas-have)
 	}
-	s.rollDown(replicas - s.unavailable)
+	if observed(s.all()) {
+		s.rollDown(replicas - s.unavailable)
+	}
 	s.cleanIfDone()
+}
+
+// observed says that the sets' own controller has seen their size and said how they stand since. Until
+// then a set that was scaled down may have more pods than anybody knows, and one that was scaled up
+// fewer that are available.
+func observed(sets []*appsv1.ReplicaSet) bool {
+	return !slices.ContainsFunc(sets, func(rs *appsv1.ReplicaSet) bool { return rs.Status.ObservedGeneration < rs.Generation })
 }
 
 // rollDown takes from the old sets, the oldest first, while at least need pods stay available.

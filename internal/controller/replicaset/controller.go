@@ -158,7 +158,7 @@ func (r *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	} else {
 		r.loop.AddAfter(key, wait)
 	}
-	if err := r.report(ctx, rs, active, terminating, p, failed); err != nil {
+	if err := r.report(ctx, rs, active, terminating, p, failed, settled); err != nil {
 		return err
 	}
 	return failed
@@ -203,8 +203,11 @@ func (r *Controller) carryOut(ctx context.Context, key loop.Key, rs *appsv1.Repl
 	})
 }
 
-func (r *Controller) report(ctx context.Context, rs *appsv1.ReplicaSet, active []*corev1.Pod, terminating int32, p plan, failed error) error {
+func (r *Controller) report(ctx context.Context, rs *appsv1.ReplicaSet, active []*corev1.Pod, terminating int32, p plan, failed error, settled bool) error {
 	s, lookAgain := status(rs, active, terminating, p, failed, r.now())
+	if !settled { // what was counted is not all there is: whoever waits for us must not believe it yet
+		s.ObservedGeneration = rs.Status.ObservedGeneration
+	}
 	if lookAgain > 0 {
 		r.loop.AddAfter(keyOf(rs), lookAgain)
 	}
