@@ -10,9 +10,15 @@ import (
 	"minik8s/config"
 	"minik8s/internal/apiserver"
 	"minik8s/internal/certs"
+	"minik8s/internal/controller/daemonset"
+	"minik8s/internal/controller/deployment"
 	"minik8s/internal/controller/expire"
+	"minik8s/internal/controller/gc"
+	"minik8s/internal/controller/job"
 	"minik8s/internal/controller/namespace"
 	"minik8s/internal/controller/nodelifecycle"
+	"minik8s/internal/controller/podgc"
+	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/controller/serviceaccount"
 	"minik8s/internal/events"
 	"minik8s/internal/registry"
@@ -144,7 +150,10 @@ func (d *Daemon) runScheduler(ctx context.Context, ready func()) error {
 	return scheduler.New(d.as(registry.Part(name)), d.recorder(ctx, name, scheduler.Name), d.log).Run(ctx, ready)
 }
 
-// controllers are the loops that keep the cluster as it should be.
+// controllers are the loops that keep the cluster as it should be. With one master each runs as long as
+// the daemon does. With several, each Run here is wrapped in a leader.Elector (package
+// controller/leader), with the node's name as its identity, so that it runs on one master at a time;
+// until masters can be several it would be a write every ten seconds for nothing.
 func (d *Daemon) controllers() []supervise.Part {
 	return []supervise.Part{
 		{Name: "namespace-controller", Run: func(ctx context.Context, ready func()) error {
@@ -156,6 +165,28 @@ func (d *Daemon) controllers() []supervise.Part {
 		{Name: "nodelifecycle-controller", Run: func(ctx context.Context, ready func()) error {
 			const name = "nodelifecycle-controller"
 			return nodelifecycle.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
+		}},
+		{Name: "replicaset-controller", Run: func(ctx context.Context, ready func()) error {
+			const name = "replicaset-controller"
+			return replicaset.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
+		}},
+		{Name: "deployment-controller", Run: func(ctx context.Context, ready func()) error {
+			const name = "deployment-controller"
+			return deployment.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
+		}},
+		{Name: "daemonset-controller", Run: func(ctx context.Context, ready func()) error {
+			const name = "daemonset-controller"
+			return daemonset.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
+		}},
+		{Name: "job-controller", Run: func(ctx context.Context, ready func()) error {
+			const name = "job-controller"
+			return job.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
+		}},
+		{Name: "gc-controller", Run: func(ctx context.Context, ready func()) error {
+			return gc.New(d.as(registry.Part("gc-controller")), d.log).Run(ctx, ready)
+		}},
+		{Name: "podgc-controller", Run: func(ctx context.Context, ready func()) error {
+			return podgc.New(d.as(registry.Part("podgc-controller")), podgc.Threshold, d.log).Run(ctx, ready)
 		}},
 		{Name: "event-expiry", Run: func(ctx context.Context, ready func()) error {
 			return expire.New(d.as(registry.Part("event-expiry")), d.log).Run(ctx, ready)

@@ -3,6 +3,8 @@ package api
 import (
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +91,7 @@ var (
 		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true, Status: true,
 		Subresources: []Subresource{
 			{Name: "binding", Kind: "Binding", Verbs: []string{"create"}},
+			{Name: "eviction", Kind: "Eviction", Group: "policy", Version: "v1", Verbs: []string{"create"}},
 			{Name: "log", Kind: "Pod", Verbs: []string{"get"}},
 		},
 		New:     func() Object { return &corev1.Pod{} },
@@ -129,12 +132,51 @@ var (
 		New:        func() Object { return &minik8s.ClusterConfig{} },
 		NewList:    func() runtime.Object { return &minik8s.ClusterConfigList{} },
 	}
+	ReplicaSets = &Kind{
+		Group: "apps", Version: "v1", Kind: "ReplicaSet", Plural: "replicasets", Singular: "replicaset",
+		ShortNames: []string{"rs"}, SeedWords: []string{"rss"}, Categories: []string{"all"},
+		Namespaced: true, Status: true, Subresources: []Subresource{scale},
+		New:     func() Object { return &appsv1.ReplicaSet{} },
+		NewList: func() runtime.Object { return &appsv1.ReplicaSetList{} },
+	}
+	Deployments = &Kind{
+		Group: "apps", Version: "v1", Kind: "Deployment", Plural: "deployments", Singular: "deployment",
+		ShortNames: []string{"deploy"}, Categories: []string{"all"},
+		Namespaced: true, Status: true, Subresources: []Subresource{scale},
+		New:     func() Object { return &appsv1.Deployment{} },
+		NewList: func() runtime.Object { return &appsv1.DeploymentList{} },
+	}
+	DaemonSets = &Kind{
+		Group: "apps", Version: "v1", Kind: "DaemonSet", Plural: "daemonsets", Singular: "daemonset",
+		ShortNames: []string{"ds"}, Categories: []string{"all"}, Namespaced: true, Status: true,
+		New:     func() Object { return &appsv1.DaemonSet{} },
+		NewList: func() runtime.Object { return &appsv1.DaemonSetList{} },
+	}
+	ControllerRevisions = &Kind{
+		Group: "apps", Version: "v1", Kind: "ControllerRevision", Plural: "controllerrevisions", Singular: "controllerrevision",
+		Namespaced: true,
+		New:        func() Object { return &appsv1.ControllerRevision{} },
+		NewList:    func() runtime.Object { return &appsv1.ControllerRevisionList{} },
+	}
+	Jobs = &Kind{
+		Group: "batch", Version: "v1", Kind: "Job", Plural: "jobs", Singular: "job",
+		Categories: []string{"all"}, Namespaced: true, Status: true,
+		New:     func() Object { return &batchv1.Job{} },
+		NewList: func() runtime.Object { return &batchv1.JobList{} },
+	}
 )
+
+// ScaleSubresource is the path below every kind that has a number of replicas.
+const ScaleSubresource = "scale"
+
+var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscaling", Version: "v1",
+	Verbs: []string{"get", "patch", "update"}}
 
 // Kinds is the table, in the order in which discovery lists it.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, ConfigMaps, Secrets, Events, ServiceAccounts, Leases,
 	ClusterConfigs,
+	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 
 // ByResource finds the kind at a path of the API; nil if there is none.

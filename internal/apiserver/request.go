@@ -132,7 +132,11 @@ func (s *Server) subresource(r *request) error {
 		return s.logs(r)
 	case r.kind == api.Pods && r.sub == "binding" && method == http.MethodPost:
 		return s.bind(r)
-	case r.sub == "log" || r.sub == "binding":
+	case r.sub == "eviction" && method == http.MethodPost:
+		return s.evict(r)
+	case r.sub == api.ScaleSubresource:
+		return s.scale(r)
+	case r.sub == "log" || r.sub == "binding" || r.sub == "eviction":
 	case method == http.MethodGet && r.sub == "status":
 		return s.get(r)
 	case method == http.MethodPut:

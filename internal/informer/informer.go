@@ -93,6 +93,7 @@ const (
 
 // Run lists and watches until ctx ends; ready is called after the first list.
 func (i *Informer[T]) Run(ctx context.Context, ready func()) error {
+	ready = sync.OnceFunc(ready)
 	backoff := minBackoff
 	for ctx.Err() == nil {
 		began := time.Now()

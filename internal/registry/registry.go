@@ -57,6 +57,9 @@ type Strategy struct {
 	MayDelete func(obj api.Object) error
 	// Subresources are writes below an object other than status: "finalize".
 	Subresources map[string]func(obj, given api.Object) field.ErrorList
+	// Scale is how the kind's number of replicas is read and set by the subresource scale; nil: it has
+	// none.
+	Scale *ScaleStrategy
 	// Empty says that a deleted object may go, beyond having no finalizers.
 	Empty func(obj api.Object) bool
 	// Dialect turns a seed's form of a manifest into the canonical one; see package dialect.

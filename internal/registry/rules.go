@@ -21,6 +21,7 @@ func (r rule) allows(a Access) bool {
 var (
 	reading  = []string{"get", "list", "watch"}
 	changing = []string{"update", "patch"}
+	keeping  = []string{"create", "delete", "patch"} // of pods, by what owns them
 )
 
 func may(verbs []string, kinds ...*api.Kind) rule { return rule{kinds: kinds, verbs: verbs} }
@@ -57,6 +58,38 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.Nodes),                    // conditions of silent nodes
 		may(reading, api.Leases),
 		recording,
+	},
+	"system:replicaset-controller": {
+		may(reading, api.ReplicaSets, api.Pods),
+		may(keeping, api.Pods),
+		mayBelow("status", changing, api.ReplicaSets),
+		recording,
+	},
+	"system:deployment-controller": {
+		may(reading, api.Deployments, api.ReplicaSets),
+		may([]string{"create", "update", "patch", "delete"}, api.ReplicaSets),
+		mayBelow("status", changing, api.Deployments), // and the revision annotation
+		recording,
+	},
+	"system:daemonset-controller": {
+		may(reading, api.DaemonSets, api.Nodes, api.Pods, api.ControllerRevisions),
+		may(keeping, api.Pods),
+		may([]string{"create", "update", "patch", "delete"}, api.ControllerRevisions),
+		mayBelow("status", changing, api.DaemonSets),
+		recording,
+	},
+	"system:job-controller": {
+		may(reading, api.Jobs, api.Pods),
+		may(keeping, api.Pods), // also the finalizer by which pods are counted
+		may([]string{"delete"}, api.Jobs),
+		mayBelow("status", changing, api.Jobs),
+		recording,
+	},
+	"system:gc-controller": {{verbs: []string{"get", "list", "watch", "patch", "delete"}}}, // ownerReferences and finalizers
+	"system:podgc-controller": {
+		may(reading, api.Pods, api.Nodes),
+		may([]string{"delete"}, api.Pods),
+		mayBelow("status", changing, api.Pods), // Failed, for pods of nodes that were removed
 	},
 	"system:event-expiry": {may([]string{"list", "delete"}, api.Events)},
 }

@@ -9,15 +9,20 @@ import (
 // strategies is the table of what is each kind's own: a row per kind of package api.
 func strategies() map[*api.Kind]*Strategy {
 	return map[*api.Kind]*Strategy{
-		api.Namespaces:      namespaceStrategy(),
-		api.Nodes:           nodeStrategy(),
-		api.Pods:            podStrategy(),
-		api.ConfigMaps:      configMapStrategy(),
-		api.Secrets:         secretStrategy(),
-		api.Events:          eventStrategy(),
-		api.ServiceAccounts: serviceAccountStrategy(),
-		api.Leases:          leaseStrategy(),
-		api.ClusterConfigs:  clusterConfigStrategy(),
+		api.Namespaces:          namespaceStrategy(),
+		api.Nodes:               nodeStrategy(),
+		api.Pods:                podStrategy(),
+		api.ConfigMaps:          configMapStrategy(),
+		api.Secrets:             secretStrategy(),
+		api.Events:              eventStrategy(),
+		api.ServiceAccounts:     serviceAccountStrategy(),
+		api.Leases:              leaseStrategy(),
+		api.ReplicaSets:         replicaSetStrategy(),
+		api.Deployments:         deploymentStrategy(),
+		api.DaemonSets:          daemonSetStrategy(),
+		api.ControllerRevisions: controllerRevisionStrategy(),
+		api.Jobs:                jobStrategy(),
+		api.ClusterConfigs:      clusterConfigStrategy(),
 	}
 }
 

@@ -134,8 +134,11 @@ func TestSeedManifestsGoIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind := api.Pods
-			if strings.HasSuffix(file, "node.yaml") {
+			switch {
+			case strings.HasSuffix(file, "node.yaml"):
 				kind = api.Nodes
+			case strings.Contains(file, "-replicaset"):
+				kind = api.ReplicaSets
 			}
 			s := strategies()[kind]
 			obj, _, err := Decode(kind, s.Dialect, manifest, metav1.FieldValidationStrict)

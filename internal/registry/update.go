@@ -119,7 +119,7 @@ func keepSystemFields(obj, old api.Object) {
 // prepareUpdate takes from obj what this kind of write may change and validates the result.
 func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Object, sub string, opts WriteOptions) field.ErrorList {
 	switch sub {
-	case "":
+	case "", api.ScaleSubresource: // what a scale changes is the spec
 		if kind.Status && s.CopyStatus != nil {
 			s.CopyStatus(obj, old)
 		}

@@ -19,6 +19,10 @@ func For(kind *api.Kind) func(doc map[string]any) (notes []string, err error) {
 		body = pod
 	case api.Nodes:
 		body = node
+	case api.ReplicaSets:
+		body = replicaSet
+	case api.Deployments, api.DaemonSets, api.Jobs:
+		body = template
 	case api.Namespaces:
 	default:
 		return nil
@@ -124,6 +128,9 @@ func (r *rewriter) version(doc map[string]any, kind *api.Kind) {
 	if plain := plainVersion(given); plain == "" {
 		doc["apiVersion"] = kind.APIVersion()
 		r.note("apiVersion", "missing, %s was filled in", kind.APIVersion())
+	} else if plain == "v1" { // the seeds write v1 for kinds of any group
+		doc["apiVersion"] = kind.APIVersion()
+		r.note("apiVersion", "%q was read as %s", given, kind.APIVersion())
 	} else if plain == kind.APIVersion() {
 		doc["apiVersion"] = plain
 		r.note("apiVersion", "%q was read as %s", given, plain)

@@ -128,6 +128,29 @@ spec:
     resources: {limits: {cpu: 100m, memory: 200Mi}}
     lifecycle: {postStart: {exec: {command: ["true"]}}}
     livenessProbe: {httpGet: {path: /, port: 80}}`},
+		{"a-replicaset", api.ReplicaSets, nil, ""},
+		{"x-replicaset", api.ReplicaSets, []string{"apiVersion", "spec.selector"}, `
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: rs, namespace: default}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: myApp}}
+  template:
+    metadata: {labels: {app: myApp}}
+    spec: {containers: [{name: fileserver, image: "dplsming/nginx-fileserver:1.0", ports: [{containerPort: 80}]}]}`},
+		{"x-replicaset-no-labels", api.ReplicaSets, []string{
+			"apiVersion", "spec.template.spec.containers[0].imagePullPolicy", "spec.selector",
+		}, `
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: bare}
+spec:
+  replicas: 2
+  selector: {matchLabels: {minik8s.io/replicaset: bare}}
+  template:
+    metadata: {labels: {minik8s.io/replicaset: bare}}
+    spec: {containers: [{name: c, image: nginx, imagePullPolicy: IfNotPresent}]}`},
 	}
 	for _, test := range tests {
 		t.Run(test.file, func(t *testing.T) {
@@ -238,7 +261,7 @@ func FuzzDialect(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, kind := range []*api.Kind{api.Pods, api.Nodes, api.Namespaces} {
+		for _, kind := range []*api.Kind{api.Pods, api.Nodes, api.Namespaces, api.ReplicaSets, api.Jobs} {
 			var doc, before map[string]any
 			if json.Unmarshal(raw, &doc) != nil || json.Unmarshal(raw, &before) != nil {
 				return

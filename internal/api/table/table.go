@@ -13,7 +13,7 @@ import (
 // Layout chooses the columns.
 type Layout string
 
-// The layouts: that of Kubernetes, and those of the two seed systems, which pods and nodes have.
+// The layouts: that of Kubernetes, and those of the two seed systems, which pods, nodes and replica sets have.
 const (
 	Default Layout = ""
 	X       Layout = "x"
@@ -41,6 +41,10 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 		return layout{nodeColumnsX(), typed(nodeRowX)}
 	case kind == api.Nodes && l == A:
 		return layout{nodeColumnsA(), typed(nodeRowA)}
+	case kind == api.ReplicaSets && l == X:
+		return layout{replicaSetColumnsX(), typed(replicaSetRowX)}
+	case kind == api.ReplicaSets && l == A:
+		return layout{replicaSetColumnsA(), typed(replicaSetRowA)}
 	}
 	switch kind {
 	case api.Pods:
@@ -61,6 +65,16 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 		return layout{leaseColumns, typed(leaseRow)}
 	case api.ClusterConfigs:
 		return layout{clusterConfigColumns, typed(clusterConfigRow)}
+	case api.ReplicaSets:
+		return layout{replicaSetColumns, typed(replicaSetRow)}
+	case api.Deployments:
+		return layout{deploymentColumns, typed(deploymentRow)}
+	case api.DaemonSets:
+		return layout{daemonSetColumns, typed(daemonSetRow)}
+	case api.ControllerRevisions:
+		return layout{revisionColumns, typed(revisionRow)}
+	case api.Jobs:
+		return layout{jobColumns, typed(jobRow)}
 	}
 	return layout{plainColumns, plainRow}
 }

@@ -1,0 +1,128 @@
+package validation
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxIndexed bounds the parallelism of an Indexed job, whose status lists its indexes.
+const maxIndexed = 100000
+
+// Job checks a job.
+func Job(job *batchv1.Job) field.ErrorList {
+	path, s := field.NewPath("spec"), &job.Spec
+	errs := count(path.Child("parallelism"), s.Parallelism)
+	errs = append(errs, count(path.Child("completions"), s.Completions)...)
+	errs = append(errs, count(path.Child("backoffLimit"), s.BackoffLimit)...)
+	errs = append(errs, count(path.Child("ttlSecondsAfterFinished"), s.TTLSecondsAfterFinished)...)
+	if s.ActiveDeadlineSeconds != nil {
+		errs = append(errs, nonNegative(path.Child("activeDeadlineSeconds"), *s.ActiveDeadlineSeconds)...)
+	}
+	errs = append(errs, optional(path.Child("completionMode"), s.CompletionMode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
+	errs = append(errs, optional(path.Child("podReplacementPolicy"), s.PodReplacementPolicy, batchv1.TerminatingOrFailed, batchv1.Failed)...)
+	errs = append(errs, indexed(s, path)...)
+	if s.Selector == nil {
+		errs = append(errs, field.Required(path.Child("selector"), ""))
+	} else {
+		errs = append(errs, selectors(s.Selector, path.Child("selector"))...)
+	}
+	template := path.Child("template")
+	errs = append(errs, podTemplate(&s.Template, s.Selector, template)...)
+	switch p := s.Template.Spec.RestartPolicy; p {
+	case corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure:
+	default:
+		errs = append(errs, field.NotSupported(template.Child("spec", "restartPolicy"), p,
+			[]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
+	}
+	return append(errs, failurePolicy(s, path.Child("podFailurePolicy"))...)
+}
+
+// indexed checks what only Indexed jobs have.
+func indexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	isIndexed := s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion
+	if isIndexed {
+		if s.Completions == nil {
+			errs = append(errs, field.Required(path.Child("completions"), "when completion mode is Indexed"))
+		}
+		if s.Parallelism != nil && *s.Parallelism > maxIndexed {
+			errs = append(errs, field.Invalid(path.Child("parallelism"), *s.Parallelism, "must be less than or equal to 100000 when completion mode is Indexed"))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		n    *int32
+	}{{"backoffLimitPerIndex", s.BackoffLimitPerIndex}, {"maxFailedIndexes", s.MaxFailedIndexes}} {
+		errs = append(errs, count(path.Child(f.name), f.n)...)
+		if f.n != nil && !isIndexed {
+			errs = append(errs, field.Invalid(path.Child(f.name), *f.n, "requires indexed completion mode"))
+		}
+	}
+	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
+		errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
+	}
+	if s.SuccessPolicy != nil {
+		errs = append(errs, field.Forbidden(path.Child("successPolicy"), "success policies are"+later))
+	}
+	return errs
+}
+
+func failurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	if s.PodFailurePolicy == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if s.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		errs = append(errs, field.Invalid(path.Root().Child("template", "spec", "restartPolicy"), s.Template.Spec.RestartPolicy,
+			"only \"Never\" is supported when podFailurePolicy is specified"))
+	}
+	for i, rule := range s.PodFailurePolicy.Rules {
+		at := path.Child("rules").Index(i)
+		errs = append(errs, oneOf(at.Child("action"), rule.Action, batchv1.PodFailurePolicyActionFailJob,
+			batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionCount)...)
+		if (rule.OnExitCodes == nil) == (len(rule.OnPodConditions) == 0) {
+			errs = append(errs, field.Invalid(at, rule, "specifying one of OnExitCodes and OnPodConditions is required"))
+		}
+		if codes := rule.OnExitCodes; codes != nil {
+			errs = append(errs, oneOf(at.Child("onExitCodes", "operator"), codes.Operator,
+				batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn)...)
+			if len(codes.Values) == 0 {
+				errs = append(errs, field.Invalid(at.Child("onExitCodes", "values"), codes.Values, "at least one value is required"))
+			}
+		}
+		if rule.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
+			errs = append(errs, field.Invalid(at.Child("action"), rule.Action, "requires the backoffLimitPerIndex to be set"))
+		}
+	}
+	return errs
+}
+
+// JobUpdate checks the step from old: what a job does never changes once it has begun.
+func JobUpdate(job, old *batchv1.Job) field.ErrorList {
+	path := field.NewPath("spec")
+	now, was := &job.Spec, &old.Spec
+	var errs field.ErrorList
+	elastic := now.CompletionMode != nil && *now.CompletionMode == batchv1.IndexedCompletion &&
+		now.Completions != nil && now.Parallelism != nil && *now.Completions == *now.Parallelism
+	if !elastic {
+		errs = append(errs, apivalidation.ValidateImmutableField(now.Completions, was.Completions, path.Child("completions"))...)
+	}
+	errs = append(errs, apivalidation.ValidateImmutableField(now.Selector, was.Selector, path.Child("selector"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(now.CompletionMode, was.CompletionMode, path.Child("completionMode"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(now.PodFailurePolicy, was.PodFailurePolicy, path.Child("podFailurePolicy"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(now.BackoffLimitPerIndex, was.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
+	waiting := was.Suspend != nil && *was.Suspend && old.Status.StartTime == nil
+	if !waiting && !apiequality.Semantic.DeepEqual(now.Template, was.Template) {
+		errs = append(errs, field.Invalid(path.Child("template"), "", "field is immutable once the job has begun"))
+	}
+	return errs
+}
+
+// JobStatusUpdate checks a status.
+func JobStatusUpdate(job, _ *batchv1.Job) field.ErrorList {
+	path, s := field.NewPath("status"), &job.Status
+	return counts(path, map[string]int32{"active": s.Active, "succeeded": s.Succeeded, "failed": s.Failed})
+}

@@ -1,0 +1,123 @@
+package apiserver
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"minik8s/internal/registry"
+)
+
+// scale serves the number of replicas of whatever kind has one.
+func (s *Server) scale(r *request) error {
+	ctx, user := r.Request().Context(), userOf(r)
+	var scale *autoscalingv1.Scale
+	var err error
+	switch r.Request().Method {
+	case http.MethodGet:
+		scale, err = s.reg.GetScale(ctx, user, r.kind, r.namespace, r.name)
+	case http.MethodPut:
+		scale, err = s.putScale(r)
+	case http.MethodPatch:
+		scale, err = s.patchScale(r)
+	default:
+		return r.notAllowed()
+	}
+	if err != nil {
+		return err
+	}
+	r.neg.as = "" // a Scale has no row in a table
+	body, err := r.encodeObject(scale)
+	if err != nil {
+		return err
+	}
+	return r.send(http.StatusOK, body)
+}
+
+func (r *request) notAllowed() error {
+	return apierrors.NewMethodNotSupported(r.kind.GR(), r.Request().Method)
+}
+
+func (s *Server) putScale(r *request) (*autoscalingv1.Scale, error) {
+	opts, err := r.writeOptions()
+	if err != nil {
+		return nil, err
+	}
+	data, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	given := &autoscalingv1.Scale{}
+	if hasMagic(data) {
+		if err := decodeProtobuf(data, given); err != nil {
+			return nil, apierrors.NewBadRequest("the body is not a valid Scale in protobuf: " + err.Error())
+		}
+	} else {
+		obj, warnings, err := registry.Decode(registry.ScaleKind, nil, data, r.query.Get("fieldValidation"))
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range warnings {
+			r.warn(w)
+		}
+		given = obj.(*autoscalingv1.Scale)
+	}
+	return s.reg.UpdateScale(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name, given, opts)
+}
+
+func (s *Server) patchScale(r *request) (*autoscalingv1.Scale, error) {
+	opts, err := r.writeOptions()
+	if err != nil {
+		return nil, err
+	}
+	data, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	ct, _, _ := mime.ParseMediaType(r.Request().Header.Get("Content-Type")) //nolint:errcheck // an odd type is refused below
+	if !looksJSON(data) && ct != string(types.JSONPatchType) {
+		if data, err = yaml.YAMLToJSON(data); err != nil {
+			return nil, apierrors.NewBadRequest("the patch is not valid: " + err.Error())
+		}
+	}
+	return s.reg.PatchScale(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name, types.PatchType(ct), data,
+		r.query.Get("fieldValidation"), opts)
+}
+
+// evict is pods/eviction: a deletion that may be refused one day for the sake of the pod's set.
+func (s *Server) evict(r *request) error {
+	opts, err := r.writeOptions()
+	if err != nil {
+		return err
+	}
+	data, err := r.body()
+	if err != nil {
+		return err
+	}
+	eviction := &policyv1.Eviction{}
+	if hasMagic(data) {
+		err = decodeProtobuf(data, eviction)
+	} else {
+		err = yaml.Unmarshal(data, eviction)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid Eviction: %v", err))
+	}
+	if err := s.reg.Evict(r.Request().Context(), userOf(r), r.namespace, r.name, eviction, opts); err != nil {
+		return err
+	}
+	r.neg.as = ""
+	body, err := r.encodeObject(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusSuccess, Code: http.StatusCreated})
+	if err != nil {
+		return err
+	}
+	return r.send(http.StatusCreated, body)
+}

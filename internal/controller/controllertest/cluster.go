@@ -1,0 +1,137 @@
+// Package controllertest is a cluster in memory for the tests of controllers: a store without a disk,
+// the real registry over it, and hollow nodes that bind pods and say that they run.
+//
+// Tests use it, and nothing else. They wait on conditions, through watches; it has no sleeps.
+package controllertest
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/client/local"
+	"minik8s/internal/registry"
+	"minik8s/internal/store/memory"
+)
+
+// patience bounds every wait: it is reached only when something is broken.
+const patience = 30 * time.Second
+
+// Cluster is a registry with nothing around it.
+type Cluster struct {
+	t   testing.TB
+	reg *registry.Registry
+	ctx context.Context
+	wg  sync.WaitGroup
+}
+
+// New starts a cluster that ends with the test.
+func New(t testing.TB) *Cluster {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), slog.New(slog.DiscardHandler))}
+	t.Cleanup(func() {
+		cancel()
+		c.wg.Wait()
+	})
+	c.Start(c.reg.Run)
+	if err := c.reg.EnsureNamespace(ctx, metav1.NamespaceDefault); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Start runs a part and returns once it is ready.
+func (c *Cluster) Start(run func(ctx context.Context, ready func()) error) {
+	c.t.Helper()
+	ready := make(chan struct{})
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		run(c.ctx, sync.OnceFunc(func() { close(ready) })) //nolint:errcheck // it ends with the test
+	}()
+	select {
+	case <-ready:
+	case <-time.After(patience):
+		c.t.Fatal("the part was not ready in time")
+	}
+}
+
+// As is a client with the identity of a part, which may do what the part may.
+func (c *Cluster) As(part string) client.Interface { return local.New(c.reg, registry.Part(part)) }
+
+// Admin is a client that may do everything.
+func (c *Cluster) Admin() client.Interface { return local.New(c.reg, registry.System) }
+
+// Context ends with the test.
+func (c *Cluster) Context() context.Context { return c.ctx }
+
+// Create stores an object, in the namespace default if it names none, and returns it as stored.
+func Create[T api.Object](c *Cluster, obj T) T {
+	c.t.Helper()
+	if api.KindOf(obj).Namespaced && obj.GetNamespace() == "" {
+		obj.SetNamespace(metav1.NamespaceDefault)
+	}
+	made, err := c.Admin().Create(c.ctx, obj, client.WriteOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return made.(T)
+}
+
+// Change applies a change to an object until no other writer comes between.
+func Change[T api.Object](c *Cluster, kind *api.Kind, name string, change func(T)) {
+	c.t.Helper()
+	for {
+		key := client.Key{Kind: kind, Namespace: metav1.NamespaceDefault, Name: name}
+		old, err := client.Get[T](c.ctx, c.Admin(), key)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		upd := old.DeepCopyObject().(T)
+		change(upd)
+		_, err = c.Admin().Update(c.ctx, upd, client.WriteOptions{})
+		if err == nil {
+			return
+		}
+		if !conflict(err) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// Until waits until the objects of a kind are as cond wants them, and returns them.
+func Until[T api.Object](c *Cluster, what string, kind *api.Kind, cond func([]T) bool) []T {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	defer cancel()
+	w, err := c.Admin().Watch(ctx, kind, client.WatchOptions{Bookmarks: true})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer w.Stop()
+	var last []T
+	for range w.Events() {
+		if last, _, err = client.All[T](ctx, c.Admin(), kind, client.ListOptions{}); err != nil {
+			break
+		}
+		if cond(last) {
+			return last
+		}
+	}
+	c.t.Fatalf("%s: it did not come to that; the last of %d objects: %+v", what, len(last), tail(last))
+	return nil
+}
+
+func tail[T any](list []T) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[len(list)-1]
+}

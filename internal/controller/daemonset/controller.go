@@ -1,0 +1,260 @@
+package daemonset
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/controller/expect"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/controller/owner"
+	"minik8s/internal/controller/pods"
+	"minik8s/internal/events"
+	"minik8s/internal/informer"
+)
+
+const workers = 2
+
+// The back-off of pods that fail on their node: from a second to a quarter of an hour.
+const (
+	minBackoff = time.Second
+	maxBackoff = 15 * time.Minute
+)
+
+// Controller is the controller.
+type Controller struct {
+	client      client.Interface
+	record      *events.Recorder
+	control     pods.Control
+	sets        *informer.Informer[*appsv1.DaemonSet]
+	nodes       *informer.Informer[*corev1.Node]
+	pods        *informer.Informer[*corev1.Pod]
+	podsOf      *owner.Index[*corev1.Pod]
+	revisions   *informer.Informer[*appsv1.ControllerRevision]
+	revisionsOf *owner.Index[*appsv1.ControllerRevision]
+	expect      *expect.Tracker
+	loop        *loop.Loop
+	now         func() time.Time
+
+	mu       sync.Mutex
+	failures map[string]backoff // by the set's UID and the node
+}
+
+type backoff struct {
+	wait time.Duration
+	at   time.Time
+}
+
+// New makes the controller.
+func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+	d := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: time.Now,
+		failures:  map[string]backoff{},
+		sets:      informer.New[*appsv1.DaemonSet](c, api.DaemonSets, informer.Options{Log: log}),
+		nodes:     informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
+		pods:      informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
+		revisions: informer.New[*appsv1.ControllerRevision](c, api.ControllerRevisions, informer.Options{Log: log}),
+	}
+	d.podsOf, d.revisionsOf = owner.NewIndex(d.pods), owner.NewIndex(d.revisions)
+	d.expect = expect.New(func() time.Time { return d.now() })
+	d.loop = loop.New("daemonset", log, d.reconcile)
+	d.sets.OnChange(func(old, now *appsv1.DaemonSet) {
+		if now == nil {
+			now = old
+		}
+		d.loop.Add(loop.Key{Namespace: now.Namespace, Name: now.Name})
+	})
+	d.nodes.OnChange(d.nodeChanged)
+	d.pods.OnChange(d.podChanged)
+	return d
+}
+
+// Run works until ctx ends.
+func (d *Controller) Run(ctx context.Context, ready func()) error {
+	var synced sync.WaitGroup
+	synced.Add(3)
+	for _, run := range []func(context.Context, func()) error{d.nodes.Run, d.pods.Run, d.revisions.Run} {
+		go run(ctx, synced.Done) //nolint:errcheck // it returns when ctx ends
+	}
+	go func() {
+		synced.Wait()
+		d.loop.Run(ctx, workers)
+	}()
+	return d.sets.Run(ctx, ready)
+}
+
+// nodeChanged wakes every set, but not for what only says that the node is alive.
+func (d *Controller) nodeChanged(old, now *corev1.Node) {
+	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) && apiequality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints) {
+		return
+	}
+	for _, ds := range d.sets.List() {
+		d.loop.Add(loop.Key{Namespace: ds.Namespace, Name: ds.Name})
+	}
+}
+
+func ownerOf(p *corev1.Pod) (loop.Key, bool) {
+	ref := metav1.GetControllerOfNoCopy(p)
+	if ref == nil || ref.Kind != api.DaemonSets.Kind || ref.APIVersion != api.DaemonSets.APIVersion() {
+		return loop.Key{}, false
+	}
+	return loop.Key{Namespace: p.Namespace, Name: ref.Name}, true
+}
+
+func (d *Controller) podChanged(old, now *corev1.Pod) {
+	if old != nil {
+		if key, ok := ownerOf(old); ok {
+			if now == nil || now.DeletionTimestamp != nil {
+				d.expect.Deleted(key, old.UID)
+			}
+			d.loop.Add(key)
+		}
+	}
+	if now == nil {
+		return
+	}
+	key, ok := ownerOf(now)
+	if !ok {
+		d.offer(old, now)
+		return
+	}
+	if old == nil {
+		d.expect.Created(key, 1)
+	}
+	d.loop.Add(key)
+}
+
+// offer wakes the sets that may adopt a pod which is nobody's.
+func (d *Controller) offer(old, now *corev1.Pod) {
+	if metav1.GetControllerOfNoCopy(now) != nil || old != nil && maps.Equal(old.Labels, now.Labels) {
+		return
+	}
+	for _, ds := range d.sets.List() {
+		sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
+		if err == nil && owner.Judge(ds, sel, now) == owner.Adopt {
+			d.loop.Add(loop.Key{Namespace: ds.Namespace, Name: ds.Name})
+		}
+	}
+}
+
+func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
+	ds, ok := d.sets.Get(key.Namespace, key.Name)
+	if !ok {
+		d.expect.Forget(key)
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
+	if err != nil {
+		return nil // validation lets none in
+	}
+	mine, err := owner.Claim(ctx, d.client, ds, selector, d.podsOf.Candidates(ds))
+	if err != nil {
+		return err
+	}
+	hash, err := d.revise(ctx, ds, mine)
+	if err != nil {
+		return err
+	}
+	v := &view{ds: ds, nodes: d.nodes.List(), pods: group(mine), hash: hash, now: d.now()}
+	var failed error
+	if settled, wait := d.expect.Settled(key); settled {
+		failed = d.carryOut(ctx, key, v, decide(v))
+	} else {
+		d.loop.AddAfter(key, wait)
+	}
+	if err := d.report(ctx, key, v); err != nil {
+		return err
+	}
+	return failed
+}
+
+func (d *Controller) carryOut(ctx context.Context, key loop.Key, v *view, p plan) error {
+	for _, pod := range p.failed {
+		if d.due(key, v.ds, pod) {
+			d.record.Event(v.ds, corev1.EventTypeWarning, "FailedDaemonPod", "Found failed daemon pod %s/%s on node %s, will try to kill it",
+				pod.Namespace, pod.Name, nodeOf(pod))
+			p.remove = append(p.remove, pod)
+		}
+	}
+	var uids []types.UID
+	for _, pod := range p.remove {
+		uids = append(uids, pod.UID)
+	}
+	d.expect.Creates(key, len(p.create))
+	d.expect.Deletes(key, uids...)
+	done, _, createErr := pods.SlowStart(len(p.create), func(i int) error {
+		return d.control.Create(ctx, podFor(v.ds, p.create[i], v.hash), v.ds)
+	})
+	d.expect.Created(key, len(p.create)-done)
+	deleteErr := pods.All(len(p.remove), func(i int) error {
+		err := d.control.Delete(ctx, p.remove[i], v.ds)
+		current, ok := d.pods.Get(v.ds.Namespace, p.remove[i].Name)
+		if err != nil || !ok || current.UID != p.remove[i].UID || current.DeletionTimestamp != nil {
+			d.expect.Deleted(key, p.remove[i].UID) // it will not be seen going, or was already
+		}
+		return err
+	})
+	switch {
+	case apierrors.HasStatusCause(createErr, corev1.NamespaceTerminatingCause):
+		return nil
+	case createErr != nil:
+		return createErr
+	}
+	return deleteErr
+}
+
+// due says whether a failed pod may be replaced now; if not, the set comes again when it may.
+func (d *Controller) due(key loop.Key, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id, now := string(ds.UID)+"/"+nodeOf(pod), d.now()
+	b, known := d.failures[id]
+	if known && now.Before(b.at.Add(b.wait)) {
+		d.loop.AddAfter(key, b.at.Add(b.wait).Sub(now))
+		return false
+	}
+	if !known || now.Sub(b.at) > 2*maxBackoff {
+		b.wait = minBackoff / 2
+	}
+	d.failures[id] = backoff{wait: min(2*b.wait, maxBackoff), at: now}
+	return true
+}
+
+// podFor is the pod of a set for one node.
+func podFor(ds *appsv1.DaemonSet, node, hash string) *corev1.Pod {
+	p := pods.FromTemplate(&ds.Spec.Template, ds)
+	if p.Labels == nil {
+		p.Labels = map[string]string{}
+	}
+	p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = hash
+	p.Spec.Tolerations = tolerate(&ds.Spec.Template.Spec)
+	p.Spec.Affinity = bindTo(ds.Spec.Template.Spec.Affinity, node)
+	return p
+}
+
+func (d *Controller) report(ctx context.Context, key loop.Key, v *view) error {
+	s, lookAgain := v.status()
+	if lookAgain > 0 {
+		d.loop.AddAfter(key, lookAgain)
+	}
+	if apiequality.Semantic.DeepEqual(s, v.ds.Status) {
+		return nil
+	}
+	upd := v.ds.DeepCopy()
+	upd.Status = s
+	_, err := d.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

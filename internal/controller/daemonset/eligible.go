@@ -1,0 +1,144 @@
+package daemonset
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// eligible says whether a node should get the pod, and whether one that it has may stay.
+func eligible(ds *appsv1.DaemonSet, node *corev1.Node) (run, stay bool) {
+	spec := &ds.Spec.Template.Spec
+	if spec.NodeName != "" && spec.NodeName != node.Name {
+		return false, false
+	}
+	if !labels.SelectorFromSet(spec.NodeSelector).Matches(labels.Set(node.Labels)) || !affine(spec.Affinity, node) {
+		return false, false
+	}
+	tolerations := tolerate(spec)
+	run, stay = true, true
+	for i := range node.Spec.Taints {
+		t := &node.Spec.Taints[i]
+		if t.Effect == corev1.TaintEffectPreferNoSchedule || tolerated(tolerations, t) {
+			continue
+		}
+		run = false
+		if t.Effect == corev1.TaintEffectNoExecute {
+			stay = false
+		}
+	}
+	return run, stay
+}
+
+// tolerate is what the pod of a daemon set tolerates: it belongs to its node in good days and bad.
+func tolerate(spec *corev1.PodSpec) []corev1.Toleration {
+	out := slices.Clone(spec.Tolerations)
+	add := func(key string, effect corev1.TaintEffect) {
+		t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
+		if !slices.ContainsFunc(out, func(o corev1.Toleration) bool {
+			return o.Key == t.Key && o.Effect == t.Effect && o.Operator == t.Operator && o.TolerationSeconds == nil
+		}) {
+			out = append(out, t)
+		}
+	}
+	add(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute)
+	add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
+	add(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
+	// Not one of Kubernetes': a node that has just gone silent is tainted so too.
+	add(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule)
+	add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule)
+	if spec.HostNetwork {
+		add(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
+	}
+	return out
+}
+
+func tolerated(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			return false
+		}
+		switch t.Operator {
+		case corev1.TolerationOpExists:
+			return true
+		case "", corev1.TolerationOpEqual:
+			return t.Key != "" && t.Value == taint.Value
+		}
+		return false
+	})
+}
+
+// affine says whether a node meets what an affinity requires of it.
+func affine(a *corev1.Affinity, node *corev1.Node) bool {
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	terms := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	return slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
+		if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
+			return false // an empty term matches nothing
+		}
+		return meets(t.MatchExpressions, node.Labels) && meets(t.MatchFields, map[string]string{metav1.ObjectNameField: node.Name})
+	})
+}
+
+var operators = map[corev1.NodeSelectorOperator]selection.Operator{
+	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+	corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+}
+
+func meets(requirements []corev1.NodeSelectorRequirement, set map[string]string) bool {
+	for _, r := range requirements {
+		req, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)
+		if err != nil || !req.Matches(labels.Set(set)) {
+			return false
+		}
+	}
+	return true
+}
+
+// bindTo makes the affinity of the pod for one node. What else was required of the node has been looked
+// at already.
+func bindTo(a *corev1.Affinity, node string) *corev1.Affinity {
+	out := a.DeepCopy()
+	if out == nil {
+		out = &corev1.Affinity{}
+	}
+	if out.NodeAffinity == nil {
+		out.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+		}}}},
+	}
+	return out
+}
+
+// nodeOf is the node that a pod is on, or made for.
+func nodeOf(p *corev1.Pod) string {
+	if p.Spec.NodeName != "" {
+		return p.Spec.NodeName
+	}
+	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil ||
+		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	for _, t := range p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, r := range t.MatchFields {
+			if r.Key == metav1.ObjectNameField && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+				return r.Values[0]
+			}
+		}
+	}
+	return ""
+}

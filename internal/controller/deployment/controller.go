@@ -1,0 +1,184 @@
+package deployment
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/controller/owner"
+	"minik8s/internal/events"
+	"minik8s/internal/informer"
+)
+
+const workers = 5
+
+// Controller is the controller.
+type Controller struct {
+	client      client.Interface
+	record      *events.Recorder
+	deployments *informer.Informer[*appsv1.Deployment]
+	sets        *informer.Informer[*appsv1.ReplicaSet]
+	setsOf      *owner.Index[*appsv1.ReplicaSet]
+	loop        *loop.Loop
+	now         func() time.Time
+}
+
+// New makes the controller.
+func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+	d := &Controller{client: c, record: record, now: time.Now,
+		deployments: informer.New[*appsv1.Deployment](c, api.Deployments, informer.Options{Log: log}),
+		sets:        informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, informer.Options{Log: log}),
+	}
+	d.setsOf = owner.NewIndex(d.sets)
+	d.loop = loop.New("deployment", log, d.reconcile)
+	d.deployments.OnChange(func(_, now *appsv1.Deployment) {
+		if now != nil {
+			d.loop.Add(loop.Key{Namespace: now.Namespace, Name: now.Name})
+		}
+	})
+	d.sets.OnChange(d.setChanged)
+	return d
+}
+
+// Run works until ctx ends.
+func (d *Controller) Run(ctx context.Context, ready func()) error {
+	go d.sets.Run(ctx, func() { go d.loop.Run(ctx, workers) }) //nolint:errcheck // it returns when ctx ends
+	return d.deployments.Run(ctx, ready)
+}
+
+func (d *Controller) setChanged(old, now *appsv1.ReplicaSet) {
+	for _, rs := range []*appsv1.ReplicaSet{old, now} {
+		if rs == nil {
+			continue
+		}
+		if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
+			if ref.Kind == api.Deployments.Kind {
+				d.loop.Add(loop.Key{Namespace: rs.Namespace, Name: ref.Name})
+			}
+			continue
+		}
+		for _, dep := range d.deployments.List() { // one that may adopt it
+			sel, err := metav1.LabelSelectorAsSelector(dep.Spec.Selector)
+			if err == nil && dep.Namespace == rs.Namespace && owner.Judge(dep, sel, rs) == owner.Adopt {
+				d.loop.Add(loop.Key{Namespace: dep.Namespace, Name: dep.Name})
+			}
+		}
+	}
+}
+
+func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
+	dep, ok := d.deployments.Get(key.Namespace, key.Name)
+	if !ok {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(dep.Spec.Selector)
+	if err != nil {
+		return nil // validation lets none in
+	}
+	sets, err := owner.Claim(ctx, d.client, dep, selector, d.setsOf.Candidates(dep))
+	if err != nil {
+		return err
+	}
+	p := decide(dep, sets, d.now())
+	if p.lookAgain > 0 {
+		d.loop.AddAfter(key, p.lookAgain)
+	}
+	if err := d.carryOut(ctx, dep, &p); err != nil {
+		return err
+	}
+	return d.report(ctx, dep, &p)
+}
+
+// carryOut writes the sets. A conflict means that the decision was made on an old view: it is made again.
+func (d *Controller) carryOut(ctx context.Context, dep *appsv1.Deployment, p *plan) error {
+	for _, rs := range p.update {
+		if _, err := d.client.Update(ctx, rs, client.WriteOptions{}); err != nil {
+			return err
+		}
+		d.tell(dep, p, rs.Name)
+	}
+	if p.create != nil {
+		if err := d.create(ctx, dep, p); err != nil {
+			return err
+		}
+	}
+	for _, rs := range p.remove {
+		_, err := d.client.Delete(ctx, client.KeyOf(rs), &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(rs.UID))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell says on the deployment how a set was scaled.
+func (d *Controller) tell(dep *appsv1.Deployment, p *plan, set string) {
+	for _, s := range p.scaled {
+		if s.set != set {
+			continue
+		}
+		way := "up"
+		if s.to < s.from {
+			way = "down"
+		}
+		d.record.Event(dep, corev1.EventTypeNormal, scalingReplicaOf, "Scaled %s replica set %s from %d to %d", way, s.set, s.from, s.to)
+	}
+}
+
+// create makes the set of the current template. If its name is taken, it is either ours, not seen yet,
+// or another template has the same hash: then the hash is made anew with a count of such meetings.
+func (d *Controller) create(ctx context.Context, dep *appsv1.Deployment, p *plan) error {
+	_, err := d.client.Create(ctx, p.create, client.WriteOptions{})
+	switch {
+	case err == nil:
+		d.tell(dep, p, p.create.Name)
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		there, getErr := client.Get[*appsv1.ReplicaSet](ctx, d.client, client.KeyOf(p.create))
+		if getErr != nil {
+			return getErr
+		}
+		if metav1.IsControlledBy(there, dep) && sameTemplate(&there.Spec.Template, &dep.Spec.Template) {
+			return nil
+		}
+		n := int32(1)
+		if c := dep.Status.CollisionCount; c != nil {
+			n = *c + 1
+		}
+		upd := dep.DeepCopy()
+		upd.Status.CollisionCount = &n
+		if _, updErr := d.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"}); updErr != nil {
+			return updErr
+		}
+		return err
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return err
+	}
+	d.record.Event(dep, corev1.EventTypeWarning, failedToCreate, "Failed to create new replica set %q: %v", p.create.Name, err)
+	return err
+}
+
+// report writes the status and the revision, which go together.
+func (d *Controller) report(ctx context.Context, dep *appsv1.Deployment, p *plan) error {
+	if p.statusSaved {
+		return nil
+	}
+	upd := dep.DeepCopy()
+	upd.Status = p.status
+	if p.revision != "" {
+		upd.Annotations = with(upd.Annotations, revisionAnnotation, p.revision)
+	}
+	_, err := d.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,200 @@
+package gc
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/controller/owner"
+	"minik8s/internal/informer"
+)
+
+const workers = 20
+
+// Controller is the garbage collector.
+type Controller struct {
+	client    client.Interface
+	graph     *graph
+	informers []*informer.Informer[api.Object]
+	loop      *loop.Loop // its keys are UIDs
+}
+
+// New makes the controller.
+func New(c client.Interface, log *slog.Logger) *Controller {
+	g := &Controller{client: c, graph: newGraph()}
+	g.loop = loop.New("gc", log, g.reconcile)
+	for _, kind := range api.Kinds {
+		if kind == api.Events { // nobody owns them, and they go by themselves
+			continue
+		}
+		inf := informer.New[api.Object](c, kind, informer.Options{Log: log})
+		inf.OnChange(func(old, now api.Object) { g.changed(kind, old, now) })
+		g.informers = append(g.informers, inf)
+	}
+	return g
+}
+
+// Run works until ctx ends. Nothing is collected before every kind has been listed.
+func (g *Controller) Run(ctx context.Context, ready func()) error {
+	var synced, ended sync.WaitGroup
+	synced.Add(len(g.informers))
+	for _, inf := range g.informers {
+		ended.Add(1)
+		go func() {
+			defer ended.Done()
+			inf.Run(ctx, synced.Done) //nolint:errcheck // it returns when ctx ends
+		}()
+	}
+	go func() {
+		synced.Wait()
+		ready()
+		g.loop.Run(ctx, workers)
+	}()
+	ended.Wait()
+	return nil
+}
+
+func (g *Controller) add(uid types.UID) { g.loop.Add(loop.Key{Name: string(uid)}) }
+
+// changed keeps the graph and asks for a look at whatever the change may concern.
+func (g *Controller) changed(kind *api.Kind, old, now api.Object) {
+	if now == nil {
+		uid := old.GetUID()
+		below := g.graph.below(uid)
+		g.graph.remove(uid)
+		for _, d := range below {
+			g.add(d.uid)
+		}
+		for _, o := range old.GetOwnerReferences() {
+			if i := g.graph.get(o.UID); i != nil && i.waiting() {
+				g.add(o.UID)
+			}
+		}
+		return
+	}
+	i := itemOf(kind, now)
+	g.graph.put(i)
+	if len(i.owners) > 0 || i.deleting && (i.foreground || i.orphan) {
+		g.add(i.uid)
+	}
+	if old == nil {
+		return
+	}
+	for _, o := range old.GetOwnerReferences() { // one that waits for this object may not need to any more
+		if w := g.graph.get(o.UID); w != nil && w.waiting() {
+			g.add(o.UID)
+		}
+	}
+}
+
+func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
+	known := g.graph.get(types.UID(key.Name))
+	if known == nil || g.atRest(known) {
+		return nil
+	}
+	fresh, err := g.client.Get(ctx, known.key) // decide on what is, not on what was
+	if apierrors.IsNotFound(err) || err == nil && fresh.GetUID() != known.uid {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	obj := itemOf(known.key.Kind, fresh)
+	owners := make([]standing, len(obj.owners))
+	for i := range obj.owners {
+		if owners[i], err = g.look(ctx, obj, &obj.owners[i]); err != nil {
+			return err
+		}
+	}
+	return g.carryOut(ctx, obj, fresh, decide(obj, owners, g.graph.below(obj.uid)))
+}
+
+// atRest says, without asking anybody, that nothing has to be done: the usual case.
+func (g *Controller) atRest(i *item) bool {
+	if i.deleting {
+		return !i.foreground && !i.orphan
+	}
+	for _, ref := range i.owners {
+		o := g.graph.get(ref.UID)
+		if o == nil || o.waiting() || o.key.Kind.Namespaced && o.key.Namespace != i.key.Namespace {
+			return false
+		}
+	}
+	return true
+}
+
+// look finds out how an owner stands; one that the graph does not have is asked for.
+func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerReference) (standing, error) {
+	kind := api.ByGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if kind == nil || kind.Namespaced && obj.key.Namespace == "" {
+		return there, nil // nothing is known about it, and what is not known is not deleted
+	}
+	at := client.Key{Kind: kind, Name: ref.Name}
+	if kind.Namespaced {
+		at.Namespace = obj.key.Namespace
+	}
+	o := g.graph.get(ref.UID)
+	if o == nil || o.key != at {
+		fresh, err := g.client.Get(ctx, at)
+		switch {
+		case apierrors.IsNotFound(err):
+			return absent, nil
+		case err != nil:
+			return there, err
+		case fresh.GetUID() != ref.UID:
+			return absent, nil
+		}
+		o = itemOf(kind, fresh)
+	}
+	if o.waiting() {
+		return waiting, nil
+	}
+	return there, nil
+}
+
+func (g *Controller) carryOut(ctx context.Context, obj *item, live api.Object, a action) error {
+	for _, d := range a.release {
+		dep, err := g.client.Get(ctx, d.key)
+		if err == nil && dep.GetUID() == d.uid {
+			err = owner.DropRefs(ctx, g.client, dep, obj.uid)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	for _, uid := range a.wake {
+		g.add(uid)
+	}
+	var err error
+	switch {
+	case a.dropFinalizer != "":
+		err = g.patch(ctx, obj, map[string]any{"uid": obj.uid, "$deleteFromPrimitiveList/finalizers": []string{a.dropFinalizer}})
+	case len(a.dropRefs) > 0:
+		err = owner.DropRefs(ctx, g.client, live, a.dropRefs...)
+	case a.remove != "":
+		_, err = g.client.Delete(ctx, obj.key, &metav1.DeleteOptions{PropagationPolicy: &a.remove,
+			Preconditions: metav1.NewUIDPreconditions(string(obj.uid))})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (g *Controller) patch(ctx context.Context, obj *item, meta map[string]any) error {
+	data, err := json.Marshal(map[string]any{"metadata": meta})
+	if err != nil {
+		return err
+	}
+	_, err = g.client.Patch(ctx, obj.key, client.Patch{Type: types.StrategicMergePatchType, Data: data}, client.WriteOptions{})
+	return err
+}

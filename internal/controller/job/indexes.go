@@ -1,0 +1,82 @@
+package job
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// indexes is a set of completion indexes.
+type indexes map[int]struct{}
+
+// parseIndexes reads "0,2-4"; what is at or beyond limit, or no number, is left out.
+func parseIndexes(s string, limit int) indexes {
+	out := indexes{}
+	for part := range strings.SplitSeq(s, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		for i := from; i <= min(to, limit-1); i++ {
+			out[i] = struct{}{}
+		}
+	}
+	return out
+}
+
+// String is the set as the status holds it: "0,2-4".
+func (x indexes) String() string {
+	sorted := make([]int, 0, len(x))
+	for i := range x {
+		sorted = append(sorted, i)
+	}
+	slices.Sort(sorted)
+	var parts []string
+	for i := 0; i < len(sorted); {
+		j := i
+		for j+1 < len(sorted) && sorted[j+1] == sorted[j]+1 {
+			j++
+		}
+		switch {
+		case j == i:
+			parts = append(parts, strconv.Itoa(sorted[i]))
+		case j == i+1:
+			parts = append(parts, strconv.Itoa(sorted[i]), strconv.Itoa(sorted[j]))
+		default:
+			parts = append(parts, strconv.Itoa(sorted[i])+"-"+strconv.Itoa(sorted[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+func (x indexes) has(i int) bool {
+	_, ok := x[i]
+	return ok
+}
+
+// indexOf is a pod's completion index, -1 if it has none.
+func indexOf(p *corev1.Pod) int {
+	n, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation])
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// failuresBefore is how often the index of a pod had failed when the pod was made.
+func failuresBefore(p *corev1.Pod) int {
+	n, err := strconv.Atoi(p.Annotations[batchv1.JobIndexFailureCountAnnotation])
+	if err != nil {
+		return 0
+	}
+	return n
+}

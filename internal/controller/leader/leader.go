@@ -1,0 +1,208 @@
+// Package leader lets one of several masters run a controller: the one that holds a Lease.
+//
+// It promises: at most one holder at a time, as far as clocks run at the same speed (they need not show
+// the same time: a Lease counts as held for Duration from when the watcher saw it renewed); a holder that
+// cannot renew stops before another may begin; a holder that ends gives the Lease back, and one that was
+// killed and comes back under the same identity takes it up at once. A free Lease is taken at once, so a
+// single master loses no time; holding costs one write in RenewEvery.
+//
+// roles wraps controllers in it. It reads and writes one Lease. The Lease survives a kill -9, and with
+// it the knowledge of who led.
+package leader
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+// The times of a Lease.
+const (
+	Duration   = 15 * time.Second // for how long it is held after a renewal
+	RenewEvery = 10 * time.Second // how often its holder renews it
+	RetryEvery = 2 * time.Second  // how often others look, and a holder whose renewal failed tries again
+	// margin is how much earlier than others a holder believes that it has lost the Lease.
+	margin = time.Second
+)
+
+// Elector runs a function while it holds a Lease.
+type Elector struct {
+	Client          client.Interface
+	Namespace, Name string // of the Lease
+	// Identity is this master's; the same after a restart, and no other's.
+	Identity string
+	Log      *slog.Logger
+	// Now and Sleep may be left out; tests set them. Sleep ends early, with an error, when ctx does.
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
+
+	seen   string // the version of the Lease that was last seen
+	seenAt time.Time
+}
+
+// ErrLost says that the Lease could not be renewed in time.
+var ErrLost = errors.New("the lease was lost")
+
+// Run waits for the Lease, then runs lead until it returns, ctx ends or the Lease is lost; lead's
+// context ends then. It returns lead's error, or ErrLost.
+func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error) error {
+	e.fill()
+	for {
+		held, err := e.try(ctx)
+		if held {
+			break
+		}
+		if err != nil && ctx.Err() == nil {
+			e.Log.Debug("the lease cannot be read or written", "lease", e.Name, "error", err)
+		}
+		if e.Sleep(ctx, RetryEvery) != nil {
+			return nil
+		}
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan error, 1)
+	go func() { done <- lead(ctx) }()
+	lost := make(chan struct{})
+	go func() {
+		defer close(lost)
+		e.hold(ctx)
+		stop(ErrLost)
+	}()
+	err := <-done
+	wasLost := errors.Is(context.Cause(ctx), ErrLost)
+	stop(nil)
+	<-lost
+	if wasLost {
+		return ErrLost
+	}
+	e.release(context.WithoutCancel(ctx))
+	return err
+}
+
+func (e *Elector) fill() {
+	if e.Log == nil {
+		e.Log = slog.New(slog.DiscardHandler)
+	}
+	if e.Now == nil {
+		e.Now = time.Now
+	}
+	if e.Sleep == nil {
+		e.Sleep = sleep
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// hold renews the Lease until ctx ends, or until it must be taken to be lost.
+func (e *Elector) hold(ctx context.Context) {
+	renewed, wait := e.Now(), RenewEvery
+	for e.Sleep(ctx, wait) == nil {
+		started := e.Now()
+		left := renewed.Add(Duration - margin).Sub(started)
+		if left <= 0 {
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, left)
+		held, err := e.try(limited)
+		cancel()
+		switch {
+		case held:
+			renewed, wait = started, RenewEvery
+			continue
+		case err == nil: // somebody else has it
+			return
+		}
+		if ctx.Err() == nil {
+			e.Log.Warn("the lease was not renewed", "lease", e.Name, "error", err)
+		}
+		wait = min(RetryEvery, max(renewed.Add(Duration-margin).Sub(e.Now()), 0))
+	}
+}
+
+// try takes or renews the Lease. Without an error, held says whose it is.
+func (e *Elector) try(ctx context.Context) (held bool, err error) {
+	lease, err := client.Get[*coordinationv1.Lease](ctx, e.Client, client.Key{Kind: api.Leases, Namespace: e.Namespace, Name: e.Name})
+	if apierrors.IsNotFound(err) {
+		_, err = e.Client.Create(ctx, e.next(nil), client.WriteOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if err != nil {
+		return false, err
+	}
+	if e.seen != lease.ResourceVersion {
+		e.seen, e.seenAt = lease.ResourceVersion, e.Now()
+	}
+	if e.others(lease) {
+		return false, nil
+	}
+	_, err = e.Client.Update(ctx, e.next(lease), client.WriteOptions{})
+	return err == nil, err
+}
+
+// others says that somebody else holds the Lease, as far as can be known.
+func (e *Elector) others(l *coordinationv1.Lease) bool {
+	holder := l.Spec.HolderIdentity
+	if holder == nil || *holder == "" || *holder == e.Identity {
+		return false
+	}
+	d := Duration
+	if s := l.Spec.LeaseDurationSeconds; s != nil {
+		d = time.Duration(*s) * time.Second
+	}
+	return e.Now().Before(e.seenAt.Add(d))
+}
+
+// next is the Lease as we want it; its resourceVersion guards the write.
+func (e *Elector) next(old *coordinationv1.Lease) *coordinationv1.Lease {
+	now := metav1.NewMicroTime(e.Now())
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}
+	if old != nil {
+		l = old.DeepCopy()
+	}
+	if h := l.Spec.HolderIdentity; h == nil || *h != e.Identity {
+		transitions := int32(0)
+		if t := l.Spec.LeaseTransitions; t != nil {
+			transitions = *t + 1
+		}
+		l.Spec.LeaseTransitions, l.Spec.AcquireTime = &transitions, &now
+	}
+	seconds, id := int32(Duration/time.Second), e.Identity
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = &id, &seconds, &now
+	return l
+}
+
+// release gives the Lease back, so that another need not wait for it to run out.
+func (e *Elector) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, RetryEvery)
+	defer cancel()
+	lease, err := client.Get[*coordinationv1.Lease](ctx, e.Client, client.Key{Kind: api.Leases, Namespace: e.Namespace, Name: e.Name})
+	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != e.Identity {
+		return
+	}
+	upd := lease.DeepCopy()
+	upd.Spec.HolderIdentity = nil
+	if _, err := e.Client.Update(ctx, upd, client.WriteOptions{}); err != nil {
+		e.Log.Debug("the lease was not given back", "lease", e.Name, "error", err)
+	}
+}

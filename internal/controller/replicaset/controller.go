@@ -1,0 +1,224 @@
+package replicaset
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/controller/expect"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/controller/owner"
+	"minik8s/internal/controller/pods"
+	"minik8s/internal/events"
+	"minik8s/internal/informer"
+)
+
+// workers is how many replica sets are worked on at once.
+const workers = 5
+
+// Controller is the controller.
+type Controller struct {
+	client  client.Interface
+	control pods.Control
+	sets    *informer.Informer[*appsv1.ReplicaSet]
+	setsOf  *owner.Index[*appsv1.ReplicaSet] // by the Deployment
+	pods    *informer.Informer[*corev1.Pod]
+	podsOf  *owner.Index[*corev1.Pod]
+	expect  *expect.Tracker
+	loop    *loop.Loop
+	now     func() time.Time
+}
+
+// New makes the controller.
+func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: time.Now,
+		sets: informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, informer.Options{Log: log}),
+		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
+	}
+	r.setsOf, r.podsOf = owner.NewIndex(r.sets), owner.NewIndex(r.pods)
+	r.expect = expect.New(func() time.Time { return r.now() })
+	r.loop = loop.New("replicaset", log, r.reconcile)
+	r.sets.OnChange(func(old, now *appsv1.ReplicaSet) {
+		if now != nil {
+			r.loop.Add(keyOf(now))
+		} else {
+			r.loop.Add(keyOf(old))
+		}
+	})
+	r.pods.OnChange(r.podChanged)
+	return r
+}
+
+// Run works until ctx ends.
+func (r *Controller) Run(ctx context.Context, ready func()) error {
+	go r.pods.Run(ctx, func() { go r.loop.Run(ctx, workers) }) //nolint:errcheck // it returns when ctx ends
+	return r.sets.Run(ctx, ready)
+}
+
+func keyOf(obj api.Object) loop.Key {
+	return loop.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// ownerOf is the replica set that a pod names as its controller.
+func ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
+	if p == nil {
+		return loop.Key{}, "", false
+	}
+	ref := metav1.GetControllerOfNoCopy(p)
+	if ref == nil || ref.Kind != api.ReplicaSets.Kind || ref.APIVersion != api.ReplicaSets.APIVersion() {
+		return loop.Key{}, "", false
+	}
+	return loop.Key{Namespace: p.Namespace, Name: ref.Name}, ref.UID, true
+}
+
+func (r *Controller) podChanged(old, now *corev1.Pod) {
+	if old != nil {
+		if key, uid, ok := ownerOf(old); ok {
+			gone := now == nil || now.DeletionTimestamp != nil
+			if gone {
+				r.expect.Deleted(key, old.UID)
+			}
+			if _, newUID, still := ownerOf(now); gone || !still || newUID != uid {
+				r.loop.Add(key)
+			}
+		}
+	}
+	if now == nil {
+		return
+	}
+	if key, _, ok := ownerOf(now); ok {
+		if old == nil {
+			r.expect.Created(key, 1)
+			if now.DeletionTimestamp != nil {
+				r.expect.Deleted(key, now.UID)
+			}
+		}
+		r.loop.Add(key)
+		return
+	}
+	if metav1.GetControllerOfNoCopy(now) == nil && now.DeletionTimestamp == nil {
+		r.offer(old, now)
+	}
+}
+
+// offer wakes the replica sets that may adopt a pod which is nobody's.
+func (r *Controller) offer(old, now *corev1.Pod) {
+	if old != nil && metav1.GetControllerOfNoCopy(old) == nil && apiequality.Semantic.DeepEqual(old.Labels, now.Labels) {
+		return // its status only
+	}
+	for _, rs := range r.sets.List() {
+		if rs.Namespace != now.Namespace || rs.DeletionTimestamp != nil {
+			continue
+		}
+		if sel, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector); err == nil && owner.Judge(rs, sel, now) == owner.Adopt {
+			r.loop.Add(keyOf(rs))
+		}
+	}
+}
+
+func (r *Controller) reconcile(ctx context.Context, key loop.Key) error {
+	rs, ok := r.sets.Get(key.Namespace, key.Name)
+	if !ok {
+		r.expect.Forget(key)
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
+	if err != nil {
+		return nil // validation lets none in; there is nothing to be done about it
+	}
+	settled, wait := r.expect.Settled(key)
+	var active []*corev1.Pod
+	var terminating int32
+	for _, p := range r.podsOf.Candidates(rs) {
+		switch {
+		case pods.Active(p):
+			active = append(active, p)
+		case pods.Terminating(p) && metav1.IsControlledBy(p, rs):
+			terminating++
+		}
+	}
+	active, err = owner.Claim(ctx, r.client, rs, selector, active)
+	if err != nil {
+		return err
+	}
+	var p plan
+	var failed error
+	if settled {
+		p = decide(rs, active, r.related(rs, active), r.now())
+		failed = r.carryOut(ctx, key, rs, p)
+	} else {
+		r.loop.AddAfter(key, wait)
+	}
+	if err := r.report(ctx, rs, active, terminating, p, failed, settled); err != nil {
+		return err
+	}
+	return failed
+}
+
+// related are the pods of all replica sets of the same Deployment.
+func (r *Controller) related(rs *appsv1.ReplicaSet, own []*corev1.Pod) []*corev1.Pod {
+	ref := metav1.GetControllerOfNoCopy(rs)
+	if ref == nil || len(own) <= int(wanted(rs)) {
+		return own
+	}
+	var all []*corev1.Pod
+	for _, sibling := range r.setsOf.Owned(ref.UID) {
+		all = append(all, r.podsOf.Owned(sibling.UID)...)
+	}
+	return all
+}
+
+func (r *Controller) carryOut(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, p plan) error {
+	if p.create > 0 {
+		r.expect.Creates(key, p.create)
+		done, _, err := pods.SlowStart(p.create, func(int) error {
+			return r.control.Create(ctx, pods.FromTemplate(&rs.Spec.Template, rs), rs)
+		})
+		r.expect.Created(key, p.create-done) // what failed, or was not tried, will not be seen
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil
+		}
+		return err
+	}
+	uids := make([]types.UID, len(p.remove))
+	for i, pod := range p.remove {
+		uids[i] = pod.UID
+	}
+	r.expect.Deletes(key, uids...)
+	return pods.All(len(p.remove), func(i int) error {
+		err := r.control.Delete(ctx, p.remove[i], rs)
+		if current, ok := r.pods.Get(rs.Namespace, p.remove[i].Name); err != nil || !ok || current.UID != p.remove[i].UID || current.DeletionTimestamp != nil {
+			r.expect.Deleted(key, p.remove[i].UID) // it will not be seen going, or was already
+		}
+		return err
+	})
+}
+
+func (r *Controller) report(ctx context.Context, rs *appsv1.ReplicaSet, active []*corev1.Pod, terminating int32, p plan, failed error, settled bool) error {
+	s, lookAgain := status(rs, active, terminating, p, failed, r.now())
+	if !settled { // what was counted is not all there is: whoever waits for us must not believe it yet
+		s.ObservedGeneration = rs.Status.ObservedGeneration
+	}
+	if lookAgain > 0 {
+		r.loop.AddAfter(keyOf(rs), lookAgain)
+	}
+	if apiequality.Semantic.DeepEqual(s, rs.Status) {
+		return nil
+	}
+	upd := rs.DeepCopy()
+	upd.Status = s
+	_, err := r.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

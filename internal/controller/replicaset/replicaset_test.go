@@ -1,0 +1,162 @@
+package replicaset
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	ct "minik8s/internal/controller/controllertest"
+	"minik8s/internal/controller/pods"
+	"minik8s/internal/events"
+)
+
+func somePods(n int) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range n {
+		out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i), Namespace: "default"}})
+	}
+	return out
+}
+
+func TestDecide(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, test := range []struct{ want, have, create, remove int }{
+		{3, 0, 3, 0}, {3, 3, 0, 0}, {1, 3, 0, 2}, {0, 2, 0, 2}, {1000, 0, burst, 0},
+	} {
+		rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(test.want))}}
+		list := somePods(test.have)
+		p := decide(rs, list, list, now)
+		if p.create != test.create || len(p.remove) != test.remove {
+			t.Errorf("%+v: got %d and %d", test, p.create, len(p.remove))
+		}
+		rs.DeletionTimestamp = &metav1.Time{Time: now}
+		if p := decide(rs, list, list, now); p.create != 0 || len(p.remove) != 0 {
+			t.Errorf("%+v: a set that is going did something: %+v", test, p)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	now := time.Unix(1000, 0)
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Generation: 4}, Spec: appsv1.ReplicaSetSpec{MinReadySeconds: 10}}
+	list := somePods(3)
+	for i, since := range []int64{980, 995} {
+		list[i].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(since, 0)}}
+	}
+	s, again := status(rs, list, 2, plan{create: 1}, fmt.Errorf("no room"), now)
+	if s.Replicas != 3 || s.ReadyReplicas != 2 || s.AvailableReplicas != 1 || *s.TerminatingReplicas != 2 || s.ObservedGeneration != 4 ||
+		again != 5*time.Second || len(s.Conditions) != 1 || s.Conditions[0].Reason != "FailedCreate" {
+		t.Errorf("%+v, again in %s", s, again)
+	}
+	rs.Status = s
+	if s, _ = status(rs, list, 0, plan{}, nil, now); len(s.Conditions) != 0 {
+		t.Errorf("the failure stayed: %+v", s.Conditions)
+	}
+}
+
+func TestOrderOfDeletion(t *testing.T) {
+	now := time.Unix(100000, 0)
+	make := func(name, node string, phase corev1.PodPhase, readyFor, restarts int) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(50000, 0)},
+			Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase,
+				ContainerStatuses: []corev1.ContainerStatus{{RestartCount: int32(restarts)}}}}
+		if readyFor > 0 {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(now.Add(-time.Duration(readyFor) * time.Second))}}
+		}
+		return p
+	}
+	want := []*corev1.Pod{
+		make("unbound", "", corev1.PodPending, 0, 0),
+		make("pending", "a", corev1.PodPending, 0, 0),
+		make("not-ready", "a", corev1.PodRunning, 0, 0),
+		make("doubled", "b", corev1.PodRunning, 9000, 0),
+		make("young", "c", corev1.PodRunning, 10, 0),
+		make("restarted", "d", corev1.PodRunning, 8000, 3),
+		make("old", "e", corev1.PodRunning, 8000, 0),
+	}
+	related := append(somePods(0), want...)
+	related = append(related, make("other", "b", corev1.PodRunning, 10, 0), make("other2", "b", corev1.PodRunning, 10, 0),
+		make("other3", "b", corev1.PodRunning, 10, 0))
+	shuffled := append(somePods(0), want...)
+	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	for i, p := range pods.ForDeletion(shuffled, related, now) {
+		if p != want[i] {
+			t.Errorf("place %d: got %s, want %s", i, p.Name, want[i].Name)
+		}
+	}
+}
+
+func start(t *testing.T) *ct.Cluster {
+	c := ct.New(t)
+	c.Hollow(nil, "n1", "n2")
+	c.Start(New(c.As("replicaset-controller"), events.New(c.As("replicaset-controller"), "test", "", nil), slog.New(slog.DiscardHandler)).Run)
+	return c
+}
+
+func set(name string, replicas int32) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: ct.Selector(name), Template: ct.Template(name, "x:1")}}
+}
+
+func untilReady(c *ct.Cluster, n int32) *appsv1.ReplicaSet {
+	return ct.Until(c, fmt.Sprintf("%d ready", n), api.ReplicaSets, func(list []*appsv1.ReplicaSet) bool {
+		s := list[0].Status
+		return s.Replicas == n && s.ReadyReplicas == n && s.AvailableReplicas == n && s.ObservedGeneration == list[0].Generation
+	})[0]
+}
+
+func TestKeepsTheNumber(t *testing.T) {
+	c := start(t)
+	ct.Create(c, set("web", 20))
+	untilReady(c, 20)
+	for _, n := range []int32{5, 30, 0, 3} {
+		ct.Change(c, api.ReplicaSets, "web", func(rs *appsv1.ReplicaSet) { rs.Spec.Replicas = &n })
+		untilReady(c, n)
+	}
+	list := ct.Until(c, "3 pods", api.Pods, func(list []*corev1.Pod) bool { return len(list) == 3 })
+	if _, err := c.Admin().Delete(c.Context(), client.KeyOf(list[0]), nil); err != nil {
+		t.Fatal(err)
+	}
+	ct.Until(c, "a pod in place of the deleted one", api.Pods, func(now []*corev1.Pod) bool {
+		n := 0
+		for _, p := range now {
+			if p.UID != list[0].UID && pods.Ready(p) {
+				n++
+			}
+		}
+		return n == 3
+	})
+}
+
+func TestAdoptsAndReleases(t *testing.T) {
+	c := start(t)
+	bare := ct.Create(c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{"app": "web"}},
+		Spec: ct.Template("web", "x:1").Spec})
+	rs := ct.Create(c, set("web", 2))
+	untilReady(c, 2)
+	list := ct.Until(c, "the bare pod adopted", api.Pods, func(list []*corev1.Pod) bool {
+		return len(list) == 2 && metav1.IsControlledBy(list[0], rs) && metav1.IsControlledBy(list[1], rs)
+	})
+	if list[0].UID != bare.UID && list[1].UID != bare.UID {
+		t.Fatal("the bare pod is gone")
+	}
+	ct.Change(c, api.Pods, "bare", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
+	ct.Until(c, "the pod released and replaced", api.Pods, func(list []*corev1.Pod) bool {
+		free := 0
+		for _, p := range list {
+			if p.Name == "bare" && metav1.GetControllerOf(p) == nil {
+				free++
+			}
+		}
+		return len(list) == 3 && free == 1
+	})
+}

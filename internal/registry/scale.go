@@ -1,0 +1,143 @@
+package registry
+
+import (
+	"context"
+	"slices"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api"
+)
+
+// ScaleStrategy is how the number of replicas of a kind is reached without knowing the kind.
+type ScaleStrategy struct {
+	// Get fills in what is the kind's own: the replicas wanted, those there are, the selector.
+	Get func(obj api.Object, into *autoscalingv1.Scale)
+	// Set makes replicas the number wanted.
+	Set func(obj api.Object, replicas int32)
+}
+
+// ScaleKind is the kind of the body of the subresource scale. It is stored nowhere, so it is no row of
+// the table of kinds.
+var ScaleKind = &api.Kind{Group: "autoscaling", Version: "v1", Kind: "Scale", Plural: "scales", Singular: "scale",
+	Namespaced: true, New: func() api.Object { return &autoscalingv1.Scale{} }}
+
+// scaleOf is an object of a kind that has a scale as its Scale.
+func (r *Registry) scaleOf(kind *api.Kind, obj api.Object) *autoscalingv1.Scale {
+	s := &autoscalingv1.Scale{
+		TypeMeta: metav1.TypeMeta{Kind: ScaleKind.Kind, APIVersion: ScaleKind.APIVersion()},
+		ObjectMeta: metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
+			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp()},
+	}
+	r.strategies[kind].Scale.Get(obj, s)
+	return s
+}
+
+func (r *Registry) needScale(kind *api.Kind, name string) error {
+	if s := r.strategies[kind]; s == nil || s.Scale == nil {
+		return apierrors.NewNotFound(kind.GR(), name+"/"+api.ScaleSubresource)
+	}
+	return nil
+}
+
+// GetScale reads the scale of an object.
+func (r *Registry) GetScale(ctx context.Context, user User, kind *api.Kind, namespace, name string) (*autoscalingv1.Scale, error) {
+	if err := r.needScale(kind, name); err != nil {
+		return nil, err
+	}
+	if err := r.authorize(user, Access{Verb: "get", Kind: kind, Sub: api.ScaleSubresource, Namespace: namespace, Name: name}); err != nil {
+		return nil, err
+	}
+	e, err := r.read(ctx, kind, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return r.scaleOf(kind, e.Object()), nil
+}
+
+// UpdateScale sets the replicas that given asks for; with a resourceVersion in it, only of that version.
+func (r *Registry) UpdateScale(ctx context.Context, user User, kind *api.Kind, namespace, name string, given *autoscalingv1.Scale, opts WriteOptions) (*autoscalingv1.Scale, error) {
+	return r.changeScale(ctx, user, "update", kind, namespace, name, opts, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		return given, nil
+	})
+}
+
+// PatchScale changes an object's scale by a patch of the Scale.
+func (r *Registry) PatchScale(ctx context.Context, user User, kind *api.Kind, namespace, name string, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*autoscalingv1.Scale, error) {
+	return r.changeScale(ctx, user, "patch", kind, namespace, name, opts, func(old *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+		before, err := marshal(old)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		after, err := applyPatch(ScaleKind, pt, before, patch)
+		if err != nil {
+			return nil, err
+		}
+		obj, warnings, err := Decode(ScaleKind, nil, after, validation)
+		if err != nil {
+			return nil, err
+		}
+		opts.warn(warnings)
+		s := obj.(*autoscalingv1.Scale)
+		if s.ResourceVersion == old.ResourceVersion && !namesRevision(patch) {
+			s.ResourceVersion = ""
+		}
+		return s, nil
+	})
+}
+
+func (r *Registry) changeScale(ctx context.Context, user User, verb string, kind *api.Kind, namespace, name string, opts WriteOptions,
+	change func(old *autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (*autoscalingv1.Scale, error) {
+	if err := r.needScale(kind, name); err != nil {
+		return nil, err
+	}
+	e, err := r.modify(ctx, user, verb, kind, namespace, name, api.ScaleSubresource, opts, false, func(old api.Object) (api.Object, error) {
+		given, err := change(r.scaleOf(kind, old))
+		if err != nil {
+			return nil, err
+		}
+		if given.Name != "" && given.Name != name {
+			return nil, apierrors.NewBadRequest("metadata.name: " + given.Name + " does not match the name of the path, " + name)
+		}
+		if given.UID != "" && given.UID != old.GetUID() {
+			return nil, conflict(kind, name)
+		}
+		if given.Spec.Replicas < 0 {
+			return nil, invalid(ScaleKind, name, field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), given.Spec.Replicas,
+				"must be greater than or equal to 0")})
+		}
+		obj := old.DeepCopyObject().(api.Object)
+		r.strategies[kind].Scale.Set(obj, given.Spec.Replicas)
+		obj.SetResourceVersion(given.ResourceVersion)
+		return obj, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.scaleOf(kind, e.Object()), nil
+}
+
+// Evict deletes a pod, by the grace and preconditions that the eviction gives. Who may evict a pod need
+// not be allowed to delete it.
+func (r *Registry) Evict(ctx context.Context, user User, namespace, name string, eviction *policyv1.Eviction, opts WriteOptions) error {
+	if err := r.authorize(user, Access{Verb: "create", Kind: api.Pods, Sub: "eviction", Namespace: namespace, Name: name}); err != nil {
+		return err
+	}
+	if eviction.Name != "" && eviction.Name != name {
+		return apierrors.NewBadRequest("metadata.name: " + eviction.Name + " does not match the name of the path, " + name)
+	}
+	del := &metav1.DeleteOptions{}
+	if eviction.DeleteOptions != nil {
+		del = eviction.DeleteOptions.DeepCopy()
+	}
+	if opts.DryRun && !slices.Contains(del.DryRun, metav1.DryRunAll) {
+		del.DryRun = append(del.DryRun, metav1.DryRunAll)
+	}
+	_, _, err := r.Delete(ctx, System, api.Pods, namespace, name, del)
+	return err
+}
