@@ -94,6 +94,9 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	r.wg.Go(func() { r.follow(run, stream) })
+	if r.server != nil {
+		r.wg.Go(func() { r.endLateStrays(run) })
+	}
 	r.spare.start(run)
 	return r, nil
 }

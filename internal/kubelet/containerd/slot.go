@@ -143,6 +143,9 @@ func (r *Runtime) stopShim(ctx context.Context, id string) error {
 		if err := ctl.Shutdown(ctx, id); err != nil && r.shimAlive(ctx, id) {
 			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))
 		}
+	} else if err := r.endShims(ctx, r.socket, func(p shimProcess) bool { return p.id == id }); err != nil {
+		// containerd knows of none, but there may be one it has not come to know.
+		return err
 	}
 	// One that was killed has not removed its socket.
 	address, err := shim.SocketAddress(ctx, r.socket, id)
