@@ -27,6 +27,8 @@ type Part struct {
 	Name   string
 	Policy Policy
 	Run    func(ctx context.Context, ready func()) error
+	// Beside starts the part together with the one before it in the list, not after it.
+	Beside bool
 	// StopTimeout bounds how long it may take to stop; 0 means 2 s.
 	StopTimeout time.Duration
 }
@@ -75,17 +77,22 @@ func (g *Group) Run(ctx context.Context, started func()) error {
 	var err error
 	n := 0
 start:
-	for _, r := range g.parts {
+	for i, r := range g.parts {
 		pctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		r.cancel = cancel
 		n++
 		go g.keep(pctx, r, fatal)
-		select {
-		case <-r.readyCh:
-		case err = <-fatal:
-			break start
-		case <-ctx.Done():
-			break start
+		if i+1 < len(g.parts) && g.parts[i+1].Beside {
+			continue
+		}
+		for _, w := range g.parts[:n] { // those before are ready long since
+			select {
+			case <-w.readyCh:
+			case err = <-fatal:
+				break start
+			case <-ctx.Done():
+				break start
+			}
 		}
 	}
 	if err == nil && ctx.Err() == nil {
@@ -171,6 +178,7 @@ func (g *Group) keep(ctx context.Context, r *running, fatal chan<- error) {
 
 // once runs the part one time and turns a panic into an error.
 func (g *Group) once(ctx context.Context, r *running) (err error) {
+	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -183,6 +191,7 @@ func (g *Group) once(ctx context.Context, r *running) (err error) {
 		if !r.state.Ready {
 			r.state.Ready = true
 			r.state.LastErr = ""
+			g.log.Debug("part is ready", "part", r.Name, "after", time.Since(began).Round(time.Millisecond/10))
 			select {
 			case <-r.readyCh:
 			default:

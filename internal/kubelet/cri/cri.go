@@ -9,8 +9,9 @@ import (
 
 // Runtime makes sandboxes and containers real. Every method may be called again after any failure
 // or crash, and then either finishes the job or reports that it is done: Ensure and Remove are
-// idempotent. Calls for different pods run side by side; the caller makes calls for one pod one
-// after the other, except that StopContainer may run beside everything.
+// idempotent. Calls for different pods run side by side, and so do calls for different containers of
+// one pod once its sandbox is there; calls for one container, and for a sandbox, come one after the
+// other, except that StopContainer may run beside everything.
 type Runtime interface {
 	// Pods is all that this runtime holds for minik8s, also the half-made.
 	Pods(ctx context.Context) ([]Pod, error)

@@ -1,0 +1,52 @@
+# minik8s: a whole cluster in one file. The two commands to know: make demo, make test.
+
+GO      ?= go
+VERSION ?= 0.1.0
+LDFLAGS  = -s -w -X minik8s/roles.Version=$(VERSION)
+BIN      = bin/minik8sd
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test check bench oracle runtime images lint clean
+
+# build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
+build: runtime
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) .
+
+# runtime builds what travels inside the binary; a no-op when it is up to date.
+runtime:
+	@sh deploy/runtime/build.sh
+
+# images makes the images of the demo and of the tests; a no-op when they are up to date.
+images:
+	@sh deploy/images/build.sh
+
+# demo starts a cluster in a network namespace of its own, runs a pod, shows it, and cleans up.
+demo: build images
+	@sh deploy/demo.sh
+
+# lint is what the compiler does not see.
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+
+# check is the fast part of the tests: seconds, no root.
+check: runtime lint
+	$(GO) test -short ./...
+
+# test is the whole suite: also real etcd, containerd, containers and namespaces. As root.
+test: build images lint
+	@test "$$(id -u)" = 0 || echo "make test: not root, so what needs real containers is skipped"
+	$(GO) test -timeout 20m ./...
+	$(MAKE) oracle ORACLE=short
+
+# oracle compares our answers with those of Kubernetes' own code.
+ORACLE ?= long
+oracle:
+	@if [ -d testdata/oracle ]; then cd testdata/oracle && $(GO) test $(if $(filter short,$(ORACLE)),-short,) ./...; fi
+
+# bench prints every figure beside what bounds it, and writes build/bench.json.
+bench: build images
+	$(GO) run ./internal/bench -out build/bench.json $(BENCH)
+
+clean:
+	rm -rf bin build internal/kubelet/containerd/bin/*.zst internal/kubelet/containerd/bin/stamp

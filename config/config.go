@@ -1,0 +1,205 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Config is how a daemon runs. Load makes it; Keys says what each field means.
+type Config struct {
+	Roles    []string
+	DataDir  string
+	NodeName string
+	NodeIP   netip.Addr // invalid: that of the default route's link
+
+	APIAddress string
+	APIPort    int
+
+	PodCIDR       netip.Prefix
+	ClusterDomain string
+	ClusterDNS    []string
+
+	Containerd         string
+	CgroupRoot         string
+	MaxPods            int
+	RandomHostPorts    bool
+	InsecureRegistries []string
+	NodeLabels         map[string]string
+	ContainerLogSize   int64
+	ContainerLogFiles  int
+	HeartbeatInterval  time.Duration
+
+	EtcdQuota int64
+
+	LogLevel  slog.Level
+	LogFormat string
+}
+
+// The roles there are.
+const (
+	Master = "master"
+	Worker = "worker"
+)
+
+// Has says whether the daemon has a role.
+func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
+
+// Key is one setting.
+type Key struct {
+	// Name of the flag and in the file; the variable is MINIK8S_ and the name in capitals with _.
+	Name    string
+	Doc     string
+	Default string
+	// Bool says that the flag may stand without a value.
+	Bool bool
+	// set checks a value and puts it into the configuration.
+	set func(c *Config, v string) error
+	// get is the effective value, as set would take it.
+	get func(c *Config) string
+}
+
+// Env is the name of the key's variable.
+func (k Key) Env() string {
+	return "MINIK8S_" + strings.ToUpper(strings.ReplaceAll(k.Name, "-", "_"))
+}
+
+// Keys is every setting, in the order in which they are shown.
+var Keys = []Key{
+	{Name: "role", Default: "master,worker", Doc: "what this daemon does: master, worker, or both",
+		set: setRoles, get: func(c *Config) string { return strings.Join(c.Roles, ",") }},
+	{Name: "data-dir", Default: "/var/lib/minik8s", Doc: "the directory of all state",
+		set: func(c *Config, v string) (err error) {
+			if v == "" {
+				return fmt.Errorf("a directory is needed")
+			}
+			c.DataDir, err = filepath.Abs(v)
+			return err
+		}, get: func(c *Config) string { return c.DataDir }},
+	{Name: "node-name", Default: "", Doc: "this machine's name in the cluster; empty: its host name",
+		set: setNodeName, get: func(c *Config) string { return c.NodeName }},
+	{Name: "node-ip", Default: "", Doc: "this machine's address; empty: that of the link with the default route",
+		set: func(c *Config, v string) (err error) {
+			if v != "" {
+				c.NodeIP, err = netip.ParseAddr(v)
+			}
+			return err
+		}, get: func(c *Config) string {
+			if !c.NodeIP.IsValid() {
+				return ""
+			}
+			return c.NodeIP.String()
+		}},
+	{Name: "api-address", Default: "", Doc: "the address that the API listens on; empty: all of this machine's",
+		set: func(c *Config, v string) error {
+			if v != "" {
+				if _, err := netip.ParseAddr(v); err != nil {
+					return err
+				}
+			}
+			c.APIAddress = v
+			return nil
+		}, get: func(c *Config) string { return c.APIAddress }},
+	{Name: "api-port", Default: "6443", Doc: "the port of the API (HTTPS)",
+		set: intBetween(1, 65535, func(c *Config) *int { return &c.APIPort }), get: func(c *Config) string { return fmt.Sprint(c.APIPort) }},
+	{Name: "pod-cidr", Default: "10.244.0.0/24", Doc: "the addresses of this node's pods",
+		set: func(c *Config, v string) error {
+			p, err := netip.ParsePrefix(v)
+			if err != nil {
+				return err
+			}
+			if !p.Addr().Is4() || p.Bits() > 29 || p.Bits() < 8 {
+				return fmt.Errorf("expected an IPv4 range between /8 and /29")
+			}
+			c.PodCIDR = p.Masked()
+			return nil
+		}, get: func(c *Config) string { return c.PodCIDR.String() }},
+	{Name: "cluster-domain", Default: "cluster.local", Doc: "the domain of the cluster's DNS names",
+		set: func(c *Config, v string) error {
+			c.ClusterDomain = v
+			return first(validation.IsDNS1123Subdomain(v))
+		}, get: func(c *Config) string { return c.ClusterDomain }},
+	{Name: "cluster-dns", Default: "", Doc: "DNS servers of pods with dnsPolicy ClusterFirst, separated by commas; empty: the node's own",
+		set: func(c *Config, v string) error {
+			c.ClusterDNS = list(v)
+			for _, a := range c.ClusterDNS {
+				if _, err := netip.ParseAddr(a); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, get: func(c *Config) string { return strings.Join(c.ClusterDNS, ",") }},
+	{Name: "containerd", Default: "", Doc: "the socket of a containerd that is already running; empty: the one inside this daemon",
+		set: text(func(c *Config) *string { return &c.Containerd }), get: func(c *Config) string { return c.Containerd }},
+	{Name: "cgroup-root", Default: "/minik8s", Doc: "the cgroup below which pods run",
+		set: func(c *Config, v string) error {
+			if !strings.HasPrefix(v, "/") || v == "/" {
+				return fmt.Errorf("expected a path below the root, like /minik8s")
+			}
+			c.CgroupRoot = filepath.Clean(v)
+			return nil
+		}, get: func(c *Config) string { return c.CgroupRoot }},
+	{Name: "max-pods", Default: "110", Doc: "how many pods this node takes",
+		set: intBetween(1, 10000, func(c *Config) *int { return &c.MaxPods }), get: func(c *Config) string { return fmt.Sprint(c.MaxPods) }},
+	{Name: "node-labels", Default: "", Doc: "labels of this node: key=value,key=value",
+		set: setLabels, get: func(c *Config) string { return joinLabels(c.NodeLabels) }},
+	{Name: "random-host-ports", Default: "false", Bool: true, Doc: "give every container port a free port of this machine",
+		set: boolean(func(c *Config) *bool { return &c.RandomHostPorts }), get: func(c *Config) string { return fmt.Sprint(c.RandomHostPorts) }},
+	{Name: "insecure-registries", Default: "", Doc: "registries to speak plain HTTP with, HOST:PORT separated by commas; those on loopback always are",
+		set: func(c *Config, v string) error { c.InsecureRegistries = list(v); return nil },
+		get: func(c *Config) string { return strings.Join(c.InsecureRegistries, ",") }},
+	{Name: "container-log-size", Default: "10Mi", Doc: "the size at which a container's log file is rotated",
+		set: bytesBetween(4<<10, 1<<40, func(c *Config) *int64 { return &c.ContainerLogSize }),
+		get: func(c *Config) string { return size(c.ContainerLogSize) }},
+	{Name: "container-log-files", Default: "5", Doc: "how many log files a container keeps",
+		set: intBetween(2, 1000, func(c *Config) *int { return &c.ContainerLogFiles }), get: func(c *Config) string { return fmt.Sprint(c.ContainerLogFiles) }},
+	{Name: "heartbeat-interval", Default: "10s", Doc: "how often this node says that it is alive",
+		set: func(c *Config, v string) (err error) {
+			c.HeartbeatInterval, err = time.ParseDuration(v)
+			if err == nil && (c.HeartbeatInterval < time.Second || c.HeartbeatInterval > 30*time.Second) {
+				err = fmt.Errorf("expected between 1s and 30s")
+			}
+			return err
+		}, get: func(c *Config) string { return c.HeartbeatInterval.String() }},
+	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
+		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
+		get: func(c *Config) string { return size(c.EtcdQuota) }},
+	{Name: "log-level", Default: "warn", Doc: "what the daemon logs: debug, info, warn or error",
+		set: func(c *Config, v string) error {
+			if err := c.LogLevel.UnmarshalText([]byte(v)); err != nil {
+				return fmt.Errorf("expected debug, info, warn or error")
+			}
+			return nil
+		}, get: func(c *Config) string { return strings.ToLower(c.LogLevel.String()) }},
+	{Name: "log-format", Default: "text", Doc: "the form of the log: text or json",
+		set: func(c *Config, v string) error {
+			if v != "text" && v != "json" {
+				return fmt.Errorf("expected text or json")
+			}
+			c.LogFormat = v
+			return nil
+		}, get: func(c *Config) string { return c.LogFormat }},
+}
+
+func size(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
+
+// hostName is the machine's name as a node's name has to be.
+func hostName() (string, error) {
+	h, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	h = strings.ToLower(h)
+	if msg := validation.IsDNS1123Subdomain(h); len(msg) > 0 {
+		return "", fmt.Errorf("this machine's name %q cannot be a node's: give one with --node-name", h)
+	}
+	return h, nil
+}

@@ -1,0 +1,98 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"minik8s/config"
+)
+
+func load(t *testing.T, file string, env map[string]string, flags map[string]string) (*config.Config, error) {
+	t.Helper()
+	path := ""
+	if file != "" {
+		path = filepath.Join(t.TempDir(), "minik8s.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var environ []string
+	for k, v := range env {
+		environ = append(environ, k+"="+v)
+	}
+	return config.Load(path, func(k string) (string, bool) { v, ok := env[k]; return v, ok }, environ, flags)
+}
+
+func TestPrecedence(t *testing.T) {
+	c, err := load(t, "api-port: 1000\nmax-pods: 20\nnode-name: file\n",
+		map[string]string{"MINIK8S_MAX_PODS": "30", "MINIK8S_NODE_NAME": "env"}, map[string]string{"node-name": "flag"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.APIPort != 1000 || c.MaxPods != 30 || c.NodeName != "flag" || c.DataDir != "/var/lib/minik8s" {
+		t.Fatalf("%+v", c)
+	}
+}
+
+func TestEveryMistakeIsNamed(t *testing.T) {
+	for _, x := range []struct {
+		name, file string
+		env, flags map[string]string
+		says       []string
+	}{
+		{"unknown key", "api-prot: 1\n", nil, nil, []string{"api-prot", `did you mean "api-port"`}},
+		{"unknown variable", "", map[string]string{"MINIK8S_API_PROT": "1"}, nil, []string{"MINIK8S_API_PROT", "api-port"}},
+		{"several values", "api-port: 70000\nlog-level: loud\n", nil, map[string]string{"role": "king", "pod-cidr": "10.0.0.0"},
+			[]string{"api-port", "65535", "log-level", "debug, info", "--role", "king", "pod-cidr"}},
+		{"not YAML", "api-port: [\n", nil, nil, []string{"setting: value"}},
+		{"given twice", "api-port: 1\napi-port: 2\n", nil, nil, []string{"api-port"}},
+		{"node name", "", nil, map[string]string{"node-name": "Node_1"}, []string{"node-name", "lowercase"}},
+		{"cgroup root", "", nil, map[string]string{"cgroup-root": "x"}, []string{"/minik8s"}},
+		{"quota", "", nil, map[string]string{"etcd-quota": "1Ki"}, []string{"etcd-quota", "16Mi"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			_, err := load(t, x.file, x.env, x.flags)
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			for _, s := range x.says {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("nothing of %q in: %v", s, err)
+				}
+			}
+		})
+	}
+}
+
+// What is printed is what would be read.
+func TestPrintedConfigurationLoads(t *testing.T) {
+	c, err := load(t, "", nil, map[string]string{"node-name": "n1", "node-ip": "10.1.1.1", "node-labels": "a=b,c=d",
+		"insecure-registries": "r:5000,s:5000", "etcd-quota": "512Mi", "random-host-ports": "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := load(t, c.Print(), nil, nil)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, c.Print())
+	}
+	if again.Print() != c.Print() {
+		t.Fatalf("printed\n%s\nread\n%s", c.Print(), again.Print())
+	}
+	for _, k := range config.Keys {
+		if k.Doc == "" || !strings.Contains(c.Print(), "\n"+k.Name+":") {
+			t.Errorf("%s is not printed with what it means", k.Name)
+		}
+	}
+}
+
+func TestListsInTheFile(t *testing.T) {
+	c, err := load(t, "role: [master, worker]\nnode-labels: {a: b}\nmax-pods: 250\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Has(config.Master) || !c.Has(config.Worker) || c.NodeLabels["a"] != "b" || c.MaxPods != 250 {
+		t.Fatalf("%+v", c)
+	}
+}

@@ -1,0 +1,176 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Load puts a configuration together. file may be empty; lookup is os.LookupEnv; environ is
+// os.Environ; flags holds those that were given.
+func Load(file string, lookup func(string) (string, bool), environ []string, flags map[string]string) (*Config, error) {
+	values, where := map[string]string{}, map[string]string{}
+	take := func(name, v, from string) { values[name], where[name] = v, from }
+	for _, k := range Keys {
+		take(k.Name, k.Default, "the default")
+	}
+	var errs []error
+	if file != "" {
+		fromFile, err := readFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for name, v := range fromFile {
+			if find(name) == nil {
+				errs = append(errs, fmt.Errorf("%s: %q is no setting%s", file, name, suggest(name)))
+				continue
+			}
+			take(name, v, file)
+		}
+	}
+	errs = append(errs, unknownVariables(environ)...)
+	for _, k := range Keys {
+		if v, ok := lookup(k.Env()); ok {
+			take(k.Name, v, "the variable "+k.Env())
+		}
+		if v, ok := flags[k.Name]; ok {
+			take(k.Name, v, "the flag --"+k.Name)
+		}
+	}
+	c := &Config{}
+	for _, k := range Keys {
+		if err := k.set(c, values[k.Name]); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s = %q: %w", where[k.Name], k.Name, values[k.Name], err))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return c, nil
+}
+
+// readFile reads a flat YAML map; lists are joined by commas, maps as key=value.
+func readFile(file string) (map[string]string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	var raw map[string]any
+	if err := yaml.UnmarshalStrict(data, &raw); err != nil {
+		return nil, fmt.Errorf("%s: expected lines of \"setting: value\": %w", file, err)
+	}
+	out := map[string]string{}
+	for name, v := range raw {
+		switch v := v.(type) {
+		case nil:
+			out[name] = ""
+		case []any:
+			parts := make([]string, len(v))
+			for i := range v {
+				parts[i] = fmt.Sprint(v[i])
+			}
+			out[name] = strings.Join(parts, ",")
+		case map[string]any:
+			m := map[string]string{}
+			for k, x := range v {
+				m[k] = fmt.Sprint(x)
+			}
+			out[name] = joinLabels(m)
+		case float64:
+			out[name] = strings.TrimSuffix(fmt.Sprintf("%.0f", v), ".0")
+		default:
+			out[name] = fmt.Sprint(v)
+		}
+	}
+	return out, nil
+}
+
+func find(name string) *Key {
+	for i := range Keys {
+		if Keys[i].Name == name {
+			return &Keys[i]
+		}
+	}
+	return nil
+}
+
+// own are variables that begin like ours and are not settings.
+var own = []string{"MINIK8S_CONFIG", "MINIK8S_KUBECONFIG", "MINIK8S_SERVER"}
+
+func unknownVariables(environ []string) []error {
+	var errs []error
+next:
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, "MINIK8S_") {
+			continue
+		}
+		for _, o := range own {
+			if name == o {
+				continue next
+			}
+		}
+		for _, k := range Keys {
+			if name == k.Env() {
+				continue next
+			}
+		}
+		errs = append(errs, fmt.Errorf("the variable %s is no setting%s", name,
+			suggest(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "MINIK8S_"), "_", "-")))))
+	}
+	return errs
+}
+
+// suggest names the setting that was probably meant.
+func suggest(name string) string {
+	best, dist := "", 4
+	for _, k := range Keys {
+		if d := distance(name, k.Name); d < dist {
+			best, dist = k.Name, d
+		}
+	}
+	if best == "" {
+		return "; \"minik8sd config\" lists them all"
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// distance is how many letters have to be changed, added or removed (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diag := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diag
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diag = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Print is the effective configuration as a file that Load would take, with a comment per setting.
+func (c *Config) Print() string {
+	var b strings.Builder
+	for _, k := range Keys {
+		fmt.Fprintf(&b, "# %s (--%s, %s)\n", k.Doc, k.Name, k.Env())
+		v := k.get(c)
+		y, err := yaml.Marshal(map[string]string{k.Name: v})
+		if err != nil {
+			continue // a map of strings always can
+		}
+		b.Write(y)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func first(msgs []string) error {
+	if len(msgs) == 0 {
+		return nil
+	}
+	return errors.New(msgs[0])
+}
+
+// list splits at commas; empty parts do not count.
+func list(v string) []string {
+	var out []string
+	for p := range strings.SplitSeq(v, ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func text(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error { *at(c) = v; return nil }
+}
+
+func boolean(at func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return errors.New("expected true or false")
+		}
+		*at(c) = b
+		return nil
+	}
+}
+
+func intBetween(lo, hi int, at func(*Config) *int) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < lo || n > hi {
+			return fmt.Errorf("expected a number from %d to %d", lo, hi)
+		}
+		*at(c) = n
+		return nil
+	}
+}
+
+func bytesBetween(lo, hi int64, at func(*Config) *int64) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		q, err := resource.ParseQuantity(v)
+		if err != nil {
+			return errors.New("expected a number of bytes, like 512Mi")
+		}
+		if q.Value() < lo || q.Value() > hi {
+			return fmt.Errorf("expected between %s and %s", size(lo), size(hi))
+		}
+		*at(c) = q.Value()
+		return nil
+	}
+}
+
+func setRoles(c *Config, v string) error {
+	c.Roles = nil
+	for _, r := range list(v) {
+		if r != Master && r != Worker {
+			return fmt.Errorf("%q is no role: expected master, worker, or both separated by a comma", r)
+		}
+		if !slices.Contains(c.Roles, r) {
+			c.Roles = append(c.Roles, r)
+		}
+	}
+	if len(c.Roles) == 0 {
+		return errors.New("expected master, worker, or both separated by a comma")
+	}
+	return nil
+}
+
+func setNodeName(c *Config, v string) (err error) {
+	if v == "" {
+		c.NodeName, err = hostName()
+		return err
+	}
+	c.NodeName = v
+	return first(validation.IsDNS1123Subdomain(v))
+}
+
+func setLabels(c *Config, v string) error {
+	c.NodeLabels = map[string]string{}
+	for _, kv := range list(v) {
+		k, val, ok := strings.Cut(kv, "=")
+		if !ok {
+			return fmt.Errorf("%q: expected key=value", kv)
+		}
+		if err := first(append(validation.IsQualifiedName(k), validation.IsValidLabelValue(val)...)); err != nil {
+			return fmt.Errorf("%q: %w", kv, err)
+		}
+		c.NodeLabels[k] = val
+	}
+	return nil
+}
+
+func joinLabels(m map[string]string) string {
+	var out []string
+	for k, v := range m {
+		out = append(out, k+"="+v)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,248 @@
+package dialect
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"minik8s/internal/api"
+)
+
+// For is the func that makes a manifest of the kind canonical, in place; nil if the kind has no
+// dialect. Its notes are nil when nothing was changed, otherwise a line per rewriting. It fails when
+// the manifest says two different things about the same.
+func For(kind *api.Kind) func(doc map[string]any) (notes []string, err error) {
+	var body func(*rewriter, map[string]any)
+	switch kind {
+	case api.Pods:
+		body = pod
+	case api.Nodes:
+		body = node
+	case api.Namespaces:
+	default:
+		return nil
+	}
+	return func(doc map[string]any) ([]string, error) {
+		if doc == nil {
+			return nil, nil
+		}
+		r := &rewriter{}
+		r.version(doc, kind)
+		r.lift(doc, "name")
+		if kind.Namespaced {
+			r.lift(doc, "namespace")
+		} else {
+			r.noNamespace(doc, kind)
+		}
+		if body != nil {
+			body(r, doc)
+		}
+		return r.notes, r.err
+	}
+}
+
+// Identify says what a whole manifest is, before anything is known about it: the canonical apiVersion
+// and kind. A missing or odd apiVersion follows from the kind.
+func Identify(doc map[string]any) (apiVersion, kind string, err error) {
+	word, _ := doc["kind"].(string)
+	if word == "" {
+		return "", "", fmt.Errorf("kind: required; this version of minik8s serves %s", served())
+	}
+	given, isString := doc["apiVersion"].(string)
+	if doc["apiVersion"] != nil && !isString {
+		return "", "", fmt.Errorf("apiVersion: expected a string as in \"v1\", got %v", doc["apiVersion"])
+	}
+	plain := plainVersion(given)
+	var sameKind *api.Kind
+	for _, k := range api.Kinds {
+		if !strings.EqualFold(k.Kind, word) {
+			continue
+		}
+		if k.APIVersion() == plain {
+			return plain, k.Kind, nil
+		}
+		if sameKind == nil {
+			sameKind = k
+		}
+	}
+	switch {
+	case sameKind == nil:
+		return "", "", fmt.Errorf("kind: %q is not served; this version of minik8s serves %s", word, served())
+	case plain == "" || plain == "v1": // the seeds write v1 for kinds of any group
+		return sameKind.APIVersion(), sameKind.Kind, nil
+	}
+	return "", "", fmt.Errorf("apiVersion: %q is not served for kind %s; use %s", given, sameKind.Kind, sameKind.APIVersion())
+}
+
+// plainVersion takes off what belongs to a path: "/api/v1" is v1, "/apis/apps/v1" is apps/v1.
+func plainVersion(v string) string {
+	v = strings.Trim(strings.TrimSpace(v), "/")
+	for _, prefix := range []string{"apis/", "api/"} {
+		if rest, ok := strings.CutPrefix(v, prefix); ok {
+			return rest
+		}
+	}
+	return v
+}
+
+// served lists the kinds for a message.
+func served() string {
+	names := make([]string, len(api.Kinds))
+	for i, k := range api.Kinds {
+		names[i] = k.Kind + " (" + k.APIVersion() + ")"
+	}
+	return strings.Join(names, ", ")
+}
+
+// rewriter collects what was done to a document.
+type rewriter struct {
+	notes []string
+	err   error
+}
+
+func (r *rewriter) note(path, format string, args ...any) {
+	r.notes = append(r.notes, path+": "+fmt.Sprintf(format, args...))
+}
+
+func (r *rewriter) fail(path, format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...))
+	}
+}
+
+// version fills in a missing apiVersion and mends an odd one. A body that names no kind is left to its
+// request's path.
+func (r *rewriter) version(doc map[string]any, kind *api.Kind) {
+	if word, _ := doc["kind"].(string); word != kind.Kind {
+		return
+	}
+	given, isString := doc["apiVersion"].(string)
+	if doc["apiVersion"] != nil && !isString || given == kind.APIVersion() {
+		return
+	}
+	if plain := plainVersion(given); plain == "" {
+		doc["apiVersion"] = kind.APIVersion()
+		r.note("apiVersion", "missing, %s was filled in", kind.APIVersion())
+	} else if plain == kind.APIVersion() {
+		doc["apiVersion"] = plain
+		r.note("apiVersion", "%q was read as %s", given, plain)
+	}
+}
+
+// lift moves a field of the metadata that stands at the top of the document to where it belongs.
+func (r *rewriter) lift(doc map[string]any, key string) {
+	value, ok := doc[key].(string)
+	if !ok {
+		return
+	}
+	meta, isMap := doc["metadata"].(map[string]any)
+	if doc["metadata"] != nil && !isMap {
+		return
+	}
+	if meta == nil {
+		meta = map[string]any{}
+		doc["metadata"] = meta
+	}
+	switch there, _ := meta[key].(string); {
+	case meta[key] == nil || there == "":
+		meta[key] = value
+	case there != value:
+		r.fail(key, "it is %q here and %q in metadata", value, there)
+		return
+	}
+	delete(doc, key)
+	r.note(key, "moved to metadata.%s", key)
+}
+
+// noNamespace drops the namespace of what lives in none.
+func (r *rewriter) noNamespace(doc map[string]any, kind *api.Kind) {
+	if _, ok := doc["namespace"].(string); ok {
+		delete(doc, "namespace")
+		r.note("namespace", "dropped, a %s is in no namespace", kind.Kind)
+	}
+	meta := object(doc["metadata"])
+	if _, ok := meta["namespace"]; ok {
+		delete(meta, "namespace")
+		r.note("metadata.namespace", "dropped, a %s is in no namespace", kind.Kind)
+	}
+}
+
+// rename moves a value to the field's canonical name; one that is there already wins.
+func (r *rewriter) rename(m map[string]any, path, from, to string) {
+	value, ok := m[from]
+	if !ok {
+		return
+	}
+	delete(m, from)
+	if m[to] != nil {
+		r.note(path+"."+from, "dropped, %s is given too", to)
+		return
+	}
+	if s, ok := value.(string); ok {
+		value = []any{s}
+	}
+	m[to] = value
+	r.note(path+"."+from, "read as %s", to)
+}
+
+// alias replaces a word by the canonical one.
+func (r *rewriter) alias(m map[string]any, path, key string, words map[string]string) {
+	if word, ok := m[key].(string); ok {
+		if canonical, ok := words[word]; ok {
+			m[key] = canonical
+			r.note(path+"."+key, "%s read as %s", word, canonical)
+		}
+	}
+}
+
+// drop takes out a field that has no meaning here.
+func (r *rewriter) drop(m map[string]any, path, key, why string) {
+	if _, ok := m[key]; ok {
+		delete(m, key)
+		r.note(path+"."+key, "dropped, %s", why)
+	}
+}
+
+// number turns a number that is written as a string into one.
+func (r *rewriter) number(m map[string]any, path, key string) {
+	s, ok := m[key].(string)
+	if !ok {
+		return
+	}
+	if n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 32); err == nil {
+		m[key] = n
+		r.note(path+"."+key, "%q read as the number %d", s, n)
+	}
+}
+
+// object is v as a map; nil, which can be read, if it is something else.
+func object(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// list is v as a list; nil if it is something else.
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// scalar is a number or a boolean as it is written in a manifest.
+func scalar(v any) (string, bool) {
+	switch x := v.(type) {
+	case bool:
+		return strconv.FormatBool(x), true
+	case json.Number:
+		return x.String(), true
+	case float64:
+		return strconv.FormatFloat(x, 'f', -1, 64), true
+	case int64:
+		return strconv.FormatInt(x, 10), true
+	case int:
+		return strconv.Itoa(x), true
+	}
+	return "", false
+}
+
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

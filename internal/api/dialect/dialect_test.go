@@ -1,0 +1,256 @@
+package dialect
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"minik8s/internal/api"
+)
+
+const manifests = "../../../testdata/dialects"
+
+// parse reads a manifest as the API server does: numbers as they are written.
+func parse(t testing.TB, manifest []byte) map[string]any {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseJSON(t, raw)
+}
+
+func parseJSON(t testing.TB, raw []byte) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.UseNumber()
+	if err := dec.Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// same compares two documents by their JSON, in which a number has one form.
+func same(t testing.TB, got, want map[string]any) {
+	t.Helper()
+	raw, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := parseJSON(t, raw); !reflect.DeepEqual(got, want) {
+		w, _ := json.Marshal(want)
+		t.Errorf("got\n%s\nwant\n%s", raw, w)
+	}
+}
+
+func TestSeeds(t *testing.T) {
+	tests := []struct {
+		file  string
+		kind  *api.Kind
+		notes []string // the path of each
+		want  string
+	}{
+		{"x-node", api.Nodes, []string{"apiVersion", "metadata.namespace", "ip"}, `
+apiVersion: v1
+kind: Node
+metadata: {name: node, annotations: {minik8s.io/node-ip: 0.0.0.0}}`},
+		{"a-node", api.Nodes, nil, ""},
+		{"x-pod", api.Pods, nil, ""},
+		{"a-pod", api.Pods, []string{
+			"spec.restartPolicy", "spec.containers[0].imagePullPolicy", "spec.containers[0].env[0].value",
+			"spec.containers[1].imagePullPolicy",
+		}, `
+apiVersion: v1
+kind: Pod
+metadata: {name: succeed-failure, namespace: default, labels: {app: myapp, tier: frontend}}
+spec:
+  restartPolicy: OnFailure
+  containers:
+  - name: notice-server
+    image: lwsg/notice-server
+    imagePullPolicy: IfNotPresent
+    ports: [{containerPort: 80, protocol: TCP}]
+    env: [{name: _NOTICE, value: "1"}]
+  - name: timer
+    image: "ubuntu:bionic"
+    imagePullPolicy: IfNotPresent
+    command: [sleep]
+    args: [30s]
+    resources: {limits: {cpu: 100m, memory: 200M}}`},
+		{"a-pod-anti-affinity", api.Pods, []string{
+			"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]",
+		}, `
+apiVersion: v1
+kind: Pod
+metadata: {name: tiny, labels: {scheduleAntiAffinity: tiny}}
+spec:
+  affinity:
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector: {matchLabels: {scheduleAntiAffinity: tiny}}
+  containers: [{name: c, image: nginx}]`},
+		{"a-pod-shared-volume", api.Pods, []string{"spec.volumes"}, `
+apiVersion: v1
+kind: Pod
+metadata: {name: share}
+spec:
+  containers:
+  - {name: writer, image: nginx, volumeMounts: [{name: share, mountPath: /share}]}
+  - {name: reader, image: nginx, volumeMounts: [{name: share, mountPath: /share}]}
+  volumes: [{name: share, emptyDir: {}}]`},
+		{"x-pod-other-fields", api.Pods, []string{
+			"apiVersion", "name", "namespace", "spec.clusterIp", "spec.containers[0].cmd", "spec.containers[0].env[0].value",
+			"spec.containers[0].ports[0].containerPort", "spec.containers[0].ports[0].hostPort",
+			"spec.containers[0].ports[0].protocol", "spec.containers[0].resources.cpu", "spec.containers[0].resources.memory",
+			"spec.containers[0].lifecycle.postStart.exec.cmd", "spec.containers[0].livenessProbe.httpGet.port",
+		}, `
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: default}
+spec:
+  nodeSelector: {os: linux}
+  containers:
+  - name: c
+    image: nginx
+    command: [sleep, "30"]
+    tty: true
+    env: [{name: DEBUG, value: "true"}]
+    ports: [{containerPort: 80, hostPort: 8080, protocol: TCP, hostIP: 127.0.0.1}]
+    resources: {limits: {cpu: 100m, memory: 200Mi}}
+    lifecycle: {postStart: {exec: {command: ["true"]}}}
+    livenessProbe: {httpGet: {path: /, port: 80}}`},
+	}
+	for _, test := range tests {
+		t.Run(test.file, func(t *testing.T) {
+			manifest, err := os.ReadFile(filepath.Join(manifests, test.file+".yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			doc := parse(t, manifest)
+			want := parse(t, manifest)
+			if test.want != "" {
+				want = parse(t, []byte(test.want))
+			}
+			notes, err := For(test.kind)(doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, doc, want)
+			var paths []string
+			for _, n := range notes {
+				path, _, _ := strings.Cut(n, ": ")
+				paths = append(paths, path)
+			}
+			if !reflect.DeepEqual(paths, test.notes) {
+				t.Errorf("notes %q, want those of %q", notes, test.notes)
+			}
+			if again, err := For(test.kind)(doc); err != nil || again != nil {
+				t.Errorf("a canonical manifest was rewritten again: %q, %v", again, err)
+			}
+		})
+	}
+}
+
+func TestKindsWithoutDialect(t *testing.T) {
+	if For(api.ConfigMaps) != nil || For(api.Leases) != nil {
+		t.Error("a kind that the seeds do not have has a dialect")
+	}
+}
+
+func TestContradictions(t *testing.T) {
+	for manifest, want := range map[string]string{
+		`{"kind":"Pod","name":"a","metadata":{"name":"b"}}`:                        `name: it is "a" here and "b" in metadata`,
+		`{"kind":"Node","ip":"10.0.0.1","spec":{"address":"10.0.0.2"}}`:            "spec.address: the node's address is 10.0.0.2 here and 10.0.0.1 elsewhere",
+		`{"kind":"Node","ip":"10.0.0.1","spec":{"address":"10.0.0.1"},"name":"n"}`: "",
+	} {
+		doc := parseJSON(t, []byte(manifest))
+		kind := api.Pods
+		if doc["kind"] == "Node" {
+			kind = api.Nodes
+		}
+		_, err := For(kind)(doc)
+		if got := message(err); got != want {
+			t.Errorf("%s: got %q, want %q", manifest, got, want)
+		}
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestIdentify(t *testing.T) {
+	for manifest, want := range map[string]string{
+		`{"kind":"Pod"}`:                           "v1 Pod ",
+		`{"kind":"pod","apiVersion":"v1"}`:         "v1 Pod ",
+		`{"kind":"Pod","apiVersion":"/api/v1"}`:    "v1 Pod ",
+		`{"kind":"Lease","apiVersion":"/api/v1"}`:  "coordination.k8s.io/v1 Lease ",
+		`{"kind":"Lease"}`:                         "coordination.k8s.io/v1 Lease ",
+		`{"kind":"Pod","apiVersion":"apps/v9"}`:    ` apiVersion: "apps/v9" is not served for kind Pod; use v1`,
+		`{"kind":"Pod","apiVersion":1}`:            ` apiVersion: expected a string`,
+		`{"kind":"Spaceship","apiVersion":"v1"}`:   ` kind: "Spaceship" is not served; this version of minik8s serves Namespace (v1), Node (v1), Pod (v1)`,
+		`{"apiVersion":"v1"}`:                      ` kind: required; this version of minik8s serves Namespace (v1)`,
+		`{"kind":["Pod"],"metadata":{"name":"a"}}`: ` kind: required`,
+	} {
+		apiVersion, kind, err := Identify(parseJSON(t, []byte(manifest)))
+		got := strings.TrimSpace(apiVersion+" "+kind) + " " + message(err)
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q", manifest, got, want)
+		}
+	}
+}
+
+func FuzzDialect(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join(manifests, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		f.Fatal("no manifests", err)
+	}
+	for _, file := range files {
+		manifest, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		raw, err := yaml.YAMLToJSON(manifest)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	for _, s := range []string{
+		`{"kind":"Pod","metadata":[],"name":"a","spec":{"containers":{"a":1}}}`,
+		`{"kind":"Pod","spec":{"containers":[null,1,"a",{"env":[null,{"value":{}}],"ports":[[]],"resources":[],"volumeMounts":[{"name":7}]}],"volumes":"none"}}`,
+		`{"kind":"Pod","spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[null,{"topologyKey":1},{}]}}}}`,
+		`{"kind":"Node","ip":1,"metadata":{"annotations":[]},"spec":"x"}`,
+		`{"kind":"Namespace","apiVersion":{},"namespace":"a"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, kind := range []*api.Kind{api.Pods, api.Nodes, api.Namespaces} {
+			var doc, before map[string]any
+			if json.Unmarshal(raw, &doc) != nil || json.Unmarshal(raw, &before) != nil {
+				return
+			}
+			notes, err := For(kind)(doc)
+			if notes == nil && err == nil && !reflect.DeepEqual(doc, before) {
+				t.Errorf("%s was changed without a note", raw)
+			}
+			if _, err := json.Marshal(doc); err != nil {
+				t.Errorf("%s cannot be written any more: %v", raw, err)
+			}
+			_, _, _ = Identify(doc)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package dialect
+
+// NodeIP is the annotation that keeps the address which a seed's manifest gives a node. What a node's
+// address is in truth its kubelet reports, in status.addresses.
+const NodeIP = "minik8s.io/node-ip"
+
+// node: the address, at the top in one system and below spec in the other.
+func node(r *rewriter, doc map[string]any) {
+	r.address(doc, doc, "ip", "ip")
+	if spec := object(doc["spec"]); spec != nil {
+		r.address(doc, spec, "address", "spec.address")
+	}
+}
+
+// address moves doc's address from m[key] to the annotation.
+func (r *rewriter) address(doc, m map[string]any, key, path string) {
+	ip, ok := m[key].(string)
+	if !ok {
+		return
+	}
+	meta, isMap := doc["metadata"].(map[string]any)
+	if doc["metadata"] != nil && !isMap {
+		return
+	}
+	if meta == nil {
+		meta = map[string]any{}
+		doc["metadata"] = meta
+	}
+	annotations, isMap := meta["annotations"].(map[string]any)
+	if meta["annotations"] != nil && !isMap {
+		return
+	}
+	if annotations == nil {
+		annotations = map[string]any{}
+		meta["annotations"] = annotations
+	}
+	if before, _ := annotations[NodeIP].(string); before != "" && before != ip {
+		r.fail(path, "the node's address is %s here and %s elsewhere", ip, before)
+		return
+	}
+	annotations[NodeIP] = ip
+	delete(m, key)
+	r.note(path, "kept as the annotation %s; a node reports its address itself", NodeIP)
+}

@@ -1,0 +1,106 @@
+package table
+
+import (
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var namespaceColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	{Name: "Status", Type: "string", Description: "The status of the namespace."},
+	{Name: "Age", Type: "string", Description: "The time since the namespace was created."},
+}
+
+func namespaceRow(ns *corev1.Namespace, now time.Time) []any {
+	return []any{ns.Name, string(ns.Status.Phase), since(ns.CreationTimestamp.Time, now)}
+}
+
+var configMapColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	{Name: "Data", Type: "integer", Description: "How many keys there are."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+}
+
+func configMapRow(c *corev1.ConfigMap, now time.Time) []any {
+	return []any{c.Name, int64(len(c.Data) + len(c.BinaryData)), since(c.CreationTimestamp.Time, now)}
+}
+
+var secretColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	{Name: "Type", Type: "string", Description: "What the secret is for."},
+	{Name: "Data", Type: "integer", Description: "How many keys there are."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+}
+
+func secretRow(s *corev1.Secret, now time.Time) []any {
+	return []any{s.Name, string(s.Type), int64(len(s.Data)), since(s.CreationTimestamp.Time, now)}
+}
+
+var serviceAccountColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	{Name: "Secrets", Type: "integer", Description: "How many secrets pods of this account may use."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+}
+
+func serviceAccountRow(sa *corev1.ServiceAccount, now time.Time) []any {
+	return []any{sa.Name, int64(len(sa.Secrets)), since(sa.CreationTimestamp.Time, now)}
+}
+
+var leaseColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	{Name: "Holder", Type: "string", Description: "Who holds the lease."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+}
+
+func leaseRow(l *coordinationv1.Lease, now time.Time) []any {
+	holder := ""
+	if l.Spec.HolderIdentity != nil {
+		holder = *l.Spec.HolderIdentity
+	}
+	return []any{l.Name, holder, since(l.CreationTimestamp.Time, now)}
+}
+
+var eventColumns = []metav1.TableColumnDefinition{
+	{Name: "Last Seen", Type: "string", Description: "The time since it last happened."},
+	{Name: "Type", Type: "string", Description: "Normal or Warning."},
+	{Name: "Reason", Type: "string", Description: "Why it happened, in a word."},
+	{Name: "Object", Type: "string", Description: "What it happened to."},
+	{Name: "Subobject", Type: "string", Priority: 1, Description: "The part of the object."},
+	{Name: "Source", Type: "string", Priority: 1, Description: "Who reports it."},
+	{Name: "Message", Type: "string", Description: "What happened."},
+	{Name: "First Seen", Type: "string", Priority: 1, Description: "The time since it first happened."},
+	{Name: "Count", Type: "integer", Priority: 1, Description: "How often it happened."},
+	{Name: "Name", Type: "string", Format: "name", Priority: 1, Description: "Name must be unique within a namespace."},
+}
+
+func eventRow(e *corev1.Event, now time.Time) []any {
+	first := e.FirstTimestamp.Time
+	if first.IsZero() {
+		first = e.EventTime.Time
+	}
+	last, count := e.LastTimestamp.Time, int64(e.Count)
+	if last.IsZero() {
+		last = first
+	}
+	if e.Series != nil {
+		last, count = e.Series.LastObservedTime.Time, int64(e.Series.Count)
+	} else if count == 0 {
+		count = 1
+	}
+	about := strings.ToLower(e.InvolvedObject.Kind)
+	if e.InvolvedObject.Name != "" {
+		about += "/" + e.InvolvedObject.Name
+	}
+	source, host := or(e.Source.Component, e.ReportingController), or(e.Source.Host, e.ReportingInstance)
+	if host != "" {
+		source += ", " + host
+	}
+	return []any{
+		since(last, now), e.Type, e.Reason, about, e.InvolvedObject.FieldPath, source, strings.TrimSpace(e.Message),
+		since(first, now), count, e.Name,
+	}
+}

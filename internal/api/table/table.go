@@ -1,0 +1,140 @@
+package table
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"minik8s/internal/api"
+)
+
+// Layout chooses the columns.
+type Layout string
+
+// The layouts: that of Kubernetes, and those of the two seed systems, which pods and nodes have.
+const (
+	Default Layout = ""
+	X       Layout = "x"
+	A       Layout = "a"
+)
+
+// none is how Kubernetes shows a name or an address that is not there.
+const none = "<none>"
+
+// layout is the columns of a kind and the cells of an object.
+type layout struct {
+	columns []metav1.TableColumnDefinition
+	row     func(obj api.Object, now time.Time) []any
+}
+
+// layoutOf is the layout of a kind; a kind without one of its own shows name and age, and one without a
+// seed's columns shows those of Kubernetes.
+func layoutOf(kind *api.Kind, l Layout) layout {
+	switch {
+	case kind == api.Pods && l == X:
+		return layout{podColumnsX(), typed(podRowX)}
+	case kind == api.Pods && l == A:
+		return layout{podColumnsA(), typed(podRowA)}
+	case kind == api.Nodes && l == X:
+		return layout{nodeColumnsX(), typed(nodeRowX)}
+	case kind == api.Nodes && l == A:
+		return layout{nodeColumnsA(), typed(nodeRowA)}
+	}
+	switch kind {
+	case api.Pods:
+		return layout{podColumns, typed(podRow)}
+	case api.Nodes:
+		return layout{nodeColumns, typed(nodeRow)}
+	case api.Namespaces:
+		return layout{namespaceColumns, typed(namespaceRow)}
+	case api.ConfigMaps:
+		return layout{configMapColumns, typed(configMapRow)}
+	case api.Secrets:
+		return layout{secretColumns, typed(secretRow)}
+	case api.Events:
+		return layout{eventColumns, typed(eventRow)}
+	case api.ServiceAccounts:
+		return layout{serviceAccountColumns, typed(serviceAccountRow)}
+	case api.Leases:
+		return layout{leaseColumns, typed(leaseRow)}
+	}
+	return layout{plainColumns, plainRow}
+}
+
+// Columns are the columns of a kind; those with Priority 1 are shown when asked for wide.
+func Columns(kind *api.Kind, l Layout) []metav1.TableColumnDefinition {
+	return layoutOf(kind, l).columns
+}
+
+// Row is the cells of one object, as many as there are columns.
+func Row(kind *api.Kind, obj api.Object, l Layout, now time.Time) []any {
+	lay := layoutOf(kind, l)
+	cells := lay.row(obj, now)
+	for len(cells) < len(lay.columns) { // an object of another type
+		cells = append(cells, "")
+	}
+	return cells[:len(lay.columns)]
+}
+
+// Build is a table of objects of one kind. The rows' Object is left to the caller, who knows how much of
+// it the client wants.
+func Build(kind *api.Kind, objs []api.Object, l Layout, now time.Time) *metav1.Table {
+	t := &metav1.Table{
+		TypeMeta:          metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},
+		ColumnDefinitions: Columns(kind, l),
+		Rows:              make([]metav1.TableRow, 0, len(objs)),
+	}
+	for _, obj := range objs {
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: Row(kind, obj, l, now), Conditions: Conditions(obj)})
+	}
+	return t
+}
+
+// Conditions says which rows may be greyed out: those of pods that have ended.
+func Conditions(obj api.Object) []metav1.TableRowCondition {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		return nil
+	}
+	return []metav1.TableRowCondition{{
+		Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(pod.Status.Phase),
+		Message: "The pod has ended.",
+	}}
+}
+
+// typed makes a row func of one for a certain type; any other object shows its name only.
+func typed[T api.Object](row func(T, time.Time) []any) func(api.Object, time.Time) []any {
+	return func(obj api.Object, now time.Time) []any {
+		if t, ok := obj.(T); ok {
+			return row(t, now)
+		}
+		return plainRow(obj, now)[:1]
+	}
+}
+
+var plainColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+}
+
+func plainRow(obj api.Object, now time.Time) []any {
+	return []any{obj.GetName(), since(obj.GetCreationTimestamp().Time, now)}
+}
+
+// since is how long ago something was, in the short form of Kubernetes: "3m5s".
+func since(t, now time.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(t))
+}
+
+// or is s, or other if s is empty.
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,201 @@
+package validation
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// servedVolumes are the volume sources that the kubelet mounts. Coming: configMap, secret,
+// downwardAPI, projected.
+var servedVolumes = []string{"emptyDir", "hostPath"}
+
+// What minik8s does about a field that it does not serve.
+const (
+	refuse = false // the pod would not do what it is for
+	warn   = true  // the pod runs, without what the field asks for
+)
+
+// unserved is a field of a pod that this version does not act on. One of the funcs says whether a pod
+// uses it. To serve it, delete its line.
+type unserved struct {
+	path    string // below spec, or below the container, the variable or the mount
+	how     bool   // refuse or warn
+	message string
+
+	pod       func(*corev1.PodSpec) bool
+	container func(*corev1.Container) bool
+	env       func(*corev1.EnvVarSource) bool
+	mount     func(*corev1.VolumeMount) bool
+	volume    func(*corev1.VolumeSource) bool
+}
+
+const later = " not served by this version of minik8s"
+
+// notServed is the one table of what is missing.
+var notServed = []unserved{
+	{path: "initContainers", how: refuse, message: "init containers are" + later,
+		pod: func(s *corev1.PodSpec) bool { return len(s.InitContainers) > 0 }},
+	{path: "ephemeralContainers", how: refuse, message: "ephemeral containers are" + later,
+		pod: func(s *corev1.PodSpec) bool { return len(s.EphemeralContainers) > 0 }},
+	{path: "runtimeClassName", how: refuse, message: "runtime classes are" + later + ": every pod runs on runc",
+		pod: func(s *corev1.PodSpec) bool { return s.RuntimeClassName != nil && *s.RuntimeClassName != "" }},
+	{path: "overhead", how: refuse, message: "overhead comes from a runtime class, and those are" + later,
+		pod: func(s *corev1.PodSpec) bool { return len(s.Overhead) > 0 }},
+	{path: "os.name", how: refuse, message: "windows is" + later + ": nodes run linux",
+		pod: func(s *corev1.PodSpec) bool { return s.OS != nil && s.OS.Name == corev1.Windows }},
+	{path: "schedulingGates", how: refuse, message: "scheduling gates are" + later,
+		pod: func(s *corev1.PodSpec) bool { return len(s.SchedulingGates) > 0 }},
+	{path: "hostUsers", how: refuse, message: "user namespaces are" + later,
+		pod: func(s *corev1.PodSpec) bool { return s.HostUsers != nil && !*s.HostUsers }},
+	{path: "resourceClaims", how: refuse, message: "resource claims are" + later,
+		pod: func(s *corev1.PodSpec) bool { return len(s.ResourceClaims) > 0 }},
+	{path: "resources", how: refuse, message: "resources of a pod as a whole are" + later + ": give each container its own",
+		pod: func(s *corev1.PodSpec) bool { return s.Resources != nil }},
+	{path: "hostnameOverride", how: refuse, message: "it is" + later,
+		pod: func(s *corev1.PodSpec) bool { return s.HostnameOverride != nil }},
+	{path: "schedulingGroup", how: refuse, message: "scheduling groups are" + later,
+		pod: func(s *corev1.PodSpec) bool { return s.SchedulingGroup != nil }},
+	{path: "affinity", how: warn, message: "is not served yet by the scheduler",
+		pod: func(s *corev1.PodSpec) bool {
+			a := s.Affinity
+			return a != nil && (a.NodeAffinity != nil || a.PodAffinity != nil || a.PodAntiAffinity != nil)
+		}},
+	{path: "topologySpreadConstraints", how: warn, message: "is not served yet by the scheduler",
+		pod: func(s *corev1.PodSpec) bool { return len(s.TopologySpreadConstraints) > 0 }},
+	{path: "priorityClassName", how: warn, message: "priorities are" + later + ", so no pod goes before another",
+		pod: func(s *corev1.PodSpec) bool { return s.PriorityClassName != "" }},
+	{path: "readinessGates", how: warn, message: "readiness gates are" + later + ", so the pod is ready without them",
+		pod: func(s *corev1.PodSpec) bool { return len(s.ReadinessGates) > 0 }},
+	{path: "imagePullSecrets", how: warn, message: "they are" + later + ": images are pulled without credentials",
+		pod: func(s *corev1.PodSpec) bool { return len(s.ImagePullSecrets) > 0 }},
+	{path: "evictionResponders", how: warn, message: "they are" + later,
+		pod: func(s *corev1.PodSpec) bool { return len(s.EvictionResponders) > 0 }},
+	{path: "securityContext.seLinuxOptions", how: warn, message: "SELinux is" + later,
+		pod: func(s *corev1.PodSpec) bool {
+			return s.SecurityContext != nil && s.SecurityContext.SELinuxOptions != nil
+		}},
+	{path: "securityContext.appArmorProfile", how: warn, message: "AppArmor is" + later,
+		pod: func(s *corev1.PodSpec) bool {
+			return s.SecurityContext != nil && s.SecurityContext.AppArmorProfile != nil
+		}},
+	{path: "securityContext.windowsOptions", how: refuse, message: "windows is" + later,
+		pod: func(s *corev1.PodSpec) bool {
+			return s.SecurityContext != nil && s.SecurityContext.WindowsOptions != nil
+		}},
+
+	{path: "livenessProbe", how: refuse, message: "probes are" + later,
+		container: func(c *corev1.Container) bool { return c.LivenessProbe != nil }},
+	{path: "readinessProbe", how: refuse, message: "probes are" + later,
+		container: func(c *corev1.Container) bool { return c.ReadinessProbe != nil }},
+	{path: "startupProbe", how: refuse, message: "probes are" + later,
+		container: func(c *corev1.Container) bool { return c.StartupProbe != nil }},
+	{path: "lifecycle", how: refuse, message: "lifecycle hooks are" + later,
+		container: func(c *corev1.Container) bool { return c.Lifecycle != nil }},
+	{path: "envFrom", how: refuse, message: "variables from a ConfigMap or a Secret are" + later,
+		container: func(c *corev1.Container) bool { return len(c.EnvFrom) > 0 }},
+	{path: "volumeDevices", how: refuse, message: "block devices are" + later,
+		container: func(c *corev1.Container) bool { return len(c.VolumeDevices) > 0 }},
+	{path: "resources.claims", how: refuse, message: "resource claims are" + later,
+		container: func(c *corev1.Container) bool { return len(c.Resources.Claims) > 0 }},
+	{path: "restartPolicy", how: refuse, message: "a restart policy of a single container is" + later,
+		container: func(c *corev1.Container) bool { return c.RestartPolicy != nil }},
+	{path: "restartPolicyRules", how: refuse, message: "restart rules are" + later,
+		container: func(c *corev1.Container) bool { return len(c.RestartPolicyRules) > 0 }},
+	{path: "resizePolicy", how: warn, message: "resizing is" + later,
+		container: func(c *corev1.Container) bool { return len(c.ResizePolicy) > 0 }},
+	{path: "securityContext.seLinuxOptions", how: warn, message: "SELinux is" + later,
+		container: func(c *corev1.Container) bool {
+			return c.SecurityContext != nil && c.SecurityContext.SELinuxOptions != nil
+		}},
+	{path: "securityContext.appArmorProfile", how: warn, message: "AppArmor is" + later,
+		container: func(c *corev1.Container) bool {
+			return c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil
+		}},
+	{path: "securityContext.windowsOptions", how: refuse, message: "windows is" + later,
+		container: func(c *corev1.Container) bool {
+			return c.SecurityContext != nil && c.SecurityContext.WindowsOptions != nil
+		}},
+
+	{path: "valueFrom.configMapKeyRef", how: refuse, message: "a variable from a ConfigMap is" + later,
+		env: func(v *corev1.EnvVarSource) bool { return v.ConfigMapKeyRef != nil }},
+	{path: "valueFrom.secretKeyRef", how: refuse, message: "a variable from a Secret is" + later,
+		env: func(v *corev1.EnvVarSource) bool { return v.SecretKeyRef != nil }},
+	{path: "valueFrom.resourceFieldRef", how: refuse, message: "a variable from the container's resources is" + later,
+		env: func(v *corev1.EnvVarSource) bool { return v.ResourceFieldRef != nil }},
+	{path: "valueFrom.fileKeyRef", how: refuse, message: "a variable from a file is" + later,
+		env: func(v *corev1.EnvVarSource) bool { return v.FileKeyRef != nil }},
+
+	{path: "recursiveReadOnly", how: refuse, message: "recursive read-only mounts are" + later,
+		mount: func(m *corev1.VolumeMount) bool {
+			return m.RecursiveReadOnly != nil && *m.RecursiveReadOnly != corev1.RecursiveReadOnlyDisabled
+		}},
+	{path: "bindMountOptions", how: refuse, message: "they are" + later,
+		mount: func(m *corev1.VolumeMount) bool { return len(m.BindMountOptions) > 0 }},
+
+	{path: "emptyDir.medium", how: refuse, message: "huge pages are" + later + "; Memory is",
+		volume: func(v *corev1.VolumeSource) bool {
+			return v.EmptyDir != nil && v.EmptyDir.Medium != "" && v.EmptyDir.Medium != corev1.StorageMediumMemory
+		}},
+	{path: "emptyDir.sizeLimit", how: warn, message: "a limit is enforced with medium Memory only",
+		volume: func(v *corev1.VolumeSource) bool {
+			return v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
+		}},
+}
+
+// NotServed names what a pod asks for and this version does not do: refused is what it could not run
+// rightly without, warnings is the rest.
+func NotServed(spec *corev1.PodSpec, path *field.Path) (refused field.ErrorList, warnings []string) {
+	found := func(f *unserved, at *field.Path) {
+		if at = at.Child(f.path); f.how == refuse {
+			refused = append(refused, field.Forbidden(at, f.message))
+		} else {
+			warnings = append(warnings, at.String()+": "+f.message)
+		}
+	}
+	for i := range notServed {
+		f := &notServed[i]
+		if f.pod != nil && f.pod(spec) {
+			found(f, path)
+		}
+		if f.volume != nil {
+			for j := range spec.Volumes {
+				if f.volume(&spec.Volumes[j].VolumeSource) {
+					found(f, path.Child("volumes").Index(j))
+				}
+			}
+		}
+		for j := range spec.Containers {
+			inContainer(f, &spec.Containers[j], path.Child("containers").Index(j), found)
+		}
+	}
+	for i := range spec.Volumes {
+		for _, source := range sourcesOf(&spec.Volumes[i].VolumeSource) {
+			if !slices.Contains(servedVolumes, source) {
+				refused = append(refused, field.Forbidden(path.Child("volumes").Index(i).Child(source), "volumes of this kind are"+later))
+			}
+		}
+	}
+	return refused, warnings
+}
+
+func inContainer(f *unserved, c *corev1.Container, path *field.Path, found func(*unserved, *field.Path)) {
+	if f.container != nil && f.container(c) {
+		found(f, path)
+	}
+	if f.env != nil {
+		for i := range c.Env {
+			if v := c.Env[i].ValueFrom; v != nil && f.env(v) {
+				found(f, path.Child("env").Index(i))
+			}
+		}
+	}
+	if f.mount != nil {
+		for i := range c.VolumeMounts {
+			if f.mount(&c.VolumeMounts[i]) {
+				found(f, path.Child("volumeMounts").Index(i))
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package apiserver
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/registry"
+)
+
+type connKey struct{}
+
+// withConn lets a handler know over which connection its request came.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// open are the paths that anybody may read.
+var open = []string{"/healthz", "/livez", "/readyz", "/version"}
+
+const userKey = "user"
+
+// guard is around every request: it finds out who asks, counts, and turns a panic into a 500.
+func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		began := time.Now()
+		defer func() {
+			if p := recover(); p != nil {
+				s.cfg.Log.Error("a request panicked", "method", c.Request().Method, "path", c.Request().URL.Path,
+					"panic", p, "stack", string(debug.Stack()))
+				err = apierrors.NewInternalError(errPanic)
+			}
+			if err != nil {
+				s.fail(err, c)
+				err = nil
+			}
+			s.metrics.observe(c, time.Since(began))
+		}()
+		user, known := s.authenticate(c.Request())
+		if !known && !isOpen(c.Request().URL.Path) {
+			return apierrors.NewUnauthorized("show a client certificate of the cluster's CA (see admin.kubeconfig in the data directory), or use the unix socket as root")
+		}
+		c.Set(userKey, user)
+		return next(c)
+	}
+}
+
+func isOpen(path string) bool {
+	for _, p := range open {
+		if path == p || strings.HasPrefix(path, p+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// authenticate knows a client by its certificate, and root by the unix socket that only root can open.
+func (s *Server) authenticate(req *http.Request) (registry.User, bool) {
+	if tls := req.TLS; tls != nil {
+		if len(tls.VerifiedChains) == 0 || len(tls.VerifiedChains[0]) == 0 {
+			return registry.User{}, false
+		}
+		cert := tls.VerifiedChains[0][0]
+		return registry.User{Name: cert.Subject.CommonName,
+			Groups: append(cert.Subject.Organization, registry.GroupAuthenticated)}, true
+	}
+	if c, ok := req.Context().Value(connKey{}).(net.Conn); ok {
+		if _, unix := c.(*net.UnixConn); unix {
+			return registry.User{Name: "root", Groups: []string{registry.GroupMasters, registry.GroupAuthenticated}}, true
+		}
+	}
+	return registry.User{}, false
+}
+
+func userOf(c echo.Context) registry.User {
+	u, _ := c.Get(userKey).(registry.User)
+	return u
+}
+
+// requireMaster is for what is not an object: images of a node, metrics.
+func requireMaster(c echo.Context) error {
+	u := userOf(c)
+	for _, g := range u.Groups {
+		if g == registry.GroupMasters {
+			return nil
+		}
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden,
+		Reason: metav1.StatusReasonForbidden, Message: "User \"" + u.Name + "\" cannot use path \"" + c.Request().URL.Path + "\""}}
+}

@@ -1,0 +1,181 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+)
+
+// logs streams a container's log from the node that has it.
+func (s *Server) logs(r *request) error {
+	opts, err := r.logOptions()
+	if err != nil {
+		return err
+	}
+	e, err := s.reg.Get(r.Request().Context(), userOf(r), api.Pods, r.namespace, r.name)
+	if err != nil {
+		return err
+	}
+	pod := e.Object().(*corev1.Pod)
+	if pod.Spec.NodeName == "" {
+		return apierrors.NewBadRequest("pod " + r.name + " has no logs: it is not on a node yet")
+	}
+	if s.cfg.Nodes == nil {
+		return unreachable(pod.Spec.NodeName)
+	}
+	in, err := s.cfg.Nodes.Logs(r.Request().Context(), pod.Spec.NodeName, r.namespace, r.name, opts.Container, opts)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	r.Response().Header().Set("Content-Type", "text/plain")
+	r.Response().WriteHeader(http.StatusOK)
+	_, err = io.Copy(flushing{r.Response()}, in)
+	if err != nil && r.Request().Context().Err() == nil {
+		s.cfg.Log.Debug("a log stream broke", "pod", r.name, "error", err)
+	}
+	return nil
+}
+
+// flushing sends every write at once.
+type flushing struct{ *echo.Response }
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.Response.Write(p)
+	f.Flush()
+	return n, err
+}
+
+func unreachable(node string) error {
+	return apierrors.NewServiceUnavailable("node " + node + " cannot be reached from here")
+}
+
+// logOptions reads the query of pods/log.
+func (r *request) logOptions() (*corev1.PodLogOptions, error) {
+	q := r.query
+	o := &corev1.PodLogOptions{Container: q.Get("container"), Follow: isTrue(q.Get("follow")),
+		Previous: isTrue(q.Get("previous")), Timestamps: isTrue(q.Get("timestamps"))}
+	for name, into := range map[string]**int64{"tailLines": &o.TailLines, "sinceSeconds": &o.SinceSeconds, "limitBytes": &o.LimitBytes} {
+		v := q.Get(name)
+		if v == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < 0 || n == 0 && name != "tailLines" {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s: %q is not a positive number", name, v))
+		}
+		*into = &n
+	}
+	if v := q.Get("sinceTime"); v != "" {
+		t, err := time.Parse(time.RFC3339, v)
+		if err != nil {
+			return nil, apierrors.NewBadRequest("sinceTime: " + strconv.Quote(v) + " is not a time like 2006-01-02T15:04:05Z")
+		}
+		o.SinceTime = &metav1.Time{Time: t}
+		if o.SinceSeconds != nil {
+			return nil, apierrors.NewBadRequest("sinceTime, sinceSeconds: give one of them")
+		}
+	}
+	return o, nil
+}
+
+// images finds the images of the node that a path names.
+func (s *Server) images(c echo.Context) (Images, error) {
+	if err := requireMaster(c); err != nil {
+		return nil, err
+	}
+	node := c.Param("node")
+	if _, err := s.reg.Get(c.Request().Context(), userOf(c), api.Nodes, "", node); err != nil {
+		return nil, err
+	}
+	if s.cfg.Nodes == nil {
+		return nil, unreachable(node)
+	}
+	return s.cfg.Nodes.Images(node)
+}
+
+type imageList struct {
+	Items []Image `json:"items"`
+}
+
+func (s *Server) listImages(c echo.Context) error {
+	images, err := s.images(c)
+	if err != nil {
+		return err
+	}
+	items, err := images.List(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	return sendJSON(c, imageList{Items: append([]Image{}, items...)})
+}
+
+// addImage pulls ?ref=, with progress as lines of JSON, or imports an archive from the body.
+func (s *Server) addImage(c echo.Context) error {
+	images, err := s.images(c)
+	if err != nil {
+		return err
+	}
+	if ref := c.QueryParam("ref"); ref != "" {
+		return s.pullImage(c, images, ref)
+	}
+	if ct := c.Request().Header.Get("Content-Type"); !strings.HasPrefix(ct, "application/x-tar") {
+		return apierrors.NewBadRequest("to pull an image give ?ref=NAME; to import an archive send it with Content-Type: application/x-tar")
+	}
+	items, err := images.Import(c.Request().Context(), c.Request().Body)
+	if err != nil {
+		return apierrors.NewBadRequest("the archive cannot be imported: " + err.Error())
+	}
+	return sendJSON(c, imageList{Items: append([]Image{}, items...)})
+}
+
+// pullLine is one line of a pull's progress.
+type pullLine struct {
+	Ref   string `json:"ref"`
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+	Error string `json:"error,omitempty"`
+}
+
+func (s *Server) pullImage(c echo.Context, images Images, ref string) error {
+	c.Response().Header().Set("Content-Type", jsonType)
+	enc := json.NewEncoder(flushing{c.Response()})
+	last := pullLine{Ref: ref}
+	err := images.Pull(c.Request().Context(), ref, func(done, total int64) {
+		last.Done, last.Total = done, total
+		enc.Encode(last) //nolint:errcheck // a client that has gone ends the context
+	})
+	if err != nil {
+		if !c.Response().Committed {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		last.Error = err.Error()
+	}
+	return enc.Encode(last)
+}
+
+func (s *Server) removeImage(c echo.Context) error {
+	images, err := s.images(c)
+	if err != nil {
+		return err
+	}
+	ref := c.QueryParam("ref")
+	if ref == "" {
+		return apierrors.NewBadRequest("ref: say which image to remove")
+	}
+	if err := images.Remove(c.Request().Context(), ref); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return sendJSON(c, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+}

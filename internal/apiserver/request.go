@@ -1,0 +1,226 @@
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"minik8s/internal/api"
+	"minik8s/internal/registry"
+)
+
+// request is a path below a group and version, taken apart:
+//
+//	RESOURCE [/NAME [/SUB]], or namespaces/NS/RESOURCE [/NAME [/SUB]]
+type request struct {
+	echo.Context
+	kind            *api.Kind
+	namespace, name string
+	sub             string
+	query           url.Values
+	neg             negotiated
+}
+
+// parse finds what a path means; NotFound if it means nothing here.
+func parse(c echo.Context) (*request, error) {
+	group, version := c.Param("group"), c.Param("version")
+	if version == "" {
+		version = "v1"
+	}
+	parts := strings.Split(strings.Trim(c.Param("*"), "/"), "/")
+	r := &request{Context: c, query: c.QueryParams(), neg: negotiate(c.Request().Header.Get("Accept"))}
+	if len(parts) > 0 && parts[0] == "watch" { // the old form of ?watch=1
+		parts = parts[1:]
+		r.query.Set("watch", "true")
+	}
+	if len(parts) >= 3 && parts[0] == "namespaces" && !isNamespaceSub(parts[2]) {
+		r.namespace, parts = parts[1], parts[2:]
+	}
+	for i, p := range parts {
+		u, err := url.PathUnescape(p)
+		if err != nil || u == "" {
+			return nil, echo.ErrNotFound
+		}
+		parts[i] = u
+	}
+	if len(parts) == 0 || len(parts) > 3 {
+		return nil, echo.ErrNotFound
+	}
+	r.kind = api.ByResource(group, version, parts[0])
+	if r.kind == nil || r.namespace != "" && !r.kind.Namespaced {
+		return nil, echo.ErrNotFound
+	}
+	if len(parts) > 1 {
+		r.name = parts[1]
+	}
+	if len(parts) > 2 {
+		r.sub = parts[2]
+	}
+	if r.kind.Namespaced && r.namespace == "" && r.name != "" {
+		return nil, echo.ErrNotFound
+	}
+	return r, nil
+}
+
+func isNamespaceSub(s string) bool { return s == "status" || s == "finalize" }
+
+// object is the one handler of every kind.
+func (s *Server) object(c echo.Context) error {
+	r, err := parse(c)
+	if err != nil {
+		return err
+	}
+	if r.sub != "" {
+		return s.subresource(r)
+	}
+	switch r.Request().Method + " " + r.shape() {
+	case "GET collection":
+		if isTrue(r.query.Get("watch")) {
+			return s.watch(r)
+		}
+		return s.list(r)
+	case "GET one":
+		if isTrue(r.query.Get("watch")) {
+			return s.watch(r)
+		}
+		return s.get(r)
+	case "POST collection":
+		return s.create(r)
+	case "PUT one":
+		return s.update(r)
+	case "PATCH one":
+		return s.patch(r)
+	case "DELETE one":
+		return s.delete(r)
+	case "DELETE collection":
+		return s.deleteCollection(r)
+	}
+	return echo.ErrMethodNotAllowed
+}
+
+func (r *request) shape() string {
+	if r.name == "" {
+		return "collection"
+	}
+	return "one"
+}
+
+func isTrue(s string) bool { return s == "true" || s == "1" }
+
+// subresource serves what lies below an object.
+func (s *Server) subresource(r *request) error {
+	method := r.Request().Method
+	served := r.sub == "status" && r.kind.Status ||
+		slices.ContainsFunc(r.kind.Subresources, func(x api.Subresource) bool { return x.Name == r.sub })
+	if !served {
+		return echo.ErrNotFound
+	}
+	switch {
+	case r.kind == api.Pods && r.sub == "log" && method == http.MethodGet:
+		return s.logs(r)
+	case r.kind == api.Pods && r.sub == "binding" && method == http.MethodPost:
+		return s.bind(r)
+	case r.sub == "log" || r.sub == "binding":
+	case method == http.MethodGet && r.sub == "status":
+		return s.get(r)
+	case method == http.MethodPut:
+		return s.update(r)
+	case method == http.MethodPatch && r.sub == "status":
+		return s.patch(r)
+	}
+	return echo.ErrMethodNotAllowed
+}
+
+// body reads the request's body, bounded in size and in time.
+func (r *request) body() ([]byte, error) {
+	rc := http.NewResponseController(r.Response())
+	rc.SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:errcheck // where it cannot be set there is none
+	defer rc.SetReadDeadline(time.Time{})           //nolint:errcheck // as above
+	limited := http.MaxBytesReader(r.Response(), r.Request().Body, maxBody)
+	var data []byte
+	var err error
+	if n := r.Request().ContentLength; n > 0 && n <= maxBody {
+		data = make([]byte, n)
+		_, err = io.ReadFull(limited, data)
+	} else {
+		data, err = io.ReadAll(limited)
+	}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a body may have %d bytes", maxBody))
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest("the body could not be read: " + err.Error())
+	}
+	return data, nil
+}
+
+// writeOptions reads dryRun, and collects warnings as headers.
+func (r *request) writeOptions() (registry.WriteOptions, error) {
+	o := registry.WriteOptions{Warn: r.warn}
+	for _, d := range r.query["dryRun"] {
+		if d != metav1.DryRunAll {
+			return o, apierrors.NewBadRequest("dryRun: " + strconv.Quote(d) + " is not served, only All")
+		}
+		o.DryRun = true
+	}
+	switch r.query.Get("fieldValidation") {
+	case "", metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict:
+	default:
+		return o, apierrors.NewBadRequest("fieldValidation: " + strconv.Quote(r.query.Get("fieldValidation")) + " is none of Ignore, Warn, Strict")
+	}
+	return o, nil
+}
+
+// maxWarning bounds one Warning header.
+const maxWarning = 1000
+
+func (r *request) warn(msg string) {
+	if len(msg) > maxWarning {
+		msg = msg[:maxWarning]
+	}
+	r.Response().Header().Add("Warning", "299 - "+strconv.Quote(msg))
+}
+
+// listOptions reads the query of a list, watch or deletecollection.
+func (r *request) listOptions() (registry.ListOptions, error) {
+	o := registry.ListOptions{Namespace: r.namespace, Continue: r.query.Get("continue"),
+		ResourceVersion: r.query.Get("resourceVersion"),
+		Match:           metav1.ResourceVersionMatch(r.query.Get("resourceVersionMatch"))}
+	var err error
+	if s := r.query.Get("labelSelector"); s != "" {
+		if o.Labels, err = labels.Parse(s); err != nil {
+			return o, apierrors.NewBadRequest("labelSelector: " + err.Error())
+		}
+	}
+	if s := r.query.Get("fieldSelector"); s != "" {
+		if o.Fields, err = fields.ParseSelector(s); err != nil {
+			return o, apierrors.NewBadRequest("fieldSelector: " + err.Error())
+		}
+	}
+	if r.name != "" { // a watch of one object
+		one := fields.OneTermEqualSelector("metadata.name", r.name)
+		if o.Fields != nil {
+			one = fields.AndSelectors(o.Fields, one)
+		}
+		o.Fields = one
+	}
+	if s := r.query.Get("limit"); s != "" {
+		if o.Limit, err = strconv.ParseInt(s, 10, 64); err != nil || o.Limit < 0 {
+			return o, apierrors.NewBadRequest("limit: " + strconv.Quote(s) + " is not a number of objects")
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,214 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"minik8s/internal/registry"
+	"minik8s/internal/supervise"
+)
+
+// Config is what a server is made from.
+type Config struct {
+	Registry *registry.Registry
+	// Listen is the TCP address of the HTTPS port; empty: no TCP.
+	Listen string
+	// Cert is the server's, ClientCA signs the certificates of its clients.
+	Cert     tls.Certificate
+	ClientCA *x509.CertPool
+	// Socket is the path of root's unix socket; empty: none.
+	Socket string
+	// Parts is how the daemon's parts stand, for /readyz and /metrics; Ready sums it up.
+	Parts   func() []supervise.State
+	Ready   func() bool
+	Version version.Info
+	// Nodes reaches the node agents; nil: no node can be reached.
+	Nodes Nodes
+	Log   *slog.Logger
+}
+
+// Nodes reaches the agent of a node by the node's name, for what is not an object.
+type Nodes interface {
+	Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error)
+	Images(node string) (Images, error)
+}
+
+// Images are the images on one node.
+type Images interface {
+	List(ctx context.Context) ([]Image, error)
+	// Pull calls progress now and then.
+	Pull(ctx context.Context, ref string, progress func(done, total int64)) error
+	Import(ctx context.Context, archive io.Reader) ([]Image, error)
+	Remove(ctx context.Context, ref string) error
+}
+
+// Image is an image on a node.
+type Image struct {
+	ID   string   `json:"id"`
+	Tags []string `json:"tags"`
+	Size int64    `json:"size"` // bytes
+}
+
+// Server serves the API.
+type Server struct {
+	cfg     Config
+	reg     *registry.Registry
+	echo    *echo.Echo
+	metrics *metrics
+	openapi openapi
+}
+
+// New makes a server; Run listens.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, reg: cfg.Registry, echo: echo.New(), metrics: newMetrics()}
+	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Registry})
+	e := s.echo
+	e.HTTPErrorHandler = s.fail
+	e.Use(s.guard)
+	s.routes(e)
+	return s
+}
+
+// Handler is the whole API as an http.Handler.
+func (s *Server) Handler() http.Handler { return s.echo }
+
+func (s *Server) routes(e *echo.Echo) {
+	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
+		e.GET(path, s.health)
+		e.GET(path+"/*", s.health)
+	}
+	e.GET("/version", s.version)
+	e.GET("/version/", s.version)
+	e.GET("/metrics", s.serveMetrics)
+	e.GET("/debug/pprof/*", s.profile)
+	e.GET("/", s.paths)
+	e.GET("/api", s.coreVersions)
+	e.GET("/api/", s.coreVersions)
+	e.GET("/apis", s.groups)
+	e.GET("/apis/", s.groups)
+	e.GET("/apis/:group", s.group)
+	e.GET("/api/v1", s.resources)
+	e.GET("/apis/:group/:version", s.resources)
+	e.GET("/openapi/v3", s.openapiIndex)
+	e.GET("/openapi/v3/*", s.openapiDoc)
+	e.Any("/api/v1/*", s.object)
+	e.Any("/apis/:group/:version/*", s.object)
+	e.GET("/minik8s/v1/nodes/:node/images", s.listImages)
+	e.POST("/minik8s/v1/nodes/:node/images", s.addImage)
+	e.DELETE("/minik8s/v1/nodes/:node/images", s.removeImage)
+}
+
+// The limits that garbage, huge and slow requests meet.
+const (
+	maxHeader     = 64 << 10
+	maxBody       = 3 << 20
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = 30 * time.Second
+	idleTimeout   = 3 * time.Minute
+)
+
+// Run serves until ctx ends; ready is called once every listener is open.
+func (s *Server) Run(ctx context.Context, ready func()) error {
+	listeners, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{
+		Handler: s.echo, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		// Broken handshakes and clients that hang up are not our errors.
+		ErrorLog:    log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the watches when we stop
+		ConnContext: withConn,
+	}
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { failed <- srv.Serve(l) }()
+	}
+	ready()
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if srv.Shutdown(stop) != nil {
+			srv.Close() //nolint:errcheck // nothing is left to be done about it
+		}
+	}
+	if s.cfg.Socket != "" {
+		os.Remove(s.cfg.Socket) //nolint:errcheck // a stale socket is replaced at the next start
+	}
+	return err
+}
+
+func (s *Server) listen(ctx context.Context) ([]net.Listener, error) {
+	var out []net.Listener
+	var lc net.ListenConfig
+	if s.cfg.Listen != "" {
+		l, err := lc.Listen(ctx, "tcp", s.cfg.Listen)
+		if err != nil {
+			return nil, explainListen(s.cfg.Listen, err)
+		}
+		out = append(out, tls.NewListener(l, &tls.Config{
+			Certificates: []tls.Certificate{s.cfg.Cert}, MinVersion: tls.VersionTLS12,
+			ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.cfg.ClientCA,
+			NextProtos: []string{"h2", "http/1.1"},
+		}))
+	}
+	if s.cfg.Socket != "" {
+		l, err := listenSocket(ctx, s.cfg.Socket)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(out))
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func closeAll(ls []net.Listener) (err error) {
+	for _, l := range ls {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// listenSocket opens the unix socket for root alone. One that a killed daemon left is replaced: the
+// lock on the data directory says that nobody else serves it.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the API's unix socket: %w", err)
+	}
+	var lc net.ListenConfig
+	old := syscall.Umask(0o177) // no moment in which others may connect
+	l, err := lc.Listen(ctx, "unix", path)
+	syscall.Umask(old)
+	if err != nil {
+		if strings.Contains(err.Error(), "invalid argument") && len(path) > 107 {
+			return nil, fmt.Errorf("the API's unix socket: %s has %d bytes, a socket's path may have 107: choose a shorter --data-dir", path, len(path))
+		}
+		return nil, fmt.Errorf("the API's unix socket: %w", err)
+	}
+	return l, nil
+}
+
+func explainListen(addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("the API's address %s is in use by another program: stop it or choose another --api-port", addr)
+	}
+	return fmt.Errorf("the API cannot listen on %s: %w", addr, err)
+}

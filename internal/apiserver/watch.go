@@ -1,0 +1,204 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/registry"
+)
+
+// maxWatch is how long a watch lasts for a client that does not say.
+const maxWatch = time.Hour
+
+// watch streams changes until the client goes, its time is up, or it was too slow (410).
+func (s *Server) watch(r *request) error {
+	opts, err := r.watchOptions()
+	if err != nil {
+		return err
+	}
+	limit := maxWatch
+	if t := r.query.Get("timeoutSeconds"); t != "" {
+		n, err := strconv.ParseInt(t, 10, 32)
+		if err != nil || n < 0 {
+			return apierrors.NewBadRequest("timeoutSeconds: " + strconv.Quote(t) + " is not a number of seconds")
+		}
+		if n > 0 {
+			limit = time.Duration(n) * time.Second
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Request().Context(), limit)
+	defer cancel()
+	w, err := s.reg.Watch(ctx, userOf(r), r.kind, opts)
+	if err != nil {
+		return err
+	}
+	s.metrics.watches.Inc()
+	defer s.metrics.watches.Dec()
+	return (&stream{r: r, out: r.Response()}).run(ctx, w)
+}
+
+func (r *request) watchOptions() (registry.WatchOptions, error) {
+	l, err := r.listOptions()
+	if err != nil {
+		return registry.WatchOptions{}, err
+	}
+	o := registry.WatchOptions{Namespace: l.Namespace, Labels: l.Labels, Fields: l.Fields,
+		Bookmarks: isTrue(r.query.Get("allowWatchBookmarks"))}
+	send := r.query.Get("sendInitialEvents")
+	if send != "" && l.Match != metav1.ResourceVersionMatchNotOlderThan {
+		return o, apierrors.NewBadRequest("sendInitialEvents: needs resourceVersionMatch=NotOlderThan")
+	}
+	rev, err := strconv.ParseInt("0"+l.ResourceVersion, 10, 64)
+	if err != nil {
+		return o, apierrors.NewBadRequest("resourceVersion: not a number: " + strconv.Quote(l.ResourceVersion))
+	}
+	o.Revision = rev
+	// Without a revision Kubernetes sends what there is, then the changes.
+	o.Initial = isTrue(send) || send == "" && rev == 0
+	return o, nil
+}
+
+// stream writes the events of one watch.
+type stream struct {
+	r     *request
+	out   http.ResponseWriter
+	buf   []byte
+	begun bool // a Table's first event carries the columns
+}
+
+func (st *stream) run(ctx context.Context, w *registry.Watch) error {
+	ct := st.r.neg.contentType()
+	if st.r.neg.format == protobufFormat {
+		ct += ";stream=watch"
+	}
+	h := st.out.Header()
+	h.Set("Content-Type", ct)
+	h.Set("Cache-Control", "no-cache, private")
+	st.out.WriteHeader(http.StatusOK)
+	flusher, _ := st.out.(http.Flusher)
+	flusher.Flush()
+	for {
+		events, err := w.Next(ctx)
+		if err != nil {
+			status := statusOf(err)
+			st.frame("ERROR", &status) //nolint:errcheck // the stream ends either way
+			st.flush(flusher)          //nolint:errcheck // as above
+			return nil
+		}
+		for _, e := range events {
+			if err := st.event(e); err != nil {
+				return nil //nolint:nilerr // the client has gone
+			}
+		}
+		if st.flush(flusher) != nil || ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+func (st *stream) flush(f http.Flusher) error {
+	if len(st.buf) == 0 {
+		return nil
+	}
+	_, err := st.out.Write(st.buf)
+	st.buf = st.buf[:0]
+	f.Flush()
+	return err
+}
+
+// event adds one event to the buffer.
+func (st *stream) event(e registry.Event) error {
+	r := st.r
+	if e.Type == client.Bookmark {
+		return st.frame(string(client.Bookmark), bookmark(r.kind, r.neg, e))
+	}
+	if r.neg.as == "" && r.neg.format == jsonFormat {
+		st.buf = append(st.buf, `{"type":"`...)
+		st.buf = append(st.buf, e.Type...)
+		st.buf = append(st.buf, `","object":`...)
+		st.buf = e.Entry.AppendJSON(st.buf)
+		st.buf = append(st.buf, '}', '\n')
+		return nil
+	}
+	switch r.neg.as {
+	case asTable:
+		t, err := r.encodeTable([]*registry.Entry{e.Entry}, e.Revision, "", nil, !st.begun)
+		st.begun = true
+		if err != nil {
+			return err
+		}
+		return st.rawFrame(string(e.Type), bytes.TrimSpace(t))
+	case asPartial, asPartialList:
+		return st.frame(string(e.Type), partial(e.Entry.Object()))
+	}
+	return st.frame(string(e.Type), e.Entry.Object())
+}
+
+// bookmark is an empty object of the kind that is watched, with a revision.
+func bookmark(kind *api.Kind, neg negotiated, e registry.Event) runtime.Object {
+	obj := kind.New()
+	obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
+	obj.SetResourceVersion(strconv.FormatInt(e.Revision, 10))
+	if e.InitialEnd {
+		obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	switch neg.as {
+	case asTable:
+		return &metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"},
+			ListMeta:          metav1.ListMeta{ResourceVersion: obj.GetResourceVersion()},
+			ColumnDefinitions: []metav1.TableColumnDefinition{},
+			Rows:              []metav1.TableRow{{Cells: []any{}, Object: runtime.RawExtension{Object: partial(obj)}}}}
+	case asPartial, asPartialList:
+		return partial(obj)
+	}
+	return obj
+}
+
+// frame adds an event whose object has to be encoded.
+func (st *stream) frame(typ string, obj runtime.Object) error {
+	if st.r.neg.format == protobufFormat {
+		raw, err := encodeProtobuf(obj)
+		if err != nil {
+			return err
+		}
+		return st.rawFrame(typ, raw)
+	}
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	return st.rawFrame(typ, raw)
+}
+
+func (st *stream) rawFrame(typ string, raw []byte) error {
+	if st.r.neg.format == protobufFormat {
+		var frame bytes.Buffer
+		e := &metav1.WatchEvent{Type: typ, Object: runtime.RawExtension{Raw: raw}}
+		if err := protobufRaw.Encode(e, &frame); err != nil {
+			return err
+		}
+		var out bytes.Buffer
+		if _, err := protobuf.LengthDelimitedFramer.NewFrameWriter(&out).Write(frame.Bytes()); err != nil {
+			return err
+		}
+		st.buf = append(st.buf, out.Bytes()...)
+		return nil
+	}
+	st.buf = append(st.buf, `{"type":"`...)
+	st.buf = append(st.buf, typ...)
+	st.buf = append(st.buf, `","object":`...)
+	st.buf = append(st.buf, raw...)
+	st.buf = append(st.buf, '}', '\n')
+	return nil
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/containerd/containerd"
+	"github.com/containerd/containerd/images"
+	"github.com/containerd/containerd/runtime/v2/runc/options"
+)
+
+// importImage reads an archive of one image and gives the image's name.
+func importImage(ctx context.Context, c *containerd.Client, archive string) (string, error) {
+	f, err := os.Open(archive)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	found, err := c.Import(ctx, f)
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return "", errors.New(archive + " holds no image")
+	}
+	return found[0].Name, nil
+}
+
+func runcOptions(d *daemon) *options.Options {
+	return &options.Options{BinaryName: filepath.Join(d.dir, "bin", "runc")}
+}
+
+func removeImage(ctx context.Context, c *containerd.Client, name string, d *daemon) error {
+	os.Remove("/sys/fs/cgroup" + d.cgroup + "-bare") //nolint:errcheck // there on some machines only
+	return c.ImageService().Delete(ctx, name, images.SynchronousDelete())
+}

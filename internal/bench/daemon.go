@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// samples are times of one thing done many times.
+type samples []time.Duration
+
+// p is a percentile.
+func (s samples) p(percent int) time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Clone(s)
+	slices.Sort(sorted)
+	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// daemon is a minik8sd under test.
+type daemon struct {
+	cmd    *exec.Cmd
+	dir    string
+	cgroup string
+	log    bytes.Buffer
+	began  time.Time
+	http   *http.Client // over the unix socket
+}
+
+// startDaemon starts one on an empty directory and returns at once.
+func startDaemon(images bool, args ...string) (*daemon, error) {
+	dir, err := os.MkdirTemp("", "minik8s-bench-")
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{dir: dir, cgroup: fmt.Sprintf("/minik8s-bench-%d", os.Getpid())}
+	if images {
+		archives, err := filepath.Glob("build/images/*.tar")
+		if err != nil {
+			return nil, err
+		}
+		if len(archives) == 0 {
+			return nil, errors.New("no images in build/images: run make images")
+		}
+		if err := os.Mkdir(filepath.Join(dir, "images"), 0o755); err != nil {
+			return nil, err
+		}
+		for _, a := range archives {
+			if err := os.Link(a, filepath.Join(dir, "images", filepath.Base(a))); err != nil {
+				if err := copyFile(a, filepath.Join(dir, "images", filepath.Base(a))); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	d.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var nd net.Dialer
+		return nd.DialContext(ctx, "unix", filepath.Join(dir, "api.sock"))
+	}}}
+	d.cmd = exec.Command(binary, append([]string{"--data-dir", dir, "--cgroup-root", d.cgroup}, args...)...)
+	d.cmd.Stdout, d.cmd.Stderr = io.Discard, &d.log
+	d.began = time.Now()
+	return d, d.cmd.Start()
+}
+
+func copyFile(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o644)
+}
+
+// ready waits until every part of the daemon is up.
+func (d *daemon) ready() error {
+	return d.until(30*time.Second, func() bool {
+		resp, err := d.http.Get("http://minik8s/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close() //nolint:errcheck // nothing is read
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// until asks every millisecond.
+func (d *daemon) until(limit time.Duration, done func() bool) error {
+	for end := time.Now().Add(limit); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("not done after %s; the daemon's log:\n%s", limit, d.log.String())
+		}
+	}
+	return nil
+}
+
+// stop ends the daemon and removes all that it made.
+func (d *daemon) stop() error {
+	err := d.cmd.Process.Signal(syscall.SIGTERM)
+	if werr := d.cmd.Wait(); err == nil && werr != nil {
+		err = fmt.Errorf("the daemon: %w\n%s", werr, d.log.String())
+	}
+	out, cerr := exec.Command(binary, "clean", "--data-dir", d.dir, "--cgroup-root", d.cgroup).CombinedOutput()
+	if cerr != nil {
+		cerr = fmt.Errorf("clean: %w: %s", cerr, out)
+	}
+	return errors.Join(err, cerr)
+}
+
+// do sends a request over the socket and decodes the answer into out, which may be nil.
+func (d *daemon) do(method, path string, body, out any) error {
+	return request(d.http, "http://minik8s", method, path, body, out)
+}
+
+func request(c *http.Client, base, method, path string, body, out any) error {
+	var in io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		in = bytes.NewReader(b)
+	}
+	req, err := http.NewRequest(method, base+path, in)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, b)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(b, out)
+}
+
+// secure is a client over TLS with the admin's certificate and its own connections.
+func (d *daemon) secure(conns int) (*http.Client, string, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(d.dir, "admin.kubeconfig"))
+	if err != nil {
+		return nil, "", err
+	}
+	cert, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData)
+	if err != nil {
+		return nil, "", err
+	}
+	tr := &http.Transport{MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns,
+		// One request at a time on each connection, as the figure says; not HTTP/2's many on one.
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	pool, err := rootPool(cfg.CAData)
+	if err != nil {
+		return nil, "", err
+	}
+	tr.TLSClientConfig = &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool}
+	return &http.Client{Transport: tr}, cfg.Host, nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type m = map[string]any
+
+func pod(name, image string, command ...string) m {
+	c := m{"name": "c", "image": image, "imagePullPolicy": "IfNotPresent"}
+	if len(command) > 0 {
+		c["command"] = command
+	}
+	return m{"apiVersion": "v1", "kind": "Pod", "metadata": m{"name": name},
+		"spec": m{"containers": []m{c}, "terminationGracePeriodSeconds": 5}}
+}
+
+const podsPath = "/api/v1/namespaces/default/pods"
+
+// start is from exec on an empty directory to a Ready node and to a pod with a node.
+func start(r *report) error {
+	var nodes, scheduled samples
+	for range 5 {
+		n, s, err := startOnce()
+		if err != nil {
+			return err
+		}
+		nodes, scheduled = append(nodes, n), append(scheduled, s)
+	}
+	bound := "etcd's first start: fsyncs and an election"
+	r.add("empty directory to node Ready, p50", ms(nodes.p(50)), "ms", "<= 600 ms", bound)
+	r.add("empty directory to a pod scheduled, p50", ms(scheduled.p(50)), "ms", "<= 600 ms", bound)
+	return nil
+}
+
+func startOnce() (node, scheduled time.Duration, err error) {
+	d, err := startDaemon(false)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		if serr := d.stop(); err == nil {
+			err = serr
+		}
+	}()
+	err = d.until(30*time.Second, func() bool {
+		var list struct {
+			Items []struct {
+				Status struct {
+					Conditions []struct{ Type, Status string }
+				}
+			}
+		}
+		if d.do("GET", "/api/v1/nodes", nil, &list) != nil {
+			return false
+		}
+		for _, n := range list.Items {
+			for _, c := range n.Status.Conditions {
+				if c.Type == "Ready" && c.Status == "True" {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	node = time.Since(d.began)
+	if err != nil {
+		return 0, 0, err
+	}
+	posted := false
+	err = d.until(30*time.Second, func() bool {
+		if !posted {
+			posted = d.do("POST", podsPath, pod("first", "busybox", "true"), nil) == nil
+			return false
+		}
+		var p struct{ Spec struct{ NodeName string } }
+		return d.do("GET", podsPath+"/first", nil, &p) == nil && p.Spec.NodeName != ""
+	})
+	return node, time.Since(d.began), err
+}
+
+// idle is what the daemon and all its processes take with nothing to do.
+func idle(r *report) error {
+	d, err := startDaemon(true)
+	if err != nil {
+		return err
+	}
+	err = d.ready()
+	if err == nil {
+		time.Sleep(20 * time.Second) // what start-up left is given back
+		pss, anon, n := memory(d)
+		r.add("memory at idle (PSS of everything)", pss/1024, "MiB", "<= 72 MiB", fmt.Sprintf("%d processes", n))
+		r.add("memory at idle, anonymous", anon/1024, "MiB", "<= 32 MiB", "Go's heap of etcd, containerd and us")
+		const window = 30 * time.Second
+		before := cpu(d)
+		time.Sleep(window)
+		used := cpu(d) - before
+		r.add("CPU at idle", 100*used/window.Seconds(), "%", "<= 0.5 %", "of a core; clock ticks of 10 ms")
+	}
+	if serr := d.stop(); err == nil {
+		err = serr
+	}
+	return err
+}
+
+// processes are those of the daemon: itself, and what runs from its directory.
+func processes(d *daemon) []string {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, p := range dirs {
+		exe, err := os.Readlink(p + "/exe")
+		if err != nil {
+			continue
+		}
+		if strings.HasPrefix(exe, d.dir) || filepath.Base(p) == strconv.Itoa(d.cmd.Process.Pid) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// memory is the proportional and the anonymous size in KiB.
+func memory(d *daemon) (pss, anon float64, n int) {
+	for _, p := range processes(d) {
+		f, err := os.Open(p + "/smaps_rollup")
+		if err != nil {
+			continue
+		}
+		n++
+		for sc := bufio.NewScanner(f); sc.Scan(); {
+			fields := strings.Fields(sc.Text())
+			if len(fields) < 2 {
+				continue
+			}
+			v, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				continue
+			}
+			switch fields[0] {
+			case "Pss:":
+				pss += v
+			case "Anonymous:":
+				anon += v
+			}
+		}
+		f.Close() //nolint:errcheck // it was only read
+	}
+	return pss, anon, n
+}
+
+// cpu is the seconds of processor time used so far.
+func cpu(d *daemon) float64 {
+	var ticks float64
+	for _, p := range processes(d) {
+		b, err := os.ReadFile(p + "/stat")
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		f := strings.Fields(rest)
+		if len(f) < 13 {
+			continue
+		}
+		for _, s := range f[11:13] { // utime and stime
+			v, err := strconv.ParseFloat(s, 64)
+			if err == nil {
+				ticks += v
+			}
+		}
+	}
+	return ticks / 100
+}

@@ -1,0 +1,222 @@
+// Package certs makes the cluster's certificates: its CA, and what that CA signs.
+//
+// It promises: files are written whole or not at all, keys for their owner alone; what is there and
+// still good is used again, what is damaged is reported and never overwritten; a server certificate
+// that lacks a name or is about to expire is made anew.
+//
+// roles calls it at start. All of it is files, and survives a kill -9.
+package certs
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	caYears     = 10
+	leafYears   = 1
+	renewBefore = 30 * 24 * time.Hour
+)
+
+// Pair is a certificate and its key, in PEM.
+type Pair struct{ Cert, Key []byte }
+
+// TLS is the pair as crypto/tls takes it.
+func (p Pair) TLS() (tls.Certificate, error) { return tls.X509KeyPair(p.Cert, p.Key) }
+
+// Authority signs certificates.
+type Authority struct {
+	Pair
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// Pool is the authority as what a peer trusts.
+func (a *Authority) Pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// OpenAuthority reads the CA of a directory, or makes one if there is none.
+func OpenAuthority(dir, name string) (*Authority, error) {
+	pair, err := read(dir, "ca")
+	if errors.Is(err, os.ErrNotExist) {
+		return newAuthority(dir, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := pair.TLS()
+	if err != nil {
+		return nil, fmt.Errorf("the CA in %s is damaged: %w; put it back from a backup, or remove ca.crt and ca.key to make a new one, which no old client will trust", dir, err)
+	}
+	cert, err := x509.ParseCertificate(c.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("the CA in %s is damaged: %w", dir, err)
+	}
+	return &Authority{Pair: pair, cert: cert, key: c.PrivateKey.(crypto.Signer)}, nil
+}
+
+func newAuthority(dir, name string) (*Authority, error) {
+	now := time.Now()
+	tmpl := &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(caYears, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	key, pair, err := sign(tmpl, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := write(dir, "ca", pair); err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(pair.Cert)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{Pair: pair, cert: cert, key: key}, nil
+}
+
+// sign makes a key and its certificate; without an issuer it signs itself.
+func sign(tmpl, issuer *x509.Certificate, issuerKey crypto.Signer) (*ecdsa.PrivateKey, Pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, Pair{}, err
+	}
+	if issuer == nil {
+		issuer, issuerKey = tmpl, key
+	}
+	if tmpl.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
+		return nil, Pair{}, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, issuer, key.Public(), issuerKey)
+	if err != nil {
+		return nil, Pair{}, err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, Pair{}, err
+	}
+	return key, Pair{
+		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		Key:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
+	}, nil
+}
+
+// Server gives the certificate of a server with these names and addresses, kept under a file name.
+func (a *Authority) Server(dir, file string, hosts []string) (Pair, error) {
+	tmpl := leaf(pkix.Name{CommonName: "minik8s"}, x509.ExtKeyUsageServerAuth)
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			tmpl.IPAddresses = append(tmpl.IPAddresses, ip)
+		} else {
+			tmpl.DNSNames = append(tmpl.DNSNames, h)
+		}
+	}
+	return a.leaf(dir, file, tmpl)
+}
+
+// Client gives the certificate of a user with these groups, kept under a file name.
+func (a *Authority) Client(dir, file, user string, groups ...string) (Pair, error) {
+	return a.leaf(dir, file, leaf(pkix.Name{CommonName: user, Organization: groups}, x509.ExtKeyUsageClientAuth))
+}
+
+func leaf(name pkix.Name, usage x509.ExtKeyUsage) *x509.Certificate {
+	now := time.Now()
+	return &x509.Certificate{Subject: name, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(leafYears, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}}
+}
+
+// leaf reads a certificate, or makes it anew when it is not there, not ours, not long valid or lacks
+// a name.
+func (a *Authority) leaf(dir, file string, tmpl *x509.Certificate) (Pair, error) {
+	pair, err := read(dir, file)
+	if err == nil && a.good(pair, tmpl) {
+		return pair, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Pair{}, err
+	}
+	_, pair, err = sign(tmpl, a.cert, a.key)
+	if err != nil {
+		return Pair{}, err
+	}
+	return pair, write(dir, file, pair)
+}
+
+func (a *Authority) good(pair Pair, want *x509.Certificate) bool {
+	c, err := pair.TLS()
+	if err != nil {
+		return false
+	}
+	cert, err := x509.ParseCertificate(c.Certificate[0])
+	if err != nil || cert.CheckSignatureFrom(a.cert) != nil || time.Until(cert.NotAfter) < renewBefore {
+		return false
+	}
+	for _, n := range want.DNSNames {
+		if !slices.Contains(cert.DNSNames, n) {
+			return false
+		}
+	}
+	for _, ip := range want.IPAddresses {
+		if !slices.ContainsFunc(cert.IPAddresses, ip.Equal) {
+			return false
+		}
+	}
+	return cert.Subject.CommonName == want.Subject.CommonName && slices.Equal(cert.Subject.Organization, want.Subject.Organization)
+}
+
+func read(dir, file string) (Pair, error) {
+	cert, err := os.ReadFile(filepath.Join(dir, file+".crt"))
+	if err != nil {
+		return Pair{}, err
+	}
+	key, err := os.ReadFile(filepath.Join(dir, file+".key"))
+	if err != nil {
+		return Pair{}, err
+	}
+	return Pair{Cert: cert, Key: key}, nil
+}
+
+func write(dir, file string, p Pair) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	// The key first: a certificate without its key would look whole to nobody, but be found.
+	if err := WriteFile(filepath.Join(dir, file+".key"), p.Key, 0o600); err != nil {
+		return err
+	}
+	return WriteFile(filepath.Join(dir, file+".crt"), p.Cert, 0o644)
+}
+
+// WriteFile replaces a file as a whole: whoever reads it sees the old one or the new one, also after
+// a crash.
+func WriteFile(path string, data []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // gone after the rename
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

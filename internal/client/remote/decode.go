@@ -1,0 +1,50 @@
+package remote
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+// decode reads an object, and writes its kind into it: lists leave it out.
+func decode(kind *api.Kind, data []byte) (api.Object, error) {
+	obj := kind.New()
+	if err := json.Unmarshal(data, obj); err != nil {
+		return nil, fmt.Errorf("the server's answer is no %s: %w", kind.Kind, err)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
+	return obj, nil
+}
+
+// decodeList reads a page of objects. The items stand in one array, as the decoder made it.
+func decodeList(kind *api.Kind, data []byte) (*client.List, error) {
+	raw := kind.NewList()
+	if err := json.Unmarshal(data, raw); err != nil {
+		return nil, fmt.Errorf("the server's answer is no list of %s: %w", kind.Plural, err)
+	}
+	head, err := meta.ListAccessor(raw)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := meta.ExtractList(raw)
+	if err != nil {
+		return nil, err
+	}
+	list := &client.List{
+		Kind: kind, ResourceVersion: head.GetResourceVersion(), Continue: head.GetContinue(),
+		Remaining: head.GetRemainingItemCount(), Items: make([]api.Object, 0, len(objects)),
+	}
+	for _, o := range objects {
+		obj, ok := o.(api.Object)
+		if !ok {
+			return nil, fmt.Errorf("the list of %s holds a %T", kind.Plural, o)
+		}
+		obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
+		list.Items = append(list.Items, obj)
+	}
+	return list, nil
+}

@@ -1,0 +1,99 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Unreachable says that a server gave no answer.
+type Unreachable struct {
+	At  string // the URL or the socket
+	Err error
+}
+
+// Error names the place, the reason, and what to do about it.
+func (e *Unreachable) Error() string {
+	text := fmt.Sprintf("cannot reach the API at %s: ", e.At)
+	var unknownCA x509.UnknownAuthorityError
+	var badName x509.HostnameError
+	var badRecord tls.RecordHeaderError
+	switch {
+	case errors.Is(e.Err, fs.ErrPermission):
+		return text + "it may be opened by root only: use sudo, or a kubeconfig (--kubeconfig)"
+	case errors.Is(e.Err, syscall.ECONNREFUSED), errors.Is(e.Err, fs.ErrNotExist):
+		return text + "is minik8sd running? Nothing listens there (" + reason(e.Err) + ")"
+	case errors.As(e.Err, &unknownCA):
+		return text + "its certificate was not signed by the CA that is trusted here; " +
+			"if the cluster was made anew, take its new kubeconfig (DATA/admin.kubeconfig)"
+	case errors.As(e.Err, &badName):
+		return text + "its certificate is for another name (" + reason(e.Err) + ")"
+	case errors.As(e.Err, &badRecord):
+		return text + "it does not speak TLS: is the URL's https:// right?"
+	}
+	return text + "is minik8sd running? (" + reason(e.Err) + ")"
+}
+
+// Unwrap is what the connection failed with.
+func (e *Unreachable) Unwrap() error { return e.Err }
+
+// IsUnreachable says whether err means that the server gave no answer at all.
+func IsUnreachable(err error) bool {
+	var u *Unreachable
+	return errors.As(err, &u)
+}
+
+// reason is an error without the method and URL that net/http puts before it.
+func reason(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return err.Error()
+}
+
+// failed turns an error of the transport into one for people; the caller's own end stays what it is.
+func (c *Client) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &Unreachable{At: c.at, Err: err}
+}
+
+// maxStatus bounds how much of an error's body is read.
+const maxStatus = 1 << 20
+
+// statusError reads the error that the server sent.
+func statusError(resp *http.Response, r request) error {
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	var status metav1.Status
+	if err := json.Unmarshal(data, &status); err == nil && status.Kind == "Status" {
+		if status.Code == 0 {
+			status.Code = int32(resp.StatusCode)
+		}
+		return &apierrors.StatusError{ErrStatus: status}
+	}
+	// Not ours: a proxy on the way, or a route that there is not.
+	text := strings.TrimSpace(string(data))
+	if len(text) > 300 {
+		text = text[:300] + " ..."
+	}
+	retry, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	err := apierrors.NewGenericServerResponse(resp.StatusCode, r.method, schema.GroupResource{}, "", text, retry, true)
+	err.ErrStatus.Message += " (" + r.method + " " + r.path + ")"
+	return err
+}

@@ -1,0 +1,187 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+// Get reads one object.
+func (c *Client) Get(ctx context.Context, key client.Key) (api.Object, error) {
+	path, err := objectPath(key, "")
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.read(ctx, request{method: http.MethodGet, path: path})
+	if err != nil {
+		return nil, err
+	}
+	return decode(key.Kind, data)
+}
+
+// List reads the objects of a kind.
+func (c *Client) List(ctx context.Context, kind *api.Kind, opts client.ListOptions) (*client.List, error) {
+	data, err := c.read(ctx, request{method: http.MethodGet, path: collectionPath(kind, opts.Namespace), query: listQuery(opts)})
+	if err != nil {
+		return nil, err
+	}
+	return decodeList(kind, data)
+}
+
+// Create stores a new object.
+func (c *Client) Create(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
+	kind, obj, err := outgoing(obj)
+	if err != nil {
+		return nil, err
+	}
+	path := collectionPath(kind, createNamespace(kind, obj.GetNamespace()))
+	if opts.Subresource != "" {
+		if path, err = objectPath(keyOf(kind, obj), opts.Subresource); err != nil {
+			return nil, err
+		}
+	}
+	data, err := c.send(ctx, http.MethodPost, path, writeQuery(opts), obj)
+	if err != nil {
+		return nil, err
+	}
+	return decode(kind, data)
+}
+
+// Update replaces an object or its status.
+func (c *Client) Update(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
+	kind, obj, err := outgoing(obj)
+	if err != nil {
+		return nil, err
+	}
+	path, err := objectPath(keyOf(kind, obj), opts.Subresource)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.send(ctx, http.MethodPut, path, writeQuery(opts), obj)
+	if err != nil {
+		return nil, err
+	}
+	return decode(kind, data)
+}
+
+// Patch changes an object.
+func (c *Client) Patch(ctx context.Context, key client.Key, patch client.Patch, opts client.WriteOptions) (api.Object, error) {
+	path, err := objectPath(key, opts.Subresource)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.read(ctx, request{
+		method: http.MethodPatch, path: path, query: writeQuery(opts),
+		contentType: string(patch.Type), body: bytes.NewReader(patch.Data),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decode(key.Kind, data)
+}
+
+// Delete starts the deletion of an object.
+func (c *Client) Delete(ctx context.Context, key client.Key, opts *metav1.DeleteOptions) (api.Object, error) {
+	path, err := objectPath(key, "")
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.send(ctx, http.MethodDelete, path, nil, deleteBody(opts))
+	if err != nil {
+		return nil, err
+	}
+	if isStatus(data) {
+		// The server said only that it is done: what is known of the object is its place.
+		obj := key.Kind.New()
+		obj.SetNamespace(key.Namespace)
+		obj.SetName(key.Name)
+		obj.GetObjectKind().SetGroupVersionKind(key.Kind.GVK())
+		return obj, nil
+	}
+	return decode(key.Kind, data)
+}
+
+// DeleteCollection deletes all that opts selects.
+func (c *Client) DeleteCollection(ctx context.Context, kind *api.Kind, opts client.ListOptions, del *metav1.DeleteOptions) (*client.List, error) {
+	data, err := c.send(ctx, http.MethodDelete, collectionPath(kind, opts.Namespace), listQuery(opts), deleteBody(del))
+	if err != nil {
+		return nil, err
+	}
+	if isStatus(data) {
+		return &client.List{Kind: kind}, nil
+	}
+	return decodeList(kind, data)
+}
+
+// Bind gives a pod its node.
+func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error {
+	path, err := objectPath(client.Key{Kind: api.Pods, Namespace: namespace, Name: pod}, "binding")
+	if err != nil {
+		return err
+	}
+	_, err = c.send(ctx, http.MethodPost, path, nil, &corev1.Binding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, UID: uid},
+		Target:     corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
+	})
+	return err
+}
+
+// outgoing is an object with its kind written into it, which the structs in memory often lack.
+func outgoing(obj api.Object) (*api.Kind, api.Object, error) {
+	kind := api.KindOf(obj)
+	if kind == nil {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("%T is no kind of the API", obj))
+	}
+	if obj.GetObjectKind().GroupVersionKind() == kind.GVK() {
+		return kind, obj, nil
+	}
+	out, ok := obj.DeepCopyObject().(api.Object)
+	if !ok {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("%T has no metadata", obj))
+	}
+	out.GetObjectKind().SetGroupVersionKind(kind.GVK())
+	return kind, out, nil
+}
+
+func keyOf(kind *api.Kind, obj api.Object) client.Key {
+	return client.Key{Kind: kind, Namespace: createNamespace(kind, obj.GetNamespace()), Name: obj.GetName()}
+}
+
+func createNamespace(kind *api.Kind, namespace string) string {
+	if kind.Namespaced && namespace == "" {
+		return metav1.NamespaceDefault
+	}
+	return namespace
+}
+
+func deleteBody(opts *metav1.DeleteOptions) *metav1.DeleteOptions {
+	body := metav1.DeleteOptions{}
+	if opts != nil {
+		body = *opts
+	}
+	body.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
+	return &body
+}
+
+// CreateRaw stores a new object from a document as a person wrote it: what the server makes of a
+// manifest (the seeds' forms, unknown fields) is then the server's to say.
+func (c *Client) CreateRaw(ctx context.Context, kind *api.Kind, namespace string, doc []byte, opts client.WriteOptions) (api.Object, error) {
+	data, err := c.read(ctx, request{
+		method: http.MethodPost, path: collectionPath(kind, createNamespace(kind, namespace)), query: writeQuery(opts),
+		contentType: jsonType, body: bytes.NewReader(doc),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decode(kind, data)
+}

@@ -1,0 +1,140 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"minik8s/internal/client"
+)
+
+var _ client.Interface = (*Client)(nil)
+
+// Config says where a server is and who asks.
+type Config struct {
+	// Server is the URL of the API: "https://10.0.0.1:6443". A path in it is kept.
+	Server string
+	// Socket is the path of a unix socket of the API; it takes the place of Server.
+	Socket string
+	// CA, Cert and Key are PEM. Without CA the machine's own roots are trusted.
+	CA, Cert, Key []byte
+	// Token goes along as a bearer token.
+	Token string
+	// ServerName is the name that the server's certificate must carry, where it is not Server's.
+	ServerName string
+	// Insecure does not check the server's certificate. Only a kubeconfig that says so sets it.
+	Insecure bool
+	// UserAgent names the caller in the server's logs.
+	UserAgent string
+	// Warn, which may be nil, is given the server's Warning headers. It may be called from several
+	// goroutines.
+	Warn func(text string)
+}
+
+// Client talks to one server. It is safe for use from several goroutines.
+type Client struct {
+	base  string // "https://10.0.0.1:6443", no slash at its end
+	at    string // what a person calls the place: the URL or the socket
+	token string
+	agent string
+	warn  func(string)
+	http  *http.Client
+}
+
+const (
+	dialTimeout = 10 * time.Second
+	// A connection that carries only watches is silent for long: pings find out that the other side
+	// is gone, which otherwise takes the kernel a quarter of an hour.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 15 * time.Second
+)
+
+// New is a client of the server that cfg names. Nothing is sent before the first call.
+func New(cfg Config) (*Client, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	transport := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         dialer.DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout:     90 * time.Second,
+		MaxIdleConnsPerHost: 8,
+		ForceAttemptHTTP2:   true,
+		// Compression costs more than the cluster's own network does.
+		DisableCompression: true,
+		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}
+	c := &Client{token: cfg.Token, agent: cfg.UserAgent, warn: cfg.Warn, http: &http.Client{Transport: transport}}
+	if c.agent == "" {
+		c.agent = "minik8s"
+	}
+	if cfg.Socket != "" {
+		c.base, c.at = "http://minik8s", cfg.Socket
+		transport.Proxy = nil
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", cfg.Socket)
+		}
+		return c, nil
+	}
+	base, err := serverURL(cfg.Server)
+	if err != nil {
+		return nil, err
+	}
+	c.base, c.at = base, base
+	if strings.HasPrefix(base, "https://") {
+		if transport.TLSClientConfig, err = tlsConfig(cfg); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// At is the place of the server, as a person would write it.
+func (c *Client) At() string { return c.at }
+
+// OnWarning sets what is given the server's Warning headers. Call it before the client is used.
+func (c *Client) OnWarning(warn func(text string)) { c.warn = warn }
+
+// Close gives back idle connections; calls that are under way go on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+func serverURL(server string) (string, error) {
+	if server == "" {
+		return "", errors.New("no server given: a URL like https://HOST:6443 is needed")
+	}
+	if !strings.Contains(server, "://") {
+		server = "https://" + server
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", fmt.Errorf("the server's URL: %w", err)
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return "", fmt.Errorf("the server's URL is %q: a URL like https://HOST:6443 is needed", server)
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), nil
+}
+
+func tlsConfig(cfg Config) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
+	if len(cfg.CA) > 0 {
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM(cfg.CA) {
+			return nil, errors.New("the cluster's CA holds no PEM certificate")
+		}
+	}
+	if len(cfg.Cert) > 0 || len(cfg.Key) > 0 {
+		pair, err := tls.X509KeyPair(cfg.Cert, cfg.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the client's certificate and key: %w", err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}

@@ -1,0 +1,97 @@
+// Package loop is the engine of every controller: a queue of keys, several workers, one reconcile.
+//
+// It promises: a key is never worked on twice at once; a key that was added while it was being worked
+// on is worked on again; one whose reconcile failed comes again after a back-off of its own (5 ms
+// doubling to 30 s); a panic counts as a failure of that key and stops nobody else.
+//
+// Controllers use it: their informers' handlers call Add, their Reconcile reads the informers, makes a
+// plan and carries it out. Nothing of it survives a kill -9; the informers' first lists fill the queue
+// again.
+package loop
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Key is the namespace and name of what is to be reconciled.
+type Key struct{ Namespace, Name string }
+
+// String is namespace/name.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// Loop is one controller's queue and workers.
+type Loop struct {
+	name      string
+	reconcile func(ctx context.Context, key Key) error
+	queue     workqueue.TypedRateLimitingInterface[Key]
+	log       *slog.Logger
+}
+
+// New makes a loop; reconcile must be safe for different keys side by side.
+func New(name string, log *slog.Logger, reconcile func(ctx context.Context, key Key) error) *Loop {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](5*time.Millisecond, 30*time.Second)
+	return &Loop{name: name, reconcile: reconcile, log: log,
+		queue: workqueue.NewTypedRateLimitingQueue[Key](limiter)}
+}
+
+// Add asks for a key to be reconciled.
+func (l *Loop) Add(k Key) { l.queue.Add(k) }
+
+// AddAfter asks for it after a while.
+func (l *Loop) AddAfter(k Key, d time.Duration) { l.queue.AddAfter(k, d) }
+
+// Len is how many keys wait.
+func (l *Loop) Len() int { return l.queue.Len() }
+
+// Run works with so many workers until ctx ends.
+func (l *Loop) Run(ctx context.Context, workers int) {
+	stop := context.AfterFunc(ctx, l.queue.ShutDown)
+	defer stop()
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for l.step(ctx) {
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+func (l *Loop) step(ctx context.Context) bool {
+	key, quit := l.queue.Get()
+	if quit {
+		return false
+	}
+	defer l.queue.Done(key)
+	if err := l.safe(ctx, key); err != nil && ctx.Err() == nil {
+		l.log.Debug("reconcile failed, it comes again", "controller", l.name, "key", key.String(), "error", err)
+		l.queue.AddRateLimited(key)
+		return true
+	}
+	l.queue.Forget(key)
+	return true
+}
+
+func (l *Loop) safe(ctx context.Context, key Key) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Error("reconcile panicked", "controller", l.name, "key", key.String(), "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return l.reconcile(ctx, key)
+}

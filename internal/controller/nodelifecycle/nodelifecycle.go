@@ -1,0 +1,107 @@
+// Package nodelifecycle notices nodes that have gone silent: their Lease is not renewed. It marks them
+// Ready=Unknown and taints them, so that nothing new is put there, and takes the taint away when the
+// node is back.
+//
+// It reads Nodes and Leases and writes a silent Node's conditions and taints. It sleeps until the next
+// Lease could be late: nothing ticks. roles runs it beside the master. It keeps nothing that the
+// next list does not bring back. (Moving pods away from a lost node belongs to clusters of many
+// machines.)
+package nodelifecycle
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/events"
+	"minik8s/internal/informer"
+)
+
+// Grace is how long a node may be silent; the seeds' first step and Kubernetes' default of old.
+const Grace = 40 * time.Second
+
+// Controller is the controller.
+type Controller struct {
+	client client.Interface
+	record *events.Recorder
+	nodes  *informer.Informer[*corev1.Node]
+	leases *informer.Informer[*coordinationv1.Lease]
+	loop   *loop.Loop
+	now    func() time.Time
+	start  time.Time
+}
+
+// New makes the controller.
+func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+	n := &Controller{client: c, record: record, now: time.Now,
+		nodes:  informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
+		leases: informer.New[*coordinationv1.Lease](c, api.Leases, informer.Options{Namespace: corev1.NamespaceNodeLease, Log: log}),
+	}
+	n.loop = loop.New("nodelifecycle", log, n.reconcile)
+	n.nodes.OnChange(func(_, now *corev1.Node) {
+		if now != nil {
+			n.loop.Add(loop.Key{Name: now.Name})
+		}
+	})
+	// A renewed lease only matters to a node that was given up; the others wait for their timer.
+	n.leases.OnChange(func(_, now *coordinationv1.Lease) {
+		if now == nil {
+			return
+		}
+		if node, ok := n.nodes.Get("", now.Name); ok && tainted(node) {
+			n.loop.Add(loop.Key{Name: now.Name})
+		}
+	})
+	return n
+}
+
+// Run works until ctx ends.
+func (n *Controller) Run(ctx context.Context, ready func()) error {
+	n.start = n.now()
+	go n.leases.Run(ctx, func() { go n.loop.Run(ctx, 1) }) //nolint:errcheck // it returns when ctx ends
+	return n.nodes.Run(ctx, ready)
+}
+
+func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
+	node, ok := n.nodes.Get("", key.Name)
+	if !ok {
+		return nil
+	}
+	lease, _ := n.leases.Get(corev1.NamespaceNodeLease, key.Name)
+	now := n.now()
+	p := decide(node, lease, n.start, now)
+	if p.lookAgain > 0 {
+		n.loop.AddAfter(key, p.lookAgain)
+	}
+	if p.status != nil {
+		if _, err := n.client.Update(ctx, p.status, client.WriteOptions{Subresource: "status"}); err != nil {
+			return ignoreGone(err)
+		}
+		n.record.Event(node, corev1.EventTypeWarning, "NodeNotReady", "Node %s has not renewed its lease for %s", node.Name, Grace)
+	}
+	if p.taints != nil {
+		fresh, err := client.Get[*corev1.Node](ctx, n.client, client.KeyOf(node))
+		if err != nil {
+			return ignoreGone(err)
+		}
+		upd := fresh.DeepCopy()
+		upd.Spec.Taints = *p.taints
+		_, err = n.client.Update(ctx, upd, client.WriteOptions{})
+		return ignoreGone(err)
+	}
+	return nil
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

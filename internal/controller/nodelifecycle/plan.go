@@ -1,0 +1,112 @@
+package nodelifecycle
+
+import (
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// plan is what has to be done about one node.
+type plan struct {
+	status    *corev1.Node    // write this status
+	taints    *[]corev1.Taint // make these the taints
+	lookAgain time.Duration   // 0: when the node changes
+}
+
+// ours are the taints that say how a node is; they follow its Ready condition.
+var ours = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}
+
+func tainted(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(ours, t.Key) })
+}
+
+// decide is the whole controller: the node as it stands, its last lease, when we began to watch.
+func decide(node *corev1.Node, lease *coordinationv1.Lease, start, now time.Time) plan {
+	var p plan
+	ready := condition(node, corev1.NodeReady)
+	status := corev1.ConditionUnknown
+	if ready != nil {
+		status = ready.Status
+	}
+	if silent := now.Sub(lastSeen(node, lease, start)); silent > Grace {
+		if status != corev1.ConditionUnknown && ready != nil {
+			p.status = unknown(node, now)
+		}
+		status = corev1.ConditionUnknown
+	} else {
+		p.lookAgain = Grace - silent + time.Second
+	}
+	if want := taintsFor(node, status, now); !sameTaints(want, node.Spec.Taints) {
+		p.taints = &want
+	}
+	return p
+}
+
+// lastSeen is when the node last said that it is alive; not before we began to watch, since nobody
+// could have told us.
+func lastSeen(node *corev1.Node, lease *coordinationv1.Lease, start time.Time) time.Time {
+	seen := start
+	if t := node.CreationTimestamp.Time; t.After(seen) {
+		seen = t
+	}
+	if lease != nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(seen) {
+		seen = lease.Spec.RenewTime.Time
+	}
+	return seen
+}
+
+func condition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == t {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// unknown is the node with every condition unknown: nobody can say.
+func unknown(node *corev1.Node, now time.Time) *corev1.Node {
+	n := node.DeepCopy()
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		if c.Status != corev1.ConditionUnknown {
+			c.Status, c.Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+			c.Message = "Kubelet stopped posting node status."
+			c.LastTransitionTime = metav1.NewTime(now)
+		}
+	}
+	return n
+}
+
+// taintsFor is the node's taints with ours as its Ready condition asks for.
+func taintsFor(node *corev1.Node, ready corev1.ConditionStatus, now time.Time) []corev1.Taint {
+	want := map[corev1.ConditionStatus]string{
+		corev1.ConditionFalse: corev1.TaintNodeNotReady, corev1.ConditionUnknown: corev1.TaintNodeUnreachable}[ready]
+	var out []corev1.Taint
+	have := map[corev1.TaintEffect]bool{}
+	for _, t := range node.Spec.Taints {
+		if slices.Contains(ours, t.Key) {
+			if t.Key != want {
+				continue
+			}
+			have[t.Effect] = true
+		}
+		out = append(out, t)
+	}
+	if want != "" {
+		at := metav1.NewTime(now)
+		for _, e := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
+			if !have[e] {
+				out = append(out, corev1.Taint{Key: want, Effect: e, TimeAdded: &at})
+			}
+		}
+	}
+	return out
+}
+
+func sameTaints(a, b []corev1.Taint) bool {
+	return slices.EqualFunc(a, b, func(x, y corev1.Taint) bool { return x.Key == y.Key && x.Effect == y.Effect && x.Value == y.Value })
+}

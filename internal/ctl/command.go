@@ -1,0 +1,125 @@
+package ctl
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"minik8s/internal/api"
+)
+
+// Command is `minik8sd ctl`. Its errors are cli.ExitCoders whose text is ready to print.
+func Command() *cli.Command {
+	return &cli.Command{
+		Name:      "ctl",
+		Usage:     "talk to a cluster: apply, get, describe, why, logs and more (ctl --help)",
+		ArgsUsage: "COMMAND [flags] [arguments]",
+		// The commands below parse their own arguments: people write flags after names, too.
+		SkipFlagParsing: true,
+		HideHelp:        true,
+		Action: func(c *cli.Context) error {
+			return newProgram(c.App.Reader, c.App.Writer, c.App.ErrWriter).run(c.Context, c.Args().Slice())
+		},
+	}
+}
+
+// program is ctl with everything that it takes from its surroundings.
+type program struct {
+	streams
+	getenv func(string) string
+	now    func() time.Time
+	// pause is how long loops wait between two looks.
+	pause   time.Duration
+	connect func(p *program, w where) (server, error)
+}
+
+func newProgram(in io.Reader, out, errOut io.Writer) *program {
+	return &program{
+		streams: newStreams(in, out, errOut, os.Getenv), getenv: os.Getenv, now: time.Now,
+		pause: 300 * time.Millisecond, connect: (*program).dial,
+	}
+}
+
+// run is one call of the command line, without the words "minik8sd ctl".
+func (p *program) run(ctx context.Context, args []string) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	app := p.app()
+	ordered := reorder(app.Flags, app.Commands, args)
+	return p.exit(app.RunContext(ctx, append([]string{app.Name}, ordered...)))
+}
+
+func (p *program) app() *cli.App {
+	app := &cli.App{
+		Name: "ctl", HelpName: "minik8sd ctl", HideVersion: true,
+		Usage:       "talk to a minik8s cluster",
+		UsageText:   "minik8sd ctl COMMAND [flags] [arguments]",
+		Description: description(),
+		Reader:      p.in, Writer: p.out, ErrWriter: p.err,
+		// A comma is a character of a file's name.
+		DisableSliceFlagSeparator: true,
+		// Errors travel up to main, which ends the process.
+		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   usageError,
+		Flags:          connectionFlags(),
+		Commands: []*cli.Command{
+			p.applyCommand(), p.createCommand(), p.updateCommand(), p.deleteCommand(), p.clearCommand(),
+			p.getCommand(), p.describeCommand(), p.whyCommand(), p.logsCommand(),
+			p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(),
+			p.imageCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return unknownCommand(c.App.Commands, c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+	}
+	for _, c := range app.Commands {
+		prepare(c)
+	}
+	return app
+}
+
+// prepare gives a command what all have in common.
+func prepare(c *cli.Command) {
+	c.OnUsageError = usageError
+	// Without this, an object with the name "help" could not be named.
+	c.HideHelpCommand = true
+	for _, sub := range c.Subcommands {
+		prepare(sub)
+	}
+}
+
+func usageError(c *cli.Context, err error, _ bool) error {
+	return usagef("%v; see %s --help", err, c.Command.HelpName)
+}
+
+func unknownCommand(commands []*cli.Command, word string) error {
+	var names []string
+	for _, c := range commands {
+		if !c.Hidden {
+			names = append(names, c.Names()...)
+		}
+	}
+	if near := similar(word, names); len(near) > 0 {
+		return usagef("there is no command %q; did you mean %s?", word, strings.Join(near, ", "))
+	}
+	return usagef("there is no command %q; see minik8sd ctl --help", word)
+}
+
+func description() string {
+	var kinds []string
+	for _, k := range api.Kinds {
+		kinds = append(kinds, k.Plural)
+	}
+	return "Kinds: " + strings.Join(kinds, ", ") + "; also in the singular, by their short names, in any case.\n" +
+		"Names: NAME, NAMESPACE/NAME or a UID; KIND/NAME is one word. Flags may stand anywhere.\n" +
+		"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists or conflicts, 5 no server.\n" +
+		"Start with: minik8sd ctl get pods -A; minik8sd ctl why pod NAME."
+}

@@ -1,0 +1,142 @@
+package ctl
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"minik8s/internal/api"
+)
+
+// situation is all that explain knows.
+type situation struct {
+	kind   *api.Kind
+	obj    api.Object
+	events []*corev1.Event // the newest last
+	nodes  []*corev1.Node
+	logs   map[string]string // by container
+	now    time.Time
+}
+
+// verdict is what a person is told.
+type verdict struct {
+	head    string
+	good    bool
+	why     []string
+	logHead string
+	log     []string
+	next    []string // commands to type
+}
+
+// logTail is how many lines of a crashed container's log fit on the screen beside the rest.
+const logTail = 10
+
+// explain says why an object is as it is, and what to do. It asks nobody: everything is in s.
+func explain(s situation) verdict {
+	switch obj := s.obj.(type) {
+	case *corev1.Pod:
+		return s.explainPod(obj)
+	case *corev1.Node:
+		return s.explainNode(obj)
+	}
+	return s.explainOther()
+}
+
+func (v *verdict) because(format string, args ...any) {
+	v.why = append(v.why, fmt.Sprintf(format, args...))
+}
+
+// try adds a command to type next; the words "minik8sd ctl" are put before it.
+func (v *verdict) try(format string, args ...any) {
+	line := "minik8sd ctl " + fmt.Sprintf(format, args...)
+	for _, l := range v.next {
+		if l == line {
+			return
+		}
+	}
+	v.next = append(v.next, line)
+}
+
+// advise adds a step that is no command of ours.
+func (v *verdict) advise(format string, args ...any) {
+	v.next = append(v.next, fmt.Sprintf(format, args...))
+}
+
+// name is the object as messages name it: "pod/web".
+func (s *situation) name() string { return ref(s.kind, s.obj.GetName()) }
+
+// args are the words that name the object in a command: "pod web -n x".
+func (s *situation) args() string {
+	return s.kind.Singular + " " + s.obj.GetName() + nsFlag(s.obj.GetNamespace())
+}
+
+// lastWarning is the newest warning with one of the reasons; with none given, the newest at all.
+func (s *situation) lastWarning(reasons ...string) *corev1.Event {
+	for i := len(s.events) - 1; i >= 0; i-- {
+		e := s.events[i]
+		if e.Type != corev1.EventTypeWarning {
+			continue
+		}
+		if len(reasons) == 0 {
+			return e
+		}
+		for _, r := range reasons {
+			if e.Reason == r {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+func (s *situation) node(name string) *corev1.Node {
+	for _, n := range s.nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+func (s *situation) ago(t time.Time) string { return duration.HumanDuration(s.now.Sub(t)) + " ago" }
+
+// explainOther goes by what every kind has: a deletion, conditions, warnings.
+func (s *situation) explainOther() verdict {
+	v := verdict{head: s.name() + " is there", good: true}
+	if s.obj.GetDeletionTimestamp() != nil {
+		return s.explainLeaving()
+	}
+	for _, c := range conditionsOf(s.obj) {
+		if c.Status == metav1.ConditionTrue || c.Type == "" {
+			continue
+		}
+		v.good = false
+		v.head = fmt.Sprintf("%s is not %s", s.name(), c.Type)
+		v.because("%s", strings.TrimSpace(string(c.Status)+" "+c.Reason+" "+c.Message))
+	}
+	if e := s.lastWarning(); e != nil {
+		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
+	}
+	v.try("describe %s", s.args())
+	return v
+}
+
+// explainLeaving tells what a deletion waits for.
+func (s *situation) explainLeaving() verdict {
+	at := s.obj.GetDeletionTimestamp()
+	v := verdict{head: s.name() + " is being deleted"}
+	if f := s.obj.GetFinalizers(); len(f) > 0 {
+		v.because("it waits for its finalizers: %s; whoever put them there must take them away", strings.Join(f, ", "))
+	}
+	if at != nil && s.now.After(at.Time) {
+		v.head = s.name() + " is being deleted, and should be gone by now"
+		v.because("it was due %s", s.ago(at.Time))
+	} else if at != nil {
+		v.because("it has until %s (%s more) to end", at.UTC().Format(time.RFC3339), duration.HumanDuration(at.Sub(s.now)))
+	}
+	return v
+}

@@ -1,0 +1,171 @@
+package ctl
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func (s *situation) explainPod(pod *corev1.Pod) verdict {
+	if pod.DeletionTimestamp != nil {
+		return s.podLeaving(pod)
+	}
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded:
+		v := verdict{head: s.name() + " has finished: every container ended with exit code 0", good: true}
+		v.try("logs %s%s", pod.Name, nsFlag(pod.Namespace))
+		return v
+	case corev1.PodFailed:
+		return s.podFailed(pod)
+	}
+	if pod.Spec.NodeName == "" {
+		return s.podUnscheduled(pod)
+	}
+	if v, bad := s.podNodeLost(pod); bad {
+		return v
+	}
+	if v, bad := s.podContainers(pod); bad {
+		return v
+	}
+	ready := podCondition(pod, corev1.PodReady)
+	if ready != nil && ready.Status == corev1.ConditionTrue {
+		v := verdict{head: s.name() + " runs and is ready", good: true}
+		if n := restarts(pod); n > 0 {
+			v.because("its containers were started again %d times; the log of the run before: logs --previous", n)
+		}
+		v.try("logs %s%s", pod.Name, nsFlag(pod.Namespace))
+		return v
+	}
+	v := verdict{head: fmt.Sprintf("%s is not ready yet: %s", s.name(), podState(pod))}
+	if ready != nil && ready.Message != "" {
+		v.because("%s", ready.Message)
+	}
+	if e := s.lastWarning(); e != nil {
+		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
+	}
+	v.try("get %s -w", s.args())
+	v.try("describe %s", s.args())
+	return v
+}
+
+func (s *situation) podLeaving(pod *corev1.Pod) verdict {
+	v := s.explainLeaving()
+	node := s.node(pod.Spec.NodeName)
+	switch {
+	case pod.Spec.NodeName == "":
+	case node == nil:
+		v.because("its node %s is not there any more: nobody can say that its containers have ended", pod.Spec.NodeName)
+	case !isReady(node):
+		v.because("its node %s is not ready: its kubelet cannot say that the containers have ended", node.Name)
+		v.try("why node %s", node.Name)
+	default:
+		v.because("its node's kubelet is ending the containers")
+	}
+	if s.now.After(pod.DeletionTimestamp.Time) {
+		v.try("delete %s --force", s.args())
+	} else {
+		v.try("get %s -w", s.args())
+	}
+	return v
+}
+
+func (s *situation) podFailed(pod *corev1.Pod) verdict {
+	v := verdict{head: s.name() + " has failed and will not be started again"}
+	if pod.Status.Reason != "" || pod.Status.Message != "" {
+		v.because("%s", strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": "))
+	}
+	for i := range pod.Status.ContainerStatuses {
+		status := &pod.Status.ContainerStatuses[i]
+		if t := status.State.Terminated; t != nil && t.ExitCode != 0 {
+			v.because("container %s %s", status.Name, ended(t))
+			s.lastWords(&v, status.Name)
+		}
+	}
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+		v.because("its restartPolicy is Never")
+	}
+	v.try("logs %s%s", pod.Name, nsFlag(pod.Namespace))
+	v.try("delete %s", s.args())
+	return v
+}
+
+// podUnscheduled tells why no node took a pod.
+func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
+	v := verdict{head: s.name() + " is Pending: no node has it yet"}
+	text := ""
+	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		text = c.Message
+	} else if e := s.lastWarning("FailedScheduling"); e != nil {
+		text = e.Message
+	}
+	if text == "" {
+		v.because("the scheduler has not said anything about it; is a master running?")
+		v.try("get events%s", nsFlag(pod.Namespace))
+		return v
+	}
+	v.because("%s", text)
+	if len(s.nodes) == 0 {
+		v.because("there is no node at all")
+		v.advise("start a worker: minik8sd --role=worker")
+		return v
+	}
+	var closed, lost []string
+	for _, n := range s.nodes {
+		if n.Spec.Unschedulable {
+			closed = append(closed, n.Name)
+		}
+		if !isReady(n) {
+			lost = append(lost, n.Name)
+		}
+	}
+	if len(lost) > 0 {
+		v.because("not ready: %s", strings.Join(lost, ", "))
+		v.try("why node %s", lost[0])
+	}
+	if len(closed) > 0 {
+		v.because("cordoned: %s", strings.Join(closed, ", "))
+		v.try("uncordon %s", closed[0])
+	}
+	low := strings.ToLower(text)
+	if strings.Contains(low, "insufficient") || strings.Contains(low, "too many pods") {
+		v.advise("ask for less in the containers' resources.requests, or make room: minik8sd ctl describe nodes shows who has what")
+	}
+	if len(pod.Spec.NodeSelector) > 0 && (strings.Contains(low, "selector") || strings.Contains(low, "affinity")) {
+		for key, value := range pod.Spec.NodeSelector {
+			v.try("label nodes %s %s=%s", s.nodes[0].Name, key, value)
+			break
+		}
+	}
+	if strings.Contains(low, "taint") {
+		v.advise("give the pod a toleration for the taint, or take it off the node")
+	}
+	v.try("get nodes -o wide")
+	return v
+}
+
+// podNodeLost says whether a pod sits on a node that has gone silent.
+func (s *situation) podNodeLost(pod *corev1.Pod) (verdict, bool) {
+	node := s.node(pod.Spec.NodeName)
+	if node != nil && isReady(node) || node == nil && len(s.nodes) == 0 {
+		return verdict{}, false
+	}
+	v := verdict{head: fmt.Sprintf("%s is on node %s, which is not ready", s.name(), pod.Spec.NodeName)}
+	if node == nil {
+		v.because("there is no node %s any more", pod.Spec.NodeName)
+		v.try("delete %s --force", s.args())
+		v.try("get nodes")
+		return v, true
+	}
+	if c := nodeReady(node); c != nil {
+		v.because("%s", strings.Trim(c.Reason+": "+c.Message, ": "))
+	}
+	v.because("what the pod's status says was last known then; its containers may run on")
+	v.try("why node %s", node.Name)
+	return v, true
+}
+
+func isReady(node *corev1.Node) bool {
+	c := nodeReady(node)
+	return c != nil && c.Status == corev1.ConditionTrue
+}

@@ -1,0 +1,294 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/kubelet/cri"
+)
+
+// trouble is an action that failed, in the words of the pod's status and events.
+type trouble struct {
+	reason string // of the container's waiting state
+	// event, if not empty, is told as a warning with eventReason.
+	eventReason, event string
+	err                error
+	lo, hi             time.Duration // of the back-off
+}
+
+func (t *trouble) Error() string { return t.err.Error() }
+func (t *trouble) Unwrap() error { return t.err }
+
+func defaultReason(v verb) string {
+	if v == startContainer {
+		return "RunContainerError"
+	}
+	return "ContainerCreating"
+}
+
+// actionTimeout bounds an action of the runtime, so that one that hangs is tried again.
+const actionTimeout = 2 * time.Minute
+
+// doer is what carries an action out. It is made by the worker's goroutine, from copies of what the
+// worker knows, and runs in one of its own.
+func (w *worker) doer(a action) func(context.Context) (outcome, error) {
+	switch a.verb {
+	case setUpVolumes:
+		return w.doVolumes(w.pod)
+	case makeSandbox:
+		return w.doSandbox(w.pod)
+	case ensureImage:
+		return w.doImage(a, w.pod)
+	case startContainer:
+		return w.doStart(a, w.pod, w.view)
+	case stopContainer:
+		return func(ctx context.Context) (outcome, error) {
+			ctx, cancel := context.WithTimeout(ctx, a.grace+actionTimeout)
+			defer cancel()
+			return nil, w.k.runtime.StopContainer(ctx, a.id, a.grace)
+		}
+	case removeContainer:
+		return w.doRemove(a)
+	case removeSandbox:
+		return func(ctx context.Context) (outcome, error) {
+			ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+			defer cancel()
+			return nil, w.k.runtime.RemoveSandbox(ctx, string(w.uid))
+		}
+	case tearDown:
+		return w.doTearDown()
+	default:
+		return w.doDelete(w.pod)
+	}
+}
+
+func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, error) {
+	return func(ctx context.Context) (outcome, error) {
+		if err := w.k.volumes.SetUp(ctx, pod); err != nil {
+			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedMount", event: err.Error(),
+				err: err, lo: 500 * time.Millisecond, hi: 2 * time.Minute}
+		}
+		return func(w *worker) { w.mem.volumes = true }, nil
+	}
+}
+
+func (w *worker) doSandbox(pod *corev1.Pod) func(context.Context) (outcome, error) {
+	return func(ctx context.Context) (outcome, error) {
+		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+		defer cancel()
+		s, err := w.k.makeSandbox(ctx, pod)
+		if err != nil {
+			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedCreatePodSandBox",
+				event: "Failed to create pod sandbox: " + err.Error(), err: err, lo: time.Second, hi: time.Minute}
+		}
+		return func(w *worker) { w.view.Sandbox = &s }, nil
+	}
+}
+
+// makeSandbox makes the pod's cgroup, its directory of logs and its sandbox.
+func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox, error) {
+	parent, err := k.ensureCgroup(pod)
+	if err != nil {
+		return cri.Sandbox{}, fmt.Errorf("cgroup: %w", err)
+	}
+	if err := os.MkdirAll(k.logDir(pod), 0o755); err != nil {
+		return cri.Sandbox{}, fmt.Errorf("log directory: %w", err)
+	}
+	ports, err := k.hostPortsOf(ctx, pod)
+	if err != nil {
+		return cri.Sandbox{}, fmt.Errorf("host ports: %w", err)
+	}
+	cfg, err := k.sandboxConfig(pod)
+	if err != nil {
+		return cri.Sandbox{}, err
+	}
+	cfg.CgroupParent, cfg.HostPorts = parent, ports
+	return k.runtime.EnsureSandbox(ctx, cfg)
+}
+
+// doStart creates container a, if that is still to be done, and starts it.
+func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.Context) (outcome, error) {
+	var prev *cri.Container
+	if a.id == "" {
+		if n := newest(view, a.container); n != nil {
+			c := *n
+			prev = &c
+		}
+	}
+	return func(ctx context.Context) (outcome, error) {
+		leave, err := w.k.starts.enter(ctx, w.ending)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+		defer cancel()
+		id := a.id
+		if id == "" {
+			if id, err = w.create(ctx, a, pod, view.Sandbox); err != nil {
+				return nil, err
+			}
+		}
+		began := func(w *worker) {
+			cm := w.mem.container(a.container)
+			cm.image = false
+			cm.restarted(prev, w.k.now())
+		}
+		err = w.k.runtime.StartContainer(ctx, id)
+		var failed *cri.StartError
+		switch {
+		case err == nil:
+			w.containerEventOf(pod, a.container, corev1.EventTypeNormal, "Started", "Started container %s", a.container)
+			return began, nil
+		case errors.As(err, &failed): // it counts as one that has run and exited
+			w.containerEventOf(pod, a.container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
+			return func(w *worker) {
+				began(w)
+				w.mem.startErrors[id] = startError{StartError: *failed, at: w.k.now()}
+			}, nil
+		}
+		// It may be half-made; the next try makes it anew. Should this fail too, the runtime
+		// still lists it, and start is tried on it again.
+		_ = w.k.runtime.RemoveContainer(ctx, id)
+		return nil, &trouble{reason: "RunContainerError", eventReason: "Failed", event: "Error: " + err.Error(),
+			err: err, lo: time.Second, hi: maxCrashBackoff}
+	}
+}
+
+// create makes the container of a.
+func (w *worker) create(ctx context.Context, a action, pod *corev1.Pod, sandbox *cri.Sandbox) (string, error) {
+	spec := containerNamed(pod, a.container)
+	if spec == nil {
+		return "", fmt.Errorf("the pod has no container %s", a.container)
+	}
+	cfg, err := w.k.containerConfig(ctx, pod, spec, a.attempt, sandbox)
+	if err != nil {
+		return "", &trouble{reason: "CreateContainerConfigError", eventReason: "Failed", event: "Error: " + err.Error(),
+			err: err, lo: time.Second, hi: time.Minute}
+	}
+	id, err := w.k.runtime.CreateContainer(ctx, cfg)
+	if err != nil {
+		return "", &trouble{reason: "CreateContainerError", eventReason: "Failed", event: "Error: " + err.Error(),
+			err: err, lo: time.Second, hi: maxCrashBackoff}
+	}
+	w.containerEventOf(pod, a.container, corev1.EventTypeNormal, "Created", "Created container: %s", a.container)
+	return id, nil
+}
+
+func (w *worker) doRemove(a action) func(context.Context) (outcome, error) {
+	return func(ctx context.Context) (outcome, error) {
+		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+		defer cancel()
+		if err := w.k.runtime.RemoveContainer(ctx, a.id); err != nil {
+			return nil, err
+		}
+		return func(w *worker) {
+			delete(w.mem.startErrors, a.id)
+			delete(w.mem.messages, a.id)
+			w.dropOldLogs(a)
+		}, nil
+	}
+}
+
+// dropOldLogs removes the logs of attempts that nobody can ask for any more.
+func (w *worker) dropOldLogs(a action) {
+	n := newest(w.view, a.container)
+	if w.pod == nil || n == nil || n.Attempt-a.attempt < 2 {
+		return
+	}
+	base := w.k.logPath(w.pod, a.container, a.attempt)
+	files, err := filepath.Glob(base + "*") // rotated ones have a suffix
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		_ = os.Remove(f)
+	}
+}
+
+func (w *worker) doTearDown() func(context.Context) (outcome, error) {
+	forget := w.gone || w.pod != nil && w.pod.DeletionTimestamp != nil
+	return func(context.Context) (outcome, error) {
+		err := errors.Join(w.k.volumes.TearDown(string(w.uid)), w.k.removeCgroup(string(w.uid)))
+		if err == nil && forget {
+			err = w.k.removeLogs(w.uid)
+		}
+		if err != nil {
+			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedKillPod", event: "error cleaning up pod: " + err.Error(),
+				err: err, lo: 100 * time.Millisecond, hi: 30 * time.Second}
+		}
+		return func(w *worker) {
+			w.mem.tornDown, w.mem.forgotten = true, forget
+			w.k.rooms.leave(w.uid)
+			w.k.ports.free(w.uid)
+		}, nil
+	}
+}
+
+// removeLogs removes the pod's directory of logs, found by its uid alone: the name may be lost.
+func (k *Kubelet) removeLogs(uid types.UID) error {
+	dirs, err := filepath.Glob(filepath.Join(k.LogDir(), "*_"+string(uid)))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range dirs {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(errs...)
+}
+
+func (w *worker) doDelete(pod *corev1.Pod) func(context.Context) (outcome, error) {
+	return func(ctx context.Context) (outcome, error) {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		now, uid := int64(0), pod.UID
+		key := client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name}
+		_, err := w.k.client.Delete(ctx, key, &metav1.DeleteOptions{GracePeriodSeconds: &now,
+			Preconditions: &metav1.Preconditions{UID: &uid}})
+		// Not found, or another pod of that name: ours is gone either way.
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return nil, &trouble{err: err, lo: minWriteDelay, hi: maxWriteDelay}
+		}
+		return func(w *worker) { w.mem.deleted = true }, nil
+	}
+}
+
+// containerEvent is an Event on a container of the pod, or with an empty name on the pod.
+func (w *worker) containerEvent(name, kind, reason, format string, args ...any) {
+	w.containerEventOf(w.pod, name, kind, reason, format, args...)
+}
+
+// containerEventOf is containerEvent for use outside the worker's own goroutine.
+func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format string, args ...any) {
+	if pod == nil {
+		return
+	}
+	ref := corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
+		UID: pod.UID, ResourceVersion: pod.ResourceVersion}
+	if name != "" {
+		ref.FieldPath = "spec.containers{" + name + "}"
+	}
+	w.k.rec.EventRef(ref, kind, reason, format, args...)
+}
+
+// logDir is where the pod's containers log: <ns>_<name>_<uid>.
+func (k *Kubelet) logDir(pod *corev1.Pod) string {
+	return filepath.Join(k.LogDir(), pod.Namespace+"_"+pod.Name+"_"+string(pod.UID))
+}
+
+// logPath is the log of one attempt of a container.
+func (k *Kubelet) logPath(pod *corev1.Pod, container string, attempt int) string {
+	return filepath.Join(k.logDir(pod), container, fmt.Sprintf("%d.log", attempt))
+}

@@ -1,0 +1,256 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// Manager makes the cgroups of pods under one root.
+type Manager struct {
+	root string // "/minik8s"
+
+	once      sync.Once
+	hierarchy hierarchy
+	err       error
+
+	mu sync.Mutex
+	// shares of each burstable pod; their sum is what their class weighs against others.
+	shares map[string]uint64
+	ready  bool // the classes exist
+}
+
+// New makes a manager for the given root, a path like "/minik8s"; it touches nothing.
+func New(root string) *Manager {
+	return &Manager{root: path.Join("/", root), shares: map[string]uint64{}}
+}
+
+// At is New on cgroups mounted elsewhere, for tests: v1 has a directory per controller in dir, v2
+// is dir itself.
+func At(dir, root string, v2 bool) *Manager {
+	m := New(root)
+	m.once.Do(func() {
+		if v2 {
+			m.hierarchy = unified{dir}
+			return
+		}
+		h := legacy{}
+		for _, c := range limited {
+			h[c] = filepath.Join(dir, c)
+		}
+		m.hierarchy = h
+	})
+	return m
+}
+
+// PodPath is the pod's cgroup, as CgroupParent of its containers.
+func (m *Manager) PodPath(uid string, class corev1.PodQOSClass) string {
+	return path.Join(m.classPath(class), "pod"+uid)
+}
+
+func (m *Manager) classPath(class corev1.PodQOSClass) string {
+	switch class {
+	case corev1.PodQOSBurstable:
+		return path.Join(m.root, "burstable")
+	case corev1.PodQOSBestEffort:
+		return path.Join(m.root, "besteffort")
+	default:
+		return m.root
+	}
+}
+
+var classes = []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort}
+
+// Ensure makes the pod's cgroup with the given settings and returns its path.
+func (m *Manager) Ensure(uid string, class corev1.PodQOSClass, res cri.Resources) (string, error) {
+	h, err := m.mounted()
+	if err != nil {
+		return "", err
+	}
+	if err := m.ensureClasses(h); err != nil {
+		return "", err
+	}
+	at := m.PodPath(uid, class)
+	if err := h.ensure(at, res); err != nil {
+		return "", err
+	}
+	if class == corev1.PodQOSBurstable {
+		err = m.weigh(h, uid, max(res.CPUShares, 2))
+	}
+	return at, err
+}
+
+// Note counts a pod whose cgroup exists from before in the weight of its class; it writes nothing.
+func (m *Manager) Note(uid string, class corev1.PodQOSClass, res cri.Resources) {
+	if class != corev1.PodQOSBurstable {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shares[uid] = max(res.CPUShares, 2)
+}
+
+func (m *Manager) ensureClasses(h hierarchy) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ready {
+		return nil
+	}
+	for _, class := range classes {
+		res := cri.Resources{}
+		if class == corev1.PodQOSBestEffort {
+			res.CPUShares = 2
+		}
+		if err := h.ensure(m.classPath(class), res); err != nil {
+			return err
+		}
+	}
+	m.ready = true
+	return nil
+}
+
+// weigh notes what a burstable pod weighs, 0 if it is gone, and sets the weight of the class.
+func (m *Manager) weigh(h hierarchy, uid string, shares uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.shares[uid] == shares {
+		return nil
+	}
+	if shares == 0 {
+		delete(m.shares, uid)
+	} else {
+		m.shares[uid] = shares
+	}
+	sum := uint64(0)
+	for _, s := range m.shares {
+		sum += s
+	}
+	return h.ensure(m.classPath(corev1.PodQOSBurstable), cri.Resources{CPUShares: min(max(sum, 2), 262144)})
+}
+
+// Remove removes the pod's cgroup and all below it, in every class: what runs there is killed.
+func (m *Manager) Remove(uid string) error {
+	h, err := m.mounted()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, class := range classes {
+		for _, dir := range h.dirs(m.PodPath(uid, class)) {
+			errs = append(errs, removeTree(dir))
+		}
+	}
+	m.mu.Lock()
+	_, weighed := m.shares[uid]
+	m.mu.Unlock()
+	if weighed {
+		errs = append(errs, m.weigh(h, uid, 0))
+	}
+	return errors.Join(errs...)
+}
+
+// Pods lists the uids of the pods that have a cgroup.
+func (m *Manager) Pods() ([]string, error) {
+	h, err := m.mounted()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var out []string
+	for _, class := range classes {
+		for _, dir := range h.dirs(m.classPath(class)) {
+			entries, err := os.ReadDir(dir)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			for _, e := range entries {
+				if uid, ok := strings.CutPrefix(e.Name(), "pod"); ok && e.IsDir() && !seen[uid] {
+					seen[uid] = true
+					out = append(out, uid)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// RemoveRoot removes the classes and the root, once no pod is left in them.
+func (m *Manager) RemoveRoot() error {
+	h, err := m.mounted()
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ready = false
+	var errs []error
+	for _, class := range []corev1.PodQOSClass{corev1.PodQOSBurstable, corev1.PodQOSBestEffort, corev1.PodQOSGuaranteed} {
+		for _, dir := range h.dirs(m.classPath(class)) {
+			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Manager) mounted() (hierarchy, error) {
+	m.once.Do(func() { m.hierarchy, m.err = findHierarchy() })
+	return m.hierarchy, m.err
+}
+
+// removeTree removes a cgroup with those below it. A directory of a cgroup goes by rmdir, without
+// its files; one in which processes are is busy until they have ended.
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	err = rmdir(dir)
+	if errors.Is(err, syscall.EBUSY) {
+		killAll(dir)
+		err = rmdir(dir) // if they still end, the caller comes again
+	}
+	return err
+}
+
+func rmdir(dir string) error {
+	if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing cgroup %s: %w", dir, err)
+	}
+	return nil
+}
+
+// killAll kills every process in one cgroup.
+func killAll(dir string) {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return
+	}
+	for _, f := range strings.Fields(string(data)) {
+		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}

@@ -1,0 +1,10 @@
+// Package cgroup makes and removes the cgroup of a pod, inside which the runtime makes those of its
+// containers: ROOT/pod<uid> for Guaranteed pods, ROOT/burstable/pod<uid> and ROOT/besteffort/pod<uid>
+// for the others, as Kubernetes lays them out.
+//
+// It promises: Ensure and Remove may be called again at any time; Remove leaves nothing, and kills
+// what should still run there. Both versions of cgroups are served; where both are mounted and v1
+// holds the controllers, v1 is.
+//
+// The kubelet calls it. Cgroups survive a kill -9 of the daemon; Pods lists those there are.
+package cgroup

@@ -1,0 +1,212 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// hierarchy is one version of cgroups.
+type hierarchy interface {
+	// ensure makes a cgroup, with its parents, and sets what is not 0 in res.
+	ensure(path string, res cri.Resources) error
+	// dirs are the directories of a cgroup, whether they exist or not.
+	dirs(path string) []string
+}
+
+// limited are the v1 controllers that have a setting of ours; the runtime makes the rest.
+var limited = []string{"cpu", "memory", "pids"}
+
+// legacy is v1: the mount point of each controller, by its name. It has also those that are not
+// limited: the runtime makes cgroups there, which have to be removed.
+type legacy map[string]string
+
+func (l legacy) dirs(path string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, mount := range l {
+		if !seen[mount] {
+			seen[mount] = true
+			out = append(out, filepath.Join(mount, path))
+		}
+	}
+	return out
+}
+
+func (l legacy) ensure(path string, res cri.Resources) error {
+	for _, controller := range limited {
+		mount, ok := l[controller]
+		if !ok {
+			if controller == "memory" && res.MemoryLimit > 0 {
+				return errors.New("the memory controller of cgroups is not there, so the memory limit cannot be kept")
+			}
+			continue
+		}
+		dir := filepath.Join(mount, path)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		for _, s := range legacySettings(controller, res) {
+			if err := s.write(dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setting is a file of a cgroup and its content.
+type setting struct{ file, value string }
+
+func (s setting) write(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0o644); err != nil {
+		return fmt.Errorf("setting %s to %s: %w", s.file, s.value, err)
+	}
+	return nil
+}
+
+func legacySettings(controller string, res cri.Resources) []setting {
+	var out []setting
+	switch controller {
+	case "cpu":
+		if res.CPUShares > 0 {
+			out = append(out, setting{"cpu.shares", strconv.FormatUint(res.CPUShares, 10)})
+		}
+		if res.CPUQuota > 0 {
+			out = append(out, setting{"cpu.cfs_period_us", strconv.FormatUint(res.CPUPeriod, 10)},
+				setting{"cpu.cfs_quota_us", strconv.FormatInt(res.CPUQuota, 10)})
+		}
+	case "memory":
+		if res.MemoryLimit > 0 {
+			out = append(out, setting{"memory.limit_in_bytes", strconv.FormatInt(res.MemoryLimit, 10)})
+		}
+	case "pids":
+		if res.PidsLimit > 0 {
+			out = append(out, setting{"pids.max", strconv.FormatInt(res.PidsLimit, 10)})
+		}
+	}
+	return out
+}
+
+// unified is v2.
+type unified struct{ mount string }
+
+func (u unified) dirs(path string) []string { return []string{filepath.Join(u.mount, path)} }
+
+func (u unified) ensure(path string, res cri.Resources) error {
+	dir := u.mount
+	for _, part := range strings.Split(strings.Trim(path, "/"), "/") {
+		if err := enable(dir); err != nil {
+			return err
+		}
+		dir = filepath.Join(dir, part)
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if err := enable(dir); err != nil { // the containers' cgroups need the controllers too
+		return err
+	}
+	for _, s := range unifiedSettings(res) {
+		if err := s.write(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enable hands every controller that dir has on to its children.
+func enable(dir string) error {
+	has, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	on, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return err
+	}
+	enabled := map[string]bool{}
+	for _, c := range strings.Fields(string(on)) {
+		enabled[c] = true
+	}
+	var add []string
+	for _, c := range strings.Fields(string(has)) {
+		if !enabled[c] && (c == "cpu" || c == "memory" || c == "pids" || c == "cpuset" || c == "io") {
+			add = append(add, "+"+c)
+		}
+	}
+	if len(add) == 0 {
+		return nil
+	}
+	return setting{"cgroup.subtree_control", strings.Join(add, " ")}.write(dir)
+}
+
+func unifiedSettings(res cri.Resources) []setting {
+	var out []setting
+	if res.CPUShares > 0 {
+		// Kubernetes' mapping of 2..262144 onto 1..10000.
+		weight := 1 + (min(max(res.CPUShares, 2), 262144)-2)*9999/262142
+		out = append(out, setting{"cpu.weight", strconv.FormatUint(weight, 10)})
+	}
+	if res.CPUQuota > 0 {
+		out = append(out, setting{"cpu.max", fmt.Sprintf("%d %d", res.CPUQuota, res.CPUPeriod)})
+	}
+	if res.MemoryLimit > 0 {
+		out = append(out, setting{"memory.max", strconv.FormatInt(res.MemoryLimit, 10)})
+	}
+	if res.PidsLimit > 0 {
+		out = append(out, setting{"pids.max", strconv.FormatInt(res.PidsLimit, 10)})
+	}
+	return out
+}
+
+// findHierarchy reads from /proc/self/mountinfo where cgroups are mounted.
+func findHierarchy() (hierarchy, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	return parseMounts(string(data))
+}
+
+func parseMounts(mountinfo string) (hierarchy, error) {
+	v1, v2 := legacy{}, ""
+	for line := range strings.Lines(mountinfo) {
+		before, after, ok := strings.Cut(line, " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if !ok || len(left) < 5 || len(right) < 3 {
+			continue
+		}
+		switch right[0] {
+		case "cgroup2":
+			if v2 == "" {
+				v2 = left[4]
+			}
+		case "cgroup":
+			for _, option := range strings.Split(right[2], ",") {
+				if option == "rw" || option == "ro" {
+					continue
+				}
+				if _, known := v1[option]; !known {
+					v1[option] = left[4]
+				}
+			}
+		}
+	}
+	switch {
+	case v1["memory"] != "" || v1["cpu"] != "":
+		if v2 != "" {
+			v1["unified"] = v2 // without controllers, but the runtime makes cgroups there too
+		}
+		return v1, nil
+	case v2 != "":
+		return unified{v2}, nil
+	}
+	return nil, errors.New("cgroups are not mounted: mount cgroup2 on /sys/fs/cgroup")
+}

@@ -1,0 +1,103 @@
+package kubelet
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// setConditions writes the conditions that are the kubelet's, in the order in which Kubernetes lists
+// them, and keeps all others. lastTransitionTime moves only when a condition's status does.
+func setConditions(in input, st *corev1.PodStatus) {
+	containers := containersReady(in, st)
+	mine := []corev1.PodCondition{
+		sandboxReady(in),
+		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
+		podReady(in, st, containers),
+		containers,
+	}
+	if st.Phase == corev1.PodSucceeded {
+		mine[1].Reason = "PodCompleted"
+	}
+	var out []corev1.PodCondition
+	for _, c := range mine {
+		c.ObservedGeneration = in.pod.Generation
+		c.LastTransitionTime = metav1.NewTime(in.now).Rfc3339Copy()
+		if old := conditionOf(in.pod.Status.Conditions, c.Type); old != nil && old.Status == c.Status {
+			c.LastTransitionTime, c.LastProbeTime = old.LastTransitionTime, old.LastProbeTime
+		}
+		out = append(out, c)
+	}
+	for _, c := range in.pod.Status.Conditions {
+		if conditionOf(out, c.Type) == nil {
+			out = append(out, c)
+		}
+	}
+	if conditionOf(out, corev1.PodScheduled) == nil { // bound by its manifest, no scheduler was asked
+		out = append(out, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+			ObservedGeneration: in.pod.Generation, LastTransitionTime: metav1.NewTime(in.now).Rfc3339Copy()})
+	}
+	st.Conditions = out
+}
+
+func sandboxReady(in input) corev1.PodCondition {
+	c := corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}
+	if s := in.view.Sandbox; s != nil && s.Whole && len(s.Addresses) > 0 {
+		c.Status = corev1.ConditionTrue
+	}
+	return c
+}
+
+// containersReady is the ContainersReady condition.
+func containersReady(in input, st *corev1.PodStatus) corev1.PodCondition {
+	c := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}
+	var unready []string
+	for _, spec := range in.pod.Spec.Containers { // in the order of the spec, as Kubernetes
+		if s := statusOf(st.ContainerStatuses, spec.Name); s == nil || !s.Ready {
+			unready = append(unready, spec.Name)
+		}
+	}
+	switch {
+	case st.Phase == corev1.PodSucceeded:
+		c.Status, c.Reason = corev1.ConditionFalse, "PodCompleted"
+	case st.Phase == corev1.PodFailed:
+		c.Status, c.Reason = corev1.ConditionFalse, "PodFailed"
+	case len(unready) > 0:
+		c.Status, c.Reason = corev1.ConditionFalse, "ContainersNotReady"
+		c.Message = fmt.Sprintf("containers with unready status: [%s]", strings.Join(unready, " "))
+	}
+	return c
+}
+
+// podReady is the Ready condition: the containers and the readiness gates.
+func podReady(in input, st *corev1.PodStatus, containers corev1.PodCondition) corev1.PodCondition {
+	c := containers
+	c.Type = corev1.PodReady
+	if c.Status != corev1.ConditionTrue {
+		return c
+	}
+	var why []string
+	for _, gate := range in.pod.Spec.ReadinessGates {
+		switch g := conditionOf(st.Conditions, gate.ConditionType); {
+		case g == nil:
+			why = append(why, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+		case g.Status != corev1.ConditionTrue:
+			why = append(why, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %s", gate.ConditionType, g.Status))
+		}
+	}
+	if len(why) > 0 {
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, "ReadinessGatesNotReady", strings.Join(why, ", ")
+	}
+	return c
+}
+
+func conditionOf(list []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range list {
+		if list[i].Type == t {
+			return &list[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package kubelet
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// dnsOf is the pod's /etc/resolv.conf by its dnsPolicy and dnsConfig. All empty: the node's own.
+func (k *Kubelet) dnsOf(pod *corev1.Pod, node cri.DNS) cri.DNS {
+	policy := pod.Spec.DNSPolicy
+	if policy == "" {
+		policy = corev1.DNSClusterFirst
+	}
+	cluster := policy == corev1.DNSClusterFirstWithHostNet || policy == corev1.DNSClusterFirst && !pod.Spec.HostNetwork
+	var dns cri.DNS
+	switch {
+	case policy == corev1.DNSNone:
+	case cluster && len(k.cfg.ClusterDNS) > 0:
+		domain := k.cfg.ClusterDomain
+		dns.Servers = slices.Clone(k.cfg.ClusterDNS)
+		dns.Searches = append([]string{pod.Namespace + ".svc." + domain, "svc." + domain, domain}, node.Searches...)
+		dns.Options = []string{"ndots:5"}
+	case pod.Spec.DNSConfig == nil:
+		return cri.DNS{} // Default, or no cluster DNS to ask: the file of the node as it is
+	default:
+		dns = cri.DNS{Servers: slices.Clone(node.Servers), Searches: slices.Clone(node.Searches), Options: slices.Clone(node.Options)}
+	}
+	if c := pod.Spec.DNSConfig; c != nil {
+		dns.Servers = append(dns.Servers, c.Nameservers...)
+		dns.Searches = append(dns.Searches, c.Searches...)
+		for _, o := range c.Options {
+			dns.Options = setOption(dns.Options, o)
+		}
+	}
+	dns.Servers, dns.Searches = unique(dns.Servers), unique(dns.Searches)
+	return dns
+}
+
+// setOption puts o in, in place of one of the same name.
+func setOption(options []string, o corev1.PodDNSConfigOption) []string {
+	text := o.Name
+	if o.Value != nil && *o.Value != "" {
+		text += ":" + *o.Value
+	}
+	for i, have := range options {
+		if name, _, _ := strings.Cut(have, ":"); name == o.Name {
+			options[i] = text
+			return options
+		}
+	}
+	return append(options, text)
+}
+
+// unique keeps the first of each.
+func unique(list []string) []string {
+	var out []string
+	for _, s := range list {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// parseResolvConf reads a resolv.conf(5).
+func parseResolvConf(text string) cri.DNS {
+	var dns cri.DNS
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		switch fields[0] {
+		case "nameserver":
+			dns.Servers = append(dns.Servers, fields[1])
+		case "search", "domain":
+			dns.Searches = fields[1:]
+		case "options":
+			dns.Options = append(dns.Options, fields[1:]...)
+		}
+	}
+	return dns
+}

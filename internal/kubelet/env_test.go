@@ -1,0 +1,120 @@
+package kubelet
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+func TestExpand(t *testing.T) {
+	values := map[string]string{"A": "1", "B": "$(A)", "": "empty"}
+	for in, want := range map[string]string{
+		"plain": "plain", "$(A)": "1", "x$(A)y$(A)": "x1y1", "$(NO)": "$(NO)", "$$(A)": "$(A)", "$$$(A)": "$1",
+		"$A": "$A", "$(A": "$(A", "$": "$", "$$": "$", "$(B)": "$(A)", "a$": "a$", "$()": "empty", "$(A$(A)": "$(A$(A)",
+	} {
+		if got := expand(in, values); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func field(path string) *corev1.EnvVarSource {
+	return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
+}
+
+func TestEnvironment(t *testing.T) {
+	k := New(Config{NodeName: "node1", NodeIP: host, DataDir: t.TempDir()}, nil, nil)
+	p := testPod("web")
+	p.UID, p.Labels = "u1", map[string]string{"app": "x"}
+	c := &p.Spec.Containers[0]
+	c.Env = []corev1.EnvVar{
+		{Name: "GREETING", Value: "hello $(NAME)"}, {Name: "NAME", ValueFrom: field("metadata.name")}, {Name: "TWICE", Value: "$(NAME)-$(NAME)"},
+		{Name: "IP", ValueFrom: field("status.podIP")}, {Name: "APP", ValueFrom: field("metadata.labels['app']")}, {Name: "NAME", Value: "other"},
+	}
+	env, err := k.environment(t.Context(), p, c, &cri.Sandbox{Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range env {
+		got = append(got, e.Name+"="+e.Value)
+	}
+	want := "GREETING=hello $(NAME);NAME=other;TWICE=web-web;IP=10.0.0.7;APP=x;HOSTNAME=web"
+	if s := strings.Join(got, ";"); s != want {
+		t.Errorf("%s, want %s", s, want)
+	}
+	c.Env = []corev1.EnvVar{{Name: "X", ValueFrom: field("status.nothing")}}
+	if _, err := k.environment(t.Context(), p, c, nil); err == nil {
+		t.Error("no error for a field that does not exist")
+	}
+}
+
+func TestDNS(t *testing.T) {
+	node := cri.DNS{Servers: []string{"1.1.1.1"}, Searches: []string{"corp"}, Options: []string{"rotate"}}
+	show := func(d cri.DNS) string {
+		return strings.Join(d.Servers, ",") + " " + strings.Join(d.Searches, ",") + " " + strings.Join(d.Options, ",")
+	}
+	two := "2"
+	config := &corev1.PodDNSConfig{Nameservers: []string{"9.9.9.9"}, Searches: []string{"more"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: &two}}}
+	cluster := "default.svc.cluster.local,svc.cluster.local,cluster.local,corp"
+	for _, c := range []struct {
+		name    string
+		servers []string
+		policy  corev1.DNSPolicy
+		host    bool
+		config  *corev1.PodDNSConfig
+		want    string
+	}{
+		{"cluster first", []string{"10.96.0.10"}, "", false, nil, "10.96.0.10 " + cluster + " ndots:5"},
+		{"no cluster DNS yet", nil, corev1.DNSClusterFirst, false, nil, "  "},
+		{"on the host", []string{"10.96.0.10"}, corev1.DNSClusterFirst, true, nil, "  "},
+		{"on the host, asked for", []string{"10.96.0.10"}, corev1.DNSClusterFirstWithHostNet, true, nil, "10.96.0.10 " + cluster + " ndots:5"},
+		{"default", []string{"10.96.0.10"}, corev1.DNSDefault, false, nil, "  "},
+		{"none", []string{"10.96.0.10"}, corev1.DNSNone, false, config, "9.9.9.9 more ndots:2"},
+		{"default and more", nil, corev1.DNSDefault, false, config, "1.1.1.1,9.9.9.9 corp,more rotate,ndots:2"},
+		{"cluster and more", []string{"10.96.0.10"}, "", false, config, "10.96.0.10,9.9.9.9 " + cluster + ",more ndots:2"},
+	} {
+		k := New(Config{DataDir: t.TempDir(), ClusterDNS: c.servers}, nil, nil)
+		p := testPod("web")
+		p.Spec.DNSPolicy, p.Spec.HostNetwork, p.Spec.DNSConfig = c.policy, c.host, c.config
+		if got := show(k.dnsOf(p, node)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestHostname(t *testing.T) {
+	k := New(Config{NodeName: "node1", DataDir: t.TempDir()}, nil, nil)
+	yes := true
+	long := strings.Repeat("a", 62) + "-bcd"
+	for _, c := range []struct {
+		name, hostname, subdomain string
+		fqdn                      *bool
+		host                      bool
+		want                      string
+	}{
+		{"web", "", "", nil, false, "web"}, {"web", "h", "s", nil, false, "h"}, {"web", "h", "s", &yes, false, "h.s.default.svc.cluster.local"},
+		{"web", "", "", nil, true, "node1"}, {long, "", "", nil, false, strings.Repeat("a", 62)},
+	} {
+		p := testPod(c.name)
+		p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN, p.Spec.HostNetwork = c.hostname, c.subdomain, c.fqdn, c.host
+		if got := k.hostnameOf(p); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+func TestPullPolicy(t *testing.T) {
+	for image, want := range map[string]corev1.PullPolicy{
+		"web": corev1.PullAlways, "web:latest": corev1.PullAlways, "web:1": corev1.PullIfNotPresent, "reg:5000/web": corev1.PullAlways,
+		"reg:5000/web:1": corev1.PullIfNotPresent, "web@sha256:ab": corev1.PullIfNotPresent,
+	} {
+		if got := pullPolicy(&corev1.Container{Image: image}); got != want {
+			t.Errorf("%s: %s", image, got)
+		}
+	}
+}

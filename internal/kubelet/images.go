@@ -1,0 +1,123 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+const (
+	pullTimeout = time.Hour
+	// progressEvery is how often a pull that lasts is told about; an Event is a write.
+	progressEvery = 10 * time.Second
+)
+
+// doImage sees to the image of the container of a, by its policy.
+func (w *worker) doImage(a action, pod *corev1.Pod) func(context.Context) (outcome, error) {
+	spec := containerNamed(pod, a.container)
+	tell := func(kind, reason, format string, args ...any) {
+		w.containerEventOf(pod, a.container, kind, reason, format, args...)
+	}
+	return func(ctx context.Context) (outcome, error) {
+		ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+		defer cancel()
+		if spec == nil {
+			return nil, fmt.Errorf("the pod has no container %s", a.container)
+		}
+		if err := w.k.ensureImage(ctx, spec, tell); err != nil {
+			return nil, err
+		}
+		return func(w *worker) {
+			w.mem.container(a.container).image = true
+			w.k.node.imagesChanged()
+		}, nil
+	}
+}
+
+// pullPolicy is the container's policy, or Kubernetes' default for its image: always for :latest.
+func pullPolicy(spec *corev1.Container) corev1.PullPolicy {
+	if spec.ImagePullPolicy != "" {
+		return spec.ImagePullPolicy
+	}
+	name := spec.Image[strings.LastIndexByte(spec.Image, '/')+1:]
+	if strings.Contains(name, "@") {
+		return corev1.PullIfNotPresent
+	}
+	if _, tag, ok := strings.Cut(name, ":"); !ok || tag == "latest" {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+type teller func(kind, reason, format string, args ...any)
+
+// ensureImage makes the image of spec present.
+func (k *Kubelet) ensureImage(ctx context.Context, spec *corev1.Container, tell teller) error {
+	policy := pullPolicy(spec)
+	if policy != corev1.PullAlways {
+		image, err := k.runtime.ImageStatus(ctx, spec.Image)
+		switch {
+		case errors.Is(err, cri.ErrInvalidImageName):
+			return invalidImage(spec.Image, err)
+		case err != nil:
+			return &trouble{reason: "ImageInspectError", eventReason: "Failed", err: err, lo: time.Second, hi: maxCrashBackoff,
+				event: fmt.Sprintf("Failed to inspect image %q: %v", spec.Image, err)}
+		case image != nil:
+			tell(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", spec.Image)
+			return nil
+		case policy == corev1.PullNever:
+			msg := fmt.Sprintf("Container image %q is not present with pull policy of Never", spec.Image)
+			return &trouble{reason: "ErrImageNeverPull", eventReason: "ErrImageNeverPull", event: msg,
+				err: errors.New(msg), lo: crashBackoff, hi: maxCrashBackoff}
+		}
+	}
+	return k.pull(ctx, spec, tell)
+}
+
+func invalidImage(ref string, err error) error {
+	msg := fmt.Sprintf("Failed to apply default image tag %q: %v", ref, err)
+	return &trouble{reason: "InvalidImageName", eventReason: "InspectFailed", event: msg, err: errors.New(msg),
+		lo: crashBackoff, hi: maxCrashBackoff}
+}
+
+func (k *Kubelet) pull(ctx context.Context, spec *corev1.Container, tell teller) error {
+	tell(corev1.EventTypeNormal, "Pulling", "Pulling image %q", spec.Image)
+	began := k.now()
+	image, err := k.runtime.PullImage(ctx, spec.Image, nil, k.progress(spec.Image, tell))
+	if errors.Is(err, cri.ErrInvalidImageName) {
+		return invalidImage(spec.Image, err)
+	}
+	if err != nil {
+		err = fmt.Errorf("failed to pull image %q: %w", spec.Image, err)
+		return &trouble{reason: reasonErrImagePull, eventReason: "Failed", err: err, lo: crashBackoff, hi: maxCrashBackoff,
+			event: fmt.Sprintf("Failed to pull image %q: %v", spec.Image, errors.Unwrap(err))}
+	}
+	took := k.now().Sub(began).Round(time.Millisecond)
+	tell(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %s (%s including waiting). Image size: %d bytes.",
+		spec.Image, took, took, image.Size)
+	return nil
+}
+
+// progress tells how far a pull is, now and then.
+func (k *Kubelet) progress(ref string, tell teller) func(cri.Progress) {
+	next := k.now().Add(progressEvery)
+	return func(p cri.Progress) {
+		now := k.now()
+		if now.Before(next) {
+			return
+		}
+		next = now.Add(progressEvery)
+		const mib = 1 << 20
+		if p.Total > 0 {
+			tell(corev1.EventTypeNormal, "Pulling", "Pulling image %q: %d%% (%d of %d MiB)", ref, p.Done*100/p.Total, p.Done/mib, p.Total/mib)
+			return
+		}
+		tell(corev1.EventTypeNormal, "Pulling", "Pulling image %q: %d MiB", ref, p.Done/mib)
+	}
+}

@@ -1,0 +1,239 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/client"
+	"minik8s/internal/events"
+	"minik8s/internal/kubelet/cgroup"
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/logs"
+	"minik8s/internal/kubelet/volume"
+)
+
+// Config is what one node's kubelet is told. NodeName and DataDir must be set.
+type Config struct {
+	NodeName string
+	// NodeIP is the node's own address, the hostIP of its pods.
+	NodeIP netip.Addr
+	// DataDir holds pods/ (volumes, termination messages) and pods-logs/.
+	DataDir string
+	// CgroupRoot is the cgroup under which all pods live, "/minik8s". Empty: no cgroup is made
+	// for pods (hollow nodes, tests).
+	CgroupRoot string
+	// PodCIDR is the range of the pods' addresses, used where the Node object names none. The
+	// runtime uses it from the start.
+	PodCIDR netip.Prefix
+	// MaxPods is how many pods the node takes; 0: 110.
+	MaxPods int
+	// ClusterDNS are the servers of dnsPolicy ClusterFirst; none: pods use the node's own.
+	ClusterDNS []string
+	// ClusterDomain is the cluster's DNS domain; empty: "cluster.local".
+	ClusterDomain string
+	// RandomHostPorts gives every containerPort without a hostPort a free one, for all pods.
+	RandomHostPorts bool
+	// Version is what nodeInfo.kubeletVersion says: "v1.37.0-minik8s".
+	Version string
+	// RuntimeVersion is what nodeInfo.containerRuntimeVersion says after "containerd://".
+	RuntimeVersion string
+	Labels         map[string]string
+	Taints         []corev1.Taint
+	// Capacity overrides what the machine has, for hollow nodes: "cpu", "memory" and so on.
+	Capacity corev1.ResourceList
+	// HeartbeatInterval is between renewals of the node's Lease; 0: 10 s.
+	HeartbeatInterval time.Duration
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Kubelet runs the pods of one node.
+type Kubelet struct {
+	cfg     Config
+	client  client.Interface
+	runtime cri.Runtime
+	rec     *events.Recorder
+	log     *slog.Logger
+	now     func() time.Time
+	volumes *volume.Manager
+	cgroups *cgroup.Manager // nil: none
+	ports   hostPorts
+	node    *nodeKeeper
+	rooms   admission
+	starts  gate
+	gallery gallery
+	hub     logs.Hub
+
+	mu      sync.Mutex
+	workers map[types.UID]*worker
+	// buried are pods that this kubelet has ended and whose Deleted has not come by yet.
+	buried map[types.UID]bool
+	// found is what the runtime held when Run began, until a worker takes it.
+	found map[types.UID]cri.Pod
+	wg    sync.WaitGroup
+}
+
+// New makes a kubelet; it does nothing before Run.
+func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
+	if cfg.MaxPods == 0 {
+		cfg.MaxPods = 110
+	}
+	if cfg.ClusterDomain == "" {
+		cfg.ClusterDomain = "cluster.local"
+	}
+	if cfg.HeartbeatInterval == 0 {
+		cfg.HeartbeatInterval = 10 * time.Second
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	k := &Kubelet{cfg: cfg, client: c, runtime: rt, log: cfg.Log, now: cfg.Now,
+		rec:     events.New(c, "kubelet", cfg.NodeName, cfg.Log),
+		volumes: volume.New(filepath.Join(cfg.DataDir, "pods")),
+		starts:  newGate(),
+		workers: map[types.UID]*worker{}, buried: map[types.UID]bool{}}
+	if cfg.CgroupRoot != "" {
+		k.cgroups = cgroup.New(cfg.CgroupRoot)
+	}
+	k.node = newNodeKeeper(k)
+	return k
+}
+
+// Run keeps the node's pods until ctx ends. It calls ready once the Node is registered and Ready and
+// the pods that already run are found again. It stops no pod when it ends, and may be called again.
+func (k *Kubelet) Run(ctx context.Context, ready func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer k.wg.Wait()
+	defer cancel()
+	k.reset()
+	// The stream is opened before the state is read, so that no change falls between.
+	changes := k.runtime.Events(ctx)
+	registered := make(chan error, 1)
+	k.spawn(func() { k.rec.Run(ctx) })
+	k.spawn(func() { registered <- k.node.register(ctx) })
+	pods, err := k.runtime.Pods(ctx)
+	if err != nil {
+		return fmt.Errorf("finding the pods of the runtime: %w", err)
+	}
+	for _, p := range pods {
+		k.found[types.UID(p.UID)] = p
+	}
+	k.spawn(func() { k.forward(ctx, changes) })
+	synced := make(chan struct{})
+	k.spawn(func() { k.watchPods(ctx, func() { close(synced) }) })
+	select {
+	case err = <-registered:
+	case <-ctx.Done():
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("registering node %s: %w", k.cfg.NodeName, err)
+	}
+	k.spawn(func() { k.node.run(ctx) })
+	select {
+	case <-synced:
+	case <-ctx.Done():
+		return nil
+	}
+	ready()
+	<-ctx.Done()
+	return nil
+}
+
+// reset forgets an earlier Run.
+func (k *Kubelet) reset() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.workers, k.buried = map[types.UID]*worker{}, map[types.UID]bool{}
+	k.found = map[types.UID]cri.Pod{}
+	k.gallery.reset()
+	k.rooms.reset()
+	k.ports.reset()
+}
+
+func (k *Kubelet) spawn(f func()) {
+	k.wg.Add(1)
+	go func() {
+		defer k.wg.Done()
+		f()
+	}()
+}
+
+// forward wakes the worker of each pod that the runtime has news of.
+func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
+	for {
+		select {
+		case ev, ok := <-changes:
+			if !ok {
+				return
+			}
+			k.stale(types.UID(ev.PodUID))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ImagesChanged says that images were imported or pulled by hand: pods that wait for one try again at
+// once, and the Node's list is renewed.
+func (k *Kubelet) ImagesChanged() {
+	k.node.imagesChanged()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.workers {
+		w.tell(func(b *inbox) { b.images = true })
+	}
+}
+
+// stale tells the worker of a pod, or with an empty uid all, that the runtime's view has changed.
+func (k *Kubelet) stale(uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if uid != "" {
+		if w := k.workers[uid]; w != nil {
+			w.tell(func(b *inbox) { b.stale = true })
+		}
+		return
+	}
+	for _, w := range k.workers {
+		w.tell(func(b *inbox) { b.stale = true })
+	}
+}
+
+// begin starts a worker for a pod that has none. It is called with mu held.
+func (k *Kubelet) begin(ctx context.Context, uid types.UID) *worker {
+	w := newWorker(k, uid, k.found[uid])
+	delete(k.found, uid)
+	k.workers[uid] = w
+	k.spawn(func() { w.run(ctx) })
+	return w
+}
+
+// retire ends a worker unless it has got news in the meantime.
+func (k *Kubelet) retire(w *worker) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w.hasNews() {
+		return false
+	}
+	delete(k.workers, w.uid)
+	if w.pod != nil && !w.sawGone {
+		k.buried[w.uid] = true
+	}
+	k.rooms.leave(w.uid)
+	w.unshare()
+	return true
+}

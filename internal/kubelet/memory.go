@@ -1,0 +1,153 @@
+package kubelet
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// memory is what a worker remembers of its pod between two decisions and cannot read back from the
+// API or the runtime. It may be lost: decisions then are repeated, never wrong.
+type memory struct {
+	admitted   bool
+	rejected   *verdict // by admission; the pod has failed
+	flights    map[string]flight
+	failures   map[string]*failure // by action key, until the action succeeds
+	volumes    bool                // set up, in this life of the daemon
+	tornDown   bool                // volumes, cgroup and so on are undone
+	forgotten  bool                // and the logs, which a finished pod keeps
+	deleted    bool                // the API object is deleted
+	containers map[string]*containerMemory
+	// startErrors are the containers that could not be started, by id.
+	startErrors map[string]startError
+	// messages are the termination messages of exited containers, by id.
+	messages map[string]string
+}
+
+// verdict is why a pod failed as a whole.
+type verdict struct{ reason, message string }
+
+// flight is an action that is being done.
+type flight struct {
+	act action
+	// deadline, of a stop, is when the container is killed at last.
+	deadline time.Time
+	cancel   func()
+}
+
+// failure is an action that failed and when it may be tried again.
+type failure struct {
+	reason, message string
+	at, until       time.Time
+	delay           time.Duration
+	told            bool // that it is waited for, by an Event
+}
+
+type startError struct {
+	cri.StartError
+	at time.Time
+}
+
+// containerMemory is the memory about one container of the spec.
+type containerMemory struct {
+	// image: present, or pulled, for the start that comes next.
+	image bool
+	// delay is how long to wait after the exit of the newest attempt before the next start; set
+	// at its start. updated is that moment.
+	delay   time.Duration
+	updated time.Time
+	// toldBackoff is the attempt whose back-off was announced by an Event.
+	toldBackoff int
+}
+
+func newMemory() *memory {
+	return &memory{flights: map[string]flight{}, failures: map[string]*failure{},
+		containers: map[string]*containerMemory{}, startErrors: map[string]startError{},
+		messages: map[string]string{}}
+}
+
+func (m *memory) container(name string) *containerMemory {
+	cm := m.containers[name]
+	if cm == nil {
+		cm = &containerMemory{toldBackoff: -1}
+		m.containers[name] = cm
+	}
+	return cm
+}
+
+func (m *memory) inFlight(key string) bool {
+	_, ok := m.flights[key]
+	return ok
+}
+
+// fail notes that an action failed; its delay doubles from lo to hi.
+func (m *memory) fail(key, reason, message string, now time.Time, lo, hi time.Duration) *failure {
+	f := m.failures[key]
+	if f == nil {
+		f = &failure{}
+		m.failures[key] = f
+	}
+	switch {
+	case f.delay == 0:
+		f.delay = lo
+	default:
+		f.delay = min(2*f.delay, hi)
+	}
+	f.reason, f.message, f.at, f.until, f.told = reason, message, now, now.Add(f.delay), false
+	return f
+}
+
+// forgetImages lets every image that could not be had be tried again at once.
+func (m *memory) forgetImages() {
+	maps.DeleteFunc(m.failures, func(key string, _ *failure) bool {
+		return strings.HasPrefix(key, ensureImage.String()+"/")
+	})
+}
+
+const (
+	crashBackoff    = 10 * time.Second
+	maxCrashBackoff = 5 * time.Minute
+	// goodRun is how long a container must run for its back-off to start over.
+	goodRun = 2 * maxCrashBackoff
+)
+
+// restartAt is when the exited container c may be started again, and the back-off that is counted
+// for it; zero: at once.
+func (cm *containerMemory) restartAt(c *cri.Container) (time.Time, time.Duration) {
+	delay, updated := cm.delay, cm.updated
+	if updated.IsZero() { // not started in this life of the daemon: guess from the attempts
+		delay, updated = guessDelay(c.Attempt), c.CreatedAt
+	}
+	if delay == 0 || c.FinishedAt.Sub(updated) > goodRun {
+		return time.Time{}, 0
+	}
+	return c.FinishedAt.Add(delay), delay
+}
+
+// restarted notes the start of an attempt after the exit of prev (nil: the first attempt).
+func (cm *containerMemory) restarted(prev *cri.Container, now time.Time) {
+	if prev == nil {
+		cm.delay, cm.updated = 0, now
+		return
+	}
+	_, delay := cm.restartAt(prev)
+	if delay == 0 {
+		delay = crashBackoff
+	} else {
+		delay = min(2*delay, maxCrashBackoff)
+	}
+	cm.delay, cm.updated = delay, now
+}
+
+// guessDelay is the back-off after the given attempt if none of the runs was good.
+func guessDelay(attempt int) time.Duration {
+	if attempt <= 0 {
+		return 0
+	}
+	if attempt > 5 {
+		return maxCrashBackoff
+	}
+	return min(crashBackoff<<(attempt-1), maxCrashBackoff)
+}

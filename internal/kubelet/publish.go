@@ -1,0 +1,133 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+const (
+	minWriteDelay = 100 * time.Millisecond
+	maxWriteDelay = 10 * time.Second
+	writeTimeout  = 15 * time.Second
+)
+
+// publish brings the status to the API if it differs: at once, but one write at a time, so that
+// while one is under way the changes pile up into one more. It sets in.settled, and returns when to
+// try again after a failed write.
+func (w *worker) publish(ctx context.Context, in *input) time.Time {
+	if in.pod == nil {
+		return time.Time{}
+	}
+	st := statusFor(*in, w.k.cfg.NodeIP)
+	if finished(st.Phase) {
+		w.k.rooms.leave(w.uid) // before the scheduler hears of it and gives the room to another
+	}
+	if equalStatus(&st, &in.pod.Status) {
+		in.settled = true
+		return time.Time{}
+	}
+	if w.writing {
+		return time.Time{}
+	}
+	if in.now.Before(w.writeAfter) {
+		return w.writeAfter
+	}
+	w.writing = true
+	want := in.pod.DeepCopy()
+	want.Status = st
+	w.flights.Add(1)
+	go func() {
+		defer w.flights.Done()
+		got, gone, err := w.k.writeStatus(ctx, want)
+		w.tell(func(b *inbox) {
+			b.results = append(b.results, func(w *worker) { w.written(ctx, got, gone, err) })
+		})
+	}()
+	return time.Time{}
+}
+
+// written takes the result of a status write.
+func (w *worker) written(ctx context.Context, got *corev1.Pod, gone bool, err error) {
+	w.writing = false
+	w.gone = w.gone || gone
+	if got != nil {
+		w.takePod(got)
+	}
+	if err == nil || ctx.Err() != nil {
+		w.writeDelay = 0
+		return
+	}
+	w.writeDelay = min(max(2*w.writeDelay, minWriteDelay), maxWriteDelay)
+	w.writeAfter = w.k.now().Add(w.writeDelay)
+	w.log.Warn("pod status not written", "pod", w.name(), "error", err, "again", w.writeDelay)
+}
+
+// writeStatus writes pod's status. On a conflict it returns the pod as it is now, from which the
+// status is to be made anew; gone says that this very pod exists no more.
+func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1.Pod, gone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	obj, err := k.client.Update(ctx, pod, client.WriteOptions{Subresource: "status"})
+	if apierrors.IsConflict(err) {
+		obj, err = k.client.Get(ctx, client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	now, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, false, errors.New("the API returned something that is no pod")
+	}
+	if now.UID != pod.UID {
+		return nil, true, nil
+	}
+	return now, false, nil
+}
+
+// tellBackoffs makes an Event of each back-off that begins.
+func (w *worker) tellBackoffs(in input) {
+	if in.pod == nil || in.endReason() != nil {
+		return
+	}
+	for i := range in.pod.Spec.Containers {
+		name := in.pod.Spec.Containers[i].Name
+		w.tellPullBackoff(in, &in.pod.Spec.Containers[i])
+		c := newest(in.view, name)
+		if c == nil {
+			continue
+		}
+		wait := waitingAgain(in, c)
+		cm := w.mem.container(name)
+		if wait != nil && wait.Reason == "CrashLoopBackOff" && cm.toldBackoff != c.Attempt {
+			cm.toldBackoff = c.Attempt
+			w.containerEvent(name, corev1.EventTypeWarning, "BackOff",
+				"Back-off restarting failed container %s in pod %s_%s(%s)", name, in.pod.Name, in.pod.Namespace, in.pod.UID)
+		}
+	}
+}
+
+func (w *worker) tellPullBackoff(in input, spec *corev1.Container) {
+	f := in.mem.failures[(action{verb: ensureImage, container: spec.Name}).key()]
+	if f == nil || f.told {
+		return
+	}
+	if t := imageTrouble(in, spec.Name); t != nil && t.Reason == "ImagePullBackOff" {
+		f.told = true
+		w.containerEvent(spec.Name, corev1.EventTypeNormal, "BackOff", "Back-off pulling image %q", spec.Image)
+	}
+}
+
+// event is an Event on the pod.
+func (w *worker) event(kind, reason, format string, args ...any) {
+	w.containerEvent("", kind, reason, format, args...)
+}

@@ -1,0 +1,13 @@
+// Package volume makes the volumes of pods and says what to mount into their containers.
+//
+// It promises: SetUp and TearDown may be called again at any time, TearDown also without SetUp;
+// TearDown removes what SetUp made and never what a hostPath shows; a subPath never leads out of its
+// volume, whatever links are in it. Everything of a pod lies under ROOT/<uid>:
+//
+//	volumes/<kind>/<name>      the volume's content, or a tmpfs mounted there
+//	subpaths/<container>/<n>   the n-th mount of a container with a subPath, bound there
+//	containers/                the kubelet's own files
+//
+// To add a kind of volume: a row in plugins. The kubelet calls this package; what is on disk and
+// mounted survives a kill -9, and is found again by its path alone.
+package volume

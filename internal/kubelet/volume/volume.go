@@ -1,0 +1,220 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// Manager keeps the volumes of one node's pods.
+type Manager struct{ root string }
+
+// New makes a manager whose pods lie under root; it touches nothing.
+func New(root string) *Manager { return &Manager{root: root} }
+
+// PodDir is where everything of a pod lies.
+func (m *Manager) PodDir(uid string) string { return filepath.Join(m.root, uid) }
+
+// plugin serves one kind of volume.
+type plugin struct {
+	// kind names its directory.
+	kind string
+	// serves says whether v is of this kind.
+	serves func(v *corev1.Volume) bool
+	// setUp makes it, in dir if it has content of its own. It may be called again.
+	setUp func(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, dir string) error
+	// path is what to mount into containers.
+	path func(v *corev1.Volume, dir string) string
+}
+
+func inDir(_ *corev1.Volume, dir string) string { return dir }
+
+// plugins are the kinds there are. configMap, secret, downwardAPI and projected go here.
+var plugins = []plugin{
+	{
+		kind:   "empty-dir",
+		serves: func(v *corev1.Volume) bool { return v.EmptyDir != nil || v.VolumeSource == (corev1.VolumeSource{}) },
+		setUp:  setUpEmptyDir, path: inDir,
+	},
+	{
+		kind:   "host-path",
+		serves: func(v *corev1.Volume) bool { return v.HostPath != nil },
+		setUp:  setUpHostPath,
+		path:   func(v *corev1.Volume, _ string) string { return v.HostPath.Path },
+	},
+}
+
+func pluginFor(v *corev1.Volume) (*plugin, error) {
+	for i := range plugins {
+		if plugins[i].serves(v) {
+			return &plugins[i], nil
+		}
+	}
+	return nil, fmt.Errorf("volume %q is of a kind that is not supported: only emptyDir and hostPath are", v.Name)
+}
+
+func (m *Manager) dir(uid string, p *plugin, name string) string {
+	return filepath.Join(m.PodDir(uid), "volumes", p.kind, name)
+}
+
+// SetUp makes every volume of the pod. The error names each that could not be made, with the reason.
+func (m *Manager) SetUp(ctx context.Context, pod *corev1.Pod) error {
+	if err := os.MkdirAll(m.PodDir(string(pod.UID)), 0o755); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		p, err := pluginFor(v)
+		if err == nil {
+			err = p.setUp(ctx, pod, v, m.dir(string(pod.UID), p, v.Name))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", v.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Mounts is what to mount into a container, in the order of its volumeMounts. expand fills in
+// $(NAME) in a subPathExpr. What a subPath names is bound anew at each call, so it is called once
+// for each start.
+func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, expand func(string) string) ([]cri.Mount, error) {
+	var out []cri.Mount
+	for i := range c.VolumeMounts {
+		vm := &c.VolumeMounts[i]
+		v := volumeNamed(pod, vm.Name)
+		if v == nil {
+			return nil, fmt.Errorf("volumeMount %q of container %q names a volume that the pod does not have", vm.Name, c.Name)
+		}
+		p, err := pluginFor(v)
+		if err != nil {
+			return nil, err
+		}
+		source := p.path(v, m.dir(string(pod.UID), p, v.Name))
+		sub := vm.SubPath
+		if vm.SubPathExpr != "" {
+			sub = expand(vm.SubPathExpr)
+		}
+		if sub != "" {
+			at := filepath.Join(m.PodDir(string(pod.UID)), "subpaths", c.Name, fmt.Sprint(i))
+			if source, err = bindSubPath(source, sub, at); err != nil {
+				return nil, fmt.Errorf("failed to prepare subPath %q for volumeMount %q of container %q: %w", sub, vm.Name, c.Name, err)
+			}
+		}
+		out = append(out, cri.Mount{HostPath: source, ContainerPath: absolute(vm.MountPath), ReadOnly: vm.ReadOnly,
+			Propagation: propagation(vm)})
+	}
+	return out, nil
+}
+
+func absolute(path string) string { return filepath.Join("/", path) }
+
+func propagation(vm *corev1.VolumeMount) string {
+	if vm.MountPropagation == nil || *vm.MountPropagation == corev1.MountPropagationNone {
+		return ""
+	}
+	return string(*vm.MountPropagation)
+}
+
+func volumeNamed(pod *corev1.Pod, name string) *corev1.Volume {
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Name == name {
+			return &pod.Spec.Volumes[i]
+		}
+	}
+	return nil
+}
+
+// Pods lists the uids for which there is anything.
+func (m *Manager) Pods() ([]string, error) {
+	entries, err := os.ReadDir(m.root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out, nil
+}
+
+// TearDown unmounts and removes all that lies under the pod's directory.
+func (m *Manager) TearDown(uid string) error {
+	if uid == "" || strings.ContainsAny(uid, "/") || uid == "." || uid == ".." {
+		return fmt.Errorf("%q is no uid of a pod", uid)
+	}
+	dir := m.PodDir(uid)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := unmountBelow(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// unmountBelow unmounts whatever is mounted under dir, the innermost first. Nothing is removed while
+// a mount is left, for that would empty what is mounted.
+func unmountBelow(dir string) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	mounts, err := mountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	for _, at := range slices.Backward(mounts) {
+		// Lazily: a process that still looks into it must not keep the pod from going.
+		if err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("unmounting %s: %w", at, err)
+		}
+	}
+	left, err := mountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("still mounted: %s", strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// mountsBelow lists the mount points under dir in the order in which they were mounted.
+func mountsBelow(dir string) ([]string, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		at := unescape(fields[4])
+		if strings.HasPrefix(at, dir+"/") {
+			out = append(out, at)
+		}
+	}
+	return out, nil
+}
+
+// unescape undoes mountinfo's octal escapes: \040 is a blank.
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}

@@ -1,0 +1,154 @@
+package kubelet
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+const (
+	minRewatch = 100 * time.Millisecond
+	maxRewatch = 5 * time.Second
+)
+
+// watchPods brings every pod of this node to its worker until ctx ends. synced is called once, when
+// all that exist have been seen. A watch that breaks is begun anew with all pods.
+func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
+	opts := client.WatchOptions{Bookmarks: true,
+		Fields: fields.OneTermEqualSelector("spec.nodeName", k.cfg.NodeName)}
+	keepWatching(ctx, k, api.Pods, opts, func(w client.Watcher) bool {
+		return k.followPods(ctx, w, func() {
+			if synced != nil {
+				synced()
+				synced = nil
+			}
+		})
+	})
+}
+
+// keepWatching opens a watch again and again; follow says whether the one it was given went well.
+func keepWatching(ctx context.Context, k *Kubelet, kind *api.Kind, opts client.WatchOptions, follow func(client.Watcher) bool) {
+	delay := minRewatch
+	for ctx.Err() == nil {
+		w, err := k.client.Watch(ctx, kind, opts)
+		if err == nil {
+			if follow(w) {
+				delay = minRewatch
+			}
+			w.Stop()
+			err = w.Err()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		k.log.Info("watch ended, beginning it again", "kind", kind.String(), "error", err, "in", delay)
+		pause(ctx, delay)
+		delay = min(2*delay, maxRewatch)
+	}
+}
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// followPods handles one watch: first all pods there are, then the changes.
+func (k *Kubelet) followPods(ctx context.Context, w client.Watcher, synced func()) (ok bool) {
+	var initial []*corev1.Pod
+	listing := true
+	for ev := range w.Events() {
+		switch {
+		case ev.Type == client.Bookmark:
+			if ev.InitialEnd && listing {
+				listing, ok = false, true
+				k.replace(ctx, initial)
+				initial = nil
+				synced()
+			}
+		case listing && ev.Type == client.Added:
+			initial = append(initial, ev.Object.(*corev1.Pod))
+		case ev.Type == client.Deleted:
+			k.gone(ev.Object.GetUID())
+		default:
+			k.seen(ctx, ev.Object.(*corev1.Pod))
+		}
+	}
+	return ok
+}
+
+// replace takes the list of all pods of the node: those known that are not in it are gone, those
+// that only the runtime has are orphans. Pods that were started before come first, so that they
+// keep their room when it is short.
+func (k *Kubelet) replace(ctx context.Context, pods []*corev1.Pod) {
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+		sa, sb := a.Status.StartTime, b.Status.StartTime
+		switch {
+		case sa != nil && sb == nil:
+			return -1
+		case sa == nil && sb != nil:
+			return 1
+		}
+		return a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time)
+	})
+	there := make(map[types.UID]bool, len(pods))
+	for _, p := range pods {
+		there[p.UID] = true
+		k.seen(ctx, p)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for uid, w := range k.workers {
+		if !there[uid] {
+			w.tell(func(b *inbox) { b.gone = true })
+		}
+	}
+	for uid := range k.found {
+		if !there[uid] {
+			k.begin(ctx, uid).tell(func(b *inbox) { b.gone = true })
+		}
+	}
+	for uid := range k.buried {
+		if !there[uid] {
+			delete(k.buried, uid)
+		}
+	}
+	k.dropLeftovers(there)
+}
+
+// seen hands a pod's object to its worker.
+func (k *Kubelet) seen(ctx context.Context, pod *corev1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.buried[pod.UID] {
+		return
+	}
+	w := k.workers[pod.UID]
+	if w == nil {
+		w = k.begin(ctx, pod.UID)
+		started := pod.Status.StartTime != nil || len(w.view.Containers) > 0
+		w.room = k.rooms.enter(pod, started)
+	}
+	w.tell(func(b *inbox) { b.take(pod) })
+}
+
+// gone tells the worker that the pod's object does not exist any more.
+func (k *Kubelet) gone(uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.buried, uid)
+	if w := k.workers[uid]; w != nil {
+		w.tell(func(b *inbox) { b.gone = true })
+	}
+}

@@ -1,0 +1,260 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// worker keeps one pod. Its goroutine alone reads and writes the fields below mu's inbox; everybody
+// else leaves messages.
+type worker struct {
+	k   *Kubelet
+	uid types.UID
+	log *slog.Logger
+
+	wake chan struct{} // holds one
+	mu   sync.Mutex
+	box  inbox
+
+	pod  *corev1.Pod // the newest object seen, also after it is gone
+	gone bool
+	// sawGone: the watch said so itself, and so will say nothing more of this pod.
+	sawGone bool
+	view    cri.Pod
+	mem     *memory
+	// stale: the runtime must be asked before the next decision.
+	stale bool
+	// room is why there is no room for the pod; nil: there is.
+	room *verdict
+	// writing: a status is on its way. writeAfter holds back the next after a failure.
+	writing    bool
+	writeAfter time.Time
+	writeDelay time.Duration
+	shown      *snapshot
+	// ending is closed when the pod is to end.
+	ending  chan struct{}
+	flights sync.WaitGroup
+}
+
+// inbox is what others tell a worker; only the latest counts.
+type inbox struct {
+	pod     *corev1.Pod
+	gone    bool
+	stale   bool
+	images  bool // there are new ones
+	results []func(*worker)
+}
+
+// take keeps pod unless a newer one is there.
+func (b *inbox) take(pod *corev1.Pod) {
+	if b.pod == nil || !older(pod, b.pod) {
+		b.pod = pod
+	}
+}
+
+// older says that a is an earlier version of the object than b. Revisions are etcd's, so they are
+// numbers; where one is not, the later arrival wins.
+func older(a, b *corev1.Pod) bool {
+	ra, erra := strconv.ParseUint(a.ResourceVersion, 10, 64)
+	rb, errb := strconv.ParseUint(b.ResourceVersion, 10, 64)
+	return erra == nil && errb == nil && ra < rb
+}
+
+func newWorker(k *Kubelet, uid types.UID, view cri.Pod) *worker {
+	view.UID = string(uid)
+	return &worker{k: k, uid: uid, view: view, mem: newMemory(), wake: make(chan struct{}, 1),
+		ending: make(chan struct{}),
+		stale:  len(view.Containers) > 0 || view.Sandbox != nil, log: k.log.With("uid", uid)}
+}
+
+// tell leaves a message and wakes the worker.
+func (w *worker) tell(f func(*inbox)) {
+	w.mu.Lock()
+	f(&w.box)
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *worker) hasNews() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.box.pod != nil || len(w.box.results) > 0
+}
+
+const (
+	minPanicPause = time.Second
+	maxPanicPause = 5 * time.Minute
+)
+
+// run works until nothing is left of the pod or ctx ends.
+func (w *worker) run(ctx context.Context) {
+	defer w.flights.Wait()
+	delay := minPanicPause
+	for ctx.Err() == nil {
+		wake, done, err := w.safeStep(ctx)
+		if err != nil {
+			w.log.Error("pod worker panicked, starting it again", "error", err, "in", delay)
+			wake = w.k.now().Add(delay)
+			delay = min(2*delay, maxPanicPause)
+		} else {
+			delay = minPanicPause
+		}
+		if done && w.k.retire(w) {
+			return
+		}
+		w.wait(ctx, wake)
+	}
+}
+
+// wait sleeps until a message comes, the moment wake has come (zero: never) or ctx ends.
+func (w *worker) wait(ctx context.Context, wake time.Time) {
+	var timer <-chan time.Time
+	if !wake.IsZero() {
+		t := time.NewTimer(max(0, wake.Sub(w.k.now())))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-w.wake:
+	case <-timer:
+	case <-ctx.Done():
+	}
+}
+
+func (w *worker) safeStep(ctx context.Context) (wake time.Time, done bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	wake, done = w.step(ctx)
+	return wake, done, nil
+}
+
+// step is one round: take the messages, look, publish, decide, act. It returns when to look again.
+func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
+	w.receive()
+	if w.pod == nil && !w.gone {
+		return time.Time{}, false
+	}
+	looked := w.stale
+	if w.stale {
+		if err := w.look(ctx); err != nil {
+			w.log.Warn("runtime does not say how the pod is", "error", err)
+			return w.k.now().Add(time.Second), false
+		}
+	}
+	if w.shown == nil || looked || w.shown.pod != w.pod {
+		w.share()
+	}
+	w.admit()
+	in := w.input()
+	wake = w.publish(ctx, &in)
+	if in.endReason() != nil {
+		w.abandon()
+	}
+	p := decide(in)
+	w.tellBackoffs(in)
+	for _, a := range p.actions {
+		w.launch(ctx, a)
+	}
+	return earliest(wake, p.wake), p.done
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (w *worker) receive() {
+	w.mu.Lock()
+	box := w.box
+	w.box = inbox{}
+	w.mu.Unlock()
+	for _, apply := range box.results {
+		apply(w)
+	}
+	if box.pod != nil {
+		w.takePod(box.pod)
+	}
+	w.gone, w.sawGone = w.gone || box.gone, w.sawGone || box.gone
+	w.stale = w.stale || box.stale
+	if box.images {
+		w.mem.forgetImages()
+	}
+}
+
+func (w *worker) takePod(pod *corev1.Pod) {
+	if w.pod == nil || !older(pod, w.pod) {
+		w.pod = pod
+	}
+}
+
+func (w *worker) input() input {
+	in := input{pod: w.pod, view: w.view, mem: w.mem, now: w.k.now()}
+	if w.gone {
+		in.pod = nil
+	}
+	return in
+}
+
+// look asks the runtime how the pod is.
+func (w *worker) look(ctx context.Context) error {
+	view, err := w.k.runtime.Pod(ctx, string(w.uid))
+	if err != nil {
+		return err
+	}
+	w.view, w.stale = view, false
+	for i := range w.view.Containers {
+		c := &w.view.Containers[i]
+		if failed, ok := w.mem.startErrors[c.ID]; ok && c.State == cri.Created {
+			c.State, c.ExitCode, c.FinishedAt = cri.Exited, failed.ExitCode, failed.at
+		}
+		if _, known := w.mem.messages[c.ID]; !known && c.State == cri.Exited {
+			w.mem.messages[c.ID] = w.terminationMessage(ctx, c)
+		}
+	}
+	return nil
+}
+
+// admit lets the pod in, or not, the first time it is to run.
+func (w *worker) admit() {
+	if w.mem.admitted || w.mem.rejected != nil || w.gone || w.input().endReason() != nil {
+		return
+	}
+	if w.room == nil {
+		w.mem.admitted = true
+		if w.view.Sandbox != nil {
+			w.k.noteCgroup(w.pod)
+		}
+		return
+	}
+	w.mem.rejected = w.room
+	w.event(corev1.EventTypeWarning, w.room.reason, "%s", w.room.message)
+}
+
+func (w *worker) name() string {
+	if w.pod != nil {
+		return w.pod.Namespace + "/" + w.pod.Name
+	}
+	return string(w.uid)
+}
+
+// equalStatus compares as the API would: nil and empty are the same, times by their instant.
+func equalStatus(a, b *corev1.PodStatus) bool { return equality.Semantic.DeepEqual(a, b) }

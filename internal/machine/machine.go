@@ -1,0 +1,86 @@
+// Package machine gives a test, a benchmark or a demo a machine's network of its own: the program runs
+// again in a new network namespace with an address, a default route and nothing else, so that it
+// touches nothing of the real machine and runs beside others.
+//
+// Tests' TestMain and bench call it; the daemon does not. The namespace goes with the last process in
+// it.
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Address is this machine's, inside the namespace.
+const Address = "192.0.2.1"
+
+// inside marks the second run of the program.
+const inside = "IN_A_MACHINE_OF_ITS_OWN"
+
+// Run calls run in a network namespace of its own and ends the program with its exit code. Without
+// root there is no such namespace, and run is called where we are.
+func Run(run func() int) {
+	if os.Geteuid() != 0 {
+		os.Exit(run())
+	}
+	if os.Getenv(inside) == "" {
+		os.Exit(again())
+	}
+	if err := makeHost(); err != nil {
+		fmt.Fprintln(os.Stderr, "a network namespace of our own:", err)
+		os.Exit(1)
+	}
+	os.Unsetenv(inside) //nolint:errcheck // the name is valid
+	os.Exit(run())
+}
+
+// again runs this program in a new network namespace and returns its exit code.
+func again() int {
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, "a network namespace of our own:", err)
+		return 1
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// makeHost gives the namespace what a machine has.
+func makeHost() error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "eth0"
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "wire0"}); err != nil {
+		return err
+	}
+	for _, name := range []string{"lo", "eth0", "wire0"} {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		if err := netlink.LinkSetUp(link); err != nil {
+			return err
+		}
+	}
+	link, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	addr, err := netlink.ParseAddr(Address + "/24")
+	if err != nil {
+		return err
+	}
+	if err := netlink.AddrAdd(link, addr); err != nil {
+		return err
+	}
+	return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IPv4(192, 0, 2, 254)})
+}

@@ -1,0 +1,231 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/btree"
+
+	"minik8s/internal/api"
+	"minik8s/internal/store"
+)
+
+// cache holds every object in its last version, and the last changes, each kind apart.
+type cache struct {
+	store store.Store
+	kinds map[string]*kindCache // by prefix in the store
+	byRow map[*api.Kind]*kindCache
+
+	rev  atomic.Int64 // every change up to here is in
+	mu   sync.Mutex   // guards wait
+	wait chan struct{}
+}
+
+// kindCache is the part of one kind.
+type kindCache struct {
+	kind   *api.Kind
+	prefix string
+
+	mu   sync.RWMutex
+	tree *btree.BTreeG[*Entry] // by key
+	log  eventLog
+	// written are objects on their way into the store, by key: the watch brings the same bytes
+	// back and need not decode them.
+	written sync.Map // string -> *handover
+}
+
+type handover struct {
+	raw []byte
+	obj api.Object
+}
+
+func newCache(s store.Store, kinds []*api.Kind) *cache {
+	c := &cache{store: s, kinds: map[string]*kindCache{}, byRow: map[*api.Kind]*kindCache{}, wait: make(chan struct{})}
+	for _, k := range kinds {
+		kc := &kindCache{kind: k, prefix: prefixOf(k),
+			tree: btree.NewG(32, func(a, b *Entry) bool { return a.key < b.key })}
+		kc.log.init()
+		c.kinds[kc.prefix], c.byRow[k] = kc, kc
+	}
+	return c
+}
+
+// run reads everything, then follows the store until ctx ends. ready is called when the cache is
+// whole. When the store's history is gone it reads everything again.
+func (c *cache) run(ctx context.Context, log *slog.Logger, ready func()) error {
+	for {
+		rev, err := c.load(ctx)
+		if err != nil {
+			return err
+		}
+		w, err := c.store.Watch(ctx, root, rev)
+		if err != nil {
+			return err
+		}
+		ready()
+		for batch := range w.Batches() {
+			c.apply(batch)
+		}
+		w.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !errors.Is(w.Err(), store.ErrCompacted) {
+			return errors.Join(errors.New("the watch on the store ended"), w.Err())
+		}
+		log.Warn("the store's history was compacted before it was read; reading everything again")
+	}
+}
+
+// load replaces the whole cache with what the store holds. Open watches end with 410, as what
+// happened in between is not known.
+func (c *cache) load(ctx context.Context) (int64, error) {
+	page, err := c.store.List(ctx, root, "", 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	trees := map[*kindCache]*btree.BTreeG[*Entry]{}
+	for _, kc := range c.byRow {
+		trees[kc] = btree.NewG(32, func(a, b *Entry) bool { return a.key < b.key })
+	}
+	for _, kv := range page.KVs {
+		if kc, key := c.place(kv.Key); kc != nil {
+			trees[kc].ReplaceOrInsert(&Entry{kind: kc.kind, key: key, rev: kv.Modified, raw: kv.Value})
+		}
+	}
+	for kc, tree := range trees {
+		kc.mu.Lock()
+		kc.tree = tree
+		kc.log.restart(page.Revision)
+		kc.mu.Unlock()
+	}
+	c.advance(page.Revision)
+	return page.Revision, nil
+}
+
+// place finds the kind that a key of the store belongs to.
+func (c *cache) place(key string) (*kindCache, string) {
+	rest := key[len(root):]
+	i := strings.IndexByte(rest, '/')
+	if i < 0 {
+		return nil, ""
+	}
+	if kc := c.kinds[key[:len(root)+i+1]]; kc != nil {
+		return kc, rest[i+1:]
+	}
+	if j := strings.IndexByte(rest[i+1:], '/'); j >= 0 {
+		n := len(root) + i + 1 + j + 1
+		if kc := c.kinds[key[:n]]; kc != nil {
+			return kc, key[n:]
+		}
+	}
+	return nil, ""
+}
+
+// apply takes in a batch of changes, in order.
+func (c *cache) apply(batch store.Batch) {
+	for i := range batch.Events {
+		if kc, key := c.place(batch.Events[i].KV.Key); kc != nil {
+			kc.apply(key, &batch.Events[i])
+		}
+	}
+	c.advance(batch.Revision)
+}
+
+func (kc *kindCache) apply(key string, e *store.Event) {
+	var next *Entry
+	if e.Type == store.Put {
+		next = &Entry{kind: kc.kind, key: key, rev: e.KV.Modified, raw: e.KV.Value}
+		if h, ok := kc.written.Load(key); ok && bytes.Equal(h.(*handover).raw, e.KV.Value) {
+			next = newEntry(kc.kind, key, e.KV.Modified, e.KV.Value, h.(*handover).obj)
+			kc.written.CompareAndDelete(key, h)
+		}
+	}
+	kc.mu.Lock()
+	var prev *Entry
+	if next != nil {
+		prev, _ = kc.tree.ReplaceOrInsert(next)
+	} else {
+		prev, _ = kc.tree.Delete(&Entry{key: key})
+	}
+	if next != nil || prev != nil {
+		kc.log.append(change{prev: prev, next: next, rev: e.KV.Modified})
+	}
+	kc.mu.Unlock()
+}
+
+func (c *cache) advance(rev int64) {
+	c.mu.Lock()
+	if rev > c.rev.Load() {
+		c.rev.Store(rev)
+	}
+	close(c.wait)
+	c.wait = make(chan struct{})
+	c.mu.Unlock()
+}
+
+// current returns once the cache has every write that was acknowledged before the call.
+func (c *cache) current(ctx context.Context) error {
+	rev, err := c.store.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	return c.reach(ctx, rev)
+}
+
+func (c *cache) reach(ctx context.Context, rev int64) error {
+	for c.rev.Load() < rev {
+		c.mu.Lock()
+		wait := c.wait
+		c.mu.Unlock()
+		if c.rev.Load() >= rev {
+			return nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (kc *kindCache) get(key string) *Entry {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	e, _ := kc.tree.Get(&Entry{key: key})
+	return e
+}
+
+// snapshot is every entry below a namespace ("" is all) after a key, in order, and the revision they
+// stand at together.
+func (c *cache) snapshot(kc *kindCache, namespace, after string) ([]*Entry, int64) {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	// The log is appended under the same lock, so its revision is at least that of every entry
+	// here; c.rev may already be further, and is as true for this kind once it was read first.
+	rev := max(c.rev.Load(), kc.log.last)
+	from, to := after, ""
+	if namespace != "" {
+		from, to = max(after, namespace+"/"), namespace+"0" // '0' follows '/'
+	}
+	var out []*Entry
+	if namespace == "" && after == "" {
+		out = make([]*Entry, 0, kc.tree.Len())
+	}
+	kc.tree.AscendGreaterOrEqual(&Entry{key: from}, func(e *Entry) bool {
+		if to != "" && e.key >= to {
+			return false
+		}
+		if e.key != after {
+			out = append(out, e)
+		}
+		return true
+	})
+	return out, rev
+}

@@ -1,0 +1,165 @@
+package registry
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+)
+
+// Delete starts the deletion of an object and carries it out at once if nothing holds it: no
+// finalizer, no grace period. It returns the object as it now stands, and whether it is gone.
+func (r *Registry) Delete(ctx context.Context, user User, kind *api.Kind, namespace, name string, opts *metav1.DeleteOptions) (e *Entry, gone bool, err error) {
+	if opts == nil {
+		opts = &metav1.DeleteOptions{}
+	}
+	for try := 0; ; try++ {
+		old, err := r.read(ctx, kind, namespace, name)
+		if err != nil {
+			return nil, false, err
+		}
+		if err := r.authorize(user, Access{Verb: "delete", Kind: kind, Namespace: namespace, Name: name, Old: old.Object()}); err != nil {
+			return nil, false, err
+		}
+		if may := r.strategies[kind].MayDelete; may != nil {
+			if err := may(old.Object()); err != nil {
+				return nil, false, apierrors.NewForbidden(kind.GR(), name, err)
+			}
+		}
+		if err := preconditions(kind, old.Object(), opts.Preconditions); err != nil {
+			return nil, false, err
+		}
+		e, gone, err := r.delete(ctx, kind, old, opts)
+		if err == nil || !apierrors.IsConflict(err) || try >= maxRetries {
+			return e, gone, err
+		}
+	}
+}
+
+func preconditions(kind *api.Kind, obj api.Object, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	if p.UID != nil && *p.UID != obj.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		return conflictf(kind, obj.GetName(), "the precondition (uid, resourceVersion) does not match the object's uid %s and resourceVersion %s",
+			obj.GetUID(), obj.GetResourceVersion())
+	}
+	return nil
+}
+
+func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts *metav1.DeleteOptions) (*Entry, bool, error) {
+	before := old.Object()
+	obj := before.DeepCopyObject().(api.Object)
+	s := r.strategies[kind]
+	grace := int64(0)
+	if s.Grace != nil {
+		grace = s.Grace(before, opts.GracePeriodSeconds)
+	}
+	if err := propagate(obj, opts); err != nil {
+		return nil, false, err
+	}
+	now := r.now().UTC().Truncate(time.Second)
+	switch {
+	case before.GetDeletionTimestamp() == nil:
+		t := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
+		obj.SetDeletionTimestamp(&t)
+		obj.SetDeletionGracePeriodSeconds(&grace)
+		if s.SpecChanged != nil {
+			obj.SetGeneration(obj.GetGeneration() + 1)
+		}
+	case s.Grace != nil && before.GetDeletionGracePeriodSeconds() != nil && grace < *before.GetDeletionGracePeriodSeconds():
+		// A second deletion may shorten the grace period, never lengthen it.
+		t := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
+		obj.SetDeletionTimestamp(&t)
+		obj.SetDeletionGracePeriodSeconds(&grace)
+	}
+	if s.PrepareUpdate != nil {
+		s.PrepareUpdate(obj, before)
+	}
+	dry := WriteOptions{DryRun: slices.Contains(opts.DryRun, metav1.DryRunAll)}
+	if r.mayGo(kind, obj) {
+		e, err := r.remove(ctx, kind, old, obj, dry)
+		return e, err == nil, err
+	}
+	raw, err := encode(kind, obj)
+	if err != nil {
+		return nil, false, apierrors.NewInternalError(err)
+	}
+	if string(raw) == string(old.raw) || dry.DryRun {
+		return newEntry(kind, old.key, old.rev, raw, nil), false, nil
+	}
+	e, err := r.write(ctx, kind, old.key, obj, raw, func() (int64, error) {
+		return r.store.Update(ctx, prefixOf(kind)+old.key, raw, old.rev)
+	})
+	return e, false, err
+}
+
+// propagate turns the propagation policy into the finalizer by which the garbage collector knows it.
+func propagate(obj api.Object, opts *metav1.DeleteOptions) error {
+	var add string
+	orphan := opts.OrphanDependents != nil && *opts.OrphanDependents //nolint:staticcheck // old clients send it
+	if orphan {
+		add = metav1.FinalizerOrphanDependents
+	}
+	if p := opts.PropagationPolicy; p != nil {
+		switch *p {
+		case metav1.DeletePropagationBackground:
+		case metav1.DeletePropagationForeground:
+			add = metav1.FinalizerDeleteDependents
+		case metav1.DeletePropagationOrphan:
+			add = metav1.FinalizerOrphanDependents
+		default:
+			return apierrors.NewBadRequest("propagationPolicy: " + strconv.Quote(string(*p)) + " is none of Background, Foreground, Orphan")
+		}
+	}
+	if add != "" && obj.GetDeletionTimestamp() == nil && !slices.Contains(obj.GetFinalizers(), add) {
+		obj.SetFinalizers(append(slices.Clone(obj.GetFinalizers()), add))
+	}
+	return nil
+}
+
+// remove takes the object out of the store, if old is still the newest.
+func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last api.Object, opts WriteOptions) (*Entry, error) {
+	raw, err := encode(kind, last)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if opts.DryRun {
+		return newEntry(kind, old.key, old.rev, raw, last), nil
+	}
+	rev, err := r.store.Delete(ctx, prefixOf(kind)+old.key, old.rev)
+	if err != nil {
+		return nil, storeErr(kind, last.GetName(), err)
+	}
+	return newEntry(kind, old.key, rev, raw, last), nil
+}
+
+// DeleteCollection deletes every object that opts selects and returns what it deleted.
+func (r *Registry) DeleteCollection(ctx context.Context, user User, kind *api.Kind, list ListOptions, opts *metav1.DeleteOptions) (*List, error) {
+	if err := r.authorize(user, Access{Verb: "deletecollection", Kind: kind, Namespace: list.Namespace}); err != nil {
+		return nil, err
+	}
+	found, err := r.list(ctx, kind, list)
+	if err != nil {
+		return nil, err
+	}
+	out := &List{Kind: kind, Revision: found.Revision}
+	for _, e := range found.Entries {
+		obj := e.Object()
+		deleted, _, err := r.Delete(ctx, user, kind, obj.GetNamespace(), obj.GetName(), opts)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Entries = append(out.Entries, deleted)
+		out.Revision = max(out.Revision, deleted.rev)
+	}
+	return out, nil
+}

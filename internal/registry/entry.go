@@ -1,0 +1,127 @@
+package registry
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	kjson "sigs.k8s.io/json"
+
+	"minik8s/internal/api"
+)
+
+// Entry is one version of one object: the bytes as stored, and the object decoded from them, once.
+type Entry struct {
+	kind *api.Kind
+	key  string // namespace/name, or name
+	rev  int64
+	raw  []byte // canonical JSON without a resourceVersion
+	obj  atomic.Pointer[api.Object]
+}
+
+// Revision of this version; it is the object's resourceVersion.
+func (e *Entry) Revision() int64 { return e.rev }
+
+// Object is the decoded object; shared, never to be changed.
+func (e *Entry) Object() api.Object {
+	if p := e.obj.Load(); p != nil {
+		return *p
+	}
+	obj := e.kind.New()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.raw, obj); err != nil {
+		// Only what encode made is ever stored, so these bytes were damaged outside. Name the object,
+		// so that it can still be seen and deleted.
+		ns, name, ok := strings.Cut(e.key, "/")
+		if !ok {
+			ns, name = "", e.key
+		}
+		obj = e.kind.New()
+		obj.SetNamespace(ns)
+		obj.SetName(name)
+		obj.SetAnnotations(map[string]string{"minik8s.io/damaged": err.Error()})
+		obj.GetObjectKind().SetGroupVersionKind(e.kind.GVK())
+	}
+	obj.SetResourceVersion(strconv.FormatInt(e.rev, 10))
+	e.obj.CompareAndSwap(nil, &obj)
+	return *e.obj.Load()
+}
+
+// AppendJSON adds the object as it goes over the wire to dst: the stored bytes with the
+// resourceVersion put in. Nothing is decoded or encoded.
+func (e *Entry) AppendJSON(dst []byte) []byte {
+	n := len(jsonHead(e.kind))
+	if len(e.raw) <= n {
+		return append(dst, e.raw...)
+	}
+	dst = append(dst, e.raw[:n]...)
+	dst = append(dst, `"resourceVersion":"`...)
+	dst = strconv.AppendInt(dst, e.rev, 10)
+	dst = append(dst, '"')
+	if e.raw[n] != '}' {
+		dst = append(dst, ',')
+	}
+	return append(dst, e.raw[n:]...)
+}
+
+// jsonHead is how every stored object of a kind begins.
+func jsonHead(k *api.Kind) string {
+	return `{"kind":"` + k.Kind + `","apiVersion":"` + k.APIVersion() + `","metadata":{`
+}
+
+// encode is the object as it is stored.
+func encode(kind *api.Kind, obj api.Object) ([]byte, error) {
+	obj.SetResourceVersion("")
+	obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
+	raw, err := marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.HasPrefix(raw, []byte(jsonHead(kind))) {
+		return nil, fmt.Errorf("the JSON of a %s does not begin with its kind and metadata", kind.Kind)
+	}
+	return raw, nil
+}
+
+// newEntry is an entry of an object that was just encoded, so that it need not be decoded again.
+func newEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object) *Entry {
+	e := &Entry{kind: kind, key: key, rev: rev, raw: raw}
+	if obj != nil {
+		obj.SetResourceVersion(strconv.FormatInt(rev, 10))
+		e.obj.Store(&obj)
+	}
+	return e
+}
+
+// at is the same object at a later revision: what a watch sends for a deletion.
+func (e *Entry) at(rev int64) *Entry {
+	later := &Entry{kind: e.kind, key: e.key, rev: rev, raw: e.raw}
+	if p := e.obj.Load(); p != nil {
+		obj := (*p).DeepCopyObject().(api.Object)
+		obj.SetResourceVersion(strconv.FormatInt(rev, 10))
+		later.obj.Store(&obj)
+	}
+	return later
+}
+
+const root = "/registry/"
+
+// prefixOf is where the objects of a kind are stored.
+func prefixOf(k *api.Kind) string {
+	if k.Group == "" {
+		return root + k.Plural + "/"
+	}
+	return root + k.Group + "/" + k.Plural + "/"
+}
+
+// keyOf is namespace/name, or name for kinds without a namespace.
+func keyOf(k *api.Kind, namespace, name string) string {
+	if k.Namespaced {
+		return namespace + "/" + name
+	}
+	return name
+}
+
+// Size is about how many bytes the object has as JSON.
+func (e *Entry) Size() int { return len(e.raw) }

@@ -1,0 +1,29 @@
+package registry
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/defaults"
+	"minik8s/internal/api/dialect"
+	"minik8s/internal/api/validation"
+)
+
+func nodeStrategy() *Strategy {
+	return &Strategy{
+		Default:        onOne(defaults.Node),
+		Validate:       checkOne(validation.Node),
+		ValidateUpdate: checkStep(validation.NodeUpdate),
+		ValidateStatus: checkStep(func(node, _ *corev1.Node) field.ErrorList { return validation.NodeStatus(node) }),
+		CopyStatus:     onStep(func(dst, src *corev1.Node) { dst.Status = src.Status }),
+		Fields: func(obj api.Object) fields.Set {
+			return fields.Set{"spec.unschedulable": strconv.FormatBool(obj.(*corev1.Node).Spec.Unschedulable)}
+		},
+		FieldNames: []string{"spec.unschedulable"},
+		Dialect:    dialect.For(api.Nodes),
+	}
+}

@@ -1,0 +1,77 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"minik8s/internal/api"
+)
+
+// maxPatchOps bounds a JSON patch, as Kubernetes does.
+const maxPatchOps = 10000
+
+// Patch changes an object by a JSON patch, a merge patch or a strategic merge patch. A patch that
+// carries no resourceVersion is applied anew when another writer came first.
+func (r *Registry) Patch(ctx context.Context, user User, kind *api.Kind, namespace, name, sub string, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*Entry, error) {
+	return r.modify(ctx, user, "patch", kind, namespace, name, sub, opts, false, func(old api.Object) (api.Object, error) {
+		before, err := marshal(old)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		after, err := applyPatch(kind, pt, before, patch)
+		if err != nil {
+			return nil, err
+		}
+		obj, warnings, err := Decode(kind, nil, after, validation)
+		if err != nil {
+			return nil, err
+		}
+		opts.warn(warnings)
+		if obj.GetName() != name {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: a patch cannot change it from %q to %q", name, obj.GetName()))
+		}
+		if obj.GetResourceVersion() == old.GetResourceVersion() && !namesRevision(patch) {
+			obj.SetResourceVersion("")
+		}
+		return obj, nil
+	})
+}
+
+func applyPatch(kind *api.Kind, pt types.PatchType, before, patch []byte) ([]byte, error) {
+	bad := func(err error) error {
+		return apierrors.NewBadRequest("the patch cannot be applied: " + err.Error())
+	}
+	switch pt {
+	case types.JSONPatchType:
+		ops, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			return nil, bad(err)
+		}
+		if len(ops) > maxPatchOps {
+			return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a JSON patch may have %d operations, this one has %d", maxPatchOps, len(ops)))
+		}
+		after, err := ops.Apply(before)
+		if err != nil {
+			return nil, apierrors.NewGenericServerResponse(422, "patch", kind.GR(), "", err.Error(), 0, false)
+		}
+		return after, nil
+	case types.MergePatchType:
+		after, err := jsonpatch.MergePatch(before, patch)
+		if err != nil {
+			return nil, bad(err)
+		}
+		return after, nil
+	case types.StrategicMergePatchType:
+		after, err := strategicpatch.StrategicMergePatch(before, patch, kind.New())
+		if err != nil {
+			return nil, bad(err)
+		}
+		return after, nil
+	}
+	return nil, unsupportedPatch(pt)
+}

@@ -1,0 +1,151 @@
+package registry
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/defaults"
+	"minik8s/internal/api/dialect"
+	"minik8s/internal/api/validation"
+)
+
+func podStrategy() *Strategy {
+	return &Strategy{
+		Default: onOne(defaults.Pod),
+		PrepareCreate: onOne(func(pod *corev1.Pod) {
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: defaults.QOSClass(&pod.Spec)}
+		}),
+		Validate: checkOne(func(pod *corev1.Pod) field.ErrorList {
+			refused, _ := validation.NotServed(&pod.Spec, field.NewPath("spec"))
+			return append(validation.Pod(pod), refused...)
+		}),
+		ValidateUpdate: checkStep(validation.PodUpdate),
+		ValidateStatus: checkStep(validation.PodStatusUpdate),
+		Warnings: func(obj api.Object) []string {
+			_, warnings := validation.NotServed(&obj.(*corev1.Pod).Spec, field.NewPath("spec"))
+			return warnings
+		},
+		CopyStatus: onStep(func(dst, src *corev1.Pod) {
+			class := dst.Status.QOSClass
+			dst.Status = src.Status
+			if dst.Status.QOSClass == "" { // a kubelet need not repeat it
+				dst.Status.QOSClass = class
+			}
+		}),
+		SpecChanged: func(obj, old api.Object) bool {
+			return !apiequality.Semantic.DeepEqual(obj.(*corev1.Pod).Spec, old.(*corev1.Pod).Spec)
+		},
+		Fields: podFields,
+		FieldNames: []string{
+			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+			"status.phase", "status.podIP", "status.nominatedNodeName",
+		},
+		Grace:        podGrace,
+		Subresources: map[string]func(obj, given api.Object) field.ErrorList{"binding": checkStep(takeBinding)},
+		Dialect:      dialect.For(api.Pods),
+	}
+}
+
+func podFields(obj api.Object) fields.Set {
+	pod := obj.(*corev1.Pod)
+	return fields.Set{
+		"spec.nodeName":            pod.Spec.NodeName,
+		"spec.restartPolicy":       string(pod.Spec.RestartPolicy),
+		"spec.schedulerName":       pod.Spec.SchedulerName,
+		"spec.serviceAccountName":  pod.Spec.ServiceAccountName,
+		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
+		"status.phase":             string(pod.Status.Phase),
+		"status.podIP":             pod.Status.PodIP,
+		"status.nominatedNodeName": pod.Status.NominatedNodeName,
+	}
+}
+
+// podGrace is how long a pod has to end: as asked, else as its spec says. One that runs nowhere, or
+// has ended, goes at once.
+func podGrace(obj api.Object, asked *int64) int64 {
+	pod := obj.(*corev1.Pod)
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return 0
+	}
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	switch {
+	case asked != nil:
+		grace = *asked
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		grace = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	if grace < 0 {
+		return 1
+	}
+	return grace
+}
+
+// Binding gives a pod its node.
+type Binding struct {
+	Node string
+	// UID, if it is set, is that of the pod which is meant.
+	UID types.UID
+	// Annotations are added to the pod's.
+	Annotations map[string]string
+}
+
+// bound is the pod old with its node. A pod is bound once, and not any more when it is going.
+func bound(old api.Object, b Binding, now time.Time) (api.Object, error) {
+	before, ok := old.(*corev1.Pod)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T cannot be bound to a node", old))
+	}
+	if messages := apivalidation.NameIsDNSSubdomain(b.Node, false); len(messages) > 0 {
+		var errs field.ErrorList
+		for _, m := range messages {
+			errs = append(errs, field.Invalid(field.NewPath("target", "name"), b.Node, m))
+		}
+		return nil, invalid(api.Pods, before.Name, errs)
+	}
+	switch {
+	case b.UID != "" && b.UID != before.UID:
+		return nil, conflictf(api.Pods, before.Name, "the pod was deleted and made anew with uid %s", before.UID)
+	case before.DeletionTimestamp != nil:
+		return nil, conflictf(api.Pods, before.Name, "pod %s is being deleted, cannot be assigned to a host", before.Name)
+	case before.Spec.NodeName != "":
+		return nil, conflictf(api.Pods, before.Name, "pod %s is already assigned to node %q", before.Name, before.Spec.NodeName)
+	}
+	pod := before.DeepCopy()
+	pod.Spec.NodeName = b.Node
+	if len(b.Annotations) > 0 && pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	maps.Copy(pod.Annotations, b.Annotations)
+	scheduled := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
+	}
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
+			pod.Status.Conditions[i] = scheduled
+			return pod, nil
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, scheduled)
+	return pod, nil
+}
+
+// takeBinding takes from given, which bound made, what a binding may change.
+func takeBinding(pod, given *corev1.Pod) field.ErrorList {
+	pod.Spec.NodeName = given.Spec.NodeName
+	pod.Annotations = given.Annotations
+	pod.Status.Conditions = given.Status.Conditions
+	return nil
+}

@@ -1,0 +1,149 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api"
+	"minik8s/internal/store"
+)
+
+// Registry holds the objects of the cluster and what may be done with them.
+type Registry struct {
+	store      store.Store
+	cache      *cache
+	strategies map[*api.Kind]*Strategy
+	log        *slog.Logger
+	now        func() time.Time
+}
+
+// Strategy is what is a kind's own in the common flow. Every func may be nil.
+type Strategy struct {
+	// Default fills in what the manifest left out.
+	Default func(obj api.Object)
+	// PrepareCreate and PrepareUpdate set what only the server may set.
+	PrepareCreate func(obj api.Object)
+	PrepareUpdate func(obj, old api.Object)
+	// Validate names every mistake of an object; ValidateUpdate also those of the step from old.
+	Validate       func(obj api.Object) field.ErrorList
+	ValidateUpdate func(obj, old api.Object) field.ErrorList
+	// ValidateStatus is for writes of the status.
+	ValidateStatus func(obj, old api.Object) field.ErrorList
+	// Warnings go to the client as Warning headers: fields that are accepted and not served.
+	Warnings func(obj api.Object) []string
+	// CopyStatus makes dst's status that of src.
+	CopyStatus func(dst, src api.Object)
+	// SpecChanged says whether generation goes up; nil: the kind has no generation.
+	SpecChanged func(obj, old api.Object) bool
+	// Fields are what field selectors can ask for, beside metadata.name and metadata.namespace.
+	Fields func(obj api.Object) fields.Set
+	// FieldNames are the keys of Fields.
+	FieldNames []string
+	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
+	Grace func(obj api.Object, asked *int64) int64
+	// MayDelete refuses deletions; nil: everything may go.
+	MayDelete func(obj api.Object) error
+	// Subresources are writes below an object other than status: "finalize".
+	Subresources map[string]func(obj, given api.Object) field.ErrorList
+	// Empty says that a deleted object may go, beyond having no finalizers.
+	Empty func(obj api.Object) bool
+	// Dialect turns a seed's form of a manifest into the canonical one; see package dialect.
+	Dialect func(doc map[string]any) (notes []string, err error)
+}
+
+// New is a registry over a store, with a row per kind. Nothing can be read before Run is ready.
+func New(s store.Store, log *slog.Logger) *Registry {
+	return &Registry{store: s, cache: newCache(s, api.Kinds), strategies: strategies(), log: log, now: time.Now}
+}
+
+// Run follows the store until ctx ends; ready is called when reads can be served.
+func (r *Registry) Run(ctx context.Context, ready func()) error {
+	return r.cache.run(ctx, r.log, ready)
+}
+
+// Strategy is the row of a kind.
+func (r *Registry) Strategy(k *api.Kind) *Strategy { return r.strategies[k] }
+
+// Revision is that of the newest change in the cache.
+func (r *Registry) Revision() int64 { return r.cache.rev.Load() }
+
+// Count is how many objects of a kind there are.
+func (r *Registry) Count(k *api.Kind) int {
+	kc := r.cache.byRow[k]
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	return kc.tree.Len()
+}
+
+func marshal(v any) ([]byte, error) { return json.Marshal(v) }
+
+// storeErr turns a failure of the store into what a client is told.
+func storeErr(k *api.Kind, name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrNotFound):
+		return apierrors.NewNotFound(k.GR(), name)
+	case errors.Is(err, store.ErrExists):
+		return apierrors.NewAlreadyExists(k.GR(), name)
+	case errors.Is(err, store.ErrConflict):
+		return conflict(k, name)
+	case errors.Is(err, store.ErrCompacted):
+		return apierrors.NewResourceExpired("the requested revision is too old: list again")
+	case errors.Is(err, store.ErrTooLarge):
+		return apierrors.NewRequestEntityTooLargeError("the object is larger than the store takes (1.5 MiB)")
+	case errors.Is(err, store.ErrNoSpace):
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
+			Message: "the store is full: delete objects, raise etcd-quota, or free disk space under the data directory; " +
+				"what was acknowledged before is safe",
+		}}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return apierrors.NewTimeoutError("the request ended before the store answered", 1)
+	}
+	return apierrors.NewInternalError(err)
+}
+
+func conflict(k *api.Kind, name string) error {
+	return apierrors.NewConflict(k.GR(), name, errors.New(
+		"the object has been modified; please apply your changes to the latest version and try again"))
+}
+
+func invalid(k *api.Kind, name string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: k.Group, Kind: k.Kind}, name, errs)
+}
+
+// CheckShared says which of the shared objects somebody has changed, although nobody may. Tests call it
+// when all is done; registrytest does for every test.
+func (r *Registry) CheckShared() error {
+	var errs []error
+	for kind, kc := range r.cache.byRow {
+		entries, _ := r.cache.snapshot(kc, "", "")
+		for _, e := range entries {
+			obj := e.obj.Load()
+			if obj == nil {
+				continue
+			}
+			raw, err := encode(kind, (*obj).DeepCopyObject().(api.Object))
+			if err != nil || !bytes.Equal(raw, e.raw) {
+				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.raw, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

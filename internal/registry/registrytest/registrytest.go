@@ -1,0 +1,50 @@
+// Package registrytest gives tests a running registry. Only tests import it.
+package registrytest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/registry"
+	"minik8s/internal/store"
+	"minik8s/internal/store/memory"
+)
+
+// New is a registry over a store in memory that runs until the test ends, with the namespaces default
+// and kube-node-lease.
+func New(t testing.TB) *registry.Registry {
+	t.Helper()
+	reg, stop := Start(t, memory.New())
+	t.Cleanup(stop)
+	return reg
+}
+
+// Start is a registry over a given store, for tests that restart it; stop ends it.
+func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
+	t.Helper()
+	reg = registry.New(s, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := reg.Run(ctx, func() { close(ready) }); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-ready
+	for _, ns := range []string{corev1.NamespaceDefault, corev1.NamespaceNodeLease} {
+		if err := reg.EnsureNamespace(ctx, ns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return reg, func() {
+		if err := reg.CheckShared(); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		<-done
+	}
+}

@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"slices"
+
+	"minik8s/internal/api"
+)
+
+// rule lets a part of the daemon do something.
+type rule struct {
+	kinds []*api.Kind // nil: every kind
+	sub   string      // "" is the object itself
+	verbs []string    // nil: every verb
+}
+
+func (r rule) allows(a Access) bool {
+	return (r.kinds == nil || slices.Contains(r.kinds, a.Kind)) && r.sub == a.Sub &&
+		(r.verbs == nil || slices.Contains(r.verbs, a.Verb))
+}
+
+var (
+	reading  = []string{"get", "list", "watch"}
+	changing = []string{"update", "patch"}
+)
+
+func may(verbs []string, kinds ...*api.Kind) rule { return rule{kinds: kinds, verbs: verbs} }
+
+func mayBelow(sub string, verbs []string, kinds ...*api.Kind) rule {
+	return rule{kinds: kinds, sub: sub, verbs: verbs}
+}
+
+// recording is what an event recorder does.
+var recording = may([]string{"create", "update", "patch"}, api.Events)
+
+// partRules is what each part may do, and so also the list of who writes what. Two parts that write one
+// field would be a bug.
+var partRules = map[string][]rule{
+	"system:scheduler": {
+		may(reading, api.Pods, api.Nodes, api.Namespaces),
+		mayBelow("binding", []string{"create"}, api.Pods),
+		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
+		recording,
+	},
+	"system:namespace-controller": {
+		{verbs: []string{"get", "list", "watch", "delete"}},
+		mayBelow("finalize", changing, api.Namespaces),
+		mayBelow("status", changing, api.Namespaces),
+	},
+	"system:serviceaccount-controller": {
+		may(reading, api.Namespaces),
+		may([]string{"get", "list", "watch", "create"}, api.ServiceAccounts),
+		may([]string{"get", "list", "watch", "create", "update"}, api.ConfigMaps),
+	},
+	"system:nodelifecycle-controller": {
+		may([]string{"get", "list", "watch", "update"}, api.Nodes), // taints
+		mayBelow("status", changing, api.Nodes),                    // conditions of silent nodes
+		may(reading, api.Leases),
+		recording,
+	},
+	"system:event-expiry": {may([]string{"list", "delete"}, api.Events)},
+}

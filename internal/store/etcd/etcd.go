@@ -1,0 +1,207 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"minik8s/internal/store"
+)
+
+// Config is how to open the store.
+type Config struct {
+	Dir  string // made if it is not there
+	Name string // of the member; "default" if empty
+	// Quota is how many bytes the file may grow to; 0 means 2 GiB.
+	Quota int64
+	// HistoryRevisions is how many revisions are kept for watches that resume; 0 means 20,000.
+	HistoryRevisions int64
+	// CompactEvery is how often old history is dropped; 0 means 5 minutes.
+	CompactEvery time.Duration
+	Log          *slog.Logger
+}
+
+// Store is an open etcd.
+type Store struct {
+	cfg    Config
+	server *embed.Etcd
+	kv     pb.KVServer
+	quit   chan struct{}
+	full   chan struct{} // a write was refused for want of space
+	done   sync.WaitGroup
+}
+
+const (
+	// maxRequest bounds one value; Kubernetes' objects end at 1.5 MiB.
+	maxRequest = 2 << 20
+	startLimit = 30 * time.Second
+)
+
+// smallSegments: the log is preallocated by the segment, 64 MB of it, which takes time and disk that a
+// cluster of one to a few dozen machines has better use for. It is a variable of the whole process.
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
+
+// Open starts the server and returns when it can be written to.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Name == "" {
+		cfg.Name = "default"
+	}
+	if cfg.Quota == 0 {
+		cfg.Quota = 2 << 30
+	}
+	if cfg.HistoryRevisions == 0 {
+		cfg.HistoryRevisions = 20000
+	}
+	if cfg.CompactEvery == 0 {
+		cfg.CompactEvery = 5 * time.Minute
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("etcd's directory: %w", err)
+	}
+	smallSegments()
+	e, err := embed.StartEtcd(embedConfig(cfg))
+	if err != nil {
+		return nil, explain(cfg.Dir, err)
+	}
+	elect(ctx, e.Server)
+	select {
+	case <-e.Server.ReadyNotify():
+	case err := <-e.Err():
+		e.Close()
+		return nil, explain(cfg.Dir, err)
+	case <-ctx.Done():
+		e.Close()
+		return nil, ctx.Err()
+	case <-time.After(startLimit):
+		e.Close()
+		return nil, fmt.Errorf("etcd in %s was not ready after %s", cfg.Dir, startLimit)
+	}
+	s := &Store{cfg: cfg, server: e, kv: v3rpc.NewQuotaKVServer(e.Server), quit: make(chan struct{}),
+		full: make(chan struct{}, 1)}
+	s.done.Add(1)
+	go s.housekeeping()
+	return s, nil
+}
+
+func embedConfig(cfg Config) *embed.Config {
+	ec := embed.NewConfig()
+	ec.Name = cfg.Name
+	ec.Dir = cfg.Dir
+	ec.QuotaBackendBytes = cfg.Quota
+	ec.MaxRequestBytes = maxRequest
+	// Nobody listens: the only client is this process, and a single member has no peers. The address
+	// is only the member's name in the cluster until more members bring real ones.
+	peer := url.URL{Scheme: "http", Host: "localhost:2380"}
+	ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil
+	ec.ListenPeerUrls, ec.AdvertisePeerUrls = nil, []url.URL{peer}
+	ec.InitialCluster = cfg.Name + "=" + peer.String()
+	// One member alone sends no heartbeats and elects itself (see elect), so its clock may go slowly:
+	// each tick wakes the processor. Several members will need the usual 100 and 1000.
+	ec.TickMs, ec.ElectionMs = 500, 5000
+	// What is acknowledged is in the log; the batch is only how often the tree is written from it.
+	ec.BackendBatchInterval = 500 * time.Millisecond
+	// A small snapshot interval bounds the memory of Raft's log; a member far behind gets a snapshot.
+	ec.SnapshotCount = 10000
+	ec.SnapshotCatchUpEntries = 1000
+	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&zapCore{log: cfg.Log}))
+	return ec
+}
+
+// explain adds what a person can do to the errors that a start is likely to meet.
+func explain(dir string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("etcd cannot use %s: %w; run as root or choose another --data-dir", dir, err)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("etcd cannot write to %s: %w; free some disk space", dir, err)
+	}
+	return fmt.Errorf("etcd in %s: %w", dir, err)
+}
+
+// Err delivers the error that ended the server, if one does.
+func (s *Store) Err() <-chan error { return s.server.Err() }
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	close(s.quit)
+	s.done.Wait()
+	s.server.Close()
+	return nil
+}
+
+// wrap turns etcd's errors into the store's.
+func wrap(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, rpctypes.ErrGRPCCompacted), errors.Is(err, rpctypes.ErrCompacted):
+		return store.ErrCompacted
+	case errors.Is(err, rpctypes.ErrGRPCNoSpace), errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, syscall.ENOSPC):
+		return store.ErrNoSpace
+	case errors.Is(err, rpctypes.ErrGRPCRequestTooLarge):
+		return store.ErrTooLarge
+	}
+	return err
+}
+
+// Server is the etcd inside, for what only etcd has (metrics, membership).
+func (s *Store) Server() *etcdserver.EtcdServer { return s.server.Server }
+
+// zapCore hands etcd's log to slog; below warn it says much that nobody asked for.
+type zapCore struct {
+	log    *slog.Logger
+	fields []zapcore.Field
+}
+
+func (c *zapCore) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
+
+func (c *zapCore) With(f []zapcore.Field) zapcore.Core {
+	return &zapCore{log: c.log, fields: append(append([]zapcore.Field(nil), c.fields...), f...)}
+}
+
+func (c *zapCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+func (c *zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if c.log == nil {
+		return nil
+	}
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range append(append([]zapcore.Field(nil), c.fields...), fields...) {
+		f.AddTo(enc)
+	}
+	args := []any{"part", "etcd"}
+	for k, v := range enc.Fields {
+		args = append(args, k, v)
+	}
+	// Right after a first start the log has no snapshot yet to read the version from; etcd tries again.
+	early := e.Message == "failed to update storage version"
+	if e.Level >= zapcore.ErrorLevel && !early {
+		c.log.Error(strings.TrimSpace(e.Message), args...)
+	} else {
+		c.log.Debug(strings.TrimSpace(e.Message), args...)
+	}
+	return nil
+}
+
+func (c *zapCore) Sync() error { return nil }

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// What a call can fail with; errors.Is tells. Anything else is the machinery's own trouble.
+var (
+	ErrNotFound  = errors.New("not found")
+	ErrExists    = errors.New("already exists")
+	ErrConflict  = errors.New("changed since it was read")
+	ErrCompacted = errors.New("the history at this revision is gone")
+	// ErrNoSpace is a store at its quota or a full disk: nothing can be written until something is
+	// deleted and the space is won back.
+	ErrNoSpace  = errors.New("the store is full")
+	ErrTooLarge = errors.New("the value is too large")
+)
+
+// KV is a key, its value and the revisions at which it was created and last changed.
+type KV struct {
+	Key      string
+	Value    []byte
+	Created  int64
+	Modified int64
+}
+
+// Page is a part of a listing, all of it at Revision.
+type Page struct {
+	KVs      []KV
+	Revision int64
+	// More says that keys follow after the last one of this page.
+	More bool
+	// Count is how many keys there are from the start of the page on.
+	Count int64
+}
+
+// EventType tells a write from a deletion.
+type EventType int
+
+// The types of events.
+const (
+	Put EventType = iota
+	Delete
+)
+
+// Event is one change. For a Delete, KV has the key and the revision of the deletion in Modified.
+type Event struct {
+	Type EventType
+	KV   KV
+}
+
+// Batch is what a watch delivers: changes in order, none left out up to Revision.
+type Batch struct {
+	Events   []Event
+	Revision int64
+}
+
+// Store keeps the bytes.
+type Store interface {
+	Get(ctx context.Context, key string) (KV, error)
+	// List returns keys with the prefix that are greater than after, in order; limit 0 is all,
+	// revision 0 is now.
+	List(ctx context.Context, prefix, after string, limit, revision int64) (Page, error)
+	// Create fails with ErrExists if the key is there.
+	Create(ctx context.Context, key string, value []byte) (revision int64, err error)
+	// Update fails with ErrNotFound, or with ErrConflict unless the key was last changed at modified.
+	Update(ctx context.Context, key string, value []byte, modified int64) (revision int64, err error)
+	// Delete fails as Update does.
+	Delete(ctx context.Context, key string, modified int64) (revision int64, err error)
+	// Revision is not smaller than that of any write acknowledged before the call.
+	Revision(ctx context.Context) (int64, error)
+	// Watch delivers all changes below prefix with a revision greater than after.
+	Watch(ctx context.Context, prefix string, after int64) (Watch, error)
+	// Compact drops the history before revision.
+	Compact(ctx context.Context, revision int64) error
+	// Size is the bytes on disk, and of those the bytes in use.
+	Size() (total, used int64)
+	Close() error
+}
+
+// Watch is an open watch; Batches closes when it ends, and Err says why.
+type Watch interface {
+	Batches() <-chan Batch
+	Err() error
+	Stop()
+}

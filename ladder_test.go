@@ -1,0 +1,160 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// floors is the ladder: a package may import those of lower floors only, and on floor 4 its own
+// subpackages. The longest prefix counts.
+var floors = map[string]int{
+	"":                       6,
+	"roles":                  5,
+	"internal/bench":         5, // drives the built daemon from outside
+	"internal/apiserver":     4,
+	"internal/scheduler":     4,
+	"internal/controller":    4,
+	"internal/kubelet":       4,
+	"internal/ctl":           4,
+	"internal/client":        3,
+	"internal/client/local":  3,
+	"internal/client/remote": 3,
+	"internal/informer":      3,
+	"internal/events":        3,
+	"internal/registry":      2,
+	"internal/store":         2,
+	"internal/supervise":     1,
+	"internal/certs":         1,
+	"internal/machine":       1,
+	"internal/api":           0,
+	"config":                 0,
+}
+
+// shared are packages of floor 4 that other parts of floor 4 may use, and why.
+var shared = map[string]string{
+	"internal/controller/loop":   "the engine of every controller",
+	"internal/controller/expect": "what controllers have asked for and not yet seen",
+	"internal/controller/pods":   "what all controllers of pods do alike",
+	"internal/controller/leader": "one of several masters leads",
+}
+
+// allowed are imports that go sideways or up on purpose.
+var allowed = map[[2]string]string{
+	{"internal/registry", "internal/client"}:       "events and their types are the waist's words; registry has no others of its own",
+	{"internal/client/local", "internal/registry"}: "local is the registry seen as a client",
+}
+
+// doors are vendors with one door each.
+var doors = map[string][]string{
+	"github.com/labstack/echo/v4":      {"internal/apiserver"},
+	"go.etcd.io/etcd/server":           {"internal/store/etcd"},
+	"go.etcd.io/raft":                  {"internal/store/etcd"},
+	"go.etcd.io/bbolt":                 {"internal/store/etcd", "internal/kubelet/containerd"},
+	"github.com/containerd/containerd": {"internal/kubelet/containerd", "internal/bench"},
+	"github.com/urfave/cli/v2":         {"", "internal/ctl"},
+	"github.com/google/nftables":       {"internal/kubelet/network"},
+	"github.com/vishvananda/netlink":   {"internal/kubelet/network", "internal/kubelet/containerd", "internal/machine"},
+	"sigs.k8s.io/yaml":                 {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
+}
+
+// forbidden would make the daemon too heavy, or be the system instead of us.
+var forbidden = []string{"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers"}
+
+func floorOf(dir string) int {
+	for d := dir; ; d = filepath.Dir(d) {
+		if d == "." {
+			return floors[""]
+		}
+		if f, ok := floors[d]; ok {
+			return f
+		}
+	}
+}
+
+// part is the part of floor 4 that a package belongs to: internal/kubelet/volume is of internal/kubelet.
+func part(dir string) string {
+	p := strings.Split(dir, "/")
+	if len(p) > 2 && p[1] == "controller" {
+		return strings.Join(p[:3], "/")
+	}
+	return strings.Join(p[:min(2, len(p))], "/")
+}
+
+func within(dir, root string) bool {
+	return dir == root || root != "" && strings.HasPrefix(dir, root+"/")
+}
+
+func TestImportsOnlyGoDown(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "deploy" || strings.HasPrefix(d.Name(), ".") && path != ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if dir == "." {
+			dir = ""
+		}
+		for _, imp := range file.Imports {
+			to, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			check(t, path, dir, to)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func check(t *testing.T, path, from, to string) {
+	for _, f := range forbidden {
+		if within(to, f) {
+			t.Errorf("%s imports %s, which does not belong in the daemon", path, to)
+		}
+	}
+	for vendor, rooms := range doors {
+		if !within(to, vendor) {
+			continue
+		}
+		ok := false
+		for _, r := range rooms {
+			ok = ok || within(from, r) || r == "" && from == ""
+		}
+		if !ok {
+			t.Errorf("%s imports %s, whose door is %v", path, to, rooms)
+		}
+	}
+	own, ours := strings.CutPrefix(to, "minik8s/")
+	if !ours || strings.HasSuffix(from, "test") { // contracts and helpers of tests may look anywhere
+		return
+	}
+	if _, ok := allowed[[2]string{from, own}]; ok {
+		return
+	}
+	a, b := floorOf(from), floorOf(own)
+	switch {
+	case b < a:
+	case b > a:
+		t.Errorf("%s (floor %d) imports %s (floor %d): imports only go down", path, a, own, b)
+	case a == 4 && part(from) != part(own):
+		if _, ok := shared[own]; !ok {
+			t.Errorf("%s imports %s: parts never import each other, they meet in client.Interface", path, own)
+		}
+	}
+}

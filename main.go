@@ -1,0 +1,111 @@
+// Command minik8sd is a whole cluster in one file. See README.md.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"minik8s/config"
+	"minik8s/internal/ctl"
+	"minik8s/roles"
+)
+
+func main() {
+	app := &cli.App{
+		Name: "minik8sd", Usage: "a whole cluster in one file",
+		Version: roles.Version, HideVersion: true, HideHelpCommand: true,
+		Flags: flags(), Action: serve,
+		Commands: []*cli.Command{
+			ctl.Command(),
+			{Name: "config", Usage: "print the effective configuration, with a comment per setting", Flags: flags(), Action: printConfig},
+			{Name: "clean", Usage: "end the pods of a stopped daemon and remove all that it left, its data too", Flags: flags(), Action: clean},
+		},
+		ExitErrHandler: func(*cli.Context, error) {}, // main says it once, below
+	}
+	if err := app.Run(os.Args); err != nil {
+		code := 1
+		var exit cli.ExitCoder
+		if errors.As(err, &exit) {
+			code = exit.ExitCode()
+		}
+		if msg := err.Error(); msg != "" {
+			fmt.Fprintln(os.Stderr, "minik8sd: "+msg)
+		}
+		os.Exit(code)
+	}
+}
+
+// flags are the settings of package config, and --config.
+func flags() []cli.Flag {
+	out := []cli.Flag{&cli.StringFlag{Name: "config", Usage: "a YAML `FILE` of settings", EnvVars: []string{"MINIK8S_CONFIG"}}}
+	for _, k := range config.Keys {
+		usage := fmt.Sprintf("%s [$%s]", k.Doc, k.Env())
+		if k.Default != "" {
+			usage = fmt.Sprintf("%s (default %s) [$%s]", k.Doc, k.Default, k.Env())
+		}
+		if k.Bool {
+			out = append(out, &cli.BoolFlag{Name: k.Name, Usage: usage})
+		} else {
+			out = append(out, &cli.StringFlag{Name: k.Name, Usage: usage})
+		}
+	}
+	return out
+}
+
+func load(c *cli.Context) (*config.Config, error) {
+	if c.Args().Present() {
+		return nil, cli.Exit(fmt.Sprintf("%q is no command; minik8sd --help lists them", c.Args().First()), 2)
+	}
+	given := map[string]string{}
+	for _, k := range config.Keys {
+		if c.IsSet(k.Name) {
+			given[k.Name] = fmt.Sprint(c.Value(k.Name))
+		}
+	}
+	return config.Load(c.String("config"), os.LookupEnv, os.Environ(), given)
+}
+
+func printConfig(c *cli.Context) error {
+	cfg, err := load(c)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(c.App.Writer, cfg.Print())
+	return err
+}
+
+func clean(c *cli.Context) error {
+	cfg, err := load(c)
+	if err != nil {
+		return err
+	}
+	return roles.Clean(c.Context, cfg, logger(cfg))
+}
+
+func serve(c *cli.Context) error {
+	cfg, err := load(c)
+	if err != nil {
+		return err
+	}
+	d, err := roles.New(cfg, logger(cfg))
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(c.Context, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return d.Run(ctx, func() { fmt.Fprint(c.App.Writer, d.Banner()) })
+}
+
+func logger(cfg *config.Config) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, opts))
+}

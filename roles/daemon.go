@@ -1,0 +1,182 @@
+package roles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"minik8s/config"
+	"minik8s/internal/apiserver"
+	"minik8s/internal/certs"
+	"minik8s/internal/client"
+	"minik8s/internal/client/local"
+	"minik8s/internal/kubelet"
+	"minik8s/internal/kubelet/containerd"
+	"minik8s/internal/registry"
+	"minik8s/internal/store/etcd"
+	"minik8s/internal/supervise"
+)
+
+// Version is that of minik8s; the build sets it.
+var Version = "0.1.0"
+
+// kubernetes is the version of the API that is spoken.
+const kubernetes = "1.36"
+
+// VersionInfo is what /version says.
+func VersionInfo() version.Info {
+	major, minor, _ := strings.Cut(kubernetes, ".")
+	info := version.Info{Major: major, Minor: minor, GitVersion: "v" + kubernetes + ".0-minik8s." + Version,
+		GitTreeState: "clean", Compiler: "gc", Platform: "linux/" + goarch(), GoVersion: goVersion()}
+	if b, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range b.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				info.GitCommit = s.Value
+			case "vcs.time":
+				info.BuildDate = s.Value
+			case "vcs.modified":
+				if s.Value == "true" {
+					info.GitTreeState = "dirty"
+				}
+			}
+		}
+	}
+	return info
+}
+
+// Daemon is minik8sd: the parts of its roles.
+type Daemon struct {
+	cfg   *config.Config
+	log   *slog.Logger
+	group *supervise.Group
+	lock  *os.File
+	began time.Time
+
+	// What the parts share; each is set by the part that makes it, before the next one starts.
+	store   *etcd.Store
+	reg     *registry.Registry
+	ca      *certs.Authority
+	server  certs.Pair
+	runtime *containerd.Runtime
+	kubelet *kubelet.Kubelet
+}
+
+// New takes the data directory, makes the cluster's certificates if there are none, and lists the
+// parts. It starts nothing; the error says what to do.
+func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
+	d := &Daemon{cfg: cfg, log: log, began: time.Now()}
+	if err := os.MkdirAll(cfg.DataDir, 0o755); err != nil {
+		return nil, fmt.Errorf("the data directory: %w; run as root, or choose another with --data-dir", err)
+	}
+	if err := d.takeLock(); err != nil {
+		return nil, err
+	}
+	if !cfg.NodeIP.IsValid() {
+		cfg.NodeIP = nodeIP()
+	}
+	if !cfg.Has(config.Master) {
+		d.Close()
+		return nil, errors.New("--role=worker alone joins another machine's master, which this version does not do; start with --role=master,worker")
+	}
+	parts, err := d.masterParts()
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	if cfg.Has(config.Worker) {
+		// containerd needs nothing of the master, so the two stores start side by side.
+		parts[0].Beside = true
+		parts = append([]supervise.Part{d.containerdPart()}, append(parts, d.workerParts()...)...)
+	}
+	d.group = supervise.New(log, parts...)
+	return d, nil
+}
+
+// takeLock refuses a data directory that another daemon uses. The lock goes with the process.
+func (d *Daemon) takeLock() error {
+	path := d.path("minik8sd.lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("the data directory cannot be written: %w; run as root, or choose another with --data-dir", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		pid := make([]byte, 16)
+		n, _ := f.ReadAt(pid, 0) //nolint:errcheck // the pid is a courtesy
+		f.Close()                //nolint:errcheck // it was only read
+		return fmt.Errorf("another minik8sd (pid %s) uses %s: stop it, or choose another --data-dir", strings.TrimSpace(string(pid[:n])), d.cfg.DataDir)
+	}
+	d.lock = f
+	err = errors.Join(f.Truncate(0))
+	_, werr := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return errors.Join(err, werr)
+}
+
+func (d *Daemon) path(parts ...string) string {
+	return filepath.Join(append([]string{d.cfg.DataDir}, parts...)...)
+}
+
+// Run starts the parts and returns when all have stopped: nil when ctx ended. ready is called once
+// everything is up; it may be nil.
+func (d *Daemon) Run(ctx context.Context, ready func()) error {
+	defer d.Close()
+	return d.group.Run(ctx, func() {
+		go giveBack(ctx, d.log)
+		if ready != nil {
+			ready()
+		}
+	})
+}
+
+// Close lets the data directory go.
+func (d *Daemon) Close() {
+	if d.lock != nil {
+		d.lock.Close() //nolint:errcheck // the kernel drops the lock either way
+		d.lock = nil
+	}
+}
+
+// Client acts in the cluster as the daemon itself; for tests and for the demo.
+func (d *Daemon) Client() client.Interface { return local.New(d.reg, registry.System) }
+
+// Ready says whether every part is up.
+func (d *Daemon) Ready() bool { return d.group.Ready() }
+
+// as is a client with the identity of a part.
+func (d *Daemon) as(u registry.User) client.Interface { return local.New(d.reg, u) }
+
+// Banner says where everything is.
+func (d *Daemon) Banner() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "minik8s %s is up after %s: %s on node %s\n", Version, time.Since(d.began).Round(time.Millisecond),
+		strings.Join(d.cfg.Roles, " and "), d.cfg.NodeName)
+	fmt.Fprintf(&b, "  API         https://%s:%d\n", d.cfg.NodeIP, d.cfg.APIPort)
+	fmt.Fprintf(&b, "  as root     curl --unix-socket %s http://minik8s/api/v1/pods\n", d.path(socketName))
+	fmt.Fprintf(&b, "  kubeconfig  export KUBECONFIG=%s\n", d.path(kubeconfigName))
+	return b.String()
+}
+
+// nodeAgents reaches the kubelets: there is one, in this process.
+type nodeAgents struct{ d *Daemon }
+
+func (n nodeAgents) own(node string) error {
+	if node != n.d.cfg.NodeName || n.d.kubelet == nil {
+		return fmt.Errorf("node %s cannot be reached from here", node)
+	}
+	return nil
+}
+
+var _ apiserver.Nodes = nodeAgents{}
+
+var systemNamespaces = []string{corev1.NamespaceDefault, "kube-system", "kube-public", corev1.NamespaceNodeLease}

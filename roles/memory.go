@@ -1,0 +1,81 @@
+package roles
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// settle is how long after the start its memory is given back: what start-up set going has ended by then.
+const settle = 2 * time.Second
+
+// giveBack returns what only start-up needed, once: the heap's free pages, and the pages of the program
+// file that were read for code that will not run again. Those it does need come back from the page cache,
+// one fault each.
+func giveBack(ctx context.Context, log *slog.Logger) {
+	t := time.NewTimer(settle)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return
+	}
+	debug.FreeOSMemory()
+	if err := dropProgram(); err != nil {
+		log.Debug("pages of the program could not be given back", "error", err)
+	}
+}
+
+// dropProgram unmaps the clean pages of this program's own file from this process.
+func dropProgram() error {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		return err
+	}
+	for _, r := range cleanRanges(string(smaps), exe) {
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
+			return errno
+		}
+	}
+	return nil
+}
+
+// addresses is a range of memory.
+type addresses struct{ start, end uintptr }
+
+// cleanRanges are the mappings of a file of which no page was ever written: not writable now, and
+// nothing in them is anonymous. The second matters: a loader writes relocations before it makes their
+// mapping read-only, and dropping those pages would put the file's unrelocated bytes in their place.
+func cleanRanges(smaps, file string) []addresses {
+	var out []addresses
+	var r addresses
+	candidate := false
+	for line := range strings.Lines(smaps) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) >= 2 && strings.Contains(f[0], "-") && len(f[1]) == 4:
+			candidate = len(f) >= 6 && f[5] == file && f[1][1] != 'w'
+			from, to, _ := strings.Cut(f[0], "-")
+			start, err1 := strconv.ParseUint(from, 16, 64)
+			end, err2 := strconv.ParseUint(to, 16, 64)
+			candidate = candidate && err1 == nil && err2 == nil
+			r = addresses{uintptr(start), uintptr(end)}
+		case candidate && len(f) == 3 && f[0] == "Anonymous:":
+			if f[1] == "0" {
+				out = append(out, r)
+			}
+			candidate = false
+		}
+	}
+	return out
+}

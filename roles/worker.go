@@ -1,0 +1,118 @@
+package roles
+
+import (
+	"context"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/apiserver"
+	"minik8s/internal/kubelet"
+	"minik8s/internal/kubelet/containerd"
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/registry"
+	"minik8s/internal/supervise"
+)
+
+// containerdPart is what a worker starts first.
+func (d *Daemon) containerdPart() supervise.Part {
+	return supervise.Part{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd}
+}
+
+// workerParts is the rest of a worker, in the order of starting.
+func (d *Daemon) workerParts() []supervise.Part {
+	return []supervise.Part{
+		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet},
+		{Name: "images", Policy: supervise.Keep, Run: d.runImages, Beside: true},
+	}
+}
+
+func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
+	rt, err := containerd.New(ctx, containerd.Config{
+		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, PodCIDR: d.cfg.PodCIDR,
+		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
+		InsecureRegistries: d.cfg.InsecureRegistries, Log: d.log,
+	})
+	if err != nil {
+		return err
+	}
+	d.runtime = rt
+	ready()
+	<-ctx.Done()
+	return rt.Close()
+}
+
+// runImages loads the archives that lie in the data directory, once.
+func (d *Daemon) runImages(ctx context.Context, ready func()) error {
+	ready()
+	if _, err := d.runtime.ImportDir(ctx, d.path("images")); err != nil {
+		d.log.Warn("an archive could not be imported", "error", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
+	info := VersionInfo()
+	d.kubelet = kubelet.New(kubelet.Config{
+		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
+		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
+		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
+		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
+		HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
+	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
+	return d.kubelet.Run(ctx, ready)
+}
+
+// nodeLabels are the configured ones and, beside a master, the role's.
+func (d *Daemon) nodeLabels() map[string]string {
+	out := map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	for k, v := range d.cfg.NodeLabels {
+		out[k] = v
+	}
+	return out
+}
+
+// Logs implements apiserver.Nodes.
+func (n nodeAgents) Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
+	if err := n.own(node); err != nil {
+		return nil, err
+	}
+	return n.d.kubelet.Logs(ctx, namespace, pod, container, opts)
+}
+
+// Images implements apiserver.Nodes.
+func (n nodeAgents) Images(node string) (apiserver.Images, error) {
+	if err := n.own(node); err != nil {
+		return nil, err
+	}
+	return nodeImages{n.d.runtime}, nil
+}
+
+// nodeImages are the images of this node as the API shows them.
+type nodeImages struct{ rt cri.Images }
+
+func toImages(in []cri.Image) []apiserver.Image {
+	out := make([]apiserver.Image, len(in))
+	for i, x := range in {
+		out[i] = apiserver.Image{ID: x.ID, Tags: x.Tags, Size: x.Size}
+	}
+	return out
+}
+
+func (n nodeImages) List(ctx context.Context) ([]apiserver.Image, error) {
+	l, err := n.rt.ListImages(ctx)
+	return toImages(l), err
+}
+
+func (n nodeImages) Pull(ctx context.Context, ref string, progress func(done, total int64)) error {
+	_, err := n.rt.PullImage(ctx, ref, nil, func(p cri.Progress) { progress(p.Done, p.Total) })
+	return err
+}
+
+func (n nodeImages) Import(ctx context.Context, archive io.Reader) ([]apiserver.Image, error) {
+	l, err := n.rt.ImportImages(ctx, archive)
+	return toImages(l), err
+}
+
+func (n nodeImages) Remove(ctx context.Context, ref string) error { return n.rt.RemoveImage(ctx, ref) }
