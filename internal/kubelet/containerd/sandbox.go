@@ -166,6 +166,14 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 		rec = &half
 		r.setRecord(rec)
 	}
+	for _, c := range r.containersOf(uid) {
+		// There should be none: without the shim they would run on unseen.
+		if c.meta.Name != pauseName {
+			if err := r.removeContainer(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
 	if rec.Slot.ID != "" {
 		if rec.Config.ShareProcessNamespace {
 			if err := r.removePause(ctx, rec); err != nil {

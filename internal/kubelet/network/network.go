@@ -158,6 +158,7 @@ func (n *Network) Teardown(ctx context.Context) error {
 
 // defaultMTU is that of the link the default route leaves by; 0 if there is none.
 func (n *Network) defaultMTU() int {
+<<<<<<< HEAD
 	if link := n.defaultLink(); link != nil {
 		return link.Attrs().MTU
 	}
@@ -167,6 +168,9 @@ func (n *Network) defaultMTU() int {
 // defaultLink is the link the default route leaves by; nil if there is none.
 func (n *Network) defaultLink() netlink.Link {
 	routes, err := n.host.RouteList(nil, netlink.FAMILY_V4)
+=======
+	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
+>>>>>>> main
 	if err != nil {
 		return nil
 	}

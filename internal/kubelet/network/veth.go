@@ -143,9 +143,23 @@ func (n *Network) Restore(addr netip.Addr) {
 	}
 }
 
+// dumpTries bounds how often a listing is begun anew.
+const dumpTries = 20
+
+// dump lists what the kernel has. It answers EINTR when something changed meanwhile, as it does all the
+// time while pods of a daemon before us still go: then the listing is begun anew.
+func dump[T any](list func() ([]T, error)) (out []T, err error) {
+	for range dumpTries {
+		if out, err = list(); !errors.Is(err, unix.EINTR) {
+			return out, err
+		}
+	}
+	return nil, err
+}
+
 // Sweep removes veths of this package that belong to none of the slots that are kept.
 func (n *Network) Sweep(keep map[string]bool) error {
-	links, err := n.host.LinkList()
+	links, err := dump(n.host.LinkList)
 	if err != nil {
 		return fmt.Errorf("network: links: %w", err)
 	}
