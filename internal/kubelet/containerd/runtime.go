@@ -191,6 +191,19 @@ func (r *Runtime) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
 // Network is the pods' network.
 func (r *Runtime) Network() *network.Network { return r.net }
 
+// Uninstall removes every pod and what they share on the host: rules, addresses, mounts. Images and the
+// data directory stay. The runtime is of no more use after it but to be closed.
+func (r *Runtime) Uninstall(ctx context.Context) error {
+	pods, err := r.Pods(ctx)
+	errs := []error{err}
+	for _, p := range pods {
+		errs = append(errs, r.removePod(r.ns(ctx), p.UID))
+	}
+	r.spare.stop()
+	r.spare.drop(ctx)
+	return errors.Join(append(errs, r.net.Teardown(ctx))...)
+}
+
 // Pods implements cri.Runtime.
 func (r *Runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
 	r.mu.Lock()

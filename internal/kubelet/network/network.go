@@ -158,7 +158,6 @@ func (n *Network) Teardown(ctx context.Context) error {
 
 // defaultMTU is that of the link the default route leaves by; 0 if there is none.
 func (n *Network) defaultMTU() int {
-<<<<<<< HEAD
 	if link := n.defaultLink(); link != nil {
 		return link.Attrs().MTU
 	}
@@ -167,10 +166,7 @@ func (n *Network) defaultMTU() int {
 
 // defaultLink is the link the default route leaves by; nil if there is none.
 func (n *Network) defaultLink() netlink.Link {
-	routes, err := n.host.RouteList(nil, netlink.FAMILY_V4)
-=======
 	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
->>>>>>> main
 	if err != nil {
 		return nil
 	}
@@ -187,7 +183,7 @@ func (n *Network) defaultLink() netlink.Link {
 
 // HostAddrs are the host's global IPv4 addresses, those of the link of the default route first.
 func (n *Network) HostAddrs() []netip.Addr {
-	list, err := n.host.AddrList(nil, netlink.FAMILY_V4)
+	list, err := dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil
 	}
