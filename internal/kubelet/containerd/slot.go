@@ -37,9 +37,8 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// makeSlot makes a slot with these namespaces; the network is connected if net is one of them. Without
-// its shim it is not whole yet.
-func (r *Runtime) makeSlot(ctx context.Context, kinds []string, withShim bool) (_ *slot, err error) {
+// makeSlot makes a slot with these namespaces; the network is connected if net is one of them.
+func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err error) {
 	done, err := r.slowly(ctx)
 	if err != nil {
 		return nil, err
@@ -51,11 +50,7 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string, withShim bool) (
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
 	started := make(chan error, 1)
-	if withShim {
-		go func() { started <- r.startShim(ctx, s.ID) }()
-	} else {
-		started <- nil
-	}
+	go func() { started <- r.startShim(ctx, s.ID) }()
 	defer func() {
 		err = errors.Join(err, <-started)
 		if err != nil {
