@@ -19,8 +19,9 @@ fi
 # What the C half of runc needs. On Debian it is installed; elsewhere it is named.
 missing=
 command -v "${CC:-gcc}" >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+command -v pkg-config >/dev/null 2>&1 || missing="$missing pkg-config" # by it cgo finds libseccomp
 have_header() { echo "#include <$1>" | "${CC:-gcc}" -E - >/dev/null 2>&1; }
-if [ -z "$missing" ]; then
+if command -v "${CC:-gcc}" >/dev/null 2>&1; then
 	have_header stdio.h || missing="$missing libc6-dev"
 	have_header seccomp.h || missing="$missing libseccomp-dev"
 else

@@ -158,7 +158,9 @@ func (r *request) body() ([]byte, error) {
 		data, err = io.ReadAll(limited)
 	}
 	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if errors.As(err, &tooLarge) || r.Request().ContentLength > maxBody {
+		// A client that still writes would see a broken connection instead of the answer.
+		io.CopyN(io.Discard, r.Request().Body, maxDrain) //nolint:errcheck // a courtesy
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a body may have %d bytes", maxBody))
 	}
 	if err != nil {

@@ -118,6 +118,7 @@ func (s *Server) routes(e *echo.Echo) {
 const (
 	maxHeader     = 64 << 10
 	maxBody       = 3 << 20
+	maxDrain      = 16 << 20 // of a body that is too large, to be polite
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 3 * time.Minute

@@ -77,12 +77,30 @@ func (r *Registry) Watch(ctx context.Context, user User, kind *api.Kind, opts Wa
 			w.initial(entries, from)
 		}
 	}
+	if err := r.reached(ctx, kind, from); err != nil {
+		return nil, err
+	}
 	cur, ok := kc.cursorAt(from)
 	if !ok {
 		return nil, expired(from)
 	}
 	w.cur, w.sent = cur, from
 	return w, nil
+}
+
+// reached waits until the cache is at a revision that this server has given out: a client that watches
+// from its own write's revision may be faster than the cache, and must not be sent that write.
+func (r *Registry) reached(ctx context.Context, kind *api.Kind, rev int64) error {
+	if r.cache.rev.Load() >= rev {
+		return nil
+	}
+	if err := r.cache.current(ctx); err != nil {
+		return storeErr(kind, "", err)
+	}
+	if now := r.cache.rev.Load(); now < rev {
+		return tooLargeRevision(rev, now)
+	}
+	return nil
 }
 
 func (w *Watch) initial(entries []*Entry, rev int64) {

@@ -193,7 +193,7 @@ containers:
 	expect(t, refused,
 		"Forbidden spec.initContainers", "Forbidden spec.runtimeClassName", "Forbidden spec.volumes[1].configMap",
 		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].livenessProbe",
-		"Forbidden spec.containers[0].env[1].valueFrom.secretKeyRef", "Forbidden spec.containers[0].volumeMounts[0].subPathExpr",
+		"Forbidden spec.containers[0].env[1].valueFrom.secretKeyRef",
 	)
 	for i, want := range []string{"spec.affinity: ", "spec.priorityClassName: ", "spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
 		if i >= len(warnings) || !strings.HasPrefix(warnings[i], want) {
