@@ -1,7 +1,6 @@
 package containerd
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -23,8 +24,9 @@ type binaries struct {
 	runc, shim, pause string
 }
 
-// unpackBinaries writes the embedded programs to dir, unless those of the same build are there. Each
-// takes its place by a rename, so a program that is running is not disturbed, and the stamp is last.
+// unpackBinaries writes the embedded programs to dir, unless those of the same build are there and of the
+// right size. Each takes its place by a rename, so a program that is running is not disturbed, and the
+// stamp is last. Nothing is synced: a power cut leaves a wrong size, which the next start sees.
 func unpackBinaries(dir string) (binaries, error) {
 	b := binaries{
 		runc:  filepath.Join(dir, "runc"),
@@ -38,21 +40,41 @@ func unpackBinaries(dir string) (binaries, error) {
 	if err != nil {
 		return b, fmt.Errorf("containerd: %w", err)
 	}
+	paths := []string{b.runc, b.shim, b.pause}
 	stampFile := filepath.Join(dir, "stamp")
-	if have, err := os.ReadFile(stampFile); err == nil && bytes.Equal(have, stamp) {
-		if _, err := os.Stat(b.runc); err == nil {
-			return b, nil
-		}
+	if have, err := os.ReadFile(stampFile); err == nil && string(have) == describeBuild(stamp, paths) {
+		return b, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return b, fmt.Errorf("containerd: %w", err)
 	}
-	for _, path := range []string{b.runc, b.shim, b.pause} {
-		if err := unpack("bin/"+filepath.Base(path)+".zst", path); err != nil {
-			return b, fmt.Errorf("containerd: unpacking %s: %w", filepath.Base(path), err)
-		}
+	errs := make([]error, len(paths))
+	var wg sync.WaitGroup
+	for i, path := range paths {
+		wg.Go(func() {
+			if err := unpack("bin/"+filepath.Base(path)+".zst", path); err != nil {
+				errs[i] = fmt.Errorf("containerd: unpacking %s: %w", filepath.Base(path), err)
+			}
+		})
 	}
-	return b, writeFile(stampFile, stamp, 0o644)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return b, err
+	}
+	return b, writeFile(stampFile, []byte(describeBuild(stamp, paths)), 0o644)
+}
+
+// describeBuild is what the stamp says of a build: which it is, and how large its files are.
+func describeBuild(stamp []byte, paths []string) string {
+	text := strings.TrimSpace(string(stamp))
+	for _, p := range paths {
+		size := int64(-1)
+		if st, err := os.Stat(p); err == nil {
+			size = st.Size()
+		}
+		text += fmt.Sprintf(" %d", size)
+	}
+	return text
 }
 
 func unpack(name, path string) error {
@@ -75,7 +97,7 @@ func unpack(name, path string) error {
 	if _, err := io.Copy(dst, z); err != nil {
 		return err
 	}
-	if err := errors.Join(dst.Chmod(0o755), dst.Sync(), dst.Close()); err != nil {
+	if err := errors.Join(dst.Chmod(0o755), dst.Close()); err != nil {
 		return err
 	}
 	return os.Rename(dst.Name(), path)

@@ -248,3 +248,68 @@ func TestStats(t *testing.T) {
 		return nil
 	})
 }
+
+func TestStandardInputStaysOpen(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("web")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.containerConfig("web", "reader", "sh", "-c", "read x; echo got $x")
+	cfg.Stdin = true
+	id := b.start(cfg)
+	// Without, it ends at once; its end shows that the other had the time to.
+	other := b.start(b.containerConfig("web", "closed", "sh", "-c", "read x; echo got $x"))
+	b.waitExit(other)
+	if got := b.log(other); got != "got\n" {
+		t.Errorf("without standard input: %q", got)
+	}
+	if c := b.container(id).report(); c.State != cri.Running {
+		t.Fatalf("with standard input: %+v", c)
+	}
+	f, err := os.OpenFile(filepath.Join(b.container(id).dir, "stdin"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("this\n"); err != nil {
+		t.Fatal(err)
+	}
+	b.waitExit(id)
+	if got := b.log(id); got != "got this\n" {
+		t.Errorf("with standard input: %q", got)
+	}
+}
+
+func TestStopSignalAndGrace(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("web")); err != nil {
+		t.Fatal(err)
+	}
+	ready := func(id string) {
+		eventually(t, "it is ready", func() error {
+			if b.log(id) != "ready\n" {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
+	cfg := b.containerConfig("web", "polite", "sh", "-c", "trap 'exit 7' USR1; echo ready; while :; do sleep 1000 & wait; done")
+	cfg.StopSignal = "SIGUSR1"
+	id := b.start(cfg)
+	ready(id)
+	if err := b.StopContainer(b.ctx, id, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if c := b.waitExit(id); c.ExitCode != 7 {
+		t.Errorf("its own signal: %+v", c)
+	}
+	deaf := b.start(b.containerConfig("web", "deaf", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done"))
+	ready(deaf)
+	before := time.Now()
+	if err := b.StopContainer(b.ctx, deaf, 300*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if c := b.waitExit(deaf); c.ExitCode != 137 || time.Since(before) < 300*time.Millisecond {
+		t.Errorf("after the grace: %+v in %s", c, time.Since(before))
+	}
+}

@@ -9,14 +9,21 @@
 //
 //	server.go      containerd itself, assembled from its plugins, with its socket
 //	binaries.go    runc, the shim and pause, unpacked from this binary
-//	slot*.go       a slot is what is costly and the same for every pod: namespaces, the veth, a
-//	               shim that waits for work. A few are made ahead, off a pod's way.
+//	slot.go        a slot is what is costly and the same for every pod: namespaces, the veth, a
+//	               shim that waits for work. spare.go keeps one ahead, off a pod's way
 //	record.go      what is written down about sandboxes before anything is done about them
-//	sandbox.go     a slot that has become a pod's
-//	container*.go  the life of a container; spec.go builds its OCI specification
+//	sandbox.go     a slot that has become a pod's; etcfiles.go, pause.go
+//	container.go   the life of a container, stop.go its end; spec*.go build its OCI specification,
+//	               user.go and facts.go say who it may be and what it may have
 //	logs.go        its output, in the CRI format, rotated
 //	events.go      containerd's event stream turned into cri.Event
-//	image*.go      the image store: import, pull, references
+//	image*.go      the image store: references, import, pull
+//	restore.go     what the last run has left is found again, or swept away; strays.go
+//
+// A container's way: EnsureSandbox takes a spare slot, names its host and writes /etc (1 ms). CreateContainer
+// prepares the root file system and the specification side by side, then the shim has runc make
+// the process (30 ms, nearly all of it runc's). StartContainer lets it run (5 ms, runc again). An end is
+// told by the shim, and by nobody's asking. To stop it the process is signalled directly, without runc.
 //
 // # What survives
 //

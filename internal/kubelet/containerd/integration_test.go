@@ -163,7 +163,7 @@ func (b *bench) leftovers() {
 	eventually(b.t, "all veths are gone", func() error {
 		links, err := net.Interfaces()
 		for _, l := range links {
-			if strings.HasPrefix(l.Name, "mk") {
+			if strings.HasPrefix(l.Name, b.net.LinkName("00000000")[:len("mk0000")]) {
 				return errors.New(l.Name)
 			}
 		}

@@ -68,15 +68,15 @@ func (r *Runtime) readRecords() ([]*record, error) {
 	return list, nil
 }
 
-// sandbox is the record as others see it.
-func (rec *record) sandbox(nodeAddrs []netip.Addr) *cri.Sandbox {
+// sandbox is the record as others see it. nodeAddrs is asked only for a pod on the host's network.
+func (rec *record) sandbox(nodeAddrs func() []netip.Addr) *cri.Sandbox {
 	s := &cri.Sandbox{
 		PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
 		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: rec.Whole,
 	}
 	switch {
 	case rec.Config.HostNetwork:
-		s.Addresses = nodeAddrs
+		s.Addresses = nodeAddrs()
 	case rec.Slot.Addr.IsValid():
 		s.Addresses = []netip.Addr{rec.Slot.Addr}
 	}

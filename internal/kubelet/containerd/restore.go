@@ -17,7 +17,6 @@ import (
 	"github.com/containerd/containerd/snapshots"
 
 	"minik8s/internal/kubelet/cri"
-	"minik8s/internal/kubelet/network"
 )
 
 // restore finds again what the last run has left, and removes what belongs to nothing.
@@ -141,7 +140,7 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 	keep := map[string]bool{}
 	for id := range slots {
 		if used[id] {
-			keep[network.LinkName(id)] = true
+			keep[r.net.LinkName(id)] = true
 			continue
 		}
 		errs = append(errs, r.removeSlot(ctx, &slot{ID: id, Addr: netip.Addr{}}))

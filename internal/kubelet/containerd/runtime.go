@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -80,7 +79,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 			return nil, fmt.Errorf("containerd: %w", err)
 		}
 	}
-	if r.net, err = network.New(network.Config{PodCIDR: cfg.PodCIDR, ClusterCIDR: cfg.ClusterCIDR, Log: cfg.Log}); err != nil {
+	if r.net, err = network.New(network.Config{PodCIDR: cfg.PodCIDR, ClusterCIDR: cfg.ClusterCIDR, Owner: cfg.DataDir, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
 	if err := r.connect(ctx); err != nil {
@@ -95,6 +94,9 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	r.wg.Go(func() { r.follow(run, stream) })
+	if r.server != nil {
+		r.wg.Go(func() { r.endLateStrays(run) })
+	}
 	r.spare.start(run)
 	return r, nil
 }
@@ -230,7 +232,7 @@ func (r *Runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
 func (r *Runtime) Pod(_ context.Context, uid string) (cri.Pod, error) {
 	p := cri.Pod{UID: uid}
 	if rec := r.record(uid); rec != nil {
-		p.Sandbox = rec.sandbox(r.nodeAddrs())
+		p.Sandbox = rec.sandbox(r.net.HostAddrs)
 	}
 	for _, c := range r.containersOf(uid) {
 		if c.meta.Name != pauseName {
@@ -296,23 +298,4 @@ func (r *Runtime) ns(ctx context.Context) context.Context {
 
 func (r *Runtime) runtimeOptions() *options.Options {
 	return &options.Options{BinaryName: r.bin.runc, Root: filepath.Join(r.cfg.RunDir, "runc")}
-}
-
-// nodeAddrs are the host's global addresses, those of the link of the default route first.
-func (r *Runtime) nodeAddrs() []netip.Addr {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var list []netip.Addr
-	for _, a := range addrs {
-		p, err := netip.ParsePrefix(a.String())
-		if err != nil {
-			continue
-		}
-		if ip := p.Addr(); ip.Is4() && ip.IsGlobalUnicast() {
-			list = append(list, ip)
-		}
-	}
-	return list
 }

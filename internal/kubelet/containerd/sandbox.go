@@ -27,7 +27,7 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 	defer r.spare.busy()()
 	if rec := r.record(cfg.PodUID); rec != nil {
 		if rec.Whole && r.slotWhole(ctx, &rec.Slot) {
-			return *rec.sandbox(r.nodeAddrs()), nil
+			return *rec.sandbox(r.net.HostAddrs), nil
 		}
 		// Half-made, or its namespaces or shim are lost: what is left of it goes, and with it
 		// containers, which cannot be in the new one.
@@ -40,7 +40,7 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 		// The record stays if this fails as well, and the next call begins with it.
 		return cri.Sandbox{}, errors.Join(err, r.RemoveSandbox(context.WithoutCancel(ctx), cfg.PodUID))
 	}
-	return *rec.sandbox(r.nodeAddrs()), nil
+	return *rec.sandbox(r.net.HostAddrs), nil
 }
 
 func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*record, error) {
@@ -165,6 +165,14 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 		}
 		rec = &half
 		r.setRecord(rec)
+	}
+	for _, c := range r.containersOf(uid) {
+		// There should be none: without the shim they would run on unseen.
+		if c.meta.Name != pauseName {
+			if err := r.removeContainer(ctx, c); err != nil {
+				return err
+			}
+		}
 	}
 	if rec.Slot.ID != "" {
 		if rec.Config.ShareProcessNamespace {

@@ -37,9 +37,8 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// makeSlot makes a slot with these namespaces; the network is connected if net is one of them. Without
-// its shim it is not whole yet.
-func (r *Runtime) makeSlot(ctx context.Context, kinds []string, withShim bool) (_ *slot, err error) {
+// makeSlot makes a slot with these namespaces; the network is connected if net is one of them.
+func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err error) {
 	done, err := r.slowly(ctx)
 	if err != nil {
 		return nil, err
@@ -51,11 +50,7 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string, withShim bool) (
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
 	started := make(chan error, 1)
-	if withShim {
-		go func() { started <- r.startShim(ctx, s.ID) }()
-	} else {
-		started <- nil
-	}
+	go func() { started <- r.startShim(ctx, s.ID) }()
 	defer func() {
 		err = errors.Join(err, <-started)
 		if err != nil {
@@ -143,6 +138,9 @@ func (r *Runtime) stopShim(ctx context.Context, id string) error {
 		if err := ctl.Shutdown(ctx, id); err != nil && r.shimAlive(ctx, id) {
 			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))
 		}
+	} else if err := r.endShims(ctx, r.socket, func(p shimProcess) bool { return p.id == id }); err != nil {
+		// containerd knows of none, but there may be one it has not come to know.
+		return err
 	}
 	// One that was killed has not removed its socket.
 	address, err := shim.SocketAddress(ctx, r.socket, id)

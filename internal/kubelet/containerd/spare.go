@@ -2,7 +2,6 @@ package containerd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,6 +12,10 @@ import (
 // made, so that making it does not compete with the pod whose slot it replaces.
 const settleTime = 20 * time.Millisecond
 
+// trimTime is how long a spare slot waits before the memory of its shim is trimmed, once: not between one
+// pod and the next, but when none comes.
+const trimTime = 3 * time.Second
+
 // spare keeps slots ready. It is filled when the runtime is at rest and never on a clock.
 type spare struct {
 	r    *Runtime
@@ -22,6 +25,7 @@ type spare struct {
 	slots   []*slot
 	active  int         // calls in progress
 	timer   *time.Timer // runs when the last of them has ended
+	trimmer *time.Timer // runs when a slot has waited for a while
 	filling bool
 	ctx     context.Context
 	wg      sync.WaitGroup
@@ -40,8 +44,10 @@ func (p *spare) start(ctx context.Context) {
 // stop waits for a slot that is being made. The spare ones stay; the next start removes them.
 func (p *spare) stop() {
 	p.mu.Lock()
-	if p.timer != nil {
-		p.timer.Stop()
+	for _, t := range []*time.Timer{p.timer, p.trimmer} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	p.ctx = nil
 	p.mu.Unlock()
@@ -87,11 +93,16 @@ func (p *spare) fill() {
 	p.mu.Unlock()
 	defer p.wg.Done()
 
-	s, err := p.r.makeSlot(ctx, podKinds, !p.r.cfg.LeanSpare)
+	s, err := p.r.makeSlot(ctx, podKinds)
 	p.mu.Lock()
 	p.filling = false
 	if err == nil {
 		p.slots = append(p.slots, s)
+		if p.trimmer == nil {
+			p.trimmer = time.AfterFunc(trimTime, p.trim)
+		} else {
+			p.trimmer.Reset(trimTime)
+		}
 	}
 	p.mu.Unlock()
 	if err != nil {
@@ -113,11 +124,6 @@ func (p *spare) get(ctx context.Context, kinds []string) (*slot, error) {
 			if s == nil {
 				break
 			}
-			if p.r.cfg.LeanSpare {
-				if err := p.r.startShim(p.r.ns(ctx), s.ID); err != nil {
-					return nil, errors.Join(err, p.r.removeSlot(p.r.ns(context.WithoutCancel(ctx)), s))
-				}
-			}
 			if p.r.slotWhole(p.r.ns(ctx), s) {
 				return s, nil
 			}
@@ -126,7 +132,7 @@ func (p *spare) get(ctx context.Context, kinds []string) (*slot, error) {
 			}
 		}
 	}
-	return p.r.makeSlot(p.r.ns(ctx), kinds, true)
+	return p.r.makeSlot(p.r.ns(ctx), kinds)
 }
 
 func (p *spare) take() *slot {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"time"
 
 	"github.com/containerd/containerd/runtime/v2/shim"
 	"golang.org/x/sys/unix"
@@ -21,7 +21,7 @@ import (
 type shimProcess struct {
 	pid    int
 	id     string // of its slot
-	helper bool   // it starts or cleans up after a shim and is none itself
+	helper bool   // it starts a shim and is none itself
 }
 
 // shimProcesses are those there are now.
@@ -51,8 +51,9 @@ func (r *Runtime) shimProcesses(socket string) ([]shimProcess, error) {
 				p.id = string(args[i+1])
 			}
 		}
-		p.helper = slices.Contains([]string{"start", "delete"}, string(args[len(args)-1]))
-		if ours {
+		last := string(args[len(args)-1])
+		p.helper = last == "start"
+		if ours && last != "delete" { // which cleans up, and ends
 			list = append(list, p)
 		}
 	}
@@ -62,6 +63,29 @@ func (r *Runtime) shimProcesses(socket string) ([]shimProcess, error) {
 // endHelpers ends what the last run was about to start, before anything is loaded.
 func (r *Runtime) endHelpers(ctx context.Context, socket string) error {
 	return r.endShims(ctx, socket, func(p shimProcess) bool { return p.helper })
+}
+
+// lateStrays is how long after a start the strays are looked for again: a process that the last run had
+// forked, but that had not come to execute the shim's program, is not recognized at first.
+const lateStrays = 2 * time.Second
+
+// endLateStrays ends, once, what belongs to slots there are not. A slot has its directory before its
+// shim is started and until after it has ended.
+func (r *Runtime) endLateStrays(ctx context.Context) {
+	t := time.NewTimer(lateStrays)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-t.C:
+	}
+	err := r.endShims(ctx, r.socket, func(p shimProcess) bool {
+		_, err := os.Stat(r.slotDir(p.id))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	if err != nil {
+		r.cfg.Log.Warn("shims of the last run could not be ended", "err", err)
+	}
 }
 
 // endStrays ends the shims of slots that are not kept.

@@ -7,11 +7,11 @@
 // # The shape of it
 //
 // A pod has eth0 with its address as a /32 and a default route by 169.254.1.1. The other end, in
-// the host's namespace, is named by the pod's slot ("mk" and ten digits) and carries a /32 route to the pod.
+// the host's namespace, is named by the daemon and the pod's slot ("mk" and twelve digits) and carries a /32 route to the pod.
 // Both ends know the other's hardware address (a permanent neighbour entry), so no ARP is spoken
 // and no bridge is needed. 169.254.1.1 itself is an address of the host's lo, for ping and traceroute.
 //
-// Rules live in the nftables table "minik8s-pods", and their number is fixed; what changes are the
+// Rules live in the nftables table "minik8s-pods-" with four digits of the daemon's own, and their number is fixed; what changes are the
 // elements of its sets and maps, one by one:
 //
 //	guard        drops what comes from outside for 127.0.0.0/8, as route_localnet lets it in

@@ -2,12 +2,14 @@ package network
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -26,12 +28,15 @@ type Config struct {
 	PodCIDR netip.Prefix
 	// ClusterCIDR is the range of all nodes' pods. Invalid: PodCIDR.
 	ClusterCIDR netip.Prefix
-	Log         *slog.Logger
+	// Owner tells apart two daemons in one network namespace; their data directory will do.
+	Owner string
+	Log   *slog.Logger
 }
 
 // Network is the pods' network of this node. Its methods may be called side by side.
 type Network struct {
 	cfg    Config
+	owner  string // four digits made from Config.Owner
 	pool   pool
 	hostNS *os.File
 	host   *netlink.Handle
@@ -48,6 +53,7 @@ func New(cfg Config) (*Network, error) {
 		cfg.Log = slog.Default()
 	}
 	n := &Network{cfg: cfg, ports: map[string][]element{}}
+	n.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(cfg.Owner)))[:4]
 	if cfg.PodCIDR.IsValid() {
 		if err := n.pool.setPrefix(cfg.PodCIDR); err != nil {
 			return nil, err
@@ -152,19 +158,57 @@ func (n *Network) Teardown(ctx context.Context) error {
 
 // defaultMTU is that of the link the default route leaves by; 0 if there is none.
 func (n *Network) defaultMTU() int {
+	if link := n.defaultLink(); link != nil {
+		return link.Attrs().MTU
+	}
+	return 0
+}
+
+// defaultLink is the link the default route leaves by; nil if there is none.
+func (n *Network) defaultLink() netlink.Link {
 	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
 	if err != nil {
-		return 0
+		return nil
 	}
 	for _, r := range routes {
 		if r.Dst != nil && !r.Dst.IP.IsUnspecified() {
 			continue
 		}
 		if link, err := n.host.LinkByIndex(r.LinkIndex); err == nil {
-			return link.Attrs().MTU
+			return link
 		}
 	}
-	return 0
+	return nil
+}
+
+// HostAddrs are the host's global IPv4 addresses, those of the link of the default route first.
+func (n *Network) HostAddrs() []netip.Addr {
+	list, err := dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil
+	}
+	first := 0
+	if link := n.defaultLink(); link != nil {
+		first = link.Attrs().Index
+	}
+	slices.SortStableFunc(list, func(a, b netlink.Addr) int {
+		switch {
+		case a.LinkIndex == b.LinkIndex:
+			return 0
+		case a.LinkIndex == first:
+			return -1
+		case b.LinkIndex == first:
+			return 1
+		}
+		return 0
+	})
+	var out []netip.Addr
+	for _, a := range list {
+		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && ip.IsGlobalUnicast() {
+			out = append(out, ip)
+		}
+	}
+	return out
 }
 
 // setSysctl writes a setting of the namespace the calling thread is in.

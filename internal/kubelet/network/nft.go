@@ -12,7 +12,7 @@ import (
 )
 
 // TableName is the nftables table all of this lives in.
-const TableName = "minik8s-pods"
+func (n *Network) TableName() string { return "minik8s-pods-" + n.owner }
 
 // The registers a key is put together in, four bytes each.
 const (
@@ -29,8 +29,8 @@ type ruleset struct {
 	hairpins *nftables.Set // (address, address) of pods that have host ports
 }
 
-func newRuleset() (*ruleset, error) {
-	t := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: TableName}
+func newRuleset(table string) (*ruleset, error) {
+	t := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: table}
 	port, err := nftables.ConcatSetType(nftables.TypeInetProto, nftables.TypeInetService)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (r *ruleset) set(name string) *nftables.Set {
 
 // applyRules replaces the table by the desired one in one transaction, with the elements known here.
 func (n *Network) applyRules(pods, cluster netip.Prefix) error {
-	r, err := newRuleset()
+	r, err := newRuleset(n.TableName())
 	if err != nil {
 		return err
 	}
@@ -107,12 +107,12 @@ func (n *Network) applyRules(pods, cluster netip.Prefix) error {
 	chain("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
 		join(from(pods), to(cluster, expr.CmpOpNeq), []expr.Any{&expr.Masq{}}),
 		join(r.hairpin(), []expr.Any{&expr.Masq{}}),
-		join(from(loopback), outBy("mk"), []expr.Any{&expr.Masq{}}))
+		join(from(loopback), outBy(n.linkPrefix()), []expr.Any{&expr.Masq{}}))
 	return c.Flush()
 }
 
 func (n *Network) deleteRules() error {
-	r, err := newRuleset()
+	r, err := newRuleset(n.TableName())
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (n *Network) deleteRules() error {
 // change adds and deletes elements in one transaction. An element to be deleted that is not there is
 // no error.
 func (n *Network) change(list []element, add bool) error {
-	r, err := newRuleset()
+	r, err := newRuleset(n.TableName())
 	if err != nil {
 		return err
 	}

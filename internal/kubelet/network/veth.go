@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// LinkName is the name of the host's end of the veth of a slot, whose id is at least ten letters or digits.
-func LinkName(slot string) string { return "mk" + slot[:10] }
+// LinkName is the name of the host's end of the veth of a slot, whose id is at least eight letters or digits.
+func (n *Network) LinkName(slot string) string { return n.linkPrefix() + slot[:8] }
+
+// linkPrefix starts the names of all links of this owner.
+func (n *Network) linkPrefix() string { return "mk" + n.owner }
 
 // Up brings up the loopback device of the network namespace the calling thread is in.
 func Up() error {
@@ -61,11 +65,11 @@ func (n *Network) Connect(slot string) (_ netip.Addr, err error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = "eth0", mtu, podMAC(addr)
 	veth := &netlink.Veth{
-		LinkAttrs: attrs, PeerName: LinkName(slot), PeerHardwareAddr: hostMAC,
+		LinkAttrs: attrs, PeerName: n.LinkName(slot), PeerHardwareAddr: hostMAC,
 		PeerNamespace: netlink.NsFd(n.hostNS.Fd()),
 	}
 	if err := pod.LinkAdd(veth); err != nil {
-		return netip.Addr{}, fmt.Errorf("network: veth %s: %w", LinkName(slot), err)
+		return netip.Addr{}, fmt.Errorf("network: veth %s: %w", n.LinkName(slot), err)
 	}
 	hostEnd, err := n.connectHost(slot, addr)
 	if err != nil {
@@ -104,13 +108,13 @@ func connectPod(h *netlink.Handle, addr netip.Addr) error {
 
 // connectHost is the host's half: the pod's hardware address and the route to it.
 func (n *Network) connectHost(slot string, addr netip.Addr) (netlink.Link, error) {
-	link, err := n.host.LinkByName(LinkName(slot))
+	link, err := n.host.LinkByName(n.LinkName(slot))
 	if err != nil {
-		return nil, fmt.Errorf("network: %s: %w", LinkName(slot), err)
+		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
 	}
 	index := link.Attrs().Index
 	if err := n.host.LinkSetUp(link); err != nil {
-		return nil, fmt.Errorf("network: %s: %w", LinkName(slot), err)
+		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
 	}
 	if err := n.host.NeighSet(neighbour(index, addr.AsSlice(), podMAC(addr))); err != nil {
 		return nil, fmt.Errorf("network: neighbour entry of %s: %w", addr, err)
@@ -162,7 +166,7 @@ func (n *Network) Sweep(keep map[string]bool) error {
 	var errs []error
 	for _, l := range links {
 		a := l.Attrs()
-		if l.Type() != "veth" || a.HardwareAddr.String() != hostMAC.String() || keep[a.Name] {
+		if l.Type() != "veth" || !strings.HasPrefix(a.Name, n.linkPrefix()) || a.HardwareAddr.String() != hostMAC.String() || keep[a.Name] {
 			continue
 		}
 		// It may have gone meanwhile together with its namespace.

@@ -26,6 +26,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -37,7 +38,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	l := &load{}
+	l := newLoad()
 	for range runtime.NumCPU() {
 		go l.burn()
 	}
@@ -124,25 +125,44 @@ func serveFile(w http.ResponseWriter, r *http.Request) {
 }
 
 // load uses a share of the CPU, in percent of one core.
-type load struct{ percent atomic.Int64 }
+type load struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	percent int
+}
 
-func (l *load) add(n int64) int64 {
-	for {
-		old := l.percent.Load()
-		next := min(max(old+n, 0), int64(100*runtime.NumCPU()))
-		if l.percent.CompareAndSwap(old, next) {
-			return next
-		}
+func newLoad() *load {
+	l := &load{}
+	l.changed = sync.NewCond(&l.mu)
+	return l
+}
+
+func (l *load) add(n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.percent = min(max(l.percent+n, 0), 100*runtime.NumCPU())
+	l.changed.Broadcast()
+	return l.percent
+}
+
+// some waits until there is any and returns how much.
+func (l *load) some() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.percent == 0 {
+		l.changed.Wait()
 	}
+	return l.percent
 }
 
 // burn is one core's part of it: busy for its share of each tenth of a second.
 func (l *load) burn() {
 	const period = 100 * time.Millisecond
-	for range time.Tick(period) {
-		busy := period * time.Duration(l.percent.Load()) / time.Duration(100*runtime.NumCPU())
+	for {
+		busy := period * time.Duration(l.some()) / time.Duration(100*runtime.NumCPU())
 		for end := time.Now().Add(busy); time.Now().Before(end); {
 		}
+		time.Sleep(period - busy)
 	}
 }
 
