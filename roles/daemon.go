@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -70,7 +71,7 @@ type Daemon struct {
 	ca      *certs.Authority
 	server  certs.Pair
 	runtime *containerd.Runtime
-	kubelet *kubelet.Kubelet
+	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
 }
 
 // New takes the data directory, makes the cluster's certificates if there are none, and lists the
@@ -171,7 +172,7 @@ func (d *Daemon) Banner() string {
 type nodeAgents struct{ d *Daemon }
 
 func (n nodeAgents) own(node string) error {
-	if node != n.d.cfg.NodeName || n.d.kubelet == nil {
+	if node != n.d.cfg.NodeName || n.d.kubelet.Load() == nil {
 		return fmt.Errorf("node %s cannot be reached from here", node)
 	}
 	return nil

@@ -48,21 +48,29 @@ func (d *Daemon) runImages(ctx context.Context, ready func()) error {
 	if _, err := d.runtime.ImportDir(ctx, d.path("images")); err != nil {
 		d.log.Warn("an archive could not be imported", "error", err)
 	}
-	d.kubelet.ImagesChanged()
+	d.imagesChanged()
 	<-ctx.Done()
 	return nil
 }
 
+// imagesChanged tells the kubelet, if it runs yet, that pods which wait for an image may look again.
+func (d *Daemon) imagesChanged() {
+	if k := d.kubelet.Load(); k != nil {
+		k.ImagesChanged()
+	}
+}
+
 func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 	info := VersionInfo()
-	d.kubelet = kubelet.New(kubelet.Config{
+	k := kubelet.New(kubelet.Config{
 		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
 		HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
 	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
-	return d.kubelet.Run(ctx, ready)
+	d.kubelet.Store(k)
+	return k.Run(ctx, ready)
 }
 
 // nodeLabels are the configured ones and, beside a master, the role's.
@@ -79,7 +87,7 @@ func (n nodeAgents) Logs(ctx context.Context, node, namespace, pod, container st
 	if err := n.own(node); err != nil {
 		return nil, err
 	}
-	return n.d.kubelet.Logs(ctx, namespace, pod, container, opts)
+	return n.d.kubelet.Load().Logs(ctx, namespace, pod, container, opts)
 }
 
 // Images implements apiserver.Nodes.
@@ -87,7 +95,7 @@ func (n nodeAgents) Images(node string) (apiserver.Images, error) {
 	if err := n.own(node); err != nil {
 		return nil, err
 	}
-	return nodeImages{n.d.runtime, n.d.kubelet.ImagesChanged}, nil
+	return nodeImages{n.d.runtime, n.d.imagesChanged}, nil
 }
 
 // nodeImages are the images of this node as the API shows them.
