@@ -15,11 +15,10 @@ import (
 	"github.com/containerd/containerd/oci"
 )
 
-// TestFigures measures what the budget is made of. Run it by name with -v.
-func TestFigures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
+// BenchmarkFigures measures what a pod's time is made of, once:
+//
+//	go test -run '^$' -bench Figures -benchtime 1x ./internal/kubelet/containerd
+func BenchmarkFigures(t *testing.B) {
 	b := newBench(t)
 	cpu := b.cpuMeter()
 	var sandbox, create, start, stop, remove, total, gone []time.Duration
