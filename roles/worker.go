@@ -48,6 +48,7 @@ func (d *Daemon) runImages(ctx context.Context, ready func()) error {
 	if _, err := d.runtime.ImportDir(ctx, d.path("images")); err != nil {
 		d.log.Warn("an archive could not be imported", "error", err)
 	}
+	d.kubelet.ImagesChanged()
 	<-ctx.Done()
 	return nil
 }
@@ -86,11 +87,14 @@ func (n nodeAgents) Images(node string) (apiserver.Images, error) {
 	if err := n.own(node); err != nil {
 		return nil, err
 	}
-	return nodeImages{n.d.runtime}, nil
+	return nodeImages{n.d.runtime, n.d.kubelet.ImagesChanged}, nil
 }
 
 // nodeImages are the images of this node as the API shows them.
-type nodeImages struct{ rt cri.Images }
+type nodeImages struct {
+	rt      cri.Images
+	changed func() // pods that wait for an image look again
+}
 
 func toImages(in []cri.Image) []apiserver.Image {
 	out := make([]apiserver.Image, len(in))
@@ -107,11 +111,13 @@ func (n nodeImages) List(ctx context.Context) ([]apiserver.Image, error) {
 
 func (n nodeImages) Pull(ctx context.Context, ref string, progress func(done, total int64)) error {
 	_, err := n.rt.PullImage(ctx, ref, nil, func(p cri.Progress) { progress(p.Done, p.Total) })
+	n.changed()
 	return err
 }
 
 func (n nodeImages) Import(ctx context.Context, archive io.Reader) ([]apiserver.Image, error) {
 	l, err := n.rt.ImportImages(ctx, archive)
+	n.changed()
 	return toImages(l), err
 }
 

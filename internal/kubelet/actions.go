@@ -117,14 +117,12 @@ func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox
 	return k.runtime.EnsureSandbox(ctx, cfg)
 }
 
-// doStart creates container a, if that is still to be done, and starts it.
+// doStart creates the container of a and starts it.
 func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.Context) (outcome, error) {
 	var prev *cri.Container
-	if a.id == "" {
-		if n := newest(view, a.container); n != nil {
-			c := *n
-			prev = &c
-		}
+	if n := newest(view, a.container); n != nil {
+		c := *n
+		prev = &c
 	}
 	return func(ctx context.Context) (outcome, error) {
 		leave, err := w.k.starts.enter(ctx, w.ending)
@@ -134,11 +132,9 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		defer leave()
 		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 		defer cancel()
-		id := a.id
-		if id == "" {
-			if id, err = w.create(ctx, a, pod, view.Sandbox); err != nil {
-				return nil, err
-			}
+		id, err := w.create(ctx, a, pod, view.Sandbox)
+		if err != nil {
+			return nil, err
 		}
 		began := func(w *worker) {
 			cm := w.mem.container(a.container)
@@ -158,8 +154,8 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 				w.mem.startErrors[id] = startError{StartError: *failed, at: w.k.now()}
 			}, nil
 		}
-		// It may be half-made; the next try makes it anew. Should this fail too, the runtime
-		// still lists it, and start is tried on it again.
+		// It is half-made; the next try makes it anew. Should this fail too, the runtime still
+		// lists it, and its removal is tried again.
 		_ = w.k.runtime.RemoveContainer(ctx, id)
 		return nil, &trouble{reason: "RunContainerError", eventReason: "Failed", event: "Error: " + err.Error(),
 			err: err, lo: time.Second, hi: maxCrashBackoff}

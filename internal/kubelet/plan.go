@@ -36,7 +36,7 @@ const (
 	setUpVolumes verb = iota
 	makeSandbox
 	ensureImage
-	startContainer // creates it first if id is empty
+	startContainer // creates and starts it
 	stopContainer
 	removeContainer
 	removeSandbox
@@ -141,6 +141,19 @@ func imageChanged(pod *corev1.Pod, c *cri.Container) bool {
 	return spec != nil && c.Image != "" && c.Image != spec.Image
 }
 
+// newestStarted is newest, but of those that have been started. One that is only created says nothing
+// about the pod yet.
+func newestStarted(view cri.Pod, name string) *cri.Container {
+	var found *cri.Container
+	for i := range view.Containers {
+		c := &view.Containers[i]
+		if c.Name == name && c.State != cri.Created && (found == nil || c.Attempt > found.Attempt) {
+			found = c
+		}
+	}
+	return found
+}
+
 // newest is the container of that name with the highest attempt; nil if there is none.
 func newest(view cri.Pod, name string) *cri.Container {
 	var found *cri.Container
@@ -185,7 +198,7 @@ func (d *decision) run() {
 	}
 	ready := d.mem.volumes && whole && !d.mem.inFlight(sandbox.key())
 	for _, a := range due {
-		if !d.memoryOf(a.container).image && a.id == "" {
+		if !d.memoryOf(a.container).image {
 			d.begin(action{verb: ensureImage, container: a.container})
 		} else if ready {
 			d.begin(a)
@@ -211,7 +224,10 @@ func (d *decision) due() []action {
 			}
 			a.attempt = nextAttempt(d.pod, name)
 		case c.State == cri.Created:
-			a.id, a.attempt = c.ID, c.Attempt
+			// Nobody is at it: its making ended half-way, with the daemon perhaps. A start that was cut
+			// off cannot be repeated (runc would wait for ever), so it is made anew.
+			d.begin(action{verb: removeContainer, container: name, id: c.ID, attempt: c.Attempt})
+			continue
 		case c.State == cri.Running:
 			if imageChanged(d.pod, c) {
 				d.stop(c, specGrace(d.pod), "Container %s definition changed, will be restarted")

@@ -102,7 +102,7 @@ func (w *worker) tellBackoffs(in input) {
 	for i := range in.pod.Spec.Containers {
 		name := in.pod.Spec.Containers[i].Name
 		w.tellPullBackoff(in, &in.pod.Spec.Containers[i])
-		c := newest(in.view, name)
+		c := newestStarted(in.view, name)
 		if c == nil {
 			continue
 		}

@@ -137,7 +137,7 @@ func phaseOf(in input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 // changing says that a container has ended to begin again with another image.
 func (in input) changing() bool {
 	for i := range in.pod.Spec.Containers {
-		if c := newest(in.view, in.pod.Spec.Containers[i].Name); c != nil && imageChanged(in.pod, c) {
+		if c := newestStarted(in.view, in.pod.Spec.Containers[i].Name); c != nil && imageChanged(in.pod, c) {
 			return true
 		}
 	}
@@ -156,7 +156,7 @@ func containerStatuses(in input) []corev1.ContainerStatus {
 
 func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
 	old := statusOf(in.pod.Status.ContainerStatuses, spec.Name)
-	c := newest(in.view, spec.Name)
+	c := newestStarted(in.view, spec.Name)
 	if c == nil {
 		return lostStatus(in, spec, old)
 	}
@@ -170,8 +170,6 @@ func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
 	}
 	last := lastState(in, c, old)
 	switch c.State {
-	case cri.Created:
-		st.State.Waiting = waitingFor(in, spec.Name)
 	case cri.Running:
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: timeOf(c.StartedAt)}
 		st.Ready = true
