@@ -43,6 +43,9 @@ func (n *news) none() bool {
 // helps says whether a refusal that depended on other pods may be another one now.
 func (n *news) helps(causes plan.Cause) bool {
 	moved := n.nodes&(plan.Added|plan.Labelled) != 0
+	if causes == 0 { // there were no nodes at all: with the first one it can say more, even if it does not fit
+		return moved
+	}
 	return causes&plan.BySpread != 0 && (n.placed || n.went || n.relabelled || n.nodeWent || moved || n.nodes&plan.Opened != 0) ||
 		causes&plan.ByAffinity != 0 && (n.placed || n.relabelled || n.spaces || moved) ||
 		causes&plan.ByAntiAffinity != 0 && (n.went || n.relabelled || n.spaces || moved)
