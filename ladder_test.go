@@ -41,6 +41,7 @@ var shared = map[string]string{
 	"internal/controller/expect": "what controllers have asked for and not yet seen",
 	"internal/controller/pods":   "what all controllers of pods do alike",
 	"internal/controller/leader": "one of several masters leads",
+	"internal/controller/owner":  "whose an object is",
 }
 
 // allowed are imports that go sideways or up on purpose.

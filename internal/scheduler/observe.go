@@ -43,9 +43,6 @@ func (n *news) none() bool {
 // helps says whether a refusal that depended on other pods may be another one now.
 func (n *news) helps(causes plan.Cause) bool {
 	moved := n.nodes&(plan.Added|plan.Labelled) != 0
-	if causes == 0 { // there were no nodes at all: with the first one it can say more, even if it does not fit
-		return moved
-	}
 	return causes&plan.BySpread != 0 && (n.placed || n.went || n.relabelled || n.nodeWent || moved || n.nodes&plan.Opened != 0) ||
 		causes&plan.ByAffinity != 0 && (n.placed || n.relabelled || n.spaces || moved) ||
 		causes&plan.ByAntiAffinity != 0 && (n.went || n.relabelled || n.spaces || moved)
@@ -76,8 +73,11 @@ func (s *Scheduler) read(ctx context.Context) {
 	}
 	if len(s.queue.parked) > 0 {
 		now := s.now()
+		// Nodes that come, go or open are few, and what a waiting pod says counts them: it is decided again
+		// even if it still fits nowhere, so that it says what is true.
+		counted := s.news.nodeWent || s.news.nodes&(plan.Added|plan.Opened) != 0
 		for _, e := range s.queue.parked {
-			if s.news.helps(e.causes) || s.allowed(e) {
+			if counted || s.news.helps(e.causes) || s.allowed(e) {
 				s.queue.wake(e, now)
 			}
 		}
