@@ -132,6 +132,7 @@ func (d *Daemon) path(parts ...string) string {
 // everything is up; it may be nil.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
+	tuneCollector()
 	return d.group.Run(ctx, func() {
 		go giveBack(ctx, d.log)
 		if ready != nil {
