@@ -18,7 +18,7 @@ type situation struct {
 	obj    api.Object
 	events []*corev1.Event // the newest last
 	nodes  []*corev1.Node
-	pods   []*corev1.Pod // of a workload
+	pods   []*corev1.Pod     // of a workload
 	logs   map[string]string // by container
 	now    time.Time
 }
