@@ -128,8 +128,8 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	}
 	cfg := apiserver.Config{
 		Registry: d.reg, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
-		Listen: net.JoinHostPort(d.cfg.APIAddress, strconv.Itoa(d.cfg.APIPort)),
-		Parts:  d.group.States, Ready: d.group.Ready, Version: VersionInfo(), Log: d.log,
+		Listener: d.listener,
+		Parts:    d.group.States, Ready: d.group.Ready, Version: VersionInfo(), Log: d.log,
 	}
 	if d.cfg.Has(config.Worker) {
 		cfg.Nodes = nodeAgents{d}

@@ -213,13 +213,15 @@ func (r *Runtime) describe(ctx context.Context, target digest.Digest) (*cri.Imag
 	return out, nil
 }
 
-// RemoveImage implements cri.Images. By its id an image goes with all its names. That it is not
-// there is no error.
+// RemoveImage implements cri.Images. By its id an image goes with all its names.
 func (r *Runtime) RemoveImage(ctx context.Context, ref string) error {
 	ctx = r.ns(ctx)
 	img, err := r.find(ctx, ref)
-	if img == nil || err != nil {
+	if err != nil {
 		return err
+	}
+	if img == nil {
+		return fmt.Errorf("%w: %s", cri.ErrImageNotFound, ref)
 	}
 	names := []string{img.Name}
 	if isID(ref) {
