@@ -396,7 +396,7 @@ func TestRefusesToStart(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := &process{t: t, args: []string{"--data-dir", file}}
+		p := &process{t: t, args: []string{"--data-dir", file, "--api-port=7443"}}
 		p.fails("data directory")
 	})
 	t.Run("a directory on a read-only disk", func(t *testing.T) {
@@ -405,7 +405,7 @@ func TestRefusesToStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) }) //nolint:errcheck // it was mounted
-		p := &process{t: t, args: []string{"--data-dir", filepath.Join(dir, "data")}}
+		p := &process{t: t, args: []string{"--data-dir", filepath.Join(dir, "data"), "--api-port=7443"}}
 		p.fails("data directory", "--data-dir")
 	})
 }

@@ -60,6 +60,7 @@ type teller func(kind, reason, format string, args ...any)
 // ensureImage makes the image of spec present.
 func (k *Kubelet) ensureImage(ctx context.Context, spec *corev1.Container, tell teller) error {
 	policy := pullPolicy(spec)
+	news := k.imageNews.next()
 	if policy != corev1.PullAlways {
 		image, err := k.runtime.ImageStatus(ctx, spec.Image)
 		switch {
@@ -77,7 +78,15 @@ func (k *Kubelet) ensureImage(ctx context.Context, spec *corev1.Container, tell 
 				err: errors.New(msg), lo: crashBackoff, hi: maxCrashBackoff}
 		}
 	}
-	return k.pull(ctx, spec, tell)
+	if policy == corev1.PullAlways {
+		return k.pull(ctx, spec, tell)
+	}
+	came, err := k.untilPresent(ctx, spec.Image, news, func(ctx context.Context) error { return k.pull(ctx, spec, tell) })
+	if came {
+		tell(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", spec.Image)
+		return nil
+	}
+	return err
 }
 
 func invalidImage(ref string, err error) error {
