@@ -213,15 +213,13 @@ func (r *Runtime) describe(ctx context.Context, target digest.Digest) (*cri.Imag
 	return out, nil
 }
 
-// RemoveImage implements cri.Images. By its id an image goes with all its names.
+// RemoveImage implements cri.Images. By its id an image goes with all its names. That it is not
+// there is no error.
 func (r *Runtime) RemoveImage(ctx context.Context, ref string) error {
 	ctx = r.ns(ctx)
 	img, err := r.find(ctx, ref)
-	if err != nil {
+	if img == nil || err != nil {
 		return err
-	}
-	if img == nil {
-		return fmt.Errorf("%w: %s", cri.ErrImageNotFound, ref)
 	}
 	names := []string{img.Name}
 	if isID(ref) {
