@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/objects"
 )
 
 // trouble is an action that failed, in the words of the pod's status and events.
@@ -25,6 +26,8 @@ type trouble struct {
 	eventReason, event string
 	err                error
 	lo, hi             time.Duration // of the back-off
+	// held: trying again is of no use before an object that the pod names changes.
+	held bool
 }
 
 func (t *trouble) Error() string { return t.err.Error() }
@@ -73,14 +76,37 @@ func (w *worker) doer(a action) func(context.Context) (outcome, error) {
 	}
 }
 
+// doVolumes makes the volumes, or brings those up to date that follow objects.
 func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, error) {
+	changes := w.mem.volumeChanges
 	return func(ctx context.Context) (outcome, error) {
+		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+		defer cancel()
 		if err := w.k.volumes.SetUp(ctx, pod); err != nil {
 			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedMount", event: err.Error(),
-				err: err, lo: 500 * time.Millisecond, hi: 2 * time.Minute}
+				err: err, lo: 500 * time.Millisecond, hi: 2 * time.Minute, held: onlyMissing(err)}
 		}
-		return func(w *worker) { w.mem.volumes = true }, nil
+		return func(w *worker) { w.mem.volumes, w.mem.volumesAt = true, changes }, nil
 	}
+}
+
+// onlyMissing says that err is about missing objects and nothing else, so that trying again is of no use
+// before they change.
+func onlyMissing(err error) bool {
+	switch e := err.(type) {
+	case *objects.Missing:
+		return true
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if !onlyMissing(one) {
+				return false
+			}
+		}
+		return true
+	case interface{ Unwrap() error }:
+		return onlyMissing(e.Unwrap())
+	}
+	return false
 }
 
 func (w *worker) doSandbox(pod *corev1.Pod) func(context.Context) (outcome, error) {
@@ -171,7 +197,7 @@ func (w *worker) create(ctx context.Context, a action, pod *corev1.Pod, sandbox 
 	cfg, err := w.k.containerConfig(ctx, pod, spec, a.attempt, sandbox)
 	if err != nil {
 		return "", &trouble{reason: "CreateContainerConfigError", eventReason: "Failed", event: "Error: " + err.Error(),
-			err: err, lo: time.Second, hi: time.Minute}
+			err: err, lo: time.Second, hi: time.Minute, held: onlyMissing(err)}
 	}
 	id, err := w.k.runtime.CreateContainer(ctx, cfg)
 	if err != nil {
@@ -227,6 +253,7 @@ func (w *worker) doTearDown() func(context.Context) (outcome, error) {
 		return func(w *worker) {
 			w.mem.tornDown, w.mem.forgotten = true, forget
 			w.k.rooms.leave(w.uid)
+			w.k.objects.Drop(w.uid)
 			w.k.ports.free(w.uid)
 		}, nil
 	}
@@ -271,12 +298,23 @@ func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format st
 	if pod == nil {
 		return
 	}
+	w.k.rec.EventRef(referenceTo(pod, name), kind, reason, format, args...)
+}
+
+// referenceTo names a container of the pod, or with an empty name the pod, as what an Event is about.
+func referenceTo(pod *corev1.Pod, name string) corev1.ObjectReference {
 	ref := corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
 		UID: pod.UID, ResourceVersion: pod.ResourceVersion}
 	if name != "" {
-		ref.FieldPath = "spec.containers{" + name + "}"
+		list := "spec.containers{"
+		for i := range pod.Spec.InitContainers {
+			if pod.Spec.InitContainers[i].Name == name {
+				list = "spec.initContainers{"
+			}
+		}
+		ref.FieldPath = list + name + "}"
 	}
-	w.k.rec.EventRef(ref, kind, reason, format, args...)
+	return ref
 }
 
 // logDir is where the pod's containers log: <ns>_<name>_<uid>.

@@ -57,6 +57,7 @@ type action struct {
 	attempt   int
 	grace     time.Duration
 	why       string // shown to people
+	changes   int    // of objects, that had been heard of when it began
 }
 
 // key names the action; one of a key is done at a time.
@@ -96,11 +97,22 @@ func (d *decision) begin(a action) {
 	if d.mem.inFlight(key) {
 		return
 	}
-	if f := d.mem.failures[key]; f != nil && d.now.Before(f.until) {
-		d.wakeAt(f.until)
+	if d.waits(key) {
 		return
 	}
 	d.plan.actions = append(d.plan.actions, a)
+}
+
+// waits says that an action has failed and is not to be tried again yet, and sees to the waking.
+func (d *decision) waits(key string) bool {
+	f := d.mem.failures[key]
+	if f == nil || !f.held && !d.now.Before(f.until) {
+		return false
+	}
+	if !f.held {
+		d.wakeAt(f.until)
+	}
+	return true
 }
 
 func (d *decision) wakeAt(t time.Time) {
@@ -186,11 +198,11 @@ func (d *decision) run() {
 	d.dropOld()
 	d.dropStrangers()
 	due := d.due()
+	if !d.mem.volumes && len(due) > 0 || d.mem.volumesBehind() && hasChangingVolumes(d.pod) {
+		d.begin(action{verb: setUpVolumes})
+	}
 	if len(due) == 0 {
 		return
-	}
-	if !d.mem.volumes {
-		d.begin(action{verb: setUpVolumes})
 	}
 	sandbox := action{verb: makeSandbox}
 	if !whole {
@@ -242,8 +254,7 @@ func (d *decision) due() []action {
 			}
 			a.attempt = max(c.Attempt+1, nextAttempt(d.pod, name))
 		}
-		if f := d.mem.failures[a.key()]; f != nil && d.now.Before(f.until) {
-			d.wakeAt(f.until)
+		if d.waits(a.key()) {
 			continue
 		}
 		due = append(due, a)

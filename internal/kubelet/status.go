@@ -339,10 +339,13 @@ func statusOf(list []corev1.ContainerStatus, name string) *corev1.ContainerStatu
 	return nil
 }
 
+// containerNamed is the container or init container of that name; nil if the pod has none.
 func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == name {
-			return &pod.Spec.Containers[i]
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
 		}
 	}
 	return nil

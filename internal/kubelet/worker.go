@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -53,6 +54,7 @@ type inbox struct {
 	gone    bool
 	stale   bool
 	images  bool // there are new ones
+	objects bool // one that the pod names has changed
 	results []func(*worker)
 }
 
@@ -161,7 +163,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	if w.shown == nil || looked || w.shown.pod != w.pod {
 		w.share()
 	}
-	w.admit()
+	w.admit(ctx)
 	in := w.input()
 	wake = w.publish(ctx, &in)
 	if in.endReason() != nil {
@@ -198,12 +200,19 @@ func (w *worker) receive() {
 	if box.images {
 		w.mem.forgetImages()
 	}
+	if box.objects {
+		w.mem.objectsChanged()
+	}
 }
 
 func (w *worker) takePod(pod *corev1.Pod) {
-	if w.pod == nil || !older(pod, w.pod) {
-		w.pod = pod
+	if w.pod != nil && older(pod, w.pod) {
+		return
 	}
+	if w.pod != nil && hasChangingVolumes(pod) && (!maps.Equal(pod.Labels, w.pod.Labels) || !maps.Equal(pod.Annotations, w.pod.Annotations)) {
+		w.mem.volumeChanges++
+	}
+	w.pod = pod
 }
 
 func (w *worker) input() input {
@@ -234,12 +243,15 @@ func (w *worker) look(ctx context.Context) error {
 }
 
 // admit lets the pod in, or not, the first time it is to run.
-func (w *worker) admit() {
+func (w *worker) admit(ctx context.Context) {
 	if w.mem.admitted || w.mem.rejected != nil || w.gone || w.input().endReason() != nil {
 		return
 	}
 	if w.room == nil {
 		w.mem.admitted = true
+		if refs := referencesOf(w.pod); len(refs) > 0 {
+			w.k.objects.Use(ctx, w.uid, refs)
+		}
 		if w.view.Sandbox != nil {
 			w.k.noteCgroup(w.pod)
 		}

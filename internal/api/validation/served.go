@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// servedVolumes are the volume sources that the kubelet mounts. Coming: configMap, secret,
-// downwardAPI, projected.
-var servedVolumes = []string{"emptyDir", "hostPath"}
+// servedVolumes are the volume sources that the kubelet mounts.
+var servedVolumes = []string{"emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected"}
 
 // What minik8s does about a field that it does not serve.
 const (
@@ -80,8 +79,6 @@ var notServed = []unserved{
 		container: func(c *corev1.Container) bool { return c.StartupProbe != nil }},
 	{path: "lifecycle", how: refuse, message: "lifecycle hooks are" + later,
 		container: func(c *corev1.Container) bool { return c.Lifecycle != nil }},
-	{path: "envFrom", how: refuse, message: "variables from a ConfigMap or a Secret are" + later,
-		container: func(c *corev1.Container) bool { return len(c.EnvFrom) > 0 }},
 	{path: "volumeDevices", how: refuse, message: "block devices are" + later,
 		container: func(c *corev1.Container) bool { return len(c.VolumeDevices) > 0 }},
 	{path: "resources.claims", how: refuse, message: "resource claims are" + later,
@@ -105,12 +102,6 @@ var notServed = []unserved{
 			return c.SecurityContext != nil && c.SecurityContext.WindowsOptions != nil
 		}},
 
-	{path: "valueFrom.configMapKeyRef", how: refuse, message: "a variable from a ConfigMap is" + later,
-		env: func(v *corev1.EnvVarSource) bool { return v.ConfigMapKeyRef != nil }},
-	{path: "valueFrom.secretKeyRef", how: refuse, message: "a variable from a Secret is" + later,
-		env: func(v *corev1.EnvVarSource) bool { return v.SecretKeyRef != nil }},
-	{path: "valueFrom.resourceFieldRef", how: refuse, message: "a variable from the container's resources is" + later,
-		env: func(v *corev1.EnvVarSource) bool { return v.ResourceFieldRef != nil }},
 	{path: "valueFrom.fileKeyRef", how: refuse, message: "a variable from a file is" + later,
 		env: func(v *corev1.EnvVarSource) bool { return v.FileKeyRef != nil }},
 
@@ -121,6 +112,12 @@ var notServed = []unserved{
 	{path: "bindMountOptions", how: refuse, message: "they are" + later,
 		mount: func(m *corev1.VolumeMount) bool { return len(m.BindMountOptions) > 0 }},
 
+	{path: "projected.sources", how: refuse, message: "tokens, trust bundles and certificates are" + later + "; configMap, secret and downwardAPI are",
+		volume: func(v *corev1.VolumeSource) bool {
+			return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
+				return s.ServiceAccountToken != nil || s.ClusterTrustBundle != nil || s.PodCertificate != nil
+			})
+		}},
 	{path: "emptyDir.medium", how: refuse, message: "huge pages are" + later + "; Memory is",
 		volume: func(v *corev1.VolumeSource) bool {
 			return v.EmptyDir != nil && v.EmptyDir.Medium != "" && v.EmptyDir.Medium != corev1.StorageMediumMemory

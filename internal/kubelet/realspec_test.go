@@ -1,0 +1,43 @@
+package kubelet
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestRealVolumesFollowTheirObjects: a container reads the new content of a mounted ConfigMap, all of it
+// at once, and a secret that only its group may read.
+func TestRealVolumesFollowTheirObjects(t *testing.T) {
+	b := newRealBed(t)
+	b.put(theMap("m", "a", "old\n", "b", "old"))
+	b.put(&corev1.Secret{ObjectMeta: theMap("s").ObjectMeta, Data: map[string][]byte{"k": []byte("hidden")}})
+	b.create(shell("web", "cat /s/k; echo; id -G; touch /v/x 2>&1; cat /sub; echo ready; while read x < /v/a && [ $x = old ]; do :; done; "+
+		"cat /v/a /v/b /sub; "+forever, func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{mapVolume("m"), {Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", DefaultMode: new(int32(0o400))}}}}
+		c := &p.Spec.Containers[0]
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}, {Name: "s", MountPath: "/s"}, {Name: "v", MountPath: "/sub", SubPath: "a"}}
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(1000)), FSGroup: new(int64(2000))}
+	}))
+	b.api.await(t, "web", "running", running)
+	want := "hidden\n1000 2000\ntouch: /v/x: Read-only file system\nold\nready\n"
+	eventually(t, "it has read", func() error { return saw(b.logs("web", "main", &corev1.PodLogOptions{}), want) })
+	b.put(theMap("m", "a", "new\n", "b", "new"))
+	eventually(t, "it has seen the change", func() error {
+		return saw(strings.TrimPrefix(b.logs("web", "main", &corev1.PodLogOptions{}), want), "new\nnewold\n")
+	})
+	b.remove("web")
+	b.nothingLeft()
+}
+
+type unexpected string
+
+func (u unexpected) Error() string { return string(u) }
+
+func saw(got, want string) error {
+	if got != want {
+		return unexpected(got)
+	}
+	return nil
+}
