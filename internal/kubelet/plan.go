@@ -123,13 +123,18 @@ func (d *decision) wakeAt(t time.Time) {
 
 // lastTermination is how the container ended for good according to the status; nil if it did not.
 func lastTermination(pod *corev1.Pod, name string) *corev1.ContainerStateTerminated {
-	if st := statusOf(pod.Status.ContainerStatuses, name); st != nil && st.ContainerID != "" {
+	if st := statusIn(&pod.Status, name); st != nil && st.ContainerID != "" {
 		return st.State.Terminated
 	}
 	return nil
 }
 
-func restarts(pod *corev1.Pod, exitCode int32) bool {
+// restarts says whether a container that has exited so is to run again. An init container that has done
+// its work is not.
+func restarts(pod *corev1.Pod, name string, exitCode int32) bool {
+	if c := initNamed(pod, name); c != nil {
+		return isSidecar(c) || exitCode != 0 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever
+	}
 	switch pod.Spec.RestartPolicy {
 	case corev1.RestartPolicyNever:
 		return false
@@ -142,8 +147,8 @@ func restarts(pod *corev1.Pod, exitCode int32) bool {
 
 // runsAgain says whether the exited container c is to be followed by another attempt: by the pod's
 // restartPolicy, or because the pod names another image now, for which c was stopped.
-func runsAgain(pod *corev1.Pod, c *cri.Container) bool {
-	return restarts(pod, c.ExitCode) || imageChanged(pod, c)
+func (in input) runsAgain(c *cri.Container) bool {
+	return restarts(in.pod, c.Name, c.ExitCode) || imageChanged(in.pod, c)
 }
 
 // imageChanged says that the pod names another image than the one c was made from. It is the one field
@@ -218,53 +223,51 @@ func (d *decision) run() {
 	}
 }
 
-// due lists the containers that are to be started now, and wakes for those that are to be later.
-func (d *decision) due() []action {
-	var due []action
-	for i := range d.pod.Spec.Containers {
-		name := d.pod.Spec.Containers[i].Name
-		a := action{verb: startContainer, container: name}
-		if d.mem.inFlight(a.key()) {
-			continue
-		}
-		c := newest(d.view, name)
-		switch {
-		case c == nil:
-			t := lastTermination(d.pod, name)
-			if t != nil && !restarts(d.pod, t.ExitCode) {
-				continue
-			}
-			a.attempt = nextAttempt(d.pod, name)
-		case c.State == cri.Created:
-			// Nobody is at it: its making ended half-way, with the daemon perhaps. A start that was cut
-			// off cannot be repeated (runc would wait for ever), so it is made anew.
-			d.begin(action{verb: removeContainer, container: name, id: c.ID, attempt: c.Attempt})
-			continue
-		case c.State == cri.Running:
-			if imageChanged(d.pod, c) {
-				d.stop(c, specGrace(d.pod), "Container %s definition changed, will be restarted")
-			}
-			continue
-		case !runsAgain(d.pod, c):
-			continue
-		default:
-			if t, _ := d.memoryOf(name).restartAt(c); d.now.Before(t) && !imageChanged(d.pod, c) {
-				d.wakeAt(t)
-				continue
-			}
-			a.attempt = max(c.Attempt+1, nextAttempt(d.pod, name))
-		}
-		if d.waits(a.key()) {
-			continue
-		}
-		due = append(due, a)
+// addDue adds the start of the container of that name to due if it is to be started now.
+func (d *decision) addDue(due []action, name string) []action {
+	a := action{verb: startContainer, container: name}
+	if d.mem.inFlight(a.key()) {
+		return due
 	}
-	return due
+	once := initNamed(d.pod, name) != nil && !sidecarNamed(d.pod, name)
+	c := newest(d.view, name)
+	switch {
+	case c == nil:
+		// An init container whose end nobody but the status knows of is run again: the sandbox is new.
+		if t := lastTermination(d.pod, name); t != nil && !once && !restarts(d.pod, name, t.ExitCode) {
+			return due
+		}
+		a.attempt = nextAttempt(d.pod, name)
+	case c.State == cri.Created:
+		// Nobody is at it: its making ended half-way, with the daemon perhaps. A start that was cut
+		// off cannot be repeated (runc would wait for ever), so it is made anew.
+		d.begin(action{verb: removeContainer, container: name, id: c.ID, attempt: c.Attempt})
+		return due
+	case c.State == cri.Running:
+		if imageChanged(d.pod, c) {
+			d.stop(c, specGrace(d.pod), "Container %s definition changed, will be restarted")
+		}
+		return due
+	case once && !d.ofSandbox(c):
+		a.attempt = max(c.Attempt+1, nextAttempt(d.pod, name))
+	case !d.runsAgain(c):
+		return due
+	default:
+		if t, _ := d.memoryOf(name).restartAt(c); d.now.Before(t) && !imageChanged(d.pod, c) {
+			d.wakeAt(t)
+			return due
+		}
+		a.attempt = max(c.Attempt+1, nextAttempt(d.pod, name))
+	}
+	if d.waits(a.key()) {
+		return due
+	}
+	return append(due, a)
 }
 
 // nextAttempt is the attempt to make if the runtime knows of none: restart counts never fall.
 func nextAttempt(pod *corev1.Pod, name string) int {
-	st := statusOf(pod.Status.ContainerStatuses, name)
+	st := statusIn(&pod.Status, name)
 	if st == nil {
 		return 0
 	}

@@ -41,3 +41,28 @@ func saw(got, want string) error {
 	}
 	return nil
 }
+
+// TestRealInitContainersAndSidecars: each in its turn, the sidecar beside the job and gone after it.
+func TestRealInitContainersAndSidecars(t *testing.T) {
+	b := newRealBed(t)
+	b.create(shell("job", "cat /d/log; echo main >> /d/log; cat /d/log > /dev/termination-log", policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+		always := corev1.ContainerRestartPolicyAlways
+		side := shellContainer("side", "echo side >> /d/log; trap 'cat /d/log; exit 0' TERM; touch /d/up; while :; do sleep 1000 & wait; done")
+		side.RestartPolicy = &always
+		p.Spec.InitContainers = []corev1.Container{shellContainer("one", "echo one >> /d/log"), side,
+			shellContainer("two", "while ! [ -e /d/up ]; do sleep 0.01; done; echo two >> /d/log")}
+		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		for _, c := range allContainers(p) {
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "d", MountPath: "/d"}}
+		}
+	}))
+	p := b.api.await(t, "job", "succeeded", hasPhase(corev1.PodSucceeded))
+	if end := p.Status.ContainerStatuses[0].State.Terminated; end == nil || end.Message != "one\nside\ntwo\nmain\n" {
+		t.Errorf("%s", statusText(p))
+	}
+	if err := saw(b.logs("job", "side", &corev1.PodLogOptions{}), "one\nside\ntwo\nmain\n"); err != nil {
+		t.Errorf("the sidecar was not there to the end: %v", err)
+	}
+	b.remove("job")
+	b.nothingLeft()
+}

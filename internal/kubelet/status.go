@@ -40,7 +40,7 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 		return st
 	}
 	setAddresses(&st, in.view.Sandbox)
-	st.ContainerStatuses = containerStatuses(in)
+	st.ContainerStatuses, st.InitContainerStatuses = containerStatuses(in), initStatuses(in)
 	st.Phase = phaseOf(in, st.ContainerStatuses)
 	if expired(pod, in.now) && !overInTime(pod, st.ContainerStatuses) {
 		st.Reason, st.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
@@ -73,7 +73,7 @@ func setAddresses(st *corev1.PodStatus, sandbox *cri.Sandbox) {
 func overInTime(pod *corev1.Pod, statuses []corev1.ContainerStatus) bool {
 	for i := range statuses {
 		t := statuses[i].State.Terminated
-		if t == nil || restarts(pod, t.ExitCode) || t.FinishedAt.After(deadline(pod)) || t.FinishedAt.Time.Equal(deadline(pod)) {
+		if t == nil || restarts(pod, statuses[i].Name, t.ExitCode) || t.FinishedAt.After(deadline(pod)) || t.FinishedAt.Time.Equal(deadline(pod)) {
 			return false
 		}
 	}
@@ -121,8 +121,12 @@ func phaseOf(in input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 		return corev1.PodFailed
 	}
 	switch {
-	case waiting > 0:
+	case in.initFailed() && !active(in):
+		return corev1.PodFailed
+	case waiting > 0, in.endReason() == nil && !in.initialized():
 		return corev1.PodPending
+	case running == 0 && len(in.pod.Spec.InitContainers) > 0 && active(in): // sidecars have yet to end
+		return corev1.PodRunning
 	case running > 0, in.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways, in.pod.Spec.RestartPolicy == "", in.changing():
 		return corev1.PodRunning
 	case stopped == succeeded:
@@ -154,8 +158,22 @@ func containerStatuses(in input) []corev1.ContainerStatus {
 	return out
 }
 
+// initStatuses is one status per init container, in the order of the spec.
+func initStatuses(in input) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range in.pod.Spec.InitContainers {
+		spec := &in.pod.Spec.InitContainers[i]
+		st := containerStatus(in, spec)
+		if t := st.State.Terminated; t != nil && !isSidecar(spec) {
+			st.Ready = t.ExitCode == 0
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
 func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
-	old := statusOf(in.pod.Status.ContainerStatuses, spec.Name)
+	old := statusIn(&in.pod.Status, spec.Name)
 	c := newestStarted(in.view, spec.Name)
 	if c == nil {
 		return lostStatus(in, spec, old)
@@ -195,7 +213,7 @@ func lostStatus(in input, spec *corev1.Container, old *corev1.ContainerStatus) c
 		st.RestartCount, st.ImageID, st.ContainerID = old.RestartCount, old.ImageID, old.ContainerID
 		st.LastTerminationState = old.LastTerminationState
 		switch t := old.State.Terminated; {
-		case t != nil && (!restarts(in.pod, t.ExitCode) || in.endReason() != nil):
+		case t != nil && (!restarts(in.pod, spec.Name, t.ExitCode) || in.endReason() != nil):
 			st.State.Terminated = t
 			return st
 		case t != nil:
@@ -223,13 +241,16 @@ func waitingFor(in input, name string) *corev1.ContainerStateWaiting {
 	if f := in.mem.failures[(action{verb: startContainer, container: name}).key()]; f != nil {
 		return &corev1.ContainerStateWaiting{Reason: f.reason, Message: f.message}
 	}
+	if len(in.pod.Spec.InitContainers) > 0 {
+		return &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
+	}
 	return &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
 }
 
 // waitingAgain is why a container that has exited waits; nil if it stays as it ended, or is just
 // being started again.
 func waitingAgain(in input, c *cri.Container) *corev1.ContainerStateWaiting {
-	if in.endReason() != nil || !runsAgain(in.pod, c) {
+	if in.endReason() != nil || !in.runsAgain(c) {
 		return nil
 	}
 	if w := imageTrouble(in, c.Name); w != nil {
@@ -328,6 +349,14 @@ func timeOf(t time.Time) metav1.Time {
 		return metav1.NewTime(time.Unix(0, 0).UTC()) // Kubernetes' way to say: never
 	}
 	return metav1.NewTime(t).Rfc3339Copy()
+}
+
+// statusIn is the status of a container or init container.
+func statusIn(st *corev1.PodStatus, name string) *corev1.ContainerStatus {
+	if c := statusOf(st.ContainerStatuses, name); c != nil {
+		return c
+	}
+	return statusOf(st.InitContainerStatuses, name)
 }
 
 func statusOf(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {

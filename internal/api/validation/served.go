@@ -34,8 +34,6 @@ const later = " not served by this version of minik8s"
 
 // notServed is the one table of what is missing.
 var notServed = []unserved{
-	{path: "initContainers", how: refuse, message: "init containers are" + later,
-		pod: func(s *corev1.PodSpec) bool { return len(s.InitContainers) > 0 }},
 	{path: "ephemeralContainers", how: refuse, message: "ephemeral containers are" + later,
 		pod: func(s *corev1.PodSpec) bool { return len(s.EphemeralContainers) > 0 }},
 	{path: "runtimeClassName", how: refuse, message: "runtime classes are" + later + ": every pod runs on runc",
@@ -83,7 +81,7 @@ var notServed = []unserved{
 		container: func(c *corev1.Container) bool { return len(c.VolumeDevices) > 0 }},
 	{path: "resources.claims", how: refuse, message: "resource claims are" + later,
 		container: func(c *corev1.Container) bool { return len(c.Resources.Claims) > 0 }},
-	{path: "restartPolicy", how: refuse, message: "a restart policy of a single container is" + later,
+	{path: "restartPolicy", how: refuse, message: "a restart policy of a single container is" + later + ", but for Always of an init container",
 		container: func(c *corev1.Container) bool { return c.RestartPolicy != nil }},
 	{path: "restartPolicyRules", how: refuse, message: "restart rules are" + later,
 		container: func(c *corev1.Container) bool { return len(c.RestartPolicyRules) > 0 }},
@@ -149,6 +147,13 @@ func NotServed(spec *corev1.PodSpec, path *field.Path) (refused field.ErrorList,
 					found(f, path.Child("volumes").Index(j))
 				}
 			}
+		}
+		for j := range spec.InitContainers {
+			c := spec.InitContainers[j]
+			if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+				c.RestartPolicy = nil // a sidecar
+			}
+			inContainer(f, &c, path.Child("initContainers").Index(j), found)
 		}
 		for j := range spec.Containers {
 			inContainer(f, &spec.Containers[j], path.Child("containers").Index(j), found)

@@ -177,7 +177,7 @@ containers: [{name: c, image: x, args: [a]}]`
 
 func TestNotServed(t *testing.T) {
 	p := pod(t, `
-initContainers: [{name: i, image: x}]
+initContainers: [{name: i, image: x}, {name: s, image: x, restartPolicy: Always}, {name: n, image: x, restartPolicy: Never}]
 priorityClassName: high
 runtimeClassName: gvisor
 volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}, {name: b, projected: {sources: [{serviceAccountToken: {path: t}}]}}, {name: c, nfs: {server: s, path: /}}, {name: d, hostPath: {path: /d}}]
@@ -190,7 +190,7 @@ containers:
   volumeMounts: [{name: a, mountPath: /a, subPathExpr: $(A)}]`)
 	refused, warnings := NotServed(&p.Spec, field.NewPath("spec"))
 	expect(t, refused,
-		"Forbidden spec.initContainers", "Forbidden spec.runtimeClassName", "Forbidden spec.volumes[1].projected.sources",
+		"Forbidden spec.initContainers[2].restartPolicy", "Forbidden spec.runtimeClassName", "Forbidden spec.volumes[1].projected.sources",
 		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].livenessProbe",
 		"Forbidden spec.containers[0].env[2].valueFrom.fileKeyRef",
 	)
