@@ -92,8 +92,8 @@ func chosen(p *corev1.Pod, node string) string {
 		return node
 	}
 	for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		for _, f := range t.MatchFields {
-			return f.Values[0]
+		if len(t.MatchFields) > 0 {
+			return t.MatchFields[0].Values[0]
 		}
 	}
 	return node

@@ -3,12 +3,11 @@ package daemonset
 import (
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 // eligible says whether a node should get the pod, and whether one that it has may stay.

@@ -91,6 +91,7 @@ func (b *bench) destroy() {
 	if err := b.Close(); err != nil {
 		b.t.Error(err)
 	}
+	removeCgroup(filepath.Join("/sys/fs/cgroup/cpuacct", b.cfg.CgroupRoot+"-self")) // of the benchmark
 	for _, c := range []string{"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids", "systemd", "unified", "."} {
 		removeCgroup(filepath.Join("/sys/fs/cgroup", c, b.cfg.CgroupRoot))
 	}

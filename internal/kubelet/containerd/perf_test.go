@@ -15,11 +15,10 @@ import (
 	"github.com/containerd/containerd/oci"
 )
 
-// TestFigures measures what the budget is made of. Run it by name with -v.
-func TestFigures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
+// BenchmarkFigures measures what a pod's time is made of, once:
+//
+//	go test -run '^$' -bench Figures -benchtime 1x ./internal/kubelet/containerd
+func BenchmarkFigures(t *testing.B) {
 	b := newBench(t)
 	cpu := b.cpuMeter()
 	var sandbox, create, start, stop, remove, total, gone []time.Duration
@@ -66,14 +65,14 @@ func TestFigures(t *testing.T) {
 		list []time.Duration
 	}{{"bare", bare}, {"sandbox", sandbox}, {"create", create}, {"start", start}, {"all to Running", total}, {"stop", stop}, {"remove", remove}, {"stop+remove", gone}} {
 		slices.Sort(f.list)
-		t.Logf("%-15s min %8s p50 %8s  p90 %8s max %8s", f.name, round(f.list[0]), round(f.list[len(f.list)/2]), round(f.list[len(f.list)*9/10]), round(f.list[len(f.list)-1]))
+		fmt.Printf("%-15s min %8s p50 %8s  p90 %8s max %8s\n", f.name, round(f.list[0]), round(f.list[len(f.list)/2]), round(f.list[len(f.list)*9/10]), round(f.list[len(f.list)-1]))
 	}
 	for _, n := range []int{50, 100} {
 		t0 := cpu()
-		up, down := b.parallel(n, func() { t.Logf("CPU to Running: %s each", round((cpu()-t0)/time.Duration(n))); t0 = cpu() })
-		t.Logf("%d at once: all Running %s, all gone %s", n, round(up), round(down))
+		up, down := b.parallel(n, func() { fmt.Printf("CPU to Running: %s each\n", round((cpu()-t0)/time.Duration(n))); t0 = cpu() })
+		fmt.Printf("%d at once: all Running %s, all gone %s\n", n, round(up), round(down))
 		b.rest()
-		t.Logf("CPU to gone: %s each", round((cpu()-t0)/time.Duration(n)))
+		fmt.Printf("CPU to gone: %s each\n", round((cpu()-t0)/time.Duration(n)))
 	}
 }
 
@@ -91,7 +90,6 @@ func (b *bench) cpuMeter() func() time.Duration {
 		if err := os.WriteFile("/sys/fs/cgroup/cpuacct/cgroup.procs", []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
 			b.t.Error(err)
 		}
-		removeCgroup(self)
 	})
 	return func() time.Duration {
 		a, _ := readNumber(filepath.Join(self, "cpuacct.usage"))

@@ -1,0 +1,288 @@
+package job
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/defaults"
+	ct "minik8s/internal/controller/controllertest"
+	"minik8s/internal/events"
+)
+
+func newJob(change func(*batchv1.JobSpec)) *batchv1.Job {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "work", Namespace: "default", UID: "j"},
+		Spec: batchv1.JobSpec{Template: ct.Template("work", "x:1")}}
+	job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	if change != nil {
+		change(&job.Spec)
+	}
+	defaults.Job(job)
+	return job
+}
+
+func TestIndexes(t *testing.T) {
+	for in, want := range map[string]string{"": "", "0": "0", "0-3,5": "0-3,5", "1,2": "1,2", "3,1,2,9": "1-3,9", "x,4-": "", "8-20": "8,9"} {
+		if got := parseIndexes(in, 10).String(); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	now := time.Unix(10000, 0)
+	pod := func(phase corev1.PodPhase, ago int64) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Unix(10000-ago, 0)}}}}}}
+	}
+	const f, s = corev1.PodFailed, corev1.PodSucceeded
+	for i, test := range []struct {
+		pods []*corev1.Pod
+		want time.Duration
+	}{
+		{nil, 0},
+		{[]*corev1.Pod{pod(f, 0)}, 10 * time.Second},
+		{[]*corev1.Pod{pod(f, 4)}, 6 * time.Second},
+		{[]*corev1.Pod{pod(f, 30), pod(f, 20), pod(f, 0)}, 40 * time.Second},
+		{[]*corev1.Pod{pod(f, 30), pod(s, 10), pod(f, 0)}, 10 * time.Second},
+		{[]*corev1.Pod{pod(f, 30), pod(s, 0)}, 0},
+		{slices.Repeat([]*corev1.Pod{pod(f, 0)}, 30), maxBackoff},
+	} {
+		if got := backoff(test.pods, now, func(*corev1.Pod) bool { return true }); got != test.want {
+			t.Errorf("%d: got %s, want %s", i, got, test.want)
+		}
+	}
+}
+
+// world is a job and its pods, with everything around the controller played by chance.
+type world struct {
+	r    *rand.Rand
+	job  *batchv1.Job
+	pods map[types.UID]*corev1.Pod
+	seen map[types.UID]*corev1.Pod // the controller's view, which may be late
+	now  time.Time
+	n    int
+}
+
+func (w *world) look() {
+	w.seen = map[types.UID]*corev1.Pod{}
+	for uid, p := range w.pods {
+		w.seen[uid] = p.DeepCopy()
+	}
+}
+
+// act lets the controller take a step; broken says at which of its writes it is killed.
+func (w *world) act(broken int) {
+	var list []*corev1.Pod
+	for _, p := range w.seen {
+		list = append(list, p.DeepCopy())
+	}
+	settled := len(w.seen) == len(w.pods)
+	for uid, p := range w.pods {
+		s := w.seen[uid]
+		settled = settled && s != nil && (s.DeletionTimestamp != nil) == (p.DeletionTimestamp != nil)
+	}
+	p := decide(w.job, list, settled, w.now)
+	writes := 0
+	alive := func() bool { writes++; return broken < 0 || writes <= broken }
+	if p.changed {
+		if !alive() {
+			return
+		}
+		w.job.Status = *p.status.DeepCopy()
+	}
+	free := func(pod *corev1.Pod) {
+		if real := w.pods[pod.UID]; real != nil {
+			real.Finalizers = nil
+			if real.DeletionTimestamp != nil {
+				delete(w.pods, pod.UID)
+			}
+		}
+	}
+	remove := func(pod *corev1.Pod) {
+		if real := w.pods[pod.UID]; real != nil {
+			real.DeletionTimestamp = &metav1.Time{Time: w.now}
+			if len(real.Finalizers) == 0 {
+				delete(w.pods, pod.UID)
+			}
+		}
+	}
+	for _, pod := range p.untrack {
+		if !alive() {
+			return
+		}
+		free(pod)
+	}
+	for _, pod := range p.end {
+		if !alive() {
+			return
+		}
+		remove(pod)
+	}
+	for _, pod := range p.remove {
+		if !alive() {
+			return
+		}
+		free(pod)
+		remove(pod)
+	}
+	for _, want := range p.create {
+		if !alive() {
+			return
+		}
+		w.n++
+		pod := podFor(w.job, want)
+		pod.Name, pod.UID = fmt.Sprintf("p%d", w.n), types.UID(fmt.Sprintf("p%d", w.n))
+		pod.CreationTimestamp, pod.Spec.NodeName = metav1.NewTime(w.now), "n"
+		pod.Status.Phase = corev1.PodRunning
+		w.pods[pod.UID] = pod
+	}
+}
+
+// end lets a pod end.
+func (w *world) end(good int) {
+	for _, p := range w.pods {
+		if p.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		p.Status.Phase = corev1.PodFailed
+		if w.r.IntN(100) < good {
+			p.Status.Phase = corev1.PodSucceeded
+		}
+		return
+	}
+}
+
+// TestNeverMiscounts: late views and a controller that is killed after any of its writes make no pod be
+// counted twice or not at all.
+func TestNeverMiscounts(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		wanted, indexed := int32(r.IntN(8)+1), seed%2 == 0
+		job := newJob(func(s *batchv1.JobSpec) {
+			s.Completions, s.Parallelism, s.BackoffLimit = &wanted, new(int32(r.IntN(4)+1)), new(int32(1000))
+			if indexed {
+				s.CompletionMode = new(batchv1.IndexedCompletion)
+			}
+		})
+		w := &world{r: r, job: job, pods: map[types.UID]*corev1.Pod{}, now: time.Unix(1e6, 0)}
+		w.look()
+		for i := 0; finished(w.job) == nil; i++ {
+			if i > 5000 {
+				t.Fatalf("seed %d: it never ends: %+v", seed, w.job.Status)
+			}
+			switch k := r.IntN(10); {
+			case k < 4:
+				w.look()
+			case k < 7:
+				w.act(r.IntN(6) - 1)
+			case k < 9:
+				w.end(70)
+			default:
+				w.now = w.now.Add(time.Minute)
+			}
+			active := 0
+			for _, p := range w.pods {
+				if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+					active++
+				}
+			}
+			if active > int(*job.Spec.Parallelism) {
+				t.Fatalf("seed %d: %d pods run, %d may", seed, active, *job.Spec.Parallelism)
+			}
+		}
+		var succeeded, failed int32
+		for _, p := range w.pods {
+			switch p.Status.Phase {
+			case corev1.PodSucceeded:
+				succeeded++
+			case corev1.PodFailed:
+				failed++
+			}
+		}
+		st := &w.job.Status
+		if st.Succeeded != succeeded || st.Failed != failed || st.Succeeded != wanted || st.Active != 0 || len(st.UncountedTerminatedPods.Failed) > 0 {
+			t.Fatalf("seed %d: counted %d and %d, there are %d and %d, wanted %d: %+v", seed, st.Succeeded, st.Failed, succeeded, failed, wanted, st)
+		}
+		if indexed && st.CompletedIndexes != parseIndexes(fmt.Sprintf("0-%d", wanted-1), 100).String() {
+			t.Fatalf("seed %d: indexes %s of %d", seed, st.CompletedIndexes, wanted)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	now := time.Unix(1e6, 0)
+	bad := func(n, index int) []*corev1.Pod {
+		var out []*corev1.Pod
+		for i := range n {
+			p := podFor(newJob(nil), want{index: index, failures: i})
+			p.UID = types.UID(fmt.Sprint("p", i))
+			p.Status.Phase = corev1.PodFailed
+			p.Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: fmt.Sprint(index), batchv1.JobIndexFailureCountAnnotation: fmt.Sprint(i)}
+			out = append(out, p)
+		}
+		return out
+	}
+	disrupted := func(list []*corev1.Pod) []*corev1.Pod {
+		list[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+		return list
+	}
+	for name, test := range map[string]struct {
+		change func(*batchv1.JobSpec)
+		pods   []*corev1.Pod
+		reason string
+	}{
+		"backoff limit": {func(s *batchv1.JobSpec) { s.BackoffLimit = new(int32(2)) }, bad(3, 0), batchv1.JobReasonBackoffLimitExceeded},
+		"below it":      {func(s *batchv1.JobSpec) { s.BackoffLimit = new(int32(3)) }, bad(3, 0), ""},
+		"deadline":      {func(s *batchv1.JobSpec) { s.ActiveDeadlineSeconds = new(int64(10)) }, nil, batchv1.JobReasonDeadlineExceeded},
+		"suspended":     {func(s *batchv1.JobSpec) { s.ActiveDeadlineSeconds = new(int64(10)); s.Suspend = new(true) }, nil, ""},
+		"indexes": {func(s *batchv1.JobSpec) {
+			s.CompletionMode, s.Completions, s.BackoffLimitPerIndex = new(batchv1.IndexedCompletion), new(int32(1)), new(int32(1))
+		}, bad(2, 0), batchv1.JobReasonFailedIndexes},
+		"policy": {func(s *batchv1.JobSpec) {
+			s.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{Action: batchv1.PodFailurePolicyActionFailJob,
+				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}}}}
+		}, disrupted(bad(1, 0)), batchv1.JobReasonPodFailurePolicy},
+	} {
+		job := newJob(test.change)
+		job.Status.StartTime = &metav1.Time{Time: now.Add(-time.Minute)}
+		p := decide(job, test.pods, true, now)
+		got := ""
+		if c := condition(&p.status, batchv1.JobFailureTarget); c != nil {
+			got = c.Reason
+		}
+		if got != test.reason {
+			t.Errorf("%s: got %q, want %q", name, got, test.reason)
+		}
+		if test.reason != "" && len(p.create) > 0 {
+			t.Errorf("%s: pods are made for a job that has failed", name)
+		}
+	}
+}
+
+func TestRunsInACluster(t *testing.T) {
+	c := ct.New(t)
+	c.Hollow(func(*corev1.Pod) corev1.PodPhase { return corev1.PodSucceeded }, "n1")
+	c.Start(New(c.As("job-controller"), events.New(c.As("job-controller"), "t", "", nil), slog.New(slog.DiscardHandler)).Run)
+	job := newJob(func(s *batchv1.JobSpec) {
+		s.Completions, s.Parallelism, s.CompletionMode = new(int32(7)), new(int32(3)), new(batchv1.IndexedCompletion)
+	})
+	job.UID = ""
+	ct.Create(c, job)
+	done := ct.Until(c, "complete", api.Jobs, func(list []*batchv1.Job) bool { return finished(list[0]) != nil })[0]
+	if done.Status.Succeeded != 7 || done.Status.CompletedIndexes != "0-6" || done.Status.Failed != 0 {
+		t.Errorf("%+v", done.Status)
+	}
+	ct.Until(c, "no pod is held", api.Pods, func(list []*corev1.Pod) bool {
+		return len(list) == 7 && !slices.ContainsFunc(list, tracked)
+	})
+}
