@@ -218,6 +218,7 @@ func (w *worker) doRemove(a action) func(context.Context) (outcome, error) {
 		return func(w *worker) {
 			delete(w.mem.startErrors, a.id)
 			delete(w.mem.messages, a.id)
+			delete(w.mem.health, a.id)
 			w.dropOldLogs(a)
 		}, nil
 	}

@@ -26,6 +26,8 @@ type memory struct {
 	startErrors map[string]startError
 	// messages are the termination messages of exited containers, by id.
 	messages map[string]string
+	// health is what probes and hooks have said of running containers, by id.
+	health map[string]*health
 }
 
 // verdict is why a pod failed as a whole.
@@ -68,7 +70,7 @@ type containerMemory struct {
 func newMemory() *memory {
 	return &memory{flights: map[string]flight{}, failures: map[string]*failure{},
 		containers: map[string]*containerMemory{}, startErrors: map[string]startError{},
-		messages: map[string]string{}}
+		messages: map[string]string{}, health: map[string]*health{}}
 }
 
 func (m *memory) container(name string) *containerMemory {
@@ -78,6 +80,15 @@ func (m *memory) container(name string) *containerMemory {
 		m.containers[name] = cm
 	}
 	return cm
+}
+
+func (m *memory) healthFor(id string) *health {
+	h := m.health[id]
+	if h == nil {
+		h = &health{}
+		m.health[id] = h
+	}
+	return h
 }
 
 func (m *memory) inFlight(key string) bool {

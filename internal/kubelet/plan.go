@@ -146,9 +146,11 @@ func restarts(pod *corev1.Pod, name string, exitCode int32) bool {
 }
 
 // runsAgain says whether the exited container c is to be followed by another attempt: by the pod's
-// restartPolicy, or because the pod names another image now, for which c was stopped.
+// restartPolicy, or because it was stopped to be begun anew: the pod names another image now, or a probe
+// or a hook has failed.
 func (in input) runsAgain(c *cri.Container) bool {
-	return restarts(in.pod, c.Name, c.ExitCode) || imageChanged(in.pod, c)
+	return restarts(in.pod, c.Name, c.ExitCode) || imageChanged(in.pod, c) ||
+		in.healthOf(c).condemned != nil && (in.pod.Spec.RestartPolicy != corev1.RestartPolicyNever || sidecarNamed(in.pod, c.Name))
 }
 
 // imageChanged says that the pod names another image than the one c was made from. It is the one field
@@ -246,6 +248,8 @@ func (d *decision) addDue(due []action, name string) []action {
 	case c.State == cri.Running:
 		if imageChanged(d.pod, c) {
 			d.stop(c, specGrace(d.pod), "Container %s definition changed, will be restarted")
+		} else if s := d.healthOf(c).condemned; s != nil {
+			d.stop(c, condemnedGrace(d.pod, s), s.why)
 		}
 		return due
 	case once && !d.ofSandbox(c):

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"minik8s/internal/kubelet/cri"
 )
 
 // TestRealVolumesFollowTheirObjects: a container reads the new content of a mounted ConfigMap, all of it
@@ -64,5 +67,39 @@ func TestRealInitContainersAndSidecars(t *testing.T) {
 		t.Errorf("the sidecar was not there to the end: %v", err)
 	}
 	b.remove("job")
+	b.nothingLeft()
+}
+
+// TestRealProbes: by http to a server in the pod, by a command that a file in the container decides.
+func TestRealProbes(t *testing.T) {
+	b := newRealBed(t)
+	b.create(shell("web", "mkdir /www; echo hi > /www/up; touch /live; httpd -p 8080 -h /www; "+forever, func(p *corev1.Pod) {
+		c := &p.Spec.Containers[0]
+		c.Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}
+		c.LivenessProbe, c.ReadinessProbe = execProbe(""), execProbe("")
+		c.LivenessProbe.Exec.Command = []string{"cat", "/live"}
+		c.LivenessProbe.InitialDelaySeconds = 1
+		c.ReadinessProbe.ProbeHandler = corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/up", Port: intstr.FromString("web")}}
+	}))
+	p := b.api.await(t, "web", "ready", running)
+	exec := func(args ...string) {
+		t.Helper()
+		id := strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, containerIDPrefix)
+		if code, err := b.real.Exec(t.Context(), id, cri.ExecConfig{Command: args}); err != nil || code != 0 {
+			t.Fatal(code, err)
+		}
+	}
+	exec("mv", "/www/up", "/www/down")
+	p = b.api.await(t, "web", "not ready", func(p *corev1.Pod) bool { return !isReady(p) })
+	if msg := b.api.events("web")["Unhealthy"]; !strings.Contains(msg, "Readiness probe failed: HTTP probe failed with statuscode: 404") {
+		t.Error(msg)
+	}
+	exec("mv", "/www/down", "/www/up")
+	p = b.api.await(t, "web", "ready again", isReady)
+	exec("rm", "/live")
+	p = b.api.await(t, "web", "restarted and ready", func(p *corev1.Pod) bool {
+		return p.Status.ContainerStatuses[0].RestartCount == 1 && isReady(p)
+	})
+	b.remove("web")
 	b.nothingLeft()
 }

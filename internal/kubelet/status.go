@@ -138,10 +138,11 @@ func phaseOf(in input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 	}
 }
 
-// changing says that a container has ended to begin again with another image.
+// changing says that a container has ended to begin again: with another image, or because it failed a
+// probe or a hook.
 func (in input) changing() bool {
 	for i := range in.pod.Spec.Containers {
-		if c := newestStarted(in.view, in.pod.Spec.Containers[i].Name); c != nil && imageChanged(in.pod, c) {
+		if c := newestStarted(in.view, in.pod.Spec.Containers[i].Name); c != nil && (imageChanged(in.pod, c) || in.healthOf(c).condemned != nil && in.runsAgain(c)) {
 			return true
 		}
 	}
@@ -189,8 +190,12 @@ func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
 	last := lastState(in, c, old)
 	switch c.State {
 	case cri.Running:
+		if in.hooking(c) {
+			st.State.Waiting = waitingFor(in, spec.Name)
+			break
+		}
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: timeOf(c.StartedAt)}
-		st.Ready = true
+		st.Ready = in.ready(c)
 	case cri.Exited:
 		end := terminated(in, c, old)
 		if w := waitingAgain(in, c); w != nil {
@@ -200,7 +205,7 @@ func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
 		}
 	}
 	st.LastTerminationState.Terminated = last
-	started := c.State == cri.Running
+	started := st.State.Running != nil && in.started(c)
 	st.Started = &started
 	return st
 }

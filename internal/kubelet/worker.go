@@ -46,6 +46,8 @@ type worker struct {
 	// ending is closed when the pod is to end.
 	ending  chan struct{}
 	flights sync.WaitGroup
+	// probes that go on, each with what ends it.
+	probes map[probeKey]context.CancelFunc
 }
 
 // inbox is what others tell a worker; only the latest counts.
@@ -105,6 +107,7 @@ const (
 // run works until nothing is left of the pod or ctx ends.
 func (w *worker) run(ctx context.Context) {
 	defer w.flights.Wait()
+	defer w.stopProbes()
 	delay := minPanicPause
 	for ctx.Err() == nil {
 		wake, done, err := w.safeStep(ctx)
@@ -174,6 +177,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	for _, a := range p.actions {
 		w.launch(ctx, a)
 	}
+	w.tendProbes(ctx)
 	return earliest(wake, p.wake), p.done
 }
 

@@ -69,12 +69,6 @@ var notServed = []unserved{
 			return s.SecurityContext != nil && s.SecurityContext.WindowsOptions != nil
 		}},
 
-	{path: "livenessProbe", how: refuse, message: "probes are" + later,
-		container: func(c *corev1.Container) bool { return c.LivenessProbe != nil }},
-	{path: "readinessProbe", how: refuse, message: "probes are" + later,
-		container: func(c *corev1.Container) bool { return c.ReadinessProbe != nil }},
-	{path: "startupProbe", how: refuse, message: "probes are" + later,
-		container: func(c *corev1.Container) bool { return c.StartupProbe != nil }},
 	{path: "lifecycle", how: refuse, message: "lifecycle hooks are" + later,
 		container: func(c *corev1.Container) bool { return c.Lifecycle != nil }},
 	{path: "volumeDevices", how: refuse, message: "block devices are" + later,

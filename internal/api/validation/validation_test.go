@@ -185,13 +185,14 @@ containers:
 - name: c
   image: x
   livenessProbe: {exec: {command: [a]}}
+  volumeDevices: [{name: a, devicePath: /a}]
   env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}, {name: C, valueFrom: {fileKeyRef: {volumeName: a, path: p, key: k}}}]
   resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]
   volumeMounts: [{name: a, mountPath: /a, subPathExpr: $(A)}]`)
 	refused, warnings := NotServed(&p.Spec, field.NewPath("spec"))
 	expect(t, refused,
 		"Forbidden spec.initContainers[2].restartPolicy", "Forbidden spec.runtimeClassName", "Forbidden spec.volumes[1].projected.sources",
-		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].livenessProbe",
+		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].volumeDevices",
 		"Forbidden spec.containers[0].env[2].valueFrom.fileKeyRef",
 	)
 	for i, want := range []string{"spec.priorityClassName: ", "spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
