@@ -17,6 +17,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/objects"
+	"minik8s/internal/kubelet/probe"
 )
 
 // trouble is an action that failed, in the words of the pod's status and events.
@@ -56,11 +57,7 @@ func (w *worker) doer(a action) func(context.Context) (outcome, error) {
 	case startContainer:
 		return w.doStart(a, w.pod, w.view)
 	case stopContainer:
-		return func(ctx context.Context) (outcome, error) {
-			ctx, cancel := context.WithTimeout(ctx, a.grace+actionTimeout)
-			defer cancel()
-			return nil, w.k.runtime.StopContainer(ctx, a.id, a.grace)
-		}
+		return w.doStop(a, w.pod)
 	case removeContainer:
 		return w.doRemove(a)
 	case removeSandbox:
@@ -150,7 +147,9 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		c := *n
 		prev = &c
 	}
-	return func(ctx context.Context) (outcome, error) {
+	hook := postStartOf(pod, a.container)
+	return func(whole context.Context) (outcome, error) {
+		ctx := whole
 		leave, err := w.k.starts.enter(ctx, w.ending)
 		if err != nil {
 			return nil, err
@@ -172,7 +171,18 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		switch {
 		case err == nil:
 			w.containerEventOf(pod, a.container, corev1.EventTypeNormal, "Started", "Started container %s", a.container)
-			return began, nil
+			if hook == nil {
+				return began, nil
+			}
+			leave()
+			target := probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(view.Sandbox), Spec: containerNamed(pod, a.container)}
+			verdict := w.runPostStart(whole, hook, target, pod)
+			return func(w *worker) {
+				began(w)
+				if verdict != nil {
+					verdict(w)
+				}
+			}, nil
 		case errors.As(err, &failed): // it counts as one that has run and exited
 			w.containerEventOf(pod, a.container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
 			return func(w *worker) {

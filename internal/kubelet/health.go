@@ -24,6 +24,8 @@ type health struct {
 	started, ready *bool
 	// condemned: the container is to be ended and begun anew.
 	condemned *sentence
+	// preStopped: its preStop hook was begun.
+	preStopped bool
 }
 
 // sentence is why a container is to be ended, for people, and how long it may take.

@@ -85,7 +85,7 @@ func (in input) initDone(spec *corev1.Container) bool {
 		return false
 	}
 	if isSidecar(spec) {
-		return c.State == cri.Running && in.started(c)
+		return c.State == cri.Running && in.started(c) && !in.hooking(c)
 	}
 	return c.State == cri.Exited && c.ExitCode == 0
 }

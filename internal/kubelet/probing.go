@@ -51,11 +51,14 @@ func (w *worker) stopProbes() {
 
 // target is a container as probes and hooks reach it.
 func (w *worker) target(pod *corev1.Pod, container, id string) probe.Target {
-	t := probe.Target{Runtime: w.k.runtime, ID: id, Spec: containerNamed(pod, container)}
-	if s := w.view.Sandbox; s != nil && len(s.Addresses) > 0 {
-		t.IP = s.Addresses[0].String()
+	return probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(w.view.Sandbox), Spec: containerNamed(pod, container)}
+}
+
+func addressOf(s *cri.Sandbox) string {
+	if s == nil || len(s.Addresses) == 0 {
+		return ""
 	}
-	return t
+	return s.Addresses[0].String()
 }
 
 // keepAsking asks once in each period until ctx ends, and tells the worker what the answers come to.

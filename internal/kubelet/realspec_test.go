@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -101,5 +102,32 @@ func TestRealProbes(t *testing.T) {
 		return p.Status.ContainerStatuses[0].RestartCount == 1 && isReady(p)
 	})
 	b.remove("web")
+	b.nothingLeft()
+}
+
+// TestRealHooks: what the hooks do is there when it should be.
+func TestRealHooks(t *testing.T) {
+	b := newRealBed(t)
+	b.create(shell("web", "trap 'cat /said; exit 0' USR1; while :; do sleep 1000 & wait; done", func(p *corev1.Pod) {
+		usr1 := corev1.SIGUSR1
+		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{StopSignal: &usr1,
+			PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "echo hello > /said"}}},
+			PreStop:   &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "sleep 0.2; echo goodbye >> /said"}}}}
+	}))
+	p := b.api.await(t, "web", "running", running)
+	reading, err := b.k.Logs(t.Context(), "default", "web", "", &corev1.PodLogOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Close()
+	if st := p.Status.ContainerStatuses[0]; st.RestartCount != 0 || st.StopSignal == nil {
+		t.Errorf("%s", statusText(p))
+	}
+	b.delete("web")
+	said, err := io.ReadAll(reading)
+	if err != nil || string(said) != "hello\ngoodbye\n" {
+		t.Errorf("%q, %v", said, err)
+	}
+	b.api.await(t, "web", "gone", goneNow)
 	b.nothingLeft()
 }

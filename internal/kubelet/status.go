@@ -184,6 +184,9 @@ func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
 	if st.Image == "" {
 		st.Image = spec.Image
 	}
+	if l := spec.Lifecycle; l != nil {
+		st.StopSignal = l.StopSignal
+	}
 	if old != nil { // an attempt that was shown may have been removed, half-made
 		st.RestartCount = max(st.RestartCount, old.RestartCount)
 	}

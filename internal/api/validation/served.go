@@ -69,8 +69,6 @@ var notServed = []unserved{
 			return s.SecurityContext != nil && s.SecurityContext.WindowsOptions != nil
 		}},
 
-	{path: "lifecycle", how: refuse, message: "lifecycle hooks are" + later,
-		container: func(c *corev1.Container) bool { return c.Lifecycle != nil }},
 	{path: "volumeDevices", how: refuse, message: "block devices are" + later,
 		container: func(c *corev1.Container) bool { return len(c.VolumeDevices) > 0 }},
 	{path: "resources.claims", how: refuse, message: "resource claims are" + later,
