@@ -46,7 +46,7 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		return err
 	}
 	errs := []error{rt.Uninstall(ctx)}
-	volumes, cgroups := volume.New(d.path("pods")), cgroup.New(d.cfg.CgroupRoot)
+	volumes, cgroups := volume.New(d.path("pods"), nil), cgroup.New(d.cfg.CgroupRoot)
 	mounted, err := volumes.Pods()
 	errs = append(errs, err)
 	for _, uid := range mounted {

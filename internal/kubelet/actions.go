@@ -16,6 +16,8 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/objects"
+	"minik8s/internal/kubelet/probe"
 )
 
 // trouble is an action that failed, in the words of the pod's status and events.
@@ -25,6 +27,8 @@ type trouble struct {
 	eventReason, event string
 	err                error
 	lo, hi             time.Duration // of the back-off
+	// held: trying again is of no use before an object that the pod names changes.
+	held bool
 }
 
 func (t *trouble) Error() string { return t.err.Error() }
@@ -53,11 +57,7 @@ func (w *worker) doer(a action) func(context.Context) (outcome, error) {
 	case startContainer:
 		return w.doStart(a, w.pod, w.view)
 	case stopContainer:
-		return func(ctx context.Context) (outcome, error) {
-			ctx, cancel := context.WithTimeout(ctx, a.grace+actionTimeout)
-			defer cancel()
-			return nil, w.k.runtime.StopContainer(ctx, a.id, a.grace)
-		}
+		return w.doStop(a, w.pod)
 	case removeContainer:
 		return w.doRemove(a)
 	case removeSandbox:
@@ -73,14 +73,37 @@ func (w *worker) doer(a action) func(context.Context) (outcome, error) {
 	}
 }
 
+// doVolumes makes the volumes, or brings those up to date that follow objects.
 func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, error) {
+	changes := w.mem.volumeChanges
 	return func(ctx context.Context) (outcome, error) {
+		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+		defer cancel()
 		if err := w.k.volumes.SetUp(ctx, pod); err != nil {
 			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedMount", event: err.Error(),
-				err: err, lo: 500 * time.Millisecond, hi: 2 * time.Minute}
+				err: err, lo: 500 * time.Millisecond, hi: 2 * time.Minute, held: onlyMissing(err)}
 		}
-		return func(w *worker) { w.mem.volumes = true }, nil
+		return func(w *worker) { w.mem.volumes, w.mem.volumesAt = true, changes }, nil
 	}
+}
+
+// onlyMissing says that err is about missing objects and nothing else, so that trying again is of no use
+// before they change.
+func onlyMissing(err error) bool {
+	switch e := err.(type) {
+	case *objects.Missing:
+		return true
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if !onlyMissing(one) {
+				return false
+			}
+		}
+		return true
+	case interface{ Unwrap() error }:
+		return onlyMissing(e.Unwrap())
+	}
+	return false
 }
 
 func (w *worker) doSandbox(pod *corev1.Pod) func(context.Context) (outcome, error) {
@@ -124,7 +147,9 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		c := *n
 		prev = &c
 	}
-	return func(ctx context.Context) (outcome, error) {
+	hook := postStartOf(pod, a.container)
+	return func(whole context.Context) (outcome, error) {
+		ctx := whole
 		leave, err := w.k.starts.enter(ctx, w.ending)
 		if err != nil {
 			return nil, err
@@ -146,7 +171,18 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		switch {
 		case err == nil:
 			w.containerEventOf(pod, a.container, corev1.EventTypeNormal, "Started", "Started container %s", a.container)
-			return began, nil
+			if hook == nil {
+				return began, nil
+			}
+			leave()
+			target := probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(view.Sandbox), Spec: containerNamed(pod, a.container)}
+			verdict := w.runPostStart(whole, hook, target, pod)
+			return func(w *worker) {
+				began(w)
+				if verdict != nil {
+					verdict(w)
+				}
+			}, nil
 		case errors.As(err, &failed): // it counts as one that has run and exited
 			w.containerEventOf(pod, a.container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
 			return func(w *worker) {
@@ -171,7 +207,7 @@ func (w *worker) create(ctx context.Context, a action, pod *corev1.Pod, sandbox 
 	cfg, err := w.k.containerConfig(ctx, pod, spec, a.attempt, sandbox)
 	if err != nil {
 		return "", &trouble{reason: "CreateContainerConfigError", eventReason: "Failed", event: "Error: " + err.Error(),
-			err: err, lo: time.Second, hi: time.Minute}
+			err: err, lo: time.Second, hi: time.Minute, held: onlyMissing(err)}
 	}
 	id, err := w.k.runtime.CreateContainer(ctx, cfg)
 	if err != nil {
@@ -192,6 +228,7 @@ func (w *worker) doRemove(a action) func(context.Context) (outcome, error) {
 		return func(w *worker) {
 			delete(w.mem.startErrors, a.id)
 			delete(w.mem.messages, a.id)
+			delete(w.mem.health, a.id)
 			w.dropOldLogs(a)
 		}, nil
 	}
@@ -227,6 +264,7 @@ func (w *worker) doTearDown() func(context.Context) (outcome, error) {
 		return func(w *worker) {
 			w.mem.tornDown, w.mem.forgotten = true, forget
 			w.k.rooms.leave(w.uid)
+			w.k.objects.Drop(w.uid)
 			w.k.ports.free(w.uid)
 		}, nil
 	}
@@ -271,12 +309,23 @@ func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format st
 	if pod == nil {
 		return
 	}
+	w.k.rec.EventRef(referenceTo(pod, name), kind, reason, format, args...)
+}
+
+// referenceTo names a container of the pod, or with an empty name the pod, as what an Event is about.
+func referenceTo(pod *corev1.Pod, name string) corev1.ObjectReference {
 	ref := corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
 		UID: pod.UID, ResourceVersion: pod.ResourceVersion}
 	if name != "" {
-		ref.FieldPath = "spec.containers{" + name + "}"
+		list := "spec.containers{"
+		for i := range pod.Spec.InitContainers {
+			if pod.Spec.InitContainers[i].Name == name {
+				list = "spec.initContainers{"
+			}
+		}
+		ref.FieldPath = list + name + "}"
 	}
-	w.k.rec.EventRef(ref, kind, reason, format, args...)
+	return ref
 }
 
 // logDir is where the pod's containers log: <ns>_<name>_<uid>.

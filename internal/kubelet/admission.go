@@ -99,8 +99,11 @@ func amount(name corev1.ResourceName, q interface {
 // hostPortsIn lists the ports of the node that the pod's manifest claims.
 func hostPortsIn(pod *corev1.Pod) []corev1.ContainerPort {
 	var out []corev1.ContainerPort
-	for i := range pod.Spec.Containers {
-		for _, p := range pod.Spec.Containers[i].Ports {
+	for _, c := range allContainers(pod) {
+		if initNamed(pod, c.Name) != nil && !isSidecar(c) {
+			continue
+		}
+		for _, p := range c.Ports {
 			if pod.Spec.HostNetwork && p.HostPort == 0 {
 				p.HostPort = p.ContainerPort
 			}

@@ -14,7 +14,7 @@ func setConditions(in input, st *corev1.PodStatus) {
 	containers := containersReady(in, st)
 	mine := []corev1.PodCondition{
 		sandboxReady(in),
-		{Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
+		podInitialized(in),
 		podReady(in, st, containers),
 		containers,
 	}
@@ -50,12 +50,29 @@ func sandboxReady(in input) corev1.PodCondition {
 	return c
 }
 
+// podInitialized is the Initialized condition; once the pod is to end it stays as it was.
+func podInitialized(in input) corev1.PodCondition {
+	c := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
+	if in.initialized() {
+		return c
+	}
+	if old := conditionOf(in.pod.Status.Conditions, c.Type); old != nil && in.endReason() != nil {
+		return *old
+	}
+	c.Status, c.Reason = corev1.ConditionFalse, "ContainersNotInitialized"
+	c.Message = fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(in.undone(), " "))
+	return c
+}
+
 // containersReady is the ContainersReady condition.
 func containersReady(in input, st *corev1.PodStatus) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}
 	var unready []string
-	for _, spec := range in.pod.Spec.Containers { // in the order of the spec, as Kubernetes
-		if s := statusOf(st.ContainerStatuses, spec.Name); s == nil || !s.Ready {
+	for _, spec := range allContainers(in.pod) { // in the order of the spec, as Kubernetes
+		if initNamed(in.pod, spec.Name) != nil && !isSidecar(spec) {
+			continue
+		}
+		if s := statusIn(st, spec.Name); s == nil || !s.Ready {
 			unready = append(unready, spec.Name)
 		}
 	}

@@ -11,7 +11,7 @@
 // admission, cgroup, volumes, images, sandbox, containers. It goes down in reverse: stop, final
 // status, containers, sandbox, volumes and cgroup, and last the API object.
 //
-// What the kubelet reads: pods of its node, its Node. What it writes: the status and the end of
+// What the kubelet reads: pods of its node, the ConfigMaps and Secrets that those name, its Node. What it writes: the status and the end of
 // those pods, the annotation minik8s.io/host-ports, its Node and its Lease, Events.
 //
 // What survives a kill -9: all pods keep running. Containers, their attempts (restart counts) and

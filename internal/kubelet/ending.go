@@ -71,40 +71,73 @@ func expired(pod *corev1.Pod, now time.Time) bool {
 	return !t.IsZero() && !now.Before(t)
 }
 
-// allOver says that every container has run and none is to run again.
+// allOver says that every main container has run and none is to run again, or that it will not come to
+// that, because an init container has failed. Sidecars do not keep a pod going.
 func allOver(in input) bool {
+	if in.initFailed() {
+		return true
+	}
 	for i := range in.pod.Spec.Containers {
 		name := in.pod.Spec.Containers[i].Name
 		if in.mem.inFlight(action{verb: startContainer, container: name}.key()) {
 			return false
 		}
 		if c := newest(in.view, name); c != nil {
-			if c.State != cri.Exited || runsAgain(in.pod, c) {
+			if c.State != cri.Exited || in.runsAgain(c) {
 				return false
 			}
 			continue
 		}
 		// The runtime has lost it; the status remembers how it ended.
 		t := lastTermination(in.pod, name)
-		if t == nil || restarts(in.pod, t.ExitCode) {
+		if t == nil || restarts(in.pod, name, t.ExitCode) {
 			return false
 		}
 	}
 	return true
 }
 
-// stopAll stops whatever runs, and says whether anything does, or may begin to.
+// minSidecarGrace is how long a sidecar has at least, when the others have used up the pod's time.
+const minSidecarGrace = 2 * time.Second
+
+// stopAll stops whatever runs, and says whether anything does, or may begin to. Sidecars serve the others
+// to their end: they are stopped after them, the last one first.
 func (d *decision) stopAll(grace time.Duration, why string) bool {
-	busy := false
+	others, busy := false, false
+	sidecar := func(name string) bool { return d.pod != nil && sidecarNamed(d.pod, name) }
 	for i := range d.view.Containers {
-		if c := &d.view.Containers[i]; c.State == cri.Running {
-			busy = true
+		c := &d.view.Containers[i]
+		if c.State != cri.Running {
+			continue
+		}
+		busy = true
+		if !sidecar(c.Name) {
+			others = true
 			d.stop(c, grace, why)
 		}
 	}
 	for _, f := range d.mem.flights {
 		if f.act.verb == startContainer || f.act.verb == stopContainer {
 			busy = true
+			others = others || !sidecar(f.act.container)
+		}
+	}
+	if others || !busy || d.pod == nil {
+		return busy
+	}
+	for _, spec := range slices.Backward(d.pod.Spec.InitContainers) {
+		if !isSidecar(&spec) {
+			continue
+		}
+		running := false
+		for i := range d.view.Containers {
+			if c := &d.view.Containers[i]; c.Name == spec.Name && c.State == cri.Running {
+				running = true
+				d.stop(c, max(grace, minSidecarGrace), why)
+			}
+		}
+		if running || d.mem.inFlight(action{verb: startContainer, container: spec.Name}.key()) {
+			break
 		}
 	}
 	return busy

@@ -2,16 +2,23 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"minik8s/internal/api"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/objects"
 )
 
-// environment is the container's env, in order, with references to earlier variables filled in.
-func (k *Kubelet) environment(_ context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *cri.Sandbox) ([]cri.EnvVar, error) {
+// environment is the container's env, in order, with references to earlier variables filled in: first
+// what envFrom brings, then env itself.
+func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *cri.Sandbox) ([]cri.EnvVar, error) {
 	values := map[string]string{}
 	var out []cri.EnvVar
 	set := func(name, value string) {
@@ -26,19 +33,24 @@ func (k *Kubelet) environment(_ context.Context, pod *corev1.Pod, c *corev1.Cont
 		}
 		values[name] = value
 	}
-	if len(c.EnvFrom) > 0 { // ConfigMaps and Secrets are filled in here, before env
-		return nil, fmt.Errorf("envFrom is not supported yet")
+	for i := range c.EnvFrom {
+		if err := k.envFrom(ctx, pod, c, &c.EnvFrom[i], set); err != nil {
+			return nil, err
+		}
 	}
 	for i := range c.Env {
 		e := &c.Env[i]
-		value := expand(e.Value, values)
-		if e.ValueFrom != nil {
-			var err error
-			if value, err = k.valueFrom(pod, e, sandbox); err != nil {
-				return nil, err
-			}
+		if e.ValueFrom == nil {
+			set(e.Name, expand(e.Value, values))
+			continue
 		}
-		set(e.Name, value)
+		value, ok, err := k.valueFrom(ctx, pod, c, e.ValueFrom, sandbox)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			set(e.Name, value)
+		}
 	}
 	if _, ok := values["HOSTNAME"]; !ok {
 		set("HOSTNAME", k.hostnameOf(pod))
@@ -46,51 +58,95 @@ func (k *Kubelet) environment(_ context.Context, pod *corev1.Pod, c *corev1.Cont
 	return out, nil
 }
 
-// valueFrom is the value of a variable that names a source.
-func (k *Kubelet) valueFrom(pod *corev1.Pod, e *corev1.EnvVar, sandbox *cri.Sandbox) (string, error) {
-	switch from := e.ValueFrom; {
-	case from.FieldRef != nil:
-		return k.fieldOf(pod, from.FieldRef.FieldPath, sandbox)
-	default: // resourceFieldRef, configMapKeyRef, secretKeyRef
-		return "", fmt.Errorf("the source of env %s is not supported yet", e.Name)
+// envFrom sets a variable for each key of a ConfigMap or Secret. Keys that can be no variable are left
+// out, which an Event tells.
+func (k *Kubelet) envFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, from *corev1.EnvFromSource, set func(name, value string)) error {
+	data := map[string]string{}
+	what := ""
+	switch {
+	case from.ConfigMapRef != nil:
+		m, err := sources{k}.ConfigMap(ctx, pod.Namespace, from.ConfigMapRef.Name)
+		if err != nil {
+			return unlessOptional(err, from.ConfigMapRef.Optional)
+		}
+		data, what = m.Data, "ConfigMap "+pod.Namespace+"/"+m.Name
+	case from.SecretRef != nil:
+		s, err := sources{k}.Secret(ctx, pod.Namespace, from.SecretRef.Name)
+		if err != nil {
+			return unlessOptional(err, from.SecretRef.Optional)
+		}
+		for key, value := range s.Data {
+			data[key] = string(value)
+		}
+		what = "Secret " + pod.Namespace + "/" + s.Name
 	}
+	var unfit []string
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		name := from.Prefix + key
+		if len(validation.IsRelaxedEnvVarName(name)) > 0 {
+			unfit = append(unfit, name)
+			continue
+		}
+		set(name, data[key])
+	}
+	if len(unfit) > 0 {
+		k.rec.EventRef(referenceTo(pod, c.Name), corev1.EventTypeWarning, "InvalidEnvironmentVariableNames",
+			"Keys [%s] from the EnvFrom %s were skipped since they are considered invalid environment variable names.", strings.Join(unfit, ", "), what)
+	}
+	return nil
 }
 
-// fieldOf is a field of the pod, as fieldRef names it.
-func (k *Kubelet) fieldOf(pod *corev1.Pod, path string, sandbox *cri.Sandbox) (string, error) {
-	switch path {
-	case "metadata.name":
-		return pod.Name, nil
-	case "metadata.namespace":
-		return pod.Namespace, nil
-	case "metadata.uid":
-		return string(pod.UID), nil
-	case "spec.nodeName":
-		return pod.Spec.NodeName, nil
-	case "spec.serviceAccountName":
-		return pod.Spec.ServiceAccountName, nil
-	case "status.hostIP", "status.hostIPs":
-		return k.cfg.NodeIP.String(), nil
-	case "status.podIP", "status.podIPs":
-		var ips []string
-		if sandbox != nil {
-			for _, a := range sandbox.Addresses {
-				ips = append(ips, a.String())
+// unlessOptional forgives that an optional object, or a key of one, is missing.
+func unlessOptional(err error, optional *bool) error {
+	var missing *objects.Missing
+	if errors.As(err, &missing) && deref(optional, false) {
+		return nil
+	}
+	return err
+}
+
+// valueFrom is the value of a variable that names a source; ok is false if there is to be no variable,
+// because what it names is optional and missing.
+func (k *Kubelet) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, from *corev1.EnvVarSource, sandbox *cri.Sandbox) (value string, ok bool, err error) {
+	switch {
+	case from.FieldRef != nil:
+		value, err = k.fieldOf(pod, from.FieldRef.FieldPath, sandbox)
+	case from.ResourceFieldRef != nil:
+		of := c
+		if name := from.ResourceFieldRef.ContainerName; name != "" && name != c.Name {
+			if of = containerNamed(pod, name); of == nil {
+				return "", false, fmt.Errorf("the pod has no container %s", name)
 			}
 		}
-		if path == "status.podIP" && len(ips) > 1 {
-			ips = ips[:1]
-		}
-		return strings.Join(ips, ","), nil
-	}
-	for prefix, from := range map[string]map[string]string{"metadata.labels['": pod.Labels, "metadata.annotations['": pod.Annotations} {
-		if key, ok := strings.CutPrefix(path, prefix); ok {
-			if key, ok = strings.CutSuffix(key, "']"); ok {
-				return from[key], nil
+		value, err = resourceOf(of, from.ResourceFieldRef, k.node.allocatable())
+	case from.ConfigMapKeyRef != nil:
+		ref := from.ConfigMapKeyRef
+		var m *corev1.ConfigMap
+		if m, err = (sources{k}).ConfigMap(ctx, pod.Namespace, ref.Name); err == nil {
+			if value, ok = m.Data[ref.Key]; !ok {
+				err = &objects.Missing{Ref: objects.Ref{Kind: api.ConfigMaps, Namespace: pod.Namespace, Name: ref.Name}, Key: ref.Key}
 			}
 		}
+		if err != nil {
+			return "", false, unlessOptional(err, ref.Optional)
+		}
+	case from.SecretKeyRef != nil:
+		ref := from.SecretKeyRef
+		var s *corev1.Secret
+		if s, err = (sources{k}).Secret(ctx, pod.Namespace, ref.Name); err == nil {
+			var data []byte
+			if data, ok = s.Data[ref.Key]; !ok {
+				err = &objects.Missing{Ref: objects.Ref{Kind: api.Secrets, Namespace: pod.Namespace, Name: ref.Name}, Key: ref.Key}
+			}
+			value = string(data)
+		}
+		if err != nil {
+			return "", false, unlessOptional(err, ref.Optional)
+		}
+	default:
+		err = errors.New("the source of an env is not supported")
 	}
-	return "", fmt.Errorf("unsupported fieldPath: %v", path)
+	return value, err == nil, err
 }
 
 // expand fills in $(NAME) for the names in values, and turns $$ into $. A reference to a name that

@@ -13,6 +13,7 @@ import (
 // launch begins an action; its result comes back as a message.
 func (w *worker) launch(ctx context.Context, a action) {
 	key := a.key()
+	a.changes = w.mem.volumeChanges
 	own, cancel := actionContext(ctx, a.verb)
 	w.mem.flights[key] = flight{act: a, deadline: w.k.now().Add(a.grace), cancel: cancel}
 	if a.verb == stopContainer && a.why != "" {
@@ -103,6 +104,7 @@ func (w *worker) land(ctx context.Context, a action, apply outcome, err error) {
 		t = &trouble{reason: defaultReason(a.verb), err: err, lo: time.Second, hi: time.Minute}
 	}
 	f := w.mem.fail(key, t.reason, t.err.Error(), w.k.now(), t.lo, t.hi)
+	f.held = t.held && a.changes == w.mem.volumeChanges // else the change has come while we looked
 	w.log.Warn("pod action failed", "pod", w.name(), "action", key, "error", t.err, "again", f.delay)
 	if t.event != "" {
 		w.containerEvent(a.container, corev1.EventTypeWarning, t.eventReason, "%s", t.event)

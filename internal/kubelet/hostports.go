@@ -106,8 +106,11 @@ func (k *Kubelet) hostPortsOf(ctx context.Context, pod *corev1.Pod) ([]cri.HostP
 	var out []cri.HostPort
 	var shown []string
 	fresh := false
-	for i := range pod.Spec.Containers {
-		for _, p := range pod.Spec.Containers[i].Ports {
+	for _, c := range allContainers(pod) {
+		if initNamed(pod, c.Name) != nil && !isSidecar(c) {
+			continue
+		}
+		for _, p := range c.Ports {
 			forward := cri.HostPort{HostIP: p.HostIP, HostPort: p.HostPort, ContainerPort: p.ContainerPort, Protocol: string(protocolOf(p))}
 			if p.HostPort == 0 {
 				if !random {

@@ -17,6 +17,7 @@ import (
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/logs"
+	"minik8s/internal/kubelet/objects"
 	"minik8s/internal/kubelet/volume"
 )
 
@@ -67,6 +68,7 @@ type Kubelet struct {
 	log       *slog.Logger
 	now       func() time.Time
 	volumes   *volume.Manager
+	objects   *objects.Keeper
 	cgroups   *cgroup.Manager // nil: none
 	ports     hostPorts
 	node      *nodeKeeper
@@ -103,9 +105,10 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	}
 	k := &Kubelet{cfg: cfg, client: c, runtime: rt, log: cfg.Log, now: cfg.Now,
 		rec:     events.New(c, "kubelet", cfg.NodeName, cfg.Log),
-		volumes: volume.New(filepath.Join(cfg.DataDir, "pods")),
 		starts:  newGate(),
 		workers: map[types.UID]*worker{}, buried: map[types.UID]bool{}}
+	k.volumes = volume.New(filepath.Join(cfg.DataDir, "pods"), sources{k})
+	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.tell(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)
 	}
@@ -200,6 +203,15 @@ func (k *Kubelet) ImagesChanged() {
 	}
 }
 
+// tell leaves a message for the worker of a pod, if it has one.
+func (k *Kubelet) tell(uid types.UID, message func(*inbox)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w := k.workers[uid]; w != nil {
+		w.tell(message)
+	}
+}
+
 // stale tells the worker of a pod, or with an empty uid all, that the runtime's view has changed.
 func (k *Kubelet) stale(uid types.UID) {
 	k.mu.Lock()
@@ -236,6 +248,7 @@ func (k *Kubelet) retire(w *worker) bool {
 		k.buried[w.uid] = true
 	}
 	k.rooms.leave(w.uid)
+	k.objects.Drop(w.uid)
 	w.unshare()
 	return true
 }

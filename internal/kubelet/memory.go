@@ -11,19 +11,23 @@ import (
 // memory is what a worker remembers of its pod between two decisions and cannot read back from the
 // API or the runtime. It may be lost: decisions then are repeated, never wrong.
 type memory struct {
-	admitted   bool
-	rejected   *verdict // by admission; the pod has failed
-	flights    map[string]flight
-	failures   map[string]*failure // by action key, until the action succeeds
-	volumes    bool                // set up, in this life of the daemon
-	tornDown   bool                // volumes, cgroup and so on are undone
-	forgotten  bool                // and the logs, which a finished pod keeps
-	deleted    bool                // the API object is deleted
-	containers map[string]*containerMemory
+	admitted bool
+	rejected *verdict // by admission; the pod has failed
+	flights  map[string]flight
+	failures map[string]*failure // by action key, until the action succeeds
+	volumes  bool                // set up, in this life of the daemon
+	// volumeChanges counts what volumes that follow objects have to take in; volumesAt is how much they have.
+	volumeChanges, volumesAt int
+	tornDown                 bool // volumes, cgroup and so on are undone
+	forgotten                bool // and the logs, which a finished pod keeps
+	deleted                  bool // the API object is deleted
+	containers               map[string]*containerMemory
 	// startErrors are the containers that could not be started, by id.
 	startErrors map[string]startError
 	// messages are the termination messages of exited containers, by id.
 	messages map[string]string
+	// health is what probes and hooks have said of running containers, by id.
+	health map[string]*health
 }
 
 // verdict is why a pod failed as a whole.
@@ -43,6 +47,7 @@ type failure struct {
 	at, until       time.Time
 	delay           time.Duration
 	told            bool // that it is waited for, by an Event
+	held            bool // until an object that the pod names changes; no time ends it
 }
 
 type startError struct {
@@ -65,7 +70,7 @@ type containerMemory struct {
 func newMemory() *memory {
 	return &memory{flights: map[string]flight{}, failures: map[string]*failure{},
 		containers: map[string]*containerMemory{}, startErrors: map[string]startError{},
-		messages: map[string]string{}}
+		messages: map[string]string{}, health: map[string]*health{}}
 }
 
 func (m *memory) container(name string) *containerMemory {
@@ -75,6 +80,15 @@ func (m *memory) container(name string) *containerMemory {
 		m.containers[name] = cm
 	}
 	return cm
+}
+
+func (m *memory) healthFor(id string) *health {
+	h := m.health[id]
+	if h == nil {
+		h = &health{}
+		m.health[id] = h
+	}
+	return h
 }
 
 func (m *memory) inFlight(key string) bool {
@@ -105,6 +119,16 @@ func (m *memory) forgetImages() {
 		return strings.HasPrefix(key, ensureImage.String()+"/")
 	})
 }
+
+// objectsChanged takes in that an object which the pod names has changed: what was missing is looked for
+// again, and volumes that follow it are brought up to date.
+func (m *memory) objectsChanged() {
+	maps.DeleteFunc(m.failures, func(_ string, f *failure) bool { return f.held })
+	m.volumeChanges++
+}
+
+// volumesBehind says that volumes which follow objects are not known to have taken in all changes.
+func (m *memory) volumesBehind() bool { return !m.volumes || m.volumesAt < m.volumeChanges }
 
 const (
 	crashBackoff    = 10 * time.Second

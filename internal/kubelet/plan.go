@@ -57,6 +57,7 @@ type action struct {
 	attempt   int
 	grace     time.Duration
 	why       string // shown to people
+	changes   int    // of objects, that had been heard of when it began
 }
 
 // key names the action; one of a key is done at a time.
@@ -96,11 +97,22 @@ func (d *decision) begin(a action) {
 	if d.mem.inFlight(key) {
 		return
 	}
-	if f := d.mem.failures[key]; f != nil && d.now.Before(f.until) {
-		d.wakeAt(f.until)
+	if d.waits(key) {
 		return
 	}
 	d.plan.actions = append(d.plan.actions, a)
+}
+
+// waits says that an action has failed and is not to be tried again yet, and sees to the waking.
+func (d *decision) waits(key string) bool {
+	f := d.mem.failures[key]
+	if f == nil || !f.held && !d.now.Before(f.until) {
+		return false
+	}
+	if !f.held {
+		d.wakeAt(f.until)
+	}
+	return true
 }
 
 func (d *decision) wakeAt(t time.Time) {
@@ -111,13 +123,18 @@ func (d *decision) wakeAt(t time.Time) {
 
 // lastTermination is how the container ended for good according to the status; nil if it did not.
 func lastTermination(pod *corev1.Pod, name string) *corev1.ContainerStateTerminated {
-	if st := statusOf(pod.Status.ContainerStatuses, name); st != nil && st.ContainerID != "" {
+	if st := statusIn(&pod.Status, name); st != nil && st.ContainerID != "" {
 		return st.State.Terminated
 	}
 	return nil
 }
 
-func restarts(pod *corev1.Pod, exitCode int32) bool {
+// restarts says whether a container that has exited so is to run again. An init container that has done
+// its work is not.
+func restarts(pod *corev1.Pod, name string, exitCode int32) bool {
+	if c := initNamed(pod, name); c != nil {
+		return isSidecar(c) || exitCode != 0 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever
+	}
 	switch pod.Spec.RestartPolicy {
 	case corev1.RestartPolicyNever:
 		return false
@@ -129,9 +146,11 @@ func restarts(pod *corev1.Pod, exitCode int32) bool {
 }
 
 // runsAgain says whether the exited container c is to be followed by another attempt: by the pod's
-// restartPolicy, or because the pod names another image now, for which c was stopped.
-func runsAgain(pod *corev1.Pod, c *cri.Container) bool {
-	return restarts(pod, c.ExitCode) || imageChanged(pod, c)
+// restartPolicy, or because it was stopped to be begun anew: the pod names another image now, or a probe
+// or a hook has failed.
+func (in input) runsAgain(c *cri.Container) bool {
+	return restarts(in.pod, c.Name, c.ExitCode) || imageChanged(in.pod, c) ||
+		in.healthOf(c).condemned != nil && (in.pod.Spec.RestartPolicy != corev1.RestartPolicyNever || sidecarNamed(in.pod, c.Name))
 }
 
 // imageChanged says that the pod names another image than the one c was made from. It is the one field
@@ -186,11 +205,11 @@ func (d *decision) run() {
 	d.dropOld()
 	d.dropStrangers()
 	due := d.due()
+	if !d.mem.volumes && len(due) > 0 || d.mem.volumesBehind() && hasChangingVolumes(d.pod) {
+		d.begin(action{verb: setUpVolumes})
+	}
 	if len(due) == 0 {
 		return
-	}
-	if !d.mem.volumes {
-		d.begin(action{verb: setUpVolumes})
 	}
 	sandbox := action{verb: makeSandbox}
 	if !whole {
@@ -206,54 +225,53 @@ func (d *decision) run() {
 	}
 }
 
-// due lists the containers that are to be started now, and wakes for those that are to be later.
-func (d *decision) due() []action {
-	var due []action
-	for i := range d.pod.Spec.Containers {
-		name := d.pod.Spec.Containers[i].Name
-		a := action{verb: startContainer, container: name}
-		if d.mem.inFlight(a.key()) {
-			continue
-		}
-		c := newest(d.view, name)
-		switch {
-		case c == nil:
-			t := lastTermination(d.pod, name)
-			if t != nil && !restarts(d.pod, t.ExitCode) {
-				continue
-			}
-			a.attempt = nextAttempt(d.pod, name)
-		case c.State == cri.Created:
-			// Nobody is at it: its making ended half-way, with the daemon perhaps. A start that was cut
-			// off cannot be repeated (runc would wait for ever), so it is made anew.
-			d.begin(action{verb: removeContainer, container: name, id: c.ID, attempt: c.Attempt})
-			continue
-		case c.State == cri.Running:
-			if imageChanged(d.pod, c) {
-				d.stop(c, specGrace(d.pod), "Container %s definition changed, will be restarted")
-			}
-			continue
-		case !runsAgain(d.pod, c):
-			continue
-		default:
-			if t, _ := d.memoryOf(name).restartAt(c); d.now.Before(t) && !imageChanged(d.pod, c) {
-				d.wakeAt(t)
-				continue
-			}
-			a.attempt = max(c.Attempt+1, nextAttempt(d.pod, name))
-		}
-		if f := d.mem.failures[a.key()]; f != nil && d.now.Before(f.until) {
-			d.wakeAt(f.until)
-			continue
-		}
-		due = append(due, a)
+// addDue adds the start of the container of that name to due if it is to be started now.
+func (d *decision) addDue(due []action, name string) []action {
+	a := action{verb: startContainer, container: name}
+	if d.mem.inFlight(a.key()) {
+		return due
 	}
-	return due
+	once := initNamed(d.pod, name) != nil && !sidecarNamed(d.pod, name)
+	c := newest(d.view, name)
+	switch {
+	case c == nil:
+		// An init container whose end nobody but the status knows of is run again: the sandbox is new.
+		if t := lastTermination(d.pod, name); t != nil && !once && !restarts(d.pod, name, t.ExitCode) {
+			return due
+		}
+		a.attempt = nextAttempt(d.pod, name)
+	case c.State == cri.Created:
+		// Nobody is at it: its making ended half-way, with the daemon perhaps. A start that was cut
+		// off cannot be repeated (runc would wait for ever), so it is made anew.
+		d.begin(action{verb: removeContainer, container: name, id: c.ID, attempt: c.Attempt})
+		return due
+	case c.State == cri.Running:
+		if imageChanged(d.pod, c) {
+			d.stop(c, specGrace(d.pod), "Container %s definition changed, will be restarted")
+		} else if s := d.healthOf(c).condemned; s != nil {
+			d.stop(c, condemnedGrace(d.pod, s), s.why)
+		}
+		return due
+	case once && !d.ofSandbox(c):
+		a.attempt = max(c.Attempt+1, nextAttempt(d.pod, name))
+	case !d.runsAgain(c):
+		return due
+	default:
+		if t, _ := d.memoryOf(name).restartAt(c); d.now.Before(t) && !imageChanged(d.pod, c) {
+			d.wakeAt(t)
+			return due
+		}
+		a.attempt = max(c.Attempt+1, nextAttempt(d.pod, name))
+	}
+	if d.waits(a.key()) {
+		return due
+	}
+	return append(due, a)
 }
 
 // nextAttempt is the attempt to make if the runtime knows of none: restart counts never fall.
 func nextAttempt(pod *corev1.Pod, name string) int {
-	st := statusOf(pod.Status.ContainerStatuses, name)
+	st := statusIn(&pod.Status, name)
 	if st == nil {
 		return 0
 	}

@@ -164,6 +164,8 @@ func pickContainer(pod *corev1.Pod, name string) (string, error) {
 		names = append(names, pod.Spec.Containers[i].Name)
 	}
 	switch {
+	case initNamed(pod, name) != nil:
+		return name, nil
 	case name == "" && len(names) == 1:
 		return names[0], nil
 	case name == "":
@@ -178,7 +180,7 @@ func pickContainer(pod *corev1.Pod, name string) (string, error) {
 // logOf finds the file of a container's log, and the channel that closes at its exit (nil if it
 // has exited, or will not say).
 func (k *Kubelet) logOf(s snapshot, name string, previous bool) (string, <-chan struct{}, error) {
-	st := statusOf(s.pod.Status.ContainerStatuses, name)
+	st := statusIn(&s.pod.Status, name)
 	c, there := s.containers[name]
 	attempt := 0
 	switch {

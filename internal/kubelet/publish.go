@@ -99,9 +99,9 @@ func (w *worker) tellBackoffs(in input) {
 	if in.pod == nil || in.endReason() != nil {
 		return
 	}
-	for i := range in.pod.Spec.Containers {
-		name := in.pod.Spec.Containers[i].Name
-		w.tellPullBackoff(in, &in.pod.Spec.Containers[i])
+	for _, spec := range allContainers(in.pod) {
+		name := spec.Name
+		w.tellPullBackoff(in, spec)
 		c := newestStarted(in.view, name)
 		if c == nil {
 			continue

@@ -66,18 +66,30 @@ func podResources(pod *corev1.Pod) cri.Resources {
 	return res
 }
 
-// podRequests is what the pod asks of a node: the sum of its containers, or what the greediest init
-// container needs beside the sidecars before it, if that is more; and the overhead.
+// podRequests is what the pod asks of a node.
 func podRequests(pod *corev1.Pod) corev1.ResourceList {
+	total := together(pod, requestsOf)
+	if r := pod.Spec.Resources; r != nil { // what the pod says as a whole replaces the sums
+		for name, q := range r.Requests {
+			total[name] = q
+		}
+	}
+	add(total, pod.Spec.Overhead)
+	return total
+}
+
+// together is what the pod's containers come to: the sum of those that run side by side, or what the
+// greediest init container needs beside the sidecars before it, if that is more.
+func together(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	for i := range pod.Spec.Containers {
-		add(total, requestsOf(&pod.Spec.Containers[i]))
+		add(total, of(&pod.Spec.Containers[i]))
 	}
 	sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		r := requestsOf(c)
-		if p := c.RestartPolicy; p != nil && *p == corev1.ContainerRestartPolicyAlways {
+		r := of(c)
+		if isSidecar(c) {
 			add(total, r)
 			add(sidecars, r)
 			raise(peak, sidecars)
@@ -88,12 +100,6 @@ func podRequests(pod *corev1.Pod) corev1.ResourceList {
 		raise(peak, need)
 	}
 	raise(total, peak)
-	if r := pod.Spec.Resources; r != nil { // what the pod says as a whole replaces the sums
-		for name, q := range r.Requests {
-			total[name] = q
-		}
-	}
-	add(total, pod.Spec.Overhead)
 	return total
 }
 
@@ -109,21 +115,19 @@ func requestsOf(c *corev1.Container) corev1.ResourceList {
 	return out
 }
 
-// podLimit is the sum of the containers' limits, and whether all of them have one.
+// podLimit is what the containers may use together, and whether all of them have a limit.
 func podLimit(pod *corev1.Pod, name corev1.ResourceName) (resource.Quantity, bool) {
 	if r := pod.Spec.Resources; r != nil {
 		if q, ok := r.Limits[name]; ok {
 			return q, true
 		}
 	}
-	var sum resource.Quantity
-	for i := range pod.Spec.Containers {
-		q, ok := pod.Spec.Containers[i].Resources.Limits[name]
-		if !ok || q.IsZero() {
-			return sum, false
+	for _, c := range allContainers(pod) {
+		if q, ok := c.Resources.Limits[name]; !ok || q.IsZero() {
+			return resource.Quantity{}, false
 		}
-		sum.Add(q)
 	}
+	sum := together(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })[name]
 	sum.Add(pod.Spec.Overhead[name])
 	return sum, true
 }

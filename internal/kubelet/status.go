@@ -40,7 +40,7 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 		return st
 	}
 	setAddresses(&st, in.view.Sandbox)
-	st.ContainerStatuses = containerStatuses(in)
+	st.ContainerStatuses, st.InitContainerStatuses = containerStatuses(in), initStatuses(in)
 	st.Phase = phaseOf(in, st.ContainerStatuses)
 	if expired(pod, in.now) && !overInTime(pod, st.ContainerStatuses) {
 		st.Reason, st.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
@@ -73,7 +73,7 @@ func setAddresses(st *corev1.PodStatus, sandbox *cri.Sandbox) {
 func overInTime(pod *corev1.Pod, statuses []corev1.ContainerStatus) bool {
 	for i := range statuses {
 		t := statuses[i].State.Terminated
-		if t == nil || restarts(pod, t.ExitCode) || t.FinishedAt.After(deadline(pod)) || t.FinishedAt.Time.Equal(deadline(pod)) {
+		if t == nil || restarts(pod, statuses[i].Name, t.ExitCode) || t.FinishedAt.After(deadline(pod)) || t.FinishedAt.Time.Equal(deadline(pod)) {
 			return false
 		}
 	}
@@ -121,8 +121,12 @@ func phaseOf(in input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 		return corev1.PodFailed
 	}
 	switch {
-	case waiting > 0:
+	case in.initFailed() && !active(in):
+		return corev1.PodFailed
+	case waiting > 0, in.endReason() == nil && !in.initialized():
 		return corev1.PodPending
+	case running == 0 && len(in.pod.Spec.InitContainers) > 0 && active(in): // sidecars have yet to end
+		return corev1.PodRunning
 	case running > 0, in.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways, in.pod.Spec.RestartPolicy == "", in.changing():
 		return corev1.PodRunning
 	case stopped == succeeded:
@@ -134,10 +138,11 @@ func phaseOf(in input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 	}
 }
 
-// changing says that a container has ended to begin again with another image.
+// changing says that a container has ended to begin again: with another image, or because it failed a
+// probe or a hook.
 func (in input) changing() bool {
 	for i := range in.pod.Spec.Containers {
-		if c := newestStarted(in.view, in.pod.Spec.Containers[i].Name); c != nil && imageChanged(in.pod, c) {
+		if c := newestStarted(in.view, in.pod.Spec.Containers[i].Name); c != nil && (imageChanged(in.pod, c) || in.healthOf(c).condemned != nil && in.runsAgain(c)) {
 			return true
 		}
 	}
@@ -154,8 +159,22 @@ func containerStatuses(in input) []corev1.ContainerStatus {
 	return out
 }
 
+// initStatuses is one status per init container, in the order of the spec.
+func initStatuses(in input) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range in.pod.Spec.InitContainers {
+		spec := &in.pod.Spec.InitContainers[i]
+		st := containerStatus(in, spec)
+		if t := st.State.Terminated; t != nil && !isSidecar(spec) {
+			st.Ready = t.ExitCode == 0
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
 func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
-	old := statusOf(in.pod.Status.ContainerStatuses, spec.Name)
+	old := statusIn(&in.pod.Status, spec.Name)
 	c := newestStarted(in.view, spec.Name)
 	if c == nil {
 		return lostStatus(in, spec, old)
@@ -165,14 +184,21 @@ func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
 	if st.Image == "" {
 		st.Image = spec.Image
 	}
+	if l := spec.Lifecycle; l != nil {
+		st.StopSignal = l.StopSignal
+	}
 	if old != nil { // an attempt that was shown may have been removed, half-made
 		st.RestartCount = max(st.RestartCount, old.RestartCount)
 	}
 	last := lastState(in, c, old)
 	switch c.State {
 	case cri.Running:
+		if in.hooking(c) {
+			st.State.Waiting = waitingFor(in, spec.Name)
+			break
+		}
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: timeOf(c.StartedAt)}
-		st.Ready = true
+		st.Ready = in.ready(c)
 	case cri.Exited:
 		end := terminated(in, c, old)
 		if w := waitingAgain(in, c); w != nil {
@@ -182,7 +208,7 @@ func containerStatus(in input, spec *corev1.Container) corev1.ContainerStatus {
 		}
 	}
 	st.LastTerminationState.Terminated = last
-	started := c.State == cri.Running
+	started := st.State.Running != nil && in.started(c)
 	st.Started = &started
 	return st
 }
@@ -195,7 +221,7 @@ func lostStatus(in input, spec *corev1.Container, old *corev1.ContainerStatus) c
 		st.RestartCount, st.ImageID, st.ContainerID = old.RestartCount, old.ImageID, old.ContainerID
 		st.LastTerminationState = old.LastTerminationState
 		switch t := old.State.Terminated; {
-		case t != nil && (!restarts(in.pod, t.ExitCode) || in.endReason() != nil):
+		case t != nil && (!restarts(in.pod, spec.Name, t.ExitCode) || in.endReason() != nil):
 			st.State.Terminated = t
 			return st
 		case t != nil:
@@ -223,13 +249,16 @@ func waitingFor(in input, name string) *corev1.ContainerStateWaiting {
 	if f := in.mem.failures[(action{verb: startContainer, container: name}).key()]; f != nil {
 		return &corev1.ContainerStateWaiting{Reason: f.reason, Message: f.message}
 	}
+	if len(in.pod.Spec.InitContainers) > 0 {
+		return &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
+	}
 	return &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
 }
 
 // waitingAgain is why a container that has exited waits; nil if it stays as it ended, or is just
 // being started again.
 func waitingAgain(in input, c *cri.Container) *corev1.ContainerStateWaiting {
-	if in.endReason() != nil || !runsAgain(in.pod, c) {
+	if in.endReason() != nil || !in.runsAgain(c) {
 		return nil
 	}
 	if w := imageTrouble(in, c.Name); w != nil {
@@ -330,6 +359,14 @@ func timeOf(t time.Time) metav1.Time {
 	return metav1.NewTime(t).Rfc3339Copy()
 }
 
+// statusIn is the status of a container or init container.
+func statusIn(st *corev1.PodStatus, name string) *corev1.ContainerStatus {
+	if c := statusOf(st.ContainerStatuses, name); c != nil {
+		return c
+	}
+	return statusOf(st.InitContainerStatuses, name)
+}
+
 func statusOf(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 	for i := range list {
 		if list[i].Name == name {
@@ -339,10 +376,13 @@ func statusOf(list []corev1.ContainerStatus, name string) *corev1.ContainerStatu
 	return nil
 }
 
+// containerNamed is the container or init container of that name; nil if the pod has none.
 func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == name {
-			return &pod.Spec.Containers[i]
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -45,6 +46,8 @@ type worker struct {
 	// ending is closed when the pod is to end.
 	ending  chan struct{}
 	flights sync.WaitGroup
+	// probes that go on, each with what ends it.
+	probes map[probeKey]context.CancelFunc
 }
 
 // inbox is what others tell a worker; only the latest counts.
@@ -53,6 +56,7 @@ type inbox struct {
 	gone    bool
 	stale   bool
 	images  bool // there are new ones
+	objects bool // one that the pod names has changed
 	results []func(*worker)
 }
 
@@ -103,6 +107,7 @@ const (
 // run works until nothing is left of the pod or ctx ends.
 func (w *worker) run(ctx context.Context) {
 	defer w.flights.Wait()
+	defer w.stopProbes()
 	delay := minPanicPause
 	for ctx.Err() == nil {
 		wake, done, err := w.safeStep(ctx)
@@ -161,7 +166,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	if w.shown == nil || looked || w.shown.pod != w.pod {
 		w.share()
 	}
-	w.admit()
+	w.admit(ctx)
 	in := w.input()
 	wake = w.publish(ctx, &in)
 	if in.endReason() != nil {
@@ -172,6 +177,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	for _, a := range p.actions {
 		w.launch(ctx, a)
 	}
+	w.tendProbes(ctx)
 	return earliest(wake, p.wake), p.done
 }
 
@@ -198,12 +204,19 @@ func (w *worker) receive() {
 	if box.images {
 		w.mem.forgetImages()
 	}
+	if box.objects {
+		w.mem.objectsChanged()
+	}
 }
 
 func (w *worker) takePod(pod *corev1.Pod) {
-	if w.pod == nil || !older(pod, w.pod) {
-		w.pod = pod
+	if w.pod != nil && older(pod, w.pod) {
+		return
 	}
+	if w.pod != nil && hasChangingVolumes(pod) && (!maps.Equal(pod.Labels, w.pod.Labels) || !maps.Equal(pod.Annotations, w.pod.Annotations)) {
+		w.mem.volumeChanges++
+	}
+	w.pod = pod
 }
 
 func (w *worker) input() input {
@@ -234,12 +247,15 @@ func (w *worker) look(ctx context.Context) error {
 }
 
 // admit lets the pod in, or not, the first time it is to run.
-func (w *worker) admit() {
+func (w *worker) admit(ctx context.Context) {
 	if w.mem.admitted || w.mem.rejected != nil || w.gone || w.input().endReason() != nil {
 		return
 	}
 	if w.room == nil {
 		w.mem.admitted = true
+		if refs := referencesOf(w.pod); len(refs) > 0 {
+			w.k.objects.Use(ctx, w.uid, refs)
+		}
 		if w.view.Sandbox != nil {
 			w.k.noteCgroup(w.pod)
 		}

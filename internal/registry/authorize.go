@@ -147,9 +147,13 @@ func (r *Registry) authorizeNodePod(u User, a Access, node string) error {
 	return forbidden(u, a, "the pod is not on this node")
 }
 
-// used says whether a pod of the node names the object, so that its kubelet may read it.
+// used says whether a pod of the node names the object, so that its kubelet may read it. A list or watch
+// names one by its namespace and the field selector metadata.name.
 func (r *Registry) used(node string, a Access) bool {
-	if a.Name == "" {
+	if a.Name == "" && a.Fields != nil {
+		a.Name, _ = a.Fields.RequiresExactMatch("metadata.name")
+	}
+	if a.Name == "" || a.Namespace == "" {
 		return false
 	}
 	entries, _ := r.cache.snapshot(r.cache.byRow[api.Pods], a.Namespace, "")

@@ -31,7 +31,25 @@ func containers(spec *corev1.PodSpec, declared sets.Set[string], path *field.Pat
 		}
 	}
 	each(spec.InitContainers, path.Child("initContainers"))
+	for i := range spec.InitContainers {
+		errs = append(errs, shortLived(&spec.InitContainers[i], path.Child("initContainers").Index(i))...)
+	}
 	each(spec.Containers, path.Child("containers"))
+	return errs
+}
+
+// shortLived: an init container that is not a sidecar is not looked after while it runs.
+func shortLived(c *corev1.Container, path *field.Path) field.ErrorList {
+	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		return nil
+	}
+	var errs field.ErrorList
+	for name, set := range map[string]bool{"lifecycle": c.Lifecycle != nil, "livenessProbe": c.LivenessProbe != nil,
+		"readinessProbe": c.ReadinessProbe != nil, "startupProbe": c.StartupProbe != nil} {
+		if set {
+			errs = append(errs, field.Forbidden(path.Child(name), "may not be set for init containers without restartPolicy=Always"))
+		}
+	}
 	return errs
 }
 

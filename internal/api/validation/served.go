@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// servedVolumes are the volume sources that the kubelet mounts. Coming: configMap, secret,
-// downwardAPI, projected.
-var servedVolumes = []string{"emptyDir", "hostPath"}
+// servedVolumes are the volume sources that the kubelet mounts.
+var servedVolumes = []string{"emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected"}
 
 // What minik8s does about a field that it does not serve.
 const (
@@ -35,8 +34,6 @@ const later = " not served by this version of minik8s"
 
 // notServed is the one table of what is missing.
 var notServed = []unserved{
-	{path: "initContainers", how: refuse, message: "init containers are" + later,
-		pod: func(s *corev1.PodSpec) bool { return len(s.InitContainers) > 0 }},
 	{path: "ephemeralContainers", how: refuse, message: "ephemeral containers are" + later,
 		pod: func(s *corev1.PodSpec) bool { return len(s.EphemeralContainers) > 0 }},
 	{path: "runtimeClassName", how: refuse, message: "runtime classes are" + later + ": every pod runs on runc",
@@ -80,16 +77,6 @@ var notServed = []unserved{
 			return s.SecurityContext != nil && s.SecurityContext.WindowsOptions != nil
 		}},
 
-	{path: "livenessProbe", how: refuse, message: "probes are" + later,
-		container: func(c *corev1.Container) bool { return c.LivenessProbe != nil }},
-	{path: "readinessProbe", how: refuse, message: "probes are" + later,
-		container: func(c *corev1.Container) bool { return c.ReadinessProbe != nil }},
-	{path: "startupProbe", how: refuse, message: "probes are" + later,
-		container: func(c *corev1.Container) bool { return c.StartupProbe != nil }},
-	{path: "lifecycle", how: refuse, message: "lifecycle hooks are" + later,
-		container: func(c *corev1.Container) bool { return c.Lifecycle != nil }},
-	{path: "envFrom", how: refuse, message: "variables from a ConfigMap or a Secret are" + later,
-		container: func(c *corev1.Container) bool { return len(c.EnvFrom) > 0 }},
 	{path: "volumeDevices", how: refuse, message: "block devices are" + later,
 		container: func(c *corev1.Container) bool { return len(c.VolumeDevices) > 0 }},
 	{path: "resources", how: warn, message: "ephemeral-storage counts for the scheduler and is not enforced",
@@ -99,7 +86,7 @@ var notServed = []unserved{
 		}},
 	{path: "resources.claims", how: refuse, message: "resource claims are" + later,
 		container: func(c *corev1.Container) bool { return len(c.Resources.Claims) > 0 }},
-	{path: "restartPolicy", how: refuse, message: "a restart policy of a single container is" + later,
+	{path: "restartPolicy", how: refuse, message: "a restart policy of a single container is" + later + ", but for Always of an init container",
 		container: func(c *corev1.Container) bool { return c.RestartPolicy != nil }},
 	{path: "restartPolicyRules", how: refuse, message: "restart rules are" + later,
 		container: func(c *corev1.Container) bool { return len(c.RestartPolicyRules) > 0 }},
@@ -118,12 +105,6 @@ var notServed = []unserved{
 			return c.SecurityContext != nil && c.SecurityContext.WindowsOptions != nil
 		}},
 
-	{path: "valueFrom.configMapKeyRef", how: refuse, message: "a variable from a ConfigMap is" + later,
-		env: func(v *corev1.EnvVarSource) bool { return v.ConfigMapKeyRef != nil }},
-	{path: "valueFrom.secretKeyRef", how: refuse, message: "a variable from a Secret is" + later,
-		env: func(v *corev1.EnvVarSource) bool { return v.SecretKeyRef != nil }},
-	{path: "valueFrom.resourceFieldRef", how: refuse, message: "a variable from the container's resources is" + later,
-		env: func(v *corev1.EnvVarSource) bool { return v.ResourceFieldRef != nil }},
 	{path: "valueFrom.fileKeyRef", how: refuse, message: "a variable from a file is" + later,
 		env: func(v *corev1.EnvVarSource) bool { return v.FileKeyRef != nil }},
 
@@ -134,6 +115,12 @@ var notServed = []unserved{
 	{path: "bindMountOptions", how: refuse, message: "they are" + later,
 		mount: func(m *corev1.VolumeMount) bool { return len(m.BindMountOptions) > 0 }},
 
+	{path: "projected.sources", how: refuse, message: "tokens, trust bundles and certificates are" + later + "; configMap, secret and downwardAPI are",
+		volume: func(v *corev1.VolumeSource) bool {
+			return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
+				return s.ServiceAccountToken != nil || s.ClusterTrustBundle != nil || s.PodCertificate != nil
+			})
+		}},
 	{path: "emptyDir.medium", how: refuse, message: "huge pages are" + later + "; Memory is",
 		volume: func(v *corev1.VolumeSource) bool {
 			return v.EmptyDir != nil && v.EmptyDir.Medium != "" && v.EmptyDir.Medium != corev1.StorageMediumMemory
@@ -165,6 +152,13 @@ func NotServed(spec *corev1.PodSpec, path *field.Path) (refused field.ErrorList,
 					found(f, path.Child("volumes").Index(j))
 				}
 			}
+		}
+		for j := range spec.InitContainers {
+			c := spec.InitContainers[j]
+			if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+				c.RestartPolicy = nil // a sidecar
+			}
+			inContainer(f, &c, path.Child("initContainers").Index(j), found)
 		}
 		for j := range spec.Containers {
 			inContainer(f, &spec.Containers[j], path.Child("containers").Index(j), found)

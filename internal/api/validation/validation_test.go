@@ -177,22 +177,23 @@ containers: [{name: c, image: x, args: [a]}]`
 
 func TestNotServed(t *testing.T) {
 	p := pod(t, `
-initContainers: [{name: i, image: x}]
+initContainers: [{name: i, image: x}, {name: s, image: x, restartPolicy: Always}, {name: n, image: x, restartPolicy: Never}]
 priorityClassName: high
 runtimeClassName: gvisor
-volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}, {name: b, configMap: {name: m}}, {name: c, nfs: {server: s, path: /}}, {name: d, hostPath: {path: /d}}]
+volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}, {name: b, projected: {sources: [{serviceAccountToken: {path: t}}]}}, {name: c, nfs: {server: s, path: /}}, {name: d, hostPath: {path: /d}}]
 containers:
 - name: c
   image: x
   livenessProbe: {exec: {command: [a]}}
-  env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+  volumeDevices: [{name: a, devicePath: /a}]
+  env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}, {name: C, valueFrom: {fileKeyRef: {volumeName: a, path: p, key: k}}}]
   resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]
   volumeMounts: [{name: a, mountPath: /a, subPathExpr: $(A)}]`)
 	refused, warnings := NotServed(&p.Spec, field.NewPath("spec"))
 	expect(t, refused,
-		"Forbidden spec.initContainers", "Forbidden spec.runtimeClassName", "Forbidden spec.volumes[1].configMap",
-		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].livenessProbe",
-		"Forbidden spec.containers[0].env[1].valueFrom.secretKeyRef",
+		"Forbidden spec.initContainers[2].restartPolicy", "Forbidden spec.runtimeClassName", "Forbidden spec.volumes[1].projected.sources",
+		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].volumeDevices",
+		"Forbidden spec.containers[0].env[2].valueFrom.fileKeyRef",
 	)
 	for i, want := range []string{"spec.priorityClassName: ", "spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
 		if i >= len(warnings) || !strings.HasPrefix(warnings[i], want) {

@@ -42,6 +42,7 @@ type meta struct {
 	StopSignal                              string
 	Cgroup                                  string
 	TTY                                     bool
+	StdinOnce                               bool // its input ends with that of who attaches first
 	OwnPIDs                                 bool // its first process takes the others along
 	CreatedAt                               time.Time
 	Labels                                  map[string]string
@@ -163,7 +164,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 	m := meta{
 		ID: newID(), PodUID: cfg.PodUID, PodNamespace: cfg.PodNamespace, PodName: cfg.PodName, Name: cfg.Name,
 		Attempt: cfg.Attempt, Slot: rec.Slot.ID, Image: cfg.Image, ImageID: img.id, LogPath: cfg.LogPath,
-		StopSignal: firstOf(cfg.StopSignal, img.config.StopSignal), TTY: cfg.TTY,
+		StopSignal: firstOf(cfg.StopSignal, img.config.StopSignal), TTY: cfg.TTY, StdinOnce: cfg.StdinOnce && !cfg.TTY,
 		OwnPIDs:   !rec.Config.HostPID && !rec.Config.ShareProcessNamespace,
 		CreatedAt: time.Now(), Labels: maps.Clone(cfg.Labels),
 	}

@@ -16,6 +16,8 @@
 //	container.go   the life of a container, stop.go its end; spec*.go build its OCI specification,
 //	               user.go and facts.go say who it may be and what it may have
 //	logs.go        its output, in the CRI format, rotated
+//	exec.go        processes that are added to it, outlet.go their output; attach.go joins its own
+//	               streams, portforward.go its network
 //	events.go      containerd's event stream turned into cri.Event
 //	image*.go      the image store: references, import, pull
 //	restore.go     what the last run has left is found again, or swept away; strays.go

@@ -187,6 +187,7 @@ var readBuffers = sync.Pool{New: func() any { return new([maxLine]byte) }}
 // logPump copies a container's two pipes to its log until both have ended.
 type logPump struct {
 	log   *logFile
+	taps  taps // who is attached
 	pipes []*os.File
 	// keep holds the pipes open for writing until the shim does, so that they do not seem to have ended.
 	keep []*os.File
@@ -234,7 +235,7 @@ func startPump(dir, path string, tty, fresh bool, cfg *Config) (*logPump, error)
 	for i, f := range p.pipes {
 		l := &lines{stream: streams[i], to: log}
 		wg.Go(func() {
-			err := copyLines(f, l)
+			err := copyLines(f, l, &p.taps)
 			switch {
 			case err == nil:
 			case p.leaving.Load():
@@ -256,7 +257,7 @@ func startPump(dir, path string, tty, fresh bool, cfg *Config) (*logPump, error)
 	return p, nil
 }
 
-func copyLines(f *os.File, l *lines) error {
+func copyLines(f *os.File, l *lines, also *taps) error {
 	rc, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -286,6 +287,7 @@ func copyLines(f *os.File, l *lines) error {
 		if buf != nil {
 			if n > 0 && err == nil && readErr == nil {
 				err = l.feed(buf[:n])
+				also.write(l.stream, buf[:n])
 			}
 			readBuffers.Put(buf)
 		}

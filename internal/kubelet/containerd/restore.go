@@ -112,7 +112,9 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 		r.exited(c, int32(p.ExitStatus), at)
 	case task.Status_CREATED:
 	default:
-		_, err = c.advance(cri.Running, func(s *state) { s.StartedAt = c.meta.CreatedAt })
+		if _, err = c.advance(cri.Running, func(s *state) { s.StartedAt = c.meta.CreatedAt }); err == nil {
+			err = r.endAdded(ctx, c)
+		}
 	}
 	return err
 }

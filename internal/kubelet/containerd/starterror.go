@@ -13,9 +13,9 @@ import (
 )
 
 // runcSays takes off what containerd, the shim and runc put before what happened.
-var runcSays = regexp.MustCompile(`(?s)^.*?OCI runtime (?:create|start) failed: (.*)$`)
+var runcSays = regexp.MustCompile(`(?s)^.*?OCI runtime (?:create|start|exec) failed: (.*)$`)
 
-var runcPrefix = regexp.MustCompile(`^(?:runc (?:create|start) failed: )?(?:unable to (?:start|init) container process: )?(?:error during container init: )?`)
+var runcPrefix = regexp.MustCompile(`^(?:runc (?:create|start) failed: |exec failed: )?(?:unable to (?:start|init) container process: )?(?:error during container init: )?`)
 
 // startFailure says whether an error of create or start is the container's own fault, with a message for
 // people and the exit code to show.

@@ -47,6 +47,7 @@ type Runtime interface {
 	// Stats is the use of resources by every running container, at one moment.
 	Stats(ctx context.Context) ([]Stats, error)
 
+	Streams
 	Images
 }
 

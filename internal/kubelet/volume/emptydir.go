@@ -13,7 +13,7 @@ import (
 // emptyDirMode lets every user of the pod's containers write, as Kubernetes does.
 const emptyDirMode = 0o777
 
-func setUpEmptyDir(_ context.Context, pod *corev1.Pod, v *corev1.Volume, dir string) error {
+func setUpEmptyDir(_ context.Context, _ Source, pod *corev1.Pod, v *corev1.Volume, dir string) error {
 	if err := os.MkdirAll(dir, emptyDirMode); err != nil {
 		return err
 	}

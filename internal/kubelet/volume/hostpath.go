@@ -12,7 +12,7 @@ import (
 )
 
 // setUpHostPath checks that the path of the node is of the type asked for, or makes it.
-func setUpHostPath(_ context.Context, _ *corev1.Pod, v *corev1.Volume, _ string) error {
+func setUpHostPath(_ context.Context, _ Source, _ *corev1.Pod, v *corev1.Volume, _ string) error {
 	path := v.HostPath.Path
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("hostPath %q is not an absolute path", path)

@@ -17,10 +17,14 @@ import (
 )
 
 // Manager keeps the volumes of one node's pods.
-type Manager struct{ root string }
+type Manager struct {
+	root string
+	from Source
+}
 
-// New makes a manager whose pods lie under root; it touches nothing.
-func New(root string) *Manager { return &Manager{root: root} }
+// New makes a manager whose pods lie under root; it touches nothing. from may be nil if no pod has a
+// volume that follows objects.
+func New(root string, from Source) *Manager { return &Manager{root: root, from: from} }
 
 // PodDir is where everything of a pod lies.
 func (m *Manager) PodDir(uid string) string { return filepath.Join(m.root, uid) }
@@ -31,15 +35,23 @@ type plugin struct {
 	kind string
 	// serves says whether v is of this kind.
 	serves func(v *corev1.Volume) bool
-	// setUp makes it, in dir if it has content of its own. It may be called again.
-	setUp func(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, dir string) error
+	// setUp makes it, in dir if it has content of its own. It may be called again, and brings the
+	// content up to date.
+	setUp func(ctx context.Context, from Source, pod *corev1.Pod, v *corev1.Volume, dir string) error
 	// path is what to mount into containers.
 	path func(v *corev1.Volume, dir string) string
+	// readOnly: containers cannot write to it.
+	readOnly bool
 }
 
 func inDir(_ *corev1.Volume, dir string) string { return dir }
 
-// plugins are the kinds there are. configMap, secret, downwardAPI and projected go here.
+// projectedKind is a kind whose content follows objects or the pod.
+func projectedKind(kind string, serves func(v *corev1.Volume) bool) plugin {
+	return plugin{kind: kind, serves: serves, setUp: setUpProjected, path: inDir, readOnly: true}
+}
+
+// plugins are the kinds there are.
 var plugins = []plugin{
 	{
 		kind:   "empty-dir",
@@ -52,6 +64,10 @@ var plugins = []plugin{
 		setUp:  setUpHostPath,
 		path:   func(v *corev1.Volume, _ string) string { return v.HostPath.Path },
 	},
+	projectedKind("configmap", func(v *corev1.Volume) bool { return v.ConfigMap != nil }),
+	projectedKind("secret", func(v *corev1.Volume) bool { return v.Secret != nil }),
+	projectedKind("downward-api", func(v *corev1.Volume) bool { return v.DownwardAPI != nil }),
+	projectedKind("projected", func(v *corev1.Volume) bool { return v.Projected != nil }),
 }
 
 func pluginFor(v *corev1.Volume) (*plugin, error) {
@@ -60,14 +76,14 @@ func pluginFor(v *corev1.Volume) (*plugin, error) {
 			return &plugins[i], nil
 		}
 	}
-	return nil, fmt.Errorf("volume %q is of a kind that is not supported: only emptyDir and hostPath are", v.Name)
+	return nil, fmt.Errorf("volume %q is of a kind that is not supported: only emptyDir, hostPath, configMap, secret, downwardAPI and projected are", v.Name)
 }
 
 func (m *Manager) dir(uid string, p *plugin, name string) string {
 	return filepath.Join(m.PodDir(uid), "volumes", p.kind, name)
 }
 
-// SetUp makes every volume of the pod. The error names each that could not be made, with the reason.
+// SetUp makes every volume of the pod, and brings up to date those that follow objects or the pod. The error names each that could not be made, with the reason.
 func (m *Manager) SetUp(ctx context.Context, pod *corev1.Pod) error {
 	if err := os.MkdirAll(m.PodDir(string(pod.UID)), 0o755); err != nil {
 		return err
@@ -77,7 +93,7 @@ func (m *Manager) SetUp(ctx context.Context, pod *corev1.Pod) error {
 		v := &pod.Spec.Volumes[i]
 		p, err := pluginFor(v)
 		if err == nil {
-			err = p.setUp(ctx, pod, v, m.dir(string(pod.UID), p, v.Name))
+			err = p.setUp(ctx, m.from, pod, v, m.dir(string(pod.UID), p, v.Name))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", v.Name, err))
@@ -112,7 +128,7 @@ func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, expand func(strin
 				return nil, fmt.Errorf("failed to prepare subPath %q for volumeMount %q of container %q: %w", sub, vm.Name, c.Name, err)
 			}
 		}
-		out = append(out, cri.Mount{HostPath: source, ContainerPath: absolute(vm.MountPath), ReadOnly: vm.ReadOnly,
+		out = append(out, cri.Mount{HostPath: source, ContainerPath: absolute(vm.MountPath), ReadOnly: vm.ReadOnly || p.readOnly,
 			Propagation: propagation(vm)})
 	}
 	return out, nil

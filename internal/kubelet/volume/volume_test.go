@@ -39,7 +39,7 @@ func needRoot(t *testing.T) {
 }
 
 func TestEmptyDir(t *testing.T) {
-	m := New(t.TempDir())
+	m := New(t.TempDir(), nil)
 	p := podWith(emptyDir("data", ""))
 	for range 2 { // setting up again keeps what is there
 		if err := m.SetUp(t.Context(), p); err != nil {
@@ -75,7 +75,7 @@ func TestEmptyDir(t *testing.T) {
 
 func TestFSGroupOwnsTheVolume(t *testing.T) {
 	needRoot(t)
-	m := New(t.TempDir())
+	m := New(t.TempDir(), nil)
 	p := podWith(emptyDir("data", ""), emptyDir("shm", corev1.StorageMediumMemory))
 	group := int64(2000)
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
@@ -101,7 +101,7 @@ func TestFSGroupOwnsTheVolume(t *testing.T) {
 
 func TestMemoryHasItsSize(t *testing.T) {
 	needRoot(t)
-	m := New(t.TempDir())
+	m := New(t.TempDir(), nil)
 	v := emptyDir("shm", corev1.StorageMediumMemory)
 	size := resource.MustParse("1Mi")
 	v.EmptyDir.SizeLimit = &size
@@ -154,7 +154,7 @@ func TestHostPathTypes(t *testing.T) {
 		{"/dev/null", corev1.HostPathCharDev, ""}, {file, corev1.HostPathBlockDev, "is not of type BlockDevice"},
 		{filepath.Join(dir, "any"), corev1.HostPathUnset, ""}, {"relative", corev1.HostPathUnset, "not an absolute path"},
 	} {
-		err := New(t.TempDir()).SetUp(t.Context(), podWith(hostPath(c.path, c.kind)))
+		err := New(t.TempDir(), nil).SetUp(t.Context(), podWith(hostPath(c.path, c.kind)))
 		switch {
 		case c.err == "" && err != nil:
 			t.Errorf("%s %s: %v", c.path, c.kind, err)
@@ -166,7 +166,7 @@ func TestHostPathTypes(t *testing.T) {
 
 func TestTearDownSparesTheHost(t *testing.T) {
 	needRoot(t)
-	m, precious := New(t.TempDir()), t.TempDir()
+	m, precious := New(t.TempDir(), nil), t.TempDir()
 	file := filepath.Join(precious, "sub", "keep")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestTearDownSparesTheHost(t *testing.T) {
 
 func TestSubPathStaysInside(t *testing.T) {
 	needRoot(t)
-	m := New(t.TempDir())
+	m := New(t.TempDir(), nil)
 	p := podWith(emptyDir("data", ""))
 	if err := m.SetUp(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestSubPathStaysInside(t *testing.T) {
 }
 
 func TestErrorsSayWhich(t *testing.T) {
-	m := New(t.TempDir())
+	m := New(t.TempDir(), nil)
 	p := podWith(hostPath("/no/such/thing", corev1.HostPathFile), corev1.Volume{Name: "disk",
 		VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}})
 	err := m.SetUp(t.Context(), p)

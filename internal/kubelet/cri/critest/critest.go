@@ -49,6 +49,7 @@ func Run(t *testing.T, makeHarness func(t *testing.T) *Harness) {
 		{"Restart", restart},
 		{"Images", images},
 		{"EventsEnd", eventsEnd},
+		{"Streams", streams},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, makeHarness(t)) })
 	}

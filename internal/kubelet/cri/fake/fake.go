@@ -26,6 +26,11 @@ type Hooks struct {
 	Pull func(ctx context.Context, ref string, progress func(cri.Progress)) (*cri.Image, error)
 	// StopTime is how long a container takes to end after its stop signal; nil: it ends at once.
 	StopTime func(c cri.Container) time.Duration
+	// Exec is a process that is added to a container, Attach the streams of its own, PortForward what
+	// listens in a pod. The contexts of the first two end with the container, too.
+	Exec        func(ctx context.Context, c cri.Container, cfg cri.ExecConfig) (int32, error)
+	Attach      func(ctx context.Context, c cri.Container, cfg cri.AttachConfig) error
+	PortForward func(ctx context.Context, podUID string, port int32) (io.ReadWriteCloser, error)
 }
 
 // Runtime is the fake. Its zero value is not ready: call New.

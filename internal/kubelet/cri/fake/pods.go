@@ -25,6 +25,9 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 		p.sandbox = &cri.Sandbox{PodUID: cfg.PodUID, PodNamespace: cfg.PodNamespace, PodName: cfg.PodName,
 			CreatedAt: r.Now(), HostNetwork: cfg.HostNetwork, Addresses: []netip.Addr{r.address(cfg.HostNetwork)}}
 	}
+	if !p.sandbox.Whole {
+		p.sandbox.CreatedAt = r.Now()
+	}
 	p.sandbox.Whole, p.cfg = true, cfg
 	s := *p.sandbox
 	r.mu.Unlock()

@@ -1,0 +1,115 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// Connectable says whether exec and attach would find the container to run: the errors are those that
+// they return. container may be empty if the pod has but one.
+func (k *Kubelet) Connectable(namespace, pod, container string) error {
+	_, err := k.runningIn(namespace, pod, container)
+	return err
+}
+
+// Exec runs a command in a container of a pod on this node, and returns its exit code when it has
+// ended. The end of ctx kills it. Errors are the API's.
+func (k *Kubelet) Exec(ctx context.Context, namespace, pod, container string, cfg cri.ExecConfig) (int32, error) {
+	c, err := k.runningIn(namespace, pod, container)
+	if err != nil {
+		return 0, err
+	}
+	code, err := k.runtime.Exec(ctx, c.ID, cfg)
+	var start *cri.StartError
+	switch {
+	case errors.Is(err, cri.ErrNotRunning):
+		return 0, notRunning(c.Name, pod, "it has ended")
+	case errors.As(err, &start):
+		return 0, apierrors.NewInternalError(fmt.Errorf("error executing command in container: %s", start.Message))
+	}
+	return code, err
+}
+
+// Attach connects to the streams of a running container until it exits or ctx ends.
+func (k *Kubelet) Attach(ctx context.Context, namespace, pod, container string, cfg cri.AttachConfig) error {
+	c, err := k.runningIn(namespace, pod, container)
+	if err != nil {
+		return err
+	}
+	err = k.runtime.Attach(ctx, c.ID, cfg)
+	if errors.Is(err, cri.ErrNotRunning) {
+		return notRunning(c.Name, pod, "it has ended")
+	}
+	return err
+}
+
+// PortForward connects to a port inside a pod on this node. The caller closes the connection.
+func (k *Kubelet) PortForward(ctx context.Context, namespace, pod string, port int32) (io.ReadWriteCloser, error) {
+	s, err := k.podOf(namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	return k.runtime.PortForward(ctx, string(s.pod.UID), port)
+}
+
+// runningIn finds a container that runs.
+func (k *Kubelet) runningIn(namespace, pod, name string) (cri.Container, error) {
+	s, err := k.podOf(namespace, pod)
+	if err != nil {
+		return cri.Container{}, err
+	}
+	if name, err = anyContainer(s.pod, name); err != nil {
+		return cri.Container{}, err
+	}
+	c, there := s.containers[name]
+	switch st := statusOf(s.pod.Status.ContainerStatuses, name); {
+	case there && c.State == cri.Running:
+		return c, nil
+	case there && c.State == cri.Exited:
+		return c, notRunning(name, pod, fmt.Sprintf("it has ended with exit code %d", c.ExitCode))
+	case st != nil && st.State.Waiting != nil && st.State.Waiting.Reason != "":
+		return c, notRunning(name, pod, "it waits to start: "+reasonText(st.State.Waiting.Reason))
+	}
+	return c, notRunning(name, pod, "it waits to start: ContainerCreating")
+}
+
+func notRunning(container, pod, why string) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("container %q in pod %q is not running: %s", container, pod, why))
+}
+
+// anyContainer finds which container is meant, of all kinds that a pod has; without a name there must be
+// one ordinary container only.
+func anyContainer(pod *corev1.Pod, name string) (string, error) {
+	var names, others []string
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.InitContainers {
+		others = append(others, pod.Spec.InitContainers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		others = append(others, pod.Spec.EphemeralContainers[i].Name)
+	}
+	switch {
+	case name == "" && len(names) == 1:
+		return names[0], nil
+	case name == "":
+		text := fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", pod.Name, strings.Join(names, " "))
+		if len(pod.Spec.InitContainers) > 0 {
+			text += fmt.Sprintf(" or one of the init containers: [%s]", strings.Join(others[:len(pod.Spec.InitContainers)], " "))
+		}
+		return "", apierrors.NewBadRequest(text)
+	case !slices.Contains(names, name) && !slices.Contains(others, name):
+		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, pod.Name))
+	}
+	return name, nil
+}

@@ -1,0 +1,297 @@
+package containerd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/fifo"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+const (
+	processType = "types.containerd.io/opencontainers/runtime-spec/1/Process"
+	// execPrefix starts the name of an added process's directory, in its container's.
+	execPrefix = "exec-"
+	// silence is how long the output of a process that has ended may be silent before what holds it
+	// open is taken to be something that it left in the background.
+	silence = 2 * time.Second
+)
+
+// added is a process that was added to a container.
+type added struct {
+	r       *Runtime
+	c       *container
+	id, dir string
+	pid     uint32
+	out     []*outlet
+}
+
+// Exec implements cri.Runtime.
+func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int32, error) {
+	ctx = r.ns(ctx)
+	c := r.container(id)
+	if c == nil {
+		return 0, fmt.Errorf("containerd: no container %s", id)
+	}
+	if s, _ := c.get(); s.State != cri.Running {
+		return 0, cri.ErrNotRunning
+	}
+	x := &added{r: r, c: c, id: newID()[:16]}
+	x.dir = filepath.Join(c.dir, execPrefix+x.id)
+	// What follows undoes, also when ctx has ended.
+	undo := context.WithoutCancel(ctx)
+	if err := x.start(ctx, cfg); err != nil {
+		x.closeOutlets()
+		x.remove(undo)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		return 0, err
+	}
+	talk, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	if cfg.Stdin != nil {
+		go x.feed(talk, cfg.Stdin)
+	}
+	go r.resize(talk, c.meta.ID, x.id, cfg.Resize)
+	code, err := x.wait(ctx)
+	all := false
+	if err != nil {
+		x.kill(undo)
+	} else {
+		all = x.drained(ctx)
+	}
+	hangUp()
+	if all {
+		x.remove(undo)
+		x.closeOutlets()
+		return code, nil
+	}
+	// The shim waits for who still holds the output open; the caller need not.
+	for _, o := range x.out {
+		o.mute()
+	}
+	r.wg.Go(func() { x.remove(undo); x.closeOutlets() })
+	return code, err
+}
+
+// start makes the process and lets it run.
+func (x *added) start(ctx context.Context, cfg cri.ExecConfig) error {
+	process, err := x.r.processOf(ctx, x.c.meta.ID, cfg)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(x.dir, 0o700); err != nil {
+		return fmt.Errorf("containerd: exec: %w", err)
+	}
+	req := &tasks.ExecProcessRequest{ContainerID: x.c.meta.ID, ExecID: x.id, Terminal: cfg.TTY,
+		Spec: &anypb.Any{TypeUrl: processType, Value: process}}
+	if cfg.Stdin != nil {
+		req.Stdin = filepath.Join(x.dir, "stdin")
+		if err := makeStdin(req.Stdin); err != nil {
+			return err
+		}
+	}
+	req.Stdout = filepath.Join(x.dir, "stdout")
+	if err := x.outlet(req.Stdout, cfg.Stdout); err != nil {
+		return err
+	}
+	if !cfg.TTY {
+		req.Stderr = filepath.Join(x.dir, "stderr")
+		if err := x.outlet(req.Stderr, cfg.Stderr); err != nil {
+			return err
+		}
+	}
+	if _, err := x.r.client.TaskService().Exec(ctx, req); err != nil {
+		return execError(err)
+	}
+	resp, err := x.r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
+	for _, o := range x.out {
+		o.opened()
+	}
+	if err != nil {
+		return execError(err)
+	}
+	x.pid = resp.Pid
+	return nil
+}
+
+func (x *added) outlet(path string, to io.Writer) error {
+	o, err := openOutlet(path, to)
+	if err == nil {
+		x.out = append(x.out, o)
+	}
+	return err
+}
+
+func (x *added) closeOutlets() {
+	for _, o := range x.out {
+		o.close()
+	}
+}
+
+// execError tells a command that cannot be executed from other trouble.
+func execError(err error) error {
+	if msg, code, ok := startFailure(err); ok {
+		return &cri.StartError{Message: msg, ExitCode: code}
+	}
+	err = plain(err)
+	if errdefs.IsNotFound(err) || strings.Contains(err.Error(), "cannot exec in a stopped") {
+		return cri.ErrNotRunning
+	}
+	return fmt.Errorf("containerd: exec: %w", err)
+}
+
+// processOf is the container's own process, but for its command line and terminal.
+func (r *Runtime) processOf(ctx context.Context, id string, cfg cri.ExecConfig) ([]byte, error) {
+	rec, err := r.client.ContainerService().Get(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: exec: %w", err)
+	}
+	var spec specs.Spec
+	if err := json.Unmarshal(rec.Spec.GetValue(), &spec); err != nil {
+		return nil, fmt.Errorf("containerd: exec: the container's specification: %w", err)
+	}
+	p := spec.Process
+	p.Args, p.Terminal = cfg.Command, cfg.TTY
+	hasTerm := slices.ContainsFunc(p.Env, func(kv string) bool { return strings.HasPrefix(kv, "TERM=") })
+	if cfg.TTY && !hasTerm {
+		p.Env = append(p.Env, "TERM=xterm")
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: exec: %w", err)
+	}
+	return data, nil
+}
+
+// feed passes the input on until it ends, and then says so.
+func (x *added) feed(ctx context.Context, from io.Reader) {
+	// Opening it waits for the shim to read; ended before that, it would be lost.
+	pipe, err := fifo.OpenFifo(ctx, filepath.Join(x.dir, "stdin"), unix.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { pipe.Close() })
+	defer stop()
+	io.Copy(pipe, from) //nolint:errcheck // a process need not read all of it
+	pipe.Close()
+	// Closing what has been closed, or belongs to what has ended, is no harm.
+	x.r.client.TaskService().CloseIO(ctx, &tasks.CloseIORequest{ContainerID: x.c.meta.ID, ExecID: x.id, Stdin: true})
+}
+
+// wait returns the exit code, or an error when ctx has ended before.
+func (x *added) wait(ctx context.Context) (int32, error) {
+	resp, err := x.r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err != nil:
+		return 0, fmt.Errorf("containerd: exec: %w", plain(err))
+	}
+	return int32(resp.ExitStatus), nil
+}
+
+// drained waits until all output is passed on, and says whether it has ended. Something in the
+// background that holds it open counts as long as it writes.
+func (x *added) drained(ctx context.Context) bool {
+	t := time.NewTicker(silence)
+	defer t.Stop()
+	for _, o := range x.out {
+		for before := o.moved(); ; {
+			select {
+			case <-o.done:
+			case <-ctx.Done():
+				return false
+			case <-t.C:
+				if now := o.moved(); now != before || o.writing.Load() {
+					before = now
+					continue
+				}
+				return false
+			}
+			break
+		}
+	}
+	return true
+}
+
+// kill ends the process and all that it started: runc makes it the leader of a session.
+func (x *added) kill(ctx context.Context) {
+	for _, pid := range sessionOf(x.pid) {
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			if inCgroup(uint32(pid), x.c.meta.Cgroup) {
+				unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+			}
+			unix.Close(fd)
+		}
+	}
+	x.r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: x.c.meta.ID, ExecID: x.id, Signal: uint32(unix.SIGKILL)})
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	x.wait(ctx) //nolint:errcheck // it has ended, or is stuck in the kernel
+}
+
+// remove removes what containerd and the shim keep of the process, and its pipes.
+func (x *added) remove(ctx context.Context) {
+	_, err := x.r.client.TaskService().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
+	if err = plain(err); err != nil && !errdefs.IsNotFound(err) && ctx.Err() == nil {
+		x.r.cfg.Log.Debug("an added process could not be removed", "container", x.c.meta.Name, "err", err)
+	}
+	os.RemoveAll(x.dir) //nolint:errcheck // it goes with the container's directory at last
+}
+
+// resize passes changes of a terminal's size on. execID is empty for the container's own process.
+func (r *Runtime) resize(ctx context.Context, id, execID string, sizes <-chan cri.TermSize) {
+	for {
+		select {
+		case s, ok := <-sizes:
+			if !ok {
+				return
+			}
+			r.client.TaskService().ResizePty(ctx, &tasks.ResizePtyRequest{
+				ContainerID: id, ExecID: execID, Width: uint32(s.Width), Height: uint32(s.Height)})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// endAdded ends the processes that the last run had added to a container: nobody has their streams.
+func (r *Runtime) endAdded(ctx context.Context, c *container) error {
+	dirs, err := filepath.Glob(filepath.Join(c.dir, execPrefix+"*"))
+	if err != nil {
+		return fmt.Errorf("containerd: exec: %w", err)
+	}
+	var errs []error
+	for _, dir := range dirs {
+		x := &added{r: r, c: c, dir: dir, id: strings.TrimPrefix(filepath.Base(dir), execPrefix)}
+		resp, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: c.meta.ID, ExecID: x.id})
+		if err == nil {
+			// Its output is read on, or it may hang on it and the shim with it.
+			errs = append(errs, x.outlet(filepath.Join(dir, "stdout"), io.Discard), x.outlet(filepath.Join(dir, "stderr"), io.Discard))
+			for _, o := range x.out {
+				o.opened()
+			}
+			x.pid = resp.Process.Pid
+			x.kill(ctx)
+		}
+		x.remove(ctx)
+		x.closeOutlets()
+	}
+	return errors.Join(errs...)
+}

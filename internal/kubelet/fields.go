@@ -1,0 +1,106 @@
+package kubelet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// fieldOf is a field of the pod, as fieldRef names it.
+func (k *Kubelet) fieldOf(pod *corev1.Pod, path string, sandbox *cri.Sandbox) (string, error) {
+	switch path {
+	case "metadata.name":
+		return pod.Name, nil
+	case "metadata.namespace":
+		return pod.Namespace, nil
+	case "metadata.uid":
+		return string(pod.UID), nil
+	case "spec.nodeName":
+		return pod.Spec.NodeName, nil
+	case "spec.serviceAccountName":
+		return pod.Spec.ServiceAccountName, nil
+	case "status.hostIP", "status.hostIPs":
+		return k.cfg.NodeIP.String(), nil
+	case "status.podIP", "status.podIPs":
+		var ips []string
+		if sandbox != nil {
+			for _, a := range sandbox.Addresses {
+				ips = append(ips, a.String())
+			}
+		}
+		if path == "status.podIP" && len(ips) > 1 {
+			ips = ips[:1]
+		}
+		return strings.Join(ips, ","), nil
+	}
+	switch path { // of volumes only
+	case "metadata.labels":
+		return listing(pod.Labels), nil
+	case "metadata.annotations":
+		return listing(pod.Annotations), nil
+	}
+	for prefix, from := range map[string]map[string]string{"metadata.labels['": pod.Labels, "metadata.annotations['": pod.Annotations} {
+		if key, ok := strings.CutPrefix(path, prefix); ok {
+			if key, ok = strings.CutSuffix(key, "']"); ok {
+				return from[key], nil
+			}
+		}
+	}
+	return "", fmt.Errorf("unsupported fieldPath: %v", path)
+}
+
+// listing is how all labels or annotations are written to a file: a line each, sorted.
+func listing(m map[string]string) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		lines = append(lines, fmt.Sprintf("%s=%q", key, m[key]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// resourceOf is what a resourceFieldRef names: a request or limit of the container in units of the
+// divisor, rounded up. A cpu or memory limit that is not set is all that the node has for pods.
+func resourceOf(c *corev1.Container, r *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
+	which, name, _ := strings.Cut(r.Resource, ".")
+	var list corev1.ResourceList
+	switch which {
+	case "limits":
+		list = c.Resources.Limits
+	case "requests":
+		list = c.Resources.Requests
+	default:
+		return "", fmt.Errorf("unsupported resource: %s", r.Resource)
+	}
+	res := corev1.ResourceName(name)
+	switch {
+	case res == corev1.ResourceCPU, res == corev1.ResourceMemory, res == corev1.ResourceEphemeralStorage:
+	case strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
+	default:
+		return "", fmt.Errorf("unsupported resource: %s", r.Resource)
+	}
+	q, set := list[res]
+	if which == "limits" && (!set || q.IsZero()) {
+		q = allocatable[res]
+	}
+	divisor := r.Divisor
+	if divisor.IsZero() {
+		divisor = resource.MustParse("1")
+	}
+	if res == corev1.ResourceCPU {
+		return fmt.Sprint(ceilDiv(q.MilliValue(), divisor.MilliValue())), nil
+	}
+	return fmt.Sprint(ceilDiv(q.Value(), divisor.Value())), nil
+}
+
+func ceilDiv(a, b int64) int64 {
+	if b <= 0 {
+		return 0
+	}
+	return (a + b - 1) / b
+}

@@ -1,0 +1,91 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/probe"
+)
+
+// minStopGrace is what a container has to end after its preStop hook, even if that took all the time.
+const minStopGrace = 2 * time.Second
+
+func postStartOf(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
+	if c := containerNamed(pod, container); c != nil && c.Lifecycle != nil {
+		return c.Lifecycle.PostStart
+	}
+	return nil
+}
+
+func preStopOf(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
+	if pod == nil {
+		return nil
+	}
+	if c := containerNamed(pod, container); c != nil && c.Lifecycle != nil {
+		return c.Lifecycle.PreStop
+	}
+	return nil
+}
+
+// runPostStart carries out the hook of a container that has just been started. One that fails condemns
+// the container. The hook of a pod that is to end is not waited for.
+func (w *worker) runPostStart(ctx context.Context, hook *corev1.LifecycleHandler, t probe.Target, pod *corev1.Pod) outcome {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	left := make(chan struct{})
+	defer close(left)
+	go func() {
+		select {
+		case <-w.ending:
+			cancel()
+		case <-left:
+		}
+	}()
+	err := probe.Call(ctx, t, hook)
+	if err == nil || ctx.Err() != nil || errors.Is(err, cri.ErrNotRunning) {
+		return nil
+	}
+	w.containerEventOf(pod, t.Spec.Name, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
+	return func(w *worker) {
+		w.mem.healthFor(t.ID).condemned = &sentence{why: "Container %s failed its postStart hook"}
+	}
+}
+
+// doStop ends a container: its preStop hook first, once, and what is left of the grace for the rest. It
+// begins in the worker's goroutine, as every doer.
+func (w *worker) doStop(a action, pod *corev1.Pod) func(context.Context) (outcome, error) {
+	hook := preStopOf(pod, a.container)
+	var target probe.Target
+	if h := w.mem.health[a.id]; hook != nil && (a.grace == 0 || h != nil && h.preStopped) {
+		hook = nil
+	}
+	if hook != nil {
+		w.mem.healthFor(a.id).preStopped = true
+		target = w.target(pod, a.container, a.id)
+	}
+	return func(ctx context.Context) (outcome, error) {
+		ctx, cancel := context.WithTimeout(ctx, a.grace+minStopGrace+actionTimeout)
+		defer cancel()
+		grace := a.grace
+		if hook != nil {
+			grace = w.runPreStop(ctx, hook, target, pod, grace)
+		}
+		return nil, w.k.runtime.StopContainer(ctx, a.id, grace)
+	}
+}
+
+// runPreStop carries out the hook within the grace and returns what is left of it.
+func (w *worker) runPreStop(ctx context.Context, hook *corev1.LifecycleHandler, t probe.Target, pod *corev1.Pod, grace time.Duration) time.Duration {
+	own, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	began := w.k.now()
+	err := probe.Call(own, t, hook)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, cri.ErrNotRunning) {
+		w.containerEventOf(pod, t.Spec.Name, corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: %v", err)
+	}
+	return max(grace-w.k.now().Sub(began), min(minStopGrace, grace))
+}

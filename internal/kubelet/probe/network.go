@@ -1,0 +1,122 @@
+package probe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// userAgent is what servers see, and may tell probes by.
+const userAgent = "kube-probe/1.37"
+
+const maxRedirects = 10
+
+// errElsewhere stops a request that is sent on to another host: that the container says so is a yes.
+var errElsewhere = errors.New("redirected to another host")
+
+// transport is for requests of their own: no connection is kept, no proxy asked, no certificate checked.
+var transport = &http.Transport{
+	DisableKeepAlives: true, DisableCompression: true, Proxy: nil,
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as Kubernetes: the container is asked how it is, not who
+}
+
+func (t Target) httpGet(ctx context.Context, h *corev1.HTTPGetAction) error {
+	addr, err := t.address(h.Host, h.Port)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(h.Path)
+	if err != nil { // Kubernetes takes what cannot be parsed as a plain path
+		u = &url.URL{Path: h.Path}
+	}
+	if u.Path != "" && !strings.HasPrefix(u.Path, "/") {
+		u.Path = "/" + u.Path
+	}
+	u.Scheme, u.Host = strings.ToLower(string(h.Scheme)), addr
+	if u.Scheme == "" {
+		u.Scheme = "http"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	setHeaders(req, h.HTTPHeaders)
+	client := &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		if next.URL.Hostname() != via[0].URL.Hostname() {
+			return errElsewhere
+		}
+		if len(via) >= maxRedirects {
+			return fmt.Errorf("stopped after %d redirects", maxRedirects)
+		}
+		return nil
+	}}
+	resp, err := client.Do(req)
+	if resp != nil {
+		defer resp.Body.Close()
+		io.Copy(io.Discard, io.LimitReader(resp.Body, maxOutput)) //nolint:errcheck // the code is the answer
+	}
+	switch {
+	case errors.Is(err, errElsewhere):
+		return nil
+	case err != nil:
+		return failed("%v", err)
+	case resp.StatusCode < 200 || resp.StatusCode >= 400:
+		return failed("HTTP probe failed with statuscode: %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// setHeaders sets the headers that are asked for. An empty one takes a default one away.
+func setHeaders(req *http.Request, list []corev1.HTTPHeader) {
+	for _, h := range list {
+		if strings.EqualFold(h.Name, "Host") {
+			req.Host = h.Value
+			continue
+		}
+		req.Header.Add(h.Name, h.Value)
+	}
+	for name, value := range map[string]string{"User-Agent": userAgent, "Accept": "*/*"} {
+		switch given, there := req.Header[name]; {
+		case !there:
+			req.Header.Set(name, value)
+		case name == "Accept" && len(given) == 1 && given[0] == "":
+			req.Header.Del(name)
+		}
+	}
+}
+
+// grpcHealth asks by the standard health protocol.
+func grpcHealth(ctx context.Context, addr, service string) error {
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUserAgent(userAgent), grpc.WithNoProxy())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	resp, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.Unimplemented:
+		return failed("this server does not implement the grpc health protocol (grpc.health.v1.Health): %s", status.Convert(err).Message())
+	case codes.DeadlineExceeded:
+		return failed("timeout: health rpc did not complete in time")
+	default:
+		return failed("error: health rpc probe failed: %v", err)
+	}
+	if s := resp.GetStatus(); s != grpc_health_v1.HealthCheckResponse_SERVING {
+		return failed("service unhealthy (responded with %q)", s)
+	}
+	return nil
+}

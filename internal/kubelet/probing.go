@@ -1,0 +1,111 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/probe"
+)
+
+// tendProbes begins the probes that are due and ends those that are not any more. A pod without probes
+// costs a look at its spec.
+func (w *worker) tendProbes(ctx context.Context) {
+	in := w.input()
+	due := probesDue(in)
+	for key, stop := range w.probes {
+		if _, still := due[key]; !still {
+			stop()
+			delete(w.probes, key)
+		}
+	}
+	for key, job := range due {
+		if w.probes[key] != nil {
+			continue
+		}
+		if w.probes == nil {
+			w.probes = map[probeKey]context.CancelFunc{}
+		}
+		own, cancel := context.WithCancel(ctx)
+		w.probes[key] = cancel
+		target, pod := w.target(w.pod, job.container, key.id), w.pod
+		w.flights.Add(1)
+		go func() {
+			defer w.flights.Done()
+			defer cancel()
+			w.keepAsking(own, key, job, target, pod)
+		}()
+	}
+}
+
+// stopProbes ends all probes of the pod.
+func (w *worker) stopProbes() {
+	for key, stop := range w.probes {
+		stop()
+		delete(w.probes, key)
+	}
+}
+
+// target is a container as probes and hooks reach it.
+func (w *worker) target(pod *corev1.Pod, container, id string) probe.Target {
+	return probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(w.view.Sandbox), Spec: containerNamed(pod, container)}
+}
+
+func addressOf(s *cri.Sandbox) string {
+	if s == nil || len(s.Addresses) == 0 {
+		return ""
+	}
+	return s.Addresses[0].String()
+}
+
+// keepAsking asks once in each period until ctx ends, and tells the worker what the answers come to.
+func (w *worker) keepAsking(ctx context.Context, key probeKey, job probeJob, target probe.Target, pod *corev1.Pod) {
+	p := job.spec
+	begin := job.started.Add(time.Duration(p.InitialDelaySeconds) * time.Second)
+	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
+	t := time.NewTimer(max(0, begin.Sub(w.k.now())))
+	defer t.Stop()
+	var count tally
+	told := map[bool]bool{} // the result that the worker has
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		t.Reset(period)
+		ok, valid := w.ask(ctx, key, job, target, pod)
+		if !valid || !count.add(ok, p) || told[ok] {
+			continue
+		}
+		told[ok], told[!ok] = true, false
+		w.tell(func(b *inbox) {
+			b.results = append(b.results, func(w *worker) { w.mem.healthFor(key.id).take(key.kind, ok, p) })
+		})
+		if !ok && key.kind != readinessProbe || ok && key.kind == startupProbe {
+			return // there is nothing more to be found out
+		}
+	}
+}
+
+// ask asks once. It is not valid if nobody could be asked.
+func (w *worker) ask(ctx context.Context, key probeKey, job probeJob, target probe.Target, pod *corev1.Pod) (ok, valid bool) {
+	own, cancel := context.WithTimeout(ctx, time.Duration(max(job.spec.TimeoutSeconds, 1))*time.Second)
+	defer cancel()
+	err := probe.Ask(own, target, &job.spec.ProbeHandler)
+	var failed *probe.Failure
+	switch {
+	case err == nil:
+		return true, true
+	case ctx.Err() != nil, errors.Is(err, cri.ErrNotRunning):
+		return false, false
+	case errors.As(err, &failed):
+		w.containerEventOf(pod, job.container, corev1.EventTypeWarning, "Unhealthy", "%s probe failed: %s", key.kind, failed.Message)
+		return false, true
+	}
+	w.containerEventOf(pod, job.container, corev1.EventTypeWarning, "Unhealthy", "%s probe errored and resulted in unknown state: %v", key.kind, err)
+	return false, false
+}
