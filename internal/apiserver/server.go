@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
 
+	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 )
@@ -47,6 +48,15 @@ type Config struct {
 type Nodes interface {
 	Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error)
 	Images(node string) (Images, error)
+	// Connectable says why Exec and Attach would fail at once; nil if they would not. In all three,
+	// container may be empty if the pod has but one.
+	Connectable(node, namespace, pod, container string) error
+	// Exec runs a command in a container and returns its exit code.
+	Exec(ctx context.Context, node, namespace, pod, container string, command []string, s streaming.Streams) (int32, error)
+	// Attach connects to a container's own streams until it exits.
+	Attach(ctx context.Context, node, namespace, pod, container string, s streaming.Streams) error
+	// PortForward connects to a port inside a pod.
+	PortForward(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error)
 }
 
 // Images are the images on one node.
