@@ -74,6 +74,7 @@ type Daemon struct {
 	ca      *certs.Authority
 	server  certs.Pair
 	runtime *containerd.Runtime
+	led     atomic.Pointer[supervise.Group] // what runs while this master leads
 	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
 }
 
@@ -178,9 +179,6 @@ func (d *Daemon) Close() {
 
 // Client acts in the cluster as the daemon itself; for tests and for the demo.
 func (d *Daemon) Client() client.Interface { return local.New(d.reg, registry.System) }
-
-// Ready says whether every part is up.
-func (d *Daemon) Ready() bool { return d.group.Ready() }
 
 // as is a client with the identity of a part.
 func (d *Daemon) as(u registry.User) client.Interface { return local.New(d.reg, u) }
