@@ -73,6 +73,9 @@ func (r *Registry) create(ctx context.Context, kind *api.Kind, s *Strategy, obj 
 	if err := r.admitNamespace(ctx, kind, obj); err != nil {
 		return nil, err
 	}
+	if pod, ok := obj.(*corev1.Pod); ok {
+		r.lendPullSecrets(pod)
+	}
 	if s.Warnings != nil {
 		opts.warn(s.Warnings(obj))
 	}
