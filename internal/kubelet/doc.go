@@ -7,6 +7,11 @@
 // sleeps otherwise. The decision is the pure function decide (plan.go); worker.go acts on it.
 // Trouble with one pod, even a panic in its worker, never touches another.
 //
+// Containers come up in turn: init containers one by one, sidecars among them, the main ones together; they
+// go in reverse. A probe or a postStart hook that fails condemns its container: it is stopped and begun anew,
+// as its restartPolicy says. Probes count only while their container runs; a pod that has none costs nothing.
+// What a pod needs and does not find (a ConfigMap, a key) holds it until that comes; no clock is asked.
+//
 // A pod is brought up in stages, each with an undo that may run twice and without its do:
 // admission, cgroup, volumes, images, sandbox, containers. It goes down in reverse: stop, final
 // status, containers, sandbox, volumes and cgroup, and last the API object.

@@ -105,7 +105,11 @@ func (w *worker) land(ctx context.Context, a action, apply outcome, err error) {
 	}
 	f := w.mem.fail(key, t.reason, t.err.Error(), w.k.now(), t.lo, t.hi)
 	f.held = t.held && a.changes == w.mem.volumeChanges // else the change has come while we looked
-	w.log.Warn("pod action failed", "pod", w.name(), "action", key, "error", t.err, "again", f.delay)
+	again := "in " + f.delay.String()
+	if f.held {
+		again = "when that changes"
+	}
+	w.log.Warn("pod action failed", "pod", w.name(), "action", key, "error", t.err, "again", again)
 	if t.event != "" {
 		w.containerEvent(a.container, corev1.EventTypeWarning, t.eventReason, "%s", t.event)
 	}

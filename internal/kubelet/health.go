@@ -66,7 +66,7 @@ func (in input) started(c *cri.Container) bool {
 
 // ready says that a running container may get traffic.
 func (in input) ready(c *cri.Container) bool {
-	if !in.started(c) {
+	if !in.started(c) || in.healthOf(c).condemned != nil {
 		return false
 	}
 	spec := containerNamed(in.pod, c.Name)

@@ -30,7 +30,7 @@ func (w *worker) doImage(a action, pod *corev1.Pod) func(context.Context) (outco
 		if spec == nil {
 			return nil, fmt.Errorf("the pod has no container %s", a.container)
 		}
-		if err := w.k.ensureImage(ctx, spec, tell); err != nil {
+		if err := w.k.ensureImage(ctx, pod, spec, tell); err != nil {
 			return nil, err
 		}
 		return func(w *worker) {
@@ -58,7 +58,7 @@ func pullPolicy(spec *corev1.Container) corev1.PullPolicy {
 type teller func(kind, reason, format string, args ...any)
 
 // ensureImage makes the image of spec present.
-func (k *Kubelet) ensureImage(ctx context.Context, spec *corev1.Container, tell teller) error {
+func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, spec *corev1.Container, tell teller) error {
 	policy := pullPolicy(spec)
 	news := k.imageNews.next()
 	if policy != corev1.PullAlways {
@@ -79,14 +79,31 @@ func (k *Kubelet) ensureImage(ctx context.Context, spec *corev1.Container, tell 
 		}
 	}
 	if policy == corev1.PullAlways {
-		return k.pull(ctx, spec, tell)
+		return k.pull(ctx, pod, spec, tell)
 	}
-	came, err := k.untilPresent(ctx, spec.Image, news, func(ctx context.Context) error { return k.pull(ctx, spec, tell) })
+	came, err := k.untilPresent(ctx, spec.Image, news, func(ctx context.Context) error { return k.pull(ctx, pod, spec, tell) })
 	if came {
 		tell(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", spec.Image)
 		return nil
 	}
 	return err
+}
+
+// pullAs pulls with each of the logins until one is let in; with none of them if there are none.
+func (k *Kubelet) pullAs(ctx context.Context, ref string, auths []cri.Auth, progress func(cri.Progress)) (*cri.Image, error) {
+	if len(auths) == 0 {
+		return k.runtime.PullImage(ctx, ref, nil, progress)
+	}
+	var image *cri.Image
+	var err error
+	for i := range auths {
+		image, err = k.runtime.PullImage(ctx, ref, &auths[i], progress)
+		// A registry may well say of what somebody may not see that it does not exist.
+		if !errors.Is(err, cri.ErrImageUnauthorized) && !errors.Is(err, cri.ErrImageNotFound) {
+			break
+		}
+	}
+	return image, err
 }
 
 func invalidImage(ref string, err error) error {
@@ -95,10 +112,10 @@ func invalidImage(ref string, err error) error {
 		lo: crashBackoff, hi: maxCrashBackoff}
 }
 
-func (k *Kubelet) pull(ctx context.Context, spec *corev1.Container, tell teller) error {
+func (k *Kubelet) pull(ctx context.Context, pod *corev1.Pod, spec *corev1.Container, tell teller) error {
 	tell(corev1.EventTypeNormal, "Pulling", "Pulling image %q", spec.Image)
 	began := k.now()
-	image, err := k.runtime.PullImage(ctx, spec.Image, nil, k.progress(spec.Image, tell))
+	image, err := k.pullAs(ctx, spec.Image, authsFor(spec.Image, k.pullSecrets(ctx, pod, tell)), k.progress(spec.Image, tell))
 	if errors.Is(err, cri.ErrInvalidImageName) {
 		return invalidImage(spec.Image, err)
 	}

@@ -106,26 +106,3 @@ func (in input) initFailed() bool {
 		return t != nil && t.ExitCode != 0 && !restarts(in.pod, spec.Name, t.ExitCode)
 	})
 }
-
-// due lists the containers that are to be started now, and wakes for those that are to be later.
-func (d *decision) due() []action {
-	var due []action
-	initialized := d.initialized()
-	for _, spec := range allContainers(d.pod) {
-		isInit := initNamed(d.pod, spec.Name) != nil
-		switch {
-		case initialized && isInit && !isSidecar(spec):
-			continue // its work is done for good
-		case !initialized && isInit && d.initDone(spec):
-			if isSidecar(spec) {
-				due = d.addDue(due, spec.Name) // its image may have changed
-			}
-			continue
-		}
-		due = d.addDue(due, spec.Name)
-		if !initialized && isInit {
-			break // all others wait for this one
-		}
-	}
-	return due
-}

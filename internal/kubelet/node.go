@@ -207,6 +207,7 @@ func (n *nodeKeeper) fillStatus(ctx context.Context, node *corev1.Node, now time
 		st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip.String()})
 	}
 	st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: n.k.cfg.NodeName})
+	st.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)}
 	st.NodeInfo = n.host.info(n.k.cfg.Version, n.k.cfg.RuntimeVersion)
 	for _, c := range n.host.conditions() {
 		setNodeCondition(st, c, now)

@@ -40,6 +40,7 @@ type world struct {
 	open  bool // nothing fails or waits any more
 
 	counts map[string]int32
+	inits  bool // the pod has an init container and a sidecar
 }
 
 // door is a call of the runtime that waits to be told how to go on.
@@ -224,7 +225,8 @@ func (x *world) check() {
 	if pod == nil {
 		return
 	}
-	for _, st := range pod.Status.ContainerStatuses {
+	x.checkOrder()
+	for _, st := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if st.RestartCount < x.counts[st.Name] {
 			x.fatal("the restart count of %s fell from %d to %d", st.Name, x.counts[st.Name], st.RestartCount)
 		}
@@ -240,6 +242,33 @@ func (x *world) check() {
 				x.fatal("the pod is %s, but %s runs", pod.Status.Phase, c.Name)
 			}
 		}
+	}
+}
+
+// checkOrder: no main container runs in a sandbox for which the init container has not done its work.
+func (x *world) checkOrder() {
+	x.t.Helper()
+	if !x.inits {
+		return
+	}
+	view, err := x.rt.Pod(x.t.Context(), "u1")
+	if err != nil {
+		x.fatal("%v", err)
+	}
+	in := input{view: view}
+	main, done := "", false
+	for i := range view.Containers {
+		c := &view.Containers[i]
+		if !in.ofSandbox(c) {
+			continue
+		}
+		done = done || c.Name == "first" && c.State == cri.Exited && c.ExitCode == 0
+		if (c.Name == "web" || c.Name == "app") && c.State == cri.Running {
+			main = c.Name
+		}
+	}
+	if main != "" && !done {
+		x.fatal("%s runs before the init container is done: %+v", main, view)
 	}
 }
 
@@ -265,7 +294,7 @@ func (x *world) anything() {
 	case n < 80:
 		x.step()
 	case n < 88:
-		name := []string{"web", "app"}[x.rnd.IntN(2)]
+		name := []string{"web", "app", "first", "side"}[x.rnd.IntN(4)]
 		code := int32(x.rnd.IntN(2))
 		if x.rt.Exit("u1", name, code, false) {
 			x.note("%s exits with %d", name, code)
@@ -321,6 +350,9 @@ func randomLife(t *testing.T, seed uint64) {
 	x := newWorld(t, seed)
 	policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 	pod := testPod("web", two, policy(policies[x.rnd.IntN(3)]))
+	if x.inits = seed%2 == 1; x.inits {
+		withInits("side*", "first")(pod)
+	}
 	pod.UID = types.UID("u1")
 	if _, err := x.api.Create(t.Context(), pod, client.WriteOptions{}); err != nil {
 		t.Fatal(err)

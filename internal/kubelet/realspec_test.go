@@ -131,3 +131,29 @@ func TestRealHooks(t *testing.T) {
 	b.api.await(t, "web", "gone", goneNow)
 	b.nothingLeft()
 }
+
+// TestRealSecurity: who the process is and what it may do, and a refusal that says why.
+func TestRealSecurity(t *testing.T) {
+	b := newRealBed(t)
+	strict := corev1.SupplementalGroupsPolicyStrict
+	b.create(shell("safe", "id -u; id -g; id -G; touch /x 2>&1; touch /d/x && echo writable; grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status",
+		policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+			c := &p.Spec.Containers[0]
+			c.SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(1000)), RunAsGroup: new(int64(1001)),
+				FSGroup: new(int64(2000)), SupplementalGroups: []int64{3000}, SupplementalGroupsPolicy: &strict}
+			p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "d", MountPath: "/d"}}
+		}))
+	b.api.await(t, "safe", "succeeded or failed", func(p *corev1.Pod) bool { return p != nil && finished(p.Status.Phase) })
+	if err := saw(b.logs("safe", "", &corev1.PodLogOptions{}), "1000\n1001\n1001 2000 3000\ntouch: /x: Read-only file system\nwritable\n"+
+		"CapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"); err != nil {
+		t.Error(err)
+	}
+	b.create(shell("root", "true", func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)} }))
+	b.api.await(t, "root", "refused", waitsFor("CreateContainerConfigError", "container has runAsNonRoot and image will run as root"))
+	b.remove("safe")
+	b.remove("root")
+	b.nothingLeft()
+}

@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -19,6 +18,7 @@ func securityOf(pod *corev1.Pod, c *corev1.Container) cri.Security {
 	if p := pod.Spec.SecurityContext; p != nil {
 		s.RunAsUser, s.RunAsGroup = p.RunAsUser, p.RunAsGroup
 		s.SupplementalGroups = append(s.SupplementalGroups, p.SupplementalGroups...)
+		s.StrictGroups = deref(p.SupplementalGroupsPolicy, corev1.SupplementalGroupsPolicyMerge) == corev1.SupplementalGroupsPolicyStrict
 		if p.FSGroup != nil {
 			s.SupplementalGroups = append(s.SupplementalGroups, *p.FSGroup)
 		}
@@ -93,7 +93,7 @@ func (k *Kubelet) verifyNonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.
 	}
 	if s.RunAsUser != nil {
 		if *s.RunAsUser == 0 {
-			return errors.New("container's runAsUser breaks non-root policy")
+			return fmt.Errorf("container's runAsUser breaks non-root policy (%s)", whose(pod, c))
 		}
 		return nil
 	}
@@ -107,9 +107,14 @@ func (k *Kubelet) verifyNonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.
 	}
 	switch uid, err := strconv.Atoi(user); {
 	case user == "" || err == nil && uid == 0:
-		return errors.New("container has runAsNonRoot and image will run as root")
+		return fmt.Errorf("container has runAsNonRoot and image will run as root (%s)", whose(pod, c))
 	case err != nil:
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", user)
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root (%s)", user, whose(pod, c))
 	}
 	return nil
+}
+
+// whose names a container in a message, as Kubernetes does.
+func whose(pod *corev1.Pod, c *corev1.Container) string {
+	return fmt.Sprintf("pod: %q, container: %s", fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID), c.Name)
 }

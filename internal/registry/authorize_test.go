@@ -54,3 +54,32 @@ func TestANodeWatchesWhatItsPodsName(t *testing.T) {
 		}
 	}
 }
+
+// TestAPodGetsItsAccountsPullSecrets, unless it names some itself.
+func TestAPodGetsItsAccountsPullSecrets(t *testing.T) {
+	admin := local.New(registrytest.New(t), registry.System)
+	create := func(obj api.Object) api.Object {
+		t.Helper()
+		obj.SetNamespace("default")
+		got, err := admin.Create(t.Context(), obj, client.WriteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "me"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}}})
+	if _, err := admin.List(t.Context(), api.ServiceAccounts, client.ListOptions{}); err != nil { // the cache has it now
+		t.Fatal(err)
+	}
+	for name, own := range map[string][]corev1.LocalObjectReference{"none": nil, "own": {{Name: "mine"}}} {
+		pod := create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{ServiceAccountName: "me", ImagePullSecrets: own,
+			Containers: []corev1.Container{{Name: "c", Image: "x"}}}}).(*corev1.Pod)
+		want := "s"
+		if own != nil {
+			want = "mine"
+		}
+		if got := pod.Spec.ImagePullSecrets; len(got) != 1 || got[0].Name != want {
+			t.Errorf("%s: %v, want %s", name, got, want)
+		}
+	}
+}

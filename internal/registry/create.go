@@ -71,7 +71,7 @@ func (r *Registry) create(ctx context.Context, kind *api.Kind, s *Strategy, obj 
 		return nil, err
 	}
 	if s.Admit != nil {
-		if err := s.Admit(obj, r.exists); err != nil {
+		if err := s.Admit(obj, r.peek); err != nil {
 			return nil, apierrors.NewForbidden(kind.GR(), obj.GetName(), err)
 		}
 	}
@@ -101,9 +101,12 @@ func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.E
 	return errs
 }
 
-// exists says whether an object is there, as far as the cache knows.
-func (r *Registry) exists(kind *api.Kind, namespace, name string) bool {
-	return r.cache.byRow[kind].get(keyOf(kind, namespace, name)) != nil
+// peek is another object, as far as the cache knows; nil if there is none.
+func (r *Registry) peek(kind *api.Kind, namespace, name string) api.Object {
+	if e := r.cache.byRow[kind].get(keyOf(kind, namespace, name)); e != nil {
+		return e.Object()
+	}
+	return nil
 }
 
 // write puts bytes into the store and leaves the decoded object where the watch will find it. obj

@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -68,15 +69,19 @@ func podStrategy() *Strategy {
 	}
 }
 
-// admitPod wants the pod's service account to be there. "default" appears in every namespace by itself,
-// a moment after the namespace does.
-func admitPod(obj api.Object, exists func(kind *api.Kind, namespace, name string) bool) error {
+// admitPod wants the pod's service account to be there, and gives a pod that names no imagePullSecrets
+// those of the account. "default" appears in every namespace by itself, a moment after the namespace does.
+func admitPod(obj api.Object, peek func(kind *api.Kind, namespace, name string) api.Object) error {
 	pod := obj.(*corev1.Pod)
-	account := pod.Spec.ServiceAccountName
-	if account == "" || account == "default" || exists(api.ServiceAccounts, pod.Namespace, account) {
-		return nil
+	name := pod.Spec.ServiceAccountName
+	account, ok := peek(api.ServiceAccounts, pod.Namespace, name).(*corev1.ServiceAccount)
+	switch {
+	case ok && len(pod.Spec.ImagePullSecrets) == 0:
+		pod.Spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
+	case !ok && name != "" && name != "default":
+		return fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, name, name)
 	}
-	return fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, account, account)
+	return nil
 }
 
 func podFields(obj api.Object) fields.Set {

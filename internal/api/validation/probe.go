@@ -1,6 +1,9 @@
 package validation
 
 import (
+	"strings"
+
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -51,6 +54,10 @@ func lifecycle(l *corev1.Lifecycle, path *field.Path) field.ErrorList {
 	}
 	if l.PreStop != nil {
 		errs = append(errs, handler(*l.PreStop, nil, path.Child("preStop"))...)
+	}
+	if s := l.StopSignal; s != nil && unix.SignalNum(string(*s)) == 0 &&
+		!strings.HasPrefix(string(*s), "SIGRTMIN") && !strings.HasPrefix(string(*s), "SIGRTMAX") {
+		errs = append(errs, field.Invalid(path.Child("stopSignal"), *s, "must be the name of a signal, as SIGTERM"))
 	}
 	return errs
 }

@@ -105,6 +105,7 @@ func TestUsers(t *testing.T) {
 		{"1234:5", cri.Security{}, "1234:5 []"},
 		{"app", cri.Security{RunAsUser: n(7)}, "7:0 []"},
 		{"app", cri.Security{RunAsGroup: n(8), SupplementalGroups: []int64{9, 9, 8}}, "1000:8 [2000 9]"},
+		{"app", cri.Security{StrictGroups: true, SupplementalGroups: []int64{9}}, "1000:1001 [9]"},
 		{"nobody", cri.Security{}, "error"},
 		{"app:none", cri.Security{}, "error"},
 	} {

@@ -87,7 +87,7 @@ func lookupUser(image string, s cri.Security, passwd, group string) (user, error
 			u.groups = append(u.groups, gid)
 		}
 	}
-	if login != "" {
+	if login != "" && !s.StrictGroups {
 		for line := range strings.Lines(group) {
 			f := strings.Split(strings.TrimSpace(line), ":")
 			if len(f) < 4 || !slices.Contains(strings.Split(f[3], ","), login) {

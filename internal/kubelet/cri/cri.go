@@ -171,11 +171,13 @@ type Security struct {
 	// RunAsUser nil: the image's user. RunAsGroup nil: that user's group.
 	RunAsUser, RunAsGroup *int64
 	SupplementalGroups    []int64
-	Privileged            bool
-	ReadOnlyRootFS        bool
-	NoNewPrivileges       bool
-	AddCapabilities       []string // without CAP_; "ALL"
-	DropCapabilities      []string
+	// StrictGroups leaves out the groups that the image's /etc/group has the user in.
+	StrictGroups     bool
+	Privileged       bool
+	ReadOnlyRootFS   bool
+	NoNewPrivileges  bool
+	AddCapabilities  []string // without CAP_; "ALL"
+	DropCapabilities []string
 	// Seccomp is "RuntimeDefault" (also if empty), "Unconfined" or the path of a profile. The
 	// runtime's default admits programs of the machine's own architecture only.
 	Seccomp string

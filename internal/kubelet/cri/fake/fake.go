@@ -24,6 +24,8 @@ type Hooks struct {
 	After func(ctx context.Context, call, pod, name string) error
 	// Pull decides what becomes of a pull; nil: every image is there to be had.
 	Pull func(ctx context.Context, ref string, progress func(cri.Progress)) (*cri.Image, error)
+	// Login decides whether a pull with these credentials is let in; nil: every one is.
+	Login func(auth *cri.Auth) error
 	// StopTime is how long a container takes to end after its stop signal; nil: it ends at once.
 	StopTime func(c cri.Container) time.Duration
 	// Exec is a process that is added to a container, Attach the streams of its own, PortForward what
@@ -318,9 +320,14 @@ func (r *Runtime) ImageStatus(_ context.Context, ref string) (*cri.Image, error)
 }
 
 // PullImage makes ref present, by Hooks.Pull if that is set.
-func (r *Runtime) PullImage(ctx context.Context, ref string, _ *cri.Auth, progress func(cri.Progress)) (*cri.Image, error) {
+func (r *Runtime) PullImage(ctx context.Context, ref string, auth *cri.Auth, progress func(cri.Progress)) (*cri.Image, error) {
 	if err := r.before(ctx, "PullImage", "", ref); err != nil {
 		return nil, err
+	}
+	if r.Hooks.Login != nil {
+		if err := r.Hooks.Login(auth); err != nil {
+			return nil, err
+		}
 	}
 	i := image(ref)
 	if r.Hooks.Pull != nil {
