@@ -115,11 +115,6 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Ping asks the other side for a sign of life. A connection that has been lost fails at last.
-func (c *Conn) Ping() error {
-	return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(closeTimeout))
-}
-
 // Bye says goodbye. The other side answers with its own, by which Read ends.
 func (c *Conn) Bye() error {
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")

@@ -70,6 +70,7 @@ func (p *program) app() *cli.App {
 		Commands: []*cli.Command{
 			p.applyCommand(), p.createCommand(), p.updateCommand(), p.deleteCommand(), p.clearCommand(),
 			p.getCommand(), p.describeCommand(), p.whyCommand(), p.logsCommand(),
+			p.execCommand(), p.attachCommand(), p.cpCommand(), p.portForwardCommand(),
 			p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(),
 			p.cfgCommand(),
 			p.imageCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(),

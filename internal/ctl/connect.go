@@ -26,6 +26,9 @@ type server interface {
 	CreateRaw(ctx context.Context, kind *api.Kind, namespace string, doc []byte, opts client.WriteOptions) (api.Object, error)
 	Do(ctx context.Context, method, path string, query url.Values, contentType string, body io.Reader) (*http.Response, error)
 	Logs(ctx context.Context, ns, pod string, query url.Values) (io.ReadCloser, error)
+	Exec(ctx context.Context, ns, pod, container string, command []string, s remote.Streams) error
+	Attach(ctx context.Context, ns, pod, container string, s remote.Streams) error
+	PortForward(ctx context.Context, ns, pod string) (*remote.Ports, error)
 	Table(ctx context.Context, kind *api.Kind, ns, name string, opts client.ListOptions, layout string) (*metav1.Table, error)
 	WatchTable(ctx context.Context, kind *api.Kind, opts client.WatchOptions, layout string, each func(remote.TableEvent) error) error
 	Version(ctx context.Context) (*version.Info, error)

@@ -41,11 +41,14 @@ func failf(code int, format string, args ...any) error {
 // codeOf is the exit code of an error.
 func codeOf(err error) int {
 	var f *failure
+	var exit *remote.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &f):
 		return f.code
+	case errors.As(err, &exit):
+		return exit.Code
 	case remote.IsUnreachable(err):
 		return codeUnreachable
 	case apierrors.IsNotFound(err):
@@ -60,6 +63,10 @@ func codeOf(err error) int {
 func (p *program) exit(err error) error {
 	if err == nil {
 		return nil
+	}
+	var exit *remote.ExitError
+	if errors.As(err, &exit) {
+		return cli.Exit("", exit.Code) // the command has said what there was to say
 	}
 	return cli.Exit(p.paintErr(red, "error: ")+message(err), codeOf(err))
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
-
-	"minik8s/internal/api"
 )
 
 func (p *program) logsCommand() *cli.Command {
@@ -38,17 +36,9 @@ func (p *program) logsCommand() *cli.Command {
 }
 
 func (s *session) logs(c *cli.Context) error {
-	name := c.Args().First()
-	if word, rest, ok := strings.Cut(name, "/"); ok && api.ByWord(word) == api.Pods {
-		name = rest
-	}
-	obj, err := s.resolve(c.Context, target{api.Pods, name})
+	pod, err := s.pod(c.Context, c.Args().First())
 	if err != nil {
 		return err
-	}
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return failf(codeFailed, "the server's answer is no pod")
 	}
 	container := c.String("container")
 	if container == "" {

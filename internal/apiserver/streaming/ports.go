@@ -37,7 +37,7 @@ func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Conte
 	case websocket.IsWebSocketUpgrade(req):
 		conn, streams, err = tunnelled(w, req)
 	case isSPDY(req):
-		conn, streams, err = accept(w, req, portProtocol, maxHalves)
+		conn, streams, err = accept(ctx, cancel, w, req, portProtocol, maxHalves)
 	default:
 		err = apierrors.NewBadRequest("Upgrade request required")
 	}

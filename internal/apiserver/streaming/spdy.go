@@ -32,8 +32,9 @@ type opened struct {
 }
 
 // accept upgrades the connection to SPDY, or has answered why not. The client's streams come by the
-// channel, as many as room says at a time; more are refused.
-func accept(w http.ResponseWriter, req *http.Request, protocol string, room int) (httpstream.Connection, <-chan opened, error) {
+// channel, as many as room says at a time; more are refused. lost is called if the client has gone, until
+// ctx ends.
+func accept(ctx context.Context, lost func(), w http.ResponseWriter, req *http.Request, protocol string, room int) (httpstream.Connection, <-chan opened, error) {
 	known := false
 	for _, v := range req.Header.Values(httpstream.HeaderProtocolVersion) {
 		for p := range strings.SplitSeq(v, ",") {
@@ -48,7 +49,11 @@ func accept(w http.ResponseWriter, req *http.Request, protocol string, room int)
 	}
 	w.Header().Set(httpstream.HeaderProtocolVersion, protocol)
 	streams, handler := queue(room)
-	conn := spdy.NewResponseUpgraderWithPings(lifeSign).UpgradeResponse(w, req, handler)
+	c := &captor{ResponseWriter: w}
+	conn := spdy.NewResponseUpgraderWithPings(lifeSign).UpgradeResponse(c, req, handler)
+	if conn != nil {
+		go watch(ctx, c.conn, lost)
+	}
 	return conn, streams, nil
 }
 
@@ -81,7 +86,7 @@ func spdyProcess(ctx context.Context, cancel context.CancelFunc, w http.Response
 			missing[name] = true
 		}
 	}
-	conn, streams, err := accept(w, req, channels.V4, len(missing))
+	conn, streams, err := accept(ctx, cancel, w, req, channels.V4, len(missing))
 	if err != nil || conn == nil {
 		return nil, err
 	}

@@ -12,10 +12,6 @@ import (
 	"minik8s/internal/channels"
 )
 
-// lifeSign is how often a client is asked whether it is there: one that sends nothing, or whose input
-// nobody takes, would not be missed otherwise.
-const lifeSign = 10 * time.Second
-
 // farewell is how long a client may take to close the connection once all has been told.
 const farewell = 5 * time.Second
 
@@ -58,21 +54,8 @@ func channelProcess(ctx context.Context, cancel context.CancelFunc, w http.Respo
 		defer cancel()
 		p.receive()
 	}()
-	go func() {
-		t := time.NewTicker(lifeSign)
-		defer t.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				p.stopInput()
-				return
-			case <-t.C:
-				if p.conn.Ping() != nil {
-					cancel()
-				}
-			}
-		}
-	}()
+	context.AfterFunc(ctx, p.stopInput)
+	go watch(ctx, ws.NetConn(), cancel)
 	return p, nil
 }
 

@@ -29,6 +29,8 @@ const (
 	// silence is how long the output of a process that has ended may be silent before what holds it
 	// open is taken to be something that it left in the background.
 	silence = 2 * time.Second
+	// sizeWait is how long a terminal waits to be told its size; who has one says so first of all.
+	sizeWait = 50 * time.Millisecond
 )
 
 // added is a process that was added to a container.
@@ -67,7 +69,9 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 	if cfg.Stdin != nil {
 		go x.feed(talk, cfg.Stdin)
 	}
-	go r.resize(talk, c.meta.ID, x.id, cfg.Resize)
+	if cfg.Resize != nil {
+		go r.resize(talk, c.meta.ID, x.id, cfg.Resize)
+	}
 	code, err := x.wait(ctx)
 	all := false
 	if err != nil {
@@ -172,11 +176,30 @@ func (r *Runtime) processOf(ctx context.Context, id string, cfg cri.ExecConfig) 
 	if cfg.TTY && !hasTerm {
 		p.Env = append(p.Env, "TERM=xterm")
 	}
+	if p.ConsoleSize = nil; cfg.TTY {
+		p.ConsoleSize = firstSize(ctx, cfg.Resize)
+	}
 	data, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: exec: %w", err)
 	}
 	return data, nil
+}
+
+// firstSize is the size of the caller's terminal at the beginning, if it comes in time: a program that
+// asks for the size at once would otherwise be told none. nil if it does not come.
+func firstSize(ctx context.Context, sizes <-chan cri.TermSize) *specs.Box {
+	t := time.NewTimer(sizeWait)
+	defer t.Stop()
+	select {
+	case s, ok := <-sizes:
+		if ok {
+			return &specs.Box{Width: uint(s.Width), Height: uint(s.Height)}
+		}
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // feed passes the input on until it ends, and then says so.
