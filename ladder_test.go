@@ -31,6 +31,7 @@ var floors = map[string]int{
 	"internal/supervise":     1,
 	"internal/certs":         1,
 	"internal/machine":       1,
+	"internal/channels":      1,
 	"internal/api":           0,
 	"config":                 0,
 }
@@ -41,6 +42,7 @@ var shared = map[string]string{
 	"internal/controller/expect": "what controllers have asked for and not yet seen",
 	"internal/controller/pods":   "what all controllers of pods do alike",
 	"internal/controller/leader": "one of several masters leads",
+	"internal/controller/owner":  "whose an object is",
 }
 
 // allowed are imports that go sideways or up on purpose.
@@ -59,6 +61,8 @@ var doors = map[string][]string{
 	"github.com/urfave/cli/v2":         {"", "internal/ctl"},
 	"github.com/google/nftables":       {"internal/kubelet/network"},
 	"github.com/vishvananda/netlink":   {"internal/kubelet/network", "internal/kubelet/containerd", "internal/machine"},
+	"github.com/gorilla/websocket":     {"internal/channels", "internal/apiserver/streaming", "internal/client/remote"},
+	"k8s.io/streaming":                 {"internal/apiserver/streaming", "internal/client/remote"},
 	"sigs.k8s.io/yaml":                 {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
 }
 

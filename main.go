@@ -17,9 +17,10 @@ import (
 )
 
 func main() {
+	ctl.Version = roles.Version
 	app := &cli.App{
 		Name: "minik8sd", Usage: "a whole cluster in one file",
-		Version: roles.Version, HideVersion: true, HideHelpCommand: true,
+		Version: roles.Version, HideHelpCommand: true,
 		Flags: flags(), Action: serve,
 		Commands: []*cli.Command{
 			ctl.Command(),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -63,7 +64,9 @@ type Daemon struct {
 	log   *slog.Logger
 	group *supervise.Group
 	lock  *os.File
-	began time.Time
+	// listener is the API's port, open before anything is touched.
+	listener net.Listener
+	began    time.Time
 
 	// What the parts share; each is set by the part that makes it, before the next one starts.
 	store   *etcd.Store
@@ -71,6 +74,7 @@ type Daemon struct {
 	ca      *certs.Authority
 	server  certs.Pair
 	runtime *containerd.Runtime
+	led     atomic.Pointer[supervise.Group] // what runs while this master leads
 	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
 }
 
@@ -78,10 +82,20 @@ type Daemon struct {
 // parts. It starts nothing; the error says what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: log, began: time.Now()}
-	if err := os.MkdirAll(cfg.DataDir, 0o755); err != nil {
-		return nil, fmt.Errorf("the data directory: %w; run as root, or choose another with --data-dir", err)
+	if cfg.Has(config.Master) {
+		var err error
+		if d.listener, err = apiserver.Listen(net.JoinHostPort(cfg.APIAddress, strconv.Itoa(cfg.APIPort))); err != nil {
+			if _, serr := os.Stat(d.path(lockName)); serr == nil {
+				if lerr := d.claim(); lerr != nil { // the likelier reason, and the more telling one
+					return nil, lerr
+				}
+				d.Close()
+			}
+			return nil, err
+		}
 	}
-	if err := d.takeLock(); err != nil {
+	if err := d.claim(); err != nil {
+		d.Close()
 		return nil, err
 	}
 	if !cfg.NodeIP.IsValid() {
@@ -105,9 +119,19 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	return d, nil
 }
 
+const lockName = "minik8sd.lock"
+
+// claim makes the data directory ours.
+func (d *Daemon) claim() error {
+	if err := os.MkdirAll(d.cfg.DataDir, 0o755); err != nil {
+		return fmt.Errorf("the data directory: %w; run as root, or choose another with --data-dir", err)
+	}
+	return d.takeLock()
+}
+
 // takeLock refuses a data directory that another daemon uses. The lock goes with the process.
 func (d *Daemon) takeLock() error {
-	path := d.path("minik8sd.lock")
+	path := d.path(lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("the data directory cannot be written: %w; run as root, or choose another with --data-dir", err)
@@ -132,6 +156,7 @@ func (d *Daemon) path(parts ...string) string {
 // everything is up; it may be nil.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
+	tuneCollector()
 	return d.group.Run(ctx, func() {
 		go giveBack(ctx, d.log)
 		if ready != nil {
@@ -142,6 +167,10 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 
 // Close lets the data directory go.
 func (d *Daemon) Close() {
+	if d.listener != nil {
+		d.listener.Close() //nolint:errcheck // the server has closed it, if it ran
+		d.listener = nil
+	}
 	if d.lock != nil {
 		d.lock.Close() //nolint:errcheck // the kernel drops the lock either way
 		d.lock = nil
@@ -150,9 +179,6 @@ func (d *Daemon) Close() {
 
 // Client acts in the cluster as the daemon itself; for tests and for the demo.
 func (d *Daemon) Client() client.Interface { return local.New(d.reg, registry.System) }
-
-// Ready says whether every part is up.
-func (d *Daemon) Ready() bool { return d.group.Ready() }
 
 // as is a client with the identity of a part.
 func (d *Daemon) as(u registry.User) client.Interface { return local.New(d.reg, u) }

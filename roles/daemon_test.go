@@ -234,6 +234,17 @@ func (p *process) running(c client.Interface, name string) *corev1.Pod {
 	return pod
 }
 
+// answer is what a web server says; empty if it says nothing.
+func answer(address string) string {
+	resp, err := (&http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + address + "/")
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()       //nolint:errcheck // it was read
+	b, _ := io.ReadAll(resp.Body) //nolint:errcheck // compared by the caller
+	return strings.TrimSpace(string(b))
+}
+
 // A stopped daemon leaves its pods running, and the next one finds the same containers and addresses.
 func TestPodsOutliveTheDaemon(t *testing.T) {
 	needRoot(t)
@@ -244,16 +255,7 @@ func TestPodsOutliveTheDaemon(t *testing.T) {
 	p.create(c, web)
 	p.create(c, shell("crasher", "test -e /tmp/x || exit 3; "+forever))
 	before := p.running(c, "web")
-	answer := func() string {
-		resp, err := (&http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + before.Status.PodIP + "/")
-		if err != nil {
-			return ""
-		}
-		defer resp.Body.Close()       //nolint:errcheck // it was read
-		b, _ := io.ReadAll(resp.Body) //nolint:errcheck // compared below
-		return strings.TrimSpace(string(b))
-	}
-	p.eventually("answered", func() bool { return answer() == "web" })
+	p.eventually("answered", func() bool { return answer(before.Status.PodIP) == "web" })
 	p.eventually("restarted once", func() bool {
 		pod := p.pod(c, "crasher")
 		return len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].RestartCount > 0
@@ -261,7 +263,7 @@ func TestPodsOutliveTheDaemon(t *testing.T) {
 	counted := p.pod(c, "crasher").Status.ContainerStatuses[0].RestartCount
 	for _, end := range []func(){p.stop, p.kill} {
 		end()
-		if got := answer(); got != "web" {
+		if got := answer(before.Status.PodIP); got != "web" {
 			t.Fatalf("without the daemon the pod answers %q", got)
 		}
 		c = p.up()
@@ -369,7 +371,14 @@ func (p *process) fails(says ...string) {
 func TestRefusesToStart(t *testing.T) {
 	needRoot(t)
 	first := newProcess(t)
-	first.up()
+	c := first.up()
+	web := shell("web", "")
+	web.Spec.Containers[0] = corev1.Container{Name: "web", Image: "minik8s/hello", ImagePullPolicy: corev1.PullIfNotPresent}
+	first.create(c, web)
+	address := first.running(c, "web").Status.PodIP
+	t.Cleanup(func() { // whoever was refused has touched nothing of the one that runs
+		first.eventually("answered", func() bool { return answer(address) == "web" })
+	})
 	t.Run("a second daemon on one directory", func(t *testing.T) {
 		second := &process{t: t, dir: first.dir, args: append(first.args, "--api-port=7443")}
 		second.fails("another minik8sd", fmt.Sprint(first.cmd.Process.Pid), first.dir)
@@ -387,7 +396,7 @@ func TestRefusesToStart(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := &process{t: t, args: []string{"--data-dir", file}}
+		p := &process{t: t, args: []string{"--data-dir", file, "--api-port=7443"}}
 		p.fails("data directory")
 	})
 	t.Run("a directory on a read-only disk", func(t *testing.T) {
@@ -396,7 +405,7 @@ func TestRefusesToStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) }) //nolint:errcheck // it was mounted
-		p := &process{t: t, args: []string{"--data-dir", filepath.Join(dir, "data")}}
+		p := &process{t: t, args: []string{"--data-dir", filepath.Join(dir, "data"), "--api-port=7443"}}
 		p.fails("data directory", "--data-dir")
 	})
 }

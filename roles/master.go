@@ -3,18 +3,22 @@ package roles
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"sync"
+	"time"
 
 	"minik8s/config"
 	"minik8s/internal/apiserver"
 	"minik8s/internal/certs"
+	"minik8s/internal/client"
 	"minik8s/internal/controller/daemonset"
 	"minik8s/internal/controller/deployment"
 	"minik8s/internal/controller/expire"
 	"minik8s/internal/controller/gc"
 	"minik8s/internal/controller/job"
+	"minik8s/internal/controller/leader"
 	"minik8s/internal/controller/namespace"
 	"minik8s/internal/controller/nodelifecycle"
 	"minik8s/internal/controller/podgc"
@@ -41,11 +45,7 @@ func (d *Daemon) masterParts() ([]supervise.Part, error) {
 		{Name: "etcd", Policy: supervise.Must, Run: d.runEtcd},
 		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry},
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI},
-		{Name: "scheduler", Policy: supervise.Keep, Run: d.runScheduler},
-	}
-	for _, c := range d.controllers() {
-		c.Policy, c.Beside = supervise.Keep, true
-		parts = append(parts, c)
+		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, StopTimeout: 4 * time.Second},
 	}
 	return parts, nil
 }
@@ -128,8 +128,8 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	}
 	cfg := apiserver.Config{
 		Registry: d.reg, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
-		Listen: net.JoinHostPort(d.cfg.APIAddress, strconv.Itoa(d.cfg.APIPort)),
-		Parts:  d.group.States, Ready: d.group.Ready, Version: VersionInfo(), Log: d.log,
+		Listener: d.listener,
+		Parts:    d.states, Ready: d.Ready, Version: VersionInfo(), Log: d.log,
 	}
 	if d.cfg.Has(config.Worker) {
 		cfg.Nodes = nodeAgents{d}
@@ -145,51 +145,77 @@ func (d *Daemon) recorder(ctx context.Context, part, component string) *events.R
 	return r
 }
 
-func (d *Daemon) runScheduler(ctx context.Context, ready func()) error {
-	const name = "scheduler"
-	return scheduler.New(d.as(registry.Part(name)), d.recorder(ctx, name, scheduler.Name), d.log).Run(ctx, ready)
+// runLeader runs what may run on one master at a time, the scheduler and the controllers, while this one
+// holds the Lease. A single master takes the Lease at once, also after it was killed: its identity is the
+// node's name. With several, the others wait here until they are needed.
+func (d *Daemon) runLeader(ctx context.Context, ready func()) error {
+	e := leader.Elector{Client: d.as(registry.Part("leader")), Namespace: "kube-system", Name: "minik8s-master",
+		Identity: d.cfg.NodeName, Log: d.log}
+	return e.Run(ctx, func(ctx context.Context) error {
+		g := supervise.New(d.log, d.ledParts()...)
+		d.led.Store(g)
+		defer d.led.Store(nil)
+		return g.Run(ctx, ready)
+	})
 }
 
-// controllers are the loops that keep the cluster as it should be. With one master each runs as long as
-// the daemon does. With several, each Run here is wrapped in a leader.Elector (package
-// controller/leader), with the node's name as its identity, so that it runs on one master at a time;
-// until masters can be several it would be a write every ten seconds for nothing.
-func (d *Daemon) controllers() []supervise.Part {
-	return []supervise.Part{
-		{Name: "namespace-controller", Run: func(ctx context.Context, ready func()) error {
-			return namespace.New(d.as(registry.Part("namespace-controller")), d.log).Run(ctx, ready)
-		}},
-		{Name: "serviceaccount-controller", Run: func(ctx context.Context, ready func()) error {
-			return serviceaccount.New(d.as(registry.Part("serviceaccount-controller")), d.ca.Cert, d.log).Run(ctx, ready)
-		}},
-		{Name: "nodelifecycle-controller", Run: func(ctx context.Context, ready func()) error {
-			const name = "nodelifecycle-controller"
-			return nodelifecycle.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
-		}},
-		{Name: "replicaset-controller", Run: func(ctx context.Context, ready func()) error {
-			const name = "replicaset-controller"
-			return replicaset.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
-		}},
-		{Name: "deployment-controller", Run: func(ctx context.Context, ready func()) error {
-			const name = "deployment-controller"
-			return deployment.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
-		}},
-		{Name: "daemonset-controller", Run: func(ctx context.Context, ready func()) error {
-			const name = "daemonset-controller"
-			return daemonset.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
-		}},
-		{Name: "job-controller", Run: func(ctx context.Context, ready func()) error {
-			const name = "job-controller"
-			return job.New(d.as(registry.Part(name)), d.recorder(ctx, name, name), d.log).Run(ctx, ready)
-		}},
-		{Name: "gc-controller", Run: func(ctx context.Context, ready func()) error {
-			return gc.New(d.as(registry.Part("gc-controller")), d.log).Run(ctx, ready)
-		}},
-		{Name: "podgc-controller", Run: func(ctx context.Context, ready func()) error {
-			return podgc.New(d.as(registry.Part("podgc-controller")), podgc.Threshold, d.log).Run(ctx, ready)
-		}},
-		{Name: "event-expiry", Run: func(ctx context.Context, ready func()) error {
-			return expire.New(d.as(registry.Part("event-expiry")), d.log).Run(ctx, ready)
-		}},
+// runner is a part that lives as long as its Run.
+type runner interface {
+	Run(ctx context.Context, ready func()) error
+}
+
+// ledParts are the scheduler and the loops that keep the cluster as it should be. Each has the identity
+// of its name, by which package registry knows what it may do.
+func (d *Daemon) ledParts() []supervise.Part {
+	var parts []supervise.Part
+	add := func(name string, make func(ctx context.Context, c client.Interface) runner) {
+		parts = append(parts, supervise.Part{Name: name, Policy: supervise.Keep, Beside: true,
+			Run: func(ctx context.Context, ready func()) error {
+				return make(ctx, d.as(registry.Part(name))).Run(ctx, ready)
+			}})
 	}
+	add("scheduler", func(ctx context.Context, c client.Interface) runner {
+		return scheduler.New(c, d.recorder(ctx, "scheduler", scheduler.Name), d.log)
+	})
+	add("namespace-controller", func(_ context.Context, c client.Interface) runner { return namespace.New(c, d.log) })
+	add("serviceaccount-controller", func(_ context.Context, c client.Interface) runner {
+		return serviceaccount.New(c, d.ca.Cert, d.log)
+	})
+	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, d.log) })
+	add("podgc-controller", func(_ context.Context, c client.Interface) runner {
+		return podgc.New(c, podgc.Threshold, d.log)
+	})
+	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })
+	// Those that tell people what they decide.
+	telling := func(name string, make func(client.Interface, *events.Recorder, *slog.Logger) runner) {
+		add(name, func(ctx context.Context, c client.Interface) runner {
+			return make(c, d.recorder(ctx, name, name), d.log)
+		})
+	}
+	telling("nodelifecycle-controller", as(nodelifecycle.New))
+	telling("replicaset-controller", as(replicaset.New))
+	telling("deployment-controller", as(deployment.New))
+	telling("daemonset-controller", as(daemonset.New))
+	telling("job-controller", as(job.New))
+	return parts
+}
+
+// as makes a controller's constructor one of runners.
+func as[R runner](make func(client.Interface, *events.Recorder, *slog.Logger) R) func(client.Interface, *events.Recorder, *slog.Logger) runner {
+	return func(c client.Interface, r *events.Recorder, log *slog.Logger) runner { return make(c, r, log) }
+}
+
+// states is how all parts stand, also those that run while this master leads.
+func (d *Daemon) states() []supervise.State {
+	out := d.group.States()
+	if led := d.led.Load(); led != nil {
+		out = append(out, led.States()...)
+	}
+	return out
+}
+
+// Ready says whether every part is up.
+func (d *Daemon) Ready() bool {
+	led := d.led.Load()
+	return d.group.Ready() && (led == nil || led.Ready())
 }

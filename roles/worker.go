@@ -5,6 +5,8 @@ import (
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/apiserver"
 	"minik8s/internal/kubelet"
@@ -129,4 +131,13 @@ func (n nodeImages) Import(ctx context.Context, archive io.Reader) ([]apiserver.
 	return toImages(l), err
 }
 
-func (n nodeImages) Remove(ctx context.Context, ref string) error { return n.rt.RemoveImage(ctx, ref) }
+func (n nodeImages) Remove(ctx context.Context, ref string) error {
+	img, err := n.rt.ImageStatus(ctx, ref)
+	if err == nil && img == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "images"}, ref)
+	}
+	if err != nil {
+		return err
+	}
+	return n.rt.RemoveImage(ctx, ref)
+}

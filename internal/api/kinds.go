@@ -90,6 +90,9 @@ var (
 		Version: "v1", Kind: "Pod", Plural: "pods", Singular: "pod",
 		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true, Status: true,
 		Subresources: []Subresource{
+			{Name: "attach", Kind: "PodAttachOptions", Verbs: []string{"create", "get"}},
+			{Name: "exec", Kind: "PodExecOptions", Verbs: []string{"create", "get"}},
+			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: []string{"create", "get"}},
 			{Name: "binding", Kind: "Binding", Verbs: []string{"create"}},
 			{Name: "eviction", Kind: "Eviction", Group: "policy", Version: "v1", Verbs: []string{"create"}},
 			{Name: "log", Kind: "Pod", Verbs: []string{"get"}},

@@ -65,8 +65,7 @@ func start(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c.address = l.Addr().String()
-	l.Close() //nolint:errcheck // only its port was wanted
-	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listen: c.address, Cert: cert, ClientCA: c.ca.Pool(),
+	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listener: l, Cert: cert, ClientCA: c.ca.Pool(),
 		Socket: filepath.Join(c.dir, "api.sock"), Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
@@ -165,9 +164,14 @@ func TestRefusalsAreStatuses(t *testing.T) {
 		{"unknown field", "GET", cms + "?fieldSelector=spec.x%3D1", "", 400, "fieldSelector"},
 		{"a revision from the future", "GET", cms + "?resourceVersion=99999999", "", 504, "Too large resource version"},
 		{"no revision", "GET", cms + "?watch=1&resourceVersion=abc", "", 400, "resourceVersion"},
-		{"unknown patch", "PATCH", cms + "/none", "{}", 404, ""},
+		{"unknown patch", "PATCH", cms + "/none", "{}", 415, "patches of type"},
 		{"strict", "POST", cms + "?fieldValidation=Strict", `{"metadata":{"name":"a"},"date":{},"data":{"a":"1","a":"2"}}`, 400, "unknown field"},
 		{"dry run of another kind", "POST", cms + "?dryRun=Some", `{"metadata":{"name":"a"}}`, 400, "dryRun"},
+		{"strict, and all the rest", "POST", cms + "?fieldValidation=Strict", `{"metadata":{"name":"Bad_Name"},"date":{},"data":{"a b":"1"}}`, 400, "Bad_Name"},
+		{"a body without a name", "PUT", cms + "/kube-root-ca.crt", `{"data":{}}`, 400, "metadata.name"},
+		{"a status without a name", "PUT", "/api/v1/namespaces/default/pods/p/status", `{}`, 400, "metadata.name"},
+		{"a service account that is not there", "POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"serviceAccountName":"none","containers":[{"name":"c","image":"i"}]}}`, 403, "service account"},
+		{"a watch from the future", "GET", cms + "?watch=1&resourceVersion=99999999", "", 504, "Too large"},
 		{"a protected namespace", "DELETE", "/api/v1/namespaces/default", "", 403, "may not be deleted"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -185,10 +189,17 @@ func TestRefusalsAreStatuses(t *testing.T) {
 
 func TestUnsupportedPatch(t *testing.T) {
 	c := start(t)
+	if code, body := c.do(c.root(), "PATCH", cms+"/none", "{}", "Content-Type", "application/apply-patch+yaml"); code != 415 {
+		t.Errorf("of an object that is not there: %d %s", code, body)
+	}
 	c.do(c.root(), "POST", cms, `{"metadata":{"name":"a"}}`)
 	code, body := c.do(c.root(), "PATCH", cms+"/a", "{}", "Content-Type", "application/apply-patch+yaml")
 	if code != 415 || !strings.Contains(body, "strategic-merge-patch") {
 		t.Fatalf("%d %s", code, body)
+	}
+	code, body = c.do(c.root(), "PATCH", cms+"/a", `[{"op":"remove","path":"/data/zzz"}]`, "Content-Type", "application/json-patch+json")
+	if code != 422 || !strings.Contains(body, "zzz") || !strings.Contains(body, `\"a\"`) {
+		t.Errorf("a JSON patch that does not fit: %d %s", code, body)
 	}
 }
 

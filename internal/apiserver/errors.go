@@ -54,7 +54,8 @@ func statusOf(err error) metav1.Status {
 	var he *echo.HTTPError
 	if errors.As(err, &he) {
 		st := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-			Code: int32(he.Code), Message: fmt.Sprint(he.Message)}
+			Code: int32(he.Code), Message: fmt.Sprint(he.Message),
+			Details: &metav1.StatusDetails{}} // clients look into it without asking whether it is there
 		switch he.Code {
 		case http.StatusNotFound:
 			st.Reason, st.Message = metav1.StatusReasonNotFound, "the server could not find the requested resource"

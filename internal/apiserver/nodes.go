@@ -174,7 +174,11 @@ func (s *Server) removeImage(c echo.Context) error {
 	if ref == "" {
 		return apierrors.NewBadRequest("ref: say which image to remove")
 	}
-	if err := images.Remove(c.Request().Context(), ref); err != nil {
+	err = images.Remove(c.Request().Context(), ref)
+	if apierrors.IsNotFound(err) {
+		return err
+	}
+	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	return sendJSON(c, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})

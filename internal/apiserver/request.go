@@ -130,6 +130,8 @@ func (s *Server) subresource(r *request) error {
 	switch {
 	case r.kind == api.Pods && r.sub == "log" && method == http.MethodGet:
 		return s.logs(r)
+	case r.kind == api.Pods && connectors[r.sub] != nil:
+		return s.connect(r)
 	case r.kind == api.Pods && r.sub == "binding" && method == http.MethodPost:
 		return s.bind(r)
 	case r.sub == "eviction" && method == http.MethodPost:

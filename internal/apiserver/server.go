@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
 
+	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 )
@@ -27,8 +28,8 @@ import (
 // Config is what a server is made from.
 type Config struct {
 	Registry *registry.Registry
-	// Listen is the TCP address of the HTTPS port; empty: no TCP.
-	Listen string
+	// Listener is the HTTPS port, open; nil: no TCP. Run closes it.
+	Listener net.Listener
 	// Cert is the server's, ClientCA signs the certificates of its clients.
 	Cert     tls.Certificate
 	ClientCA *x509.CertPool
@@ -47,6 +48,15 @@ type Config struct {
 type Nodes interface {
 	Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error)
 	Images(node string) (Images, error)
+	// Connectable says why Exec and Attach would fail at once; nil if they would not. In all three,
+	// container may be empty if the pod has but one.
+	Connectable(node, namespace, pod, container string) error
+	// Exec runs a command in a container and returns its exit code.
+	Exec(ctx context.Context, node, namespace, pod, container string, command []string, s streaming.Streams) (int32, error)
+	// Attach connects to a container's own streams until it exits.
+	Attach(ctx context.Context, node, namespace, pod, container string, s streaming.Streams) error
+	// PortForward connects to a port inside a pod.
+	PortForward(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error)
 }
 
 // Images are the images on one node.
@@ -159,13 +169,8 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 
 func (s *Server) listen(ctx context.Context) ([]net.Listener, error) {
 	var out []net.Listener
-	var lc net.ListenConfig
-	if s.cfg.Listen != "" {
-		l, err := lc.Listen(ctx, "tcp", s.cfg.Listen)
-		if err != nil {
-			return nil, explainListen(s.cfg.Listen, err)
-		}
-		out = append(out, tls.NewListener(l, &tls.Config{
+	if s.cfg.Listener != nil {
+		out = append(out, tls.NewListener(s.cfg.Listener, &tls.Config{
 			Certificates: []tls.Certificate{s.cfg.Cert}, MinVersion: tls.VersionTLS12,
 			ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.cfg.ClientCA,
 			NextProtos: []string{"h2", "http/1.1"},
@@ -203,6 +208,16 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 			return nil, fmt.Errorf("the API's unix socket: %s has %d bytes, a socket's path may have 107: choose a shorter --data-dir", path, len(path))
 		}
 		return nil, fmt.Errorf("the API's unix socket: %w", err)
+	}
+	return l, nil
+}
+
+// Listen opens the HTTPS port. The daemon does so before anything else: a port that is taken is then
+// known before a data directory is made or a pod is touched.
+func Listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, explainListen(addr, err)
 	}
 	return l, nil
 }

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -63,11 +64,8 @@ func (s *Server) update(r *request) error {
 	if err != nil {
 		return err
 	}
-	if obj.GetName() == "" {
-		obj.SetName(r.name)
-	}
-	if obj.GetName() != r.name {
-		return apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q does not match the name of the path, %q", obj.GetName(), r.name))
+	if obj.GetName() != r.name { // also a missing one: such a body is no object of ours, and would empty it
+		return apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", obj.GetName(), r.name))
 	}
 	if r.kind.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(r.namespace)
@@ -163,6 +161,10 @@ func (s *Server) decode(r *request) (api.Object, error) {
 		return obj, nil
 	}
 	obj, warnings, err := registry.Decode(r.kind, s.reg.Strategy(r.kind).Dialect, data, r.query.Get("fieldValidation"))
+	var strict *registry.StrictError
+	if errors.As(err, &strict) {
+		return nil, s.reg.Refuse(r.kind, r.namespace, obj, strict)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,8 @@ var parts = []part{
 	{"idle", idle},
 	{"api", apiFigures},
 	{"scheduler", schedulerFigures},
+	{"workloads", workloads},
+	{"many", endToEnd},
 	{"pods", pods},
 }
 
@@ -66,7 +68,7 @@ func main() { machine.Run(run) }
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, api, scheduler, pods")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, api, pods, scheduler, workloads, many")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

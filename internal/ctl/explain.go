@@ -18,6 +18,7 @@ type situation struct {
 	obj    api.Object
 	events []*corev1.Event // the newest last
 	nodes  []*corev1.Node
+	pods   []*corev1.Pod     // of a workload
 	logs   map[string]string // by container
 	now    time.Time
 }
@@ -42,6 +43,9 @@ func explain(s situation) verdict {
 		return s.explainPod(obj)
 	case *corev1.Node:
 		return s.explainNode(obj)
+	}
+	if w, ok := workloadOf(s.obj); ok {
+		return s.explainWorkload(w)
 	}
 	return s.explainOther()
 }

@@ -61,8 +61,16 @@ func (s *situation) waiting(pod *corev1.Pod, status *corev1.ContainerStatus, w *
 		}
 	case "CreateContainerConfigError":
 		v.because("container %s: %s", status.Name, said(w, s.lastWarning("Failed")))
-		v.advise("make what is missing (a configMap, a secret, a key in one), or take it out of the manifest; the pod then starts by itself")
-		v.try("get configmaps,secrets%s", nsFlag(pod.Namespace))
+		switch text := strings.ToLower(said(w, nil)); {
+		case strings.Contains(text, "configmap") || strings.Contains(text, "secret"):
+			v.advise("make what is missing (a configMap, a secret, a key in one), or take it out of the manifest; the pod then starts by itself")
+			v.try("get configmaps,secrets%s", nsFlag(pod.Namespace))
+		case strings.Contains(text, "root"):
+			v.advise("give the container a user in securityContext.runAsUser, use an image with one, or allow root")
+		default:
+			v.advise("mend the manifest and create the pod anew")
+		}
+		v.try("describe %s", s.args())
 	case "RunContainerError", "CreateContainerError", "StartError":
 		text := said(w, s.lastWarning("Failed", "BackOff"))
 		if notExecutable(text) {

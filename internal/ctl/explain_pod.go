@@ -28,6 +28,12 @@ func (s *situation) explainPod(pod *corev1.Pod) verdict {
 	if v, bad := s.podContainers(pod); bad {
 		return v
 	}
+	if pod.Status.Reason == "DeadlineExceeded" {
+		v := verdict{head: s.name() + " is being ended: it ran longer than its activeDeadlineSeconds allow"}
+		v.because("%s", pod.Status.Message)
+		v.try("describe %s", s.args())
+		return v
+	}
 	ready := podCondition(pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		v := verdict{head: s.name() + " runs and is ready", good: true}
@@ -55,7 +61,7 @@ func (s *situation) podLeaving(pod *corev1.Pod) verdict {
 	switch {
 	case pod.Spec.NodeName == "":
 	case node == nil:
-		v.because("its node %s is not there any more: nobody can say that its containers have ended", pod.Spec.NodeName)
+		v.because("its node %s is not there: nobody can say that its containers have ended", pod.Spec.NodeName)
 	case !isReady(node):
 		v.because("its node %s is not ready: its kubelet cannot say that the containers have ended", node.Name)
 		v.try("why node %s", node.Name)
@@ -90,6 +96,16 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 	return v
 }
 
+// readyNode is a node to suggest: a ready one if there is.
+func (s *situation) readyNode() string {
+	for _, n := range s.nodes {
+		if isReady(n) {
+			return n.Name
+		}
+	}
+	return s.nodes[0].Name
+}
+
 // podUnscheduled tells why no node took a pod.
 func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 	v := verdict{head: s.name() + " is Pending: no node has it yet"}
@@ -99,6 +115,11 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 	} else if e := s.lastWarning("FailedScheduling"); e != nil {
 		text = e.Message
 	}
+	if other := pod.Spec.SchedulerName; text == "" && other != "" && other != corev1.DefaultSchedulerName {
+		v.because("it asks for the scheduler %q, and there is only %q here", other, corev1.DefaultSchedulerName)
+		v.advise("take schedulerName out of the manifest and create the pod anew")
+		return v
+	}
 	if text == "" {
 		v.because("the scheduler has not said anything about it; is a master running?")
 		v.try("get events%s", nsFlag(pod.Namespace))
@@ -107,7 +128,7 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 	v.because("%s", text)
 	if len(s.nodes) == 0 {
 		v.because("there is no node at all")
-		v.advise("start a worker: minik8sd --role=worker")
+		v.advise("start the daemon with a worker: minik8sd --role=master,worker")
 		return v
 	}
 	var closed, lost []string
@@ -133,7 +154,7 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 	}
 	if len(pod.Spec.NodeSelector) > 0 && (strings.Contains(low, "selector") || strings.Contains(low, "affinity")) {
 		for key, value := range pod.Spec.NodeSelector {
-			v.try("label nodes %s %s=%s", s.nodes[0].Name, key, value)
+			v.try("label nodes %s %s=%s", s.readyNode(), key, value)
 			break
 		}
 	}
@@ -152,7 +173,7 @@ func (s *situation) podNodeLost(pod *corev1.Pod) (verdict, bool) {
 	}
 	v := verdict{head: fmt.Sprintf("%s is on node %s, which is not ready", s.name(), pod.Spec.NodeName)}
 	if node == nil {
-		v.because("there is no node %s any more", pod.Spec.NodeName)
+		v.because("there is no node %s", pod.Spec.NodeName)
 		v.try("delete %s --force", s.args())
 		v.try("get nodes")
 		return v, true

@@ -2,12 +2,14 @@ package ctl
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/client"
 )
 
 func (p *program) updateCommand() *cli.Command {
@@ -55,6 +57,9 @@ func (p *program) update(c *cli.Context) error {
 	return count.err()
 }
 
+// forceWait is how long a forced update waits for the old object to end.
+const forceWait = 2 * time.Minute
+
 // replace writes a document over an object. A resourceVersion in the document guards it.
 func (s *session) replace(c *cli.Context, d *document) (api.Object, string, error) {
 	opts, err := s.writeOptions(c)
@@ -81,15 +86,27 @@ func (s *session) replace(c *cli.Context, d *document) (api.Object, string, erro
 	case !apierrors.IsInvalid(err) || !c.Bool("force") || c.Bool("dry-run"):
 		return nil, "", err
 	}
-	// Gone first, and wholly: a new object of the name is refused while the old one ends.
-	if _, err := s.api.Delete(c.Context, d.key(), &metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return nil, "", err
-	}
-	if err := s.waitGone(c.Context, d.key(), "", 0); err != nil {
-		return nil, "", err
-	}
 	obj.SetResourceVersion("")
 	obj.SetUID("")
+	// Nothing is deleted for a manifest that could not be created: it is tried under another name first.
+	trial := obj.DeepCopyObject().(api.Object)
+	trial.SetName("")
+	trial.SetGenerateName("trial-")
+	if _, err := s.api.Create(c.Context, trial, client.WriteOptions{DryRun: true}); err != nil {
+		return nil, "", err
+	}
+	old, err := s.api.Get(c.Context, d.key())
+	if err != nil {
+		return nil, "", err
+	}
+	// Gone first, and wholly: a new object of the name is refused while the old one ends.
+	del := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(old.GetUID()))}
+	if _, err := s.api.Delete(c.Context, d.key(), del); err != nil && !apierrors.IsNotFound(err) {
+		return nil, "", err
+	}
+	if err := s.waitGone(c.Context, d.key(), old.GetUID(), forceWait); err != nil {
+		return nil, "", err
+	}
 	out, err = s.api.Create(c.Context, obj, opts)
 	return out, "replaced by a new one", err
 }

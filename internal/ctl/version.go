@@ -30,10 +30,13 @@ func (p *program) versionCommand() *cli.Command {
 	}
 }
 
+// Version is that of minik8s; main sets it from the build's.
+var Version = ""
+
 // clientVersion is what the build wrote into the binary.
 func clientVersion() string {
-	text := "(unknown)"
-	if info, ok := debug.ReadBuildInfo(); ok {
+	text := Version
+	if info, ok := debug.ReadBuildInfo(); ok && text == "" {
 		text = info.Main.Version
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" && len(s.Value) >= 12 && (text == "(devel)" || text == "") {

@@ -99,6 +99,7 @@ const patience = 5 * time.Second
 func (s *session) waitGone(ctx context.Context, key client.Key, uid types.UID, timeout time.Duration) error {
 	start := s.now()
 	defer s.endProgress()
+	said := ""
 	for {
 		obj, err := s.api.Get(ctx, key)
 		switch {
@@ -115,7 +116,13 @@ func (s *session) waitGone(ctx context.Context, key client.Key, uid types.UID, t
 				ref(key.Kind, key.Name), took.Round(time.Second), key.Kind.Singular, key.Name, nsFlag(key.Namespace))
 		}
 		if took > patience {
-			s.progress("%s: %s (%s; Ctrl-C stops waiting, not deleting)", ref(key.Kind, key.Name), leaving(obj), took.Round(time.Second))
+			if state := leaving(obj); s.errTTY {
+				s.progress("%s: %s (%s; Ctrl-C stops waiting, not deleting)", ref(key.Kind, key.Name), state, took.Round(time.Second))
+			} else if state != said { // once, for those who read it later
+				s.note("still waiting for %s: %s; minik8sd ctl why %s %s%s tells more", ref(key.Kind, key.Name), state,
+					key.Kind.Singular, key.Name, nsFlag(key.Namespace))
+				said = state
+			}
 		}
 		if !s.sleep(ctx, s.pause) {
 			return ctx.Err()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
@@ -71,7 +72,13 @@ func (s *session) look(ctx context.Context, kind *api.Kind, obj api.Object) (sit
 	if now.events, err = s.eventsOf(ctx, obj); codeOf(err) == codeUnreachable {
 		return now, err
 	}
-	if kind == api.Pods || kind == api.Nodes {
+	w, keeps := workloadOf(obj)
+	if keeps && w.selector != nil {
+		if sel, err := metav1.LabelSelectorAsSelector(w.selector); err == nil {
+			now.pods, _, _ = client.All[*corev1.Pod](ctx, s.api, api.Pods, client.ListOptions{Namespace: obj.GetNamespace(), Labels: sel})
+		}
+	}
+	if keeps || kind == api.Pods || kind == api.Nodes {
 		now.nodes, _, _ = client.All[*corev1.Node](ctx, s.api, api.Nodes, client.ListOptions{})
 	}
 	pod, ok := obj.(*corev1.Pod)

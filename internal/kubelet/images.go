@@ -60,6 +60,7 @@ type teller func(kind, reason, format string, args ...any)
 // ensureImage makes the image of spec present.
 func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, spec *corev1.Container, tell teller) error {
 	policy := pullPolicy(spec)
+	news := k.imageNews.next()
 	if policy != corev1.PullAlways {
 		image, err := k.runtime.ImageStatus(ctx, spec.Image)
 		switch {
@@ -77,7 +78,15 @@ func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, spec *corev1
 				err: errors.New(msg), lo: crashBackoff, hi: maxCrashBackoff}
 		}
 	}
-	return k.pull(ctx, pod, spec, tell)
+	if policy == corev1.PullAlways {
+		return k.pull(ctx, pod, spec, tell)
+	}
+	came, err := k.untilPresent(ctx, spec.Image, news, func(ctx context.Context) error { return k.pull(ctx, pod, spec, tell) })
+	if came {
+		tell(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", spec.Image)
+		return nil
+	}
+	return err
 }
 
 // pullAs pulls with each of the logins until one is let in; with none of them if there are none.

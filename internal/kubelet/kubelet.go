@@ -60,21 +60,22 @@ type Config struct {
 
 // Kubelet runs the pods of one node.
 type Kubelet struct {
-	cfg     Config
-	client  client.Interface
-	runtime cri.Runtime
-	rec     *events.Recorder
-	log     *slog.Logger
-	now     func() time.Time
-	volumes *volume.Manager
-	objects *objects.Keeper
-	cgroups *cgroup.Manager // nil: none
-	ports   hostPorts
-	node    *nodeKeeper
-	rooms   admission
-	starts  gate
-	gallery gallery
-	hub     logs.Hub
+	imageNews imageNews
+	cfg       Config
+	client    client.Interface
+	runtime   cri.Runtime
+	rec       *events.Recorder
+	log       *slog.Logger
+	now       func() time.Time
+	volumes   *volume.Manager
+	objects   *objects.Keeper
+	cgroups   *cgroup.Manager // nil: none
+	ports     hostPorts
+	node      *nodeKeeper
+	rooms     admission
+	starts    gate
+	gallery   gallery
+	hub       logs.Hub
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -194,6 +195,7 @@ func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 // once, and the Node's list is renewed.
 func (k *Kubelet) ImagesChanged() {
 	k.node.imagesChanged()
+	k.imageNews.tell()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range k.workers {

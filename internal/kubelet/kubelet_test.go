@@ -390,6 +390,23 @@ func TestRoomOfAFinishedPodIsFreeAtOnce(t *testing.T) {
 	}
 }
 
+// An image that comes by another way while it is being pulled ends the pull, and the pod starts.
+func TestAnImportEndsAPull(t *testing.T) {
+	b := newBed(t)
+	b.rt.Hooks.Pull = func(ctx context.Context, _ string, _ func(cri.Progress)) (*cri.Image, error) {
+		<-ctx.Done() // a registry that never answers
+		return nil, ctx.Err()
+	}
+	b.start()
+	b.create(testPod("web", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "slow:1", corev1.PullIfNotPresent
+	}))
+	b.api.awaitEvent(t, "web", "Pulling")
+	b.rt.AddImage("slow:1")
+	b.k.ImagesChanged()
+	b.api.await(t, "web", "running", func(p *corev1.Pod) bool { return p != nil && p.Status.Phase == corev1.PodRunning })
+}
+
 func TestPullIsAbandonedWhenThePodGoes(t *testing.T) {
 	b := newBed(t)
 	begun := make(chan struct{}, 10)

@@ -2,6 +2,9 @@
 // again in a new network namespace with an address, a default route and nothing else, so that it
 // touches nothing of the real machine and runs beside others.
 //
+// What a run leaves behind when it is cut short, by a panic or a timeout, is removed: processes, mounts,
+// cgroups and files.
+//
 // Tests' TestMain and bench call it; the daemon does not. The namespace goes with the last process in
 // it.
 package machine
@@ -42,11 +45,18 @@ func Run(run func() int) {
 
 // again runs this program in a new network namespace and returns its exit code.
 func again() int {
+	// Temporary files of its own, by which the sweep knows what is ours.
+	tmp, err := os.MkdirTemp("", "mk-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "a directory of our own:", err)
+		return 1
+	}
+	defer sweep(tmp)
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Env = append(os.Environ(), inside+"=1", "TMPDIR="+tmp)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	err := cmd.Run()
+	err = cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		fmt.Fprintln(os.Stderr, "a network namespace of our own:", err)

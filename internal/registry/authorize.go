@@ -52,6 +52,10 @@ type Access struct {
 	Old             api.Object      // of a change
 }
 
+// Authorize refuses what a user may not do, for what is reached through an object but is none: the streams
+// of a pod's containers.
+func (r *Registry) Authorize(u User, a Access) error { return r.authorize(u, a) }
+
 // authorize refuses what a user may not do.
 func (r *Registry) authorize(u User, a Access) error {
 	switch {

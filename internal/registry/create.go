@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
@@ -63,15 +64,16 @@ func (r *Registry) Create(ctx context.Context, user User, kind *api.Kind, namesp
 }
 
 func (r *Registry) create(ctx context.Context, kind *api.Kind, s *Strategy, obj api.Object, opts WriteOptions) (*Entry, error) {
-	errs := validation.ObjectMeta(obj, kind.Namespaced)
-	if s.Validate != nil {
-		errs = append(errs, s.Validate(obj)...)
-	}
-	if err := invalid(kind, obj.GetName(), errs); err != nil {
+	if err := invalid(kind, obj.GetName(), r.mistakes(kind, s, obj)); err != nil {
 		return nil, err
 	}
 	if err := r.admitNamespace(ctx, kind, obj); err != nil {
 		return nil, err
+	}
+	if s.Admit != nil {
+		if err := s.Admit(obj, r.exists); err != nil {
+			return nil, apierrors.NewForbidden(kind.GR(), obj.GetName(), err)
+		}
 	}
 	if pod, ok := obj.(*corev1.Pod); ok {
 		r.lendPullSecrets(pod)
@@ -91,6 +93,20 @@ func (r *Registry) create(ctx context.Context, kind *api.Kind, s *Strategy, obj 
 		return newEntry(kind, key, 0, raw, nil), nil
 	}
 	return r.write(ctx, kind, key, obj, raw, func() (int64, error) { return r.store.Create(ctx, prefixOf(kind)+key, raw) })
+}
+
+// mistakes is everything that is wrong with a new object.
+func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.ErrorList {
+	errs := validation.ObjectMeta(obj, kind.Namespaced)
+	if s.Validate != nil {
+		errs = append(errs, s.Validate(obj)...)
+	}
+	return errs
+}
+
+// exists says whether an object is there, as far as the cache knows.
+func (r *Registry) exists(kind *api.Kind, namespace, name string) bool {
+	return r.cache.byRow[kind].get(keyOf(kind, namespace, name)) != nil
 }
 
 // write puts bytes into the store and leaves the decoded object where the watch will find it. obj

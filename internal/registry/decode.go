@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -52,11 +53,40 @@ func Decode(kind *api.Kind, dialect func(map[string]any) ([]string, error), data
 	switch {
 	case len(strict) == 0 || validation == metav1.FieldValidationIgnore:
 	case validation == metav1.FieldValidationStrict:
-		return nil, nil, apierrors.NewBadRequest("strict decoding error: " + strings.Join(strict, ", "))
+		return obj, nil, &StrictError{Fields: strict}
 	default:
 		notes = append(notes, strict...)
 	}
 	return obj, notes, nil
+}
+
+// StrictError is a manifest with fields that its kind does not have, or with one given twice. The object
+// that comes with it holds the rest, so that its other mistakes can be named too.
+type StrictError struct{ Fields []string }
+
+// Error implements error, in the words by which kubectl knows it.
+func (e *StrictError) Error() string { return "strict decoding error: " + strings.Join(e.Fields, ", ") }
+
+// asStatus is a strict error as a bad request; other errors are one already.
+func asStatus(err error) error {
+	var strict *StrictError
+	if errors.As(err, &strict) {
+		return apierrors.NewBadRequest(strict.Error())
+	}
+	return err
+}
+
+// Refuse is a strict error as what a client is told: with every other mistake of the object.
+func (r *Registry) Refuse(kind *api.Kind, namespace string, obj api.Object, strict *StrictError) error {
+	msg := strict.Error()
+	s := r.strategies[kind]
+	if err := place(kind, namespace, obj); err == nil {
+		r.prepareCreate(kind, s, obj)
+		if errs := r.mistakes(kind, s, obj); len(errs) > 0 {
+			msg += "; and " + errs.ToAggregate().Error()
+		}
+	}
+	return apierrors.NewBadRequest(msg)
 }
 
 func looksLikeJSON(data []byte) bool {
@@ -113,6 +143,15 @@ func unsupportedPatch(pt types.PatchType) error {
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
 		Message: fmt.Sprintf("patches of type %q are not served; send %s, %s or %s", pt,
 			types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType)}}
+}
+
+// unappliable is a JSON patch whose operations do not fit the object.
+func unappliable(kind *api.Kind, name string, err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("the JSON patch does not fit %s %q: %s", kind, name, err),
+		Details: &metav1.StatusDetails{Group: kind.Group, Kind: kind.Plural, Name: name,
+			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Message: err.Error()}}}}}
 }
 
 func conflictf(kind *api.Kind, name, format string, args ...any) error {

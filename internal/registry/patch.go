@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,21 +16,26 @@ import (
 // maxPatchOps bounds a JSON patch, as Kubernetes does.
 const maxPatchOps = 10000
 
+var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType}
+
 // Patch changes an object by a JSON patch, a merge patch or a strategic merge patch. A patch that
 // carries no resourceVersion is applied anew when another writer came first.
 func (r *Registry) Patch(ctx context.Context, user User, kind *api.Kind, namespace, name, sub string, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*Entry, error) {
+	if !slices.Contains(patchTypes, pt) { // before the object is looked for: that it is missing would mislead
+		return nil, unsupportedPatch(pt)
+	}
 	return r.modify(ctx, user, "patch", kind, namespace, name, sub, opts, false, func(old api.Object) (api.Object, error) {
 		before, err := marshal(old)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		after, err := applyPatch(kind, pt, before, patch)
+		after, err := applyPatch(kind, name, pt, before, patch)
 		if err != nil {
 			return nil, err
 		}
 		obj, warnings, err := Decode(kind, nil, after, validation)
 		if err != nil {
-			return nil, err
+			return nil, asStatus(err)
 		}
 		opts.warn(warnings)
 		if obj.GetName() != name {
@@ -42,7 +48,7 @@ func (r *Registry) Patch(ctx context.Context, user User, kind *api.Kind, namespa
 	})
 }
 
-func applyPatch(kind *api.Kind, pt types.PatchType, before, patch []byte) ([]byte, error) {
+func applyPatch(kind *api.Kind, name string, pt types.PatchType, before, patch []byte) ([]byte, error) {
 	bad := func(err error) error {
 		return apierrors.NewBadRequest("the patch cannot be applied: " + err.Error())
 	}
@@ -57,7 +63,7 @@ func applyPatch(kind *api.Kind, pt types.PatchType, before, patch []byte) ([]byt
 		}
 		after, err := ops.Apply(before)
 		if err != nil {
-			return nil, apierrors.NewGenericServerResponse(422, "patch", kind.GR(), "", err.Error(), 0, false)
+			return nil, unappliable(kind, name, err)
 		}
 		return after, nil
 	case types.MergePatchType:

@@ -31,6 +31,11 @@ func podStrategy() *Strategy {
 					Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates"}}
 			}
 		}),
+		PrepareUpdate: onStep(func(pod, old *corev1.Pod) {
+			if pod.Spec.NodeName == "" { // a manifest written by hand does not know what the scheduler chose
+				pod.Spec.NodeName = old.Spec.NodeName
+			}
+		}),
 		Validate: checkOne(func(pod *corev1.Pod) field.ErrorList {
 			refused, _ := validation.NotServed(&pod.Spec, field.NewPath("spec"))
 			return append(validation.Pod(pod), refused...)
@@ -56,10 +61,22 @@ func podStrategy() *Strategy {
 			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
 			"status.phase", "status.podIP", "status.nominatedNodeName",
 		},
+		Admit:        admitPod,
 		Grace:        podGrace,
 		Subresources: map[string]func(obj, given api.Object) field.ErrorList{"binding": checkStep(takeBinding)},
 		Dialect:      dialect.For(api.Pods),
 	}
+}
+
+// admitPod wants the pod's service account to be there. "default" appears in every namespace by itself,
+// a moment after the namespace does.
+func admitPod(obj api.Object, exists func(kind *api.Kind, namespace, name string) bool) error {
+	pod := obj.(*corev1.Pod)
+	account := pod.Spec.ServiceAccountName
+	if account == "" || account == "default" || exists(api.ServiceAccounts, pod.Namespace, account) {
+		return nil
+	}
+	return fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, account, account)
 }
 
 func podFields(obj api.Object) fields.Set {

@@ -53,6 +53,8 @@ type Strategy struct {
 	FieldNames []string
 	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
 	Grace func(obj api.Object, asked *int64) int64
+	// Admit refuses a new object for what is, or is not, beside it.
+	Admit func(obj api.Object, exists func(kind *api.Kind, namespace, name string) bool) error
 	// MayDelete refuses deletions; nil: everything may go.
 	MayDelete func(obj api.Object) error
 	// Subresources are writes below an object other than status: "finalize".

@@ -43,6 +43,7 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
 		recording,
 	},
+	"system:leader": {may([]string{"get", "create", "update"}, api.Leases)},
 	"system:namespace-controller": {
 		{verbs: []string{"get", "list", "watch", "delete"}},
 		mayBelow("finalize", changing, api.Namespaces),

@@ -74,13 +74,13 @@ func (r *Registry) PatchScale(ctx context.Context, user User, kind *api.Kind, na
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		after, err := applyPatch(ScaleKind, pt, before, patch)
+		after, err := applyPatch(ScaleKind, name, pt, before, patch)
 		if err != nil {
 			return nil, err
 		}
 		obj, warnings, err := Decode(ScaleKind, nil, after, validation)
 		if err != nil {
-			return nil, err
+			return nil, asStatus(err)
 		}
 		opts.warn(warnings)
 		s := obj.(*autoscalingv1.Scale)

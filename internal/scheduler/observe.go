@@ -73,8 +73,11 @@ func (s *Scheduler) read(ctx context.Context) {
 	}
 	if len(s.queue.parked) > 0 {
 		now := s.now()
+		// Nodes that come, go or open are few, and what a waiting pod says counts them: it is decided again
+		// even if it still fits nowhere, so that it says what is true.
+		counted := s.news.nodeWent || s.news.nodes&(plan.Added|plan.Opened) != 0
 		for _, e := range s.queue.parked {
-			if s.news.helps(e.causes) || s.allowed(e) {
+			if counted || s.news.helps(e.causes) || s.allowed(e) {
 				s.queue.wake(e, now)
 			}
 		}

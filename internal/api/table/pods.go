@@ -243,7 +243,19 @@ func podSync(pod *corev1.Pod) time.Time {
 	return last
 }
 
+// hostPortsAnnotation is where the kubelet says which random ports it gave.
+const hostPortsAnnotation = "minik8s.io/host-ports"
+
 func portsX(pod *corev1.Pod) string {
+	if given := pod.Annotations[hostPortsAnnotation]; given != "" { // 80:40123/TCP is container:host here
+		var all []string
+		for one := range strings.SplitSeq(given, ",") {
+			container, host, _ := strings.Cut(one, ":")
+			host, _, _ = strings.Cut(host, "/")
+			all = append(all, host+":"+container)
+		}
+		return strings.Join(all, ",")
+	}
 	var all []string
 	for i := range pod.Spec.Containers {
 		for _, p := range pod.Spec.Containers[i].Ports {

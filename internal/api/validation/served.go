@@ -62,6 +62,14 @@ var notServed = []unserved{
 		pod: func(s *corev1.PodSpec) bool {
 			return s.SecurityContext != nil && s.SecurityContext.AppArmorProfile != nil
 		}},
+	{path: "securityContext.fsGroupChangePolicy", how: warn, message: "it is" + later + ": the group is set at each start",
+		pod: func(s *corev1.PodSpec) bool {
+			return s.SecurityContext != nil && s.SecurityContext.FSGroupChangePolicy != nil
+		}},
+	{path: "automountServiceAccountToken", how: warn, message: "tokens are" + later + ": none is mounted",
+		pod: func(s *corev1.PodSpec) bool {
+			return s.AutomountServiceAccountToken != nil && *s.AutomountServiceAccountToken
+		}},
 	{path: "securityContext.windowsOptions", how: refuse, message: "windows is" + later,
 		pod: func(s *corev1.PodSpec) bool {
 			return s.SecurityContext != nil && s.SecurityContext.WindowsOptions != nil
@@ -69,6 +77,11 @@ var notServed = []unserved{
 
 	{path: "volumeDevices", how: refuse, message: "block devices are" + later,
 		container: func(c *corev1.Container) bool { return len(c.VolumeDevices) > 0 }},
+	{path: "resources", how: warn, message: "ephemeral-storage counts for the scheduler and is not enforced",
+		container: func(c *corev1.Container) bool {
+			_, limit := c.Resources.Limits[corev1.ResourceEphemeralStorage]
+			return limit
+		}},
 	{path: "resources.claims", how: refuse, message: "resource claims are" + later,
 		container: func(c *corev1.Container) bool { return len(c.Resources.Claims) > 0 }},
 	{path: "restartPolicy", how: refuse, message: "a restart policy of a single container is" + later + ", but for Always of an init container",

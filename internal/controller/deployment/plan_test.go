@@ -2,7 +2,9 @@ package deployment
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,8 +45,8 @@ func newWorld(replicas int32, surge, unavailable string, kind appsv1.DeploymentS
 
 func (w *world) list() []*appsv1.ReplicaSet {
 	var out []*appsv1.ReplicaSet
-	for _, s := range w.sets {
-		out = append(out, s.rs.DeepCopy())
+	for _, name := range w.names() {
+		out = append(out, w.sets[name].rs.DeepCopy())
 	}
 	return out
 }
@@ -88,8 +90,12 @@ func (w *world) act() plan {
 // are not ready first. It returns how many ready pods it deleted.
 func (s *set) keep() (lost int32) {
 	zero := int32(0)
+	observed := s.rs.Status.ObservedGeneration
+	if s.pods == value(s.rs.Spec.Replicas) { // as our controller does: what is not settled is not observed
+		observed = s.rs.Generation
+	}
 	s.rs.Status = appsv1.ReplicaSetStatus{Replicas: s.pods, ReadyReplicas: s.ready, AvailableReplicas: s.ready,
-		ObservedGeneration: s.rs.Generation, TerminatingReplicas: &zero}
+		ObservedGeneration: observed, TerminatingReplicas: &zero}
 	s.pods = value(s.rs.Spec.Replicas)
 	lost = max(s.ready-s.pods, 0)
 	s.ready -= lost
@@ -104,15 +110,15 @@ func (w *world) total() (n, ready int32) {
 }
 
 func (w *world) any(r *rand.Rand) *set {
-	names := []string{}
-	for name := range w.sets {
-		names = append(names, name)
-	}
+	names := w.names()
 	if len(names) == 0 {
 		return nil
 	}
 	return w.sets[names[r.IntN(len(names))]]
 }
+
+// names are those of the sets, in order, so that a seed gives the same run each time.
+func (w *world) names() []string { return slices.Sorted(maps.Keys(w.sets)) }
 
 func (w *world) change(image string) {
 	w.d.Spec.Template = ct.Template("web", image)

@@ -45,5 +45,6 @@ type AttachConfig struct {
 	Resize         <-chan TermSize
 }
 
-// TermSize is the size of a terminal, in characters.
-type TermSize struct{ Width, Height uint16 }
+// TermSize is the size of a terminal, in characters. It has no name of its own, so that a channel of
+// sizes can be handed on by who knows this package to who does not.
+type TermSize = struct{ Width, Height uint16 }

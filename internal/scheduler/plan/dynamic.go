@@ -88,7 +88,10 @@ func (c *Cluster) prepareSpread(d *dynamics, p *Pod, cl *class) {
 			if domain < 0 || s.hard && !whole || !s.anyNode && cl.flags[i]&okSelected == 0 || s.taints && cl.flags[i]&okTaints == 0 {
 				continue
 			}
-			s.counts[domain] = max(s.counts[domain], 0) + count(s.ct.n, int32(i))
+			s.counts[domain] = max(s.counts[domain], 0)
+			if !s.none {
+				s.counts[domain] += count(s.ct.n, int32(i))
+			}
 		}
 	}
 	for j := range d.spread {

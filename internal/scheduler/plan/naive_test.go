@@ -143,6 +143,7 @@ func (w *world) spread(pod *corev1.Pod, node *corev1.Node) bool {
 		}
 	}
 	for _, c := range hard {
+		empty := c.LabelSelector != nil && len(c.LabelSelector.MatchLabels)+len(c.LabelSelector.MatchExpressions) == 0
 		domains := map[string]int32{}
 		for _, n := range w.nodes {
 			eligible := selects(&pod.Spec, n)
@@ -157,7 +158,7 @@ func (w *world) spread(pod *corev1.Pod, node *corev1.Node) bool {
 			domain := n.Labels[c.TopologyKey]
 			domains[domain] += 0
 			for _, p := range w.on(n.Name) {
-				if p.Namespace == pod.Namespace && p.DeletionTimestamp == nil && matches(c.LabelSelector, p.Labels) {
+				if !empty && p.Namespace == pod.Namespace && p.DeletionTimestamp == nil && matches(c.LabelSelector, p.Labels) {
 					domains[domain]++
 				}
 			}

@@ -40,6 +40,9 @@ type spreadTerm struct {
 	hard                bool
 	anyNode, taints     bool // nodeAffinityPolicy Ignore, nodeTaintsPolicy Honor
 	self                int32
+	// none: a selector that is given and empty counts no pods here, though it chooses the pod itself;
+	// so do Kubernetes' filters.
+	none bool
 }
 
 // Pod works a pod out. Of a pod that has its node only what others must heed is needed.
@@ -129,6 +132,7 @@ func (c *Cluster) spreadTerm(pod *corev1.Pod, t *corev1.TopologySpreadConstraint
 	if t.MinDomains != nil {
 		s.minDomains = *t.MinDomains
 	}
+	s.none = asSelector(t.LabelSelector, pod.Labels, t.MatchLabelKeys, nil).Empty()
 	if ct.chooses(c, pod) {
 		s.self = 1
 	}

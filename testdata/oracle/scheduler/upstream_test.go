@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/tainttoleration"
 	plugintesting "k8s.io/kubernetes/pkg/scheduler/framework/plugins/testing"
 	schedruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
 // upstream is Kubernetes' filters over one state of a cluster.
@@ -37,6 +38,7 @@ var features = feature.Features{
 }
 
 func newUpstream(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, namespaces []*corev1.Namespace) *upstream {
+	metrics.Register() // the plugins count into them
 	u := &upstream{t: t, snapshot: cache.NewSnapshot(pods, nodes)}
 	var objects []runtime.Object
 	for _, ns := range namespaces {

@@ -1,0 +1,155 @@
+package streaming
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"minik8s/internal/channels"
+)
+
+// openTimeout is how long a client may take to open the streams that it has asked for.
+const openTimeout = 30 * time.Second
+
+func isSPDY(req *http.Request) bool {
+	return httpstream.IsUpgradeRequest(req) && strings.EqualFold(req.Header.Get(httpstream.HeaderUpgrade), spdy.HeaderSpdy31)
+}
+
+// opened is a stream that the client has opened; it may be used once replied is closed.
+type opened struct {
+	httpstream.Stream
+	replied <-chan struct{}
+}
+
+// accept upgrades the connection to SPDY, or has answered why not. The client's streams come by the
+// channel, as many as room says at a time; more are refused.
+func accept(w http.ResponseWriter, req *http.Request, protocol string, room int) (httpstream.Connection, <-chan opened, error) {
+	known := false
+	for _, v := range req.Header.Values(httpstream.HeaderProtocolVersion) {
+		for p := range strings.SplitSeq(v, ",") {
+			known = known || strings.TrimSpace(p) == protocol
+		}
+	}
+	if !known {
+		w.Header().Add(httpstream.HeaderAcceptedProtocolVersions, protocol)
+		return nil, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", fmt.Errorf(
+			"of the protocols in %s, %q, none is served: %s is", httpstream.HeaderProtocolVersion,
+			req.Header.Values(httpstream.HeaderProtocolVersion), protocol))
+	}
+	w.Header().Set(httpstream.HeaderProtocolVersion, protocol)
+	streams, handler := queue(room)
+	conn := spdy.NewResponseUpgraderWithPings(lifeSign).UpgradeResponse(w, req, handler)
+	return conn, streams, nil
+}
+
+// queue makes the channel by which new streams come, and what fills it.
+func queue(room int) (<-chan opened, httpstream.NewStreamHandler) {
+	streams := make(chan opened, room)
+	return streams, func(s httpstream.Stream, replied <-chan struct{}) error {
+		select {
+		case streams <- opened{s, replied}:
+			return nil
+		default:
+			return errors.New("too many streams at a time")
+		}
+	}
+}
+
+// spdied is a process on a SPDY connection.
+type spdied struct {
+	conn   httpstream.Connection
+	byType map[string]httpstream.Stream
+	s      Streams
+}
+
+func spdyProcess(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, req *http.Request, want Wants) (process, error) {
+	p := &spdied{byType: map[string]httpstream.Stream{}}
+	missing := map[string]bool{corev1.StreamTypeError: true}
+	for name, wanted := range map[string]bool{corev1.StreamTypeStdin: want.Stdin, corev1.StreamTypeStdout: want.Stdout,
+		corev1.StreamTypeStderr: want.Stderr, corev1.StreamTypeResize: want.TTY} {
+		if wanted {
+			missing[name] = true
+		}
+	}
+	conn, streams, err := accept(w, req, channels.V4, len(missing))
+	if err != nil || conn == nil {
+		return nil, err
+	}
+	p.conn = conn
+	timer := time.NewTimer(openTimeout)
+	defer timer.Stop()
+	for len(missing) > 0 {
+		select {
+		case s := <-streams:
+			kind := s.Headers().Get(corev1.StreamType)
+			if !missing[kind] {
+				s.Reset() //nolint:errcheck // it was not asked for
+				continue
+			}
+			<-s.replied
+			p.byType[kind] = s.Stream
+			delete(missing, kind)
+			continue
+		case <-timer.C:
+		case <-conn.CloseChan():
+		case <-ctx.Done():
+		}
+		conn.Close() //nolint:errcheck // the client has gone, or does not speak
+		return nil, nil
+	}
+	go func() {
+		select {
+		case <-conn.CloseChan():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	p.connect()
+	return p, nil
+}
+
+func (p *spdied) connect() {
+	// A nil stream in an interface would not be nil.
+	if s := p.byType[corev1.StreamTypeStdin]; s != nil {
+		p.s.Stdin = s
+	}
+	if s := p.byType[corev1.StreamTypeStdout]; s != nil {
+		p.s.Stdout = s
+	}
+	if s := p.byType[corev1.StreamTypeStderr]; s != nil {
+		p.s.Stderr = s
+	}
+	if s := p.byType[corev1.StreamTypeResize]; s != nil {
+		sizes := newResizes()
+		p.s.Resize = sizes
+		go func() {
+			var size json.RawMessage
+			for dec := json.NewDecoder(s); dec.Decode(&size) == nil; {
+				sizes.put(size)
+			}
+		}()
+	}
+}
+
+func (p *spdied) streams() Streams { return p.s }
+
+func (p *spdied) finish(st metav1.Status) {
+	if data, err := json.Marshal(st); err == nil {
+		p.byType[corev1.StreamTypeError].Write(data) //nolint:errcheck // who has gone does not want to know
+	}
+	for _, s := range p.byType {
+		s.Close() //nolint:errcheck // as above
+	}
+	await(p.conn.CloseChan(), farewell)
+	p.conn.Close() //nolint:errcheck // nothing is left to be done about it
+}

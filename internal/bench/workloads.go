@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const setSize = 50
+
+// workloads are a ReplicaSet of real pods going up and down.
+func workloads(r *report) (err error) {
+	d, err := startDaemon(true)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if serr := d.stop(); err == nil {
+			err = serr
+		}
+	}()
+	if err := d.ready(); err != nil {
+		return err
+	}
+	if err := d.until(30*time.Second, func() bool { return imagePresent(d) }); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ch, err := watch(ctx, d.http, "http://minik8s"+podsPath+"?watch=1")
+	if err != nil {
+		return err
+	}
+	const path = "/apis/apps/v1/namespaces/default/replicasets"
+	labels := m{"app": "set"}
+	spec := pod("x", "busybox", polite...)["spec"]
+	set := m{"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": m{"name": "set"},
+		"spec": m{"replicas": setSize, "selector": m{"matchLabels": labels}, "template": m{"metadata": m{"labels": labels}, "spec": spec}}}
+	began := time.Now()
+	if err := d.do("POST", path, set, nil); err != nil {
+		return err
+	}
+	bound, running := map[string]bool{}, map[string]bool{}
+	var scheduled time.Duration
+	e, err := wait(ch, 2*time.Minute, func(e seen) bool {
+		name := e.Object.Metadata.Name
+		if e.Object.Spec.NodeName != "" && !bound[name] {
+			bound[name] = true
+			scheduled = e.at.Sub(began)
+		}
+		if e.Object.Status.Phase == "Running" {
+			running[name] = true
+		}
+		return len(running) == setSize
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d pods run: %w", len(running), setSize, err)
+	}
+	up := e.at.Sub(began)
+	time.Sleep(time.Second)
+	began = time.Now()
+	set["spec"].(m)["replicas"] = 0
+	if err := d.do("PUT", path+"/set", set, nil); err != nil {
+		return err
+	}
+	gone := map[string]bool{}
+	e, err = wait(ch, 2*time.Minute, func(e seen) bool {
+		if e.Type == "DELETED" {
+			gone[e.Object.Metadata.Name] = true
+		}
+		return len(gone) == setSize
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d pods are gone: %w", len(gone), setSize, err)
+	}
+	r.add(fmt.Sprintf("ReplicaSet 0 to %d, all Running", setSize), up.Seconds(), "s", "<= 2.5 s", fmt.Sprintf("%.1f ms each", ms(up)/setSize))
+	r.add(fmt.Sprintf("ReplicaSet 0 to %d, created and scheduled", setSize), ms(scheduled), "ms", "<= 100 ms", fmt.Sprintf("%d writes", 2*setSize))
+	r.add(fmt.Sprintf("ReplicaSet %d to 0, all gone", setSize), e.at.Sub(began).Seconds(), "s", "<= 1.5 s", "")
+	return nil
+}
+
+// hollowNodeJSON is a Node without a machine: it is Ready and has room.
+func hollowNodeJSON(name string) m {
+	room := m{"cpu": "32", "memory": "128Gi", "pods": "110"}
+	return m{"apiVersion": "v1", "kind": "Node",
+		"metadata": m{"name": name, "labels": m{"kubernetes.io/hostname": name}},
+		"status": m{"capacity": room, "allocatable": room,
+			"conditions": []m{{"type": "Ready", "status": "True", "reason": "Hollow", "message": "it has no machine"}}}}
+}
+
+// endToEnd is pods created, bound and watched through the API and etcd on hollow nodes, and then what the
+// master weighs with many of both.
+func endToEnd(r *report) (err error) {
+	d, err := startDaemon(false, "--role=master")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if serr := d.stop(); err == nil {
+			err = serr
+		}
+	}()
+	if err := d.ready(); err != nil {
+		return err
+	}
+	if err := nodes(d, 0, 500); err != nil {
+		return err
+	}
+	took, err := fill(d, "few", 5000)
+	if err != nil {
+		return err
+	}
+	r.add("create, bind, watched: 5,000 pods on 500 nodes", 5000/took.Seconds(), "/s", ">= 2,000/s", "two synced writes a pod, at 16 connections")
+	if err := nodes(d, 500, 5000); err != nil {
+		return err
+	}
+	if took, err = fill(d, "many", 45000); err != nil {
+		return err
+	}
+	pss, anon, _ := memory(d)
+	r.add("memory of the master, 5,000 nodes and 50,000 pods", pss/1024, "MiB", "<= 700 MiB", fmt.Sprintf("%.0f MiB anonymous; the last 45,000 pods at %.0f/s", anon/1024, 45000/took.Seconds()))
+	return nil
+}
+
+// nodes makes hollow nodes and their status.
+func nodes(d *daemon, from, to int) error {
+	_, _, err := hammer(to-from, func(i int) error {
+		name := fmt.Sprintf("hollow-%d", from+i)
+		if err := d.do("POST", "/api/v1/nodes", hollowNodeJSON(name), nil); err != nil {
+			return err
+		}
+		return d.do("PUT", "/api/v1/nodes/"+name+"/status", hollowNodeJSON(name), nil)
+	})
+	return err
+}
+
+// fill creates pods and waits until a watch has shown each with a node.
+func fill(d *daemon, prefix string, n int) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	if err := d.do("GET", podsPath+"?limit=1", nil, &list); err != nil {
+		return 0, err
+	}
+	ch, err := watch(ctx, d.http, "http://minik8s"+podsPath+"?watch=1&resourceVersion="+list.Metadata.ResourceVersion)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	failed := make(chan error, 1)
+	go func() {
+		_, _, err := hammer(n, func(i int) error { return d.do("POST", podsPath, pod(fmt.Sprintf("%s-%d", prefix, i), "busybox"), nil) })
+		failed <- err
+	}()
+	bound := map[string]bool{}
+	e, err := wait(ch, 5*time.Minute, func(e seen) bool {
+		if e.Object.Spec.NodeName != "" {
+			bound[e.Object.Metadata.Name] = true
+		}
+		return len(bound) == n
+	})
+	if err != nil {
+		return 0, fmt.Errorf("%d of %d pods have a node: %w", len(bound), n, err)
+	}
+	return e.at.Sub(began), <-failed
+}
