@@ -95,7 +95,9 @@ func (w *worker) keepAsking(ctx context.Context, key probeKey, job probeJob, tar
 func (w *worker) ask(ctx context.Context, key probeKey, job probeJob, target probe.Target, pod *corev1.Pod) (ok, valid bool) {
 	own, cancel := context.WithTimeout(ctx, time.Duration(max(job.spec.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
-	err := probe.Ask(own, target, &job.spec.ProbeHandler)
+	_, err := safely(own, func(ctx context.Context) (outcome, error) {
+		return nil, probe.Ask(ctx, target, &job.spec.ProbeHandler)
+	})
 	var failed *probe.Failure
 	switch {
 	case err == nil:

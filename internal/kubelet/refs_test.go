@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-	"minik8s/internal/kubelet/cri"
 )
 
 func (b *bed) put(obj api.Object) {
@@ -100,9 +100,12 @@ func TestEnvWaitsForWhatIsMissing(t *testing.T) {
 	b.delete("web")
 	b.api.await(t, "web", "gone", goneNow)
 	b.nothingLeft()
-	if n := b.api.watches(api.ConfigMaps) + b.api.watches(api.Secrets); n != 0 {
-		t.Errorf("%d watches are left", n)
-	}
+	eventually(t, "the watches have ended", func() error {
+		if n := b.api.watches(api.ConfigMaps) + b.api.watches(api.Secrets); n != 0 {
+			return unexpected(fmt.Sprintf("%d watches are left", n))
+		}
+		return nil
+	})
 }
 
 func TestVolumesFollowTheirObjects(t *testing.T) {
@@ -130,7 +133,7 @@ func TestVolumesFollowTheirObjects(t *testing.T) {
 		eventually(t, file+" is "+want, func() error {
 			data, err := os.ReadFile(filepath.Join(dir, file))
 			if err == nil && string(data) != want {
-				return &cri.StartError{Message: string(data)}
+				return unexpected(data)
 			}
 			return err
 		})

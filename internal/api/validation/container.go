@@ -44,12 +44,15 @@ func shortLived(c *corev1.Container, path *field.Path) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	for name, set := range map[string]bool{"lifecycle": c.Lifecycle != nil, "livenessProbe": c.LivenessProbe != nil,
-		"readinessProbe": c.ReadinessProbe != nil, "startupProbe": c.StartupProbe != nil} {
+	forbid := func(name string, set bool) {
 		if set {
 			errs = append(errs, field.Forbidden(path.Child(name), "may not be set for init containers without restartPolicy=Always"))
 		}
 	}
+	forbid("lifecycle", c.Lifecycle != nil)
+	forbid("livenessProbe", c.LivenessProbe != nil)
+	forbid("readinessProbe", c.ReadinessProbe != nil)
+	forbid("startupProbe", c.StartupProbe != nil)
 	return errs
 }
 

@@ -206,6 +206,19 @@ containers:
 	}
 }
 
+func TestInitContainersAndHooks(t *testing.T) {
+	expect(t, Pod(pod(t, `
+initContainers:
+- {name: a, image: x, livenessProbe: {exec: {command: [a]}}, lifecycle: {preStop: {sleep: {seconds: 1}}}}
+- {name: s, image: x, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}
+containers:
+- {name: c, image: x, lifecycle: {stopSignal: SIGUSR1}}
+- {name: d, image: x, lifecycle: {stopSignal: SIGRTMIN+3}}
+- {name: e, image: x, lifecycle: {stopSignal: HUP!}}`)),
+		"Forbidden spec.initContainers[0].lifecycle", "Forbidden spec.initContainers[0].livenessProbe",
+		"Invalid spec.containers[2].lifecycle.stopSignal")
+}
+
 func TestObjectMeta(t *testing.T) {
 	big := map[string]string{"a": strings.Repeat("x", 257<<10)}
 	expect(t, ObjectMeta(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "A", Labels: map[string]string{"a b": "c"}, Annotations: big}}, true),

@@ -28,11 +28,7 @@ func (k *Keeper) follow(ctx context.Context, ref Ref, b *book) {
 		if went {
 			delay = minRewatch
 		} else {
-			k.set(b, func(b *book) {
-				if !b.known { // what was known may still be true
-					b.err = err
-				}
-			})
+			k.fail(b, err)
 		}
 		k.log.Info("watch ended, beginning it again", "kind", ref.Kind.String(), "namespace", ref.Namespace, "name", ref.Name, "error", err, "in", delay)
 		t := time.NewTimer(delay)
@@ -73,7 +69,7 @@ func (k *Keeper) watch(ctx context.Context, ref Ref, b *book) (went, final bool,
 				continue
 			}
 		}
-		k.set(b, func(b *book) { b.known, b.obj, b.err = true, obj, nil })
+		k.set(b, obj)
 		if obj != nil && immutable(obj) {
 			return true, true, nil
 		}

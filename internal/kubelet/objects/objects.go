@@ -137,11 +137,11 @@ func (k *Keeper) Get(ctx context.Context, ref Ref) (api.Object, error) {
 	}
 }
 
-// set notes a new state of a book, and tells who has seen another one.
-func (k *Keeper) set(b *book, change func(*book)) {
+// set notes what the API has, and tells who has been told otherwise.
+func (k *Keeper) set(b *book, obj api.Object) {
 	k.mu.Lock()
 	told := b.known || b.err != nil
-	change(b)
+	b.known, b.obj, b.err = true, obj, nil
 	close(b.news)
 	b.news = make(chan struct{})
 	var users []types.UID
@@ -153,6 +153,18 @@ func (k *Keeper) set(b *book, change func(*book)) {
 	k.mu.Unlock()
 	for _, u := range users {
 		k.changed(u)
+	}
+}
+
+// fail notes why a book cannot be read; what was known of it may still be true. Who asks is told so, and
+// tries again by himself.
+func (k *Keeper) fail(b *book, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !b.known {
+		b.err = err
+		close(b.news)
+		b.news = make(chan struct{})
 	}
 }
 
