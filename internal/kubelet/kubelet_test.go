@@ -694,3 +694,20 @@ func BenchmarkPodStart(b *testing.B) {
 	cancel()
 	<-done
 }
+
+// A pod whose time is up before its image has come ends with containers that have ended, too.
+func TestDeadlineBeforeTheStart(t *testing.T) {
+	b := newBed(t)
+	b.rt.Hooks.Pull = func(ctx context.Context, _ string, _ func(cri.Progress)) (*cri.Image, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	b.start()
+	b.create(testPod("web", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Image, p.Spec.ActiveDeadlineSeconds = "slow:1", new(int64(1))
+	}))
+	p := b.api.await(t, "web", "failed", func(p *corev1.Pod) bool { return p != nil && p.Status.Phase == corev1.PodFailed })
+	if end := p.Status.ContainerStatuses[0].State.Terminated; p.Status.Reason != "DeadlineExceeded" || end == nil || end.Reason != "ContainerStatusUnknown" {
+		t.Fatalf("%+v", p.Status)
+	}
+}

@@ -42,6 +42,8 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 		st.Reason, st.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
 		if !active(in) {
 			st.Phase = corev1.PodFailed
+			neverBegun(st.ContainerStatuses)
+			neverBegun(st.InitContainerStatuses)
 		}
 	}
 	if finished(st.Phase) {
@@ -51,6 +53,16 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 	}
 	setConditions(in, &st)
 	return st
+}
+
+// neverBegun ends the containers that still wait for a start which will not come, in Kubernetes' words.
+func neverBegun(list []corev1.ContainerStatus) {
+	for i := range list {
+		if list[i].State.Waiting != nil {
+			list[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137,
+				Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated"}}
+		}
+	}
 }
 
 // setAddresses takes the pod's addresses from its sandbox; without one the last known stay.
