@@ -87,15 +87,14 @@ type WatchOptions struct {
 }
 
 // EventType is what happened to an object.
-type EventType string
+type EventType = api.EventType
 
-// The types of events, spelled as on the wire.
+// The types of events.
 const (
-	Added    EventType = "ADDED"
-	Modified EventType = "MODIFIED"
-	Deleted  EventType = "DELETED"
-	// Bookmark carries no object: all changes up to ResourceVersion have been sent.
-	Bookmark EventType = "BOOKMARK"
+	Added    = api.Added
+	Modified = api.Modified
+	Deleted  = api.Deleted
+	Bookmark = api.Bookmark
 )
 
 // Event is one change. For Deleted, Object is the last state, with the revision of the deletion.

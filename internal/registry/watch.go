@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
-	"minik8s/internal/client"
 )
 
 // WatchOptions says what to watch and from when.
@@ -27,7 +26,7 @@ type WatchOptions struct {
 
 // Event is one change as a watcher sees it through its selector.
 type Event struct {
-	Type client.EventType
+	Type api.EventType
 	// Entry is nil for a Bookmark.
 	Entry      *Entry
 	Revision   int64
@@ -106,11 +105,11 @@ func (r *Registry) reached(ctx context.Context, kind *api.Kind, rev int64) error
 func (w *Watch) initial(entries []*Entry, rev int64) {
 	for _, e := range entries {
 		if w.sel.matches(e) {
-			w.pending = append(w.pending, Event{Type: client.Added, Entry: e, Revision: e.rev})
+			w.pending = append(w.pending, Event{Type: api.Added, Entry: e, Revision: e.rev})
 		}
 	}
 	if w.opts.Bookmarks {
-		w.pending = append(w.pending, Event{Type: client.Bookmark, Revision: rev, InitialEnd: true})
+		w.pending = append(w.pending, Event{Type: api.Bookmark, Revision: rev, InitialEnd: true})
 	}
 }
 
@@ -171,7 +170,7 @@ func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 		}
 		if changes == nil && before > w.sent { // a quiet minute: everything up to before was read
 			w.sent = before
-			w.pending = append(w.pending, Event{Type: client.Bookmark, Revision: before})
+			w.pending = append(w.pending, Event{Type: api.Bookmark, Revision: before})
 		}
 	}
 }
@@ -190,11 +189,11 @@ func (w *Watch) see(c change) (Event, bool) {
 	is := c.next != nil && w.sel.matches(c.next)
 	switch {
 	case is && was:
-		return Event{Type: client.Modified, Entry: c.next, Revision: c.rev}, true
+		return Event{Type: api.Modified, Entry: c.next, Revision: c.rev}, true
 	case is:
-		return Event{Type: client.Added, Entry: c.next, Revision: c.rev}, true
+		return Event{Type: api.Added, Entry: c.next, Revision: c.rev}, true
 	case was:
-		return Event{Type: client.Deleted, Entry: c.prev.at(c.rev), Revision: c.rev}, true
+		return Event{Type: api.Deleted, Entry: c.prev.at(c.rev), Revision: c.rev}, true
 	}
 	return Event{}, false
 }
