@@ -31,6 +31,8 @@ const (
 const (
 	// maxMessage bounds what the other side may send at once.
 	maxMessage = 1 << 20
+	// pieceSize is how much a Writer sends at once.
+	pieceSize = 32 << 10
 	// closeTimeout bounds the wait for a connection that takes no more to take the goodbye.
 	closeTimeout = time.Second
 )
@@ -100,7 +102,7 @@ func (c *Conn) CloseChannel(channel byte) error {
 	return c.Write(closing, []byte{channel})
 }
 
-// Writer is a channel as an io.Writer.
+// Writer is a channel as an io.Writer. What is too large for a message becomes several.
 func (c *Conn) Writer(channel byte) io.Writer { return writer{c, channel} }
 
 type writer struct {
@@ -109,10 +111,20 @@ type writer struct {
 }
 
 func (w writer) Write(p []byte) (int, error) {
-	if err := w.c.Write(w.channel, p); err != nil {
-		return 0, err
+	sent := 0
+	for first := true; first || sent < len(p); first = false {
+		piece := p[sent:min(len(p), sent+pieceSize)]
+		if err := w.c.Write(w.channel, piece); err != nil {
+			return sent, err
+		}
+		sent += len(piece)
 	}
-	return len(p), nil
+	return sent, nil
+}
+
+// Ping asks the other side for a sign of life, which Read takes in silence.
+func (c *Conn) Ping() error {
+	return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(closeTimeout))
 }
 
 // Bye says goodbye. The other side answers with its own, by which Read ends.

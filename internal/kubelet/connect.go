@@ -71,11 +71,17 @@ func (k *Kubelet) runningIn(namespace, pod, name string) (cri.Container, error) 
 		return cri.Container{}, err
 	}
 	c, there := s.containers[name]
-	switch st := statusOf(s.pod.Status.ContainerStatuses, name); {
+	st := statusOf(s.pod.Status.ContainerStatuses, name)
+	if st == nil {
+		st = statusOf(s.pod.Status.InitContainerStatuses, name)
+	}
+	switch {
 	case there && c.State == cri.Running:
 		return c, nil
 	case there && c.State == cri.Exited:
 		return c, notRunning(name, pod, fmt.Sprintf("it has ended with exit code %d", c.ExitCode))
+	case st != nil && st.State.Terminated != nil:
+		return c, notRunning(name, pod, fmt.Sprintf("it has ended with exit code %d", st.State.Terminated.ExitCode))
 	case st != nil && st.State.Waiting != nil && st.State.Waiting.Reason != "":
 		return c, notRunning(name, pod, "it waits to start: "+reasonText(st.State.Waiting.Reason))
 	}

@@ -29,14 +29,15 @@ func (c *captor) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // watch calls lost when the client has closed the connection, also if nobody reads what it sent before
-// that: then its end is not come to by reading. It returns at the end of ctx.
-func watch(ctx context.Context, conn net.Conn, lost func()) {
+// that: then its end is not come to by reading. A client that was killed while it had more to send than
+// is taken does not even close the connection, until something is sent to it: that is what ping is for.
+func watch(ctx context.Context, conn net.Conn, ping func() error, lost func()) {
 	t := time.NewTicker(lifeSign)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			if hungUp(conn) {
+			if hungUp(conn) || ping() != nil {
 				lost()
 				return
 			}

@@ -122,6 +122,8 @@ func forward(ctx context.Context, data, failures opened, dial func(ctx context.C
 		_, err := io.Copy(pod, data)
 		if half, ok := pod.(interface{ CloseWrite() error }); ok && err == nil {
 			half.CloseWrite() //nolint:errcheck // it has been closed by the other side, then
+		} else {
+			pod.Close() //nolint:errcheck // as above
 		}
 		sent <- err
 	}()

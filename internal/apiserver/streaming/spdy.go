@@ -52,7 +52,7 @@ func accept(ctx context.Context, lost func(), w http.ResponseWriter, req *http.R
 	c := &captor{ResponseWriter: w}
 	conn := spdy.NewResponseUpgraderWithPings(lifeSign).UpgradeResponse(c, req, handler)
 	if conn != nil {
-		go watch(ctx, c.conn, lost)
+		go watch(ctx, c.conn, func() error { return nil }, lost) // SPDY has its own pings
 	}
 	return conn, streams, nil
 }

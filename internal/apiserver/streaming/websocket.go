@@ -55,7 +55,7 @@ func channelProcess(ctx context.Context, cancel context.CancelFunc, w http.Respo
 		p.receive()
 	}()
 	context.AfterFunc(ctx, p.stopInput)
-	go watch(ctx, ws.NetConn(), cancel)
+	go watch(ctx, ws.NetConn(), p.conn.Ping, cancel)
 	return p, nil
 }
 

@@ -6,7 +6,7 @@
 // again in here: the informers and the command line know better when that makes sense.
 //
 // Workers that are not in the master's process use it, and package ctl, which also needs what is not
-// an object: logs, tables, versions and the routes under /minik8s.
+// an object: logs, tables, versions, the streams of containers and the routes under /minik8s.
 //
-// It holds connections and nothing else: a kill -9 loses the watches that were open.
+// It holds connections and nothing else: a kill -9 loses the watches and streams that were open.
 package remote

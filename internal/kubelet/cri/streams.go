@@ -28,7 +28,8 @@ type Streams interface {
 var ErrNotRunning = errors.New("the container is not running")
 
 // ExecConfig is a process to be run in a container. Streams that are nil are not connected; with a TTY
-// all output comes by Stdout.
+// all output comes by Stdout. Stdout and Stderr are written side by side; a write that is under way when
+// ctx ends, or of something that was left in the background, is not waited for.
 type ExecConfig struct {
 	Command        []string
 	TTY            bool

@@ -98,10 +98,10 @@ func (t Target) command(ctx context.Context, command []string) error {
 		return failed("command timed out: %q", strings.Join(command, " "))
 	case err != nil:
 		return err
-	case code != 0 && len(out.data) == 0:
+	case code != 0 && out.text() == "":
 		return failed("command %q exited with %d", strings.Join(command, " "), code)
 	case code != 0:
-		return failed("%s", out.data)
+		return failed("%s", out.text())
 	}
 	return nil
 }
@@ -147,6 +147,12 @@ func (t Target) address(host string, port intstr.IntOrString) (string, error) {
 type head struct {
 	mu   sync.Mutex
 	data []byte
+}
+
+func (h *head) text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return string(h.data)
 }
 
 func (h *head) Write(p []byte) (int, error) {
