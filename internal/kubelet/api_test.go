@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -312,12 +313,18 @@ func (f *fakeAPI) events(name string) map[string]string {
 // awaitEvent waits for an event with the given reason.
 func (f *fakeAPI) awaitEvent(t testing.TB, name, reason string) string {
 	t.Helper()
+	return f.awaitSaying(t, name, reason, "")
+}
+
+// awaitSaying waits for an event of a reason whose text has some words in it.
+func (f *fakeAPI) awaitSaying(t testing.TB, name, reason, words string) string {
+	t.Helper()
 	timeout := time.After(20 * time.Second)
 	for {
 		f.mu.Lock()
 		changed := f.changed
 		f.mu.Unlock()
-		if msg, ok := f.events(name)[reason]; ok {
+		if msg, ok := f.events(name)[reason]; ok && strings.Contains(msg, words) {
 			return msg
 		}
 		select {
