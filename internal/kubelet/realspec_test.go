@@ -113,7 +113,7 @@ func TestRealHooks(t *testing.T) {
 			PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "echo hello > /said"}}},
 			PreStop:   &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "sleep 0.2; echo goodbye >> /said"}}}}
 	}))
-	p := b.api.await(t, "web", "running", running)
+	p := b.api.await(t, "web", "ready, which it is after its postStart", isReady)
 	reading, err := b.k.Logs(t.Context(), "default", "web", "", &corev1.PodLogOptions{Follow: true})
 	if err != nil {
 		t.Fatal(err)

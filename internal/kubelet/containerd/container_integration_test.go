@@ -165,6 +165,31 @@ func TestEndsThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
+// A container that ends by itself while nobody is there is found with its own exit code and the time of its
+// end. (What it wrote meanwhile goes with its pipe, which the shim closes.)
+func TestEndsWhileTheDaemonIsDown(t *testing.T) {
+	for _, code := range []int32{0, 7} {
+		b := newBench(t)
+		id := b.up("web", "sh", "-c", fmt.Sprintf("sleep 1; exit %d", code))
+		_, pid := b.container(id).get()
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the process has gone", func() error {
+			if unix.Kill(int(pid), 0) == nil {
+				return errors.New("it is there")
+			}
+			return nil
+		})
+		ended := time.Now()
+		b.open()
+		c := b.waitExit(id)
+		if c.ExitCode != code || c.FinishedAt.After(ended.Add(time.Second)) {
+			t.Errorf("ended with %d at %s (seen at %s), want %d", c.ExitCode, c.FinishedAt, ended, code)
+		}
+	}
+}
+
 func TestOutputGoesOnAfterARestart(t *testing.T) {
 	b := newBench(t)
 	id := b.up("web", "sh", "-c", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); [ $((i%100)) = 0 ] && sleep 0.05; done")

@@ -137,6 +137,7 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 		ic.RegisterReadiness = func() func() { return func() {} }
 		return ic
 	}
+	release := func() error { return nil }
 	for _, r := range s.registrations() {
 		if c, ok := pluginConfig[r.URI()]; ok {
 			tree, err := toml.TreeFromMap(c)
@@ -162,6 +163,11 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 			return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
 		}
 		s.plugins = append(s.plugins, p)
+		if db, ok := instance.(*metadata.DB); ok {
+			if release, err = keepEnded(ctx, db); err != nil {
+				return err
+			}
+		}
 		// A snapshot that was being made when the last run was killed leaves a directory whose number is
 		// given out again.
 		if c, ok := instance.(snapshots.Cleaner); ok && r.Type == plugin.SnapshotPlugin {
@@ -179,6 +185,9 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
 			}
 		}
+	}
+	if err := release(); err != nil { // the shims are loaded
+		return err
 	}
 	var err error
 	s.client, err = ctrd.New("", ctrd.WithDefaultNamespace(Namespace),
