@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/controller/gc"
 	"minik8s/internal/controller/job"
 	"minik8s/internal/controller/leader"
+	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/namespace"
 	"minik8s/internal/controller/nodelifecycle"
 	"minik8s/internal/controller/podgc"
@@ -129,7 +130,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	cfg := apiserver.Config{
 		Registry: d.reg, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
 		Listener: d.listener,
-		Parts:    d.states, Ready: d.Ready, Version: VersionInfo(), Log: d.log,
+		Parts:    d.states, Ready: d.Ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
 	}
 	if d.cfg.Has(config.Worker) {
 		cfg.Nodes = nodeAgents{d}

@@ -126,13 +126,15 @@ func (s *Server) profile(c echo.Context) error {
 
 // partsCollector reads how the parts stand when somebody asks, not before.
 type partsCollector struct {
-	parts func() []supervise.State
-	reg   *registry.Registry
+	parts  func() []supervise.State
+	panics func() map[string]int64
+	reg    *registry.Registry
 }
 
 var (
 	partReady    = prometheus.NewDesc("minik8s_part_ready", "1 if the part is ready.", []string{"part"}, nil)
 	partRestarts = prometheus.NewDesc("minik8s_part_restarts_total", "How often the part was started again.", []string{"part"}, nil)
+	partPanics   = prometheus.NewDesc("minik8s_controller_panics_total", "Reconciles that panicked and were tried again.", []string{"controller"}, nil)
 	objectCount  = prometheus.NewDesc("minik8s_objects", "Objects stored, by kind.", []string{"kind"}, nil)
 )
 
@@ -141,6 +143,7 @@ func (p partsCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- partReady
 	ch <- partRestarts
 	ch <- objectCount
+	ch <- partPanics
 }
 
 // Collect implements prometheus.Collector.
@@ -153,6 +156,11 @@ func (p partsCollector) Collect(ch chan<- prometheus.Metric) {
 			}
 			ch <- prometheus.MustNewConstMetric(partReady, prometheus.GaugeValue, up, st.Name)
 			ch <- prometheus.MustNewConstMetric(partRestarts, prometheus.CounterValue, float64(st.Restarts), st.Name)
+		}
+	}
+	if p.panics != nil {
+		for name, n := range p.panics() {
+			ch <- prometheus.MustNewConstMetric(partPanics, prometheus.CounterValue, float64(n), name)
 		}
 	}
 	for _, k := range api.Kinds {

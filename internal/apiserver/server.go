@@ -36,8 +36,10 @@ type Config struct {
 	// Socket is the path of root's unix socket; empty: none.
 	Socket string
 	// Parts is how the daemon's parts stand, for /readyz and /metrics; Ready sums it up.
-	Parts   func() []supervise.State
-	Ready   func() bool
+	Parts func() []supervise.State
+	Ready func() bool
+	// Panics counts the panics that parts survived, by name, for /metrics; nil: none are counted.
+	Panics  func() map[string]int64
 	Version version.Info
 	// Nodes reaches the node agents; nil: no node can be reached.
 	Nodes Nodes
@@ -87,7 +89,7 @@ type Server struct {
 // New makes a server; Run listens.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, reg: cfg.Registry, echo: echo.New(), metrics: newMetrics()}
-	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Registry})
+	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Panics, cfg.Registry})
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
 	e.Use(s.guard)

@@ -24,8 +24,11 @@ func (s *Scheduler) configChanged(ctx context.Context, old, now *minik8s.Cluster
 	if next == s.strategy {
 		return
 	}
+	// What is set when we begin is no change, and nobody needs to be told.
+	if old != nil || s.synced {
+		s.record.Event(about, corev1.EventTypeNormal, "StrategyChanged", "The scheduler's strategy is now %s, it was %s", next, s.strategy)
+	}
 	s.log.Info("scheduling strategy changed", "strategy", string(next), "before", string(s.strategy))
-	s.record.Event(about, corev1.EventTypeNormal, "StrategyChanged", "The scheduler's strategy is now %s, it was %s", next, s.strategy)
 	s.strategy = next
 	s.cluster.SetStrategy(next)
 	s.followUsage(ctx, next == plan.MinCPU || next == plan.MinMem)

@@ -157,6 +157,8 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err != nil {
 		return nil // validation lets none in
 	}
+	// Asked before the pods are read: what is settled now is in what is read after.
+	settled, wait := d.expect.Settled(key)
 	mine, err := owner.Claim(ctx, d.client, ds, selector, d.podsOf.Candidates(ds))
 	if err != nil {
 		return err
@@ -167,7 +169,7 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	}
 	v := &view{ds: ds, nodes: d.nodes.List(), pods: group(mine), hash: hash, now: d.now()}
 	var failed error
-	if settled, wait := d.expect.Settled(key); settled {
+	if settled {
 		failed = d.carryOut(ctx, key, v, decide(v))
 	} else {
 		d.loop.AddAfter(key, wait)

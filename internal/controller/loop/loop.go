@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -51,6 +52,24 @@ func (l *Loop) Add(k Key) { l.queue.Add(k) }
 
 // AddAfter asks for it after a while.
 func (l *Loop) AddAfter(k Key, d time.Duration) { l.queue.AddAfter(k, d) }
+
+// Panics is how many reconciles have panicked since the start of the process, by controller.
+func Panics() map[string]int64 {
+	out := map[string]int64{}
+	panics.Range(func(name, n any) bool {
+		out[name.(string)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	return out
+}
+
+// panics counts by the name of the loop; it is of the process, as the metrics are.
+var panics sync.Map
+
+func count(name string) {
+	n, _ := panics.LoadOrStore(name, &atomic.Int64{})
+	n.(*atomic.Int64).Add(1)
+}
 
 // Len is how many keys wait.
 func (l *Loop) Len() int { return l.queue.Len() }
@@ -90,6 +109,7 @@ func (l *Loop) safe(ctx context.Context, key Key) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			l.log.Error("reconcile panicked", "controller", l.name, "key", key.String(), "panic", p, "stack", string(debug.Stack()))
+			count(l.name)
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()

@@ -91,8 +91,8 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		if err != nil {
 			return ignoreGone(err)
 		}
-		upd := fresh.DeepCopy()
-		upd.Spec.Taints = *p.taints
+		upd := fresh.DeepCopy() // with whatever taints others have put there since
+		upd.Spec.Taints = taintsFor(fresh, *p.taints, now)
 		_, err = n.client.Update(ctx, upd, client.WriteOptions{})
 		return ignoreGone(err)
 	}

@@ -11,9 +11,9 @@ import (
 
 // plan is what has to be done about one node.
 type plan struct {
-	status    *corev1.Node    // write this status
-	taints    *[]corev1.Taint // make these the taints
-	lookAgain time.Duration   // 0: when the node changes
+	status    *corev1.Node            // write this status
+	taints    *corev1.ConditionStatus // make our taints those of this readiness
+	lookAgain time.Duration           // 0: when the node changes
 }
 
 // ours are the taints that say how a node is; they follow its Ready condition.
@@ -40,7 +40,7 @@ func decide(node *corev1.Node, lease *coordinationv1.Lease, start, now time.Time
 		p.lookAgain = Grace - silent + time.Second
 	}
 	if want := taintsFor(node, status, now); !sameTaints(want, node.Spec.Taints) {
-		p.taints = &want
+		p.taints = &status
 	}
 	return p
 }
@@ -54,6 +54,10 @@ func lastSeen(node *corev1.Node, lease *coordinationv1.Lease, start time.Time) t
 	}
 	if lease != nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(seen) {
 		seen = lease.Spec.RenewTime.Time
+	}
+	// A status that is posted is a sign of life, too.
+	if c := condition(node, corev1.NodeReady); c != nil && c.Status == corev1.ConditionTrue && c.LastHeartbeatTime.After(seen) {
+		seen = c.LastHeartbeatTime.Time
 	}
 	return seen
 }
