@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,17 +82,32 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 	if pod.Status.Reason != "" || pod.Status.Message != "" {
 		v.because("%s", strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": "))
 	}
-	for i := range pod.Status.ContainerStatuses {
-		status := &pod.Status.ContainerStatuses[i]
-		if t := status.State.Terminated; t != nil && t.ExitCode != 0 {
-			v.because("container %s %s", status.Name, ended(t))
-			s.lastWords(&v, status.Name)
+	failed := "" // the container to look into
+	for i, status := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
+		t := status.State.Terminated
+		if t == nil || t.ExitCode == 0 {
+			continue
 		}
+		kind := "container"
+		if i < len(pod.Status.InitContainerStatuses) {
+			kind = "init container"
+		}
+		v.because("%s %s %s", kind, status.Name, ended(t))
+		s.lastWords(&v, status.Name)
+		if failed == "" && t.ContainerID != "" {
+			failed = status.Name
+		}
+	}
+	if e := s.lastWarning("Unhealthy", "FailedPostStartHook", "FailedPreStopHook"); e != nil {
+		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
 	}
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
 		v.because("its restartPolicy is Never")
 	}
-	v.try("logs %s%s", pod.Name, nsFlag(pod.Namespace))
+	if failed != "" { // one that never ran has no log
+		v.try("logs %s -c %s%s", pod.Name, failed, nsFlag(pod.Namespace))
+	}
+	v.try("describe %s", s.args())
 	v.try("delete %s", s.args())
 	return v
 }

@@ -100,8 +100,8 @@ func (s situation) blamePod(v *verdict) {
 		}
 	}
 	if worst == nil {
-		if len(s.pods) == 0 {
-			v.because("it has no pods yet")
+		if len(s.pods) == 0 && !v.good {
+			v.because("it has no pods")
 		}
 		return
 	}
