@@ -25,6 +25,7 @@ import (
 	"minik8s/internal/controller/podgc"
 	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/controller/serviceaccount"
+	"minik8s/internal/controller/tainteviction"
 	"minik8s/internal/events"
 	"minik8s/internal/registry"
 	"minik8s/internal/scheduler"
@@ -194,6 +195,7 @@ func (d *Daemon) ledParts() []supervise.Part {
 		})
 	}
 	telling("nodelifecycle-controller", as(nodelifecycle.New))
+	telling("tainteviction-controller", as(tainteviction.New))
 	telling("replicaset-controller", as(replicaset.New))
 	telling("deployment-controller", as(deployment.New))
 	telling("daemonset-controller", as(daemonset.New))

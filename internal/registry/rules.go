@@ -56,7 +56,8 @@ var partRules = map[string][]rule{
 	},
 	"system:nodelifecycle-controller": {
 		may([]string{"get", "list", "watch", "update"}, api.Nodes), // taints
-		mayBelow("status", changing, api.Nodes),                    // conditions of silent nodes
+		mayBelow("status", changing, api.Nodes, api.Pods),          // conditions of silent nodes, and of their pods
+		may(reading, api.Pods),
 		may(reading, api.Leases),
 		recording,
 	},
@@ -91,6 +92,12 @@ var partRules = map[string][]rule{
 		may(reading, api.Pods, api.Nodes),
 		may([]string{"delete"}, api.Pods),
 		mayBelow("status", changing, api.Pods), // Failed, for pods of nodes that were removed
+	},
+	"system:tainteviction-controller": {
+		may([]string{"get", "list", "watch", "delete"}, api.Pods),
+		mayBelow("status", changing, api.Pods), // the DisruptionTarget condition
+		may(reading, api.Nodes),
+		recording,
 	},
 	"system:event-expiry": {may([]string{"list", "delete"}, api.Events)},
 }

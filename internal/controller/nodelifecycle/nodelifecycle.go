@@ -2,10 +2,10 @@
 // Ready=Unknown and taints them, so that nothing new is put there, and takes the taint away when the
 // node is back.
 //
-// It reads Nodes and Leases and writes a silent Node's conditions and taints. It sleeps until the next
+// It reads Nodes and Leases and writes a silent Node's conditions and taints, and the Ready
+// condition of its pods. It sleeps until the next
 // Lease could be late: nothing ticks. roles runs it beside the master. It keeps nothing that the
-// next list does not bring back. (Moving pods away from a lost node belongs to clusters of many
-// machines.)
+// next list does not bring back. (Package tainteviction moves pods away.)
 package nodelifecycle
 
 import (
@@ -85,6 +85,9 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 			return ignoreGone(err)
 		}
 		n.record.Event(node, corev1.EventTypeWarning, "NodeNotReady", "Node %s has not renewed its lease for %s", node.Name, Grace)
+		if err := n.unready(ctx, node.Name); err != nil {
+			return err
+		}
 	}
 	if p.taints != nil {
 		fresh, err := client.Get[*corev1.Node](ctx, n.client, client.KeyOf(node))

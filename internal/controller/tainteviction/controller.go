@@ -1,0 +1,184 @@
+// Package tainteviction sends pods away from nodes with NoExecute taints that they do not tolerate, or
+// tolerate no longer: a node that a person taints, or one that has gone silent.
+//
+// It promises: a pod goes when its shortest toleration ends, counted from when the taint was added, and
+// stays if the taint goes before that. It reads Pods and Nodes; it writes the DisruptionTarget condition
+// of a pod and deletes it. It sleeps until the next toleration ends: nothing ticks. roles runs it beside
+// the master. It keeps nothing: after a kill -9 the first lists bring the taints back; a taint that carries no time counts from then.
+package tainteviction
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/events"
+	"minik8s/internal/informer"
+)
+
+// Controller is the controller.
+type Controller struct {
+	client client.Interface
+	record *events.Recorder
+	pods   *informer.Informer[*corev1.Pod]
+	nodes  *informer.Informer[*corev1.Node]
+	loop   *loop.Loop
+	now    func() time.Time
+
+	mu   sync.Mutex
+	seen map[taintOn]time.Time // when a taint without a time was first seen
+}
+
+// taintOn is a taint of a node.
+type taintOn struct{ node, key, value string }
+
+// New makes the controller.
+func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+	t := &Controller{client: c, record: record, now: time.Now, seen: map[taintOn]time.Time{},
+		pods:  informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
+		nodes: informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
+	}
+	t.loop = loop.New("tainteviction", log, t.reconcile)
+	t.pods.OnChange(func(old, now *corev1.Pod) {
+		// A pod matters when it comes to a node, or learns to tolerate less or more.
+		if now != nil && now.Spec.NodeName != "" && (old == nil || old.Spec.NodeName == "" || old.Generation != now.Generation) {
+			if node, ok := t.nodes.Get("", now.Spec.NodeName); !ok || noExecute(node) {
+				t.loop.Add(loop.Key{Namespace: now.Namespace, Name: now.Name})
+			}
+		}
+	})
+	t.nodes.OnChange(func(old, now *corev1.Node) {
+		if t.note(old, now) {
+			for _, p := range t.pods.List() {
+				if p.Spec.NodeName == now.Name {
+					t.loop.Add(loop.Key{Namespace: p.Namespace, Name: p.Name})
+				}
+			}
+		}
+	})
+	return t
+}
+
+// note remembers a node's NoExecute taints and forgets those that have gone. It says whether they changed.
+func (t *Controller) note(old, now *corev1.Node) (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	had := map[taintOn]bool{}
+	for _, on := range taintsOn(old) {
+		had[on] = true
+	}
+	for _, on := range taintsOn(now) {
+		if _, known := t.seen[on]; !known {
+			t.seen[on] = t.now()
+		}
+		changed = changed || !had[on]
+		delete(had, on)
+	}
+	for on := range had {
+		delete(t.seen, on)
+	}
+	return changed || len(had) > 0 && now != nil
+}
+
+func taintsOn(n *corev1.Node) (out []taintOn) {
+	if n == nil {
+		return nil
+	}
+	for _, taint := range n.Spec.Taints {
+		if taint.Effect == corev1.TaintEffectNoExecute {
+			out = append(out, taintOn{n.Name, taint.Key, taint.Value})
+		}
+	}
+	return out
+}
+
+// since is when a taint of a node was added, as far as anybody knows.
+func (t *Controller) since(node string) func(*corev1.Taint) time.Time {
+	return func(taint *corev1.Taint) time.Time {
+		if taint.TimeAdded != nil {
+			return taint.TimeAdded.Time
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if at, ok := t.seen[taintOn{node, taint.Key, taint.Value}]; ok {
+			return at
+		}
+		return t.now()
+	}
+}
+
+func noExecute(n *corev1.Node) bool {
+	for _, t := range n.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute {
+			return true
+		}
+	}
+	return false
+}
+
+// Run works until ctx ends.
+func (t *Controller) Run(ctx context.Context, ready func()) error {
+	go t.pods.Run(ctx, func() { go t.loop.Run(ctx, 4) }) //nolint:errcheck // it returns when ctx ends
+	return t.nodes.Run(ctx, ready)
+}
+
+func (t *Controller) reconcile(ctx context.Context, key loop.Key) error {
+	pod, ok := t.pods.Get(key.Namespace, key.Name)
+	if !ok {
+		return nil
+	}
+	node, ok := t.nodes.Get("", pod.Spec.NodeName)
+	if !ok {
+		return nil // podgc sees to pods of nodes that are not there
+	}
+	v := decide(pod, node, t.since(node.Name), t.now())
+	if v.after > 0 {
+		t.loop.AddAfter(key, v.after)
+	}
+	if !v.evict {
+		return nil
+	}
+	t.record.Event(pod, corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s/%s", pod.Namespace, pod.Name)
+	if err := t.condition(ctx, pod); err != nil {
+		return err
+	}
+	_, err := t.client.Delete(ctx, client.KeyOf(pod), &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// condition says on the pod why it goes.
+func (t *Controller) condition(ctx context.Context, pod *corev1.Pod) error {
+	fresh, err := client.Get[*corev1.Pod](ctx, t.client, client.KeyOf(pod))
+	if err != nil || fresh.UID != pod.UID {
+		return ignoreGone(err)
+	}
+	for _, c := range fresh.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	upd := fresh.DeepCopy()
+	upd.Status.Conditions = append(upd.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+		Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint",
+		LastTransitionTime: metav1.NewTime(t.now()), ObservedGeneration: fresh.Generation})
+	_, err = t.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
+	return ignoreGone(err)
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

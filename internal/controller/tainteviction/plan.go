@@ -1,0 +1,69 @@
+package tainteviction
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// verdict is what becomes of a pod on a node with NoExecute taints.
+type verdict struct {
+	evict bool
+	after time.Duration // look again; 0: never, as things stand
+}
+
+// decide is the whole controller. A taint that a pod does not tolerate evicts it at once; of those that it
+// tolerates for a time, the shortest counts, from when the taint was added; seen is when it was first seen,
+// for taints that do not say.
+func decide(pod *corev1.Pod, node *corev1.Node, seen func(*corev1.Taint) time.Time, now time.Time) verdict {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return verdict{}
+	}
+	var v verdict
+	for _, t := range node.Spec.Taints {
+		if t.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		stays, limited := tolerated(pod, &t)
+		if !stays {
+			return verdict{evict: true}
+		}
+		if limited < 0 {
+			continue
+		}
+		left := seen(&t).Add(limited).Sub(now)
+		if left <= 0 {
+			return verdict{evict: true}
+		}
+		if v.after == 0 || left < v.after {
+			v.after = left
+		}
+	}
+	return v
+}
+
+// tolerated says whether a pod stays in spite of a taint, and for how long: less than 0 is for ever. Of
+// several tolerations the shortest time counts.
+func tolerated(pod *corev1.Pod, taint *corev1.Taint) (stays bool, limited time.Duration) {
+	limited = -1
+	for i := range pod.Spec.Tolerations {
+		t := &pod.Spec.Tolerations[i]
+		if !matches(t, taint) {
+			continue
+		}
+		stays = true
+		if t.TolerationSeconds != nil {
+			if d := max(time.Duration(*t.TolerationSeconds)*time.Second, 0); limited < 0 || d < limited {
+				limited = d
+			}
+		}
+	}
+	return stays, limited
+}
+
+func matches(t *corev1.Toleration, taint *corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	return t.Operator == corev1.TolerationOpExists || t.Key != "" && t.Value == taint.Value
+}
