@@ -73,6 +73,7 @@ func TestRealInitContainersAndSidecars(t *testing.T) {
 
 // TestRealProbes: by http to a server in the pod, by a command that a file in the container decides.
 func TestRealProbes(t *testing.T) {
+	needOwnRoot(t)
 	b := newRealBed(t)
 	b.create(shell("web", "mkdir /www; echo hi > /www/up; touch /live; httpd -p 8080 -h /www; "+forever, func(p *corev1.Pod) {
 		c := &p.Spec.Containers[0]
@@ -106,6 +107,7 @@ func TestRealProbes(t *testing.T) {
 
 // TestRealHooks: what the hooks do is there when it should be.
 func TestRealHooks(t *testing.T) {
+	needOwnRoot(t)
 	b := newRealBed(t)
 	b.create(shell("web", "trap 'cat /said; exit 0' USR1; while :; do sleep 1000 & wait; done", func(p *corev1.Pod) {
 		usr1 := corev1.SIGUSR1

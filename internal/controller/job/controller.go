@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"strconv"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -33,6 +35,9 @@ type Controller struct {
 	pods    *informer.Informer[*corev1.Pod]
 	podsOf  *owner.Index[*corev1.Pod]
 	expect  *expect.Tracker
+	// saved is the revision of each job's last status that we wrote, by uid. What it counts is counted
+	// nowhere else once its pods are untracked, so nothing is planned on an older one.
+	saved   sync.Map
 	loop    *loop.Loop
 	orphans *loop.Loop // pods with our finalizer whose job may be gone
 	now     func() time.Time
@@ -54,6 +59,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 			return
 		}
 		j.expect.Forget(keyOf(old))
+		j.saved.Delete(old.UID)
 		for _, p := range j.podsOf.Owned(old.UID) {
 			j.orphans.Add(keyOf(p))
 		}
@@ -164,6 +170,9 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err != nil {
 		return nil // validation lets none in
 	}
+	if j.stale(job) {
+		return nil // the watch brings the newer one, and with it this job again
+	}
 	settled, wait := j.expect.Settled(key)
 	if !settled {
 		j.loop.AddAfter(key, wait)
@@ -179,16 +188,29 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	return j.carryOut(ctx, key, job, &p)
 }
 
+// stale says that the job as the watch has brought it is older than the status we wrote.
+func (j *Controller) stale(job *batchv1.Job) bool {
+	saved, ok := j.saved.Load(job.UID)
+	if !ok {
+		return false
+	}
+	have, err1 := strconv.ParseInt(job.ResourceVersion, 10, 64)
+	want, err2 := strconv.ParseInt(saved.(string), 10, 64)
+	return err1 == nil && err2 == nil && have < want
+}
+
 func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Job, p *plan) error {
 	if p.changed {
 		upd := job.DeepCopy()
 		upd.Status = p.status
-		if _, err := j.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"}); err != nil {
+		saved, err := j.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
+		if err != nil {
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
 			return err
 		}
+		j.saved.Store(job.UID, saved.GetResourceVersion())
 	}
 	for _, e := range p.tell {
 		j.record.Event(job, e.kind, e.reason, "%s", e.message)
