@@ -3,12 +3,10 @@ package registry
 import (
 	"context"
 	"errors"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -50,7 +48,7 @@ func (r *Registry) Create(ctx context.Context, user User, kind *api.Kind, namesp
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	for try := 1; ; try++ {
 		if generated {
-			obj.SetName(generateName(obj.GetGenerateName()))
+			obj.SetName(api.GenerateName(obj.GetGenerateName()))
 			if s.Default != nil { // some defaults come from the name
 				s.Default(obj)
 			}
@@ -172,15 +170,6 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	if s.Default != nil {
 		s.Default(obj)
 	}
-}
-
-// generateName adds five random letters, as Kubernetes does, cutting the base at 58.
-func generateName(base string) string {
-	const maxBase = 63 - 5
-	if len(base) > maxBase {
-		base = base[:maxBase]
-	}
-	return strings.ToLower(base) + utilrand.String(5)
 }
 
 // admitNamespace refuses what would be created in a namespace that is not there or is going.
