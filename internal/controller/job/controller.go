@@ -151,7 +151,7 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return err
 	}
 	job, ok := j.jobs.Get(key.Namespace, key.Name)
-	if !ok {
+	if !ok || elsewhere(job) {
 		return nil
 	}
 	if gone, err := j.expire(ctx, job); gone || err != nil {
@@ -177,6 +177,11 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		j.loop.AddAfter(key, p.lookAgain)
 	}
 	return j.carryOut(ctx, key, job, &p)
+}
+
+// elsewhere says that another controller sees to a job.
+func elsewhere(job *batchv1.Job) bool {
+	return job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName
 }
 
 func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Job, p *plan) error {
