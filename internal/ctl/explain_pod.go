@@ -38,9 +38,7 @@ func (s *situation) explainPod(pod *corev1.Pod) verdict {
 	ready := podCondition(pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		v := verdict{head: s.name() + " runs and is ready", good: true}
-		if n := restarts(pod); n > 0 {
-			v.because("its containers were started again %d times; the log of the run before: logs --previous", n)
-		}
+		s.restarted(&v, pod)
 		v.try("logs %s%s", pod.Name, nsFlag(pod.Namespace))
 		return v
 	}
@@ -48,12 +46,32 @@ func (s *situation) explainPod(pod *corev1.Pod) verdict {
 	if ready != nil && ready.Message != "" {
 		v.because("%s", ready.Message)
 	}
+	s.restarted(&v, pod)
 	if e := s.lastWarning(); e != nil {
 		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
 	}
 	v.try("get %s -w", s.args())
 	v.try("describe %s", s.args())
 	return v
+}
+
+// restarted tells of runs before this one, and what ended the last of each container.
+func (s *situation) restarted(v *verdict, pod *corev1.Pod) {
+	n := restarts(pod)
+	if n == 0 {
+		return
+	}
+	v.because("its containers were started again %d times; the log of the run before: logs --previous", n)
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		t := status.LastTerminationState.Terminated
+		if t == nil || status.RestartCount == 0 {
+			continue
+		}
+		if k, ok := s.killed(status.Name, t); ok {
+			v.because("container %s was last killed %s because %s", status.Name, s.ago(t.FinishedAt.Time), k.why)
+			v.advise("%s", k.advice)
+		}
+	}
 }
 
 func (s *situation) podLeaving(pod *corev1.Pod) verdict {
@@ -82,7 +100,7 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 	if pod.Status.Reason != "" || pod.Status.Message != "" {
 		v.because("%s", strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": "))
 	}
-	failed := "" // the container to look into
+	failed, known := "", false // the container to look into; that it was killed, and why
 	for i, status := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
 		t := status.State.Terminated
 		if t == nil || t.ExitCode == 0 {
@@ -93,12 +111,17 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 			kind = "init container"
 		}
 		v.because("%s %s %s", kind, status.Name, ended(t))
+		if k, ok := s.killed(status.Name, t); ok {
+			known = true
+			v.because("it was killed because %s", k.why)
+			v.advise("%s", k.advice)
+		}
 		s.lastWords(&v, status.Name)
 		if failed == "" && t.ContainerID != "" {
 			failed = status.Name
 		}
 	}
-	if e := s.lastWarning("Unhealthy", "FailedPostStartHook", "FailedPreStopHook"); e != nil {
+	if e := s.lastWarning("Unhealthy", "FailedPostStartHook", "FailedPreStopHook"); e != nil && !known {
 		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
 	}
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
