@@ -27,12 +27,12 @@ var fates = []fate{
 	{of: corev1.PodSpec{},
 		served: "volumes initContainers containers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy nodeSelector" +
 			" serviceAccountName serviceAccount nodeName hostNetwork hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets" +
-			" hostname subdomain affinity schedulerName tolerations hostAliases priority dnsConfig readinessGates" +
+			" hostname subdomain affinity schedulerName tolerations hostAliases priorityClassName priority dnsConfig readinessGates" +
 			" topologySpreadConstraints setHostnameAsFQDN schedulingGates hostnameOverride",
 		partly: "automountServiceAccountToken" + // true is warned about
 			" os hostUsers", // linux, and true, which is what all pods have
 		idle:    "enableServiceLinks preemptionPolicy", // there are no Services, and nothing is preempted
-		warned:  "priorityClassName evictionResponders",
+		warned:  "evictionResponders",
 		refused: "ephemeralContainers runtimeClassName overhead resourceClaims resources schedulingGroup"},
 	{of: corev1.PodSecurityContext{},
 		served:  "runAsUser runAsGroup runAsNonRoot supplementalGroups supplementalGroupsPolicy fsGroup sysctls seccompProfile",

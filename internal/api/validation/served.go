@@ -50,8 +50,6 @@ var notServed = []unserved{
 		pod: func(s *corev1.PodSpec) bool { return s.Resources != nil }},
 	{path: "schedulingGroup", how: refuse, message: "scheduling groups are" + later,
 		pod: func(s *corev1.PodSpec) bool { return s.SchedulingGroup != nil }},
-	{path: "priorityClassName", how: warn, message: "priority classes are" + later + ": give the pod its priority itself",
-		pod: func(s *corev1.PodSpec) bool { return s.PriorityClassName != "" }},
 	{path: "evictionResponders", how: warn, message: "they are" + later,
 		pod: func(s *corev1.PodSpec) bool { return len(s.EvictionResponders) > 0 }},
 	{path: "securityContext.seLinuxOptions", how: warn, message: "SELinux is" + later,

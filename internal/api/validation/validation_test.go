@@ -178,7 +178,6 @@ containers: [{name: c, image: x, args: [a]}]`
 func TestNotServed(t *testing.T) {
 	p := pod(t, `
 initContainers: [{name: i, image: x}, {name: s, image: x, restartPolicy: Always}, {name: n, image: x, restartPolicy: Never}]
-priorityClassName: high
 runtimeClassName: gvisor
 volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}, {name: b, projected: {sources: [{serviceAccountToken: {path: t}}]}}, {name: c, nfs: {server: s, path: /}}, {name: d, hostPath: {path: /d}}]
 containers:
@@ -195,7 +194,7 @@ containers:
 		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].volumeDevices",
 		"Forbidden spec.containers[0].env[2].valueFrom.fileKeyRef",
 	)
-	for i, want := range []string{"spec.priorityClassName: ", "spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
+	for i, want := range []string{"spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
 		if i >= len(warnings) || !strings.HasPrefix(warnings[i], want) {
 			t.Errorf("warning %d of %q: want %s", i, warnings, want)
 		}
