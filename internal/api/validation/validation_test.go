@@ -205,6 +205,22 @@ containers:
 	}
 }
 
+func TestNamesAndGates(t *testing.T) {
+	const rest = "\ncontainers: [{name: c, image: x}]"
+	for spec, want := range map[string][]string{
+		"hostnameOverride: a.b":                        nil,
+		"hostnameOverride: A_b":                        {"Invalid spec.hostnameOverride"},
+		"hostnameOverride: " + strings.Repeat("a", 65): {"TooLong spec.hostnameOverride"},
+		"hostnameOverride: a\nsetHostnameAsFQDN: true": {"Forbidden spec.hostnameOverride"},
+		"hostnameOverride: a\nhostNetwork: true":       {"Forbidden spec.hostnameOverride"},
+		"schedulingGates: [{name: a}]":                 nil,
+		"schedulingGates: [{name: a}, {name: a}]":      {"Duplicate spec.schedulingGates[1]"},
+		"schedulingGates: [{name: a}]\nnodeName: n":    {"Forbidden spec.nodeName"},
+	} {
+		expect(t, Pod(pod(t, spec+rest)), want...)
+	}
+}
+
 func TestInitContainersAndHooks(t *testing.T) {
 	expect(t, Pod(pod(t, `
 initContainers:
