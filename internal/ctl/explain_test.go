@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,6 +119,23 @@ func TestExplainKilledBefore(t *testing.T) {
 		if why := strings.Join(v.why, "\n"); v.good != x.good || !strings.Contains(why, x.want) {
 			t.Errorf("%s: %s\n%s", x.name, v.head, why)
 		}
+	}
+}
+
+// A workload's trouble is that of its first pod which is not well, with what is told about that.
+func TestExplainWorkloadByItsPod(t *testing.T) {
+	s := crashLooping(137, "Error")
+	pod := s.obj.(*corev1.Pod)
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	s.kind, s.obj, s.pods = api.ReplicaSets, set, []*corev1.Pod{pod}
+	for _, e := range []*corev1.Event{told(31*time.Second, "web", corev1.EventTypeWarning, "Unhealthy", "Liveness probe failed: too slow"),
+		told(30*time.Second, "web", corev1.EventTypeNormal, "Killing", "Container web failed liveness probe, will be restarted")} {
+		e.InvolvedObject.Name = pod.Name
+		s.told = append(s.told, e)
+	}
+	v := explain(s)
+	if why := strings.Join(v.why, "\n"); !strings.Contains(why, "container web was killed because its liveness probe failed: too slow") {
+		t.Errorf("%s\n%s", v.head, why)
 	}
 }
 

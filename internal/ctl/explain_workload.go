@@ -95,7 +95,7 @@ func (s situation) blamePod(v *verdict) {
 	var worst *verdict
 	for _, p := range s.pods {
 		pod := s
-		pod.kind, pod.obj, pod.events = api.Pods, p, nil
+		pod.kind, pod.obj, pod.events = api.Pods, p, about(s.told, p)
 		own := pod.explainPod(p)
 		if own.good {
 			continue
@@ -120,6 +120,17 @@ func (s situation) blamePod(v *verdict) {
 	v.because("of its %d pods: %s", len(s.pods), strings.Join(counts, ", "))
 	v.why = append(v.why, worst.head)
 	v.why = append(v.why, worst.why...)
+}
+
+// about are the events about a pod.
+func about(events []*corev1.Event, pod *corev1.Pod) []*corev1.Event {
+	var out []*corev1.Event
+	for _, e := range events {
+		if e.InvolvedObject.Name == pod.Name {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 func isSuspended(job *batchv1.Job) bool { return job.Spec.Suspend != nil && *job.Spec.Suspend }
