@@ -56,7 +56,7 @@ func (s *situation) complaint(container, reason, opening string) string {
 		e := s.events[i]
 		if e.Reason == reason && concerns(e, container) && strings.HasPrefix(e.Message, opening) {
 			_, text, _ := strings.Cut(e.Message, ": ")
-			return ": " + clip(text, 300)
+			return ": " + clip(strings.TrimSpace(text), 300)
 		}
 	}
 	return ""

@@ -100,6 +100,7 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 	if pod.Status.Reason != "" || pod.Status.Message != "" {
 		v.because("%s", strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": "))
 	}
+	s.unfit(&v, pod)
 	failed, known := "", false // the container to look into; that it was killed, and why
 	for i, status := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
 		t := status.State.Terminated
@@ -133,6 +134,22 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 	v.try("describe %s", s.args())
 	v.try("delete %s", s.args())
 	return v
+}
+
+// unfit advises on a pod that its node refused: it names the node itself, or was bound before the node changed.
+func (s *situation) unfit(v *verdict, pod *corev1.Pod) {
+	switch pod.Status.Reason {
+	case "NodeAffinity":
+		for key, value := range pod.Spec.NodeSelector {
+			if n := s.node(pod.Spec.NodeName); n != nil && n.Labels[key] != value {
+				v.try("label nodes %s %s=%s", n.Name, key, value)
+				break
+			}
+		}
+		v.advise("or take nodeName out of the manifest, so that the scheduler finds a node that fits; then create the pod anew")
+	case "TaintToleration":
+		v.advise("give the pod a toleration for the taint, or take it off the node; then create the pod anew")
+	}
 }
 
 // readyNode is a node to suggest: a ready one if there is.

@@ -122,6 +122,21 @@ func TestExplainKilledBefore(t *testing.T) {
 	}
 }
 
+func TestExplainUnfit(t *testing.T) {
+	for _, x := range []struct{ reason, want string }{
+		{"NodeAffinity", "minik8sd ctl label nodes n disk=ssd"}, {"NodeAffinity", "take nodeName out"}, {"TaintToleration", "toleration"}, {"OutOfcpu", ""},
+	} {
+		s := crashLooping(0, "")
+		pod := s.obj.(*corev1.Pod)
+		pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: x.reason, Message: "Pod was rejected: no"}
+		v := explain(s)
+		if next := strings.Join(v.next, "\n"); !strings.Contains(next, x.want) || x.want == "" && strings.Contains(next, "anew") {
+			t.Errorf("%s: %s", x.reason, next)
+		}
+	}
+}
+
 // A workload's trouble is that of its first pod which is not well, with what is told about that.
 func TestExplainWorkloadByItsPod(t *testing.T) {
 	s := crashLooping(137, "Error")
