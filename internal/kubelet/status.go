@@ -32,7 +32,7 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 		st.HostIP, st.HostIPs = hostIP.String(), []corev1.HostIP{{IP: hostIP.String()}}
 	}
 	if v := in.mem.rejected; v != nil {
-		st.Phase, st.Reason, st.Message = corev1.PodFailed, v.reason, v.message
+		st.Phase, st.Reason, st.Message = corev1.PodFailed, v.reason, "Pod was rejected: "+v.message
 		return st
 	}
 	setAddresses(&st, in.view.Sandbox)

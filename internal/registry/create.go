@@ -68,10 +68,8 @@ func (r *Registry) create(ctx context.Context, kind *api.Kind, s *Strategy, obj 
 	if err := r.admitNamespace(ctx, kind, obj); err != nil {
 		return nil, err
 	}
-	if s.Admit != nil {
-		if err := s.Admit(obj, r.peek); err != nil {
-			return nil, apierrors.NewForbidden(kind.GR(), obj.GetName(), err)
-		}
+	if err := r.admit(ctx, kind, s, obj); err != nil {
+		return nil, err
 	}
 	if s.Warnings != nil {
 		opts.warn(s.Warnings(obj))
@@ -97,6 +95,21 @@ func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.E
 		errs = append(errs, s.Validate(obj)...)
 	}
 	return errs
+}
+
+// admit has the kind's own Admit look at a new object. What that misses may have been made a moment ago,
+// so before it refuses, the cache has to be as new as the store.
+func (r *Registry) admit(ctx context.Context, kind *api.Kind, s *Strategy, obj api.Object) error {
+	if s.Admit == nil || s.Admit(obj, r.peek) == nil {
+		return nil
+	}
+	if err := r.cache.current(ctx); err != nil {
+		return storeErr(kind, obj.GetName(), err)
+	}
+	if err := s.Admit(obj, r.peek); err != nil {
+		return apierrors.NewForbidden(kind.GR(), obj.GetName(), err)
+	}
+	return nil
 }
 
 // peek is another object, as far as the cache knows; nil if there is none.
