@@ -16,7 +16,9 @@ type usageMeter struct {
 	at   time.Time
 }
 
-// read is the annotations that say what the node's containers use; nil if the runtime does not say.
+// read is the annotations that say what the node's containers use; nil if the runtime does not say, or if
+// this is the first look: since when the processor was used is not known then, and a 0 would make a busy
+// node look idle to the scheduler.
 func (u *usageMeter) read(ctx context.Context, rt cri.Runtime, now time.Time) map[string]string {
 	stats, err := rt.Stats(ctx)
 	if err != nil {
@@ -36,10 +38,9 @@ func (u *usageMeter) read(ctx context.Context, rt cri.Runtime, now time.Time) ma
 	first := u.at.IsZero()
 	u.last, u.at = next, now
 	if first || elapsed <= 0 {
-		nanos = 0 // since when it was used is not known
-	} else {
-		nanos = nanos * 1000 / uint64(elapsed)
+		return nil
 	}
+	nanos = nanos * 1000 / uint64(elapsed)
 	return map[string]string{
 		minik8s.UsageCPU: strconv.FormatUint(nanos, 10), minik8s.UsageMemory: strconv.FormatUint(memory, 10),
 	}

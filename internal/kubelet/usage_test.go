@@ -31,7 +31,10 @@ func TestUsageMeter(t *testing.T) {
 		now = now.Add(10 * time.Second)
 	}
 	rt.stats = []cri.Stats{{ContainerID: "a", CPUNanos: 500 * second, MemoryBytes: 100}}
-	expect("the first time nothing is known of the past", "0", "100")
+	if got := meter.read(t.Context(), rt, now); got != nil {
+		t.Errorf("the first time nothing is known of the past: %v", got)
+	}
+	now = now.Add(10 * time.Second)
 	rt.stats = []cri.Stats{{ContainerID: "a", CPUNanos: 505 * second, MemoryBytes: 110}, {ContainerID: "b", CPUNanos: 10 * second, MemoryBytes: 7}}
 	expect("half a core, and a new container with a whole one", "1500", "117")
 	rt.stats = []cri.Stats{{ContainerID: "b", CPUNanos: 10 * second, MemoryBytes: 7}}
