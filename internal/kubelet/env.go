@@ -17,7 +17,8 @@ import (
 )
 
 // environment is the container's env, in order, with references to earlier variables filled in: first
-// what envFrom brings, then env itself.
+// what envFrom brings, then env itself. HOSTNAME is no part of it: the runtime sets that, so $(HOSTNAME)
+// stays as it is written unless the container declares it.
 func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *cri.Sandbox) ([]cri.EnvVar, error) {
 	values := map[string]string{}
 	var out []cri.EnvVar
@@ -51,9 +52,6 @@ func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Co
 		if ok {
 			set(e.Name, value)
 		}
-	}
-	if _, ok := values["HOSTNAME"]; !ok {
-		set("HOSTNAME", k.hostnameOf(pod))
 	}
 	return out, nil
 }

@@ -143,14 +143,14 @@ func environment(in specInput) []string {
 		env = append(env, kv)
 	}
 	set(defaultPath)
-	if in.sandbox.Hostname != "" {
-		set("HOSTNAME=" + in.sandbox.Hostname)
-	}
 	if in.container.TTY {
 		set("TERM=xterm")
 	}
 	for _, kv := range in.image.Env {
 		set(kv)
+	}
+	if in.sandbox.Hostname != "" { // whatever the image was built on
+		set("HOSTNAME=" + in.sandbox.Hostname)
 	}
 	for _, v := range in.container.Env {
 		set(v.Name + "=" + v.Value)

@@ -171,14 +171,14 @@ func TestSpec(t *testing.T) {
 			Security:  cri.Security{Seccomp: "Unconfined", MaskProc: true},
 		},
 		sandbox: cri.SandboxConfig{Hostname: "web"},
-		image:   ocispec.ImageConfig{Entrypoint: []string{"/run"}, Env: []string{"A=1", "B=2"}, WorkingDir: "/srv"},
+		image:   ocispec.ImageConfig{Entrypoint: []string{"/run"}, Env: []string{"A=1", "HOSTNAME=builder", "B=2"}, WorkingDir: "/srv"},
 		slotDir: "/slot", etcDir: "/pod", cgroup: "/parent/id", host: facts{oomScoreAdj: 0},
 	}
 	s, err := buildSpec(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"PATH=/mine", "HOSTNAME=web", "A=1", "B=from the pod"}; !slices.Equal(s.Process.Env, want) {
+	if want := []string{"PATH=/mine", "A=1", "HOSTNAME=web", "B=from the pod"}; !slices.Equal(s.Process.Env, want) {
 		t.Errorf("environment %q, want %q", s.Process.Env, want)
 	}
 	if s.Process.Cwd != "/srv" || *s.Process.OOMScoreAdj != 0 || s.Linux.RootfsPropagation != "rslave" {
