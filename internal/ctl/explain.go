@@ -18,10 +18,13 @@ type situation struct {
 	obj    api.Object
 	events []*corev1.Event // the newest last
 	nodes  []*corev1.Node
-	pods   []*corev1.Pod     // of a workload
-	told   []*corev1.Event   // about the first of those that is not well
-	logs   map[string]string // by container
+	logs   map[string]string // by container: of the pod, or of a workload's blamed one
 	now    time.Time
+
+	// Of a workload:
+	pods     []*corev1.Pod
+	template template
+	told     []*corev1.Event // about the blamed pod
 }
 
 // verdict is what a person is told.
@@ -45,7 +48,7 @@ func explain(s situation) verdict {
 	case *corev1.Node:
 		return s.explainNode(obj)
 	}
-	if w, ok := workloadOf(s.obj); ok {
+	if w, ok := s.workload(); ok {
 		return s.explainWorkload(w)
 	}
 	return s.explainOther()

@@ -223,10 +223,10 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 
 // podNodeLost says whether a pod sits on a node that has gone silent.
 func (s *situation) podNodeLost(pod *corev1.Pod) (verdict, bool) {
-	node := s.node(pod.Spec.NodeName)
-	if node != nil && isReady(node) || node == nil && len(s.nodes) == 0 {
+	if !s.onLostNode(pod) {
 		return verdict{}, false
 	}
+	node := s.node(pod.Spec.NodeName)
 	v := verdict{head: fmt.Sprintf("%s is on node %s, which is not ready", s.name(), pod.Spec.NodeName)}
 	if node == nil {
 		v.because("there is no node %s", pod.Spec.NodeName)
@@ -240,6 +240,14 @@ func (s *situation) podNodeLost(pod *corev1.Pod) (verdict, bool) {
 	v.because("what the pod's status says was last known then; its containers may run on")
 	v.try("why node %s", node.Name)
 	return v, true
+}
+
+// onLostNode says whether a pod's node is not ready, or not there; where no nodes are known, it is no reason.
+func (s *situation) onLostNode(pod *corev1.Pod) bool {
+	if node := s.node(pod.Spec.NodeName); node != nil {
+		return !isReady(node)
+	}
+	return len(s.nodes) > 0
 }
 
 func isReady(node *corev1.Node) bool {

@@ -2,7 +2,6 @@ package ctl
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,30 +15,65 @@ import (
 
 // workload is what explain needs of an object that keeps pods.
 type workload struct {
-	selector    *metav1.LabelSelector
 	want, ready int32
+	selector    *metav1.LabelSelector
 	// done says that nothing more is to come, and how it ended.
 	done string
 	good bool
+	// head takes the place of the numbers; rolling says that they are those of new pods beside old ones.
+	head    string
+	rolling bool
+	// bad says that it is not well, whatever the numbers are; why holds the reasons, and what else is to be said.
+	bad    bool
+	why    []string
+	advice []string
 }
 
-// workloadOf reads a workload; false for objects that keep no pods.
-func workloadOf(obj api.Object) (workload, bool) {
-	value := func(n *int32) int32 {
-		if n == nil {
-			return 1
-		}
-		return *n
+// fault is a reason for which a workload is not well though enough pods are ready.
+func (w *workload) fault(format string, args ...any) {
+	w.bad = true
+	w.note(format, args...)
+}
+
+// note is to be said even when all is well.
+func (w *workload) note(format string, args ...any) {
+	w.why = append(w.why, fmt.Sprintf(format, args...))
+}
+
+// behind finds fault with a status that is about an older spec.
+func (w *workload) behind(spec, status int64) {
+	if status < spec {
+		w.fault("its controller has not acted on its newest spec yet; is a master running?")
 	}
-	switch o := obj.(type) {
+}
+
+func orOne(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// keepsPods says whether an object is a workload.
+func keepsPods(obj api.Object) bool {
+	s := situation{obj: obj}
+	_, ok := s.workload()
+	return ok
+}
+
+// workload reads a workload; false for objects that keep no pods.
+func (s *situation) workload() (workload, bool) {
+	switch o := s.obj.(type) {
 	case *appsv1.ReplicaSet:
-		return workload{selector: o.Spec.Selector, want: value(o.Spec.Replicas), ready: o.Status.ReadyReplicas}, true
+		w := workload{selector: o.Spec.Selector, want: orOne(o.Spec.Replicas), ready: o.Status.ReadyReplicas}
+		w.behind(o.Generation, o.Status.ObservedGeneration)
+		return w, true
 	case *appsv1.Deployment:
-		return workload{selector: o.Spec.Selector, want: value(o.Spec.Replicas), ready: min(o.Status.UpdatedReplicas, o.Status.ReadyReplicas)}, true
+		return s.deployment(o), true
 	case *appsv1.DaemonSet:
-		return workload{selector: o.Spec.Selector, want: o.Status.DesiredNumberScheduled, ready: o.Status.NumberReady}, true
+		return s.daemonSet(o), true
 	case *batchv1.Job:
-		w := workload{selector: o.Spec.Selector, want: value(o.Spec.Completions), ready: o.Status.Succeeded}
+		w := workload{selector: o.Spec.Selector, want: orOne(o.Spec.Completions), ready: o.Status.Succeeded}
 		for _, c := range o.Status.Conditions {
 			if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
 				w.done = strings.TrimSpace(strings.ToLower(string(c.Type)) + ": " + c.Message)
@@ -51,92 +85,65 @@ func workloadOf(obj api.Object) (workload, bool) {
 	return workload{}, false
 }
 
-// explainWorkload goes from the numbers to the conditions, and from there to the first pod that is not
-// well, whose own reasons are the workload's.
-func (s situation) explainWorkload(w workload) verdict {
+// heading is a workload in one line.
+func (s *situation) heading(w workload) string {
+	_, job := s.obj.(*batchv1.Job)
+	switch {
+	case w.done != "":
+		return s.name() + " is " + w.done
+	case w.head != "":
+		return s.name() + " " + w.head
+	case job:
+		return fmt.Sprintf("%s has %d of %d completions", s.name(), w.ready, w.want)
+	case w.rolling:
+		return fmt.Sprintf("%s is rolling out: %d of %d new pods ready", s.name(), w.ready, w.want)
+	}
+	return fmt.Sprintf("%s has %d of %d pods ready", s.name(), w.ready, w.want)
+}
+
+// explainWorkload goes from the numbers to the conditions, and from there to the pod that stands worst,
+// whose own reasons are the workload's.
+func (s *situation) explainWorkload(w workload) verdict {
 	if s.obj.GetDeletionTimestamp() != nil {
 		return s.explainLeaving()
 	}
-	v := verdict{good: true}
-	switch _, job := s.obj.(*batchv1.Job); {
-	case w.done != "":
-		v.head, v.good = s.name()+" is "+w.done, w.good
-	case job:
-		v.head = fmt.Sprintf("%s has %d of %d completions", s.name(), w.ready, w.want)
-		v.good = w.ready >= w.want
-	default:
-		v.head = fmt.Sprintf("%s has %d of %d pods ready", s.name(), w.ready, w.want)
-		v.good = w.ready >= w.want
+	v := verdict{head: s.heading(w), good: w.ready >= w.want && !w.bad, why: w.why}
+	if w.done != "" {
+		v.good = w.good
 	}
 	if !v.good {
 		if j, ok := s.obj.(*batchv1.Job); ok && w.done == "" {
 			s.jobNow(&v, j)
 		}
-		for _, c := range conditionsOf(s.obj) {
-			if c.Type == string(batchv1.JobSuspended) {
-				continue // jobNow has said it
-			}
-			if bad := c.Status == metav1.ConditionFalse || strings.HasSuffix(c.Type, "Failure") || c.Type == "Failed"; bad && c.Message != "" {
-				v.because("%s: %s", c.Reason, clip(c.Message, 300))
-			}
-		}
-		s.blamePod(&v)
+		s.badConditions(&v)
+		s.blamePod(&v, w)
 		if e := s.lastWarning(); e != nil {
 			v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
 		}
+	}
+	for _, a := range w.advice {
+		v.advise("%s", a)
 	}
 	v.try("describe %s", s.args())
 	return v
 }
 
-// blamePod adds the reasons of the pod that stands worst.
-func (s situation) blamePod(v *verdict) {
-	sick := map[string]int{}
-	var worst *verdict
-	for _, p := range s.pods {
-		pod := s
-		pod.kind, pod.obj, pod.events = api.Pods, p, about(s.told, p)
-		own := pod.explainPod(p)
-		if own.good {
-			continue
+// badConditions says what a workload's conditions complain of.
+func (s *situation) badConditions(v *verdict) {
+	for _, c := range conditionsOf(s.obj) {
+		if c.Type == string(batchv1.JobSuspended) {
+			continue // jobNow has said it
 		}
-		sick[podState(p)]++
-		if worst == nil {
-			worst = &own
-			v.try("why %s", pod.args())
+		if bad := c.Status == metav1.ConditionFalse || strings.HasSuffix(c.Type, "Failure") || c.Type == "Failed"; bad && c.Message != "" {
+			v.because("%s: %s", c.Reason, clip(c.Message, 300))
 		}
 	}
-	if worst == nil {
-		if job, ok := s.obj.(*batchv1.Job); len(s.pods) == 0 && !(ok && isSuspended(job)) {
-			v.because("it has no pods")
-		}
-		return
-	}
-	var counts []string
-	for status, n := range sick {
-		counts = append(counts, fmt.Sprintf("%d %s", n, status))
-	}
-	slices.Sort(counts)
-	v.because("of its %d pods: %s", len(s.pods), strings.Join(counts, ", "))
-	v.why = append(v.why, worst.head)
-	v.why = append(v.why, worst.why...)
-}
-
-// about are the events about a pod.
-func about(events []*corev1.Event, pod *corev1.Pod) []*corev1.Event {
-	var out []*corev1.Event
-	for _, e := range events {
-		if e.InvolvedObject.Name == pod.Name {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 func isSuspended(job *batchv1.Job) bool { return job.Spec.Suspend != nil && *job.Spec.Suspend }
 
 // jobNow tells what a job that has not ended does at this moment, and how much patience it has left.
-func (s situation) jobNow(v *verdict, job *batchv1.Job) {
+func (s *situation) jobNow(v *verdict, job *batchv1.Job) {
 	since := ""
 	for _, c := range job.Status.Conditions {
 		switch c.Type {

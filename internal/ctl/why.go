@@ -4,10 +4,12 @@ import (
 	"context"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -72,20 +74,57 @@ func (s *session) look(ctx context.Context, kind *api.Kind, obj api.Object) (sit
 	if now.events, err = s.eventsOf(ctx, obj); codeOf(err) == codeUnreachable {
 		return now, err
 	}
-	w, keeps := workloadOf(obj)
-	if keeps && w.selector != nil {
-		if sel, err := metav1.LabelSelectorAsSelector(w.selector); err == nil {
-			now.pods, _, _ = client.All[*corev1.Pod](ctx, s.api, api.Pods, client.ListOptions{Namespace: obj.GetNamespace(), Labels: sel})
-			now.told = s.eventsOfFirstSick(ctx, now.pods)
-		}
-	}
+	keeps := keepsPods(obj)
 	if keeps || kind == api.Pods || kind == api.Nodes {
 		now.nodes, _, _ = client.All[*corev1.Node](ctx, s.api, api.Nodes, client.ListOptions{})
 	}
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return now, nil
+	if pod, ok := obj.(*corev1.Pod); ok {
+		now.logs = s.lastLogs(ctx, pod)
 	}
+	if keeps {
+		s.lookAtPods(ctx, &now)
+	}
+	return now, nil
+}
+
+// lookAtPods gathers what explains a workload: its pods, which of them are new, and all about the one that
+// stands worst.
+func (s *session) lookAtPods(ctx context.Context, now *situation) {
+	w, _ := now.workload()
+	if w.selector == nil {
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	if err != nil {
+		return
+	}
+	in := client.ListOptions{Namespace: now.obj.GetNamespace(), Labels: selector}
+	pods, _, err := client.All[*corev1.Pod](ctx, s.api, api.Pods, in)
+	if err != nil {
+		return
+	}
+	// What others keep is no concern of this one, though the selector fits.
+	now.pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !mayBelong(now.obj, p) })
+	now.template = s.templateOf(ctx, now.obj, in)
+	if pod := now.blamed(); pod != nil {
+		now.told, _ = s.eventsOf(ctx, pod)
+		now.logs = s.lastLogs(ctx, pod)
+	}
+}
+
+// mayBelong says whether a pod is a workload's own; a Deployment's belong to its sets.
+func mayBelong(obj api.Object, pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	_, deployment := obj.(*appsv1.Deployment)
+	if deployment {
+		return owner != nil && owner.Kind == "ReplicaSet"
+	}
+	return owner != nil && owner.UID == obj.GetUID()
+}
+
+// lastLogs are the last lines of a pod's containers that have crashed.
+func (s *session) lastLogs(ctx context.Context, pod *corev1.Pod) map[string]string {
+	logs := map[string]string{}
 	for _, c := range crashed(pod) {
 		query := url.Values{"container": {c.name}, "tailLines": {strconv.Itoa(logTail)}}
 		if c.previous {
@@ -97,20 +136,9 @@ func (s *session) look(ctx context.Context, kind *api.Kind, obj api.Object) (sit
 		}
 		data, _ := io.ReadAll(io.LimitReader(log, 64<<10))
 		log.Close()
-		now.logs[c.name] = string(data)
+		logs[c.name] = string(data)
 	}
-	return now, nil
-}
-
-// eventsOfFirstSick are the events about the pod that explains a workload's trouble.
-func (s *session) eventsOfFirstSick(ctx context.Context, pods []*corev1.Pod) []*corev1.Event {
-	for _, p := range pods {
-		if c := podCondition(p, corev1.PodReady); p.Status.Phase != corev1.PodSucceeded && (c == nil || c.Status != corev1.ConditionTrue) {
-			events, _ := s.eventsOf(ctx, p)
-			return events
-		}
-	}
-	return nil
+	return logs
 }
 
 type crashedContainer struct {
