@@ -5,14 +5,15 @@
 // A node counts as silent when we have seen no sign of life for Grace, by our own clock: what time a node
 // believes it to be does not matter. Whoever begins to look gives every node the full time.
 //
-// It reads Nodes and Leases and writes a silent Node's conditions and taints, and the Ready
-// condition of its pods. It sleeps until the next
-// Lease could be late: nothing ticks. roles runs it beside the master. It keeps nothing that the
-// next list does not bring back. (Package tainteviction moves pods away.)
+// It reads Nodes and Leases and writes a silent Node's conditions and taints, and the Ready condition of
+// the pods of a node that is not ready. It sleeps until the next Lease could be late: nothing ticks. roles
+// runs it beside the master. It keeps nothing that the next list does not bring back: who takes over finds
+// the nodes that are not ready, and goes through their pods. (Package tainteviction moves pods away.)
 package nodelifecycle
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -39,6 +40,7 @@ type Controller struct {
 	loop   *loop.Loop
 	now    func() time.Time
 	seen   sightings
+	told   spells
 }
 
 // New makes the controller.
@@ -51,9 +53,11 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	n.loop = loop.New("nodelifecycle", log, n.reconcile)
 	n.nodes.OnChange(func(old, now *corev1.Node) {
 		n.seen.node(old, now)
-		if now != nil {
-			n.loop.Add(loop.Key{Name: now.Name})
+		if now == nil {
+			n.told.forget(old.Name)
+			return
 		}
+		n.loop.Add(loop.Key{Name: now.Name})
 	})
 	// A renewed lease only matters to a node that was given up; the others wait for their timer.
 	n.leases.OnChange(func(old, now *coordinationv1.Lease) {
@@ -88,8 +92,7 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if !ok {
 		return nil
 	}
-	now := n.now()
-	p := decide(node, n.seen.of(node.Name), now)
+	p := decide(node, n.seen.of(node.Name), n.now())
 	if p.lookAgain > 0 {
 		n.loop.AddAfter(key, p.lookAgain)
 	}
@@ -98,21 +101,22 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 			return ignoreGone(err)
 		}
 		n.record.Event(node, corev1.EventTypeWarning, "NodeNotReady", "Node %s has not renewed its lease for %s", node.Name, Grace)
-		if err := n.unready(ctx, node.Name); err != nil {
-			return err
-		}
 	}
-	if p.taints != nil {
-		fresh, err := client.Get[*corev1.Node](ctx, n.client, client.KeyOf(node))
-		if err != nil {
-			return ignoreGone(err)
-		}
-		upd := fresh.DeepCopy() // with whatever taints others have put there since
-		upd.Spec.Taints = taintsFor(fresh, *p.taints, now)
-		_, err = n.client.Update(ctx, upd, client.WriteOptions{})
+	return errors.Join(n.retaint(ctx, node, p), n.unready(ctx, node, p))
+}
+
+func (n *Controller) retaint(ctx context.Context, node *corev1.Node, p plan) error {
+	if p.taints == nil {
+		return nil
+	}
+	fresh, err := client.Get[*corev1.Node](ctx, n.client, client.KeyOf(node))
+	if err != nil {
 		return ignoreGone(err)
 	}
-	return nil
+	upd := fresh.DeepCopy() // with whatever taints others have put there since
+	upd.Spec.Taints = taintsFor(fresh, *p.taints, n.now())
+	_, err = n.client.Update(ctx, upd, client.WriteOptions{})
+	return ignoreGone(err)
 }
 
 func ignoreGone(err error) error {

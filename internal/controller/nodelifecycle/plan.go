@@ -12,7 +12,9 @@ import (
 type plan struct {
 	status    *corev1.Node            // write this status
 	taints    *corev1.ConditionStatus // make our taints those of this readiness
-	lookAgain time.Duration           // 0: when the node changes
+	unready   bool                    // its pods are not to be known as ready
+	silent    bool
+	lookAgain time.Duration // 0: when the node changes
 }
 
 // ours are the taints that say how a node is; they follow its Ready condition.
@@ -35,12 +37,14 @@ func decide(node *corev1.Node, seen, now time.Time) plan {
 			p.status = unknown(node, now)
 		}
 		status = corev1.ConditionUnknown
+		p.silent = true
 	} else {
 		p.lookAgain = Grace - silent + time.Second
 	}
 	if want := taintsFor(node, status, now); !sameTaints(want, node.Spec.Taints) {
 		p.taints = &status
 	}
+	p.unready = ready != nil && status != corev1.ConditionTrue
 	return p
 }
 

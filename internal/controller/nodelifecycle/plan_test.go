@@ -22,17 +22,18 @@ func TestDecide(t *testing.T) {
 		node           *corev1.Node
 		seen           time.Duration // ago
 		status, taints bool
+		unready        bool
 		again          time.Duration
 	}{
-		{"alive", node(corev1.ConditionTrue), 5 * time.Second, false, false, 36 * time.Second},
-		{"silent", node(corev1.ConditionTrue), time.Minute, true, true, 0},
-		{"silent, and said so", node(corev1.ConditionUnknown, gone...), time.Minute, false, false, 0},
-		{"back", node(corev1.ConditionTrue, gone...), time.Second, false, true, 40 * time.Second},
-		{"says that it is not ready", node(corev1.ConditionFalse), time.Second, false, true, 40 * time.Second},
+		{"alive", node(corev1.ConditionTrue), 5 * time.Second, false, false, false, 36 * time.Second},
+		{"silent", node(corev1.ConditionTrue), time.Minute, true, true, true, 0},
+		{"silent, and said so", node(corev1.ConditionUnknown, gone...), time.Minute, false, false, true, 0},
+		{"back", node(corev1.ConditionTrue, gone...), time.Second, false, true, false, 40 * time.Second},
+		{"says that it is not ready", node(corev1.ConditionFalse), time.Second, false, true, true, 40 * time.Second},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			p := decide(x.node, now.Add(-x.seen), now)
-			if (p.status != nil) != x.status || (p.taints != nil) != x.taints || p.lookAgain.Round(time.Second) != x.again {
+			if (p.status != nil) != x.status || (p.taints != nil) != x.taints || p.unready != x.unready || p.lookAgain.Round(time.Second) != x.again {
 				t.Errorf("%+v", p)
 			}
 		})
