@@ -2,10 +2,8 @@ package registry
 
 import (
 	"context"
-	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -120,24 +118,4 @@ func (r *Registry) changeScale(ctx context.Context, user User, verb string, kind
 		return nil, err
 	}
 	return r.scaleOf(kind, e.Object()), nil
-}
-
-// Evict deletes a pod, by the grace and preconditions that the eviction gives. Who may evict a pod need
-// not be allowed to delete it.
-func (r *Registry) Evict(ctx context.Context, user User, namespace, name string, eviction *policyv1.Eviction, opts WriteOptions) error {
-	if err := r.authorize(user, Access{Verb: "create", Kind: api.Pods, Sub: "eviction", Namespace: namespace, Name: name}); err != nil {
-		return err
-	}
-	if eviction.Name != "" && eviction.Name != name {
-		return apierrors.NewBadRequest("metadata.name: " + eviction.Name + " does not match the name of the path, " + name)
-	}
-	del := &metav1.DeleteOptions{}
-	if eviction.DeleteOptions != nil {
-		del = eviction.DeleteOptions.DeepCopy()
-	}
-	if opts.DryRun && !slices.Contains(del.DryRun, metav1.DryRunAll) {
-		del.DryRun = append(del.DryRun, metav1.DryRunAll)
-	}
-	_, _, err := r.Delete(ctx, System, api.Pods, namespace, name, del)
-	return err
 }
