@@ -60,8 +60,13 @@ func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts 
 	if s.Grace != nil {
 		grace = s.Grace(before, opts.GracePeriodSeconds)
 	}
-	if err := propagate(obj, opts); err != nil {
+	shorter := s.Grace != nil && before.GetDeletionGracePeriodSeconds() != nil && grace < *before.GetDeletionGracePeriodSeconds()
+	finalizers, err := propagated(obj.GetFinalizers(), opts)
+	if err != nil {
 		return nil, false, err
+	}
+	if begun := before.GetDeletionTimestamp() != nil; !begun || s.Grace == nil || shorter {
+		obj.SetFinalizers(finalizers) // what is already ending gracefully is left to end as it was told
 	}
 	now := r.now().UTC().Truncate(time.Second)
 	switch {
@@ -72,7 +77,7 @@ func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts 
 		if s.SpecChanged != nil {
 			obj.SetGeneration(obj.GetGeneration() + 1)
 		}
-	case s.Grace != nil && before.GetDeletionGracePeriodSeconds() != nil && grace < *before.GetDeletionGracePeriodSeconds():
+	case shorter:
 		// A second deletion may shorten the grace period, never lengthen it.
 		t := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
 		obj.SetDeletionTimestamp(&t)
@@ -99,28 +104,51 @@ func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts 
 	return e, false, err
 }
 
-// propagate turns the propagation policy into the finalizer by which the garbage collector knows it.
-func propagate(obj api.Object, opts *metav1.DeleteOptions) error {
-	var add string
-	orphan := opts.OrphanDependents != nil && *opts.OrphanDependents //nolint:staticcheck // old clients send it
-	if orphan {
-		add = metav1.FinalizerOrphanDependents
+// propagated are the finalizers of an object that is to be deleted: the two by which the garbage collector
+// knows the propagation policy are those of the policy asked for, so that a second deletion may choose
+// another. One that asks for none leaves them as they are.
+func propagated(have []string, opts *metav1.DeleteOptions) ([]string, error) {
+	want, asked, err := policyFinalizer(opts)
+	if err != nil || !asked {
+		return have, err
 	}
-	if p := opts.PropagationPolicy; p != nil {
-		switch *p {
-		case metav1.DeletePropagationBackground:
-		case metav1.DeletePropagationForeground:
-			add = metav1.FinalizerDeleteDependents
-		case metav1.DeletePropagationOrphan:
-			add = metav1.FinalizerOrphanDependents
-		default:
-			return apierrors.NewBadRequest("propagationPolicy: " + strconv.Quote(string(*p)) + " is none of Background, Foreground, Orphan")
+	var out []string
+	for _, f := range have {
+		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+			out = append(out, f)
 		}
 	}
-	if add != "" && obj.GetDeletionTimestamp() == nil && !slices.Contains(obj.GetFinalizers(), add) {
-		obj.SetFinalizers(append(slices.Clone(obj.GetFinalizers()), add))
+	if want != "" {
+		out = append(out, want)
 	}
-	return nil
+	if slices.Equal(slices.Sorted(slices.Values(out)), slices.Sorted(slices.Values(have))) {
+		return have, nil // in whatever order: nothing is to be written
+	}
+	return out, nil
+}
+
+// policyFinalizer is the finalizer of the policy asked for, if one is; Background has none.
+func policyFinalizer(opts *metav1.DeleteOptions) (finalizer string, asked bool, err error) {
+	orphan, policy := opts.OrphanDependents, opts.PropagationPolicy //nolint:staticcheck // old clients send the first
+	switch {
+	case orphan != nil && policy != nil:
+		return "", false, apierrors.NewBadRequest("propagationPolicy: orphanDependents and propagationPolicy cannot be both set")
+	case orphan != nil && *orphan:
+		return metav1.FinalizerOrphanDependents, true, nil
+	case orphan != nil:
+		return "", true, nil
+	case policy == nil:
+		return "", false, nil
+	}
+	switch *policy {
+	case metav1.DeletePropagationBackground:
+		return "", true, nil
+	case metav1.DeletePropagationForeground:
+		return metav1.FinalizerDeleteDependents, true, nil
+	case metav1.DeletePropagationOrphan:
+		return metav1.FinalizerOrphanDependents, true, nil
+	}
+	return "", false, apierrors.NewBadRequest("propagationPolicy: " + strconv.Quote(string(*policy)) + " is none of Background, Foreground, Orphan")
 }
 
 // remove takes the object out of the store, if old is still the newest.
