@@ -11,6 +11,7 @@ require (
 	github.com/containerd/typeurl/v2 v2.1.1 // containerd's typed options
 	github.com/distribution/reference v0.6.0 // image names, by Docker's rules
 	github.com/fsnotify/fsnotify v1.10.1 // logs -f without a poll
+	github.com/golang-jwt/jwt/v5 v5.3.1 // tokens of service accounts; etcd brings it
 	github.com/google/btree v1.1.3 // the cache, in the order of keys
 	github.com/google/nftables v0.3.0 // the pod network's rules, by netlink
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // exec, attach and port-forward
@@ -85,7 +86,6 @@ require (
 	github.com/go-openapi/swag/typeutils v0.27.1 // indirect
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
-	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/groupcache v0.0.0-20210331224755-41bb18bfe9da // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect

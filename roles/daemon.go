@@ -28,6 +28,7 @@ import (
 	"minik8s/internal/registry"
 	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
+	"minik8s/internal/tokens"
 )
 
 // Version is that of minik8s; the build sets it.
@@ -72,6 +73,7 @@ type Daemon struct {
 	store   *etcd.Store
 	reg     *registry.Registry
 	ca      *certs.Authority
+	tokens  *tokens.Authority // of service accounts
 	server  certs.Pair
 	runtime *containerd.Runtime
 	led     atomic.Pointer[supervise.Group] // what runs while this master leads

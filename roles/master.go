@@ -31,6 +31,7 @@ import (
 	"minik8s/internal/scheduler"
 	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
+	"minik8s/internal/tokens"
 )
 
 const (
@@ -62,6 +63,13 @@ func (d *Daemon) certificates() (err error) {
 	hosts := []string{"localhost", "127.0.0.1", "::1", d.cfg.NodeName, d.cfg.NodeIP.String(),
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + domain}
 	if d.server, err = d.ca.Server(dir, "apiserver", hosts); err != nil {
+		return err
+	}
+	key, err := certs.OpenKey(dir, "sa")
+	if err != nil {
+		return err
+	}
+	if d.tokens, err = tokens.New(key, "https://kubernetes.default.svc."+domain); err != nil {
 		return err
 	}
 	admin, err := d.ca.Client(dir, "admin", "kubernetes-admin", registry.GroupMasters)
@@ -106,6 +114,7 @@ func firstErr(errs ...error) error {
 // runRegistry is ready when the cache is whole and the cluster's own namespaces and priority classes are there.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	d.reg = registry.New(d.store, d.log)
+	d.reg.UseTokens(d.tokens)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { ended <- d.reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }()

@@ -121,6 +121,9 @@ var (
 	ServiceAccounts = &Kind{
 		Version: "v1", Kind: "ServiceAccount", Plural: "serviceaccounts", Singular: "serviceaccount",
 		ShortNames: []string{"sa"}, Namespaced: true,
+		Subresources: []Subresource{
+			{Name: "token", Kind: "TokenRequest", Group: "authentication.k8s.io", Version: "v1", Verbs: []string{"create"}},
+		},
 		New:     func() Object { return &corev1.ServiceAccount{} },
 		NewList: func() runtime.Object { return &corev1.ServiceAccountList{} },
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -24,7 +25,7 @@ func newScheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, coordinationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
 		schedulingv1.AddToScheme, minik8s.AddToScheme,
-		autoscalingv1.AddToScheme, policyv1.AddToScheme, // the bodies of the subresources scale and eviction
+		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, // the bodies of scale, eviction and token
 	} {
 		utilruntime.Must(add(s))
 	}

@@ -43,9 +43,9 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			s.metrics.observe(c, time.Since(began))
 		}()
-		user, known := s.authenticate(c.Request())
-		if !known && !isOpen(c.Request().URL.Path) {
-			return apierrors.NewUnauthorized("show a client certificate of the cluster's CA (see admin.kubeconfig in the data directory), or use the unix socket as root")
+		user, err := s.authenticate(c.Request())
+		if err != nil && (err != errNobody || !isOpen(c.Request().URL.Path)) { //nolint:errorlint // it is that very error
+			return err
 		}
 		c.Set(userKey, user)
 		return next(c)
@@ -61,22 +61,37 @@ func isOpen(path string) bool {
 	return false
 }
 
-// authenticate knows a client by its certificate, and root by the unix socket that only root can open.
-func (s *Server) authenticate(req *http.Request) (registry.User, bool) {
+// errNobody is for who shows nothing at all.
+var errNobody = apierrors.NewUnauthorized("show a client certificate of the cluster's CA (see admin.kubeconfig in the data directory) " +
+	"or a service account's token, or use the unix socket as root")
+
+// authenticate knows a client by its certificate or by the token of a service account, and root by the unix
+// socket that only root can open.
+func (s *Server) authenticate(req *http.Request) (registry.User, error) {
 	if tls := req.TLS; tls != nil {
 		if len(tls.VerifiedChains) == 0 || len(tls.VerifiedChains[0]) == 0 {
-			return registry.User{}, false
+			return s.bearer(req)
 		}
 		cert := tls.VerifiedChains[0][0]
 		return registry.User{Name: cert.Subject.CommonName,
-			Groups: append(cert.Subject.Organization, registry.GroupAuthenticated)}, true
+			Groups: append(cert.Subject.Organization, registry.GroupAuthenticated)}, nil
 	}
 	if c, ok := req.Context().Value(connKey{}).(net.Conn); ok {
 		if _, unix := c.(*net.UnixConn); unix {
-			return registry.User{Name: "root", Groups: []string{registry.GroupMasters, registry.GroupAuthenticated}}, true
+			return registry.User{Name: "root", Groups: []string{registry.GroupMasters, registry.GroupAuthenticated}}, nil
 		}
 	}
-	return registry.User{}, false
+	return registry.User{}, errNobody
+}
+
+// bearer is who shows a token. A bad one is refused even where none is needed: who sends it believes that
+// it is good.
+func (s *Server) bearer(req *http.Request) (registry.User, error) {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(req.Header.Get("Authorization")), " ")
+	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
+		return registry.User{}, errNobody
+	}
+	return s.reg.Authenticate(req.Context(), strings.TrimSpace(token))
 }
 
 func userOf(c echo.Context) registry.User {

@@ -136,9 +136,11 @@ func (s *Server) subresource(r *request) error {
 		return s.bind(r)
 	case r.sub == "eviction" && method == http.MethodPost:
 		return s.evict(r)
+	case r.sub == "token" && method == http.MethodPost:
+		return s.token(r)
 	case r.sub == api.ScaleSubresource:
 		return s.scale(r)
-	case r.sub == "log" || r.sub == "binding" || r.sub == "eviction":
+	case r.sub == "log" || r.sub == "binding" || r.sub == "eviction" || r.sub == "token":
 	case method == http.MethodGet && r.sub == "status":
 		return s.get(r)
 	case method == http.MethodPut:

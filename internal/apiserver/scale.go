@@ -1,14 +1,11 @@
 package apiserver
 
 import (
-	"fmt"
 	"mime"
 	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -89,35 +86,4 @@ func (s *Server) patchScale(r *request) (*autoscalingv1.Scale, error) {
 	}
 	return s.reg.PatchScale(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name, types.PatchType(ct), data,
 		r.query.Get("fieldValidation"), opts)
-}
-
-// evict is pods/eviction: a deletion that may be refused one day for the sake of the pod's set.
-func (s *Server) evict(r *request) error {
-	opts, err := r.writeOptions()
-	if err != nil {
-		return err
-	}
-	data, err := r.body()
-	if err != nil {
-		return err
-	}
-	eviction := &policyv1.Eviction{}
-	if hasMagic(data) {
-		err = decodeProtobuf(data, eviction)
-	} else {
-		err = yaml.Unmarshal(data, eviction)
-	}
-	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid Eviction: %v", err))
-	}
-	if err := s.reg.Evict(r.Request().Context(), userOf(r), r.namespace, r.name, eviction, opts); err != nil {
-		return err
-	}
-	r.neg.as = ""
-	body, err := r.encodeObject(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status: metav1.StatusSuccess, Code: http.StatusCreated})
-	if err != nil {
-		return err
-	}
-	return r.send(http.StatusCreated, body)
 }

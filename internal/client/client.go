@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -52,6 +53,9 @@ type Interface interface {
 	DeleteCollection(ctx context.Context, kind *api.Kind, opts ListOptions, del *metav1.DeleteOptions) (*List, error)
 	// Bind gives a pod its node: pods/binding. It is a Conflict if the pod already has one.
 	Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error
+	// Token makes a token of a service account, as the request asks: serviceaccounts/token. Its status
+	// holds the token and its end.
+	Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 }
 
 // ListOptions selects objects.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -263,6 +264,10 @@ func (f *fakeAPI) DeleteCollection(context.Context, *api.Kind, client.ListOption
 
 func (f *fakeAPI) Bind(context.Context, string, string, types.UID, string) error {
 	return fmt.Errorf("the kubelet does not bind")
+}
+
+func (f *fakeAPI) Token(_ context.Context, _, account string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	return nil, apierrors.NewNotFound(api.ServiceAccounts.GR(), account)
 }
 
 // await waits until ok says so of the pod (nil: it is gone); it looks at each change.

@@ -27,6 +27,8 @@ const (
 	GroupNodes         = "system:nodes"   // a kubelet; its user is system:node:NAME
 	GroupAuthenticated = "system:authenticated"
 	nodeUserPrefix     = "system:node:"
+	// GroupServiceAccounts is of all service accounts; with ":NAMESPACE", of those of a namespace.
+	GroupServiceAccounts = "system:serviceaccounts"
 )
 
 // System is the daemon itself.
@@ -40,6 +42,14 @@ func Part(name string, groups ...string) User {
 // NodeUser is the identity of the kubelet of a node.
 func NodeUser(node string) User {
 	return User{Name: nodeUserPrefix + node, Groups: []string{GroupNodes, GroupAuthenticated}}
+}
+
+// nodeOf is the node whose kubelet the user is.
+func nodeOf(u User) (node string, ok bool) {
+	if !slices.Contains(u.Groups, GroupNodes) {
+		return "", false
+	}
+	return strings.TrimPrefix(u.Name, nodeUserPrefix), true
 }
 
 // Access is what a user wants to do.
@@ -63,6 +73,8 @@ func (r *Registry) authorize(u User, a Access) error {
 		return nil
 	case slices.Contains(u.Groups, GroupNodes):
 		return r.authorizeNode(u, a)
+	case slices.Contains(u.Groups, GroupServiceAccounts):
+		return authorizeServiceAccount(u, a)
 	}
 	for _, rule := range partRules[u.Name] {
 		if rule.allows(a) {
@@ -107,7 +119,8 @@ func (r *Registry) authorizeNode(u User, a Access) error {
 			return nil
 		}
 	case api.ConfigMaps, api.Secrets, api.ServiceAccounts:
-		if read && r.used(node, a) {
+		token := a.Kind == api.ServiceAccounts && a.Sub == "token" && a.Verb == "create"
+		if (read || token) && r.used(node, a) {
 			return nil
 		}
 		return forbidden(u, a, "no pod on this node uses it")

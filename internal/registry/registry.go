@@ -18,6 +18,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/store"
+	"minik8s/internal/tokens"
 )
 
 // Registry holds the objects of the cluster and what may be done with them.
@@ -25,6 +26,7 @@ type Registry struct {
 	store      store.Store
 	cache      *cache
 	strategies map[*api.Kind]*Strategy
+	tokens     *tokens.Authority // nil: none are made
 	log        *slog.Logger
 	now        func() time.Time
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) client.Interface) {
 		"delete checks preconditions":       preconditions,
 		"deletecollection":                  collection,
 		"bind gives a pod one node":         binding,
+		"a service account gets a token":    token,
 		"dry run changes nothing":           dryRun,
 		"what a caller keeps stays its own": ownership,
 	} {
@@ -434,6 +436,18 @@ func collection(t *testing.T, ctx context.Context, c client.Interface) {
 	if len(gone.Items) != 4 || len(left.Items) != 2 {
 		t.Fatalf("deleted %d, left %d", len(gone.Items), len(left.Items))
 	}
+}
+
+func token(t *testing.T, ctx context.Context, c client.Interface) {
+	must[api.Object](t)(c.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "robot"}}, client.WriteOptions{}))
+	got := must[*authenticationv1.TokenRequest](t)(c.Token(ctx, "default", "robot", &authenticationv1.TokenRequest{}))
+	if left := time.Until(got.Status.ExpirationTimestamp.Time); got.Status.Token == "" || left <= 0 || left > time.Hour {
+		t.Fatalf("a token %q for %s", got.Status.Token, left)
+	}
+	_, err := c.Token(ctx, "default", "nobody", &authenticationv1.TokenRequest{})
+	want(t, apierrors.IsNotFound, err)
+	_, err = c.Token(ctx, "default", "robot", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(1))}})
+	want(t, apierrors.IsInvalid, err)
 }
 
 func binding(t *testing.T, ctx context.Context, c client.Interface) {

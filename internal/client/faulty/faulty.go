@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -142,6 +143,13 @@ func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID,
 		return struct{}{}, c.Interface.Bind(ctx, namespace, pod, uid, node)
 	})
 	return err
+}
+
+// Token implements client.Interface.
+func (c *Client) Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	return write(ctx, c, api.ServiceAccounts, serviceAccount, func() (*authenticationv1.TokenRequest, error) {
+		return c.Interface.Token(ctx, namespace, serviceAccount, req)
+	})
 }
 
 // Watch implements client.Interface; a broken watch ends without an error, as a closed connection does.

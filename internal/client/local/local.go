@@ -9,6 +9,7 @@ import (
 	"context"
 	"strconv"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -99,4 +100,9 @@ func (c *Client) DeleteCollection(ctx context.Context, kind *api.Kind, opts clie
 func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error {
 	_, err := c.reg.Bind(ctx, c.user, namespace, pod, registry.Binding{Node: node, UID: uid}, registry.WriteOptions{})
 	return err
+}
+
+// Token implements client.Interface.
+func (c *Client) Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	return c.reg.Token(ctx, c.user, namespace, serviceAccount, req)
 }

@@ -3,9 +3,11 @@ package remote
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,6 +136,22 @@ func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID,
 		Target:     corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
 	})
 	return err
+}
+
+// Token makes a token of a service account.
+func (c *Client) Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	path, err := objectPath(client.Key{Kind: api.ServiceAccounts, Namespace: namespace, Name: serviceAccount}, "token")
+	if err != nil {
+		return nil, err
+	}
+	body := req.DeepCopy()
+	body.TypeMeta = metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}
+	data, err := c.send(ctx, http.MethodPost, path, nil, body)
+	if err != nil {
+		return nil, err
+	}
+	out := &authenticationv1.TokenRequest{}
+	return out, json.Unmarshal(data, out)
 }
 
 // outgoing is an object with its kind written into it, which the structs in memory often lack.

@@ -3,6 +3,9 @@ package registrytest
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"log/slog"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 	"minik8s/internal/registry"
 	"minik8s/internal/store"
 	"minik8s/internal/store/memory"
+	"minik8s/internal/tokens"
 )
 
 // New is a registry over a store in memory that runs until the test ends, with the namespaces default
@@ -26,6 +30,7 @@ func New(t testing.TB) *registry.Registry {
 func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 	t.Helper()
 	reg = registry.New(s, slog.New(slog.DiscardHandler))
+	reg.UseTokens(signer(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -47,4 +52,18 @@ func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 		cancel()
 		<-done
 	}
+}
+
+// signer makes tokens that end with the test.
+func signer(t testing.TB) *tokens.Authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := tokens.New(key, "https://kubernetes.default.svc.cluster.local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }

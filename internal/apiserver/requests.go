@@ -1,0 +1,70 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// decodeBody reads a body that asks for something to be done and is stored nowhere.
+func (r *request) decodeBody(kind string, into runtime.Object) error {
+	data, err := r.body()
+	if err != nil {
+		return err
+	}
+	if hasMagic(data) {
+		err = decodeProtobuf(data, into)
+	} else {
+		err = yaml.Unmarshal(data, into)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %v", kind, err))
+	}
+	return nil
+}
+
+// token is serviceaccounts/token: it makes a token, which is in the answer and nowhere else.
+func (s *Server) token(r *request) error {
+	req := &authenticationv1.TokenRequest{}
+	if err := r.decodeBody("TokenRequest", req); err != nil {
+		return err
+	}
+	made, err := s.reg.Token(r.Request().Context(), userOf(r), r.namespace, r.name, req)
+	if err != nil {
+		return err
+	}
+	r.neg.as = "" // it has no row in a table
+	body, err := r.encodeObject(made)
+	if err != nil {
+		return err
+	}
+	return r.send(http.StatusCreated, body)
+}
+
+// evict is pods/eviction: a deletion that may be refused one day for the sake of the pod's set.
+func (s *Server) evict(r *request) error {
+	opts, err := r.writeOptions()
+	if err != nil {
+		return err
+	}
+	eviction := &policyv1.Eviction{}
+	if err := r.decodeBody("Eviction", eviction); err != nil {
+		return err
+	}
+	if err := s.reg.Evict(r.Request().Context(), userOf(r), r.namespace, r.name, eviction, opts); err != nil {
+		return err
+	}
+	r.neg.as = ""
+	body, err := r.encodeObject(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusSuccess, Code: http.StatusCreated})
+	if err != nil {
+		return err
+	}
+	return r.send(http.StatusCreated, body)
+}

@@ -1,0 +1,154 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api"
+	"minik8s/internal/tokens"
+)
+
+// How long a token holds: as asked, within Kubernetes' bounds.
+const (
+	tokenSeconds    = 3600
+	minTokenSeconds = 10 * 60
+	maxTokenSeconds = 1 << 32
+)
+
+// tokenLeeway is how long after its time a deleted pod's or service account's tokens still hold.
+const tokenLeeway = time.Minute
+
+// tokenRequests is the kind of the body of serviceaccounts/token, which is stored nowhere.
+var tokenRequests = &api.Kind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest", Plural: "tokenrequests", Singular: "tokenrequest",
+	Namespaced: true, New: func() api.Object { return &authenticationv1.TokenRequest{} }}
+
+// UseTokens gives the registry what signs the tokens of service accounts. It is called before anything is
+// served; without it there are no tokens.
+func (r *Registry) UseTokens(a *tokens.Authority) { r.tokens = a }
+
+// Token makes a token of a service account: as long-lived, for whom and bound to the pod that the request asks.
+func (r *Registry) Token(ctx context.Context, user User, namespace, name string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	if r.tokens == nil {
+		return nil, apierrors.NewNotFound(api.ServiceAccounts.GR(), name+"/token")
+	}
+	if err := r.authorize(user, Access{Verb: "create", Kind: api.ServiceAccounts, Sub: "token", Namespace: namespace, Name: name}); err != nil {
+		return nil, err
+	}
+	out := req.DeepCopy()
+	if err := r.completeRequest(name, out); err != nil {
+		return nil, err
+	}
+	account, err := r.read(ctx, api.ServiceAccounts, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	holder := tokens.Holder{Namespace: namespace, ServiceAccount: tokens.Ref{Name: name, UID: string(account.Object().GetUID())}}
+	if holder.Pod, err = r.bindTo(ctx, user, namespace, name, out.Spec.BoundObjectRef); err != nil {
+		return nil, err
+	}
+	token, until, err := r.tokens.Issue(holder, out.Spec.Audiences, time.Duration(*out.Spec.ExpirationSeconds)*time.Second)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	out.TypeMeta = metav1.TypeMeta{APIVersion: tokenRequests.APIVersion(), Kind: tokenRequests.Kind}
+	out.Namespace, out.Name, out.CreationTimestamp = namespace, name, metav1.NewTime(r.now())
+	out.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(until)}
+	return out, nil
+}
+
+// completeRequest fills in what a request leaves out, and refuses what cannot be.
+func (r *Registry) completeRequest(name string, req *authenticationv1.TokenRequest) error {
+	if req.Name != "" && req.Name != name {
+		return apierrors.NewBadRequest("metadata.name: " + req.Name + " does not match the name of the path, " + name)
+	}
+	spec, path := &req.Spec, field.NewPath("spec")
+	if len(spec.Audiences) == 0 {
+		spec.Audiences = []string{r.tokens.Issuer()}
+	}
+	if spec.ExpirationSeconds == nil {
+		spec.ExpirationSeconds = new(int64(tokenSeconds))
+	}
+	var errs field.ErrorList
+	switch s := *spec.ExpirationSeconds; {
+	case s < minTokenSeconds:
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), s, "may not specify a duration less than 10 minutes"))
+	case s > maxTokenSeconds:
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), s, "may not specify a duration larger than 2^32 seconds"))
+	}
+	if ref := spec.BoundObjectRef; ref != nil && (ref.Kind != "Pod" || ref.APIVersion != "v1" && ref.APIVersion != "") {
+		errs = append(errs, field.NotSupported(path.Child("boundObjectRef", "kind"), ref.Kind, []string{"Pod"}))
+	}
+	return invalid(tokenRequests, name, errs)
+}
+
+// bindTo finds the pod that a token is to be bound to: it must run as the account. A kubelet gets tokens
+// of the pods on its own node only, and none that is not bound to one.
+func (r *Registry) bindTo(ctx context.Context, user User, namespace, account string, ref *authenticationv1.BoundObjectReference) (*tokens.Ref, error) {
+	node, isNode := nodeOf(user)
+	if ref == nil && isNode {
+		return nil, apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token not bound to a pod"))
+	}
+	if ref == nil {
+		return nil, nil
+	}
+	e, err := r.read(ctx, api.Pods, namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	pod := e.Object().(*corev1.Pod)
+	switch {
+	case ref.UID != "" && ref.UID != pod.UID:
+		return nil, conflictf(api.Pods, ref.Name, "the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
+	case pod.Spec.ServiceAccountName != account:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account))
+	case isNode && pod.Spec.NodeName != node:
+		return nil, apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token bound to a pod scheduled on a different node"))
+	}
+	return &tokens.Ref{Name: pod.Name, UID: string(pod.UID)}, nil
+}
+
+// Authenticate is the user that a token stands for, as long as the token's service account and pod are there.
+func (r *Registry) Authenticate(ctx context.Context, token string) (User, error) {
+	if r.tokens == nil {
+		return User{}, apierrors.NewUnauthorized("tokens are not served")
+	}
+	h, err := r.tokens.Read(token, r.tokens.Issuer())
+	if err != nil {
+		return User{}, apierrors.NewUnauthorized(err.Error())
+	}
+	for kind, ref := range map[*api.Kind]*tokens.Ref{api.ServiceAccounts: &h.ServiceAccount, api.Pods: h.Pod} {
+		if ref != nil && !r.stands(ctx, kind, h.Namespace, *ref) {
+			return User{}, apierrors.NewUnauthorized(fmt.Sprintf("the token's %s %s is not there any more", kind.Singular, ref.Name))
+		}
+	}
+	return User{Name: h.User(), Groups: []string{GroupServiceAccounts, GroupServiceAccounts + ":" + h.Namespace, GroupAuthenticated}}, nil
+}
+
+// stands says whether that very object is there, as of now: what was deleted ends its tokens at once.
+func (r *Registry) stands(ctx context.Context, kind *api.Kind, namespace string, ref tokens.Ref) bool {
+	e, err := r.read(ctx, kind, namespace, ref.Name)
+	if err != nil || string(e.Object().GetUID()) != ref.UID {
+		return false
+	}
+	gone := e.Object().GetDeletionTimestamp()
+	return gone == nil || r.now().Before(gone.Add(tokenLeeway))
+}
+
+// authorizeServiceAccount: what runs in a pod may read its own namespace, but for the secrets. It may
+// change nothing, and cannot read what others' processes say.
+func authorizeServiceAccount(u User, a Access) error {
+	own := a.Namespace != "" && slices.Contains(u.Groups, GroupServiceAccounts+":"+a.Namespace)
+	object := a.Sub == "" || a.Sub == "status" || a.Sub == api.ScaleSubresource
+	if own && object && a.Kind.Namespaced && a.Kind != api.Secrets && slices.Contains(reading, a.Verb) {
+		return nil
+	}
+	return forbidden(u, a, "a service account may only read its own namespace, and no secrets")
+}

@@ -1,0 +1,93 @@
+package tokens
+
+import (
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// Authority signs tokens and knows them again.
+type Authority struct {
+	key    *ecdsa.PrivateKey
+	keyID  string
+	issuer string
+	now    func() time.Time
+}
+
+// New is the authority of a cluster; issuer is the name it goes by: a URL.
+func New(key *ecdsa.PrivateKey, issuer string) (*Authority, error) {
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(der)
+	return &Authority{key: key, keyID: base64.RawURLEncoding.EncodeToString(sum[:]), issuer: issuer, now: time.Now}, nil
+}
+
+// Issuer is also the audience of the API server itself.
+func (a *Authority) Issuer() string { return a.issuer }
+
+// Ref names an object for good: one made anew under the same name has another UID.
+type Ref struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
+// Holder is whom a token is for.
+type Holder struct {
+	Namespace      string `json:"namespace"`
+	ServiceAccount Ref    `json:"serviceaccount"`
+	// Pod is what the token is bound to: it ends with it. Nil: only the service account's end is its own.
+	Pod *Ref `json:"pod,omitempty"`
+}
+
+// User is the holder's user name.
+func (h Holder) User() string {
+	return "system:serviceaccount:" + h.Namespace + ":" + h.ServiceAccount.Name
+}
+
+type claims struct {
+	jwt.RegisteredClaims
+	Holder Holder `json:"kubernetes.io"`
+}
+
+// Issue signs a token that holds for a while.
+func (a *Authority) Issue(h Holder, audiences []string, lasts time.Duration) (token string, until time.Time, err error) {
+	now := a.now().Truncate(time.Second)
+	until = now.Add(lasts)
+	t := jwt.NewWithClaims(jwt.SigningMethodES256, claims{Holder: h, RegisteredClaims: jwt.RegisteredClaims{
+		Issuer: a.issuer, Subject: h.User(), Audience: audiences, ID: string(uuid.NewUUID()),
+		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(until),
+	}})
+	t.Header["kid"] = a.keyID
+	token, err = t.SignedString(a.key)
+	return token, until, err
+}
+
+// Read is the holder of a token, if it is ours, holds now, and is for the audience.
+func (a *Authority) Read(token, audience string) (Holder, error) {
+	var c claims
+	_, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return a.key.Public(), nil },
+		// The algorithm is ours to say: a token that names its own could name none.
+		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}),
+		jwt.WithIssuer(a.issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(a.now))
+	switch {
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return Holder{}, errors.New("the token has expired")
+	case err != nil:
+		return Holder{}, fmt.Errorf("the token is not valid: %w", err)
+	case !slices.Contains(c.Audience, audience):
+		return Holder{}, fmt.Errorf("the token is for %q, not for %q", []string(c.Audience), audience)
+	case c.Holder.ServiceAccount.Name == "" || c.Holder.ServiceAccount.UID == "" || c.Subject != c.Holder.User():
+		return Holder{}, errors.New("the token names no service account")
+	}
+	return c.Holder, nil
+}
