@@ -72,7 +72,7 @@ func (w *worker) doer(a action) func(context.Context) (outcome, error) {
 	}
 }
 
-// doVolumes makes the volumes, or brings those up to date that follow objects.
+// doVolumes makes the volumes, or brings those up to date that follow objects or hold tokens.
 func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, error) {
 	changes := w.mem.volumeChanges
 	return func(ctx context.Context) (outcome, error) {
@@ -82,7 +82,9 @@ func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, erro
 			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedMount", event: err.Error(),
 				err: err, lo: 500 * time.Millisecond, hi: 2 * time.Minute, held: onlyMissing(err)}
 		}
-		return func(w *worker) { w.mem.volumes, w.mem.volumesAt = true, changes }, nil
+		return func(w *worker) {
+			w.mem.volumes, w.mem.volumesAt, w.mem.tokensDue = true, changes, w.k.tokens.due(w.uid)
+		}, nil
 	}
 }
 
@@ -186,6 +188,7 @@ func (w *worker) doTearDown() func(context.Context) (outcome, error) {
 			w.mem.tornDown, w.mem.forgotten = true, forget
 			w.k.rooms.leave(w.uid)
 			w.k.objects.Drop(w.uid)
+			w.k.tokens.drop(w.uid)
 			w.k.ports.free(w.uid)
 		}, nil
 	}

@@ -69,6 +69,7 @@ type Kubelet struct {
 	now       func() time.Time
 	volumes   *volume.Manager
 	objects   *objects.Keeper
+	tokens    *tokenKeeper
 	cgroups   *cgroup.Manager // nil: none
 	ports     hostPorts
 	node      *nodeKeeper
@@ -108,6 +109,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 		starts:  newGate(),
 		workers: map[types.UID]*worker{}, buried: map[types.UID]bool{}}
 	k.volumes = volume.New(filepath.Join(cfg.DataDir, "pods"), sources{k})
+	k.tokens = newTokenKeeper(c, k.now, k.log)
 	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.tell(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)
@@ -249,6 +251,7 @@ func (k *Kubelet) retire(w *worker) bool {
 	}
 	k.rooms.leave(w.uid)
 	k.objects.Drop(w.uid)
+	k.tokens.drop(w.uid)
 	w.unshare()
 	return true
 }

@@ -18,10 +18,12 @@ type memory struct {
 	volumes  bool                // set up, in this life of the daemon
 	// volumeChanges counts what volumes that follow objects have to take in; volumesAt is how much they have.
 	volumeChanges, volumesAt int
-	tornDown                 bool // volumes, cgroup and so on are undone
-	forgotten                bool // and the logs, which a finished pod keeps
-	deleted                  bool // the API object is deleted
-	containers               map[string]*containerMemory
+	// tokensDue is when a token in a volume is to be renewed; zero: there is none.
+	tokensDue  time.Time
+	tornDown   bool // volumes, cgroup and so on are undone
+	forgotten  bool // and the logs, which a finished pod keeps
+	deleted    bool // the API object is deleted
+	containers map[string]*containerMemory
 	// startErrors are the containers that could not be started, by id.
 	startErrors map[string]startError
 	// messages are the termination messages of exited containers, by id.
@@ -127,8 +129,11 @@ func (m *memory) objectsChanged() {
 	m.volumeChanges++
 }
 
-// volumesBehind says that volumes which follow objects are not known to have taken in all changes.
-func (m *memory) volumesBehind() bool { return !m.volumes || m.volumesAt < m.volumeChanges }
+// volumesBehind says that volumes which follow objects are not known to have taken in all changes, or that
+// a token is to be renewed.
+func (m *memory) volumesBehind(now time.Time) bool {
+	return !m.volumes || m.volumesAt < m.volumeChanges || !m.tokensDue.IsZero() && !now.Before(m.tokensDue)
+}
 
 const (
 	crashBackoff    = 10 * time.Second

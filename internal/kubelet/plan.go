@@ -166,8 +166,10 @@ func (d *decision) run() {
 	d.dropOld()
 	d.dropStrangers()
 	due := d.due()
-	if !d.mem.volumes && len(due) > 0 || d.mem.volumesBehind() && hasChangingVolumes(d.pod) {
+	if !d.mem.volumes && len(due) > 0 || d.mem.volumesBehind(d.now) && hasChangingVolumes(d.pod) {
 		d.begin(action{verb: setUpVolumes})
+	} else if !d.mem.tokensDue.IsZero() {
+		d.wakeAt(d.mem.tokensDue)
 	}
 	if len(due) == 0 {
 		return

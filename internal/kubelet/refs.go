@@ -101,6 +101,11 @@ func (s sources) Secret(ctx context.Context, namespace, name string) (*corev1.Se
 	return obj.(*corev1.Secret), nil
 }
 
+// Token implements volume.Source.
+func (s sources) Token(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
+	return s.k.tokens.get(ctx, pod, ask)
+}
+
 // Field implements volume.Source.
 func (s sources) Field(pod *corev1.Pod, path string) (string, error) {
 	return s.k.fieldOf(pod, path, nil)

@@ -84,10 +84,11 @@ var fates = []fate{
 	{of: corev1.SecretVolumeSource{}, served: "secretName items defaultMode optional", warned: "defaultUser"},
 	{of: corev1.DownwardAPIVolumeSource{}, served: "items defaultMode", warned: "defaultUser"},
 	{of: corev1.ProjectedVolumeSource{}, served: "sources defaultMode", warned: "defaultUser"},
-	{of: corev1.VolumeProjection{}, served: "configMap secret downwardAPI", refused: "serviceAccountToken clusterTrustBundle podCertificate"},
+	{of: corev1.VolumeProjection{}, served: "configMap secret downwardAPI serviceAccountToken", refused: "clusterTrustBundle podCertificate"},
 	{of: corev1.ConfigMapProjection{}, served: "name items optional"},
 	{of: corev1.SecretProjection{}, served: "name items optional"},
 	{of: corev1.DownwardAPIProjection{}, served: "items"},
+	{of: corev1.ServiceAccountTokenProjection{}, served: "audience expirationSeconds path", warned: "user"},
 	{of: corev1.KeyToPath{}, served: "key path mode", warned: "user"},
 	{of: corev1.DownwardAPIVolumeFile{}, served: "path fieldRef resourceFieldRef mode", warned: "user"},
 

@@ -68,7 +68,7 @@ var notServed = []unserved{
 		pod: func(s *corev1.PodSpec) bool {
 			return s.SecurityContext != nil && s.SecurityContext.SELinuxChangePolicy != nil
 		}},
-	{path: "automountServiceAccountToken", how: warn, message: "tokens are" + later + ": none is mounted",
+	{path: "automountServiceAccountToken", how: warn, message: "no token is mounted by itself: name one in a projected volume",
 		pod: func(s *corev1.PodSpec) bool {
 			return s.AutomountServiceAccountToken != nil && *s.AutomountServiceAccountToken
 		}},
@@ -115,10 +115,10 @@ var notServed = []unserved{
 	{path: "bindMountOptions", how: refuse, message: "they are" + later,
 		mount: func(m *corev1.VolumeMount) bool { return len(m.BindMountOptions) > 0 }},
 
-	{path: "projected.sources", how: refuse, message: "tokens, trust bundles and certificates are" + later + "; configMap, secret and downwardAPI are",
+	{path: "projected.sources", how: refuse, message: "trust bundles and certificates are" + later + "; configMap, secret, downwardAPI and serviceAccountToken are",
 		volume: func(v *corev1.VolumeSource) bool {
 			return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
-				return s.ServiceAccountToken != nil || s.ClusterTrustBundle != nil || s.PodCertificate != nil
+				return s.ClusterTrustBundle != nil || s.PodCertificate != nil
 			})
 		}},
 	{path: "user", how: warn, message: "owners of single files are" + later + ": they belong to root, and to the pod's fsGroup",
@@ -151,7 +151,7 @@ func ownsFiles(v *corev1.VolumeSource) bool {
 	case v.Projected != nil:
 		return v.Projected.DefaultUser != nil || slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
 			return s.ConfigMap != nil && keys(nil, s.ConfigMap.Items) || s.Secret != nil && keys(nil, s.Secret.Items) ||
-				s.DownwardAPI != nil && files(nil, s.DownwardAPI.Items)
+				s.DownwardAPI != nil && files(nil, s.DownwardAPI.Items) || s.ServiceAccountToken != nil && s.ServiceAccountToken.User != nil
 		})
 	}
 	return false

@@ -8,8 +8,8 @@
 //	subpaths/<container>/<n>   the n-th mount of a container with a subPath, bound there
 //	containers/                the kubelet's own files
 //
-// A volume that follows ConfigMaps, Secrets or the pod itself is brought up to date by another SetUp, all
-// of its files in one step; what holds secrets lies in memory.
+// A volume that follows ConfigMaps, Secrets, the pod itself or the clock (tokens end) is brought up to date
+// by another SetUp, all of its files in one step; what holds secrets or tokens lies in memory.
 //
 // To add a kind of volume: a row in plugins. The kubelet calls this package; what is on disk and
 // mounted survives a kill -9, and is found again by its path alone.

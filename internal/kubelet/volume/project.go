@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 
@@ -20,6 +21,8 @@ type Source interface {
 	// Field is what a fieldRef in a file names.
 	Field(pod *corev1.Pod, path string) (string, error)
 	Resource(pod *corev1.Pod, ref *corev1.ResourceFieldSelector) (string, error)
+	// Token is a token of the pod's service account that holds for a while yet.
+	Token(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error)
 }
 
 // file is what a projected file is to be.
@@ -159,15 +162,30 @@ func contentOfSource(ctx context.Context, from Source, pod *corev1.Pod, s *corev
 		return fromSecret(ctx, from, pod.Namespace, s.Secret.Name, s.Secret.Items, mode, s.Secret.Optional)
 	case s.DownwardAPI != nil:
 		return fromPod(from, pod, s.DownwardAPI.Items, mode)
+	case s.ServiceAccountToken != nil:
+		return fromAccount(ctx, from, pod, s.ServiceAccountToken, mode)
 	}
-	return nil, errors.New("a source of a projected volume is not supported: only configMap, secret and downwardAPI are")
+	return nil, errors.New("a source of a projected volume is not supported: only configMap, secret, downwardAPI and serviceAccountToken are")
+}
+
+// fromAccount is the file with a token. Where a group owns the volume, the others need not read it.
+func fromAccount(ctx context.Context, from Source, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection, mode *int32) (payload, error) {
+	token, err := from.Token(ctx, pod, ask)
+	if err != nil {
+		return nil, fmt.Errorf("failed to fetch token: %w", err)
+	}
+	f := file{[]byte(token), modeOf(nil, mode)}
+	if sc := pod.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
+		f.mode = 0o600
+	}
+	return payload{ask.Path: f}, nil
 }
 
 // holdsSecrets says that a volume must not be written to a disk.
 func holdsSecrets(v *corev1.Volume) bool {
 	if v.Projected != nil {
 		for i := range v.Projected.Sources {
-			if v.Projected.Sources[i].Secret != nil {
+			if s := v.Projected.Sources[i]; s.Secret != nil || s.ServiceAccountToken != nil {
 				return true
 			}
 		}

@@ -44,6 +44,13 @@ func (s *shelf) Resource(_ *corev1.Pod, r *corev1.ResourceFieldSelector) (string
 	return r.Resource, nil
 }
 
+func (s *shelf) Token(_ context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
+	if ask.Audience == "nobody" {
+		return "", errors.New("no such account")
+	}
+	return pod.Name + " for " + ask.Audience, nil
+}
+
 func newShelf() *shelf {
 	return &shelf{
 		maps:    map[string]*corev1.ConfigMap{"m": {Data: map[string]string{"a": "1", "b": "2"}, BinaryData: map[string][]byte{"bin": {0}}}},
@@ -228,5 +235,46 @@ func TestProjectedVolumes(t *testing.T) {
 	}
 	if err := m.TearDown("u1"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A token lies in memory beside the other files, and only the volume's group may read it, if it has one.
+func TestTokenVolume(t *testing.T) {
+	needRoot(t)
+	for _, x := range []struct {
+		name  string
+		group *int64
+		mode  os.FileMode
+	}{{"no group", nil, 0o644}, {"a group", new(int64(2000)), 0o640}} {
+		m := New(t.TempDir(), newShelf())
+		token := &corev1.ServiceAccountTokenProjection{Path: "token", Audience: "vault"}
+		m1 := &corev1.ConfigMapProjection{Items: []corev1.KeyToPath{{Key: "a", Path: "a"}}}
+		m1.Name = "m"
+		p := podWith(corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{ServiceAccountToken: token}, {ConfigMap: m1}}}}})
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: x.group}
+		t.Cleanup(func() { _ = m.TearDown("u1") })
+		if err := m.SetUp(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		mounts, err := m.Mounts(p, &p.Spec.Containers[0], same)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := mounts[0].HostPath
+		if got, want := tree(t, dir), "a=1 token="+p.Name+" for vault"; got != want {
+			t.Errorf("%s: %s, want %s", x.name, got, want)
+		}
+		info, err := os.Stat(filepath.Join(dir, "token"))
+		if err != nil || info.Mode().Perm() != x.mode {
+			t.Errorf("%s: %v, %v", x.name, info.Mode(), err)
+		}
+		if mounted, err := isMounted(dir); err != nil || !mounted {
+			t.Errorf("%s: a token lies on the disk: %v", x.name, err)
+		}
+		token.Audience = "nobody"
+		if err := m.SetUp(t.Context(), p); err == nil || !strings.Contains(err.Error(), "failed to fetch token: no such account") {
+			t.Errorf("%s: %v", x.name, err)
+		}
 	}
 }

@@ -1,0 +1,114 @@
+package kubelet
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/client"
+)
+
+// tokenRetry is when a token that could not be renewed is tried again, as long as the old one holds.
+const tokenRetry = 30 * time.Second
+
+// tokenKeeper holds the tokens that the node's pods have in their volumes, and knows when each is to be
+// renewed. It may be lost: new tokens are asked for then.
+type tokenKeeper struct {
+	client client.Interface
+	now    func() time.Time
+	log    *slog.Logger
+
+	mu   sync.Mutex
+	held map[types.UID]map[tokenWish]heldToken
+}
+
+// tokenWish is what a volume asks for; two volumes that ask for the same get the same.
+type tokenWish struct {
+	audience string
+	seconds  int64
+}
+
+type heldToken struct {
+	value      string
+	renew, end time.Time
+}
+
+func newTokenKeeper(c client.Interface, now func() time.Time, log *slog.Logger) *tokenKeeper {
+	return &tokenKeeper{client: c, now: now, log: log, held: map[types.UID]map[tokenWish]heldToken{}}
+}
+
+// get is a token for a pod: the one it has, or a new one when four fifths of that one's time are over.
+func (t *tokenKeeper) get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
+	wish := tokenWish{ask.Audience, deref(ask.ExpirationSeconds, 3600)}
+	old := t.look(pod.UID, wish)
+	asked := t.now()
+	if asked.Before(old.renew) {
+		return old.value, nil
+	}
+	value, lasts, err := t.request(ctx, pod, wish)
+	switch {
+	case err == nil:
+		// By our own clock, from before it was made: that of the API server may be another.
+		t.keep(pod.UID, wish, heldToken{value: value, renew: asked.Add(lasts * 4 / 5), end: asked.Add(lasts)})
+		return value, nil
+	case asked.Before(old.end):
+		t.log.Warn("token not renewed, the old one still holds", "pod", pod.Namespace+"/"+pod.Name, "until", old.end, "error", err)
+		old.renew = asked.Add(tokenRetry)
+		t.keep(pod.UID, wish, old)
+		return old.value, nil
+	}
+	return "", err
+}
+
+func (t *tokenKeeper) request(ctx context.Context, pod *corev1.Pod, wish tokenWish) (token string, lasts time.Duration, err error) {
+	spec := authenticationv1.TokenRequestSpec{ExpirationSeconds: &wish.seconds,
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}
+	if wish.audience != "" {
+		spec.Audiences = []string{wish.audience}
+	}
+	made, err := t.client.Token(ctx, pod.Namespace, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{Spec: spec})
+	if err != nil {
+		return "", 0, err
+	}
+	return made.Status.Token, time.Duration(deref(made.Spec.ExpirationSeconds, wish.seconds)) * time.Second, nil
+}
+
+func (t *tokenKeeper) look(pod types.UID, wish tokenWish) heldToken {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.held[pod][wish]
+}
+
+func (t *tokenKeeper) keep(pod types.UID, wish tokenWish, token heldToken) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held[pod] == nil {
+		t.held[pod] = map[tokenWish]heldToken{}
+	}
+	t.held[pod][wish] = token
+}
+
+// due is when the first of a pod's tokens is to be renewed; zero if it has none.
+func (t *tokenKeeper) due(pod types.UID) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var first time.Time
+	for _, token := range t.held[pod] {
+		if first.IsZero() || token.renew.Before(first) {
+			first = token.renew
+		}
+	}
+	return first
+}
+
+// drop forgets a pod's tokens.
+func (t *tokenKeeper) drop(pod types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.held, pod)
+}

@@ -1,0 +1,107 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/client"
+)
+
+// mint makes tokens that are numbered, and remembers what it was asked for.
+type mint struct {
+	client.Interface
+	made int
+	asks []authenticationv1.TokenRequestSpec
+	err  error
+}
+
+func (m *mint) Token(_ context.Context, namespace, account string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	m.made++
+	m.asks = append(m.asks, req.Spec)
+	out := req.DeepCopy()
+	out.Status.Token = fmt.Sprint(namespace, "/", account, " ", m.made)
+	return out, nil
+}
+
+// A token is used for four fifths of its time, and to its end if there is no newer one.
+func TestTokenKeeper(t *testing.T) {
+	api, now := &mint{}, noon
+	keeper := newTokenKeeper(api, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	pod := testPod("web")
+	pod.UID, pod.Spec.ServiceAccountName = "u1", "robot"
+	hour := &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(3600))}
+	down := errors.New("the API server is down")
+	for _, x := range []struct {
+		name string
+		at   time.Duration // after noon
+		err  error         // of the API server
+		want string        // empty: none can be had
+		due  time.Duration
+	}{
+		{"none yet, and none to be had", 0, down, "", 0},
+		{"the first", 0, nil, "default/robot 1", 48 * time.Minute},
+		{"the same", 48*time.Minute - 1, nil, "default/robot 1", 48 * time.Minute},
+		{"to be renewed, and cannot be", 48 * time.Minute, down, "default/robot 1", 48*time.Minute + tokenRetry},
+		{"not asked again at once", 48*time.Minute + tokenRetry - 1, nil, "default/robot 1", 48*time.Minute + tokenRetry},
+		{"renewed", 49 * time.Minute, nil, "default/robot 2", 97 * time.Minute},
+		{"at its end, and no other to be had", 109 * time.Minute, down, "", 97 * time.Minute},
+		{"renewed late", 110 * time.Minute, nil, "default/robot 3", 158 * time.Minute},
+	} {
+		now, api.err = noon.Add(x.at), x.err
+		got, err := keeper.get(t.Context(), pod, hour)
+		if got != x.want || (err != nil) != (x.want == "") {
+			t.Errorf("%s: %q, %v", x.name, got, err)
+		}
+		if due := keeper.due("u1"); x.due != 0 && !due.Equal(noon.Add(x.due)) || x.due == 0 && !due.IsZero() {
+			t.Errorf("%s: due %s after noon", x.name, due.Sub(noon))
+		}
+	}
+	ask := api.asks[0]
+	if ref := ask.BoundObjectRef; ref.Name != "web" || ref.UID != "u1" || *ask.ExpirationSeconds != 3600 || ask.Audiences != nil {
+		t.Errorf("asked for %+v", ask)
+	}
+	// Another audience is another token, and the first of the two to end is the one to wake for.
+	vault := &corev1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: new(int64(600))}
+	if got, err := keeper.get(t.Context(), pod, vault); err != nil || got != "default/robot 4" || api.asks[3].Audiences[0] != "vault" {
+		t.Errorf("%q, %v: %+v", got, err, api.asks)
+	}
+	if due := keeper.due("u1"); !due.Equal(now.Add(8 * time.Minute)) {
+		t.Errorf("due %s from now", due.Sub(now))
+	}
+	keeper.drop("u1")
+	if !keeper.due("u1").IsZero() {
+		t.Error("a pod that is gone has a token to be renewed")
+	}
+}
+
+// A pod's worker wakes when a token is to be renewed, and then brings the volume up to date.
+func TestTokensDue(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		due  time.Duration // from now
+		want bool          // that the volumes are made anew
+	}{{"later", time.Minute, false}, {"now", 0, true}, {"long ago", -time.Hour, true}} {
+		pod := testPod("web")
+		pod.Spec.Volumes = []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
+		s := at(pod).sandbox().volumes().image("web").has(run("web", 0)).settled()
+		s.in.mem.tokensDue = noon.Add(x.due)
+		p := decide(s.in)
+		got := false
+		for _, a := range p.actions {
+			got = got || a.verb == setUpVolumes
+		}
+		if got != x.want || !x.want && !p.wake.Equal(noon.Add(x.due)) {
+			t.Errorf("%s: %v, wakes at %s", x.name, p.actions, p.wake)
+		}
+	}
+}
