@@ -1,4 +1,4 @@
-// Package certs makes the cluster's certificates: its CA, and what that CA signs.
+// Package certs makes the cluster's certificates: its CA, and what that CA signs; and keys for other uses.
 //
 // It promises: files are written whole or not at all, keys for their owner alone; what is there and
 // still good is used again, what is damaged is reported and never overwritten; a server certificate
