@@ -40,7 +40,7 @@ func New(c client.Interface, log *slog.Logger) *Controller {
 // begins says that a deletion has begun with this change. Later changes, most of them our own conditions,
 // do not start a round: the loop and the watches bring a namespace back until it is gone.
 func begins(old, now *corev1.Namespace) bool {
-	return now != nil && now.DeletionTimestamp != nil && (old == nil || old.DeletionTimestamp == nil || old.UID != now.UID)
+	return now != nil && now.DeletionTimestamp != nil && (old == nil || old.DeletionTimestamp == nil)
 }
 
 // Run works until ctx ends.
