@@ -103,7 +103,7 @@ func firstErr(errs ...error) error {
 	return nil
 }
 
-// runRegistry is ready when the cache is whole and the cluster's own namespaces are there.
+// runRegistry is ready when the cache is whole and the cluster's own namespaces and priority classes are there.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	d.reg = registry.New(d.store, d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
@@ -118,6 +118,9 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 		if err := d.reg.EnsureNamespace(ctx, ns); err != nil {
 			return fmt.Errorf("namespace %s: %w", ns, err)
 		}
+	}
+	if err := d.reg.EnsurePriorityClasses(ctx); err != nil {
+		return fmt.Errorf("priority classes: %w", err)
 	}
 	ready()
 	return <-ended

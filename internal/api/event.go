@@ -1,5 +1,7 @@
 package api
 
+import "strconv"
+
 // EventType is what happened to an object, as a watch tells it.
 type EventType string
 
@@ -11,3 +13,13 @@ const (
 	// Bookmark carries no object: all changes up to its revision have been sent.
 	Bookmark EventType = "BOOKMARK"
 )
+
+// Revision is a resourceVersion as a number: that of the store after the write. It is 0 where there is
+// none. Revisions of all kinds count together, so they say which of two writes came first.
+func Revision(resourceVersion string) uint64 {
+	rev, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return rev
+}

@@ -7,6 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -129,6 +130,12 @@ var (
 		New:        func() Object { return &coordinationv1.Lease{} },
 		NewList:    func() runtime.Object { return &coordinationv1.LeaseList{} },
 	}
+	PriorityClasses = &Kind{
+		Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Plural: "priorityclasses", Singular: "priorityclass",
+		ShortNames: []string{"pc"},
+		New:        func() Object { return &schedulingv1.PriorityClass{} },
+		NewList:    func() runtime.Object { return &schedulingv1.PriorityClassList{} },
+	}
 	ClusterConfigs = &Kind{
 		Group: "minik8s.io", Version: "v1", Kind: "ClusterConfig", Plural: "clusterconfigs", Singular: "clusterconfig",
 		ShortNames: []string{"cfg"},
@@ -178,7 +185,7 @@ var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscali
 // Kinds is the table, in the order in which discovery lists it.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, ConfigMaps, Secrets, Events, ServiceAccounts, Leases,
-	ClusterConfigs,
+	PriorityClasses, ClusterConfigs,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 

@@ -19,6 +19,7 @@ type situation struct {
 	events []*corev1.Event // the newest last
 	nodes  []*corev1.Node
 	pods   []*corev1.Pod     // of a workload
+	told   []*corev1.Event   // about the first of those that is not well
 	logs   map[string]string // by container
 	now    time.Time
 }

@@ -131,6 +131,15 @@ func (s *situation) died(v *verdict, pod *corev1.Pod, status *corev1.ContainerSt
 		v.try("logs %s -c %s%s%s", pod.Name, status.Name, previous, nsFlag(pod.Namespace))
 		return
 	}
+	if k, ok := s.killed(status.Name, t); ok {
+		v.because("container %s was killed because %s", status.Name, k.why)
+		v.because("it %s, %s", ended(t), s.ago(t.FinishedAt.Time))
+		v.advise("%s", k.advice)
+		s.lastWords(v, status.Name)
+		v.try("logs %s -c %s%s%s", pod.Name, status.Name, previous, nsFlag(pod.Namespace))
+		v.try("describe %s", s.args())
+		return
+	}
 	if notExecutable(t.Message) || t.ExitCode == 127 {
 		s.noCommand(v, pod, status, clip(t.Message, 400))
 		s.lastWords(v, status.Name)

@@ -38,9 +38,7 @@ func (s *situation) explainPod(pod *corev1.Pod) verdict {
 	ready := podCondition(pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		v := verdict{head: s.name() + " runs and is ready", good: true}
-		if n := restarts(pod); n > 0 {
-			v.because("its containers were started again %d times; the log of the run before: logs --previous", n)
-		}
+		s.restarted(&v, pod)
 		v.try("logs %s%s", pod.Name, nsFlag(pod.Namespace))
 		return v
 	}
@@ -48,12 +46,32 @@ func (s *situation) explainPod(pod *corev1.Pod) verdict {
 	if ready != nil && ready.Message != "" {
 		v.because("%s", ready.Message)
 	}
+	s.restarted(&v, pod)
 	if e := s.lastWarning(); e != nil {
 		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
 	}
 	v.try("get %s -w", s.args())
 	v.try("describe %s", s.args())
 	return v
+}
+
+// restarted tells of runs before this one, and what ended the last of each container.
+func (s *situation) restarted(v *verdict, pod *corev1.Pod) {
+	n := restarts(pod)
+	if n == 0 {
+		return
+	}
+	v.because("its containers were started again %d times; the log of the run before: logs --previous", n)
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		t := status.LastTerminationState.Terminated
+		if t == nil || status.RestartCount == 0 {
+			continue
+		}
+		if k, ok := s.killed(status.Name, t); ok {
+			v.because("container %s was last killed %s because %s", status.Name, s.ago(t.FinishedAt.Time), k.why)
+			v.advise("%s", k.advice)
+		}
+	}
 }
 
 func (s *situation) podLeaving(pod *corev1.Pod) verdict {
@@ -82,7 +100,8 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 	if pod.Status.Reason != "" || pod.Status.Message != "" {
 		v.because("%s", strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": "))
 	}
-	failed := "" // the container to look into
+	s.unfit(&v, pod)
+	failed, known := "", false // the container to look into; that it was killed, and why
 	for i, status := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
 		t := status.State.Terminated
 		if t == nil || t.ExitCode == 0 {
@@ -93,12 +112,17 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 			kind = "init container"
 		}
 		v.because("%s %s %s", kind, status.Name, ended(t))
+		if k, ok := s.killed(status.Name, t); ok {
+			known = true
+			v.because("it was killed because %s", k.why)
+			v.advise("%s", k.advice)
+		}
 		s.lastWords(&v, status.Name)
 		if failed == "" && t.ContainerID != "" {
 			failed = status.Name
 		}
 	}
-	if e := s.lastWarning("Unhealthy", "FailedPostStartHook", "FailedPreStopHook"); e != nil {
+	if e := s.lastWarning("Unhealthy", "FailedPostStartHook", "FailedPreStopHook"); e != nil && !known {
 		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
 	}
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
@@ -110,6 +134,22 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 	v.try("describe %s", s.args())
 	v.try("delete %s", s.args())
 	return v
+}
+
+// unfit advises on a pod that its node refused: it names the node itself, or was bound before the node changed.
+func (s *situation) unfit(v *verdict, pod *corev1.Pod) {
+	switch pod.Status.Reason {
+	case "NodeAffinity":
+		for key, value := range pod.Spec.NodeSelector {
+			if n := s.node(pod.Spec.NodeName); n != nil && n.Labels[key] != value {
+				v.try("label nodes %s %s=%s", n.Name, key, value)
+				break
+			}
+		}
+		v.advise("or take nodeName out of the manifest, so that the scheduler finds a node that fits; then create the pod anew")
+	case "TaintToleration":
+		v.advise("give the pod a toleration for the taint, or take it off the node; then create the pod anew")
+	}
 }
 
 // readyNode is a node to suggest: a ready one if there is.

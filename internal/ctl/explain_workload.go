@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -68,7 +69,13 @@ func (s situation) explainWorkload(w workload) verdict {
 		v.good = w.ready >= w.want
 	}
 	if !v.good {
+		if j, ok := s.obj.(*batchv1.Job); ok && w.done == "" {
+			s.jobNow(&v, j)
+		}
 		for _, c := range conditionsOf(s.obj) {
+			if c.Type == string(batchv1.JobSuspended) {
+				continue // jobNow has said it
+			}
 			if bad := c.Status == metav1.ConditionFalse || strings.HasSuffix(c.Type, "Failure") || c.Type == "Failed"; bad && c.Message != "" {
 				v.because("%s: %s", c.Reason, clip(c.Message, 300))
 			}
@@ -88,7 +95,7 @@ func (s situation) blamePod(v *verdict) {
 	var worst *verdict
 	for _, p := range s.pods {
 		pod := s
-		pod.kind, pod.obj, pod.events = api.Pods, p, nil
+		pod.kind, pod.obj, pod.events = api.Pods, p, about(s.told, p)
 		own := pod.explainPod(p)
 		if own.good {
 			continue
@@ -100,7 +107,7 @@ func (s situation) blamePod(v *verdict) {
 		}
 	}
 	if worst == nil {
-		if len(s.pods) == 0 && !v.good {
+		if job, ok := s.obj.(*batchv1.Job); len(s.pods) == 0 && !(ok && isSuspended(job)) {
 			v.because("it has no pods")
 		}
 		return
@@ -113,4 +120,62 @@ func (s situation) blamePod(v *verdict) {
 	v.because("of its %d pods: %s", len(s.pods), strings.Join(counts, ", "))
 	v.why = append(v.why, worst.head)
 	v.why = append(v.why, worst.why...)
+}
+
+// about are the events about a pod.
+func about(events []*corev1.Event, pod *corev1.Pod) []*corev1.Event {
+	var out []*corev1.Event
+	for _, e := range events {
+		if e.InvolvedObject.Name == pod.Name {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func isSuspended(job *batchv1.Job) bool { return job.Spec.Suspend != nil && *job.Spec.Suspend }
+
+// jobNow tells what a job that has not ended does at this moment, and how much patience it has left.
+func (s situation) jobNow(v *verdict, job *batchv1.Job) {
+	since := ""
+	for _, c := range job.Status.Conditions {
+		switch c.Type {
+		case batchv1.JobSuspended:
+			since = " " + s.ago(c.LastTransitionTime.Time)
+		case batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet:
+			if c.Status == corev1.ConditionTrue {
+				v.because("it is ending (%s): %s", c.Reason, c.Message)
+			}
+		}
+	}
+	st := &job.Status
+	switch {
+	case isSuspended(job):
+		v.because("it was suspended%s: no pod of it runs", since)
+		if st.Active > 0 {
+			v.because("pods that are still being ended: %d", st.Active)
+		}
+		v.advise("set spec.suspend to false in its manifest, then: minik8sd ctl apply -f FILE")
+		return
+	case since != "":
+		v.because("it was suspended before, and resumed%s", since)
+	}
+	ready := int32(0)
+	if st.Ready != nil {
+		ready = *st.Ready
+	}
+	switch {
+	case st.Active > 0:
+		v.because("its pods: %d active, %d of them ready", st.Active, ready)
+	case st.Failed > 0:
+		v.because("no pod of it is active: the next is made when the back-off ends, which is longer after each failure")
+	default:
+		v.because("no pod of it is active yet")
+	}
+	if limit := job.Spec.BackoffLimit; st.Failed > 0 && limit != nil && job.Spec.BackoffLimitPerIndex == nil {
+		v.because("pods that have failed: %d; with more than %d it is given up", st.Failed, *limit)
+	}
+	if d := job.Spec.ActiveDeadlineSeconds; d != nil && st.StartTime != nil {
+		v.because("its activeDeadlineSeconds end it %s at the latest", st.StartTime.Add(time.Duration(*d)*time.Second).UTC().Format(time.RFC3339))
+	}
 }

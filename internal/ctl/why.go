@@ -76,6 +76,7 @@ func (s *session) look(ctx context.Context, kind *api.Kind, obj api.Object) (sit
 	if keeps && w.selector != nil {
 		if sel, err := metav1.LabelSelectorAsSelector(w.selector); err == nil {
 			now.pods, _, _ = client.All[*corev1.Pod](ctx, s.api, api.Pods, client.ListOptions{Namespace: obj.GetNamespace(), Labels: sel})
+			now.told = s.eventsOfFirstSick(ctx, now.pods)
 		}
 	}
 	if keeps || kind == api.Pods || kind == api.Nodes {
@@ -99,6 +100,17 @@ func (s *session) look(ctx context.Context, kind *api.Kind, obj api.Object) (sit
 		now.logs[c.name] = string(data)
 	}
 	return now, nil
+}
+
+// eventsOfFirstSick are the events about the pod that explains a workload's trouble.
+func (s *session) eventsOfFirstSick(ctx context.Context, pods []*corev1.Pod) []*corev1.Event {
+	for _, p := range pods {
+		if c := podCondition(p, corev1.PodReady); p.Status.Phase != corev1.PodSucceeded && (c == nil || c.Status != corev1.ConditionTrue) {
+			events, _ := s.eventsOf(ctx, p)
+			return events
+		}
+	}
+	return nil
 }
 
 type crashedContainer struct {

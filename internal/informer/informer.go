@@ -4,7 +4,8 @@
 // It promises: Get and List answer from memory; every change of an object is seen once by each
 // handler, in order, also those that happened while a broken watch was opened again (as the difference
 // between the lists); after an error it goes on by itself, with back-off. It never dies silently: Run
-// returns only when ctx ends.
+// returns only when ctx ends. Get, List, the indexes and Revision always agree: who has seen Revision
+// reach that of a write sees the write in all of them.
 //
 // Handlers must not work, only note what is to be done (a work queue). The objects are shared: never
 // change them. Any part may use it, over either client. Nothing of it survives a kill -9, nor need it.
@@ -43,8 +44,10 @@ type Informer[T api.Object] struct {
 
 	mu       sync.RWMutex
 	objects  map[string]T
+	indexes  []Handler[T]
+	revision uint64
 	handlers []Handler[T]
-	synced   bool
+	listed   []func()
 }
 
 // New makes an informer; Run fills it.
@@ -57,6 +60,21 @@ func New[T api.Object](c client.Interface, kind *api.Kind, opts Options) *Inform
 
 // OnChange adds a handler; before Run only.
 func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h) }
+
+// Index adds a handler that is told of a change in the moment in which Get begins to show it, before
+// any OnChange handler; before Run only. It must not call the informer.
+func (i *Informer[T]) Index(h Handler[T]) { i.indexes = append(i.indexes, h) }
+
+// OnList adds a function that is called after each list, when all of it is to be seen; before Run only.
+// What was made and deleted again between a broken watch and the list is never seen otherwise.
+func (i *Informer[T]) OnList(f func()) { i.listed = append(i.listed, f) }
+
+// Revision is that of the store which the view has reached, 0 before the first list.
+func (i *Informer[T]) Revision() uint64 {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.revision
+}
 
 // Get is one object; false if there is none.
 func (i *Informer[T]) Get(namespace, name string) (T, bool) {
@@ -96,12 +114,11 @@ func (i *Informer[T]) Run(ctx context.Context, ready func()) error {
 	ready = sync.OnceFunc(ready)
 	backoff := minBackoff
 	for ctx.Err() == nil {
-		began := time.Now()
-		err := i.listAndWatch(ctx, ready)
+		watched, err := i.listAndWatch(ctx, ready)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if time.Since(began) > maxBackoff {
+		if watched { // the API is well enough
 			backoff = minBackoff
 		}
 		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
@@ -118,78 +135,121 @@ func (i *Informer[T]) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-func (i *Informer[T]) listAndWatch(ctx context.Context, ready func()) error {
+// listAndWatch returns when the watch cannot be followed any more; watched says that it brought something.
+func (i *Informer[T]) listAndWatch(ctx context.Context, ready func()) (watched bool, err error) {
 	list, err := i.client.List(ctx, i.kind, client.ListOptions{Namespace: i.opts.Namespace, Labels: i.opts.Labels, Fields: i.opts.Fields})
 	if err != nil {
-		return err
+		return false, err
 	}
-	i.replace(list.Items)
+	i.replace(list.Items, list.ResourceVersion)
 	ready()
 	rev := list.ResourceVersion
 	for {
 		w, err := i.client.Watch(ctx, i.kind, client.WatchOptions{Namespace: i.opts.Namespace, Labels: i.opts.Labels,
 			Fields: i.opts.Fields, ResourceVersion: rev, Bookmarks: true})
 		if err != nil {
-			return err
+			return watched, err
 		}
 		got := false
 		for e := range w.Events() {
-			got = true
+			got, watched = true, true
 			rev = e.ResourceVersion
-			if e.Type != client.Bookmark {
-				i.apply(e.Object.(T), e.Type == client.Deleted)
-			}
+			i.apply(e)
 		}
 		if err := w.Err(); err != nil {
-			return err
+			return watched, err
 		}
 		if !got || ctx.Err() != nil { // an empty watch that ended: not in a tight loop
-			return nil
+			return watched, nil
 		}
 	}
 }
 
+// change is what handlers are told.
+type change[T api.Object] struct{ old, now T }
+
 // replace makes the view that of a list and tells the handlers the difference.
-func (i *Informer[T]) replace(items []api.Object) {
+func (i *Informer[T]) replace(items []api.Object, revision string) {
+	i.mu.Lock()
+	var changes []change[T]
 	seen := make(map[string]bool, len(items))
 	for _, obj := range items {
 		seen[mapKey(obj.GetNamespace(), obj.GetName())] = true
-		i.apply(obj.(T), false)
+		changes = i.put(changes, obj.(T))
 	}
-	for _, obj := range i.List() {
-		if !seen[mapKey(obj.GetNamespace(), obj.GetName())] {
-			i.apply(obj, true)
+	for key, obj := range i.objects {
+		if !seen[key] {
+			changes = i.drop(changes, obj)
 		}
+	}
+	i.reached(revision)
+	i.mu.Unlock()
+	i.tell(changes)
+	for _, f := range i.listed {
+		f()
 	}
 }
 
-func (i *Informer[T]) apply(obj T, deleted bool) {
+// apply follows an event of the watch.
+func (i *Informer[T]) apply(e client.Event) {
+	var changes []change[T]
+	i.mu.Lock()
+	switch e.Type {
+	case client.Bookmark:
+	case client.Deleted:
+		changes = i.drop(nil, e.Object.(T))
+	default:
+		changes = i.put(nil, e.Object.(T))
+	}
+	i.reached(e.ResourceVersion)
+	i.mu.Unlock()
+	i.tell(changes)
+}
+
+// put stores an object; the lock is held.
+func (i *Informer[T]) put(changes []change[T], obj T) []change[T] {
 	var none T
 	key := mapKey(obj.GetNamespace(), obj.GetName())
-	i.mu.Lock()
 	old, had := i.objects[key]
-	switch {
-	case deleted:
-		delete(i.objects, key)
-	case had && old.GetResourceVersion() == obj.GetResourceVersion():
-		i.mu.Unlock()
-		return
-	default:
-		i.objects[key] = obj
+	if had && old.GetResourceVersion() == obj.GetResourceVersion() {
+		return changes
 	}
-	i.mu.Unlock()
-	for _, h := range i.handlers {
-		switch {
-		case deleted && had:
-			h(obj, none)
-		case deleted:
-		case had && old.GetUID() != obj.GetUID(): // deleted and made anew while we did not look
-			h(old, none)
-			h(none, obj)
-		case had:
-			h(old, obj)
-		default:
-			h(none, obj)
+	if had && old.GetUID() != obj.GetUID() { // deleted and made anew while we did not look
+		changes, old = i.drop(changes, old), none
+	}
+	i.objects[key] = obj
+	i.index(old, obj)
+	return append(changes, change[T]{old, obj})
+}
+
+// drop forgets an object, whose last state may be newer than the one we had; the lock is held.
+func (i *Informer[T]) drop(changes []change[T], last T) []change[T] {
+	var none T
+	key := mapKey(last.GetNamespace(), last.GetName())
+	had, ok := i.objects[key]
+	if !ok {
+		return changes
+	}
+	delete(i.objects, key)
+	i.index(had, none)
+	return append(changes, change[T]{last, none})
+}
+
+func (i *Informer[T]) index(old, now T) {
+	for _, h := range i.indexes {
+		h(old, now)
+	}
+}
+
+// reached notes how far the view is; the lock is held.
+func (i *Informer[T]) reached(revision string) {
+	i.revision = max(i.revision, api.Revision(revision))
+}
+
+func (i *Informer[T]) tell(changes []change[T]) {
+	for _, c := range changes {
+		for _, h := range i.handlers {
+			h(c.old, c.now)
 		}
 	}
 }

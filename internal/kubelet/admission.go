@@ -29,16 +29,16 @@ func (a *admission) reset() {
 	a.pods = map[types.UID]guest{}
 }
 
-// enter gives room to a pod and says nil, or why there is none. A pod that was started before, in an
-// earlier life of the daemon, is always let in.
-func (a *admission) enter(pod *corev1.Pod, started bool) *verdict {
+// enter gives room to a pod and says nil, or why there is none. A pod that is no newcomer, since it
+// was started in an earlier life of the daemon, is always let in.
+func (a *admission) enter(pod *corev1.Pod, newcomer bool) *verdict {
 	if finished(pod.Status.Phase) {
 		return nil
 	}
 	g := guest{requests: podRequests(pod), ports: hostPortsIn(pod)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !started && pod.DeletionTimestamp == nil {
+	if newcomer {
 		if v := a.refuse(g); v != nil {
 			return v
 		}
@@ -57,7 +57,7 @@ func (a *admission) leave(uid types.UID) {
 func (a *admission) refuse(g guest) *verdict {
 	allocatable := a.allocatable()
 	if n := allocatable.Pods().Value(); int64(len(a.pods)) >= n {
-		return &verdict{"OutOfpods", fmt.Sprintf("Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(a.pods), n)}
+		return &verdict{"OutOfpods", fmt.Sprintf("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(a.pods), n)}
 	}
 	used := corev1.ResourceList{}
 	for _, o := range a.pods {
@@ -65,7 +65,7 @@ func (a *admission) refuse(g guest) *verdict {
 		for _, p := range g.ports {
 			for _, q := range o.ports {
 				if portsClash(p, q) {
-					return &verdict{"NodePorts", "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}
+					return &verdict{"NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}
 				}
 			}
 		}
@@ -78,7 +78,7 @@ func (a *admission) refuse(g guest) *verdict {
 		left := have.DeepCopy()
 		left.Sub(taken)
 		if want.Cmp(left) > 0 {
-			return &verdict{"OutOf" + string(name), fmt.Sprintf("Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+			return &verdict{"OutOf" + string(name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
 				name, amount(name, &want), amount(name, &taken), amount(name, &have))}
 		}
 	}

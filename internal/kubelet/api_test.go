@@ -25,7 +25,7 @@ type fakeAPI struct {
 	rev      int
 	objects  map[string]api.Object
 	watchers map[*fakeWatch]struct{}
-	// fail, if set, may fail a write: "Update", "Create", "Patch", "Delete".
+	// fail, if set, may fail a call: "Get", "Update", "Create", "Patch", "Delete".
 	fail func(verb string, key client.Key) error
 	// changed is closed and replaced at every change.
 	changed chan struct{}
@@ -94,6 +94,9 @@ func (f *fakeAPI) failing(verb string, key client.Key) error {
 func (f *fakeAPI) Get(_ context.Context, key client.Key) (api.Object, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.failing("Get", key); err != nil {
+		return nil, err
+	}
 	obj := f.objects[id(key)]
 	if obj == nil {
 		return nil, apierrors.NewNotFound(key.Kind.GR(), key.Name)

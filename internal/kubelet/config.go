@@ -36,9 +36,9 @@ func (k *Kubelet) hostnameOf(pod *corev1.Pod) string {
 	return name
 }
 
-// domainOf is the pod's DNS domain; empty without a subdomain.
+// domainOf is the pod's DNS domain; empty without a subdomain, or if the pod's name is set as a whole.
 func (k *Kubelet) domainOf(pod *corev1.Pod) string {
-	if pod.Spec.Subdomain == "" || pod.Spec.HostNetwork {
+	if pod.Spec.Subdomain == "" || pod.Spec.HostNetwork || pod.Spec.HostnameOverride != nil {
 		return ""
 	}
 	return pod.Spec.Subdomain + "." + pod.Namespace + ".svc." + k.cfg.ClusterDomain
@@ -120,7 +120,7 @@ func (k *Kubelet) containerConfig(ctx context.Context, pod *corev1.Pod, c *corev
 
 // mountsOf are the container's volumes and the file for its termination message.
 func (k *Kubelet) mountsOf(pod *corev1.Pod, c *corev1.Container, attempt int, env map[string]string) ([]cri.Mount, error) {
-	expanded := func(s string) string { return expand(s, env) }
+	expanded := func(s string) (string, error) { return expandKnown(s, env) }
 	mounts, err := k.volumes.Mounts(pod, c, expanded)
 	if err != nil {
 		return nil, err

@@ -152,6 +152,31 @@ func (k *Kubelet) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 // expand fills in $(NAME) for the names in values, and turns $$ into $. A reference to a name that
 // is not there stays as it is written.
 func expand(s string, values map[string]string) string {
+	return expandBy(s, func(name string) string {
+		if v, ok := values[name]; ok {
+			return v
+		}
+		return "$(" + name + ")"
+	})
+}
+
+// expandKnown is expand for a path, in which a reference that stayed as it is would be made a directory.
+func expandKnown(s string, values map[string]string) (string, error) {
+	var missing []string
+	out := expandBy(s, func(name string) string {
+		v, ok := values[name]
+		if !ok {
+			missing = append(missing, name)
+		}
+		return v
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("missing value for %q", strings.Join(missing, ", "))
+	}
+	return out, nil
+}
+
+func expandBy(s string, value func(name string) string) string {
 	if !strings.Contains(s, "$") {
 		return s
 	}
@@ -172,12 +197,7 @@ func expand(s string, values map[string]string) string {
 				i++
 				continue
 			}
-			name := s[i+2 : i+2+end]
-			if v, ok := values[name]; ok {
-				b.WriteString(v)
-			} else {
-				b.WriteString("$(" + name + ")")
-			}
+			b.WriteString(value(s[i+2 : i+2+end]))
 			i += 2 + end
 		default:
 			b.WriteByte('$')

@@ -22,6 +22,18 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+func TestExpandKnown(t *testing.T) {
+	values := map[string]string{"A": "1", "EMPTY": ""}
+	for _, x := range []struct{ in, want, missing string }{
+		{"a/$(A)", "a/1", ""}, {"$(EMPTY)b", "b", ""}, {"$$(NO)", "$(NO)", ""}, {"$(A)/$(NO)/$(ONE)", "", "NO, ONE"},
+	} {
+		got, err := expandKnown(x.in, values)
+		if got != x.want || (err != nil) != (x.missing != "") || err != nil && !strings.Contains(err.Error(), x.missing) {
+			t.Errorf("%q: %q, %v", x.in, got, err)
+		}
+	}
+}
+
 func field(path string) *corev1.EnvVarSource {
 	return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
 }
@@ -95,15 +107,21 @@ func TestHostname(t *testing.T) {
 		name, hostname, subdomain string
 		fqdn                      *bool
 		host                      bool
-		want                      string
+		override                  *string
+		want, domain              string
 	}{
-		{"web", "", "", nil, false, "web"}, {"web", "h", "s", nil, false, "h"}, {"web", "h", "s", &yes, false, "h.s.default.svc.cluster.local"},
-		{"web", "", "", nil, true, "node1"}, {long, "", "", nil, false, strings.Repeat("a", 62)},
+		{"web", "", "", nil, false, nil, "web", ""},
+		{"web", "h", "s", nil, false, nil, "h", "s.default.svc.cluster.local"},
+		{"web", "h", "s", &yes, false, nil, "h.s.default.svc.cluster.local", "s.default.svc.cluster.local"},
+		{"web", "h", "", &yes, false, nil, "h", ""},
+		{"web", "", "", nil, true, nil, "node1", ""}, {long, "", "", nil, false, nil, strings.Repeat("a", 62), ""},
+		{"web", "h", "s", nil, false, new("a.b"), "a.b", ""},
 	} {
 		p := testPod(c.name)
+		p.Spec.HostnameOverride = c.override
 		p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN, p.Spec.HostNetwork = c.hostname, c.subdomain, c.fqdn, c.host
-		if got := k.hostnameOf(p); got != c.want {
-			t.Errorf("%+v: %q", c, got)
+		if got, domain := k.hostnameOf(p), k.domainOf(p); got != c.want || domain != c.domain {
+			t.Errorf("%+v: %q in %q", c, got, domain)
 		}
 	}
 }

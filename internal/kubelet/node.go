@@ -35,13 +35,14 @@ type nodeKeeper struct {
 	// images is set when the list of images may have changed.
 	images atomic.Bool
 
-	mu   sync.Mutex
-	node *corev1.Node // as last seen or written
-	cidr netip.Prefix // that the runtime uses
+	mu    sync.Mutex
+	node  *corev1.Node  // as last seen or written
+	there chan struct{} // closed when node is set
+	cidr  netip.Prefix  // that the runtime uses
 }
 
 func newNodeKeeper(k *Kubelet) *nodeKeeper {
-	n := &nodeKeeper{k: k, host: readHostFacts(k.cfg.DataDir), cidr: k.cfg.PodCIDR}
+	n := &nodeKeeper{k: k, host: readHostFacts(k.cfg.DataDir), cidr: k.cfg.PodCIDR, there: make(chan struct{})}
 	k.rooms.allocatable = n.allocatable
 	return n
 }
@@ -156,6 +157,9 @@ func (n *nodeKeeper) writeStatus(ctx context.Context, node *corev1.Node) error {
 func (n *nodeKeeper) remember(ctx context.Context, node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.node == nil {
+		close(n.there)
+	}
 	n.node = node
 	cidr, err := netip.ParsePrefix(node.Spec.PodCIDR)
 	if err != nil || cidr == n.cidr {

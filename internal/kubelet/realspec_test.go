@@ -105,6 +105,31 @@ func TestRealProbes(t *testing.T) {
 	b.nothingLeft()
 }
 
+// TestRealNames: what a pod is called, whom it knows, and a directory that is named after it.
+func TestRealNames(t *testing.T) {
+	needOwnRoot(t)
+	b := newRealBed(t)
+	b.create(shell("named", "hostname; grep named /etc/hosts | tr '\\t' ' ' | cut -d ' ' -f 2-; grep db /etc/hosts | tr '\\t' ' '; cat /etc/resolv.conf; ls -d /all/*",
+		policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+			p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = "sub", new(true)
+			p.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"db", "db.example"}}}
+			p.Spec.DNSPolicy, p.Spec.DNSConfig = corev1.DNSNone, &corev1.PodDNSConfig{Nameservers: []string{"192.0.2.53"},
+				Searches: []string{"example"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}}}
+			p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			c := &p.Spec.Containers[0]
+			c.Env = []corev1.EnvVar{{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "d", MountPath: "/own", SubPathExpr: "of-$(POD)"}, {Name: "d", MountPath: "/all"}}
+		}))
+	b.api.await(t, "named", "ended", func(p *corev1.Pod) bool { return p != nil && finished(p.Status.Phase) })
+	want := "named.sub.default.svc.cluster.local\nnamed.sub.default.svc.cluster.local named\n192.0.2.7 db db.example\n" +
+		"search example\nnameserver 192.0.2.53\noptions ndots:2\n/all/of-named\n"
+	if err := saw(b.logs("named", "", &corev1.PodLogOptions{}), want); err != nil {
+		t.Error(err)
+	}
+	b.remove("named")
+	b.nothingLeft()
+}
+
 // TestRealHooks: what the hooks do is there when it should be.
 func TestRealHooks(t *testing.T) {
 	needOwnRoot(t)

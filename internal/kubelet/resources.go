@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"minik8s/internal/api"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -152,6 +153,9 @@ func raise(to, least corev1.ResourceList) {
 // oomScoreAdj is how soon the kernel picks the container when memory runs out: the more it uses
 // beyond its request the sooner, Guaranteed pods last. capacity is the node's memory in bytes.
 func oomScoreAdj(pod *corev1.Pod, c *corev1.Container, capacity int64) int {
+	if pod.Spec.PriorityClassName == api.SystemNodeCritical {
+		return guaranteedOOMScore // the node does not work without it
+	}
 	switch qosOf(pod) {
 	case corev1.PodQOSGuaranteed:
 		return guaranteedOOMScore

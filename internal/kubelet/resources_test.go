@@ -92,4 +92,8 @@ func TestOOMScore(t *testing.T) {
 	if got := oomScoreAdj(p, &p.Spec.Containers[0], capacity); got != -997 {
 		t.Errorf("guaranteed: %d", got)
 	}
+	p.Spec.Containers[0].Resources, p.Spec.PriorityClassName = corev1.ResourceRequirements{}, "system-node-critical"
+	if got := oomScoreAdj(p, &p.Spec.Containers[0], capacity); got != -997 {
+		t.Errorf("critical: %d", got)
+	}
 }

@@ -32,7 +32,7 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 		st.HostIP, st.HostIPs = hostIP.String(), []corev1.HostIP{{IP: hostIP.String()}}
 	}
 	if v := in.mem.rejected; v != nil {
-		st.Phase, st.Reason, st.Message = corev1.PodFailed, v.reason, v.message
+		st.Phase, st.Reason, st.Message = corev1.PodFailed, v.reason, "Pod was rejected: "+v.message
 		return st
 	}
 	setAddresses(&st, in.view.Sandbox)
@@ -41,10 +41,12 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 	if expired(pod, in.now) && !overInTime(pod, st.ContainerStatuses) {
 		st.Reason, st.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
 		if !active(in) {
-			st.Phase = corev1.PodFailed
-			neverBegun(st.ContainerStatuses)
-			neverBegun(st.InitContainerStatuses)
+			endUnbegun(&st)
 		}
+	}
+	// Whoever counts how pods end, as jobs do, must not wait for one that will never have begun.
+	if pod.DeletionTimestamp != nil && !active(in) && !finished(st.Phase) {
+		endUnbegun(&st)
 	}
 	if finished(st.Phase) {
 		for i := range st.ContainerStatuses {
@@ -53,6 +55,13 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 	}
 	setConditions(in, &st)
 	return st
+}
+
+// endUnbegun fails a pod that ends before all of its containers have begun.
+func endUnbegun(st *corev1.PodStatus) {
+	st.Phase = corev1.PodFailed
+	neverBegun(st.ContainerStatuses)
+	neverBegun(st.InitContainerStatuses)
 }
 
 // neverBegun ends the containers that still wait for a start which will not come, in Kubernetes' words.

@@ -35,7 +35,7 @@ func TestPhase(t *testing.T) {
 		{"deleted, still runs", at(testPod("web", deleting(30*time.Second, 30))).sandbox().has(run("web", 0)), corev1.PodRunning, ""},
 		{"deleted, ended badly", at(testPod("web", deleting(30*time.Second, 30))).sandbox().has(dead("web", 0, 143, noon)), corev1.PodFailed, "PodFailed"},
 		{"deleted, ended well", at(testPod("web", deleting(30*time.Second, 30))).sandbox().has(dead("web", 0, 0, noon)), corev1.PodSucceeded, "PodCompleted"},
-		{"deleted before it began", at(testPod("web", deleting(30*time.Second, 30))), corev1.PodPending, "ContainersNotReady"},
+		{"deleted before it began", at(testPod("web", deleting(30*time.Second, 30))), corev1.PodFailed, "PodFailed"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -138,7 +138,8 @@ func (k *Kubelet) seen(ctx context.Context, pod *corev1.Pod) {
 	if w == nil {
 		w = k.begin(ctx, pod.UID)
 		started := pod.Status.StartTime != nil || len(w.view.Containers) > 0
-		w.room = k.rooms.enter(pod, started)
+		w.newcomer = !started && pod.DeletionTimestamp == nil
+		w.room = k.rooms.enter(pod, w.newcomer)
 	}
 	w.tell(func(b *inbox) { b.take(pod) })
 }

@@ -36,6 +36,8 @@ type worker struct {
 	mem     *memory
 	// stale: the runtime must be asked before the next decision.
 	stale bool
+	// newcomer: nothing of the pod was ever started, so that it may be refused.
+	newcomer bool
 	// room is why there is no room for the pod; nil: there is.
 	room *verdict
 	// writing: a status is on its way. writeAfter holds back the next after a failure.
@@ -166,7 +168,10 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	if w.shown == nil || looked || w.shown.pod != w.pod {
 		w.share()
 	}
-	w.admit(ctx)
+	if err := w.admit(ctx); err != nil {
+		w.log.Warn("the Node cannot be read, so the pod is not let in", "error", err)
+		return w.k.now().Add(time.Second), false
+	}
 	in := w.input()
 	wake = w.publish(ctx, &in)
 	if in.endReason() != nil {
@@ -246,23 +251,36 @@ func (w *worker) look(ctx context.Context) error {
 	return nil
 }
 
-// admit lets the pod in, or not, the first time it is to run.
-func (w *worker) admit(ctx context.Context) {
+// admit lets the pod in, or not, the first time it is to run. An error says that nobody knows yet.
+func (w *worker) admit(ctx context.Context) error {
 	if w.mem.admitted || w.mem.rejected != nil || w.gone || w.input().endReason() != nil {
-		return
+		return nil
 	}
-	if w.room == nil {
-		w.mem.admitted = true
-		if refs := referencesOf(w.pod); len(refs) > 0 {
-			w.k.objects.Use(ctx, w.uid, refs)
-		}
-		if w.view.Sandbox != nil {
-			w.k.noteCgroup(w.pod)
-		}
-		return
+	no, err := w.objection(ctx)
+	if err != nil {
+		return err
 	}
-	w.mem.rejected = w.room
-	w.event(corev1.EventTypeWarning, w.room.reason, "%s", w.room.message)
+	if no != nil {
+		w.mem.rejected = no
+		w.event(corev1.EventTypeWarning, no.reason, "%s", no.message)
+		return nil
+	}
+	w.mem.admitted = true
+	if refs := referencesOf(w.pod); len(refs) > 0 {
+		w.k.objects.Use(ctx, w.uid, refs)
+	}
+	if w.view.Sandbox != nil {
+		w.k.noteCgroup(w.pod)
+	}
+	return nil
+}
+
+// objection is why the pod may not run here; nil if it may.
+func (w *worker) objection(ctx context.Context) (*verdict, error) {
+	if w.room != nil || !w.newcomer {
+		return w.room, nil
+	}
+	return w.k.node.misfit(ctx, w.pod)
 }
 
 func (w *worker) name() string {

@@ -3,12 +3,10 @@ package registry
 import (
 	"context"
 	"errors"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -50,7 +48,7 @@ func (r *Registry) Create(ctx context.Context, user User, kind *api.Kind, namesp
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	for try := 1; ; try++ {
 		if generated {
-			obj.SetName(generateName(obj.GetGenerateName()))
+			obj.SetName(api.GenerateName(obj.GetGenerateName()))
 			if s.Default != nil { // some defaults come from the name
 				s.Default(obj)
 			}
@@ -70,10 +68,8 @@ func (r *Registry) create(ctx context.Context, kind *api.Kind, s *Strategy, obj 
 	if err := r.admitNamespace(ctx, kind, obj); err != nil {
 		return nil, err
 	}
-	if s.Admit != nil {
-		if err := s.Admit(obj, r.peek); err != nil {
-			return nil, apierrors.NewForbidden(kind.GR(), obj.GetName(), err)
-		}
+	if err := r.admit(ctx, kind, s, obj); err != nil {
+		return nil, err
 	}
 	if s.Warnings != nil {
 		opts.warn(s.Warnings(obj))
@@ -99,6 +95,21 @@ func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.E
 		errs = append(errs, s.Validate(obj)...)
 	}
 	return errs
+}
+
+// admit has the kind's own Admit look at a new object. What that misses may have been made a moment ago,
+// so before it refuses, the cache has to be as new as the store.
+func (r *Registry) admit(ctx context.Context, kind *api.Kind, s *Strategy, obj api.Object) error {
+	if s.Admit == nil || s.Admit(obj, r.peek) == nil {
+		return nil
+	}
+	if err := r.cache.current(ctx); err != nil {
+		return storeErr(kind, obj.GetName(), err)
+	}
+	if err := s.Admit(obj, r.peek); err != nil {
+		return apierrors.NewForbidden(kind.GR(), obj.GetName(), err)
+	}
+	return nil
 }
 
 // peek is another object, as far as the cache knows; nil if there is none.
@@ -172,15 +183,6 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	if s.Default != nil {
 		s.Default(obj)
 	}
-}
-
-// generateName adds five random letters, as Kubernetes does, cutting the base at 58.
-func generateName(base string) string {
-	const maxBase = 63 - 5
-	if len(base) > maxBase {
-		base = base[:maxBase]
-	}
-	return strings.ToLower(base) + utilrand.String(5)
 }
 
 // admitNamespace refuses what would be created in a namespace that is not there or is going.

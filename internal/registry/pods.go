@@ -36,6 +36,7 @@ func podStrategy() *Strategy {
 			if pod.Spec.NodeName == "" { // a manifest written by hand does not know what the scheduler chose
 				pod.Spec.NodeName = old.Spec.NodeName
 			}
+			keepPriority(&pod.Spec, &old.Spec)
 		}),
 		Validate: checkOne(func(pod *corev1.Pod) field.ErrorList {
 			refused, _ := validation.NotServed(&pod.Spec, field.NewPath("spec"))
@@ -69,10 +70,13 @@ func podStrategy() *Strategy {
 	}
 }
 
-// admitPod wants the pod's service account to be there, and gives a pod that names no imagePullSecrets
+// admitPod resolves the pod's priority, wants its service account to be there, and gives a pod that names no imagePullSecrets
 // those of the account. "default" appears in every namespace by itself, a moment after the namespace does.
 func admitPod(obj api.Object, peek func(kind *api.Kind, namespace, name string) api.Object) error {
 	pod := obj.(*corev1.Pod)
+	if err := admitPriority(&pod.Spec, peek); err != nil {
+		return err
+	}
 	name := pod.Spec.ServiceAccountName
 	account, ok := peek(api.ServiceAccounts, pod.Namespace, name).(*corev1.ServiceAccount)
 	switch {

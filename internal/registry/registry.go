@@ -54,7 +54,7 @@ type Strategy struct {
 	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
 	Grace func(obj api.Object, asked *int64) int64
 	// Admit completes a new object from what is beside it, or refuses it for what is not. peek gives
-	// other objects, shared; nil where there is none.
+	// other objects, shared; nil where there is none. It may be asked again after a refusal, with newer ones.
 	Admit func(obj api.Object, peek func(kind *api.Kind, namespace, name string) api.Object) error
 	// MayDelete refuses deletions; nil: everything may go.
 	MayDelete func(obj api.Object) error

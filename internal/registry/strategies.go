@@ -17,6 +17,7 @@ func strategies() map[*api.Kind]*Strategy {
 		api.Events:              eventStrategy(),
 		api.ServiceAccounts:     serviceAccountStrategy(),
 		api.Leases:              leaseStrategy(),
+		api.PriorityClasses:     priorityClassStrategy(),
 		api.ReplicaSets:         replicaSetStrategy(),
 		api.Deployments:         deploymentStrategy(),
 		api.DaemonSets:          daemonSetStrategy(),

@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/supervise"
 )
 
 const (
@@ -28,29 +29,26 @@ type pool struct {
 	mu      sync.Mutex
 	jobs    []func()
 	running int
-	wg      sync.WaitGroup
 }
 
-func (p *pool) do(job func()) {
+func (p *pool) do(tasks *supervise.Tasks, job func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.jobs = append(p.jobs, job)
 	if p.running < writers {
 		p.running++
-		p.wg.Add(1)
-		go p.work()
+		tasks.Go(p.work)
 	}
 }
 
-func (p *pool) work() {
-	defer p.wg.Done()
+func (p *pool) work(context.Context) error {
 	for {
 		p.mu.Lock()
 		if len(p.jobs) == 0 {
 			p.jobs = nil
 			p.running--
 			p.mu.Unlock()
-			return
+			return nil
 		}
 		job := p.jobs[0]
 		p.jobs[0] = nil

@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/scheduler/plan"
+	"minik8s/internal/supervise"
 )
 
 // Name is what pods name in schedulerName.
@@ -36,6 +37,7 @@ type Scheduler struct {
 	notes []note
 	wake  chan struct{}
 
+	tasks  *supervise.Tasks
 	writes pool
 
 	// All below belongs to the deciding goroutine.
@@ -69,8 +71,18 @@ const batch = 256
 
 // Run decides until ctx ends; ready is called once everything there is has been read.
 func (s *Scheduler) Run(ctx context.Context, ready func()) error {
-	s.follow(ctx, ready)
-	defer s.writes.wg.Wait()
+	s.tasks = supervise.NewTasks(ctx)
+	s.tasks.Go(s.work)
+	// Pods last, so that the first decisions know the nodes, the strategy and all pods that are bound.
+	s.tasks.InOrder(func() {
+		s.note(note{synced: true})
+		ready()
+	}, s.configs, s.namespaces, s.nodes, s.pods)
+	return s.tasks.Wait()
+}
+
+// work is the deciding goroutine.
+func (s *Scheduler) work(ctx context.Context) error {
 	defer newQueue().measure() // another master may decide from now on
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -94,35 +106,6 @@ func (s *Scheduler) Run(ctx context.Context, ready func()) error {
 		}
 	}
 	return nil
-}
-
-// follow starts the informers: pods last, so that the first decisions know the nodes, the strategy and
-// all pods that are bound.
-func (s *Scheduler) follow(ctx context.Context, ready func()) {
-	before := make(chan struct{}, 3)
-	synced := func() func() {
-		var once sync.Once // a list that is made again calls ready again
-		return func() { once.Do(func() { before <- struct{}{} }) }
-	}
-	go s.configs.Run(ctx, synced())    //nolint:errcheck // it returns when ctx ends
-	go s.namespaces.Run(ctx, synced()) //nolint:errcheck // as above
-	go s.nodes.Run(ctx, synced())      //nolint:errcheck // as above
-	go func() {
-		for range cap(before) {
-			select {
-			case <-before:
-			case <-ctx.Done():
-				return
-			}
-		}
-		var once sync.Once
-		s.pods.Run(ctx, func() { //nolint:errcheck // as above
-			once.Do(func() {
-				s.note(note{synced: true})
-				ready()
-			})
-		})
-	}()
 }
 
 // decideSome decides a batch; false if there was nothing to decide.
@@ -151,7 +134,7 @@ func (s *Scheduler) decide(ctx context.Context, e *entry) {
 	s.cluster.Place(e.pod, node)
 	s.news.placed = true
 	e.place = gone
-	s.writes.do(func() { s.bind(ctx, pod, node, began) })
+	s.writes.do(s.tasks, func() { s.bind(ctx, pod, node, began) })
 }
 
 // tell says on a pod why it has no node, if it does not say so already.
@@ -172,5 +155,5 @@ func (s *Scheduler) tell(ctx context.Context, e *entry, why string) {
 		s.record.Event(pod, corev1.EventTypeWarning, "FailedScheduling", "%s", why)
 	}
 	e.told, e.untold = why, false
-	s.writes.do(func() { s.unfit(ctx, pod, why) })
+	s.writes.do(s.tasks, func() { s.unfit(ctx, pod, why) })
 }

@@ -34,7 +34,7 @@ func (s *Scheduler) followUsage(ctx context.Context, want bool) {
 				s.note(note{usage: r})
 			}
 		})
-		go leases.Run(ctx, func() {}) //nolint:errcheck // it returns when ctx ends
+		s.tasks.Go(func(context.Context) error { return leases.Run(ctx, func() {}) })
 	case !want && s.usage != nil:
 		s.usage.stop()
 		s.usage = nil

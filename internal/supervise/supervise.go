@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -176,16 +175,12 @@ func (g *Group) keep(ctx context.Context, r *running, fatal chan<- error) {
 	}
 }
 
-// once runs the part one time and turns a panic into an error.
-func (g *Group) once(ctx context.Context, r *running) (err error) {
+// once runs the part one time. What it started goes with it, also when it panics: its context ends.
+func (g *Group) once(ctx context.Context, r *running) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	began := time.Now()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-			g.log.Error("part panicked", "part", r.Name, "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	return r.Run(ctx, func() {
+	ready := func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if !r.state.Ready {
@@ -198,7 +193,13 @@ func (g *Group) once(ctx context.Context, r *running) (err error) {
 				close(r.readyCh)
 			}
 		}
-	})
+	}
+	err := Safe(func() error { return r.Run(ctx, ready) })
+	var p *Panic
+	if errors.As(err, &p) {
+		g.log.Error("part panicked", "part", r.Name, "panic", p.Value, "stack", p.Stack)
+	}
+	return err
 }
 
 // Ready says whether every part has become ready and none has failed since.

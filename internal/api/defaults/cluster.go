@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 )
 
 // Namespace gives a namespace the label by which selectors find it, the finalizer that empties it when
@@ -21,6 +22,13 @@ func Namespace(ns *corev1.Namespace) {
 	}
 	if ns.Status.Phase == "" {
 		ns.Status.Phase = corev1.NamespaceActive
+	}
+}
+
+// PriorityClass lets pods of a class take others' room, unless it says otherwise.
+func PriorityClass(pc *schedulingv1.PriorityClass) {
+	if pc.PreemptionPolicy == nil {
+		pc.PreemptionPolicy = new(corev1.PreemptLowerPriority)
 	}
 }
 

@@ -23,11 +23,13 @@ func Pod(pod *corev1.Pod) {
 	if spec.EnableServiceLinks == nil {
 		spec.EnableServiceLinks = new(corev1.DefaultEnableServiceLinks)
 	}
-	if spec.Priority == nil {
-		spec.Priority = new(int32(0))
-	}
-	if spec.PreemptionPolicy == nil {
-		spec.PreemptionPolicy = new(corev1.PreemptLowerPriority)
+	if spec.PriorityClassName == "" { // else both are the class's to say
+		if spec.Priority == nil {
+			spec.Priority = new(int32(0))
+		}
+		if spec.PreemptionPolicy == nil {
+			spec.PreemptionPolicy = new(corev1.PreemptLowerPriority)
+		}
 	}
 	tolerate(spec, corev1.TaintNodeNotReady)
 	tolerate(spec, corev1.TaintNodeUnreachable)

@@ -6,6 +6,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api/minik8s"
@@ -50,6 +51,22 @@ var serviceAccountColumns = []metav1.TableColumnDefinition{
 
 func serviceAccountRow(sa *corev1.ServiceAccount, now time.Time) []any {
 	return []any{sa.Name, int64(len(sa.Secrets)), since(sa.CreationTimestamp.Time, now)}
+}
+
+var priorityClassColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "What pods call the class."},
+	{Name: "Value", Type: "integer", Description: "The priority of pods of this class: the higher, the sooner they are scheduled."},
+	{Name: "Global-Default", Type: "boolean", Description: "Whether pods that name no class are of this one."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+	{Name: "PreemptionPolicy", Type: "string", Priority: 1, Description: "Whether pods of this class may take others' room."},
+}
+
+func priorityClassRow(pc *schedulingv1.PriorityClass, now time.Time) []any {
+	policy := ""
+	if pc.PreemptionPolicy != nil {
+		policy = string(*pc.PreemptionPolicy)
+	}
+	return []any{pc.Name, int64(pc.Value), pc.GlobalDefault, since(pc.CreationTimestamp.Time, now), policy}
 }
 
 var leaseColumns = []metav1.TableColumnDefinition{

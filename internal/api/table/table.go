@@ -63,6 +63,8 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 		return layout{serviceAccountColumns, typed(serviceAccountRow)}
 	case api.Leases:
 		return layout{leaseColumns, typed(leaseRow)}
+	case api.PriorityClasses:
+		return layout{priorityClassColumns, typed(priorityClassRow)}
 	case api.ClusterConfigs:
 		return layout{clusterConfigColumns, typed(clusterConfigRow)}
 	case api.ReplicaSets:

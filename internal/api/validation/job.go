@@ -1,10 +1,13 @@
 package validation
 
 import (
+	"fmt"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -24,6 +27,10 @@ func Job(job *batchv1.Job) field.ErrorList {
 	errs = append(errs, optional(path.Child("completionMode"), s.CompletionMode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
 	errs = append(errs, optional(path.Child("podReplacementPolicy"), s.PodReplacementPolicy, batchv1.TerminatingOrFailed, batchv1.Failed)...)
 	errs = append(errs, indexed(s, path)...)
+	errs = append(errs, hostName(job)...)
+	if s.ManagedBy != nil {
+		errs = append(errs, utilvalidation.IsDomainPrefixedPath(path.Child("managedBy"), *s.ManagedBy)...)
+	}
 	if s.Selector == nil {
 		errs = append(errs, field.Required(path.Child("selector"), ""))
 	} else {
@@ -38,6 +45,20 @@ func Job(job *batchv1.Job) field.ErrorList {
 			[]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
 	}
 	return append(errs, failurePolicy(s, path.Child("podFailurePolicy"))...)
+}
+
+// hostName checks that the pods of an Indexed job, whose host names end in their index, can have theirs.
+func hostName(job *batchv1.Job) field.ErrorList {
+	s := &job.Spec
+	if s.CompletionMode == nil || *s.CompletionMode != batchv1.IndexedCompletion || s.Completions == nil || *s.Completions == 0 {
+		return nil
+	}
+	longest := fmt.Sprintf("%s-%d", job.Name, *s.Completions-1)
+	if msgs := utilvalidation.IsDNS1123Label(longest); len(msgs) > 0 {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), job.Name,
+			fmt.Sprintf("an Indexed job's pods are named by it, and %q is no host name: %s", longest, msgs[0]))}
+	}
+	return nil
 }
 
 // indexed checks what only Indexed jobs have.
@@ -111,6 +132,7 @@ func JobUpdate(job, old *batchv1.Job) field.ErrorList {
 		errs = append(errs, apivalidation.ValidateImmutableField(now.Completions, was.Completions, path.Child("completions"))...)
 	}
 	errs = append(errs, apivalidation.ValidateImmutableField(now.Selector, was.Selector, path.Child("selector"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(now.ManagedBy, was.ManagedBy, path.Child("managedBy"))...)
 	errs = append(errs, apivalidation.ValidateImmutableField(now.CompletionMode, was.CompletionMode, path.Child("completionMode"))...)
 	errs = append(errs, apivalidation.ValidateImmutableField(now.PodFailurePolicy, was.PodFailurePolicy, path.Child("podFailurePolicy"))...)
 	errs = append(errs, apivalidation.ValidateImmutableField(now.BackoffLimitPerIndex, was.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)

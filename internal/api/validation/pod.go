@@ -14,7 +14,12 @@ import (
 
 // Pod checks a pod's specification; its metadata is checked by ObjectMeta.
 func Pod(pod *corev1.Pod) field.ErrorList {
-	return PodSpec(&pod.Spec, &pod.ObjectMeta, field.NewPath("spec"))
+	path := field.NewPath("spec")
+	errs := PodSpec(&pod.Spec, &pod.ObjectMeta, path)
+	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 { // else the gates would keep nobody
+		errs = append(errs, field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
+	}
+	return errs
 }
 
 // PodSpec checks the specification of a pod, or of the template of a workload, whose metadata is meta.
@@ -36,7 +41,7 @@ func PodSpec(spec *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.Path) fi
 	if spec.OS != nil {
 		errs = append(errs, oneOf(path.Child("os", "name"), spec.OS.Name, corev1.Linux, corev1.Windows)...)
 	}
-	if as := spec.SetHostnameAsFQDN; as != nil && *as && spec.Hostname == "" && meta != nil && len(meta.Name) > 64 {
+	if as := spec.SetHostnameAsFQDN; as != nil && *as && spec.Hostname == "" && meta != nil && len(meta.Name) > maxHostname {
 		errs = append(errs, field.Invalid(path.Child("setHostnameAsFQDN"), true, "the pod's name is longer than the 64 bytes that a host name may have"))
 	}
 	for i, alias := range spec.HostAliases {
@@ -62,6 +67,9 @@ func names(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	check("nodeName", spec.NodeName, validation.IsDNS1123Subdomain)
 	check("serviceAccountName", spec.ServiceAccountName, validation.IsDNS1123Subdomain)
 	check("priorityClassName", spec.PriorityClassName, validation.IsDNS1123Subdomain)
+	if o := spec.HostnameOverride; o != nil {
+		errs = append(errs, hostnameOverride(*o, spec, path.Child("hostnameOverride"))...)
+	}
 	if spec.RuntimeClassName != nil {
 		check("runtimeClassName", *spec.RuntimeClassName, validation.IsDNS1123Subdomain)
 	}
@@ -73,6 +81,24 @@ func names(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	return errs
 }
+
+// hostnameOverride: a pod that sets its name as a whole takes it from nowhere else.
+func hostnameOverride(name string, spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+	errs := say(path, name, validation.IsDNS1123Subdomain(name))
+	if len(name) > maxHostname {
+		errs = append(errs, field.TooLong(path, name, maxHostname))
+	}
+	if as := spec.SetHostnameAsFQDN; as != nil && *as {
+		errs = append(errs, field.Forbidden(path, "may not be specified when setHostnameAsFQDN is true"))
+	}
+	if spec.HostNetwork {
+		errs = append(errs, field.Forbidden(path, "may not be specified when hostNetwork is true"))
+	}
+	return errs
+}
+
+// maxHostname is what the kernel takes.
+const maxHostname = 64
 
 // The bounds that the resolver has.
 const (

@@ -78,6 +78,10 @@ func handler(h corev1.LifecycleHandler, grpc *corev1.GRPCAction, path *field.Pat
 		errs = append(errs, required(at.Child("path"), g.Path)...)
 		errs = append(errs, portNumOrName(g.Port, at.Child("port"))...)
 		errs = append(errs, oneOf(at.Child("scheme"), g.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
+		errs = append(errs, optional(at.Child("protocol"), g.Protocol, corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2)...)
+		if p := g.Protocol; p != nil && *p == corev1.HTTPProtocolHTTP2 && g.Scheme == corev1.URISchemeHTTPS {
+			errs = append(errs, field.Invalid(at.Child("protocol"), *p, "must be used with scheme HTTP: HTTP/2 is served without TLS only"))
+		}
 		for i, header := range g.HTTPHeaders {
 			errs = append(errs, say(at.Child("httpHeaders").Index(i).Child("name"), header.Name, validation.IsHTTPHeaderName(header.Name))...)
 		}
@@ -89,6 +93,7 @@ func handler(h corev1.LifecycleHandler, grpc *corev1.GRPCAction, path *field.Pat
 	if grpc != nil {
 		kinds++
 		errs = append(errs, say(path.Child("grpc", "port"), grpc.Port, validation.IsValidPortNum(int(grpc.Port)))...)
+		errs = append(errs, optional(path.Child("grpc", "mode"), grpc.Mode, corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)...)
 	}
 	if s := h.Sleep; s != nil {
 		kinds++

@@ -30,7 +30,11 @@ func scheduling(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 		}
 	}
 	for i, gate := range spec.SchedulingGates {
-		errs = append(errs, say(path.Child("schedulingGates").Index(i).Child("name"), gate.Name, validation.IsQualifiedName(gate.Name))...)
+		at := path.Child("schedulingGates").Index(i)
+		errs = append(errs, say(at.Child("name"), gate.Name, validation.IsQualifiedName(gate.Name))...)
+		if slices.Contains(spec.SchedulingGates[:i], gate) {
+			errs = append(errs, field.Duplicate(at, gate.Name))
+		}
 	}
 	return errs
 }

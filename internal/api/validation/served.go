@@ -50,8 +50,6 @@ var notServed = []unserved{
 		pod: func(s *corev1.PodSpec) bool { return s.Resources != nil }},
 	{path: "schedulingGroup", how: refuse, message: "scheduling groups are" + later,
 		pod: func(s *corev1.PodSpec) bool { return s.SchedulingGroup != nil }},
-	{path: "priorityClassName", how: warn, message: "priority classes are" + later + ": give the pod its priority itself",
-		pod: func(s *corev1.PodSpec) bool { return s.PriorityClassName != "" }},
 	{path: "evictionResponders", how: warn, message: "they are" + later,
 		pod: func(s *corev1.PodSpec) bool { return len(s.EvictionResponders) > 0 }},
 	{path: "securityContext.seLinuxOptions", how: warn, message: "SELinux is" + later,
@@ -65,6 +63,10 @@ var notServed = []unserved{
 	{path: "securityContext.fsGroupChangePolicy", how: warn, message: "it is" + later + ": the group is set at each start",
 		pod: func(s *corev1.PodSpec) bool {
 			return s.SecurityContext != nil && s.SecurityContext.FSGroupChangePolicy != nil
+		}},
+	{path: "securityContext.seLinuxChangePolicy", how: warn, message: "SELinux is" + later,
+		pod: func(s *corev1.PodSpec) bool {
+			return s.SecurityContext != nil && s.SecurityContext.SELinuxChangePolicy != nil
 		}},
 	{path: "automountServiceAccountToken", how: warn, message: "tokens are" + later + ": none is mounted",
 		pod: func(s *corev1.PodSpec) bool {
@@ -119,6 +121,8 @@ var notServed = []unserved{
 				return s.ServiceAccountToken != nil || s.ClusterTrustBundle != nil || s.PodCertificate != nil
 			})
 		}},
+	{path: "user", how: warn, message: "owners of single files are" + later + ": they belong to root, and to the pod's fsGroup",
+		volume: ownsFiles},
 	{path: "emptyDir.medium", how: refuse, message: "huge pages are" + later + "; Memory is",
 		volume: func(v *corev1.VolumeSource) bool {
 			return v.EmptyDir != nil && v.EmptyDir.Medium != "" && v.EmptyDir.Medium != corev1.StorageMediumMemory
@@ -127,6 +131,30 @@ var notServed = []unserved{
 		volume: func(v *corev1.VolumeSource) bool {
 			return v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
 		}},
+}
+
+// ownsFiles says whether a volume names the owner of its files.
+func ownsFiles(v *corev1.VolumeSource) bool {
+	keys := func(user *int64, items []corev1.KeyToPath) bool {
+		return user != nil || slices.ContainsFunc(items, func(k corev1.KeyToPath) bool { return k.User != nil })
+	}
+	files := func(user *int64, items []corev1.DownwardAPIVolumeFile) bool {
+		return user != nil || slices.ContainsFunc(items, func(f corev1.DownwardAPIVolumeFile) bool { return f.User != nil })
+	}
+	switch {
+	case v.ConfigMap != nil:
+		return keys(v.ConfigMap.DefaultUser, v.ConfigMap.Items)
+	case v.Secret != nil:
+		return keys(v.Secret.DefaultUser, v.Secret.Items)
+	case v.DownwardAPI != nil:
+		return files(v.DownwardAPI.DefaultUser, v.DownwardAPI.Items)
+	case v.Projected != nil:
+		return v.Projected.DefaultUser != nil || slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
+			return s.ConfigMap != nil && keys(nil, s.ConfigMap.Items) || s.Secret != nil && keys(nil, s.Secret.Items) ||
+				s.DownwardAPI != nil && files(nil, s.DownwardAPI.Items)
+		})
+	}
+	return false
 }
 
 // NotServed names what a pod asks for and this version does not do: refused is what it could not run

@@ -178,7 +178,6 @@ containers: [{name: c, image: x, args: [a]}]`
 func TestNotServed(t *testing.T) {
 	p := pod(t, `
 initContainers: [{name: i, image: x}, {name: s, image: x, restartPolicy: Always}, {name: n, image: x, restartPolicy: Never}]
-priorityClassName: high
 runtimeClassName: gvisor
 volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}, {name: b, projected: {sources: [{serviceAccountToken: {path: t}}]}}, {name: c, nfs: {server: s, path: /}}, {name: d, hostPath: {path: /d}}]
 containers:
@@ -195,7 +194,7 @@ containers:
 		"Forbidden spec.volumes[2].nfs", "Forbidden spec.containers[0].volumeDevices",
 		"Forbidden spec.containers[0].env[2].valueFrom.fileKeyRef",
 	)
-	for i, want := range []string{"spec.priorityClassName: ", "spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
+	for i, want := range []string{"spec.containers[0].resizePolicy: ", "spec.volumes[0].emptyDir.sizeLimit: "} {
 		if i >= len(warnings) || !strings.HasPrefix(warnings[i], want) {
 			t.Errorf("warning %d of %q: want %s", i, warnings, want)
 		}
@@ -203,6 +202,22 @@ containers:
 	plain := pod(t, "containers: [{name: c, image: x}]")
 	if refused, warnings := NotServed(&plain.Spec, field.NewPath("spec")); refused != nil || warnings != nil {
 		t.Errorf("a plain pod: %v, %v", refused, warnings)
+	}
+}
+
+func TestNamesAndGates(t *testing.T) {
+	const rest = "\ncontainers: [{name: c, image: x}]"
+	for spec, want := range map[string][]string{
+		"hostnameOverride: a.b":                        nil,
+		"hostnameOverride: A_b":                        {"Invalid spec.hostnameOverride"},
+		"hostnameOverride: " + strings.Repeat("a", 65): {"TooLong spec.hostnameOverride"},
+		"hostnameOverride: a\nsetHostnameAsFQDN: true": {"Forbidden spec.hostnameOverride"},
+		"hostnameOverride: a\nhostNetwork: true":       {"Forbidden spec.hostnameOverride"},
+		"schedulingGates: [{name: a}]":                 nil,
+		"schedulingGates: [{name: a}, {name: a}]":      {"Duplicate spec.schedulingGates[1]"},
+		"schedulingGates: [{name: a}]\nnodeName: n":    {"Forbidden spec.nodeName"},
+	} {
+		expect(t, Pod(pod(t, spec+rest)), want...)
 	}
 }
 

@@ -64,7 +64,9 @@ func volumeSource(v *corev1.VolumeSource, path *field.Path) field.ErrorList {
 			!strings.HasPrefix(string(m), string(corev1.StorageMediumHugePagesPrefix)) {
 			errs = append(errs, field.NotSupported(at.Child("medium"), m, []corev1.StorageMedium{"", corev1.StorageMediumMemory, corev1.StorageMediumHugePages}))
 		}
-		errs = append(errs, mode(e.Mode, at.Child("mode"))...)
+		if m := e.Mode; m != nil && (*m < 0 || *m > 0o1777) {
+			errs = append(errs, field.Invalid(at.Child("mode"), *m, "must be a number between 0 and 01777 (octal), both inclusive"))
+		}
 	}
 	if h := v.HostPath; h != nil {
 		at := path.Child("hostPath")

@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds every wait: it is reached only when something is broken.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // Cluster is a registry with nothing around it.
 type Cluster struct {

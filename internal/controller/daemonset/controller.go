@@ -12,7 +12,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
@@ -22,6 +21,7 @@ import (
 	"minik8s/internal/controller/pods"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 const workers = 2
@@ -43,7 +43,7 @@ type Controller struct {
 	podsOf      *owner.Index[*corev1.Pod]
 	revisions   *informer.Informer[*appsv1.ControllerRevision]
 	revisionsOf *owner.Index[*appsv1.ControllerRevision]
-	expect      *expect.Tracker
+	expect      *expect.Tracker[*corev1.Pod]
 	loop        *loop.Loop
 	now         func() time.Time
 
@@ -66,8 +66,8 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 		revisions: informer.New[*appsv1.ControllerRevision](c, api.ControllerRevisions, informer.Options{Log: log}),
 	}
 	d.podsOf, d.revisionsOf = owner.NewIndex(d.pods), owner.NewIndex(d.revisions)
-	d.expect = expect.New(func() time.Time { return d.now() })
 	d.loop = loop.New("daemonset", log, d.reconcile)
+	d.expect = expect.New(c, d.pods, d.loop.Add)
 	d.sets.OnChange(func(old, now *appsv1.DaemonSet) {
 		if now == nil {
 			now = old
@@ -81,16 +81,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 
 // Run works until ctx ends.
 func (d *Controller) Run(ctx context.Context, ready func()) error {
-	var synced sync.WaitGroup
-	synced.Add(3)
-	for _, run := range []func(context.Context, func()) error{d.nodes.Run, d.pods.Run, d.revisions.Run} {
-		go run(ctx, synced.Done) //nolint:errcheck // it returns when ctx ends
-	}
-	go func() {
-		synced.Wait()
-		d.loop.Run(ctx, workers)
-	}()
-	return d.sets.Run(ctx, ready)
+	return loop.Drive(ctx, ready, []supervise.Source{d.nodes, d.pods, d.revisions, d.sets}, d.loop.Workers(workers))
 }
 
 // nodeChanged wakes every set, but not for what only says that the node is alive.
@@ -114,9 +105,6 @@ func ownerOf(p *corev1.Pod) (loop.Key, bool) {
 func (d *Controller) podChanged(old, now *corev1.Pod) {
 	if old != nil {
 		if key, ok := ownerOf(old); ok {
-			if now == nil || now.DeletionTimestamp != nil {
-				d.expect.Deleted(key, old.UID)
-			}
 			d.loop.Add(key)
 		}
 	}
@@ -127,9 +115,6 @@ func (d *Controller) podChanged(old, now *corev1.Pod) {
 	if !ok {
 		d.offer(old, now)
 		return
-	}
-	if old == nil {
-		d.expect.Created(key, 1)
 	}
 	d.loop.Add(key)
 }
@@ -158,7 +143,10 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return nil // validation lets none in
 	}
 	// Asked before the pods are read: what is settled now is in what is read after.
-	settled, wait := d.expect.Settled(key)
+	settled, err := d.expect.Settled(ctx, key)
+	if err != nil {
+		return err
+	}
 	mine, err := owner.Claim(ctx, d.client, ds, selector, d.podsOf.Candidates(ds))
 	if err != nil {
 		return err
@@ -171,8 +159,6 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	var failed error
 	if settled {
 		failed = d.carryOut(ctx, key, v, decide(v))
-	} else {
-		d.loop.AddAfter(key, wait)
 	}
 	if err := d.report(ctx, key, v); err != nil {
 		return err
@@ -188,24 +174,12 @@ func (d *Controller) carryOut(ctx context.Context, key loop.Key, v *view, p plan
 			p.remove = append(p.remove, pod)
 		}
 	}
-	var uids []types.UID
-	for _, pod := range p.remove {
-		uids = append(uids, pod.UID)
+	made := make([]*corev1.Pod, len(p.create))
+	for i, node := range p.create {
+		made[i] = podFor(v.ds, node, v.hash)
 	}
-	d.expect.Creates(key, len(p.create))
-	d.expect.Deletes(key, uids...)
-	done, _, createErr := pods.SlowStart(len(p.create), func(i int) error {
-		return d.control.Create(ctx, podFor(v.ds, p.create[i], v.hash), v.ds)
-	})
-	d.expect.Created(key, len(p.create)-done)
-	deleteErr := pods.All(len(p.remove), func(i int) error {
-		err := d.control.Delete(ctx, p.remove[i], v.ds)
-		current, ok := d.pods.Get(v.ds.Namespace, p.remove[i].Name)
-		if err != nil || !ok || current.UID != p.remove[i].UID || current.DeletionTimestamp != nil {
-			d.expect.Deleted(key, p.remove[i].UID) // it will not be seen going, or was already
-		}
-		return err
-	})
+	createErr := d.control.CreateAll(ctx, v.ds, d.expect, made)
+	deleteErr := d.control.DeleteAll(ctx, v.ds, d.expect, p.remove)
 	switch {
 	case apierrors.HasStatusCause(createErr, corev1.NamespaceTerminatingCause):
 		return nil

@@ -12,10 +12,12 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/controller/expect"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 const workers = 5
@@ -27,6 +29,7 @@ type Controller struct {
 	deployments *informer.Informer[*appsv1.Deployment]
 	sets        *informer.Informer[*appsv1.ReplicaSet]
 	setsOf      *owner.Index[*appsv1.ReplicaSet]
+	expect      *expect.Tracker[*appsv1.ReplicaSet]
 	loop        *loop.Loop
 	now         func() time.Time
 }
@@ -39,10 +42,13 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	}
 	d.setsOf = owner.NewIndex(d.sets)
 	d.loop = loop.New("deployment", log, d.reconcile)
-	d.deployments.OnChange(func(_, now *appsv1.Deployment) {
-		if now != nil {
-			d.loop.Add(loop.Key{Namespace: now.Namespace, Name: now.Name})
+	d.expect = expect.New(c, d.sets, d.loop.Add)
+	d.deployments.OnChange(func(old, now *appsv1.Deployment) {
+		if now == nil {
+			d.expect.Forget(loop.Key{Namespace: old.Namespace, Name: old.Name})
+			return
 		}
+		d.loop.Add(loop.Key{Namespace: now.Namespace, Name: now.Name})
 	})
 	d.sets.OnChange(d.setChanged)
 	return d
@@ -50,8 +56,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 
 // Run works until ctx ends.
 func (d *Controller) Run(ctx context.Context, ready func()) error {
-	go d.sets.Run(ctx, func() { go d.loop.Run(ctx, workers) }) //nolint:errcheck // it returns when ctx ends
-	return d.deployments.Run(ctx, ready)
+	return loop.Drive(ctx, ready, []supervise.Source{d.deployments, d.sets}, d.loop.Workers(workers))
 }
 
 func (d *Controller) setChanged(old, now *appsv1.ReplicaSet) {
@@ -83,6 +88,9 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err != nil {
 		return nil // validation lets none in
 	}
+	if settled, err := d.expect.Settled(ctx, key); err != nil || !settled {
+		return err // the watch brings the sets as we wrote them, and with them this deployment again
+	}
 	sets, err := owner.Claim(ctx, d.client, dep, selector, d.setsOf.Candidates(dep))
 	if err != nil {
 		return err
@@ -91,22 +99,25 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if p.lookAgain > 0 {
 		d.loop.AddAfter(key, p.lookAgain)
 	}
-	if err := d.carryOut(ctx, dep, &p); err != nil {
+	if err := d.carryOut(ctx, key, dep, &p); err != nil {
 		return err
 	}
 	return d.report(ctx, dep, &p)
 }
 
 // carryOut writes the sets. A conflict means that the decision was made on an old view: it is made again.
-func (d *Controller) carryOut(ctx context.Context, dep *appsv1.Deployment, p *plan) error {
+func (d *Controller) carryOut(ctx context.Context, key loop.Key, dep *appsv1.Deployment, p *plan) error {
 	for _, rs := range p.update {
-		if _, err := d.client.Update(ctx, rs, client.WriteOptions{}); err != nil {
+		wrote, err := d.client.Update(ctx, rs, client.WriteOptions{})
+		if err != nil {
+			d.expect.Failed(key, rs, err)
 			return err
 		}
+		d.expect.Wrote(key, wrote.(*appsv1.ReplicaSet))
 		d.tell(dep, p, rs.Name)
 	}
 	if p.create != nil {
-		if err := d.create(ctx, dep, p); err != nil {
+		if err := d.create(ctx, key, dep, p); err != nil {
 			return err
 		}
 	}
@@ -135,10 +146,14 @@ func (d *Controller) tell(dep *appsv1.Deployment, p *plan, set string) {
 
 // create makes the set of the current template. If its name is taken, it is either ours, not seen yet,
 // or another template has the same hash: then the hash is made anew with a count of such meetings.
-func (d *Controller) create(ctx context.Context, dep *appsv1.Deployment, p *plan) error {
-	_, err := d.client.Create(ctx, p.create, client.WriteOptions{})
+func (d *Controller) create(ctx context.Context, key loop.Key, dep *appsv1.Deployment, p *plan) error {
+	made, err := d.client.Create(ctx, p.create, client.WriteOptions{})
+	if err != nil {
+		d.expect.Failed(key, p.create, err)
+	}
 	switch {
 	case err == nil:
+		d.expect.Wrote(key, made.(*appsv1.ReplicaSet))
 		d.tell(dep, p, p.create.Name)
 		return nil
 	case apierrors.IsAlreadyExists(err):

@@ -87,12 +87,10 @@ func (s *step) pods() (n int32) {
 	return n
 }
 
-// available is how many pods are surely available: those that a set is about to lose do not count.
-func (s *step) available() (n int32) {
-	for _, rs := range s.all() {
-		n += min(s.want[rs.Name], rs.Status.AvailableReplicas)
-	}
-	return n
+// available is how many pods of a set are surely available: those that it is about to lose do not count,
+// also if it was told to before, has not seen to it yet, and is to grow again now.
+func (s *step) available(rs *appsv1.ReplicaSet) int32 {
+	return min(s.want[rs.Name], value(rs.Spec.Replicas), rs.Status.AvailableReplicas)
 }
 
 // ensure makes the set of the current template, with so many replicas, if there is none.
@@ -148,16 +146,18 @@ func observed(sets []*appsv1.ReplicaSet) bool {
 
 // rollDown takes from the old sets, the oldest first, while at least need pods stay available.
 func (s *step) rollDown(need int32) {
-	missing := max(s.want[s.current.Name]-s.current.Status.AvailableReplicas, 0)
-	spare := s.total() - need - missing
+	spare := s.total() - need - (s.want[s.current.Name] - s.available(s.current))
 	for _, rs := range s.old { // first what is not available anyway
-		sick := s.want[rs.Name] - min(rs.Status.AvailableReplicas, s.want[rs.Name])
-		if take := min(sick, spare); take > 0 {
+		if take := min(s.want[rs.Name]-s.available(rs), spare); take > 0 {
 			s.want[rs.Name] -= take
 			spare -= take
 		}
 	}
-	spare = min(spare, s.available()-need)
+	surely := -need
+	for _, rs := range s.all() {
+		surely += s.available(rs)
+	}
+	spare = min(spare, surely)
 	for _, rs := range s.old {
 		if take := min(s.want[rs.Name], spare); take > 0 {
 			s.want[rs.Name] -= take

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 const workers = 20
@@ -50,22 +50,11 @@ func kinds() []*api.Kind {
 
 // Run works until ctx ends. Nothing is collected before every kind has been listed.
 func (g *Controller) Run(ctx context.Context, ready func()) error {
-	var synced, ended sync.WaitGroup
-	synced.Add(len(g.informers))
-	for _, inf := range g.informers {
-		ended.Add(1)
-		go func() {
-			defer ended.Done()
-			inf.Run(ctx, synced.Done) //nolint:errcheck // it returns when ctx ends
-		}()
+	sources := make([]supervise.Source, len(g.informers))
+	for i, inf := range g.informers {
+		sources[i] = inf
 	}
-	go func() {
-		synced.Wait()
-		ready()
-		g.loop.Run(ctx, workers)
-	}()
-	ended.Wait()
-	return nil
+	return loop.Drive(ctx, ready, sources, g.loop.Workers(workers))
 }
 
 func (g *Controller) add(uid types.UID) { g.loop.Add(loop.Key{Name: string(uid)}) }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"strconv"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,6 +20,7 @@ import (
 	"minik8s/internal/controller/pods"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 const workers = 5
@@ -34,10 +33,10 @@ type Controller struct {
 	jobs    *informer.Informer[*batchv1.Job]
 	pods    *informer.Informer[*corev1.Pod]
 	podsOf  *owner.Index[*corev1.Pod]
-	expect  *expect.Tracker
-	// saved is the revision of each job's last status that we wrote, by uid. What it counts is counted
-	// nowhere else once its pods are untracked, so nothing is planned on an older one.
-	saved   sync.Map
+	expect  *expect.Tracker[*corev1.Pod]
+	// saved are the statuses that we wrote. What they count is counted nowhere else once the pods are
+	// untracked, so nothing is planned on an older one.
+	saved   *expect.Tracker[*batchv1.Job]
 	loop    *loop.Loop
 	orphans *loop.Loop // pods with our finalizer whose job may be gone
 	now     func() time.Time
@@ -50,8 +49,8 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
 	}
 	j.podsOf = owner.NewIndex(j.pods)
-	j.expect = expect.New(func() time.Time { return j.now() })
 	j.loop = loop.New("job", log, j.reconcile)
+	j.expect, j.saved = expect.New(c, j.pods, j.loop.Add), expect.New(c, j.jobs, j.loop.Add)
 	j.orphans = loop.New("job-orphans", log, j.letGo)
 	j.jobs.OnChange(func(old, now *batchv1.Job) {
 		if now != nil {
@@ -59,7 +58,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 			return
 		}
 		j.expect.Forget(keyOf(old))
-		j.saved.Delete(old.UID)
+		j.saved.Forget(keyOf(old))
 		for _, p := range j.podsOf.Owned(old.UID) {
 			j.orphans.Add(keyOf(p))
 		}
@@ -71,13 +70,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 // Run works until ctx ends. The pods are listed after the jobs: a UID in a job's status that is no pod's
 // then is surely one that has gone, and not one that we have yet to hear of.
 func (j *Controller) Run(ctx context.Context, ready func()) error {
-	return j.jobs.Run(ctx, func() {
-		go j.pods.Run(ctx, func() { //nolint:errcheck // it returns when ctx ends
-			go j.loop.Run(ctx, workers)
-			go j.orphans.Run(ctx, 1)
-			ready()
-		})
-	})
+	return loop.Drive(ctx, ready, []supervise.Source{j.jobs, j.pods}, j.loop.Workers(workers), j.orphans.Workers(1))
 }
 
 func keyOf(obj api.Object) loop.Key {
@@ -95,9 +88,6 @@ func ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
 func (j *Controller) podChanged(old, now *corev1.Pod) {
 	if old != nil {
 		if key, _, ok := ownerOf(old); ok {
-			if now == nil || now.DeletionTimestamp != nil {
-				j.expect.Deleted(key, old.UID)
-			}
 			j.loop.Add(key)
 		}
 	}
@@ -108,9 +98,6 @@ func (j *Controller) podChanged(old, now *corev1.Pod) {
 	if !ok {
 		j.offer(old, now)
 		return
-	}
-	if old == nil {
-		j.expect.Created(key, 1)
 	}
 	j.loop.Add(key)
 	if job, known := j.jobs.Get(key.Namespace, key.Name); tracked(now) && (!known || job.UID != uid) {
@@ -159,8 +146,12 @@ func (j *Controller) letGo(ctx context.Context, key loop.Key) error {
 }
 
 func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
+	saved, err := j.saved.Settled(ctx, key)
+	if err != nil {
+		return err
+	}
 	job, ok := j.jobs.Get(key.Namespace, key.Name)
-	if !ok {
+	if !ok || elsewhere(job) {
 		return nil
 	}
 	if gone, err := j.expire(ctx, job); gone || err != nil {
@@ -170,12 +161,12 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err != nil {
 		return nil // validation lets none in
 	}
-	if j.stale(job) {
+	if !saved {
 		return nil // the watch brings the newer one, and with it this job again
 	}
-	settled, wait := j.expect.Settled(key)
-	if !settled {
-		j.loop.AddAfter(key, wait)
+	settled, err := j.expect.Settled(ctx, key) // asked before the pods are read, so that they show what it saw
+	if err != nil {
+		return err
 	}
 	list, err := owner.Claim(ctx, j.client, job, selector, j.podsOf.Candidates(job), batchv1.JobTrackingFinalizer)
 	if err != nil {
@@ -188,15 +179,9 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	return j.carryOut(ctx, key, job, &p)
 }
 
-// stale says that the job as the watch has brought it is older than the status we wrote.
-func (j *Controller) stale(job *batchv1.Job) bool {
-	saved, ok := j.saved.Load(job.UID)
-	if !ok {
-		return false
-	}
-	have, err1 := strconv.ParseInt(job.ResourceVersion, 10, 64)
-	want, err2 := strconv.ParseInt(saved.(string), 10, 64)
-	return err1 == nil && err2 == nil && have < want
+// elsewhere says that another controller sees to a job.
+func elsewhere(job *batchv1.Job) bool {
+	return job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName
 }
 
 func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Job, p *plan) error {
@@ -205,12 +190,13 @@ func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Jo
 		upd.Status = p.status
 		saved, err := j.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
 		if err != nil {
+			j.saved.Failed(key, job, err)
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
 			return err
 		}
-		j.saved.Store(job.UID, saved.GetResourceVersion())
+		j.saved.Wrote(key, saved.(*batchv1.Job))
 	}
 	for _, e := range p.tell {
 		j.record.Event(job, e.kind, e.reason, "%s", e.message)
@@ -218,43 +204,33 @@ func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Jo
 	if err := pods.All(len(p.untrack), func(i int) error { return j.untrack(ctx, p.untrack[i]) }); err != nil {
 		return err
 	}
-	if err := j.remove(ctx, key, job, p.end, false); err != nil {
+	if err := j.control.DeleteAll(ctx, job, j.expect, p.end); err != nil {
 		return err
 	}
-	if err := j.remove(ctx, key, job, p.remove, true); err != nil {
+	if err := j.forget(ctx, job, p.remove); err != nil {
 		return err
 	}
-	j.expect.Creates(key, len(p.create))
-	done, _, err := pods.SlowStart(len(p.create), func(i int) error {
-		return j.control.Create(ctx, podFor(job, p.create[i]), job)
-	})
-	j.expect.Created(key, len(p.create)-done)
+	made := make([]*corev1.Pod, len(p.create))
+	for i, w := range p.create {
+		made[i] = podFor(job, w)
+	}
+	err := j.control.CreateAll(ctx, job, j.expect, made)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
 	return err
 }
 
-// remove deletes pods; with forget they are not counted.
-func (j *Controller) remove(ctx context.Context, key loop.Key, job *batchv1.Job, list []*corev1.Pod, forget bool) error {
-	uids := make([]types.UID, len(list))
-	for i, p := range list {
-		uids[i] = p.UID
-	}
-	j.expect.Deletes(key, uids...)
-	return pods.All(len(list), func(i int) error {
-		p := list[i]
-		var err error
-		if forget && tracked(p) {
-			err = j.untrack(ctx, p)
+// forget deletes pods that are not to be counted.
+func (j *Controller) forget(ctx context.Context, job *batchv1.Job, list []*corev1.Pod) error {
+	err := pods.All(len(list), func(i int) error {
+		if !tracked(list[i]) {
+			return nil
 		}
-		if err == nil {
-			err = j.control.Delete(ctx, p, job)
-		}
-		current, ok := j.pods.Get(p.Namespace, p.Name)
-		if err != nil || !ok || current.UID != p.UID || current.DeletionTimestamp != nil {
-			j.expect.Deleted(key, p.UID) // it will not be seen going, or was already
-		}
-		return err
+		return j.untrack(ctx, list[i])
 	})
+	if err != nil {
+		return err
+	}
+	return j.control.DeleteAll(ctx, job, j.expect, list)
 }

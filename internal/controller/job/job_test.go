@@ -269,10 +269,121 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestRunsInACluster(t *testing.T) {
+// start runs the controller in a cluster whose pods end as end says.
+func start(t *testing.T, end func(*corev1.Pod) corev1.PodPhase) *ct.Cluster {
 	c := ct.New(t)
-	c.Hollow(func(*corev1.Pod) corev1.PodPhase { return corev1.PodSucceeded }, "n1")
+	c.Hollow(end, "n1")
 	c.Start(New(c.As("job-controller"), events.New(c.As("job-controller"), "t", "", nil), slog.New(slog.DiscardHandler)).Run)
+	return c
+}
+
+func succeed(*corev1.Pod) corev1.PodPhase { return corev1.PodSucceeded }
+
+// create stores a job as a user would write it.
+func create(c *ct.Cluster, change func(*batchv1.JobSpec)) {
+	job := newJob(change)
+	job.UID = ""
+	ct.Create(c, job)
+}
+
+func untilJob(c *ct.Cluster, what string, cond func(*batchv1.Job) bool) *batchv1.Job {
+	return ct.Until(c, what, api.Jobs, func(list []*batchv1.Job) bool { return len(list) == 1 && cond(list[0]) })[0]
+}
+
+// With podReplacementPolicy Failed a pod that is being deleted is neither replaced nor a failure before
+// it has ended; then it is both.
+func TestReplacesOnlyWhatHasFailed(t *testing.T) {
+	now := time.Unix(1e6, 0)
+	job := newJob(func(s *batchv1.JobSpec) { s.PodReplacementPolicy = new(batchv1.Failed) })
+	p := podFor(job, want{index: -1})
+	p.UID, p.Spec.NodeName, p.Status.Phase = "p", "n", corev1.PodRunning
+	p.DeletionTimestamp = &metav1.Time{Time: now}
+	got := decide(job, []*corev1.Pod{p}, true, now)
+	if len(got.create) != 0 || *got.status.Terminating != 1 || got.status.Failed != 0 || len(got.untrack) != 0 {
+		t.Errorf("while it ends: %+v", got)
+	}
+	p.Status.Phase = corev1.PodFailed
+	got = decide(job, []*corev1.Pod{p}, true, now.Add(time.Minute))
+	if len(got.untrack) != 1 || len(got.status.UncountedTerminatedPods.Failed) != 1 || len(got.create) != 1 {
+		t.Errorf("when it has ended: %+v", got)
+	}
+}
+
+func TestSuspendsAndResumes(t *testing.T) {
+	c := start(t, nil) // its pods run on and on
+	create(c, func(s *batchv1.JobSpec) { s.Parallelism, s.Completions = new(int32(3)), new(int32(3)) })
+	suspend := func(yes bool) {
+		ct.Change(c, api.Jobs, "work", func(j *batchv1.Job) { j.Spec.Suspend = &yes })
+	}
+	running := func(j *batchv1.Job) bool { return j.Status.Active == 3 && *j.Status.Ready == 3 }
+	untilJob(c, "running", running)
+	suspend(true)
+	j := untilJob(c, "suspended", func(j *batchv1.Job) bool {
+		return j.Status.Active == 0 && condition(&j.Status, batchv1.JobSuspended) != nil
+	})
+	if j.Status.Failed != 0 {
+		t.Errorf("%d pods that were told to end count as failed", j.Status.Failed)
+	}
+	ct.Until(c, "no pods", api.Pods, func(list []*corev1.Pod) bool { return len(list) == 0 })
+	suspend(false)
+	untilJob(c, "running again", func(j *batchv1.Job) bool { return running(j) && condition(&j.Status, batchv1.JobSuspended) == nil })
+}
+
+// A job whose work is done is complete, also when it was suspended meanwhile.
+func TestCompletesWhileSuspended(t *testing.T) {
+	job := newJob(func(s *batchv1.JobSpec) { s.Suspend = new(true) })
+	job.Status.Succeeded = 1
+	if p := decide(job, nil, true, time.Unix(1e6, 0)); condition(&p.status, batchv1.JobComplete) == nil {
+		t.Errorf("%+v", p.status)
+	}
+}
+
+func TestGoesAfterItsTime(t *testing.T) {
+	c := start(t, succeed)
+	create(c, func(s *batchv1.JobSpec) { s.TTLSecondsAfterFinished = new(int32(0)) })
+	untilJob(c, "being deleted, after its pods", func(j *batchv1.Job) bool {
+		return j.DeletionTimestamp != nil && slices.Contains(j.Finalizers, metav1.FinalizerDeleteDependents)
+	})
+}
+
+func TestGivesUpAnIndex(t *testing.T) {
+	c := start(t, func(p *corev1.Pod) corev1.PodPhase {
+		if indexOf(p) == 1 {
+			return corev1.PodFailed
+		}
+		return corev1.PodSucceeded
+	})
+	create(c, func(s *batchv1.JobSpec) {
+		s.Completions, s.Parallelism, s.CompletionMode = new(int32(3)), new(int32(2)), new(batchv1.IndexedCompletion)
+		s.BackoffLimitPerIndex = new(int32(5))
+		s.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{Action: batchv1.PodFailurePolicyActionFailIndex,
+			OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{1}}}}}
+	})
+	j := untilJob(c, "failed", func(j *batchv1.Job) bool { return condition(&j.Status, batchv1.JobFailed) != nil })
+	if j.Status.CompletedIndexes != "0,2" || j.Status.FailedIndexes == nil || *j.Status.FailedIndexes != "1" || j.Status.Failed != 1 {
+		t.Errorf("%+v", j.Status)
+	}
+}
+
+// A job that names another controller is left to it.
+func TestLeavesOthersJobsAlone(t *testing.T) {
+	c := start(t, succeed)
+	create(c, func(s *batchv1.JobSpec) { s.ManagedBy = new("example.com/queue") })
+	own := newJob(nil)
+	own.Name, own.UID = "own", ""
+	ct.Create(c, own)
+	list := ct.Until(c, "our own is complete", api.Jobs, func(list []*batchv1.Job) bool {
+		return len(list) == 2 && slices.ContainsFunc(list, func(j *batchv1.Job) bool { return finished(j) != nil })
+	})
+	for _, j := range list {
+		if j.Name == "work" && j.Status.StartTime != nil {
+			t.Errorf("it was begun: %+v", j.Status)
+		}
+	}
+}
+
+func TestRunsInACluster(t *testing.T) {
+	c := start(t, succeed)
 	job := newJob(func(s *batchv1.JobSpec) {
 		s.Completions, s.Parallelism, s.CompletionMode = new(int32(7)), new(int32(3)), new(batchv1.IndexedCompletion)
 	})

@@ -23,6 +23,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/supervise"
 )
 
 // The times of a Lease.
@@ -66,7 +67,7 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	done := make(chan error, 1)
-	go func() { done <- lead(ctx) }()
+	go func() { done <- supervise.Safe(func() error { return lead(ctx) }) }()
 	lost := make(chan struct{})
 	go func() {
 		defer close(lost)

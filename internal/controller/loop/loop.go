@@ -12,14 +12,15 @@ package loop
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"minik8s/internal/supervise"
 )
 
 // Key is the namespace and name of what is to be reconciled.
@@ -82,8 +83,8 @@ func count(name string) {
 // Len is how many keys wait.
 func (l *Loop) Len() int { return l.queue.Len() }
 
-// Run works with so many workers until ctx ends.
-func (l *Loop) Run(ctx context.Context, workers int) {
+// Run works with so many workers until ctx ends; then it returns nil.
+func (l *Loop) Run(ctx context.Context, workers int) error {
 	stop := context.AfterFunc(ctx, l.queue.ShutDown)
 	defer stop()
 	var wg sync.WaitGroup
@@ -96,6 +97,7 @@ func (l *Loop) Run(ctx context.Context, workers int) {
 		}()
 	}
 	wg.Wait()
+	return nil
 }
 
 func (l *Loop) step(ctx context.Context) bool {
@@ -117,13 +119,12 @@ func (l *Loop) step(ctx context.Context) bool {
 	return true
 }
 
-func (l *Loop) safe(ctx context.Context, key Key) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			l.log.Error("reconcile panicked", "controller", l.name, "key", key.String(), "panic", p, "stack", string(debug.Stack()))
-			count(l.name)
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return l.reconcile(ctx, key)
+func (l *Loop) safe(ctx context.Context, key Key) error {
+	err := supervise.Safe(func() error { return l.reconcile(ctx, key) })
+	var p *supervise.Panic
+	if errors.As(err, &p) {
+		l.log.Error("reconcile panicked", "controller", l.name, "key", key.String(), "panic", p.Value, "stack", p.Stack)
+		count(l.name)
+	}
+	return err
 }

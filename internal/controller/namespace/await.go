@@ -2,11 +2,12 @@ package namespace
 
 import (
 	"context"
-	"sync"
+	"errors"
 	"time"
 
 	"minik8s/internal/client"
 	"minik8s/internal/controller/loop"
+	"minik8s/internal/supervise"
 )
 
 const (
@@ -14,55 +15,45 @@ const (
 	// how many objects are left.
 	lookAgain = 10 * time.Second
 	// again is the pause before the look after something came between: a watch broke, an object was made.
-	again = 50 * time.Millisecond
+	again = 100 * time.Millisecond
 )
 
 // await brings the namespace back when what is left in it has gone. It does not block.
-func (n *Controller) await(ctx context.Context, key loop.Key, left []remains) error {
+func (n *Controller) await(ctx context.Context, key loop.Key, left []remains) {
 	ctx, cancel := context.WithTimeout(ctx, lookAgain)
-	var watches []client.Watcher
+	watches := supervise.NewTasks(ctx)
 	for _, r := range left {
-		w, err := n.client.Watch(ctx, r.kind, client.WatchOptions{Namespace: key.Name, ResourceVersion: r.revision})
-		if err != nil {
-			cancel() // ends those that are open
-			return err
-		}
-		watches = append(watches, w)
-	}
-	var wg sync.WaitGroup
-	for i, w := range watches {
-		wg.Go(func() {
-			if !gone(w, left[i].count) {
-				cancel() // one that broke, or all have waited long enough
-			}
-		})
+		watches.Go(func(ctx context.Context) error { return n.gone(ctx, key.Name, r) })
 	}
 	go func() {
-		wg.Wait()
-		emptied := ctx.Err() == nil
-		cancel()
-		if emptied {
-			n.loop.Add(key)
-		} else {
+		defer cancel()
+		if watches.Wait() != nil {
 			n.loop.AddAfter(key, again)
+			return
 		}
+		n.loop.Add(key)
 	}()
-	return nil
 }
 
-// gone follows a watch until so many objects have been deleted; false if it ended before.
-func gone(w client.Watcher, count int) bool {
+var errEnded = errors.New("the watch ended, and something is left")
+
+// gone returns nil once as many objects as were left have been deleted.
+func (n *Controller) gone(ctx context.Context, ns string, r remains) error {
+	w, err := n.client.Watch(ctx, r.kind, client.WatchOptions{Namespace: ns, ResourceVersion: r.revision})
+	if err != nil {
+		return err
+	}
 	defer w.Stop()
 	for e := range w.Events() {
 		switch e.Type {
-		case client.Added: // created before its maker knew that the namespace is going
-			count++
+		case client.Added: // by somebody who did not know yet that the namespace is going
+			r.count++
 		case client.Deleted:
-			count--
+			r.count--
 		}
-		if count == 0 {
-			return true
+		if r.count == 0 {
+			return nil
 		}
 	}
-	return false
+	return errEnded
 }

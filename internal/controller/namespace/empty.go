@@ -11,11 +11,8 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/controller/pods"
 )
-
-// deleters is how many deletions of one namespace are under way at once: enough for the store to take
-// several in one sync of its log, and few enough to leave it time for others.
-const deleters = 16
 
 // remains is what is left of one kind after its objects were deleted.
 type remains struct {
@@ -102,29 +99,25 @@ func remainsOf(kind *api.Kind, list *client.List) remains {
 // deleteAll deletes objects side by side. It returns the first error of each kind: a thousand alike would
 // say no more.
 func (n *Controller) deleteAll(ctx context.Context, objs []api.Object) []error {
-	todo := make(chan api.Object)
 	var mu sync.Mutex
 	failed := map[*api.Kind]error{}
-	var wg sync.WaitGroup
-	for range min(deleters, len(objs)) {
-		wg.Go(func() {
-			for obj := range todo {
-				if err := n.deleteOne(ctx, obj); err != nil {
-					mu.Lock()
-					kind := api.KindOf(obj)
-					if failed[kind] == nil {
-						failed[kind] = fmt.Errorf("%s %s: %w", kind, obj.GetName(), err)
-					}
-					mu.Unlock()
-				}
-			}
-		})
+	fail := func(kind *api.Kind, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed[kind] == nil {
+			failed[kind] = err
+		}
 	}
-	for _, obj := range objs {
-		todo <- obj
+	err := pods.All(len(objs), func(i int) error {
+		if err := n.deleteOne(ctx, objs[i]); err != nil {
+			kind := api.KindOf(objs[i])
+			fail(kind, fmt.Errorf("%s %s: %w", kind, objs[i].GetName(), err))
+		}
+		return nil // one failure keeps no other object
+	})
+	if err != nil { // a panic
+		return []error{err}
 	}
-	close(todo)
-	wg.Wait()
 	var errs []error
 	for _, kind := range api.Kinds { // in their order, so that the condition's text stays the same
 		if failed[kind] != nil {

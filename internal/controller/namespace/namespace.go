@@ -13,6 +13,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 // workers is how many namespaces are emptied side by side.
@@ -45,8 +46,7 @@ func begins(old, now *corev1.Namespace) bool {
 
 // Run works until ctx ends.
 func (n *Controller) Run(ctx context.Context, ready func()) error {
-	go n.loop.Run(ctx, workers)
-	return n.namespaces.Run(ctx, ready)
+	return loop.Drive(ctx, ready, []supervise.Source{n.namespaces}, n.loop.Workers(workers))
 }
 
 // reconcile is one round with one namespace.
@@ -70,7 +70,8 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		n.loop.AddAfter(key, again) // made or changed while we deleted: nothing would end by itself
 		return nil
 	}
-	return n.await(ctx, key, left)
+	n.await(ctx, key, left)
+	return nil
 }
 
 // finalize lets the namespace go.

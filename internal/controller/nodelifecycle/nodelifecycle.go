@@ -2,6 +2,9 @@
 // Ready=Unknown and taints them, so that nothing new is put there, and takes the taint away when the
 // node is back.
 //
+// A node counts as silent when we have seen no sign of life for Grace, by our own clock: what time a node
+// believes it to be does not matter. Whoever begins to look gives every node the full time.
+//
 // It reads Nodes and Leases and writes a silent Node's conditions and taints, and the Ready
 // condition of its pods. It sleeps until the next
 // Lease could be late: nothing ticks. roles runs it beside the master. It keeps nothing that the
@@ -35,7 +38,7 @@ type Controller struct {
 	leases *informer.Informer[*coordinationv1.Lease]
 	loop   *loop.Loop
 	now    func() time.Time
-	start  time.Time
+	seen   sightings
 }
 
 // New makes the controller.
@@ -44,14 +47,17 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 		nodes:  informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
 		leases: informer.New[*coordinationv1.Lease](c, api.Leases, informer.Options{Namespace: corev1.NamespaceNodeLease, Log: log}),
 	}
+	n.seen.now = func() time.Time { return n.now() }
 	n.loop = loop.New("nodelifecycle", log, n.reconcile)
-	n.nodes.OnChange(func(_, now *corev1.Node) {
+	n.nodes.OnChange(func(old, now *corev1.Node) {
+		n.seen.node(old, now)
 		if now != nil {
 			n.loop.Add(loop.Key{Name: now.Name})
 		}
 	})
 	// A renewed lease only matters to a node that was given up; the others wait for their timer.
-	n.leases.OnChange(func(_, now *coordinationv1.Lease) {
+	n.leases.OnChange(func(old, now *coordinationv1.Lease) {
+		n.seen.lease(old, now)
 		if now == nil {
 			return
 		}
@@ -64,9 +70,17 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 
 // Run works until ctx ends.
 func (n *Controller) Run(ctx context.Context, ready func()) error {
-	n.start = n.now()
-	go n.leases.Run(ctx, func() { go n.loop.Run(ctx, 1) }) //nolint:errcheck // it returns when ctx ends
-	return n.nodes.Run(ctx, ready)
+	n.seen.begin()
+	synced := make(chan struct{})
+	go n.leases.Run(ctx, func() { close(synced) }) //nolint:errcheck // it returns when ctx ends
+	return n.nodes.Run(ctx, func() {
+		select {
+		case <-synced:
+			go n.loop.Run(ctx, 1)
+			ready()
+		case <-ctx.Done():
+		}
+	})
 }
 
 func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
@@ -74,9 +88,8 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if !ok {
 		return nil
 	}
-	lease, _ := n.leases.Get(corev1.NamespaceNodeLease, key.Name)
 	now := n.now()
-	p := decide(node, lease, n.start, now)
+	p := decide(node, n.seen.of(node.Name), now)
 	if p.lookAgain > 0 {
 		n.loop.AddAfter(key, p.lookAgain)
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -23,15 +22,15 @@ func tainted(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(ours, t.Key) })
 }
 
-// decide is the whole controller: the node as it stands, its last lease, when we began to watch.
-func decide(node *corev1.Node, lease *coordinationv1.Lease, start, now time.Time) plan {
+// decide is the whole controller: the node as it stands, and when we last saw a sign of life from it.
+func decide(node *corev1.Node, seen, now time.Time) plan {
 	var p plan
 	ready := condition(node, corev1.NodeReady)
 	status := corev1.ConditionUnknown
 	if ready != nil {
 		status = ready.Status
 	}
-	if silent := now.Sub(lastSeen(node, lease, start)); silent > Grace {
+	if silent := now.Sub(seen); silent > Grace {
 		if status != corev1.ConditionUnknown && ready != nil {
 			p.status = unknown(node, now)
 		}
@@ -43,23 +42,6 @@ func decide(node *corev1.Node, lease *coordinationv1.Lease, start, now time.Time
 		p.taints = &status
 	}
 	return p
-}
-
-// lastSeen is when the node last said that it is alive; not before we began to watch, since nobody
-// could have told us.
-func lastSeen(node *corev1.Node, lease *coordinationv1.Lease, start time.Time) time.Time {
-	seen := start
-	if t := node.CreationTimestamp.Time; t.After(seen) {
-		seen = t
-	}
-	if lease != nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(seen) {
-		seen = lease.Spec.RenewTime.Time
-	}
-	// A status that is posted is a sign of life, too.
-	if c := condition(node, corev1.NodeReady); c != nil && c.Status == corev1.ConditionTrue && c.LastHeartbeatTime.After(seen) {
-		seen = c.LastHeartbeatTime.Time
-	}
-	return seen
 }
 
 func condition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -16,32 +15,23 @@ func TestDecide(t *testing.T) {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: ago(time.Hour)}, Spec: corev1.NodeSpec{Taints: taints},
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: ago(time.Hour)}}}}
 	}
-	lease := func(d time.Duration) *coordinationv1.Lease {
-		at := metav1.NewMicroTime(now.Add(-d))
-		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
-	}
 	gone := []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}, {Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}}
-	beating := node(corev1.ConditionTrue)
-	beating.Status.Conditions[0].LastHeartbeatTime = ago(time.Second)
 	mine := corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoSchedule}
 	for _, x := range []struct {
 		name           string
 		node           *corev1.Node
-		lease          *coordinationv1.Lease
-		start          time.Duration
+		seen           time.Duration // ago
 		status, taints bool
 		again          time.Duration
 	}{
-		{"alive", node(corev1.ConditionTrue), lease(5 * time.Second), time.Hour, false, false, 36 * time.Second},
-		{"silent", node(corev1.ConditionTrue), lease(time.Minute), time.Hour, true, true, 0},
-		{"silent, and said so", node(corev1.ConditionUnknown, gone...), lease(time.Minute), time.Hour, false, false, 0},
-		{"back", node(corev1.ConditionTrue, gone...), lease(time.Second), time.Hour, false, true, 40 * time.Second},
-		{"says that it is not ready", node(corev1.ConditionFalse), lease(time.Second), time.Hour, false, true, 40 * time.Second},
-		{"we have just begun to look", node(corev1.ConditionTrue), lease(time.Hour), time.Second, false, false, 40 * time.Second},
-		{"no lease, but it posts its status", beating, nil, time.Hour, false, false, 40 * time.Second},
+		{"alive", node(corev1.ConditionTrue), 5 * time.Second, false, false, 36 * time.Second},
+		{"silent", node(corev1.ConditionTrue), time.Minute, true, true, 0},
+		{"silent, and said so", node(corev1.ConditionUnknown, gone...), time.Minute, false, false, 0},
+		{"back", node(corev1.ConditionTrue, gone...), time.Second, false, true, 40 * time.Second},
+		{"says that it is not ready", node(corev1.ConditionFalse), time.Second, false, true, 40 * time.Second},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			p := decide(x.node, x.lease, now.Add(-x.start), now)
+			p := decide(x.node, now.Add(-x.seen), now)
 			if (p.status != nil) != x.status || (p.taints != nil) != x.taints || p.lookAgain.Round(time.Second) != x.again {
 				t.Errorf("%+v", p)
 			}

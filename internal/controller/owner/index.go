@@ -17,10 +17,10 @@ type Index[T api.Object] struct {
 	orphans map[string]map[string]T    // by namespace, then name
 }
 
-// NewIndex follows an informer; make it before other handlers are added, so that they find it current.
+// NewIndex follows an informer, and always agrees with it.
 func NewIndex[T api.Object](inf *informer.Informer[T]) *Index[T] {
 	x := &Index[T]{owned: map[types.UID]map[string]T{}, orphans: map[string]map[string]T{}}
-	inf.OnChange(x.change)
+	inf.Index(x.change)
 	return x
 }
 

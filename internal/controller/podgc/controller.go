@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/pods"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 // Threshold is how many finished pods may stay; Kubernetes' default.
@@ -66,13 +67,8 @@ func New(c client.Interface, threshold int, log *slog.Logger) *Controller {
 
 // Run works until ctx ends.
 func (g *Controller) Run(ctx context.Context, ready func()) error {
-	return g.nodes.Run(ctx, func() {
-		go g.pods.Run(ctx, func() { //nolint:errcheck // it returns when ctx ends
-			g.loop.Add(sweeping)
-			go g.loop.Run(ctx, 1)
-			ready()
-		})
-	})
+	g.loop.Add(sweeping)
+	return loop.Drive(ctx, ready, []supervise.Source{g.nodes, g.pods}, g.loop.Workers(1))
 }
 
 func (g *Controller) sweep(ctx context.Context, _ loop.Key) error {

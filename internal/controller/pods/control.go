@@ -12,8 +12,11 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/controller/expect"
+	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
 	"minik8s/internal/events"
+	"minik8s/internal/supervise"
 )
 
 // Control makes and deletes pods for owners.
@@ -35,28 +38,30 @@ func FromTemplate(t *corev1.PodTemplateSpec, of api.Object) *corev1.Pod {
 	}
 }
 
-// Create stores a pod for its owner and says so.
-func (c Control) Create(ctx context.Context, pod *corev1.Pod, of api.Object) error {
-	made, err := c.Client.Create(ctx, pod, client.WriteOptions{})
+// Create stores a pod for its owner, says so and returns it as stored. The pod's name is chosen here
+// and not by the API, so that it is known also when the answer is lost.
+func (c Control) Create(ctx context.Context, pod *corev1.Pod, of api.Object) (*corev1.Pod, error) {
+	pod.Name = api.GenerateName(pod.GenerateName)
+	made, err := c.Client.Create(ctx, pod.DeepCopy(), client.WriteOptions{})
 	if err != nil {
 		// A namespace that is ending refuses everything; nobody needs to be told.
 		if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && ctx.Err() == nil {
 			c.Record.Event(of, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
 		}
-		return err
+		return nil, err
 	}
-	c.Record.Event(of, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %s", made.GetName())
-	return nil
+	c.Record.Event(of, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %s", pod.Name)
+	return made.(*corev1.Pod), nil
 }
 
 // Delete starts the deletion of an owner's pod and says so. A pod that has gone already is no error.
 func (c Control) Delete(ctx context.Context, pod *corev1.Pod, of api.Object) error {
 	_, err := c.Client.Delete(ctx, client.KeyOf(pod), &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another pod of that name
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		if ctx.Err() == nil {
+		if !apierrors.IsConflict(err) && ctx.Err() == nil { // a conflict: it is another pod of that name by now
 			c.Record.Event(of, corev1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
 		}
 		return err
@@ -65,35 +70,57 @@ func (c Control) Delete(ctx context.Context, pod *corev1.Pod, of api.Object) err
 	return nil
 }
 
+// CreateAll makes the pods of a round, as many at once as seems to work, and notes in seen what came of
+// each.
+func (c Control) CreateAll(ctx context.Context, of api.Object, seen *expect.Tracker[*corev1.Pod], list []*corev1.Pod) error {
+	key := loop.Key{Namespace: of.GetNamespace(), Name: of.GetName()}
+	return slowStart(len(list), func(i int) error {
+		made, err := c.Create(ctx, list[i], of)
+		if err != nil {
+			seen.Failed(key, list[i], err)
+			return err
+		}
+		seen.Wrote(key, made)
+		return nil
+	})
+}
+
+// DeleteAll deletes the pods of a round and notes in seen what came of each.
+func (c Control) DeleteAll(ctx context.Context, of api.Object, seen *expect.Tracker[*corev1.Pod], list []*corev1.Pod) error {
+	key := loop.Key{Namespace: of.GetNamespace(), Name: of.GetName()}
+	return All(len(list), func(i int) error {
+		err := c.Delete(ctx, list[i], of)
+		if err != nil {
+			seen.Failed(key, list[i], err)
+			return err
+		}
+		seen.Deleted(key, list[i])
+		return nil
+	})
+}
+
 // firstBatch is how many writes are tried before more are believed to work.
 const firstBatch = 4
 
-// SlowStart calls do for 0 to n-1, side by side in batches that double as long as none fails. It returns
-// how many succeeded, how many were never tried, and the first error.
-func SlowStart(n int, do func(i int) error) (done, untried int, err error) {
+// slowStart calls do for 0 to n-1, side by side in batches that double as long as none fails, and
+// returns the first error; what comes after the batch in which it happened is not tried.
+func slowStart(n int, do func(i int) error) error {
 	next := 0
 	for batch := firstBatch; next < n; batch *= 2 {
 		size := min(batch, n-next)
-		ok, err := together(size, func(i int) error { return do(next + i) })
-		next += size
-		done += ok
-		if err != nil {
-			return done, n - next, err
+		if err := All(size, func(i int) error { return do(next + i) }); err != nil {
+			return err
 		}
+		next += size
 	}
-	return done, 0, nil
-}
-
-// All calls do for 0 to n-1 side by side and returns the first error.
-func All(n int, do func(i int) error) error {
-	_, err := together(n, do)
-	return err
+	return nil
 }
 
 // abreast bounds the writes that are under way at once.
 const abreast = 64
 
-func together(n int, do func(i int) error) (ok int, first error) {
+// All calls do for 0 to n-1 side by side and returns the first error.
+func All(n int, do func(i int) error) (first error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	room := make(chan struct{}, abreast)
@@ -102,16 +129,14 @@ func together(n int, do func(i int) error) (ok int, first error) {
 		wg.Add(1)
 		go func() {
 			defer func() { <-room; wg.Done() }()
-			err := do(i)
+			err := supervise.Safe(func() error { return do(i) })
 			mu.Lock()
 			defer mu.Unlock()
-			if err == nil {
-				ok++
-			} else if first == nil {
+			if first == nil {
 				first = err
 			}
 		}()
 	}
 	wg.Wait()
-	return ok, first
+	return first
 }

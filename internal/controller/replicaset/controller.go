@@ -20,6 +20,7 @@ import (
 	"minik8s/internal/controller/pods"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 // workers is how many replica sets are worked on at once.
@@ -33,7 +34,7 @@ type Controller struct {
 	setsOf  *owner.Index[*appsv1.ReplicaSet] // by the Deployment
 	pods    *informer.Informer[*corev1.Pod]
 	podsOf  *owner.Index[*corev1.Pod]
-	expect  *expect.Tracker
+	expect  *expect.Tracker[*corev1.Pod]
 	loop    *loop.Loop
 	now     func() time.Time
 }
@@ -45,8 +46,8 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
 	}
 	r.setsOf, r.podsOf = owner.NewIndex(r.sets), owner.NewIndex(r.pods)
-	r.expect = expect.New(func() time.Time { return r.now() })
 	r.loop = loop.New("replicaset", log, r.reconcile)
+	r.expect = expect.New(c, r.pods, r.loop.Add)
 	r.sets.OnChange(func(old, now *appsv1.ReplicaSet) {
 		if now != nil {
 			r.loop.Add(keyOf(now))
@@ -60,8 +61,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 
 // Run works until ctx ends.
 func (r *Controller) Run(ctx context.Context, ready func()) error {
-	go r.pods.Run(ctx, func() { go r.loop.Run(ctx, workers) }) //nolint:errcheck // it returns when ctx ends
-	return r.sets.Run(ctx, ready)
+	return loop.Drive(ctx, ready, []supervise.Source{r.sets, r.pods}, r.loop.Workers(workers))
 }
 
 func keyOf(obj api.Object) loop.Key {
@@ -83,11 +83,7 @@ func ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
 func (r *Controller) podChanged(old, now *corev1.Pod) {
 	if old != nil {
 		if key, uid, ok := ownerOf(old); ok {
-			gone := now == nil || now.DeletionTimestamp != nil
-			if gone {
-				r.expect.Deleted(key, old.UID)
-			}
-			if _, newUID, still := ownerOf(now); gone || !still || newUID != uid {
+			if _, newUID, still := ownerOf(now); !still || newUID != uid {
 				r.loop.Add(key)
 			}
 		}
@@ -96,12 +92,6 @@ func (r *Controller) podChanged(old, now *corev1.Pod) {
 		return
 	}
 	if key, _, ok := ownerOf(now); ok {
-		if old == nil {
-			r.expect.Created(key, 1)
-			if now.DeletionTimestamp != nil {
-				r.expect.Deleted(key, now.UID)
-			}
-		}
 		r.loop.Add(key)
 		return
 	}
@@ -135,7 +125,10 @@ func (r *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err != nil {
 		return nil // validation lets none in; there is nothing to be done about it
 	}
-	settled, wait := r.expect.Settled(key)
+	settled, err := r.expect.Settled(ctx, key) // asked before the pods are read, so that they show what it saw
+	if err != nil {
+		return err
+	}
 	var active []*corev1.Pod
 	var terminating int32
 	for _, p := range r.podsOf.Candidates(rs) {
@@ -154,9 +147,7 @@ func (r *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	var failed error
 	if settled {
 		p = decide(rs, active, r.related(rs, active), r.now())
-		failed = r.carryOut(ctx, key, rs, p)
-	} else {
-		r.loop.AddAfter(key, wait)
+		failed = r.carryOut(ctx, rs, p)
 	}
 	if err := r.report(ctx, rs, active, terminating, p, failed, settled); err != nil {
 		return err
@@ -177,30 +168,19 @@ func (r *Controller) related(rs *appsv1.ReplicaSet, own []*corev1.Pod) []*corev1
 	return all
 }
 
-func (r *Controller) carryOut(ctx context.Context, key loop.Key, rs *appsv1.ReplicaSet, p plan) error {
-	if p.create > 0 {
-		r.expect.Creates(key, p.create)
-		done, _, err := pods.SlowStart(p.create, func(int) error {
-			return r.control.Create(ctx, pods.FromTemplate(&rs.Spec.Template, rs), rs)
-		})
-		r.expect.Created(key, p.create-done) // what failed, or was not tried, will not be seen
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return nil
-		}
-		return err
+func (r *Controller) carryOut(ctx context.Context, rs *appsv1.ReplicaSet, p plan) error {
+	if len(p.remove) > 0 {
+		return r.control.DeleteAll(ctx, rs, r.expect, p.remove)
 	}
-	uids := make([]types.UID, len(p.remove))
-	for i, pod := range p.remove {
-		uids[i] = pod.UID
+	made := make([]*corev1.Pod, p.create)
+	for i := range made {
+		made[i] = pods.FromTemplate(&rs.Spec.Template, rs)
 	}
-	r.expect.Deletes(key, uids...)
-	return pods.All(len(p.remove), func(i int) error {
-		err := r.control.Delete(ctx, p.remove[i], rs)
-		if current, ok := r.pods.Get(rs.Namespace, p.remove[i].Name); err != nil || !ok || current.UID != p.remove[i].UID || current.DeletionTimestamp != nil {
-			r.expect.Deleted(key, p.remove[i].UID) // it will not be seen going, or was already
-		}
-		return err
-	})
+	err := r.control.CreateAll(ctx, rs, r.expect, made)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return err
 }
 
 func (r *Controller) report(ctx context.Context, rs *appsv1.ReplicaSet, active []*corev1.Pod, terminating int32, p plan, failed error, settled bool) error {

@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 const (
@@ -72,12 +73,7 @@ func New(c client.Interface, ca []byte, log *slog.Logger) *Controller {
 
 // Run works until ctx ends.
 func (s *Controller) Run(ctx context.Context, ready func()) error {
-	go s.accounts.Run(ctx, func() {
-		go s.cas.Run(ctx, func() { //nolint:errcheck // it returns when ctx ends
-			go s.loop.Run(ctx, 2)
-		})
-	}) //nolint:errcheck // as above
-	return s.namespaces.Run(ctx, ready)
+	return loop.Drive(ctx, ready, []supervise.Source{s.accounts, s.cas, s.namespaces}, s.loop.Workers(2))
 }
 
 // errUnseen brings a namespace back until the informers show what was made in it. What is made and removed

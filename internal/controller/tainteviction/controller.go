@@ -22,6 +22,7 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 // Controller is the controller.
@@ -126,8 +127,7 @@ func noExecute(n *corev1.Node) bool {
 
 // Run works until ctx ends.
 func (t *Controller) Run(ctx context.Context, ready func()) error {
-	go t.pods.Run(ctx, func() { go t.loop.Run(ctx, 4) }) //nolint:errcheck // it returns when ctx ends
-	return t.nodes.Run(ctx, ready)
+	return loop.Drive(ctx, ready, []supervise.Source{t.nodes, t.pods}, t.loop.Workers(4))
 }
 
 func (t *Controller) reconcile(ctx context.Context, key loop.Key) error {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/placement"
 )
 
 // verdict is what becomes of a pod on a node with NoExecute taints.
@@ -48,7 +50,7 @@ func tolerated(pod *corev1.Pod, taint *corev1.Taint) (stays bool, limited time.D
 	limited = -1
 	for i := range pod.Spec.Tolerations {
 		t := &pod.Spec.Tolerations[i]
-		if !matches(t, taint) {
+		if !placement.Takes(t, taint) {
 			continue
 		}
 		stays = true
@@ -59,11 +61,4 @@ func tolerated(pod *corev1.Pod, taint *corev1.Taint) (stays bool, limited time.D
 		}
 	}
 	return stays, limited
-}
-
-func matches(t *corev1.Toleration, taint *corev1.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	return t.Operator == corev1.TolerationOpExists || t.Key != "" && t.Value == taint.Value
 }

@@ -50,8 +50,9 @@ func podHosts(cfg cri.SandboxConfig, addr netip.Addr) []byte {
 	b.WriteString("fe00::1\tip6-allnodes\n")
 	b.WriteString("fe00::2\tip6-allrouters\n")
 	if addr.IsValid() && cfg.Hostname != "" {
-		if cfg.Domain != "" {
-			fmt.Fprintf(&b, "%s\t%s.%s\t%s\n", addr, cfg.Hostname, cfg.Domain, cfg.Hostname)
+		if cfg.Domain != "" { // which a host name as the pod's full name has already
+			short := strings.TrimSuffix(cfg.Hostname, "."+cfg.Domain)
+			fmt.Fprintf(&b, "%s\t%s.%s\t%s\n", addr, short, cfg.Domain, short)
 		} else {
 			fmt.Fprintf(&b, "%s\t%s\n", addr, cfg.Hostname)
 		}

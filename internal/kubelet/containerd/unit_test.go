@@ -59,6 +59,21 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+func TestHostsNames(t *testing.T) {
+	const domain = "sub.ns.svc.cluster.local"
+	for _, x := range []struct{ hostname, domain, want string }{
+		{"web", "", "10.0.0.5\tweb\n"},
+		{"web", domain, "10.0.0.5\tweb." + domain + "\tweb\n"},
+		{"web." + domain, domain, "10.0.0.5\tweb." + domain + "\tweb\n"}, // setHostnameAsFQDN
+		{"", "", ""},
+	} {
+		hosts := string(podHosts(cri.SandboxConfig{Hostname: x.hostname, Domain: x.domain}, netip.MustParseAddr("10.0.0.5")))
+		if _, got, _ := strings.Cut(hosts, "ip6-allrouters\n"); got != x.want {
+			t.Errorf("%+v: %q", x, got)
+		}
+	}
+}
+
 func TestHostsFile(t *testing.T) {
 	got := string(podHosts(cri.SandboxConfig{
 		Hostname: "web", Domain: "sub.ns.svc.cluster.local",

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -26,10 +27,25 @@ const maxRedirects = 10
 // errElsewhere stops a request that is sent on to another host: that the container says so is a yes.
 var errElsewhere = errors.New("redirected to another host")
 
+// anyServer takes any certificate, as Kubernetes does: the container is asked how it is, not who.
+var anyServer = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
+
 // transport is for requests of their own: no connection is kept, no proxy asked, no certificate checked.
-var transport = &http.Transport{
-	DisableKeepAlives: true, DisableCompression: true, Proxy: nil,
-	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as Kubernetes: the container is asked how it is, not who
+var transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true, Proxy: nil, TLSClientConfig: anyServer}
+
+// transportH2C is the same for servers that speak HTTP/2 alone, and without TLS.
+var transportH2C = func() *http.Transport {
+	t := transport.Clone()
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetUnencryptedHTTP2(true)
+	return t
+}()
+
+func transportFor(h *corev1.HTTPGetAction) *http.Transport {
+	if h.Protocol != nil && *h.Protocol == corev1.HTTPProtocolHTTP2 {
+		return transportH2C
+	}
+	return transport
 }
 
 func (t Target) httpGet(ctx context.Context, h *corev1.HTTPGetAction) error {
@@ -53,7 +69,7 @@ func (t Target) httpGet(ctx context.Context, h *corev1.HTTPGetAction) error {
 		return err
 	}
 	setHeaders(req, h.HTTPHeaders)
-	client := &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+	client := &http.Client{Transport: transportFor(h), CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if next.URL.Hostname() != via[0].URL.Hostname() {
 			return errElsewhere
 		}
@@ -98,8 +114,12 @@ func setHeaders(req *http.Request, list []corev1.HTTPHeader) {
 }
 
 // grpcHealth asks by the standard health protocol.
-func grpcHealth(ctx context.Context, addr, service string) error {
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+func grpcHealth(ctx context.Context, addr, service string, mode corev1.GRPCProbeMode) error {
+	creds := insecure.NewCredentials()
+	if mode == corev1.GRPCProbeModeTLS {
+		creds = credentials.NewTLS(anyServer)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(creds),
 		grpc.WithUserAgent(userAgent), grpc.WithNoProxy())
 	if err != nil {
 		return err

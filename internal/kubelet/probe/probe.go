@@ -54,15 +54,18 @@ func Ask(ctx context.Context, t Target, h *corev1.ProbeHandler) error {
 		}
 		return dial(ctx, addr)
 	case h.GRPC != nil:
-		service := ""
+		service, mode := "", corev1.GRPCProbeModePlaintext
 		if h.GRPC.Service != nil {
 			service = *h.GRPC.Service
+		}
+		if h.GRPC.Mode != nil {
+			mode = *h.GRPC.Mode
 		}
 		addr, err := t.address("", intstr.FromInt32(h.GRPC.Port))
 		if err != nil {
 			return err
 		}
-		return grpcHealth(ctx, addr, service)
+		return grpcHealth(ctx, addr, service, mode)
 	}
 	return errors.New("the probe names nothing to be asked")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	grpchealth "google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	corev1 "k8s.io/api/core/v1"
@@ -121,6 +122,44 @@ func TestTCPAndGRPC(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	says(t, "grpc closed", Ask(ctx, target, &corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}}), "health rpc")
+}
+
+// Servers that speak HTTP/2 alone without TLS, or gRPC with it, are asked in their own way.
+func TestOtherProtocols(t *testing.T) {
+	h2c := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			w.WriteHeader(http.StatusHTTPVersionNotSupported)
+		}
+	}))
+	h2c.Config.Protocols = new(http.Protocols)
+	h2c.Config.Protocols.SetHTTP1(true)
+	h2c.Config.Protocols.SetUnencryptedHTTP2(true)
+	h2c.Start()
+	defer h2c.Close()
+	target := Target{IP: "127.0.0.1"}
+	get := func(protocol *corev1.HTTPProtocol) error {
+		port := intstr.FromInt(h2c.Listener.Addr().(*net.TCPAddr).Port)
+		return Ask(t.Context(), target, &corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: port, Protocol: protocol}})
+	}
+	says(t, "HTTP/1", get(nil), "statuscode: 505")
+	says(t, "HTTP/1 by name", get(new(corev1.HTTPProtocolHTTP1)), "statuscode: 505")
+	says(t, "HTTP/2", get(new(corev1.HTTPProtocolHTTP2)), "")
+
+	secure := httptest.NewTLSServer(nil) // for its certificate
+	defer secure.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&secure.TLS.Certificates[0])))
+	grpc_health_v1.RegisterHealthServer(server, grpchealth.NewServer())
+	go server.Serve(l) //nolint:errcheck // it ends with the test
+	defer server.Stop()
+	health := func(mode *corev1.GRPCProbeMode) error {
+		return Ask(t.Context(), target, &corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: int32(l.Addr().(*net.TCPAddr).Port), Mode: mode}})
+	}
+	says(t, "gRPC", health(nil), "health rpc")
+	says(t, "gRPC with TLS", health(new(corev1.GRPCProbeModeTLS)), "")
 }
 
 func TestCommand(t *testing.T) {

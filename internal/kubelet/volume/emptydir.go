@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// emptyDirMode lets every user of the pod's containers write, as Kubernetes does.
+// emptyDirMode lets every user of the pod's containers write, as Kubernetes does, if the volume does not
+// say otherwise.
 const emptyDirMode = 0o777
 
 func setUpEmptyDir(_ context.Context, _ Source, pod *corev1.Pod, v *corev1.Volume, dir string) error {
@@ -30,15 +31,27 @@ func setUpEmptyDir(_ context.Context, _ Source, pod *corev1.Pod, v *corev1.Volum
 	default:
 		return fmt.Errorf("emptyDir medium %q is not supported: use \"\" (disk) or \"Memory\"", medium)
 	}
-	mode := os.FileMode(emptyDirMode)
+	mode := wantedMode(v.EmptyDir)
 	if sc := pod.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
 		// All that is made in it belongs to the group, too.
 		if err := os.Chown(dir, -1, int(*sc.FSGroup)); err != nil {
 			return err
 		}
-		mode |= os.ModeSetgid
+		mode |= os.ModeSetgid | 0o770
 	}
 	return os.Chmod(dir, mode) // mkdir's mode is cut by the umask
+}
+
+// wantedMode is what the volume asks for, by Unix' numbers, in Go's.
+func wantedMode(v *corev1.EmptyDirVolumeSource) os.FileMode {
+	if v == nil || v.Mode == nil {
+		return emptyDirMode
+	}
+	mode := os.FileMode(*v.Mode) & os.ModePerm
+	if *v.Mode&unix.S_ISVTX != 0 {
+		mode |= os.ModeSticky
+	}
+	return mode
 }
 
 // memoryBound is how large a tmpfs may get, in bytes: its sizeLimit, and no more than the memory

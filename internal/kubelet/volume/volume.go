@@ -103,9 +103,9 @@ func (m *Manager) SetUp(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // Mounts is what to mount into a container, in the order of its volumeMounts. expand fills in
-// $(NAME) in a subPathExpr. What a subPath names is bound anew at each call, so it is called once
+// $(NAME) in a subPathExpr, or says what it does not know. What a subPath names is bound anew at each call, so it is called once
 // for each start.
-func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, expand func(string) string) ([]cri.Mount, error) {
+func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, expand func(string) (string, error)) ([]cri.Mount, error) {
 	var out []cri.Mount
 	for i := range c.VolumeMounts {
 		vm := &c.VolumeMounts[i]
@@ -120,7 +120,9 @@ func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, expand func(strin
 		source := p.path(v, m.dir(string(pod.UID), p, v.Name))
 		sub := vm.SubPath
 		if vm.SubPathExpr != "" {
-			sub = expand(vm.SubPathExpr)
+			if sub, err = expand(vm.SubPathExpr); err != nil {
+				return nil, fmt.Errorf("failed to expand subPathExpr %q for volumeMount %q of container %q: %w", vm.SubPathExpr, vm.Name, c.Name, err)
+			}
 		}
 		if sub != "" {
 			at := filepath.Join(m.PodDir(string(pod.UID)), "subpaths", c.Name, fmt.Sprint(i))

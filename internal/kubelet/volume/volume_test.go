@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func same(s string) string { return s }
+func same(s string) (string, error) { return s, nil }
 
 func podWith(volumes ...corev1.Volume) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u1"}, Spec: corev1.PodSpec{Volumes: volumes, Containers: []corev1.Container{{Name: "c"}}}}
@@ -239,6 +240,54 @@ func TestSubPathStaysInside(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(data, "new/deep")); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestSubPathExpr(t *testing.T) {
+	needRoot(t)
+	m := New(t.TempDir(), nil)
+	p := podWith(emptyDir("data", ""))
+	if err := m.SetUp(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.TearDown("u1") })
+	p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = "logs/$(NAME)"
+	expand := func(s string) (string, error) { return strings.ReplaceAll(s, "$(NAME)", "web"), nil }
+	if _, err := m.Mounts(p, &p.Spec.Containers[0], expand); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(m.PodDir("u1"), "volumes", "empty-dir", "data", "logs/web")); err != nil || !info.IsDir() {
+		t.Errorf("%v, %v", info, err)
+	}
+	_, err := m.Mounts(p, &p.Spec.Containers[0], func(string) (string, error) { return "", errors.New("no NAME") })
+	if err == nil || !strings.Contains(err.Error(), "no NAME") {
+		t.Error(err)
+	}
+}
+
+func TestEmptyDirMode(t *testing.T) {
+	needRoot(t)
+	for _, x := range []struct {
+		mode    int32
+		fsGroup *int64
+		want    os.FileMode
+	}{
+		{0o700, nil, 0o700}, {0o1777, nil, 0o777 | os.ModeSticky}, {0o700, new(int64(2000)), 0o770 | os.ModeSetgid},
+	} {
+		m := New(t.TempDir(), nil)
+		p := podWith(emptyDir("data", ""))
+		p.Spec.Volumes[0].EmptyDir.Mode = &x.mode
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: x.fsGroup}
+		if err := m.SetUp(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		mounts, err := m.Mounts(p, &p.Spec.Containers[0], same)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(mounts[0].HostPath); err != nil || info.Mode() != x.want|os.ModeDir {
+			t.Errorf("%o: %v, %v", x.mode, info.Mode(), err)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+
+	"minik8s/internal/api/placement"
+)
 
 // What is known of a node for a class beside whether it is a candidate; topology spread asks for it.
 const (
@@ -72,10 +76,10 @@ func (c *Cluster) eval(p *Pod, n *node) (flags uint8, r rank, ok bool) {
 		return 0, rank{}, false
 	}
 	spec := &p.Obj.Spec
-	if selects(spec, n.obj) {
+	if placement.Selects(spec, n.obj) {
 		flags |= okSelected
 	}
-	if untolerated(spec.Tolerations, n.obj.Spec.Taints) < 0 {
+	if placement.Untolerated(spec.Tolerations, n.obj.Spec.Taints) < 0 {
 		flags |= okTaints
 	}
 	if flags != okSelected|okTaints || spec.NodeName != "" && spec.NodeName != n.name || !n.fits(p) || !n.portsFree(p) {

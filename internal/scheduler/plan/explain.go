@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"minik8s/internal/api/placement"
 )
 
 // Cause is the filters that refused a pod, together.
@@ -86,11 +88,11 @@ func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *tally) {
 		t.add(ByName, whyName)
 		return
 	}
-	if i := untolerated(spec.Tolerations, n.obj.Spec.Taints); i >= 0 {
+	if i := placement.Untolerated(spec.Tolerations, n.obj.Spec.Taints); i >= 0 {
 		t.add(ByTaint, n.tainted[i])
 		return
 	}
-	if !selects(spec, n.obj) {
+	if !placement.Selects(spec, n.obj) {
 		t.add(BySelector, whySelector)
 		return
 	}

@@ -1,9 +1,13 @@
 package plan
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"minik8s/internal/api/placement"
 )
 
 // world is a cluster as a list of everything, asked without any counter or index: slow, and plainly right.
@@ -25,8 +29,8 @@ func (w *world) on(node string) (out []*corev1.Pod) {
 // mayHost says whether a node may have a pod, by all filters.
 func (w *world) mayHost(pod *corev1.Pod, node *corev1.Node) bool {
 	spec := &pod.Spec
-	if node.Spec.Unschedulable && !tolerates(spec.Tolerations, &closed) || node.Status.Conditions[0].Status != corev1.ConditionTrue ||
-		untolerated(spec.Tolerations, node.Spec.Taints) >= 0 || !selects(spec, node) {
+	if node.Spec.Unschedulable && !placement.Tolerates(spec.Tolerations, &closed) || node.Status.Conditions[0].Status != corev1.ConditionTrue ||
+		placement.Untolerated(spec.Tolerations, node.Spec.Taints) >= 0 || !placement.Selects(spec, node) {
 		return false
 	}
 	sum, ports := requests(spec), hostPorts(spec)
@@ -61,7 +65,7 @@ func matches(ls *metav1.LabelSelector, set map[string]string) bool {
 
 // chooses says whether a term of owner chooses a pod.
 func (w *world) chooses(t *corev1.PodAffinityTerm, owner, pod *corev1.Pod) bool {
-	in := contains(t.Namespaces, pod.Namespace) || t.NamespaceSelector != nil && matches(t.NamespaceSelector, w.space[pod.Namespace]) ||
+	in := slices.Contains(t.Namespaces, pod.Namespace) || t.NamespaceSelector != nil && matches(t.NamespaceSelector, w.space[pod.Namespace]) ||
 		len(t.Namespaces) == 0 && t.NamespaceSelector == nil && owner.Namespace == pod.Namespace
 	return in && matches(t.LabelSelector, pod.Labels)
 }
@@ -146,7 +150,7 @@ func (w *world) spread(pod *corev1.Pod, node *corev1.Node) bool {
 		empty := c.LabelSelector != nil && len(c.LabelSelector.MatchLabels)+len(c.LabelSelector.MatchExpressions) == 0
 		domains := map[string]int32{}
 		for _, n := range w.nodes {
-			eligible := selects(&pod.Spec, n)
+			eligible := placement.Selects(&pod.Spec, n)
 			for _, other := range hard {
 				if _, ok := n.Labels[other.TopologyKey]; !ok {
 					eligible = false

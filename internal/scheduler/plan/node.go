@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"minik8s/internal/api/placement"
 )
 
 // node is a node and the sums of the pods that count on it.
@@ -157,16 +159,16 @@ func (c *Cluster) drop(n *node) {
 
 // open says whether the node takes pods at all, as far as this pod tolerates.
 func (n *node) open(tolerations []corev1.Toleration) (ok bool, why string) {
-	if n.obj.Spec.Unschedulable && !tolerates(tolerations, &closed) {
+	if n.obj.Spec.Unschedulable && !placement.Tolerates(tolerations, &closed) {
 		return false, "node(s) were unschedulable"
 	}
 	switch n.ready {
 	case corev1.ConditionTrue:
 		return true, ""
 	case corev1.ConditionFalse:
-		ok = tolerates(tolerations, &notReady)
+		ok = placement.Tolerates(tolerations, &notReady)
 	default:
-		ok = tolerates(tolerations, &unreachable)
+		ok = placement.Tolerates(tolerations, &unreachable)
 	}
 	return ok, "node(s) were not ready"
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/placement"
 )
 
 // Pod is what the plan needs of a pod, worked out once.
@@ -66,7 +68,7 @@ func (c *Cluster) Pod(obj *corev1.Pod) *Pod {
 	if spec.NodeName != "" {
 		return p
 	}
-	p.pins = pins(spec)
+	p.pins = placement.Pins(spec)
 	if a != nil && a.PodAntiAffinity != nil {
 		p.prefer(c, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, -1)
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -196,7 +197,7 @@ func TestProperties(t *testing.T) {
 				}
 				continue
 			}
-			if !contains(may, node) {
+			if !slices.Contains(may, node) {
 				t.Fatalf("seed %d, step %d: chose %s, and only %v may host the pod", seed, step, node, may)
 			}
 			c.Place(p, node)

@@ -24,7 +24,7 @@ func (s *selector) matches(c *Cluster, pod *corev1.Pod) bool {
 	if s.living && pod.DeletionTimestamp != nil {
 		return false
 	}
-	if !contains(s.namespaces, pod.Namespace) &&
+	if !slices.Contains(s.namespaces, pod.Namespace) &&
 		(s.wide == nil || !s.wide.Matches(labels.Set(c.namespaces[pod.Namespace]))) {
 		return false
 	}

@@ -1,0 +1,125 @@
+package placement
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Selects says whether nodeSelector and required node affinity take the node.
+func Selects(spec *corev1.PodSpec, node *corev1.Node) bool {
+	for k, v := range spec.NodeSelector {
+		if have, ok := node.Labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	must := requiredTerms(spec)
+	if must == nil {
+		return true
+	}
+	for i := range must.NodeSelectorTerms {
+		if MatchTerm(&must.NodeSelectorTerms[i], node) {
+			return true
+		}
+	}
+	return false
+}
+
+func requiredTerms(spec *corev1.PodSpec) *corev1.NodeSelector {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// MatchTerm says whether a term takes the node: all of it must hold, and an empty one takes nothing.
+func MatchTerm(t *corev1.NodeSelectorTerm, node *corev1.Node) bool {
+	if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
+		return false
+	}
+	for i := range t.MatchExpressions {
+		if !matchLabel(&t.MatchExpressions[i], node.Labels) {
+			return false
+		}
+	}
+	for i := range t.MatchFields {
+		if !matchName(&t.MatchFields[i], node.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchName matches the one field of a node that may be asked for.
+func matchName(r *corev1.NodeSelectorRequirement, name string) bool {
+	if r.Key != metav1.ObjectNameField || len(r.Values) != 1 {
+		return false
+	}
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn:
+		return r.Values[0] == name
+	case corev1.NodeSelectorOpNotIn:
+		return r.Values[0] != name
+	}
+	return false
+}
+
+func matchLabel(r *corev1.NodeSelectorRequirement, labels map[string]string) bool {
+	have, ok := labels[r.Key]
+	switch r.Operator {
+	case corev1.NodeSelectorOpExists:
+		return ok
+	case corev1.NodeSelectorOpDoesNotExist:
+		return !ok
+	case corev1.NodeSelectorOpIn:
+		return ok && slices.Contains(r.Values, have)
+	case corev1.NodeSelectorOpNotIn:
+		return !ok || !slices.Contains(r.Values, have)
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+		return ok && compare(r, have)
+	}
+	return false
+}
+
+// compare is Gt and Lt, which know whole numbers only.
+func compare(r *corev1.NodeSelectorRequirement, have string) bool {
+	if len(r.Values) != 1 {
+		return false
+	}
+	is, err1 := strconv.ParseInt(have, 10, 64)
+	than, err2 := strconv.ParseInt(r.Values[0], 10, 64)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	if r.Operator == corev1.NodeSelectorOpGt {
+		return is > than
+	}
+	return is < than
+}
+
+// Pins are the nodes that a pod can only be on, by name; nil if it may be on any. A DaemonSet's pods are
+// such: one node has to be looked at, not thousands.
+func Pins(spec *corev1.PodSpec) []string {
+	must := requiredTerms(spec)
+	if must == nil {
+		return nil
+	}
+	var names []string
+	for i := range must.NodeSelectorTerms {
+		found := false
+		for _, r := range must.NodeSelectorTerms[i].MatchFields {
+			if r.Key == metav1.ObjectNameField && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+				found = true
+				if !slices.Contains(names, r.Values[0]) {
+					names = append(names, r.Values[0])
+				}
+			}
+		}
+		if !found {
+			return nil
+		}
+	}
+	return names
+}

@@ -1,0 +1,26 @@
+package api
+
+import (
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The priority classes that every cluster has, and what a person's own may be worth at most.
+const (
+	SystemNodeCritical    = "system-node-critical"
+	SystemClusterCritical = "system-cluster-critical"
+	HighestUserPriority   = int32(1_000_000_000)
+)
+
+// SystemPriorityClasses are the classes that are there without being created, in the order of their worth.
+func SystemPriorityClasses() []*schedulingv1.PriorityClass {
+	return []*schedulingv1.PriorityClass{{
+		ObjectMeta:  metav1.ObjectMeta{Name: SystemNodeCritical},
+		Value:       2*HighestUserPriority + 1000,
+		Description: "Used for system critical pods that must not be moved from their current node.",
+	}, {
+		ObjectMeta:  metav1.ObjectMeta{Name: SystemClusterCritical},
+		Value:       2 * HighestUserPriority,
+		Description: "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+	}}
+}
