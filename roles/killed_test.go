@@ -44,29 +44,12 @@ func pods(c client.Interface, app string) []*corev1.Pod {
 	return list
 }
 
-// unpacked waits until the images are. A daemon that is killed while it unpacks them leaves mounts behind,
-// which is not what the tests below are about.
-func (p *process) unpacked(c client.Interface) {
-	p.t.Helper()
-	web := shell("web", "")
-	web.Spec.Containers[0] = corev1.Container{Name: "web", Image: "minik8s/hello", ImagePullPolicy: corev1.PullIfNotPresent}
-	for _, pod := range []*corev1.Pod{web, shell("box", forever)} {
-		p.create(c, pod)
-		p.running(c, pod.Name)
-		if _, err := c.Delete(context.Background(), client.KeyOf(pod), nil); err != nil {
-			p.t.Fatal(err)
-		}
-		p.eventually(pod.Name+" gone", func() bool { return p.pod(c, pod.Name) == nil })
-	}
-}
-
 // An indexed Job that the daemon's death interrupts, at any moment, completes each index once and counts
 // each pod once; a container whose end nobody saw is run again, in the same pod.
 func TestKilledInAJob(t *testing.T) {
 	needRoot(t)
 	p := newProcess(t)
 	c := p.up()
-	p.unpacked(c)
 	const completions = 5
 	for round := range 3 {
 		app := fmt.Sprint("job-", round)
@@ -133,7 +116,6 @@ func TestKilledInADaemonSetUpdate(t *testing.T) {
 	needRoot(t)
 	p := newProcess(t)
 	c := p.up()
-	p.unpacked(c)
 	apps := []string{"agent", "logger", "watcher"}
 	for _, app := range apps {
 		p.make(c, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app},
@@ -179,7 +161,6 @@ func TestKilledInANamespaceDeletion(t *testing.T) {
 	needRoot(t)
 	p := newProcess(t)
 	c := p.up()
-	p.unpacked(c)
 	key := client.Key{Kind: api.Namespaces, Name: "busy"}
 	for round := range 3 {
 		p.make(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Name}})
