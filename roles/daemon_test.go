@@ -112,8 +112,12 @@ func leftovers(dir string) string {
 			left = append(left, strings.ReplaceAll(string(b), "\x00", " "))
 		}
 	}
-	if b, err := os.ReadFile("/proc/self/mountinfo"); err == nil && bytes.Contains(b, []byte(dir)) {
-		left = append(left, "mounts")
+	if b, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if strings.Contains(line, dir) {
+				left = append(left, "mounted: "+strings.TrimSpace(line))
+			}
+		}
 	}
 	groups, _ := filepath.Glob("/sys/fs/cgroup/*/" + filepath.Base(dir)) //nolint:errcheck // the pattern is good
 	if _, err := os.Stat(dir); err == nil {

@@ -161,10 +161,11 @@ func (d *Daemon) recorder(ctx context.Context, part, component string) *events.R
 
 // runLeader runs what may run on one master at a time, the scheduler and the controllers, while this one
 // holds the Lease. A single master takes the Lease at once, also after it was killed: its identity is the
-// node's name. With several, the others wait here until they are needed.
+// node's name. With several, the others wait here until they are needed; that is all that is asked of
+// them, so they are ready, and the parts that start after this one do not wait with them.
 func (d *Daemon) runLeader(ctx context.Context, ready func()) error {
 	e := leader.Elector{Client: d.as(registry.Part("leader")), Namespace: "kube-system", Name: "minik8s-master",
-		Identity: d.cfg.NodeName, Log: d.log}
+		Identity: d.cfg.NodeName, Log: d.log, Standby: ready}
 	return e.Run(ctx, func(ctx context.Context) error {
 		g := supervise.New(d.log, d.ledParts()...)
 		d.led.Store(g)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,8 +15,10 @@ import (
 )
 
 const (
-	// queueLen is how many events may wait to be written; more are dropped and counted.
-	queueLen = 4096
+	// queueLen is how many events may wait to be written; more are dropped and counted. It is as many as
+	// the pods of a large cluster, which may all be scheduled in one go, faster than their events are
+	// written.
+	queueLen = 64 << 10
 	// writeTimeout bounds one write, so that an API that hangs holds up nothing else.
 	writeTimeout = 10 * time.Second
 	// drainTimeout bounds the writing of what is left when Run is told to stop.
@@ -32,7 +35,9 @@ type Recorder struct {
 
 	log     *slog.Logger
 	now     func() time.Time
-	queue   chan record
+	mu      sync.Mutex
+	queue   []record
+	wake    chan struct{}
 	dropped atomic.Uint64
 	spent   atomic.Int64 // the last time stamp used in a name, so that names are unique
 }
@@ -50,7 +55,7 @@ func New(c client.Interface, component, host string, log *slog.Logger) *Recorder
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Recorder{Client: c, Component: component, Host: host, log: log,
-		now: time.Now, queue: make(chan record, queueLen)}
+		now: time.Now, wake: make(chan struct{}, 1)}
 }
 
 // Event notes that something happened to obj. eventtype is corev1.EventTypeNormal or
@@ -62,18 +67,37 @@ func (r *Recorder) Event(obj api.Object, eventtype, reason, messageFmt string, a
 // EventRef is Event for an object of which only a reference is at hand, or for a part of one
 // (ref.FieldPath "spec.containers{web}").
 func (r *Recorder) EventRef(ref corev1.ObjectReference, eventtype, reason, messageFmt string, args ...any) {
-	if r == nil || r.queue == nil {
+	if r == nil || r.wake == nil {
 		return
 	}
 	msg := messageFmt
 	if len(args) > 0 {
 		msg = fmt.Sprintf(messageFmt, args...)
 	}
-	select {
-	case r.queue <- record{ref: ref, eventtype: eventtype, reason: reason, msg: clip(msg), at: r.now()}:
-	default:
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) >= queueLen {
 		r.dropped.Add(1)
+		return
 	}
+	r.queue = append(r.queue, record{ref: ref, eventtype: eventtype, reason: reason, msg: clip(msg), at: r.now()})
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the event that has waited longest; false if none waits.
+func (r *Recorder) next() (rec record, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		r.queue = nil // its room grew with the rush that is over
+		return record{}, false
+	}
+	rec, r.queue[0] = r.queue[0], record{}
+	r.queue = r.queue[1:]
+	return rec, true
 }
 
 // Dropped is how many events were thrown away because the queue was full.
@@ -82,27 +106,28 @@ func (r *Recorder) Dropped() uint64 { return r.dropped.Load() }
 // Run writes events until ctx ends, then, for a moment, those that are still queued.
 func (r *Recorder) Run(ctx context.Context) {
 	c := newCorrelator()
-	for {
-		select {
-		case rec := <-r.queue:
+	for ctx.Err() == nil {
+		if rec, ok := r.next(); ok {
 			r.write(ctx, c, rec)
+			continue
+		}
+		select {
+		case <-r.wake:
 		case <-ctx.Done():
-			r.drain(ctx, c)
-			return
 		}
 	}
+	r.drain(ctx, c)
 }
 
 func (r *Recorder) drain(ctx context.Context, c *correlator) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	for ctx.Err() == nil {
-		select {
-		case rec := <-r.queue:
-			r.write(ctx, c, rec)
-		default:
+		rec, ok := r.next()
+		if !ok {
 			return
 		}
+		r.write(ctx, c, rec)
 	}
 }
 

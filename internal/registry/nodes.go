@@ -15,8 +15,11 @@ import (
 
 func nodeStrategy() *Strategy {
 	return &Strategy{
-		Default:        onOne(defaults.Node),
-		Validate:       checkOne(validation.Node),
+		Default: onOne(defaults.Node),
+		Validate: checkOne(func(node *corev1.Node) field.ErrorList {
+			return append(validation.Node(node), validation.NodeStatus(node)...)
+		}),
+		BornWithStatus: true, // as in Kubernetes: who registers a node knows how it stands
 		ValidateUpdate: checkStep(validation.NodeUpdate),
 		ValidateStatus: checkStep(func(node, _ *corev1.Node) field.ErrorList { return validation.NodeStatus(node) }),
 		CopyStatus:     onStep(func(dst, src *corev1.Node) { dst.Status = src.Status }),

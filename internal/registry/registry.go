@@ -47,6 +47,8 @@ type Strategy struct {
 	Warnings func(obj api.Object) []string
 	// CopyStatus makes dst's status that of src.
 	CopyStatus func(dst, src api.Object)
+	// BornWithStatus keeps the status that a new object brings along; others begin with none.
+	BornWithStatus bool
 	// SpecChanged says whether generation goes up; nil: the kind has no generation.
 	SpecChanged func(obj, old api.Object) bool
 	// Fields are what field selectors can ask for, beside metadata.name and metadata.namespace.

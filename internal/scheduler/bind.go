@@ -60,8 +60,8 @@ func (p *pool) work(context.Context) error {
 
 // bind writes where a pod goes. If that fails the deciding goroutine is told, together with what became
 // of the pod: a write whose answer was lost may have been done, and until that is known the pod keeps its
-// place, or another pod could be given it.
-func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
+// place, or another pod could be given it. began is when the pod's turn came.
+func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string, began time.Time) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -70,9 +70,11 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) {
 	err := s.client.Bind(wctx, pod.Namespace, pod.Name, pod.UID, node)
 	switch {
 	case err == nil:
+		scheduled.since(began)
 		s.record.Event(pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
 	case ctx.Err() != nil:
 	default:
+		failed.since(began)
 		s.log.Debug("binding failed", "pod", pod.Namespace+"/"+pod.Name, "node", node, "error", err)
 		if found, known := s.look(ctx, pod); known {
 			s.note(note{unbound: pod, from: node, found: found})

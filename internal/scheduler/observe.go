@@ -40,11 +40,12 @@ func (n *news) none() bool {
 	return len(n.better) == 0 && !n.placed && !n.went && !n.relabelled && !n.nodeWent && !n.spaces
 }
 
-// helps says whether a refusal that depended on other pods may be another one now.
+// helps says whether a refusal that depended on other pods may be another one now. Affinity is helped by
+// pods that go, too: one that asks for its own kind may become the first of it.
 func (n *news) helps(causes plan.Cause) bool {
 	moved := n.nodes&(plan.Added|plan.Labelled) != 0
 	return causes&plan.BySpread != 0 && (n.placed || n.went || n.relabelled || n.nodeWent || moved || n.nodes&plan.Opened != 0) ||
-		causes&plan.ByAffinity != 0 && (n.placed || n.relabelled || n.spaces || moved) ||
+		causes&plan.ByAffinity != 0 && (n.placed || n.went || n.relabelled || n.spaces || moved) ||
 		causes&plan.ByAntiAffinity != 0 && (n.went || n.relabelled || n.spaces || moved)
 }
 

@@ -111,7 +111,7 @@ func TestHints(t *testing.T) {
 		{plan.ByFit, news{placed: true, went: true, nodes: plan.Opened}, false}, // asked of the one node instead
 		{plan.ByAntiAffinity, news{placed: true}, false},
 		{plan.ByAntiAffinity, news{went: true}, true},
-		{plan.ByAffinity, news{went: true}, false},
+		{plan.ByAffinity, news{went: true}, true}, // it may be the first of its kind now
 		{plan.ByAffinity, news{placed: true}, true},
 		{plan.ByAffinity | plan.ByFit, news{spaces: true}, true},
 		{plan.BySpread, news{spaces: true}, false},

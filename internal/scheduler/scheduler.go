@@ -83,11 +83,13 @@ func (s *Scheduler) Run(ctx context.Context, ready func()) error {
 
 // work is the deciding goroutine.
 func (s *Scheduler) work(ctx context.Context) error {
+	defer newQueue().measure() // another master may decide from now on
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		s.read(ctx)
 		s.queue.release(s.now())
+		s.queue.measure()
 		if s.synced && s.decideSome(ctx) {
 			continue
 		}
@@ -121,9 +123,10 @@ func (s *Scheduler) decideSome(ctx context.Context) bool {
 // decide finds a node for one pod. The binding is written beside the next decision: the pod counts on
 // its node from now on.
 func (s *Scheduler) decide(ctx context.Context, e *entry) {
-	pod := e.pod.Obj
+	pod, began := e.pod.Obj, time.Now()
 	node, why := s.cluster.Choose(e.pod)
 	if why != nil {
+		unschedulable.since(began)
 		s.queue.park(e, why.Causes, s.now())
 		s.tell(ctx, e, why.Text)
 		return
@@ -131,7 +134,7 @@ func (s *Scheduler) decide(ctx context.Context, e *entry) {
 	s.cluster.Place(e.pod, node)
 	s.news.placed = true
 	e.place = gone
-	s.writes.do(s.tasks, func() { s.bind(ctx, pod, node) })
+	s.writes.do(s.tasks, func() { s.bind(ctx, pod, node, began) })
 }
 
 // tell says on a pod why it has no node, if it does not say so already.

@@ -47,19 +47,26 @@ func New(t testing.TB) *Cluster {
 	return c
 }
 
-// Start runs a part and returns once it is ready.
-func (c *Cluster) Start(run func(ctx context.Context, ready func()) error) {
+// Start runs a part and returns once it is ready. kill ends it, at whatever it is doing, and returns when
+// it has ended; it ends with the test at the latest.
+func (c *Cluster) Start(run func(ctx context.Context, ready func()) error) (kill func()) {
 	c.t.Helper()
-	ready := make(chan struct{})
+	ready, ended := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(c.ctx)
 	c.wg.Add(1)
 	go func() {
 		defer c.wg.Done()
-		run(c.ctx, sync.OnceFunc(func() { close(ready) })) //nolint:errcheck // it ends with the test
+		defer close(ended)
+		run(ctx, sync.OnceFunc(func() { close(ready) })) //nolint:errcheck // it ends when it is told to
 	}()
 	select {
 	case <-ready:
 	case <-time.After(patience):
 		c.t.Fatal("the part was not ready in time")
+	}
+	return func() {
+		cancel()
+		<-ended
 	}
 }
 
@@ -89,7 +96,10 @@ func Create[T api.Object](c *Cluster, obj T) T {
 func Change[T api.Object](c *Cluster, kind *api.Kind, name string, change func(T)) {
 	c.t.Helper()
 	for {
-		key := client.Key{Kind: kind, Namespace: metav1.NamespaceDefault, Name: name}
+		key := client.Key{Kind: kind, Name: name}
+		if kind.Namespaced {
+			key.Namespace = metav1.NamespaceDefault
+		}
 		old, err := client.Get[T](c.ctx, c.Admin(), key)
 		if err != nil {
 			c.t.Fatal(err)

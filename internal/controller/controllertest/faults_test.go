@@ -27,6 +27,7 @@ import (
 	"minik8s/internal/controller/pods"
 	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/events"
+	"minik8s/internal/scheduler"
 )
 
 // The tests of this file let the controllers of workloads work through clients that drop calls, lose
@@ -43,24 +44,37 @@ type part interface {
 // world is a cluster whose controllers have bad connections.
 type world struct {
 	*ct.Cluster
-	t   *testing.T
-	bad []*faulty.Client
+	t     *testing.T
+	seed  int64
+	bad   []*faulty.Client
+	kills map[string]func()
 }
 
-func newWorld(t *testing.T, seed int64) *world {
-	w := &world{Cluster: ct.New(t), t: t}
-	log := slog.New(slog.DiscardHandler)
-	start(w, seed, "replicaset-controller", func(c client.Interface, r *events.Recorder) part { return replicaset.New(c, r, log) })
-	start(w, seed, "deployment-controller", func(c client.Interface, r *events.Recorder) part { return deployment.New(c, r, log) })
-	start(w, seed, "daemonset-controller", func(c client.Interface, r *events.Recorder) part { return daemonset.New(c, r, log) })
-	start(w, seed, "job-controller", func(c client.Interface, r *events.Recorder) part { return job.New(c, r, log) })
+// makers make the parts of a master that the tests are about.
+var makers = map[string]func(client.Interface, *events.Recorder, *slog.Logger) part{
+	"replicaset-controller": func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return replicaset.New(c, r, log) },
+	"deployment-controller": func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return deployment.New(c, r, log) },
+	"daemonset-controller":  func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return daemonset.New(c, r, log) },
+	"job-controller":        func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return job.New(c, r, log) },
+	"scheduler":             func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return scheduler.New(c, r, log) },
+}
+
+// controllers are all of them but the scheduler.
+var controllers = []string{"replicaset-controller", "deployment-controller", "daemonset-controller", "job-controller"}
+
+func newWorld(t *testing.T, seed int64, parts ...string) *world {
+	w := &world{Cluster: ct.New(t), t: t, seed: seed, kills: map[string]func(){}}
+	for _, name := range parts {
+		w.begin(name)
+	}
 	return w
 }
 
-func start(w *world, seed int64, name string, make func(client.Interface, *events.Recorder) part) {
-	c := faulty.New(w.As(name), rates, seed)
+// begin starts a part anew.
+func (w *world) begin(name string) {
+	c := faulty.New(w.As(name), rates, w.seed)
 	w.bad = append(w.bad, c)
-	w.Start(make(c, events.New(w.As(name), "test", "", nil)).Run)
+	w.kills[name] = w.Start(makers[name](c, events.New(w.As(name), "test", "", nil), slog.New(slog.DiscardHandler)).Run)
 }
 
 func (w *world) heal() {
@@ -106,7 +120,7 @@ func active(now map[string]*corev1.Pod) (n, ready int) {
 }
 
 // forSeeds runs a test with several dice side by side.
-func forSeeds(t *testing.T, test func(t *testing.T, w *world, rng *rand.Rand)) {
+func forSeeds(t *testing.T, parts []string, test func(t *testing.T, w *world, rng *rand.Rand)) {
 	n := int64(6)
 	if testing.Short() {
 		n = 2
@@ -114,7 +128,7 @@ func forSeeds(t *testing.T, test func(t *testing.T, w *world, rng *rand.Rand)) {
 	for seed := range n {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			test(t, newWorld(t, seed), rand.New(rand.NewPCG(uint64(seed), 0)))
+			test(t, newWorld(t, seed, parts...), rand.New(rand.NewPCG(uint64(seed), 0)))
 		})
 	}
 }
@@ -128,7 +142,7 @@ func nodes(n int) (out []string) {
 
 // TestReplicaSetNeverHasTooMany deletes pods at random; there is never one more than is wanted.
 func TestReplicaSetNeverHasTooMany(t *testing.T) {
-	forSeeds(t, func(t *testing.T, w *world, rng *rand.Rand) {
+	forSeeds(t, controllers, func(t *testing.T, w *world, rng *rand.Rand) {
 		const replicas = 12
 		w.audit(func(now map[string]*corev1.Pod) error {
 			if n, _ := active(now); n > replicas {
@@ -153,53 +167,86 @@ func TestReplicaSetNeverHasTooMany(t *testing.T) {
 	})
 }
 
-// TestRolloutKeepsItsBounds changes the template again and again, also in the middle of a rollout.
+// bounds are what a deployment promises while it rolls out.
+type bounds struct {
+	replicas, surge, unavailable int32
+	// patient: its template changes only after the one before is rolled out. Then no fewer pods are ever
+	// ready than the strategy says. Otherwise pods that were not ready yet may be given up for newer ones,
+	// and become ready before they go: only pods as such are counted.
+	patient bool
+	full    bool // as many were ready as are wanted: from then on the lower bound holds
+}
+
+func (b *bounds) check(now map[string]*corev1.Pod, app string) error {
+	var all, ready int32
+	for _, p := range now {
+		if p.Labels["app"] == app && pods.Active(p) {
+			all++
+			if pods.Ready(p) {
+				ready++
+			}
+		}
+	}
+	b.full = b.full || ready >= b.replicas
+	there := all
+	if b.patient {
+		there = ready
+	}
+	if all > b.replicas+b.surge || b.full && there < b.replicas-b.unavailable {
+		return fmt.Errorf("%s has %d pods, of which %d are ready: %d are wanted, %d may be too many, %d missing",
+			app, all, ready, b.replicas, b.surge, b.unavailable)
+	}
+	return nil
+}
+
+func (b *bounds) deployment(app string, template corev1.PodTemplateSpec) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: appsv1.DeploymentSpec{
+		Replicas: &b.replicas, Selector: ct.Selector(app), Template: template,
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
+			MaxSurge: new(intstr.FromInt32(b.surge)), MaxUnavailable: new(intstr.FromInt32(b.unavailable))}}}}
+}
+
+// done says that a deployment is rolled out.
+func (b *bounds) done(d *appsv1.Deployment) bool {
+	s := d.Status
+	return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == b.replicas && s.AvailableReplicas == b.replicas && s.Replicas == b.replicas
+}
+
+// TestRolloutKeepsItsBounds changes the template again and again, in every other run also in the middle
+// of a rollout.
 func TestRolloutKeepsItsBounds(t *testing.T) {
-	forSeeds(t, func(t *testing.T, w *world, rng *rand.Rand) {
-		const replicas, surge, unavailable = 10, 3, 2
+	forSeeds(t, controllers, func(t *testing.T, w *world, rng *rand.Rand) {
 		w.Hollow(nil, nodes(20)...)
-		full := false // from then on there are enough of them
-		w.audit(func(now map[string]*corev1.Pod) error {
-			n, ready := active(now)
-			full = full || ready >= replicas
-			if n > replicas+surge {
-				return fmt.Errorf("%d pods, %d and a surge of %d are allowed", n, replicas, surge)
-			}
-			if full && ready < replicas-unavailable {
-				return fmt.Errorf("%d pods are available, %d of %d may be missing", ready, unavailable, replicas)
-			}
-			return nil
-		})
-		ct.Create(w.Cluster, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(replicas)), Selector: ct.Selector("web"), Template: ct.Template("web", "x:0"),
-			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
-				MaxSurge: new(intstr.FromInt32(surge)), MaxUnavailable: new(intstr.FromInt32(unavailable))}}}})
-		updated := func(list []*appsv1.Deployment, n int32) bool {
-			s := list[0].Status
-			return s.ObservedGeneration == list[0].Generation && s.UpdatedReplicas >= n
+		b := bounds{replicas: 10, surge: 3, unavailable: 2, patient: w.seed%2 == 0}
+		w.audit(func(now map[string]*corev1.Pod) error { return b.check(now, "web") })
+		ct.Create(w.Cluster, b.deployment("web", ct.Template("web", "x:0")))
+		until := func(what string, cond func(d *appsv1.Deployment) bool) {
+			ct.Until(w.Cluster, what, api.Deployments, func(list []*appsv1.Deployment) bool { return cond(list[0]) })
 		}
 		for i := range 6 {
 			ct.Change(w.Cluster, api.Deployments, "web", func(d *appsv1.Deployment) {
 				d.Spec.Template.Spec.Containers[0].Image = fmt.Sprint("x:", i%4)
 			})
-			some := int32(rng.IntN(replicas + 1))
-			ct.Until(w.Cluster, fmt.Sprintf("%d are new", some), api.Deployments, func(list []*appsv1.Deployment) bool { return updated(list, some) })
+			some := rng.Int32N(b.replicas + 1)
+			until(fmt.Sprintf("%d are new", some), func(d *appsv1.Deployment) bool {
+				return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas >= some
+			})
+			if b.patient {
+				until("rolled out", b.done)
+			}
 		}
 		w.heal()
-		ct.Until(w.Cluster, "rolled out", api.Deployments, func(list []*appsv1.Deployment) bool {
-			s := list[0].Status
-			return updated(list, replicas) && s.AvailableReplicas == replicas && s.Replicas == replicas
-		})
+		until("rolled out at last", b.done)
 		image := fmt.Sprint("x:", 5%4)
 		ct.Until(w.Cluster, "only new pods", api.Pods, func(list []*corev1.Pod) bool {
-			return len(list) == replicas && !slices.ContainsFunc(list, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != image })
+			return len(list) == int(b.replicas) && !slices.ContainsFunc(list, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != image })
 		})
 	})
 }
 
 // TestJobCountsRight has pods that fail by lot; each index is done exactly once.
 func TestJobCountsRight(t *testing.T) {
-	forSeeds(t, func(t *testing.T, w *world, rng *rand.Rand) {
+	forSeeds(t, controllers, func(t *testing.T, w *world, rng *rand.Rand) {
 		const completions, parallelism = 15, 4
 		unlucky := strings.HasSuffix(t.Name(), "0") // in one run only: an index that failed waits for ten seconds
 		w.audit(func(now map[string]*corev1.Pod) error {
@@ -262,7 +309,7 @@ func jobTemplate() corev1.PodTemplateSpec {
 
 // TestDaemonSetKeepsItsBounds changes the template of a set on many nodes.
 func TestDaemonSetKeepsItsBounds(t *testing.T) {
-	forSeeds(t, func(t *testing.T, w *world, rng *rand.Rand) {
+	forSeeds(t, controllers, func(t *testing.T, w *world, rng *rand.Rand) {
 		const size, unavailable = 20, 4
 		w.Hollow(nil, nodes(size)...)
 		full := false

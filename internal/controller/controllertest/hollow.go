@@ -20,11 +20,22 @@ func conflict(err error) bool { return apierrors.IsConflict(err) }
 // be nil.
 func (c *Cluster) Hollow(end func(*corev1.Pod) corev1.PodPhase, nodes ...string) {
 	c.t.Helper()
+	c.hollow(end, true, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1000")}, nodes)
+}
+
+// HollowUnbound is Hollow for tests with a scheduler: pods are bound by it alone, and each node has room
+// for what room says.
+func (c *Cluster) HollowUnbound(room corev1.ResourceList, nodes ...string) {
+	c.t.Helper()
+	c.hollow(nil, false, room, nodes)
+}
+
+func (c *Cluster) hollow(end func(*corev1.Pod) corev1.PodPhase, bind bool, room corev1.ResourceList, nodes []string) {
+	c.t.Helper()
 	for _, name := range nodes {
-		Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
-			Capacity:   corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1000")},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		}})
+		Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+			Status: corev1.NodeStatus{Capacity: room, Allocatable: room,
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
 	}
 	c.Start(func(ctx context.Context, ready func()) error {
 		w, err := c.Admin().Watch(ctx, api.Pods, client.WatchOptions{})
@@ -35,6 +46,9 @@ func (c *Cluster) Hollow(end func(*corev1.Pod) corev1.PodPhase, nodes ...string)
 		turn := 0
 		for e := range w.Events() {
 			if e.Type != client.Added && e.Type != client.Modified {
+				continue
+			}
+			if p := e.Object.(*corev1.Pod); !bind && p.Spec.NodeName == "" && p.DeletionTimestamp == nil {
 				continue
 			}
 			turn++

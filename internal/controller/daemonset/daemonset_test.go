@@ -141,6 +141,41 @@ func TestUpdatesWithinItsLimits(t *testing.T) {
 	}
 }
 
+// During a surge the older pod of a node counts, and the set comes again when the newer one will be
+// available.
+func TestStatusOfASurge(t *testing.T) {
+	now := time.Unix(1e6, 0)
+	ds := newSet(1, 0)
+	ds.Spec.MinReadySeconds = 30
+	on := func(hash string, age time.Duration) *corev1.Pod {
+		p := podFor(ds, "n", hash)
+		p.Name, p.Spec.NodeName, p.CreationTimestamp = "p"+hash, "n", metav1.NewTime(now.Add(-age))
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-age))}}
+		return p
+	}
+	v := &view{ds: ds, nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}, hash: "2", now: now}
+	v.pods = group([]*corev1.Pod{on("2", 10*time.Second), on("1", time.Hour)})
+	s, again := v.status()
+	if s.NumberReady != 1 || s.NumberAvailable != 1 || s.UpdatedNumberScheduled != 0 || again != 20*time.Second {
+		t.Errorf("%+v, again in %s", s, again)
+	}
+	v.pods = group([]*corev1.Pod{on("2", 10*time.Second)})
+	if s, again = v.status(); s.NumberReady != 1 || s.NumberAvailable != 0 || s.UpdatedNumberScheduled != 1 || again != 20*time.Second {
+		t.Errorf("%+v, again in %s", s, again)
+	}
+}
+
+// A pod that was adopted and waits for no node in particular stays.
+func TestLeavesStrangersAlone(t *testing.T) {
+	ds := newSet(0, 1)
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}
+	lost := podFor(ds, "gone", "1")
+	p := decide(&view{ds: ds, pods: group([]*corev1.Pod{bare, lost}), hash: "1", now: time.Unix(1e6, 0)})
+	if len(p.remove) != 1 || p.remove[0] != lost {
+		t.Errorf("removes %v", p.remove)
+	}
+}
+
 func TestRunsInACluster(t *testing.T) {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2", "n3")

@@ -6,32 +6,18 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
+
+	"minik8s/internal/api/placement"
 )
 
 // eligible says whether a node should get the pod, and whether one that it has may stay.
 func eligible(ds *appsv1.DaemonSet, node *corev1.Node) (run, stay bool) {
 	spec := &ds.Spec.Template.Spec
-	if spec.NodeName != "" && spec.NodeName != node.Name {
-		return false, false
-	}
-	if !labels.SelectorFromSet(spec.NodeSelector).Matches(labels.Set(node.Labels)) || !affine(spec.Affinity, node) {
+	if spec.NodeName != "" && spec.NodeName != node.Name || !placement.Selects(spec, node) {
 		return false, false
 	}
 	tolerations := tolerate(spec)
-	run, stay = true, true
-	for i := range node.Spec.Taints {
-		t := &node.Spec.Taints[i]
-		if t.Effect == corev1.TaintEffectPreferNoSchedule || tolerated(tolerations, t) {
-			continue
-		}
-		run = false
-		if t.Effect == corev1.TaintEffectNoExecute {
-			stay = false
-		}
-	}
-	return run, stay
+	return placement.Untolerated(tolerations, node.Spec.Taints) < 0, placement.Evicts(tolerations, node.Spec.Taints) < 0
 }
 
 // tolerate is what the pod of a daemon set tolerates: it belongs to its node in good days and bad.
@@ -58,51 +44,6 @@ func tolerate(spec *corev1.PodSpec) []corev1.Toleration {
 		add(corev1.TaintNodeNetworkUnavailable, corev1.TaintEffectNoSchedule)
 	}
 	return out
-}
-
-func tolerated(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
-		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-			return false
-		}
-		switch t.Operator {
-		case corev1.TolerationOpExists:
-			return true
-		case "", corev1.TolerationOpEqual:
-			return t.Key != "" && t.Value == taint.Value
-		}
-		return false
-	})
-}
-
-// affine says whether a node meets what an affinity requires of it.
-func affine(a *corev1.Affinity, node *corev1.Node) bool {
-	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return true
-	}
-	terms := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	return slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
-		if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
-			return false // an empty term matches nothing
-		}
-		return meets(t.MatchExpressions, node.Labels) && meets(t.MatchFields, map[string]string{metav1.ObjectNameField: node.Name})
-	})
-}
-
-var operators = map[corev1.NodeSelectorOperator]selection.Operator{
-	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
-	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
-	corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
-}
-
-func meets(requirements []corev1.NodeSelectorRequirement, set map[string]string) bool {
-	for _, r := range requirements {
-		req, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)
-		if err != nil || !req.Matches(labels.Set(set)) {
-			return false
-		}
-	}
-	return true
 }
 
 // bindTo makes the affinity of the pod for one node. What else was required of the node has been looked

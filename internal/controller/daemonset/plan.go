@@ -67,7 +67,8 @@ func decide(v *view) plan {
 	}
 	for name, on := range v.pods { // waiting for a node that has gone
 		for _, pod := range on {
-			if !known[name] && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
+			// one that was adopted may wait for no node in particular
+			if name != "" && !known[name] && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
 				p.remove = append(p.remove, pod)
 			}
 		}
@@ -258,20 +259,18 @@ func (v *view) status() (s appsv1.DaemonSetStatus, lookAgain time.Duration) {
 		}
 		s.CurrentNumberScheduled++
 		for _, p := range on {
-			if !pods.Ready(p) {
-				continue
-			}
-			s.NumberReady++
-			ok, wait := pods.Available(p, v.ds.Spec.MinReadySeconds, v.now)
-			if ok {
-				s.NumberAvailable++
-			}
-			if wait > 0 && (lookAgain == 0 || wait < lookAgain) {
+			if _, wait := pods.Available(p, v.ds.Spec.MinReadySeconds, v.now); wait > 0 && (lookAgain == 0 || wait < lookAgain) {
 				lookAgain = wait
 			}
-			break
 		}
-		if slices.ContainsFunc(on, v.isNew) {
+		// The oldest pod counts: until it has made room for the new one, the node is not updated.
+		if pods.Ready(on[0]) {
+			s.NumberReady++
+		}
+		if v.available(on[0]) {
+			s.NumberAvailable++
+		}
+		if v.isNew(on[0]) {
 			s.UpdatedNumberScheduled++
 		}
 	}

@@ -2,11 +2,13 @@ package deployment
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -177,8 +179,20 @@ func (d *Controller) create(ctx context.Context, key loop.Key, dep *appsv1.Deplo
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return err
 	}
-	d.record.Event(dep, corev1.EventTypeWarning, failedToCreate, "Failed to create new replica set %q: %v", p.create.Name, err)
+	d.stuck(ctx, dep, fmt.Sprintf("Failed to create new replica set %q: %v", p.create.Name, err))
 	return err
+}
+
+// stuck says on the deployment that the set of its template cannot be made.
+func (d *Controller) stuck(ctx context.Context, dep *appsv1.Deployment, message string) {
+	d.record.Event(dep, corev1.EventTypeWarning, failedToCreate, "%s", message)
+	upd := dep.DeepCopy()
+	upd.Status.ObservedGeneration = dep.Generation
+	s := step{now: d.now()}
+	s.set(&upd.Status, appsv1.DeploymentProgressing, corev1.ConditionFalse, failedToCreate, message)
+	if hasDeadline(dep) && !apiequality.Semantic.DeepEqual(upd.Status, dep.Status) {
+		d.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"}) //nolint:errcheck // the set is tried again, and so is this
+	}
 }
 
 // report writes the status and the revision, which go together.

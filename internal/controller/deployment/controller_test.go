@@ -2,9 +2,11 @@ package deployment
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -13,12 +15,31 @@ import (
 	"minik8s/internal/events"
 )
 
-func TestRollsOutInACluster(t *testing.T) {
+func start(t *testing.T) *ct.Cluster {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2")
 	log := slog.New(slog.DiscardHandler)
 	c.Start(replicaset.New(c.As("replicaset-controller"), events.New(c.As("replicaset-controller"), "t", "", nil), log).Run)
 	c.Start(New(c.As("deployment-controller"), events.New(c.As("deployment-controller"), "t", "", nil), log).Run)
+	return c
+}
+
+// A deployment whose set is refused, here for its name, says so.
+func TestSaysThatItsSetIsRefused(t *testing.T) {
+	c := start(t)
+	ct.Create(c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("x", 250)}, Spec: appsv1.DeploymentSpec{
+		Selector: ct.Selector("web"), Template: ct.Template("web", "x:1")}})
+	d := ct.Until(c, "said so", api.Deployments, func(list []*appsv1.Deployment) bool {
+		c := find(&list[0].Status, appsv1.DeploymentProgressing)
+		return c != nil && c.Reason == failedToCreate && c.Status == corev1.ConditionFalse
+	})[0]
+	if d.Status.ObservedGeneration != d.Generation {
+		t.Errorf("%+v", d.Status)
+	}
+}
+
+func TestRollsOutInACluster(t *testing.T) {
+	c := start(t)
 	ct.Create(c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(6)), Selector: ct.Selector("web"), Template: ct.Template("web", "x:1")}})
 	rolled := func(list []*appsv1.Deployment) bool {

@@ -7,6 +7,7 @@ package expire
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -61,18 +62,28 @@ func (e *Controller) sweep(ctx context.Context) (time.Duration, error) {
 		return batch, err
 	}
 	now, next := e.now(), TTL
+	var errs []error
 	for _, ev := range events {
-		left := Last(ev).Add(TTL).Sub(now)
-		if left > 0 {
+		if left := Last(ev).Add(TTL).Sub(now); left > 0 {
 			next = min(next, left)
 			continue
 		}
-		_, err := e.client.Delete(ctx, client.KeyOf(ev), &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(ev.UID))})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return batch, err
+		if err := e.remove(ctx, ev); err != nil {
+			errs = append(errs, err)
+			next = 0
 		}
 	}
-	return max(next, batch), nil
+	return max(next, batch), errors.Join(errs...)
+}
+
+// remove deletes the event as it was read: one that has happened again since is not old any more.
+func (e *Controller) remove(ctx context.Context, ev *corev1.Event) error {
+	_, err := e.client.Delete(ctx, client.KeyOf(ev), &metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &ev.UID, ResourceVersion: &ev.ResourceVersion}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // Last is when an event last happened.

@@ -3,7 +3,10 @@ package gc
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,15 +35,17 @@ type Controller struct {
 func New(c client.Interface, log *slog.Logger) *Controller {
 	g := &Controller{client: c, graph: newGraph()}
 	g.loop = loop.New("gc", log, g.reconcile)
-	for _, kind := range api.Kinds {
-		if kind == api.Events { // nobody owns them, and they go by themselves
-			continue
-		}
+	for _, kind := range kinds() {
 		inf := informer.New[api.Object](c, kind, informer.Options{Log: log})
 		inf.OnChange(func(old, now api.Object) { g.changed(kind, old, now) })
 		g.informers = append(g.informers, inf)
 	}
 	return g
+}
+
+// kinds are those that own or are owned. Nobody owns Events, and they go by themselves.
+func kinds() []*api.Kind {
+	return slices.DeleteFunc(slices.Clone(api.Kinds), func(k *api.Kind) bool { return k == api.Events })
 }
 
 // Run works until ctx ends. Nothing is collected before every kind has been listed.
@@ -58,9 +63,9 @@ func (g *Controller) add(uid types.UID) { g.loop.Add(loop.Key{Name: string(uid)}
 func (g *Controller) changed(kind *api.Kind, old, now api.Object) {
 	if now == nil {
 		uid := old.GetUID()
-		below := g.graph.below(uid)
+		// It leaves the graph first: a dependent that is only now put there then misses its owner.
 		g.graph.remove(uid)
-		for _, d := range below {
+		for _, d := range g.graph.below(uid) {
 			g.add(d.uid)
 		}
 		for _, o := range old.GetOwnerReferences() {
@@ -99,12 +104,52 @@ func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	}
 	obj := itemOf(known.key.Kind, fresh)
 	owners := make([]standing, len(obj.owners))
+	var unseen error
 	for i := range obj.owners {
-		if owners[i], err = g.look(ctx, obj, &obj.owners[i]); err != nil {
+		owners[i], err = g.look(ctx, obj, &obj.owners[i])
+		if errors.Is(err, errUnseen) {
+			unseen, err = err, nil
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return g.carryOut(ctx, obj, fresh, decide(obj, owners, g.graph.below(obj.uid)))
+	below := g.graph.below(obj.uid)
+	a := decide(obj, owners, below)
+	if a.dropFinalizer != "" { // after that, nobody looks for dependents any more
+		if err := g.seenAll(ctx, obj, below); err != nil {
+			return err
+		}
+	}
+	if err := g.carryOut(ctx, obj, fresh, a); err != nil {
+		return err
+	}
+	return unseen
+}
+
+// seenAll asks the API for dependents of an owner that the watches have not shown yet; with one, the owner
+// has to come again. Kinds are watched apart, so that the deletion of an owner may be seen before the
+// creation of what it owns. Only deletions that wait for the collector pay for it.
+func (g *Controller) seenAll(ctx context.Context, owner *item, below []*item) error {
+	seen := make(map[types.UID]bool, len(below))
+	for _, d := range below {
+		seen[d.uid] = true
+	}
+	for _, kind := range kinds() {
+		if owner.key.Kind.Namespaced && !kind.Namespaced {
+			continue
+		}
+		list, err := g.client.List(ctx, kind, client.ListOptions{Namespace: owner.key.Namespace})
+		if err != nil {
+			return err
+		}
+		for _, obj := range list.Items {
+			if !seen[obj.GetUID()] && slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.uid }) {
+				return fmt.Errorf("a dependent, %s %s/%s: %w", kind, obj.GetNamespace(), obj.GetName(), errUnseen)
+			}
+		}
+	}
+	return nil
 }
 
 // atRest says, without asking anybody, that nothing has to be done: the usual case.
@@ -121,7 +166,12 @@ func (g *Controller) atRest(i *item) bool {
 	return true
 }
 
-// look finds out how an owner stands; one that the graph does not have is asked for.
+// errUnseen has an object come again, because it depends on another that the watches do not show yet. What
+// comes and goes while a watch is broken is never shown, and so nobody would be told of its end.
+var errUnseen = errors.New("it is there, and not yet seen")
+
+// look finds out how an owner stands; one that the graph does not have is asked for, and if it is there,
+// that is errUnseen beside the answer.
 func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerReference) (standing, error) {
 	kind := api.ByGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	if kind == nil || kind.Namespaced && obj.key.Namespace == "" {
@@ -131,6 +181,7 @@ func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerRefer
 	if kind.Namespaced {
 		at.Namespace = obj.key.Namespace
 	}
+	var unseen error
 	o := g.graph.get(ref.UID)
 	if o == nil || o.key != at {
 		fresh, err := g.client.Get(ctx, at)
@@ -143,11 +194,14 @@ func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerRefer
 			return absent, nil
 		}
 		o = itemOf(kind, fresh)
+		if kind != api.Events { // which are not watched
+			unseen = fmt.Errorf("the owner %s: %w", at, errUnseen)
+		}
 	}
 	if o.waiting() {
-		return waiting, nil
+		return waiting, unseen
 	}
-	return there, nil
+	return there, unseen
 }
 
 func (g *Controller) carryOut(ctx context.Context, obj *item, live api.Object, a action) error {
@@ -170,8 +224,9 @@ func (g *Controller) carryOut(ctx context.Context, obj *item, live api.Object, a
 	case len(a.dropRefs) > 0:
 		err = owner.DropRefs(ctx, g.client, live, a.dropRefs...)
 	case a.remove != "":
+		rev := live.GetResourceVersion() // with another one it may have another owner
 		_, err = g.client.Delete(ctx, obj.key, &metav1.DeleteOptions{PropagationPolicy: &a.remove,
-			Preconditions: metav1.NewUIDPreconditions(string(obj.uid))})
+			Preconditions: &metav1.Preconditions{UID: &obj.uid, ResourceVersion: &rev}})
 	}
 	if apierrors.IsNotFound(err) {
 		return nil

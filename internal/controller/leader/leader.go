@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,6 +23,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/supervise"
 )
 
 // The times of a Lease.
@@ -40,6 +42,9 @@ type Elector struct {
 	// Identity is this master's; the same after a restart, and no other's.
 	Identity string
 	Log      *slog.Logger
+	// Standby, which may be nil, is called once, when somebody else is found to hold the Lease: from then on
+	// this master does its part, which is to wait.
+	Standby func()
 	// Now and Sleep may be left out; tests set them. Sleep ends early, with an error, when ctx does.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -55,26 +60,18 @@ var ErrLost = errors.New("the lease was lost")
 // context ends then. It returns lead's error, or ErrLost.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	e.fill()
-	for {
-		held, err := e.try(ctx)
-		if held {
-			break
-		}
-		if err != nil && ctx.Err() == nil {
-			e.Log.Debug("the lease cannot be read or written", "lease", e.Name, "error", err)
-		}
-		if e.Sleep(ctx, RetryEvery) != nil {
-			return nil
-		}
+	since, ok := e.acquire(ctx)
+	if !ok {
+		return nil
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	done := make(chan error, 1)
-	go func() { done <- lead(ctx) }()
+	go func() { done <- supervise.Safe(func() error { return lead(ctx) }) }()
 	lost := make(chan struct{})
 	go func() {
 		defer close(lost)
-		e.hold(ctx)
+		e.hold(ctx, since)
 		stop(ErrLost)
 	}()
 	err := <-done
@@ -98,6 +95,9 @@ func (e *Elector) fill() {
 	if e.Sleep == nil {
 		e.Sleep = sleep
 	}
+	if e.Standby == nil {
+		e.Standby = func() {}
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -111,9 +111,30 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hold renews the Lease until ctx ends, or until it must be taken to be lost.
-func (e *Elector) hold(ctx context.Context) {
-	renewed, wait := e.Now(), RenewEvery
+// acquire waits for the Lease; false if ctx ended before. It is ours since the moment before it was
+// written, not since we know that it was: others may have seen the write long before we heard of it.
+func (e *Elector) acquire(ctx context.Context) (since time.Time, ok bool) {
+	standby := sync.OnceFunc(e.Standby)
+	for {
+		since = e.Now()
+		held, err := e.try(ctx)
+		switch {
+		case held:
+			return since, true
+		case err == nil:
+			standby()
+		case ctx.Err() == nil:
+			e.Log.Debug("the lease cannot be read or written", "lease", e.Name, "error", err)
+		}
+		if e.Sleep(ctx, RetryEvery) != nil {
+			return since, false
+		}
+	}
+}
+
+// hold renews the Lease, which was written at renewed, until ctx ends or it must be taken to be lost.
+func (e *Elector) hold(ctx context.Context, renewed time.Time) {
+	wait := max(0, renewed.Add(RenewEvery).Sub(e.Now()))
 	for e.Sleep(ctx, wait) == nil {
 		started := e.Now()
 		left := renewed.Add(Duration - margin).Sub(started)
@@ -125,7 +146,7 @@ func (e *Elector) hold(ctx context.Context) {
 		cancel()
 		switch {
 		case held:
-			renewed, wait = started, RenewEvery
+			renewed, wait = started, max(0, started.Add(RenewEvery).Sub(e.Now()))
 			continue
 		case err == nil: // somebody else has it
 			return

@@ -2,7 +2,8 @@
 //
 // It promises: a key is never worked on twice at once; a key that was added while it was being worked
 // on is worked on again; one whose reconcile failed comes again after a back-off of its own (5 ms
-// doubling to 30 s); a panic counts as a failure of that key and stops nobody else.
+// doubling to 30 s); a panic counts as a failure of that key and stops nobody else. How many keys wait, come
+// again, and how long they wait and take, is in the process's metrics, by the loop's name.
 //
 // Controllers use it: their informers' handlers call Add, their Reconcile reads the informers, makes a
 // plan and carries it out. Nothing of it survives a kill -9; the informers' first lists fill the queue
@@ -39,20 +40,27 @@ type Loop struct {
 	reconcile func(ctx context.Context, key Key) error
 	queue     workqueue.TypedRateLimitingInterface[Key]
 	log       *slog.Logger
+	metrics   metrics
 }
 
 // New makes a loop; reconcile must be safe for different keys side by side.
 func New(name string, log *slog.Logger, reconcile func(ctx context.Context, key Key) error) *Loop {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](5*time.Millisecond, 30*time.Second)
-	return &Loop{name: name, reconcile: reconcile, log: log,
-		queue: workqueue.NewTypedRateLimitingQueue[Key](limiter)}
+	m := newMetrics(name)
+	plain := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{Queue: &line{metrics: m}})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Queue: plain})
+	return &Loop{name: name, reconcile: reconcile, log: log, metrics: m,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[Key]{DelayingQueue: delaying})}
 }
 
 // Add asks for a key to be reconciled.
 func (l *Loop) Add(k Key) { l.queue.Add(k) }
 
 // AddAfter asks for it after a while.
-func (l *Loop) AddAfter(k Key, d time.Duration) { l.queue.AddAfter(k, d) }
+func (l *Loop) AddAfter(k Key, d time.Duration) {
+	l.metrics.retries.Inc()
+	l.queue.AddAfter(k, d)
+}
 
 // Panics is how many reconciles have panicked since the start of the process, by controller.
 func Panics() map[string]int64 {
@@ -98,8 +106,12 @@ func (l *Loop) step(ctx context.Context) bool {
 		return false
 	}
 	defer l.queue.Done(key)
-	if err := l.safe(ctx, key); err != nil && ctx.Err() == nil {
+	began := time.Now()
+	err := l.safe(ctx, key)
+	l.metrics.worked.Observe(time.Since(began).Seconds())
+	if err != nil && ctx.Err() == nil {
 		l.log.Debug("reconcile failed, it comes again", "controller", l.name, "key", key.String(), "error", err)
+		l.metrics.retries.Inc()
 		l.queue.AddRateLimited(key)
 		return true
 	}

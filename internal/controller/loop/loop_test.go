@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"minik8s/internal/controller/loop"
 )
@@ -64,6 +68,7 @@ func TestFailuresComeAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var tries atomic.Int32
+	before := loop.Panics()["shaky"]
 	done := make(chan struct{})
 	l := loop.New("shaky", slog.New(slog.DiscardHandler), func(_ context.Context, k loop.Key) error {
 		switch tries.Add(1) {
@@ -83,7 +88,83 @@ func TestFailuresComeAgain(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("it did not come again")
 	}
-	if loop.Panics()["shaky"] != 1 {
+	if loop.Panics()["shaky"] != before+1 {
 		t.Errorf("counted %v", loop.Panics())
+	}
+}
+
+// The metrics say what a loop did, under Kubernetes' names.
+func TestMetrics(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var tries atomic.Int32
+	l := loop.New("measured", slog.New(slog.DiscardHandler), func(context.Context, loop.Key) error {
+		if tries.Add(1) == 1 {
+			return errors.New("no")
+		}
+		cancel()
+		return nil
+	})
+	before := measure(t, "measured")
+	l.Add(loop.Key{Name: "x"})
+	l.Add(loop.Key{Name: "x"}) // the same key waits once
+	if got := measure(t, "measured")["workqueue_depth"] - before["workqueue_depth"]; got != 1 {
+		t.Errorf("a depth of %v", got)
+	}
+	l.Run(ctx, 1)
+	after := measure(t, "measured")
+	for name, want := range map[string]float64{"workqueue_depth": 0, "workqueue_adds_total": 2, "workqueue_retries_total": 1,
+		"workqueue_queue_duration_seconds": 2, "workqueue_work_duration_seconds": 2} {
+		if got := after[name] - before[name]; got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// measure is every metric of one loop; of a histogram, how often something was observed.
+func measure(t *testing.T, loop string) map[string]float64 {
+	t.Helper()
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == loop {
+				out[f.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return out
+}
+
+// Keys come in the order in which they were added, also after a burst and after the line was empty.
+func TestInOrder(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var got []string
+	const many = 3000
+	l := loop.New("ordered", slog.New(slog.DiscardHandler), func(_ context.Context, k loop.Key) error {
+		if got = append(got, k.Name); len(got) == 2*many {
+			cancel()
+		}
+		return nil
+	})
+	var want []string
+	for i := range 2 * many {
+		want = append(want, strconv.Itoa(i))
+	}
+	for _, n := range want[:many] {
+		l.Add(loop.Key{Name: n})
+	}
+	go func() {
+		for _, n := range want[many:] {
+			l.Add(loop.Key{Name: n})
+		}
+	}()
+	l.Run(ctx, 1)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d of %d, or not in order", len(got), len(want))
 	}
 }

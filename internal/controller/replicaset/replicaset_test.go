@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -95,11 +96,12 @@ func TestOrderOfDeletion(t *testing.T) {
 	}
 }
 
-func start(t *testing.T) *ct.Cluster {
+func start(t *testing.T) (*ct.Cluster, *Controller) {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2")
-	c.Start(New(c.As("replicaset-controller"), events.New(c.As("replicaset-controller"), "test", "", nil), slog.New(slog.DiscardHandler)).Run)
-	return c
+	r := New(c.As("replicaset-controller"), events.New(c.As("replicaset-controller"), "test", "", nil), slog.New(slog.DiscardHandler))
+	c.Start(r.Run)
+	return c, r
 }
 
 func set(name string, replicas int32) *appsv1.ReplicaSet {
@@ -115,7 +117,7 @@ func untilReady(c *ct.Cluster, n int32) *appsv1.ReplicaSet {
 }
 
 func TestKeepsTheNumber(t *testing.T) {
-	c := start(t)
+	c, _ := start(t)
 	ct.Create(c, set("web", 20))
 	untilReady(c, 20)
 	for _, n := range []int32{5, 30, 0, 3} {
@@ -138,9 +140,17 @@ func TestKeepsTheNumber(t *testing.T) {
 }
 
 func TestAdoptsAndReleases(t *testing.T) {
-	c := start(t)
+	c, r := start(t)
 	bare := ct.Create(c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{"app": "web"}},
 		Spec: ct.Template("web", "x:1").Spec})
+	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+		if _, ok := r.pods.Get("default", "bare"); ok { // else it may make two of its own first, and then choose among three
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the controller does not see the pod")
+		}
+	}
 	rs := ct.Create(c, set("web", 2))
 	untilReady(c, 2)
 	list := ct.Until(c, "the bare pod adopted", api.Pods, func(list []*corev1.Pod) bool {

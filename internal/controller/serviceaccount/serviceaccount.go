@@ -7,6 +7,7 @@ package serviceaccount
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,12 +19,16 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 const (
 	account = "default"
 	rootCA  = "kube-root-ca.crt"
 	caKey   = "ca.crt"
+
+	descriptionKey = "kubernetes.io/description"
+	description    = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."
 )
 
 // Controller is the service account controller.
@@ -58,50 +63,57 @@ func New(c client.Interface, ca []byte, log *slog.Logger) *Controller {
 		}
 	})
 	s.cas.OnChange(func(old, now *corev1.ConfigMap) {
-		switch {
-		case now == nil:
-			s.loop.Add(loop.Key{Name: old.Namespace})
-		case old != nil:
-			s.loop.Add(loop.Key{Name: now.Namespace})
+		if now == nil {
+			now = old
 		}
+		s.loop.Add(loop.Key{Name: now.Namespace}) // also for a new one: somebody else may have been quicker
 	})
 	return s
 }
 
 // Run works until ctx ends.
 func (s *Controller) Run(ctx context.Context, ready func()) error {
-	go s.accounts.Run(ctx, func() {
-		go s.cas.Run(ctx, func() { //nolint:errcheck // it returns when ctx ends
-			go s.loop.Run(ctx, 2)
-		})
-	}) //nolint:errcheck // as above
-	return s.namespaces.Run(ctx, ready)
+	return loop.Drive(ctx, ready, []supervise.Source{s.accounts, s.cas, s.namespaces}, s.loop.Workers(2))
 }
+
+// errUnseen brings a namespace back until the informers show what was made in it. What is made and removed
+// again while a watch is broken is never shown, and so nobody would be told of its removal.
+var errUnseen = errors.New("made, and not yet seen")
 
 func (s *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	ns, ok := s.namespaces.Get("", key.Name)
 	if !ok || ns.DeletionTimestamp != nil {
 		return nil
 	}
-	if _, ok := s.accounts.Get(ns.Name, account); !ok {
-		_, err := s.client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: account}}, client.WriteOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-	}
-	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: rootCA,
-		Annotations: map[string]string{"kubernetes.io/description": "Contains a CA bundle that can be used to verify the API server."}},
-		Data: map[string]string{caKey: s.ca}}
-	have, ok := s.cas.Get(ns.Name, rootCA)
 	var err error
-	switch {
-	case !ok:
-		_, err = s.client.Create(ctx, want, client.WriteOptions{})
-	case have.Data[caKey] != s.ca || len(have.Data) != 1:
-		_, err = s.client.Update(ctx, want, client.WriteOptions{})
+	if _, ok := s.accounts.Get(ns.Name, account); !ok {
+		err = s.make(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: account}})
 	}
-	if apierrors.IsAlreadyExists(err) {
+	return errors.Join(err, s.publish(ctx, ns.Name))
+}
+
+// make makes an object that the informers do not show; it always has the namespace come again.
+func (s *Controller) make(ctx context.Context, obj api.Object) error {
+	if _, err := s.client.Create(ctx, obj, client.WriteOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return errUnseen
+}
+
+// publish makes the CA's ConfigMap, or puts right what is ours in it; what others added to its metadata
+// stays.
+func (s *Controller) publish(ctx context.Context, ns string) error {
+	have, ok := s.cas.Get(ns, rootCA)
+	if !ok {
+		return s.make(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: rootCA,
+			Annotations: map[string]string{descriptionKey: description}}, Data: map[string]string{caKey: s.ca}})
+	}
+	if have.Data[caKey] == s.ca && len(have.Data) == 1 && have.Annotations[descriptionKey] != "" {
 		return nil
 	}
+	upd := have.DeepCopy()
+	upd.Data = map[string]string{caKey: s.ca}
+	metav1.SetMetaDataAnnotation(&upd.ObjectMeta, descriptionKey, description)
+	_, err := s.client.Update(ctx, upd, client.WriteOptions{})
 	return err
 }

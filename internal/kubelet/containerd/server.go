@@ -17,6 +17,7 @@ import (
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/events/exchange"
 	"github.com/containerd/containerd/metadata"
+	"github.com/containerd/containerd/mount"
 	"github.com/containerd/containerd/plugin"
 	"github.com/containerd/containerd/services"
 	"github.com/containerd/containerd/snapshots"
@@ -91,6 +92,9 @@ func startServer(root, state, socket string, logger *slog.Logger) (_ *server, er
 			return nil, fmt.Errorf("containerd: %w", err)
 		}
 	}
+	if err := sweepTempMounts(filepath.Join(root, "tmpmounts"), logger); err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
+	}
 	if s.ttrpc, err = ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser())); err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
@@ -121,6 +125,19 @@ func startServer(root, state, socket string, logger *slog.Logger) (_ *server, er
 	}
 	// Shims report what happens to containers here.
 	return s, serve(socket+".ttrpc", func(l net.Listener) error { return s.ttrpc.Serve(ctx, l) })
+}
+
+// sweepTempMounts makes containerd mount what it unpacks below dir instead of in the system's directory
+// for temporary files, and unmounts there what an earlier process, killed while it unpacked, left behind.
+func sweepTempMounts(dir string, logger *slog.Logger) error {
+	if err := mount.SetTempMountLocation(dir); err != nil {
+		return err
+	}
+	left, err := mount.CleanupTempMounts(0)
+	for _, w := range left {
+		logger.Warn("a mount of an earlier run stays", "err", w)
+	}
+	return err
 }
 
 // load brings up the plugins in the order of what they need, and makes the client.

@@ -1,0 +1,54 @@
+package scheduler
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The scheduler's metrics, under the names that Kubernetes gives them. The deciding goroutine reads the
+// clock once for a pod that it places; all else is counted where its binding is written.
+var (
+	pending = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "scheduler_pending_pods",
+		Help: "Number of pending pods, by the queue type: active, those to be decided; backoff, those that rest first; unschedulable, those that fit nowhere until something changes."},
+		[]string{"queue"})
+	attempts = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_schedule_attempts_total",
+		Help: "Number of attempts to schedule pods, by the result: unschedulable means that no node would do, error that a binding could not be written."},
+		[]string{"result"})
+	durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_scheduling_attempt_duration_seconds",
+		Help: "Scheduling attempt latency in seconds: the decision and the binding.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 7)},
+		[]string{"result"})
+
+	pendingActive  = pending.WithLabelValues("active")
+	pendingResting = pending.WithLabelValues("backoff")
+	pendingParked  = pending.WithLabelValues("unschedulable")
+
+	scheduled     = newResult("scheduled")
+	unschedulable = newResult("unschedulable")
+	failed        = newResult("error")
+)
+
+func init() { prometheus.MustRegister(pending, attempts, durations) }
+
+// result is one way in which an attempt ends.
+type result struct {
+	attempts prometheus.Counter
+	took     prometheus.Observer
+}
+
+func newResult(name string) result {
+	return result{attempts.WithLabelValues(name), durations.WithLabelValues(name)}
+}
+
+// since counts an attempt that began then and ends now.
+func (r result) since(began time.Time) {
+	r.attempts.Inc()
+	r.took.Observe(time.Since(began).Seconds())
+}
+
+// measure says how many pods are in each place of the queue.
+func (q *queue) measure() {
+	pendingActive.Set(float64(len(q.active)))
+	pendingResting.Set(float64(len(q.resting)))
+	pendingParked.Set(float64(len(q.parked)))
+}
