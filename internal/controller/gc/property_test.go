@@ -203,9 +203,15 @@ func (g *garden) cut() {
 	for range 8 {
 		o := g.all[g.rng.Intn(len(g.all))]
 		uid, way := o.GetUID(), ways[g.rng.Intn(len(ways))]
+		// Only what is not being deleted yet: a second deletion may overrule the first, which judge does not follow.
+		live, err := g.c.Admin().Get(g.c.Context(), client.KeyOf(o))
+		if err != nil || live.GetUID() != uid || live.GetDeletionTimestamp() != nil {
+			continue
+		}
 		g.chosen[uid] = true
-		_, err := g.c.Admin().Delete(g.c.Context(), client.KeyOf(o), &metav1.DeleteOptions{
-			PropagationPolicy: &way, Preconditions: &metav1.Preconditions{UID: &uid}})
+		rev := live.GetResourceVersion()
+		_, err = g.c.Admin().Delete(g.c.Context(), client.KeyOf(o), &metav1.DeleteOptions{
+			PropagationPolicy: &way, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &rev}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			g.t.Fatal(err)
 		}
