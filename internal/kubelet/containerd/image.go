@@ -28,6 +28,9 @@ type localImage struct {
 	config  ocispec.ImageConfig
 	size    int64
 	files   sync.Map // small files of it, by name; see imageFile
+
+	mu    sync.Mutex
+	whole bool // its layers are known to be unpacked
 }
 
 // imageCache keeps what is read out of images by the digest they point to, which never changes.
@@ -109,7 +112,30 @@ func (r *Runtime) localImage(ctx context.Context, ref string) (*localImage, erro
 	if img == nil || err != nil {
 		return nil, err
 	}
-	return r.read(ctx, img)
+	l, err := r.read(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	return l, r.completeLayers(ctx, l, img)
+}
+
+// completeLayers unpacks the layers of an image that was recorded, but not unpacked, when an earlier run
+// was killed.
+func (r *Runtime) completeLayers(ctx context.Context, l *localImage, img *images.Image) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.whole {
+		return nil
+	}
+	_, err := r.client.SnapshotService(r.snapshotter).Stat(ctx, l.chainID)
+	if errdefs.IsNotFound(err) {
+		err = r.unpack(ctx, *img)
+	}
+	if err != nil {
+		return fmt.Errorf("containerd: image %s: %w", img.Name, err)
+	}
+	l.whole = true
+	return nil
 }
 
 // read reads an image's manifest and config.

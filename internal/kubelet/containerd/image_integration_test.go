@@ -235,3 +235,48 @@ func TestImport(t *testing.T) {
 		t.Errorf("images: %+v, %v", all, err)
 	}
 }
+
+// An image that was recorded, but not unpacked, when an earlier run was killed is unpacked when it is
+// needed; and what it had begun to unpack before it knew of any snapshot is in nobody's way.
+func TestUnpacksWhatWasInterrupted(t *testing.T) {
+	b := newBench(t)
+	img, err := b.localImage(b.ns(b.ctx), "busybox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sn := b.client.SnapshotService(b.snapshotter)
+	if err := sn.Remove(b.ns(b.ctx), img.chainID); err != nil {
+		t.Fatal(err)
+	}
+	b.restart()
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("late")); err != nil {
+		t.Fatal(err)
+	}
+	b.waitExit(b.start(b.containerConfig("late", "box", "true")))
+	if err := b.removePod(b.ctx, "uid-late"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.Runtime = nil
+	root := filepath.Join(b.cfg.DataDir, "containerd")
+	for _, gone := range []string{"io.containerd.metadata.v1.bolt", "io.containerd.snapshotter.v1.overlayfs"} {
+		if err := os.RemoveAll(filepath.Join(root, gone)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(root, "io.containerd.snapshotter.v1.overlayfs", "snapshots", "1", "fs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.open()
+	f, err := os.Open(filepath.Join(archives, "busybox.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := b.ImportImages(b.ctx, f); err != nil {
+		t.Errorf("unpacking beside what an interrupted run has left: %v", err)
+	}
+}

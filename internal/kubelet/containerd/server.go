@@ -188,7 +188,11 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 		// A snapshot that was being made when the last run was killed leaves a directory whose number is
 		// given out again.
 		if c, ok := instance.(snapshots.Cleaner); ok && r.Type == plugin.SnapshotPlugin {
-			if err := c.Cleanup(ctx); err != nil && !errdefs.IsNotFound(err) { // not found: it is new
+			err := c.Cleanup(ctx)
+			if errdefs.IsNotFound(err) { // it knows of no snapshot yet, so all there are were interrupted
+				err = removeChildren(filepath.Join(ic.Root, "snapshots"))
+			}
+			if err != nil {
 				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
 			}
 		}
@@ -213,6 +217,19 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 		return fmt.Errorf("containerd: client: %w", err)
 	}
 	return nil
+}
+
+// removeChildren empties a directory, if it is there.
+func removeChildren(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(errs...)
 }
 
 // registrations are the plugins linked in, in order, and three of our own: the content store, which
