@@ -57,6 +57,8 @@ type state struct {
 	OOMKilled             bool
 	// StartError says that it never ran, and why.
 	StartError string
+	// Discarded says that it never ran and is being removed: that its process ends is no end of it.
+	Discarded bool
 }
 
 // container is a container of this runtime.
@@ -68,7 +70,7 @@ type container struct {
 	mu     sync.Mutex
 	state  state
 	pid    uint32
-	exited chan struct{} // closed when the state is Exited
+	exited chan struct{} // closed when the state is Exited, or the process of a discarded one has ended
 }
 
 func newContainer(m meta, dir string) *container {
@@ -98,6 +100,29 @@ func (c *container) advance(to cri.ContainerState, change func(*state)) (bool, e
 		close(c.exited)
 	}
 	return true, err
+}
+
+// discard marks a container that never ran, before its process is ended.
+func (c *container) discard() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Discarded = true
+	return c.save(c.state)
+}
+
+// swallow notes that the process of a discarded container has ended; false if it is another's.
+func (c *container) swallow() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.state.Discarded {
+		return false
+	}
+	select {
+	case <-c.exited:
+	default:
+		close(c.exited)
+	}
+	return true
 }
 
 func (c *container) save(s state) error {

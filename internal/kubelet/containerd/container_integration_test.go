@@ -338,3 +338,30 @@ func TestStopSignalAndGrace(t *testing.T) {
 		t.Errorf("after the grace: %+v in %s", c, time.Since(before))
 	}
 }
+
+// A container that never ran and is removed has not ended: nobody may take it for one that failed.
+func TestRemovedBeforeItRanHasNotEnded(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("idle")); err != nil {
+		t.Fatal(err)
+	}
+	id, err := b.CreateContainer(b.ctx, b.containerConfig("idle", "box", "true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := b.container(id)
+	if err := b.deleteTask(b.ns(b.ctx), c); err != nil {
+		t.Fatal(err)
+	}
+	<-c.exited // its process has ended, and that was told
+	if got := c.report(); got.State != cri.Created {
+		t.Errorf("in the middle of its removal: %+v", got)
+	}
+	b.restart() // the daemon is killed right here
+	if pod, err := b.Pod(b.ctx, "uid-idle"); err != nil || len(pod.Containers) != 0 {
+		t.Errorf("after a restart: %+v, %v", pod, err)
+	}
+	if err := b.removePod(b.ctx, "uid-idle"); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -94,7 +94,7 @@ func (r *Runtime) handle(ctx context.Context, e *events.Envelope) {
 
 // exited records a container's end and tells it.
 func (r *Runtime) exited(c *container, code int32, at time.Time) {
-	if s, _ := c.get(); s.State == cri.Exited {
+	if s, _ := c.get(); s.State == cri.Exited || c.swallow() {
 		return
 	}
 	c.logs.finished(flushTime)

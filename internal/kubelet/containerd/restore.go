@@ -71,6 +71,12 @@ func (r *Runtime) restoreContainers(ctx context.Context) error {
 			close(c.exited)
 			continue
 		}
+		if c.state.Discarded {
+			if err := r.removeContainer(ctx, c); err != nil {
+				return err
+			}
+			continue
+		}
 		if c.state.StartError != "" {
 			continue
 		}
@@ -80,6 +86,11 @@ func (r *Runtime) restoreContainers(ctx context.Context) error {
 	}
 	return nil
 }
+
+// startCutOff is how runc's init ends when the one that starts it is killed half-way, as the shim does
+// when whoever asked for the start is gone: the program has not begun. (One that has, and that ends so in
+// the moment in which the daemon is killed, is run again.)
+const startCutOff = 255
 
 // restoreTask finds out what became of a container that had not ended.
 func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
@@ -105,6 +116,9 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	c.pid = p.Pid
 	switch p.Status {
 	case task.Status_STOPPED:
+		if c.state.State == cri.Created && p.ExitStatus == startCutOff {
+			return r.removeContainer(ctx, c)
+		}
 		at := time.Now()
 		if p.ExitedAt != nil {
 			at = p.ExitedAt.AsTime()

@@ -125,6 +125,9 @@ func (r *Runtime) deleteTask(ctx context.Context, c *container) error {
 	id := c.meta.ID
 	if s, pid := c.get(); s.State == cri.Created && pid > 0 {
 		// It waits for its start; the shim removes only what has stopped.
+		if err := c.discard(); err != nil {
+			return err
+		}
 		_, err := r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: id, Signal: uint32(unix.SIGKILL)})
 		if err == nil {
 			t := time.NewTimer(killTimeout)
