@@ -1,13 +1,10 @@
 package apiserver
 
 import (
-	"mime"
 	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/registry"
 )
@@ -74,16 +71,10 @@ func (s *Server) patchScale(r *request) (*autoscalingv1.Scale, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := r.body()
+	form, data, err := r.patchBody()
 	if err != nil {
 		return nil, err
 	}
-	ct, _, _ := mime.ParseMediaType(r.Request().Header.Get("Content-Type")) //nolint:errcheck // an odd type is refused below
-	if !looksJSON(data) && ct != string(types.JSONPatchType) {
-		if data, err = yaml.YAMLToJSON(data); err != nil {
-			return nil, apierrors.NewBadRequest("the patch is not valid: " + err.Error())
-		}
-	}
-	return s.reg.PatchScale(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name, types.PatchType(ct), data,
+	return s.reg.PatchScale(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name, form, data,
 		r.query.Get("fieldValidation"), opts)
 }

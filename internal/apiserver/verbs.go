@@ -82,22 +82,31 @@ func (s *Server) patch(r *request) error {
 	if err != nil {
 		return err
 	}
-	data, err := r.body()
+	form, data, err := r.patchBody()
 	if err != nil {
 		return err
 	}
-	ct, _, _ := mime.ParseMediaType(r.Request().Header.Get("Content-Type")) //nolint:errcheck // an odd type is refused below
-	if !looksJSON(data) && ct != string(types.JSONPatchType) {
-		if data, err = yaml.YAMLToJSON(data); err != nil {
-			return apierrors.NewBadRequest("the patch is not valid: " + err.Error())
-		}
-	}
 	e, err := s.reg.Patch(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name, r.sub,
-		types.PatchType(ct), data, r.query.Get("fieldValidation"), opts)
+		form, data, r.query.Get("fieldValidation"), opts)
 	if err != nil {
 		return err
 	}
 	return r.answer(http.StatusOK, e)
+}
+
+// patchBody is a patch with its form, as JSON also where it came as YAML.
+func (r *request) patchBody() (types.PatchType, []byte, error) {
+	data, err := r.body()
+	if err != nil {
+		return "", nil, err
+	}
+	ct, _, _ := mime.ParseMediaType(r.Request().Header.Get("Content-Type")) //nolint:errcheck // an odd type is refused by the registry
+	if !looksJSON(data) && ct != string(types.JSONPatchType) {
+		if data, err = yaml.YAMLToJSON(data); err != nil {
+			return "", nil, apierrors.NewBadRequest("the patch is not valid: " + err.Error())
+		}
+	}
+	return types.PatchType(ct), data, nil
 }
 
 func looksJSON(b []byte) bool {
