@@ -1,0 +1,68 @@
+package ctl
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"minik8s/internal/api"
+)
+
+// scalable are the kinds whose spec.replicas is a number of pods.
+var scalable = []*api.Kind{api.Deployments, api.ReplicaSets}
+
+func (p *program) scaleCommand() *cli.Command {
+	return &cli.Command{
+		Name: "scale", Usage: "set how many pods a deployment or a replica set has", ArgsUsage: "KIND NAME... --replicas N",
+		Flags: append(selectFlags(),
+			&cli.IntFlag{Name: "replicas", Aliases: []string{"r"}, Value: -1, Usage: "how many pods"},
+			&cli.BoolFlag{Name: "all", Usage: "all objects of the kind in the namespace"},
+		),
+		Action: func(c *cli.Context) error {
+			replicas := c.Int("replicas")
+			if replicas < 0 {
+				return usagef("scale KIND NAME --replicas N: how many pods?")
+			}
+			return p.eachOf(c, scalable, func(s *session, obj api.Object) error {
+				if err := s.patchMeta(c, obj, map[string]any{"spec": map[string]any{"replicas": replicas}}); err != nil {
+					return err
+				}
+				s.say("%s scaled to %d", refOf(obj), replicas)
+				return nil
+			})
+		},
+	}
+}
+
+// eachOf does something to every object that the arguments name; they must be of the kinds given.
+func (p *program) eachOf(c *cli.Context, kinds []*api.Kind, do func(s *session, obj api.Object) error) error {
+	s, err := p.session(c)
+	if err != nil {
+		return err
+	}
+	objects, err := s.pick(c, c.Args().Slice(), c.Bool("all"))
+	if err != nil {
+		return err
+	}
+	count := tally{p: p}
+	for _, obj := range objects {
+		if err := oneOfKinds(c.Command.Name, obj, kinds); err != nil {
+			count.add(err)
+			continue
+		}
+		count.add(do(s, obj))
+	}
+	return count.err()
+}
+
+func oneOfKinds(what string, obj api.Object, kinds []*api.Kind) error {
+	var names string
+	for i, k := range kinds {
+		if api.KindOf(obj) == k {
+			return nil
+		}
+		if i > 0 {
+			names += " and "
+		}
+		names += k.Plural
+	}
+	return usagef("%s is for %s, not for %s", what, names, refOf(obj))
+}
