@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -53,6 +54,8 @@ const (
 // Has says whether the daemon has a role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
+const defaultDataDir = "/var/lib/minik8s"
+
 // Key is one setting.
 type Key struct {
 	// Name of the flag and in the file; the variable is MINIK8S_ and the name in capitals with _.
@@ -76,7 +79,7 @@ func (k Key) Env() string {
 var Keys = []Key{
 	{Name: "role", Default: "master,worker", Doc: "what this daemon does: master, worker, or both",
 		set: setRoles, get: func(c *Config) string { return strings.Join(c.Roles, ",") }},
-	{Name: "data-dir", Default: "/var/lib/minik8s", Doc: "the directory of all state",
+	{Name: "data-dir", Default: defaultDataDir, Doc: "the directory of all state",
 		set: func(c *Config, v string) (err error) {
 			if v == "" {
 				return fmt.Errorf("a directory is needed")
@@ -139,8 +142,11 @@ var Keys = []Key{
 		}, get: func(c *Config) string { return strings.Join(c.ClusterDNS, ",") }},
 	{Name: "containerd", Default: "", Doc: "the socket of a containerd that is already running; empty: the one inside this daemon",
 		set: text(func(c *Config) *string { return &c.Containerd }), get: func(c *Config) string { return c.Containerd }},
-	{Name: "cgroup-root", Default: "/minik8s", Doc: "the cgroup below which pods run",
+	{Name: "cgroup-root", Default: "", Doc: "the cgroup below which pods run; empty: /minik8s, or for another data-dir one of its own",
 		set: func(c *Config, v string) error {
+			if v == "" {
+				v = cgroupOf(c.DataDir)
+			}
 			if !strings.HasPrefix(v, "/") || v == "/" {
 				return fmt.Errorf("expected a path below the root, like /minik8s")
 			}
@@ -187,6 +193,15 @@ var Keys = []Key{
 			c.LogFormat = v
 			return nil
 		}, get: func(c *Config) string { return c.LogFormat }},
+}
+
+// cgroupOf is the cgroup of a data directory: what runs in a cgroup that a daemon does not know it ends, so
+// two daemons on a machine must not share one.
+func cgroupOf(dataDir string) string {
+	if dataDir == defaultDataDir {
+		return "/minik8s"
+	}
+	return fmt.Sprintf("/minik8s-%x", sha256.Sum256([]byte(dataDir)))[:len("/minik8s-")+8]
 }
 
 func size(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

@@ -36,6 +36,25 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// Daemons with directories of their own have cgroups of their own.
+func TestCgroupOfADirectory(t *testing.T) {
+	seen := map[string]bool{}
+	for dir, want := range map[string]string{"/var/lib/minik8s": "/minik8s", "/var/lib/minik8s/": "/minik8s", "/tmp/a": "", "/tmp/b": ""} {
+		c, err := load(t, "", nil, map[string]string{"data-dir": dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want != "" && c.CgroupRoot != want || want == "" && (seen[c.CgroupRoot] || !strings.HasPrefix(c.CgroupRoot, "/minik8s-")) {
+			t.Errorf("%s: %s", dir, c.CgroupRoot)
+		}
+		seen[c.CgroupRoot] = true
+	}
+	c, err := load(t, "", nil, map[string]string{"data-dir": "/tmp/a", "cgroup-root": "/mine"})
+	if err != nil || c.CgroupRoot != "/mine" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 func TestEveryMistakeIsNamed(t *testing.T) {
 	for _, x := range []struct {
 		name, file string

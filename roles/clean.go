@@ -40,6 +40,9 @@ func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 }
 
 func (d *Daemon) uninstall(ctx context.Context) error {
+	if err := d.holdCgroup(); err != nil {
+		return err
+	}
 	rt, err := containerd.New(ctx, containerd.Config{DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName,
 		PodCIDR: d.cfg.PodCIDR, CgroupRoot: d.cfg.CgroupRoot, Spare: -1, Log: d.log})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/kubelet"
+	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/registry"
 	"minik8s/internal/store/etcd"
@@ -65,6 +67,8 @@ type Daemon struct {
 	log   *slog.Logger
 	group *supervise.Group
 	lock  *os.File
+	// cgroups, while it is open, keeps other daemons off the cgroup of our pods.
+	cgroups io.Closer
 	// listener is the API's port, open before anything is touched.
 	listener net.Listener
 	began    time.Time
@@ -106,6 +110,10 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	if !cfg.Has(config.Master) {
 		d.Close()
 		return nil, errors.New("--role=worker alone joins another machine's master, which this version does not do; start with --role=master,worker")
+	}
+	if err := d.holdCgroup(); err != nil {
+		d.Close()
+		return nil, err
 	}
 	parts, err := d.masterParts()
 	if err != nil {
@@ -150,6 +158,20 @@ func (d *Daemon) takeLock() error {
 	return errors.Join(err, werr)
 }
 
+// holdCgroup refuses a cgroup in which another daemon's pods run. That it cannot be made at all is told by
+// those who need it.
+func (d *Daemon) holdCgroup() error {
+	if !d.cfg.Has(config.Worker) {
+		return nil
+	}
+	held, err := cgroup.New(d.cfg.CgroupRoot).Hold()
+	if errors.Is(err, cgroup.ErrHeld) {
+		return err
+	}
+	d.cgroups = held
+	return nil
+}
+
 func (d *Daemon) path(parts ...string) string {
 	return filepath.Join(append([]string{d.cfg.DataDir}, parts...)...)
 }
@@ -172,6 +194,10 @@ func (d *Daemon) Close() {
 	if d.listener != nil {
 		d.listener.Close() //nolint:errcheck // the server has closed it, if it ran
 		d.listener = nil
+	}
+	if d.cgroups != nil {
+		d.cgroups.Close() //nolint:errcheck // as below
+		d.cgroups = nil
 	}
 	if d.lock != nil {
 		d.lock.Close() //nolint:errcheck // the kernel drops the lock either way

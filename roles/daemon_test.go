@@ -387,6 +387,10 @@ func TestRefusesToStart(t *testing.T) {
 		second := &process{t: t, dir: first.dir, args: append(first.args, "--api-port=7443")}
 		second.fails("another minik8sd", fmt.Sprint(first.cmd.Process.Pid), first.dir)
 	})
+	t.Run("a second daemon on one cgroup", func(t *testing.T) {
+		second := &process{t: t, args: []string{"--data-dir", t.TempDir(), "--cgroup-root", "/" + filepath.Base(first.dir), "--api-port=7443"}}
+		second.fails("another daemon's pods", "--cgroup-root")
+	})
 	t.Run("the port is in use", func(t *testing.T) {
 		p := newProcess(t)
 		p.fails("6443", "in use", "--api-port")

@@ -75,6 +75,14 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 		d.loop.Add(loop.Key{Namespace: now.Namespace, Name: now.Name})
 	})
 	d.nodes.OnChange(d.nodeChanged)
+	d.revisions.OnChange(func(old, now *appsv1.ControllerRevision) {
+		if now != nil {
+			return
+		}
+		if key, ok := ownerOf(old); ok { // history is made again as far as it is known
+			d.loop.Add(key)
+		}
+	})
 	d.pods.OnChange(d.podChanged)
 	return d
 }
@@ -94,12 +102,12 @@ func (d *Controller) nodeChanged(old, now *corev1.Node) {
 	}
 }
 
-func ownerOf(p *corev1.Pod) (loop.Key, bool) {
+func ownerOf(p api.Object) (loop.Key, bool) {
 	ref := metav1.GetControllerOfNoCopy(p)
 	if ref == nil || ref.Kind != api.DaemonSets.Kind || ref.APIVersion != api.DaemonSets.APIVersion() {
 		return loop.Key{}, false
 	}
-	return loop.Key{Namespace: p.Namespace, Name: ref.Name}, true
+	return loop.Key{Namespace: p.GetNamespace(), Name: ref.Name}, true
 }
 
 func (d *Controller) podChanged(old, now *corev1.Pod) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,9 @@ func (c Control) Create(ctx context.Context, pod *corev1.Pod, of api.Object) (*c
 	if err != nil {
 		// A namespace that is ending refuses everything; nobody needs to be told.
 		if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && ctx.Err() == nil {
-			c.Record.Event(of, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
+			// Without the name, which is another one each time: so that it is one event that happens again.
+			c.Record.Event(of, corev1.EventTypeWarning, "FailedCreate", "Error creating: %s",
+				strings.ReplaceAll(err.Error(), pod.Name, pod.GenerateName))
 		}
 		return nil, err
 	}

@@ -129,14 +129,17 @@ func (r *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err != nil {
 		return err
 	}
-	var active []*corev1.Pod
+	var active, ended []*corev1.Pod
 	var terminating int32
 	for _, p := range r.podsOf.Candidates(rs) {
 		switch {
 		case pods.Active(p):
 			active = append(active, p)
-		case pods.Terminating(p) && metav1.IsControlledBy(p, rs):
+		case !metav1.IsControlledBy(p, rs):
+		case pods.Terminating(p):
 			terminating++
+		case p.Status.Phase == corev1.PodFailed:
+			ended = append(ended, p)
 		}
 	}
 	active, err = owner.Claim(ctx, r.client, rs, selector, active)
@@ -146,7 +149,11 @@ func (r *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	var p plan
 	var failed error
 	if settled {
-		p = decide(rs, active, r.related(rs, active), r.now())
+		p = decide(rs, active, ended, r.related(rs, active), r.now())
+		if p.lookAgain > 0 {
+			r.control.Record.Event(rs, corev1.EventTypeWarning, "BackOff", "Its pods fail as soon as they are made: waiting longer before each new round of them")
+			r.loop.AddAfter(key, p.lookAgain)
+		}
 		failed = r.carryOut(ctx, rs, p)
 	}
 	if err := r.report(ctx, rs, active, terminating, p, failed, settled); err != nil {

@@ -19,21 +19,62 @@ const burst = 500
 type plan struct {
 	create int
 	remove []*corev1.Pod
+	// lookAgain is when pods may be made in place of those that failed; 0: now.
+	lookAgain time.Duration
 }
 
-// decide compares what is wanted with the active pods. related are the pods among which a deletion
-// should thin out the nodes.
-func decide(rs *appsv1.ReplicaSet, active, related []*corev1.Pod, now time.Time) plan {
+// decide compares what is wanted with the active pods. failed are those that will not run again, related
+// those among which a deletion should thin out the nodes.
+func decide(rs *appsv1.ReplicaSet, active, failed, related []*corev1.Pod, now time.Time) plan {
 	if rs.DeletionTimestamp != nil {
 		return plan{} // its pods are the garbage collector's
 	}
 	switch diff := int(wanted(rs)) - len(active); {
 	case diff > 0:
+		if wait := backoff(failed, int(wanted(rs)), now); wait > 0 {
+			return plan{lookAgain: wait}
+		}
 		return plan{create: min(diff, burst)}
 	case diff < 0:
 		return plan{remove: pods.ForDeletion(active, related, now)[:min(-diff, burst)]}
 	}
 	return plan{}
+}
+
+// The back-off after pods that failed as a whole, which only a node that refuses them makes happen at once.
+const (
+	firstBackoff = time.Second
+	maxBackoff   = 5 * time.Minute
+	// forgetAfter is how long a failure counts.
+	forgetAfter = 2 * maxBackoff
+)
+
+// backoff is how long to wait before pods are made in place of failed ones. As many as are wanted may fail
+// at once, say with their node, and are replaced at once. But when those in their place have failed as
+// well, something refuses them all: the wait doubles with each such round. (Kubernetes goes on as fast as
+// its client may.)
+func backoff(failed []*corev1.Pod, wanted int, now time.Time) time.Duration {
+	recent := 0
+	var last time.Time
+	for _, p := range failed {
+		at := p.CreationTimestamp.Time
+		if now.Sub(at) > forgetAfter {
+			continue
+		}
+		recent++
+		if at.After(last) {
+			last = at
+		}
+	}
+	rounds := recent / max(wanted, 1)
+	if rounds < 2 {
+		return 0
+	}
+	wait := maxBackoff
+	if rounds < 12 {
+		wait = min(firstBackoff<<(rounds-2), maxBackoff)
+	}
+	return max(last.Add(wait).Sub(now), 0)
 }
 
 func wanted(rs *appsv1.ReplicaSet) int32 {

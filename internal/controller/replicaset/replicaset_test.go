@@ -34,14 +34,43 @@ func TestDecide(t *testing.T) {
 	} {
 		rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(test.want))}}
 		list := somePods(test.have)
-		p := decide(rs, list, list, now)
+		p := decide(rs, list, nil, list, now)
 		if p.create != test.create || len(p.remove) != test.remove {
 			t.Errorf("%+v: got %d and %d", test, p.create, len(p.remove))
 		}
 		rs.DeletionTimestamp = &metav1.Time{Time: now}
-		if p := decide(rs, list, list, now); p.create != 0 || len(p.remove) != 0 {
+		if p := decide(rs, list, nil, list, now); p.create != 0 || len(p.remove) != 0 {
 			t.Errorf("%+v: a set that is going did something: %+v", test, p)
 		}
+	}
+}
+
+// Pods that fail as soon as they are made are made again more and more slowly, not without end.
+func TestBacksOffFromFailures(t *testing.T) {
+	now := time.Unix(100000, 0)
+	for _, test := range []struct {
+		failed, wanted int
+		age, want      time.Duration
+	}{
+		{0, 2, 0, 0}, {1, 2, 0, 0}, {2, 2, 0, 0}, {3, 2, 0, 0}, // all there were have failed, once
+		{4, 2, 0, time.Second}, {6, 2, 0, 2 * time.Second}, {6, 2, time.Second, time.Second}, {6, 2, time.Minute, 0},
+		{10, 1, 0, 4*time.Minute + 16*time.Second}, {1000, 1, 0, maxBackoff}, {1000, 1, time.Hour, 0}, {5, 0, 0, 8 * time.Second},
+	} {
+		list := somePods(test.failed)
+		for i, p := range list {
+			p.CreationTimestamp = metav1.NewTime(now.Add(-test.age - time.Duration(i)*time.Second))
+		}
+		if got := backoff(list, test.wanted, now); got != test.want {
+			t.Errorf("%+v: got %s", test, got)
+		}
+	}
+	list := somePods(4)
+	for _, p := range list {
+		p.CreationTimestamp = metav1.NewTime(now)
+	}
+	rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(2))}}
+	if p := decide(rs, nil, list, nil, now); p.create != 0 || p.lookAgain != time.Second {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -3,6 +3,7 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -71,6 +72,30 @@ func (m *Manager) classPath(class corev1.PodQOSClass) string {
 }
 
 var classes = []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort}
+
+// Hold takes the root until the closer is closed, or the process ends. What runs below it and is not known
+// is ended, so it is an error (ErrHeld) if another process holds it.
+func (m *Manager) Hold() (io.Closer, error) {
+	h, err := m.mounted()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.ensureClasses(h); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(h.home(m.root))
+	if err != nil {
+		return nil, fmt.Errorf("cgroup %s: %w", m.root, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cgroup %s: %w", m.root, ErrHeld)
+	}
+	return f, nil
+}
+
+// ErrHeld says that another daemon's pods live below a root.
+var ErrHeld = errors.New("another daemon's pods live below it; give each daemon its own with --cgroup-root")
 
 // Ensure makes the pod's cgroup with the given settings and returns its path.
 func (m *Manager) Ensure(uid string, class corev1.PodQOSClass, res cri.Resources) (string, error) {

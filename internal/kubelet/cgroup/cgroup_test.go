@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +21,41 @@ func content(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(data))
+}
+
+// Two daemons do not share a root: each ends what it does not know.
+func TestHold(t *testing.T) {
+	for _, v2 := range []bool{false, true} {
+		dir := t.TempDir()
+		for _, name := range []string{"", "minik8s", "minik8s/burstable", "minik8s/besteffort", "another", "another/burstable", "another/besteffort"} {
+			for file, text := range map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "cpu memory pids", "cpu.weight": ""} {
+				if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, name, file), []byte(text), 0o644); v2 && err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		first, err := At(dir, "minik8s", v2).Hold()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := At(dir, "minik8s", v2).Hold(); !errors.Is(err, ErrHeld) {
+			t.Errorf("v2 %v: held twice: %v", v2, err)
+		}
+		if other, err := At(dir, "another", v2).Hold(); err != nil {
+			t.Errorf("v2 %v: another root: %v", v2, err)
+		} else {
+			other.Close()
+		}
+		first.Close()
+		if again, err := At(dir, "minik8s", v2).Hold(); err != nil {
+			t.Errorf("v2 %v: when it is free again: %v", v2, err)
+		} else {
+			again.Close()
+		}
+	}
 }
 
 func TestLegacySettings(t *testing.T) {

@@ -18,6 +18,8 @@ type hierarchy interface {
 	ensure(path string, res cri.Resources) error
 	// dirs are the directories of a cgroup, whether they exist or not.
 	dirs(path string) []string
+	// home is the directory, among those that ensure makes, that stands for a cgroup.
+	home(path string) string
 }
 
 // limited are the v1 controllers that have a setting of ours; the runtime makes the rest.
@@ -26,6 +28,15 @@ var limited = []string{"cpu", "memory", "pids"}
 // legacy is v1: the mount point of each controller, by its name. It has also those that are not
 // limited: the runtime makes cgroups there, which have to be removed.
 type legacy map[string]string
+
+func (l legacy) home(path string) string {
+	for _, controller := range limited {
+		if mount, ok := l[controller]; ok {
+			return filepath.Join(mount, path)
+		}
+	}
+	return ""
+}
 
 func (l legacy) dirs(path string) []string {
 	seen := map[string]bool{}
@@ -96,6 +107,8 @@ func legacySettings(controller string, res cri.Resources) []setting {
 
 // unified is v2.
 type unified struct{ mount string }
+
+func (u unified) home(path string) string { return filepath.Join(u.mount, path) }
 
 func (u unified) dirs(path string) []string { return []string{filepath.Join(u.mount, path)} }
 

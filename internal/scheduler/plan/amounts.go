@@ -36,10 +36,17 @@ func (r *resources) id(name corev1.ResourceName) int {
 	return id
 }
 
+// most is the largest amount that is told from others. Sums of all that can meet in one pod or on one
+// node stay far below where numbers overflow.
+const most = 1 << 50
+
 // units is a quantity as a number: cpu in thousandths of a core, all else in units.
 func units(name corev1.ResourceName, q resource.Quantity) int64 {
+	if q.CmpInt64(most) >= 0 { // before it is multiplied
+		return most
+	}
 	if name == corev1.ResourceCPU {
-		return q.MilliValue()
+		return min(q.MilliValue(), most)
 	}
 	return q.Value()
 }
