@@ -34,6 +34,16 @@ func (s *situation) explainLeaving() verdict {
 	return v
 }
 
+// workloadLeaving adds the pods, for which a workload waits that is deleted in the foreground.
+func (s *situation) workloadLeaving() verdict {
+	v := s.explainLeaving()
+	if worst := s.blamed(); worst != nil {
+		v.because("pods of it that are still there: %d", len(s.pods))
+		v.try("why pod %s%s", worst.Name, nsFlag(worst.Namespace))
+	}
+	return v
+}
+
 // removers says who takes the finalizers away that the system itself puts there.
 var removers = map[string]string{
 	metav1.FinalizerDeleteDependents: "the garbage collector takes it away when what the object owns is gone",
@@ -63,6 +73,9 @@ func (s *situation) heldBack(v *verdict, obj api.Object) {
 		v.because("%s waits for its finalizer %s: %s", ref(kind, obj.GetName()), f, remover(f))
 	}
 	v.try("describe %s %s%s", kind.Singular, obj.GetName(), nsFlag(obj.GetNamespace()))
+	if at := obj.GetDeletionTimestamp(); at == nil || !s.now.After(at.Time) {
+		return // it is not late yet
+	}
 	// delete --force must not be tried in vain: it shortens the grace period, and finalizers stay.
 	v.advise(`last of all, by hand, since delete --force takes no finalizer away; what it waits for is then never done: `+
 		`kubectl patch %s %s%s --type=merge -p '{"metadata":{"finalizers":null}}'`, kind.Singular, obj.GetName(), nsFlag(obj.GetNamespace()))

@@ -40,8 +40,19 @@ func TestExplainFinalizers(t *testing.T) {
 			t.Errorf("%s: %s\n%s\n%s", x.name, v.head, why, next)
 		}
 	}
+	soon := held("settings", "example.com/hold")
+	soon.DeletionTimestamp = new(ago(-time.Minute))
+	v := explain(situation{kind: api.ConfigMaps, obj: &corev1.ConfigMap{ObjectMeta: soon}, now: noon})
+	if next := strings.Join(v.next, "\n"); strings.Contains(next, "patch") || !strings.Contains(strings.Join(v.why, "\n"), "example.com/hold") {
+		t.Errorf("one that has time yet:\n%s", next)
+	}
+	d := &appsv1.Deployment{ObjectMeta: held("web", metav1.FinalizerDeleteDependents)}
+	v = explain(situation{kind: api.Deployments, obj: d, now: noon, pods: []*corev1.Pod{podOf("last", newest, departing)}})
+	if next := strings.Join(v.next, "\n"); !strings.Contains(next, "why pod last") || !strings.Contains(strings.Join(v.why, "\n"), "still there: 1") {
+		t.Errorf("one that waits for its pods:\n%s", next)
+	}
 	pod := &corev1.Pod{ObjectMeta: held("web"), Spec: corev1.PodSpec{NodeName: "n"}}
-	v := explain(situation{kind: api.Pods, obj: pod, now: noon, nodes: []*corev1.Node{goodNode("n")}})
+	v = explain(situation{kind: api.Pods, obj: pod, now: noon, nodes: []*corev1.Node{goodNode("n")}})
 	if next := strings.Join(v.next, "\n"); !strings.Contains(next, "delete pod web --force") {
 		t.Errorf("a pod that only its kubelet holds:\n%s", next)
 	}

@@ -274,5 +274,8 @@ func (s *situation) spread(c *corev1.TopologySpreadConstraint, pod *corev1.Pod) 
 	for _, domain := range slices.Sorted(maps.Keys(in)) {
 		parts = append(parts, fmt.Sprintf("%s %d", domain, in[domain]))
 	}
+	if len(parts) == 0 {
+		return "there is none that it could go to", outside
+	}
 	return strings.Join(parts, ", "), outside
 }

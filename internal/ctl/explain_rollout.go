@@ -181,11 +181,11 @@ func (s *situation) daemonSet(ds *appsv1.DaemonSet) workload {
 
 // outOfDate names the pods that their daemon set leaves alone.
 func (s *situation) outOfDate(w *workload, old int32) {
-	has := "1 pod has"
-	if old > 1 {
-		has = fmt.Sprintf("%d pods have", old)
+	if old == 1 {
+		w.note("1 pod has the old template; the updateStrategy is OnDelete: delete it, and one of the new template takes its place")
+	} else {
+		w.note("%d pods have the old template; the updateStrategy is OnDelete: delete them one by one, and each gets a successor of the new template", old)
 	}
-	w.note("%s the old template; the updateStrategy is OnDelete: delete it, and one of the new template takes its place", has)
 	for _, p := range s.pods {
 		if p.DeletionTimestamp == nil && !s.template.made(p) {
 			w.commands = append(w.commands, "delete pod "+p.Name+nsFlag(p.Namespace))

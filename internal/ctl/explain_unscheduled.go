@@ -57,7 +57,7 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 
 // gated is a pod that nobody places before its gates are taken away.
 func (s *situation) gated(pod *corev1.Pod) verdict {
-	v := verdict{head: s.name() + " is Pending: scheduling gates hold it, and it is not even tried to place it"}
+	v := verdict{head: s.name() + " is Pending: scheduling gates hold it, and the scheduler does not look at it yet"}
 	for _, g := range pod.Spec.SchedulingGates {
 		v.because("the gate %s: whoever put it there takes it away when the pod may start", g.Name)
 	}

@@ -94,6 +94,8 @@ func TestExplainUnscheduled(t *testing.T) {
 			inZones, []*corev1.Pod{on("n1", "{}")},
 			[]string{"its topologySpreadConstraints let the pods with app=web differ by 1 from zone to zone; now: a 1, b 0", "nodes without the label zone, which cannot take it: vm"},
 			[]string{"minik8sd ctl label nodes vm zone=VALUE", "maxSkew"}, ""},
+		{"topology spread over nothing", spread, "1 node(s) didn't match pod topology spread constraints (missing required label)", hollow[:1], nil,
+			[]string{"now: there is none that it could go to"}, []string{"label nodes n1 zone=VALUE"}, ""},
 		{"too much", "{}", "1 Insufficient cpu", hollow[:1], nil, nil, []string{"resources.requests"}, ""},
 		{"gates", "schedulingGates: [{name: example.com/quota}, {name: b}]", "Scheduling is blocked due to non-empty scheduling gates", hollow[:1], nil,
 			[]string{"the gate example.com/quota", "the gate b"}, []string{`kubectl patch pod web --type=json -p '[{"op":"remove","path":"/spec/schedulingGates/0"}]'`}, "get nodes"},

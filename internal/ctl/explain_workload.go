@@ -66,7 +66,7 @@ func orOne(n *int32) int32 {
 
 // keepsPods says whether an object is a workload.
 func keepsPods(obj api.Object) bool {
-	s := situation{obj: obj}
+	s := situation{kind: api.KindOf(obj), obj: obj}
 	_, ok := s.workload()
 	return ok
 }
@@ -113,7 +113,7 @@ func (s *situation) heading(w workload) string {
 // whose own reasons are the workload's.
 func (s *situation) explainWorkload(w workload) verdict {
 	if s.obj.GetDeletionTimestamp() != nil {
-		return s.explainLeaving()
+		return s.workloadLeaving()
 	}
 	v := verdict{head: s.heading(w), good: w.ready >= w.want && !w.bad, why: w.why}
 	if w.done != "" {

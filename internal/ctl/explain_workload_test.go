@@ -278,3 +278,14 @@ func TestWhyDeployment(t *testing.T) {
 		}
 	}
 }
+
+// The whole way for one that is paused: its command names it, though nothing of it has been made.
+func TestWhyPaused(t *testing.T) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "d"}}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	d.Spec.Paused = true
+	r := newFake(t, d, goodNode("n")).ctl("", "why", "deployment", "web")
+	if r.code != 0 || !strings.Contains(r.out, "is paused; a changed template is not rolled out") || !strings.Contains(r.out, "minik8sd ctl rollout resume deployment web") {
+		t.Errorf("%d %s\n%s", r.code, r.text, r.out)
+	}
+}
