@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"minik8s/internal/registry"
 )
 
 // decodeBody reads a body that asks for something to be done and is stored nowhere.
@@ -24,9 +26,18 @@ func (r *request) decodeBody(kind string, into runtime.Object) error {
 		err = yaml.Unmarshal(data, into)
 	}
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %v", kind, err))
+		return notValid(kind, data, into, err)
 	}
 	return nil
+}
+
+// notValid is a body that could not be read, with what is wrong with it and where.
+func notValid(kind string, data []byte, into runtime.Object, err error) error {
+	text := err.Error()
+	if asJSON, bad := yaml.YAMLToJSON(data); bad == nil && !hasMagic(data) { // JSON comes out as it went in
+		text = registry.ExplainDecode(asJSON, into, err)
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind, text))
 }
 
 // token is serviceaccounts/token: it makes a token, which is in the answer and nowhere else.

@@ -206,7 +206,7 @@ func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 		err = yaml.Unmarshal(data, opts)
 	}
 	if err != nil {
-		return nil, apierrors.NewBadRequest("the body is not valid DeleteOptions: " + err.Error())
+		return nil, notValid("DeleteOptions", data, opts, err)
 	}
 	if s := r.query.Get("gracePeriodSeconds"); s != "" {
 		var n int64
@@ -247,7 +247,7 @@ func (s *Server) bind(r *request) error {
 		err = yaml.Unmarshal(data, b)
 	}
 	if err != nil {
-		return apierrors.NewBadRequest("the body is not a valid Binding: " + err.Error())
+		return notValid("Binding", data, b, err)
 	}
 	if b.Target.Name == "" || b.Target.Kind != "" && b.Target.Kind != "Node" {
 		return apierrors.NewBadRequest("target: a Binding names a Node: {\"target\":{\"kind\":\"Node\",\"name\":...}}")

@@ -25,6 +25,11 @@ type situation struct {
 	pods     []*corev1.Pod
 	template template
 	told     []*corev1.Event // about the blamed pod
+
+	// placed are the cluster's pods that have a node, where they may be why another pod has none.
+	placed []*corev1.Pod
+	// held are the objects that finalizers hold in a namespace that is being deleted.
+	held []api.Object
 }
 
 // verdict is what a person is told.
@@ -130,21 +135,5 @@ func (s *situation) explainOther() verdict {
 		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
 	}
 	v.try("describe %s", s.args())
-	return v
-}
-
-// explainLeaving tells what a deletion waits for.
-func (s *situation) explainLeaving() verdict {
-	at := s.obj.GetDeletionTimestamp()
-	v := verdict{head: s.name() + " is being deleted"}
-	if f := s.obj.GetFinalizers(); len(f) > 0 {
-		v.because("it waits for its finalizers: %s; whoever put them there must take them away", strings.Join(f, ", "))
-	}
-	if at != nil && s.now.After(at.Time) {
-		v.head = s.name() + " is being deleted, and should be gone by now"
-		v.because("it was due %s", s.ago(at.Time))
-	} else if at != nil {
-		v.because("it has until %s (%s more) to end", at.UTC().Format(time.RFC3339), duration.HumanDuration(at.Sub(s.now)))
-	}
 	return v
 }

@@ -83,7 +83,7 @@ func (s *situation) blamePod(v *verdict, w workload) {
 	}
 	worst := s.blamed()
 	if worst == nil {
-		if job, ok := s.obj.(*batchv1.Job); len(s.pods) == 0 && w.want > 0 && !(ok && isSuspended(job)) {
+		if job, ok := s.obj.(*batchv1.Job); len(s.pods) == 0 && w.want > 0 && !(ok && (isSuspended(job) || runsNone(job))) {
 			v.because("it has no pods")
 		}
 		return

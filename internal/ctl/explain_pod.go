@@ -74,27 +74,6 @@ func (s *situation) restarted(v *verdict, pod *corev1.Pod) {
 	}
 }
 
-func (s *situation) podLeaving(pod *corev1.Pod) verdict {
-	v := s.explainLeaving()
-	node := s.node(pod.Spec.NodeName)
-	switch {
-	case pod.Spec.NodeName == "":
-	case node == nil:
-		v.because("its node %s is not there: nobody can say that its containers have ended", pod.Spec.NodeName)
-	case !isReady(node):
-		v.because("its node %s is not ready: its kubelet cannot say that the containers have ended", node.Name)
-		v.try("why node %s", node.Name)
-	default:
-		v.because("its node's kubelet is ending the containers")
-	}
-	if s.now.After(pod.DeletionTimestamp.Time) {
-		v.try("delete %s --force", s.args())
-	} else {
-		v.try("get %s -w", s.args())
-	}
-	return v
-}
-
 func (s *situation) podFailed(pod *corev1.Pod) verdict {
 	v := verdict{head: s.name() + " has failed and will not be started again"}
 	if pod.Status.Reason != "" || pod.Status.Message != "" {
@@ -140,85 +119,15 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 func (s *situation) unfit(v *verdict, pod *corev1.Pod) {
 	switch pod.Status.Reason {
 	case "NodeAffinity":
-		for key, value := range pod.Spec.NodeSelector {
-			if n := s.node(pod.Spec.NodeName); n != nil && n.Labels[key] != value {
-				v.try("label nodes %s %s=%s", n.Name, key, value)
-				break
+		if n := s.node(pod.Spec.NodeName); n != nil {
+			if labels := lacking(&pod.Spec, n); len(labels) > 0 {
+				v.try("label nodes %s %s", n.Name, strings.Join(setting(n, labels), " "))
 			}
 		}
 		v.advise("or take nodeName out of the manifest, so that the scheduler finds a node that fits; then create the pod anew")
 	case "TaintToleration":
 		v.advise("give the pod a toleration for the taint, or take it off the node; then create the pod anew")
 	}
-}
-
-// readyNode is a node to suggest: a ready one if there is.
-func (s *situation) readyNode() string {
-	for _, n := range s.nodes {
-		if isReady(n) {
-			return n.Name
-		}
-	}
-	return s.nodes[0].Name
-}
-
-// podUnscheduled tells why no node took a pod.
-func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
-	v := verdict{head: s.name() + " is Pending: no node has it yet"}
-	text := ""
-	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
-		text = c.Message
-	} else if e := s.lastWarning("FailedScheduling"); e != nil {
-		text = e.Message
-	}
-	if other := pod.Spec.SchedulerName; text == "" && other != "" && other != corev1.DefaultSchedulerName {
-		v.because("it asks for the scheduler %q, and there is only %q here", other, corev1.DefaultSchedulerName)
-		v.advise("take schedulerName out of the manifest and create the pod anew")
-		return v
-	}
-	if text == "" {
-		v.because("the scheduler has not said anything about it; is a master running?")
-		v.try("get events%s", nsFlag(pod.Namespace))
-		return v
-	}
-	v.because("%s", text)
-	if len(s.nodes) == 0 {
-		v.because("there is no node at all")
-		v.advise("start the daemon with a worker: minik8sd --role=master,worker")
-		return v
-	}
-	var closed, lost []string
-	for _, n := range s.nodes {
-		if n.Spec.Unschedulable {
-			closed = append(closed, n.Name)
-		}
-		if !isReady(n) {
-			lost = append(lost, n.Name)
-		}
-	}
-	if len(lost) > 0 {
-		v.because("not ready: %s", strings.Join(lost, ", "))
-		v.try("why node %s", lost[0])
-	}
-	if len(closed) > 0 {
-		v.because("cordoned: %s", strings.Join(closed, ", "))
-		v.try("uncordon %s", closed[0])
-	}
-	low := strings.ToLower(text)
-	if strings.Contains(low, "insufficient") || strings.Contains(low, "too many pods") {
-		v.advise("ask for less in the containers' resources.requests, or make room: minik8sd ctl describe nodes shows who has what")
-	}
-	if len(pod.Spec.NodeSelector) > 0 && (strings.Contains(low, "selector") || strings.Contains(low, "affinity")) {
-		for key, value := range pod.Spec.NodeSelector {
-			v.try("label nodes %s %s=%s", s.readyNode(), key, value)
-			break
-		}
-	}
-	if strings.Contains(low, "taint") {
-		v.advise("give the pod a toleration for the taint, or take it off the node")
-	}
-	v.try("get nodes -o wide")
-	return v
 }
 
 // podNodeLost says whether a pod sits on a node that has gone silent.

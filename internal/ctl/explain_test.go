@@ -173,6 +173,7 @@ func TestExplainJob(t *testing.T) {
 				"pods that have failed: 2; with more than 6 it is given up", "it has no pods"}},
 		{"suspended", batchv1.JobSpec{Suspend: new(true)}, batchv1.JobStatus{Conditions: []batchv1.JobCondition{suspended}},
 			[]string{"it was suspended 60s ago: no pod of it runs"}},
+		{"that may run nothing", batchv1.JobSpec{Parallelism: new(int32(0))}, batchv1.JobStatus{}, []string{"its parallelism is 0: it may run no pod"}},
 		{"with a deadline", batchv1.JobSpec{ActiveDeadlineSeconds: new(int64(120))}, batchv1.JobStatus{Active: 1, StartTime: &start},
 			[]string{"its pods: 1 active, 0 of them ready", "its activeDeadlineSeconds end it 2026-01-01T12:01:00Z at the latest", "it has no pods"}},
 		{"ending", batchv1.JobSpec{}, batchv1.JobStatus{Active: 1, Conditions: []batchv1.JobCondition{

@@ -20,13 +20,13 @@ type workload struct {
 	// done says that nothing more is to come, and how it ended.
 	done string
 	good bool
-	// head takes the place of the numbers; rolling says that they are those of new pods beside old ones.
-	head    string
-	rolling bool
+	// head takes the place of the numbers.
+	head string
 	// bad says that it is not well, whatever the numbers are; why holds the reasons, and what else is to be said.
-	bad    bool
-	why    []string
-	advice []string
+	bad      bool
+	why      []string
+	advice   []string
+	commands []string // of ours, without the words before them
 }
 
 // fault is a reason for which a workload is not well though enough pods are ready.
@@ -38,6 +38,16 @@ func (w *workload) fault(format string, args ...any) {
 // note is to be said even when all is well.
 func (w *workload) note(format string, args ...any) {
 	w.why = append(w.why, fmt.Sprintf(format, args...))
+}
+
+// rolling says how far new pods have replaced old ones, and that these serve meanwhile; end is when they go.
+func (w *workload) rolling(n progress, end string) {
+	w.head = fmt.Sprintf("is rolling out: %d of %d pods are new, %d of them ready", n.fresh, w.want, n.ready)
+	serve := ""
+	if n.oldReady > 0 {
+		serve = fmt.Sprintf(" (%d ready: they still serve)", n.oldReady)
+	}
+	w.fault("pods of an older template that are still there: %d%s; %s", n.old, serve, end)
 }
 
 // behind finds fault with a status that is about an older spec.
@@ -56,7 +66,7 @@ func orOne(n *int32) int32 {
 
 // keepsPods says whether an object is a workload.
 func keepsPods(obj api.Object) bool {
-	s := situation{obj: obj}
+	s := situation{kind: api.KindOf(obj), obj: obj}
 	_, ok := s.workload()
 	return ok
 }
@@ -95,8 +105,6 @@ func (s *situation) heading(w workload) string {
 		return s.name() + " " + w.head
 	case job:
 		return fmt.Sprintf("%s has %d of %d completions", s.name(), w.ready, w.want)
-	case w.rolling:
-		return fmt.Sprintf("%s is rolling out: %d of %d new pods ready", s.name(), w.ready, w.want)
 	}
 	return fmt.Sprintf("%s has %d of %d pods ready", s.name(), w.ready, w.want)
 }
@@ -105,7 +113,7 @@ func (s *situation) heading(w workload) string {
 // whose own reasons are the workload's.
 func (s *situation) explainWorkload(w workload) verdict {
 	if s.obj.GetDeletionTimestamp() != nil {
-		return s.explainLeaving()
+		return s.workloadLeaving()
 	}
 	v := verdict{head: s.heading(w), good: w.ready >= w.want && !w.bad, why: w.why}
 	if w.done != "" {
@@ -120,6 +128,9 @@ func (s *situation) explainWorkload(w workload) verdict {
 		if e := s.lastWarning(); e != nil {
 			v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
 		}
+	}
+	for _, c := range w.commands {
+		v.try("%s", c)
 	}
 	for _, a := range w.advice {
 		v.advise("%s", a)
@@ -141,6 +152,10 @@ func (s *situation) badConditions(v *verdict) {
 }
 
 func isSuspended(job *batchv1.Job) bool { return job.Spec.Suspend != nil && *job.Spec.Suspend }
+
+func runsNone(job *batchv1.Job) bool {
+	return job.Spec.Parallelism != nil && *job.Spec.Parallelism == 0
+}
 
 // jobNow tells what a job that has not ended does at this moment, and how much patience it has left.
 func (s *situation) jobNow(v *verdict, job *batchv1.Job) {
@@ -164,6 +179,9 @@ func (s *situation) jobNow(v *verdict, job *batchv1.Job) {
 		}
 		v.advise("set spec.suspend to false in its manifest, then: minik8sd ctl apply -f FILE")
 		return
+	case runsNone(job):
+		v.because("its parallelism is 0: it may run no pod")
+		v.advise("set spec.parallelism in its manifest to how many pods may run at once, then: minik8sd ctl apply -f FILE")
 	case since != "":
 		v.because("it was suspended before, and resumed%s", since)
 	}
@@ -174,6 +192,7 @@ func (s *situation) jobNow(v *verdict, job *batchv1.Job) {
 	switch {
 	case st.Active > 0:
 		v.because("its pods: %d active, %d of them ready", st.Active, ready)
+	case runsNone(job):
 	case st.Failed > 0:
 		v.because("no pod of it is active: the next is made when the back-off ends, which is longer after each failure")
 	default:

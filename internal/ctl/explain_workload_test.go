@@ -76,13 +76,16 @@ func TestExplainDeployment(t *testing.T) {
 		why    string
 	}{
 		{"well", nil, whole, []*corev1.Pod{fresh}, true, "has 1 of 1 pods ready", ""},
-		{"stuck beside an old ready pod", nil, stuckRollout, []*corev1.Pod{old, noImage}, false, "is rolling out: 0 of 1 new pods ready", "the image web:1 of container web cannot be had"},
-		{"stuck, by its numbers alone", nil, stuckRollout, nil, false, "is rolling out: 0 of 1 new pods ready", "pods of an older template that are still there: 1"},
+		{"stuck beside an old ready pod", nil, stuckRollout, []*corev1.Pod{old, noImage}, false, "is rolling out: 1 of 1 pods are new, 0 of them ready", "the image web:1 of container web cannot be had"},
+		{"stuck, by its numbers alone", nil, stuckRollout, nil, false, "is rolling out: 1 of 1 pods are new, 0 of them ready", "pods of an older template that are still there: 1"},
 		{"stuck for too long", nil, late, []*corev1.Pod{old, noImage}, false, "is rolling out", `ProgressDeadlineExceeded: ReplicaSet "web-7" has timed out progressing.`},
-		{"the new one is ready, the old one still there", nil, stuckRollout, []*corev1.Pod{old, fresh}, false, "is rolling out: 1 of 1 new pods ready", "pods of an older template that are still there: 1"},
+		{"the new one is ready, the old one still there", nil, stuckRollout, []*corev1.Pod{old, fresh}, false, "is rolling out: 1 of 1 pods are new, 1 of them ready", "pods of an older template that are still there: 1"},
 		{"the old one is going", nil, whole, []*corev1.Pod{podOf("old", "6", departing), fresh}, true, "has 1 of 1 pods ready", ""},
 		{"ready, not yet available", func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = 30 }, short, []*corev1.Pod{fresh}, false, "has 1 of 1 pods ready", "minReadySeconds (30)"},
-		{"paused", func(d *appsv1.Deployment) { d.Spec.Paused = true }, whole, []*corev1.Pod{fresh}, true, "has 1 of 1 pods ready", "it is paused"},
+		{"stuck, and the old ones serve", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(4)) }, stuckRollout, []*corev1.Pod{old, old, old, noImage}, false,
+			"is rolling out: 1 of 4 pods are new, 0 of them ready", "still there: 3 (3 ready: they still serve)"},
+		{"paused", func(d *appsv1.Deployment) { d.Spec.Paused = true }, whole, []*corev1.Pod{fresh}, true, "has 1 of 1 pods ready", "it is paused; a changed template is not rolled out until it is resumed"},
+		{"paused in the middle", func(d *appsv1.Deployment) { d.Spec.Paused = true }, stuckRollout, []*corev1.Pod{old, noImage}, false, "is rolling out: 1 of 1 pods are new", "it is paused in the middle of it"},
 		{"not seen by its controller", func(d *appsv1.Deployment) { d.Generation = 2 }, whole, []*corev1.Pod{fresh}, false, "has 1 of 1 pods ready", "has not acted on its newest spec"},
 		{"scaled to nothing", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, appsv1.DeploymentStatus{}, nil, true, "has 0 of 0 pods ready", ""},
 	} {
@@ -97,6 +100,46 @@ func TestExplainDeployment(t *testing.T) {
 			}
 			expect(t, explain(s), x.good, x.head, x.why)
 		})
+	}
+}
+
+// What is to be typed next fits what is the matter.
+func TestExplainRolloutNext(t *testing.T) {
+	template7 := template{"hash", newest}
+	old, fresh := podOf("old", "6", nil), podOf("fresh", newest, nil)
+	paused := appsv1.DeploymentSpec{Paused: true}
+	onDelete := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "web"}}
+	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	choosy := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "web"}}
+	choosy.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+	deployment := func(spec appsv1.DeploymentSpec) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "web"}, Spec: spec}
+	}
+	for _, x := range []struct {
+		name     string
+		obj      api.Object
+		template template
+		pods     []*corev1.Pod
+		head     string
+		next     string // empty: no command of a rollout
+	}{
+		{"stuck", deployment(appsv1.DeploymentSpec{}), template7, []*corev1.Pod{old, podOf("fresh", newest, waiting("ErrImagePull"))}, "is rolling out", "rollout undo deployment web -n x"},
+		{"on its way", deployment(appsv1.DeploymentSpec{}), template7, []*corev1.Pod{old, podOf("fresh", newest, waiting("ContainerCreating"))}, "is rolling out", ""},
+		{"an old one is not well", deployment(appsv1.DeploymentSpec{}), template7, []*corev1.Pod{podOf("old", "6", crashing), fresh}, "is rolling out", ""},
+		{"paused", deployment(paused), template7, []*corev1.Pod{fresh}, "has 1 of 1 pods ready", "rollout resume deployment web -n x"},
+		{"paused before it began", deployment(paused), template{"hash", noTemplate}, []*corev1.Pod{old},
+			"is paused; a changed template is not rolled out (1 of 1 pods of the old one ready)", "rollout resume deployment web -n x"},
+		{"paused and stuck: undo would be refused", deployment(paused), template7, []*corev1.Pod{old, podOf("fresh", newest, waiting("ErrImagePull"))}, "is rolling out", "rollout resume deployment web -n x"},
+		{"a daemon set that is stuck", &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "web"}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 1}}, template7,
+			[]*corev1.Pod{old, podOf("fresh", newest, crashing)}, "is rolling out", "rollout undo daemonset web -n x"},
+		{"a daemon set that leaves old pods alone", onDelete, template7, []*corev1.Pod{fresh, old}, "has", "delete pod old"},
+		{"a daemon set that no node fits", choosy, template7, nil, "has no node to run on", "label nodes n disk=ssd"},
+	} {
+		v := explain(situation{kind: api.KindOf(x.obj), obj: x.obj, now: noon, template: x.template, pods: x.pods, nodes: []*corev1.Node{goodNode("n")}})
+		next := strings.Join(v.next, "\n")
+		if !strings.Contains(v.head, x.head) || !strings.Contains(next, x.next) || !strings.Contains(x.next, "undo") && strings.Contains(next, "undo") {
+			t.Errorf("%s: %s\n%s\n%s", x.name, v.head, strings.Join(v.why, "\n"), next)
+		}
 	}
 }
 
@@ -127,14 +170,14 @@ func TestExplainDaemonSet(t *testing.T) {
 		why    string
 	}{
 		{"well", nil, surging, []*corev1.Pod{fresh}, nil, true, "has 1 of 1 pods ready", ""},
-		{"stuck with surge", nil, surging, []*corev1.Pod{old, podOf("fresh", newest, waiting("ImagePullBackOff"))}, nil, false, "is rolling out: 0 of 1 new pods ready", "cannot be had"},
-		{"half way", nil, half, []*corev1.Pod{old, fresh}, nil, false, "is rolling out: 1 of 2 new pods ready", "node by node"},
-		{"half way, by its numbers alone", nil, half, nil, nil, false, "is rolling out: 1 of 2 new pods ready", "node by node"},
+		{"stuck with surge", nil, surging, []*corev1.Pod{old, podOf("fresh", newest, waiting("ImagePullBackOff"))}, nil, false, "is rolling out: 1 of 1 pods are new, 0 of them ready", "cannot be had"},
+		{"half way", nil, half, []*corev1.Pod{old, fresh}, nil, false, "is rolling out: 1 of 2 pods are new, 1 of them ready", "node by node"},
+		{"half way, by its numbers alone", nil, half, nil, nil, false, "is rolling out: 1 of 2 pods are new, 1 of them ready", "node by node"},
 		{"old ones are left alone", func(ds *appsv1.DaemonSet) { ds.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType }, half,
-			[]*corev1.Pod{old, fresh}, nil, true, "has 2 of 2 pods ready", "until somebody deletes it"},
+			[]*corev1.Pod{old, fresh}, nil, true, "has 2 of 2 pods ready", "1 pod has the old template; the updateStrategy is OnDelete: delete it"},
 		{"no node", nil, appsv1.DaemonSetStatus{}, nil, []*corev1.Node{}, false, "has no node to run on", "there is no node at all"},
 		{"no node with the label", func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"} }, appsv1.DaemonSetStatus{},
-			nil, nil, false, "has no node to run on", "nodeSelector or node affinity does not take: n"},
+			nil, nil, false, "has no node to run on", "no node matches disk=ssd"},
 		{"every node has a taint", nil, appsv1.DaemonSetStatus{}, nil, []*corev1.Node{tainted}, false, "has no node to run on", "node gpu has the taint gpu:NoSchedule"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -230,8 +273,19 @@ func TestWhyDeployment(t *testing.T) {
 		f := newFake(t, d, set("web-6", "6", "other"), set("web-7", newest, ""), pod("old", "6", nil), pod("fresh", newest, x.change), stranger, event, goodNode("n"))
 		f.logs["fresh?container=web&previous=true&tailLines=10"] = "no such table\n"
 		r := f.ctl("", "why", "deployment/web")
-		if r.code != 0 || !strings.Contains(r.out, "is rolling out: 0 of 1 new pods ready") || !strings.Contains(r.out, x.want) || strings.Contains(r.out, "stranger") {
+		if r.code != 0 || !strings.Contains(r.out, "is rolling out: 1 of 1 pods are new, 0 of them ready") || !strings.Contains(r.out, x.want) || strings.Contains(r.out, "stranger") {
 			t.Errorf("%s: %d %s\n%s", x.name, r.code, r.text, r.out)
 		}
+	}
+}
+
+// The whole way for one that is paused: its command names it, though nothing of it has been made.
+func TestWhyPaused(t *testing.T) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "d"}}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	d.Spec.Paused = true
+	r := newFake(t, d, goodNode("n")).ctl("", "why", "deployment", "web")
+	if r.code != 0 || !strings.Contains(r.out, "is paused; a changed template is not rolled out") || !strings.Contains(r.out, "minik8sd ctl rollout resume deployment web") {
+		t.Errorf("%d %s\n%s", r.code, r.text, r.out)
 	}
 }

@@ -78,8 +78,14 @@ func (s *session) look(ctx context.Context, kind *api.Kind, obj api.Object) (sit
 	if keeps || kind == api.Pods || kind == api.Nodes {
 		now.nodes, _, _ = client.All[*corev1.Node](ctx, s.api, api.Nodes, client.ListOptions{})
 	}
-	if pod, ok := obj.(*corev1.Pod); ok {
-		now.logs = s.lastLogs(ctx, pod)
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		now.logs = s.lastLogs(ctx, o)
+		now.placed = s.inTheWay(ctx, o)
+	case *corev1.Namespace:
+		if o.DeletionTimestamp != nil {
+			now.held = s.heldIn(ctx, o.Name)
+		}
 	}
 	if keeps {
 		s.lookAtPods(ctx, &now)
@@ -109,7 +115,19 @@ func (s *session) lookAtPods(ctx context.Context, now *situation) {
 	if pod := now.blamed(); pod != nil {
 		now.told, _ = s.eventsOf(ctx, pod)
 		now.logs = s.lastLogs(ctx, pod)
+		now.placed = s.inTheWay(ctx, pod)
 	}
+}
+
+// inTheWay are the pods that may be why a pod has no node: all that are on one and have not ended.
+func (s *session) inTheWay(ctx context.Context, pod *corev1.Pod) []*corev1.Pod {
+	if pod.Spec.NodeName != "" {
+		return nil
+	}
+	pods, _, _ := client.All[*corev1.Pod](ctx, s.api, api.Pods, client.ListOptions{})
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+		return p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	})
 }
 
 // mayBelong says whether a pod is a workload's own; a Deployment's belong to its sets.

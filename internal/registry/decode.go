@@ -35,14 +35,14 @@ func Decode(kind *api.Kind, dialect func(map[string]any) ([]string, error), data
 	var notes []string
 	if dialect != nil {
 		var err error
-		if data, notes, err = canonical(data, dialect); err != nil {
+		if data, notes, err = canonical(kind, data, dialect); err != nil {
 			return nil, nil, err
 		}
 	}
 	obj := kind.New()
 	unknown, err := kjson.UnmarshalStrict(data, obj)
 	if err != nil {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind.Kind, explainJSON(err)))
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind.Kind, ExplainDecode(data, obj, err)))
 	}
 	if err := checkKind(kind, obj); err != nil {
 		return nil, nil, err
@@ -95,12 +95,12 @@ func looksLikeJSON(data []byte) bool {
 }
 
 // canonical runs a dialect over a document.
-func canonical(data []byte, dialect func(map[string]any) ([]string, error)) ([]byte, []string, error) {
+func canonical(kind *api.Kind, data []byte, dialect func(map[string]any) ([]string, error)) ([]byte, []string, error) {
 	var doc map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	if err := dec.Decode(&doc); err != nil {
-		return nil, nil, apierrors.NewBadRequest("the body is not valid JSON: " + explainJSON(err))
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind.Kind, ExplainDecode(data, doc, err)))
 	}
 	notes, err := dialect(doc)
 	if err != nil {
@@ -125,14 +125,6 @@ func checkKind(kind *api.Kind, obj api.Object) error {
 	}
 	obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
 	return nil
-}
-
-// explainJSON says where a decoding error is in the words of a manifest.
-func explainJSON(err error) string {
-	if ute, ok := err.(*json.UnmarshalTypeError); ok {
-		return fmt.Sprintf("%s: expected %s, got %s", ute.Field, ute.Type, ute.Value)
-	}
-	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
 // namesRevision says whether a patch asks for a certain resourceVersion.
