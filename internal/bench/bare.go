@@ -33,6 +33,15 @@ func runcOptions(d *daemon) *options.Options {
 }
 
 func removeImage(ctx context.Context, c *containerd.Client, name string, d *daemon) error {
-	os.Remove("/sys/fs/cgroup" + d.cgroup + "-bare") //nolint:errcheck // there on some machines only
+	// What there is of it depends on the machine: one cgroup, or one for each controller.
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		dirs, err := filepath.Glob(root + d.cgroup + "-bare")
+		for _, dir := range dirs {
+			err = errors.Join(err, os.Remove(dir))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return c.ImageService().Delete(ctx, name, images.SynchronousDelete())
 }
