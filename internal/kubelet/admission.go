@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +75,11 @@ func (a *admission) refuse(g guest) *verdict {
 		if want.IsZero() {
 			continue
 		}
-		have, taken := allocatable[name], used[name]
+		have, listed := allocatable[name]
+		if !listed && extended(name) { // not of the kubelet's keeping: the scheduler has seen to it
+			continue
+		}
+		taken := used[name]
 		left := have.DeepCopy()
 		left.Sub(taken)
 		if want.Cmp(left) > 0 {
@@ -83,6 +88,11 @@ func (a *admission) refuse(g guest) *verdict {
 		}
 	}
 	return nil
+}
+
+// extended: a resource that is not Kubernetes' own, as example.com/gpu.
+func extended(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
 // amount is a quantity as Kubernetes counts it in messages: cpu in thousandths.

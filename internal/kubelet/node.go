@@ -51,20 +51,30 @@ func (n *nodeKeeper) imagesChanged() { n.images.Store(true) }
 
 // memory is the node's, in bytes.
 func (n *nodeKeeper) memory() int64 {
-	c := n.capacity()
+	c := n.capacity(nil)
 	return c.Memory().Value()
 }
 
-// capacity is what the node has.
-func (n *nodeKeeper) capacity() corev1.ResourceList {
-	c := n.host.capacity(n.k.cfg.MaxPods)
+// capacity is what node has: what the machine has, and what others have written into the Node's capacity,
+// such as licences or devices, of which the kubelet itself knows nothing. node may be nil.
+func (n *nodeKeeper) capacity(node *corev1.Node) corev1.ResourceList {
+	c := corev1.ResourceList{}
+	if node != nil {
+		maps.Copy(c, node.Status.Capacity)
+	}
+	maps.Copy(c, n.host.capacity(n.k.cfg.MaxPods))
 	maps.Copy(c, n.k.cfg.Capacity)
 	return c
 }
 
-// allocatable is what pods may ask for: all, but for a tenth of the disk.
+// allocatable is what pods may ask for now.
 func (n *nodeKeeper) allocatable() corev1.ResourceList {
-	c := n.capacity()
+	return allocatable(n.capacity(n.known()))
+}
+
+// allocatable is what pods may ask for of a capacity: all, but for a tenth of the disk.
+func allocatable(capacity corev1.ResourceList) corev1.ResourceList {
+	c := maps.Clone(capacity)
 	if disk, ok := c[corev1.ResourceEphemeralStorage]; ok {
 		disk.Set(disk.Value() / 10 * 9)
 		c[corev1.ResourceEphemeralStorage] = disk
@@ -205,7 +215,8 @@ func (n *nodeKeeper) fillSpec(node *corev1.Node) {
 // fillStatus sets all that the kubelet knows of the node.
 func (n *nodeKeeper) fillStatus(ctx context.Context, node *corev1.Node, now time.Time) {
 	st := &node.Status
-	st.Capacity, st.Allocatable = n.capacity(), n.allocatable()
+	st.Capacity = n.capacity(node)
+	st.Allocatable = allocatable(st.Capacity)
 	st.Addresses = nil
 	if ip := n.k.cfg.NodeIP; ip.IsValid() {
 		st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip.String()})
@@ -299,6 +310,11 @@ func (n *nodeKeeper) run(ctx context.Context) {
 // statusChanged says whether the status as written is not true any more, but for its time stamps.
 func (n *nodeKeeper) statusChanged(ctx context.Context, node *corev1.Node) bool {
 	if n.images.Load() {
+		return true
+	}
+	capacity := n.capacity(node)
+	if !equality.Semantic.DeepEqual(node.Status.Capacity, capacity) ||
+		!equality.Semantic.DeepEqual(node.Status.Allocatable, allocatable(capacity)) {
 		return true
 	}
 	for _, c := range n.host.conditions() {

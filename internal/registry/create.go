@@ -100,24 +100,38 @@ func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.E
 // admit has the kind's own Admit look at a new object. What that misses may have been made a moment ago,
 // so before it refuses, the cache has to be as new as the store.
 func (r *Registry) admit(ctx context.Context, kind *api.Kind, s *Strategy, obj api.Object) error {
-	if s.Admit == nil || s.Admit(obj, r.peek) == nil {
+	beside := Beside{r.cache}
+	if s.Admit == nil || !s.AdmitByNewest && s.Admit(obj, beside) == nil {
 		return nil
 	}
 	if err := r.cache.current(ctx); err != nil {
 		return storeErr(kind, obj.GetName(), err)
 	}
-	if err := s.Admit(obj, r.peek); err != nil {
+	if err := s.Admit(obj, beside); err != nil {
 		return apierrors.NewForbidden(kind.GR(), obj.GetName(), err)
 	}
 	return nil
 }
 
-// peek is another object, as far as the cache knows; nil if there is none.
-func (r *Registry) peek(kind *api.Kind, namespace, name string) api.Object {
-	if e := r.cache.byRow[kind].get(keyOf(kind, namespace, name)); e != nil {
+// Beside is the other objects, as far as the cache knows. They are shared.
+type Beside struct{ cache *cache }
+
+// Get is an object; nil if there is none.
+func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
+	if e := b.cache.byRow[kind].get(keyOf(kind, namespace, name)); e != nil {
 		return e.Object()
 	}
 	return nil
+}
+
+// All is every object of a kind that lives in no namespace.
+func (b Beside) All(kind *api.Kind) []api.Object {
+	entries, _ := b.cache.snapshot(b.cache.byRow[kind], "", "")
+	all := make([]api.Object, len(entries))
+	for i, e := range entries {
+		all[i] = e.Object()
+	}
+	return all
 }
 
 // write puts bytes into the store and leaves the decoded object where the watch will find it. obj

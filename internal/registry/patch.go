@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/dialect"
 )
 
 // maxPatchOps bounds a JSON patch, as Kubernetes does.
@@ -33,7 +34,11 @@ func (r *Registry) Patch(ctx context.Context, user User, kind *api.Kind, namespa
 		if err != nil {
 			return nil, err
 		}
-		obj, warnings, err := Decode(kind, nil, after, validation)
+		var form func(map[string]any) ([]string, error)
+		if sub == "" { // a manifest of the seeds that is applied again comes as a patch
+			form = dialect.Patched(kind)
+		}
+		obj, warnings, err := Decode(kind, form, after, validation)
 		if err != nil {
 			return nil, asStatus(err)
 		}

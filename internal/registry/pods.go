@@ -70,22 +70,20 @@ func podStrategy() *Strategy {
 	}
 }
 
-// admitPod resolves the pod's priority, wants its service account to be there, and gives a pod that names no imagePullSecrets
-// those of the account. "default" appears in every namespace by itself, a moment after the namespace does.
-func admitPod(obj api.Object, peek func(kind *api.Kind, namespace, name string) api.Object) error {
+// admitPod wants the pod's service account to be there, gives a pod that names no imagePullSecrets those of the
+// account, and resolves its priority. "default" appears in every namespace by itself, a moment after the
+// namespace does.
+func admitPod(obj api.Object, beside Beside) error {
 	pod := obj.(*corev1.Pod)
-	if err := admitPriority(&pod.Spec, peek); err != nil {
-		return err
-	}
 	name := pod.Spec.ServiceAccountName
-	account, ok := peek(api.ServiceAccounts, pod.Namespace, name).(*corev1.ServiceAccount)
+	account, ok := beside.Get(api.ServiceAccounts, pod.Namespace, name).(*corev1.ServiceAccount)
 	switch {
 	case ok && len(pod.Spec.ImagePullSecrets) == 0:
 		pod.Spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
 	case !ok && name != "" && name != "default":
 		return fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, name, name)
 	}
-	return nil
+	return admitPriority(&pod.Spec, beside)
 }
 
 func podFields(obj api.Object) fields.Set {

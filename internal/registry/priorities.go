@@ -18,6 +18,9 @@ func priorityClassStrategy() *Strategy {
 		Default:        onOne(defaults.PriorityClass),
 		Validate:       checkOne(validation.PriorityClass),
 		ValidateUpdate: checkStep(validation.PriorityClassUpdate),
+		Admit:          admitClass,
+		AdmitUpdate:    admitClass,
+		AdmitByNewest:  true,
 	}
 }
 
@@ -32,45 +35,64 @@ func (r *Registry) EnsurePriorityClasses(ctx context.Context) error {
 	return nil
 }
 
-// classNamed is a priority class; nil if there is none. Those of the system are always there.
-func classNamed(name string, peek func(kind *api.Kind, namespace, name string) api.Object) *schedulingv1.PriorityClass {
+// classOf is the priority class of a pod that names one, else the default class; nil if there is none. Those of
+// the system are always there.
+func classOf(name string, beside Beside) *schedulingv1.PriorityClass {
+	if name == "" {
+		return defaultClass(beside)
+	}
 	for _, pc := range api.SystemPriorityClasses() {
 		if pc.Name == name {
 			return pc
 		}
 	}
-	pc, _ := peek(api.PriorityClasses, "", name).(*schedulingv1.PriorityClass)
+	pc, _ := beside.Get(api.PriorityClasses, "", name).(*schedulingv1.PriorityClass)
 	return pc
 }
 
-// admitPriority gives a pod the priority of the class that it names. A pod may repeat the class's number,
-// and not say another. One that names no class may say a number itself, which Kubernetes does not let it:
-// a cluster of one person needs no classes for two pods.
-func admitPriority(spec *corev1.PodSpec, peek func(kind *api.Kind, namespace, name string) api.Object) error {
-	if spec.PriorityClassName == "" {
-		if p := spec.Priority; p != nil && *p > api.HighestUserPriority {
-			return fmt.Errorf("maximum allowed value of a user defined priority is %d: name the class %s for more", api.HighestUserPriority, api.SystemClusterCritical)
+// defaultClass is the class of pods that name none; nil if there is none. Of two that were made at the same
+// moment it is the lesser, as in Kubernetes.
+func defaultClass(beside Beside) *schedulingv1.PriorityClass {
+	var found *schedulingv1.PriorityClass
+	for _, obj := range beside.All(api.PriorityClasses) {
+		if pc := obj.(*schedulingv1.PriorityClass); pc.GlobalDefault && (found == nil || pc.Value < found.Value) {
+			found = pc
 		}
-		return nil
 	}
-	pc := classNamed(spec.PriorityClassName, peek)
-	if pc == nil {
-		return fmt.Errorf("no PriorityClass with name %v was found", spec.PriorityClassName)
+	return found
+}
+
+// admitClass: there is one default class at most.
+func admitClass(obj api.Object, beside Beside) error {
+	pc := obj.(*schedulingv1.PriorityClass)
+	if other := defaultClass(beside); pc.GlobalDefault && other != nil && other.Name != pc.Name {
+		return fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", other.Name)
 	}
-	if p := spec.Priority; p != nil && *p != pc.Value {
+	return nil
+}
+
+// admitPriority gives a pod the priority of its class, or 0. A pod may repeat what it gets, as one does that was
+// read from the API, and not say anything else.
+func admitPriority(spec *corev1.PodSpec, beside Beside) error {
+	name, value, policy := spec.PriorityClassName, int32(0), corev1.PreemptLowerPriority
+	switch pc := classOf(name, beside); {
+	case pc != nil:
+		name, value = pc.Name, pc.Value
+		if pc.PreemptionPolicy != nil {
+			policy = *pc.PreemptionPolicy
+		}
+	case name != "":
+		return fmt.Errorf("no PriorityClass with name %v was found", name)
+	}
+	if p := spec.Priority; p != nil && *p != value {
 		return fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; "+
-			"priority admission controller computed %d from the given PriorityClass name", *p, pc.Value)
-	}
-	spec.Priority = new(pc.Value)
-	policy := corev1.PreemptLowerPriority
-	if pc.PreemptionPolicy != nil {
-		policy = *pc.PreemptionPolicy
+			"priority admission controller computed %d from the given PriorityClass name", *p, value)
 	}
 	if p := spec.PreemptionPolicy; p != nil && *p != policy {
 		return fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; "+
 			"priority admission controller computed %s from the given PriorityClass name", *p, policy)
 	}
-	spec.PreemptionPolicy = &policy
+	spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = name, &value, &policy
 	return nil
 }
 

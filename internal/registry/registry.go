@@ -57,9 +57,12 @@ type Strategy struct {
 	FieldNames []string
 	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
 	Grace func(obj api.Object, asked *int64) int64
-	// Admit completes a new object from what is beside it, or refuses it for what is not. peek gives
-	// other objects, shared; nil where there is none. It may be asked again after a refusal, with newer ones.
-	Admit func(obj api.Object, peek func(kind *api.Kind, namespace, name string) api.Object) error
+	// Admit completes a new object from what is beside it, or refuses it for what is not. It may be asked again
+	// after a refusal, with newer ones beside it. AdmitUpdate may refuse what replaces an object.
+	Admit       func(obj api.Object, beside Beside) error
+	AdmitUpdate func(obj api.Object, beside Beside) error
+	// AdmitByNewest has Admit wait for what was written a moment ago: objects of this kind exclude each other.
+	AdmitByNewest bool
 	// MayDelete refuses deletions; nil: everything may go.
 	MayDelete func(obj api.Object) error
 	// Subresources are writes below an object other than status: "finalize".

@@ -84,6 +84,11 @@ func (r *Registry) replace(ctx context.Context, kind *api.Kind, old *Entry, obj 
 	if err := invalid(kind, before.GetName(), errs); err != nil {
 		return nil, err
 	}
+	if s.AdmitUpdate != nil && sub == "" {
+		if err := s.AdmitUpdate(obj, Beside{r.cache}); err != nil {
+			return nil, apierrors.NewForbidden(kind.GR(), before.GetName(), err)
+		}
+	}
 	if obj.GetDeletionTimestamp() != nil && r.mayGo(kind, obj) {
 		return r.remove(ctx, kind, old, obj, opts)
 	}

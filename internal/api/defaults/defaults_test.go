@@ -61,8 +61,6 @@ spec:
   serviceAccountName: default
   serviceAccount: default
   enableServiceLinks: true
-  priority: 0
-  preemptionPolicy: PreemptLowerPriority
   hostNetwork: true
   tolerations:
   - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 5}

@@ -9,7 +9,7 @@ import (
 const defaultTolerationSeconds = 300
 
 // Pod fills in a pod: its spec, and what only pods get, not the templates of workloads: the two
-// tolerations for lost nodes, the priority and the service account.
+// tolerations for lost nodes and the service account. Their priority is not here: that is a priority class's to say.
 func Pod(pod *corev1.Pod) {
 	PodSpec(&pod.Spec)
 	spec := &pod.Spec
@@ -22,14 +22,6 @@ func Pod(pod *corev1.Pod) {
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 	if spec.EnableServiceLinks == nil {
 		spec.EnableServiceLinks = new(corev1.DefaultEnableServiceLinks)
-	}
-	if spec.PriorityClassName == "" { // else both are the class's to say
-		if spec.Priority == nil {
-			spec.Priority = new(int32(0))
-		}
-		if spec.PreemptionPolicy == nil {
-			spec.PreemptionPolicy = new(corev1.PreemptLowerPriority)
-		}
 	}
 	tolerate(spec, corev1.TaintNodeNotReady)
 	tolerate(spec, corev1.TaintNodeUnreachable)

@@ -13,6 +13,16 @@ import (
 // dialect. Its notes are nil when nothing was changed, otherwise a line per rewriting. It fails when
 // the manifest says two different things about the same.
 func For(kind *api.Kind) func(doc map[string]any) (notes []string, err error) {
+	return reader(kind, false)
+}
+
+// Patched is For of a stored object with a patch over it. The object was canonical, so a seed's word can
+// only have come with the patch: it wins over the canonical one beside it, which is what it was read as before.
+func Patched(kind *api.Kind) func(doc map[string]any) (notes []string, err error) {
+	return reader(kind, true)
+}
+
+func reader(kind *api.Kind, patched bool) func(doc map[string]any) ([]string, error) {
 	var body func(*rewriter, map[string]any)
 	switch kind {
 	case api.Pods:
@@ -31,7 +41,7 @@ func For(kind *api.Kind) func(doc map[string]any) (notes []string, err error) {
 		if doc == nil {
 			return nil, nil
 		}
-		r := &rewriter{}
+		r := &rewriter{patched: patched}
 		r.version(doc, kind)
 		r.lift(doc, "name")
 		if kind.Namespaced {
@@ -101,8 +111,9 @@ func served() string {
 
 // rewriter collects what was done to a document.
 type rewriter struct {
-	notes []string
-	err   error
+	patched bool // see Patched
+	notes   []string
+	err     error
 }
 
 func (r *rewriter) note(path, format string, args ...any) {
@@ -175,14 +186,14 @@ func (r *rewriter) noNamespace(doc map[string]any, kind *api.Kind) {
 	}
 }
 
-// rename moves a value to the field's canonical name; one that is there already wins.
+// rename moves a value to the field's canonical name; one that is there already wins, unless it is older.
 func (r *rewriter) rename(m map[string]any, path, from, to string) {
 	value, ok := m[from]
 	if !ok {
 		return
 	}
 	delete(m, from)
-	if m[to] != nil {
+	if m[to] != nil && !r.patched {
 		r.note(path+"."+from, "dropped, %s is given too", to)
 		return
 	}

@@ -207,6 +207,48 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
+// TestPatched: in a stored object with a patch over it, the words of the patch are newer than what is beside
+// them.
+func TestPatched(t *testing.T) {
+	const c = `{"kind":"Pod","apiVersion":"v1","spec":{"containers":[%]}}`
+	const rs = `{"kind":"ReplicaSet","apiVersion":"apps/v1","metadata":{"name":"r"},"spec":%}`
+	const anti = `{"kind":"Pod","apiVersion":"v1","spec":{"affinity":{"podAntiAffinity":{%}}}}`
+	wish := `"` + soft + `":[{"weight":100,"podAffinityTerm":{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"a":"b"}}}}]`
+	for _, x := range []struct{ name, in, doc, want string }{
+		{"nothing to read", c, `{"command":["old"]}`, `{"command":["old"]}`},
+		{"a command", c, `{"command":["old"],"cmd":["new"]}`, `{"command":["new"]}`},
+		{"resources", c, `{"resources":{"cpu":1,"limits":{"cpu":2,"memory":3}}}`, `{"resources":{"limits":{"cpu":1,"memory":3}}}`},
+		{"the same wish", anti, wish + `,"` + hard + `":[{"labelSelector":{"matchLabels":{"a":"b"}}}]`, wish},
+		{"a selector", rs, `{"selector":{"a":"new","matchLabels":{"a":"old"}},"template":{}}`, `{"selector":{"matchLabels":{"a":"new"}},"template":{}}`},
+		{"our own selector", rs, `{"selector":{"matchLabels":{"minik8s.io/replicaset":"r"}},"template":{"metadata":null}}`,
+			`{"selector":{"matchLabels":{"minik8s.io/replicaset":"r"}},"template":{"metadata":{"labels":{"minik8s.io/replicaset":"r"}}}}`},
+		{"our own selector, and labels", rs, `{"selector":{"matchLabels":{"minik8s.io/replicaset":"r"}},"template":{"metadata":{"labels":{"a":"b"}}}}`,
+			`{"selector":{"matchLabels":{"minik8s.io/replicaset":"r"}},"template":{"metadata":{"labels":{"a":"b"}}}}`},
+		{"another's selector", rs, `{"selector":{"matchLabels":{"minik8s.io/replicaset":"other"}},"template":{}}`,
+			`{"selector":{"matchLabels":{"minik8s.io/replicaset":"other"}},"template":{}}`},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			doc, want := parseJSON(t, []byte(strings.Replace(x.in, "%", x.doc, 1))), parseJSON(t, []byte(strings.Replace(x.in, "%", x.want, 1)))
+			kind := api.Pods
+			if x.in == rs {
+				kind = api.ReplicaSets
+			}
+			notes, err := Patched(kind)(doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, doc, want)
+			if (notes == nil) != (x.doc == x.want) {
+				t.Errorf("notes %q", notes)
+			}
+		})
+	}
+	doc := parseJSON(t, []byte(`{"kind":"Node","apiVersion":"v1","metadata":{"annotations":{"minik8s.io/node-ip":"10.0.0.1"}},"ip":"10.0.0.2"}`))
+	if _, err := Patched(api.Nodes)(doc); err != nil || object(object(doc["metadata"])["annotations"])[NodeIP] != "10.0.0.2" {
+		t.Errorf("%v, %v", doc, err)
+	}
+}
+
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -262,6 +304,10 @@ func FuzzDialect(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, kind := range []*api.Kind{api.Pods, api.Nodes, api.Namespaces, api.ReplicaSets, api.Jobs} {
+			var patched map[string]any
+			if json.Unmarshal(raw, &patched) == nil {
+				_, _ = Patched(kind)(patched)
+			}
 			var doc, before map[string]any
 			if json.Unmarshal(raw, &doc) != nil || json.Unmarshal(raw, &before) != nil {
 				return

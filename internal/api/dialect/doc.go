@@ -5,6 +5,6 @@
 // included, passes through without a panic: what it does not understand stays in place for the strict
 // decoder to refuse. Nothing past it knows that dialects exist.
 //
-// Package registry runs For on the bodies of requests; ctl runs Identify to find out where a manifest
-// goes. It holds no state and does no I/O.
+// Package registry runs For on the bodies of requests, and Patched on what a patch makes of an object; ctl
+// runs Identify to find out where a manifest goes. It holds no state and does no I/O.
 package dialect

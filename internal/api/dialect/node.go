@@ -34,7 +34,7 @@ func (r *rewriter) address(doc, m map[string]any, key, path string) {
 		annotations = map[string]any{}
 		meta["annotations"] = annotations
 	}
-	if before, _ := annotations[NodeIP].(string); before != "" && before != ip {
+	if before, _ := annotations[NodeIP].(string); before != "" && before != ip && !r.patched {
 		r.fail(path, "the node's address is %s here and %s elsewhere", ip, before)
 		return
 	}

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -96,7 +97,7 @@ func (r *rewriter) limits(c map[string]any, path string) {
 		}
 		delete(resources, name)
 		at := path + ".resources." + name
-		if limits[name] != nil {
+		if limits[name] != nil && !r.patched {
 			r.note(at, "dropped, limits.%s is given too", name)
 			continue
 		}
@@ -152,7 +153,9 @@ func (r *rewriter) softAntiAffinity(spec map[string]any, path string) {
 			continue
 		}
 		term["topologyKey"] = "kubernetes.io/hostname"
-		wishes = append(wishes, map[string]any{"weight": int64(100), "podAffinityTerm": term})
+		if !r.patched || !wished(wishes, term) {
+			wishes = append(wishes, map[string]any{"weight": int64(100), "podAffinityTerm": term})
+		}
 		r.note(index(at, i), "it has no topologyKey, so it is read as a preference for different hosts")
 	}
 	if len(rest) == len(terms) {
@@ -162,4 +165,9 @@ func (r *rewriter) softAntiAffinity(spec map[string]any, path string) {
 	if anti[hard] = rest; rest == nil {
 		delete(anti, hard)
 	}
+}
+
+// wished says whether a preference for term is there already.
+func wished(wishes []any, term map[string]any) bool {
+	return slices.ContainsFunc(wishes, func(w any) bool { return reflect.DeepEqual(object(w)["podAffinityTerm"], any(term)) })
 }

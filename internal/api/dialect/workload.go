@@ -1,5 +1,7 @@
 package dialect
 
+import "maps"
+
 // OwnerLabel is the label that ties the pods of a ReplicaSet to it when its manifest has neither a
 // selector nor labels for its pods.
 const OwnerLabel = "minik8s.io/replicaset"
@@ -21,9 +23,16 @@ func replicaSet(r *rewriter, doc map[string]any) {
 	if spec["selector"] != nil && !isMap {
 		return
 	}
+	if r.patched {
+		given = withoutOlder(given)
+	}
 	if plain := plainLabels(given); plain != nil {
 		spec["selector"] = map[string]any{"matchLabels": plain}
 		r.note("spec.selector", "read as its matchLabels")
+		return
+	}
+	if r.patched && isOwn(doc, given) { // the patch may have taken the label from the template
+		r.ownerLabel(doc, spec, pods)
 		return
 	}
 	if len(object(given["matchLabels"])) > 0 || len(list(given["matchExpressions"])) > 0 {
@@ -59,6 +68,24 @@ func (r *rewriter) ownerLabel(doc, spec, pods map[string]any) {
 	meta["labels"] = map[string]any{OwnerLabel: name}
 	spec["selector"] = map[string]any{"matchLabels": map[string]any{OwnerLabel: name}}
 	r.note("spec.selector", "missing, and so are labels of the template: its pods get the label %s", OwnerLabel)
+}
+
+// isOwn: a selector that ownerLabel made.
+func isOwn(doc, selector map[string]any) bool {
+	name, _ := object(doc["metadata"])["name"].(string)
+	labels := object(selector["matchLabels"])
+	return len(selector) == 1 && len(labels) == 1 && name != "" && labels[OwnerLabel] == name
+}
+
+// withoutOlder is a selector that a patch has written without matchLabels, less the matchLabels it was read as
+// before.
+func withoutOlder(selector map[string]any) map[string]any {
+	newer := maps.Clone(selector)
+	delete(newer, "matchLabels")
+	if plainLabels(newer) == nil {
+		return selector
+	}
+	return newer
 }
 
 // plainLabels is a copy of a map of labels; nil if it is empty or something else, such as a selector.

@@ -156,7 +156,7 @@ func env(list []corev1.EnvVar, path *field.Path) field.ErrorList {
 		}
 		if r := v.ResourceFieldRef; r != nil {
 			sources++
-			errs = append(errs, required(from.Child("resourceFieldRef", "resource"), r.Resource)...)
+			errs = append(errs, resourceRef(r, from.Child("resourceFieldRef"))...)
 		}
 		if r := v.ConfigMapKeyRef; r != nil {
 			sources++

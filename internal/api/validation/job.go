@@ -25,7 +25,11 @@ func Job(job *batchv1.Job) field.ErrorList {
 		errs = append(errs, nonNegative(path.Child("activeDeadlineSeconds"), *s.ActiveDeadlineSeconds)...)
 	}
 	errs = append(errs, optional(path.Child("completionMode"), s.CompletionMode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
-	errs = append(errs, optional(path.Child("podReplacementPolicy"), s.PodReplacementPolicy, batchv1.TerminatingOrFailed, batchv1.Failed)...)
+	replacement := []batchv1.PodReplacementPolicy{batchv1.Failed}
+	if s.PodFailurePolicy == nil { // else a pod is judged by how it ends, and only then replaced
+		replacement = append(replacement, batchv1.TerminatingOrFailed)
+	}
+	errs = append(errs, optional(path.Child("podReplacementPolicy"), s.PodReplacementPolicy, replacement...)...)
 	errs = append(errs, indexed(s, path)...)
 	errs = append(errs, hostName(job)...)
 	if s.ManagedBy != nil {
@@ -87,36 +91,6 @@ func indexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	}
 	if s.SuccessPolicy != nil {
 		errs = append(errs, field.Forbidden(path.Child("successPolicy"), "success policies are"+later))
-	}
-	return errs
-}
-
-func failurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	if s.PodFailurePolicy == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	if s.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
-		errs = append(errs, field.Invalid(path.Root().Child("template", "spec", "restartPolicy"), s.Template.Spec.RestartPolicy,
-			"only \"Never\" is supported when podFailurePolicy is specified"))
-	}
-	for i, rule := range s.PodFailurePolicy.Rules {
-		at := path.Child("rules").Index(i)
-		errs = append(errs, oneOf(at.Child("action"), rule.Action, batchv1.PodFailurePolicyActionFailJob,
-			batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionCount)...)
-		if (rule.OnExitCodes == nil) == (len(rule.OnPodConditions) == 0) {
-			errs = append(errs, field.Invalid(at, rule, "specifying one of OnExitCodes and OnPodConditions is required"))
-		}
-		if codes := rule.OnExitCodes; codes != nil {
-			errs = append(errs, oneOf(at.Child("onExitCodes", "operator"), codes.Operator,
-				batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn)...)
-			if len(codes.Values) == 0 {
-				errs = append(errs, field.Invalid(at.Child("onExitCodes", "values"), codes.Values, "at least one value is required"))
-			}
-		}
-		if rule.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
-			errs = append(errs, field.Invalid(at.Child("action"), rule.Action, "requires the backoffLimitPerIndex to be set"))
-		}
 	}
 	return errs
 }

@@ -22,7 +22,7 @@ func PriorityClass(pc *schedulingv1.PriorityClass) field.ErrorList {
 	switch {
 	case strings.HasPrefix(pc.Name, systemPrefix):
 		if !slices.ContainsFunc(api.SystemPriorityClasses(), func(s *schedulingv1.PriorityClass) bool {
-			return s.Name == pc.Name && s.Value == pc.Value
+			return s.Name == pc.Name && s.Value == pc.Value && !pc.GlobalDefault
 		}) {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
 				"priority class names with '"+systemPrefix+"' prefix are reserved for system use only"))
@@ -30,9 +30,6 @@ func PriorityClass(pc *schedulingv1.PriorityClass) field.ErrorList {
 	case pc.Value > api.HighestUserPriority:
 		errs = append(errs, field.Forbidden(field.NewPath("value"),
 			fmt.Sprintf("maximum allowed value of a user defined priority is %d", api.HighestUserPriority)))
-	}
-	if pc.GlobalDefault {
-		errs = append(errs, field.Forbidden(field.NewPath("globalDefault"), "a default class is"+later+": name the class in each pod"))
 	}
 	return append(errs, optional(field.NewPath("preemptionPolicy"), pc.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 }

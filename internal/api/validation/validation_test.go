@@ -144,6 +144,37 @@ func TestPodRules(t *testing.T) {
 			}},
 		{"extended resource", "containers: [{name: c, image: x, resources: {limits: {example.com/gpu: 2}, requests: {example.com/gpu: 1}}}]",
 			[]string{"Invalid spec.containers[0].resources.requests[example.com/gpu]"}},
+		{"resources in variables", `
+containers:
+- name: c
+  image: x
+  env:
+  - {name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}
+  - {name: B, valueFrom: {resourceFieldRef: {resource: requests.hugepages-2Mi, divisor: 1Mi}}}
+  - {name: C, valueFrom: {resourceFieldRef: {resource: requests.ephemeral-storage, divisor: "0", containerName: other}}}
+  - {name: D, valueFrom: {resourceFieldRef: {resource: limits.foo, divisor: 3}}}
+  - {name: E, valueFrom: {resourceFieldRef: {resource: cpu}}}
+  - {name: F, valueFrom: {resourceFieldRef: {divisor: 1}}}
+  - {name: G, valueFrom: {resourceFieldRef: {resource: requests.cpu, divisor: 1k}}}
+  - {name: H, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1m}}}
+  - {name: I, valueFrom: {resourceFieldRef: {resource: limits.hugepages-1Gi, divisor: 2Mi}}}`,
+			[]string{
+				"NotSupported spec.containers[0].env[3].valueFrom.resourceFieldRef.resource",
+				"NotSupported spec.containers[0].env[4].valueFrom.resourceFieldRef.resource",
+				"Required spec.containers[0].env[5].valueFrom.resourceFieldRef.resource",
+				"Invalid spec.containers[0].env[6].valueFrom.resourceFieldRef.divisor",
+				"Invalid spec.containers[0].env[7].valueFrom.resourceFieldRef.divisor",
+				"Invalid spec.containers[0].env[8].valueFrom.resourceFieldRef.divisor",
+			}},
+		{"resources in files", c + `
+volumes:
+- {name: v, downwardAPI: {items: [{path: a, resourceFieldRef: {resource: limits.foo}}, {path: b, resourceFieldRef: {containerName: c, resource: limits.cpu, divisor: 1}}]}}
+- {name: w, projected: {sources: [{downwardAPI: {items: [{path: a, resourceFieldRef: {containerName: c, resource: limits.memory, divisor: 1.5}}]}}]}}`,
+			[]string{
+				"NotSupported spec.volumes[0].downwardAPI.items[0].resourceFieldRef.resource",
+				"Required spec.volumes[0].downwardAPI.items[0].resourceFieldRef.containerName",
+				"Invalid spec.volumes[1].projected.sources[0].downwardAPI.items[0].resourceFieldRef.divisor",
+			}},
 		{"sysctls", c + "securityContext: {sysctls: [{name: net.ipv4.ip_forward, value: '1'}, {name: net/ipv4/ip_forward, value: '1'}, {name: 'A B'}]}",
 			[]string{"Duplicate spec.securityContext.sysctls[1].name", "Invalid spec.securityContext.sysctls[2].name"}},
 	} {

@@ -145,7 +145,7 @@ func downward(files []corev1.DownwardAPIVolumeFile, path *field.Path) field.Erro
 		case f.FieldRef != nil:
 			errs = append(errs, fieldRef(f.FieldRef, volumePaths, at.Child("fieldRef"))...)
 		case f.ResourceFieldRef != nil:
-			errs = append(errs, required(at.Child("resourceFieldRef", "resource"), f.ResourceFieldRef.Resource)...)
+			errs = append(errs, resourceRef(f.ResourceFieldRef, at.Child("resourceFieldRef"))...)
 			errs = append(errs, required(at.Child("resourceFieldRef", "containerName"), f.ResourceFieldRef.ContainerName)...)
 		default:
 			errs = append(errs, field.Required(at, "one of fieldRef and resourceFieldRef is required"))
