@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/containerd/containerd"
 	"github.com/containerd/containerd/images"
@@ -32,12 +34,23 @@ func runcOptions(d *daemon) *options.Options {
 	return &options.Options{BinaryName: filepath.Join(d.dir, "bin", "runc")}
 }
 
+// removeCgroup removes a cgroup whose last process may still be ending.
+func removeCgroup(dir string) (err error) {
+	for range 100 {
+		if err = os.Remove(dir); !errors.Is(err, syscall.EBUSY) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
+}
+
 func removeImage(ctx context.Context, c *containerd.Client, name string, d *daemon) error {
 	// What there is of it depends on the machine: one cgroup, or one for each controller.
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		dirs, err := filepath.Glob(root + d.cgroup + "-bare")
 		for _, dir := range dirs {
-			err = errors.Join(err, os.Remove(dir))
+			err = errors.Join(err, removeCgroup(dir))
 		}
 		if err != nil {
 			return err
