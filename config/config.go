@@ -201,6 +201,9 @@ func cgroupOf(dataDir string) string {
 	if dataDir == defaultDataDir {
 		return "/minik8s"
 	}
+	if real, err := filepath.EvalSymlinks(dataDir); err == nil { // else it is not there yet, under any name
+		dataDir = real
+	}
 	return fmt.Sprintf("/minik8s-%x", sha256.Sum256([]byte(dataDir)))[:len("/minik8s-")+8]
 }
 

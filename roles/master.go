@@ -168,6 +168,7 @@ func (d *Daemon) runLeader(ctx context.Context, ready func()) error {
 		Identity: d.cfg.NodeName, Log: d.log, Standby: ready}
 	return e.Run(ctx, func(ctx context.Context) error {
 		g := supervise.New(d.log, d.ledParts()...)
+		g.AtOnce = true // when the Lease is lost, another master may begin in a moment
 		d.led.Store(g)
 		defer d.led.Store(nil)
 		return g.Run(ctx, ready)

@@ -170,8 +170,15 @@ type change[T api.Object] struct{ old, now T }
 
 // replace makes the view that of a list and tells the handlers the difference.
 func (i *Informer[T]) replace(items []api.Object, revision string) {
+	i.tell(i.become(items, revision))
+	for _, f := range i.listed {
+		f()
+	}
+}
+
+func (i *Informer[T]) become(items []api.Object, revision string) (changes []change[T]) {
 	i.mu.Lock()
-	var changes []change[T]
+	defer i.mu.Unlock()
 	seen := make(map[string]bool, len(items))
 	for _, obj := range items {
 		seen[mapKey(obj.GetNamespace(), obj.GetName())] = true
@@ -183,17 +190,15 @@ func (i *Informer[T]) replace(items []api.Object, revision string) {
 		}
 	}
 	i.reached(revision)
-	i.mu.Unlock()
-	i.tell(changes)
-	for _, f := range i.listed {
-		f()
-	}
+	return changes
 }
 
 // apply follows an event of the watch.
-func (i *Informer[T]) apply(e client.Event) {
-	var changes []change[T]
+func (i *Informer[T]) apply(e client.Event) { i.tell(i.follow(e)) }
+
+func (i *Informer[T]) follow(e client.Event) (changes []change[T]) {
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	switch e.Type {
 	case client.Bookmark:
 	case client.Deleted:
@@ -202,8 +207,7 @@ func (i *Informer[T]) apply(e client.Event) {
 		changes = i.put(nil, e.Object.(T))
 	}
 	i.reached(e.ResourceVersion)
-	i.mu.Unlock()
-	i.tell(changes)
+	return changes
 }
 
 // put stores an object; the lock is held.

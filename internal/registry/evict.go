@@ -28,6 +28,9 @@ func (r *Registry) Evict(ctx context.Context, user User, namespace, name string,
 	if opts.DryRun && !slices.Contains(del.DryRun, metav1.DryRunAll) {
 		del.DryRun = append(del.DryRun, metav1.DryRunAll)
 	}
+	if _, _, err := policyFinalizer(del); err != nil { // before anything is said on the pod
+		return err
+	}
 	if !slices.Contains(del.DryRun, metav1.DryRunAll) {
 		if err := r.markEvicted(ctx, namespace, name, del); err != nil {
 			return err

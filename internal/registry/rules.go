@@ -33,8 +33,9 @@ func mayBelow(sub string, verbs []string, kinds ...*api.Kind) rule {
 // recording is what an event recorder does.
 var recording = may([]string{"create", "update", "patch"}, api.Events)
 
-// partRules is what each part may do, and so also the list of who writes what. Two parts that write one
-// field would be a bug.
+// partRules is what each part may do, and so also the list of who writes what. Two parts write one field
+// only where one speaks for another that is silent: nodelifecycle says that the pods of a lost node are not
+// ready, which is else their kubelet's to say.
 var partRules = map[string][]rule{
 	"system:scheduler": {
 		may(reading, api.Pods, api.Nodes, api.Namespaces, api.ClusterConfigs),

@@ -125,21 +125,32 @@ func (r *Registry) Authenticate(ctx context.Context, token string) (User, error)
 		return User{}, apierrors.NewUnauthorized(err.Error())
 	}
 	for kind, ref := range map[*api.Kind]*tokens.Ref{api.ServiceAccounts: &h.ServiceAccount, api.Pods: h.Pod} {
-		if ref != nil && !r.stands(ctx, kind, h.Namespace, *ref) {
+		if ref == nil {
+			continue
+		}
+		if there, err := r.stands(ctx, kind, h.Namespace, *ref); err != nil {
+			return User{}, err
+		} else if !there {
 			return User{}, apierrors.NewUnauthorized(fmt.Sprintf("the token's %s %s is not there any more", kind.Singular, ref.Name))
 		}
 	}
 	return User{Name: h.User(), Groups: []string{GroupServiceAccounts, GroupServiceAccounts + ":" + h.Namespace, GroupAuthenticated}}, nil
 }
 
-// stands says whether that very object is there, as of now: what was deleted ends its tokens at once.
-func (r *Registry) stands(ctx context.Context, kind *api.Kind, namespace string, ref tokens.Ref) bool {
+// stands says whether that very object is there, as of now: what was deleted ends its tokens at once. The
+// error is that nobody knows.
+func (r *Registry) stands(ctx context.Context, kind *api.Kind, namespace string, ref tokens.Ref) (bool, error) {
 	e, err := r.read(ctx, kind, namespace, ref.Name)
-	if err != nil || string(e.Object().GetUID()) != ref.UID {
-		return false
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case string(e.Object().GetUID()) != ref.UID:
+		return false, nil
 	}
 	gone := e.Object().GetDeletionTimestamp()
-	return gone == nil || r.now().Before(gone.Add(tokenLeeway))
+	return gone == nil || r.now().Before(gone.Add(tokenLeeway)), nil
 }
 
 // authorizeServiceAccount: what runs in a pod may read its own namespace, but for the secrets. It may

@@ -46,6 +46,9 @@ type Group struct {
 	mu    sync.Mutex
 	parts []*running
 	ready bool
+	// AtOnce has all parts told to stop at the same time, not each when the one after it has ended. Set it
+	// before Run.
+	AtOnce bool
 }
 
 type running struct {
@@ -115,6 +118,11 @@ start:
 // stop ends the parts in reverse and reports those that did not end in time.
 func (g *Group) stop(parts []*running) error {
 	var hung []string
+	for _, r := range parts {
+		if g.AtOnce {
+			r.cancel()
+		}
+	}
 	for i := len(parts) - 1; i >= 0; i-- {
 		r := parts[i]
 		r.cancel()

@@ -3,5 +3,5 @@
 //
 // It promises: what Read returns was signed by this cluster's key, is not expired, and is meant for one of
 // the audiences asked for. Whether the account and the pod still exist it does not know: package registry
-// does, which is its only caller. It stores nothing; tokens outlive a kill -9 as the key does.
+// does, for which roles makes the one Authority. It stores nothing; tokens outlive a kill -9 as the key does.
 package tokens

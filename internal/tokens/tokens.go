@@ -59,13 +59,16 @@ type claims struct {
 	Holder Holder `json:"kubernetes.io"`
 }
 
+// clockSkew is how far another reader's clock may be behind ours.
+const clockSkew = time.Minute
+
 // Issue signs a token that holds for a while.
 func (a *Authority) Issue(h Holder, audiences []string, lasts time.Duration) (token string, until time.Time, err error) {
 	now := a.now().Truncate(time.Second)
 	until = now.Add(lasts)
 	t := jwt.NewWithClaims(jwt.SigningMethodES256, claims{Holder: h, RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: a.issuer, Subject: h.User(), Audience: audiences, ID: string(uuid.NewUUID()),
-		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(until),
+		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-clockSkew)), ExpiresAt: jwt.NewNumericDate(until),
 	}})
 	t.Header["kid"] = a.keyID
 	token, err = t.SignedString(a.key)

@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
@@ -144,8 +145,9 @@ func (t *Tracker[T]) ask(ctx context.Context, owner loop.Key) error {
 		there, err := client.Get[T](ctx, t.client, key)
 		shown, ok := t.view.Get(key.Namespace, key.Name)
 		switch {
-		case err == nil:
+		case err == nil && ours(owner, there):
 			t.Wrote(owner, there)
+		case err == nil: // another's, which had the name before: no event of it would wake us
 		case !apierrors.IsNotFound(err):
 			t.keep(owner, unsure[i:])
 			return err
@@ -155,6 +157,12 @@ func (t *Tracker[T]) ask(ctx context.Context, owner loop.Key) error {
 	}
 	t.keep(owner, nil)
 	return nil
+}
+
+// ours says that an object is not another owner's.
+func ours(owner loop.Key, obj api.Object) bool {
+	ref := metav1.GetControllerOfNoCopy(obj)
+	return ref == nil || ref.Name == owner.Name
 }
 
 func (t *Tracker[T]) keep(owner loop.Key, unsure []client.Key) {

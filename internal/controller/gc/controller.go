@@ -183,7 +183,9 @@ func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerRefer
 	}
 	var unseen error
 	o := g.graph.get(ref.UID)
-	if o == nil || o.key != at {
+	// That it waits for its dependents, which costs them their life, is asked for too: another deletion may
+	// have overruled the one that the watch has shown.
+	if o == nil || o.key != at || o.waiting() {
 		fresh, err := g.client.Get(ctx, at)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -193,8 +195,9 @@ func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerRefer
 		case fresh.GetUID() != ref.UID:
 			return absent, nil
 		}
+		known := o != nil && o.key == at
 		o = itemOf(kind, fresh)
-		if kind != api.Events { // which are not watched
+		if kind != api.Events && !known { // events are not watched
 			unseen = fmt.Errorf("the owner %s: %w", at, errUnseen)
 		}
 	}

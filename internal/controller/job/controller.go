@@ -151,11 +151,14 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return err
 	}
 	job, ok := j.jobs.Get(key.Namespace, key.Name)
-	if !ok || elsewhere(job) {
+	if !ok {
 		return nil
 	}
 	if gone, err := j.expire(ctx, job); gone || err != nil {
 		return err
+	}
+	if elsewhere(job) {
+		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 	if err != nil {
@@ -221,16 +224,15 @@ func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Jo
 	return err
 }
 
-// forget deletes pods that are not to be counted.
+// forget deletes pods that are not to be counted. One after the other for each of them: a pod that is
+// untracked and lives on would work for nobody.
 func (j *Controller) forget(ctx context.Context, job *batchv1.Job, list []*corev1.Pod) error {
-	err := pods.All(len(list), func(i int) error {
-		if !tracked(list[i]) {
-			return nil
+	return pods.All(len(list), func(i int) error {
+		if tracked(list[i]) {
+			if err := j.untrack(ctx, list[i]); err != nil {
+				return err
+			}
 		}
-		return j.untrack(ctx, list[i])
+		return j.control.DeleteAll(ctx, job, j.expect, list[i:i+1])
 	})
-	if err != nil {
-		return err
-	}
-	return j.control.DeleteAll(ctx, job, j.expect, list)
 }

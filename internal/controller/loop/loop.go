@@ -100,12 +100,27 @@ func (l *Loop) Run(ctx context.Context, workers int) error {
 	return nil
 }
 
+// end stops the queue and drops what waits in it.
+func (l *Loop) end() {
+	l.queue.ShutDown()
+	for {
+		key, quit := l.queue.Get()
+		if quit {
+			return
+		}
+		l.queue.Done(key)
+	}
+}
+
 func (l *Loop) step(ctx context.Context) bool {
 	key, quit := l.queue.Get()
 	if quit {
 		return false
 	}
 	defer l.queue.Done(key)
+	if ctx.Err() != nil {
+		return true // what is left goes
+	}
 	began := time.Now()
 	err := l.safe(ctx, key)
 	l.metrics.worked.Observe(time.Since(began).Seconds())

@@ -26,6 +26,7 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
 )
 
 // Grace is how long a node may be silent; the seeds' first step and Kubernetes' default of old.
@@ -75,16 +76,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 // Run works until ctx ends.
 func (n *Controller) Run(ctx context.Context, ready func()) error {
 	n.seen.begin()
-	synced := make(chan struct{})
-	go n.leases.Run(ctx, func() { close(synced) }) //nolint:errcheck // it returns when ctx ends
-	return n.nodes.Run(ctx, func() {
-		select {
-		case <-synced:
-			go n.loop.Run(ctx, 1)
-			ready()
-		case <-ctx.Done():
-		}
-	})
+	return loop.Drive(ctx, ready, []supervise.Source{n.leases, n.nodes}, n.loop.Workers(1))
 }
 
 func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {

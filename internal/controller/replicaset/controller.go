@@ -3,6 +3,7 @@ package replicaset
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,12 +37,22 @@ type Controller struct {
 	podsOf  *owner.Index[*corev1.Pod]
 	expect  *expect.Tracker[*corev1.Pod]
 	loop    *loop.Loop
+
+	mu      sync.Mutex
+	changes map[types.UID]change
 	now     func() time.Time
+}
+
+// change is when a set's spec was last seen to change, and whether it is known that its pods are held back.
+type change struct {
+	generation int64
+	at         time.Time
+	told       bool
 }
 
 // New makes the controller.
 func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
-	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: time.Now,
+	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: time.Now, changes: map[types.UID]change{},
 		sets: informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, informer.Options{Log: log}),
 		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
 	}
@@ -49,6 +60,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	r.loop = loop.New("replicaset", log, r.reconcile)
 	r.expect = expect.New(c, r.pods, r.loop.Add)
 	r.sets.OnChange(func(old, now *appsv1.ReplicaSet) {
+		r.noteChange(old, now)
 		if now != nil {
 			r.loop.Add(keyOf(now))
 		} else {
@@ -57,6 +69,43 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	})
 	r.pods.OnChange(r.podChanged)
 	return r
+}
+
+// noteChange keeps when specs change. For a set that was there before us that is unknown, and so long ago.
+func (r *Controller) noteChange(old, now *appsv1.ReplicaSet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case now == nil:
+		delete(r.changes, old.UID)
+	case old == nil:
+		r.changes[now.UID] = change{generation: now.Generation}
+	case r.changes[now.UID].generation != now.Generation:
+		r.changes[now.UID] = change{generation: now.Generation, at: r.now().Truncate(time.Second)} // as pods' ages are
+	}
+}
+
+// holdBack has a set come again when its pods may be made, and tells people when that begins.
+func (r *Controller) holdBack(rs *appsv1.ReplicaSet, wait time.Duration) {
+	r.mu.Lock()
+	c, known := r.changes[rs.UID]
+	begins := wait > 0 && !c.told
+	if c.told = wait > 0; known {
+		r.changes[rs.UID] = c
+	}
+	r.mu.Unlock()
+	if begins {
+		r.control.Record.Event(rs, corev1.EventTypeWarning, "BackOff", "Its pods fail as soon as they are made: waiting longer before each new round of them")
+	}
+	if wait > 0 {
+		r.loop.AddAfter(keyOf(rs), wait)
+	}
+}
+
+func (r *Controller) changedAt(rs *appsv1.ReplicaSet) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changes[rs.UID].at
 }
 
 // Run works until ctx ends.
@@ -149,11 +198,8 @@ func (r *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	var p plan
 	var failed error
 	if settled {
-		p = decide(rs, active, ended, r.related(rs, active), r.now())
-		if p.lookAgain > 0 {
-			r.control.Record.Event(rs, corev1.EventTypeWarning, "BackOff", "Its pods fail as soon as they are made: waiting longer before each new round of them")
-			r.loop.AddAfter(key, p.lookAgain)
-		}
+		p = decide(rs, active, ended, r.related(rs, active), r.changedAt(rs), r.now())
+		r.holdBack(rs, p.lookAgain)
 		failed = r.carryOut(ctx, rs, p)
 	}
 	if err := r.report(ctx, rs, active, terminating, p, failed, settled); err != nil {

@@ -24,14 +24,14 @@ type plan struct {
 }
 
 // decide compares what is wanted with the active pods. failed are those that will not run again, related
-// those among which a deletion should thin out the nodes.
-func decide(rs *appsv1.ReplicaSet, active, failed, related []*corev1.Pod, now time.Time) plan {
+// those among which a deletion should thin out the nodes; changed is when its spec was last seen to change.
+func decide(rs *appsv1.ReplicaSet, active, failed, related []*corev1.Pod, changed, now time.Time) plan {
 	if rs.DeletionTimestamp != nil {
 		return plan{} // its pods are the garbage collector's
 	}
 	switch diff := int(wanted(rs)) - len(active); {
 	case diff > 0:
-		if wait := backoff(failed, int(wanted(rs)), now); wait > 0 {
+		if wait := backoff(failed, int(wanted(rs)), changed, now); wait > 0 {
 			return plan{lookAgain: wait}
 		}
 		return plan{create: min(diff, burst)}
@@ -49,16 +49,17 @@ const (
 	forgetAfter = 2 * maxBackoff
 )
 
-// backoff is how long to wait before pods are made in place of failed ones. As many as are wanted may fail
+// backoff is how long to wait before pods are made in place of failed ones. Those made before the set was
+// last changed do not count. As many as are wanted may fail
 // at once, say with their node, and are replaced at once. But when those in their place have failed as
 // well, something refuses them all: the wait doubles with each such round. (Kubernetes goes on as fast as
 // its client may.)
-func backoff(failed []*corev1.Pod, wanted int, now time.Time) time.Duration {
+func backoff(failed []*corev1.Pod, wanted int, changed, now time.Time) time.Duration {
 	recent := 0
 	var last time.Time
 	for _, p := range failed {
 		at := p.CreationTimestamp.Time
-		if now.Sub(at) > forgetAfter {
+		if now.Sub(at) > forgetAfter || at.Before(changed) {
 			continue
 		}
 		recent++

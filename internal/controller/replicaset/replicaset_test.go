@@ -34,12 +34,12 @@ func TestDecide(t *testing.T) {
 	} {
 		rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(test.want))}}
 		list := somePods(test.have)
-		p := decide(rs, list, nil, list, now)
+		p := decide(rs, list, nil, list, time.Time{}, now)
 		if p.create != test.create || len(p.remove) != test.remove {
 			t.Errorf("%+v: got %d and %d", test, p.create, len(p.remove))
 		}
 		rs.DeletionTimestamp = &metav1.Time{Time: now}
-		if p := decide(rs, list, nil, list, now); p.create != 0 || len(p.remove) != 0 {
+		if p := decide(rs, list, nil, list, time.Time{}, now); p.create != 0 || len(p.remove) != 0 {
 			t.Errorf("%+v: a set that is going did something: %+v", test, p)
 		}
 	}
@@ -60,7 +60,7 @@ func TestBacksOffFromFailures(t *testing.T) {
 		for i, p := range list {
 			p.CreationTimestamp = metav1.NewTime(now.Add(-test.age - time.Duration(i)*time.Second))
 		}
-		if got := backoff(list, test.wanted, now); got != test.want {
+		if got := backoff(list, test.wanted, time.Time{}, now); got != test.want {
 			t.Errorf("%+v: got %s", test, got)
 		}
 	}
@@ -69,8 +69,11 @@ func TestBacksOffFromFailures(t *testing.T) {
 		p.CreationTimestamp = metav1.NewTime(now)
 	}
 	rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(2))}}
-	if p := decide(rs, nil, list, nil, now); p.create != 0 || p.lookAgain != time.Second {
+	if p := decide(rs, nil, list, nil, time.Time{}, now); p.create != 0 || p.lookAgain != time.Second {
 		t.Errorf("%+v", p)
+	}
+	if p := decide(rs, nil, list, nil, now.Add(time.Second), now); p.create != 2 {
+		t.Errorf("after a change: %+v", p)
 	}
 }
 
