@@ -1,0 +1,101 @@
+package kubelet
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/kubelet/cri/fake"
+)
+
+func TestNodeIsRegistered(t *testing.T) {
+	b := newBed(t)
+	b.cfg.Version, b.cfg.RuntimeVersion, b.cfg.PodCIDR = "v1.37.0", "1.7.35", netip.MustParsePrefix("10.244.0.0/24")
+	b.start()
+	node, err := client.Get[*corev1.Node](t.Context(), b.api, client.Key{Kind: api.Nodes, Name: "node1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nodeReady(node) == nil || node.Labels[corev1.LabelHostname] != "node1" || node.Spec.PodCIDR != "10.244.0.0/24" ||
+		node.Status.Allocatable.Pods().Value() != 110 || node.Status.Allocatable.Cpu().IsZero() ||
+		node.Status.NodeInfo.ContainerRuntimeVersion != "containerd://1.7.35" || len(node.Status.Images) != 2 || len(node.Status.Conditions) != 4 {
+		t.Errorf("%+v", node)
+	}
+}
+
+func TestNodeComesBackWhenDeleted(t *testing.T) {
+	b := newBed(t)
+	b.start()
+	key := client.Key{Kind: api.Nodes, Name: "node1"}
+	if _, err := b.api.Delete(t.Context(), key, nil); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(10 * time.Second)
+	for {
+		b.api.mu.Lock()
+		node, changed := b.api.objects[id(key)], b.api.changed
+		b.api.mu.Unlock()
+		if node != nil && nodeReady(node.(*corev1.Node)) != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatal("the node was not registered again")
+		}
+	}
+}
+
+func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
+	b := newBed(t)
+	made := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1", Labels: map[string]string{"disk": "ssd"}},
+		Spec: corev1.NodeSpec{PodCIDR: "10.9.0.0/24", Unschedulable: true}}
+	if _, err := b.api.Create(t.Context(), made, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.cfg.PodCIDR = netip.MustParsePrefix("10.244.0.0/24")
+	b.start()
+	node, err := client.Get[*corev1.Node](t.Context(), b.api, client.Key{Kind: api.Nodes, Name: "node1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nodeReady(node) == nil || node.Labels["disk"] != "ssd" || node.Labels[corev1.LabelHostname] != "node1" ||
+		node.Spec.PodCIDR != "10.9.0.0/24" || !node.Spec.Unschedulable {
+		t.Errorf("%+v", node)
+	}
+}
+
+// ranged is a runtime that is told the range of its pods.
+type ranged struct {
+	*fake.Runtime
+	got []netip.Prefix
+}
+
+func (r *ranged) SetPodCIDR(_ context.Context, p netip.Prefix) error {
+	r.got = append(r.got, p)
+	return nil
+}
+
+func TestRangeOfTheNodeIsUsed(t *testing.T) {
+	b := newBed(t)
+	rt := &ranged{Runtime: b.rt}
+	b.cri = rt
+	b.cfg.PodCIDR = netip.MustParsePrefix("10.244.0.0/24")
+	b.start()
+	b.stop()
+	if len(rt.got) > 0 {
+		t.Errorf("the range was set to %v, though it was that before", rt.got)
+	}
+	b.cfg.PodCIDR = netip.MustParsePrefix("10.9.0.0/24") // what the Node says stays
+	b.start()
+	b.stop()
+	if len(rt.got) != 1 || rt.got[0].String() != "10.244.0.0/24" {
+		t.Errorf("the range was set to %v", rt.got)
+	}
+}
