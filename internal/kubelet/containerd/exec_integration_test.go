@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"minik8s/internal/kubelet/cri"
 )
@@ -177,8 +178,14 @@ func TestTheEndOfExecLeavesNothing(t *testing.T) {
 		done <- err
 	}()
 	out.await("up")
-	if n := procs(); n != "2" {
-		t.Errorf("%s of tail run, want 2", n)
+	for deadline := time.Now().Add(20 * time.Second); ; { // the shell speaks before its children are what they will be
+		n := procs()
+		if n == "2" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s of tail run, want 2", n)
+		}
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
