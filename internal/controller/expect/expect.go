@@ -159,10 +159,10 @@ func (t *Tracker[T]) ask(ctx context.Context, owner loop.Key) error {
 	return nil
 }
 
-// ours says that an object is not another owner's.
+// ours says that an object is not another owner's. It may be the owner itself, whose status was written.
 func ours(owner loop.Key, obj api.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(obj)
-	return ref == nil || ref.Name == owner.Name
+	return ref == nil || ref.Name == owner.Name || obj.GetName() == owner.Name
 }
 
 func (t *Tracker[T]) keep(owner loop.Key, unsure []client.Key) {

@@ -172,6 +172,19 @@ func TestSettled(t *testing.T) {
 	event(client.Deleted, pod("g", 23, false))
 	settled("it is seen to be gone", true)
 
+	of := func(p *corev1.Pod, controller string) *corev1.Pod {
+		p.OwnerReferences = []metav1.OwnerReference{{Name: controller, Controller: new(true)}}
+		return p
+	}
+	c.stored["h"] = of(pod("h", 40, false), "another")
+	e.Failed(key, pod("h", 0, false), apierrors.NewAlreadyExists(api.Pods.GR(), "h"))
+	settled("the name is another's", true)
+	c.stored["web"] = of(pod("web", 24, false), "above") // the owner itself, whose status was written
+	e.Failed(key, pod("web", 0, false), errDown)
+	settled("the owner was written, and has one of its own", false)
+	event(client.Added, pod("web", 24, false))
+	settled("it is seen", true)
+
 	e.Wrote(key, pod("f", 30, false))
 	e.Forget(key)
 	settled("the owner was forgotten", true)
