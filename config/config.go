@@ -201,10 +201,17 @@ func cgroupOf(dataDir string) string {
 	if dataDir == defaultDataDir {
 		return "/minik8s"
 	}
-	if real, err := filepath.EvalSymlinks(dataDir); err == nil { // else it is not there yet, under any name
-		dataDir = real
+	return fmt.Sprintf("/minik8s-%x", sha256.Sum256([]byte(realPath(dataDir))))[:len("/minik8s-")+8]
+}
+
+// realPath is a path without symbolic links, the same whether its last parts are there yet or not.
+func realPath(path string) string {
+	for rest := ""; ; path = filepath.Dir(path) {
+		if found, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
+			return filepath.Join(found, rest)
+		}
+		rest = filepath.Join(filepath.Base(path), rest)
 	}
-	return fmt.Sprintf("/minik8s-%x", sha256.Sum256([]byte(dataDir)))[:len("/minik8s-")+8]
 }
 
 func size(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

@@ -49,6 +49,27 @@ func TestCgroupOfADirectory(t *testing.T) {
 		}
 		seen[c.CgroupRoot] = true
 	}
+	// One directory has one, by whatever name it is called, and also before it is there.
+	real, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	var roots []string
+	for _, dir := range []string{link + "/new/data", real + "/new/data"} {
+		for range 2 {
+			c, err := load(t, "", nil, map[string]string{"data-dir": dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			roots = append(roots, c.CgroupRoot)
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if roots[0] != roots[1] || roots[1] != roots[2] || roots[2] != roots[3] {
+		t.Errorf("one directory has the cgroups %v", roots)
+	}
 	c, err := load(t, "", nil, map[string]string{"data-dir": "/tmp/a", "cgroup-root": "/mine"})
 	if err != nil || c.CgroupRoot != "/mine" {
 		t.Errorf("%+v, %v", c, err)
