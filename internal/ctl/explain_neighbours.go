@@ -19,7 +19,7 @@ import (
 func (s *situation) takenPorts(v *verdict, pod *corev1.Pod) {
 	for _, n := range s.nodes {
 		for _, t := range s.portsTaken(pod, n) {
-			v.because("host port %d/%s of node %s is taken by pod %s", t.port.HostPort, protocol(t.port), n.Name, fullName(t.by))
+			v.because("host port %d/%s of node %s is taken by pod %s", t.port.HostPort, placement.Protocol(t.port), n.Name, fullName(t.by))
 			v.try("describe pod %s%s", t.by.Name, nsFlag(t.by.Namespace))
 		}
 	}
@@ -36,7 +36,7 @@ func (s *situation) portsTaken(pod *corev1.Pod, node *corev1.Node) []taken {
 	var out []taken
 	for _, want := range hostPorts(pod) {
 		for _, p := range s.placed {
-			if p.Spec.NodeName == node.Name && slices.ContainsFunc(hostPorts(p), func(has corev1.ContainerPort) bool { return clash(want, has) }) {
+			if p.Spec.NodeName == node.Name && slices.ContainsFunc(hostPorts(p), func(has corev1.ContainerPort) bool { return placement.PortsClash(want, has) }) {
 				out = append(out, taken{want, p})
 				break
 			}
@@ -55,20 +55,6 @@ func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 		}
 	}
 	return out
-}
-
-// clash says whether two ports cannot be on one node: a port without an address is on all of them.
-func clash(a, b corev1.ContainerPort) bool {
-	everywhere := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
-	return a.HostPort == b.HostPort && protocol(a) == protocol(b) &&
-		(a.HostIP == b.HostIP || everywhere(a.HostIP) || everywhere(b.HostIP))
-}
-
-func protocol(p corev1.ContainerPort) corev1.Protocol {
-	if p.Protocol == "" {
-		return corev1.ProtocolTCP
-	}
-	return p.Protocol
 }
 
 func fullName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -146,7 +146,8 @@ func askedOfNode(spec *corev1.PodSpec) string {
 		parts = append(parts, key+"="+spec.NodeSelector[key])
 	}
 	var terms []string
-	for _, t := range requiredTerms(spec) {
+	required, _ := placement.RequiredTerms(spec)
+	for _, t := range required {
 		var term []string
 		for _, e := range slices.Concat(t.MatchExpressions, t.MatchFields) {
 			text := e.Key + " " + string(e.Operator)
@@ -163,19 +164,12 @@ func askedOfNode(spec *corev1.PodSpec) string {
 	return strings.Join(parts, " and ")
 }
 
-func requiredTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
-	if a := spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	}
-	return nil
-}
-
 // itsOwn are the labels that a node reports of itself: to set others would be a lie, and would not last.
 var itsOwn = []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable}
 
 // lacking are the labels with which a node would be one that the pod asks for; nil if none would do.
 func lacking(spec *corev1.PodSpec, node *corev1.Node) map[string]string {
-	terms := requiredTerms(spec)
+	terms, _ := placement.RequiredTerms(spec)
 	if len(terms) == 0 {
 		terms = []corev1.NodeSelectorTerm{{}}
 	}

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api/placement"
 )
 
 // admission keeps what the pods of this node ask for, so that no more are taken than fit. The
@@ -65,7 +67,7 @@ func (a *admission) refuse(g guest) *verdict {
 		add(used, o.requests)
 		for _, p := range g.ports {
 			for _, q := range o.ports {
-				if portsClash(p, q) {
+				if placement.PortsClash(p, q) {
 					return &verdict{"NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}
 				}
 			}
@@ -123,17 +125,4 @@ func hostPortsIn(pod *corev1.Pod) []corev1.ContainerPort {
 		}
 	}
 	return out
-}
-
-func portsClash(a, b corev1.ContainerPort) bool {
-	all := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
-	return a.HostPort == b.HostPort && protocolOf(a) == protocolOf(b) &&
-		(a.HostIP == b.HostIP || all(a.HostIP) || all(b.HostIP))
-}
-
-func protocolOf(p corev1.ContainerPort) corev1.Protocol {
-	if p.Protocol == "" {
-		return corev1.ProtocolTCP
-	}
-	return p.Protocol
 }

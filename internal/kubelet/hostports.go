@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
 )
@@ -111,7 +112,7 @@ func (k *Kubelet) hostPortsOf(ctx context.Context, pod *corev1.Pod) ([]cri.HostP
 			continue
 		}
 		for _, p := range c.Ports {
-			forward := cri.HostPort{HostIP: p.HostIP, HostPort: p.HostPort, ContainerPort: p.ContainerPort, Protocol: string(protocolOf(p))}
+			forward := cri.HostPort{HostIP: p.HostIP, HostPort: p.HostPort, ContainerPort: p.ContainerPort, Protocol: string(placement.Protocol(p))}
 			if p.HostPort == 0 {
 				if !random {
 					continue
@@ -120,7 +121,7 @@ func (k *Kubelet) hostPortsOf(ctx context.Context, pod *corev1.Pod) ([]cri.HostP
 				port, ok := known[key]
 				if !ok {
 					var err error
-					if port, err = k.ports.pick(protocolOf(p), pod.UID); err != nil {
+					if port, err = k.ports.pick(placement.Protocol(p), pod.UID); err != nil {
 						return nil, err
 					}
 					fresh = true

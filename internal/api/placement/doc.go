@@ -1,5 +1,5 @@
 // Package placement says whether a node is one that a pod asks for: node selectors and node affinity,
-// taints and tolerations.
+// taints and tolerations, host ports.
 //
 // It promises Kubernetes' rules for one pod and one node, and no more: what else is on the node, and what
 // other pods want, is for the scheduler to weigh. A term that cannot be read, which validation has refused

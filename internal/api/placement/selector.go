@@ -15,23 +15,23 @@ func Selects(spec *corev1.PodSpec, node *corev1.Node) bool {
 			return false
 		}
 	}
-	must := requiredTerms(spec)
-	if must == nil {
-		return true
-	}
-	for i := range must.NodeSelectorTerms {
-		if MatchTerm(&must.NodeSelectorTerms[i], node) {
+	terms, required := RequiredTerms(spec)
+	for i := range terms {
+		if MatchTerm(&terms[i], node) {
 			return true
 		}
 	}
-	return false
+	return !required
 }
 
-func requiredTerms(spec *corev1.PodSpec) *corev1.NodeSelector {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
-		return nil
+// RequiredTerms are those of the required node affinity, of which a node must match one; required is false
+// if there is no such affinity. (One without a term is matched by no node.)
+func RequiredTerms(spec *corev1.PodSpec) (terms []corev1.NodeSelectorTerm, required bool) {
+	a := spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil, false
 	}
-	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, true
 }
 
 // MatchTerm says whether a term takes the node: all of it must hold, and an empty one takes nothing.
@@ -102,14 +102,11 @@ func compare(r *corev1.NodeSelectorRequirement, have string) bool {
 // Pins are the nodes that a pod can only be on, by name; nil if it may be on any. A DaemonSet's pods are
 // such: one node has to be looked at, not thousands.
 func Pins(spec *corev1.PodSpec) []string {
-	must := requiredTerms(spec)
-	if must == nil {
-		return nil
-	}
+	terms, _ := RequiredTerms(spec)
 	var names []string
-	for i := range must.NodeSelectorTerms {
+	for i := range terms {
 		found := false
-		for _, r := range must.NodeSelectorTerms[i].MatchFields {
+		for _, r := range terms[i].MatchFields {
 			if r.Key == metav1.ObjectNameField && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
 				found = true
 				if !slices.Contains(names, r.Values[0]) {
