@@ -149,7 +149,6 @@ func (w *worker) doRemove(a action) func(context.Context) (outcome, error) {
 			return nil, err
 		}
 		return func(w *worker) {
-			delete(w.mem.startErrors, a.id)
 			delete(w.mem.messages, a.id)
 			delete(w.mem.health, a.id)
 			w.dropOldLogs(a)

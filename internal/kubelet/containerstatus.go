@@ -202,9 +202,9 @@ func terminated(in input, c *cri.Container, old *corev1.ContainerStatus) *corev1
 	}
 	t := &corev1.ContainerStateTerminated{ExitCode: c.ExitCode, ContainerID: id,
 		StartedAt: timeOf(c.StartedAt), FinishedAt: timeOf(c.FinishedAt), Message: in.mem.messages[c.ID]}
-	switch failed, ok := in.mem.startErrors[c.ID]; {
-	case ok:
-		t.Reason, t.Message = "StartError", failed.Message
+	switch {
+	case c.StartError != "":
+		t.Reason, t.Message = "StartError", c.StartError
 	case c.OOMKilled:
 		t.Reason = "OOMKilled"
 	case c.ExitCode == 0:

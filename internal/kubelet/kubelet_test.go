@@ -120,8 +120,25 @@ func TestRoomOfAFinishedPodIsFreeAtOnce(t *testing.T) {
 	}
 }
 
+// late is a runtime whose starts are answered only when the test says so, after what they have led to.
+type late struct {
+	*fake.Runtime
+	answer chan struct{}
+}
+
+func (l *late) StartContainer(ctx context.Context, id string) error {
+	err := l.Runtime.StartContainer(ctx, id)
+	select {
+	case <-l.answer:
+	case <-ctx.Done():
+	}
+	return err
+}
+
 func TestCommandNotFound(t *testing.T) {
 	b := newBed(t)
+	rt := &late{b.rt, make(chan struct{})} // the container's end is seen before the answer to its start
+	b.cri = rt
 	b.rt.Hooks.Before = func(_ context.Context, call, _, _ string) error {
 		if call == "StartContainer" {
 			return &cri.StartError{Message: `exec: "nope": executable file not found in $PATH`, ExitCode: 127}
@@ -135,6 +152,7 @@ func TestCommandNotFound(t *testing.T) {
 	if end == nil || end.Reason != "StartError" || end.ExitCode != 127 || end.Message == "" {
 		t.Errorf("%s", statusText(p))
 	}
+	close(rt.answer)
 	b.sound()
 }
 

@@ -24,8 +24,6 @@ type memory struct {
 	forgotten  bool // and the logs, which a finished pod keeps
 	deleted    bool // the API object is deleted
 	containers map[string]*containerMemory
-	// startErrors are the containers that could not be started, by id.
-	startErrors map[string]startError
 	// messages are the termination messages of exited containers, by id.
 	messages map[string]string
 	// health is what probes and hooks have said of running containers, by id.
@@ -52,11 +50,6 @@ type failure struct {
 	held            bool // until an object that the pod names changes; no time ends it
 }
 
-type startError struct {
-	cri.StartError
-	at time.Time
-}
-
 // containerMemory is the memory about one container of the spec.
 type containerMemory struct {
 	// image: present, or pulled, for the start that comes next.
@@ -71,8 +64,7 @@ type containerMemory struct {
 
 func newMemory() *memory {
 	return &memory{flights: map[string]flight{}, failures: map[string]*failure{},
-		containers: map[string]*containerMemory{}, startErrors: map[string]startError{},
-		messages: map[string]string{}, health: map[string]*health{}}
+		containers: map[string]*containerMemory{}, messages: map[string]string{}, health: map[string]*health{}}
 }
 
 func (m *memory) container(name string) *containerMemory {

@@ -57,10 +57,7 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 			}, nil
 		case errors.As(err, &failed): // it counts as one that has run and exited
 			w.containerEventOf(pod, a.container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
-			return func(w *worker) {
-				began(w)
-				w.mem.startErrors[id] = startError{StartError: *failed, at: w.k.now()}
-			}, nil
+			return began, nil
 		}
 		// It is half-made; the next try makes it anew. Should this fail too, the runtime still
 		// lists it, and its removal is tried again.

@@ -107,8 +107,9 @@ func TestContainerState(t *testing.T) {
 		}
 	})
 	t.Run("messages and start errors", func(t *testing.T) {
-		s := at(testPod("web", policy(corev1.RestartPolicyNever))).has(dead("web", 0, 127, noon))
-		s.in.mem.startErrors["web0"] = startError{StartError: cri.StartError{Message: "no such file", ExitCode: 127}}
+		c := dead("web", 0, 127, noon)
+		c.StartError = "no such file"
+		s := at(testPod("web", policy(corev1.RestartPolicyNever))).has(c)
 		if end := find(s).State.Terminated; end.Reason != "StartError" || end.Message != "no such file" {
 			t.Errorf("%+v", end)
 		}

@@ -241,9 +241,6 @@ func (w *worker) look(ctx context.Context) error {
 	w.view, w.stale = view, false
 	for i := range w.view.Containers {
 		c := &w.view.Containers[i]
-		if failed, ok := w.mem.startErrors[c.ID]; ok && c.State == cri.Created {
-			c.State, c.ExitCode, c.FinishedAt = cri.Exited, failed.ExitCode, failed.at
-		}
 		if _, known := w.mem.messages[c.ID]; !known && c.State == cri.Exited {
 			w.mem.messages[c.ID] = w.terminationMessage(ctx, c)
 		}

@@ -155,6 +155,9 @@ func (c *container) report() cri.Container {
 	if s.State == cri.Running {
 		out.Pid = pid
 	}
+	if s.State == cri.Exited {
+		out.StartError = s.StartError
+	}
 	if s.State == cri.Exited && s.StartError == "" && s.ExitCode > 128 && s.ExitCode <= 128+64 {
 		out.Signal = int(s.ExitCode) - 128
 	}

@@ -40,13 +40,13 @@ func TestACommandThatCannotRunIsExplained(t *testing.T) {
 		if !errors.As(err, &start) || start.ExitCode != c.code || start.Message != c.message {
 			t.Errorf("%v: %+v (%v), want %d %q", c.command, start, err, c.code, c.message)
 		}
-		if got := b.waitExit(id); got.ExitCode != c.code || got.Signal != 0 {
-			t.Errorf("%v: exited with %d, signal %d", c.command, got.ExitCode, got.Signal)
+		if got := b.waitExit(id); got.ExitCode != c.code || got.Signal != 0 || got.StartError != c.message {
+			t.Errorf("%v: exited with %d, signal %d, %q", c.command, got.ExitCode, got.Signal, got.StartError)
 		}
 	}
 	b.restart()
 	p, err := b.Pod(b.ctx, "uid-web")
-	if err != nil || len(p.Containers) != 4 || p.Containers[0].State != cri.Exited || p.Containers[0].ExitCode != 127 {
+	if err != nil || len(p.Containers) != 4 || p.Containers[0].State != cri.Exited || p.Containers[0].ExitCode != 127 || p.Containers[0].StartError == "" {
 		t.Errorf("after a restart: %+v, %v", p.Containers, err)
 	}
 }

@@ -29,7 +29,7 @@ type Runtime interface {
 	// must be present. The id is chosen by the runtime.
 	CreateContainer(ctx context.Context, cfg ContainerConfig) (id string, err error)
 	// StartContainer runs a created container. A command that cannot be executed is a
-	// *StartError, with the reason and exit code to show.
+	// *StartError, with the reason and exit code to show; from then on the container says so itself.
 	StartContainer(ctx context.Context, id string) error
 	// StopContainer sends the image's or cfg's stop signal, waits up to grace, then kills. It returns
 	// when the container has exited. On a container that is not running it does nothing.
@@ -205,6 +205,8 @@ type Container struct {
 	FinishedAt       time.Time
 	ExitCode         int32
 	OOMKilled        bool
+	// StartError says that it could not be started, and why: then it is Exited and never ran.
+	StartError string
 	// Signal that ended it; 0 if none did.
 	Signal int
 	Pid    uint32

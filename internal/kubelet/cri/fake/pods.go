@@ -127,6 +127,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 		if failed, ok := err.(*cri.StartError); ok {
 			r.mu.Lock()
 			if c := r.containers[id]; c != nil && c.State == cri.Created {
+				c.StartError = failed.Message
 				r.exit(c, failed.ExitCode, false)
 			}
 			r.mu.Unlock()
