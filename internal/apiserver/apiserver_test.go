@@ -37,9 +37,13 @@ type cluster struct {
 	ca      *certs.Authority
 	dir     string
 	address string
+	// patience is how long a client may take for a piece of an answer; 0: as always.
+	patience time.Duration
 }
 
-func start(t *testing.T) *cluster {
+func start(t *testing.T) *cluster { return startPatient(t, 0) }
+
+func startPatient(t *testing.T, patience time.Duration) *cluster {
 	t.Helper()
 	// The second registry over one store, so that there is history from before its time.
 	kept := memory.New()
@@ -47,7 +51,7 @@ func start(t *testing.T) *cluster {
 	stop()
 	reg, stop := registrytest.Start(t, kept)
 	t.Cleanup(stop)
-	c := &cluster{t: t, reg: reg, dir: t.TempDir()}
+	c := &cluster{t: t, reg: reg, dir: t.TempDir(), patience: patience}
 	var err error
 	if c.ca, err = certs.OpenAuthority(c.dir, "test-ca"); err != nil {
 		t.Fatal(err)
@@ -66,7 +70,7 @@ func start(t *testing.T) *cluster {
 	}
 	c.address = l.Addr().String()
 	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listener: l, Cert: cert, ClientCA: c.ca.Pool(),
-		Socket: filepath.Join(c.dir, "api.sock"), Log: slog.New(slog.DiscardHandler)})
+		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/registry"
 )
@@ -45,6 +44,9 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		}()
 		user, err := s.authenticate(c.Request())
 		if err != nil && (err != errNobody || !isOpen(c.Request().URL.Path)) { //nolint:errorlint // it is that very error
+			return err
+		}
+		if user, err = s.impersonate(c.Request(), user); err != nil {
 			return err
 		}
 		c.Set(userKey, user)
@@ -97,16 +99,4 @@ func (s *Server) bearer(req *http.Request) (registry.User, error) {
 func userOf(c echo.Context) registry.User {
 	u, _ := c.Get(userKey).(registry.User)
 	return u
-}
-
-// requireMaster is for what is not an object: images of a node, metrics.
-func requireMaster(c echo.Context) error {
-	u := userOf(c)
-	for _, g := range u.Groups {
-		if g == registry.GroupMasters {
-			return nil
-		}
-	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden,
-		Reason: metav1.StatusReasonForbidden, Message: "User \"" + u.Name + "\" cannot use path \"" + c.Request().URL.Path + "\""}}
 }

@@ -5,43 +5,40 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/labstack/echo/v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/apiserver/streaming"
-	"minik8s/internal/registry"
 )
 
-// connectors are the subresources of a pod that make something else of the connection. Each is given a
-// pod that is on the node; an error is of before the connection was upgraded.
-var connectors = map[string]func(s *Server, r *request, node string) error{
-	"exec": (*Server).exec, "attach": (*Server).attach, "portforward": (*Server).portForward,
+// connecting are the routes of a subresource of a pod that makes something else of the connection: GET is a
+// WebSocket's way to ask, POST is SPDY's, and both are allowed to whoever may create. serve is given the
+// pod's node; its error is of before the connection was upgraded.
+func connecting(serve func(s *Server, r *request, node string) error) map[string]route {
+	to := route{verb: "create", long: true, serve: func(s *Server, r *request) error {
+		pod, err := s.podOnNode(r)
+		if err != nil {
+			return err
+		}
+		return serve(s, r, pod.Spec.NodeName)
+	}}
+	return map[string]route{http.MethodGet: to, http.MethodPost: to}
 }
 
-// connect serves every subresource of that kind: GET is a WebSocket's way to ask, POST is SPDY's, and
-// both are allowed to whoever may create.
-func (s *Server) connect(r *request) error {
-	if m := r.Request().Method; m != http.MethodGet && m != http.MethodPost {
-		return echo.ErrMethodNotAllowed
-	}
-	user := userOf(r)
-	err := s.reg.Authorize(user, registry.Access{Verb: "create", Kind: r.kind, Sub: r.sub, Namespace: r.namespace, Name: r.name})
+// podOnNode is the pod of an authorised request for what only its node can give.
+func (s *Server) podOnNode(r *request) (*corev1.Pod, error) {
+	e, err := s.reg.Behind(r.Request().Context(), r.ask)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e, err := s.reg.Get(r.Request().Context(), user, r.kind, r.namespace, r.name)
-	if err != nil {
-		return err
-	}
-	node := e.Object().(*corev1.Pod).Spec.NodeName
+	pod := e.Object().(*corev1.Pod)
 	switch {
-	case node == "":
-		return apierrors.NewBadRequest("pod " + r.name + " does not have a host assigned")
+	case pod.Spec.NodeName == "":
+		return nil, apierrors.NewBadRequest("pod " + r.name + " does not have a host assigned")
 	case s.cfg.Nodes == nil:
-		return unreachable(node)
+		return nil, unreachable(pod.Spec.NodeName)
 	}
-	return connectors[r.sub](s, r, node)
+	return pod, nil
 }
 
 // wants reads which streams a client asks for.

@@ -41,6 +41,17 @@ type negotiated struct {
 	ver    string
 }
 
+// negotiateFor is negotiate for objects of a kind, which may have no protobuf form.
+func negotiateFor(kind *api.Kind, accept string) negotiated {
+	n := negotiate(accept)
+	if n.format == protobufFormat {
+		if _, ok := kind.New().(protoMessage); !ok {
+			return negotiate(strings.ReplaceAll(accept, protobufType, "application/none"))
+		}
+	}
+	return n
+}
+
 // negotiate takes the first clause of an Accept header that can be served; JSON if there is none.
 func negotiate(accept string) negotiated {
 	if accept == "" || accept == jsonType || accept == "*/*" {

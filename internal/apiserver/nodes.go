@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry"
 )
 
 // logs streams a container's log from the node that has it.
@@ -23,16 +24,9 @@ func (s *Server) logs(r *request) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.reg.Get(r.Request().Context(), userOf(r), api.Pods, r.namespace, r.name)
+	pod, err := s.podOnNode(r)
 	if err != nil {
 		return err
-	}
-	pod := e.Object().(*corev1.Pod)
-	if pod.Spec.NodeName == "" {
-		return apierrors.NewBadRequest("pod " + r.name + " has no logs: it is not on a node yet")
-	}
-	if s.cfg.Nodes == nil {
-		return unreachable(pod.Spec.NodeName)
 	}
 	in, err := s.cfg.Nodes.Logs(r.Request().Context(), pod.Spec.NodeName, r.namespace, r.name, opts.Container, opts)
 	if err != nil {
@@ -41,20 +35,11 @@ func (s *Server) logs(r *request) error {
 	defer in.Close() //nolint:errcheck // it was only read
 	r.Response().Header().Set("Content-Type", "text/plain")
 	r.Response().WriteHeader(http.StatusOK)
-	_, err = io.Copy(flushing{r.Response()}, in)
+	_, err = io.Copy(s.paced(r.Response()), in)
 	if err != nil && r.Request().Context().Err() == nil {
 		s.cfg.Log.Debug("a log stream broke", "pod", r.name, "error", err)
 	}
 	return nil
-}
-
-// flushing sends every write at once.
-type flushing struct{ *echo.Response }
-
-func (f flushing) Write(p []byte) (int, error) {
-	n, err := f.Response.Write(p)
-	f.Flush()
-	return n, err
 }
 
 func unreachable(node string) error {
@@ -91,12 +76,10 @@ func (r *request) logOptions() (*corev1.PodLogOptions, error) {
 }
 
 // images finds the images of the node that a path names.
-func (s *Server) images(c echo.Context) (Images, error) {
-	if err := requireMaster(c); err != nil {
-		return nil, err
-	}
+func (s *Server) images(c echo.Context, verb string) (Images, error) {
 	node := c.Param("node")
-	if _, err := s.reg.Get(c.Request().Context(), userOf(c), api.Nodes, "", node); err != nil {
+	q := &registry.Request{User: userOf(c), Verb: verb, Kind: api.Nodes, Sub: "images", Name: node}
+	if _, err := s.reg.Behind(c.Request().Context(), q); err != nil {
 		return nil, err
 	}
 	if s.cfg.Nodes == nil {
@@ -110,7 +93,7 @@ type imageList struct {
 }
 
 func (s *Server) listImages(c echo.Context) error {
-	images, err := s.images(c)
+	images, err := s.images(c, "get")
 	if err != nil {
 		return err
 	}
@@ -123,7 +106,7 @@ func (s *Server) listImages(c echo.Context) error {
 
 // addImage pulls ?ref=, with progress as lines of JSON, or imports an archive from the body.
 func (s *Server) addImage(c echo.Context) error {
-	images, err := s.images(c)
+	images, err := s.images(c, "create")
 	if err != nil {
 		return err
 	}
@@ -150,7 +133,7 @@ type pullLine struct {
 
 func (s *Server) pullImage(c echo.Context, images Images, ref string) error {
 	c.Response().Header().Set("Content-Type", jsonType)
-	enc := json.NewEncoder(flushing{c.Response()})
+	enc := json.NewEncoder(s.paced(c.Response()))
 	last := pullLine{Ref: ref}
 	err := images.Pull(c.Request().Context(), ref, func(done, total int64) {
 		last.Done, last.Total = done, total
@@ -166,7 +149,7 @@ func (s *Server) pullImage(c echo.Context, images Images, ref string) error {
 }
 
 func (s *Server) removeImage(c echo.Context) error {
-	images, err := s.images(c)
+	images, err := s.images(c, "delete")
 	if err != nil {
 		return err
 	}

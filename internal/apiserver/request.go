@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +30,8 @@ type request struct {
 	sub             string
 	query           url.Values
 	neg             negotiated
+	list            registry.ListOptions // of a collection, and of a watch
+	ask             *registry.Request    // what has been authorised
 }
 
 // parse finds what a path means; NotFound if it means nothing here.
@@ -40,7 +41,7 @@ func parse(c echo.Context) (*request, error) {
 		version = "v1"
 	}
 	parts := strings.Split(strings.Trim(c.Param("*"), "/"), "/")
-	r := &request{Context: c, query: c.QueryParams(), neg: negotiate(c.Request().Header.Get("Accept"))}
+	r := &request{Context: c, query: c.QueryParams()}
 	if len(parts) > 0 && parts[0] == "watch" { // the old form of ?watch=1
 		parts = parts[1:]
 		r.query.Set("watch", "true")
@@ -62,6 +63,7 @@ func parse(c echo.Context) (*request, error) {
 	if r.kind == nil || r.namespace != "" && !r.kind.Namespaced {
 		return nil, echo.ErrNotFound
 	}
+	r.neg = negotiateFor(r.kind, c.Request().Header.Get("Accept"))
 	if len(parts) > 1 {
 		r.name = parts[1]
 	}
@@ -76,80 +78,7 @@ func parse(c echo.Context) (*request, error) {
 
 func isNamespaceSub(s string) bool { return s == "status" || s == "finalize" }
 
-// object is the one handler of every kind.
-func (s *Server) object(c echo.Context) error {
-	r, err := parse(c)
-	if err != nil {
-		return err
-	}
-	if r.sub != "" {
-		return s.subresource(r)
-	}
-	switch r.Request().Method + " " + r.shape() {
-	case "GET collection":
-		if isTrue(r.query.Get("watch")) {
-			return s.watch(r)
-		}
-		return s.list(r)
-	case "GET one":
-		if isTrue(r.query.Get("watch")) {
-			return s.watch(r)
-		}
-		return s.get(r)
-	case "POST collection":
-		return s.create(r)
-	case "PUT one":
-		return s.update(r)
-	case "PATCH one":
-		return s.patch(r)
-	case "DELETE one":
-		return s.delete(r)
-	case "DELETE collection":
-		return s.deleteCollection(r)
-	}
-	return echo.ErrMethodNotAllowed
-}
-
-func (r *request) shape() string {
-	if r.name == "" {
-		return "collection"
-	}
-	return "one"
-}
-
 func isTrue(s string) bool { return s == "true" || s == "1" }
-
-// subresource serves what lies below an object.
-func (s *Server) subresource(r *request) error {
-	method := r.Request().Method
-	served := r.sub == "status" && r.kind.Status ||
-		slices.ContainsFunc(r.kind.Subresources, func(x api.Subresource) bool { return x.Name == r.sub })
-	if !served {
-		return echo.ErrNotFound
-	}
-	switch {
-	case r.kind == api.Pods && r.sub == "log" && method == http.MethodGet:
-		return s.logs(r)
-	case r.kind == api.Pods && connectors[r.sub] != nil:
-		return s.connect(r)
-	case r.kind == api.Pods && r.sub == "binding" && method == http.MethodPost:
-		return s.bind(r)
-	case r.sub == "eviction" && method == http.MethodPost:
-		return s.evict(r)
-	case r.sub == "token" && method == http.MethodPost:
-		return s.token(r)
-	case r.sub == api.ScaleSubresource:
-		return s.scale(r)
-	case r.sub == "log" || r.sub == "binding" || r.sub == "eviction" || r.sub == "token":
-	case method == http.MethodGet && r.sub == "status":
-		return s.get(r)
-	case method == http.MethodPut:
-		return s.update(r)
-	case method == http.MethodPatch && r.sub == "status":
-		return s.patch(r)
-	}
-	return echo.ErrMethodNotAllowed
-}
 
 // body reads the request's body, bounded in size and in time.
 func (r *request) body() ([]byte, error) {

@@ -46,7 +46,7 @@ func (s *Server) token(r *request) error {
 	if err := r.decodeBody("TokenRequest", req); err != nil {
 		return err
 	}
-	made, err := s.reg.Token(r.Request().Context(), userOf(r), r.namespace, r.name, req)
+	made, err := s.reg.Token(r.Request().Context(), r.ask, req)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Server) evict(r *request) error {
 	if err := r.decodeBody("Eviction", eviction); err != nil {
 		return err
 	}
-	if err := s.reg.Evict(r.Request().Context(), userOf(r), r.namespace, r.name, eviction, opts); err != nil {
+	if err := s.reg.Evict(r.Request().Context(), r.ask, eviction, opts); err != nil {
 		return err
 	}
 	r.neg.as = ""

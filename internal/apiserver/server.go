@@ -43,7 +43,9 @@ type Config struct {
 	Version version.Info
 	// Nodes reaches the node agents; nil: no node can be reached.
 	Nodes Nodes
-	Log   *slog.Logger
+	// WriteTimeout is how long a client may take for a piece of an answer; 0: half a minute.
+	WriteTimeout time.Duration
+	Log          *slog.Logger
 }
 
 // Nodes reaches the agent of a node by the node's name, for what is not an object.
@@ -84,11 +86,15 @@ type Server struct {
 	echo    *echo.Echo
 	metrics *metrics
 	openapi openapi
+	flow    *flow
 }
 
 // New makes a server; Run listens.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, reg: cfg.Registry, echo: echo.New(), metrics: newMetrics()}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = writeTimeout
+	}
+	s := &Server{cfg: cfg, reg: cfg.Registry, echo: echo.New(), metrics: newMetrics(), flow: newFlow()}
 	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Panics, cfg.Registry})
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
@@ -101,24 +107,28 @@ func New(cfg Config) *Server {
 func (s *Server) Handler() http.Handler { return s.echo }
 
 func (s *Server) routes(e *echo.Echo) {
+	get := func(path string, serve echo.HandlerFunc) { e.GET(path, s.byPath(serve)) }
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
-		e.GET(path, s.health)
-		e.GET(path+"/*", s.health)
+		get(path, s.health)
+		get(path+"/*", s.health)
 	}
-	e.GET("/version", s.version)
-	e.GET("/version/", s.version)
-	e.GET("/metrics", s.serveMetrics)
-	e.GET("/debug/pprof/*", s.profile)
-	e.GET("/", s.paths)
-	e.GET("/api", s.coreVersions)
-	e.GET("/api/", s.coreVersions)
-	e.GET("/apis", s.groups)
-	e.GET("/apis/", s.groups)
-	e.GET("/apis/:group", s.group)
-	e.GET("/api/v1", s.resources)
-	e.GET("/apis/:group/:version", s.resources)
-	e.GET("/openapi/v3", s.openapiIndex)
-	e.GET("/openapi/v3/*", s.openapiDoc)
+	get("/version", s.version)
+	get("/version/", s.version)
+	get("/metrics", s.serveMetrics)
+	get("/debug/pprof/*", s.profile)
+	get("/", s.paths)
+	get("/api", s.coreVersions)
+	get("/api/", s.coreVersions)
+	get("/apis", s.groups)
+	get("/apis/", s.groups)
+	get("/apis/:group", s.group)
+	get("/apis/:group/", s.group)
+	get("/api/v1", s.resources)
+	get("/api/v1/", s.resources)
+	get("/apis/:group/:version", s.resources)
+	get("/apis/:group/:version/", s.resources)
+	get("/openapi/v3", s.openapiIndex)
+	get("/openapi/v3/*", s.openapiDoc)
 	e.Any("/api/v1/*", s.object)
 	e.Any("/apis/:group/:version/*", s.object)
 	e.GET("/minik8s/v1/nodes/:node/images", s.listImages)
@@ -134,6 +144,10 @@ const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 3 * time.Minute
+	writeTimeout  = 30 * time.Second
+	// answerTimeout is from the end of a request's header to the end of an answer that does not stream: the
+	// body, the work and the writing.
+	answerTimeout = bodyTimeout + 60*time.Second
 )
 
 // Run serves until ctx ends; ready is called once every listener is open.
@@ -143,7 +157,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		return err
 	}
 	srv := &http.Server{
-		Handler: s.echo, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: s.echo, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHeader,
 		// Broken handshakes and clients that hang up are not our errors.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the watches when we stop

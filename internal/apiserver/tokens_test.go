@@ -39,7 +39,7 @@ func TestTokens(t *testing.T) {
 		{"another namespace", "Bearer " + good, "GET", "/api/v1/namespaces/kube-node-lease/configmaps", 403, `User \"system:serviceaccount:default:robot\" cannot list`},
 		{"secrets", "Bearer " + good, "GET", "/api/v1/namespaces/default/secrets", 403, "no secrets"},
 		{"a change", "Bearer " + good, "POST", cms, 403, "cannot create"},
-		{"metrics", "Bearer " + good, "GET", "/metrics", 403, "cannot use path"},
+		{"metrics", "Bearer " + good, "GET", "/metrics", 403, "cannot get path"},
 		{"for another audience", "Bearer " + vault, "GET", cms, 401, "not for"},
 		{"garbage", "Bearer x.y.z", "GET", cms, 401, "not valid"},
 		{"garbage where none is needed", "Bearer x.y.z", "GET", "/healthz", 401, "not valid"},

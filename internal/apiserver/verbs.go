@@ -20,7 +20,7 @@ import (
 )
 
 func (s *Server) get(r *request) error {
-	e, err := s.reg.Get(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name)
+	e, err := s.reg.Get(r.Request().Context(), r.ask)
 	if err != nil {
 		return err
 	}
@@ -28,15 +28,11 @@ func (s *Server) get(r *request) error {
 }
 
 func (s *Server) list(r *request) error {
-	opts, err := r.listOptions()
+	l, err := s.reg.List(r.Request().Context(), r.ask, r.list)
 	if err != nil {
 		return err
 	}
-	l, err := s.reg.List(r.Request().Context(), userOf(r), r.kind, opts)
-	if err != nil {
-		return err
-	}
-	return r.answerList(l)
+	return s.answerList(r, l)
 }
 
 func (s *Server) create(r *request) error {
@@ -48,7 +44,7 @@ func (s *Server) create(r *request) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.reg.Create(r.Request().Context(), userOf(r), r.kind, r.namespace, obj, opts)
+	e, err := s.reg.Create(r.Request().Context(), r.ask, obj, opts)
 	if err != nil {
 		return err
 	}
@@ -64,13 +60,7 @@ func (s *Server) update(r *request) error {
 	if err != nil {
 		return err
 	}
-	if obj.GetName() != r.name { // also a missing one: such a body is no object of ours, and would empty it
-		return apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", obj.GetName(), r.name))
-	}
-	if r.kind.Namespaced && obj.GetNamespace() == "" {
-		obj.SetNamespace(r.namespace)
-	}
-	e, err := s.reg.Update(r.Request().Context(), userOf(r), r.kind, r.namespace, obj, r.sub, opts)
+	e, err := s.reg.Update(r.Request().Context(), r.ask, obj, opts)
 	if err != nil {
 		return err
 	}
@@ -86,8 +76,7 @@ func (s *Server) patch(r *request) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.reg.Patch(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name, r.sub,
-		form, data, r.query.Get("fieldValidation"), opts)
+	e, err := s.reg.Patch(r.Request().Context(), r.ask, form, data, r.query.Get("fieldValidation"), opts)
 	if err != nil {
 		return err
 	}
@@ -119,7 +108,7 @@ func (s *Server) delete(r *request) error {
 	if err != nil {
 		return err
 	}
-	e, gone, err := s.reg.Delete(r.Request().Context(), userOf(r), r.kind, r.namespace, r.name, opts)
+	e, gone, err := s.reg.Delete(r.Request().Context(), r.ask, opts)
 	if err != nil {
 		return err
 	}
@@ -141,15 +130,11 @@ func (s *Server) deleteCollection(r *request) error {
 	if err != nil {
 		return err
 	}
-	list, err := r.listOptions()
+	l, err := s.reg.DeleteCollection(r.Request().Context(), r.ask, r.list, opts)
 	if err != nil {
 		return err
 	}
-	l, err := s.reg.DeleteCollection(r.Request().Context(), userOf(r), r.kind, list, opts)
-	if err != nil {
-		return err
-	}
-	return r.answerList(l)
+	return s.answerList(r, l)
 }
 
 // decode reads the body as an object of the path's kind.
@@ -252,7 +237,7 @@ func (s *Server) bind(r *request) error {
 	if b.Target.Name == "" || b.Target.Kind != "" && b.Target.Kind != "Node" {
 		return apierrors.NewBadRequest("target: a Binding names a Node: {\"target\":{\"kind\":\"Node\",\"name\":...}}")
 	}
-	_, err = s.reg.Bind(r.Request().Context(), userOf(r), r.namespace, r.name,
+	_, err = s.reg.Bind(r.Request().Context(), r.ask,
 		registry.Binding{Node: b.Target.Name, UID: b.UID, Annotations: b.Annotations}, opts)
 	if err != nil {
 		return err

@@ -39,22 +39,18 @@ func (s *Server) watch(r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Request().Context(), limit)
 	defer cancel()
-	w, err := s.reg.Watch(ctx, userOf(r), r.kind, opts)
+	w, err := s.reg.Watch(ctx, r.ask, opts)
 	if err != nil {
 		return err
 	}
 	s.metrics.watches.Inc()
 	defer s.metrics.watches.Dec()
-	return (&stream{r: r, out: r.Response()}).run(ctx, w)
+	return (&stream{r: r, out: s.paced(r.Response())}).run(ctx, w)
 }
 
 func (r *request) watchOptions() (registry.WatchOptions, error) {
-	l, err := r.listOptions()
-	if err != nil {
-		return registry.WatchOptions{}, err
-	}
-	o := registry.WatchOptions{Namespace: l.Namespace, Labels: l.Labels, Fields: l.Fields,
-		Bookmarks: isTrue(r.query.Get("allowWatchBookmarks"))}
+	l := r.list
+	o := registry.WatchOptions{Labels: l.Labels, Bookmarks: isTrue(r.query.Get("allowWatchBookmarks"))}
 	send := r.query.Get("sendInitialEvents")
 	if send != "" && l.Match != metav1.ResourceVersionMatchNotOlderThan {
 		return o, apierrors.NewBadRequest("sendInitialEvents: needs resourceVersionMatch=NotOlderThan")
@@ -72,9 +68,9 @@ func (r *request) watchOptions() (registry.WatchOptions, error) {
 // stream writes the events of one watch.
 type stream struct {
 	r     *request
-	out   http.ResponseWriter
-	buf   []byte
-	begun bool // a Table's first event carries the columns
+	out   *paced
+	buf   []byte // what is not yet sent; nil between bursts, so that a quiet watch holds none
+	begun bool   // a Table's first event carries the columns
 }
 
 func (st *stream) run(ctx context.Context, w *registry.Watch) error {
@@ -82,44 +78,52 @@ func (st *stream) run(ctx context.Context, w *registry.Watch) error {
 	if st.r.neg.format == protobufFormat {
 		ct += ";stream=watch"
 	}
-	h := st.out.Header()
+	h := st.r.Response().Header()
 	h.Set("Content-Type", ct)
 	h.Set("Cache-Control", "no-cache, private")
-	st.out.WriteHeader(http.StatusOK)
-	flusher, _ := st.out.(http.Flusher)
-	flusher.Flush()
+	st.r.Response().WriteHeader(http.StatusOK)
+	if _, err := st.out.Write(nil); err != nil {
+		return nil //nolint:nilerr // the client has gone
+	}
 	for {
 		events, err := w.Next(ctx)
 		if err != nil {
 			status := statusOf(err)
 			st.frame("ERROR", &status) //nolint:errcheck // the stream ends either way
-			st.flush(flusher)          //nolint:errcheck // as above
+			st.flush()                 //nolint:errcheck // as above
 			return nil
 		}
 		for _, e := range events {
 			if err := st.event(e); err != nil {
 				return nil //nolint:nilerr // the client has gone
 			}
+			if len(st.buf) >= chunkSize && st.flush() != nil {
+				return nil
+			}
 		}
-		if st.flush(flusher) != nil || ctx.Err() != nil {
+		if st.flush() != nil || ctx.Err() != nil {
 			return nil
 		}
 	}
 }
 
-func (st *stream) flush(f http.Flusher) error {
+// flush sends what is in the buffer and gives the buffer back.
+func (st *stream) flush() error {
 	if len(st.buf) == 0 {
 		return nil
 	}
 	_, err := st.out.Write(st.buf)
-	st.buf = st.buf[:0]
-	f.Flush()
+	giveBack(&st.buf)
+	st.buf = nil
 	return err
 }
 
 // event adds one event to the buffer.
 func (st *stream) event(e registry.Event) error {
 	r := st.r
+	if st.buf == nil {
+		st.buf = *chunks.Get().(*[]byte)
+	}
 	if e.Type == client.Bookmark {
 		return st.frame(string(client.Bookmark), bookmark(r.kind, r.neg, e))
 	}
@@ -133,7 +137,7 @@ func (st *stream) event(e registry.Event) error {
 	}
 	switch r.neg.as {
 	case asTable:
-		t, err := r.encodeTable([]*registry.Entry{e.Entry}, e.Revision, "", nil, !st.begun)
+		t, err := r.encodeTable(e.Entry, !st.begun)
 		st.begun = true
 		if err != nil {
 			return err

@@ -215,7 +215,7 @@ func (w *worker) doDelete(pod *corev1.Pod) func(context.Context) (outcome, error
 		_, err := w.k.client.Delete(ctx, key, &metav1.DeleteOptions{GracePeriodSeconds: &now,
 			Preconditions: &metav1.Preconditions{UID: &uid}})
 		// Not found, or another pod of that name: ours is gone either way.
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err != nil && !isGone(err) && !apierrors.IsConflict(err) {
 			return nil, &trouble{err: err, lo: minWriteDelay, hi: maxWriteDelay}
 		}
 		return func(w *worker) { w.mem.deleted = true }, nil

@@ -78,7 +78,7 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1
 	if apierrors.IsConflict(err) {
 		obj, err = k.client.Get(ctx, client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name})
 	}
-	if apierrors.IsNotFound(err) {
+	if isGone(err) {
 		return nil, true, nil
 	}
 	if err != nil {
@@ -93,6 +93,10 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1
 	}
 	return now, false, nil
 }
+
+// isGone says that the API has no such pod on this node. A node is told of no others, so a pod that is not
+// there is forbidden to it as one elsewhere would be.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
 
 // tellBackoffs makes an Event of each back-off that begins.
 func (w *worker) tellBackoffs(in input) {

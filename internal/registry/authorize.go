@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,17 +9,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/api"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// User is who asks.
+// User is who asks. UID and Extra are what is known beside the name, and decide nothing.
 type User struct {
-	Name   string
-	Groups []string
+	Name, UID string
+	Groups    []string
+	Extra     map[string][]string
 }
 
 // Groups that mean something here; the names are Kubernetes'.
@@ -52,130 +54,148 @@ func nodeOf(u User) (node string, ok bool) {
 	return strings.TrimPrefix(u.Name, nodeUserPrefix), true
 }
 
-// Access is what a user wants to do.
-type Access struct {
-	Verb            string // get, list, watch, create, update, patch, delete, deletecollection
-	Kind            *api.Kind
-	Sub             string
-	Namespace, Name string
-	Fields          fields.Selector // of a list or watch
-	Old             api.Object      // of a change
-}
-
-// Authorize refuses what a user may not do, for what is reached through an object but is none: the streams
-// of a pod's containers.
-func (r *Registry) Authorize(u User, a Access) error { return r.authorize(u, a) }
-
-// authorize refuses what a user may not do.
-func (r *Registry) authorize(u User, a Access) error {
+// authorize refuses what a user may not do. It reads nothing but whose pods are where, so that a refusal does
+// not tell what there is.
+func (r *Registry) authorize(ctx context.Context, q *Request) error {
+	u := q.User
 	switch {
 	case slices.Contains(u.Groups, GroupMasters):
 		return nil
+	case slices.Contains(u.Groups, GroupAuthenticated) && anyoneMay(q):
+		return nil
+	case q.Kind == nil:
 	case slices.Contains(u.Groups, GroupNodes):
-		return r.authorizeNode(u, a)
+		return r.authorizeNode(ctx, q)
 	case slices.Contains(u.Groups, GroupServiceAccounts):
-		return authorizeServiceAccount(u, a)
+		return authorizeServiceAccount(q)
 	}
 	for _, rule := range partRules[u.Name] {
-		if rule.allows(a) {
+		if rule.allows(q) {
 			return nil
 		}
 	}
-	return forbidden(u, a, "")
+	return forbidden(q, "")
 }
 
-func forbidden(u User, a Access, why string) error {
-	resource := a.Kind.Plural
-	if a.Sub != "" {
-		resource += "/" + a.Sub
-	}
-	msg := fmt.Sprintf("User %q cannot %s resource %q in API group %q", u.Name, a.Verb, resource, a.Kind.Group)
-	if a.Kind.Namespaced && a.Namespace != "" {
-		msg += fmt.Sprintf(" in the namespace %q", a.Namespace)
+func forbidden(q *Request, why string) error {
+	var gr schema.GroupResource
+	msg := fmt.Sprintf("User %q cannot %s path %q", q.User.Name, q.Verb, q.Path)
+	if q.Kind != nil {
+		gr = q.Kind.GR()
+		resource := q.Kind.Plural
+		if q.Sub != "" {
+			resource += "/" + q.Sub
+		}
+		msg = fmt.Sprintf("User %q cannot %s resource %q in API group %q", q.User.Name, q.Verb, resource, q.Kind.Group)
+		if q.Kind.Namespaced && q.Namespace != "" {
+			msg += fmt.Sprintf(" in the namespace %q", q.Namespace)
+		}
 	}
 	if why != "" {
 		msg += ": " + why
 	}
-	return apierrors.NewForbidden(a.Kind.GR(), a.Name, fmt.Errorf("%s", msg))
+	err := apierrors.NewForbidden(gr, q.Name, fmt.Errorf("%s", msg))
+	if q.Kind == nil {
+		err.ErrStatus.Message = "forbidden: " + msg
+	}
+	return err
 }
 
-// authorizeNode: a kubelet touches its own Node and Lease, and the pods bound to it.
-func (r *Registry) authorizeNode(u User, a Access) error {
-	node := strings.TrimPrefix(u.Name, nodeUserPrefix)
-	read := slices.Contains(reading, a.Verb)
-	switch a.Kind {
+// authorizeServiceAccount: what runs in a pod may read its own namespace, but for the secrets. It may
+// change nothing, and cannot read what others' processes say.
+func authorizeServiceAccount(q *Request) error {
+	own := q.Namespace != "" && slices.Contains(q.User.Groups, GroupServiceAccounts+":"+q.Namespace)
+	object := q.Sub == "" || q.Sub == "status" || q.Sub == api.ScaleSubresource
+	if own && object && q.Kind.Namespaced && q.Kind != api.Secrets && slices.Contains(reading, q.Verb) {
+		return nil
+	}
+	return forbidden(q, "a service account may only read its own namespace, and no secrets")
+}
+
+// authorizeNode: a kubelet touches its own Node and Lease, and the pods bound to it. What has no name yet,
+// as it is being created, admission holds to the same.
+func (r *Registry) authorizeNode(ctx context.Context, q *Request) error {
+	node, _ := nodeOf(q.User)
+	read := q.Sub == "" && slices.Contains(reading, q.Verb)
+	change := slices.Contains(changing, q.Verb) || q.Verb == "get"
+	switch q.Kind {
 	case api.Nodes:
-		if read || a.Name == node && a.Verb != "delete" && a.Verb != "deletecollection" {
+		own := q.Name == node && (q.Sub == "" || q.Sub == "status") && change
+		if read || own || q.Verb == "create" && q.Sub == "" {
 			return nil
 		}
-		return forbidden(u, a, "a node may only change its own Node")
+		return forbidden(q, "a node may only change its own Node")
 	case api.Leases:
-		if a.Namespace == corev1.NamespaceNodeLease && a.Name == node && a.Verb != "deletecollection" {
+		own := q.Name == node && (change || q.Verb == "delete") || q.Name == "" && q.Verb == "create"
+		if q.Namespace == corev1.NamespaceNodeLease && own && q.Sub == "" {
 			return nil
 		}
-		return forbidden(u, a, "a node may only use its own Lease in "+corev1.NamespaceNodeLease)
+		return forbidden(q, "a node may only use its own Lease in "+corev1.NamespaceNodeLease)
 	case api.Events:
-		if a.Verb == "create" || a.Verb == "update" || a.Verb == "patch" {
+		if recording.allows(q) {
 			return nil
 		}
 	case api.ConfigMaps, api.Secrets, api.ServiceAccounts:
-		token := a.Kind == api.ServiceAccounts && a.Sub == "token" && a.Verb == "create"
-		if (read || token) && r.used(node, a) {
+		token := q.Kind == api.ServiceAccounts && q.Sub == "token" && q.Verb == "create"
+		if (read || token) && r.used(node, q) {
 			return nil
 		}
-		return forbidden(u, a, "no pod on this node uses it")
+		return forbidden(q, "no pod on this node uses it")
 	case api.Pods:
-		return r.authorizeNodePod(u, a, node)
+		return r.authorizeNodePod(ctx, q, node)
 	case api.Namespaces:
 		if read {
 			return nil
 		}
 	}
-	return forbidden(u, a, "")
+	return forbidden(q, "")
 }
 
-func (r *Registry) authorizeNodePod(u User, a Access, node string) error {
-	mine := func(obj api.Object) bool {
-		p, ok := obj.(*corev1.Pod)
-		return ok && p.Spec.NodeName == node
-	}
-	switch a.Verb {
-	case "list", "watch":
-		if a.Fields != nil {
-			if v, ok := a.Fields.RequiresExactMatch("spec.nodeName"); ok && v == node {
+// notHere is also said of a pod that does not exist: a node is told of no others' names.
+const notHere = "no pod of that name is on this node"
+
+func onNode(obj api.Object, node string) bool {
+	p, ok := obj.(*corev1.Pod)
+	return ok && p.Spec.NodeName == node
+}
+
+func (r *Registry) authorizeNodePod(ctx context.Context, q *Request, node string) error {
+	switch {
+	case q.Sub == "" && (q.Verb == "list" || q.Verb == "watch"):
+		if q.Fields != nil {
+			if v, ok := q.Fields.RequiresExactMatch("spec.nodeName"); ok && v == node {
 				return nil
 			}
 		}
-		return forbidden(u, a, "a node may only list pods with the field selector spec.nodeName="+node)
-	case "get":
-		e := r.cache.byRow[api.Pods].get(keyOf(api.Pods, a.Namespace, a.Name))
-		if e == nil || mine(e.Object()) {
-			return nil // a pod that is not there will be told as such
+		return forbidden(q, "a node may only list pods with the field selector spec.nodeName="+node)
+	case q.Sub == "" && (q.Verb == "get" || q.Verb == "delete"), q.Sub == "status" && slices.Contains(changing, q.Verb):
+		e := r.cache.byRow[api.Pods].get(keyOf(api.Pods, q.Namespace, q.Name))
+		if e == nil { // it may have been made a moment ago
+			if err := r.cache.current(ctx); err != nil {
+				return storeErr(api.Pods, q.Name, err)
+			}
+			e = r.cache.byRow[api.Pods].get(keyOf(api.Pods, q.Namespace, q.Name))
 		}
-	case "update", "patch":
-		if a.Sub == "status" && mine(a.Old) {
-			return nil
-		}
-	case "delete":
-		if mine(a.Old) {
+		if e != nil && onNode(e.Object(), node) {
 			return nil
 		}
 	}
-	return forbidden(u, a, "the pod is not on this node")
+	return forbidden(q, notHere)
 }
 
 // used says whether a pod of the node names the object, so that its kubelet may read it. A list or watch
 // names one by its namespace and the field selector metadata.name.
-func (r *Registry) used(node string, a Access) bool {
-	if a.Name == "" && a.Fields != nil {
-		a.Name, _ = a.Fields.RequiresExactMatch("metadata.name")
+func (r *Registry) used(node string, q *Request) bool {
+	name := q.Name
+	if name == "" && q.Fields != nil {
+		name, _ = q.Fields.RequiresExactMatch("metadata.name")
 	}
-	if a.Name == "" || a.Namespace == "" {
+	if name == "" || q.Namespace == "" {
 		return false
 	}
-	entries, _ := r.cache.snapshot(r.cache.byRow[api.Pods], a.Namespace, "")
+	entries, _ := r.cache.snapshot(r.cache.byRow[api.Pods], q.Namespace, "")
 	for _, e := range entries {
-		if p := e.Object().(*corev1.Pod); p.Spec.NodeName == node && refers(p, a.Kind, a.Name) {
+		if p := e.Object().(*corev1.Pod); p.Spec.NodeName == node && refers(p, q.Kind, name) {
 			return true
 		}
 	}

@@ -2,8 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,11 +31,12 @@ func (o WriteOptions) warn(msgs []string) {
 const generateTries = 8
 
 // Create stores a new object. It takes obj over: the caller must not use it afterwards.
-func (r *Registry) Create(ctx context.Context, user User, kind *api.Kind, namespace string, obj api.Object, opts WriteOptions) (*Entry, error) {
-	if err := r.authorize(user, Access{Verb: "create", Kind: kind, Namespace: namespace, Name: obj.GetName()}); err != nil {
+func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts WriteOptions) (*Entry, error) {
+	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return nil, err
 	}
-	if err := place(kind, namespace, obj); err != nil {
+	kind := q.Kind
+	if err := place(kind, q.Namespace, obj); err != nil {
 		return nil, err
 	}
 	if obj.GetResourceVersion() != "" {
@@ -53,7 +52,8 @@ func (r *Registry) Create(ctx context.Context, user User, kind *api.Kind, namesp
 				s.Default(obj)
 			}
 		}
-		e, err := r.create(ctx, kind, s, obj, opts)
+		q.New = obj
+		e, err := r.create(ctx, q, s, obj, opts)
 		if generated && try < generateTries && apierrors.IsAlreadyExists(err) {
 			continue
 		}
@@ -61,14 +61,12 @@ func (r *Registry) Create(ctx context.Context, user User, kind *api.Kind, namesp
 	}
 }
 
-func (r *Registry) create(ctx context.Context, kind *api.Kind, s *Strategy, obj api.Object, opts WriteOptions) (*Entry, error) {
+func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.Object, opts WriteOptions) (*Entry, error) {
+	kind := q.Kind
 	if err := invalid(kind, obj.GetName(), r.mistakes(kind, s, obj)); err != nil {
 		return nil, err
 	}
-	if err := r.admitNamespace(ctx, kind, obj); err != nil {
-		return nil, err
-	}
-	if err := r.admit(ctx, kind, s, obj); err != nil {
+	if err := r.admit(ctx, q); err != nil {
 		return nil, err
 	}
 	if s.Warnings != nil {
@@ -95,43 +93,6 @@ func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.E
 		errs = append(errs, s.Validate(obj)...)
 	}
 	return errs
-}
-
-// admit has the kind's own Admit look at a new object. What that misses may have been made a moment ago,
-// so before it refuses, the cache has to be as new as the store.
-func (r *Registry) admit(ctx context.Context, kind *api.Kind, s *Strategy, obj api.Object) error {
-	beside := Beside{r.cache}
-	if s.Admit == nil || !s.AdmitByNewest && s.Admit(obj, beside) == nil {
-		return nil
-	}
-	if err := r.cache.current(ctx); err != nil {
-		return storeErr(kind, obj.GetName(), err)
-	}
-	if err := s.Admit(obj, beside); err != nil {
-		return apierrors.NewForbidden(kind.GR(), obj.GetName(), err)
-	}
-	return nil
-}
-
-// Beside is the other objects, as far as the cache knows. They are shared.
-type Beside struct{ cache *cache }
-
-// Get is an object; nil if there is none.
-func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
-	if e := b.cache.byRow[kind].get(keyOf(kind, namespace, name)); e != nil {
-		return e.Object()
-	}
-	return nil
-}
-
-// All is every object of a kind that lives in no namespace.
-func (b Beside) All(kind *api.Kind) []api.Object {
-	entries, _ := b.cache.snapshot(b.cache.byRow[kind], "", "")
-	all := make([]api.Object, len(entries))
-	for i, e := range entries {
-		all[i] = e.Object()
-	}
-	return all
 }
 
 // write puts bytes into the store and leaves the decoded object where the watch will find it. obj
@@ -199,37 +160,10 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	}
 }
 
-// admitNamespace refuses what would be created in a namespace that is not there or is going.
-func (r *Registry) admitNamespace(ctx context.Context, kind *api.Kind, obj api.Object) error {
-	if !kind.Namespaced {
-		return nil
-	}
-	name := obj.GetNamespace()
-	kc := r.cache.byRow[api.Namespaces]
-	e := kc.get(name)
-	if e == nil { // it may have been made a moment ago
-		if err := r.cache.current(ctx); err != nil {
-			return storeErr(api.Namespaces, name, err)
-		}
-		e = kc.get(name)
-	}
-	if e == nil {
-		return apierrors.NewNotFound(api.Namespaces.GR(), name)
-	}
-	if e.Object().(*corev1.Namespace).Status.Phase == corev1.NamespaceTerminating {
-		err := apierrors.NewForbidden(kind.GR(), obj.GetName(),
-			errors.New("unable to create new content in namespace "+name+" because it is being terminated"))
-		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being terminated", Field: "metadata.namespace"})
-		return err
-	}
-	return nil
-}
-
 // EnsureNamespace creates one of the cluster's own namespaces if it is not there.
 func (r *Registry) EnsureNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := r.Create(ctx, System, api.Namespaces, "", ns, WriteOptions{})
+	_, err := r.Create(ctx, own("create", api.Namespaces, "", ""), ns, WriteOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}

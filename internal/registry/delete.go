@@ -14,22 +14,22 @@ import (
 
 // Delete starts the deletion of an object and carries it out at once if nothing holds it: no
 // finalizer, no grace period. It returns the object as it now stands, and whether it is gone.
-func (r *Registry) Delete(ctx context.Context, user User, kind *api.Kind, namespace, name string, opts *metav1.DeleteOptions) (e *Entry, gone bool, err error) {
+func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOptions) (e *Entry, gone bool, err error) {
+	if err := r.authorizeAs(ctx, "delete", q); err != nil {
+		return nil, false, err
+	}
 	if opts == nil {
 		opts = &metav1.DeleteOptions{}
 	}
+	kind := q.Kind
 	for try := 0; ; try++ {
-		old, err := r.read(ctx, kind, namespace, name)
+		old, err := r.read(ctx, kind, q.Namespace, q.Name)
 		if err != nil {
 			return nil, false, err
 		}
-		if err := r.authorize(user, Access{Verb: "delete", Kind: kind, Namespace: namespace, Name: name, Old: old.Object()}); err != nil {
+		q.Old = old.Object()
+		if err := r.admit(ctx, q); err != nil {
 			return nil, false, err
-		}
-		if may := r.strategies[kind].MayDelete; may != nil {
-			if err := may(old.Object()); err != nil {
-				return nil, false, apierrors.NewForbidden(kind.GR(), name, err)
-			}
 		}
 		if err := preconditions(kind, old.Object(), opts.Preconditions); err != nil {
 			return nil, false, err
@@ -168,10 +168,12 @@ func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last 
 }
 
 // DeleteCollection deletes every object that opts selects and returns what it deleted.
-func (r *Registry) DeleteCollection(ctx context.Context, user User, kind *api.Kind, list ListOptions, opts *metav1.DeleteOptions) (*List, error) {
-	if err := r.authorize(user, Access{Verb: "deletecollection", Kind: kind, Namespace: list.Namespace}); err != nil {
+func (r *Registry) DeleteCollection(ctx context.Context, q *Request, list ListOptions, opts *metav1.DeleteOptions) (*List, error) {
+	if err := r.authorizeAs(ctx, "deletecollection", q); err != nil {
 		return nil, err
 	}
+	kind := q.Kind
+	list.Namespace = q.Namespace
 	found, err := r.list(ctx, kind, list)
 	if err != nil {
 		return nil, err
@@ -179,7 +181,9 @@ func (r *Registry) DeleteCollection(ctx context.Context, user User, kind *api.Ki
 	out := &List{Kind: kind, Revision: found.Revision}
 	for _, e := range found.Entries {
 		obj := e.Object()
-		deleted, _, err := r.Delete(ctx, user, kind, obj.GetNamespace(), obj.GetName(), opts)
+		one := &Request{User: q.User, Verb: "delete", Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		one.passed = one.access() // who may delete a collection may delete what is in it, as in Kubernetes
+		deleted, _, err := r.Delete(ctx, one, opts)
 		if apierrors.IsNotFound(err) {
 			continue
 		}

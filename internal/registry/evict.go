@@ -14,10 +14,11 @@ import (
 
 // Evict deletes a pod, by the grace and preconditions that the eviction gives, and says on it first that it
 // was disrupted: a Job need not count that as a failure. Who may evict a pod need not be allowed to delete it.
-func (r *Registry) Evict(ctx context.Context, user User, namespace, name string, eviction *policyv1.Eviction, opts WriteOptions) error {
-	if err := r.authorize(user, Access{Verb: "create", Kind: api.Pods, Sub: "eviction", Namespace: namespace, Name: name}); err != nil {
+func (r *Registry) Evict(ctx context.Context, q *Request, eviction *policyv1.Eviction, opts WriteOptions) error {
+	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return err
 	}
+	namespace, name := q.Namespace, q.Name
 	if eviction.Name != "" && eviction.Name != name {
 		return apierrors.NewBadRequest("metadata.name: " + eviction.Name + " does not match the name of the path, " + name)
 	}
@@ -36,14 +37,15 @@ func (r *Registry) Evict(ctx context.Context, user User, namespace, name string,
 			return err
 		}
 	}
-	_, _, err := r.Delete(ctx, System, api.Pods, namespace, name, del)
+	_, _, err := r.Delete(ctx, own("delete", api.Pods, namespace, name), del)
 	return err
 }
 
 // markEvicted sets the condition DisruptionTarget. As that makes a new version of the pod, it is that version
 // which the deletion then asks for, if it asked for one at all.
 func (r *Registry) markEvicted(ctx context.Context, namespace, name string, del *metav1.DeleteOptions) error {
-	e, err := r.modify(ctx, System, "update", api.Pods, namespace, name, "status", WriteOptions{}, true, func(old api.Object) (api.Object, error) {
+	q := own("update", api.Pods, namespace, name).below("status")
+	e, err := r.modify(ctx, q, WriteOptions{}, true, func(old api.Object) (api.Object, error) {
 		if err := preconditions(api.Pods, old, del.Preconditions); err != nil {
 			return nil, err
 		}

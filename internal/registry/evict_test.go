@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
@@ -56,7 +57,7 @@ func TestEvict(t *testing.T) {
 			if x.options != nil {
 				eviction.DeleteOptions = x.options(pod)
 			}
-			err = reg.Evict(t.Context(), registry.System, "default", pod.Name, eviction, registry.WriteOptions{DryRun: x.dry})
+			err = reg.Evict(t.Context(), registrytest.Ask("create", api.Pods, "default", pod.Name, "eviction"), eviction, registry.WriteOptions{DryRun: x.dry})
 			if (err != nil) != x.refused || err != nil && !apierrors.IsConflict(err) {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -43,18 +44,25 @@ func until[T api.Object](t *testing.T, c client.Interface, kind *api.Kind, what 
 // setStatus is what a kubelet does: it says how the pod is, and leaves the conditions of others.
 func setStatus(t *testing.T, c client.Interface, pod *corev1.Pod, phase corev1.PodPhase, exit int32) {
 	t.Helper()
-	now, err := client.Get[*corev1.Pod](t.Context(), c, client.KeyOf(pod))
-	if err != nil {
-		t.Fatal(err)
-	}
-	now = now.DeepCopy()
-	now.Status.Phase = phase
-	if phase == corev1.PodFailed {
-		now.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", Image: "i",
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exit, FinishedAt: metav1.Now()}}}}
-	}
-	if _, err := c.Update(t.Context(), now, client.WriteOptions{Subresource: "status"}); err != nil {
-		t.Fatal(err)
+	for {
+		now, err := client.Get[*corev1.Pod](t.Context(), c, client.KeyOf(pod))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.DeepCopy()
+		now.Status.Phase = phase
+		if phase == corev1.PodFailed {
+			now.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", Image: "i",
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exit, FinishedAt: metav1.Now()}}}}
+		}
+		_, err = c.Update(t.Context(), now, client.WriteOptions{Subresource: "status"})
+		if apierrors.IsConflict(err) { // the controller has written the pod meanwhile
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 }
 
@@ -86,7 +94,7 @@ func TestEvictedPodOfAJob(t *testing.T) {
 			pod := until(t, admin, api.Pods, "begun", func(list []*corev1.Pod) bool { return len(list) == 1 })[0]
 			setStatus(t, admin, pod, corev1.PodRunning, 0)
 			if x.evict {
-				if err := reg.Evict(t.Context(), registry.System, "default", pod.Name, &policyv1.Eviction{}, registry.WriteOptions{}); err != nil {
+				if err := reg.Evict(t.Context(), registrytest.Ask("create", api.Pods, "default", pod.Name, "eviction"), &policyv1.Eviction{}, registry.WriteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// ListOptions selects objects.
+// ListOptions selects objects. Namespace and Fields are those of the request, where there is one.
 type ListOptions struct {
 	Namespace string // empty: all
 	Labels    labels.Selector
@@ -39,20 +39,29 @@ type List struct {
 }
 
 // Get is one object in its newest version.
-func (r *Registry) Get(ctx context.Context, user User, kind *api.Kind, namespace, name string) (*Entry, error) {
-	if err := r.authorize(user, Access{Verb: "get", Kind: kind, Namespace: namespace, Name: name}); err != nil {
+func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
+	if err := r.authorizeAs(ctx, "get", q); err != nil {
 		return nil, err
 	}
-	return r.read(ctx, kind, namespace, name)
+	return r.read(ctx, q.Kind, q.Namespace, q.Name)
+}
+
+// Behind is the object below which a request asks for something that is no object: the node of a pod's log.
+func (r *Registry) Behind(ctx context.Context, q *Request) (*Entry, error) {
+	if err := r.Authorize(ctx, q); err != nil {
+		return nil, err
+	}
+	return r.read(ctx, q.Kind, q.Namespace, q.Name)
 }
 
 // List is every object that opts selects, at one revision that is not older than the newest write
 // acknowledged before the call.
-func (r *Registry) List(ctx context.Context, user User, kind *api.Kind, opts ListOptions) (*List, error) {
-	if err := r.authorize(user, Access{Verb: "list", Kind: kind, Namespace: opts.Namespace, Fields: opts.Fields}); err != nil {
+func (r *Registry) List(ctx context.Context, q *Request, opts ListOptions) (*List, error) {
+	if err := r.authorizeAs(ctx, "list", q); err != nil {
 		return nil, err
 	}
-	return r.list(ctx, kind, opts)
+	opts.Namespace, opts.Fields = q.Namespace, q.Fields
+	return r.list(ctx, q.Kind, opts)
 }
 
 func (r *Registry) list(ctx context.Context, kind *api.Kind, opts ListOptions) (*List, error) {

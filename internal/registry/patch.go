@@ -14,18 +14,27 @@ import (
 	"minik8s/internal/api/dialect"
 )
 
-// maxPatchOps bounds a JSON patch, as Kubernetes does.
-const maxPatchOps = 10000
+// A JSON patch is bounded as in Kubernetes: in its operations, and in how many bytes its copies add up to.
+const (
+	maxPatchOps   = 10000
+	maxPatchBytes = 3 << 20
+)
+
+func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchBytes } // the library has one for the whole process
 
 var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType}
 
 // Patch changes an object by a JSON patch, a merge patch or a strategic merge patch. A patch that
 // carries no resourceVersion is applied anew when another writer came first.
-func (r *Registry) Patch(ctx context.Context, user User, kind *api.Kind, namespace, name, sub string, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*Entry, error) {
+func (r *Registry) Patch(ctx context.Context, q *Request, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*Entry, error) {
+	if err := r.authorizeAs(ctx, "patch", q); err != nil {
+		return nil, err
+	}
+	kind, name := q.Kind, q.Name
 	if !slices.Contains(patchTypes, pt) { // before the object is looked for: that it is missing would mislead
 		return nil, unsupportedPatch(pt)
 	}
-	return r.modify(ctx, user, "patch", kind, namespace, name, sub, opts, false, func(old api.Object) (api.Object, error) {
+	return r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
 		before, err := marshal(old)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
@@ -35,7 +44,7 @@ func (r *Registry) Patch(ctx context.Context, user User, kind *api.Kind, namespa
 			return nil, err
 		}
 		var form func(map[string]any) ([]string, error)
-		if sub == "" { // a manifest of the seeds that is applied again comes as a patch
+		if q.Sub == "" { // a manifest of the seeds that is applied again comes as a patch
 			form = dialect.Patched(kind)
 		}
 		obj, warnings, err := Decode(kind, form, after, validation)
@@ -78,6 +87,9 @@ func applyPatch(kind *api.Kind, name string, pt types.PatchType, before, patch [
 		}
 		return after, nil
 	case types.StrategicMergePatchType:
+		if err := checkStrategic(kind, patch); err != nil {
+			return nil, bad(err)
+		}
 		after, err := strategicpatch.StrategicMergePatch(before, patch, kind.New())
 		if err != nil {
 			return nil, bad(err)

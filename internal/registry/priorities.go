@@ -27,7 +27,7 @@ func priorityClassStrategy() *Strategy {
 // EnsurePriorityClasses creates the cluster's own priority classes if they are not there.
 func (r *Registry) EnsurePriorityClasses(ctx context.Context) error {
 	for _, pc := range api.SystemPriorityClasses() {
-		_, err := r.Create(ctx, System, api.PriorityClasses, "", pc, WriteOptions{})
+		_, err := r.Create(ctx, own("create", api.PriorityClasses, "", ""), pc, WriteOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}

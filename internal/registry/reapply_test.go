@@ -46,13 +46,13 @@ func (a *applier) apply(manifest string) (api.Object, error) {
 		namespace = metav1.NamespaceDefault
 	}
 	if last == nil {
-		e, err := a.reg.Create(a.t.Context(), registry.System, a.kind, namespace, obj, registry.WriteOptions{})
+		e, err := a.reg.Create(a.t.Context(), registrytest.Ask("create", a.kind, namespace, "", ""), obj, registry.WriteOptions{})
 		if err != nil {
 			return nil, err
 		}
 		return e.Object(), nil
 	}
-	old, err := a.reg.Get(a.t.Context(), registry.System, a.kind, namespace, obj.GetName())
+	old, err := a.reg.Get(a.t.Context(), registrytest.Ask("get", a.kind, namespace, obj.GetName(), ""))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (a *applier) apply(manifest string) (api.Object, error) {
 		a.t.Skipf("kubectl makes no patch of it: %v", err)
 	}
 	a.t.Logf("%s", patch)
-	e, err := a.reg.Patch(a.t.Context(), registry.System, a.kind, namespace, obj.GetName(), "", types.StrategicMergePatchType, patch,
+	e, err := a.reg.Patch(a.t.Context(), registrytest.Ask("patch", a.kind, namespace, obj.GetName(), ""), types.StrategicMergePatchType, patch,
 		metav1.FieldValidationIgnore, registry.WriteOptions{})
 	if err != nil {
 		return nil, err

@@ -2,20 +2,45 @@ package registry
 
 import (
 	"slices"
+	"strings"
 
 	"minik8s/internal/api"
 )
 
-// rule lets a part of the daemon do something.
+// rule lets somebody do something.
 type rule struct {
 	kinds []*api.Kind // nil: every kind
 	sub   string      // "" is the object itself
 	verbs []string    // nil: every verb
+	paths []string    // instead of kinds: what is no object; "/x/*" is all below /x
 }
 
-func (r rule) allows(a Access) bool {
-	return (r.kinds == nil || slices.Contains(r.kinds, a.Kind)) && r.sub == a.Sub &&
-		(r.verbs == nil || slices.Contains(r.verbs, a.Verb))
+func (r rule) allows(q *Request) bool {
+	if r.verbs != nil && !slices.Contains(r.verbs, q.Verb) {
+		return false
+	}
+	if q.Kind == nil || r.paths != nil {
+		return q.Kind == nil && slices.ContainsFunc(r.paths, func(p string) bool { return pathMatches(p, q.Path) })
+	}
+	return (r.kinds == nil || slices.Contains(r.kinds, q.Kind)) && r.sub == q.Sub
+}
+
+func pathMatches(pattern, path string) bool {
+	if below, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(path, below)
+	}
+	return pattern == path
+}
+
+// anyone is what everybody may do whom the API knows: find out what it serves, and how it is.
+var anyone = []rule{
+	{verbs: []string{"get", "head"}, paths: []string{
+		"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi/*", "/version", "/version/*",
+		"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*"}},
+}
+
+func anyoneMay(q *Request) bool {
+	return slices.ContainsFunc(anyone, func(r rule) bool { return r.allows(q) })
 }
 
 var (

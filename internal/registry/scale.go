@@ -36,43 +36,40 @@ func (r *Registry) scaleOf(kind *api.Kind, obj api.Object) *autoscalingv1.Scale 
 	return s
 }
 
-func (r *Registry) needScale(kind *api.Kind, name string) error {
-	if s := r.strategies[kind]; s == nil || s.Scale == nil {
-		return apierrors.NewNotFound(kind.GR(), name+"/"+api.ScaleSubresource)
+func (r *Registry) needScale(q *Request) error {
+	if s := r.strategies[q.Kind]; s == nil || s.Scale == nil {
+		return apierrors.NewNotFound(q.Kind.GR(), q.Name+"/"+api.ScaleSubresource)
 	}
 	return nil
 }
 
 // GetScale reads the scale of an object.
-func (r *Registry) GetScale(ctx context.Context, user User, kind *api.Kind, namespace, name string) (*autoscalingv1.Scale, error) {
-	if err := r.needScale(kind, name); err != nil {
+func (r *Registry) GetScale(ctx context.Context, q *Request) (*autoscalingv1.Scale, error) {
+	if err := r.needScale(q); err != nil {
 		return nil, err
 	}
-	if err := r.authorize(user, Access{Verb: "get", Kind: kind, Sub: api.ScaleSubresource, Namespace: namespace, Name: name}); err != nil {
-		return nil, err
-	}
-	e, err := r.read(ctx, kind, namespace, name)
+	e, err := r.Get(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return r.scaleOf(kind, e.Object()), nil
+	return r.scaleOf(q.Kind, e.Object()), nil
 }
 
 // UpdateScale sets the replicas that given asks for; with a resourceVersion in it, only of that version.
-func (r *Registry) UpdateScale(ctx context.Context, user User, kind *api.Kind, namespace, name string, given *autoscalingv1.Scale, opts WriteOptions) (*autoscalingv1.Scale, error) {
-	return r.changeScale(ctx, user, "update", kind, namespace, name, opts, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+func (r *Registry) UpdateScale(ctx context.Context, q *Request, given *autoscalingv1.Scale, opts WriteOptions) (*autoscalingv1.Scale, error) {
+	return r.changeScale(ctx, "update", q, opts, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		return given, nil
 	})
 }
 
 // PatchScale changes an object's scale by a patch of the Scale.
-func (r *Registry) PatchScale(ctx context.Context, user User, kind *api.Kind, namespace, name string, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*autoscalingv1.Scale, error) {
-	return r.changeScale(ctx, user, "patch", kind, namespace, name, opts, func(old *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+func (r *Registry) PatchScale(ctx context.Context, q *Request, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*autoscalingv1.Scale, error) {
+	return r.changeScale(ctx, "patch", q, opts, func(old *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		before, err := marshal(old)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		after, err := applyPatch(ScaleKind, name, pt, before, patch)
+		after, err := applyPatch(ScaleKind, q.Name, pt, before, patch)
 		if err != nil {
 			return nil, err
 		}
@@ -89,12 +86,16 @@ func (r *Registry) PatchScale(ctx context.Context, user User, kind *api.Kind, na
 	})
 }
 
-func (r *Registry) changeScale(ctx context.Context, user User, verb string, kind *api.Kind, namespace, name string, opts WriteOptions,
+func (r *Registry) changeScale(ctx context.Context, verb string, q *Request, opts WriteOptions,
 	change func(old *autoscalingv1.Scale) (*autoscalingv1.Scale, error)) (*autoscalingv1.Scale, error) {
-	if err := r.needScale(kind, name); err != nil {
+	if err := r.needScale(q); err != nil {
 		return nil, err
 	}
-	e, err := r.modify(ctx, user, verb, kind, namespace, name, api.ScaleSubresource, opts, false, func(old api.Object) (api.Object, error) {
+	if err := r.authorizeAs(ctx, verb, q); err != nil {
+		return nil, err
+	}
+	kind, name := q.Kind, q.Name
+	e, err := r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
 		given, err := change(r.scaleOf(kind, old))
 		if err != nil {
 			return nil, err

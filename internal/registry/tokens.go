@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -35,12 +34,13 @@ var tokenRequests = &api.Kind{Group: "authentication.k8s.io", Version: "v1", Kin
 func (r *Registry) UseTokens(a *tokens.Authority) { r.tokens = a }
 
 // Token makes a token of a service account: as long-lived, for whom and bound to the pod that the request asks.
-func (r *Registry) Token(ctx context.Context, user User, namespace, name string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+func (r *Registry) Token(ctx context.Context, q *Request, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	if err := r.authorizeAs(ctx, "create", q); err != nil {
+		return nil, err
+	}
+	namespace, name := q.Namespace, q.Name
 	if r.tokens == nil {
 		return nil, apierrors.NewNotFound(api.ServiceAccounts.GR(), name+"/token")
-	}
-	if err := r.authorize(user, Access{Verb: "create", Kind: api.ServiceAccounts, Sub: "token", Namespace: namespace, Name: name}); err != nil {
-		return nil, err
 	}
 	out := req.DeepCopy()
 	if err := r.completeRequest(name, out); err != nil {
@@ -51,7 +51,7 @@ func (r *Registry) Token(ctx context.Context, user User, namespace, name string,
 		return nil, err
 	}
 	holder := tokens.Holder{Namespace: namespace, ServiceAccount: tokens.Ref{Name: name, UID: string(account.Object().GetUID())}}
-	if holder.Pod, err = r.bindTo(ctx, user, namespace, name, out.Spec.BoundObjectRef); err != nil {
+	if holder.Pod, err = r.bindTo(ctx, q.User, namespace, name, out.Spec.BoundObjectRef); err != nil {
 		return nil, err
 	}
 	token, until, err := r.tokens.Issue(holder, out.Spec.Audiences, time.Duration(*out.Spec.ExpirationSeconds)*time.Second)
@@ -99,18 +99,22 @@ func (r *Registry) bindTo(ctx context.Context, user User, namespace, account str
 	if ref == nil {
 		return nil, nil
 	}
+	elsewhere := apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token bound to a pod scheduled on a different node"))
 	e, err := r.read(ctx, api.Pods, namespace, ref.Name)
+	if isNode && apierrors.IsNotFound(err) { // which names there are is not told
+		return nil, elsewhere
+	}
 	if err != nil {
 		return nil, err
 	}
 	pod := e.Object().(*corev1.Pod)
 	switch {
+	case isNode && pod.Spec.NodeName != node:
+		return nil, elsewhere
 	case ref.UID != "" && ref.UID != pod.UID:
 		return nil, conflictf(api.Pods, ref.Name, "the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
 	case pod.Spec.ServiceAccountName != account:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account))
-	case isNode && pod.Spec.NodeName != node:
-		return nil, apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token bound to a pod scheduled on a different node"))
 	}
 	return &tokens.Ref{Name: pod.Name, UID: string(pod.UID)}, nil
 }
@@ -151,15 +155,4 @@ func (r *Registry) stands(ctx context.Context, kind *api.Kind, namespace string,
 	}
 	gone := e.Object().GetDeletionTimestamp()
 	return gone == nil || r.now().Before(gone.Add(tokenLeeway)), nil
-}
-
-// authorizeServiceAccount: what runs in a pod may read its own namespace, but for the secrets. It may
-// change nothing, and cannot read what others' processes say.
-func authorizeServiceAccount(u User, a Access) error {
-	own := a.Namespace != "" && slices.Contains(u.Groups, GroupServiceAccounts+":"+a.Namespace)
-	object := a.Sub == "" || a.Sub == "status" || a.Sub == api.ScaleSubresource
-	if own && object && a.Kind.Namespaced && a.Kind != api.Secrets && slices.Contains(reading, a.Verb) {
-		return nil
-	}
-	return forbidden(u, a, "a service account may only read its own namespace, and no secrets")
 }

@@ -70,7 +70,9 @@ func TestTokenRequest(t *testing.T) {
 		{"by another part", registry.Part("scheduler"), "robot", authenticationv1.TokenRequestSpec{}, apierrors.IsForbidden, 0},
 		{"by the account itself", account("default", "robot"), "robot", authenticationv1.TokenRequestSpec{}, apierrors.IsForbidden, 0},
 	} {
-		got, err := reg.Token(t.Context(), x.user, "default", x.account, &authenticationv1.TokenRequest{Spec: x.spec})
+		ask := registrytest.Ask("create", api.ServiceAccounts, "default", x.account, "token")
+		ask.User = x.user
+		got, err := reg.Token(t.Context(), ask, &authenticationv1.TokenRequest{Spec: x.spec})
 		switch {
 		case x.lasts == 0 && !x.refused(err):
 			t.Errorf("%s: %v, %v", x.name, got, err)
@@ -95,7 +97,7 @@ func TestAuthenticate(t *testing.T) {
 	admin := local.New(reg, registry.System)
 	token := func(spec authenticationv1.TokenRequestSpec) string {
 		t.Helper()
-		got, err := reg.Token(t.Context(), registry.System, "default", "robot", &authenticationv1.TokenRequest{Spec: spec})
+		got, err := reg.Token(t.Context(), registrytest.Ask("create", api.ServiceAccounts, "default", "robot", "token"), &authenticationv1.TokenRequest{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,27 +150,28 @@ func TestServiceAccountRights(t *testing.T) {
 	robot := account("default", "robot")
 	for _, x := range []struct {
 		name string
-		a    registry.Access
+		a    registry.Request
 		may  bool
 	}{
-		{"get a pod", registry.Access{Verb: "get", Kind: api.Pods, Namespace: "default", Name: "web"}, true},
-		{"list config maps", registry.Access{Verb: "list", Kind: api.ConfigMaps, Namespace: "default"}, true},
-		{"watch jobs", registry.Access{Verb: "watch", Kind: api.Jobs, Namespace: "default"}, true},
-		{"read a scale", registry.Access{Verb: "get", Kind: api.Deployments, Sub: "scale", Namespace: "default", Name: "web"}, true},
-		{"get a secret", registry.Access{Verb: "get", Kind: api.Secrets, Namespace: "default", Name: "s"}, false},
-		{"list secrets", registry.Access{Verb: "list", Kind: api.Secrets, Namespace: "default"}, false},
-		{"another namespace", registry.Access{Verb: "get", Kind: api.Pods, Namespace: "kube-system", Name: "web"}, false},
-		{"all namespaces", registry.Access{Verb: "list", Kind: api.Pods}, false},
-		{"nodes", registry.Access{Verb: "list", Kind: api.Nodes}, false},
-		{"namespaces", registry.Access{Verb: "get", Kind: api.Namespaces, Name: "default"}, false},
-		{"make a pod", registry.Access{Verb: "create", Kind: api.Pods, Namespace: "default"}, false},
-		{"delete a pod", registry.Access{Verb: "delete", Kind: api.Pods, Namespace: "default", Name: "web"}, false},
-		{"a status", registry.Access{Verb: "update", Kind: api.Pods, Sub: "status", Namespace: "default", Name: "web"}, false},
-		{"exec", registry.Access{Verb: "create", Kind: api.Pods, Sub: "exec", Namespace: "default", Name: "web"}, false},
-		{"a log", registry.Access{Verb: "get", Kind: api.Pods, Sub: "log", Namespace: "default", Name: "web"}, false},
-		{"a token", registry.Access{Verb: "create", Kind: api.ServiceAccounts, Sub: "token", Namespace: "default", Name: "robot"}, false},
+		{"get a pod", registry.Request{Verb: "get", Kind: api.Pods, Namespace: "default", Name: "web"}, true},
+		{"list config maps", registry.Request{Verb: "list", Kind: api.ConfigMaps, Namespace: "default"}, true},
+		{"watch jobs", registry.Request{Verb: "watch", Kind: api.Jobs, Namespace: "default"}, true},
+		{"read a scale", registry.Request{Verb: "get", Kind: api.Deployments, Sub: "scale", Namespace: "default", Name: "web"}, true},
+		{"get a secret", registry.Request{Verb: "get", Kind: api.Secrets, Namespace: "default", Name: "s"}, false},
+		{"list secrets", registry.Request{Verb: "list", Kind: api.Secrets, Namespace: "default"}, false},
+		{"another namespace", registry.Request{Verb: "get", Kind: api.Pods, Namespace: "kube-system", Name: "web"}, false},
+		{"all namespaces", registry.Request{Verb: "list", Kind: api.Pods}, false},
+		{"nodes", registry.Request{Verb: "list", Kind: api.Nodes}, false},
+		{"namespaces", registry.Request{Verb: "get", Kind: api.Namespaces, Name: "default"}, false},
+		{"make a pod", registry.Request{Verb: "create", Kind: api.Pods, Namespace: "default"}, false},
+		{"delete a pod", registry.Request{Verb: "delete", Kind: api.Pods, Namespace: "default", Name: "web"}, false},
+		{"a status", registry.Request{Verb: "update", Kind: api.Pods, Sub: "status", Namespace: "default", Name: "web"}, false},
+		{"exec", registry.Request{Verb: "create", Kind: api.Pods, Sub: "exec", Namespace: "default", Name: "web"}, false},
+		{"a log", registry.Request{Verb: "get", Kind: api.Pods, Sub: "log", Namespace: "default", Name: "web"}, false},
+		{"a token", registry.Request{Verb: "create", Kind: api.ServiceAccounts, Sub: "token", Namespace: "default", Name: "robot"}, false},
 	} {
-		if err := reg.Authorize(robot, x.a); (err == nil) != x.may {
+		x.a.User = robot
+		if err := reg.Authorize(t.Context(), &x.a); (err == nil) != x.may {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,16 +17,18 @@ import (
 // newer old one when another writer came first.
 type Change func(old api.Object) (api.Object, error)
 
-// Update replaces an object, or with sub "status" its status, by obj, which it takes over.
-func (r *Registry) Update(ctx context.Context, user User, kind *api.Kind, namespace string, obj api.Object, sub string, opts WriteOptions) (*Entry, error) {
-	if err := place(kind, namespace, obj); err != nil {
+// Update replaces an object, or with the subresource status its status, by obj, which it takes over.
+func (r *Registry) Update(ctx context.Context, q *Request, obj api.Object, opts WriteOptions) (*Entry, error) {
+	if err := r.authorizeAs(ctx, "update", q); err != nil {
 		return nil, err
 	}
-	if obj.GetName() == "" {
-		return nil, apierrors.NewBadRequest("metadata.name: required for an update")
+	if err := place(q.Kind, q.Namespace, obj); err != nil {
+		return nil, err
 	}
-	return r.modify(ctx, user, "update", kind, obj.GetNamespace(), obj.GetName(), sub, opts, false,
-		func(old api.Object) (api.Object, error) { return shallow(obj), nil })
+	if obj.GetName() != q.Name || q.Name == "" { // also a missing one: such a body is no object of ours, and would empty it
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", obj.GetName(), q.Name))
+	}
+	return r.modify(ctx, q, opts, false, func(api.Object) (api.Object, error) { return shallow(obj), nil })
 }
 
 // maxRetries bounds how often a patch is tried on a newer object.
@@ -33,14 +36,13 @@ const maxRetries = 20
 
 // modify is the one flow of every change to an existing object. retry says that change is applied anew
 // when another writer came first, unless what it makes carries a resourceVersion.
-func (r *Registry) modify(ctx context.Context, user User, verb string, kind *api.Kind, namespace, name, sub string,
-	opts WriteOptions, retry bool, change Change) (*Entry, error) {
+func (r *Registry) modify(ctx context.Context, q *Request, opts WriteOptions, retry bool, change Change) (*Entry, error) {
+	if err := r.Authorize(ctx, q); err != nil {
+		return nil, err
+	}
 	for try := 0; ; try++ {
-		old, err := r.read(ctx, kind, namespace, name)
+		old, err := r.read(ctx, q.Kind, q.Namespace, q.Name)
 		if err != nil {
-			return nil, err
-		}
-		if err := r.authorize(user, Access{Verb: verb, Kind: kind, Sub: sub, Namespace: namespace, Name: name, Old: old.Object()}); err != nil {
 			return nil, err
 		}
 		obj, err := change(old.Object())
@@ -49,9 +51,9 @@ func (r *Registry) modify(ctx context.Context, user User, verb string, kind *api
 		}
 		given := obj.GetResourceVersion()
 		if given != "" && given != strconv.FormatInt(old.rev, 10) && given != "0" {
-			return nil, conflict(kind, name)
+			return nil, conflict(q.Kind, q.Name)
 		}
-		e, err := r.replace(ctx, kind, old, obj, sub, opts)
+		e, err := r.replace(ctx, q, old, obj, opts)
 		unguarded := given == "" || given == "0" || retry
 		if err == nil || !apierrors.IsConflict(err) || !unguarded || try >= maxRetries {
 			return e, err
@@ -72,22 +74,21 @@ func (r *Registry) read(ctx context.Context, kind *api.Kind, namespace, name str
 }
 
 // replace writes obj over old, if old is still the newest.
-func (r *Registry) replace(ctx context.Context, kind *api.Kind, old *Entry, obj api.Object, sub string, opts WriteOptions) (*Entry, error) {
-	before := old.Object()
+func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.Object, opts WriteOptions) (*Entry, error) {
+	kind, before := q.Kind, old.Object()
 	s := r.strategies[kind]
 	if uid := obj.GetUID(); uid != "" && uid != before.GetUID() {
 		return nil, apierrors.NewConflict(kind.GR(), before.GetName(), field.Invalid(field.NewPath("metadata", "uid"), uid,
 			"the object was deleted and made anew with uid "+string(before.GetUID())))
 	}
 	keepSystemFields(obj, before)
-	errs := r.prepareUpdate(kind, s, obj, before, sub, opts)
+	errs := r.prepareUpdate(kind, s, obj, before, q.Sub, opts)
 	if err := invalid(kind, before.GetName(), errs); err != nil {
 		return nil, err
 	}
-	if s.AdmitUpdate != nil && sub == "" {
-		if err := s.AdmitUpdate(obj, Beside{r.cache}); err != nil {
-			return nil, apierrors.NewForbidden(kind.GR(), before.GetName(), err)
-		}
+	q.Old, q.New = before, obj
+	if err := r.admit(ctx, q); err != nil {
+		return nil, err
 	}
 	if obj.GetDeletionTimestamp() != nil && r.mayGo(kind, obj) {
 		return r.remove(ctx, kind, old, obj, opts)
@@ -172,10 +173,12 @@ func keepSpec(s *Strategy, obj, old api.Object) {
 	obj.SetFinalizers(given.GetFinalizers())
 }
 
-// Bind gives a pod its node, once.
-func (r *Registry) Bind(ctx context.Context, user User, namespace, name string, b Binding, opts WriteOptions) (*Entry, error) {
-	return r.modify(ctx, user, "create", api.Pods, namespace, name, "binding", opts, true,
-		func(old api.Object) (api.Object, error) { return bound(old, b, r.now()) })
+// Bind gives a pod its node, once: pods/binding.
+func (r *Registry) Bind(ctx context.Context, q *Request, b Binding, opts WriteOptions) (*Entry, error) {
+	if err := r.authorizeAs(ctx, "create", q); err != nil {
+		return nil, err
+	}
+	return r.modify(ctx, q, opts, true, func(old api.Object) (api.Object, error) { return bound(old, b, r.now()) })
 }
 
 // mayGo says that nothing holds a deleted object any more.

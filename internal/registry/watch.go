@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// WatchOptions says what to watch and from when.
+// WatchOptions says what to watch and from when. Namespace and Fields are those of the request.
 type WatchOptions struct {
 	Namespace string
 	Labels    labels.Selector
@@ -39,6 +39,7 @@ type Watch struct {
 	kc      *kindCache
 	sel     *selector
 	cur     *cursor
+	first   []*Entry // what there was at the beginning and is not yet sent
 	pending []Event
 	sent    int64 // revision up to which all was sent
 	opts    WatchOptions
@@ -52,10 +53,12 @@ const bookmarkEvery = time.Minute
 const batchMax = 256
 
 // Watch opens a watch. It costs nothing while nothing happens.
-func (r *Registry) Watch(ctx context.Context, user User, kind *api.Kind, opts WatchOptions) (*Watch, error) {
-	if err := r.authorize(user, Access{Verb: "watch", Kind: kind, Namespace: opts.Namespace, Fields: opts.Fields}); err != nil {
+func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*Watch, error) {
+	if err := r.authorizeAs(ctx, "watch", q); err != nil {
 		return nil, err
 	}
+	kind := q.Kind
+	opts.Namespace, opts.Fields = q.Namespace, q.Fields
 	sel, err := r.selector(kind, opts.Namespace, opts.Labels, opts.Fields)
 	if err != nil {
 		return nil, err
@@ -73,7 +76,7 @@ func (r *Registry) Watch(ctx context.Context, user User, kind *api.Kind, opts Wa
 			return nil, tooLargeRevision(opts.Revision, from)
 		}
 		if opts.Initial {
-			w.initial(entries, from)
+			w.first = entries
 		}
 	}
 	if err := r.reached(ctx, kind, from); err != nil {
@@ -102,15 +105,23 @@ func (r *Registry) reached(ctx context.Context, kind *api.Kind, rev int64) error
 	return nil
 }
 
-func (w *Watch) initial(entries []*Entry, rev int64) {
-	for _, e := range entries {
+// initial is the next part of what there was at the beginning, and at its end a bookmark for those who want
+// one. The objects themselves are the cache's: however many there are, all that is made here is a batch.
+func (w *Watch) initial() []Event {
+	n := min(len(w.first), batchMax)
+	var out []Event
+	for _, e := range w.first[:n] {
 		if w.sel.matches(e) {
-			w.pending = append(w.pending, Event{Type: api.Added, Entry: e, Revision: e.rev})
+			out = append(out, Event{Type: api.Added, Entry: e, Revision: e.rev})
 		}
 	}
-	if w.opts.Bookmarks {
-		w.pending = append(w.pending, Event{Type: api.Bookmark, Revision: rev, InitialEnd: true})
+	if w.first = w.first[n:]; len(w.first) == 0 {
+		w.first, w.opts.Initial = nil, false
+		if w.opts.Bookmarks {
+			out = append(out, Event{Type: api.Bookmark, Revision: w.sent, InitialEnd: true})
+		}
 	}
+	return out
 }
 
 func expired(rev int64) error {
@@ -149,6 +160,10 @@ func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 			out := w.pending
 			w.pending = nil
 			return out, nil
+		}
+		if w.opts.Initial {
+			w.pending = w.initial()
+			continue
 		}
 		var tick <-chan struct{}
 		if w.opts.Bookmarks {

@@ -11,6 +11,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
@@ -29,9 +30,27 @@ func New(reg *registry.Registry, user registry.User) *Client { return &Client{re
 
 var _ client.Interface = (*Client)(nil)
 
+// ask is a request of the client's user.
+func (c *Client) ask(verb string, key client.Key, sub string) *registry.Request {
+	return &registry.Request{User: c.user, Verb: verb, Kind: key.Kind, Sub: sub, Namespace: key.Namespace, Name: key.Name}
+}
+
+// of is ask for the objects that options select.
+func (c *Client) of(verb string, kind *api.Kind, namespace string, f fields.Selector) *registry.Request {
+	return &registry.Request{User: c.user, Verb: verb, Kind: kind, Namespace: namespace, Fields: f}
+}
+
+// home is the namespace that an object goes to: default, if it names none and its kind has one.
+func home(kind *api.Kind, obj api.Object) string {
+	if ns := obj.GetNamespace(); ns != "" || !kind.Namespaced {
+		return ns
+	}
+	return metav1.NamespaceDefault
+}
+
 // Get implements client.Interface.
 func (c *Client) Get(ctx context.Context, key client.Key) (api.Object, error) {
-	return object(c.reg.Get(ctx, c.user, key.Kind, key.Namespace, key.Name))
+	return object(c.reg.Get(ctx, c.ask("get", key, "")))
 }
 
 func object(e *registry.Entry, err error) (api.Object, error) {
@@ -42,7 +61,7 @@ func object(e *registry.Entry, err error) (api.Object, error) {
 }
 
 func listOptions(o client.ListOptions) registry.ListOptions {
-	return registry.ListOptions{Namespace: o.Namespace, Labels: o.Labels, Fields: o.Fields, Limit: o.Limit, Continue: o.Continue}
+	return registry.ListOptions{Labels: o.Labels, Fields: o.Fields, Limit: o.Limit, Continue: o.Continue}
 }
 
 func list(l *registry.List, err error) (*client.List, error) {
@@ -59,17 +78,20 @@ func list(l *registry.List, err error) (*client.List, error) {
 
 // List implements client.Interface.
 func (c *Client) List(ctx context.Context, kind *api.Kind, opts client.ListOptions) (*client.List, error) {
-	return list(c.reg.List(ctx, c.user, kind, listOptions(opts)))
+	return list(c.reg.List(ctx, c.of("list", kind, opts.Namespace, opts.Fields), listOptions(opts)))
 }
 
 // Create implements client.Interface.
 func (c *Client) Create(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
-	return object(c.reg.Create(ctx, c.user, api.KindOf(obj), obj.GetNamespace(), copyOf(obj), write(opts)))
+	kind := api.KindOf(obj)
+	return object(c.reg.Create(ctx, c.of("create", kind, home(kind, obj), nil), copyOf(obj), write(opts)))
 }
 
 // Update implements client.Interface.
 func (c *Client) Update(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
-	return object(c.reg.Update(ctx, c.user, api.KindOf(obj), obj.GetNamespace(), copyOf(obj), opts.Subresource, write(opts)))
+	key := client.KeyOf(obj)
+	key.Namespace = home(key.Kind, obj)
+	return object(c.reg.Update(ctx, c.ask("update", key, opts.Subresource), copyOf(obj), write(opts)))
 }
 
 // copyOf keeps the caller's object out of the registry, which takes over what it is given.
@@ -81,28 +103,27 @@ func write(o client.WriteOptions) registry.WriteOptions {
 
 // Patch implements client.Interface.
 func (c *Client) Patch(ctx context.Context, key client.Key, p client.Patch, opts client.WriteOptions) (api.Object, error) {
-	return object(c.reg.Patch(ctx, c.user, key.Kind, key.Namespace, key.Name, opts.Subresource, p.Type, p.Data,
-		opts.FieldValidation, write(opts)))
+	return object(c.reg.Patch(ctx, c.ask("patch", key, opts.Subresource), p.Type, p.Data, opts.FieldValidation, write(opts)))
 }
 
 // Delete implements client.Interface.
 func (c *Client) Delete(ctx context.Context, key client.Key, opts *metav1.DeleteOptions) (api.Object, error) {
-	e, _, err := c.reg.Delete(ctx, c.user, key.Kind, key.Namespace, key.Name, opts)
+	e, _, err := c.reg.Delete(ctx, c.ask("delete", key, ""), opts)
 	return object(e, err)
 }
 
 // DeleteCollection implements client.Interface.
 func (c *Client) DeleteCollection(ctx context.Context, kind *api.Kind, opts client.ListOptions, del *metav1.DeleteOptions) (*client.List, error) {
-	return list(c.reg.DeleteCollection(ctx, c.user, kind, listOptions(opts), del))
+	return list(c.reg.DeleteCollection(ctx, c.of("deletecollection", kind, opts.Namespace, opts.Fields), listOptions(opts), del))
 }
 
 // Bind implements client.Interface.
 func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error {
-	_, err := c.reg.Bind(ctx, c.user, namespace, pod, registry.Binding{Node: node, UID: uid}, registry.WriteOptions{})
+	_, err := c.reg.Bind(ctx, c.ask("create", client.Key{Kind: api.Pods, Namespace: namespace, Name: pod}, "binding"), registry.Binding{Node: node, UID: uid}, registry.WriteOptions{})
 	return err
 }
 
 // Token implements client.Interface.
 func (c *Client) Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-	return c.reg.Token(ctx, c.user, namespace, serviceAccount, req)
+	return c.reg.Token(ctx, c.ask("create", client.Key{Kind: api.ServiceAccounts, Namespace: namespace, Name: serviceAccount}, "token"), req)
 }

@@ -13,8 +13,7 @@ import (
 
 // Watch implements client.Interface.
 func (c *Client) Watch(ctx context.Context, kind *api.Kind, opts client.WatchOptions) (client.Watcher, error) {
-	ro := registry.WatchOptions{Namespace: opts.Namespace, Labels: opts.Labels, Fields: opts.Fields,
-		Bookmarks: opts.Bookmarks, Initial: opts.ResourceVersion == ""}
+	ro := registry.WatchOptions{Labels: opts.Labels, Bookmarks: opts.Bookmarks, Initial: opts.ResourceVersion == ""}
 	if opts.ResourceVersion != "" {
 		rev, err := strconv.ParseInt(opts.ResourceVersion, 10, 64)
 		if err != nil || rev < 0 {
@@ -22,7 +21,7 @@ func (c *Client) Watch(ctx context.Context, kind *api.Kind, opts client.WatchOpt
 		}
 		ro.Revision = rev
 	}
-	rw, err := c.reg.Watch(ctx, c.user, kind, ro)
+	rw, err := c.reg.Watch(ctx, c.of("watch", kind, opts.Namespace, opts.Fields), ro)
 	if err != nil {
 		return nil, err
 	}

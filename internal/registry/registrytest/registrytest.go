@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api"
 	"minik8s/internal/registry"
 	"minik8s/internal/store"
 	"minik8s/internal/store/memory"
@@ -52,6 +53,11 @@ func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 		cancel()
 		<-done
 	}
+}
+
+// Ask is a request of the daemon itself; tests put in another User.
+func Ask(verb string, kind *api.Kind, namespace, name, sub string) *registry.Request {
+	return &registry.Request{User: registry.System, Verb: verb, Kind: kind, Namespace: namespace, Name: name, Sub: sub}
 }
 
 // signer makes tokens that end with the test.

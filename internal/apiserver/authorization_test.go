@@ -1,0 +1,251 @@
+package apiserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"minik8s/internal/api"
+	"minik8s/internal/registry"
+)
+
+// door is one way to ask for something: a method at a path, and what it is called there.
+type door struct {
+	method, path, query string
+	kind                *api.Kind
+	sub, verb           string
+	named               bool
+}
+
+// doors is every method at every path of every kind, in a namespace, for an object of that name.
+func doors(namespace, name string) []door {
+	var out []door
+	methods := map[string][]string{"": {"GET", "PUT", "PATCH", "DELETE"}}
+	for _, k := range api.Kinds {
+		base := "/api/v1"
+		if k.Group != "" {
+			base = "/apis/" + k.Group + "/" + k.Version
+		}
+		if k.Namespaced {
+			base += "/namespaces/" + namespace
+		}
+		base += "/" + k.Plural
+		out = append(out,
+			door{method: "GET", path: base, kind: k, verb: "list"},
+			// A revision that is not there: who may watch is told so at once.
+			door{method: "GET", path: base, query: "?watch=1&resourceVersion=999999999", kind: k, verb: "watch"},
+			door{method: "POST", path: base, kind: k, verb: "create"},
+			door{method: "DELETE", path: base, query: "?labelSelector=no=such", kind: k, verb: "deletecollection"})
+		verbs := map[string]string{"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
+		subs := []string{""}
+		if k.Status {
+			subs = append(subs, "status")
+		}
+		for _, s := range k.Subresources {
+			subs = append(subs, s.Name)
+		}
+		for _, sub := range subs {
+			ms := methods[sub]
+			if sub != "" {
+				ms = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
+			}
+			for _, m := range ms {
+				d := door{method: m, path: base + "/" + name, kind: k, sub: sub, verb: verbs[m], named: true}
+				if sub != "" {
+					d.path += "/" + sub
+				}
+				if sub == "exec" || sub == "attach" || sub == "portforward" {
+					d.verb = "create" // however it is asked for
+				}
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// TestEveryDoor walks every path, method and identity over the wire. What each may do is said here once more,
+// by hand, so that a rule which no path asks, or a path that asks no rule, is seen.
+func TestEveryDoor(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	pod := func(name, node string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"nodeName":%q,"serviceAccountName":"default","containers":[{"name":"c","image":"i"}]}}`, name, node)
+		if code, b := c.do(root, "POST", "/api/v1/namespaces/default/pods", body); code != 201 {
+			t.Fatal(code, b)
+		}
+	}
+	pod("there", "n2")
+	pod("mine", "n1")
+	for _, plural := range []string{"configmaps", "secrets", "serviceaccounts"} {
+		if code, b := c.do(root, "POST", "/api/v1/namespaces/default/"+plural, `{"metadata":{"name":"there"}}`); code != 201 {
+			t.Fatal(code, b)
+		}
+	}
+	token := func() string {
+		t.Helper()
+		code, body := c.do(root, "POST", robots+"/there/token", `{"spec":{}}`)
+		var made struct{ Status struct{ Token string } }
+		if err := json.Unmarshal([]byte(body), &made); err != nil || code != 201 {
+			t.Fatal(code, body, err)
+		}
+		return made.Status.Token
+	}()
+	in := func(s string, list ...string) bool {
+		for _, x := range list {
+			if x == s {
+				return true
+			}
+		}
+		return false
+	}
+	never := func(string, door) bool { return false }
+	always := func(string, door) bool { return true }
+	robot := func(ns string, d door) bool {
+		return ns == "default" && d.kind.Namespaced && d.kind != api.Secrets && in(d.sub, "", "status", "scale") && in(d.verb, "get", "list", "watch")
+	}
+	admin := c.user("admin", registry.GroupMasters)
+	for _, who := range []struct {
+		name    string
+		client  *http.Client
+		headers []string
+		refused int
+		may     func(ns string, d door) bool
+	}{
+		{"root on the socket", root, nil, 0, always},
+		{"a master", admin, nil, 0, always},
+		{"nobody", c.user(""), nil, 401, never},
+		{"a user without rights", c.user("alice"), nil, 403, never},
+		{"a master as that user", admin, []string{"Impersonate-User", "alice"}, 403, never},
+		{"a user as a master", c.user("alice"), []string{"Impersonate-User", "bob", "Impersonate-Group", registry.GroupMasters}, 403, never},
+		{"a service account", c.user(""), []string{"Authorization", "Bearer " + token}, 403, robot},
+		{"a master as a service account", admin, []string{"Impersonate-User", "system:serviceaccount:default:robot"}, 403, robot},
+		{"a service account as a master", c.user(""), []string{"Authorization", "Bearer " + token, "Impersonate-User", "admin"}, 403, never},
+		{"a node", c.user("system:node:n1", registry.GroupNodes), nil, 403, func(ns string, d door) bool {
+			switch d.kind {
+			case api.Nodes:
+				return d.sub == "" && in(d.verb, "get", "list", "watch", "create")
+			case api.Namespaces:
+				return d.sub == "" && in(d.verb, "get", "list", "watch")
+			case api.Events:
+				return d.sub == "" && in(d.verb, "create", "update", "patch")
+			case api.Leases:
+				return ns == "kube-node-lease" && d.verb == "create"
+			}
+			return false
+		}},
+		{"a part", c.user("system:replicaset-controller"), nil, 403, func(_ string, d door) bool {
+			switch d.kind {
+			case api.ReplicaSets:
+				return d.sub == "" && in(d.verb, "get", "list", "watch") || d.sub == "status" && in(d.verb, "update", "patch")
+			case api.Pods:
+				return d.sub == "" && in(d.verb, "get", "list", "watch", "create", "delete", "patch")
+			case api.Events:
+				return d.sub == "" && in(d.verb, "create", "update", "patch")
+			}
+			return false
+		}},
+	} {
+		t.Run(who.name, func(t *testing.T) {
+			asked, conns := 0, who.client.Transport.(*http.Transport)
+			conns.DisableKeepAlives = false // thousands of requests
+			defer conns.CloseIdleConnections()
+			for _, ns := range []string{"default", "kube-node-lease"} {
+				names := []string{"absent", "there"}
+				if who.refused == 0 {
+					names = names[:1] // or what is there would not be there any longer
+				}
+				for _, name := range names {
+					for _, d := range doors(ns, name) {
+						headers := who.headers
+						if d.method == "PATCH" {
+							headers = append([]string{"Content-Type", "application/merge-patch+json"}, headers...)
+						}
+						code, body := c.do(who.client, d.method, d.path+d.query, `{}`, headers...)
+						if code == http.StatusMethodNotAllowed {
+							continue // there is no such door
+						}
+						asked++
+						may := who.may(ns, d)
+						if refused := code == 401 || code == 403; refused == may || refused && code != who.refused {
+							t.Errorf("%s %s (%s %s/%s), may %v: %d %s", d.method, d.path, d.verb, d.kind, d.sub, may, code, strings.TrimSpace(body))
+						}
+					}
+				}
+			}
+			if asked < 200 {
+				t.Errorf("only %d doors were tried", asked)
+			}
+		})
+	}
+	// What a node may do is a matter of the name.
+	node := c.user("system:node:n1", registry.GroupNodes)
+	for _, x := range []struct {
+		method, path, body string
+		code               int
+	}{
+		{"GET", "/api/v1/namespaces/default/pods/mine", "", 200},
+		{"GET", "/api/v1/namespaces/default/pods/mine/log", "", 403},
+		{"POST", "/api/v1/namespaces/default/pods/mine/exec?command=sh&stdout=1", "", 403},
+		{"GET", "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName=n1", "", 200},
+		{"GET", "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName=n2", "", 403},
+		{"PATCH", "/api/v1/namespaces/default/pods/mine/status", `{"status":{"message":"hello"}}`, 200},
+		{"PATCH", "/api/v1/namespaces/default/pods/mine", `{"metadata":{"labels":{"a":"b"}}}`, 403},
+		{"POST", "/api/v1/nodes", `{"metadata":{"name":"n2"}}`, 403},
+		{"POST", "/api/v1/nodes", `{"metadata":{"name":"n1"}}`, 201},
+		{"PATCH", "/api/v1/nodes/n1/status", `{"metadata":{"labels":{"a":"b"}}}`, 200},
+		{"DELETE", "/api/v1/nodes/n1", "", 403},
+		{"POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", `{"metadata":{"name":"n2"}}`, 403},
+		{"POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", `{"metadata":{"name":"n1"}}`, 201},
+		{"GET", "/api/v1/namespaces/default/serviceaccounts/default", "", 404}, // a pod of its own names it
+		{"GET", "/api/v1/namespaces/default/serviceaccounts/there", "", 403},
+		{"DELETE", "/api/v1/namespaces/default/pods/mine", "", 200},
+	} {
+		if code, body := c.do(node, x.method, x.path, x.body, "Content-Type", map[bool]string{true: "application/merge-patch+json", false: "application/json"}[x.method == "PATCH"]); code != x.code {
+			t.Errorf("the node: %s %s: %d %s, want %d", x.method, x.path, code, body, x.code)
+		}
+	}
+}
+
+// TestPaths that are no objects: who may use which.
+func TestPaths(t *testing.T) {
+	c := start(t)
+	open := []string{"/healthz", "/livez", "/readyz", "/version"}
+	known := []string{"/", "/api", "/apis", "/apis/apps", "/apis/apps/", "/apis/apps/v1", "/apis/apps/v1/", "/api/v1", "/openapi/v3"}
+	masters := []string{"/metrics", "/debug/pprof/cmdline", "/minik8s/v1/nodes/absent/images"}
+	for who, x := range map[string]struct {
+		client        *http.Client
+		header, value string
+		refused       int
+		may           []string
+	}{
+		"nobody":           {c.user(""), "", "", 401, open},
+		"nobody as master": {c.user(""), "Impersonate-User", "admin", 403, nil},
+		"a user":           {c.user("alice"), "", "", 403, append(known, open...)},
+		"a node":           {c.user("system:node:n1", registry.GroupNodes), "", "", 403, append(known, open...)},
+		"root":             {c.root(), "", "", 0, append(append(masters, known...), open...)},
+		"root as a user":   {c.root(), "Impersonate-User", "alice", 403, append(known, open...)},
+		"root as a group":  {c.root(), "Impersonate-Group", "a", 400, nil},
+	} {
+		for _, path := range append(append(append([]string{}, open...), known...), masters...) {
+			want := false
+			for _, p := range x.may {
+				want = want || p == path
+			}
+			var headers []string
+			if x.header != "" {
+				headers = []string{x.header, x.value}
+			}
+			code, body := c.do(x.client, "GET", path, "", headers...)
+			if who == "nobody as master" && code == 401 {
+				continue // where something must be shown, that is asked first
+			}
+			if (code == 200 || code == 404) != want || !want && code != x.refused {
+				t.Errorf("%s: GET %s: %d %.200s", who, path, code, body)
+			}
+		}
+	}
+}

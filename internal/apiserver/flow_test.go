@@ -1,0 +1,100 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/client/local"
+	"minik8s/internal/registry"
+	"minik8s/internal/registry/registrytest"
+)
+
+// TestTooManyRequests: when others have taken all there is, a request is sent away with when to come again; the
+// cluster's owner is not, and afterwards all goes on.
+func TestTooManyRequests(t *testing.T) {
+	reg := registrytest.New(t)
+	if _, err := local.New(reg, registry.System).Create(t.Context(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "robot"}}, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := reg.Token(t.Context(), registrytest.Ask("create", api.ServiceAccounts, "default", "robot", "token"), &authenticationv1.TokenRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Registry: reg, Log: slog.New(slog.DiscardHandler)})
+	s.flow.queued = time.Millisecond
+	get := func(path, token string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest(http.MethodGet, path, nil)
+		req.TLS = &tls.ConnectionState{}
+		req.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, req)
+		return w
+	}
+	const path = "/api/v1/namespaces/default/configmaps"
+	robot := registry.User{Groups: []string{registry.GroupServiceAccounts}}
+	leave, err := s.flow.enter(t.Context(), robot, 10*maxUnits, false) // more than there is takes all there is
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := get(path, made.Status.Token); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "TooManyRequests") {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w := get("/api/v1/namespaces/default/secrets", made.Status.Token); w.Code != http.StatusForbidden {
+		t.Errorf("who may not is told so all the same: %d", w.Code)
+	}
+	for _, u := range []registry.User{registry.System, registry.NodeUser("n")} {
+		free, err := s.flow.enter(t.Context(), u, maxUnits, false)
+		if err != nil {
+			t.Fatalf("%s: %v", u.Name, err)
+		}
+		free()
+	}
+	leave()
+	if w := get(path, made.Status.Token); w.Code != http.StatusOK {
+		t.Errorf("afterwards: %d %s", w.Code, w.Body)
+	}
+	var open []func()
+	for range maxLong {
+		leave, err := s.flow.enter(t.Context(), robot, 1, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, leave)
+	}
+	if w := get(path+"?watch=1", made.Status.Token); w.Code != http.StatusTooManyRequests {
+		t.Errorf("one watch too many: %d", w.Code)
+	}
+	for _, leave := range open {
+		leave()
+	}
+}
+
+// TestWeight: what takes more memory takes more of what there is.
+func TestWeight(t *testing.T) {
+	s := New(Config{Registry: registrytest.New(t), Log: slog.New(slog.DiscardHandler)})
+	for _, x := range []struct {
+		verb   string
+		length int64
+		want   int64
+	}{{"get", 0, 1}, {"create", 1000, 1}, {"create", maxBody, 49}, {"patch", -1, 49}, {"update", 1 << 40, 49}, {"list", 0, 1}} {
+		req := httptest.NewRequest(http.MethodPost, "/", nil).WithContext(context.Background())
+		req.ContentLength = x.length
+		r := &request{Context: s.echo.NewContext(req, nil), kind: api.ConfigMaps}
+		if got := s.weight(r, route{verb: x.verb}); got != x.want {
+			t.Errorf("%s of %d bytes: %d units, want %d", x.verb, x.length, got, x.want)
+		}
+	}
+}

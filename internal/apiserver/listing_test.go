@@ -1,0 +1,162 @@
+package apiserver_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"sigs.k8s.io/yaml"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/client/local"
+	"minik8s/internal/registry"
+)
+
+// TestListsInEveryForm: a list that is sent in pieces is the same list in every form, also one of no items and one
+// with items larger than a piece.
+func TestListsInEveryForm(t *testing.T) {
+	c := start(t)
+	sys := local.New(c.reg, registry.System)
+	texts := []string{"", "one line", "two\nlines\n", "\n\nblank\n\n\nlines", "tab\t: {[#&*!|>'\"%@`", "ünïcode ☃", " lead and trail \n ", strings.Repeat("long ", 40_000)}
+	const n = 300
+	for i := range n {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("m%03d", i)},
+			Data: map[string]string{"text": texts[i%(len(texts)-1)], "more": strings.Repeat("x", i)}}
+		if i == n/2 {
+			cm.Data["text"] = texts[len(texts)-1]
+		}
+		if _, err := sys.Create(t.Context(), cm, client.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := c.root()
+	for _, where := range []struct {
+		path string
+		n    int
+	}{{cms, n}, {cms + "?labelSelector=no%3Dsuch", 0}} {
+		_, plain := c.do(root, "GET", where.path, "")
+		var want corev1.ConfigMapList
+		if err := json.Unmarshal([]byte(plain), &want); err != nil || len(want.Items) != where.n || want.ResourceVersion == "" {
+			t.Fatalf("%d items, %v: %.200s", len(want.Items), err, plain)
+		}
+		_, y := c.do(root, "GET", where.path, "", "Accept", "application/yaml")
+		var asYAML corev1.ConfigMapList
+		if err := yaml.UnmarshalStrict([]byte(y), &asYAML); err != nil || !equality.Semantic.DeepEqual(want, asYAML) {
+			t.Errorf("YAML: %v: %.300s", err, y)
+		}
+		// Byte by byte what Kubernetes' own encoder makes of the list.
+		s := protobuf.NewSerializer(api.Scheme, api.Scheme)
+		_, pb := c.do(root, "GET", where.path, "", "Accept", "application/vnd.kubernetes.protobuf")
+		for i := range want.Items {
+			want.Items[i].TypeMeta = metav1.TypeMeta{}
+		}
+		var upstream bytes.Buffer
+		if err := s.Encode(&want, &upstream); err != nil {
+			t.Fatal(err)
+		}
+		if pb != upstream.String() {
+			t.Errorf("protobuf: %d bytes, upstream's encoder makes %d", len(pb), upstream.Len())
+		}
+		_, tb := c.do(root, "GET", where.path, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		var table metav1.Table
+		if err := json.Unmarshal([]byte(tb), &table); err != nil || len(table.Rows) != where.n || len(table.ColumnDefinitions) < 2 || table.ResourceVersion != want.ResourceVersion {
+			t.Errorf("Table: %v: %.300s", err, tb)
+		}
+		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+			_, pm := c.do(root, "GET", where.path, "", "Accept", accept+";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")
+			var partial metav1.PartialObjectMetadataList
+			var err error
+			if accept == "application/json" {
+				err = json.Unmarshal([]byte(pm), &partial)
+			} else {
+				_, _, err = s.Decode([]byte(pm), nil, &partial)
+			}
+			if err != nil || len(partial.Items) != where.n || where.n > 0 && partial.Items[where.n-1].Name != want.Items[where.n-1].Name {
+				t.Errorf("metadata as %s: %v: %d items of %d bytes", accept, err, len(partial.Items), len(pm))
+			}
+		}
+	}
+	// A kind that has no protobuf form is sent as JSON to who would take that too.
+	if code, body := c.do(root, "POST", "/apis/minik8s.io/v1/clusterconfigs", `{"metadata":{"name":"cluster"}}`, "Accept", "application/vnd.kubernetes.protobuf,application/json"); code != 201 || body[0] != '{' {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := c.do(root, "GET", "/apis/minik8s.io/v1/clusterconfigs", "", "Accept", "application/vnd.kubernetes.protobuf,application/json"); code != 200 || !strings.Contains(body, "ClusterConfigList") {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+// TestAStalledReaderIsCutOff: a client that asks for a lot and takes nothing holds neither a list nor a watch for
+// long; one that is only quiet keeps its watch.
+func TestAStalledReaderIsCutOff(t *testing.T) {
+	c := startPatient(t, 100*time.Millisecond)
+	sys := local.New(c.reg, registry.System)
+	write := func(name string) (revision string) {
+		t.Helper()
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"a": strings.Repeat("x", 500_000)}}
+		obj, err := sys.Create(t.Context(), cm, client.WriteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return obj.GetResourceVersion()
+	}
+	var newest string
+	for i := range 30 { // more than the buffers of a connection take
+		newest = write(fmt.Sprintf("m%d", i))
+	}
+	ask := func(path string) *bufio.Reader {
+		t.Helper()
+		conn, err := net.Dial("unix", filepath.Join(c.dir, "api.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() }) //nolint:errcheck // it is done with
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: minik8s\r\n\r\n", path)
+		return bufio.NewReader(conn)
+	}
+	watches := func(want string) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; {
+			_, body := c.do(c.root(), "GET", "/metrics", "")
+			if strings.Contains(body, "\nminik8s_api_watches "+want+"\n") {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("there never are %s watches", want)
+			}
+		}
+	}
+	quiet := ask(cms + "?watch=1&resourceVersion=" + newest)
+	watches("1")
+	list := ask(cms)
+	if line, err := list.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+		t.Fatal(line, err)
+	}
+	ask(cms + "?watch=1") // stalls last, so when it is cut off the list was
+	watches("2")
+	watches("1")
+	if n, _ := io.Copy(io.Discard, list); n > 14_000_000 { //nolint:errcheck // it breaks off
+		t.Errorf("%d bytes of the list came", n)
+	}
+	write("last")
+	for {
+		line, err := quiet.ReadString('\n')
+		if err != nil {
+			t.Fatal("the quiet watch was cut off", err)
+		}
+		if strings.Contains(line, `"name":"last"`) {
+			break
+		}
+	}
+}

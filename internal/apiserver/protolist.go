@@ -1,0 +1,80 @@
+package apiserver
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"minik8s/internal/registry"
+)
+
+// protoMessage is what the types of Kubernetes with a protobuf form have.
+type protoMessage interface {
+	Size() int
+	MarshalToSizedBuffer(into []byte) (int, error)
+}
+
+// protobufListForm is a list in Kubernetes' protobuf. The message is in an envelope that says beforehand how
+// long it is, so the items are measured first; each is then encoded into its place. All lists of Kubernetes
+// have their metadata in field 1 and their items in field 2.
+func (r *request) protobufListForm(l *registry.List, lm metav1.ListMeta) (*listForm, error) {
+	typ := metav1.TypeMeta{Kind: r.kind.Kind + "List", APIVersion: r.kind.APIVersion()}
+	message := func(e *registry.Entry) (protoMessage, error) {
+		m, ok := e.Object().(protoMessage)
+		if !ok {
+			return nil, apierrors.NewInternalError(fmt.Errorf("%s has no protobuf form", r.kind))
+		}
+		return m, nil
+	}
+	if r.neg.as != "" {
+		typ = metav1.TypeMeta{Kind: asPartialList, APIVersion: "meta.k8s.io/v1"}
+		message = func(e *registry.Entry) (protoMessage, error) { return partial(e.Object()), nil }
+	}
+	meta, err := lm.Marshal()
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	size := len(field(nil, 1, len(meta))) + len(meta)
+	for _, e := range l.Entries {
+		m, err := message(e)
+		if err != nil {
+			return nil, err
+		}
+		n := m.Size()
+		size += len(field(nil, 2, n)) + n
+	}
+	return &listForm{
+		head: func(dst []byte) ([]byte, error) {
+			// The envelope, runtime.Unknown: type, message, and at the end two empty fields.
+			tm, err := (&runtime.TypeMeta{APIVersion: typ.APIVersion, Kind: typ.Kind}).Marshal()
+			if err != nil {
+				return dst, apierrors.NewInternalError(err)
+			}
+			dst = append(dst, protobufMagic...)
+			dst = append(field(dst, 1, len(tm)), tm...)
+			dst = field(dst, 2, size)
+			return append(field(dst, 1, len(meta)), meta...), nil
+		},
+		item: func(dst []byte, _ int, e *registry.Entry) ([]byte, error) {
+			m, err := message(e)
+			if err != nil {
+				return dst, err
+			}
+			n := m.Size()
+			dst = field(dst, 2, n)
+			at := len(dst)
+			dst = append(dst, make([]byte, n)...)
+			_, err = m.MarshalToSizedBuffer(dst[at:])
+			return dst, err
+		},
+		tail: func(dst []byte, _ int) []byte { return field(field(dst, 3, 0), 4, 0) },
+	}, nil
+}
+
+// field appends the head of a field that holds n bytes.
+func field(dst []byte, number, n int) []byte {
+	return binary.AppendUvarint(append(dst, byte(number<<3|2)), uint64(n))
+}

@@ -1,0 +1,79 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"minik8s/internal/api"
+)
+
+// Request is one thing that somebody wants to do. It is the one value that goes through authorisation, before
+// anything is read, and then through admission: roles, quotas and policies hang there and nowhere else.
+type Request struct {
+	User User
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or impersonate; of a Path it is
+	// the method in small letters.
+	Verb string
+	// Kind is what it is about; nil if it is about Path.
+	Kind *api.Kind
+	Path string
+	// Sub is the subresource, empty for the object itself.
+	Sub string
+	// Namespace is empty for all of them, and for kinds without one.
+	Namespace string
+	// Name is empty for a collection, and so for a create: the new object's name is in New.
+	Name   string
+	Fields fields.Selector // of a list or watch
+
+	// Old and New are the object before and after, for admission; nil where there is none.
+	Old, New api.Object
+
+	passed access // what authorisation has let through, so that it is asked once
+}
+
+// access is the part of a request that authorisation has judged.
+type access struct {
+	verb, sub, namespace, name, path string
+	kind                             *api.Kind
+}
+
+func (q *Request) access() access {
+	return access{verb: q.Verb, sub: q.Sub, namespace: q.Namespace, name: q.Name, path: q.Path, kind: q.Kind}
+}
+
+// Authorize refuses what a user may not do. Every method of Registry that takes a request does so first;
+// others call it for what is reached through an object but is none, like the streams of a pod's containers.
+func (r *Registry) Authorize(ctx context.Context, q *Request) error {
+	if q.passed == q.access() && q.Verb != "" {
+		return nil
+	}
+	if err := r.authorize(ctx, q); err != nil {
+		return err
+	}
+	q.passed = q.access()
+	return nil
+}
+
+// authorizeAs is Authorize for a method that does what verb says: a request that was let through as another
+// one is a mistake of the caller.
+func (r *Registry) authorizeAs(ctx context.Context, verb string, q *Request) error {
+	if q.Verb != verb {
+		return apierrors.NewInternalError(fmt.Errorf("a request to %s %s was handed on as one to %s", q.Verb, q.Kind, verb))
+	}
+	return r.Authorize(ctx, q)
+}
+
+// own is a request that the daemon makes by itself.
+func own(verb string, kind *api.Kind, namespace, name string) *Request {
+	return &Request{User: System, Verb: verb, Kind: kind, Namespace: namespace, Name: name}
+}
+
+// below is a request for the subresource sub of what q asks for.
+func (q *Request) below(sub string) *Request {
+	c := *q
+	c.Sub = sub
+	return &c
+}
