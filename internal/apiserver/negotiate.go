@@ -131,5 +131,6 @@ func partial(obj api.Object) *metav1.PartialObjectMetadata {
 	m.CreationTimestamp, m.DeletionTimestamp = obj.GetCreationTimestamp(), obj.GetDeletionTimestamp()
 	m.DeletionGracePeriodSeconds, m.Labels = obj.GetDeletionGracePeriodSeconds(), obj.GetLabels()
 	m.Annotations, m.OwnerReferences, m.Finalizers = obj.GetAnnotations(), obj.GetOwnerReferences(), obj.GetFinalizers()
+	m.ManagedFields = obj.GetManagedFields()
 	return m
 }

@@ -9,12 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry"
@@ -108,7 +111,17 @@ func (r *request) body() ([]byte, error) {
 
 // writeOptions reads dryRun, and collects warnings as headers.
 func (r *request) writeOptions() (registry.WriteOptions, error) {
-	o := registry.WriteOptions{Warn: r.warn}
+	o := registry.WriteOptions{Warn: r.warn, Manager: r.query.Get("fieldManager")}
+	apply := strings.HasPrefix(r.Request().Header.Get("Content-Type"), string(types.ApplyPatchType))
+	if o.Manager == "" && !apply { // the program's name, as in Kubernetes
+		o.Manager, _, _ = strings.Cut(r.Request().UserAgent(), "/")
+		o.Manager = strings.Map(func(c rune) rune {
+			if !unicode.IsPrint(c) {
+				return -1
+			}
+			return c
+		}, o.Manager[:min(len(o.Manager), metav1validation.FieldManagerMaxLength)])
+	}
 	for _, d := range r.query["dryRun"] {
 		if d != metav1.DryRunAll {
 			return o, apierrors.NewBadRequest("dryRun: " + strconv.Quote(d) + " is not served, only All")

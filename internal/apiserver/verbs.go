@@ -76,9 +76,13 @@ func (s *Server) patch(r *request) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.reg.Patch(r.Request().Context(), r.ask, form, data, r.query.Get("fieldValidation"), opts)
+	p := registry.Patch{Type: form, Data: data, Validation: r.query.Get("fieldValidation"), Force: isTrue(r.query.Get("force"))}
+	e, created, err := s.reg.Patch(r.Request().Context(), r.ask, p, opts)
 	if err != nil {
 		return err
+	}
+	if created {
+		return r.answer(http.StatusCreated, e)
 	}
 	return r.answer(http.StatusOK, e)
 }

@@ -127,10 +127,12 @@ type WriteOptions struct {
 	FieldValidation string // Strict, Warn or Ignore; empty: Warn
 }
 
-// Patch is a change of an object, in one of Kubernetes' three forms.
+// Patch is a change of an object, in one of Kubernetes' four forms. An apply needs WriteOptions.FieldManager.
 type Patch struct {
 	Type types.PatchType
 	Data []byte
+	// Force lets an apply take over fields that other managers have set otherwise.
+	Force bool
 }
 
 // Get is c.Get with the Go type of the kind: client.Get[*corev1.Pod](ctx, c, key).

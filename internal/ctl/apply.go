@@ -22,6 +22,9 @@ func (p *program) applyCommand() *cli.Command {
 		Flags: append(append(fileFlags(), writeFlags()...),
 			&cli.BoolFlag{Name: "wait", Usage: "wait until the pods are ready"},
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "how long --wait waits"},
+			&cli.BoolFlag{Name: "server-side", Usage: "let the server merge, and keep book of who manages which field"},
+			&cli.BoolFlag{Name: "force-conflicts", Usage: "with --server-side: take over fields that others have set otherwise"},
+			&cli.StringFlag{Name: "field-manager", Value: manager, Usage: "with --server-side: the `NAME` under which the fields are managed"},
 		),
 		Action: func(c *cli.Context) error {
 			return p.eachDocument(c, (*session).apply)
@@ -100,6 +103,12 @@ func (s *session) apply(c *cli.Context, d *document) (api.Object, string, error)
 	if d.name == "" {
 		return nil, "", usagef("apply needs metadata.name; with generateName use minik8sd ctl create -f")
 	}
+	if c.Bool("server-side") {
+		return s.applyServerSide(c, d, opts)
+	}
+	if c.Bool("force-conflicts") {
+		return nil, "", usagef("--force-conflicts needs --server-side: by itself apply asks nobody")
+	}
 	current, err := s.api.Get(c.Context, d.key())
 	if apierrors.IsNotFound(err) {
 		obj, err := s.applyNew(c, d, opts)
@@ -134,6 +143,21 @@ func (s *session) apply(c *cli.Context, d *document) (api.Object, string, error)
 		return obj, "unchanged", nil
 	}
 	return obj, "configured", nil
+}
+
+// applyServerSide has the server merge the manifest.
+func (s *session) applyServerSide(c *cli.Context, d *document, opts client.WriteOptions) (api.Object, string, error) {
+	data, err := json.Marshal(d.canonical)
+	if err != nil {
+		return nil, "", err
+	}
+	opts.FieldManager = c.String("field-manager")
+	patch := client.Patch{Type: types.ApplyPatchType, Data: data, Force: c.Bool("force-conflicts")}
+	obj, err := s.api.Patch(c.Context, d.key(), patch, opts)
+	if apierrors.IsConflict(err) {
+		return nil, "", failf(codeFailed, "%s\nTo take these fields over: apply once more with --force-conflicts. To leave them to the others: take them out of the manifest.", message(err))
+	}
+	return obj, "applied", err
 }
 
 // applyNew sends a document as it was written: a seed's form is the server's to understand.

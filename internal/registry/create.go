@@ -17,6 +17,11 @@ type WriteOptions struct {
 	DryRun bool
 	// Warn, which may be nil, is told what was accepted but has no effect.
 	Warn func(string)
+	// Manager is the name under which the fields of this write are noted; see package apply. Only an apply
+	// needs one.
+	Manager string
+
+	applied bool // the object's managedFields are what an apply has made of them
 }
 
 func (o WriteOptions) warn(msgs []string) {
@@ -43,6 +48,9 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	s := r.strategies[kind]
+	if !opts.applied {
+		obj.SetManagedFields(nil)
+	}
 	r.prepareCreate(kind, s, obj)
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	for try := 1; ; try++ {
@@ -144,7 +152,6 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetSelfLink("")
-	obj.SetManagedFields(nil)
 	obj.SetGeneration(0)
 	if s.SpecChanged != nil {
 		obj.SetGeneration(1)

@@ -133,8 +133,8 @@ func namesRevision(patch []byte) bool { return bytes.Contains(patch, []byte("res
 func unsupportedPatch(pt types.PatchType) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-		Message: fmt.Sprintf("patches of type %q are not served; send %s, %s or %s", pt,
-			types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType)}}
+		Message: fmt.Sprintf("patches of type %q are not served; send %s, %s, %s or %s", pt,
+			types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType)}}
 }
 
 // unappliable is a JSON patch whose operations do not fit the object.

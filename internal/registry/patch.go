@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/dialect"
@@ -22,18 +23,39 @@ const (
 
 func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchBytes } // the library has one for the whole process
 
-var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType}
+var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType}
 
-// Patch changes an object by a JSON patch, a merge patch or a strategic merge patch. A patch that
-// carries no resourceVersion is applied anew when another writer came first.
-func (r *Registry) Patch(ctx context.Context, q *Request, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*Entry, error) {
+// Patch is a change of an object in one of Kubernetes' forms, as JSON.
+type Patch struct {
+	Type types.PatchType
+	Data []byte
+	// Validation is Strict, Warn or Ignore: what to do about fields that the kind does not have.
+	Validation string
+	// Force lets an apply take over fields that other managers have set otherwise.
+	Force bool
+}
+
+// Patch changes an object by a JSON patch, a merge patch, a strategic merge patch, or by applying a manifest
+// (server-side apply), which also creates it. A patch that carries no resourceVersion is applied anew when another
+// writer came first.
+func (r *Registry) Patch(ctx context.Context, q *Request, p Patch, opts WriteOptions) (e *Entry, created bool, err error) {
 	if err := r.authorizeAs(ctx, "patch", q); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	kind, name := q.Kind, q.Name
-	if !slices.Contains(patchTypes, pt) { // before the object is looked for: that it is missing would mislead
-		return nil, unsupportedPatch(pt)
+	switch {
+	case !slices.Contains(patchTypes, p.Type): // before the object is looked for: that it is missing would mislead
+		return nil, false, unsupportedPatch(p.Type)
+	case p.Type == types.ApplyPatchType:
+		return r.apply(ctx, q, p, opts)
+	case p.Force:
+		return nil, false, invalid(patchOptions, "", field.ErrorList{field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")})
 	}
+	e, err = r.patch(ctx, q, p, opts)
+	return e, false, err
+}
+
+func (r *Registry) patch(ctx context.Context, q *Request, p Patch, opts WriteOptions) (*Entry, error) {
+	kind, name, pt, patch, validation := q.Kind, q.Name, p.Type, p.Data, p.Validation
 	return r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
 		before, err := marshal(old)
 		if err != nil {

@@ -30,7 +30,7 @@ func patched(t *testing.T) func(types.PatchType, string) error {
 		t.Fatal(err)
 	}
 	return func(form types.PatchType, patch string) error {
-		_, err := reg.Patch(t.Context(), registrytest.Ask("patch", api.Pods, "default", "web", ""), form, []byte(patch), "", registry.WriteOptions{DryRun: true})
+		_, _, err := reg.Patch(t.Context(), registrytest.Ask("patch", api.Pods, "default", "web", ""), registry.Patch{Type: form, Data: []byte(patch)}, registry.WriteOptions{DryRun: true})
 		return err
 	}
 }

@@ -69,8 +69,8 @@ func (a *applier) apply(manifest string) (api.Object, error) {
 		a.t.Skipf("kubectl makes no patch of it: %v", err)
 	}
 	a.t.Logf("%s", patch)
-	e, err := a.reg.Patch(a.t.Context(), registrytest.Ask("patch", a.kind, namespace, obj.GetName(), ""), types.StrategicMergePatchType, patch,
-		metav1.FieldValidationIgnore, registry.WriteOptions{})
+	e, _, err := a.reg.Patch(a.t.Context(), registrytest.Ask("patch", a.kind, namespace, obj.GetName(), ""),
+		registry.Patch{Type: types.StrategicMergePatchType, Data: patch, Validation: metav1.FieldValidationIgnore}, registry.WriteOptions{})
 	if err != nil {
 		return nil, err
 	}

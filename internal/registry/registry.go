@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/apply"
 	"minik8s/internal/store"
 	"minik8s/internal/tokens"
 )
@@ -27,6 +28,7 @@ type Registry struct {
 	cache      *cache
 	strategies map[*api.Kind]*Strategy
 	tokens     *tokens.Authority // nil: none are made
+	fields     apply.Fields
 	log        *slog.Logger
 	now        func() time.Time
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -86,6 +87,9 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	if err := invalid(kind, before.GetName(), errs); err != nil {
 		return nil, err
 	}
+	if !opts.applied {
+		r.fields.Written(kind, q.Sub, before, obj, opts.managerOf(q.User))
+	}
 	q.Old, q.New = before, obj
 	if err := r.admit(ctx, q); err != nil {
 		return nil, err
@@ -108,6 +112,14 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	})
 }
 
+// managerOf is who is noted for a write: as it says, or as the user is called.
+func (o WriteOptions) managerOf(u User) string {
+	if o.Manager != "" {
+		return o.Manager
+	}
+	return u.Name[strings.LastIndexByte(u.Name, ':')+1:]
+}
+
 // keepSystemFields: what no update can change.
 func keepSystemFields(obj, old api.Object) {
 	obj.SetUID(old.GetUID())
@@ -119,7 +131,6 @@ func keepSystemFields(obj, old api.Object) {
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	obj.SetGeneration(old.GetGeneration())
 	obj.SetSelfLink("")
-	obj.SetManagedFields(nil)
 }
 
 // prepareUpdate takes from obj what this kind of write may change and validates the result.
@@ -171,6 +182,7 @@ func keepSpec(s *Strategy, obj, old api.Object) {
 	obj.SetLabels(given.GetLabels())
 	obj.SetAnnotations(given.GetAnnotations())
 	obj.SetFinalizers(given.GetFinalizers())
+	obj.SetManagedFields(given.GetManagedFields())
 }
 
 // Bind gives a pod its node, once: pods/binding.

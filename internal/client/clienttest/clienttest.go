@@ -31,6 +31,8 @@ func Run(t *testing.T, open func(t *testing.T) client.Interface) {
 		"generateName":                      generate,
 		"refusals name every mistake":       refusals,
 		"patches of three kinds":            patches,
+		"a manifest is applied":             applying,
+		"lists are applied item by item":    applyingLists,
 		"status apart from spec":            status,
 		"list selects and pages":            lists,
 		"watch follows a list exactly":      watches,

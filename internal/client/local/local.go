@@ -98,12 +98,14 @@ func (c *Client) Update(ctx context.Context, obj api.Object, opts client.WriteOp
 func copyOf(obj api.Object) api.Object { return obj.DeepCopyObject().(api.Object) }
 
 func write(o client.WriteOptions) registry.WriteOptions {
-	return registry.WriteOptions{DryRun: o.DryRun}
+	return registry.WriteOptions{DryRun: o.DryRun, Manager: o.FieldManager}
 }
 
 // Patch implements client.Interface.
 func (c *Client) Patch(ctx context.Context, key client.Key, p client.Patch, opts client.WriteOptions) (api.Object, error) {
-	return object(c.reg.Patch(ctx, c.ask("patch", key, opts.Subresource), p.Type, p.Data, opts.FieldValidation, write(opts)))
+	e, _, err := c.reg.Patch(ctx, c.ask("patch", key, opts.Subresource),
+		registry.Patch{Type: p.Type, Data: p.Data, Validation: opts.FieldValidation, Force: p.Force}, write(opts))
+	return object(e, err)
 }
 
 // Delete implements client.Interface.

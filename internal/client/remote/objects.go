@@ -81,8 +81,12 @@ func (c *Client) Patch(ctx context.Context, key client.Key, patch client.Patch, 
 	if err != nil {
 		return nil, err
 	}
+	query := writeQuery(opts)
+	if patch.Force {
+		query.Set("force", "true")
+	}
 	data, err := c.read(ctx, request{
-		method: http.MethodPatch, path: path, query: writeQuery(opts),
+		method: http.MethodPatch, path: path, query: query,
 		contentType: string(patch.Type), body: bytes.NewReader(patch.Data),
 	})
 	if err != nil {
