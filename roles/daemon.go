@@ -42,7 +42,7 @@ const kubernetes = "1.36"
 // VersionInfo is what /version says.
 func VersionInfo() version.Info {
 	major, minor, _ := strings.Cut(kubernetes, ".")
-	info := version.Info{Major: major, Minor: minor, GitVersion: "v" + kubernetes + ".0-minik8s." + Version,
+	info := version.Info{Major: major, Minor: minor, GitVersion: "v" + kubernetes + ".0+minik8s." + Version, // no pre-release: charts ask for kubeVersion >=1.25
 		GitTreeState: "clean", Compiler: "gc", Platform: "linux/" + goarch(), GoVersion: goVersion()}
 	if b, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range b.Settings {

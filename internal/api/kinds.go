@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,6 +35,8 @@ type Kind struct {
 	Status bool
 	// Subresources beyond status, for discovery: "binding", "log".
 	Subresources []Subresource
+	// Verbs are what can be done with the kind; nil: everything.
+	Verbs []string
 	// SeedWords are what the two seed systems call the kind on their command lines, where that
 	// differs from plural, singular and short names.
 	SeedWords []string
@@ -192,9 +195,17 @@ var Kinds = []*Kind{
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 
+// Served is every kind that a path of the API names: those that are stored, and those that are asked.
+func Served() []*Kind { return append(slices.Clone(Kinds), Questions...) }
+
 // ByResource finds the kind at a path of the API; nil if there is none.
 func ByResource(group, version, plural string) *Kind {
 	for _, k := range Kinds {
+		if k.Group == group && k.Version == version && k.Plural == plural {
+			return k
+		}
+	}
+	for _, k := range Questions {
 		if k.Group == group && k.Version == version && k.Plural == plural {
 			return k
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -25,7 +26,7 @@ func newScheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, coordinationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
 		schedulingv1.AddToScheme, minik8s.AddToScheme,
-		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, // the bodies of scale, eviction and token
+		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, // the bodies of scale, eviction and token, and questions
 	} {
 		utilruntime.Must(add(s))
 	}

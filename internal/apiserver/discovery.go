@@ -23,6 +23,25 @@ func sendJSON(c echo.Context, v any) error {
 
 func (s *Server) version(c echo.Context) error { return sendJSON(c, s.cfg.Version) }
 
+// issuer is where others learn to check the tokens of service accounts: OpenID Connect Discovery.
+func (s *Server) issuer(c echo.Context) error {
+	name, keys := s.reg.Issuer()
+	if keys == nil {
+		return echo.ErrNotFound
+	}
+	return sendJSON(c, map[string]any{"issuer": name, "jwks_uri": "https://" + c.Request().Host + "/openid/v1/jwks",
+		"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
+		"id_token_signing_alg_values_supported": []string{"ES256"}})
+}
+
+func (s *Server) issuerKeys(c echo.Context) error {
+	_, keys := s.reg.Issuer()
+	if keys == nil {
+		return echo.ErrNotFound
+	}
+	return c.Blob(http.StatusOK, "application/jwk-set+json", keys)
+}
+
 func (s *Server) paths(c echo.Context) error {
 	paths := []string{}
 	for _, r := range s.echo.Routes() {
@@ -37,7 +56,7 @@ func (s *Server) paths(c echo.Context) error {
 // groupVersions are the groups of the table of kinds, in its order, each with its versions.
 func groupVersions() (groups []string, versions map[string][]string) {
 	versions = map[string][]string{}
-	for _, k := range api.Kinds {
+	for _, k := range api.Served() {
 		if !slices.Contains(groups, k.Group) {
 			groups = append(groups, k.Group)
 		}
@@ -92,6 +111,13 @@ func (s *Server) group(c echo.Context) error {
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
+func verbsOf(k *api.Kind) []string {
+	if k.Verbs != nil {
+		return k.Verbs
+	}
+	return allVerbs
+}
+
 // resources is the discovery of one group and version.
 func (s *Server) resources(c echo.Context) error {
 	group, version := c.Param("group"), c.Param("version")
@@ -99,13 +125,13 @@ func (s *Server) resources(c echo.Context) error {
 		version = "v1"
 	}
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
-	for _, k := range api.Kinds {
+	for _, k := range api.Served() {
 		if k.Group != group || k.Version != version {
 			continue
 		}
 		list.GroupVersion = k.APIVersion()
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, SingularName: k.Singular,
-			Namespaced: k.Namespaced, Kind: k.Kind, Verbs: allVerbs, ShortNames: k.ShortNames, Categories: k.Categories})
+			Namespaced: k.Namespaced, Kind: k.Kind, Verbs: verbsOf(k), ShortNames: k.ShortNames, Categories: k.Categories})
 		for _, sub := range subresources(k) {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural + "/" + sub.Name,
 				Namespaced: k.Namespaced, Kind: sub.Kind, Group: sub.Group, Version: sub.Version, Verbs: sub.Verbs})
@@ -160,7 +186,7 @@ func (s *Server) aggregate(c echo.Context, want func(group string) bool) error {
 
 func discoverVersion(group, version string) apidiscoveryv2.APIVersionDiscovery {
 	out := apidiscoveryv2.APIVersionDiscovery{Version: version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
-	for _, k := range api.Kinds {
+	for _, k := range api.Served() {
 		if k.Group != group || k.Version != version {
 			continue
 		}
@@ -168,7 +194,7 @@ func discoverVersion(group, version string) apidiscoveryv2.APIVersionDiscovery {
 		if k.Namespaced {
 			scope = apidiscoveryv2.ScopeNamespace
 		}
-		res := apidiscoveryv2.APIResourceDiscovery{Resource: k.Plural, SingularResource: k.Singular, Scope: scope, Verbs: allVerbs,
+		res := apidiscoveryv2.APIResourceDiscovery{Resource: k.Plural, SingularResource: k.Singular, Scope: scope, Verbs: verbsOf(k),
 			ShortNames: k.ShortNames, Categories: k.Categories,
 			ResponseKind: &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}}
 		for _, sub := range subresources(k) {

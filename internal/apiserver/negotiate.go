@@ -2,8 +2,10 @@ package apiserver
 
 import (
 	"bytes"
+	"net/http"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -50,6 +52,25 @@ func negotiateFor(kind *api.Kind, accept string) negotiated {
 		}
 	}
 	return n
+}
+
+// plain is for what has no metadata, and so no row in a table: it goes as itself, to who takes that too (406).
+func (r *request) plain() error {
+	if r.neg.as == "" {
+		return nil
+	}
+	var rest []string
+	for clause := range strings.SplitSeq(r.Request().Header.Get("Accept"), ",") {
+		if !strings.Contains(clause, "as=") {
+			rest = append(rest, clause)
+		}
+	}
+	if len(rest) == 0 {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+			Message: "only the following media types are accepted: " + jsonType + ", " + yamlType + ", " + protobufType}}
+	}
+	r.neg = negotiateFor(r.kind, strings.Join(rest, ","))
+	return nil
 }
 
 // negotiate takes the first clause of an Accept header that can be served; JSON if there is none.

@@ -88,7 +88,7 @@ type object = map[string]any
 // describeGroup is the OpenAPI v3 document of one group and version.
 func describeGroup(group, version string) object {
 	paths, schemas := object{}, schemaSet{}
-	for _, k := range api.Kinds {
+	for _, k := range api.Served() {
 		if k.Group != group || k.Version != version {
 			continue
 		}
@@ -98,6 +98,10 @@ func describeGroup(group, version string) object {
 			base += "/namespaces/{namespace}"
 		}
 		base += "/" + k.Plural
+		if k.Verbs != nil { // one that is asked
+			paths[base] = object{"post": operation(k, "post")}
+			continue
+		}
 		paths[base] = object{"get": operation(k, "list"), "post": operation(k, "post")}
 		paths[base+"/{name}"] = object{"get": operation(k, "get"), "put": operation(k, "put"),
 			"patch": operation(k, "patch"), "delete": operation(k, "delete")}

@@ -40,6 +40,26 @@ func notValid(kind string, data []byte, into runtime.Object, err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind, text))
 }
 
+// answerQuestion gives a question back with its answer.
+func (s *Server) answerQuestion(r *request) error {
+	if err := r.plain(); err != nil {
+		return err
+	}
+	obj, err := s.decode(r)
+	if err != nil {
+		return err
+	}
+	answered, err := s.reg.Ask(r.Request().Context(), r.ask, obj)
+	if err != nil {
+		return err
+	}
+	body, err := r.encodeObject(answered)
+	if err != nil {
+		return err
+	}
+	return r.send(http.StatusCreated, body)
+}
+
 // token is serviceaccounts/token: it makes a token, which is in the answer and nowhere else.
 func (s *Server) token(r *request) error {
 	req := &authenticationv1.TokenRequest{}
@@ -50,7 +70,9 @@ func (s *Server) token(r *request) error {
 	if err != nil {
 		return err
 	}
-	r.neg.as = "" // it has no row in a table
+	if err := r.plain(); err != nil {
+		return err
+	}
 	body, err := r.encodeObject(made)
 	if err != nil {
 		return err
@@ -71,7 +93,9 @@ func (s *Server) evict(r *request) error {
 	if err := s.reg.Evict(r.Request().Context(), r.ask, eviction, opts); err != nil {
 		return err
 	}
-	r.neg.as = ""
+	if err := r.plain(); err != nil {
+		return err
+	}
 	body, err := r.encodeObject(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status: metav1.StatusSuccess, Code: http.StatusCreated})
 	if err != nil {

@@ -31,7 +31,8 @@ var (
 		http.MethodPatch:  {verb: "patch", serve: (*Server).patch},
 		http.MethodDelete: {verb: "delete", serve: (*Server).delete},
 	}
-	watchRoute = route{verb: "watch", serve: (*Server).watch, long: true}
+	questionRoutes = map[string]route{http.MethodPost: {verb: "create", serve: (*Server).answerQuestion}}
+	watchRoute     = route{verb: "watch", serve: (*Server).watch, long: true}
 )
 
 // subroutes are the routes of what lies below an object, by its name. Which kinds have it, the table of
@@ -62,6 +63,10 @@ func (r *request) route() (route, error) {
 	method := r.Request().Method
 	routes := objectRoutes
 	switch {
+	case slices.Contains(api.Questions, r.kind):
+		if routes = questionRoutes; r.name != "" {
+			return route{}, echo.ErrNotFound
+		}
 	case r.sub != "":
 		if r.sub != "status" || !r.kind.Status {
 			if !slices.ContainsFunc(r.kind.Subresources, func(x api.Subresource) bool { return x.Name == r.sub }) {

@@ -18,7 +18,9 @@ func (r *request) answerScale(scale *autoscalingv1.Scale, err error) error {
 	if err != nil {
 		return err
 	}
-	r.neg.as = "" // a Scale has no row in a table
+	if err := r.plain(); err != nil {
+		return err
+	}
 	body, err := r.encodeObject(scale)
 	if err != nil {
 		return err

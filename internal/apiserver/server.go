@@ -129,6 +129,8 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/apis/:group/:version/", s.resources)
 	get("/openapi/v3", s.openapiIndex)
 	get("/openapi/v3/*", s.openapiDoc)
+	get("/.well-known/openid-configuration", s.issuer)
+	get("/openid/v1/jwks", s.issuerKeys)
 	e.Any("/api/v1/*", s.object)
 	e.Any("/apis/:group/:version/*", s.object)
 	e.GET("/minik8s/v1/nodes/:node/images", s.listImages)

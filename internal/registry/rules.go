@@ -36,7 +36,9 @@ func pathMatches(pattern, path string) bool {
 var anyone = []rule{
 	{verbs: []string{"get", "head"}, paths: []string{
 		"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi/*", "/version", "/version/*",
-		"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*"}},
+		"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*",
+		"/.well-known/openid-configuration", "/openid/v1/jwks"}},
+	may([]string{"create"}, api.SelfSubjectReviews, api.SelfSubjectAccessReviews, api.SelfSubjectRulesReviews),
 }
 
 func anyoneMay(q *Request) bool {

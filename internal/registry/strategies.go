@@ -8,7 +8,7 @@ import (
 
 // strategies is the table of what is each kind's own: a row per kind of package api.
 func strategies() map[*api.Kind]*Strategy {
-	return map[*api.Kind]*Strategy{
+	rows := map[*api.Kind]*Strategy{
 		api.Namespaces:          namespaceStrategy(),
 		api.Nodes:               nodeStrategy(),
 		api.Pods:                podStrategy(),
@@ -25,6 +25,10 @@ func strategies() map[*api.Kind]*Strategy {
 		api.Jobs:                jobStrategy(),
 		api.ClusterConfigs:      clusterConfigStrategy(),
 	}
+	for _, k := range api.Questions {
+		rows[k] = &Strategy{}
+	}
+	return rows
 }
 
 // onOne lets a func for one type stand in a row for all; the registry hands a row only objects of its

@@ -29,6 +29,15 @@ const tokenLeeway = time.Minute
 var tokenRequests = &api.Kind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest", Plural: "tokenrequests", Singular: "tokenrequest",
 	Namespaced: true, New: func() api.Object { return &authenticationv1.TokenRequest{} }}
 
+// Issuer is what a relying party needs to check tokens by itself: the issuer's name, and its keys as a JSON Web Key
+// Set. Without an authority both are empty.
+func (r *Registry) Issuer() (name string, keys []byte) {
+	if r.tokens == nil {
+		return "", nil
+	}
+	return r.tokens.Issuer(), r.tokens.KeySet()
+}
+
 // UseTokens gives the registry what signs the tokens of service accounts. It is called before anything is
 // served; without it there are no tokens.
 func (r *Registry) UseTokens(a *tokens.Authority) { r.tokens = a }
@@ -124,7 +133,15 @@ func (r *Registry) Authenticate(ctx context.Context, token string) (User, error)
 	if r.tokens == nil {
 		return User{}, apierrors.NewUnauthorized("tokens are not served")
 	}
-	h, err := r.tokens.Read(token, r.tokens.Issuer())
+	return r.authenticateFor(ctx, token, r.tokens.Issuer())
+}
+
+// authenticateFor is Authenticate for a token that is shown to audience.
+func (r *Registry) authenticateFor(ctx context.Context, token, audience string) (User, error) {
+	if r.tokens == nil {
+		return User{}, apierrors.NewUnauthorized("tokens are not served")
+	}
+	h, err := r.tokens.Read(token, audience)
 	if err != nil {
 		return User{}, apierrors.NewUnauthorized(err.Error())
 	}
@@ -138,7 +155,11 @@ func (r *Registry) Authenticate(ctx context.Context, token string) (User, error)
 			return User{}, apierrors.NewUnauthorized(fmt.Sprintf("the token's %s %s is not there any more", kind.Singular, ref.Name))
 		}
 	}
-	return User{Name: h.User(), Groups: []string{GroupServiceAccounts, GroupServiceAccounts + ":" + h.Namespace, GroupAuthenticated}}, nil
+	u := User{Name: h.User(), UID: h.ServiceAccount.UID, Groups: []string{GroupServiceAccounts, GroupServiceAccounts + ":" + h.Namespace, GroupAuthenticated}}
+	if h.Pod != nil {
+		u.Extra = map[string][]string{"authentication.kubernetes.io/pod-name": {h.Pod.Name}, "authentication.kubernetes.io/pod-uid": {h.Pod.UID}}
+	}
+	return u, nil
 }
 
 // stands says whether that very object is there, as of now: what was deleted ends its tokens at once. The

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,6 +35,22 @@ func New(key *ecdsa.PrivateKey, issuer string) (*Authority, error) {
 
 // Issuer is also the audience of the API server itself.
 func (a *Authority) Issuer() string { return a.issuer }
+
+// KeySet is the public key as a JSON Web Key Set (RFC 7517), by which others check tokens.
+func (a *Authority) KeySet() []byte {
+	point, err := a.key.PublicKey.Bytes() // 4, then both coordinates
+	if err != nil {
+		return nil
+	}
+	n := (len(point) - 1) / 2
+	part := base64.RawURLEncoding.EncodeToString
+	set, err := json.Marshal(map[string]any{"keys": []map[string]string{{"use": "sig", "kty": "EC", "crv": "P-256", "alg": jwt.SigningMethodES256.Alg(),
+		"kid": a.keyID, "x": part(point[1 : 1+n]), "y": part(point[1+n:])}}})
+	if err != nil {
+		return nil
+	}
+	return set
+}
 
 // Ref names an object for good: one made anew under the same name has another UID.
 type Ref struct {
