@@ -70,7 +70,7 @@ func startPatient(t *testing.T, patience time.Duration) *cluster {
 	}
 	c.address = l.Addr().String()
 	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listener: l, Cert: cert, ClientCA: c.ca.Pool(),
-		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Log: slog.New(slog.DiscardHandler)})
+		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Nodes: oneNode{}, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -197,11 +197,11 @@ func TestRefusalsAreStatuses(t *testing.T) {
 
 func TestUnsupportedPatch(t *testing.T) {
 	c := start(t)
-	if code, body := c.do(c.root(), "PATCH", cms+"/none", "{}", "Content-Type", "application/apply-patch+yaml"); code != 415 {
+	if code, body := c.do(c.root(), "PATCH", cms+"/none", "{}", "Content-Type", "application/other-patch+yaml"); code != 415 {
 		t.Errorf("of an object that is not there: %d %s", code, body)
 	}
 	c.do(c.root(), "POST", cms, `{"metadata":{"name":"a"}}`)
-	code, body := c.do(c.root(), "PATCH", cms+"/a", "{}", "Content-Type", "application/apply-patch+yaml")
+	code, body := c.do(c.root(), "PATCH", cms+"/a", "{}", "Content-Type", "application/other-patch+yaml")
 	if code != 415 || !strings.Contains(body, "strategic-merge-patch") {
 		t.Fatalf("%d %s", code, body)
 	}

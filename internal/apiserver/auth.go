@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/registry"
 )
 
@@ -90,6 +91,9 @@ func (s *Server) authenticate(req *http.Request) (registry.User, error) {
 // it is good.
 func (s *Server) bearer(req *http.Request) (registry.User, error) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(req.Header.Get("Authorization")), " ")
+	if shown := streaming.Bearer(req); scheme == "" && shown != "" {
+		scheme, token = "Bearer", shown
+	}
 	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
 		return registry.User{}, errNobody
 	}

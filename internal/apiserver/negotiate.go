@@ -126,6 +126,14 @@ func (n negotiated) contentType() string {
 	return jsonType
 }
 
+// streamType is the content type of a watch.
+func (n negotiated) streamType() string {
+	if n.format == protobufFormat {
+		return protobufType + ";stream=watch"
+	}
+	return n.contentType()
+}
+
 var (
 	protobufSerializer = protobuf.NewSerializer(api.Scheme, api.Scheme)
 	protobufRaw        = protobuf.NewRawSerializer(api.Scheme, api.Scheme)

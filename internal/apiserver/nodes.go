@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/registry"
 )
 
@@ -28,17 +30,44 @@ func (s *Server) logs(r *request) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.cfg.Nodes.Logs(r.Request().Context(), pod.Spec.NodeName, r.namespace, r.name, opts.Container, opts)
+	ctx := r.Request().Context()
+	if streaming.IsWebSocket(r.Request()) {
+		return s.logMessages(r, pod.Spec.NodeName, opts)
+	}
+	in, err := s.cfg.Nodes.Logs(ctx, pod.Spec.NodeName, r.namespace, r.name, opts.Container, opts)
 	if err != nil {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
 	r.Response().Header().Set("Content-Type", "text/plain")
 	r.Response().WriteHeader(http.StatusOK)
-	_, err = io.Copy(s.paced(r.Response()), in)
-	if err != nil && r.Request().Context().Err() == nil {
+	s.copyLog(ctx, r, s.paced(r.Response()), in)
+	return nil
+}
+
+func (s *Server) copyLog(ctx context.Context, r *request, out io.Writer, in io.Reader) {
+	if _, err := io.Copy(out, in); err != nil && ctx.Err() == nil {
 		s.cfg.Log.Debug("a log stream broke", "pod", r.name, "error", err)
 	}
+}
+
+// logMessages sends a log as messages of a WebSocket.
+func (s *Server) logMessages(r *request, node string, opts *corev1.PodLogOptions) error {
+	// The log is opened first: a refusal is an ordinary answer.
+	ctx, cancel := context.WithCancel(r.Request().Context())
+	defer cancel()
+	in, err := s.cfg.Nodes.Logs(ctx, node, r.namespace, r.name, opts.Container, opts)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	out, gone, closing, err := streaming.Open(r.Response(), r.Request(), false, s.cfg.WriteTimeout)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	context.AfterFunc(gone, cancel)
+	s.copyLog(ctx, r, out, in)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"minik8s/internal/api"
+	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/client"
 	"minik8s/internal/registry"
 )
@@ -45,7 +47,29 @@ func (s *Server) watch(r *request) error {
 	}
 	s.metrics.watches.Inc()
 	defer s.metrics.watches.Dec()
-	return (&stream{r: r, out: s.paced(r.Response())}).run(ctx, w)
+	if streaming.IsWebSocket(r.Request()) {
+		return s.watchMessages(r, w)
+	}
+	h := r.Response().Header()
+	h.Set("Content-Type", r.neg.streamType())
+	h.Set("Cache-Control", "no-cache, private")
+	r.Response().WriteHeader(http.StatusOK)
+	st := &stream{r: r, out: s.paced(r.Response())}
+	if _, err := st.out.Write(nil); err != nil { // the client sees that the watch stands
+		return nil //nolint:nilerr // the client has gone
+	}
+	return st.run(ctx, w)
+}
+
+// watchMessages sends the events as messages of a WebSocket, each one by itself.
+func (s *Server) watchMessages(r *request, w *registry.Watch) error {
+	r.neg.format = jsonFormat
+	out, ctx, closing, err := streaming.Open(r.Response(), r.Request(), true, s.cfg.WriteTimeout)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	return (&stream{r: r, out: out, single: true}).run(ctx, w)
 }
 
 func (r *request) watchOptions() (registry.WatchOptions, error) {
@@ -68,23 +92,14 @@ func (r *request) watchOptions() (registry.WatchOptions, error) {
 // stream writes the events of one watch.
 type stream struct {
 	r     *request
-	out   *paced
+	out   io.Writer
 	buf   []byte // what is not yet sent; nil between bursts, so that a quiet watch holds none
 	begun bool   // a Table's first event carries the columns
+	// single: every event is sent by itself.
+	single bool
 }
 
 func (st *stream) run(ctx context.Context, w *registry.Watch) error {
-	ct := st.r.neg.contentType()
-	if st.r.neg.format == protobufFormat {
-		ct += ";stream=watch"
-	}
-	h := st.r.Response().Header()
-	h.Set("Content-Type", ct)
-	h.Set("Cache-Control", "no-cache, private")
-	st.r.Response().WriteHeader(http.StatusOK)
-	if _, err := st.out.Write(nil); err != nil {
-		return nil //nolint:nilerr // the client has gone
-	}
 	for {
 		events, err := w.Next(ctx)
 		if err != nil {
@@ -97,7 +112,7 @@ func (st *stream) run(ctx context.Context, w *registry.Watch) error {
 			if err := st.event(e); err != nil {
 				return nil //nolint:nilerr // the client has gone
 			}
-			if len(st.buf) >= chunkSize && st.flush() != nil {
+			if (st.single || len(st.buf) >= chunkSize) && st.flush() != nil {
 				return nil
 			}
 		}

@@ -116,6 +116,11 @@ func upgrade(w http.ResponseWriter, req *http.Request, protocols ...string) (*we
 	if !known {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("of the WebSocket protocols asked for, %q, none is served: %q are", offered, protocols))
 	}
+	return open(w, req, protocols)
+}
+
+// open answers the handshake of a WebSocket, or has answered why not.
+func open(w http.ResponseWriter, req *http.Request, protocols []string) (*websocket.Conn, error) {
 	var failed error
 	up := websocket.Upgrader{Subprotocols: protocols, ReadBufferSize: 32 << 10, WriteBufferSize: 32 << 10,
 		WriteBufferPool: &buffers,
