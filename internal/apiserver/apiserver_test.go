@@ -27,6 +27,7 @@ import (
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
+	"minik8s/internal/store"
 	"minik8s/internal/store/memory"
 )
 
@@ -34,6 +35,7 @@ import (
 type cluster struct {
 	t       *testing.T
 	reg     *registry.Registry
+	kept    store.Store
 	ca      *certs.Authority
 	dir     string
 	address string
@@ -51,7 +53,7 @@ func startPatient(t *testing.T, patience time.Duration) *cluster {
 	stop()
 	reg, stop := registrytest.Start(t, kept)
 	t.Cleanup(stop)
-	c := &cluster{t: t, reg: reg, dir: t.TempDir(), patience: patience}
+	c := &cluster{t: t, reg: reg, kept: kept, dir: t.TempDir(), patience: patience}
 	var err error
 	if c.ca, err = certs.OpenAuthority(c.dir, "test-ca"); err != nil {
 		t.Fatal(err)
@@ -418,7 +420,14 @@ func TestWatchForms(t *testing.T) {
 	if got := lines(initial, 4); !strings.Contains(got, "k8s.io/initial-events-end") || strings.Index(got, "BOOKMARK") > strings.Index(got, "MODIFIED") {
 		t.Errorf("initial: %s", got)
 	}
-	// What happened before this server began is not in its window.
+	// What happened before this server began is in the store's history, until that is dropped.
+	before := c.watch("/api/v1/namespaces?watch=1&resourceVersion=1")
+	if got := lines(before, 2); !strings.Contains(got, `"name":"default"`) || strings.Count(got, `{"type":"ADDED"`) != 2 {
+		t.Errorf("from before the start: %s", got)
+	}
+	if err := c.kept.Compact(t.Context(), c.reg.Revision()); err != nil {
+		t.Fatal(err)
+	}
 	if code, body := c.do(root, "GET", cms+"?watch=1&resourceVersion=1", ""); code != 410 || !strings.Contains(body, `"reason":"Expired"`) {
 		t.Errorf("too old: %d %s", code, body)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -150,18 +151,37 @@ func (st *stream) event(e registry.Event) error {
 		st.buf = append(st.buf, '}', '\n')
 		return nil
 	}
-	switch r.neg.as {
-	case asTable:
-		t, err := r.encodeTable(e.Entry, !st.begun)
-		st.begun = true
-		if err != nil {
-			return err
-		}
-		return st.rawFrame(string(e.Type), bytes.TrimSpace(t))
-	case asPartial, asPartialList:
-		return st.frame(string(e.Type), partial(e.Entry.Object()))
+	raw, err := st.encoded(e)
+	if err != nil {
+		return err
 	}
-	return st.frame(string(e.Type), e.Entry.Object())
+	return st.rawFrame(string(e.Type), raw)
+}
+
+// encoded is an event's object in the form that the client asked for. Watches that ask for the same form share it.
+func (st *stream) encoded(e registry.Event) ([]byte, error) {
+	r, begun := st.r, st.begun
+	st.begun = true
+	encode := func() ([]byte, error) {
+		var obj runtime.Object = e.Entry.Object()
+		switch r.neg.as {
+		case asTable:
+			t, err := r.encodeTable(e.Entry, !begun)
+			return bytes.TrimSpace(t), err
+		case asPartial, asPartialList:
+			obj = partial(e.Entry.Object())
+		}
+		return r.encodeObject(obj)
+	}
+	if e.Forms == nil || !begun { // a Table's first event is another
+		return encode()
+	}
+	// The object of a deletion is what was there before; for others, whose selectors still show it, it is not.
+	name := strings.Join([]string{strconv.Itoa(int(r.neg.format)), r.neg.as, r.query.Get("includeObject"), r.query.Get("layout")}, "|")
+	if e.Type == api.Deleted {
+		name = "gone|" + name
+	}
+	return e.Forms.Get(name, encode)
 }
 
 // bookmark is an empty object of the kind that is watched, with a revision.

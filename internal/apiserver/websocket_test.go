@@ -58,7 +58,7 @@ func TestStreamsOnWebSockets(t *testing.T) {
 		d := websocket.Dialer{TLSClientConfig: as, Subprotocols: protocols, HandshakeTimeout: 10 * time.Second}
 		ws, resp, err := d.Dial("wss://"+c.address+path, http.Header{"Origin": {"http://elsewhere:4466"}})
 		if err == nil {
-			t.Cleanup(func() { ws.Close() })                   //nolint:errcheck // it is done with
+			t.Cleanup(func() { ws.Close() })                     //nolint:errcheck // it is done with
 			ws.SetReadDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // it never fails
 		}
 		return ws, resp, err

@@ -205,6 +205,21 @@ func (kc *kindCache) get(key string) *Entry {
 // snapshot is every entry below a namespace ("" is all) after a key, in order, and the revision they
 // stand at together.
 func (c *cache) snapshot(kc *kindCache, namespace, after string) ([]*Entry, int64) {
+	var out []*Entry
+	if namespace == "" && after == "" {
+		kc.mu.RLock()
+		out = make([]*Entry, 0, kc.tree.Len())
+		kc.mu.RUnlock()
+	}
+	rev := c.scan(kc, namespace, after, func(e *Entry) bool {
+		out = append(out, e)
+		return true
+	})
+	return out, rev
+}
+
+// scan shows the entries of snapshot one by one, as long as show says true.
+func (c *cache) scan(kc *kindCache, namespace, after string, show func(*Entry) bool) int64 {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	// The log is appended under the same lock, so its revision is at least that of every entry
@@ -214,18 +229,18 @@ func (c *cache) snapshot(kc *kindCache, namespace, after string) ([]*Entry, int6
 	if namespace != "" {
 		from, to = max(after, namespace+"/"), namespace+"0" // '0' follows '/'
 	}
-	var out []*Entry
-	if namespace == "" && after == "" {
-		out = make([]*Entry, 0, kc.tree.Len())
-	}
 	kc.tree.AscendGreaterOrEqual(&Entry{key: from}, func(e *Entry) bool {
 		if to != "" && e.key >= to {
 			return false
 		}
-		if e.key != after {
-			out = append(out, e)
-		}
-		return true
+		return e.key == after || show(e)
 	})
-	return out, rev
+	return rev
+}
+
+// unchangedSince says that no object of the kind has changed after a revision, as far as the cache has read.
+func (kc *kindCache) unchangedSince(rev int64) bool {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	return kc.log.last <= rev
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
+	"minik8s/internal/store"
 )
 
 // ListOptions selects objects. Namespace and Fields are those of the request, where there is one.
@@ -72,11 +74,17 @@ func (r *Registry) list(ctx context.Context, kind *api.Kind, opts ListOptions) (
 	if opts.Continue == "" {
 		return r.listNow(ctx, kind, opts, sel)
 	}
-	token, err := readToken(opts.Continue)
+	t, err := readToken(opts.Continue)
 	if err != nil {
 		return nil, err
 	}
-	return r.listAt(ctx, kind, opts, sel, token)
+	if t.Revision == inconsistent {
+		if err := r.cache.current(ctx); err != nil {
+			return nil, storeErr(kind, "", err)
+		}
+		return r.cached(kind, opts, sel, t.After), nil
+	}
+	return r.listAt(ctx, kind, opts, sel, t)
 }
 
 func (r *Registry) listNow(ctx context.Context, kind *api.Kind, opts ListOptions, sel *selector) (*List, error) {
@@ -87,61 +95,150 @@ func (r *Registry) listNow(ctx context.Context, kind *api.Kind, opts ListOptions
 	if err := r.cache.current(ctx); err != nil {
 		return nil, storeErr(kind, "", err)
 	}
-	entries, rev := r.cache.snapshot(r.cache.byRow[kind], opts.Namespace, "")
+	l := r.cached(kind, opts, sel, "")
 	switch {
-	case opts.Match == metav1.ResourceVersionMatchExact && want != 0 && want != rev:
+	case want > l.Revision:
+		return nil, tooLargeRevision(want, l.Revision)
+	case opts.Match == metav1.ResourceVersionMatchExact && want != 0 && want != l.Revision:
 		return r.listAt(ctx, kind, opts, sel, token{Revision: want})
-	case want > rev:
-		return nil, tooLargeRevision(want, rev)
 	}
-	return page(kind, opts, sel, entries, rev), nil
+	return l, nil
 }
 
-// listAt reads the page of an older list from the store itself.
+// cached is the page of the cache that comes after a key.
+func (r *Registry) cached(kind *api.Kind, opts ListOptions, sel *selector, after string) *List {
+	kc := r.cache.byRow[kind]
+	if opts.Limit <= 0 || !sel.all() { // what decodes objects to look at them does so without the lock
+		entries, rev := r.cache.snapshot(kc, opts.Namespace, after)
+		p := newPage(kind, opts, sel, rev)
+		if sel.all() {
+			p.list.Entries = entries
+			return p.list
+		}
+		for _, e := range entries {
+			if p.take(e); p.full {
+				p.end(rev, 0)
+				break
+			}
+		}
+		return p.list
+	}
+	p := newPage(kind, opts, sel, 0)
+	rest := int64(0)
+	p.list.Revision = r.cache.scan(kc, opts.Namespace, after, func(e *Entry) bool {
+		if !p.full {
+			p.take(e)
+		}
+		if p.full { // what is left is only counted
+			rest++
+		}
+		return true
+	})
+	p.end(p.list.Revision, rest)
+	return p.list
+}
+
+// listAt is a page of an older list: from the cache if no object of the kind has changed since, else from the store,
+// a page at a time.
 func (r *Registry) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, sel *selector, t token) (*List, error) {
+	if t.Revision < r.store.Compacted() { // also where the cache could still tell: what a token holds does not depend on it
+		return nil, expiredList(t)
+	}
+	if r.cache.byRow[kind].unchangedSince(t.Revision) {
+		if l := r.cached(kind, opts, sel, t.After); r.cache.byRow[kind].unchangedSince(t.Revision) {
+			l.at(t.Revision)
+			return l, nil
+		}
+	}
 	prefix := prefixOf(kind)
 	below := prefix
 	if kind.Namespaced && opts.Namespace != "" {
 		below += opts.Namespace + "/"
 	}
+	p := newPage(kind, opts, sel, t.Revision)
 	after := ""
 	if t.After != "" {
 		after = prefix + t.After
 	}
-	stored, err := r.store.List(ctx, below, after, 0, t.Revision)
-	if err != nil {
-		return nil, storeErr(kind, "", err)
+	for {
+		// One more than the page shows, so that it is known whether more follow.
+		limit := opts.Limit
+		if limit > 0 {
+			limit = max(opts.Limit+1, minStorePage)
+		}
+		stored, err := r.store.List(ctx, below, after, limit, t.Revision)
+		if errors.Is(err, store.ErrCompacted) {
+			return nil, expiredList(t)
+		}
+		if err != nil {
+			return nil, storeErr(kind, "", err)
+		}
+		for i, kv := range stored.KVs {
+			p.take(&Entry{kind: kind, key: kv.Key[len(prefix):], rev: kv.Modified, raw: kv.Value})
+			if p.full {
+				p.end(t.Revision, stored.Count-int64(i))
+				return p.list, nil
+			}
+		}
+		if !stored.More {
+			return p.list, nil
+		}
+		after = stored.KVs[len(stored.KVs)-1].Key
 	}
-	entries := make([]*Entry, len(stored.KVs))
-	for i, kv := range stored.KVs {
-		entries[i] = &Entry{kind: kind, key: kv.Key[len(prefix):], rev: kv.Modified, raw: kv.Value}
-	}
-	return page(kind, opts, sel, entries, t.Revision), nil
 }
 
-// page filters entries and cuts them at the limit.
-func page(kind *api.Kind, opts ListOptions, sel *selector, entries []*Entry, rev int64) *List {
-	out := &List{Kind: kind, Revision: rev}
-	if sel.all() && (opts.Limit <= 0 || int64(len(entries)) <= opts.Limit) {
-		out.Entries = entries
-		return out
+// minStorePage is how many objects are read at once when a selector lets only some of them through.
+const minStorePage = 256
+
+// page takes entries that match until it is full.
+type page struct {
+	list  *List
+	sel   *selector
+	limit int64
+	full  bool // one more matched than there is room for
+}
+
+func newPage(kind *api.Kind, opts ListOptions, sel *selector, rev int64) *page {
+	return &page{list: &List{Kind: kind, Revision: rev}, sel: sel, limit: opts.Limit}
+}
+
+func (p *page) take(e *Entry) {
+	switch {
+	case !p.sel.matches(e):
+	case p.limit > 0 && int64(len(p.list.Entries)) == p.limit:
+		p.full = true
+	default:
+		p.list.Entries = append(p.list.Entries, e)
 	}
-	for i, e := range entries {
-		if !sel.matches(e) {
-			continue
-		}
-		if opts.Limit > 0 && int64(len(out.Entries)) == opts.Limit {
-			last := out.Entries[len(out.Entries)-1].key
-			out.Continue = token{Revision: rev, After: last}.String()
-			if sel.all() { // Kubernetes counts only when nothing is filtered
-				rest := int64(len(entries) - i)
-				out.Remaining = &rest
-			}
-			break
-		}
-		out.Entries = append(out.Entries, e)
+}
+
+// end says where a page that is full goes on, and how many objects are left.
+func (p *page) end(rev, rest int64) {
+	if !p.full {
+		return
 	}
-	return out
+	p.list.Continue = token{Revision: rev, After: p.list.Entries[len(p.list.Entries)-1].key}.String()
+	if p.sel.all() { // Kubernetes counts only when nothing is filtered
+		p.list.Remaining = &rest
+	}
+}
+
+// at makes a list that was read later one of an older revision at which it was the same.
+func (l *List) at(rev int64) {
+	if l.Revision = rev; l.Continue != "" {
+		l.Continue = token{Revision: rev, After: l.Entries[len(l.Entries)-1].key}.String()
+	}
+}
+
+// expiredList is 410 for a list whose history is gone. It carries a token by which a client that can do with a list
+// that is not of one moment goes on after the same key with what there is now.
+func expiredList(t token) error {
+	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
+		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results")
+	if t.After != "" {
+		err.ErrStatus.ListMeta.Continue = token{Revision: inconsistent, After: t.After}.String()
+	}
+	return err
 }
 
 // token is where a list goes on.
@@ -149,6 +246,9 @@ type token struct {
 	Revision int64  `json:"rv"`
 	After    string `json:"after"`
 }
+
+// inconsistent is the revision of a token that goes on with what there is now.
+const inconsistent = -1
 
 func (t token) String() string {
 	b, _ := json.Marshal(t) //nolint:errcheck // an int and a string
@@ -161,7 +261,7 @@ func readToken(s string) (token, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &t)
 	}
-	if err != nil || t.Revision <= 0 {
+	if err != nil || t.Revision <= 0 && t.Revision != inconsistent {
 		return t, apierrors.NewBadRequest("continue: not a token of this server")
 	}
 	return t, nil

@@ -4,16 +4,19 @@ import (
 	"context"
 	"sort"
 	"sync"
+	"time"
 )
 
 // change is one step of one object: next nil is a deletion, prev nil a creation.
 type change struct {
 	prev, next *Entry
 	rev        int64
+	at         time.Time // when it was read
+	forms      *Forms    // of next, or for a deletion of prev
 }
 
 // eventLog is the last changes of a kind. Watchers are cursors on it: nothing is kept per watcher, and
-// one that falls behind the window is told to list again.
+// one that falls behind the window reads on from the store's history until it has caught up.
 type eventLog struct {
 	changes []change
 	first   int64 // number of changes[0], counted from the start of the process
@@ -25,37 +28,45 @@ type eventLog struct {
 	moreMu  sync.Mutex
 }
 
-// The window: enough for a watcher to catch up after a pause, little enough to be held at idle.
+// The window: enough for a watcher to catch up after a pause without going to the store, little enough to be held
+// at idle. What it holds is bounded in bytes, whatever the size of an object.
 const (
 	maxLogChanges = 16384
 	maxLogBytes   = 8 << 20
-	minLogChanges = 128
+	maxLogAge     = 2 * time.Minute
 )
 
 func (l *eventLog) init() { l.more = make(chan struct{}) }
 
 func (l *eventLog) append(c change) {
+	c.at = time.Now()
+	c.forms = &Forms{}
 	l.changes = append(l.changes, c)
 	l.bytes += c.size()
 	l.last = c.rev
 	drop := 0
-	for n := len(l.changes); n-drop > maxLogChanges || n-drop > minLogChanges && l.bytes > maxLogBytes; drop++ {
+	for n := len(l.changes); n-drop > maxLogChanges || n > drop && (l.bytes > maxLogBytes || c.at.Sub(l.changes[drop].at) > maxLogAge); drop++ {
 		l.floor = l.changes[drop].rev
 		l.bytes -= l.changes[drop].size()
 		l.changes[drop] = change{}
 	}
 	if drop > 0 {
-		l.changes = l.changes[drop:]
+		if l.changes = l.changes[drop:]; len(l.changes) == 0 {
+			l.changes = nil
+		}
 		l.first += int64(drop)
 	}
 	l.wake()
 }
 
+// size is what a change keeps in memory that nothing else does: what was there before. The newest version the cache
+// has anyway, until a later change has it as its prev.
 func (c change) size() int {
-	if c.next != nil {
-		return len(c.next.raw)
+	const itself = 128
+	if c.prev != nil {
+		return itself + len(c.prev.raw)
 	}
-	return len(c.prev.raw)
+	return itself
 }
 
 func (l *eventLog) restart(rev int64) {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
+	"minik8s/internal/store"
 )
 
 // WatchOptions says what to watch and from when. Namespace and Fields are those of the request.
@@ -31,6 +33,9 @@ type Event struct {
 	Entry      *Entry
 	Revision   int64
 	InitialEnd bool
+	// Forms are the encodings of Entry that other watches of the change have made; nil for a Bookmark, for what was
+	// there at the beginning, and for what comes from history.
+	Forms *Forms
 }
 
 // Watch is an open watch; call Next until it fails.
@@ -38,16 +43,18 @@ type Watch struct {
 	r       *Registry
 	kc      *kindCache
 	sel     *selector
-	cur     *cursor
-	first   []*Entry // what there was at the beginning and is not yet sent
+	cur     *cursor     // in the log; nil while past is read
+	past    store.Watch // history, for a watcher that the log does not reach back to
+	first   []*Entry    // what there was at the beginning and is not yet sent
 	pending []Event
-	sent    int64 // revision up to which all was sent
+	seen    int64 // revision up to which all was read
+	told    int64 // revision of the last event or bookmark: where the client would go on
 	opts    WatchOptions
-	tick    *time.Timer
+	tick    <-chan struct{}
 }
 
 // bookmarkEvery is how often a quiet watch that asked for bookmarks gets one.
-const bookmarkEvery = time.Minute
+var bookmarkEvery = time.Minute
 
 // batchMax bounds what one Next returns.
 const batchMax = 256
@@ -82,11 +89,10 @@ func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*W
 	if err := r.reached(ctx, kind, from); err != nil {
 		return nil, err
 	}
-	cur, ok := kc.cursorAt(from)
-	if !ok {
-		return nil, expired(from)
+	w.seen, w.told = from, from
+	if err := w.enter(ctx); err != nil {
+		return nil, err
 	}
-	w.cur, w.sent = cur, from
 	return w, nil
 }
 
@@ -118,7 +124,7 @@ func (w *Watch) initial() []Event {
 	if w.first = w.first[n:]; len(w.first) == 0 {
 		w.first, w.opts.Initial = nil, false
 		if w.opts.Bookmarks {
-			out = append(out, Event{Type: api.Bookmark, Revision: w.sent, InitialEnd: true})
+			out = append(out, Event{Type: api.Bookmark, Revision: w.seen, InitialEnd: true})
 		}
 	}
 	return out
@@ -144,7 +150,9 @@ func bookmarkTick() <-chan struct{} {
 		c.ch = ch
 		time.AfterFunc(bookmarkEvery, func() {
 			c.Lock()
-			c.ch = nil
+			if c.ch == ch {
+				c.ch = nil
+			}
 			c.Unlock()
 			close(ch)
 		})
@@ -152,41 +160,130 @@ func bookmarkTick() <-chan struct{} {
 	return c.ch
 }
 
-// Next waits for events. It fails with Expired when the watcher was too slow, and returns nothing,
-// without an error, when ctx has ended.
+// enter finds where to go on after what was seen: in the log, or in the store's history if the log does not reach
+// back that far, as after a restart or a burst.
+func (w *Watch) enter(ctx context.Context) error {
+	if cur, ok := w.kc.cursorAt(w.seen); ok {
+		w.cur = cur
+		return nil
+	}
+	past, err := w.r.store.History(ctx, w.kc.prefix, w.seen)
+	if errors.Is(err, store.ErrCompacted) {
+		return expired(w.seen)
+	}
+	w.past = past
+	return storeErr(w.kc.kind, "", err)
+}
+
+// changes waits for the next changes, at most batchMax of them from the log; none when the tick woke it.
+func (w *Watch) changes(ctx context.Context) ([]change, error) {
+	for ctx.Err() == nil {
+		if w.cur != nil {
+			before := w.r.cache.rev.Load()
+			got, ok := w.cur.read(ctx, batchMax, w.tick)
+			switch {
+			case ok && len(got) > 0:
+				w.seen = got[len(got)-1].rev
+				return got, nil
+			case ok:
+				w.seen = max(w.seen, before) // there was nothing to read up to there
+				return nil, nil
+			}
+			w.cur = nil // too slow for the log
+			if err := w.enter(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		select {
+		case batch, ok := <-w.past.Batches():
+			if ok {
+				w.seen = batch.Revision
+				return w.kc.changesOf(batch), nil
+			}
+			err := w.past.Err()
+			w.past = nil
+			if errors.Is(err, store.ErrCompacted) {
+				return nil, expired(w.seen)
+			}
+			if err != nil {
+				return nil, storeErr(w.kc.kind, "", err)
+			}
+			if err := w.r.cache.reach(ctx, w.seen); err != nil {
+				return nil, nil //nolint:nilerr // ctx has ended
+			}
+			if err := w.enter(ctx); err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+		}
+	}
+	return nil, nil
+}
+
+// changesOf is a batch of history as changes.
+func (kc *kindCache) changesOf(batch store.Batch) []change {
+	var out []change
+	for _, e := range batch.Events {
+		c := change{rev: e.KV.Modified}
+		key := e.KV.Key[len(kc.prefix):]
+		if e.Prev != nil {
+			c.prev = &Entry{kind: kc.kind, key: key, rev: e.Prev.Modified, raw: e.Prev.Value}
+		}
+		if e.Type == store.Put {
+			c.next = &Entry{kind: kc.kind, key: key, rev: e.KV.Modified, raw: e.KV.Value}
+		}
+		if c.prev != nil || c.next != nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Next waits for events. It fails with Expired when the history it needs is gone, and returns nothing, without an
+// error, when ctx has ended.
 func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 	for {
 		if len(w.pending) > 0 {
 			out := w.pending
 			w.pending = nil
+			w.told = max(w.told, out[len(out)-1].Revision)
 			return out, nil
 		}
 		if w.opts.Initial {
 			w.pending = w.initial()
 			continue
 		}
-		var tick <-chan struct{}
-		if w.opts.Bookmarks {
-			tick = bookmarkTick()
+		if w.opts.Bookmarks && w.tick == nil {
+			w.tick = bookmarkTick()
 		}
-		before := w.r.cache.rev.Load()
-		changes, ok := w.cur.read(ctx, batchMax, tick)
-		if !ok {
-			return nil, expired(w.sent)
+		changes, err := w.changes(ctx)
+		if err != nil {
+			return nil, err
 		}
 		if ctx.Err() != nil {
 			return nil, nil
 		}
 		for _, c := range changes {
-			w.sent = c.rev
 			if e, shown := w.see(c); shown {
 				w.pending = append(w.pending, e)
 			}
 		}
-		if changes == nil && before > w.sent { // a quiet minute: everything up to before was read
-			w.sent = before
-			w.pending = append(w.pending, Event{Type: api.Bookmark, Revision: before})
-		}
+		w.bookmark()
+	}
+}
+
+// bookmark tells a watcher once a minute how far all was read, also one whose selector shows it nothing of what
+// happens: it then need not read that again when it comes back.
+func (w *Watch) bookmark() {
+	select {
+	case <-w.tick: // never, where nobody asked for bookmarks
+	default:
+		return
+	}
+	w.tick = nil
+	if len(w.pending) == 0 && w.seen > w.told {
+		w.pending = append(w.pending, Event{Type: api.Bookmark, Revision: w.seen})
 	}
 }
 
@@ -204,11 +301,11 @@ func (w *Watch) see(c change) (Event, bool) {
 	is := c.next != nil && w.sel.matches(c.next)
 	switch {
 	case is && was:
-		return Event{Type: api.Modified, Entry: c.next, Revision: c.rev}, true
+		return Event{Type: api.Modified, Entry: c.next, Revision: c.rev, Forms: c.forms}, true
 	case is:
-		return Event{Type: api.Added, Entry: c.next, Revision: c.rev}, true
+		return Event{Type: api.Added, Entry: c.next, Revision: c.rev, Forms: c.forms}, true
 	case was:
-		return Event{Type: api.Deleted, Entry: c.prev.at(c.rev), Revision: c.rev}, true
+		return Event{Type: api.Deleted, Entry: c.prev.at(c.rev), Revision: c.rev, Forms: c.forms}, true
 	}
 	return Event{}, false
 }

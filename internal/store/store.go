@@ -48,6 +48,8 @@ const (
 type Event struct {
 	Type EventType
 	KV   KV
+	// Prev is what was there before; only History says so, and nil is nothing.
+	Prev *KV
 }
 
 // Batch is what a watch delivers: changes in order, none left out up to Revision.
@@ -72,6 +74,12 @@ type Store interface {
 	Revision(ctx context.Context) (int64, error)
 	// Watch delivers all changes below prefix with a revision greater than after.
 	Watch(ctx context.Context, prefix string, after int64) (Watch, error)
+	// History is a Watch of what has already happened: it ends, without an error, once it has delivered every
+	// change up to a revision not smaller than that of any write acknowledged before the call, which the last
+	// batch carries. ErrCompacted when the changes right after that revision are not kept any more.
+	History(ctx context.Context, prefix string, after int64) (Watch, error)
+	// Compacted is the oldest revision that can still be read; not positive if all can.
+	Compacted() int64
 	// Compact drops the history before revision.
 	Compact(ctx context.Context, revision int64) error
 	// Size is the bytes on disk, and of those the bytes in use.

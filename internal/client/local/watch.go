@@ -21,11 +21,12 @@ func (c *Client) Watch(ctx context.Context, kind *api.Kind, opts client.WatchOpt
 		}
 		ro.Revision = rev
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	rw, err := c.reg.Watch(ctx, c.of("watch", kind, opts.Namespace, opts.Fields), ro)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	w := &watcher{ch: make(chan client.Event), stop: cancel}
 	go w.run(ctx, rw)
 	return w, nil

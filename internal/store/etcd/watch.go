@@ -45,6 +45,12 @@ func (w *watch) Err() error {
 	return w.err
 }
 
+func (w *watch) fail(err error) {
+	w.mu.Lock()
+	w.err = err
+	w.mu.Unlock()
+}
+
 func (w *watch) run(ctx context.Context, stream mvcc.WatchStream, quit <-chan struct{}) {
 	defer close(w.ch)
 	defer stream.Close()
@@ -55,9 +61,7 @@ func (w *watch) run(ctx context.Context, stream mvcc.WatchStream, quit <-chan st
 				return
 			}
 			if resp.CompactRevision != 0 {
-				w.mu.Lock()
-				w.err = store.ErrCompacted
-				w.mu.Unlock()
+				w.fail(store.ErrCompacted)
 				return
 			}
 			if len(resp.Events) == 0 {

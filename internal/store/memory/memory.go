@@ -169,6 +169,13 @@ func (s *Store) Compact(_ context.Context, revision int64) error {
 	return nil
 }
 
+// Compacted implements store.Store.
+func (s *Store) Compacted() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compacted
+}
+
 // Size implements store.Store: the bytes of all values.
 func (s *Store) Size() (total, used int64) {
 	s.mu.Lock()
@@ -232,4 +239,37 @@ func (w *watch) run(ctx context.Context, s *Store, prefix string, after int64) {
 			return
 		}
 	}
+}
+
+// History implements store.Store.
+func (s *Store) History(ctx context.Context, prefix string, after int64) (store.Watch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if after < s.compacted {
+		return nil, store.ErrCompacted
+	}
+	batch := store.Batch{Revision: s.revision}
+	before := s.at(after)
+	for _, e := range s.history {
+		if e.KV.Modified <= after || !strings.HasPrefix(e.KV.Key, prefix) {
+			continue
+		}
+		if kv, ok := before[e.KV.Key]; ok {
+			e.Prev = &kv
+		}
+		if before[e.KV.Key] = e.KV; e.Type == store.Delete {
+			delete(before, e.KV.Key)
+		}
+		batch.Events = append(batch.Events, e)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watch{ch: make(chan store.Batch), stop: cancel}
+	go func() {
+		defer close(w.ch)
+		select {
+		case w.ch <- batch:
+		case <-ctx.Done():
+		}
+	}()
+	return w, nil
 }

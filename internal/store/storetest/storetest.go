@@ -22,6 +22,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		"list pages at one revision":             pages,
 		"watch misses nothing, repeats nothing":  watchAll,
 		"watch resumes, and ends when compacted": watchResume,
+		"history tells all, and what was before": history,
 		"revision covers acknowledged writes":    revision,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -193,6 +194,93 @@ func watchAll(t *testing.T, s store.Store) {
 		if got := (change{e.KV.Key, e.KV.Modified, e.Type == store.Delete}); got != want[i] {
 			t.Fatalf("event %d is %+v, want %+v", i, got, want[i])
 		}
+	}
+}
+
+// history: from any revision that is kept, all that has happened since, with what was there before each change.
+func history(t *testing.T, s store.Store) {
+	c := ctx(t)
+	rng := rand.New(rand.NewSource(2))
+	type state struct {
+		rev   int64
+		value string
+	}
+	live := map[string]state{}
+	type step struct {
+		key, value, prev string
+		rev              int64
+	}
+	var steps []step
+	for i := range 200 {
+		key, value := fmt.Sprintf("/a/%d", rng.Intn(5)), fmt.Sprint(i)
+		old, exists := live[key]
+		switch {
+		case !exists:
+			live[key] = state{must[int64](t)(s.Create(c, key, []byte(value))), value}
+			steps = append(steps, step{key, value, "", live[key].rev})
+		case rng.Intn(3) == 0:
+			steps = append(steps, step{key, "", old.value, must[int64](t)(s.Delete(c, key, old.rev))})
+			delete(live, key)
+		default:
+			live[key] = state{must[int64](t)(s.Update(c, key, []byte(value), old.rev)), value}
+			steps = append(steps, step{key, value, old.value, live[key].rev})
+		}
+		if rng.Intn(3) == 0 { // not ours
+			must[int64](t)(s.Create(c, fmt.Sprintf("/b/%d", rng.Int63()), nil))
+		}
+	}
+	read := func(after int64) (got []step) {
+		t.Helper()
+		now := must[int64](t)(s.Revision(c))
+		w := must[store.Watch](t)(s.History(c, "/a/", after))
+		defer w.Stop()
+		last := int64(0)
+		for b := range w.Batches() {
+			for _, e := range b.Events {
+				st := step{key: e.KV.Key, rev: e.KV.Modified}
+				if e.Type == store.Put {
+					st.value = string(e.KV.Value)
+				}
+				if e.Prev != nil {
+					st.prev = string(e.Prev.Value)
+				}
+				got = append(got, st)
+			}
+			last = b.Revision
+		}
+		if w.Err() != nil || last < now {
+			t.Fatalf("history ended at %d of %d: %v", last, now, w.Err())
+		}
+		return got
+	}
+	check := func(from int) {
+		t.Helper()
+		got := read(steps[from].rev)
+		if len(got) != len(steps)-from-1 {
+			t.Fatalf("after step %d: %d steps, want %d", from, len(got), len(steps)-from-1)
+		}
+		for i, g := range got {
+			if g != steps[from+1+i] {
+				t.Fatalf("after step %d: %+v, want %+v", from, g, steps[from+1+i])
+			}
+		}
+	}
+	for _, from := range []int{0, 57, 150, len(steps) - 2, len(steps) - 1} {
+		check(from)
+	}
+	if err := s.Compact(c, steps[100].rev); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Compacted(); got != steps[100].rev {
+		t.Fatalf("compacted at %d, said to be at %d", steps[100].rev, got)
+	}
+	check(100)
+	check(130)
+	if w, err := s.History(c, "/a/", steps[99].rev); err == nil {
+		w.Stop()
+		t.Fatal("there is history from before the compaction")
+	} else if !errors.Is(err, store.ErrCompacted) {
+		t.Fatal(err)
 	}
 }
 
