@@ -87,7 +87,7 @@ type object = map[string]any
 
 // describeGroup is the OpenAPI v3 document of one group and version.
 func describeGroup(group, version string) object {
-	paths, schemas := object{}, schemaSet{}
+	paths, schemas := object{}, newSchemas("#/components/schemas/")
 	for _, k := range api.Served() {
 		if k.Group != group || k.Version != version {
 			continue
@@ -107,7 +107,7 @@ func describeGroup(group, version string) object {
 			"patch": operation(k, "patch"), "delete": operation(k, "delete")}
 	}
 	return object{"openapi": "3.0.0", "info": object{"title": "minik8s", "version": version},
-		"paths": paths, "components": object{"schemas": schemas}}
+		"paths": paths, "components": object{"schemas": schemas.byName}}
 }
 
 func operation(k *api.Kind, action string) object {
@@ -129,7 +129,16 @@ func gvkOf(k *api.Kind) object {
 }
 
 // schemaSet is the schemas by name, each Go type once.
-type schemaSet map[string]any
+type schemaSet struct {
+	byName object
+	at     string // where in the document they are
+	// lone: a reference may have no neighbours, as in OpenAPI v3.
+	lone bool
+}
+
+func newSchemas(at string) schemaSet {
+	return schemaSet{byName: object{}, at: at, lone: strings.HasPrefix(at, "#/components/")}
+}
 
 // schemaName is how Kubernetes names a type: io.k8s.api.core.v1.Pod.
 func schemaName(t reflect.Type) string {
@@ -142,11 +151,11 @@ func schemaName(t reflect.Type) string {
 
 func (s schemaSet) add(t reflect.Type, k *api.Kind) {
 	name := schemaName(t)
-	if _, ok := s[name]; ok {
+	if _, ok := s.byName[name]; ok {
 		return
 	}
 	schema := object{"type": "object"}
-	s[name] = schema // before the fields: types refer to themselves
+	s.byName[name] = schema // before the fields: types refer to themselves
 	if k != nil {
 		schema["x-kubernetes-group-version-kind"] = []object{gvkOf(k)}
 	}
@@ -183,7 +192,7 @@ func (s schemaSet) fields(t reflect.Type, docs map[string]string, props object) 
 		if d := docs[tag]; d != "" {
 			p["description"] = d
 		}
-		if ref, ok := p["$ref"]; ok && len(p) > 1 { // a $ref may have no neighbours
+		if ref, ok := p["$ref"]; ok && len(p) > 1 && s.lone {
 			delete(p, "$ref")
 			p["allOf"] = []object{{"$ref": ref}}
 		}
@@ -229,7 +238,7 @@ func (s schemaSet) property(t reflect.Type) object {
 		return object{"type": "object", "additionalProperties": s.property(t.Elem())}
 	case reflect.Struct:
 		s.add(t, nil)
-		return object{"$ref": "#/components/schemas/" + schemaName(t)}
+		return object{"$ref": s.at + schemaName(t)}
 	case reflect.Bool:
 		return object{"type": "boolean"}
 	case reflect.Int32, reflect.Int64, reflect.Int, reflect.Uint32, reflect.Uint64:

@@ -127,6 +127,7 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/api/v1/", s.resources)
 	get("/apis/:group/:version", s.resources)
 	get("/apis/:group/:version/", s.resources)
+	get("/openapi/v2", s.openapiV2)
 	get("/openapi/v3", s.openapiIndex)
 	get("/openapi/v3/*", s.openapiDoc)
 	get("/.well-known/openid-configuration", s.issuer)
