@@ -40,6 +40,7 @@ type daemon struct {
 	cmd    *exec.Cmd
 	dir    string
 	cgroup string
+	args   []string
 	log    bytes.Buffer
 	began  time.Time
 	http   *http.Client // over the unix socket
@@ -75,10 +76,16 @@ func startDaemon(images bool, args ...string) (*daemon, error) {
 		var nd net.Dialer
 		return nd.DialContext(ctx, "unix", filepath.Join(dir, "api.sock"))
 	}}}
-	d.cmd = exec.Command(binary, append([]string{"--data-dir", dir, "--cgroup-root", d.cgroup}, args...)...)
+	d.args = args
+	return d, d.launch()
+}
+
+// launch starts the daemon on its directory; after it has ended, once more.
+func (d *daemon) launch() error {
+	d.cmd = exec.Command(binary, append([]string{"--data-dir", d.dir, "--cgroup-root", d.cgroup}, d.args...)...)
 	d.cmd.Stdout, d.cmd.Stderr = io.Discard, &d.log
 	d.began = time.Now()
-	return d, d.cmd.Start()
+	return d.cmd.Start()
 }
 
 func copyFile(from, to string) error {

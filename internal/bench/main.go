@@ -61,6 +61,7 @@ var parts = []part{
 	{"scheduler", schedulerFigures},
 	{"workloads", workloads},
 	{"many", endToEnd},
+	{"big", big},
 	{"pods", pods},
 }
 
@@ -68,7 +69,7 @@ func main() { machine.Run(run) }
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, api, pods, scheduler, workloads, many")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, api, pods, scheduler, workloads, many, big")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")
