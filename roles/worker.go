@@ -33,7 +33,7 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 	rt, err := containerd.New(ctx, containerd.Config{
 		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, PodCIDR: d.cfg.PodCIDR,
 		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
-		InsecureRegistries: d.cfg.InsecureRegistries, Log: d.log,
+		InsecureRegistries: d.cfg.InsecureRegistries, NodePorts: []uint16{uint16(d.cfg.APIPort)}, Log: d.log,
 	})
 	if err != nil {
 		return err

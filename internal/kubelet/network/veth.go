@@ -113,6 +113,9 @@ func (n *Network) connectHost(slot string, addr netip.Addr) (netlink.Link, error
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
 	}
 	index := link.Attrs().Index
+	if err := quieten(n.LinkName(slot)); err != nil {
+		return nil, errors.Join(err, n.host.LinkDel(link))
+	}
 	if err := n.host.LinkSetUp(link); err != nil {
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
 	}
@@ -126,11 +129,14 @@ func (n *Network) connectHost(slot string, addr netip.Addr) (netlink.Link, error
 	return link, nil
 }
 
-// Disconnect frees the address of a slot and forgets its host ports. The veth itself goes with the
+// Disconnect frees the address of a slot, forgets its host ports and ends its UDP flows. The veth itself goes with the
 // namespace, or with Sweep if that is lost. Calling it again does nothing.
 func (n *Network) Disconnect(slot string, addr netip.Addr) error {
 	err := n.RemoveHostPorts(slot)
 	if addr.IsValid() {
+		if cerr := n.flows.end(addr); cerr != nil {
+			n.cfg.Log.Warn("flows of a pod that is gone could not be cut", "pod", addr, "error", cerr)
+		}
 		n.pool.put(addr)
 	}
 	return err
