@@ -61,7 +61,7 @@ var doors = map[string][]string{
 	"github.com/containerd/containerd": {"internal/kubelet/containerd", "internal/bench"},
 	"github.com/urfave/cli/v2":         {"", "internal/ctl"},
 	"github.com/golang-jwt/jwt/v5":     {"internal/tokens"},
-	"github.com/google/nftables":       {"internal/nft"},
+	"github.com/google/nftables":       {"internal/nft", "internal/bench"},
 	"github.com/mdlayher/netlink":      {"internal/nft"},
 	"github.com/vishvananda/netlink":   {"internal/kubelet/network", "internal/kubelet/containerd", "internal/machine"},
 	"github.com/gorilla/websocket":     {"internal/channels", "internal/apiserver/streaming", "internal/client/remote"},

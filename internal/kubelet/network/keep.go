@@ -14,7 +14,7 @@ const (
 	settle = 50 * time.Millisecond
 	// longestGap is between two repairs at most, if somebody keeps undoing them: the gap starts with settle and
 	// doubles with each repair, until none was needed for a while.
-	longestGap = 800 * time.Millisecond
+	longestGap = 400 * time.Millisecond
 	// calm is for how long none must have been needed.
 	calm = 10 * time.Second
 	// again is after how long what the kernel has refused is tried again.
