@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/resolvconf"
 )
 
 // maxHostname is what the kernel takes.
@@ -50,8 +51,8 @@ func (k *Kubelet) sandboxConfig(pod *corev1.Pod) (cri.SandboxConfig, error) {
 	if len(hostname) > maxHostname+1 {
 		return cri.SandboxConfig{}, fmt.Errorf("the pod's host name %q is longer than %d characters", hostname, maxHostname+1)
 	}
-	text, err := os.ReadFile("/etc/resolv.conf")
-	if err != nil && !os.IsNotExist(err) {
+	nodeDNS, err := resolvconf.Node()
+	if err != nil {
 		return cri.SandboxConfig{}, err
 	}
 	cfg := cri.SandboxConfig{
@@ -59,7 +60,7 @@ func (k *Kubelet) sandboxConfig(pod *corev1.Pod) (cri.SandboxConfig, error) {
 		Hostname: hostname, Domain: k.domainOf(pod),
 		HostNetwork: pod.Spec.HostNetwork, HostPID: pod.Spec.HostPID, HostIPC: pod.Spec.HostIPC,
 		ShareProcessNamespace: deref(pod.Spec.ShareProcessNamespace, false),
-		DNS:                   k.dnsOf(pod, parseResolvConf(string(text))),
+		DNS:                   k.dnsOf(pod, resolvconf.Parse(nodeDNS)),
 		Resources:             podResources(pod),
 		LogDir:                k.logDir(pod),
 	}

@@ -89,19 +89,6 @@ func TestHostsFile(t *testing.T) {
 	if want := "search a b\nnameserver 10.0.0.10\nnameserver 1.1.1.1\noptions ndots:5\n"; dns != want {
 		t.Errorf("resolv.conf %q, want %q", dns, want)
 	}
-	dir := t.TempDir()
-	stub, real := filepath.Join(dir, "stub"), filepath.Join(dir, "real")
-	for path, text := range map[string]string{stub: "nameserver 127.0.0.53\n", real: "nameserver 192.0.2.53\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := nodeResolvConf(stub, real); err != nil || string(got) != "nameserver 192.0.2.53\n" {
-		t.Errorf("behind a stub: %q, %v", got, err)
-	}
-	if got, err := nodeResolvConf(filepath.Join(dir, "none"), real); err != nil || len(got) != 0 {
-		t.Errorf("no file: %q, %v", got, err)
-	}
 }
 
 func TestUsers(t *testing.T) {
