@@ -90,7 +90,7 @@ func (k *Kubelet) containerConfig(ctx context.Context, pod *corev1.Pod, c *corev
 	for _, e := range env {
 		values[e.Name] = e.Value
 	}
-	mounts, err := k.mountsOf(pod, c, attempt, values)
+	mounts, err := k.mountsOf(pod, c, attempt, sandbox, values)
 	if err != nil {
 		return cri.ContainerConfig{}, err
 	}
@@ -120,13 +120,13 @@ func (k *Kubelet) containerConfig(ctx context.Context, pod *corev1.Pod, c *corev
 }
 
 // mountsOf are the container's volumes and the file for its termination message.
-func (k *Kubelet) mountsOf(pod *corev1.Pod, c *corev1.Container, attempt int, env map[string]string) ([]cri.Mount, error) {
+func (k *Kubelet) mountsOf(pod *corev1.Pod, c *corev1.Container, attempt int, sandbox *cri.Sandbox, env map[string]string) ([]cri.Mount, error) {
 	expanded := func(s string) (string, error) { return expandKnown(s, env) }
 	mounts, err := k.volumes.Mounts(pod, c, expanded)
 	if err != nil {
 		return nil, err
 	}
-	file := k.terminationLog(string(pod.UID), c.Name, attempt)
+	file := k.terminationLog(sandbox, string(pod.UID), c.Name, attempt)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, fmt.Errorf("termination log: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/kubelet/resolvconf"
 )
 
-// writeEtcFiles writes the pod's hosts, hostname and resolv.conf to dir.
+// writeEtcFiles writes the pod's hosts, hostname and resolv.conf to dir, a scratch directory.
 func writeEtcFiles(dir string, cfg cri.SandboxConfig, addr netip.Addr) error {
 	hosts := podHosts(cfg, addr)
 	if cfg.HostNetwork {
@@ -30,9 +30,15 @@ func writeEtcFiles(dir string, cfg cri.SandboxConfig, addr netip.Addr) error {
 			return fmt.Errorf("containerd: %w", err)
 		}
 	}
-	for name, data := range map[string][]byte{
-		"hosts": hosts, "hostname": []byte(cfg.Hostname + "\n"), "resolv.conf": resolv,
-	} {
+	files := map[string][]byte{"hosts": hosts, "hostname": []byte(cfg.Hostname + "\n"), "resolv.conf": resolv}
+	size := 0
+	for _, data := range files {
+		size += len(data)
+	}
+	if err := growScratch(dir, size); err != nil {
+		return err
+	}
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return fmt.Errorf("containerd: %w", err)
 		}

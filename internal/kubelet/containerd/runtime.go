@@ -239,7 +239,7 @@ func (r *Runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
 func (r *Runtime) Pod(_ context.Context, uid string) (cri.Pod, error) {
 	p := cri.Pod{UID: uid}
 	if rec := r.record(uid); rec != nil {
-		p.Sandbox = rec.sandbox(r.net.HostAddrs)
+		p.Sandbox = r.sandbox(rec)
 	}
 	for _, c := range r.containersOf(uid) {
 		if c.meta.Name != pauseName {
