@@ -66,7 +66,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 	info := VersionInfo()
 	k := kubelet.New(kubelet.Config{
 		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
-		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
+		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
 		HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,

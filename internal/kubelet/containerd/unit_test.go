@@ -172,6 +172,12 @@ func TestSpec(t *testing.T) {
 	if s.Process.Cwd != "/srv" || *s.Process.OOMScoreAdj != 0 || s.Linux.RootfsPropagation != "rslave" {
 		t.Errorf("cwd %s, oom %d, propagation %s", s.Process.Cwd, *s.Process.OOMScoreAdj, s.Linux.RootfsPropagation)
 	}
+	if r := s.Linux.Resources; r.Memory.Swap != nil || r.Unified != nil {
+		t.Errorf("a kernel that counts no swap: %+v", r)
+	}
+	if r := resources(in.container.Resources, facts{memory2: true, countsSwap: true}); *r.Memory.Swap != 1<<20 || r.Unified["memory.oom.group"] != "1" {
+		t.Errorf("swap is no part of the limit: %+v", r)
+	}
 	index := func(dst string) int {
 		return slices.IndexFunc(s.Mounts, func(m specs.Mount) bool { return m.Destination == dst })
 	}
