@@ -82,15 +82,21 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err er
 // removeSlot undoes makeSlot, and also what is left of one half-made or half-removed.
 func (r *Runtime) removeSlot(ctx context.Context, s *slot) error {
 	dir := r.slotDir(s.ID)
+	// The shim takes a while to end, and the kernel to let go of the rest; neither waits for the other.
+	freed := make(chan error, 1)
+	go func() {
+		errs := []error{unmount(filepath.Join(dir, "shm")), unmount(filepath.Join(dir, "scratch"))}
+		if r.net != nil {
+			errs = append(errs, r.net.Disconnect(s.ID, s.Addr))
+		}
+		freed <- errors.Join(errs...)
+	}()
 	errs := []error{r.stopShim(ctx, s.ID)}
 	for k := range namespaceFlags {
 		// The veth goes with its namespace.
 		errs = append(errs, unmount(filepath.Join(dir, k)))
 	}
-	errs = append(errs, unmount(filepath.Join(dir, "shm")), unmount(filepath.Join(dir, "scratch")))
-	if r.net != nil {
-		errs = append(errs, r.net.Disconnect(s.ID, s.Addr))
-	}
+	errs = append(errs, <-freed)
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

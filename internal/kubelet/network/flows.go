@@ -3,77 +3,91 @@ package network
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// flows cuts connections that the kernel tracks and that would go on to where nobody is. TCP notices by
-// itself; a sender of datagrams would not, and its flow would live as long as it sends. Reading the
-// kernel's table costs the same for one as for many, so those who ask meanwhile are served together.
-type flows struct {
-	cut func(f *flowFilter) error
+// Connections that the kernel tracks would go on to where nobody is, or to whoever gets the address next. TCP notices
+// by itself; a sender of datagrams does not, and its flow lives as long as it sends. To look for them costs
+// the kernel a walk through its whole table, 5 ms however empty, so it is done once for all pods that have gone
+// in a while, off their way; until then their addresses are not given out again.
 
-	mu   sync.Mutex
-	next *flowFilter // who waits while another reading is under way
-	busy bool
+// flowsAfter is how long after a pod has gone its flows are ended.
+const flowsAfter = 100 * time.Millisecond
+
+// flows ends them.
+type flows struct {
+	cut func(netlink.CustomConntrackFilter) error
+
+	walk sync.Mutex // one at a time
+
+	mu    sync.Mutex
+	timer *time.Timer // set while a walk is due
 }
 
-// flowFilter is which UDP flows are to go, and the end of its reading.
+// flowFilter is which UDP flows are to go.
 type flowFilter struct {
-	pods  map[netip.Addr]bool
-	ports map[uint16]bool
-	done  chan struct{}
-	err   error
+	dead  func(netip.Addr) bool
+	ports []uint16 // of the host
 }
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
-func (f *flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if flow.Forward.Protocol != unix.IPPROTO_UDP {
 		return false
 	}
-	is := func(ip net.IP) bool {
+	dead := func(ip net.IP) bool {
 		a, ok := netip.AddrFromSlice(ip)
-		return ok && f.pods[a.Unmap()]
+		return ok && f.dead(a.Unmap())
 	}
-	return is(flow.Forward.SrcIP) || is(flow.Forward.DstIP) || is(flow.Reverse.SrcIP) || f.ports[flow.Forward.DstPort]
+	return dead(flow.Forward.SrcIP) || dead(flow.Forward.DstIP) || dead(flow.Reverse.SrcIP) || slices.Contains(f.ports, flow.Forward.DstPort)
 }
 
-// end ends the UDP flows of a pod, and those to ports of the host; when it returns they are gone.
-func (f *flows) end(pod netip.Addr, ports ...uint16) error {
+// endFlows ends the UDP flows of all addresses that no pod has, and those to ports of the host, and gives the
+// addresses of pods that have gone free.
+func (n *Network) endFlows(ports ...uint16) {
+	n.flows.walk.Lock()
+	defer n.flows.walk.Unlock()
+	gone := n.pool.leaving()
+	if err := n.flows.cut(flowFilter{n.pool.dead, ports}); err != nil {
+		n.cfg.Log.Warn("flows of pods that are gone could not be ended", "error", err)
+	}
+	n.pool.free(gone)
+}
+
+// endFlowsSoon has endFlows called.
+func (n *Network) endFlowsSoon() {
+	f := &n.flows
 	f.mu.Lock()
-	if f.next == nil {
-		f.next = &flowFilter{pods: map[netip.Addr]bool{}, ports: map[uint16]bool{}, done: make(chan struct{})}
+	defer f.mu.Unlock()
+	if f.timer == nil {
+		f.timer = time.AfterFunc(flowsAfter, func() {
+			f.mu.Lock()
+			f.timer = nil
+			f.mu.Unlock()
+			n.endFlows()
+		})
 	}
-	mine := f.next
-	if pod.IsValid() {
-		mine.pods[pod] = true
-	}
-	for _, p := range ports {
-		mine.ports[p] = true
-	}
-	if f.busy { // whoever reads takes this along next
-		f.mu.Unlock()
-		<-mine.done
-		return mine.err
-	}
-	f.busy = true
-	for f.next != nil {
-		batch := f.next
-		f.next = nil
-		f.mu.Unlock()
-		batch.err = f.cut(batch)
-		close(batch.done)
-		f.mu.Lock()
-	}
-	f.busy = false
-	f.mu.Unlock()
-	return mine.err
 }
 
-func cutFlows(h *netlink.Handle) func(f *flowFilter) error {
-	return func(f *flowFilter) error {
+// stop calls off a walk that is due; the next start makes up for it.
+func (f *flows) stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.walk.Lock()
+	defer f.walk.Unlock()
+	f.cut = func(netlink.CustomConntrackFilter) error { return nil }
+}
+
+func cutFlows(h *netlink.Handle) func(netlink.CustomConntrackFilter) error {
+	return func(f netlink.CustomConntrackFilter) error {
 		_, err := h.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, f)
 		return err
 	}

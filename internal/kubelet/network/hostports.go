@@ -75,9 +75,7 @@ func (n *Network) AddHostPorts(owner string, addr netip.Addr, ports []HostPort) 
 	p.relays = n.relays(addr, ports)
 	if udp := udpPorts(ports); len(udp) > 0 {
 		// Who has been sending before there was a pod has a flow that leads nowhere.
-		if err := n.flows.end(netip.Addr{}, udp...); err != nil {
-			n.cfg.Log.Warn("flows to a host port could not be cut", "error", err)
-		}
+		n.endFlows(udp...)
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ const (
 // Keep compares the rules with what they should be whenever somebody has changed any, and repairs them,
 // until ctx ends.
 func (n *Network) Keep(ctx context.Context) {
+	n.endFlowsSoon() // of pods that have gone while nobody looked
 	changed := make(chan struct{}, 1)
 	poke := func() {
 		select {

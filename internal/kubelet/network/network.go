@@ -89,6 +89,7 @@ func New(cfg Config) (*Network, error) {
 
 // Close lets go of the handles, and of host ports on loopback. Pods stay connected.
 func (n *Network) Close() error {
+	n.flows.stop()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range n.ports {

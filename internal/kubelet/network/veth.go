@@ -41,6 +41,10 @@ func loUp(h *netlink.Handle) error {
 // but what goes with the namespace.
 func (n *Network) Connect(slot string) (_ netip.Addr, err error) {
 	addr, err := n.pool.get()
+	if errors.Is(err, ErrNoAddress) { // some may be just free
+		n.endFlows()
+		addr, err = n.pool.get()
+	}
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("network: %w", err)
 	}
@@ -129,15 +133,13 @@ func (n *Network) connectHost(slot string, addr netip.Addr) (netlink.Link, error
 	return link, nil
 }
 
-// Disconnect frees the address of a slot, forgets its host ports and ends its UDP flows. The veth itself goes with the
+// Disconnect frees the address of a slot, forgets its host ports and has its UDP flows ended. The veth itself goes with the
 // namespace, or with Sweep if that is lost. Calling it again does nothing.
 func (n *Network) Disconnect(slot string, addr netip.Addr) error {
 	err := n.RemoveHostPorts(slot)
 	if addr.IsValid() {
-		if cerr := n.flows.end(addr); cerr != nil {
-			n.cfg.Log.Warn("flows of a pod that is gone could not be cut", "pod", addr, "error", cerr)
-		}
-		n.pool.put(addr)
+		n.pool.leave(addr)
+		n.endFlowsSoon()
 	}
 	return err
 }
