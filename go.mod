@@ -17,6 +17,7 @@ require (
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // exec, attach and port-forward
 	github.com/klauspost/compress v1.18.0 // runc and the shim inside the binary
 	github.com/labstack/echo/v4 v4.16.0 // HTTP routes
+	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // nftables' events; nftables brings it
 	github.com/moby/sys/signal v0.7.0 // stop signals by name
 	github.com/opencontainers/go-digest v1.0.0 // names of content
 	github.com/opencontainers/image-spec v1.1.0 // images
@@ -100,7 +101,6 @@ require (
 	github.com/labstack/gommon v0.5.0 // indirect
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
-	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // indirect
 	github.com/mdlayher/socket v0.5.0 // indirect
 	github.com/moby/locker v1.0.1 // indirect
 	github.com/moby/spdystream v0.5.1 // indirect

@@ -32,6 +32,7 @@ var floors = map[string]int{
 	"internal/certs":         1,
 	"internal/tokens":        1,
 	"internal/machine":       1,
+	"internal/nft":           1, // the kernel's packet filter; knows no pod
 	"internal/channels":      1,
 	"internal/api":           0,
 	"config":                 0,
@@ -60,7 +61,8 @@ var doors = map[string][]string{
 	"github.com/containerd/containerd": {"internal/kubelet/containerd", "internal/bench"},
 	"github.com/urfave/cli/v2":         {"", "internal/ctl"},
 	"github.com/golang-jwt/jwt/v5":     {"internal/tokens"},
-	"github.com/google/nftables":       {"internal/kubelet/network"},
+	"github.com/google/nftables":       {"internal/nft", "internal/bench"},
+	"github.com/mdlayher/netlink":      {"internal/nft"},
 	"github.com/vishvananda/netlink":   {"internal/kubelet/network", "internal/kubelet/containerd", "internal/machine"},
 	"github.com/gorilla/websocket":     {"internal/channels", "internal/apiserver/streaming", "internal/client/remote"},
 	"k8s.io/streaming":                 {"internal/apiserver/streaming", "internal/client/remote"},

@@ -32,6 +32,7 @@ type Config struct {
 	Containerd         string
 	CgroupRoot         string
 	MaxPods            int
+	PodPidsLimit       int
 	RandomHostPorts    bool
 	InsecureRegistries []string
 	NodeLabels         map[string]string
@@ -155,6 +156,8 @@ var Keys = []Key{
 		}, get: func(c *Config) string { return c.CgroupRoot }},
 	{Name: "max-pods", Default: "110", Doc: "how many pods this node takes",
 		set: intBetween(1, 10000, func(c *Config) *int { return &c.MaxPods }), get: func(c *Config) string { return fmt.Sprint(c.MaxPods) }},
+	{Name: "pod-pids-limit", Default: "4096", Doc: "how many processes and threads a pod may have; 0: as many as the machine",
+		set: intBetween(0, 4<<20, func(c *Config) *int { return &c.PodPidsLimit }), get: func(c *Config) string { return fmt.Sprint(c.PodPidsLimit) }},
 	{Name: "node-labels", Default: "", Doc: "labels of this node: key=value,key=value",
 		set: setLabels, get: func(c *Config) string { return joinLabels(c.NodeLabels) }},
 	{Name: "random-host-ports", Default: "false", Bool: true, Doc: "give every container port a free port of this machine",

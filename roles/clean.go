@@ -44,7 +44,8 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		return err
 	}
 	rt, err := containerd.New(ctx, containerd.Config{DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName,
-		PodCIDR: d.cfg.PodCIDR, CgroupRoot: d.cfg.CgroupRoot, Spare: -1, Log: d.log})
+		PodCIDR: d.cfg.PodCIDR, CgroupRoot: d.cfg.CgroupRoot, Spare: -1,
+		NodePorts: []uint16{uint16(d.cfg.APIPort)}, Log: d.log})
 	if err != nil {
 		return err
 	}

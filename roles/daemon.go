@@ -181,6 +181,7 @@ func (d *Daemon) path(parts ...string) string {
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
 	tuneCollector()
+	outliveMemory(d.log)
 	return d.group.Run(ctx, func() {
 		go giveBack(ctx, d.log)
 		if ready != nil {

@@ -33,7 +33,7 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 	rt, err := containerd.New(ctx, containerd.Config{
 		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, PodCIDR: d.cfg.PodCIDR,
 		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
-		InsecureRegistries: d.cfg.InsecureRegistries, Log: d.log,
+		InsecureRegistries: d.cfg.InsecureRegistries, NodePorts: []uint16{uint16(d.cfg.APIPort)}, Log: d.log,
 	})
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 	info := VersionInfo()
 	k := kubelet.New(kubelet.Config{
 		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
-		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
+		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
 		HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,

@@ -57,6 +57,7 @@ var parts = []part{
 	{"size", size},
 	{"start", start},
 	{"idle", idle},
+	{"flush", flushed},
 	{"api", apiFigures},
 	{"scheduler", schedulerFigures},
 	{"workloads", workloads},
@@ -69,7 +70,7 @@ func main() { machine.Run(run) }
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, api, pods, scheduler, workloads, many, big")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, flush, api, pods, scheduler, workloads, many, big")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

@@ -49,7 +49,9 @@ const logTail = 10
 func explain(s situation) verdict {
 	switch obj := s.obj.(type) {
 	case *corev1.Pod:
-		return s.explainPod(obj)
+		v := s.explainPod(obj)
+		s.filtered(&v, obj)
+		return v
 	case *corev1.Node:
 		return s.explainNode(obj)
 	}

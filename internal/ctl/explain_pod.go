@@ -55,6 +55,22 @@ func (s *situation) explainPod(pod *corev1.Pod) verdict {
 	return v
 }
 
+// filtered tells of a host whose packet filter stops what the pod sends or is sent.
+func (s *situation) filtered(v *verdict, pod *corev1.Pod) {
+	n := s.node(pod.Spec.NodeName)
+	if n == nil || pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue {
+			v.good = false
+			v.because("its network on node %s is cut: %s", n.Name, c.Message)
+			v.advise("have that rule accept the addresses of pods, %s, or take it away", n.Spec.PodCIDR)
+			v.try("why node %s", n.Name)
+		}
+	}
+}
+
 // restarted tells of runs before this one, and what ended the last of each container.
 func (s *situation) restarted(v *verdict, pod *corev1.Pod) {
 	n := restarts(pod)

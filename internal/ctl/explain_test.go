@@ -190,3 +190,19 @@ func TestExplainJob(t *testing.T) {
 		}
 	}
 }
+
+// A pod on a host that filters its traffic away is told so, whatever else there is to say.
+func TestExplainFiltered(t *testing.T) {
+	s := crashLooping(1, "Error")
+	s.nodes[0].Spec.PodCIDR = "10.244.0.0/24"
+	s.nodes[0].Status.Conditions = append(s.nodes[0].Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable,
+		Status: corev1.ConditionTrue, Message: "the host's packet filter stops pods' traffic: table ip fw chain forward, policy drop"})
+	v := explain(s)
+	if why := strings.Join(v.why, "\n"); v.good || !strings.Contains(why, "table ip fw chain forward, policy drop") {
+		t.Errorf("%s\n%s", v.head, why)
+	}
+	s.obj.(*corev1.Pod).Spec.HostNetwork = true
+	if why := strings.Join(explain(s).why, "\n"); strings.Contains(why, "policy drop") {
+		t.Errorf("a pod on the host's network is told of pods' traffic: %s", why)
+	}
+}

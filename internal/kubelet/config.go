@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/resolvconf"
 )
 
 // maxHostname is what the kernel takes.
@@ -50,8 +51,8 @@ func (k *Kubelet) sandboxConfig(pod *corev1.Pod) (cri.SandboxConfig, error) {
 	if len(hostname) > maxHostname+1 {
 		return cri.SandboxConfig{}, fmt.Errorf("the pod's host name %q is longer than %d characters", hostname, maxHostname+1)
 	}
-	text, err := os.ReadFile("/etc/resolv.conf")
-	if err != nil && !os.IsNotExist(err) {
+	nodeDNS, err := resolvconf.Node()
+	if err != nil {
 		return cri.SandboxConfig{}, err
 	}
 	cfg := cri.SandboxConfig{
@@ -59,7 +60,7 @@ func (k *Kubelet) sandboxConfig(pod *corev1.Pod) (cri.SandboxConfig, error) {
 		Hostname: hostname, Domain: k.domainOf(pod),
 		HostNetwork: pod.Spec.HostNetwork, HostPID: pod.Spec.HostPID, HostIPC: pod.Spec.HostIPC,
 		ShareProcessNamespace: deref(pod.Spec.ShareProcessNamespace, false),
-		DNS:                   k.dnsOf(pod, parseResolvConf(string(text))),
+		DNS:                   k.dnsOf(pod, resolvconf.Parse(nodeDNS)),
 		Resources:             podResources(pod),
 		LogDir:                k.logDir(pod),
 	}
@@ -89,7 +90,7 @@ func (k *Kubelet) containerConfig(ctx context.Context, pod *corev1.Pod, c *corev
 	for _, e := range env {
 		values[e.Name] = e.Value
 	}
-	mounts, err := k.mountsOf(pod, c, attempt, values)
+	mounts, err := k.mountsOf(pod, c, attempt, sandbox, values)
 	if err != nil {
 		return cri.ContainerConfig{}, err
 	}
@@ -119,13 +120,13 @@ func (k *Kubelet) containerConfig(ctx context.Context, pod *corev1.Pod, c *corev
 }
 
 // mountsOf are the container's volumes and the file for its termination message.
-func (k *Kubelet) mountsOf(pod *corev1.Pod, c *corev1.Container, attempt int, env map[string]string) ([]cri.Mount, error) {
+func (k *Kubelet) mountsOf(pod *corev1.Pod, c *corev1.Container, attempt int, sandbox *cri.Sandbox, env map[string]string) ([]cri.Mount, error) {
 	expanded := func(s string) (string, error) { return expandKnown(s, env) }
 	mounts, err := k.volumes.Mounts(pod, c, expanded)
 	if err != nil {
 		return nil, err
 	}
-	file := k.terminationLog(string(pod.UID), c.Name, attempt)
+	file := k.terminationLog(sandbox, string(pod.UID), c.Name, attempt)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, fmt.Errorf("termination log: %w", err)
 	}

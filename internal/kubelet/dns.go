@@ -65,23 +65,3 @@ func unique(list []string) []string {
 	}
 	return out
 }
-
-// parseResolvConf reads a resolv.conf(5).
-func parseResolvConf(text string) cri.DNS {
-	var dns cri.DNS
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		switch fields[0] {
-		case "nameserver":
-			dns.Servers = append(dns.Servers, fields[1])
-		case "search", "domain":
-			dns.Searches = fields[1:]
-		case "options":
-			dns.Options = append(dns.Options, fields[1:]...)
-		}
-	}
-	return dns
-}

@@ -170,7 +170,9 @@ func (k *Kubelet) ensureCgroup(pod *corev1.Pod) (string, error) {
 	if k.cgroups == nil {
 		return "", nil
 	}
-	return k.cgroups.Ensure(string(pod.UID), qosOf(pod), podResources(pod))
+	res := podResources(pod)
+	res.PidsLimit = k.cfg.PodPidsLimit
+	return k.cgroups.Ensure(string(pod.UID), qosOf(pod), res)
 }
 
 // noteCgroup counts the cgroup of a pod that was found again.

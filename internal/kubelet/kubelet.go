@@ -28,6 +28,8 @@ type Config struct {
 	NodeIP netip.Addr
 	// DataDir holds pods/ (volumes, termination messages) and pods-logs/.
 	DataDir string
+	// PodPidsLimit is how many processes and threads a pod may have; 0: no limit.
+	PodPidsLimit int64
 	// CgroupRoot is the cgroup under which all pods live, "/minik8s". Empty: no cgroup is made
 	// for pods (hollow nodes, tests).
 	CgroupRoot string

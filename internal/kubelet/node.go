@@ -224,10 +224,31 @@ func (n *nodeKeeper) fillStatus(ctx context.Context, node *corev1.Node, now time
 	st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: n.k.cfg.NodeName})
 	st.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)}
 	st.NodeInfo = n.host.info(n.k.cfg.Version, n.k.cfg.RuntimeVersion)
-	for _, c := range n.host.conditions() {
+	for _, c := range n.conditions() {
 		setNodeCondition(st, c, now)
 	}
 	n.fillImages(ctx, st)
+}
+
+// conditions is how the node is now.
+func (n *nodeKeeper) conditions() []corev1.NodeCondition {
+	list := n.host.conditions()
+	if rt, ok := n.k.runtime.(podNetwork); ok {
+		list = append(list, networkCondition(rt.NetworkTrouble()))
+	}
+	return list
+}
+
+// podNetwork is a runtime that knows what on the host stops pods' traffic.
+type podNetwork interface{ NetworkTrouble() []string }
+
+func networkCondition(trouble []string) corev1.NodeCondition {
+	if len(trouble) == 0 {
+		return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+			Reason: "PodTrafficAccepted", Message: "nothing on the host stops pods' traffic"}
+	}
+	return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue,
+		Reason: "HostPacketFilter", Message: "the host's packet filter stops pods' traffic: " + strings.Join(trouble, "; ")}
 }
 
 // fillImages lists the images; if the runtime does not say, the list stays as it was.
@@ -317,9 +338,9 @@ func (n *nodeKeeper) statusChanged(ctx context.Context, node *corev1.Node) bool 
 		!equality.Semantic.DeepEqual(node.Status.Allocatable, allocatable(capacity)) {
 		return true
 	}
-	for _, c := range n.host.conditions() {
+	for _, c := range n.conditions() {
 		for _, have := range node.Status.Conditions {
-			if have.Type == c.Type && (have.Status != c.Status || have.Reason != c.Reason) {
+			if have.Type == c.Type && (have.Status != c.Status || have.Reason != c.Reason || have.Message != c.Message) {
 				return true
 			}
 		}

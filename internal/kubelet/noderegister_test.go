@@ -3,6 +3,8 @@ package kubelet
 import (
 	"context"
 	"net/netip"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +71,50 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 		node.Spec.PodCIDR != "10.9.0.0/24" || !node.Spec.Unschedulable {
 		t.Errorf("%+v", node)
 	}
+}
+
+// filtered is a runtime whose host stops pods' traffic.
+type filtered struct {
+	*fake.Runtime
+	trouble atomic.Pointer[[]string]
+}
+
+func (r *filtered) NetworkTrouble() []string { return *r.trouble.Load() }
+
+// What stops pods' traffic is told by the Node, and that it does no longer.
+func TestNodeTellsWhatStopsTraffic(t *testing.T) {
+	b := newBed(t)
+	rt := &filtered{Runtime: b.rt}
+	rt.trouble.Store(&[]string{"table ip fw chain forward, policy drop"})
+	b.cri, b.cfg.HeartbeatInterval = rt, 10*time.Millisecond
+	b.start()
+	key := client.Key{Kind: api.Nodes, Name: "node1"}
+	await := func(want corev1.ConditionStatus, message string) {
+		t.Helper()
+		deadline := time.After(10 * time.Second)
+		for {
+			b.api.mu.Lock()
+			node, changed := b.api.objects[id(key)], b.api.changed
+			b.api.mu.Unlock()
+			if node != nil {
+				for _, c := range node.(*corev1.Node).Status.Conditions {
+					if c.Type == corev1.NodeNetworkUnavailable && c.Status == want && strings.Contains(c.Message, message) {
+						return
+					}
+				}
+			}
+			select {
+			case <-changed:
+			case <-deadline:
+				t.Fatalf("no condition %s with %q", want, message)
+			}
+		}
+	}
+	await(corev1.ConditionTrue, "table ip fw chain forward, policy drop")
+	rt.trouble.Store(&[]string{"another"})
+	await(corev1.ConditionTrue, "another")
+	rt.trouble.Store(&[]string{})
+	await(corev1.ConditionFalse, "nothing")
 }
 
 // ranged is a runtime that is told the range of its pods.

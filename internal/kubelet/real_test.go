@@ -211,7 +211,7 @@ func TestRealPodSharesItsNetworkAndVolumes(t *testing.T) {
 	b := newRealBed(t)
 	b.create(shell("two", "echo hello > /data/file; nc -l -p 8000 -e echo answer; "+forever, func(p *corev1.Pod) {
 		reader := shellContainer("reader", "while ! [ -s /in/file ]; do sleep 0.02; done; cat /in/file; hostname; echo $GREETING; "+
-			"touch /in/no 2>/dev/null || echo read-only; while ! nc 127.0.0.1 8000; do sleep 0.02; done; cat /sub/deep/x; df -m /mem | tail -1")
+			"touch /in/no 2>/dev/null || echo read-only; while ! nc 127.0.0.1 8000 2>/dev/null; do sleep 0.02; done; cat /sub/deep/x; df -m /mem | tail -1")
 		reader.Env = []corev1.EnvVar{{Name: "NAME", ValueFrom: field("metadata.name")}, {Name: "GREETING", Value: "I am $(NAME)"}}
 		reader.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/in", ReadOnly: true}, {Name: "host", MountPath: "/sub", SubPath: "a"},
 			{Name: "mem", MountPath: "/mem"}}

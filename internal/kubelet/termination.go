@@ -2,8 +2,10 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,14 +22,45 @@ const (
 	maxTerminationLogBytes = 2048
 )
 
-// terminationLog is the file behind terminationMessagePath of one attempt.
-func (k *Kubelet) terminationLog(uid, container string, attempt int) string {
+// terminationLog is the file behind terminationMessagePath of one attempt: in the sandbox's scratch directory, so
+// that a container can fill no more than its pod's share of it.
+func (k *Kubelet) terminationLog(sandbox *cri.Sandbox, uid, container string, attempt int) string {
+	if sandbox == nil || sandbox.Scratch == "" {
+		return k.keptMessage(uid, container, attempt)
+	}
+	return filepath.Join(sandbox.Scratch, fmt.Sprintf("%s.%d.message", container, attempt))
+}
+
+// keptMessage is where the message of an attempt that has ended is kept, for the kubelet's next life, as
+// much of it as is shown.
+func (k *Kubelet) keptMessage(uid, container string, attempt int) string {
 	return filepath.Join(k.volumes.PodDir(uid), "containers", container, fmt.Sprintf("%d.message", attempt))
+}
+
+// dropMessages removes the files of an attempt that is removed.
+func (w *worker) dropMessages(a action) {
+	for _, file := range []string{
+		w.k.keptMessage(string(w.uid), a.container, a.attempt),
+		w.k.terminationLog(w.view.Sandbox, string(w.uid), a.container, a.attempt),
+	} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			w.k.log.Debug("a termination message is left behind", "file", file, "error", err)
+		}
+	}
 }
 
 // terminationMessage is what an exited container left to say.
 func (w *worker) terminationMessage(ctx context.Context, c *cri.Container) string {
-	msg := readHead(w.k.terminationLog(string(w.uid), c.Name, c.Attempt), maxTerminationMessage)
+	kept := w.k.keptMessage(string(w.uid), c.Name, c.Attempt)
+	file := w.k.terminationLog(w.view.Sandbox, string(w.uid), c.Name, c.Attempt)
+	msg := readHead(kept, maxTerminationMessage)
+	if msg == "" && file != kept {
+		if msg = readHead(file, maxTerminationMessage); msg != "" {
+			if err := keep(kept, msg); err != nil {
+				w.k.log.Debug("a termination message is not kept for the next start", "container", c.Name, "error", err)
+			}
+		}
+	}
 	if msg != "" || c.ExitCode == 0 || w.pod == nil {
 		return msg
 	}
@@ -40,6 +73,14 @@ func (w *worker) terminationMessage(ctx context.Context, c *cri.Container) strin
 		return fmt.Sprintf("Error on reading termination message from logs: %v", err)
 	}
 	return tail
+}
+
+// keep writes a message down. It is the kubelet's own file: the container never sees it.
+func keep(path, msg string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(msg), 0o600)
 }
 
 // readHead is up to n bytes of a plain file; empty if it cannot be read. The container owns the

@@ -141,6 +141,11 @@ func (m *Manager) ensureClasses(h hierarchy) error {
 			return err
 		}
 	}
+	// All pods together weigh less than the daemon's cgroup alone, whichever that is: pods that take all the CPU there
+	// is must not keep it from hearing of them.
+	if err := h.lower(m.root); err != nil {
+		return err
+	}
 	m.ready = true
 	return nil
 }

@@ -61,17 +61,24 @@ func TestHold(t *testing.T) {
 func TestLegacySettings(t *testing.T) {
 	dir := t.TempDir()
 	m := At(dir, "minik8s", false)
+	// What a kernel that counts swap would make.
+	swap := filepath.Join(dir, "memory/minik8s/burstable/podu1")
+	if err := errors.Join(os.MkdirAll(swap, 0o755), os.WriteFile(filepath.Join(swap, "memory.memsw.limit_in_bytes"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	res := cri.Resources{CPUShares: 512, CPUQuota: 50000, CPUPeriod: 100000, MemoryLimit: 1 << 20}
 	at, err := m.Ensure("u1", corev1.PodQOSBurstable, res)
 	if err != nil || at != "/minik8s/burstable/podu1" {
 		t.Fatal(at, err)
 	}
 	for file, want := range map[string]string{
-		"cpu/minik8s/burstable/podu1/cpu.shares":               "512",
-		"cpu/minik8s/burstable/podu1/cpu.cfs_quota_us":         "50000",
-		"memory/minik8s/burstable/podu1/memory.limit_in_bytes": "1048576",
-		"cpu/minik8s/burstable/cpu.shares":                     "512",
-		"cpu/minik8s/besteffort/cpu.shares":                    "2",
+		"cpu/minik8s/burstable/podu1/cpu.shares":                     "512",
+		"cpu/minik8s/burstable/podu1/cpu.cfs_quota_us":               "50000",
+		"memory/minik8s/burstable/podu1/memory.limit_in_bytes":       "1048576",
+		"cpu/minik8s/burstable/cpu.shares":                           "512",
+		"cpu/minik8s/cpu.shares":                                     "512",
+		"memory/minik8s/burstable/podu1/memory.memsw.limit_in_bytes": "1048576",
+		"cpu/minik8s/besteffort/cpu.shares":                          "2",
 	} {
 		if got := content(t, filepath.Join(dir, file)); got != want {
 			t.Errorf("%s: %s, want %s", file, got, want)
@@ -96,7 +103,7 @@ func TestUnifiedSettings(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{"cgroup.controllers": "cpu memory pids hugetlb", "cgroup.subtree_control": "cpu"} {
+		for name, text := range map[string]string{"cgroup.controllers": "cpu memory pids hugetlb", "cgroup.subtree_control": "cpu", "memory.swap.max": "max", "cpu.weight": "100"} {
 			if err := os.WriteFile(filepath.Join(dir, d, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -109,6 +116,7 @@ func TestUnifiedSettings(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"podu1/cpu.weight": "39", "podu1/cpu.max": "200000 100000", "podu1/memory.max": "1048576", "podu1/pids.max": "7",
+		"podu1/memory.swap.max": "0", "cpu.weight": "50",
 	} {
 		if got := content(t, filepath.Join(dir, "minik8s", file)); got != want {
 			t.Errorf("%s: %s, want %s", file, got, want)

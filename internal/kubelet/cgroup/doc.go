@@ -2,6 +2,9 @@
 // containers: ROOT/pod<uid> for Guaranteed pods, ROOT/burstable/pod<uid> and ROOT/besteffort/pod<uid>
 // for the others, as Kubernetes lays them out.
 //
+// A memory limit is one of memory and swap together, where the kernel counts swap. The root weighs half of what a
+// cgroup does that nobody has set, and so less than the daemon's.
+//
 // It promises: Ensure and Remove may be called again at any time; Remove leaves nothing, and kills
 // what should still run there. Both versions of cgroups are served; where both are mounted and v1
 // holds the controllers, v1 is.

@@ -16,6 +16,8 @@ import (
 type hierarchy interface {
 	// ensure makes a cgroup, with its parents, and sets what is not 0 in res.
 	ensure(path string, res cri.Resources) error
+	// lower gives a cgroup half of the CPU weight that one has of which nobody has said anything.
+	lower(path string) error
 	// dirs are the directories of a cgroup, whether they exist or not.
 	dirs(path string) []string
 	// home is the directory, among those that ensure makes, that stands for a cgroup.
@@ -72,10 +74,26 @@ func (l legacy) ensure(path string, res cri.Resources) error {
 	return nil
 }
 
+func (l legacy) lower(path string) error {
+	mount, ok := l["cpu"]
+	if !ok {
+		return nil
+	}
+	return setting{file: "cpu.shares", value: "512"}.write(filepath.Join(mount, path))
+}
+
 // setting is a file of a cgroup and its content.
-type setting struct{ file, value string }
+type setting struct {
+	file, value string
+	optional    bool // a kernel may lack the file
+}
 
 func (s setting) write(dir string) error {
+	if s.optional {
+		if _, err := os.Stat(filepath.Join(dir, s.file)); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
 	if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0o644); err != nil {
 		return fmt.Errorf("setting %s to %s: %w", s.file, s.value, err)
 	}
@@ -87,19 +105,23 @@ func legacySettings(controller string, res cri.Resources) []setting {
 	switch controller {
 	case "cpu":
 		if res.CPUShares > 0 {
-			out = append(out, setting{"cpu.shares", strconv.FormatUint(res.CPUShares, 10)})
+			out = append(out, setting{file: "cpu.shares", value: strconv.FormatUint(res.CPUShares, 10)})
 		}
 		if res.CPUQuota > 0 {
-			out = append(out, setting{"cpu.cfs_period_us", strconv.FormatUint(res.CPUPeriod, 10)},
-				setting{"cpu.cfs_quota_us", strconv.FormatInt(res.CPUQuota, 10)})
+			out = append(out, setting{file: "cpu.cfs_period_us", value: strconv.FormatUint(res.CPUPeriod, 10)},
+				setting{file: "cpu.cfs_quota_us", value: strconv.FormatInt(res.CPUQuota, 10)})
 		}
 	case "memory":
 		if res.MemoryLimit > 0 {
-			out = append(out, setting{"memory.limit_in_bytes", strconv.FormatInt(res.MemoryLimit, 10)})
+			limit := strconv.FormatInt(res.MemoryLimit, 10)
+			// Memory and swap together are never less than memory, so they make way first.
+			out = append(out, setting{file: "memory.memsw.limit_in_bytes", value: "-1", optional: true},
+				setting{file: "memory.limit_in_bytes", value: limit},
+				setting{file: "memory.memsw.limit_in_bytes", value: limit, optional: true})
 		}
 	case "pids":
 		if res.PidsLimit > 0 {
-			out = append(out, setting{"pids.max", strconv.FormatInt(res.PidsLimit, 10)})
+			out = append(out, setting{file: "pids.max", value: strconv.FormatInt(res.PidsLimit, 10)})
 		}
 	}
 	return out
@@ -107,6 +129,10 @@ func legacySettings(controller string, res cri.Resources) []setting {
 
 // unified is v2.
 type unified struct{ mount string }
+
+func (u unified) lower(path string) error {
+	return setting{file: "cpu.weight", value: "50", optional: true}.write(filepath.Join(u.mount, path))
+}
 
 func (u unified) home(path string) string { return filepath.Join(u.mount, path) }
 
@@ -157,7 +183,7 @@ func enable(dir string) error {
 	if len(add) == 0 {
 		return nil
 	}
-	return setting{"cgroup.subtree_control", strings.Join(add, " ")}.write(dir)
+	return setting{file: "cgroup.subtree_control", value: strings.Join(add, " ")}.write(dir)
 }
 
 func unifiedSettings(res cri.Resources) []setting {
@@ -165,16 +191,17 @@ func unifiedSettings(res cri.Resources) []setting {
 	if res.CPUShares > 0 {
 		// Kubernetes' mapping of 2..262144 onto 1..10000.
 		weight := 1 + (min(max(res.CPUShares, 2), 262144)-2)*9999/262142
-		out = append(out, setting{"cpu.weight", strconv.FormatUint(weight, 10)})
+		out = append(out, setting{file: "cpu.weight", value: strconv.FormatUint(weight, 10)})
 	}
 	if res.CPUQuota > 0 {
-		out = append(out, setting{"cpu.max", fmt.Sprintf("%d %d", res.CPUQuota, res.CPUPeriod)})
+		out = append(out, setting{file: "cpu.max", value: fmt.Sprintf("%d %d", res.CPUQuota, res.CPUPeriod)})
 	}
 	if res.MemoryLimit > 0 {
-		out = append(out, setting{"memory.max", strconv.FormatInt(res.MemoryLimit, 10)})
+		out = append(out, setting{file: "memory.max", value: strconv.FormatInt(res.MemoryLimit, 10)},
+			setting{file: "memory.swap.max", value: "0", optional: true})
 	}
 	if res.PidsLimit > 0 {
-		out = append(out, setting{"pids.max", strconv.FormatInt(res.PidsLimit, 10)})
+		out = append(out, setting{file: "pids.max", value: strconv.FormatInt(res.PidsLimit, 10)})
 	}
 	return out
 }

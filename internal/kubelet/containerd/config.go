@@ -30,6 +30,8 @@ type Config struct {
 	PodCIDR netip.Prefix
 	// ClusterCIDR is the range of all nodes' pods, which is not masqueraded. Invalid: PodCIDR.
 	ClusterCIDR netip.Prefix
+	// NodePorts are TCP ports of the node that pods may reach whatever the host filters: the API's.
+	NodePorts []uint16
 	// CgroupRoot is the parent of pods that name none. Empty: /minik8s.
 	CgroupRoot string
 	// LogMaxSize is the size in bytes at which a container's log is rotated (10 MiB if 0), and

@@ -241,7 +241,7 @@ func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg c
 	}
 	spec, err := buildSpec(specInput{
 		container: cfg, sandbox: rec.Config, image: img.config, user: who, cgroup: c.meta.Cgroup,
-		slotDir: r.slotDir(rec.Slot.ID), etcDir: r.sandboxDir(cfg.PodUID), pidPath: pidPath, host: hostFacts(),
+		slotDir: r.slotDir(rec.Slot.ID), etcDir: r.scratchDir(rec), pidPath: pidPath, host: hostFacts(),
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@
 //	slot.go        a slot is what is costly and the same for every pod: namespaces, the veth, a
 //	               shim that waits for work. spare.go keeps one ahead, off a pod's way
 //	record.go      what is written down about sandboxes before anything is done about them
+//	scratch.go     a small tmpfs of each slot, for the files of the node that containers write to
 //	sandbox.go     a slot that has become a pod's; etcfiles.go, pause.go
 //	container.go   the life of a container, stop.go its end; spec*.go build its OCI specification,
 //	               user.go and facts.go say who it may be and what it may have
@@ -22,7 +23,7 @@
 //	image*.go      the image store: references, import, pull
 //	restore.go     what the last run has left is found again, or swept away; strays.go
 //
-// A container's way: EnsureSandbox takes a spare slot, names its host and writes /etc (1 ms). CreateContainer
+// A container's way: EnsureSandbox takes a spare slot, names its host and writes hosts, hostname and resolv.conf (1 ms). CreateContainer
 // prepares the root file system and the specification side by side, then the shim has runc make
 // the process (30 ms, nearly all of it runc's). StartContainer lets it run (5 ms, runc again). An end is
 // told by the shim, and by nobody's asking. To stop it the process is signalled directly, without runc.

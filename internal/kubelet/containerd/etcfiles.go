@@ -10,9 +10,10 @@ import (
 	"strings"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/resolvconf"
 )
 
-// writeEtcFiles writes the pod's hosts, hostname and resolv.conf to dir.
+// writeEtcFiles writes the pod's hosts, hostname and resolv.conf to dir, a scratch directory.
 func writeEtcFiles(dir string, cfg cri.SandboxConfig, addr netip.Addr) error {
 	hosts := podHosts(cfg, addr)
 	if cfg.HostNetwork {
@@ -25,13 +26,19 @@ func writeEtcFiles(dir string, cfg cri.SandboxConfig, addr netip.Addr) error {
 	resolv := resolvConf(cfg.DNS)
 	if resolv == nil {
 		var err error
-		if resolv, err = nodeResolvConf("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"); err != nil {
+		if resolv, err = resolvconf.Node(); err != nil {
 			return fmt.Errorf("containerd: %w", err)
 		}
 	}
-	for name, data := range map[string][]byte{
-		"hosts": hosts, "hostname": []byte(cfg.Hostname + "\n"), "resolv.conf": resolv,
-	} {
+	files := map[string][]byte{"hosts": hosts, "hostname": []byte(cfg.Hostname + "\n"), "resolv.conf": resolv}
+	size := 0
+	for _, data := range files {
+		size += len(data)
+	}
+	if err := growScratch(dir, size); err != nil {
+		return err
+	}
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			return fmt.Errorf("containerd: %w", err)
 		}
@@ -93,33 +100,4 @@ func resolvConf(dns cri.DNS) []byte {
 		fmt.Fprintf(&b, "options %s\n", strings.Join(dns.Options, " "))
 	}
 	return b.Bytes()
-}
-
-// nodeResolvConf is the node's file, or, where that names only a resolver on loopback, which a pod
-// cannot reach, the one that resolver itself goes by. No file at all is an empty one.
-func nodeResolvConf(path, behind string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return []byte{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	servers, local := 0, 0
-	for line := range strings.Lines(string(data)) {
-		f := strings.Fields(line)
-		if len(f) < 2 || f[0] != "nameserver" {
-			continue
-		}
-		servers++
-		if a, err := netip.ParseAddr(f[1]); err == nil && a.IsLoopback() {
-			local++
-		}
-	}
-	if servers > 0 && servers == local {
-		if real, err := os.ReadFile(behind); err == nil {
-			return real, nil
-		}
-	}
-	return data, nil
 }

@@ -18,7 +18,9 @@ const cgroup2Magic = 0x63677270
 type facts struct {
 	capabilities []string
 	cgroup2      bool
-	oomScoreAdj  int // the least that containers can be given
+	memory2      bool // the memory controller is that of cgroup v2
+	countsSwap   bool // swap can be counted into a memory limit
+	oomScoreAdj  int  // the least that containers are given
 }
 
 // hostFacts are read once: they do not change while the process runs.
@@ -29,12 +31,20 @@ var hostFacts = sync.OnceValue(func() facts {
 	}
 	var st unix.Statfs_t
 	f.cgroup2 = unix.Statfs("/sys/fs/cgroup", &st) == nil && st.Type == cgroup2Magic
-	f.oomScoreAdj = -1000
-	if !slices.Contains(f.capabilities, "CAP_SYS_RESOURCE") {
-		if data, err := os.ReadFile("/proc/self/oom_score_adj"); err == nil {
-			if v, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
-				f.oomScoreAdj = v
-			}
+	if f.cgroup2 {
+		data, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+		f.memory2 = err == nil && slices.Contains(strings.Fields(string(data)), "memory")
+		f.countsSwap = f.memory2 // runc leaves it where the kernel does not count swap
+	} else {
+		_, err := os.Stat("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes")
+		f.countsSwap = err == nil
+	}
+	// Containers are sooner picked than this process when memory runs out. Without CAP_SYS_RESOURCE they could not be
+	// given less either.
+	f.oomScoreAdj = -999
+	if data, err := os.ReadFile("/proc/self/oom_score_adj"); err == nil {
+		if v, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+			f.oomScoreAdj = v + 1
 		}
 	}
 	return f

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,167 +15,56 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// maxLine is how much of a line is written at once; a longer one becomes several entries, all but
-	// the last marked P.
-	maxLine = 16 << 10
-	// rotatedTime is the suffix of a log that is no longer written to.
-	rotatedTime = "20060102-150405.000000"
-)
-
-// logFile is a container's log in the format of Kubernetes' container runtimes: each line is
-// time, stream, F or P, and the text. Its methods may be called side by side.
-type logFile struct {
-	path     string
-	maxSize  int64
-	maxFiles int
-
-	mu   sync.Mutex
-	file *os.File
-	size int64
-	buf  []byte
-}
-
-func openLog(path string, maxSize int64, maxFiles int) (*logFile, error) {
-	l := &logFile{path: path, maxSize: maxSize, maxFiles: maxFiles}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	return l, l.open()
-}
-
-func (l *logFile) open() error {
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
-	if err != nil {
-		return err
-	}
-	st, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return err
-	}
-	l.file, l.size = f, st.Size()
-	return nil
-}
-
-// write adds one entry. text has no newline at its end.
-func (l *logFile) write(stream string, partial bool, text []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil {
-		return os.ErrClosed
-	}
-	l.buf = time.Now().UTC().AppendFormat(l.buf[:0], "2006-01-02T15:04:05.000000000Z07:00")
-	l.buf = append(append(append(l.buf, ' '), stream...), " F "...)
-	if partial {
-		l.buf[len(l.buf)-2] = 'P'
-	}
-	l.buf = append(append(l.buf, text...), '\n')
-	n, err := l.file.Write(l.buf)
-	l.size += int64(n)
-	if err != nil {
-		return err
-	}
-	if l.maxSize > 0 && l.size >= l.maxSize && !partial {
-		return l.rotate()
-	}
-	return nil
-}
-
-// rotate moves the file aside and starts a new one; the oldest beyond what is kept are removed.
-func (l *logFile) rotate() error {
-	if err := os.Rename(l.path, l.path+"."+time.Now().UTC().Format(rotatedTime)); err != nil {
-		return err
-	}
-	l.file.Close()
-	l.file = nil
-	if err := l.open(); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(filepath.Dir(l.path))
-	if err != nil {
-		return err
-	}
-	var old []string
-	for _, e := range entries {
-		if suffix, ok := strings.CutPrefix(e.Name(), filepath.Base(l.path)+"."); ok {
-			if _, err := time.Parse(rotatedTime, suffix); err == nil {
-				old = append(old, e.Name())
-			}
-		}
-	}
-	slices.Sort(old)
-	for len(old) > max(l.maxFiles-1, 0) {
-		if err := os.Remove(filepath.Join(filepath.Dir(l.path), old[0])); err != nil {
-			return err
-		}
-		old = old[1:]
-	}
-	return nil
-}
-
-func (l *logFile) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file != nil {
-		l.file.Close()
-		l.file = nil
-	}
-}
+// maxLine is how much of a line is written at once; a longer one becomes several entries, all but
+// the last marked P.
+const maxLine = 16 << 10
 
 // lines cuts a stream into log entries. It holds what came of a line that has not ended yet.
 type lines struct {
 	stream string
 	to     *logFile
 	rest   []byte
-	inside bool // an entry of this line has been written already
 }
 
-func (l *lines) feed(p []byte) error {
+func (l *lines) feed(p []byte) {
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, '\n')
 		room := maxLine - len(l.rest)
 		switch {
 		case i >= 0 && i <= room:
-			if err := l.flush(p[:i], false); err != nil {
-				return err
-			}
+			l.flush(p[:i], false)
 			p = p[i+1:]
 		case len(p) >= room && (i < 0 || i > room):
 			if len(p) == room {
 				// Whether the line ends here is seen only by what comes next.
 				l.rest = append(l.rest, p...)
-				return nil
+				return
 			}
-			if err := l.flush(p[:room], true); err != nil {
-				return err
-			}
+			l.flush(p[:room], true)
 			p = p[room:]
 		default:
 			l.rest = append(l.rest, p...)
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
-func (l *lines) flush(p []byte, partial bool) error {
-	l.inside = partial
+func (l *lines) flush(p []byte, partial bool) {
 	if len(l.rest) == 0 {
-		return l.to.write(l.stream, partial, p)
+		l.to.write(l.stream, partial, p)
+		return
 	}
 	l.rest = append(l.rest, p...)
-	err := l.to.write(l.stream, partial, l.rest)
+	l.to.write(l.stream, partial, l.rest)
 	l.rest = nil // not kept: most streams are silent most of the time
-	return err
 }
 
-// end writes a last line that has no newline.
-func (l *lines) end() error {
-	if len(l.rest) == 0 {
-		return nil
+// end writes what there is of a line that has no newline, at the end of the stream or of this run; readers
+// then show none either.
+func (l *lines) end() {
+	if len(l.rest) > 0 {
+		l.flush(nil, true)
 	}
-	return l.flush(nil, false)
 }
 
 // readBuffers are shared by all streams; a silent one holds none.
@@ -201,7 +87,7 @@ type logPump struct {
 // startPump opens the pipes in dir, making them if they are not there, and begins to copy. fresh
 // says that their other end is still to be opened; opened must then be called when it is.
 func startPump(dir, path string, tty, fresh bool, cfg *Config) (*logPump, error) {
-	log, err := openLog(path, cfg.LogMaxSize, cfg.LogMaxFiles)
+	log, err := openLog(path, cfg.LogMaxSize, cfg.LogMaxFiles, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: log: %w", err)
 	}
@@ -235,18 +121,10 @@ func startPump(dir, path string, tty, fresh bool, cfg *Config) (*logPump, error)
 	for i, f := range p.pipes {
 		l := &lines{stream: streams[i], to: log}
 		wg.Go(func() {
-			err := copyLines(f, l, &p.taps)
-			switch {
-			case err == nil:
-			case p.leaving.Load():
-				// The rest of the line comes with the next run.
-				if len(l.rest) > 0 {
-					err = l.flush(nil, true)
-				}
-			default:
-				p.warn.Warn("a container's output could not be logged", "log", path, "err", err)
-				drain(f)
+			if err := copyLines(f, l, &p.taps); err != nil && !p.leaving.Load() {
+				p.warn.Warn("a container's output cannot be read any more", "log", path, "err", err)
 			}
+			l.end()
 		})
 	}
 	go func() {
@@ -286,7 +164,7 @@ func copyLines(f *os.File, l *lines, also *taps) error {
 		})
 		if buf != nil {
 			if n > 0 && err == nil && readErr == nil {
-				err = l.feed(buf[:n])
+				l.feed(buf[:n])
 				also.write(l.stream, buf[:n])
 			}
 			readBuffers.Put(buf)
@@ -297,13 +175,10 @@ func copyLines(f *os.File, l *lines, also *taps) error {
 		case readErr != nil:
 			return readErr
 		case n == 0:
-			return l.end()
+			return nil
 		}
 	}
 }
-
-// drain reads on when the log cannot be written (a full disk): a container must not hang on its output.
-func drain(f *os.File) { io.Copy(io.Discard, f) }
 
 // opened is called when the shim has the pipes open.
 func (p *logPump) opened() {

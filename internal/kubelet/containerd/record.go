@@ -68,15 +68,18 @@ func (r *Runtime) readRecords() ([]*record, error) {
 	return list, nil
 }
 
-// sandbox is the record as others see it. nodeAddrs is asked only for a pod on the host's network.
-func (rec *record) sandbox(nodeAddrs func() []netip.Addr) *cri.Sandbox {
+// sandbox is a record as others see it. The node's addresses are asked for only for a pod on the host's network.
+func (r *Runtime) sandbox(rec *record) *cri.Sandbox {
 	s := &cri.Sandbox{
 		PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
 		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: rec.Whole,
 	}
+	if rec.Whole {
+		s.Scratch = r.scratchDir(rec)
+	}
 	switch {
 	case rec.Config.HostNetwork:
-		s.Addresses = nodeAddrs()
+		s.Addresses = r.net.HostAddrs()
 	case rec.Slot.Addr.IsValid():
 		s.Addresses = []netip.Addr{rec.Slot.Addr}
 	}

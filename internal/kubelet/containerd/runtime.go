@@ -79,7 +79,10 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 			return nil, fmt.Errorf("containerd: %w", err)
 		}
 	}
-	if r.net, err = network.New(network.Config{PodCIDR: cfg.PodCIDR, ClusterCIDR: cfg.ClusterCIDR, Owner: cfg.DataDir, Log: cfg.Log}); err != nil {
+	if r.net, err = network.New(network.Config{
+		PodCIDR: cfg.PodCIDR, ClusterCIDR: cfg.ClusterCIDR, Owner: cfg.DataDir, NodePorts: cfg.NodePorts,
+		StateFile: filepath.Join(cfg.DataDir, "network.json"), Log: cfg.Log,
+	}); err != nil {
 		return nil, err
 	}
 	if err := r.connect(ctx); err != nil {
@@ -94,6 +97,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	r.wg.Go(func() { r.follow(run, stream) })
+	r.wg.Go(func() { r.net.Keep(run) })
 	if r.server != nil {
 		r.wg.Go(func() { r.endLateStrays(run) })
 	}
@@ -191,6 +195,9 @@ func (r *Runtime) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
 // Network is the pods' network.
 func (r *Runtime) Network() *network.Network { return r.net }
 
+// NetworkTrouble is what on the host stops pods' traffic; normally nothing.
+func (r *Runtime) NetworkTrouble() []string { return r.net.Trouble() }
+
 // Uninstall removes every pod and what they share on the host: rules, addresses, mounts. Images and the
 // data directory stay. The runtime is of no more use after it but to be closed.
 func (r *Runtime) Uninstall(ctx context.Context) error {
@@ -232,7 +239,7 @@ func (r *Runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
 func (r *Runtime) Pod(_ context.Context, uid string) (cri.Pod, error) {
 	p := cri.Pod{UID: uid}
 	if rec := r.record(uid); rec != nil {
-		p.Sandbox = rec.sandbox(r.net.HostAddrs)
+		p.Sandbox = r.sandbox(rec)
 	}
 	for _, c := range r.containersOf(uid) {
 		if c.meta.Name != pauseName {

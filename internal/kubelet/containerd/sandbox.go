@@ -27,7 +27,7 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 	defer r.spare.busy()()
 	if rec := r.record(cfg.PodUID); rec != nil {
 		if rec.Whole && r.slotWhole(ctx, &rec.Slot) {
-			return *rec.sandbox(r.net.HostAddrs), nil
+			return *r.sandbox(rec), nil
 		}
 		// Half-made, or its namespaces or shim are lost: what is left of it goes, and with it
 		// containers, which cannot be in the new one.
@@ -40,7 +40,7 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 		// The record stays if this fails as well, and the next call begins with it.
 		return cri.Sandbox{}, errors.Join(err, r.RemoveSandbox(context.WithoutCancel(ctx), cfg.PodUID))
 	}
-	return *rec.sandbox(r.net.HostAddrs), nil
+	return *r.sandbox(rec), nil
 }
 
 func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*record, error) {
@@ -66,7 +66,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*reco
 	if err := r.writeRecord(rec); err != nil {
 		return rec, err
 	}
-	if err := writeEtcFiles(r.sandboxDir(cfg.PodUID), cfg, s.Addr); err != nil {
+	if err := writeEtcFiles(r.scratchDir(rec), cfg, s.Addr); err != nil {
 		return rec, err
 	}
 	if err := r.settle(cfg, s); err != nil {

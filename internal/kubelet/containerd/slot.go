@@ -20,7 +20,7 @@ import (
 )
 
 // slot is what every pod needs and what is the same for all: pinned namespaces, an address, memory
-// shared under /dev/shm, and a shim with nothing to do yet. Its directory is made first and removed
+// shared under /dev/shm, a scratch directory, and a shim with nothing to do yet. Its directory is made first and removed
 // last, so that whatever there is of it can be found from there.
 type slot struct {
 	ID    string
@@ -46,8 +46,10 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err er
 	defer done()
 	s := &slot{ID: newID()[:32], Kinds: kinds}
 	dir := r.slotDir(s.ID)
-	if err := os.MkdirAll(filepath.Join(dir, "shm"), 0o711); err != nil {
-		return nil, fmt.Errorf("containerd: %w", err)
+	for _, name := range []string{"shm", "scratch"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o711); err != nil {
+			return nil, fmt.Errorf("containerd: %w", err)
+		}
 	}
 	started := make(chan error, 1)
 	go func() { started <- r.startShim(ctx, s.ID) }()
@@ -57,6 +59,9 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err er
 			err = errors.Join(err, r.removeSlot(context.WithoutCancel(ctx), s))
 		}
 	}()
+	if err := mountScratch(filepath.Join(dir, "scratch")); err != nil {
+		return nil, err
+	}
 	if slices.Contains(kinds, "ipc") {
 		if err := unix.Mount("shm", filepath.Join(dir, "shm"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
 			"mode=1777,size=65536k"); err != nil {
@@ -77,15 +82,21 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err er
 // removeSlot undoes makeSlot, and also what is left of one half-made or half-removed.
 func (r *Runtime) removeSlot(ctx context.Context, s *slot) error {
 	dir := r.slotDir(s.ID)
+	// The shim takes a while to end, and the kernel to let go of the rest; neither waits for the other.
+	freed := make(chan error, 1)
+	go func() {
+		errs := []error{unmount(filepath.Join(dir, "shm")), unmount(filepath.Join(dir, "scratch"))}
+		if r.net != nil {
+			errs = append(errs, r.net.Disconnect(s.ID, s.Addr))
+		}
+		freed <- errors.Join(errs...)
+	}()
 	errs := []error{r.stopShim(ctx, s.ID)}
 	for k := range namespaceFlags {
 		// The veth goes with its namespace.
 		errs = append(errs, unmount(filepath.Join(dir, k)))
 	}
-	errs = append(errs, unmount(filepath.Join(dir, "shm")))
-	if r.net != nil {
-		errs = append(errs, r.net.Disconnect(s.ID, s.Addr))
-	}
+	errs = append(errs, <-freed)
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

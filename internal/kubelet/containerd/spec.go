@@ -82,7 +82,7 @@ func buildSpec(in specInput) (*specs.Spec, error) {
 		Linux: &specs.Linux{
 			CgroupsPath: in.cgroup,
 			Namespaces:  in.namespaces(),
-			Resources:   resources(c.Resources),
+			Resources:   resources(c.Resources, in.host),
 		},
 		Annotations: map[string]string{"io.kubernetes.cri.container-name": c.Name},
 	}
@@ -180,7 +180,7 @@ func (in specInput) namespaces() []specs.LinuxNamespace {
 	return list
 }
 
-func resources(r cri.Resources) *specs.LinuxResources {
+func resources(r cri.Resources, host facts) *specs.LinuxResources {
 	out := &specs.LinuxResources{CPU: &specs.LinuxCPU{}, Memory: &specs.LinuxMemory{}}
 	if r.CPUShares > 0 {
 		out.CPU.Shares = &r.CPUShares // runc turns it into a weight on cgroup v2
@@ -193,6 +193,13 @@ func resources(r cri.Resources) *specs.LinuxResources {
 	}
 	if r.MemoryLimit > 0 {
 		out.Memory.Limit = &r.MemoryLimit
+		if host.countsSwap {
+			out.Memory.Swap = &r.MemoryLimit // of both together: no swap at all
+		}
+	}
+	if host.memory2 {
+		// What is left of a container one process of which was killed for want of memory is seldom of use.
+		out.Unified = map[string]string{"memory.oom.group": "1"}
 	}
 	if r.PidsLimit > 0 {
 		out.Pids = &specs.LinuxPids{Limit: r.PidsLimit}

@@ -81,6 +81,9 @@ type Sandbox struct {
 	HostNetwork bool
 	// Whole is false for one that was half-made, or whose namespaces were lost (a reboot).
 	Whole bool
+	// Scratch is a directory of the sandbox's own for small files that containers write to. All of it together has
+	// a bound, and it goes with the sandbox. Empty: the runtime has none.
+	Scratch string
 }
 
 // SandboxConfig is what a sandbox is made from.

@@ -9,21 +9,42 @@
 // A pod has eth0 with its address as a /32 and a default route by 169.254.1.1. The other end, in
 // the host's namespace, is named by the daemon and the pod's slot ("mk" and twelve digits) and carries a /32 route to the pod.
 // Both ends know the other's hardware address (a permanent neighbour entry), so no ARP is spoken
-// and no bridge is needed. 169.254.1.1 itself is an address of the host's lo, for ping and traceroute.
+// and no bridge is needed. 169.254.1.1 itself is an address of the host's lo, for ping and traceroute. The
+// rest of the node's range is unreachable, so that what is for an address no pod has does not leave by the
+// default route. The host's end speaks no IPv6.
 //
 // Rules live in the nftables table "minik8s-pods-" with four digits of the daemon's own, and their number is fixed; what changes are the
 // elements of its sets and maps, one by one:
 //
-//	guard        drops what comes from outside for 127.0.0.0/8, as route_localnet lets it in
+//	spoofed      drops what a pod sends with a source address that is not its own
 //	prerouting   dnat by the maps hostports (protocol, port) and hostports-at (address, protocol, port)
-//	output       the same, for connections the host itself makes, also to 127.0.0.1
-//	postrouting  masquerades pods' egress outside the cluster's range, a pod that reaches
-//	             itself by its host port, and connections from 127.0.0.1 to a pod
+//	output       the same, for connections the host itself makes to one of its addresses
+//	postrouting  masquerades pods' egress outside the cluster's range, and a pod that reaches
+//	             itself by its host port
+//
+// A host port on 127.0.0.1 is forwarded in user space by the daemon (TCP and UDP): to route it the kernel would have
+// to take packets for 127.0.0.0/8 from a pod's link, and only a rule that somebody can flush would keep the
+// pod off the host's own loopback. These connections end with the daemon; all others go on without it.
+//
+// # Others on the host
+//
+// A packet is dropped if any table drops it, whatever ours says. So where a base chain of somebody else's
+// drops all that is forwarded, or all that the host receives or sends (its policy, or a rule that looks at
+// nothing but links), rules that accept pods' traffic are put at its head: iptables-nft (Docker, ufw),
+// firewalld, hand-made tables. They name the table of ours in their comment. Rules that drop by address, port or
+// state were meant so; where nothing else drops, they stay as they are. What pods send to the node itself is
+// accepted only as answers and for the API, DNS and ping. The old iptables has no events and is changed by its own tool,
+// iptables-legacy; a firewalld that owns its table by firewall-cmd (zone trusted). What cannot be opened is what Trouble
+// tells, and the Node's condition with it.
+//
+// Keep listens for changes of any nftables ruleset, compares and repairs: our table as a whole, and our rules
+// in the chains of others. Nothing is polled.
 //
 // # What survives
 //
 // Links, routes and rules are the kernel's and stay when the daemon ends. Setup may be called any
 // number of times: it puts the rules in place as one transaction and keeps the elements of pods that
 // Restore has named. Addresses are not written down here: the runtime's records name them, and Restore
-// takes them out of circulation again.
+// takes them out of circulation again. The host's settings that were changed (ip_forward) are in the state
+// file, written before the change, and Teardown sets them back.
 package network

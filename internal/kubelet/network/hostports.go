@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/nft"
 )
 
 // HostPort forwards a port of the host to a pod.
@@ -18,10 +20,17 @@ type HostPort struct {
 	Protocol      string // TCP, UDP or SCTP; empty is TCP
 }
 
-// element is one element of a set or map of the table.
-type element struct {
-	set      string
-	key, val []byte
+// published is what forwards the host ports of one owner.
+type published struct {
+	elements []nft.Element
+	relays   []*relay // on loopback
+}
+
+func (p *published) close() {
+	for _, r := range p.relays {
+		r.close()
+	}
+	p.relays = nil
 }
 
 // AddHostPorts forwards the ports to the pod at addr, in one transaction. owner, the slot, is how
@@ -41,34 +50,56 @@ func (n *Network) AddHostPorts(owner string, addr netip.Addr, ports []HostPort) 
 		return nil
 	}
 	for _, others := range n.ports {
-		for _, o := range others {
+		for _, o := range others.elements {
 			for i, e := range list {
-				if i < len(ports) && o.set == e.set && bytes.Equal(o.key, e.key) {
+				if i < len(ports) && o.Set == e.Set && bytes.Equal(o.Key, e.Key) {
 					return fmt.Errorf("network: host port %d/%s is taken by another pod", ports[i].HostPort, ports[i].Protocol)
 				}
 			}
 		}
 	}
+	// When the rules are not there yet, or have just been flushed, Setup or Repair brings these along.
+	p := &published{elements: list}
+	n.ports[owner] = p
 	if n.ready {
-		if err := n.change(list, true); err != nil {
-			return fmt.Errorf("network: host ports: %w", err)
+		if err := n.nf.Change(n.TableName(), true, list); err != nil {
+			if same, serr := n.nf.Same(n.desired()); serr == nil && !same {
+				err = n.nf.Apply(n.desired())
+			}
+			if err != nil {
+				delete(n.ports, owner)
+				return fmt.Errorf("network: host ports: %w", err)
+			}
 		}
 	}
-	// When the rules are not there yet, Setup brings these along.
-	n.ports[owner] = list
+	p.relays = n.relays(addr, ports)
+	if udp := udpPorts(ports); len(udp) > 0 {
+		// Who has been sending before there was a pod has a flow that leads nowhere.
+		n.endFlows(udp...)
+	}
 	return nil
+}
+
+func udpPorts(ports []HostPort) (out []uint16) {
+	for _, p := range ports {
+		if strings.EqualFold(p.Protocol, "UDP") {
+			out = append(out, p.HostPort)
+		}
+	}
+	return out
 }
 
 // RemoveHostPorts ends what AddHostPorts began for owner.
 func (n *Network) RemoveHostPorts(owner string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	list, have := n.ports[owner]
+	p, have := n.ports[owner]
 	if !have {
 		return nil
 	}
+	p.close()
 	if n.ready {
-		if err := n.change(list, false); err != nil {
+		if err := n.nf.Change(n.TableName(), false, p.elements); err != nil {
 			return fmt.Errorf("network: host ports: %w", err)
 		}
 	}
@@ -77,9 +108,9 @@ func (n *Network) RemoveHostPorts(owner string) error {
 }
 
 // elements are the map entries of the ports, in their order, and the pod's hairpin entry.
-func elements(addr netip.Addr, ports []HostPort) ([]element, error) {
+func elements(addr netip.Addr, ports []HostPort) ([]nft.Element, error) {
 	pod := addr.As4()
-	var list []element
+	var list []nft.Element
 	for _, p := range ports {
 		proto, err := protocol(p.Protocol)
 		if err != nil {
@@ -89,17 +120,17 @@ func elements(addr netip.Addr, ports []HostPort) ([]element, error) {
 		binary.BigEndian.PutUint16(key[4:], p.HostPort)
 		val := append(append([]byte{}, pod[:]...), 0, 0, 0, 0)
 		binary.BigEndian.PutUint16(val[4:], p.ContainerPort)
-		e := element{set: "hostports", key: key, val: val}
+		e := nft.Element{Set: hostPorts, Key: key, Value: val}
 		if p.HostIP.IsValid() && !p.HostIP.IsUnspecified() {
 			if !p.HostIP.Is4() {
 				return nil, fmt.Errorf("network: host address %s: only IPv4 is served", p.HostIP)
 			}
 			ip := p.HostIP.As4()
-			e.set, e.key = "hostports-at", append(ip[:], key...)
+			e.Set, e.Key = hostPortsAt, append(ip[:], key...)
 		}
 		list = append(list, e)
 	}
-	return append(list, element{set: "hairpins", key: append(pod[:], pod[:]...)}), nil
+	return append(list, nft.Element{Set: hairpins, Key: append(pod[:], pod[:]...)}), nil
 }
 
 func protocol(name string) (byte, error) {

@@ -3,7 +3,9 @@ package network
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
@@ -20,8 +22,9 @@ type pool struct {
 	mu     sync.Mutex
 	prefix netip.Prefix
 	used   map[netip.Addr]struct{}
-	size   uint64 // addresses in the prefix, at most 2^32
-	next   uint64 // where to look first
+	left   map[netip.Addr]struct{} // whose pods have gone, not yet to be given out again
+	size   uint64                  // addresses in the prefix, at most 2^32
+	next   uint64                  // where to look first
 }
 
 // setPrefix changes the range. Addresses in use stay in use.
@@ -62,7 +65,8 @@ func (p *pool) get() (netip.Addr, error) {
 			p.next = reserved
 		}
 		a := nth(p.prefix.Addr(), n)
-		if _, taken := p.used[a]; !taken {
+		_, taken := p.used[a]
+		if _, left := p.left[a]; !taken && !left {
 			p.take(a)
 			return a, nil
 		}
@@ -88,11 +92,47 @@ func (p *pool) put(a netip.Addr) {
 	delete(p.used, a)
 }
 
+// leave ends the use of an address; free makes it available.
+func (p *pool) leave(a netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.used, a)
+	if p.left == nil {
+		p.left = map[netip.Addr]struct{}{}
+	}
+	p.left[a] = struct{}{}
+}
+
+// leaving are the addresses that have been left.
+func (p *pool) leaving() []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.left))
+}
+
+func (p *pool) free(list []netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range list {
+		delete(p.left, a)
+	}
+}
+
+// dead says that an address is a pod's and no pod has it.
+func (p *pool) dead(a netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, used := p.used[a]
+	_, left := p.left[a]
+	return left || !used && p.prefix.IsValid() && p.prefix.Contains(a)
+}
+
 func (p *pool) take(a netip.Addr) {
 	if p.used == nil {
 		p.used = map[netip.Addr]struct{}{}
 	}
 	p.used[a] = struct{}{}
+	delete(p.left, a)
 }
 
 func nth(base netip.Addr, n uint64) netip.Addr {

@@ -83,3 +83,30 @@ func TestRangesThatCannotWork(t *testing.T) {
 		}
 	}
 }
+
+// An address that a pod has left is nobody's until its flows have been ended.
+func TestALeftAddressRests(t *testing.T) {
+	var p pool
+	if err := p.setPrefix(netip.MustParsePrefix("10.1.2.0/29")); err != nil {
+		t.Fatal(err)
+	}
+	var all []netip.Addr
+	for {
+		a, err := p.get()
+		if err != nil {
+			break
+		}
+		all = append(all, a)
+	}
+	p.leave(all[1])
+	if a, err := p.get(); err == nil {
+		t.Errorf("%s is given out at once", a)
+	}
+	if !p.dead(all[1]) || p.dead(all[0]) || p.dead(netip.MustParseAddr("10.1.3.1")) {
+		t.Error("who is dead?")
+	}
+	p.free(p.leaving())
+	if a, err := p.get(); err != nil || a != all[1] || p.dead(a) {
+		t.Errorf("%s, %v", a, err)
+	}
+}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/nft"
 )
 
 // Gateway is the next hop pods see.
@@ -30,7 +32,13 @@ type Config struct {
 	ClusterCIDR netip.Prefix
 	// Owner tells apart two daemons in one network namespace; their data directory will do.
 	Owner string
-	Log   *slog.Logger
+	// NodePorts are the TCP ports of the node that pods reach where the host filters what it receives: the
+	// API's.
+	NodePorts []uint16
+	// StateFile is where settings of the host are written down before they are changed. Empty: nowhere, and
+	// then they are not given back.
+	StateFile string
+	Log       *slog.Logger
 }
 
 // Network is the pods' network of this node. Its methods may be called side by side.
@@ -40,11 +48,18 @@ type Network struct {
 	pool   pool
 	hostNS *os.File
 	host   *netlink.Handle
+	nf     nft.Ruleset
+	flows  flows
 
-	mu    sync.Mutex
-	mtu   int // of the link with the default route; 0: the kernel's own choice
-	ready bool
-	ports map[string][]element // by owner
+	firewalld, legacy firewallClient
+	legacyInUse       func() bool
+
+	mu      sync.Mutex
+	mtu     int // of the link with the default route; 0: the kernel's own choice
+	ready   bool
+	held    netip.Prefix          // what the unreachable route is for
+	ports   map[string]*published // by owner
+	trouble []string              // what stops pods' traffic
 }
 
 // New takes the network namespace of the process as the host's. Nothing is changed before Setup.
@@ -52,8 +67,9 @@ func New(cfg Config) (*Network, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	n := &Network{cfg: cfg, ports: map[string][]element{}}
+	n := &Network{cfg: cfg, ports: map[string]*published{}, nf: nft.NewKernel(), legacyInUse: legacyInUse}
 	n.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(cfg.Owner)))[:4]
+	n.firewalld, n.legacy = firewalld{runTool}, legacy{runTool, legacyInUse, n.TableName()}
 	if cfg.PodCIDR.IsValid() {
 		if err := n.pool.setPrefix(cfg.PodCIDR); err != nil {
 			return nil, err
@@ -63,15 +79,22 @@ func New(cfg Config) (*Network, error) {
 	if n.hostNS, err = os.Open("/proc/self/ns/net"); err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	if n.host, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+	if n.host, err = netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER); err != nil {
 		n.hostNS.Close()
 		return nil, fmt.Errorf("network: netlink: %w", err)
 	}
+	n.flows.cut = cutFlows(n.host)
 	return n, nil
 }
 
-// Close lets go of the handles. Pods stay connected.
+// Close lets go of the handles, and of host ports on loopback. Pods stay connected.
 func (n *Network) Close() error {
+	n.flows.stop()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.ports {
+		p.close()
+	}
 	n.host.Close()
 	return n.hostNS.Close()
 }
@@ -109,14 +132,11 @@ func (n *Network) Setup(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, s := range []struct{ key, value string }{
-		{"net/ipv4/ip_forward", "1"},
-		// Connections from 127.0.0.1 to a host port leave by a veth; the guard chain drops those of others.
-		{"net/ipv4/conf/all/route_localnet", "1"},
-	} {
-		if err := setSysctl(s.key, s.value); err != nil {
-			return fmt.Errorf("network: %w", err)
-		}
+	if err := n.healLocalnet(); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	if err := n.changeSysctl("net/ipv4/ip_forward", "1"); err != nil {
+		return fmt.Errorf("network: %w", err)
 	}
 	lo, err := n.host.LinkByName("lo")
 	if err != nil {
@@ -130,18 +150,47 @@ func (n *Network) Setup(ctx context.Context) error {
 		return fmt.Errorf("network: gateway address: %w", err)
 	}
 	n.mtu = n.defaultMTU()
-	cluster := n.cfg.ClusterCIDR
-	if !cluster.IsValid() {
-		cluster = pods
+	if err := n.holdRange(pods); err != nil {
+		return err
 	}
-	if err := n.applyRules(pods, cluster); err != nil {
-		return fmt.Errorf("network: nftables: %w", err)
+	if err := n.nf.Apply(n.desired()); err != nil {
+		return fmt.Errorf("network: %w", err)
 	}
 	n.ready = true
+	if _, err := n.lookAround(); err != nil {
+		n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
+	}
 	return nil
 }
 
-// Teardown removes the rules and the gateway's address: for uninstalling, and for tests.
+// holdRange has the node's range lead nowhere but to its pods: what is for an address that no pod has would
+// leave by the default route.
+func (n *Network) holdRange(pods netip.Prefix) error {
+	if n.held.IsValid() && n.held != pods {
+		if err := n.freeRange(n.held); err != nil {
+			return err
+		}
+	}
+	if err := n.host.RouteReplace(unreachable(pods)); err != nil {
+		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
+	}
+	n.held = pods
+	return nil
+}
+
+func (n *Network) freeRange(pods netip.Prefix) error {
+	if err := n.host.RouteDel(unreachable(pods)); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
+	}
+	return nil
+}
+
+func unreachable(p netip.Prefix) *netlink.Route {
+	return &netlink.Route{Dst: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}, Type: unix.RTN_UNREACHABLE, Protocol: unix.RTPROT_STATIC}
+}
+
+// Teardown removes the rules, here and in the filters of others, the gateway's address and the route, and
+// gives back the settings of the host: for uninstalling, and for tests.
 func (n *Network) Teardown(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -153,7 +202,12 @@ func (n *Network) Teardown(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, n.deleteRules())...)
+	errs = append(errs, n.closeFirewalls()...)
+	if pods := n.pool.current(); pods.IsValid() {
+		errs = append(errs, n.freeRange(pods))
+	}
+	errs = append(errs, n.nf.Delete(n.TableName()))
+	return errors.Join(append(errs, n.giveBackSysctls())...)
 }
 
 // defaultMTU is that of the link the default route leaves by; 0 if there is none.
@@ -209,18 +263,6 @@ func (n *Network) HostAddrs() []netip.Addr {
 		}
 	}
 	return out
-}
-
-// setSysctl writes a setting of the namespace the calling thread is in.
-func setSysctl(key, value string) error {
-	path := "/proc/sys/" + key
-	if have, err := os.ReadFile(path); err == nil && len(have) > 0 && string(have[:len(have)-1]) == value {
-		return nil
-	}
-	if err := os.WriteFile(path, []byte(value), 0); err != nil {
-		return fmt.Errorf("sysctl %s=%s: %w", key, value, err)
-	}
-	return nil
 }
 
 func slash32(a netip.Addr) *net.IPNet {

@@ -41,6 +41,10 @@ func loUp(h *netlink.Handle) error {
 // but what goes with the namespace.
 func (n *Network) Connect(slot string) (_ netip.Addr, err error) {
 	addr, err := n.pool.get()
+	if errors.Is(err, ErrNoAddress) { // some may be just free
+		n.endFlows()
+		addr, err = n.pool.get()
+	}
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("network: %w", err)
 	}
@@ -113,6 +117,9 @@ func (n *Network) connectHost(slot string, addr netip.Addr) (netlink.Link, error
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
 	}
 	index := link.Attrs().Index
+	if err := quieten(n.LinkName(slot)); err != nil {
+		return nil, errors.Join(err, n.host.LinkDel(link))
+	}
 	if err := n.host.LinkSetUp(link); err != nil {
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
 	}
@@ -126,12 +133,13 @@ func (n *Network) connectHost(slot string, addr netip.Addr) (netlink.Link, error
 	return link, nil
 }
 
-// Disconnect frees the address of a slot and forgets its host ports. The veth itself goes with the
+// Disconnect frees the address of a slot, forgets its host ports and has its UDP flows ended. The veth itself goes with the
 // namespace, or with Sweep if that is lost. Calling it again does nothing.
 func (n *Network) Disconnect(slot string, addr netip.Addr) error {
 	err := n.RemoveHostPorts(slot)
 	if addr.IsValid() {
-		n.pool.put(addr)
+		n.pool.leave(addr)
+		n.endFlowsSoon()
 	}
 	return err
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/nftables"
+)
+
+const flushes = 5
+
+// flushed is from the loss of all the host's nftables rules to a host port that answers again, the longest of
+// a few in a row.
+func flushed(r *report) (err error) {
+	d, err := startDaemon(true)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if serr := d.stop(); err == nil {
+			err = serr
+		}
+	}()
+	if err := d.ready(); err != nil {
+		return err
+	}
+	if err := d.until(30*time.Second, func() bool { return imagePresent(d) }); err != nil {
+		return err
+	}
+	web := pod("web", "minik8s/hello")
+	web["spec"].(m)["containers"].([]m)[0]["ports"] = []m{{"containerPort": 80, "hostPort": 30080}}
+	if err := d.do("POST", podsPath, web, nil); err != nil {
+		return err
+	}
+	// A new connection each time: one that there is goes on without any rule.
+	c := &http.Client{Timeout: 20 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}
+	answers := func() bool {
+		resp, err := c.Get("http://192.0.2.1:30080/")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close() //nolint:errcheck // nothing is read
+		return resp.StatusCode == http.StatusOK
+	}
+	if err := d.until(30*time.Second, answers); err != nil {
+		return err
+	}
+	var times samples
+	for range flushes {
+		nft, err := nftables.New()
+		if err != nil {
+			return err
+		}
+		nft.FlushRuleset()
+		if err := nft.Flush(); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := d.until(30*time.Second, answers); err != nil {
+			return err
+		}
+		times = append(times, time.Since(began))
+	}
+	r.add("nft flush ruleset to whole again, longest of 5", ms(times.p(100)), "ms", "<= 1000 ms", "the first after 50 ms, the next ones later")
+	return nil
+}

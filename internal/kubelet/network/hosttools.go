@@ -1,0 +1,175 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"minik8s/internal/nft"
+)
+
+// toolTime bounds a call of a tool of the host's.
+const toolTime = 5 * time.Second
+
+// tool runs a program of the host's; exec.ErrNotFound if there is none.
+type tool func(name string, args ...string) (string, error)
+
+func runTool(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", name, err, bytes.TrimSpace(out))
+	}
+	return string(out), nil
+}
+
+// firewalld is asked by its own client: while it owns its table, only it can change it.
+type firewalld struct{ run tool }
+
+func (f firewalld) open(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) (bool, error) {
+	if _, err := f.run("firewall-cmd", "--zone=trusted", "--query-source="+pods.String()); err == nil {
+		return true, nil
+	}
+	_, err := f.run("firewall-cmd", "--zone=trusted", "--add-source="+pods.String())
+	return err == nil, err
+}
+
+func (f firewalld) close(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) error {
+	if _, err := f.run("firewall-cmd", "--zone=trusted", "--query-source="+pods.String()); err != nil {
+		return nil // it is not there, or firewalld does not run
+	}
+	_, err := f.run("firewall-cmd", "--zone=trusted", "--remove-source="+pods.String())
+	return err
+}
+
+// legacy is the kernel's older iptables, which is changed by whole tables and tells nobody; its own tool
+// knows how. It is asked only while its filter table is in use: asking alone would bring that into being.
+type legacy struct {
+	run   tool
+	inUse func() bool
+	tag   string
+}
+
+// legacyInUse says whether the filter table of the older iptables is there in this network namespace.
+func legacyInUse() bool {
+	data, err := os.ReadFile("/proc/thread-self/net/ip_tables_names")
+	return err == nil && slices.Contains(strings.Fields(string(data)), "filter")
+}
+
+var legacyChains = map[nft.Hook]string{nft.Forward: "FORWARD", nft.Input: "INPUT", nft.Output: "OUTPUT"}
+
+const legacyTool = "iptables-legacy"
+
+func (l legacy) open(_ netip.Prefix, want map[nft.Hook][]nft.Accept) (bool, error) {
+	if !l.inUse() {
+		return false, nil
+	}
+	out, err := l.run(legacyTool, "-w", "-S")
+	if errors.Is(err, exec.ErrNotFound) {
+		return false, fmt.Errorf("the filter table of iptables-legacy is in use, and there is no %s to see whether it stops pods' traffic", legacyTool)
+	}
+	if err != nil {
+		return false, err
+	}
+	var errs []error
+	for hook, chain := range legacyChains {
+		if legacyRight(out, chain, l.tag, want[hook]) {
+			continue
+		}
+		errs = append(errs, l.remove(out, chain))
+		for _, a := range slices.Backward(want[hook]) {
+			_, err := l.run(legacyTool, append([]string{"-w", "-I", chain, "1"}, l.args(a)...)...)
+			errs = append(errs, err)
+		}
+	}
+	return true, errors.Join(errs...)
+}
+
+// legacyRight says, by what iptables -S prints, whether a chain has our rules first, or needs none: it has
+// the policy accept and no rules.
+func legacyRight(saved, chain, tag string, want []nft.Accept) bool {
+	policy, rules := "", []string{}
+	for line := range strings.Lines(saved) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 3 && f[0] == "-P" && f[1] == chain:
+			policy = f[2]
+		case len(f) > 2 && f[0] == "-A" && f[1] == chain:
+			rules = append(rules, line)
+		}
+	}
+	if policy == "ACCEPT" && len(rules) == 0 {
+		return true
+	}
+	if len(rules) < len(want) {
+		return false
+	}
+	for i, a := range want {
+		if !strings.Contains(rules[i], `"`+tag+": "+a.String()+`"`) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l legacy) args(a nft.Accept) []string {
+	var out []string
+	if a.From.IsValid() {
+		out = append(out, "-s", a.From.String())
+	}
+	if a.To.IsValid() {
+		out = append(out, "-d", a.To.String())
+	}
+	if a.Protocol != "" {
+		out = append(out, "-p", a.Protocol)
+	}
+	if a.Port != 0 {
+		out = append(out, "--dport", fmt.Sprint(a.Port))
+	}
+	if a.Replies {
+		out = append(out, "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED")
+	}
+	return append(out, "-m", "comment", "--comment", l.tag+": "+a.String(), "-j", "ACCEPT")
+}
+
+// remove takes our rules out of a chain, the last first, by their numbers.
+func (l legacy) remove(saved, chain string) error {
+	number, ours := 0, []int{}
+	for line := range strings.Lines(saved) {
+		if strings.HasPrefix(line, "-A "+chain+" ") {
+			number++
+			if strings.Contains(line, `"`+l.tag+":") {
+				ours = append(ours, number)
+			}
+		}
+	}
+	for _, i := range slices.Backward(ours) {
+		if _, err := l.run(legacyTool, "-w", "-D", chain, fmt.Sprint(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l legacy) close(_ netip.Prefix, _ map[nft.Hook][]nft.Accept) error {
+	if !l.inUse() {
+		return nil
+	}
+	out, err := l.run(legacyTool, "-w", "-S")
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil // then it could put nothing in
+	}
+	errs := []error{err}
+	for _, chain := range legacyChains {
+		errs = append(errs, l.remove(out, chain))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,146 @@
+package network
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// state is what the state file holds.
+type state struct {
+	// Sysctls are the host's settings as they were before the first change, by their path below /proc/sys.
+	Sysctls map[string]string `json:"sysctls"`
+}
+
+func (n *Network) readState() (state, error) {
+	st := state{Sysctls: map[string]string{}}
+	data, err := os.ReadFile(n.cfg.StateFile)
+	if n.cfg.StateFile == "" || errors.Is(err, fs.ErrNotExist) {
+		return st, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &st)
+	}
+	if err != nil {
+		return st, fmt.Errorf("%s: %w", n.cfg.StateFile, err)
+	}
+	return st, nil
+}
+
+// writeState replaces the state file as a whole.
+func (n *Network) writeState(st state) error {
+	data, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(n.cfg.StateFile), ".network-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), n.cfg.StateFile)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// changeSysctl sets a setting of the host, after writing down what it was.
+func (n *Network) changeSysctl(key, value string) error {
+	have, err := readSysctl(key)
+	if err != nil || have == value {
+		return err
+	}
+	if n.cfg.StateFile != "" {
+		st, err := n.readState()
+		if err != nil {
+			return err
+		}
+		if _, known := st.Sysctls[key]; !known {
+			st.Sysctls[key] = have
+			if err := n.writeState(st); err != nil {
+				return err
+			}
+		}
+	}
+	return writeSysctl(key, value)
+}
+
+// giveBackSysctls sets back what was changed, unless another daemon here needs it.
+func (n *Network) giveBackSysctls() error {
+	st, err := n.readState()
+	if err != nil || len(st.Sysctls) == 0 {
+		return err
+	}
+	others, err := n.nf.Chains(tables)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for key, value := range st.Sysctls {
+		if len(others) == 0 {
+			errs = append(errs, writeSysctl(key, value))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return os.Remove(n.cfg.StateFile)
+}
+
+// healLocalnet takes back what versions before this one did: they let the whole host route loopback
+// addresses, with a chain named guard to keep others off.
+func (n *Network) healLocalnet() error {
+	have, err := n.nf.Chains(n.TableName())
+	if err != nil || !slices.Contains(have[n.TableName()], "guard") {
+		return err
+	}
+	return writeSysctl("net/ipv4/conf/all/route_localnet", "0")
+}
+
+// quieten keeps a pod from having a say in the host's network by its end of the link: no IPv6, of which
+// router advertisements would change the host's routes, and nothing with a source that is not behind it.
+// The settings are the link's own and go with it.
+func quieten(link string) error {
+	// /proc/sys/net is that of the opening thread, and the caller's is a pod's.
+	done := make(chan error, 1)
+	go func() {
+		var errs []error
+		for _, s := range [][2]string{
+			{"ipv6/conf/" + link + "/disable_ipv6", "1"}, {"ipv6/conf/" + link + "/accept_ra", "0"},
+			{"ipv6/conf/" + link + "/autoconf", "0"}, {"ipv6/conf/" + link + "/accept_redirects", "0"},
+			{"ipv4/conf/" + link + "/rp_filter", "1"}, {"ipv4/conf/" + link + "/route_localnet", "0"},
+		} {
+			err := writeSysctl("net/"+s[0], s[1])
+			if strings.HasPrefix(s[0], "ipv6/") && errors.Is(err, fs.ErrNotExist) {
+				continue // a kernel without IPv6
+			}
+			errs = append(errs, err)
+		}
+		done <- errors.Join(errs...)
+	}()
+	if err := <-done; err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	return nil
+}
+
+func readSysctl(key string) (string, error) {
+	data, err := os.ReadFile("/proc/sys/" + key)
+	return strings.TrimSpace(string(data)), err
+}
+
+func writeSysctl(key, value string) error {
+	if err := os.WriteFile("/proc/sys/"+key, []byte(value), 0); err != nil {
+		return fmt.Errorf("sysctl %s=%s: %w", key, value, err)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+// Package resolvconf reads the node's resolv.conf(5) as pods may use it. The kubelet calls it for pods whose
+// dnsConfig or dnsPolicy builds on the node's settings, the runtime for those that take the file as it is.
+// It keeps nothing.
+package resolvconf
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+// Node is the node's file: where that names only resolvers on loopback, which a pod cannot reach, the one
+// that systemd-resolved itself goes by. No file at all is an empty one.
+func Node() ([]byte, error) {
+	return read("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
+}
+
+func read(path, behind string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return []byte{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	servers := Parse(data).Servers
+	reachable := func(s string) bool {
+		a, err := netip.ParseAddr(s)
+		return err != nil || !a.IsLoopback()
+	}
+	if len(servers) > 0 && !slices.ContainsFunc(servers, reachable) {
+		if upstream, err := os.ReadFile(behind); err == nil {
+			return upstream, nil
+		}
+	}
+	return data, nil
+}
+
+// Parse reads what a file says.
+func Parse(text []byte) cri.DNS {
+	var dns cri.DNS
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		switch fields[0] {
+		case "nameserver":
+			dns.Servers = append(dns.Servers, fields[1])
+		case "search", "domain":
+			dns.Searches = fields[1:]
+		case "options":
+			dns.Options = append(dns.Options, fields[1:]...)
+		}
+	}
+	return dns
+}

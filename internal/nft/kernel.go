@@ -1,0 +1,267 @@
+package nft
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// perMessage is how many elements go into one netlink message: an attribute's length has 16 bits, and the
+// library does not notice when it is not enough.
+const perMessage = 100
+
+// Kernel is the Ruleset of the network namespace of the calling thread.
+type Kernel struct {
+	mu sync.Mutex
+	// installed is what the kernel told of each table of ours when it was new.
+	installed map[string]string
+}
+
+// NewKernel changes nothing.
+func NewKernel() *Kernel { return &Kernel{installed: map[string]string{}} }
+
+var _ Ruleset = (*Kernel)(nil)
+
+func table(name string) *nftables.Table {
+	return &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}
+}
+
+func (s Set) kernel(t *nftables.Table) (*nftables.Set, error) {
+	key, err := concat(s.Key)
+	if err != nil {
+		return nil, err
+	}
+	out := &nftables.Set{Table: t, Name: s.Name, Concatenation: len(s.Key) > 1, KeyType: key}
+	if len(s.Value) > 0 {
+		out.IsMap = true
+		if out.DataType, err = concat(s.Value); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func concat(list []Type) (nftables.SetDatatype, error) {
+	data := make([]nftables.SetDatatype, len(list))
+	for i, t := range list {
+		data[i] = types[t].data
+	}
+	if len(data) == 1 {
+		return data[0], nil
+	}
+	return nftables.ConcatSetType(data...)
+}
+
+// Apply implements Ruleset.
+func (k *Kernel) Apply(t Table) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	tab := table(t.Name)
+	c.AddTable(tab) // deleting needs it to be there
+	c.DelTable(tab)
+	c.AddTable(tab)
+	for _, s := range t.Sets {
+		set, err := s.kernel(tab)
+		if err == nil {
+			err = c.AddSet(set, nil)
+		}
+		for part := range slices.Chunk(s.Elements, perMessage) {
+			if err == nil {
+				err = c.SetAddElements(set, kernelElements(part))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("nftables: set %s: %w", s.Name, err)
+		}
+	}
+	for _, ch := range t.Chains {
+		kind := nftables.ChainTypeFilter
+		if ch.NAT {
+			kind = nftables.ChainTypeNAT
+		}
+		chain := c.AddChain(&nftables.Chain{Table: tab, Name: ch.Name, Type: kind,
+			Hooknum: nftables.ChainHookRef(hookNumbers[ch.Hook]), Priority: nftables.ChainPriorityRef(nftables.ChainPriority(ch.Priority))})
+		for _, r := range ch.Rules {
+			c.AddRule(&nftables.Rule{Table: tab, Chain: chain, Exprs: r.exprs()})
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("nftables: table %s: %w", t.Name, err)
+	}
+	now, rules, err := dump(c, tab)
+	if err != nil {
+		return err
+	}
+	want := 0
+	for _, ch := range t.Chains {
+		want += len(ch.Rules)
+	}
+	if rules != want {
+		// Somebody was quicker. Nothing is remembered, so that the next comparison fails.
+		now = ""
+	}
+	k.installed[t.Name] = now
+	return nil
+}
+
+var hookNumbers = map[Hook]nftables.ChainHook{
+	Prerouting: *nftables.ChainHookPrerouting, Input: *nftables.ChainHookInput, Forward: *nftables.ChainHookForward,
+	Output: *nftables.ChainHookOutput, Postrouting: *nftables.ChainHookPostrouting,
+}
+
+func kernelElements(list []Element) []nftables.SetElement {
+	out := make([]nftables.SetElement, len(list))
+	for i, e := range list {
+		out[i] = nftables.SetElement{Key: e.Key, Val: e.Value}
+	}
+	return out
+}
+
+// dump is a table's chains and rules in a form that can be compared, and how many rules there are.
+func dump(c *nftables.Conn, t *nftables.Table) (text string, rules int, err error) {
+	chains, err := c.ListChainsOfTableFamily(t.Family)
+	if err != nil {
+		return "", 0, fmt.Errorf("nftables: chains: %w", err)
+	}
+	var out []byte
+	for _, ch := range chains {
+		if ch.Table.Name != t.Name {
+			continue
+		}
+		out = fmt.Appendf(out, "chain %s %s", ch.Name, ch.Type)
+		if ch.Hooknum != nil && ch.Priority != nil && ch.Policy != nil {
+			out = fmt.Appendf(out, " %d %d %d", *ch.Hooknum, *ch.Priority, *ch.Policy)
+		}
+		list, err := c.GetRules(t, ch)
+		if errors.Is(err, unix.ENOENT) {
+			continue // it has gone meanwhile
+		}
+		if err != nil {
+			return "", 0, fmt.Errorf("nftables: rules: %w", err)
+		}
+		for _, r := range list {
+			rules++
+			out = append(out, "\nrule "...)
+			for _, e := range r.Exprs {
+				b, err := expr.Marshal(byte(t.Family), e)
+				if err != nil {
+					return "", 0, fmt.Errorf("nftables: rules: %w", err)
+				}
+				out = append(out, b...)
+			}
+		}
+		out = append(out, '\n')
+	}
+	return string(out), rules, nil
+}
+
+// Same implements Ruleset.
+func (k *Kernel) Same(t Table) (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, err := nftables.New()
+	if err != nil {
+		return false, fmt.Errorf("nftables: %w", err)
+	}
+	tab := table(t.Name)
+	now, _, err := dump(c, tab)
+	if err != nil || now == "" || now != k.installed[t.Name] {
+		return false, err
+	}
+	for _, s := range t.Sets {
+		set, err := s.kernel(tab)
+		if err != nil {
+			return false, fmt.Errorf("nftables: set %s: %w", s.Name, err)
+		}
+		have, err := c.GetSetElements(set)
+		if err != nil || len(have) != len(s.Elements) {
+			// A set that has gone meanwhile reads as an error of many kinds, and is not the same.
+			return false, nil
+		}
+		wanted := map[string]string{}
+		for _, e := range s.Elements {
+			wanted[string(e.Key)] = string(e.Value)
+		}
+		for _, e := range have {
+			if val, ok := wanted[string(e.Key)]; !ok || val != string(e.Val) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// Change implements Ruleset.
+func (k *Kernel) Change(name string, add bool, list []Element) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	for _, e := range list {
+		set := &nftables.Set{Table: table(name), Name: e.Set, IsMap: len(e.Value) > 0}
+		if add {
+			err = c.SetAddElements(set, kernelElements([]Element{e}))
+		} else {
+			err = c.SetDeleteElements(set, kernelElements([]Element{e}))
+		}
+		if err != nil {
+			return fmt.Errorf("nftables: set %s: %w", e.Set, err)
+		}
+	}
+	err = c.Flush()
+	if !add && errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("nftables: table %s: %w", name, err)
+	}
+	return nil
+}
+
+// Chains implements Ruleset.
+func (k *Kernel) Chains(prefix string) (map[string][]string, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, fmt.Errorf("nftables: %w", err)
+	}
+	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+	if err != nil {
+		return nil, fmt.Errorf("nftables: chains: %w", err)
+	}
+	out := map[string][]string{}
+	for _, ch := range chains {
+		if strings.HasPrefix(ch.Table.Name, prefix) {
+			out[ch.Table.Name] = append(out[ch.Table.Name], ch.Name)
+		}
+	}
+	return out, nil
+}
+
+// Delete implements Ruleset.
+func (k *Kernel) Delete(name string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.installed, name)
+	c, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	c.AddTable(table(name))
+	c.DelTable(table(name))
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("nftables: table %s: %w", name, err)
+	}
+	return nil
+}

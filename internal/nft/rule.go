@@ -1,0 +1,143 @@
+package nft
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// Part is a piece of a rule: a match or what is done.
+type Part struct {
+	text  string
+	exprs []expr.Any
+}
+
+// Rule is what happens to packets that all its matches hold for.
+type Rule []Part
+
+// String is the rule as the nft tool writes it.
+func (r Rule) String() string {
+	words := make([]string, len(r))
+	for i, p := range r {
+		words[i] = p.text
+	}
+	return strings.Join(words, " ")
+}
+
+func (r Rule) exprs() []expr.Any {
+	var out []expr.Any
+	for _, p := range r {
+		out = append(out, p.exprs...)
+	}
+	return out
+}
+
+// The registers a key is put together in, four bytes each.
+const (
+	reg0 = unix.NFT_REG32_00
+	reg1 = unix.NFT_REG32_01
+	reg2 = unix.NFT_REG32_02
+)
+
+// Where an IPv4 header has its addresses.
+const (
+	saddrAt = 12
+	daddrAt = 16
+)
+
+// From matches packets whose source is in p.
+func From(p netip.Prefix) Part {
+	return Part{"ip saddr " + p.String(), inPrefix(p, saddrAt, expr.CmpOpEq)}
+}
+
+// To matches packets whose destination is in p.
+func To(p netip.Prefix) Part {
+	return Part{"ip daddr " + p.String(), inPrefix(p, daddrAt, expr.CmpOpEq)}
+}
+
+// NotTo matches packets whose destination is not in p.
+func NotTo(p netip.Prefix) Part {
+	return Part{"ip daddr != " + p.String(), inPrefix(p, daddrAt, expr.CmpOpNeq)}
+}
+
+func inPrefix(p netip.Prefix, offset uint32, op expr.CmpOp) []expr.Any {
+	addr := p.Masked().Addr().As4()
+	load := &expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4}
+	cmp := &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: addr[:]}
+	if p.Bits() == 32 {
+		return []expr.Any{load, cmp}
+	}
+	mask := uint32(0xffffffff) << (32 - p.Bits())
+	return []expr.Any{load, &expr.Bitwise{
+		SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: 4,
+		Mask: binaryutil.BigEndian.PutUint32(mask), Xor: make([]byte, 4),
+	}, cmp}
+}
+
+// InBy matches packets that came in by a link whose name starts like this.
+func InBy(prefix string) Part {
+	return Part{fmt.Sprintf("iifname %q", prefix+"*"), []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte(prefix)},
+	}}
+}
+
+// ToLocal matches packets for an address of this host.
+func ToLocal() Part {
+	return Part{"fib daddr type local", []expr.Any{
+		&expr.Fib{Register: unix.NFT_REG_1, FlagDADDR: true, ResultADDRTYPE: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
+	}}
+}
+
+// Spoofed matches packets that came in by a link by which no route leads back to their source.
+func Spoofed() Part {
+	return Part{"fib saddr . iif oif missing", []expr.Any{
+		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, ResultOIF: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: make([]byte, 4)},
+	}}
+}
+
+// PairIn matches packets whose source and destination, together, are an element of a set.
+func PairIn(set string) Part {
+	return Part{"ip saddr . ip daddr @" + set, []expr.Any{
+		&expr.Payload{DestRegister: reg0, Base: expr.PayloadBaseNetworkHeader, Offset: saddrAt, Len: 4},
+		&expr.Payload{DestRegister: reg1, Base: expr.PayloadBaseNetworkHeader, Offset: daddrAt, Len: 4},
+		&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set},
+	}}
+}
+
+// DNATByPort sends a packet on to where a map of (protocol, port) to (address, port) says; one that the
+// map does not know goes to the next rule.
+func DNATByPort(set string) Part {
+	return Part{"dnat ip to meta l4proto . th dport map @" + set, append([]expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg0},
+		&expr.Payload{DestRegister: reg1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+	}, dnatBy(set)...)}
+}
+
+// DNATByAddress is DNATByPort by a map of (address, protocol, port).
+func DNATByAddress(set string) Part {
+	return Part{"dnat ip to ip daddr . meta l4proto . th dport map @" + set, append([]expr.Any{
+		&expr.Payload{DestRegister: reg0, Base: expr.PayloadBaseNetworkHeader, Offset: daddrAt, Len: 4},
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg1},
+		&expr.Payload{DestRegister: reg2, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+	}, dnatBy(set)...)}
+}
+
+func dnatBy(set string) []expr.Any {
+	return []expr.Any{
+		&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, IsDestRegSet: true, SetName: set},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: reg0, RegProtoMin: reg1, Specified: true},
+	}
+}
+
+// Masquerade gives a packet the address of the link that it leaves by.
+func Masquerade() Part { return Part{"masquerade", []expr.Any{&expr.Masq{}}} }
+
+// Drop ends a packet.
+func Drop() Part { return Part{"drop", []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}} }

@@ -1,0 +1,129 @@
+package nft
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/nftables"
+)
+
+// Type is the type of a field of a set's key or value.
+type Type int
+
+// The types there are. Each takes four bytes in a key, what is shorter at their start.
+const (
+	Address  Type = iota // IPv4
+	Protocol             // of layer 4
+	Port
+)
+
+var types = map[Type]struct {
+	text string
+	data nftables.SetDatatype
+}{
+	Address:  {"ipv4_addr", nftables.TypeIPAddr},
+	Protocol: {"inet_proto", nftables.TypeInetProto},
+	Port:     {"inet_service", nftables.TypeInetService},
+}
+
+// Table is a table of family ip as it should be.
+type Table struct {
+	Name   string
+	Sets   []Set
+	Chains []Chain
+}
+
+// Set is a set, or a map if Value has types.
+type Set struct {
+	Name       string
+	Key, Value []Type
+	Elements   []Element
+}
+
+// Element is an element of the named set, its fields as they stand in a packet, padded to four bytes each.
+type Element struct {
+	Set        string
+	Key, Value []byte
+}
+
+// Hook is where packets come to a chain.
+type Hook string
+
+// The hooks of families ip and inet.
+const (
+	Prerouting  Hook = "prerouting"
+	Input       Hook = "input"
+	Forward     Hook = "forward"
+	Output      Hook = "output"
+	Postrouting Hook = "postrouting"
+)
+
+// Chain is a base chain, with the policy accept.
+type Chain struct {
+	Name     string
+	NAT      bool // of type nat, else filter
+	Hook     Hook
+	Priority int
+	Rules    []Rule
+}
+
+// Priorities that netfilter has names for.
+const (
+	PriorityRaw    = -300
+	PriorityDstNAT = -100
+	PrioritySrcNAT = 100
+)
+
+// String is the table, without its elements, as the nft tool writes it.
+func (t Table) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "table ip %s {\n", t.Name)
+	for _, s := range t.Sets {
+		kind, of := "set", typesText(s.Key)
+		if len(s.Value) > 0 {
+			kind, of = "map", of+" : "+typesText(s.Value)
+		}
+		fmt.Fprintf(&b, "\t%s %s {\n\t\ttype %s\n\t}\n", kind, s.Name, of)
+	}
+	for _, c := range t.Chains {
+		kind := "filter"
+		if c.NAT {
+			kind = "nat"
+		}
+		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype %s hook %s priority %d; policy accept;\n", c.Name, kind, c.Hook, c.Priority)
+		for _, r := range c.Rules {
+			fmt.Fprintf(&b, "\t\t%s\n", r)
+		}
+		b.WriteString("\t}\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func typesText(list []Type) string {
+	words := make([]string, len(list))
+	for i, t := range list {
+		words[i] = types[t].text
+	}
+	return strings.Join(words, " . ")
+}
+
+// Ruleset is the kernel's packet filter in one network namespace. Its methods may be called side by side.
+type Ruleset interface {
+	// Apply puts a table in place of one of that name, in one transaction.
+	Apply(t Table) error
+	// Change adds elements to the sets of a table, or takes them out, in one transaction. One to be taken
+	// out that is not there is no error.
+	Change(table string, add bool, list []Element) error
+	// Same says whether a table is as Apply has left it, with the elements that t has now.
+	Same(t Table) (bool, error)
+	// Chains lists the chains of each table of family ip whose name starts like this.
+	Chains(prefix string) (map[string][]string, error)
+	// Delete removes a table; that there is none is no error.
+	Delete(table string) error
+	// Others lists the filtering base chains of other tables than those whose names start like this.
+	Others(except string) ([]BaseChain, error)
+	// Admit puts rules that accept at the head of another's base chain, in place of those that carry the
+	// same tag.
+	Admit(c BaseChain, tag string, list []Accept) error
+}
