@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/containerd/containerd"
+	"github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/images"
-	"github.com/containerd/containerd/runtime/v2/runc/options"
 )
 
 // importImage reads an archive of one image and gives the image's name.

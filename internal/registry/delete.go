@@ -129,7 +129,8 @@ func propagated(have []string, opts *metav1.DeleteOptions) ([]string, error) {
 
 // policyFinalizer is the finalizer of the policy asked for, if one is; Background has none.
 func policyFinalizer(opts *metav1.DeleteOptions) (finalizer string, asked bool, err error) {
-	orphan, policy := opts.OrphanDependents, opts.PropagationPolicy //nolint:staticcheck // old clients send the first
+	//lint:ignore SA1019 old clients send the first
+	orphan, policy := opts.OrphanDependents, opts.PropagationPolicy
 	switch {
 	case orphan != nil && policy != nil:
 		return "", false, apierrors.NewBadRequest("propagationPolicy: orphanDependents and propagationPolicy cannot be both set")

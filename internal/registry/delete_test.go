@@ -24,10 +24,12 @@ func TestPropagation(t *testing.T) {
 		return &metav1.DeleteOptions{PropagationPolicy: &p}
 	}
 	old := func(orphan bool) *metav1.DeleteOptions {
-		return &metav1.DeleteOptions{OrphanDependents: &orphan} //nolint:staticcheck // old clients send it
+		//lint:ignore SA1019 old clients send it
+		return &metav1.DeleteOptions{OrphanDependents: &orphan}
 	}
 	both := by(metav1.DeletePropagationOrphan)
-	both.OrphanDependents = new(true) //nolint:staticcheck // so do those who are mistaken
+	//lint:ignore SA1019 so do those who are mistaken
+	both.OrphanDependents = new(true)
 	for _, x := range []struct {
 		name    string
 		have    []string

@@ -111,8 +111,7 @@ func TestMustFailsAtStart(t *testing.T) {
 func TestKeepStartsAgainAfterPanics(t *testing.T) {
 	runs := 0
 	ctx, cancel := context.WithCancel(context.Background())
-	var g *supervise.Group
-	g = supervise.New(quiet, supervise.Part{Name: "shaky", Policy: supervise.Keep, Run: func(ctx context.Context, ready func()) error {
+	g := supervise.New(quiet, supervise.Part{Name: "shaky", Policy: supervise.Keep, Run: func(ctx context.Context, ready func()) error {
 		ready()
 		if runs++; runs < 3 {
 			panic("again")

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -17,7 +17,12 @@ func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
 	case *corev1.Namespace:
 		return apivalidation.NameIsDNSLabel
 	case *corev1.Event:
-		return pathvalidation.ValidatePathSegmentName
+		return func(name string, prefix bool) []string {
+			if prefix {
+				return content.IsPathSegmentPrefix(name)
+			}
+			return content.IsPathSegmentName(name)
+		}
 	}
 	return apivalidation.NameIsDNSSubdomain
 }

@@ -12,15 +12,17 @@ var servedVolumes = []string{"emptyDir", "hostPath", "configMap", "secret", "dow
 
 // What minik8s does about a field that it does not serve.
 const (
-	refuse = false // the pod would not do what it is for
-	warn   = true  // the pod runs, without what the field asks for
+	refuse reaction = iota // the pod would not do what it is for
+	warn                   // the pod runs, without what the field asks for
 )
+
+type reaction int
 
 // unserved is a field of a pod that this version does not act on. One of the funcs says whether a pod
 // uses it. To serve it, delete its line.
 type unserved struct {
 	path    string // below spec, or below the container, the variable or the mount
-	how     bool   // refuse or warn
+	how     reaction
 	message string
 
 	pod       func(*corev1.PodSpec) bool

@@ -94,7 +94,6 @@ func TestNoLog(t *testing.T) {
 type following struct {
 	t    *testing.T
 	r    *io.PipeReader
-	buf  []byte
 	done chan error
 }
 

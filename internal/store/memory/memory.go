@@ -19,7 +19,6 @@ type Store struct {
 	keys      map[string]store.KV
 	history   []store.Event // in the order of revisions
 	changed   chan struct{} // closed and renewed at each write
-	closed    bool
 }
 
 // New is an empty store at revision 1, as etcd starts.
