@@ -37,6 +37,8 @@ type Kind struct {
 	Subresources []Subresource
 	// Verbs are what can be done with the kind; nil: everything.
 	Verbs []string
+	// View, where it is set, says of which stored kind this is another form.
+	View *View
 	// SeedWords are what the two seed systems call the kind on their command lines, where that
 	// differs from plural, singular and short names.
 	SeedWords []string
@@ -195,19 +197,17 @@ var Kinds = []*Kind{
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 
-// Served is every kind that a path of the API names: those that are stored, and those that are asked.
-func Served() []*Kind { return append(slices.Clone(Kinds), Questions...) }
+// Served is every kind that a path of the API names: those that are stored, other forms of them, and those that
+// are asked.
+func Served() []*Kind { return slices.Concat(Kinds, Views, Questions) }
 
 // ByResource finds the kind at a path of the API; nil if there is none.
 func ByResource(group, version, plural string) *Kind {
-	for _, k := range Kinds {
-		if k.Group == group && k.Version == version && k.Plural == plural {
-			return k
-		}
-	}
-	for _, k := range Questions {
-		if k.Group == group && k.Version == version && k.Plural == plural {
-			return k
+	for _, table := range [][]*Kind{Kinds, Views, Questions} {
+		for _, k := range table {
+			if k.Group == group && k.Version == version && k.Plural == plural {
+				return k
+			}
 		}
 	}
 	return nil

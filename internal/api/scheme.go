@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ func newScheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, coordinationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
 		schedulingv1.AddToScheme, minik8s.AddToScheme,
-		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, // the bodies of scale, eviction and token, and questions
+		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, eventsv1.AddToScheme, // the bodies of scale, eviction and token, questions, and other forms
 	} {
 		utilruntime.Must(add(s))
 	}

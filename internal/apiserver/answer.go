@@ -15,6 +15,10 @@ import (
 
 // answer writes one object in the form the client asked for.
 func (r *request) answer(code int, e *registry.Entry) error {
+	e, err := r.shown(e)
+	if err != nil {
+		return err
+	}
 	body, err := r.encode(e)
 	if err != nil {
 		return err

@@ -79,7 +79,13 @@ func (r *request) listForm(l *registry.List) (*listForm, error) {
 	lm := metav1.ListMeta{ResourceVersion: strconv.FormatInt(l.Revision, 10), Continue: l.Continue, RemainingItemCount: l.Remaining}
 	var head any
 	key := "items"
-	item := func(dst []byte, e *registry.Entry) ([]byte, error) { return e.AppendJSON(dst), nil }
+	item := func(dst []byte, e *registry.Entry) ([]byte, error) {
+		e, err := r.shown(e)
+		if err != nil {
+			return dst, err
+		}
+		return e.AppendJSON(dst), nil
+	}
 	switch {
 	case r.neg.as == asTable:
 		now := time.Now()
@@ -100,7 +106,7 @@ func (r *request) listForm(l *registry.List) (*listForm, error) {
 		head = &struct {
 			metav1.TypeMeta `json:",inline"`
 			metav1.ListMeta `json:"metadata"`
-		}{metav1.TypeMeta{Kind: r.kind.Kind + "List", APIVersion: r.kind.APIVersion()}, lm}
+		}{metav1.TypeMeta{Kind: r.form().Kind + "List", APIVersion: r.form().APIVersion()}, lm}
 	}
 	raw, err := json.Marshal(head)
 	if err != nil {

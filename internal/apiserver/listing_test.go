@@ -160,3 +160,52 @@ func TestAStalledReaderIsCutOff(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsInTwoForms: an Event made in either form is there in both, and can be listed, selected, watched, patched
+// and deleted in both.
+func TestEventsInTwoForms(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	const core, new = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events"
+	watch := c.watch(new + "?watch=1")
+	if code, body := c.do(root, "POST", new, `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a"},"eventTime":"2026-01-02T03:04:05.000006Z",
+		"reportingController":"x.io/y","reportingInstance":"y-1","action":"Do","reason":"Done","type":"Normal","note":"hello","regarding":{"kind":"Pod","name":"p","namespace":"default"}}`); code != 201 || !strings.Contains(body, `"note":"hello"`) {
+		t.Fatal(code, body)
+	}
+	if code, body := c.do(root, "POST", core, `{"metadata":{"name":"b"},"involvedObject":{"kind":"Pod","name":"q","namespace":"default"},"message":"world","reason":"Done","type":"Normal"}`); code != 201 {
+		t.Fatal(code, body)
+	}
+	for _, x := range []struct{ path, says string }{
+		{core + "/a", `"message":"hello"`}, {new + "/b", `"note":"world"`}, {new + "/b", `"regarding":{"kind":"Pod"`},
+		{new, `{"kind":"EventList","apiVersion":"events.k8s.io/v1"`}, {new, `"note":"world"`},
+		{new + "?fieldSelector=regarding.name%3Dp", `"note":"hello"`}, {core + "?fieldSelector=involvedObject.name%3Dp", `"message":"hello"`},
+	} {
+		if code, body := c.do(root, "GET", x.path, ""); code != 200 || !strings.Contains(body, x.says) {
+			t.Errorf("%s: %d %s", x.path, code, body)
+		}
+	}
+	if _, body := c.do(root, "GET", new+"?fieldSelector=regarding.name%3Dp", ""); strings.Contains(body, "world") {
+		t.Errorf("the selector lets all through: %s", body)
+	}
+	if code, body := c.do(root, "PATCH", new+"/a", `{"series":{"count":2,"lastObservedTime":"2026-01-02T03:04:06.000000Z"}}`, "Content-Type", "application/strategic-merge-patch+json"); code != 200 || !strings.Contains(body, `"count":2`) {
+		t.Errorf("patch: %d %s", code, body)
+	}
+	_, body := c.do(root, "GET", new+"/a", "")
+	if code, body := c.do(root, "PUT", new+"/a", strings.Replace(body, "hello", "again", 1)); code != 200 || !strings.Contains(body, `"note":"again"`) {
+		t.Errorf("put: %d %s", code, body)
+	}
+	if code, body := c.do(root, "PATCH", new+"/a?fieldManager=m&force=true", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a"},"note":"applied"}`, "Content-Type", "application/apply-patch+yaml"); code != 200 || !strings.Contains(body, `"note":"applied"`) {
+		t.Errorf("apply: %d %s", code, body)
+	}
+	if code, body := c.do(root, "DELETE", new, ""); code != 200 {
+		t.Errorf("%d %s", code, body)
+	}
+	if _, body := c.do(root, "GET", core, ""); !strings.Contains(body, `"items":[]`) {
+		t.Errorf("they are still there: %s", body)
+	}
+	for _, want := range []string{`"type":"ADDED","object":{"kind":"Event","apiVersion":"events.k8s.io/v1"`, `"note":"world"`, `"count":2`} {
+		if !watch.Scan() || !strings.Contains(watch.Text(), want) {
+			t.Errorf("the watch says %s, want %s", watch.Text(), want)
+		}
+	}
+}

@@ -21,8 +21,12 @@ type protoMessage interface {
 // long it is, so the items are measured first; each is then encoded into its place. All lists of Kubernetes
 // have their metadata in field 1 and their items in field 2.
 func (r *request) protobufListForm(l *registry.List, lm metav1.ListMeta) (*listForm, error) {
-	typ := metav1.TypeMeta{Kind: r.kind.Kind + "List", APIVersion: r.kind.APIVersion()}
+	typ := metav1.TypeMeta{Kind: r.form().Kind + "List", APIVersion: r.form().APIVersion()}
 	message := func(e *registry.Entry) (protoMessage, error) {
+		e, err := r.shown(e)
+		if err != nil {
+			return nil, err
+		}
 		m, ok := e.Object().(protoMessage)
 		if !ok {
 			return nil, apierrors.NewInternalError(fmt.Errorf("%s has no protobuf form", r.kind))

@@ -29,6 +29,7 @@ import (
 type request struct {
 	echo.Context
 	kind            *api.Kind
+	view            *api.Kind // the form in which the client sees the kind; nil: as it is stored
 	namespace, name string
 	sub             string
 	query           url.Values
@@ -66,7 +67,10 @@ func parse(c echo.Context) (*request, error) {
 	if r.kind == nil || r.namespace != "" && !r.kind.Namespaced {
 		return nil, echo.ErrNotFound
 	}
-	r.neg = negotiateFor(r.kind, c.Request().Header.Get("Accept"))
+	if r.kind.View != nil {
+		r.kind, r.view = r.kind.View.Of, r.kind
+	}
+	r.neg = negotiateFor(r.form(), c.Request().Header.Get("Accept"))
 	if len(parts) > 1 {
 		r.name = parts[1]
 	}
@@ -77,6 +81,22 @@ func parse(c echo.Context) (*request, error) {
 		return nil, echo.ErrNotFound
 	}
 	return r, nil
+}
+
+// form is the kind as the client sees it.
+func (r *request) form() *api.Kind {
+	if r.view != nil {
+		return r.view
+	}
+	return r.kind
+}
+
+// shown is an entry as the client sees it.
+func (r *request) shown(e *registry.Entry) (*registry.Entry, error) {
+	if r.view == nil {
+		return e, nil
+	}
+	return e.In(r.view)
 }
 
 func isNamespaceSub(s string) bool { return s == "status" || s == "finalize" }
@@ -161,6 +181,9 @@ func (r *request) listOptions() (registry.ListOptions, error) {
 		if o.Fields, err = fields.ParseSelector(s); err != nil {
 			return o, apierrors.NewBadRequest("fieldSelector: " + err.Error())
 		}
+	}
+	if o.Fields, err = registry.StoredFields(r.view, o.Fields); err != nil {
+		return o, apierrors.NewBadRequest("fieldSelector: " + err.Error())
 	}
 	if r.name != "" { // a watch of one object
 		one := fields.OneTermEqualSelector("metadata.name", r.name)

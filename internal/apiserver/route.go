@@ -103,7 +103,8 @@ func (s *Server) object(c echo.Context) error {
 		}
 		name = "" // of a watch of one object, which its field selector names
 	}
-	r.ask = &registry.Request{User: userOf(c), Verb: to.verb, Kind: r.kind, Sub: r.sub, Namespace: r.namespace, Name: name, Fields: r.list.Fields}
+	r.ask = &registry.Request{User: userOf(c), Verb: to.verb,
+		Kind: r.kind, View: r.view, Sub: r.sub, Namespace: r.namespace, Name: name, Fields: r.list.Fields}
 	ctx := c.Request().Context()
 	if err := s.reg.Authorize(ctx, r.ask); err != nil {
 		return err

@@ -143,6 +143,7 @@ func (s *Server) deleteCollection(r *request) error {
 
 // decode reads the body as an object of the path's kind.
 func (s *Server) decode(r *request) (api.Object, error) {
+	form := r.form()
 	data, err := r.body()
 	if err != nil {
 		return nil, err
@@ -151,17 +152,17 @@ func (s *Server) decode(r *request) (api.Object, error) {
 		return nil, apierrors.NewBadRequest("the body is empty: send a " + r.kind.Kind + " in JSON, YAML or protobuf")
 	}
 	if hasMagic(data) {
-		obj := r.kind.New()
+		obj := form.New()
 		if err := decodeProtobuf(data, obj); err != nil {
-			return nil, apierrors.NewBadRequest("the body is not a valid " + r.kind.Kind + " in protobuf: " + err.Error())
+			return nil, apierrors.NewBadRequest("the body is not a valid " + form.Kind + " in protobuf: " + err.Error())
 		}
-		obj.GetObjectKind().SetGroupVersionKind(r.kind.GVK())
+		obj.GetObjectKind().SetGroupVersionKind(form.GVK())
 		return obj, nil
 	}
-	obj, warnings, err := registry.Decode(r.kind, s.reg.Strategy(r.kind).Dialect, data, r.query.Get("fieldValidation"))
+	obj, warnings, err := registry.Decode(form, s.reg.Strategy(r.kind).Dialect, data, r.query.Get("fieldValidation"))
 	var strict *registry.StrictError
 	if errors.As(err, &strict) {
-		return nil, s.reg.Refuse(r.kind, r.namespace, obj, strict)
+		return nil, s.reg.Refuse(r.ask, obj, strict)
 	}
 	if err != nil {
 		return nil, err

@@ -141,8 +141,13 @@ func (st *stream) event(e registry.Event) error {
 		st.buf = *chunks.Get().(*[]byte)
 	}
 	if e.Type == client.Bookmark {
-		return st.frame(string(client.Bookmark), bookmark(r.kind, r.neg, e))
+		return st.frame(string(client.Bookmark), bookmark(r.form(), r.neg, e))
 	}
+	entry, err := r.shown(e.Entry)
+	if err != nil {
+		return err
+	}
+	e.Entry = entry
 	if r.neg.as == "" && r.neg.format == jsonFormat {
 		st.buf = append(st.buf, `{"type":"`...)
 		st.buf = append(st.buf, e.Type...)
@@ -177,7 +182,7 @@ func (st *stream) encoded(e registry.Event) ([]byte, error) {
 		return encode()
 	}
 	// The object of a deletion is what was there before; for others, whose selectors still show it, it is not.
-	name := strings.Join([]string{strconv.Itoa(int(r.neg.format)), r.neg.as, r.query.Get("includeObject"), r.query.Get("layout")}, "|")
+	name := strings.Join([]string{r.form().Group, strconv.Itoa(int(r.neg.format)), r.neg.as, r.query.Get("includeObject"), r.query.Get("layout")}, "|")
 	if e.Type == api.Deleted {
 		name = "gone|" + name
 	}

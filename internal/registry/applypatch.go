@@ -57,12 +57,12 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 
 // applied is live with the configuration in it.
 func (r *Registry) applied(q *Request, live api.Object, config *unstructured.Unstructured, p Patch, opts WriteOptions) (api.Object, error) {
-	obj, err := r.fields.Applied(q.Kind, q.Sub, live, config.DeepCopy().Object, opts.Manager, p.Force)
+	obj, err := r.fields.Applied(q.form(), q.Sub, q.shown(live), config.DeepCopy().Object, opts.Manager, p.Force)
 	if err != nil {
 		return nil, err
 	}
 	obj.SetResourceVersion("")
-	return obj, nil
+	return q.stored(obj), nil
 }
 
 // applyNew creates what is applied and not there; the user must be allowed that too.
@@ -105,10 +105,10 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 	if strictly == metav1.FieldValidationIgnore {
 		strictly = metav1.FieldValidationWarn // what is unknown has to be known here, though nobody is told
 	}
-	typed, unknown, err := Decode(q.Kind, nil, data, strictly)
+	typed, unknown, err := Decode(q.form(), nil, data, strictly)
 	var strict *StrictError
 	if errors.As(err, &strict) {
-		return nil, r.Refuse(q.Kind, q.Namespace, typed, strict)
+		return nil, r.Refuse(q, typed, strict)
 	}
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 	if err := json.Unmarshal(data, &config.Object); err != nil {
 		return nil, apierrors.NewBadRequest("the manifest is not valid: " + err.Error())
 	}
-	config.SetGroupVersionKind(q.Kind.GVK())
+	config.SetGroupVersionKind(q.form().GVK())
 	if name := config.GetName(); name != "" && name != q.Name {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", name, q.Name))
 	}
@@ -135,7 +135,7 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 		return nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
 	}
 	if len(unknown) > 0 { // the field manager would refuse them
-		return known(q.Kind, typed, config)
+		return known(q.form(), typed, config)
 	}
 	return config, nil
 }

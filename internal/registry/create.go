@@ -41,6 +41,7 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 		return nil, err
 	}
 	kind := q.Kind
+	obj = q.stored(obj)
 	if err := place(kind, q.Namespace, obj); err != nil {
 		return nil, err
 	}

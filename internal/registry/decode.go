@@ -77,10 +77,11 @@ func asStatus(err error) error {
 }
 
 // Refuse is a strict error as what a client is told: with every other mistake of the object.
-func (r *Registry) Refuse(kind *api.Kind, namespace string, obj api.Object, strict *StrictError) error {
+func (r *Registry) Refuse(q *Request, obj api.Object, strict *StrictError) error {
 	msg := strict.Error()
-	s := r.strategies[kind]
-	if err := place(kind, namespace, obj); err == nil {
+	kind, s := q.Kind, r.strategies[q.Kind]
+	obj = q.stored(obj)
+	if err := place(kind, q.Namespace, obj); err == nil {
 		r.prepareCreate(kind, s, obj)
 		if errs := r.mistakes(kind, s, obj); len(errs) > 0 {
 			msg += "; and " + errs.ToAggregate().Error()

@@ -55,9 +55,9 @@ func (r *Registry) Patch(ctx context.Context, q *Request, p Patch, opts WriteOpt
 }
 
 func (r *Registry) patch(ctx context.Context, q *Request, p Patch, opts WriteOptions) (*Entry, error) {
-	kind, name, pt, patch, validation := q.Kind, q.Name, p.Type, p.Data, p.Validation
+	kind, name, pt, patch, validation := q.form(), q.Name, p.Type, p.Data, p.Validation
 	return r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
-		before, err := marshal(old)
+		before, err := marshal(q.shown(old))
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
@@ -80,7 +80,7 @@ func (r *Registry) patch(ctx context.Context, q *Request, p Patch, opts WriteOpt
 		if obj.GetResourceVersion() == old.GetResourceVersion() && !namesRevision(patch) {
 			obj.SetResourceVersion("")
 		}
-		return obj, nil
+		return q.stored(obj), nil
 	})
 }
 

@@ -20,6 +20,8 @@ type Request struct {
 	// Kind is what it is about; nil if it is about Path.
 	Kind *api.Kind
 	Path string
+	// View is the form in which the client sees the kind, where that is another.
+	View *api.Kind
 	// Sub is the subresource, empty for the object itself.
 	Sub string
 	// Namespace is empty for all of them, and for kinds without one.

@@ -23,6 +23,7 @@ func (r *Registry) Update(ctx context.Context, q *Request, obj api.Object, opts 
 	if err := r.authorizeAs(ctx, "update", q); err != nil {
 		return nil, err
 	}
+	obj = q.stored(obj)
 	if err := place(q.Kind, q.Namespace, obj); err != nil {
 		return nil, err
 	}

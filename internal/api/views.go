@@ -1,0 +1,57 @@
+package api
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// View makes a kind another form of one that is stored: the same objects, under another group and version.
+type View struct {
+	Of *Kind
+	// Shown is a stored object in this form, Stored the way back. Both give a new object, which may share what is
+	// in the old one.
+	Shown, Stored func(Object) Object
+	// Fields are the names that field selectors have in this form, with those of the stored one.
+	Fields map[string]string
+}
+
+// EventsV1 are Events as the newer API has them.
+var EventsV1 = &Kind{
+	Group: "events.k8s.io", Version: "v1", Kind: "Event", Plural: "events", Singular: "event",
+	ShortNames: []string{"ev"}, Namespaced: true,
+	New:     func() Object { return &eventsv1.Event{} },
+	NewList: func() runtime.Object { return &eventsv1.EventList{} },
+	View: &View{Of: Events,
+		Shown:  func(obj Object) Object { return newEvent(obj.(*corev1.Event)) },
+		Stored: func(obj Object) Object { return coreEvent(obj.(*eventsv1.Event)) },
+		Fields: map[string]string{
+			"regarding.kind": "involvedObject.kind", "regarding.namespace": "involvedObject.namespace", "regarding.name": "involvedObject.name",
+			"regarding.uid": "involvedObject.uid", "regarding.apiVersion": "involvedObject.apiVersion",
+			"regarding.resourceVersion": "involvedObject.resourceVersion", "regarding.fieldPath": "involvedObject.fieldPath",
+			"reportingController": "reportingComponent",
+		}},
+}
+
+// Views is the table of the kinds that are another form of a stored one.
+var Views = []*Kind{EventsV1}
+
+func newEvent(e *corev1.Event) *eventsv1.Event {
+	out := &eventsv1.Event{ObjectMeta: e.ObjectMeta, EventTime: e.EventTime, ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
+		Action: e.Action, Reason: e.Reason, Regarding: e.InvolvedObject, Related: e.Related, Note: e.Message, Type: e.Type,
+		DeprecatedSource: e.Source, DeprecatedFirstTimestamp: e.FirstTimestamp, DeprecatedLastTimestamp: e.LastTimestamp, DeprecatedCount: e.Count}
+	if e.Series != nil {
+		out.Series = &eventsv1.EventSeries{Count: e.Series.Count, LastObservedTime: e.Series.LastObservedTime}
+	}
+	return out
+}
+
+func coreEvent(e *eventsv1.Event) *corev1.Event {
+	out := &corev1.Event{ObjectMeta: e.ObjectMeta, EventTime: e.EventTime, ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
+		Action: e.Action, Reason: e.Reason, InvolvedObject: e.Regarding, Related: e.Related, Message: e.Note, Type: e.Type,
+		Source: e.DeprecatedSource, FirstTimestamp: e.DeprecatedFirstTimestamp, LastTimestamp: e.DeprecatedLastTimestamp, Count: e.DeprecatedCount}
+	if e.Series != nil {
+		out.Series = &corev1.EventSeries{Count: e.Series.Count, LastObservedTime: e.Series.LastObservedTime}
+	}
+	return out
+}

@@ -1,0 +1,57 @@
+package registry
+
+import (
+	"k8s.io/apimachinery/pkg/fields"
+
+	"minik8s/internal/api"
+)
+
+// In is an entry in another form of its kind.
+func (e *Entry) In(view *api.Kind) (*Entry, error) {
+	obj := view.View.Shown(e.Object())
+	raw, err := encode(view, obj)
+	if err != nil {
+		return nil, err
+	}
+	return newEntry(view, e.key, e.rev, raw, obj), nil
+}
+
+// form is the kind as the client sees it.
+func (q *Request) form() *api.Kind {
+	if q.View != nil {
+		return q.View
+	}
+	return q.Kind
+}
+
+// shown is a stored object as the client sees it; stored is what a client has given, as it is stored.
+func (q *Request) shown(obj api.Object) api.Object {
+	if q.View == nil {
+		return obj
+	}
+	out := q.View.View.Shown(obj)
+	out.GetObjectKind().SetGroupVersionKind(q.View.GVK())
+	return out
+}
+
+func (q *Request) stored(obj api.Object) api.Object {
+	if q.View == nil {
+		return obj
+	}
+	out := q.View.View.Stored(obj)
+	out.GetObjectKind().SetGroupVersionKind(q.Kind.GVK())
+	return out
+}
+
+// StoredFields is a field selector in the names of the stored kind.
+func StoredFields(view *api.Kind, sel fields.Selector) (fields.Selector, error) {
+	if sel == nil || view == nil {
+		return sel, nil
+	}
+	return sel.Transform(func(field, value string) (string, string, error) {
+		if name, ok := view.View.Fields[field]; ok {
+			field = name
+		}
+		return field, value, nil
+	})
+}
