@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"minik8s/internal/nft"
@@ -17,8 +18,11 @@ const (
 	longestGap = 400 * time.Millisecond
 	// calm is for how long none must have been needed.
 	calm = 10 * time.Second
-	// again is after how long what the kernel has refused is tried again.
+	// again is after how long what the kernel has refused again and again is tried once more.
 	again = 5 * time.Second
+	// share is how many times as long as a comparison took the next one waits: who changes other rules without end
+	// costs no more than that part of a core.
+	share = 10
 )
 
 // Keep compares the rules with what they should be whenever somebody has changed any, and repairs them,
@@ -32,7 +36,9 @@ func (n *Network) Keep(ctx context.Context) {
 		default:
 		}
 	}
-	go func() {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() {
 		for ctx.Err() == nil {
 			// What was changed before the events began is seen by comparing once they have.
 			if err := nft.Watch(ctx, poke, poke); err != nil {
@@ -40,9 +46,9 @@ func (n *Network) Keep(ctx context.Context) {
 			}
 			wait(ctx, again)
 		}
-	}()
-	gap := settle
-	var last time.Time
+	})
+	gap, patience := settle, settle
+	var last, next time.Time
 	told := ""
 	for {
 		select {
@@ -55,24 +61,27 @@ func (n *Network) Keep(ctx context.Context) {
 		} else {
 			wait(ctx, gap-settle-since)
 		}
-		wait(ctx, settle)
+		wait(ctx, max(settle, time.Until(next)))
 		select { // what has come meanwhile is compared with the rest
 		case <-changed:
 		default:
 		}
+		began := time.Now()
 		repaired, err := n.Repair()
+		next = time.Now().Add(min(share*time.Since(began), longestGap))
 		if repaired {
 			last, gap = time.Now(), min(2*gap, longestGap)
 		}
 		if err == nil {
-			told = ""
+			told, patience = "", settle
 			continue
 		}
 		if err.Error() != told {
 			n.cfg.Log.Warn("the pods' rules could not be compared or repaired, trying again", "error", err)
 			told = err.Error()
 		}
-		wait(ctx, again)
+		wait(ctx, patience)
+		patience = min(2*patience, again)
 		poke()
 	}
 }

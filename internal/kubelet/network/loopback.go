@@ -18,7 +18,7 @@ import (
 const udpIdle = 2 * time.Minute
 
 // maxUDPClients bounds the clients of one UDP port; what comes from more of them is dropped.
-const maxUDPClients = 512
+const maxUDPClients = 128
 
 // relay forwards one host port on loopback to a pod, in user space. It lives as long as the daemon; the
 // next one makes it anew.
