@@ -33,6 +33,8 @@ var floors = map[string]int{
 	"internal/tokens":        1,
 	"internal/machine":       1,
 	"internal/channels":      1,
+	"internal/datadir":       2, // the data directory as a whole; writes by disk
+	"internal/disk":          1, // how every part writes files that outlive it
 	"internal/api":           0,
 	"config":                 0,
 }

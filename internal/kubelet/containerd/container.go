@@ -21,6 +21,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -130,11 +131,11 @@ func (c *container) save(s state) error {
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	err = writeFile(filepath.Join(c.dir, "state.json"), data, 0o600)
+	err = disk.Publish(filepath.Join(c.dir, "state.json"), data, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		// After a reboot.
 		if err = os.MkdirAll(c.dir, 0o711); err == nil {
-			err = writeFile(filepath.Join(c.dir, "state.json"), data, 0o600)
+			err = disk.Publish(filepath.Join(c.dir, "state.json"), data, 0o600)
 		}
 	}
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/containerd/containerd/images"
 	"github.com/containerd/containerd/leases"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -151,7 +152,7 @@ func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 			err = os.MkdirAll(filepath.Dir(stampFile), 0o711)
 		}
 		if err == nil {
-			err = writeFile(stampFile, data, 0o600)
+			err = disk.WriteFile(stampFile, data, 0o600)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("containerd: %w", err))

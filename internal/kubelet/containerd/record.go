@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -37,7 +38,7 @@ func (r *Runtime) writeRecord(rec *record) error {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	if err := writeFile(filepath.Join(dir, "record.json"), data, 0o600); err != nil {
+	if err := disk.Publish(filepath.Join(dir, "record.json"), data, 0o600); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/containerd/log"
 	"github.com/sirupsen/logrus"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/network"
 )
@@ -43,9 +43,10 @@ type Runtime struct {
 	logger      *logrus.Entry
 	events      broadcaster
 
-	restored bool // what was there before is known
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	restored  bool         // what was there before is known
+	unsettled func() error // what the programs that were unpacked still need; may be nil
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
 
 	mu         sync.Mutex
 	records    map[string]*record    // by pod uid
@@ -75,7 +76,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	for _, dir := range []string{"slots", "sandboxes", "containers"} {
-		if err := os.MkdirAll(filepath.Join(cfg.RunDir, dir), 0o711); err != nil {
+		if err := disk.Private(filepath.Join(cfg.RunDir, dir), 0o700); err != nil {
 			return nil, fmt.Errorf("containerd: %w", err)
 		}
 	}
@@ -95,7 +96,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	}
 	r.wg.Go(func() { r.follow(run, stream) })
 	if r.server != nil {
-		r.wg.Go(func() { r.endLateStrays(run) })
+		r.wg.Go(func() { r.afterStart(run) })
 	}
 	r.spare.start(run)
 	return r, nil
@@ -115,7 +116,7 @@ func (r *Runtime) connect(ctx context.Context) error {
 		}
 		return nil
 	}
-	if r.bin, err = unpackBinaries(filepath.Join(r.cfg.DataDir, "bin")); err != nil {
+	if r.bin, r.unsettled, err = unpackBinaries(filepath.Join(r.cfg.DataDir, "bin")); err != nil {
 		return err
 	}
 	socket, err := r.cfg.socketPath()

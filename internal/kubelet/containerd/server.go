@@ -28,6 +28,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/grpc"
 
+	"minik8s/internal/disk"
+
 	// The plugins this containerd consists of. Left out on purpose: its CRI, the monitors that
 	// tick (restart, cgroup metrics), tracing, streaming, transfer, NRI and the other snapshotters.
 	_ "github.com/containerd/containerd/diff/walking/plugin"
@@ -88,7 +90,7 @@ func startServer(root, state, socket string, logger *slog.Logger) (_ *server, er
 		}
 	}()
 	for _, dir := range []string{root, state, filepath.Dir(socket)} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
+		if err := disk.Private(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("containerd: %w", err)
 		}
 	}
@@ -283,7 +285,7 @@ func (s *server) openMetadata(ic *plugin.InitContext) (any, error) {
 	opts := *bolt.DefaultOptions
 	opts.NoFreelistSync = true // less to write; it is found again by reading the file
 	opts.Timeout = 10 * time.Second
-	if s.db, err = bolt.Open(filepath.Join(ic.Root, "meta.db"), 0o644, &opts); err != nil {
+	if s.db, err = bolt.Open(filepath.Join(ic.Root, "meta.db"), 0o600, &opts); err != nil {
 		return nil, fmt.Errorf("is another daemon using this directory? %w", err)
 	}
 	db := metadata.NewDB(s.db, store.(content.Store), snapshotters, metadata.WithEventsPublisher(ic.Events))
