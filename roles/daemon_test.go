@@ -96,6 +96,13 @@ func newProcess(t *testing.T, args ...string) *process {
 		if err != nil {
 			t.Errorf("clean: %v: %s", err, out)
 		}
+		// The directory and the images in it are the test's.
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "images" {
+			t.Errorf("clean left %v, %v", entries, err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
 		if left := leftovers(dir); left != "" {
 			t.Errorf("left behind: %s", left)
 		}
