@@ -154,6 +154,12 @@ func (p *process) start() {
 func (p *process) up() client.Interface {
 	p.t.Helper()
 	p.start()
+	return p.await()
+}
+
+// await waits until the daemon is ready.
+func (p *process) await() client.Interface {
+	p.t.Helper()
 	c, err := remote.New(remote.Config{Socket: filepath.Join(p.dir, "api.sock")})
 	if err != nil {
 		p.t.Fatal(err)

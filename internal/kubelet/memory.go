@@ -137,6 +137,9 @@ const (
 // restartAt is when the exited container c may be started again, and the back-off that is counted
 // for it; zero: at once.
 func (cm *containerMemory) restartAt(c *cri.Container) (time.Time, time.Duration) {
+	if c.Lost { // it did nothing wrong
+		return time.Time{}, 0
+	}
 	delay, updated := cm.delay, cm.updated
 	if updated.IsZero() { // not started in this life of the daemon: guess from the attempts
 		delay, updated = guessDelay(c.Attempt), c.CreatedAt
@@ -149,7 +152,7 @@ func (cm *containerMemory) restartAt(c *cri.Container) (time.Time, time.Duration
 
 // restarted notes the start of an attempt after the exit of prev (nil: the first attempt).
 func (cm *containerMemory) restarted(prev *cri.Container, now time.Time) {
-	if prev == nil {
+	if prev == nil || prev.Lost {
 		cm.delay, cm.updated = 0, now
 		return
 	}

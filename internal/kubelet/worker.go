@@ -239,6 +239,7 @@ func (w *worker) look(ctx context.Context) error {
 		return err
 	}
 	w.view, w.stale = view, false
+	recall(&w.view, w.pod)
 	for i := range w.view.Containers {
 		c := &w.view.Containers[i]
 		if _, known := w.mem.messages[c.ID]; !known && c.State == cri.Exited {

@@ -2,6 +2,9 @@
 // containers: ROOT/pod<uid> for Guaranteed pods, ROOT/burstable/pod<uid> and ROOT/besteffort/pod<uid>
 // for the others, as Kubernetes lays them out.
 //
+// ROOT/shims holds the runtime's processes that look after the containers. Whatever the daemon was started in,
+// a systemd service for one, may be ended as a whole without them, and so without the pods.
+//
 // It promises: Ensure and Remove may be called again at any time; Remove leaves nothing, and kills
 // what should still run there. Both versions of cgroups are served; where both are mounted and v1
 // holds the controllers, v1 is.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +18,8 @@ import (
 type hierarchy interface {
 	// ensure makes a cgroup, with its parents, and sets what is not 0 in res.
 	ensure(path string, res cri.Resources) error
+	// join makes a cgroup without settings, with its parents, and moves a process there.
+	join(path string, pid int) error
 	// dirs are the directories of a cgroup, whether they exist or not.
 	dirs(path string) []string
 	// home is the directory, among those that ensure makes, that stands for a cgroup.
@@ -39,15 +43,16 @@ func (l legacy) home(path string) string {
 }
 
 func (l legacy) dirs(path string) []string {
-	seen := map[string]bool{}
 	var out []string
-	for _, mount := range l {
-		if !seen[mount] {
-			seen[mount] = true
-			out = append(out, filepath.Join(mount, path))
-		}
+	for _, mount := range l.mounts() {
+		out = append(out, filepath.Join(mount, path))
 	}
 	return out
+}
+
+// mounts are the mount points, each once: several controllers may share one.
+func (l legacy) mounts() []string {
+	return slices.Compact(slices.Sorted(maps.Values(l)))
 }
 
 func (l legacy) ensure(path string, res cri.Resources) error {

@@ -56,6 +56,8 @@ type state struct {
 	StartedAt, FinishedAt time.Time
 	ExitCode              int32
 	OOMKilled             bool
+	// Lost says that it ended with the machine, unseen.
+	Lost bool
 	// StartError says that it never ran, and why.
 	StartError string
 	// Discarded says that it never ran and is being removed: that its process ends is no end of it.
@@ -148,9 +150,9 @@ func (c *container) save(s state) error {
 func (c *container) report() cri.Container {
 	s, pid := c.get()
 	out := cri.Container{
-		ID: c.meta.ID, PodUID: c.meta.PodUID, Name: c.meta.Name, Attempt: c.meta.Attempt, State: s.State,
+		ID: c.meta.ID, PodUID: c.meta.PodUID, SandboxID: c.meta.Slot, Name: c.meta.Name, Attempt: c.meta.Attempt, State: s.State,
 		CreatedAt: c.meta.CreatedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
-		ExitCode: s.ExitCode, OOMKilled: s.OOMKilled, Image: c.meta.Image, ImageID: c.meta.ImageID,
+		ExitCode: s.ExitCode, Lost: s.Lost, OOMKilled: s.OOMKilled, Image: c.meta.Image, ImageID: c.meta.ImageID,
 		LogPath: c.meta.LogPath, Labels: maps.Clone(c.meta.Labels),
 	}
 	if s.State == cri.Running {

@@ -72,6 +72,7 @@ func (r *Runtime) readRecords() ([]*record, error) {
 // sandbox is the record as others see it. nodeAddrs is asked only for a pod on the host's network.
 func (rec *record) sandbox(nodeAddrs func() []netip.Addr) *cri.Sandbox {
 	s := &cri.Sandbox{
+		ID:     rec.Slot.ID,
 		PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
 		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: rec.Whole,
 	}

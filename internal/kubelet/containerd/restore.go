@@ -99,12 +99,16 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 		if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) {
 			r.cfg.Log.Warn("a container's shim does not answer", "container", c.meta.Name, "err", err)
 		}
-		if _, err := os.Stat(c.dir); err == nil && c.state.State == cri.Created {
-			// Its making was interrupted, and nobody has its id. (After a reboot the directory is not
-			// there, and whatever ran has ended.)
+		_, err := os.Stat(c.dir)
+		switch {
+		case errors.Is(err, os.ErrNotExist): // it is on a tmpfs: the machine was started anew
+			r.lost(c)
+		case err == nil && c.state.State == cri.Created:
+			// Its making was interrupted, and nobody has its id.
 			return r.removeContainer(ctx, c)
+		default:
+			r.exited(c, 137, time.Now())
 		}
-		r.exited(c, 137, time.Now())
 		return nil
 	}
 	p := resp.Process
@@ -163,6 +167,9 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 	}
 	if r.server != nil {
 		errs = append(errs, r.endStrays(ctx, r.socket, used))
+		for id := range used { // of a version that left them where they were started, or cut off before it moved them
+			r.moveShim(ctx, id)
+		}
 	}
 	errs = append(errs, r.net.Sweep(keep))
 	sn := r.client.SnapshotService(r.snapshotter)

@@ -20,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"minik8s/internal/disk"
+	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/network"
 )
@@ -38,6 +39,7 @@ type Runtime struct {
 	// snapshotter makes the root file systems: overlayfs, or native where the kernel or disk lacks it.
 	snapshotter string
 	spare       *spare
+	cgroups     *cgroup.Manager
 	images      imageCache
 	pulls       pulls
 	logger      *logrus.Entry
@@ -63,6 +65,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	}
 	r := &Runtime{cfg: cfg, snapshotter: "overlayfs", records: map[string]*record{}, containers: map[string]*container{}}
 	r.logger = bridge(cfg.Log)
+	r.cgroups = cgroup.New(cfg.CgroupRoot)
 	r.turns = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 	r.spare = newSpare(r, cfg.Spare)
 	run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))

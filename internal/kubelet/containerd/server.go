@@ -19,6 +19,7 @@ import (
 	"github.com/containerd/containerd/metadata"
 	"github.com/containerd/containerd/mount"
 	"github.com/containerd/containerd/plugin"
+	runtimev2 "github.com/containerd/containerd/runtime/v2"
 	"github.com/containerd/containerd/services"
 	"github.com/containerd/containerd/snapshots"
 	"github.com/containerd/log"
@@ -37,7 +38,6 @@ import (
 	_ "github.com/containerd/containerd/gc/scheduler"
 	_ "github.com/containerd/containerd/leases/plugin"
 	_ "github.com/containerd/containerd/plugins/sandbox"
-	_ "github.com/containerd/containerd/runtime/v2"
 	_ "github.com/containerd/containerd/services/containers"
 	_ "github.com/containerd/containerd/services/content"
 	_ "github.com/containerd/containerd/services/diff"
@@ -63,6 +63,7 @@ type server struct {
 	ttrpc   *ttrpc.Server
 	plugins []*plugin.Plugin
 	db      *bolt.DB
+	shims   *runtimev2.ShimManager
 	cancel  context.CancelFunc
 }
 
@@ -182,6 +183,9 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 			return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
 		}
 		s.plugins = append(s.plugins, p)
+		if m, ok := instance.(*runtimev2.ShimManager); ok {
+			s.shims = m
+		}
 		if db, ok := instance.(*metadata.DB); ok {
 			if release, err = keepEnded(ctx, db); err != nil {
 				return err
