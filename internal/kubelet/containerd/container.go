@@ -200,11 +200,32 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 		CreatedAt: time.Now(), Labels: maps.Clone(cfg.Labels),
 	}
 	m.Cgroup = filepath.Join(firstOf(cfg.CgroupParent, rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, cfg.PodUID)), m.ID)
+	c, err := r.createAs(ctx, m, rec, cfg, img)
+	if c != nil && c.state.StartError == "" {
+		return m.ID, nil
+	}
+	if ctx.Err() != nil || !r.mendSuspect(ctx, cfg.Image) {
+		return m.ID, err
+	}
+	// It was the image's fault, and is mended.
+	if c != nil {
+		if err := r.removeContainer(ctx, c); err != nil {
+			return "", err
+		}
+	}
+	m.Cgroup, m.ID = filepath.Dir(m.Cgroup), newID()
+	m.Cgroup = filepath.Join(m.Cgroup, m.ID)
+	_, err = r.createAs(ctx, m, rec, cfg, img)
+	return m.ID, err
+}
+
+// createAs makes all of a container, or nothing.
+func (r *Runtime) createAs(ctx context.Context, m meta, rec *record, cfg cri.ContainerConfig, img *localImage) (*container, error) {
 	c := newContainer(m, r.containerDir(m.ID))
 	if err := r.create(ctx, c, rec, cfg, img); err != nil {
-		return "", errors.Join(err, r.removeContainer(context.WithoutCancel(ctx), c))
+		return nil, errors.Join(err, r.removeContainer(context.WithoutCancel(ctx), c))
 	}
-	return m.ID, nil
+	return c, nil
 }
 
 // create makes all of a container. What it leaves when it fails is found by the container's id.

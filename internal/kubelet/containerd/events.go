@@ -112,6 +112,7 @@ func (r *Runtime) exited(c *container, code int32, at time.Time) {
 		r.cfg.Log.Warn("a container's exit could not be written down", "container", c.meta.Name, "err", err)
 	}
 	if moved {
+		r.suspect(c)
 		r.events.send(cri.Event{PodUID: c.meta.PodUID, ContainerID: c.meta.ID})
 	}
 }

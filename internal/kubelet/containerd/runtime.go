@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	ctrd "github.com/containerd/containerd"
@@ -41,12 +42,14 @@ type Runtime struct {
 	spare       *spare
 	cgroups     *cgroup.Manager
 	images      imageCache
+	archives    atomic.Pointer[string] // the directory that ImportDir was last called with
 	pulls       pulls
 	logger      *logrus.Entry
 	events      broadcaster
 
-	restored  bool         // what was there before is known
-	unsettled func() error // what the programs that were unpacked still need; may be nil
+	restored  bool            // what was there before is known
+	unsettled func() error    // what the programs that were unpacked still need; may be nil
+	run       context.Context // ends with the runtime
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
 
@@ -69,7 +72,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	r.turns = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 	r.spare = newSpare(r, cfg.Spare)
 	run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))
-	r.cancel = cancel
+	r.run, r.cancel = run, cancel
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close())
