@@ -151,6 +151,7 @@ func (w *worker) doRemove(a action) func(context.Context) (outcome, error) {
 		}
 		return func(w *worker) {
 			delete(w.mem.messages, a.id)
+			delete(w.mem.ends, a.id)
 			delete(w.mem.health, a.id)
 			w.dropOldLogs(a)
 		}, nil

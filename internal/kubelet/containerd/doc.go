@@ -43,5 +43,6 @@
 //
 // Each step that leaves something in the kernel is preceded by a record on disk that names it: the
 // slot's directory before its namespaces, the sandbox's record before its slot is used, containerd's
-// container before its snapshot, task and pipes. At start, what no record claims is removed.
+// container before its snapshot, task and pipes. At start, what no record claims is removed; what is
+// busy then is told and tried again, and keeps nothing from starting.
 package containerd

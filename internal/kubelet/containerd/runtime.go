@@ -47,6 +47,8 @@ type Runtime struct {
 	logger      *logrus.Entry
 	events      broadcaster
 
+	// leftovers are of restore, and then of removeLeftovers alone.
+	leftovers []leftover
 	restored  bool            // what was there before is known
 	unsettled func() error    // what the programs that were unpacked still need; may be nil
 	run       context.Context // ends with the runtime
@@ -101,6 +103,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	r.wg.Go(func() { r.follow(run, stream) })
+	r.wg.Go(func() { r.removeLeftovers(run) })
 	if r.server != nil {
 		r.wg.Go(func() { r.afterStart(run) })
 	}

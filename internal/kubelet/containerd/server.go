@@ -96,7 +96,7 @@ func startServer(root, state, socket string, logger *slog.Logger) (_ *server, er
 		}
 	}
 	if err := sweepTempMounts(filepath.Join(root, "tmpmounts"), logger); err != nil {
-		return nil, fmt.Errorf("containerd: %w", err)
+		logger.Warn("mounts of an earlier run stay; the next start tries again", "err", err)
 	}
 	if s.ttrpc, err = ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser())); err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
@@ -199,7 +199,7 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 				err = removeChildren(filepath.Join(ic.Root, "snapshots"))
 			}
 			if err != nil {
-				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
+				log.G(ctx).WithError(err).Warn("what an earlier run left of snapshots stays; the next start tries again")
 			}
 		}
 		if svc, ok := instance.(interface{ Register(*grpc.Server) error }); ok {
