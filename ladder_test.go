@@ -34,6 +34,8 @@ var floors = map[string]int{
 	"internal/machine":       1,
 	"internal/nft":           1, // the kernel's packet filter; knows no pod
 	"internal/channels":      1,
+	"internal/datadir":       2, // the data directory as a whole; writes by disk
+	"internal/disk":          1, // how every part writes files that outlive it
 	"internal/api":           0,
 	"config":                 0,
 }

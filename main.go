@@ -2,14 +2,18 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
 	"minik8s/config"
 	"minik8s/internal/ctl"
@@ -25,7 +29,9 @@ func main() {
 		Commands: []*cli.Command{
 			ctl.Command(),
 			{Name: "config", Usage: "print the effective configuration, with a comment per setting", Flags: flags(), Action: printConfig},
-			{Name: "clean", Usage: "end the pods of a stopped daemon and remove all that it left, its data too", Flags: flags(), Action: clean},
+			{Name: "clean", Usage: "end the pods of a stopped daemon and remove all that it made, its data too", Action: clean,
+				Flags: append(flags(), &cli.BoolFlag{Name: "dry-run", Usage: "only say what would be removed"},
+					&cli.BoolFlag{Name: "yes", Usage: "do not ask; without a terminal nobody is asked"})},
 		},
 		ExitErrHandler: func(*cli.Context, error) {}, // main says it once, below
 	}
@@ -86,7 +92,25 @@ func clean(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return roles.Clean(c.Context, cfg, logger(cfg))
+	opts := roles.CleanOptions{DryRun: c.Bool("dry-run"), Out: c.App.Writer}
+	if !c.Bool("yes") && term.IsTerminal(int(os.Stdin.Fd())) {
+		opts.Confirm = confirm
+	}
+	return roles.Clean(c.Context, cfg, logger(cfg), opts)
+}
+
+// confirm asks on the terminal.
+func confirm() (bool, error) {
+	fmt.Fprint(os.Stderr, "Remove all this? [y/N] ")
+	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return false, err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return true, nil
+	}
+	return false, nil
 }
 
 func serve(c *cli.Context) error {

@@ -4,42 +4,204 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"minik8s/config"
+	"minik8s/internal/datadir"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/volume"
 )
 
+// CleanOptions say how to clean.
+type CleanOptions struct {
+	// DryRun: only say what would be removed.
+	DryRun bool
+	// Confirm is asked once it has been said what will be removed; nil: nobody is asked.
+	Confirm func() (bool, error)
+	// Out is where that is said.
+	Out io.Writer
+}
+
 // Clean undoes a daemon that has been stopped: it ends its pods and removes their networks, mounts and
-// cgroups, and the data directory with everything in it. Calling it again, or where nothing is, is
-// fine.
-func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
-	if _, err := os.Stat(cfg.DataDir); errors.Is(err, os.ErrNotExist) {
+// cgroups, and what the daemon made in its data directory; the directory itself if the daemon made it.
+// A directory that is no data directory, or in which others have put things, is refused before anything
+// is touched. Calling it again, or where nothing is, is fine.
+func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger, opts CleanOptions) error {
+	dir, err := datadir.Look(cfg.DataDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(opts.Out, "there is nothing at %s\n", cfg.DataDir)
 		return nil
+	}
+	if err != nil {
+		return err
+	}
+	content, err := dir.Contents()
+	if err != nil {
+		return err
+	}
+	if err := dir.Refusal(content); err != nil {
+		return err
+	}
+	if !content.Ours {
+		fmt.Fprintf(opts.Out, "there is nothing of minik8s in %s\n", dir.Real)
+		return nil
+	}
+	c := &cleaning{dir: dir, content: content, cgroups: dir.Marker.Cgroups}
+	if len(c.cgroups) == 0 {
+		c.cgroups = []string{cfg.CgroupRoot}
+	}
+	// By the name under which the daemon knew it, which programs that still run have been told.
+	if real, err := filepath.EvalSymlinks(dir.Marker.Path); err == nil && real == dir.Real {
+		cfg.DataDir = dir.Marker.Path
 	}
 	d := &Daemon{cfg: cfg, log: log}
 	if err := d.takeLock(); err != nil {
 		return err
 	}
 	defer d.Close()
+	if err := c.describe(opts.Out); err != nil || opts.DryRun {
+		return err
+	}
+	if opts.Confirm != nil {
+		if ok, err := opts.Confirm(); err != nil || !ok {
+			return errors.Join(err, errors.New("nothing was removed"))
+		}
+	}
 	if _, err := os.Stat(d.path("containerd")); err == nil || cfg.Containerd != "" {
-		if err := d.uninstall(ctx); err != nil {
+		if err := d.uninstall(ctx, c.cgroups); err != nil {
 			return fmt.Errorf("the pods could not all be removed: %w; nothing was deleted, try again", err)
 		}
 	}
-	if err := unmountBelow(cfg.DataDir); err != nil {
-		return err
-	}
-	return os.RemoveAll(cfg.DataDir)
+	return c.remove()
 }
 
-func (d *Daemon) uninstall(ctx context.Context) error {
+// cleaning is what Clean is about to do.
+type cleaning struct {
+	dir     *datadir.Dir
+	content datadir.Contents
+	cgroups []string
+}
+
+// describe says what will be removed, and what will stay.
+func (c *cleaning) describe(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "minik8sd clean removes\n")
+	logs, _ := os.ReadDir(c.at("pods-logs")) //nolint:errcheck // not there: no pods
+	for _, l := range logs {
+		if p := strings.Split(l.Name(), "_"); len(p) == 3 {
+			fmt.Fprintf(&b, "  the pod %s/%s, its containers, volumes and logs\n", p[0], p[1])
+		}
+	}
+	for _, root := range c.cgroups {
+		fmt.Fprintf(&b, "  the cgroup %s with all that runs in it\n", root)
+	}
+	fmt.Fprintf(&b, "  the pods' network: links, addresses and rules\n")
+	mounts, err := mountsBelow(c.dir.Real)
+	if err != nil {
+		return err
+	}
+	for _, at := range mounts {
+		if !c.lent(at) {
+			fmt.Fprintf(&b, "  the mount %s\n", at)
+		}
+	}
+	for _, name := range c.content.Made {
+		fmt.Fprintf(&b, "  %s", c.at(name))
+		if to, err := os.Readlink(c.at(name)); err == nil {
+			fmt.Fprintf(&b, ", a link; what is in %s stays", to)
+		}
+		fmt.Fprintln(&b)
+	}
+	if c.whole() {
+		fmt.Fprintf(&b, "  %s\n", c.dir.Real)
+	}
+	for _, name := range c.content.Given {
+		fmt.Fprintf(&b, "It leaves %s, which minik8s did not make.\n", c.at(name))
+	}
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+func (c *cleaning) at(name string) string { return filepath.Join(c.dir.Real, name) }
+
+// whole says that the directory itself goes.
+func (c *cleaning) whole() bool { return c.dir.Marker.Made && len(c.content.Given) == 0 }
+
+// lent says that a mount is not the daemon's: a file system that somebody mounted for it, on the whole
+// directory or on one name in it. It stays, emptied.
+func (c *cleaning) lent(at string) bool {
+	return filepath.Dir(at) == c.dir.Real && at != c.at("run")
+}
+
+// remove unmounts and removes files. The marker and the lock go last, so that it is known what this
+// directory is if it is cut off.
+func (c *cleaning) remove() error {
+	mounts, err := mountsBelow(c.dir.Real)
+	if err != nil {
+		return err
+	}
+	for _, at := range slices.Backward(mounts) { // the last mounted first
+		if c.lent(at) {
+			continue
+		}
+		if err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("unmounting %s: %w", at, err)
+		}
+	}
+	if mounts, err = mountsBelow(c.dir.Real); err != nil {
+		return err
+	}
+	for _, at := range mounts {
+		if !c.lent(at) {
+			return fmt.Errorf("%s is still mounted; no file was removed, try again", at)
+		}
+	}
+	last := []string{datadir.MarkerName, datadir.LockName}
+	for _, name := range c.content.Made {
+		if slices.Contains(last, name) {
+			continue
+		}
+		if slices.Contains(mounts, c.at(name)) {
+			err = removeWithin(c.at(name))
+		} else {
+			err = os.RemoveAll(c.at(name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range last {
+		if err := os.Remove(c.at(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if !c.whole() {
+		return nil
+	}
+	return os.Remove(c.dir.Real)
+}
+
+// removeWithin empties a directory.
+func removeWithin(dir string) error {
+	entries, err := os.ReadDir(dir)
+	errs := []error{err}
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(errs...)
+}
+
+func (d *Daemon) uninstall(ctx context.Context, roots []string) error {
+	d.cfg.CgroupRoot = roots[0]
 	if err := d.holdCgroup(); err != nil {
 		return err
 	}
@@ -50,42 +212,37 @@ func (d *Daemon) uninstall(ctx context.Context) error {
 		return err
 	}
 	errs := []error{rt.Uninstall(ctx)}
-	volumes, cgroups := volume.New(d.path("pods"), nil), cgroup.New(d.cfg.CgroupRoot)
+	volumes := volume.New(d.path("pods"), nil)
 	mounted, err := volumes.Pods()
 	errs = append(errs, err)
 	for _, uid := range mounted {
 		errs = append(errs, volumes.TearDown(uid))
 	}
-	grouped, err := cgroups.Pods()
-	errs = append(errs, err)
-	for _, uid := range grouped {
-		errs = append(errs, cgroups.Remove(uid))
+	for _, root := range roots {
+		cgroups := cgroup.New(root)
+		grouped, err := cgroups.Pods()
+		errs = append(errs, err)
+		for _, uid := range grouped {
+			errs = append(errs, cgroups.Remove(uid))
+		}
+		errs = append(errs, cgroups.RemoveRoot())
 	}
-	return errors.Join(append(errs, cgroups.RemoveRoot(), rt.Close())...)
+	return errors.Join(append(errs, rt.Close())...)
 }
 
-// unmountBelow takes away what is still mounted below a directory, so that removing the directory
-// removes nothing of somebody else's.
-func unmountBelow(dir string) error {
+// mountsBelow lists what is mounted below a directory, in the order of mounting.
+func mountsBelow(dir string) ([]string, error) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	lines := strings.Split(string(data), "\n")
-	for i := len(lines) - 1; i >= 0; i-- { // the last mounted first
-		f := strings.Fields(lines[i])
-		if len(f) < 5 {
-			continue
-		}
-		at := unescape(f[4])
-		if !strings.HasPrefix(at, dir+"/") {
-			continue
-		}
-		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
-			return fmt.Errorf("unmounting %s: %w", at, err)
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(unescape(f[4]), dir+"/") {
+			out = append(out, unescape(f[4]))
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // unescape reads mountinfo's octal escapes.

@@ -24,6 +24,7 @@ import (
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
+	"minik8s/internal/datadir"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
@@ -66,6 +67,7 @@ type Daemon struct {
 	cfg   *config.Config
 	log   *slog.Logger
 	group *supervise.Group
+	dir   *datadir.Dir
 	lock  *os.File
 	// cgroups, while it is open, keeps other daemons off the cgroup of our pods.
 	cgroups io.Closer
@@ -91,7 +93,7 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	if cfg.Has(config.Master) {
 		var err error
 		if d.listener, err = apiserver.Listen(net.JoinHostPort(cfg.APIAddress, strconv.Itoa(cfg.APIPort))); err != nil {
-			if _, serr := os.Stat(d.path(lockName)); serr == nil {
+			if _, serr := os.Stat(d.path(datadir.LockName)); serr == nil {
 				if lerr := d.claim(); lerr != nil { // the likelier reason, and the more telling one
 					return nil, lerr
 				}
@@ -115,6 +117,10 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		d.Close()
 		return nil, err
 	}
+	if err := d.dir.Mark(d.cgroupRoot()); err != nil {
+		d.Close()
+		return nil, err
+	}
 	parts, err := d.masterParts()
 	if err != nil {
 		d.Close()
@@ -129,19 +135,22 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	return d, nil
 }
 
-const lockName = "minik8sd.lock"
-
 // claim makes the data directory ours.
 func (d *Daemon) claim() error {
-	if err := os.MkdirAll(d.cfg.DataDir, 0o755); err != nil {
+	dir, err := datadir.Open(d.cfg.DataDir)
+	if errors.As(err, new(*os.PathError)) {
 		return fmt.Errorf("the data directory: %w; run as root, or choose another with --data-dir", err)
 	}
+	if err != nil {
+		return fmt.Errorf("the data directory: %w", err)
+	}
+	d.dir = dir
 	return d.takeLock()
 }
 
 // takeLock refuses a data directory that another daemon uses. The lock goes with the process.
 func (d *Daemon) takeLock() error {
-	path := d.path(lockName)
+	path := d.path(datadir.LockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("the data directory cannot be written: %w; run as root, or choose another with --data-dir", err)
@@ -170,6 +179,14 @@ func (d *Daemon) holdCgroup() error {
 	}
 	d.cgroups = held
 	return nil
+}
+
+// cgroupRoot is where pods run; empty if there are none.
+func (d *Daemon) cgroupRoot() string {
+	if !d.cfg.Has(config.Worker) {
+		return ""
+	}
+	return d.cfg.CgroupRoot
 }
 
 func (d *Daemon) path(parts ...string) string {

@@ -96,6 +96,13 @@ func newProcess(t *testing.T, args ...string) *process {
 		if err != nil {
 			t.Errorf("clean: %v: %s", err, out)
 		}
+		// The directory and the images in it are the test's.
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "images" {
+			t.Errorf("clean left %v, %v", entries, err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
 		if left := leftovers(dir); left != "" {
 			t.Errorf("left behind: %s", left)
 		}
@@ -147,6 +154,12 @@ func (p *process) start() {
 func (p *process) up() client.Interface {
 	p.t.Helper()
 	p.start()
+	return p.await()
+}
+
+// await waits until the daemon is ready.
+func (p *process) await() client.Interface {
+	p.t.Helper()
 	c, err := remote.New(remote.Config{Socket: filepath.Join(p.dir, "api.sock")})
 	if err != nil {
 		p.t.Fatal(err)
@@ -418,8 +431,8 @@ func TestRefusesToStart(t *testing.T) {
 	})
 }
 
-// A full disk under etcd: the writes that fail say so, those that were acknowledged are there
-// afterwards.
+// A full disk under etcd does not end the daemon: writes that fail say so, what is there is read and deleted, a
+// pod too, and when there is room everything is written again. What was acknowledged is there.
 func TestFullDisk(t *testing.T) {
 	needRoot(t)
 	p := newProcess(t)
@@ -427,34 +440,58 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Mkdir(disk, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	mount := func() {
-		if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=48m"); err != nil {
-			t.Fatal(err)
-		}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=96m"); err != nil {
+		t.Fatal(err)
 	}
-	mount()
-	t.Cleanup(func() { p.kill(); syscall.Unmount(disk, syscall.MNT_DETACH) }) //nolint:errcheck // it was mounted
+	t.Cleanup(func() { p.kill(); syscall.Unmount(disk, syscall.MNT_DETACH); os.Remove(disk) }) //nolint:errcheck // it was mounted
 	c := p.up()
+	p.create(c, shell("web", forever))
+	p.running(c, "web")
+	ctx := context.Background()
 	var kept []string
-	var err error
-	for i := 0; i < 200 && err == nil; i++ {
-		name := fmt.Sprintf("big-%d", i)
+	write := func(name string) error {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"k": strings.Repeat("x", 900<<10)}}
-		if _, err = c.Create(context.Background(), cm, client.WriteOptions{}); err == nil {
+		_, err := c.Create(ctx, cm, client.WriteOptions{})
+		if err == nil {
 			kept = append(kept, name)
 		}
+		return err
+	}
+	var err error
+	for i := 0; i < 200 && err == nil; i++ {
+		err = write(fmt.Sprintf("big-%d", i))
 	}
 	if err == nil {
 		t.Fatal("the disk never filled")
 	}
-	t.Logf("after %d objects: %v", len(kept), err)
-	p.kill()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=512m"); err != nil {
+	if status, ok := err.(apierrors.APIStatus); !ok || status.Status().Code != http.StatusInsufficientStorage || !strings.Contains(err.Error(), "disk space") {
+		t.Errorf("after %d objects: %v", len(kept), err)
+	}
+	if err := os.WriteFile(filepath.Join(disk, "hog"), make([]byte, 96<<20), 0o600); err == nil {
+		t.Error("there was room for all that")
+	}
+	gone := func(name string) {
+		t.Helper()
+		if _, err := c.Delete(ctx, client.Key{Kind: api.ConfigMaps, Namespace: "default", Name: name}, nil); err != nil {
+			t.Errorf("a full disk does not delete %s: %v", name, err)
+		}
+	}
+	for len(kept) > 3 {
+		gone(kept[0])
+		kept = kept[1:]
+	}
+	if _, err := c.Delete(ctx, client.Key{Kind: api.Pods, Namespace: "default", Name: "web"}, nil); err != nil {
+		t.Errorf("a full disk does not delete a pod: %v", err)
+	}
+	p.eventually("the pod gone", func() bool { return p.pod(c, "web") == nil })
+	if err := os.Remove(filepath.Join(disk, "hog")); err != nil {
 		t.Fatal(err)
 	}
+	p.eventually("writing again", func() bool { return write("again") == nil })
+	p.kill()
 	c = p.up()
 	for _, name := range kept {
-		if _, err := c.Get(context.Background(), client.Key{Kind: api.ConfigMaps, Namespace: "default", Name: name}); err != nil {
+		if _, err := c.Get(ctx, client.Key{Kind: api.ConfigMaps, Namespace: "default", Name: name}); err != nil {
 			t.Errorf("an acknowledged object is lost: %v", err)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/controller/serviceaccount"
 	"minik8s/internal/controller/tainteviction"
+	"minik8s/internal/disk"
 	"minik8s/internal/events"
 	"minik8s/internal/registry"
 	"minik8s/internal/scheduler"
@@ -85,7 +86,7 @@ func (d *Daemon) certificates() (err error) {
 	if err != nil {
 		return err
 	}
-	return certs.WriteFile(d.path(kubeconfigName), kc, 0o600)
+	return disk.WriteFile(d.path(kubeconfigName), kc, 0o600)
 }
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {

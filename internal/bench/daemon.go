@@ -128,7 +128,7 @@ func (d *daemon) stop() error {
 	if cerr != nil {
 		cerr = fmt.Errorf("clean: %w: %s", cerr, out)
 	}
-	return errors.Join(err, cerr)
+	return errors.Join(err, cerr, os.RemoveAll(d.dir)) // the images are ours
 }
 
 // do sends a request over the socket and decodes the answer into out, which may be nil.

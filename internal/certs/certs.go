@@ -24,6 +24,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"minik8s/internal/disk"
 )
 
 const (
@@ -199,24 +201,8 @@ func write(dir, file string, p Pair) error {
 		return err
 	}
 	// The key first: a certificate without its key would look whole to nobody, but be found.
-	if err := WriteFile(filepath.Join(dir, file+".key"), p.Key, 0o600); err != nil {
+	if err := disk.WriteFile(filepath.Join(dir, file+".key"), p.Key, 0o600); err != nil {
 		return err
 	}
-	return WriteFile(filepath.Join(dir, file+".crt"), p.Cert, 0o644)
-}
-
-// WriteFile replaces a file as a whole: whoever reads it sees the old one or the new one, also after
-// a crash.
-func WriteFile(path string, data []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // gone after the rename
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return disk.WriteFile(filepath.Join(dir, file+".crt"), p.Cert, 0o644)
 }

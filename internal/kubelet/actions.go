@@ -15,6 +15,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/objects"
 )
@@ -126,7 +127,7 @@ func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox
 	if err != nil {
 		return cri.Sandbox{}, fmt.Errorf("cgroup: %w", err)
 	}
-	if err := os.MkdirAll(k.logDir(pod), 0o755); err != nil {
+	if err := disk.Private(k.logDir(pod), 0o750); err != nil {
 		return cri.Sandbox{}, fmt.Errorf("log directory: %w", err)
 	}
 	ports, err := k.hostPortsOf(ctx, pod)
@@ -150,6 +151,7 @@ func (w *worker) doRemove(a action) func(context.Context) (outcome, error) {
 		}
 		return func(w *worker) {
 			delete(w.mem.messages, a.id)
+			delete(w.mem.ends, a.id)
 			delete(w.mem.health, a.id)
 			w.dropMessages(a)
 			w.dropOldLogs(a)

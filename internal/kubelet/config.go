@@ -95,7 +95,7 @@ func (k *Kubelet) containerConfig(ctx context.Context, pod *corev1.Pod, c *corev
 		return cri.ContainerConfig{}, err
 	}
 	logPath := k.logPath(pod, c.Name, attempt)
-	if err := os.MkdirAll(filepath.Dir(logPath), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(logPath), 0o750); err != nil {
 		return cri.ContainerConfig{}, fmt.Errorf("log directory: %w", err)
 	}
 	cfg := cri.ContainerConfig{
@@ -127,7 +127,7 @@ func (k *Kubelet) mountsOf(pod *corev1.Pod, c *corev1.Container, attempt int, sa
 		return nil, err
 	}
 	file := k.terminationLog(sandbox, string(pod.UID), c.Name, attempt)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return nil, fmt.Errorf("termination log: %w", err)
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o666)

@@ -91,7 +91,7 @@ func lostStatus(in input, spec *corev1.Container, old *corev1.ContainerStatus) c
 			st.LastTerminationState.Terminated = t
 		case old.State.Running != nil:
 			st.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
-				ExitCode: 137, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
+				ExitCode: 137, Reason: reasonLost, ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
 				Message: "The container could not be located in the runtime",
 			}
 		}
@@ -203,6 +203,8 @@ func terminated(in input, c *cri.Container, old *corev1.ContainerStatus) *corev1
 	t := &corev1.ContainerStateTerminated{ExitCode: c.ExitCode, ContainerID: id,
 		StartedAt: timeOf(c.StartedAt), FinishedAt: timeOf(c.FinishedAt), Message: in.mem.messages[c.ID]}
 	switch {
+	case c.Lost:
+		t.Reason, t.Message = reasonLost, "The machine was started anew while the container ran"
 	case c.StartError != "":
 		t.Reason, t.Message = "StartError", c.StartError
 	case c.OOMKilled:

@@ -26,7 +26,7 @@ func (in input) endReason() *ending {
 	case pod == nil:
 		return &ending{grace: orphanGrace, forget: true, why: "Stopping container %s"}
 	case pod.DeletionTimestamp != nil:
-		return &ending{grace: deletionGrace(pod, in.now), forget: true, why: "Stopping container %s"}
+		return &ending{grace: in.deletionGrace(), forget: true, why: "Stopping container %s"}
 	case in.mem.rejected != nil, finished(pod.Status.Phase):
 		return &ending{grace: specGrace(pod), why: "Stopping container %s"}
 	case expired(pod, in.now):
@@ -44,14 +44,18 @@ func specGrace(pod *corev1.Pod) time.Duration {
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
-// deletionGrace is what is left of the grace. The time stamp has whole seconds only, so up to one
-// second is added, never beyond the grace itself.
-func deletionGrace(pod *corev1.Pod, now time.Time) time.Duration {
-	whole := specGrace(pod)
-	if g := pod.DeletionGracePeriodSeconds; g != nil {
+// deletionGrace is what is left of the grace since the kubelet has heard of the deletion, by a clock that nobody
+// sets: the time stamp was made by another, or before it was set. After a start of the daemon it begins
+// anew, as in Kubernetes.
+func (in input) deletionGrace() time.Duration {
+	whole := specGrace(in.pod)
+	if g := in.pod.DeletionGracePeriodSeconds; g != nil {
 		whole = time.Duration(max(*g, 0)) * time.Second
 	}
-	return max(0, min(whole, pod.DeletionTimestamp.Sub(now)+time.Second))
+	if in.mem.deletionSeen.IsZero() {
+		return whole
+	}
+	return max(0, whole-in.now.Sub(in.mem.deletionSeen))
 }
 
 func finished(phase corev1.PodPhase) bool {

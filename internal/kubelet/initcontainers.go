@@ -46,10 +46,11 @@ func allContainers(pod *corev1.Pod) []*corev1.Container {
 }
 
 // ofSandbox says that c was made in the sandbox that there is now. What the init containers did for an
-// earlier one has to be done again.
+// earlier one has to be done again. It goes by names: of two times the later may be the smaller one, if the
+// clock was set in between.
 func (in input) ofSandbox(c *cri.Container) bool {
 	s := in.view.Sandbox
-	return s != nil && s.Whole && !c.CreatedAt.Before(s.CreatedAt)
+	return s != nil && s.Whole && c.SandboxID == s.ID
 }
 
 // initialized says that the init containers are behind the pod: a main container has been started in

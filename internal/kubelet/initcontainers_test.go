@@ -58,9 +58,14 @@ func TestDecideInitContainers(t *testing.T) {
 		{"never, but it did well", up(withInits("a"), never).has(dead("a", 0, 0, noon)), "start/web"},
 		{"a new sandbox begins anew", func() *stage {
 			s := up(withInits("a")).has(dead("a", 0, 0, ago(time.Minute))).has(dead("web", 0, 137, ago(time.Minute)))
-			s.in.view.Sandbox.CreatedAt = ago(time.Second)
+			s.in.view.Sandbox.ID = "next"
 			return s
 		}(), "start/a"},
+		{"not for a clock that was set back", func() *stage {
+			s := up(withInits("a")).has(dead("a", 0, 0, ago(time.Hour)))
+			s.in.view.Sandbox.CreatedAt = noon
+			return s
+		}(), "start/web"},
 		{"a lost sandbox too", up(withInits("a")).halfSandbox().has(dead("a", 0, 0, noon)).has(dead("web", 0, 137, noon)), "sandbox"},
 
 		{"a sidecar first", up(withInits("s*", "a")), "start/s"},

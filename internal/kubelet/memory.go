@@ -19,10 +19,14 @@ type memory struct {
 	// volumeChanges counts what volumes that follow objects have to take in; volumesAt is how much they have.
 	volumeChanges, volumesAt int
 	// tokensDue is when a token in a volume is to be renewed; zero: there is none.
-	tokensDue  time.Time
-	tornDown   bool // volumes, cgroup and so on are undone
-	forgotten  bool // and the logs, which a finished pod keeps
-	deleted    bool // the API object is deleted
+	tokensDue time.Time
+	tornDown  bool // volumes, cgroup and so on are undone
+	forgotten bool // and the logs, which a finished pod keeps
+	deleted   bool // the API object is deleted
+	// deletionSeen is when the kubelet heard of the deletion by which the pod ends.
+	deletionSeen time.Time
+	// ends are when exited containers ended, by id and by a clock that nobody sets.
+	ends       map[string]time.Time
 	containers map[string]*containerMemory
 	// messages are the termination messages of exited containers, by id.
 	messages map[string]string
@@ -64,7 +68,7 @@ type containerMemory struct {
 
 func newMemory() *memory {
 	return &memory{flights: map[string]flight{}, failures: map[string]*failure{},
-		containers: map[string]*containerMemory{}, messages: map[string]string{}, health: map[string]*health{}}
+		containers: map[string]*containerMemory{}, messages: map[string]string{}, health: map[string]*health{}, ends: map[string]time.Time{}}
 }
 
 func (m *memory) container(name string) *containerMemory {
@@ -74,6 +78,17 @@ func (m *memory) container(name string) *containerMemory {
 		m.containers[name] = cm
 	}
 	return cm
+}
+
+// ended turns the time of an end, which the runtime has written down, into one of the kubelet's clock: what is
+// counted from it does not change when the machine's clock is set, and no end lies in the future.
+func (m *memory) ended(id string, at, now time.Time) time.Time {
+	if t, ok := m.ends[id]; ok {
+		return t
+	}
+	t := now.Add(-max(0, now.Sub(at)))
+	m.ends[id] = t
+	return t
 }
 
 func (m *memory) healthFor(id string) *health {
@@ -137,6 +152,9 @@ const (
 // restartAt is when the exited container c may be started again, and the back-off that is counted
 // for it; zero: at once.
 func (cm *containerMemory) restartAt(c *cri.Container) (time.Time, time.Duration) {
+	if c.Lost { // it did nothing wrong
+		return time.Time{}, 0
+	}
 	delay, updated := cm.delay, cm.updated
 	if updated.IsZero() { // not started in this life of the daemon: guess from the attempts
 		delay, updated = guessDelay(c.Attempt), c.CreatedAt
@@ -149,7 +167,7 @@ func (cm *containerMemory) restartAt(c *cri.Container) (time.Time, time.Duration
 
 // restarted notes the start of an attempt after the exit of prev (nil: the first attempt).
 func (cm *containerMemory) restarted(prev *cri.Container, now time.Time) {
-	if prev == nil {
+	if prev == nil || prev.Lost {
 		cm.delay, cm.updated = 0, now
 		return
 	}

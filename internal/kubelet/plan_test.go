@@ -24,6 +24,9 @@ func at(pod *corev1.Pod) *stage {
 	in := input{pod: pod, mem: newMemory(), now: noon}
 	in.mem.admitted = true
 	if pod != nil {
+		if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil {
+			in.mem.deletionSeen = pod.DeletionTimestamp.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+		}
 		pod.UID = "u1"
 		in.view.UID = "u1"
 	}
@@ -123,7 +126,7 @@ func TestDecide(t *testing.T) {
 		{"of two that run the older is stopped", at(testPod("web")).sandbox().has(run("web", 0)).has(run("web", 1)), "stop/web0/1", 0, false},
 
 		{"a deleted pod is stopped, all at once", at(testPod("web", two, deleting(30*time.Second, 30))).sandbox().has(run("web", 0)).has(run("app", 0)), "stop/web0/30 stop/app0/30", 0, false},
-		{"what is left of the grace", at(testPod("web", deleting(10*time.Second, 30))).sandbox().has(run("web", 0)), "stop/web0/11", 0, false},
+		{"what is left of the grace", at(testPod("web", deleting(10*time.Second, 30))).sandbox().has(run("web", 0)), "stop/web0/10", 0, false},
 		{"no grace is left", at(testPod("web", deleting(-time.Minute, 30))).sandbox().has(run("web", 0)), "stop/web0/0", 0, false},
 		{"a stop under way goes on", at(testPod("web", deleting(30*time.Second, 30))).sandbox().has(run("web", 0)).
 			flying(action{verb: stopContainer, id: "web0", grace: 30 * time.Second}), "", 0, false},

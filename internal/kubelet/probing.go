@@ -66,7 +66,9 @@ func (w *worker) keepAsking(ctx context.Context, key probeKey, job probeJob, tar
 	p := job.spec
 	begin := job.started.Add(time.Duration(p.InitialDelaySeconds) * time.Second)
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
-	t := time.NewTimer(max(0, begin.Sub(w.k.now())))
+	// No later than by the delay from now: after a start of the daemon the time is the machine's, which may have
+	// been set since.
+	t := time.NewTimer(min(max(0, begin.Sub(w.k.now())), time.Duration(p.InitialDelaySeconds)*time.Second))
 	defer t.Stop()
 	var count tally
 	told := map[bool]bool{} // the result that the worker has

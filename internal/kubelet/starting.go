@@ -30,6 +30,9 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 		defer cancel()
 		id, err := w.create(ctx, a, pod, view.Sandbox)
+		if errors.Is(err, cri.ErrImageNotFound) { // it was damaged, or somebody has removed it
+			return func(w *worker) { w.mem.container(a.container).image = false }, err
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,9 @@ const containerIDPrefix = "containerd://"
 
 const reasonErrImagePull = "ErrImagePull"
 
+// reasonLost is the reason of an end that nobody saw.
+const reasonLost = "ContainerStatusUnknown"
+
 // statusFor is the pod's status as it follows from in: Kubernetes' own rules. It is pure. What
 // others own in the status (conditions that are not the kubelet's) is kept.
 func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
@@ -35,7 +38,7 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 		st.Phase, st.Reason, st.Message = corev1.PodFailed, v.reason, "Pod was rejected: "+v.message
 		return st
 	}
-	setAddresses(&st, in.view.Sandbox)
+	setAddresses(&st, in)
 	st.ContainerStatuses, st.InitContainerStatuses = containerStatuses(in), initStatuses(in)
 	st.Phase = phaseOf(in, st.ContainerStatuses)
 	if expired(pod, in.now) && !overInTime(pod, st.ContainerStatuses) {
@@ -69,13 +72,19 @@ func neverBegun(list []corev1.ContainerStatus) {
 	for i := range list {
 		if list[i].State.Waiting != nil {
 			list[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137,
-				Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated"}}
+				Reason: reasonLost, Message: "The container could not be located when the pod was terminated"}}
 		}
 	}
 }
 
-// setAddresses takes the pod's addresses from its sandbox; without one the last known stay.
-func setAddresses(st *corev1.PodStatus, sandbox *cri.Sandbox) {
+// setAddresses takes the pod's addresses from its sandbox. One that is at its end keeps the last known, by
+// which it can be told; one that waits for a new sandbox, after a reboot, has none: they are another
+// pod's by now.
+func setAddresses(st *corev1.PodStatus, in input) {
+	sandbox := in.view.Sandbox
+	if sandbox == nil && in.endReason() == nil {
+		st.PodIP, st.PodIPs = "", nil
+	}
 	if sandbox == nil || len(sandbox.Addresses) == 0 {
 		return
 	}

@@ -221,6 +221,9 @@ func (w *worker) takePod(pod *corev1.Pod) {
 	if w.pod != nil && hasChangingVolumes(pod) && (!maps.Equal(pod.Labels, w.pod.Labels) || !maps.Equal(pod.Annotations, w.pod.Annotations)) {
 		w.mem.volumeChanges++
 	}
+	if pod.DeletionTimestamp != nil && (w.pod == nil || !pod.DeletionTimestamp.Equal(w.pod.DeletionTimestamp)) {
+		w.mem.deletionSeen = w.k.now()
+	}
 	w.pod = pod
 }
 
@@ -239,8 +242,12 @@ func (w *worker) look(ctx context.Context) error {
 		return err
 	}
 	w.view, w.stale = view, false
+	recall(&w.view, w.pod)
 	for i := range w.view.Containers {
 		c := &w.view.Containers[i]
+		if c.State == cri.Exited && !c.FinishedAt.IsZero() {
+			c.FinishedAt = w.mem.ended(c.ID, c.FinishedAt, w.k.now())
+		}
 		if _, known := w.mem.messages[c.ID]; !known && c.State == cri.Exited {
 			w.mem.messages[c.ID] = w.terminationMessage(ctx, c)
 		}

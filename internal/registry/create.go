@@ -10,6 +10,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/store"
 )
 
 // WriteOptions goes with every write.
@@ -80,6 +81,9 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 	}
 	if s.Warnings != nil {
 		opts.warn(s.Warnings(obj))
+	}
+	if kind == api.Leases || kind == api.Nodes {
+		ctx = store.Essential(ctx) // as with their changes
 	}
 	key := keyOf(kind, obj.GetNamespace(), obj.GetName())
 	raw, err := encode(kind, obj)
@@ -171,7 +175,7 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 // EnsureNamespace creates one of the cluster's own namespaces if it is not there.
 func (r *Registry) EnsureNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := r.Create(ctx, own("create", api.Namespaces, "", ""), ns, WriteOptions{})
+	_, err := r.Create(store.Essential(ctx), own("create", api.Namespaces, "", ""), ns, WriteOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/store"
 )
 
 // Delete starts the deletion of an object and carries it out at once if nothing holds it: no
@@ -99,7 +100,7 @@ func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts 
 		return newEntry(kind, old.key, old.rev, raw, nil), false, nil
 	}
 	e, err := r.write(ctx, kind, old.key, obj, raw, func() (int64, error) {
-		return r.store.Update(ctx, prefixOf(kind)+old.key, raw, old.rev)
+		return r.store.Update(store.Essential(ctx), prefixOf(kind)+old.key, raw, old.rev)
 	})
 	return e, false, err
 }

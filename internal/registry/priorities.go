@@ -11,6 +11,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/store"
 )
 
 func priorityClassStrategy() *Strategy {
@@ -27,7 +28,7 @@ func priorityClassStrategy() *Strategy {
 // EnsurePriorityClasses creates the cluster's own priority classes if they are not there.
 func (r *Registry) EnsurePriorityClasses(ctx context.Context) error {
 	for _, pc := range api.SystemPriorityClasses() {
-		_, err := r.Create(ctx, own("create", api.PriorityClasses, "", ""), pc, WriteOptions{})
+		_, err := r.Create(store.Essential(ctx), own("create", api.PriorityClasses, "", ""), pc, WriteOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/store"
 )
 
 // Change makes the new object from the old one, which it must not change. It is called again with a
@@ -108,6 +109,9 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	if opts.DryRun {
 		return newEntry(kind, old.key, old.rev, raw, nil), nil
 	}
+	if essential(kind, before, q.Sub) {
+		ctx = store.Essential(ctx)
+	}
 	return r.write(ctx, kind, old.key, obj, raw, func() (int64, error) {
 		return r.store.Update(ctx, prefixOf(kind)+old.key, raw, old.rev)
 	})
@@ -119,6 +123,12 @@ func (o WriteOptions) managerOf(u User) string {
 		return o.Manager
 	}
 	return u.Name[strings.LastIndexByte(u.Name, ':')+1:]
+}
+
+// essential says that a change has to be written also when the store is nearly full: what is on its way out
+// ends by changes (finalizers go, pods stop), and without heartbeats and Leases nothing would be deleted.
+func essential(kind *api.Kind, before api.Object, sub string) bool {
+	return before.GetDeletionTimestamp() != nil || kind == api.Leases || kind == api.Nodes && sub == "status"
 }
 
 // keepSystemFields: what no update can change.

@@ -17,6 +17,17 @@ var (
 	ErrTooLarge = errors.New("the value is too large")
 )
 
+type essentialKey struct{}
+
+// Essential marks writes that go on when the store is nearly full: those that lead to something being
+// deleted, and the small ones without which the cluster would take itself for dead. Deletions are always.
+func Essential(ctx context.Context) context.Context {
+	return context.WithValue(ctx, essentialKey{}, true)
+}
+
+// IsEssential says whether a write was marked.
+func IsEssential(ctx context.Context) bool { return ctx.Value(essentialKey{}) != nil }
+
 // KV is a key, its value and the revisions at which it was created and last changed.
 type KV struct {
 	Key      string

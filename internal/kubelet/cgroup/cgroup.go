@@ -225,6 +225,9 @@ func (m *Manager) RemoveRoot() error {
 	defer m.mu.Unlock()
 	m.ready = false
 	var errs []error
+	for _, dir := range h.dirs(m.shims()) {
+		errs = append(errs, removeSoon(dir))
+	}
 	for _, class := range []corev1.PodQOSClass{corev1.PodQOSBurstable, corev1.PodQOSBestEffort, corev1.PodQOSGuaranteed} {
 		for _, dir := range h.dirs(m.classPath(class)) {
 			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +20,8 @@ type hierarchy interface {
 	ensure(path string, res cri.Resources) error
 	// lower gives a cgroup half of the CPU weight that one has of which nobody has said anything.
 	lower(path string) error
+	// join makes a cgroup without settings, with its parents, and moves a process there.
+	join(path string, pid int) error
 	// dirs are the directories of a cgroup, whether they exist or not.
 	dirs(path string) []string
 	// home is the directory, among those that ensure makes, that stands for a cgroup.
@@ -41,15 +45,16 @@ func (l legacy) home(path string) string {
 }
 
 func (l legacy) dirs(path string) []string {
-	seen := map[string]bool{}
 	var out []string
-	for _, mount := range l {
-		if !seen[mount] {
-			seen[mount] = true
-			out = append(out, filepath.Join(mount, path))
-		}
+	for _, mount := range l.mounts() {
+		out = append(out, filepath.Join(mount, path))
 	}
 	return out
+}
+
+// mounts are the mount points, each once: several controllers may share one.
+func (l legacy) mounts() []string {
+	return slices.Compact(slices.Sorted(maps.Values(l)))
 }
 
 func (l legacy) ensure(path string, res cri.Resources) error {

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"minik8s/internal/disk"
 )
 
 // The products of deploy/runtime/build.sh. The pattern matches also when they are not built.
@@ -25,28 +26,34 @@ type binaries struct {
 }
 
 // unpackBinaries writes the embedded programs to dir, unless those of the same build are there and of the
-// right size. Each takes its place by a rename, so a program that is running is not disturbed, and the
-// stamp is last. Nothing is synced: a power cut leaves a wrong size, which the next start sees.
-func unpackBinaries(dir string) (binaries, error) {
-	b := binaries{
+// right size. Each takes its place by a rename, so a program that is running is not disturbed. settle, if it
+// is not nil, has still to be called: it waits until the programs are on the disk, which is nothing to wait
+// for with a start, and then writes the stamp. Without a stamp the next start unpacks them again, so they
+// are whole also after a power cut.
+func unpackBinaries(dir string) (b binaries, settle func() error, err error) {
+	b = binaries{
 		runc:  filepath.Join(dir, "runc"),
 		shim:  filepath.Join(dir, "containerd-shim-runc-v2"),
 		pause: filepath.Join(dir, "pause"),
 	}
 	stamp, err := embedded.ReadFile("bin/stamp")
 	if errors.Is(err, fs.ErrNotExist) {
-		return b, errors.New("containerd: this binary was built without runc and the shim; run \"make build\", or use a running containerd with --containerd=SOCKET")
+		return b, nil, errors.New("containerd: this binary was built without runc and the shim; run \"make build\", or use a running containerd with --containerd=SOCKET")
 	}
 	if err != nil {
-		return b, fmt.Errorf("containerd: %w", err)
+		return b, nil, fmt.Errorf("containerd: %w", err)
 	}
 	paths := []string{b.runc, b.shim, b.pause}
 	stampFile := filepath.Join(dir, "stamp")
 	if have, err := os.ReadFile(stampFile); err == nil && string(have) == describeBuild(stamp, paths) {
-		return b, nil
+		return b, nil, disk.Private(dir, 0o700)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return b, fmt.Errorf("containerd: %w", err)
+	if err := disk.Private(dir, 0o700); err != nil {
+		return b, nil, fmt.Errorf("containerd: %w", err)
+	}
+	// While they are replaced there is no stamp, so what an interruption leaves is not taken for whole.
+	if err := os.Remove(stampFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return b, nil, fmt.Errorf("containerd: %w", err)
 	}
 	errs := make([]error, len(paths))
 	var wg sync.WaitGroup
@@ -59,9 +66,16 @@ func unpackBinaries(dir string) (binaries, error) {
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return b, err
+		return b, nil, err
 	}
-	return b, writeFile(stampFile, []byte(describeBuild(stamp, paths)), 0o644)
+	return b, func() error {
+		for _, path := range paths {
+			if err := disk.Sync(path); err != nil {
+				return err
+			}
+		}
+		return disk.WriteFile(stampFile, []byte(describeBuild(stamp, paths)), 0o600)
+	}, nil
 }
 
 // describeBuild is what the stamp says of a build: which it is, and how large its files are.
@@ -88,31 +102,5 @@ func unpack(name, path string) error {
 		return err
 	}
 	defer z.Close()
-	dst, err := os.CreateTemp(filepath.Dir(path), ".unpack-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(dst.Name())
-	defer dst.Close()
-	if _, err := io.Copy(dst, z); err != nil {
-		return err
-	}
-	if err := errors.Join(dst.Chmod(0o755), dst.Close()); err != nil {
-		return err
-	}
-	return os.Rename(dst.Name(), path)
-}
-
-// writeFile gives path its new content at one moment, as seen by whoever reads it or by the next start.
-func writeFile(path string, data []byte, mode os.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err := errors.Join(err, tmp.Chmod(mode), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return disk.PublishFrom(path, z, 0o755)
 }

@@ -21,6 +21,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -55,6 +56,8 @@ type state struct {
 	StartedAt, FinishedAt time.Time
 	ExitCode              int32
 	OOMKilled             bool
+	// Lost says that it ended with the machine, unseen.
+	Lost bool
 	// StartError says that it never ran, and why.
 	StartError string
 	// Discarded says that it never ran and is being removed: that its process ends is no end of it.
@@ -130,11 +133,11 @@ func (c *container) save(s state) error {
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	err = writeFile(filepath.Join(c.dir, "state.json"), data, 0o600)
+	err = disk.Publish(filepath.Join(c.dir, "state.json"), data, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		// After a reboot.
 		if err = os.MkdirAll(c.dir, 0o711); err == nil {
-			err = writeFile(filepath.Join(c.dir, "state.json"), data, 0o600)
+			err = disk.Publish(filepath.Join(c.dir, "state.json"), data, 0o600)
 		}
 	}
 	if err != nil {
@@ -147,9 +150,9 @@ func (c *container) save(s state) error {
 func (c *container) report() cri.Container {
 	s, pid := c.get()
 	out := cri.Container{
-		ID: c.meta.ID, PodUID: c.meta.PodUID, Name: c.meta.Name, Attempt: c.meta.Attempt, State: s.State,
+		ID: c.meta.ID, PodUID: c.meta.PodUID, SandboxID: c.meta.Slot, Name: c.meta.Name, Attempt: c.meta.Attempt, State: s.State,
 		CreatedAt: c.meta.CreatedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
-		ExitCode: s.ExitCode, OOMKilled: s.OOMKilled, Image: c.meta.Image, ImageID: c.meta.ImageID,
+		ExitCode: s.ExitCode, Lost: s.Lost, OOMKilled: s.OOMKilled, Image: c.meta.Image, ImageID: c.meta.ImageID,
 		LogPath: c.meta.LogPath, Labels: maps.Clone(c.meta.Labels),
 	}
 	if s.State == cri.Running {
@@ -197,11 +200,32 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 		CreatedAt: time.Now(), Labels: maps.Clone(cfg.Labels),
 	}
 	m.Cgroup = filepath.Join(firstOf(cfg.CgroupParent, rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, cfg.PodUID)), m.ID)
+	c, err := r.createAs(ctx, m, rec, cfg, img)
+	if c != nil && c.state.StartError == "" {
+		return m.ID, nil
+	}
+	if ctx.Err() != nil || !r.mendSuspect(ctx, cfg.Image) {
+		return m.ID, err
+	}
+	// It was the image's fault, and is mended.
+	if c != nil {
+		if err := r.removeContainer(ctx, c); err != nil {
+			return "", err
+		}
+	}
+	m.Cgroup, m.ID = filepath.Dir(m.Cgroup), newID()
+	m.Cgroup = filepath.Join(m.Cgroup, m.ID)
+	_, err = r.createAs(ctx, m, rec, cfg, img)
+	return m.ID, err
+}
+
+// createAs makes all of a container, or nothing.
+func (r *Runtime) createAs(ctx context.Context, m meta, rec *record, cfg cri.ContainerConfig, img *localImage) (*container, error) {
 	c := newContainer(m, r.containerDir(m.ID))
 	if err := r.create(ctx, c, rec, cfg, img); err != nil {
-		return "", errors.Join(err, r.removeContainer(context.WithoutCancel(ctx), c))
+		return nil, errors.Join(err, r.removeContainer(context.WithoutCancel(ctx), c))
 	}
-	return m.ID, nil
+	return c, nil
 }
 
 // create makes all of a container. What it leaves when it fails is found by the container's id.

@@ -20,7 +20,8 @@
 //	exec.go        processes that are added to it, outlet.go their output; attach.go joins its own
 //	               streams, portforward.go its network
 //	events.go      containerd's event stream turned into cri.Event
-//	image*.go      the image store: references, import, pull
+//	image*.go      the image store: references, import, pull; damage found and mended
+//	shimgroup.go   shims live in a cgroup of their own, not in what the daemon was started in
 //	restore.go     what the last run has left is found again, or swept away; strays.go
 //
 // A container's way: EnsureSandbox takes a spare slot, names its host and writes hosts, hostname and resolv.conf (1 ms). CreateContainer
@@ -33,9 +34,16 @@
 // Everything, when the daemon ends in whatever way: shims and containers are processes of their own
 // and containerd finds them again. Its metadata is in bolt databases that are synced to disk on each
 // commit, so a power cut leaves them consistent as well; after a reboot the containers are reported
-// as exited and the sandboxes as not whole.
+// as lost and the sandboxes are gone.
+//
+// An image that is said to be imported or pulled is on the disk: the files of a layer are synced before its
+// snapshot is committed, and all of the store at the end. Layers of a version that did not wait are compared
+// with the content they were unpacked from before their first use, and so is every image whose containers end
+// as those of a damaged one do. What differs is unpacked again, in its place; if the content is damaged too,
+// the image is removed and its archive imported again, or the kubelet pulls it.
 //
 // Each step that leaves something in the kernel is preceded by a record on disk that names it: the
 // slot's directory before its namespaces, the sandbox's record before its slot is used, containerd's
-// container before its snapshot, task and pipes. At start, what no record claims is removed.
+// container before its snapshot, task and pipes. At start, what no record claims is removed; what is
+// busy then is told and tried again, and keeps nothing from starting.
 package containerd

@@ -12,6 +12,7 @@ import (
 	eventsapi "github.com/containerd/containerd/api/events"
 	"github.com/containerd/containerd/events"
 	"github.com/containerd/typeurl/v2"
+	"golang.org/x/sys/unix"
 
 	"minik8s/internal/kubelet/cri"
 )
@@ -111,8 +112,36 @@ func (r *Runtime) exited(c *container, code int32, at time.Time) {
 		r.cfg.Log.Warn("a container's exit could not be written down", "container", c.meta.Name, "err", err)
 	}
 	if moved {
+		r.suspect(c)
 		r.events.send(cri.Event{PodUID: c.meta.PodUID, ContainerID: c.meta.ID})
 	}
+}
+
+// lost records that a container was there when the machine ended, of which it was told neither how it
+// ended nor whether it had before.
+func (r *Runtime) lost(c *container) {
+	began, ended := c.meta.CreatedAt, time.Now()
+	// No later than the start of the machine; but clocks are set when one starts.
+	if at := bootTime(); at.After(began) && at.Before(ended) {
+		ended = at
+	}
+	if ended.Before(began) {
+		ended = began
+	}
+	if _, err := c.advance(cri.Exited, func(s *state) {
+		s.StartedAt, s.FinishedAt, s.ExitCode, s.Lost = began, ended, 137, true
+	}); err != nil {
+		r.cfg.Log.Warn("a container's end could not be written down", "container", c.meta.Name, "err", err)
+	}
+}
+
+// bootTime is when the machine was started, by the clock as it is now.
+func bootTime() time.Time {
+	var up unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
+		return time.Now()
+	}
+	return time.Now().Add(-time.Duration(up.Nano()))
 }
 
 // shimLost is told when a shim has ended. If a pod still has it, its containers are lost: without a

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	ctrd "github.com/containerd/containerd"
 	"github.com/containerd/containerd/content"
@@ -29,8 +30,11 @@ type localImage struct {
 	size    int64
 	files   sync.Map // small files of it, by name; see imageFile
 
-	mu    sync.Mutex
-	whole bool // its layers are known to be unpacked
+	diffIDs []digest.Digest // of its layers
+
+	mu       sync.Mutex
+	whole    bool      // its layers are known to be unpacked, and on the disk
+	compared time.Time // with the content, because it was suspected
 }
 
 // imageCache keeps what is read out of images by the digest they point to, which never changes.
@@ -113,14 +117,18 @@ func (r *Runtime) localImage(ctx context.Context, ref string) (*localImage, erro
 		return nil, err
 	}
 	l, err := r.read(ctx, img)
+	if err == nil {
+		err = r.completeLayers(ctx, l, img)
+	}
 	if err != nil {
+		r.dropIfDamaged(ctx, img, err)
 		return nil, err
 	}
-	return l, r.completeLayers(ctx, l, img)
+	return l, nil
 }
 
 // completeLayers unpacks the layers of an image that was recorded, but not unpacked, when an earlier run
-// was killed.
+// was killed, and compares those of which it is not known that they reached the disk.
 func (r *Runtime) completeLayers(ctx context.Context, l *localImage, img *images.Image) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,6 +138,9 @@ func (r *Runtime) completeLayers(ctx context.Context, l *localImage, img *images
 	_, err := r.client.SnapshotService(r.snapshotter).Stat(ctx, l.chainID)
 	if errdefs.IsNotFound(err) {
 		err = r.unpack(ctx, *img)
+	}
+	if err == nil {
+		_, err = r.mendLayers(ctx, l, img, false)
 	}
 	if err != nil {
 		return fmt.Errorf("containerd: image %s: %w", img.Name, err)
@@ -166,7 +177,7 @@ func (r *Runtime) read(ctx context.Context, img *images.Image) (*localImage, err
 	}
 	l = &localImage{
 		id: desc.Digest.String(), target: img.Target.Digest, size: size, config: config.Config,
-		chainID: identity.ChainID(config.RootFS.DiffIDs).String(),
+		diffIDs: config.RootFS.DiffIDs, chainID: identity.ChainID(config.RootFS.DiffIDs).String(),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"github.com/containerd/containerd/images"
 	"github.com/containerd/containerd/leases"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -53,7 +54,7 @@ func (r *Runtime) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Im
 		if img, err = r.rename(ctx, img); err != nil {
 			return nil, err
 		}
-		if err := r.unpack(ctx, img); err != nil {
+		if err := r.unpackWhole(ctx, img); err != nil {
 			return nil, err
 		}
 		d, err := r.describe(ctx, img.Target.Digest)
@@ -64,7 +65,43 @@ func (r *Runtime) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Im
 			out = append(out, *d)
 		}
 	}
-	return out, nil
+	return out, r.settleStore()
+}
+
+// settleStore waits until all that is stored of images is on the disk: what is said to be imported or pulled
+// is still there after a power cut.
+func (r *Runtime) settleStore() error {
+	if r.server == nil {
+		return nil
+	}
+	if err := disk.SyncAll(filepath.Join(r.cfg.DataDir, "containerd")); err != nil {
+		return fmt.Errorf("containerd: the image store: %w", err)
+	}
+	return nil
+}
+
+// unpackWhole unpacks an image. One that is there already is compared with the archive: who imports it again
+// may have a reason.
+func (r *Runtime) unpackWhole(ctx context.Context, img images.Image) error {
+	l, err := r.read(ctx, &img)
+	if err != nil {
+		r.dropIfDamaged(ctx, &img, err)
+		return fmt.Errorf("%w; if it was damaged it is removed now: import it again", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err = r.client.SnapshotService(r.snapshotter).Stat(ctx, l.chainID)
+	if errdefs.IsNotFound(err) {
+		return r.unpack(ctx, img)
+	}
+	if err == nil {
+		_, err = r.mendLayers(ctx, l, &img, true)
+	}
+	if err != nil {
+		r.dropIfDamaged(ctx, &img, err)
+		return fmt.Errorf("containerd: %s: %w; import it again", img.Name, err)
+	}
+	return nil
 }
 
 // rename gives an image its full name, if its archive was written with a short one.
@@ -91,7 +128,7 @@ func (r *Runtime) rename(ctx context.Context, img images.Image) (images.Image, e
 
 // unpack makes the snapshots of an image's layers.
 func (r *Runtime) unpack(ctx context.Context, img images.Image) error {
-	if err := ctrd.NewImage(r.client, img).Unpack(ctx, r.snapshotter); err != nil {
+	if err := ctrd.NewImage(r.client, img).Unpack(ctx, r.snapshotter, unpackOpts()...); err != nil {
 		return fmt.Errorf("containerd: unpack %s: %w", img.Name, err)
 	}
 	return nil
@@ -114,8 +151,8 @@ func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	// It is kept with the image store, so that the two are lost together.
-	stampFile := filepath.Join(r.cfg.DataDir, "containerd", "imported.json")
+	r.archives.Store(&dir)
+	stampFile := r.stampFile()
 	stamps := map[string]archiveStamp{}
 	if data, err := os.ReadFile(stampFile); err == nil {
 		if err := json.Unmarshal(data, &stamps); err != nil {
@@ -151,13 +188,34 @@ func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 			err = os.MkdirAll(filepath.Dir(stampFile), 0o711)
 		}
 		if err == nil {
-			err = writeFile(stampFile, data, 0o600)
+			err = disk.WriteFile(stampFile, data, 0o600)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("containerd: %w", err))
 		}
 	}
 	return names, errors.Join(errs...)
+}
+
+// stampFile is kept with the image store, so that the two are lost together.
+func (r *Runtime) stampFile() string {
+	return filepath.Join(r.cfg.DataDir, "containerd", "imported.json")
+}
+
+// archivesAgain imports all archives once more, because an image of theirs was damaged.
+func (r *Runtime) archivesAgain() {
+	dir := r.archives.Load()
+	if dir == nil || r.run == nil {
+		return
+	}
+	if err := os.Remove(r.stampFile()); err != nil {
+		return // there are none
+	}
+	r.wg.Go(func() {
+		if _, err := r.ImportDir(r.run, *dir); err != nil {
+			r.cfg.Log.Warn("an archive could not be imported again", "err", err)
+		}
+	})
 }
 
 func (r *Runtime) importFile(ctx context.Context, path string) ([]cri.Image, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/containerd/containerd/remotes"
 	"github.com/containerd/containerd/remotes/docker"
 	remoteerrors "github.com/containerd/containerd/remotes/errors"
+	"github.com/containerd/containerd/snapshots"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -131,11 +132,14 @@ func (r *Runtime) pull(ctx context.Context, key pullKey, p *pull) (*cri.Image, e
 		})
 	}()
 	img, err := r.client.Pull(ctx, key.ref, ctrd.WithResolver(r.resolver(key.auth)), ctrd.WithImageHandler(seen),
-		ctrd.WithPullUnpack, ctrd.WithPullSnapshotter(r.snapshotter))
+		ctrd.WithPullUnpack, ctrd.WithPullSnapshotter(r.snapshotter, snapshots.WithLabels(map[string]string{settledLabel: "1"})), ctrd.WithUnpackOpts(unpackOpts()))
 	stop()
 	<-watched
 	if err != nil {
 		return nil, pullError(key.ref, err)
+	}
+	if err := r.settleStore(); err != nil {
+		return nil, err
 	}
 	return r.describe(ctx, img.Target().Digest)
 }

@@ -12,6 +12,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -34,7 +35,7 @@ func (r *Runtime) startPause(ctx context.Context, rec *record) error {
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	if err := writeFile(filepath.Join(root, "pause"), data, 0o755); err != nil {
+	if err := disk.Publish(filepath.Join(root, "pause"), data, 0o755); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
 	m := meta{

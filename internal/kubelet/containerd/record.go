@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -37,7 +38,7 @@ func (r *Runtime) writeRecord(rec *record) error {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	if err := writeFile(filepath.Join(dir, "record.json"), data, 0o600); err != nil {
+	if err := disk.Publish(filepath.Join(dir, "record.json"), data, 0o600); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
 	return nil
@@ -71,6 +72,7 @@ func (r *Runtime) readRecords() ([]*record, error) {
 // sandbox is a record as others see it. The node's addresses are asked for only for a pod on the host's network.
 func (r *Runtime) sandbox(rec *record) *cri.Sandbox {
 	s := &cri.Sandbox{
+		ID:     rec.Slot.ID,
 		PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
 		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: rec.Whole,
 	}

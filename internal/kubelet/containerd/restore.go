@@ -72,16 +72,14 @@ func (r *Runtime) restoreContainers(ctx context.Context) error {
 			continue
 		}
 		if c.state.Discarded {
-			if err := r.removeContainer(ctx, c); err != nil {
-				return err
-			}
+			r.remove(ctx, "the container "+m.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
 			continue
 		}
 		if c.state.StartError != "" {
 			continue
 		}
 		if err := r.restoreTask(ctx, c); err != nil {
-			return err
+			r.cfg.Log.Warn("a container of the last run was not found again as it should be", "container", m.Name, "pod", m.PodName, "err", err)
 		}
 	}
 	return nil
@@ -99,12 +97,16 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 		if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) {
 			r.cfg.Log.Warn("a container's shim does not answer", "container", c.meta.Name, "err", err)
 		}
-		if _, err := os.Stat(c.dir); err == nil && c.state.State == cri.Created {
-			// Its making was interrupted, and nobody has its id. (After a reboot the directory is not
-			// there, and whatever ran has ended.)
-			return r.removeContainer(ctx, c)
+		_, err := os.Stat(c.dir)
+		switch {
+		case errors.Is(err, os.ErrNotExist): // it is on a tmpfs: the machine was started anew
+			r.lost(c)
+		case err == nil && c.state.State == cri.Created:
+			// Its making was interrupted, and nobody has its id.
+			r.remove(ctx, "the container "+c.meta.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
+		default:
+			r.exited(c, 137, time.Now())
 		}
-		r.exited(c, 137, time.Now())
 		return nil
 	}
 	p := resp.Process
@@ -117,7 +119,8 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	switch p.Status {
 	case task.Status_STOPPED:
 		if c.state.State == cri.Created && p.ExitStatus == startCutOff {
-			return r.removeContainer(ctx, c)
+			r.remove(ctx, "the container "+c.meta.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
+			return nil
 		}
 		at := time.Now()
 		if p.ExitedAt != nil {
@@ -133,9 +136,9 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	return err
 }
 
-// sweep removes what no record names: slots, snapshots, directories and links.
+// sweep removes what no record names: slots, snapshots, directories and links. What cannot be removed now, a mount
+// or a cgroup that is busy for one, keeps nothing from starting: it is told and tried again.
 func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
-	var errs []error
 	slots := map[string]bool{}
 	entries, err := os.ReadDir(filepath.Join(r.cfg.RunDir, "slots"))
 	if err != nil {
@@ -159,12 +162,21 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 			keep[r.net.LinkName(id)] = true
 			continue
 		}
-		errs = append(errs, r.removeSlot(ctx, &slot{ID: id, Addr: netip.Addr{}}))
+		r.remove(ctx, "the sandbox "+id, func(ctx context.Context) error {
+			return r.removeSlot(ctx, &slot{ID: id, Addr: netip.Addr{}})
+		})
 	}
 	if r.server != nil {
-		errs = append(errs, r.endStrays(ctx, r.socket, used))
+		if err := r.endStrays(ctx, r.socket, used); err != nil {
+			r.cfg.Log.Warn("shims of the last run could not be ended", "err", err)
+		}
+		for id := range used { // of a version that left them where they were started, or cut off before it moved them
+			r.moveShim(ctx, id)
+		}
 	}
-	errs = append(errs, r.net.Sweep(keep))
+	if err := r.net.Sweep(keep); err != nil {
+		r.cfg.Log.Warn("links of the last run could not be removed", "err", err)
+	}
 	sn := r.client.SnapshotService(r.snapshotter)
 	var stale []string
 	err = sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
@@ -174,21 +186,26 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 		}
 		return nil
 	})
-	errs = append(errs, err)
+	if err != nil {
+		return fmt.Errorf("containerd: snapshots: %w", err)
+	}
 	for _, name := range stale {
-		if err := sn.Remove(ctx, name); err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, err)
-		}
+		r.remove(ctx, "the file system "+name, func(ctx context.Context) error {
+			if err := sn.Remove(ctx, name); err != nil && !errdefs.IsNotFound(err) {
+				return err
+			}
+			return nil
+		})
 	}
 	entries, err = os.ReadDir(filepath.Join(r.cfg.RunDir, "containers"))
-	errs = append(errs, err)
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
 	for _, e := range entries {
 		if r.container(e.Name()) == nil {
-			errs = append(errs, os.RemoveAll(r.containerDir(e.Name())))
+			dir := r.containerDir(e.Name())
+			r.remove(ctx, dir, func(context.Context) error { return os.RemoveAll(dir) })
 		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("containerd: cleaning up after the last run: %w", err)
 	}
 	return nil
 }

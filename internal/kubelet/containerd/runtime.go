@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	ctrd "github.com/containerd/containerd"
@@ -20,6 +20,8 @@ import (
 	"github.com/containerd/log"
 	"github.com/sirupsen/logrus"
 
+	"minik8s/internal/disk"
+	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/network"
 )
@@ -38,14 +40,20 @@ type Runtime struct {
 	// snapshotter makes the root file systems: overlayfs, or native where the kernel or disk lacks it.
 	snapshotter string
 	spare       *spare
+	cgroups     *cgroup.Manager
 	images      imageCache
+	archives    atomic.Pointer[string] // the directory that ImportDir was last called with
 	pulls       pulls
 	logger      *logrus.Entry
 	events      broadcaster
 
-	restored bool // what was there before is known
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	// leftovers are of restore, and then of removeLeftovers alone.
+	leftovers []leftover
+	restored  bool            // what was there before is known
+	unsettled func() error    // what the programs that were unpacked still need; may be nil
+	run       context.Context // ends with the runtime
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
 
 	mu         sync.Mutex
 	records    map[string]*record    // by pod uid
@@ -62,10 +70,11 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	}
 	r := &Runtime{cfg: cfg, snapshotter: "overlayfs", records: map[string]*record{}, containers: map[string]*container{}}
 	r.logger = bridge(cfg.Log)
+	r.cgroups = cgroup.New(cfg.CgroupRoot)
 	r.turns = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 	r.spare = newSpare(r, cfg.Spare)
 	run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))
-	r.cancel = cancel
+	r.run, r.cancel = run, cancel
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close())
@@ -75,7 +84,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	for _, dir := range []string{"slots", "sandboxes", "containers"} {
-		if err := os.MkdirAll(filepath.Join(cfg.RunDir, dir), 0o711); err != nil {
+		if err := disk.Private(filepath.Join(cfg.RunDir, dir), 0o700); err != nil {
 			return nil, fmt.Errorf("containerd: %w", err)
 		}
 	}
@@ -98,8 +107,9 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	}
 	r.wg.Go(func() { r.follow(run, stream) })
 	r.wg.Go(func() { r.net.Keep(run) })
+	r.wg.Go(func() { r.removeLeftovers(run) })
 	if r.server != nil {
-		r.wg.Go(func() { r.endLateStrays(run) })
+		r.wg.Go(func() { r.afterStart(run) })
 	}
 	r.spare.start(run)
 	return r, nil
@@ -119,7 +129,7 @@ func (r *Runtime) connect(ctx context.Context) error {
 		}
 		return nil
 	}
-	if r.bin, err = unpackBinaries(filepath.Join(r.cfg.DataDir, "bin")); err != nil {
+	if r.bin, r.unsettled, err = unpackBinaries(filepath.Join(r.cfg.DataDir, "bin")); err != nil {
 		return err
 	}
 	socket, err := r.cfg.socketPath()

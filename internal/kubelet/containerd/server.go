@@ -19,6 +19,7 @@ import (
 	"github.com/containerd/containerd/metadata"
 	"github.com/containerd/containerd/mount"
 	"github.com/containerd/containerd/plugin"
+	runtimev2 "github.com/containerd/containerd/runtime/v2"
 	"github.com/containerd/containerd/services"
 	"github.com/containerd/containerd/snapshots"
 	"github.com/containerd/log"
@@ -28,6 +29,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/grpc"
 
+	"minik8s/internal/disk"
+
 	// The plugins this containerd consists of. Left out on purpose: its CRI, the monitors that
 	// tick (restart, cgroup metrics), tracing, streaming, transfer, NRI and the other snapshotters.
 	_ "github.com/containerd/containerd/diff/walking/plugin"
@@ -35,7 +38,6 @@ import (
 	_ "github.com/containerd/containerd/gc/scheduler"
 	_ "github.com/containerd/containerd/leases/plugin"
 	_ "github.com/containerd/containerd/plugins/sandbox"
-	_ "github.com/containerd/containerd/runtime/v2"
 	_ "github.com/containerd/containerd/services/containers"
 	_ "github.com/containerd/containerd/services/content"
 	_ "github.com/containerd/containerd/services/diff"
@@ -61,6 +63,7 @@ type server struct {
 	ttrpc   *ttrpc.Server
 	plugins []*plugin.Plugin
 	db      *bolt.DB
+	shims   *runtimev2.ShimManager
 	cancel  context.CancelFunc
 }
 
@@ -88,12 +91,12 @@ func startServer(root, state, socket string, logger *slog.Logger) (_ *server, er
 		}
 	}()
 	for _, dir := range []string{root, state, filepath.Dir(socket)} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
+		if err := disk.Private(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("containerd: %w", err)
 		}
 	}
 	if err := sweepTempMounts(filepath.Join(root, "tmpmounts"), logger); err != nil {
-		return nil, fmt.Errorf("containerd: %w", err)
+		logger.Warn("mounts of an earlier run stay; the next start tries again", "err", err)
 	}
 	if s.ttrpc, err = ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser())); err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
@@ -180,6 +183,9 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 			return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
 		}
 		s.plugins = append(s.plugins, p)
+		if m, ok := instance.(*runtimev2.ShimManager); ok {
+			s.shims = m
+		}
 		if db, ok := instance.(*metadata.DB); ok {
 			if release, err = keepEnded(ctx, db); err != nil {
 				return err
@@ -193,7 +199,7 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 				err = removeChildren(filepath.Join(ic.Root, "snapshots"))
 			}
 			if err != nil {
-				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
+				log.G(ctx).WithError(err).Warn("what an earlier run left of snapshots stays; the next start tries again")
 			}
 		}
 		if svc, ok := instance.(interface{ Register(*grpc.Server) error }); ok {
@@ -283,7 +289,7 @@ func (s *server) openMetadata(ic *plugin.InitContext) (any, error) {
 	opts := *bolt.DefaultOptions
 	opts.NoFreelistSync = true // less to write; it is found again by reading the file
 	opts.Timeout = 10 * time.Second
-	if s.db, err = bolt.Open(filepath.Join(ic.Root, "meta.db"), 0o644, &opts); err != nil {
+	if s.db, err = bolt.Open(filepath.Join(ic.Root, "meta.db"), 0o600, &opts); err != nil {
 		return nil, fmt.Errorf("is another daemon using this directory? %w", err)
 	}
 	db := metadata.NewDB(s.db, store.(content.Store), snapshotters, metadata.WithEventsPublisher(ic.Events))

@@ -127,6 +127,7 @@ func (r *Runtime) startShim(ctx context.Context, id string) error {
 	if err := r.client.SandboxController().Create(ctx, id); err != nil {
 		return fmt.Errorf("containerd: shim: %w", err)
 	}
+	r.moveShim(ctx, id)
 	return nil
 }
 

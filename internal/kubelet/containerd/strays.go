@@ -69,9 +69,8 @@ func (r *Runtime) endHelpers(ctx context.Context, socket string) error {
 // forked, but that had not come to execute the shim's program, is not recognized at first.
 const lateStrays = 2 * time.Second
 
-// endLateStrays ends, once, what belongs to slots there are not. A slot has its directory before its
-// shim is started and until after it has ended.
-func (r *Runtime) endLateStrays(ctx context.Context) {
+// afterStart does, once, what a start need not wait for.
+func (r *Runtime) afterStart(ctx context.Context) {
 	t := time.NewTimer(lateStrays)
 	defer t.Stop()
 	select {
@@ -79,6 +78,18 @@ func (r *Runtime) endLateStrays(ctx context.Context) {
 		return
 	case <-t.C:
 	}
+	r.endLateStrays(ctx)
+	if r.unsettled == nil {
+		return
+	}
+	if err := r.unsettled(); err != nil {
+		r.cfg.Log.Warn("runc and the shim will be unpacked again at the next start", "err", err)
+	}
+}
+
+// endLateStrays ends what belongs to slots there are not. A slot has its directory before its
+// shim is started and until after it has ended.
+func (r *Runtime) endLateStrays(ctx context.Context) {
 	err := r.endShims(ctx, r.socket, func(p shimProcess) bool {
 		_, err := os.Stat(r.slotDir(p.id))
 		return errors.Is(err, os.ErrNotExist)

@@ -74,6 +74,8 @@ type Pod struct {
 
 // Sandbox is a pod's share of namespaces.
 type Sandbox struct {
+	// ID is of this one: the sandbox that follows it has another.
+	ID                            string
 	PodUID, PodNamespace, PodName string
 	CreatedAt                     time.Time
 	// Addresses of the pod; the node's own with HostNetwork.
@@ -201,6 +203,7 @@ const (
 // Container is one container as the runtime sees it.
 type Container struct {
 	ID, PodUID, Name string
+	SandboxID        string // the sandbox it was made in
 	Attempt          int
 	State            ContainerState
 	CreatedAt        time.Time
@@ -208,6 +211,9 @@ type Container struct {
 	FinishedAt       time.Time
 	ExitCode         int32
 	OOMKilled        bool
+	// Lost says that it ended with the machine, at some time before FinishedAt, and nobody saw how:
+	// ExitCode is made up. It may even have ended earlier, by itself.
+	Lost bool
 	// StartError says that it could not be started, and why: then it is Exited and never ran.
 	StartError string
 	// Signal that ended it; 0 if none did.

@@ -8,6 +8,9 @@
 //	subpaths/<container>/<n>   the n-th mount of a container with a subPath, bound there
 //	containers/                the kubelet's own files
 //
+// Users of the machine cannot enter it: a container sees a volume where it is mounted, not the way to it, so
+// the directories above are closed (0750) however open the volume itself has to be.
+//
 // A volume that follows ConfigMaps, Secrets, the pod itself or the clock (tokens end) is brought up to date
 // by another SetUp, all of its files in one step; what holds secrets or tokens lies in memory.
 //

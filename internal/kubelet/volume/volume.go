@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -25,6 +26,9 @@ type Manager struct {
 // New makes a manager whose pods lie under root; it touches nothing. from may be nil if no pod has a
 // volume that follows objects.
 func New(root string, from Source) *Manager { return &Manager{root: root, from: from} }
+
+// podDirMode is of the directories of pods.
+const podDirMode = 0o750
 
 // PodDir is where everything of a pod lies.
 func (m *Manager) PodDir(uid string) string { return filepath.Join(m.root, uid) }
@@ -85,7 +89,15 @@ func (m *Manager) dir(uid string, p *plugin, name string) string {
 
 // SetUp makes every volume of the pod, and brings up to date those that follow objects or the pod. The error names each that could not be made, with the reason.
 func (m *Manager) SetUp(ctx context.Context, pod *corev1.Pod) error {
-	if err := os.MkdirAll(m.PodDir(string(pod.UID)), 0o755); err != nil {
+	// Closed, as is what holds it: what a volume admits is meant for the pod's containers, which see the
+	// volume and not the way to it. A user of the machine would find files there to read, and a place for
+	// programs that run as their owner.
+	for _, dir := range []string{m.root, m.PodDir(string(pod.UID))} {
+		if err := disk.Private(dir, podDirMode); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(m.PodDir(string(pod.UID)), "volumes"), podDirMode); err != nil {
 		return err
 	}
 	var errs []error

@@ -42,8 +42,9 @@ type Store struct {
 	cfg    Config
 	server *embed.Etcd
 	kv     pb.KVServer
+	space  *space
 	quit   chan struct{}
-	full   chan struct{} // a write was refused for want of space
+	full   chan struct{} // there is too little space
 	done   sync.WaitGroup
 }
 
@@ -51,11 +52,21 @@ const (
 	// maxRequest bounds one value; Kubernetes' objects end at 1.5 MiB.
 	maxRequest = 2 << 20
 	startLimit = 30 * time.Second
+	// batchInterval is how often the tree is written from the log.
+	batchInterval = 500 * time.Millisecond
 )
 
-// smallSegments: the log is preallocated by the segment, 64 MB of it, which takes time and disk that a
+// segments sets the size of the log's parts. etcd preallocates 64 MB of each, which takes time and disk that a
 // cluster of one to a few dozen machines has better use for. It is a variable of the whole process.
-var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 16 << 20 })
+var segments sync.Mutex
+
+func setSegments(size int64) {
+	segments.Lock()
+	defer segments.Unlock()
+	if wal.SegmentSizeBytes != size {
+		wal.SegmentSizeBytes = size
+	}
+}
 
 // Open starts the server and returns when it can be written to.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
@@ -74,7 +85,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("etcd's directory: %w", err)
 	}
-	smallSegments()
+	room, err := newSpace(cfg.Dir, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	setSegments(room.segment)
 	e, err := embed.StartEtcd(embedConfig(cfg))
 	if err != nil {
 		return nil, explain(cfg.Dir, err)
@@ -92,8 +107,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		e.Close()
 		return nil, fmt.Errorf("etcd in %s was not ready after %s", cfg.Dir, startLimit)
 	}
-	s := &Store{cfg: cfg, server: e, kv: v3rpc.NewQuotaKVServer(e.Server), quit: make(chan struct{}),
+	s := &Store{cfg: cfg, server: e, space: room, kv: v3rpc.NewQuotaKVServer(e.Server), quit: make(chan struct{}),
 		full: make(chan struct{}, 1)}
+	room.file, room.short = e.Server.Backend(), s.short
 	s.done.Add(1)
 	go s.housekeeping()
 	return s, nil
@@ -115,7 +131,9 @@ func embedConfig(cfg Config) *embed.Config {
 	// each tick wakes the processor. Several members will need the usual 100 and 1000.
 	ec.TickMs, ec.ElectionMs = 500, 5000
 	// What is acknowledged is in the log; the batch is only how often the tree is written from it.
-	ec.BackendBatchInterval = 500 * time.Millisecond
+	ec.BackendBatchInterval = batchInterval
+	// A part of the log that a snapshot covers is of no more use.
+	ec.MaxWalFiles = 1
 	// A small snapshot interval bounds the memory of Raft's log; a member far behind gets a snapshot.
 	ec.SnapshotCount = 10000
 	ec.SnapshotCatchUpEntries = 1000

@@ -94,7 +94,7 @@ func TestUnusableDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := etcd.Open(context.Background(), etcd.Config{Dir: file + "/etcd", Log: slog.New(slog.DiscardHandler)})
+	_, err := etcd.Open(context.Background(), etcd.Config{Dir: file + "/etcd", Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err == nil {
 		t.Fatal("opened a directory below a file")
 	}

@@ -53,7 +53,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 
 // Create implements store.Store.
 func (s *Store) Create(ctx context.Context, key string, value []byte) (int64, error) {
-	resp, err := s.txn(ctx, guarded(key, 0, put(key, value)))
+	resp, err := s.txn(ctx, len(value), guarded(key, 0, put(key, value)))
 	if err != nil {
 		return 0, err
 	}
@@ -65,17 +65,17 @@ func (s *Store) Create(ctx context.Context, key string, value []byte) (int64, er
 
 // Update implements store.Store.
 func (s *Store) Update(ctx context.Context, key string, value []byte, modified int64) (int64, error) {
-	return s.change(ctx, key, modified, put(key, value))
+	return s.change(ctx, key, modified, len(value), put(key, value))
 }
 
 // Delete implements store.Store.
 func (s *Store) Delete(ctx context.Context, key string, modified int64) (int64, error) {
-	return s.change(ctx, key, modified, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
+	return s.change(store.Essential(ctx), key, modified, 0, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
 		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)}}})
 }
 
-func (s *Store) change(ctx context.Context, key string, modified int64, op *pb.RequestOp) (int64, error) {
-	resp, err := s.txn(ctx, guarded(key, modified, op))
+func (s *Store) change(ctx context.Context, key string, modified int64, size int, op *pb.RequestOp) (int64, error) {
+	resp, err := s.txn(ctx, size, guarded(key, modified, op))
 	if err != nil {
 		return 0, err
 	}
@@ -88,16 +88,29 @@ func (s *Store) change(ctx context.Context, key string, modified int64, op *pb.R
 	return 0, store.ErrConflict
 }
 
-// txn runs one transaction; when it is refused for want of space, housekeeping is woken to win some.
-func (s *Store) txn(ctx context.Context, req *pb.TxnRequest) (*pb.TxnResponse, error) {
+// entrySize is about what a change takes beside its value: key, guard, and pages of the tree.
+const entrySize = 512
+
+// txn runs one transaction that brings size bytes; when it is refused for want of space, housekeeping is woken to
+// win some.
+func (s *Store) txn(ctx context.Context, size int, req *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if err := s.space.admit(size+entrySize, store.IsEssential(ctx)); err != nil {
+		s.short()
+		return nil, err
+	}
 	resp, err := s.kv.Txn(ctx, req)
 	if err = wrap(err); errors.Is(err, store.ErrNoSpace) {
-		select {
-		case s.full <- struct{}{}:
-		default:
-		}
+		s.short()
 	}
 	return resp, err
+}
+
+// short wakes housekeeping.
+func (s *Store) short() {
+	select {
+	case s.full <- struct{}{}:
+	default:
+	}
 }
 
 // guarded is op on the condition that key was last changed at modified; 0: that it is not there. If

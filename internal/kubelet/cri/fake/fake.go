@@ -134,6 +134,7 @@ func (r *Runtime) Reboot() {
 	defer r.mu.Unlock()
 	for _, c := range r.containers {
 		if c.State == cri.Running {
+			c.Lost = true
 			r.exit(c, 137, false)
 		}
 	}

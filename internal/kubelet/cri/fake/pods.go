@@ -26,7 +26,8 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 			CreatedAt: r.Now(), HostNetwork: cfg.HostNetwork, Addresses: []netip.Addr{r.address(cfg.HostNetwork)}}
 	}
 	if !p.sandbox.Whole {
-		p.sandbox.CreatedAt = r.Now()
+		r.next++
+		p.sandbox.ID, p.sandbox.CreatedAt = fmt.Sprintf("s%d", r.next), r.Now()
 	}
 	p.sandbox.Whole, p.cfg = true, cfg
 	s := *p.sandbox
@@ -105,7 +106,7 @@ func (r *Runtime) create(cfg cri.ContainerConfig) (string, error) {
 	r.next++
 	id := fmt.Sprintf("c%d", r.next)
 	r.containers[id] = &container{cfg: cfg, done: make(chan struct{}), Container: cri.Container{
-		ID: id, PodUID: cfg.PodUID, Name: cfg.Name, Attempt: cfg.Attempt, CreatedAt: r.Now(), Image: cfg.Image,
+		ID: id, PodUID: cfg.PodUID, SandboxID: p.sandbox.ID, Name: cfg.Name, Attempt: cfg.Attempt, CreatedAt: r.Now(), Image: cfg.Image,
 		ImageID: r.images[full(cfg.Image)].ID, LogPath: cfg.LogPath, Labels: cfg.Labels}}
 	p.containers = append(p.containers, id)
 	return id, nil

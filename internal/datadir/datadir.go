@@ -1,0 +1,213 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"minik8s/internal/disk"
+)
+
+// MarkerName is the file that says that a directory is minik8s's.
+const MarkerName = "minik8s.json"
+
+// LockName is the file that a running daemon holds.
+const LockName = "minik8sd.lock"
+
+// made are the names the daemon gives in its directory.
+var made = []string{MarkerName, LockName, "admin.kubeconfig", "api.sock", "bin", "containerd", "etcd", "pki", "pods", "pods-logs",
+	"reserve", "run"}
+
+// given are the names under which people put things for the daemon to use.
+var given = []string{"images"}
+
+// lostAndFound is in every root of an ext file system.
+const lostAndFound = "lost+found"
+
+// Marker is what Mark writes down.
+type Marker struct {
+	About string `json:"about"`
+	// Made says that the directory was not there before.
+	Made bool `json:"made"`
+	// Path is what the daemon called it at its last start; runs of programs in it have that name.
+	Path string `json:"path"`
+	// Cgroups are the roots of the cgroups in which its pods have run.
+	Cgroups []string `json:"cgroups,omitempty"`
+}
+
+// Dir is a data directory.
+type Dir struct {
+	Path string // absolute, as it was given
+	Real string // without symbolic links
+	// Marker is zero if there is none yet.
+	Marker Marker
+}
+
+// Open makes path a data directory, or finds that it is one. It writes no marker yet.
+func Open(path string) (*Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	_, err = os.Stat(abs)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if fresh {
+		if err := disk.Private(abs, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	d, err := Look(abs)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.Contents()
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Foreign) > 0 && !c.Ours {
+		return nil, fmt.Errorf("%s is not empty and not a data directory of minik8s: there is %s; choose another with --data-dir", d.Real, some(c.Foreign))
+	}
+	if err := d.owned(); err != nil {
+		return nil, err
+	}
+	if fresh {
+		d.Marker.Made = true
+	}
+	return d, disk.Private(d.Real, 0o700)
+}
+
+// Look finds a directory without changing anything. One that is not there is fs.ErrNotExist.
+func Look(path string) (*Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{Path: abs, Real: real}
+	data, err := os.ReadFile(filepath.Join(real, MarkerName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &d.Marker); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; if the directory is minik8s's, remove that file, and it is known by what it holds", filepath.Join(real, MarkerName), err)
+	}
+	return d, nil
+}
+
+// owned refuses a directory that another user could change under our hands.
+func (d *Dir) owned() error {
+	info, err := os.Stat(d.Real)
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to the user with id %d, who could read and change all that is in it: choose another with --data-dir, or chown it to the user with id %d",
+			d.Real, st.Uid, os.Geteuid())
+	}
+	return nil
+}
+
+// Mark writes the marker, or brings it up to date. cgroup is where pods will run; empty: nowhere.
+func (d *Dir) Mark(cgroup string) error {
+	m := d.Marker
+	m.About = `the state of a minik8sd; "minik8sd clean" removes it`
+	m.Path = d.Path
+	if cgroup != "" && !slices.Contains(m.Cgroups, cgroup) {
+		m.Cgroups = append(slices.Clone(m.Cgroups), cgroup)
+	}
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	data = append(data, '\n')
+	path := filepath.Join(d.Real, MarkerName)
+	if have, err := os.ReadFile(path); err == nil && string(have) == string(data) {
+		return nil
+	}
+	if err := disk.WriteFile(path, data, 0o600); err != nil {
+		return fmt.Errorf("the data directory: %w", err)
+	}
+	d.Marker = m
+	return nil
+}
+
+// Contents is what a directory holds, by names in it.
+type Contents struct {
+	// Ours: it is a data directory, by its marker or by what it holds.
+	Ours                 bool
+	Made, Given, Foreign []string
+}
+
+// Contents looks what is there now.
+func (d *Dir) Contents() (Contents, error) {
+	entries, err := os.ReadDir(d.Real)
+	if err != nil {
+		return Contents{}, err
+	}
+	c := Contents{Ours: d.Marker.About != ""}
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case slices.Contains(made, name), strings.HasPrefix(name, ".new-") || strings.HasPrefix(name, ".tmp-"):
+			c.Made = append(c.Made, name)
+		case slices.Contains(given, name):
+			c.Given = append(c.Given, name)
+		case name == lostAndFound:
+		default:
+			c.Foreign = append(c.Foreign, name)
+		}
+	}
+	if !c.Ours {
+		// No marker: an earlier version's, or a first start that was cut off. Names like bin and images alone
+		// say nothing.
+		c.Ours = slices.Contains(c.Made, LockName) && (len(c.Foreign) == 0 || slices.Contains(c.Made, "pki") && slices.Contains(c.Made, "etcd"))
+		if !c.Ours {
+			// An empty directory of the right name was prepared for us: a disk may be mounted there.
+			c.Foreign = append(c.Foreign, slices.DeleteFunc(c.Made, func(name string) bool { return empty(filepath.Join(d.Real, name)) })...)
+			c.Made = nil
+		}
+	}
+	return c, nil
+}
+
+// empty says that nothing is in a directory.
+func empty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && (len(entries) == 0 || len(entries) == 1 && entries[0].Name() == lostAndFound)
+}
+
+// some names a few.
+func some(names []string) string {
+	slices.Sort(names)
+	if len(names) > 5 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Refusal is why a directory must not be removed; nil if it may be.
+func (d *Dir) Refusal(c Contents) error {
+	switch {
+	case d.Real == "/":
+		return errors.New("/ is no data directory of minik8s")
+	case !c.Ours && len(c.Foreign) == 0:
+		return nil // there is nothing to remove
+	case !c.Ours:
+		return fmt.Errorf("%s is not a data directory of minik8s: it has no %s, and there is %s; nothing was removed", d.Real, MarkerName,
+			some(c.Foreign))
+	case len(c.Foreign) > 0:
+		return fmt.Errorf("in %s is what minik8s did not put there: %s; move it away, then clean again; nothing was removed", d.Real, some(c.Foreign))
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// shims is where the processes live that look after containers.
+func (m *Manager) shims() string { return path.Join(m.root, "shims") }
+
+// AddShim moves a process of the runtime out of the cgroup in which it was started, in every hierarchy there
+// is: whoever ends that one, as systemd does with a service's, or limits it, does not mean the pods.
+func (m *Manager) AddShim(pid int) error {
+	h, err := m.mounted()
+	if err != nil {
+		return err
+	}
+	return h.join(m.shims(), pid)
+}
+
+// join goes on after a hierarchy that refuses: the named one, by which systemd counts, may be there while a
+// controller is not ours to use.
+func (l legacy) join(path string, pid int) error {
+	var errs []error
+	for _, mount := range l.mounts() {
+		errs = append(errs, joinDir(mount, path, pid))
+	}
+	return errors.Join(errs...)
+}
+
+func (u unified) join(path string, pid int) error { return joinDir(u.mount, path, pid) }
+
+func joinDir(mount, path string, pid int) error {
+	dir := mount
+	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		above := dir
+		dir = filepath.Join(dir, part)
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		// In v1 no process may enter where it would have no processor or memory to run on.
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			if err := inherit(above, dir, file); err != nil {
+				return err
+			}
+		}
+	}
+	err := setting{file: "cgroup.procs", value: strconv.Itoa(pid)}.write(dir)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil // it has ended
+	}
+	if err != nil {
+		return fmt.Errorf("cgroup %s: %w", dir, err)
+	}
+	return nil
+}
+
+// inherit gives a cgroup its parent's value if it has none.
+func inherit(above, dir, file string) error {
+	have, err := os.ReadFile(filepath.Join(dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || strings.TrimSpace(string(have)) != "" {
+		return err
+	}
+	value, err := os.ReadFile(filepath.Join(above, file))
+	if err != nil || strings.TrimSpace(string(value)) == "" { // v2 says nothing where nothing is set
+		return nil
+	}
+	return setting{file: file, value: strings.TrimSpace(string(value))}.write(dir)
+}
+
+// removeSoon removes a cgroup whose last processes are ending, and ends them if need be.
+func removeSoon(dir string) error {
+	var err error
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if err = removeTree(dir); !errors.Is(err, syscall.EBUSY) {
+			return err
+		}
+	}
+	return err
+}

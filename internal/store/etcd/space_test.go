@@ -1,0 +1,176 @@
+package etcd_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"minik8s/internal/store"
+	"minik8s/internal/store/etcd"
+)
+
+// smallDisk is a file system of 160 MiB of the test's own.
+func smallDisk(t *testing.T, kind string) string {
+	t.Helper()
+	if os.Geteuid() != 0 || testing.Short() {
+		t.Skip("a disk of its own needs root")
+	}
+	dir := t.TempDir()
+	switch kind {
+	case "tmpfs":
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=160m"); err != nil {
+			t.Fatal(err)
+		}
+	case "ext4":
+		image := filepath.Join(t.TempDir(), "disk")
+		if err := os.WriteFile(image, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(image, 160<<20); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"mkfs.ext4", "-q", "-m", "0", image}, {"mount", "-o", "loop", image, dir}} {
+			if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+				t.Skipf("%v: %v: %s", args, err, out)
+			}
+		}
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) //nolint:errcheck // it was mounted
+	return dir
+}
+
+// hog takes all that is left of a disk.
+func hog(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 1 << 20; size >= 512; {
+		if _, err := f.Write(make([]byte, size)); err != nil {
+			if !errors.Is(err, unix.ENOSPC) {
+				t.Fatal(err)
+			}
+			size /= 2
+		}
+	}
+}
+
+// Clients write until the disk is full, and somebody else takes the rest of it. The store goes on: it says so,
+// is read, deletes, and writes again when there is room. Nothing that was acknowledged is lost, nothing
+// that was refused is there.
+func TestFullDisk(t *testing.T) {
+	for _, kind := range []string{"tmpfs", "ext4"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			defer cancel()
+			disk := smallDisk(t, kind)
+			dir := filepath.Join(disk, "etcd")
+			s := open(t, etcd.Config{Dir: dir})
+			value := bytes.Repeat([]byte("v"), 64<<10)
+			kept := map[string]int64{}
+			if _, err := s.Create(ctx, "/beat", nil); err != nil {
+				t.Fatal(err)
+			}
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			for w := range 8 {
+				wg.Go(func() {
+					for i := 0; ; i++ {
+						key := fmt.Sprintf("/%d/%d", w, i)
+						rev, err := s.Create(ctx, key, value)
+						if errors.Is(err, store.ErrNoSpace) {
+							return
+						}
+						if err != nil {
+							t.Errorf("%s: %v", key, err)
+							return
+						}
+						mu.Lock()
+						kept[key] = rev
+						mu.Unlock()
+					}
+				})
+			}
+			wg.Wait()
+			t.Logf("full after %d", len(kept))
+			file := filepath.Join(disk, "hog")
+			hog(t, file)
+			held := func() {
+				t.Helper()
+				page, err := s.List(ctx, "/", "", 0, 0)
+				if err != nil || len(page.KVs) != len(kept)+1 {
+					t.Fatalf("%d of %d are there, %v", len(page.KVs), len(kept)+1, err)
+				}
+				for _, kv := range page.KVs {
+					if kv.Key != "/beat" && kv.Modified != kept[kv.Key] {
+						t.Fatalf("%s was acknowledged at %d and is of %d", kv.Key, kept[kv.Key], kv.Modified)
+					}
+				}
+			}
+			held()
+			if _, err := s.Create(ctx, "/refused", []byte("x")); !errors.Is(err, store.ErrNoSpace) {
+				t.Errorf("on a disk without a free byte: %v", err)
+			}
+			beat, err := s.Get(ctx, "/beat")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				if beat.Modified, err = s.Update(store.Essential(ctx), "/beat", []byte("alive"), beat.Modified); err != nil {
+					t.Fatalf("a heartbeat: %v", err)
+				}
+			}
+			keys := slices.Sorted(maps.Keys(kept))
+			for _, key := range keys[:len(keys)/2] {
+				if _, err := s.Delete(ctx, key, kept[key]); err != nil {
+					t.Fatalf("a full disk does not delete: %v", err)
+				}
+				delete(kept, key)
+			}
+			held()
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			for n := 0; ; n++ { // it needs no more than room, and housekeeping makes it
+				_, err := s.Create(ctx, fmt.Sprintf("/again/%d", n), value)
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, store.ErrNoSpace) {
+					t.Fatal(err)
+				}
+				select {
+				case err := <-s.Err():
+					t.Fatalf("it ended: %v", err)
+				case <-ctx.Done():
+					t.Fatal("it never writes again")
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			s.Close()
+			hog(t, file)
+			s = open(t, etcd.Config{Dir: dir}) // a full disk keeps nothing from starting
+			defer s.Close()
+			page, err := s.List(ctx, "/again/", "", 0, 0)
+			if err != nil || len(page.KVs) != 1 {
+				t.Fatalf("%d of what was written then, %v", len(page.KVs), err)
+			}
+			kept[page.KVs[0].Key] = page.KVs[0].Modified
+			held()
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package roles_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+// open is what user 65534 of this machine can read or write below the directories, or could run as
+// another user: by the kernel's own answer to that user, and so not by the modes alone.
+func open(t *testing.T, dirs ...string) []string {
+	t.Helper()
+	args := append(dirs, "(", "-readable", "-o", "-writable", "-o", "-perm", "/6000", "-type", "f", ")", "-print")
+	cmd := exec.Command("find", args...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, _ := cmd.Output() //nolint:errcheck // it fails at every directory that is closed, which is what is hoped for
+	return strings.Fields(string(out))
+}
+
+// everything is a pod that has what must not be seen, and that looks at it all as a user without rights: what
+// it finds wrong it says.
+func everything() *corev1.Pod {
+	user, group := int64(1000), int64(2000)
+	pod := shell("everything", `
+		set -e
+		cd /v
+		test "$(cat secret/key)" = hidden || { echo no secret; exit 1; }
+		test "$(cat projected/key)" = hidden || { echo no projected secret; exit 1; }
+		test -s projected/token || { echo no token; exit 1; }
+		test "$(cat config/name)" = value || { echo no config; exit 1; }
+		test "$(cat sub/name)" = value 2>/dev/null || test "$(cat sub)" = value || { echo no subPath; exit 1; }
+		echo x > empty/file && echo x > memory/file && echo x > part/file || { echo not writable; exit 1; }
+		test "$(stat -c %g empty/file)" = 2000 || { echo not of the group; exit 1; }
+		cp /bin/busybox empty/tool && chmod 4777 empty/tool
+		echo y > /dev/shm/x && echo z > /dev/stderr || { echo no devices; exit 1; }
+		grep -q everything /etc/hostname && test -r /etc/hosts -a -r /etc/resolv.conf || { echo no etc; exit 1; }
+		touch /v/empty/seen; `+forever)
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &user, RunAsGroup: &user, FSGroup: &group}
+	expiry := int64(3600)
+	secret := corev1.LocalObjectReference{Name: "hidden"}
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "empty", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hidden"}}},
+		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "plain"}}}},
+		{Name: "projected", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{Secret: &corev1.SecretProjection{LocalObjectReference: secret}},
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &expiry}},
+		}}}},
+	}
+	c := &pod.Spec.Containers[0]
+	c.Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: secret, Key: "key"}}}}
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "empty", MountPath: "/v/empty"}, {Name: "memory", MountPath: "/v/memory"},
+		{Name: "secret", MountPath: "/v/secret"}, {Name: "config", MountPath: "/v/config"}, {Name: "projected", MountPath: "/v/projected"},
+		{Name: "config", MountPath: "/v/sub", SubPath: "name"}, {Name: "empty", MountPath: "/v/part", SubPath: "deep/er"}}
+	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-e", "/v/empty/seen"}}}}
+	return pod
+}
+
+// Nobody but root sees what the daemon and its pods keep on the machine, while the pods' own users see all
+// that is theirs. A directory that an earlier version left open is closed.
+func TestNothingForOtherUsers(t *testing.T) {
+	needRoot(t)
+	p := newProcess(t)
+	above := filepath.Dir(p.dir) // the tests' own, which hides all by itself
+	for _, dir := range []string{above, p.dir} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { os.Chmod(above, 0o700) }) //nolint:errcheck // it goes soon
+	c := p.up()
+	p.make(c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hidden"}, Data: map[string][]byte{"key": []byte("hidden")}})
+	p.make(c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plain"}, Data: map[string]string{"name": "value"}})
+	p.create(c, everything())
+	p.running(c, "everything")
+
+	// Elsewhere: where shims listen, and where containerd's socket is if the path is too long.
+	elsewhere, _ := filepath.Glob("/run/minik8s-*") //nolint:errcheck // the pattern is good
+	dirs := append([]string{p.dir, "/run/containerd"}, elsewhere...)
+	for _, path := range open(t, dirs...) {
+		t.Errorf("another user can use %s", path)
+	}
+	// Each part is closed by itself, also where somebody opens what is around it.
+	listed := map[string]string{
+		p.dir:                          "opened just now",
+		filepath.Join(p.dir, "images"): "put there by the test, and the content of public archives",
+	}
+	if err := os.Chmod(p.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range open(t, dirs...) {
+		if _, ok := listed[path]; !ok && filepath.Dir(path) != filepath.Join(p.dir, "images") {
+			t.Errorf("in a directory that was opened another user can use %s", path)
+		}
+	}
+	if found := open(t, filepath.Join(p.dir, "images")); len(found) == 0 {
+		t.Error("the search finds nothing at all")
+	}
+	p.stop()
+	c = p.up()
+	if found := open(t, p.dir); len(found) > 0 {
+		t.Errorf("after a start it is still open: %v", found)
+	}
+	if _, err := c.Delete(context.Background(), client.Key{Kind: api.Pods, Namespace: "default", Name: "everything"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually("gone", func() bool { return p.pod(c, "everything") == nil })
+}
