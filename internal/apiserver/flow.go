@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -26,6 +27,7 @@ const (
 type flow struct {
 	short, long [2]*semaphore.Weighted
 	queued      time.Duration
+	under       atomic.Int64 // short ones under way
 }
 
 func newFlow() *flow {
@@ -59,7 +61,8 @@ func (f *flow) enter(ctx context.Context, u registry.User, units int64, long boo
 			return nil, tooMany("requests")
 		}
 	}
-	return func() { sem.Release(units) }, nil
+	f.under.Add(1)
+	return func() { f.under.Add(-1); sem.Release(units) }, nil
 }
 
 func tooMany(what string) error {

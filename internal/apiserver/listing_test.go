@@ -125,27 +125,30 @@ func TestAStalledReaderIsCutOff(t *testing.T) {
 		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: minik8s\r\n\r\n", path)
 		return bufio.NewReader(conn)
 	}
-	watches := func(want string) {
+	const watches, requests = "minik8s_api_watches", "minik8s_api_requests_inflight"
+	until := func(metric, want string) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); ; {
 			_, body := c.do(c.root(), "GET", "/metrics", "")
-			if strings.Contains(body, "\nminik8s_api_watches "+want+"\n") {
+			if strings.Contains(body, "\n"+metric+" "+want+"\n") {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("there never are %s watches", want)
+				t.Fatalf("%s is never %s", metric, want)
 			}
 		}
 	}
 	quiet := ask(cms + "?watch=1&resourceVersion=" + newest)
-	watches("1")
+	until(watches, "1")
 	list := ask(cms)
 	if line, err := list.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
 		t.Fatal(line, err)
 	}
-	ask(cms + "?watch=1") // stalls last, so when it is cut off the list was
-	watches("2")
-	watches("1")
+	until(requests, "0")
+	if line, err := ask(cms + "?watch=1").ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+		t.Fatal(line, err)
+	}
+	until(watches, "1")
 	if n, _ := io.Copy(io.Discard, list); n > 14_000_000 { //nolint:errcheck // it breaks off
 		t.Errorf("%d bytes of the list came", n)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
 
@@ -95,7 +96,9 @@ func New(cfg Config) *Server {
 		cfg.WriteTimeout = writeTimeout
 	}
 	s := &Server{cfg: cfg, reg: cfg.Registry, echo: echo.New(), metrics: newMetrics(), flow: newFlow()}
-	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Panics, cfg.Registry})
+	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Panics, cfg.Registry},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "minik8s_api_requests_inflight",
+			Help: "Requests under way that are not watches or other streams."}, func() float64 { return float64(s.flow.under.Load()) }))
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
 	e.Use(s.guard)

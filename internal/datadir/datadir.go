@@ -21,7 +21,7 @@ const MarkerName = "minik8s.json"
 const LockName = "minik8sd.lock"
 
 // made are the names the daemon gives in its directory.
-var made = []string{MarkerName, LockName, "admin.kubeconfig", "api.sock", "bin", "containerd", "etcd", "pki", "pods", "pods-logs",
+var made = []string{MarkerName, LockName, "admin.kubeconfig", "api.sock", "bin", "containerd", "etcd", "network.json", "pki", "pods", "pods-logs",
 	"reserve", "run"}
 
 // given are the names under which people put things for the daemon to use.

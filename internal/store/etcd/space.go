@@ -101,7 +101,8 @@ func (s *space) admit(n int, essential bool) error {
 	}
 	if s.edge.Load() { // wait until it is known whether there is room
 		s.mu.Lock()
-		s.mu.Unlock() //nolint:staticcheck // nothing else is wanted
+		//lint:ignore SA2001 to wait is all that is wanted
+		s.mu.Unlock()
 	}
 	is := room(s.room.Load())
 	if is != plenty && !essential || is == scarce && s.left.Add(-int64(n)) < 0 {
