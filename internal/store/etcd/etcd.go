@@ -30,9 +30,11 @@ type Config struct {
 	Name string // of the member; "default" if empty
 	// Quota is how many bytes the file may grow to; 0 means 2 GiB.
 	Quota int64
-	// HistoryRevisions is how many revisions are kept for watches that resume; 0 means 20,000.
+	// HistoryRevisions is how many revisions are kept at most for watches that resume and lists that are read in
+	// pages; 0 means 100,000.
 	HistoryRevisions int64
-	// CompactEvery is how often old history is dropped; 0 means 5 minutes.
+	// CompactEvery is how often old history is dropped, and how long it is kept at least if it is not too much;
+	// 0 means 5 minutes.
 	CompactEvery time.Duration
 	Log          *slog.Logger
 }
@@ -45,6 +47,7 @@ type Store struct {
 	space  *space
 	quit   chan struct{}
 	full   chan struct{} // there is too little space
+	aged   int64         // the revision of one round of housekeeping ago; housekeeping's own
 	done   sync.WaitGroup
 }
 
@@ -77,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Quota = 2 << 30
 	}
 	if cfg.HistoryRevisions == 0 {
-		cfg.HistoryRevisions = 20000
+		cfg.HistoryRevisions = 100_000
 	}
 	if cfg.CompactEvery == 0 {
 		cfg.CompactEvery = 5 * time.Minute

@@ -89,6 +89,34 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// History goes by its age too: a store that is hardly written to does not keep it for ever.
+func TestHistoryAges(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	s := open(t, etcd.Config{Dir: t.TempDir(), CompactEvery: 50 * time.Millisecond})
+	defer s.Close()
+	rev, err := s.Create(ctx, "/a", []byte("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rev, err = s.Update(ctx, "/a", []byte("2"), rev); err != nil {
+		t.Fatal(err)
+	}
+	for s.Compacted() < rev {
+		select { // housekeeping has its own pace
+		case <-ctx.Done():
+			t.Fatal("the history stays")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if _, err := s.List(ctx, "/", "", 0, rev-1); !errors.Is(err, store.ErrCompacted) {
+		t.Errorf("an old page: %v", err)
+	}
+	if kv, err := s.Get(ctx, "/a"); err != nil || string(kv.Value) != "2" {
+		t.Errorf("%+v, %v", kv, err)
+	}
+}
+
 func TestUnusableDirectory(t *testing.T) {
 	file := t.TempDir() + "/file"
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -24,6 +24,7 @@ func (s *Store) housekeeping() {
 		select {
 		case <-t.C:
 			s.keepHouse()
+			s.aged = s.server.Server.KV().Rev()
 		case <-s.full:
 			s.keepHouse()
 			// Not again at once: each round rewrites the file.
@@ -42,7 +43,8 @@ func (s *Store) keepHouse() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	full := s.noSpace() || room(s.space.room.Load()) != plenty
-	rev := s.server.Server.KV().Rev() - s.cfg.HistoryRevisions
+	// What was there one round ago is old, however little has been written since.
+	rev := max(s.server.Server.KV().Rev()-s.cfg.HistoryRevisions, s.aged)
 	if full { // history is worth less than being able to write
 		rev = s.server.Server.KV().Rev()
 	}
