@@ -56,21 +56,11 @@ func hammer(n int, do func(i int) error) (perSecond float64, times samples, err 
 }
 
 // apiFigures are the API over TLS, the client on the same cores.
-func apiFigures(r *report) (err error) {
-	d, err := startDaemon(false)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if serr := d.stop(); err == nil {
-			err = serr
-		} else {
-			err = fmt.Errorf("%w; the daemon's log: %s", err, d.log.String())
-		}
-	}()
-	if err := d.ready(); err != nil {
-		return err
-	}
+func apiFigures(r *report) error {
+	return withDaemon(false, func(d *daemon) error { return overTLS(r, d) })
+}
+
+func overTLS(r *report, d *daemon) error {
 	sync, err := calibrate(d.dir)
 	if err != nil {
 		return err

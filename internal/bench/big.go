@@ -26,19 +26,11 @@ func waitingPod(name string) m {
 }
 
 // big are the figures of a large cluster: a new watch, pages of a list, a watch that comes back after a restart.
-func big(r *report) (err error) {
-	d, err := startDaemon(false)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if serr := d.stop(); err == nil {
-			err = serr
-		}
-	}()
-	if err := d.ready(); err != nil {
-		return err
-	}
+func big(r *report) error {
+	return withDaemon(false, func(d *daemon) error { return largeCluster(r, d) })
+}
+
+func largeCluster(r *report, d *daemon) error {
 	c, base, err := d.secure(connections)
 	if err != nil {
 		return err

@@ -88,6 +88,30 @@ func (d *daemon) launch() error {
 	return d.cmd.Start()
 }
 
+// withDaemon runs do with a daemon that is ready, with the images loaded if images says so, and removes it afterwards.
+func withDaemon(images bool, do func(d *daemon) error) (err error) {
+	d, err := startDaemon(images)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if serr := d.stop(); err == nil {
+			err = serr
+		} else {
+			err = fmt.Errorf("%w; the daemon's log: %s", err, d.log.String())
+		}
+	}()
+	if err := d.ready(); err != nil {
+		return err
+	}
+	if images {
+		if err := d.until(30*time.Second, func() bool { return imagePresent(d) }); err != nil {
+			return err
+		}
+	}
+	return do(d)
+}
+
 func copyFile(from, to string) error {
 	b, err := os.ReadFile(from)
 	if err != nil {

@@ -11,22 +11,11 @@ const flushes = 5
 
 // flushed is from the loss of all the host's nftables rules to a host port that answers again, the longest of
 // a few in a row.
-func flushed(r *report) (err error) {
-	d, err := startDaemon(true)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if serr := d.stop(); err == nil {
-			err = serr
-		}
-	}()
-	if err := d.ready(); err != nil {
-		return err
-	}
-	if err := d.until(30*time.Second, func() bool { return imagePresent(d) }); err != nil {
-		return err
-	}
+func flushed(r *report) error {
+	return withDaemon(true, func(d *daemon) error { return flushing(r, d) })
+}
+
+func flushing(r *report, d *daemon) error {
 	web := pod("web", "minik8s/hello")
 	web["spec"].(m)["containers"].([]m)[0]["ports"] = []m{{"containerPort": 80, "hostPort": 30080}}
 	if err := d.do("POST", podsPath, web, nil); err != nil {

@@ -21,26 +21,15 @@ const (
 var polite = []string{"sh", "-c", "trap exit TERM; while :; do sleep 3600 & wait $!; done"}
 
 // pods are the times of real pods with one container.
-func pods(r *report) (err error) {
-	d, err := startDaemon(true)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if serr := d.stop(); err == nil {
-			err = serr
-		}
-	}()
-	if err := d.ready(); err != nil {
-		return err
-	}
+func pods(r *report) error {
+	return withDaemon(true, func(d *daemon) error { return realPods(r, d) })
+}
+
+func realPods(r *report, d *daemon) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ch, err := watch(ctx, d.http, "http://minik8s"+podsPath+"?watch=1")
 	if err != nil {
-		return err
-	}
-	if err := d.until(30*time.Second, func() bool { return imagePresent(d) }); err != nil {
 		return err
 	}
 	bare, err := bareStarts(d)

@@ -9,22 +9,11 @@ import (
 const setSize = 50
 
 // workloads are a ReplicaSet of real pods going up and down.
-func workloads(r *report) (err error) {
-	d, err := startDaemon(true)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if serr := d.stop(); err == nil {
-			err = serr
-		}
-	}()
-	if err := d.ready(); err != nil {
-		return err
-	}
-	if err := d.until(30*time.Second, func() bool { return imagePresent(d) }); err != nil {
-		return err
-	}
+func workloads(r *report) error {
+	return withDaemon(true, func(d *daemon) error { return setUpAndDown(r, d) })
+}
+
+func setUpAndDown(r *report, d *daemon) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ch, err := watch(ctx, d.http, "http://minik8s"+podsPath+"?watch=1")
