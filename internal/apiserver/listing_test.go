@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -210,5 +211,39 @@ func TestEventsInTwoForms(t *testing.T) {
 		if !watch.Scan() || !strings.Contains(watch.Text(), want) {
 			t.Errorf("the watch says %s, want %s", watch.Text(), want)
 		}
+	}
+}
+
+// TestQuietStreamsLast: a watch and a followed log on which nothing happens for longer than an answer may take go on,
+// over HTTP/2 too.
+func TestQuietStreamsLast(t *testing.T) {
+	const patience = 50 * time.Millisecond
+	c := startPatient(t, patience)
+	sys := local.New(c.reg, registry.System)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	if _, err := sys.Create(t.Context(), pod, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	admin := c.user("admin", registry.GroupMasters)
+	admin.Transport.(*http.Transport).ForceAttemptHTTP2 = true
+	open := func(path string) *bufio.Reader {
+		t.Helper()
+		resp, err := admin.Get("https://" + c.address + path)
+		if err != nil || resp.ProtoMajor != 2 || resp.StatusCode != 200 {
+			t.Fatalf("%v %+v", err, resp)
+		}
+		t.Cleanup(func() { resp.Body.Close() }) //nolint:errcheck // it was only read
+		return bufio.NewReader(resp.Body)
+	}
+	watch, log := open(cms+"?watch=1"), open("/api/v1/namespaces/default/pods/p/log?follow=1&container="+late)
+	<-time.After(8 * patience) // longer than any answer may take
+	if _, err := sys.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := watch.ReadString('\n'); err != nil || !strings.Contains(line, "ADDED") {
+		t.Errorf("the watch: %q %v", line, err)
+	}
+	if line, err := log.ReadString('\n'); err != nil || !strings.Contains(line, "hello") {
+		t.Errorf("the log: %q %v", line, err)
 	}
 }

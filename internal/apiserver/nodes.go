@@ -41,7 +41,10 @@ func (s *Server) logs(r *request) error {
 	defer in.Close() //nolint:errcheck // it was only read
 	r.Response().Header().Set("Content-Type", "text/plain")
 	r.Response().WriteHeader(http.StatusOK)
-	s.copyLog(ctx, r, s.paced(r.Response()), in)
+	out := s.paced(r.Response())
+	if _, err := out.Write(nil); err == nil { // the client sees that the log is open, also one that says nothing yet
+		s.copyLog(ctx, r, out, in)
+	}
 	return nil
 }
 
@@ -145,6 +148,7 @@ func (s *Server) addImage(c echo.Context) error {
 	if ct := c.Request().Header.Get("Content-Type"); !strings.HasPrefix(ct, "application/x-tar") {
 		return apierrors.NewBadRequest("to pull an image give ?ref=NAME; to import an archive send it with Content-Type: application/x-tar")
 	}
+	s.paced(c.Response()) // an import takes as long as it takes
 	items, err := images.Import(c.Request().Context(), c.Request().Body)
 	if err != nil {
 		return apierrors.NewBadRequest("the archive cannot be imported: " + err.Error())

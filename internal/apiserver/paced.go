@@ -19,7 +19,14 @@ type paced struct {
 }
 
 func (s *Server) paced(w *echo.Response) *paced {
-	return &paced{w: w, rc: http.NewResponseController(w.Writer), timeout: s.cfg.WriteTimeout}
+	p := &paced{w: w, rc: http.NewResponseController(w.Writer), timeout: s.cfg.WriteTimeout}
+	p.unhurried()
+	return p
+}
+
+// unhurried takes away the deadline that every answer has from its beginning: there is none until the next piece.
+func (p *paced) unhurried() {
+	p.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // where it cannot be set there is none
 }
 
 // Write implements io.Writer.
@@ -32,6 +39,6 @@ func (p *paced) Write(b []byte) (int, error) {
 	if err := p.rc.Flush(); err != nil {
 		return n, err
 	}
-	p.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // as above
+	p.unhurried()
 	return n, nil
 }

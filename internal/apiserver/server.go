@@ -151,9 +151,9 @@ const (
 	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 3 * time.Minute
 	writeTimeout  = 30 * time.Second
-	// answerTimeout is from the end of a request's header to the end of an answer that does not stream: the
-	// body, the work and the writing.
-	answerTimeout = bodyTimeout + 60*time.Second
+	// answerTimes is how many times that an answer may take which is not sent in pieces: from the end of the
+	// request's header on it is the body, the work and the writing.
+	answerTimes = 3
 )
 
 // Run serves until ctx ends; ready is called once every listener is open.
@@ -163,7 +163,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		return err
 	}
 	srv := &http.Server{
-		Handler: s.echo, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: maxHeader,
+		Handler: s.echo, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimes * s.cfg.WriteTimeout, MaxHeaderBytes: maxHeader,
 		// Broken handshakes and clients that hang up are not our errors.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the watches when we stop

@@ -26,9 +26,15 @@ type oneNode struct{ apiserver.Nodes }
 
 const said = "hello\nworld"
 
-func (oneNode) Logs(ctx context.Context, _, _, _, _ string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
+// late is a container that says it only after a while.
+const late = "late"
+
+func (oneNode) Logs(ctx context.Context, _, _, _, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
 	r, w := io.Pipe()
 	go func() {
+		if container == late {
+			<-time.After(500 * time.Millisecond)
+		}
 		io.WriteString(w, said) //nolint:errcheck // the reader may go
 		if opts.Follow {
 			<-ctx.Done()
