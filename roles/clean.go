@@ -63,12 +63,15 @@ func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger, opts Clean
 	if real, err := filepath.EvalSymlinks(dir.Marker.Path); err == nil && real == dir.Real {
 		cfg.DataDir = dir.Marker.Path
 	}
+	if opts.DryRun { // which touches nothing, the lock neither, and may be asked while a daemon runs
+		return c.describe(opts.Out)
+	}
 	d := &Daemon{cfg: cfg, log: log}
 	if err := d.takeLock(); err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := c.describe(opts.Out); err != nil || opts.DryRun {
+	if err := c.describe(opts.Out); err != nil {
 		return err
 	}
 	if opts.Confirm != nil {

@@ -142,6 +142,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 		return err
 	}
 	cfg := apiserver.Config{
+		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
 		Registry: d.reg, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
 		Listener: d.listener,
 		Parts:    d.states, Ready: d.Ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,

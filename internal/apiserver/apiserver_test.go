@@ -71,7 +71,7 @@ func startPatient(t *testing.T, patience time.Duration) *cluster {
 		t.Fatal(err)
 	}
 	c.address = l.Addr().String()
-	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listener: l, Cert: cert, ClientCA: c.ca.Pool(),
+	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listener: l, Address: c.address, Cert: cert, ClientCA: c.ca.Pool(),
 		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Nodes: oneNode{}, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
@@ -436,7 +436,7 @@ func TestWatchForms(t *testing.T) {
 // A name that looks like anything else is only a name.
 func TestNamesInPaths(t *testing.T) {
 	c := start(t)
-	for _, path := range []string{cms + "/..%2f..%2fsecrets", cms + "/%00", cms + "/a/b/c/d", "/api/v1/namespaces//configmaps/a", "/api/v1/namespaces/default/nodes/x"} {
+	for _, path := range []string{cms + "/..%2f..%2fsecrets", cms + "/%00", cms + "/a/b/c/d", "/api/v1/namespaces//configmaps/a", "/api/v1/namespaces/d%65fault/configmaps/none", "/api/v1/namespaces/default/nodes/x"} {
 		if code, body := c.do(c.root(), "GET", path, ""); code != 404 && code != 400 {
 			t.Errorf("%s: %d %s", path, code, body)
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,9 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		began := time.Now()
 		defer func() {
-			if p := recover(); p != nil {
+			if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // it is that very one: half an answer is broken off
+				panic(p)
+			} else if p != nil {
 				s.cfg.Log.Error("a request panicked", "method", c.Request().Method, "path", c.Request().URL.Path,
 					"panic", p, "stack", string(debug.Stack()))
 				err = apierrors.NewInternalError(errPanic)
@@ -77,7 +80,7 @@ func (s *Server) authenticate(req *http.Request) (registry.User, error) {
 		}
 		cert := tls.VerifiedChains[0][0]
 		return registry.User{Name: cert.Subject.CommonName,
-			Groups: append(cert.Subject.Organization, registry.GroupAuthenticated)}, nil
+			Groups: append(slices.Clip(cert.Subject.Organization), registry.GroupAuthenticated)}, nil
 	}
 	if c, ok := req.Context().Value(connKey{}).(net.Conn); ok {
 		if _, unix := c.(*net.UnixConn); unix {

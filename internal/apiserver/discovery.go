@@ -29,7 +29,7 @@ func (s *Server) issuer(c echo.Context) error {
 	if keys == nil {
 		return echo.ErrNotFound
 	}
-	return sendJSON(c, map[string]any{"issuer": name, "jwks_uri": "https://" + c.Request().Host + "/openid/v1/jwks",
+	return sendJSON(c, map[string]any{"issuer": name, "jwks_uri": "https://" + s.cfg.Address + "/openid/v1/jwks",
 		"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
 		"id_token_signing_alg_values_supported": []string{"ES256"}})
 }

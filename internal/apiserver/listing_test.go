@@ -198,7 +198,7 @@ func TestEventsInTwoForms(t *testing.T) {
 	if code, body := c.do(root, "PUT", new+"/a", strings.Replace(body, "hello", "again", 1)); code != 200 || !strings.Contains(body, `"note":"again"`) {
 		t.Errorf("put: %d %s", code, body)
 	}
-	if code, body := c.do(root, "PATCH", new+"/a?fieldManager=m&force=true", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a"},"note":"applied"}`, "Content-Type", "application/apply-patch+yaml"); code != 200 || !strings.Contains(body, `"note":"applied"`) {
+	if code, body := c.do(root, "PATCH", new+"/a?fieldManager=m&force=true", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a"},"note":"applied"}`, "Content-Type", "application/apply-patch+yaml"); code != 400 || !strings.Contains(body, "apply it as v1") {
 		t.Errorf("apply: %d %s", code, body)
 	}
 	if code, body := c.do(root, "DELETE", new, ""); code != 200 {

@@ -29,8 +29,21 @@ func (p *paced) unhurried() {
 	p.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // where it cannot be set there is none
 }
 
-// Write implements io.Writer.
-func (p *paced) Write(b []byte) (int, error) {
+// Write implements io.Writer. What is large is several pieces.
+func (p *paced) Write(b []byte) (n int, err error) {
+	for len(b) > 2*chunkSize && err == nil {
+		var m int
+		m, err = p.piece(b[:chunkSize])
+		n, b = n+m, b[chunkSize:]
+	}
+	if err != nil {
+		return n, err
+	}
+	m, err := p.piece(b)
+	return n + m, err
+}
+
+func (p *paced) piece(b []byte) (int, error) {
 	p.rc.SetWriteDeadline(time.Now().Add(p.timeout)) //nolint:errcheck // where it cannot be set there is none
 	n, err := p.w.Write(b)
 	if err != nil || p.hold {

@@ -50,15 +50,15 @@ func parse(c echo.Context) (*request, error) {
 		parts = parts[1:]
 		r.query.Set("watch", "true")
 	}
-	if len(parts) >= 3 && parts[0] == "namespaces" && !isNamespaceSub(parts[2]) {
-		r.namespace, parts = parts[1], parts[2:]
-	}
 	for i, p := range parts {
 		u, err := url.PathUnescape(p)
 		if err != nil || u == "" {
 			return nil, echo.ErrNotFound
 		}
 		parts[i] = u
+	}
+	if len(parts) >= 3 && parts[0] == "namespaces" && !isNamespaceSub(parts[2]) {
+		r.namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) == 0 || len(parts) > 3 {
 		return nil, echo.ErrNotFound

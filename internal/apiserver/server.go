@@ -34,6 +34,8 @@ type Config struct {
 	// Cert is the server's, ClientCA signs the certificates of its clients.
 	Cert     tls.Certificate
 	ClientCA *x509.CertPool
+	// Address is the host and port under which others reach the API.
+	Address string
 	// Socket is the path of root's unix socket; empty: none.
 	Socket string
 	// Parts is how the daemon's parts stand, for /readyz and /metrics; Ready sums it up.

@@ -87,6 +87,7 @@ func (r *request) watchOptions() (registry.WatchOptions, error) {
 	o.Revision = rev
 	// Without a revision Kubernetes sends what there is, then the changes.
 	o.Initial = isTrue(send) || send == "" && rev == 0
+	o.InitialEnd = isTrue(send) && o.Bookmarks
 	return o, nil
 }
 

@@ -32,6 +32,9 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 	if err := checkManager(opts.Manager); err != nil {
 		return nil, false, err
 	}
+	if q.View != nil { // whose fields the managers own would have two names
+		return nil, false, apierrors.NewBadRequest("a " + q.View.APIVersion() + " " + q.View.Kind + " cannot be applied: apply it as " + q.Kind.APIVersion())
+	}
 	config, err := r.configuration(q, p, opts)
 	if err != nil {
 		return nil, false, err
@@ -57,12 +60,12 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 
 // applied is live with the configuration in it.
 func (r *Registry) applied(q *Request, live api.Object, config *unstructured.Unstructured, p Patch, opts WriteOptions) (api.Object, error) {
-	obj, err := r.fields.Applied(q.form(), q.Sub, q.shown(live), config.DeepCopy().Object, opts.Manager, p.Force)
+	obj, err := r.fields.Applied(q.Kind, q.Sub, live, config.DeepCopy().Object, opts.Manager, p.Force)
 	if err != nil {
 		return nil, err
 	}
 	obj.SetResourceVersion("")
-	return q.stored(obj), nil
+	return obj, nil
 }
 
 // applyNew creates what is applied and not there; the user must be allowed that too.
@@ -105,7 +108,11 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 	if strictly == metav1.FieldValidationIgnore {
 		strictly = metav1.FieldValidationWarn // what is unknown has to be known here, though nobody is told
 	}
-	typed, unknown, err := Decode(q.form(), nil, data, strictly)
+	var says metav1.TypeMeta
+	if err := json.Unmarshal(data, &says); err != nil || says.Kind == "" || says.APIVersion == "" {
+		return nil, apierrors.NewBadRequest("apiVersion, kind: a manifest that is applied must say what it is: " + q.Kind.APIVersion() + ", " + q.Kind.Kind)
+	}
+	typed, unknown, err := Decode(q.Kind, nil, data, strictly)
 	var strict *StrictError
 	if errors.As(err, &strict) {
 		return nil, r.Refuse(q, typed, strict)
@@ -120,7 +127,7 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 	if err := json.Unmarshal(data, &config.Object); err != nil {
 		return nil, apierrors.NewBadRequest("the manifest is not valid: " + err.Error())
 	}
-	config.SetGroupVersionKind(q.form().GVK())
+	config.SetGroupVersionKind(q.Kind.GVK())
 	if name := config.GetName(); name != "" && name != q.Name {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", name, q.Name))
 	}
@@ -135,7 +142,7 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 		return nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
 	}
 	if len(unknown) > 0 { // the field manager would refuse them
-		return known(q.form(), typed, config)
+		return known(q.Kind, typed, config)
 	}
 	return config, nil
 }

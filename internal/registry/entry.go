@@ -43,7 +43,9 @@ func (e *Entry) Object() api.Object {
 		obj.SetAnnotations(map[string]string{"minik8s.io/damaged": err.Error()})
 		obj.GetObjectKind().SetGroupVersionKind(e.kind.GVK())
 	}
-	obj.SetResourceVersion(strconv.FormatInt(e.rev, 10))
+	if e.rev != 0 {
+		obj.SetResourceVersion(strconv.FormatInt(e.rev, 10))
+	}
 	e.obj.CompareAndSwap(nil, &obj)
 	return *e.obj.Load()
 }
@@ -53,6 +55,9 @@ func (e *Entry) Object() api.Object {
 func (e *Entry) AppendJSON(dst []byte) []byte {
 	n := len(jsonHead(e.kind))
 	if len(e.raw) <= n {
+		return append(dst, e.raw...)
+	}
+	if e.rev == 0 { // a dry run of a create: it has none
 		return append(dst, e.raw...)
 	}
 	dst = append(dst, e.raw[:n]...)
@@ -88,7 +93,9 @@ func encode(kind *api.Kind, obj api.Object) ([]byte, error) {
 func newEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object) *Entry {
 	e := &Entry{kind: kind, key: key, rev: rev, raw: raw}
 	if obj != nil {
-		obj.SetResourceVersion(strconv.FormatInt(rev, 10))
+		if rev != 0 {
+			obj.SetResourceVersion(strconv.FormatInt(rev, 10))
+		}
 		e.obj.Store(&obj)
 	}
 	return e

@@ -71,6 +71,9 @@ func (r *Registry) list(ctx context.Context, kind *api.Kind, opts ListOptions) (
 	if err != nil {
 		return nil, err
 	}
+	if err := checkMatch(opts); err != nil {
+		return nil, err
+	}
 	if opts.Continue == "" {
 		return r.listNow(ctx, kind, opts, sel)
 	}
@@ -84,7 +87,30 @@ func (r *Registry) list(ctx context.Context, kind *api.Kind, opts ListOptions) (
 		}
 		return r.cached(kind, opts, sel, t.After), nil
 	}
+	if err := r.reached(ctx, kind, t.Revision); err != nil {
+		return nil, apierrors.NewBadRequest("continue: not a token of this server")
+	}
 	return r.listAt(ctx, kind, opts, sel, t)
+}
+
+// checkMatch refuses what does not go together, as Kubernetes does.
+func checkMatch(o ListOptions) error {
+	bad := func(text string) error { return apierrors.NewBadRequest("resourceVersionMatch: " + text) }
+	switch {
+	case o.Continue != "" && o.ResourceVersion != "" && o.ResourceVersion != "0":
+		return apierrors.NewBadRequest("resourceVersion: not together with continue, which names the revision")
+	case o.Match == "":
+		return nil
+	case o.Match != metav1.ResourceVersionMatchExact && o.Match != metav1.ResourceVersionMatchNotOlderThan:
+		return bad(fmt.Sprintf("%q is none of Exact, NotOlderThan", o.Match))
+	case o.Continue != "":
+		return bad("not together with continue")
+	case o.ResourceVersion == "":
+		return bad("needs a resourceVersion")
+	case o.Match == metav1.ResourceVersionMatchExact && o.ResourceVersion == "0":
+		return bad("Exact needs a resourceVersion other than 0")
+	}
+	return nil
 }
 
 func (r *Registry) listNow(ctx context.Context, kind *api.Kind, opts ListOptions, sel *selector) (*List, error) {
@@ -145,6 +171,7 @@ func (r *Registry) listAt(ctx context.Context, kind *api.Kind, opts ListOptions,
 		return nil, expiredList(t)
 	}
 	if r.cache.byRow[kind].unchangedSince(t.Revision) {
+		// Once more after the page was read: a change may have come in between.
 		if l := r.cached(kind, opts, sel, t.After); r.cache.byRow[kind].unchangedSince(t.Revision) {
 			l.at(t.Revision)
 			return l, nil
@@ -233,11 +260,12 @@ func (l *List) at(rev int64) {
 // expiredList is 410 for a list whose history is gone. It carries a token by which a client that can do with a list
 // that is not of one moment goes on after the same key with what there is now.
 func expiredList(t token) error {
+	if t.After == "" {
+		return expired(t.Revision)
+	}
 	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
 		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results")
-	if t.After != "" {
-		err.ErrStatus.ListMeta.Continue = token{Revision: inconsistent, After: t.After}.String()
-	}
+	err.ErrStatus.ListMeta.Continue = token{Revision: inconsistent, After: t.After}.String()
 	return err
 }
 

@@ -132,6 +132,9 @@ func (r *Registry) reviewAccess(ctx context.Context, kind *api.Kind, user User, 
 func kindNamed(group, resource string) *api.Kind {
 	for _, k := range api.Served() {
 		if k.Group == group && k.Plural == resource {
+			if k.View != nil {
+				return k.View.Of // by which it is judged
+			}
 			return k
 		}
 	}
@@ -185,7 +188,13 @@ func resourceRules(r rule, verbs []string) []authorizationv1.ResourceRule {
 		return []authorizationv1.ResourceRule{{Verbs: verbs, APIGroups: []string{"*"}, Resources: []string{"*" + below}}}
 	}
 	var out []authorizationv1.ResourceRule
-	for _, k := range r.kinds {
+	kinds := slices.Clone(r.kinds)
+	for _, v := range api.Views {
+		if slices.Contains(kinds, v.View.Of) {
+			kinds = append(kinds, v)
+		}
+	}
+	for _, k := range kinds {
 		i := slices.IndexFunc(out, func(have authorizationv1.ResourceRule) bool { return have.APIGroups[0] == k.Group })
 		if i < 0 {
 			i = len(out)

@@ -21,9 +21,11 @@ type WatchOptions struct {
 	Fields    fields.Selector
 	// Revision is where to go on. 0 with Initial: first everything there is; 0 without: from now.
 	Revision int64
-	// Initial sends every object as Added first, then a Bookmark with InitialEnd.
+	// Initial sends every object as Added first.
 	Initial   bool
 	Bookmarks bool
+	// InitialEnd asks for a Bookmark right after the initial objects.
+	InitialEnd bool
 }
 
 // Event is one change as a watcher sees it through its selector.
@@ -123,7 +125,7 @@ func (w *Watch) initial() []Event {
 	}
 	if w.first = w.first[n:]; len(w.first) == 0 {
 		w.first, w.opts.Initial = nil, false
-		if w.opts.Bookmarks {
+		if w.opts.InitialEnd {
 			out = append(out, Event{Type: api.Bookmark, Revision: w.seen, InitialEnd: true})
 		}
 	}
@@ -179,6 +181,8 @@ func (w *Watch) enter(ctx context.Context) error {
 func (w *Watch) changes(ctx context.Context) ([]change, error) {
 	for ctx.Err() == nil {
 		if w.cur != nil {
+			// In this order: a change is in the log before the cache's revision says so. If the log then has nothing
+			// to read, everything up to the revision of before has been.
 			before := w.r.cache.rev.Load()
 			got, ok := w.cur.read(ctx, batchMax, w.tick)
 			switch {

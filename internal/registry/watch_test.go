@@ -254,6 +254,15 @@ func TestPagesOfAList(t *testing.T) {
 	if err != nil || len(rest.Entries) != n-100-1 || rest.Entries[0].Object().GetName() != "m100" {
 		t.Errorf("%v: %d objects", err, len(rest.Entries))
 	}
+	for _, o := range []registry.ListOptions{
+		{Match: "Foo", ResourceVersion: "1"}, {Match: metav1.ResourceVersionMatchExact}, {Match: metav1.ResourceVersionMatchExact, ResourceVersion: "0"},
+		{Continue: rest.Continue + first.Continue, ResourceVersion: "7"}, {Continue: first.Continue, Match: metav1.ResourceVersionMatchNotOlderThan},
+		{Continue: "eyJydiI6OTk5OTk5OTksImFmdGVyIjoiYSJ9"}, // of the future
+	} {
+		if _, err := ask(o); !apierrors.IsBadRequest(err) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
 	// A revision that is not there yet.
 	if _, err := ask(registry.ListOptions{ResourceVersion: "99999", Match: metav1.ResourceVersionMatchExact}); !apierrors.IsTimeout(err) {
 		t.Errorf("the future: %v", err)

@@ -50,6 +50,7 @@ func applying(t *testing.T, ctx context.Context, c client.Interface) {
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{}]}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"dota":{}}`,
+		`{"metadata":{"name":"a"}}`, `{}`, `null`, ``, // an empty template would give up all that its manager owns
 		`[]`, `{`,
 	} {
 		_, err = m.apply(ctx, "x", bad, false)

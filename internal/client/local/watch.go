@@ -13,7 +13,7 @@ import (
 
 // Watch implements client.Interface.
 func (c *Client) Watch(ctx context.Context, kind *api.Kind, opts client.WatchOptions) (client.Watcher, error) {
-	ro := registry.WatchOptions{Labels: opts.Labels, Bookmarks: opts.Bookmarks, Initial: opts.ResourceVersion == ""}
+	ro := registry.WatchOptions{Labels: opts.Labels, Bookmarks: opts.Bookmarks, InitialEnd: opts.Bookmarks, Initial: opts.ResourceVersion == ""}
 	if opts.ResourceVersion != "" {
 		rev, err := strconv.ParseInt(opts.ResourceVersion, 10, 64)
 		if err != nil || rev < 0 {

@@ -24,7 +24,9 @@ type tool func(name string, args ...string) (string, error)
 func runTool(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second // for what it has started itself and still holds its output
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", name, err, bytes.TrimSpace(out))
 	}
