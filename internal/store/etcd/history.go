@@ -2,83 +2,114 @@ package etcd
 
 import (
 	"context"
-	"time"
+	"strings"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"google.golang.org/protobuf/proto"
 
 	"minik8s/internal/store"
 )
 
-// progressPause is how often it is asked, while history is read, whether all of it has been. etcd itself goes
-// through its slow watchers every 100 ms.
-const progressPause = 20 * time.Millisecond
+// How much history is read at once: about so many bytes, and no more than so many changes. etcd's own watch would
+// decode everything since the oldest revision asked for, however large the objects are.
+const (
+	sliceBytes   = 512 << 10
+	firstSlice   = 16
+	largestSlice = 1000
+)
 
-// History implements store.Store: a watch of etcd's own, left when it has caught up.
+// Compacted implements store.Store.
+func (s *Store) Compacted() int64 { return s.server.Server.KV().FirstRev() }
+
+// History implements store.Store. The file keeps every change under its revision, so it is read from there in
+// small slices, as fast as the reader takes them.
 func (s *Store) History(ctx context.Context, prefix string, after int64) (store.Watch, error) {
-	kv := s.server.Server.KV()
 	// At the revision of the compaction itself what was there before is gone already.
 	if after < s.Compacted() {
 		return nil, store.ErrCompacted
 	}
-	stream := s.server.Server.Watchable().NewWatchStream()
-	id, err := stream.Watch(ctx, clientv3.AutoWatchID, []byte(prefix), []byte(clientv3.GetPrefixRangeEnd(prefix)), after+1)
-	if err != nil {
-		stream.Close()
-		return nil, wrap(err)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{ch: make(chan store.Batch), stop: cancel}
+	until := s.server.Server.KV().Rev()
 	s.done.Add(1)
 	go func() {
 		defer s.done.Done()
 		defer close(w.ch)
-		defer stream.Close()
-		w.fail(s.history(ctx, w, stream, id, kv))
+		w.fail(s.history(ctx, w, prefix, after, until))
 	}()
 	return w, nil
 }
 
-func (s *Store) history(ctx context.Context, w *watch, stream mvcc.WatchStream, id mvcc.WatchID, kv mvcc.KV) error {
-	until := kv.Rev()
-	ask := time.NewTicker(progressPause)
-	defer ask.Stop()
-	stream.RequestProgress(id) // answered at once if there is nothing to catch up with
-	for {
-		select {
-		case resp, ok := <-stream.Chan():
-			if !ok {
-				return nil
-			}
-			if resp.CompactRevision != 0 {
-				return store.ErrCompacted
-			}
-			done := len(resp.Events) == 0 && resp.Revision >= until
-			batch := toBatch(resp)
-			if batch.Revision == 0 {
-				batch.Revision = resp.Revision
-			}
-			if err := before(ctx, kv, batch.Events); err != nil {
+func (s *Store) history(ctx context.Context, w *watch, prefix string, after, until int64) error {
+	for limit, done := firstSlice, false; !done; {
+		batch := store.Batch{Revision: after}
+		if after < until {
+			var size int
+			var err error
+			if batch, size, err = s.slice(ctx, prefix, after, until, int64(limit)); err != nil {
 				return err
 			}
-			select {
-			case w.ch <- batch:
-			case <-ctx.Done():
-				return nil
-			case <-s.quit:
-				return nil
+			if batch.Revision == after { // a revision of more changes than were read
+				limit *= 2
+				continue
 			}
-			if done {
-				return nil
-			}
-		case <-ask.C:
-			stream.RequestProgress(id)
+			limit = max(1, min(limit*sliceBytes/max(size, 1), largestSlice))
+			after = batch.Revision
+		}
+		if done = after >= until; len(batch.Events) == 0 && !done {
+			continue
+		}
+		select {
+		case w.ch <- batch:
 		case <-ctx.Done():
 			return nil
 		case <-s.quit:
 			return nil
 		}
 	}
+	return nil
+}
+
+// slice reads at most limit changes after a revision, those below prefix with what was there before. All changes up
+// to the batch's revision are in it. size is the bytes that were read.
+func (s *Store) slice(ctx context.Context, prefix string, after, until, limit int64) (store.Batch, int, error) {
+	kv, tx := s.server.Server.KV(), s.server.Server.Backend().ReadTx()
+	from := mvcc.RevToBytes(mvcc.Revision{Main: after + 1}, mvcc.NewRevBytes())
+	to := mvcc.RevToBytes(mvcc.Revision{Main: until + 1}, mvcc.NewRevBytes())
+	batch, size := store.Batch{Revision: until}, 0
+	tx.RLock()
+	revs, values := tx.UnsafeRange(schema.Key, from, to, limit)
+	if n := len(revs); n == int(limit) { // the last revision may go on behind what was read
+		batch.Revision = mvcc.BytesToRev(revs[n-1]).Main - 1
+	}
+	for i, b := range revs {
+		rev := mvcc.BytesToRev(b).Main
+		size += len(values[i])
+		if rev > batch.Revision {
+			break
+		}
+		var stored mvccpb.KeyValue
+		if err := proto.Unmarshal(values[i], &stored); err != nil {
+			tx.RUnlock()
+			return batch, size, err
+		}
+		if !strings.HasPrefix(string(stored.Key), prefix) {
+			continue
+		}
+		e := store.Event{Type: store.Put, KV: toKV(&stored)}
+		if mvcc.IsTombstone(b) {
+			e = store.Event{Type: store.Delete, KV: store.KV{Key: string(stored.Key), Modified: rev}}
+		}
+		batch.Events = append(batch.Events, e)
+	}
+	tx.RUnlock()
+	err := before(ctx, kv, batch.Events)
+	if after < s.Compacted() { // while it was read
+		err = store.ErrCompacted
+	}
+	return batch, size, err
 }
 
 // before fills in what was there before each change.
@@ -99,6 +130,3 @@ func before(ctx context.Context, kv mvcc.KV, events []store.Event) error {
 	}
 	return nil
 }
-
-// Compacted implements store.Store.
-func (s *Store) Compacted() int64 { return s.server.Server.KV().FirstRev() }

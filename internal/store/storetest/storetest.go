@@ -265,6 +265,8 @@ func history(t *testing.T, s store.Store) {
 			}
 		}
 	}
+	last := must[int64](t)(s.Create(c, "/a/last", []byte("last"))) // the newest revision there is
+	steps = append(steps, step{"/a/last", "last", "", last})
 	for _, from := range []int{0, 57, 150, len(steps) - 2, len(steps) - 1} {
 		check(from)
 	}
