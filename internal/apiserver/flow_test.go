@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -44,10 +46,25 @@ func TestTooManyRequests(t *testing.T) {
 		return w
 	}
 	const path = "/api/v1/namespaces/default/configmaps"
-	robot := registry.User{Groups: []string{registry.GroupServiceAccounts}}
-	leave, err := s.flow.enter(t.Context(), robot, 10*maxUnits, false) // more than there is takes all there is
-	if err != nil {
-		t.Fatal(err)
+	// enter takes units as one of several service accounts.
+	enter := func(i int, units int64, long bool) (func(), error) {
+		return s.flow.enter(t.Context(), registry.User{Name: fmt.Sprint("other-", i), Groups: []string{registry.GroupServiceAccounts}}, units, long)
+	}
+	var leave []func()
+	for i := range perUser {
+		l, err := enter(i, 10*maxUnits, false) // more than one may have takes what one may have
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := enter(i, 1, false); !apierrors.IsTooManyRequests(err) {
+			t.Errorf("one user has more than a share: %v", err)
+		}
+		if i == 0 {
+			if w := get(path, made.Status.Token); w.Code != http.StatusOK {
+				t.Errorf("one user keeps another out: %d %s", w.Code, w.Body)
+			}
+		}
+		leave = append(leave, l)
 	}
 	if w := get(path, made.Status.Token); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "TooManyRequests") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
@@ -62,23 +79,30 @@ func TestTooManyRequests(t *testing.T) {
 		}
 		free()
 	}
-	leave()
+	for _, l := range leave {
+		l()
+	}
 	if w := get(path, made.Status.Token); w.Code != http.StatusOK {
 		t.Errorf("afterwards: %d %s", w.Code, w.Body)
 	}
-	var open []func()
-	for range maxLong {
-		leave, err := s.flow.enter(t.Context(), robot, 1, true)
+	leave = nil
+	for i := range maxLong {
+		l, err := enter(i%perUser, 1, true)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatal(i, err)
 		}
-		open = append(open, leave)
+		leave = append(leave, l)
 	}
 	if w := get(path+"?watch=1", made.Status.Token); w.Code != http.StatusTooManyRequests {
 		t.Errorf("one watch too many: %d", w.Code)
 	}
-	for _, leave := range open {
-		leave()
+	for _, l := range leave {
+		l()
+	}
+	for _, sh := range append(s.flow.short[:], s.flow.long[:]...) {
+		if len(sh.has) != 0 {
+			t.Errorf("something is still counted: %v", sh.has)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/table"
 	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/client"
 	"minik8s/internal/registry"
@@ -179,11 +181,13 @@ func (st *stream) encoded(e registry.Event) ([]byte, error) {
 		}
 		return r.encodeObject(obj)
 	}
-	if e.Forms == nil || !begun { // a Table's first event is another
+	include, layout := r.query.Get("includeObject"), r.layout()
+	known := slices.Contains([]string{"", "None", "Metadata", "Object"}, include) && layout == table.Default
+	if e.Forms == nil || !begun || !known { // a Table's first event is another
 		return encode()
 	}
 	// The object of a deletion is what was there before; for others, whose selectors still show it, it is not.
-	name := strings.Join([]string{r.form().Group, strconv.Itoa(int(r.neg.format)), r.neg.as, r.query.Get("includeObject"), r.query.Get("layout")}, "|")
+	name := strings.Join([]string{r.form().Group, strconv.Itoa(int(r.neg.format)), r.neg.as, include}, "|")
 	if e.Type == api.Deleted {
 		name = "gone|" + name
 	}

@@ -42,6 +42,9 @@ func (l *eventLog) append(c change) {
 	c.at = time.Now()
 	c.forms = &Forms{}
 	l.changes = append(l.changes, c)
+	if n := len(l.changes) - 1 - keptForms; n >= 0 {
+		l.changes[n].forms.drop()
+	}
 	l.bytes += c.size()
 	l.last = c.rev
 	drop := 0
@@ -60,7 +63,7 @@ func (l *eventLog) append(c change) {
 }
 
 // size is what a change keeps in memory that nothing else does: what was there before. The newest version the cache
-// has anyway, until a later change has it as its prev.
+// has anyway, until a later change has it as its prev. Of the forms only a few are kept.
 func (c change) size() int {
 	const itself = 128
 	if c.prev != nil {
