@@ -137,9 +137,10 @@ func embedConfig(cfg Config) *embed.Config {
 	ec.BackendBatchInterval = batchInterval
 	// A part of the log that a snapshot covers is of no more use.
 	ec.MaxWalFiles = 1
-	// A small snapshot interval bounds the memory of Raft's log; a member far behind gets a snapshot.
-	ec.SnapshotCount = 10000
-	ec.SnapshotCatchUpEntries = 1000
+	// Raft's log is kept in memory, and its files on the disk, up to the last snapshot: a small interval bounds both,
+	// also where each write is a megabyte. A member far behind gets a snapshot.
+	ec.SnapshotCount = 2000
+	ec.SnapshotCatchUpEntries = 200
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&zapCore{log: cfg.Log}))
 	return ec
 }
