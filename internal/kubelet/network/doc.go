@@ -37,8 +37,9 @@
 // iptables-legacy; a firewalld that owns its table by firewall-cmd (zone trusted). What cannot be opened is what Trouble
 // tells, and the Node's condition with it.
 //
-// Keep listens for changes of any nftables ruleset, compares and repairs: our table as a whole, and our rules
-// in the chains of others. Nothing is polled.
+// Keep listens for changes of any nftables ruleset, and for the loss of the gateway's address or the range's route,
+// compares and repairs: our table as a whole, our rules in the chains of others, and what pods share of the host.
+// Nothing is polled.
 //
 // # What survives
 //

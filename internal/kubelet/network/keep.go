@@ -25,8 +25,9 @@ const (
 	share = 10
 )
 
-// Keep compares the rules with what they should be whenever somebody has changed any, and repairs them,
-// until ctx ends.
+// Keep compares the rules, and what else the pods' network needs of the host, with what they should be whenever
+// somebody has changed any, and repairs them, until ctx ends. A setting that is changed back (ip_forward) tells nobody;
+// it is looked at with the rest.
 func (n *Network) Keep(ctx context.Context) {
 	n.endFlowsSoon() // of pods that have gone while nobody looked
 	changed := make(chan struct{}, 1)
@@ -38,15 +39,17 @@ func (n *Network) Keep(ctx context.Context) {
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	watching.Go(func() {
-		for ctx.Err() == nil {
-			// What was changed before the events began is seen by comparing once they have.
-			if err := nft.Watch(ctx, poke, poke); err != nil {
-				n.cfg.Log.Warn("changes of the packet filter are not seen, trying again", "error", err)
+	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared} {
+		watching.Go(func() {
+			for ctx.Err() == nil {
+				// What was changed before the events began is seen by comparing once they have.
+				if err := watch(ctx, poke, poke); err != nil {
+					n.cfg.Log.Warn("changes of the host's network are not seen, trying again", "error", err)
+				}
+				wait(ctx, again)
 			}
-			wait(ctx, again)
-		}
-	})
+		})
+	}
 	gap, patience := settle, settle
 	var last, next time.Time
 	told := ""
@@ -105,6 +108,18 @@ func (n *Network) Repair() (repaired bool, err error) {
 	if !n.ready {
 		return false, nil
 	}
+	whole := true
+	if n.held.IsValid() { // Setup has put it there
+		if whole, err = n.sharedWhole(n.held); err != nil {
+			return false, err
+		}
+	}
+	if !whole {
+		if err := n.putShared(n.held); err != nil {
+			return false, err
+		}
+		n.cfg.Log.Info("what the pods' network needs of the host had been taken away and is there again")
+	}
 	want := n.desired()
 	same, err := n.nf.Same(want)
 	if err != nil {
@@ -117,7 +132,7 @@ func (n *Network) Repair() (repaired bool, err error) {
 		n.cfg.Log.Info("the pods' rules had been changed by somebody else and are whole again")
 	}
 	opened, err := n.lookAround()
-	return !same || opened, err
+	return !whole || !same || opened, err
 }
 
 // lookAround opens the filters of others, notes what stands in the way, and says whether it changed any.

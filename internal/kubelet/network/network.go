@@ -135,24 +135,10 @@ func (n *Network) Setup(ctx context.Context) error {
 	if err := n.healLocalnet(); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	if err := n.changeSysctl("net/ipv4/ip_forward", "1"); err != nil {
-		return fmt.Errorf("network: %w", err)
-	}
-	lo, err := n.host.LinkByName("lo")
-	if err != nil {
-		return fmt.Errorf("network: lo: %w", err)
-	}
-	if err := n.host.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("network: lo: %w", err)
-	}
-	gw := &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)}
-	if err := n.host.AddrReplace(lo, gw); err != nil {
-		return fmt.Errorf("network: gateway address: %w", err)
-	}
-	n.mtu = n.defaultMTU()
-	if err := n.holdRange(pods); err != nil {
+	if err := n.putShared(pods); err != nil {
 		return err
 	}
+	n.mtu = n.defaultMTU()
 	if err := n.nf.Apply(n.desired()); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -166,4 +167,47 @@ func TestRulesComeBack(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "the rules are whole again", whole)
+}
+
+// What pods share of the host is put back when somebody takes it away: a network manager that knows only its own
+// routes and addresses, or a sysctl file that is read again.
+func TestWhatPodsShareIsPutBack(t *testing.T) {
+	n := real(t)
+	if err := n.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	kept := make(chan struct{})
+	go func() { defer close(kept); n.Keep(ctx) }()
+	defer func() {
+		stop()
+		<-kept
+		if err := n.Teardown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	whole := func() bool {
+		ok, err := n.sharedWhole(podRange)
+		return err == nil && ok
+	}
+	lo, err := n.host.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // also after a repair
+		if err := n.host.RouteDel(unreachable(podRange)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the range's route is back", whole)
+		if err := n.host.AddrDel(lo, &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the gateway's address is back", whole)
+	}
+	if err := writeSysctl("net/ipv4/ip_forward", "0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Repair(); err != nil || !whole() {
+		t.Errorf("forwarding is not on again: %v", err)
+	}
 }

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"minik8s/internal/disk"
 )
 
 // state is what the state file holds.
@@ -38,19 +39,7 @@ func (n *Network) writeState(st state) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(n.cfg.StateFile), ".network-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), n.cfg.StateFile)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return disk.WriteFile(n.cfg.StateFile, data, 0o600)
 }
 
 // changeSysctl sets a setting of the host, after writing down what it was.
