@@ -100,6 +100,7 @@ var (
 			{Name: "exec", Kind: "PodExecOptions", Verbs: []string{"create", "get"}},
 			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: []string{"create", "get"}},
 			{Name: "binding", Kind: "Binding", Verbs: []string{"create"}},
+			{Name: EphemeralContainersSubresource, Kind: "Pod", Verbs: []string{"get", "patch", "update"}},
 			{Name: "eviction", Kind: "Eviction", Group: "policy", Version: "v1", Verbs: []string{"create"}},
 			{Name: "log", Kind: "Pod", Verbs: []string{"get"}},
 		},
@@ -183,6 +184,9 @@ var (
 		NewList: func() runtime.Object { return &batchv1.JobList{} },
 	}
 )
+
+// EphemeralContainersSubresource is the path below a pod by which containers are added to it while it runs.
+const EphemeralContainersSubresource = "ephemeralcontainers"
 
 // ScaleSubresource is the path below every kind that has a number of replicas.
 const ScaleSubresource = "scale"

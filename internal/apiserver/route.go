@@ -43,6 +43,11 @@ var subroutes = map[string]map[string]route{
 		http.MethodPut:   {verb: "update", serve: (*Server).update},
 		http.MethodPatch: {verb: "patch", serve: (*Server).patch},
 	},
+	api.EphemeralContainersSubresource: {
+		http.MethodGet:   {verb: "get", serve: (*Server).get},
+		http.MethodPut:   {verb: "update", serve: (*Server).update},
+		http.MethodPatch: {verb: "patch", serve: (*Server).patch},
+	},
 	"finalize": {http.MethodPut: {verb: "update", serve: (*Server).update}},
 	api.ScaleSubresource: {
 		http.MethodGet:   {verb: "get", serve: (*Server).getScale},
