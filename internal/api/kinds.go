@@ -54,6 +54,18 @@ type Subresource struct {
 	// Group and Version of that body, where they differ from the parent's.
 	Group, Version string
 	Verbs          []string
+	// Path says that a path of any length may follow the name.
+	Path bool
+}
+
+// Subresource is the subresource of that name; nil if the kind has none, beside status.
+func (k *Kind) Subresource(name string) *Subresource {
+	for i := range k.Subresources {
+		if k.Subresources[i].Name == name {
+			return &k.Subresources[i]
+		}
+	}
+	return nil
 }
 
 // GVK is the kind's group, version and kind.
@@ -103,6 +115,7 @@ var (
 			{Name: EphemeralContainersSubresource, Kind: "Pod", Verbs: []string{"get", "patch", "update"}},
 			{Name: "eviction", Kind: "Eviction", Group: "policy", Version: "v1", Verbs: []string{"create"}},
 			{Name: "log", Kind: "Pod", Verbs: []string{"get"}},
+			{Name: "proxy", Kind: "PodProxyOptions", Verbs: []string{"create", "delete", "get", "patch", "update"}, Path: true},
 		},
 		New:     func() Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
