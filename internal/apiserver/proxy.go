@@ -207,7 +207,7 @@ func (p *passage) back(resp *http.Response) error {
 	if at := resp.Header.Get("Location"); at != "" {
 		resp.Header.Set("Location", p.through(at))
 	}
-	return nil
+	return p.page(resp)
 }
 
 // through is a link as the client has to follow it. Those to other places, and relative ones, stay as they are.

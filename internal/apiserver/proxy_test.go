@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -289,4 +290,51 @@ func TestProxyStreams(t *testing.T) {
 			t.Errorf("%q %v, want %s", data, err, want)
 		}
 	}
+}
+
+// TestProxyPages: links of a page lead through the API, packed or not, and are there before the page is whole.
+func TestProxyPages(t *testing.T) {
+	const page, changed = `<a href="/x">x</a>`, `<a href="` + ofPods + `web/proxy/x">x</a>`
+	more := make(chan struct{})
+	port := inPod(t, false, func(w http.ResponseWriter, req *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		switch req.URL.Path {
+		case "/plain":
+			h.Set("Content-Type", "text/plain")
+			io.WriteString(w, page) //nolint:errcheck // the test sees what comes
+		case "/packed":
+			h.Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			io.WriteString(z, page) //nolint:errcheck // as above
+			z.Close()               //nolint:errcheck // as above
+		case "/slow":
+			io.WriteString(w, page)               //nolint:errcheck // as above
+			http.NewResponseController(w).Flush() //nolint:errcheck // as above
+			<-more
+		default:
+			h.Set("Content-Length", fmt.Sprint(len(page)))
+			io.WriteString(w, page) //nolint:errcheck // as above
+		}
+	})
+	c := proxied(t, port)
+	root := c.root()
+	for path, want := range map[string]string{"/": changed, "/packed": changed, "/plain": page} {
+		if code, body := c.do(root, "GET", ofPods+"web/proxy"+path, ""); code != 200 || body != want {
+			t.Errorf("%s: %d %s, want %s", path, code, body, want)
+		}
+	}
+	if code, body := c.do(root, "HEAD", ofPods+"web/proxy/", ""); code != 200 || body != "" {
+		t.Errorf("HEAD: %d %q", code, body)
+	}
+	resp, err := root.Get("http://minik8s" + ofPods + "web/proxy/slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := make([]byte, len(changed))
+	if _, err := io.ReadFull(resp.Body, begin); err != nil || string(begin) != changed {
+		t.Errorf("%q %v", begin, err)
+	}
+	close(more)
+	resp.Body.Close() //nolint:errcheck // it was read
 }
