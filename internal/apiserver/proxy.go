@@ -238,6 +238,15 @@ type pacedResponse struct {
 // Write implements io.Writer.
 func (p *pacedResponse) Write(b []byte) (int, error) { return p.paced.Write(b) }
 
+// WriteHeader implements http.ResponseWriter. What is said before the answer ("100 Continue") is not yet the answer.
+func (p *pacedResponse) WriteHeader(code int) {
+	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
+		p.Writer.WriteHeader(code)
+		return
+	}
+	p.Response.WriteHeader(code)
+}
+
 // asConn is a stream to a pod as a connection. One that comes from another node has no deadlines; none are needed,
 // since the request's end closes it.
 func asConn(c io.ReadWriteCloser) net.Conn {

@@ -63,6 +63,9 @@ const ofPods = "/api/v1/namespaces/default/pods/"
 // TestProxyPassesOn what a client asks of a pod: any method, path, query and body, and the answer.
 func TestProxyPassesOn(t *testing.T) {
 	echo := func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Expect") == "" {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
 		body, _ := io.ReadAll(req.Body) //nolint:errcheck // it is short
 		w.Header().Set("X-Back", "1")
 		w.WriteHeader(http.StatusTeapot)
@@ -100,6 +103,9 @@ func TestProxyPassesOn(t *testing.T) {
 		if code != x.code || !strings.Contains(body, strings.Trim(x.says, `"`)) {
 			t.Errorf("%s %s: %d %s, want %d %s", x.method, x.path, code, body, x.code, x.says)
 		}
+	}
+	if code, body := c.do(root, "POST", ofPods+"web/proxy/", "hello", "Expect", "100-continue"); code != 418 || body != "POST / hello" {
+		t.Errorf("who asks first whether to go on: %d %s", code, body)
 	}
 	root.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := root.Get("http://minik8s" + ofPods + "web:" + port + "/proxy?a=b")
