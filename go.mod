@@ -33,6 +33,7 @@ require (
 	go.etcd.io/etcd/server/v3 v3.7.3 // the store, in process
 	go.etcd.io/raft/v3 v3.7.0 // a single member elects itself
 	go.uber.org/zap v1.27.1 // etcd's log, handed to slog
+	golang.org/x/net v0.61.0 // html: links in what pods serve
 	golang.org/x/sys v0.49.0 // mounts, namespaces, madvise
 	golang.org/x/term v0.47.0 // terminals of exec
 	google.golang.org/grpc v1.83.2 // grpc probes; containerd and etcd bring it
@@ -143,7 +144,6 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.24.0
 	golang.org/x/text v0.43.0 // indirect

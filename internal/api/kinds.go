@@ -54,6 +54,18 @@ type Subresource struct {
 	// Group and Version of that body, where they differ from the parent's.
 	Group, Version string
 	Verbs          []string
+	// Path says that a path of any length may follow the name.
+	Path bool
+}
+
+// Subresource is the subresource of that name; nil if the kind has none, beside status.
+func (k *Kind) Subresource(name string) *Subresource {
+	for i := range k.Subresources {
+		if k.Subresources[i].Name == name {
+			return &k.Subresources[i]
+		}
+	}
+	return nil
 }
 
 // GVK is the kind's group, version and kind.
@@ -100,8 +112,10 @@ var (
 			{Name: "exec", Kind: "PodExecOptions", Verbs: []string{"create", "get"}},
 			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: []string{"create", "get"}},
 			{Name: "binding", Kind: "Binding", Verbs: []string{"create"}},
+			{Name: EphemeralContainersSubresource, Kind: "Pod", Verbs: []string{"get", "patch", "update"}},
 			{Name: "eviction", Kind: "Eviction", Group: "policy", Version: "v1", Verbs: []string{"create"}},
 			{Name: "log", Kind: "Pod", Verbs: []string{"get"}},
+			{Name: "proxy", Kind: "PodProxyOptions", Verbs: []string{"create", "delete", "get", "patch", "update"}, Path: true},
 		},
 		New:     func() Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
@@ -183,6 +197,9 @@ var (
 		NewList: func() runtime.Object { return &batchv1.JobList{} },
 	}
 )
+
+// EphemeralContainersSubresource is the path below a pod by which containers are added to it while it runs.
+const EphemeralContainersSubresource = "ephemeralcontainers"
 
 // ScaleSubresource is the path below every kind that has a number of replicas.
 const ScaleSubresource = "scale"

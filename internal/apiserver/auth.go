@@ -33,9 +33,12 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		began := time.Now()
 		defer func() {
-			if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // it is that very one: half an answer is broken off
+			p := recover()
+			if p == http.ErrAbortHandler { //nolint:errorlint // an answer that cannot be finished; the connection is cut
+				s.metrics.observe(c, time.Since(began))
 				panic(p)
-			} else if p != nil {
+			}
+			if p != nil {
 				s.cfg.Log.Error("a request panicked", "method", c.Request().Method, "path", c.Request().URL.Path,
 					"panic", p, "stack", string(debug.Stack()))
 				err = apierrors.NewInternalError(errPanic)

@@ -27,14 +27,19 @@ func connecting(serve func(s *Server, r *request, node string) error) map[string
 
 // podOnNode is the pod of an authorised request for what only its node can give.
 func (s *Server) podOnNode(r *request) (*corev1.Pod, error) {
-	e, err := s.reg.Behind(r.Request().Context(), r.ask)
+	return s.podNamed(r, r.name)
+}
+
+// podNamed is podOnNode where the name of the pod is only a part of what the path names.
+func (s *Server) podNamed(r *request, name string) (*corev1.Pod, error) {
+	e, err := s.reg.Within(r.Request().Context(), r.ask, name)
 	if err != nil {
 		return nil, err
 	}
 	pod := e.Object().(*corev1.Pod)
 	switch {
 	case pod.Spec.NodeName == "":
-		return nil, apierrors.NewBadRequest("pod " + r.name + " does not have a host assigned")
+		return nil, apierrors.NewBadRequest("pod " + name + " does not have a host assigned")
 	case s.cfg.Nodes == nil:
 		return nil, unreachable(pod.Spec.NodeName)
 	}

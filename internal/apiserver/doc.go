@@ -12,7 +12,8 @@
 // whole, and a client that does not take a piece in time is cut off (paced).
 //
 // What is below a pod and no object (exec, attach, portforward) makes other use of the connection: package
-// streaming has the protocols, Nodes the other end.
+// streaming has the protocols, Nodes the other end. The proxy passes any request on to a port of a pod, without what
+// the client has shown to the API.
 //
 // It decides nothing about objects: that is registry's. roles starts it. It has no state; requests
 // that were under way when the daemon was killed either took effect (and are on disk) or did not.

@@ -26,12 +26,15 @@ import (
 // request is a path below a group and version, taken apart:
 //
 //	RESOURCE [/NAME [/SUB]], or namespaces/NS/RESOURCE [/NAME [/SUB]]
+//
+// Where the subresource takes a path, that follows.
 type request struct {
 	echo.Context
 	kind            *api.Kind
 	view            *api.Kind // the form in which the client sees the kind; nil: as it is stored
 	namespace, name string
 	sub             string
+	path            string // what follows the subresource, with its first slash, escaped as the client has it
 	query           url.Values
 	neg             negotiated
 	list            registry.ListOptions // of a collection, and of a watch
@@ -45,11 +48,21 @@ func parse(c echo.Context) (*request, error) {
 		version = "v1"
 	}
 	parts := strings.Split(strings.Trim(c.Param("*"), "/"), "/")
+	all := len(parts)
 	r := &request{Context: c, query: c.QueryParams()}
 	if len(parts) > 0 && parts[0] == "watch" { // the old form of ?watch=1
 		parts = parts[1:]
 		r.query.Set("watch", "true")
 	}
+	if len(parts) >= 3 && parts[0] == "namespaces" && !isNamespaceSub(parts[2]) {
+		var err error
+		if r.namespace, err = url.PathUnescape(parts[1]); err != nil || r.namespace == "" {
+			return nil, echo.ErrNotFound
+		}
+		parts = parts[2:]
+	}
+	before, below := all-len(parts), len(parts) > 3
+	parts = parts[:min(len(parts), 3)]
 	for i, p := range parts {
 		u, err := url.PathUnescape(p)
 		if err != nil || u == "" {
@@ -57,10 +70,7 @@ func parse(c echo.Context) (*request, error) {
 		}
 		parts[i] = u
 	}
-	if len(parts) >= 3 && parts[0] == "namespaces" && !isNamespaceSub(parts[2]) {
-		r.namespace, parts = parts[1], parts[2:]
-	}
-	if len(parts) == 0 || len(parts) > 3 {
+	if len(parts) == 0 {
 		return nil, echo.ErrNotFound
 	}
 	r.kind = api.ByResource(group, version, parts[0])
@@ -77,10 +87,32 @@ func parse(c echo.Context) (*request, error) {
 	if len(parts) > 2 {
 		r.sub = parts[2]
 	}
+	if sub := r.kind.Subresource(r.sub); sub != nil && sub.Path {
+		r.path = pathAfter(c, before+len(parts))
+	} else if below {
+		return nil, echo.ErrNotFound
+	}
 	if r.kind.Namespaced && r.namespace == "" && r.name != "" {
 		return nil, echo.ErrNotFound
 	}
 	return r, nil
+}
+
+// pathAfter is what follows the first n segments below a group and version.
+func pathAfter(c echo.Context, n int) string {
+	param := c.Param("*")
+	n += len(param) - len(strings.TrimLeft(param, "/")) + strings.Count(strings.TrimSuffix(c.Path(), "*"), "/")
+	rest := c.Request().URL.EscapedPath()
+	for i := 0; ; i++ {
+		at := strings.IndexByte(rest, '/')
+		if at < 0 {
+			return ""
+		}
+		if rest = rest[at:]; i == n-1 {
+			return rest
+		}
+		rest = rest[1:]
+	}
 }
 
 // form is the kind as the client sees it.

@@ -43,6 +43,11 @@ var subroutes = map[string]map[string]route{
 		http.MethodPut:   {verb: "update", serve: (*Server).update},
 		http.MethodPatch: {verb: "patch", serve: (*Server).patch},
 	},
+	api.EphemeralContainersSubresource: {
+		http.MethodGet:   {verb: "get", serve: (*Server).get},
+		http.MethodPut:   {verb: "update", serve: (*Server).update},
+		http.MethodPatch: {verb: "patch", serve: (*Server).patch},
+	},
 	"finalize": {http.MethodPut: {verb: "update", serve: (*Server).update}},
 	api.ScaleSubresource: {
 		http.MethodGet:   {verb: "get", serve: (*Server).getScale},
@@ -56,6 +61,7 @@ var subroutes = map[string]map[string]route{
 	"exec":        connecting((*Server).exec),
 	"attach":      connecting((*Server).attach),
 	"portforward": connecting((*Server).portForward),
+	"proxy":       proxying((*Server).proxy),
 }
 
 // route finds what serves a request.
@@ -69,7 +75,7 @@ func (r *request) route() (route, error) {
 		}
 	case r.sub != "":
 		if r.sub != "status" || !r.kind.Status {
-			if !slices.ContainsFunc(r.kind.Subresources, func(x api.Subresource) bool { return x.Name == r.sub }) {
+			if r.kind.Subresource(r.sub) == nil {
 				return route{}, echo.ErrNotFound
 			}
 		}

@@ -40,6 +40,10 @@ func (s *session) describePod(out *sheet, pod *corev1.Pod) {
 	}
 	out.line("Containers:")
 	s.describeContainers(out, pod.Spec.Containers, pod.Status.ContainerStatuses)
+	if len(pod.Spec.EphemeralContainers) > 0 {
+		out.line("Ephemeral Containers:")
+		s.describeContainers(out, ephemeralContainers(pod), pod.Status.EphemeralContainerStatuses)
+	}
 	if len(pod.Status.Conditions) > 0 {
 		out.line("Conditions:")
 		for _, c := range pod.Status.Conditions {
@@ -54,6 +58,15 @@ func (s *session) describePod(out *sheet, pod *corev1.Pod) {
 		}
 		out.lines("Tolerations", lines)
 	}
+}
+
+// ephemeralContainers are those that were added to a pod while it ran, as ordinary ones.
+func ephemeralContainers(pod *corev1.Pod) []corev1.Container {
+	var out []corev1.Container
+	for _, e := range pod.Spec.EphemeralContainers {
+		out = append(out, corev1.Container(e.EphemeralContainerCommon))
+	}
+	return out
 }
 
 func (s *session) describeContainers(out *sheet, containers []corev1.Container, statuses []corev1.ContainerStatus) {

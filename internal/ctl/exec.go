@@ -101,7 +101,7 @@ func (s *session) pod(ctx context.Context, name string) (*corev1.Pod, error) {
 
 // hasTTY says whether a container was made with a terminal.
 func hasTTY(pod *corev1.Pod, name string) bool {
-	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers, ephemeralContainers(pod)} {
 		for i := range list {
 			if list[i].Name == name {
 				return list[i].TTY

@@ -19,7 +19,7 @@ func (s *situation) podContainers(pod *corev1.Pod) (verdict, bool) {
 	// The containers were not made, and say no more than that they wait.
 	e := s.lastWarning("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady")
 	if e == nil || pod.Status.Phase == corev1.PodRunning {
-		return verdict{}, false
+		return s.ephemeralContainers(pod)
 	}
 	v := verdict{head: fmt.Sprintf("%s cannot start: %s", s.name(), e.Reason)}
 	v.because("%s (%s)", clip(e.Message, 400), s.ago(eventTime(e)))
@@ -32,6 +32,29 @@ func (s *situation) podContainers(pod *corev1.Pod) (verdict, bool) {
 	}
 	v.try("describe %s", s.args())
 	return v, true
+}
+
+// ephemeralContainers explains the first ephemeral container that does not start. How one ended is no trouble of
+// the pod.
+func (s *situation) ephemeralContainers(pod *corev1.Pod) (verdict, bool) {
+	for i := range pod.Status.EphemeralContainerStatuses {
+		status := &pod.Status.EphemeralContainerStatuses[i]
+		w := status.State.Waiting
+		if w == nil {
+			continue
+		}
+		v, bad := s.waiting(pod, status, w)
+		if !bad && w.Message != "" {
+			v.because("%s", w.Message)
+			v.try("describe %s", s.args())
+			bad = true
+		}
+		if bad {
+			v.head = fmt.Sprintf("%s: its ephemeral container %s does not run: %s", s.name(), status.Name, w.Reason)
+			return v, true
+		}
+	}
+	return verdict{}, false
 }
 
 func (s *situation) container(pod *corev1.Pod, status *corev1.ContainerStatus) (verdict, bool) {

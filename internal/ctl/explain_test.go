@@ -206,3 +206,30 @@ func TestExplainFiltered(t *testing.T) {
 		t.Errorf("a pod on the host's network is told of pods' traffic: %s", why)
 	}
 }
+
+// TestExplainEphemeral: one that does not start is told of; how one ended is no trouble of the pod.
+func TestExplainEphemeral(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		state corev1.ContainerState
+		head  string
+		why   string
+	}{
+		{"no image", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no route"}},
+			"its ephemeral container dbg does not run: ErrImagePull", "no route"},
+		{"no target", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating", Message: "the target is not running"}},
+			"its ephemeral container dbg does not run", "the target is not running"},
+		{"on its way", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}, "runs and is ready", ""},
+		{"ended", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 130, Reason: "Error"}}, "runs and is ready", ""},
+	} {
+		s := crashLooping(1, "Error")
+		pod := s.obj.(*corev1.Pod)
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning,
+			Conditions:                 []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			EphemeralContainerStatuses: []corev1.ContainerStatus{{Name: "dbg", State: x.state}}}
+		v := explain(s)
+		if !strings.Contains(v.head, x.head) || !strings.Contains(strings.Join(v.why, "\n"), x.why) {
+			t.Errorf("%s: %q %q", x.name, v.head, v.why)
+		}
+	}
+}

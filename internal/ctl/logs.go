@@ -86,6 +86,9 @@ func chooseContainer(pod *corev1.Pod, name string) (string, error) {
 		all = append(all, c.Name)
 	}
 	all = append(all, names...)
+	for _, c := range pod.Spec.EphemeralContainers {
+		all = append(all, c.Name)
+	}
 	if name == "" {
 		name = pod.Annotations[defaultContainer]
 	}

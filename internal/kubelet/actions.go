@@ -249,6 +249,9 @@ func referenceTo(pod *corev1.Pod, name string) corev1.ObjectReference {
 				list = "spec.initContainers{"
 			}
 		}
+		if ephemeralNamed(pod, name) != nil {
+			list = "spec.ephemeralContainers{"
+		}
 		ref.FieldPath = list + name + "}"
 	}
 	return ref

@@ -71,10 +71,7 @@ func (k *Kubelet) runningIn(namespace, pod, name string) (cri.Container, error) 
 		return cri.Container{}, err
 	}
 	c, there := s.containers[name]
-	st := statusOf(s.pod.Status.ContainerStatuses, name)
-	if st == nil {
-		st = statusOf(s.pod.Status.InitContainerStatuses, name)
-	}
+	st := statusIn(&s.pod.Status, name)
 	switch {
 	case there && c.State == cri.Running:
 		return c, nil

@@ -18,8 +18,12 @@ func containerStatuses(in input) []corev1.ContainerStatus {
 	for i := range in.pod.Spec.Containers {
 		out = append(out, containerStatus(in, &in.pod.Spec.Containers[i]))
 	}
-	slices.SortFunc(out, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	sortByName(out)
 	return out
+}
+
+func sortByName(list []corev1.ContainerStatus) {
+	slices.SortFunc(list, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // initStatuses is one status per init container, in the order of the spec.
@@ -95,7 +99,8 @@ func lostStatus(in input, spec *corev1.Container, old *corev1.ContainerStatus) c
 				Message: "The container could not be located in the runtime",
 			}
 		}
-		if t := st.LastTerminationState.Terminated; t != nil && in.endReason() != nil {
+		over := in.endReason() != nil || ephemeralNamed(in.pod, spec.Name) != nil
+		if t := st.LastTerminationState.Terminated; t != nil && over {
 			st.State.Terminated, st.LastTerminationState = t, corev1.ContainerState{}
 			return st
 		}
@@ -111,6 +116,9 @@ func waitingFor(in input, name string) *corev1.ContainerStateWaiting {
 	}
 	if f := in.mem.failures[(action{verb: startContainer, container: name}).key()]; f != nil {
 		return &corev1.ContainerStateWaiting{Reason: f.reason, Message: f.message}
+	}
+	if _, missing := targetID(in.pod, in.view, name); missing != "" && in.memoryOf(name).image {
+		return &corev1.ContainerStateWaiting{Reason: "ContainerCreating", Message: missing}
 	}
 	if len(in.pod.Spec.InitContainers) > 0 {
 		return &corev1.ContainerStateWaiting{Reason: "PodInitializing"}

@@ -10,6 +10,7 @@
 // Containers come up in turn: init containers one by one, sidecars among them, the main ones together; they
 // go in reverse. A probe or a postStart hook that fails condemns its container: it is stopped and begun anew,
 // as its restartPolicy says. Probes count only while their container runs; a pod that has none costs nothing.
+// Ephemeral containers are started beside them, once, as soon as there is a sandbox; nothing waits for them.
 // What a pod needs and does not find (a ConfigMap, a key) holds it until that comes; no clock is asked.
 //
 // A pod is brought up in stages, each with an undo that may run twice and without its do:

@@ -26,6 +26,9 @@ func (d *decision) due() []action {
 			break // all others wait for this one
 		}
 	}
+	for i := range d.pod.Spec.EphemeralContainers {
+		due = d.addDue(due, d.pod.Spec.EphemeralContainers[i].Name)
+	}
 	return due
 }
 
@@ -38,6 +41,8 @@ func (d *decision) addDue(due []action, name string) []action {
 	once := initNamed(d.pod, name) != nil && !sidecarNamed(d.pod, name)
 	c := newest(d.view, name)
 	switch {
+	case c == nil && ephemeralNamed(d.pod, name) != nil && hasRun(d.pod, name):
+		return due
 	case c == nil:
 		// An init container whose end nobody but the status knows of is run again: the sandbox is new.
 		if t := lastTermination(d.pod, name); t != nil && !once && !restarts(d.pod, name, t.ExitCode) {
@@ -96,6 +101,9 @@ func lastTermination(pod *corev1.Pod, name string) *corev1.ContainerStateTermina
 // restarts says whether a container that has exited so is to run again. An init container that has done
 // its work is not.
 func restarts(pod *corev1.Pod, name string, exitCode int32) bool {
+	if ephemeralNamed(pod, name) != nil {
+		return false
+	}
 	if c := initNamed(pod, name); c != nil {
 		return isSidecar(c) || exitCode != 0 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever
 	}

@@ -13,9 +13,11 @@ import (
 type memory struct {
 	admitted bool
 	rejected *verdict // by admission; the pod has failed
-	flights  map[string]flight
-	failures map[string]*failure // by action key, until the action succeeds
-	volumes  bool                // set up, in this life of the daemon
+	// ephemeral is how many ephemeral containers the pod had when it was last seen which objects it names.
+	ephemeral int
+	flights   map[string]flight
+	failures  map[string]*failure // by action key, until the action succeeds
+	volumes   bool                // set up, in this life of the daemon
 	// volumeChanges counts what volumes that follow objects have to take in; volumesAt is how much they have.
 	volumeChanges, volumesAt int
 	// tokensDue is when a token in a volume is to be renewed; zero: there is none.

@@ -182,7 +182,7 @@ func (d *decision) run() {
 	for _, a := range due {
 		if !d.memoryOf(a.container).image {
 			d.begin(action{verb: ensureImage, container: a.container})
-		} else if ready {
+		} else if _, missing := targetID(d.pod, d.view, a.container); ready && missing == "" {
 			d.begin(a)
 		}
 	}

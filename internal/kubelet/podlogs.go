@@ -164,7 +164,7 @@ func pickContainer(pod *corev1.Pod, name string) (string, error) {
 		names = append(names, pod.Spec.Containers[i].Name)
 	}
 	switch {
-	case initNamed(pod, name) != nil:
+	case initNamed(pod, name) != nil, ephemeralNamed(pod, name) != nil:
 		return name, nil
 	case name == "" && len(names) == 1:
 		return names[0], nil

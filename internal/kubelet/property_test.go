@@ -40,7 +40,8 @@ type world struct {
 	open  bool // nothing fails or waits any more
 
 	counts map[string]int32
-	inits  bool // the pod has an init container and a sidecar
+	inits  bool              // the pod has an init container and a sidecar
+	once   map[string]string // the one container of each ephemeral container
 }
 
 // door is a call of the runtime that waits to be told how to go on.
@@ -54,7 +55,7 @@ var errInjected = errors.New("injected")
 
 func newWorld(t *testing.T, seed uint64) *world {
 	x := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), api: newFakeAPI(), rt: fake.New("web:1", "app:1"),
-		now: time.Now().Truncate(time.Second), counts: map[string]int32{}}
+		now: time.Now().Truncate(time.Second), counts: map[string]int32{}, once: map[string]string{}}
 	x.rt.Now = func() time.Time { return x.clock() }
 	afters := map[string]error{}
 	x.rt.Hooks.Before = func(ctx context.Context, call, _, name string) error {
@@ -232,6 +233,12 @@ func (x *world) check() {
 		}
 		x.counts[st.Name] = st.RestartCount
 	}
+	for _, st := range pod.Status.EphemeralContainerStatuses {
+		if id := x.once[st.Name]; st.RestartCount != 0 || id != "" && id != st.ContainerID {
+			x.fatal("the ephemeral container %s was run again: %s, then %s", st.Name, id, st.ContainerID)
+		}
+		x.once[st.Name] = st.ContainerID
+	}
 	if finished(pod.Status.Phase) {
 		view, err := x.rt.Pod(x.t.Context(), "u1")
 		if err != nil {
@@ -294,7 +301,7 @@ func (x *world) anything() {
 	case n < 80:
 		x.step()
 	case n < 88:
-		name := []string{"web", "app", "first", "side"}[x.rnd.IntN(4)]
+		name := []string{"web", "app", "first", "side", "debug", "aimed"}[x.rnd.IntN(6)]
 		code := int32(x.rnd.IntN(2))
 		if x.rt.Exit("u1", name, code, false) {
 			x.note("%s exits with %d", name, code)
@@ -352,6 +359,9 @@ func randomLife(t *testing.T, seed uint64) {
 	pod := testPod("web", two, policy(policies[x.rnd.IntN(3)]))
 	if x.inits = seed%2 == 1; x.inits {
 		withInits("side*", "first")(pod)
+	}
+	if seed%3 == 0 {
+		withDebug("debug", "aimed>web")(pod)
 	}
 	pod.UID = types.UID("u1")
 	if _, err := x.api.Create(t.Context(), pod, client.WriteOptions{}); err != nil {

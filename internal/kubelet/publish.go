@@ -103,7 +103,7 @@ func (w *worker) tellBackoffs(in input) {
 	if in.pod == nil || in.endReason() != nil {
 		return
 	}
-	for _, spec := range allContainers(in.pod) {
+	for _, spec := range everyContainer(in.pod) {
 		name := spec.Name
 		w.tellPullBackoff(in, spec)
 		c := newestStarted(in.view, name)

@@ -23,10 +23,8 @@ func referencesOf(pod *corev1.Pod) []objects.Ref {
 		}
 		out = append(out, ref)
 	}
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			envReferences(&list[i], add)
-		}
+	for _, c := range everyContainer(pod) {
+		envReferences(c, add)
 	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]

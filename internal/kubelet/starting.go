@@ -29,7 +29,7 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 		defer leave()
 		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 		defer cancel()
-		id, err := w.create(ctx, a, pod, view.Sandbox)
+		id, err := w.create(ctx, a, pod, view)
 		if errors.Is(err, cri.ErrImageNotFound) { // it was damaged, or somebody has removed it
 			return func(w *worker) { w.mem.container(a.container).image = false }, err
 		}
@@ -71,16 +71,17 @@ func (w *worker) doStart(a action, pod *corev1.Pod, view cri.Pod) func(context.C
 }
 
 // create makes the container of a.
-func (w *worker) create(ctx context.Context, a action, pod *corev1.Pod, sandbox *cri.Sandbox) (string, error) {
+func (w *worker) create(ctx context.Context, a action, pod *corev1.Pod, view cri.Pod) (string, error) {
 	spec := containerNamed(pod, a.container)
 	if spec == nil {
 		return "", fmt.Errorf("the pod has no container %s", a.container)
 	}
-	cfg, err := w.k.containerConfig(ctx, pod, spec, a.attempt, sandbox)
+	cfg, err := w.k.containerConfig(ctx, pod, spec, a.attempt, view.Sandbox)
 	if err != nil {
 		return "", &trouble{reason: "CreateContainerConfigError", eventReason: "Failed", event: "Error: " + err.Error(),
 			err: err, lo: time.Second, hi: time.Minute, held: onlyMissing(err)}
 	}
+	cfg.TargetID, _ = targetID(pod, view, a.container)
 	id, err := w.k.runtime.CreateContainer(ctx, cfg)
 	if err != nil {
 		return "", &trouble{reason: "CreateContainerError", eventReason: "Failed", event: "Error: " + err.Error(),

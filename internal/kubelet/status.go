@@ -40,6 +40,7 @@ func statusFor(in input, hostIP netip.Addr) corev1.PodStatus {
 	}
 	setAddresses(&st, in)
 	st.ContainerStatuses, st.InitContainerStatuses = containerStatuses(in), initStatuses(in)
+	st.EphemeralContainerStatuses = ephemeralStatuses(in)
 	st.Phase = phaseOf(in, st.ContainerStatuses)
 	if expired(pod, in.now) && !overInTime(pod, st.ContainerStatuses) {
 		st.Reason, st.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
@@ -65,6 +66,7 @@ func endUnbegun(st *corev1.PodStatus) {
 	st.Phase = corev1.PodFailed
 	neverBegun(st.ContainerStatuses)
 	neverBegun(st.InitContainerStatuses)
+	neverBegun(st.EphemeralContainerStatuses)
 }
 
 // neverBegun ends the containers that still wait for a start which will not come, in Kubernetes' words.
@@ -151,7 +153,7 @@ func phaseOf(in input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 		return corev1.PodFailed
 	case waiting > 0, in.endReason() == nil && !in.initialized():
 		return corev1.PodPending
-	case running == 0 && len(in.pod.Spec.InitContainers) > 0 && active(in): // sidecars have yet to end
+	case running == 0 && len(in.pod.Spec.InitContainers)+len(in.pod.Spec.EphemeralContainers) > 0 && active(in): // others have yet to end
 		return corev1.PodRunning
 	case running > 0, in.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways, in.pod.Spec.RestartPolicy == "", in.changing():
 		return corev1.PodRunning
@@ -175,12 +177,14 @@ func (in input) changing() bool {
 	return false
 }
 
-// statusIn is the status of a container or init container.
+// statusIn is the status of a container of whatever kind.
 func statusIn(st *corev1.PodStatus, name string) *corev1.ContainerStatus {
-	if c := statusOf(st.ContainerStatuses, name); c != nil {
-		return c
+	for _, list := range [][]corev1.ContainerStatus{st.ContainerStatuses, st.InitContainerStatuses, st.EphemeralContainerStatuses} {
+		if c := statusOf(list, name); c != nil {
+			return c
+		}
 	}
-	return statusOf(st.InitContainerStatuses, name)
+	return nil
 }
 
 func statusOf(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
@@ -192,7 +196,7 @@ func statusOf(list []corev1.ContainerStatus, name string) *corev1.ContainerStatu
 	return nil
 }
 
-// containerNamed is the container or init container of that name; nil if the pod has none.
+// containerNamed is the container of that name, of whatever kind; nil if the pod has none.
 func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
@@ -200,6 +204,9 @@ func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
 				return &list[i]
 			}
 		}
+	}
+	if e := ephemeralNamed(pod, name); e != nil {
+		return (*corev1.Container)(&e.EphemeralContainerCommon)
 	}
 	return nil
 }

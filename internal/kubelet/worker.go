@@ -257,7 +257,12 @@ func (w *worker) look(ctx context.Context) error {
 
 // admit lets the pod in, or not, the first time it is to run. An error says that nobody knows yet.
 func (w *worker) admit(ctx context.Context) error {
-	if w.mem.admitted || w.mem.rejected != nil || w.gone || w.input().endReason() != nil {
+	if w.mem.admitted && len(w.pod.Spec.EphemeralContainers) == w.mem.ephemeral ||
+		w.mem.rejected != nil || w.gone || w.input().endReason() != nil {
+		return nil
+	}
+	if w.mem.admitted {
+		w.refer(ctx)
 		return nil
 	}
 	no, err := w.objection(ctx)
@@ -270,13 +275,19 @@ func (w *worker) admit(ctx context.Context) error {
 		return nil
 	}
 	w.mem.admitted = true
-	if refs := referencesOf(w.pod); len(refs) > 0 {
-		w.k.objects.Use(ctx, w.uid, refs)
-	}
+	w.refer(ctx)
 	if w.view.Sandbox != nil {
 		w.k.noteCgroup(w.pod)
 	}
 	return nil
+}
+
+// refer has the objects followed that the pod names.
+func (w *worker) refer(ctx context.Context) {
+	w.mem.ephemeral = len(w.pod.Spec.EphemeralContainers)
+	if refs := referencesOf(w.pod); len(refs) > 0 {
+		w.k.objects.Use(ctx, w.uid, refs)
+	}
 }
 
 // objection is why the pod may not run here; nil if it may.

@@ -220,7 +220,9 @@ func refers(p *corev1.Pod, kind *api.Kind, name string) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(p.Spec.EphemeralContainers, func(e corev1.EphemeralContainer) bool {
+		return containerRefers(corev1.Container(e.EphemeralContainerCommon), kind, name)
+	})
 }
 
 func volumeRefers(v corev1.Volume, kind *api.Kind, name string) bool {

@@ -105,6 +105,9 @@ func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.E
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(obj)...)
 	}
+	if s.ValidateCreate != nil {
+		errs = append(errs, s.ValidateCreate(obj)...)
+	}
 	return errs
 }
 

@@ -50,10 +50,16 @@ func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
 
 // Behind is the object below which a request asks for something that is no object: the node of a pod's log.
 func (r *Registry) Behind(ctx context.Context, q *Request) (*Entry, error) {
+	return r.Within(ctx, q, q.Name)
+}
+
+// Within is Behind where the request's name holds that of the object among other things: "https:web:443". What may
+// be done is asked of the whole.
+func (r *Registry) Within(ctx context.Context, q *Request, name string) (*Entry, error) {
 	if err := r.Authorize(ctx, q); err != nil {
 		return nil, err
 	}
-	return r.read(ctx, q.Kind, q.Namespace, q.Name)
+	return r.read(ctx, q.Kind, q.Namespace, name)
 }
 
 // List is every object that opts selects, at one revision that is not older than the newest write

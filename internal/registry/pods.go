@@ -38,10 +38,8 @@ func podStrategy() *Strategy {
 			}
 			keepPriority(&pod.Spec, &old.Spec)
 		}),
-		Validate: checkOne(func(pod *corev1.Pod) field.ErrorList {
-			refused, _ := validation.NotServed(&pod.Spec, field.NewPath("spec"))
-			return append(validation.Pod(pod), refused...)
-		}),
+		Validate:       checkOne(validatePod),
+		ValidateCreate: checkOne(validation.PodCreate),
 		ValidateUpdate: checkStep(validation.PodUpdate),
 		ValidateStatus: checkStep(validation.PodStatusUpdate),
 		Warnings: func(obj api.Object) []string {
@@ -63,11 +61,19 @@ func podStrategy() *Strategy {
 			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
 			"status.phase", "status.podIP", "status.nominatedNodeName",
 		},
-		Admit:        admitPod,
-		Grace:        podGrace,
-		Subresources: map[string]func(obj, given api.Object) field.ErrorList{"binding": checkStep(takeBinding)},
-		Dialect:      dialect.For(api.Pods),
+		Admit: admitPod,
+		Grace: podGrace,
+		Subresources: map[string]func(obj, given api.Object) field.ErrorList{
+			"binding":                          checkStep(takeBinding),
+			api.EphemeralContainersSubresource: checkStep(takeEphemeralContainers),
+		},
+		Dialect: dialect.For(api.Pods),
 	}
+}
+
+func validatePod(pod *corev1.Pod) field.ErrorList {
+	refused, _ := validation.NotServed(&pod.Spec, field.NewPath("spec"))
+	return append(validation.Pod(pod), refused...)
 }
 
 // admitPod wants the pod's service account to be there, gives a pod that names no imagePullSecrets those of the
@@ -178,4 +184,16 @@ func takeBinding(pod, given *corev1.Pod) field.ErrorList {
 	pod.Annotations = given.Annotations
 	pod.Status.Conditions = given.Status.Conditions
 	return nil
+}
+
+// takeEphemeralContainers takes the ephemeral containers of given into pod, which has its own still. Nothing
+// else of given counts.
+func takeEphemeralContainers(pod, given *corev1.Pod) field.ErrorList {
+	old := pod.DeepCopy()
+	pod.Spec.EphemeralContainers = given.Spec.EphemeralContainers
+	defaults.Pod(pod)
+	if !apiequality.Semantic.DeepEqual(pod.Spec, old.Spec) {
+		pod.Generation++
+	}
+	return append(validatePod(pod), validation.PodEphemeralUpdate(pod, old)...)
 }

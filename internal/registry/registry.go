@@ -40,8 +40,10 @@ type Strategy struct {
 	// PrepareCreate and PrepareUpdate set what only the server may set.
 	PrepareCreate func(obj api.Object)
 	PrepareUpdate func(obj, old api.Object)
-	// Validate names every mistake of an object; ValidateUpdate also those of the step from old.
+	// Validate names every mistake of an object; ValidateCreate also those that only a new one can have, ValidateUpdate
+	// those of the step from old.
 	Validate       func(obj api.Object) field.ErrorList
+	ValidateCreate func(obj api.Object) field.ErrorList
 	ValidateUpdate func(obj, old api.Object) field.ErrorList
 	// ValidateStatus is for writes of the status.
 	ValidateStatus func(obj, old api.Object) field.ErrorList

@@ -181,7 +181,12 @@ func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Objec
 	}
 	given := shallow(obj)
 	overwrite(obj, old.DeepCopyObject().(api.Object))
-	return s.Subresources[sub](obj, given)
+	obj.SetManagedFields(given.GetManagedFields())
+	errs := s.Subresources[sub](obj, given)
+	if len(errs) == 0 && s.Warnings != nil && opts.Warn != nil {
+		opts.warn(s.Warnings(obj))
+	}
+	return errs
 }
 
 // keepSpec makes obj the old object with obj's status and, as in Kubernetes, its labels, annotations

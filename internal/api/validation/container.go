@@ -35,7 +35,7 @@ func containers(spec *corev1.PodSpec, declared sets.Set[string], path *field.Pat
 		errs = append(errs, shortLived(&spec.InitContainers[i], path.Child("initContainers").Index(i))...)
 	}
 	each(spec.Containers, path.Child("containers"))
-	return errs
+	return append(errs, ephemeral(spec, declared, seen, path.Child("ephemeralContainers"))...)
 }
 
 // shortLived: an init container that is not a sidecar is not looked after while it runs.

@@ -21,6 +21,7 @@ type fate struct {
 	idle    string // taken as they are: what they would act on is not there
 	warned  string
 	refused string
+	never   string // what the rules themselves forbid, as Kubernetes does
 }
 
 var fates = []fate{
@@ -28,12 +29,12 @@ var fates = []fate{
 		served: "volumes initContainers containers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy nodeSelector" +
 			" serviceAccountName serviceAccount nodeName hostNetwork hostPID hostIPC shareProcessNamespace securityContext imagePullSecrets" +
 			" hostname subdomain affinity schedulerName tolerations hostAliases priorityClassName priority dnsConfig readinessGates" +
-			" topologySpreadConstraints setHostnameAsFQDN schedulingGates hostnameOverride",
+			" topologySpreadConstraints setHostnameAsFQDN schedulingGates hostnameOverride ephemeralContainers",
 		partly: "automountServiceAccountToken" + // true is warned about
 			" os hostUsers", // linux, and true, which is what all pods have
 		idle:    "enableServiceLinks preemptionPolicy", // there are no Services, and nothing is preempted
 		warned:  "evictionResponders",
-		refused: "ephemeralContainers runtimeClassName overhead resourceClaims resources schedulingGroup"},
+		refused: "runtimeClassName overhead resourceClaims resources schedulingGroup"},
 	{of: corev1.PodSecurityContext{},
 		served:  "runAsUser runAsGroup runAsNonRoot supplementalGroups supplementalGroupsPolicy fsGroup sysctls seccompProfile",
 		warned:  "seLinuxOptions fsGroupChangePolicy appArmorProfile seLinuxChangePolicy",
@@ -44,6 +45,11 @@ var fates = []fate{
 		partly:  "resources restartPolicy", // no claims and no limit of ephemeral-storage; Always, of an init container
 		warned:  "resizePolicy",
 		refused: "restartPolicyRules volumeDevices"},
+	{of: corev1.EphemeralContainer{},
+		served: "name image command args workingDir envFrom env volumeMounts terminationMessagePath terminationMessagePolicy" +
+			" imagePullPolicy securityContext stdin stdinOnce tty targetContainerName",
+		refused: "volumeDevices",
+		never:   "ports resources resizePolicy restartPolicy restartPolicyRules livenessProbe readinessProbe startupProbe lifecycle"},
 	{of: corev1.SecurityContext{},
 		served: "capabilities privileged runAsUser runAsGroup runAsNonRoot readOnlyRootFilesystem allowPrivilegeEscalation procMount seccompProfile",
 		warned: "seLinuxOptions appArmorProfile", refused: "windowsOptions"},
@@ -150,7 +156,7 @@ func (w *walker) walk(of reflect.Type, chain []int) {
 		return
 	}
 	listed := map[string]string{}
-	for kind, names := range map[string]string{"served": f.served, "partly": f.partly, "idle": f.idle, "warned": f.warned, "refused": f.refused} {
+	for kind, names := range map[string]string{"served": f.served, "partly": f.partly, "idle": f.idle, "warned": f.warned, "refused": f.refused, "never": f.never} {
 		for _, name := range strings.Fields(names) {
 			if listed[name] != "" {
 				w.t.Errorf("%s.%s is in the list twice", of, name)

@@ -36,8 +36,6 @@ const later = " not served by this version of minik8s"
 
 // notServed is the one table of what is missing.
 var notServed = []unserved{
-	{path: "ephemeralContainers", how: refuse, message: "ephemeral containers are" + later,
-		pod: func(s *corev1.PodSpec) bool { return len(s.EphemeralContainers) > 0 }},
 	{path: "runtimeClassName", how: refuse, message: "runtime classes are" + later + ": every pod runs on runc",
 		pod: func(s *corev1.PodSpec) bool { return s.RuntimeClassName != nil && *s.RuntimeClassName != "" }},
 	{path: "overhead", how: refuse, message: "overhead comes from a runtime class, and those are" + later,
@@ -190,6 +188,12 @@ func NotServed(spec *corev1.PodSpec, path *field.Path) (refused field.ErrorList,
 		}
 		for j := range spec.Containers {
 			inContainer(f, &spec.Containers[j], path.Child("containers").Index(j), found)
+		}
+		for j := range spec.EphemeralContainers {
+			c := corev1.Container(spec.EphemeralContainers[j].EphemeralContainerCommon)
+			// Kubernetes itself forbids these.
+			c.Resources, c.ResizePolicy, c.RestartPolicy, c.RestartPolicyRules = corev1.ResourceRequirements{}, nil, nil, nil
+			inContainer(f, &c, path.Child("ephemeralContainers").Index(j), found)
 		}
 	}
 	for i := range spec.Volumes {

@@ -358,3 +358,34 @@ func run(obj api.Object, rules func()) {
 	ObjectMetaUpdate(obj, obj, false)
 	rules()
 }
+
+func TestEphemeralContainers(t *testing.T) {
+	const rest = `
+volumes: [{name: v, emptyDir: {}}]
+initContainers: [{name: i, image: x}]
+containers: [{name: c, image: x}]
+ephemeralContainers:
+`
+	good := pod(t, rest+`- {name: d, image: x, targetContainerName: c, stdin: true, tty: true, env: [{name: A, value: b}], volumeMounts: [{name: v, mountPath: /v}]}
+- {name: e, image: x, targetContainerName: i, securityContext: {capabilities: {add: [SYS_PTRACE]}}}`)
+	expect(t, Pod(good))
+	bad := pod(t, rest+`- {name: c, image: x}
+- {name: d, image: x, targetContainerName: e, ports: [{containerPort: 1}], resources: {limits: {cpu: 1}}, restartPolicy: Always}
+- {name: e, image: x, lifecycle: {preStop: {sleep: {seconds: 1}}}, volumeMounts: [{name: v, mountPath: /v, subPath: a}, {name: w, mountPath: /w}]}
+- {name: e}`)
+	expect(t, Pod(bad), "Duplicate spec.ephemeralContainers[0].name",
+		"NotFound spec.ephemeralContainers[1].targetContainerName", "Forbidden spec.ephemeralContainers[1].ports",
+		"Forbidden spec.ephemeralContainers[1].resources", "Forbidden spec.ephemeralContainers[1].restartPolicy",
+		"NotFound spec.ephemeralContainers[2].volumeMounts[1].name", "Forbidden spec.ephemeralContainers[2].lifecycle",
+		"Forbidden spec.ephemeralContainers[2].volumeMounts[0].subPath",
+		"Duplicate spec.ephemeralContainers[3].name", "Required spec.ephemeralContainers[3].image")
+	expect(t, PodCreate(good), "Forbidden spec.ephemeralContainers")
+	expect(t, PodUpdate(good, pod(t, strings.TrimSuffix(rest, "ephemeralContainers:\n"))), "Forbidden spec")
+
+	turned := good.DeepCopy()
+	slices.Reverse(turned.Spec.EphemeralContainers)
+	expect(t, PodEphemeralUpdate(turned, good))
+	turned.Spec.EphemeralContainers = turned.Spec.EphemeralContainers[:1]
+	turned.Spec.EphemeralContainers[0].Image = "y"
+	expect(t, PodEphemeralUpdate(turned, good), "Forbidden spec.ephemeralContainers", "Forbidden spec.ephemeralContainers")
+}

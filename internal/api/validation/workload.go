@@ -199,6 +199,9 @@ func podTemplate(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, path
 		errs = append(errs, field.Invalid(meta.Child("labels"), t.Labels, "`selector` does not match template `labels`"))
 	}
 	errs = append(errs, PodSpec(&t.Spec, &t.ObjectMeta, path.Child("spec"))...)
+	if len(t.Spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
+	}
 	refused, _ := NotServed(&t.Spec, path.Child("spec"))
 	return append(errs, refused...)
 }

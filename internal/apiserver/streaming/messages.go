@@ -36,6 +36,25 @@ func Bearer(req *http.Request) string {
 	return ""
 }
 
+// DropBearer takes the token of a WebSocket's client out of a request that is passed on.
+func DropBearer(h http.Header) {
+	const name = "Sec-Websocket-Protocol"
+	given := h.Values(name)
+	if len(given) == 0 {
+		return
+	}
+	var kept []string
+	for _, p := range strings.Split(strings.Join(given, ","), ",") {
+		if p = strings.TrimSpace(p); p != "" && !strings.HasPrefix(p, bearerPrefix) {
+			kept = append(kept, p)
+		}
+	}
+	h.Del(name)
+	if len(kept) > 0 {
+		h.Set(name, strings.Join(kept, ", "))
+	}
+}
+
 // IsWebSocket says whether a client asks for a WebSocket.
 func IsWebSocket(req *http.Request) bool { return websocket.IsWebSocketUpgrade(req) }
 

@@ -69,6 +69,8 @@ type container struct {
 	meta meta
 	dir  string
 	logs *logPump
+	// joins is another container's process namespace, open while this one is made.
+	joins *os.File
 
 	mu     sync.Mutex
 	state  state
@@ -196,7 +198,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 		ID: newID(), PodUID: cfg.PodUID, PodNamespace: cfg.PodNamespace, PodName: cfg.PodName, Name: cfg.Name,
 		Attempt: cfg.Attempt, Slot: rec.Slot.ID, Image: cfg.Image, ImageID: img.id, LogPath: cfg.LogPath,
 		StopSignal: firstOf(cfg.StopSignal, img.config.StopSignal), TTY: cfg.TTY, StdinOnce: cfg.StdinOnce && !cfg.TTY,
-		OwnPIDs:   !rec.Config.HostPID && !rec.Config.ShareProcessNamespace,
+		OwnPIDs:   !rec.Config.HostPID && !rec.Config.ShareProcessNamespace && cfg.TargetID == "",
 		CreatedAt: time.Now(), Labels: maps.Clone(cfg.Labels),
 	}
 	m.Cgroup = filepath.Join(firstOf(cfg.CgroupParent, rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, cfg.PodUID)), m.ID)
@@ -243,6 +245,7 @@ func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri
 		rootfs <- err
 	}()
 	err = r.register(ctx, c, rec, cfg, img)
+	defer c.joins.Close() //nolint:errcheck // nothing was written; that there is none is no harm
 	if err = errors.Join(err, <-rootfs); err != nil {
 		return err
 	}
@@ -262,6 +265,12 @@ func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg c
 	pidPath, err := r.pidNamespace(rec)
 	if err != nil {
 		return err
+	}
+	if cfg.TargetID != "" {
+		if c.joins, err = r.openPIDs(c.meta.PodUID, cfg.TargetID); err != nil {
+			return err
+		}
+		pidPath = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), c.joins.Fd())
 	}
 	spec, err := buildSpec(specInput{
 		container: cfg, sandbox: rec.Config, image: img.config, user: who, cgroup: c.meta.Cgroup,

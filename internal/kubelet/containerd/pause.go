@@ -102,3 +102,25 @@ func (r *Runtime) pidNamespace(rec *record) (string, error) {
 	}
 	return "", fmt.Errorf("containerd: pod %s/%s has lost its shared pid namespace", rec.Config.PodNamespace, rec.Config.PodName)
 }
+
+// openPIDs opens the process namespace of a running container of a pod. The file is of that very namespace, also
+// when the process ends meanwhile and another gets its number.
+func (r *Runtime) openPIDs(podUID, id string) (*os.File, error) {
+	c := r.container(id)
+	if c == nil || c.meta.PodUID != podUID {
+		return nil, fmt.Errorf("containerd: the pod has no container %s whose processes could be shared", id)
+	}
+	s, pid := c.get()
+	if s.State != cri.Running {
+		return nil, fmt.Errorf("containerd: container %s, whose processes were to be shared, is not running", c.meta.Name)
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	if err != nil {
+		return nil, fmt.Errorf("containerd: the processes of container %s: %w", c.meta.Name, err)
+	}
+	if !inCgroup(pid, c.meta.Cgroup) {
+		f.Close()
+		return nil, fmt.Errorf("containerd: container %s, whose processes were to be shared, has ended", c.meta.Name)
+	}
+	return f, nil
+}

@@ -139,7 +139,10 @@ type ContainerConfig struct {
 	Mounts     []Mount
 	Devices    []string
 	// LogPath is the file for stdout and stderr, in the CRI format.
-	LogPath      string
+	LogPath string
+	// TargetID is the running container whose process namespace it shares, in the same pod; empty: its own, or
+	// the pod's. When that one ends, so does it.
+	TargetID     string
 	Stdin        bool
 	StdinOnce    bool
 	TTY          bool
