@@ -133,7 +133,10 @@ func jobStrategy() *Strategy {
 			return fields.Set{"status.successful": strconv.Itoa(int(obj.(*batchv1.Job).Status.Succeeded))}
 		},
 		FieldNames: []string{"status.successful"},
-		Dialect:    dialect.For(api.Jobs),
+		Orphans:    true,
+		OrphanWarning: "child pods are preserved by default when jobs are deleted; " +
+			"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+		Dialect: dialect.For(api.Jobs),
 	}
 }
 
