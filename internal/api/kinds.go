@@ -106,6 +106,11 @@ var (
 		New:     func() Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
 	}
+	PodTemplates = &Kind{
+		Version: "v1", Kind: "PodTemplate", Plural: "podtemplates", Singular: "podtemplate", Namespaced: true,
+		New:     func() Object { return &corev1.PodTemplate{} },
+		NewList: func() runtime.Object { return &corev1.PodTemplateList{} },
+	}
 	ConfigMaps = &Kind{
 		Version: "v1", Kind: "ConfigMap", Plural: "configmaps", Singular: "configmap",
 		ShortNames: []string{"cm"}, Namespaced: true,
@@ -192,7 +197,7 @@ var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscali
 
 // Kinds is the table, in the order in which discovery lists it.
 var Kinds = []*Kind{
-	Namespaces, Nodes, Pods, ConfigMaps, Secrets, Events, ServiceAccounts, Leases,
+	Namespaces, Nodes, Pods, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts, Leases,
 	PriorityClasses, ClusterConfigs,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }

@@ -12,6 +12,7 @@ func strategies() map[*api.Kind]*Strategy {
 		api.Namespaces:          namespaceStrategy(),
 		api.Nodes:               nodeStrategy(),
 		api.Pods:                podStrategy(),
+		api.PodTemplates:        podTemplateStrategy(),
 		api.ConfigMaps:          configMapStrategy(),
 		api.Secrets:             secretStrategy(),
 		api.Events:              eventStrategy(),

@@ -21,8 +21,12 @@ import (
 
 // templateWarnings are those of the pods that a template will make.
 func templateWarnings[T api.Object](of func(T) *corev1.PodTemplateSpec) func(api.Object) []string {
+	return warningsAt(field.NewPath("spec", "template"), of)
+}
+
+func warningsAt[T api.Object](template *field.Path, of func(T) *corev1.PodTemplateSpec) func(api.Object) []string {
 	return func(obj api.Object) []string {
-		_, warnings := validation.NotServed(&of(obj.(T)).Spec, field.NewPath("spec", "template", "spec"))
+		_, warnings := validation.NotServed(&of(obj.(T)).Spec, template.Child("spec"))
 		return warnings
 	}
 }
@@ -41,6 +45,15 @@ func selectorText(s *metav1.LabelSelector) string {
 		return ""
 	}
 	return sel.String()
+}
+
+func podTemplateStrategy() *Strategy {
+	return &Strategy{
+		Default:     onOne(defaults.PodTemplate),
+		Validate:    checkOne(validation.PodTemplate),
+		Warnings:    warningsAt(field.NewPath("template"), func(t *corev1.PodTemplate) *corev1.PodTemplateSpec { return &t.Template }),
+		SpecChanged: specChanged(func(t *corev1.PodTemplate) any { return t.Template }),
+	}
 }
 
 func replicaSetStrategy() *Strategy {

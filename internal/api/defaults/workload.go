@@ -24,6 +24,9 @@ func orSet[T any](p **T, value T) {
 	}
 }
 
+// PodTemplate fills in a template that stands for itself.
+func PodTemplate(t *corev1.PodTemplate) { PodSpec(&t.Template.Spec) }
+
 // ReplicaSet fills in a replica set.
 func ReplicaSet(rs *appsv1.ReplicaSet) {
 	orSet(&rs.Spec.Replicas, 1)

@@ -148,6 +148,9 @@ status:
 		{api.Nodes, lost, A, "node3 |  | Terminated | "},
 		{api.Events, event, Default, "2s | Normal | Pulled | pod/p |  | kubelet, node1 | done | 60s | 2 | e"},
 		{api.Secrets, decode[corev1.Secret](t, `{metadata: {name: s}, type: Opaque, data: {a: MQ==}}`), Default, "s | Opaque | 1 | <unknown>"},
+		{api.PodTemplates, decode[corev1.PodTemplate](t, `{metadata: {name: t}, template: {metadata: {labels: {b: c, a: b}}, spec: {containers: [{name: v, image: i:1}, {name: w, image: i:2}]}}}`),
+			Default, "t | v,w | i:1,i:2 | a=b,b=c"},
+		{api.PodTemplates, decode[corev1.PodTemplate](t, `{metadata: {name: t}}`), Default, "t |  |  | <none>"},
 		{api.Secrets, pod, Default, "p |  |  | "},
 	} {
 		if got := join(Row(test.kind, test.obj, test.l, now)); got != test.want {

@@ -17,6 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// PodTemplate checks a template that stands for itself: any kind of pod may be made from it.
+func PodTemplate(t *corev1.PodTemplate) field.ErrorList {
+	return podTemplate(&t.Template, nil, field.NewPath("template"))
+}
+
 // ReplicaSet checks a replica set.
 func ReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	path := field.NewPath("spec")
