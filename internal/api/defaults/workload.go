@@ -33,6 +33,22 @@ func ReplicaSet(rs *appsv1.ReplicaSet) {
 	PodSpec(&rs.Spec.Template.Spec)
 }
 
+// ReplicationController fills in a replication controller: one pod, and the labels of its template, where it has no
+// selector and no labels of its own.
+func ReplicationController(rc *corev1.ReplicationController) {
+	orSet(&rc.Spec.Replicas, 1)
+	if rc.Spec.Template == nil {
+		return
+	}
+	if len(rc.Spec.Selector) == 0 {
+		rc.Spec.Selector = maps.Clone(rc.Spec.Template.Labels)
+	}
+	if len(rc.Labels) == 0 {
+		rc.Labels = maps.Clone(rc.Spec.Template.Labels)
+	}
+	PodSpec(&rc.Spec.Template.Spec)
+}
+
 // Deployment fills in a deployment: rolling updates by a quarter, ten revisions kept, ten minutes to make
 // progress.
 func Deployment(d *appsv1.Deployment) {

@@ -49,6 +49,8 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 	switch kind {
 	case api.Pods:
 		return layout{podColumns, typed(podRow)}
+	case api.ReplicationControllers:
+		return layout{replicaSetColumns, typed(replicationControllerRow)}
 	case api.PodTemplates:
 		return layout{podTemplateColumns, typed(podTemplateRow)}
 	case api.Nodes:

@@ -77,6 +77,15 @@ func replicaSetRow(rs *appsv1.ReplicaSet, now time.Time) []any {
 		since(rs.CreationTimestamp.Time, now)}, templateCells(&rs.Spec.Template, rs.Spec.Selector)...)
 }
 
+func replicationControllerRow(rc *corev1.ReplicationController, now time.Time) []any {
+	t := rc.Spec.Template
+	if t == nil {
+		t = &corev1.PodTemplateSpec{}
+	}
+	return append([]any{rc.Name, value(rc.Spec.Replicas), int64(rc.Status.Replicas), int64(rc.Status.ReadyReplicas),
+		since(rc.CreationTimestamp.Time, now)}, append(containerCells(t), labels.FormatLabels(rc.Spec.Selector))...)
+}
+
 var deploymentColumns = workloadColumns(
 	words("Ready", "Number of the pod with ready state"),
 	words("Up-to-date", "How many pods have the newest template."),

@@ -27,3 +27,33 @@ func TestPodTemplate(t *testing.T) {
 		})
 	}
 }
+
+func TestReplicationController(t *testing.T) {
+	const template = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x}]}}"
+	for _, x := range []struct {
+		name, spec string
+		want       []string
+	}{
+		{"the template's labels stand for it", template, nil},
+		{"a selector of its own", "selector: {a: b}\nreplicas: 0\nminReadySeconds: 3\n" + template, nil},
+		{"empty", "{}", []string{"Required spec.selector", "Required spec.template"}},
+		{"no labels", "template: {spec: {containers: [{name: c, image: x}]}}", []string{"Required spec.selector"}},
+		{"others' pods", "selector: {a: c}\n" + template, []string{"Invalid spec.template.metadata.labels"}},
+		{"numbers", "replicas: -1\nminReadySeconds: -1\n" + template, []string{"Invalid spec.minReadySeconds", "Invalid spec.replicas"}},
+		{"pods that end", "template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, activeDeadlineSeconds: 3, containers: [{name: c, image: x}]}}",
+			[]string{"NotSupported spec.template.spec.restartPolicy", "Forbidden spec.template.spec.activeDeadlineSeconds"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			rc := &corev1.ReplicationController{Spec: *decode[corev1.ReplicationControllerSpec](t, x.spec)}
+			defaults.ReplicationController(rc)
+			expect(t, ReplicationController(rc), x.want...)
+		})
+	}
+	rc := decode[corev1.ReplicationController](t, "{metadata: {labels: {own: x}}, spec: {"+template+"}}")
+	defaults.ReplicationController(rc)
+	if len(rc.Labels) != 1 || rc.Labels["own"] != "x" || len(rc.Spec.Selector) != 1 || *rc.Spec.Replicas != 1 {
+		t.Errorf("%v, %v, %d", rc.Labels, rc.Spec.Selector, *rc.Spec.Replicas)
+	}
+	rc.Status.ReadyReplicas = -1
+	expect(t, ReplicationControllerStatusUpdate(rc, rc), "Invalid status.readyReplicas")
+}
