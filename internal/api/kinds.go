@@ -120,6 +120,18 @@ var (
 		New:     func() Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
 	}
+	ReplicationControllers = &Kind{
+		Version: "v1", Kind: "ReplicationController", Plural: "replicationcontrollers", Singular: "replicationcontroller",
+		ShortNames: []string{"rc"}, Categories: []string{"all"},
+		Namespaced: true, Status: true, Subresources: []Subresource{scale},
+		New:     func() Object { return &corev1.ReplicationController{} },
+		NewList: func() runtime.Object { return &corev1.ReplicationControllerList{} },
+	}
+	PodTemplates = &Kind{
+		Version: "v1", Kind: "PodTemplate", Plural: "podtemplates", Singular: "podtemplate", Namespaced: true,
+		New:     func() Object { return &corev1.PodTemplate{} },
+		NewList: func() runtime.Object { return &corev1.PodTemplateList{} },
+	}
 	ConfigMaps = &Kind{
 		Version: "v1", Kind: "ConfigMap", Plural: "configmaps", Singular: "configmap",
 		ShortNames: []string{"cm"}, Namespaced: true,
@@ -209,8 +221,8 @@ var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscali
 
 // Kinds is the table, in the order in which discovery lists it.
 var Kinds = []*Kind{
-	Namespaces, Nodes, Pods, ConfigMaps, Secrets, Events, ServiceAccounts, Leases,
-	PriorityClasses, ClusterConfigs,
+	Namespaces, Nodes, Pods, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
+	Leases, PriorityClasses, ClusterConfigs,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 

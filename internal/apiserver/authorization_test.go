@@ -139,7 +139,7 @@ func TestEveryDoor(t *testing.T) {
 		}},
 		{"a part", c.user("system:replicaset-controller"), nil, 403, func(_ string, d door) bool {
 			switch d.kind {
-			case api.ReplicaSets:
+			case api.ReplicaSets, api.ReplicationControllers:
 				return d.sub == "" && in(d.verb, "get", "list", "watch") || d.sub == "status" && in(d.verb, "update", "patch")
 			case api.Pods:
 				return d.sub == "" && in(d.verb, "get", "list", "watch", "create", "delete", "patch")

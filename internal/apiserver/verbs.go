@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -116,6 +117,9 @@ func (s *Server) delete(r *request) error {
 	if err != nil {
 		return err
 	}
+	if w := s.reg.DeleteWarning(r.kind, opts); w != "" {
+		r.warn(w)
+	}
 	if !gone || r.kind == api.Pods { // as Kubernetes: pods are always shown
 		return r.answer(http.StatusOK, e)
 	}
@@ -137,6 +141,9 @@ func (s *Server) deleteCollection(r *request) error {
 	l, err := s.reg.DeleteCollection(r.Request().Context(), r.ask, r.list, opts)
 	if err != nil {
 		return err
+	}
+	if w := s.reg.DeleteWarning(r.kind, opts); w != "" {
+		r.warn(w)
 	}
 	return s.answerList(r, l)
 }
@@ -204,6 +211,14 @@ func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 			return nil, apierrors.NewBadRequest("gracePeriodSeconds: not a number of seconds: " + s)
 		}
 		opts.GracePeriodSeconds = &n
+	}
+	if s := r.query.Get("orphanDependents"); s != "" {
+		orphan, err := strconv.ParseBool(s)
+		if err != nil {
+			return nil, apierrors.NewBadRequest("orphanDependents: neither true nor false: " + s)
+		}
+		//lint:ignore SA1019 old clients send it
+		opts.OrphanDependents = &orphan
 	}
 	if s := r.query.Get("propagationPolicy"); s != "" {
 		p := metav1.DeletionPropagation(s)

@@ -54,7 +54,7 @@ func (s *session) clear(c *cli.Context) error {
 	count := tally{p: s.program}
 	var gone []api.Object
 	for _, obj := range objects {
-		_, err := s.api.Delete(c.Context, keyOf(obj), &metav1.DeleteOptions{})
+		_, err := s.api.Delete(c.Context, keyOf(obj), withDependents())
 		// What belonged to something deleted before may have gone along.
 		if apierrors.IsNotFound(err) {
 			err = nil

@@ -1,10 +1,12 @@
 package ctl
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -128,6 +130,25 @@ func TestDelete(t *testing.T) {
 	f = newFake(t, pod("default", "web"), pod("kube-system", "dns"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod"}})
 	if got := f.ctl("", "reset", "--yes"); got.code != 0 || got.out != "pod/web deleted\nnamespace/prod deleted\n" {
 		t.Errorf("reset: %+v", got)
+	}
+	f = newFake(t)
+	bodies := 0
+	for _, args := range [][]string{{"delete", "job", "sum"}, {"reset", "--yes"}} { // also of a kind that leaves its pods by itself
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sum"}}
+		f.put(pathOf(job), job)
+		f.routes["DELETE "+pathOf(job)] = func(w http.ResponseWriter, r *http.Request) {
+			if b, _ := io.ReadAll(r.Body); strings.Contains(string(b), `"propagationPolicy":"Background"`) {
+				bodies++
+			}
+			delete(f.objects, r.URL.Path)
+			reply(w, http.StatusOK, job)
+		}
+		if got := f.ctl("", args...); got.code != 0 {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+	if bodies != 2 {
+		t.Errorf("%d of 2 deletions say that dependents go too", bodies)
 	}
 }
 

@@ -39,7 +39,7 @@ func (p *program) delete(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	opts := &metav1.DeleteOptions{}
+	opts := withDependents()
 	if grace := int64(c.Int("grace-period")); c.Bool("force") {
 		opts.GracePeriodSeconds = new(int64)
 	} else if grace >= 0 {
@@ -146,6 +146,11 @@ func (s *session) victims(c *cli.Context, count *tally) ([]api.Object, error) {
 		}
 	}
 	return out, nil
+}
+
+// withDependents deletes what an object owns too, whatever its kind does by itself.
+func withDependents() *metav1.DeleteOptions {
+	return &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 }
 
 func keyOf(obj api.Object) client.Key { return client.KeyOf(obj) }

@@ -78,6 +78,10 @@ func (s *situation) workload() (workload, bool) {
 		w := workload{selector: o.Spec.Selector, want: orOne(o.Spec.Replicas), ready: o.Status.ReadyReplicas}
 		w.behind(o.Generation, o.Status.ObservedGeneration)
 		return w, true
+	case *corev1.ReplicationController:
+		w := workload{selector: &metav1.LabelSelector{MatchLabels: o.Spec.Selector}, want: orOne(o.Spec.Replicas), ready: o.Status.ReadyReplicas}
+		w.behind(o.Generation, o.Status.ObservedGeneration)
+		return w, true
 	case *appsv1.Deployment:
 		return s.deployment(o), true
 	case *appsv1.DaemonSet:

@@ -103,6 +103,26 @@ func TestExplainDeployment(t *testing.T) {
 	}
 }
 
+// A ReplicationController is a workload like a ReplicaSet: it is scaled, and explained by its conditions and its pods.
+func TestReplicationControllers(t *testing.T) {
+	rc := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "rc"},
+		Spec: corev1.ReplicationControllerSpec{Replicas: new(int32(2)), Selector: map[string]string{"app": "web"}},
+		Status: corev1.ReplicationControllerStatus{Replicas: 1, Conditions: []corev1.ReplicationControllerCondition{{
+			Type: corev1.ReplicationControllerReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "there is no room"}}}}
+	crashed := podOf("web-1", "", crashing)
+	crashed.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ReplicationController", Name: "web", UID: "rc", Controller: new(true)}}
+	f := newFake(t, rc, crashed, goodNode("n"))
+	got := f.ctl("", "why", "rc", "web")
+	for _, want := range []string{"replicationcontroller/web has 0 of 2 pods ready", "FailedCreate: there is no room", "exit code 3"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("it does not say %q:\n%s", want, got.out)
+		}
+	}
+	if got := f.ctl("", "scale", "rc/web", "--replicas", "5"); got.code != 0 || *f.get("/api/v1/namespaces/default/replicationcontrollers/web").(*corev1.ReplicationController).Spec.Replicas != 5 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // What is to be typed next fits what is the matter.
 func TestExplainRolloutNext(t *testing.T) {
 	template7 := template{"hash", newest}

@@ -7,11 +7,11 @@ import (
 )
 
 // scalable are the kinds whose spec.replicas is a number of pods.
-var scalable = []*api.Kind{api.Deployments, api.ReplicaSets}
+var scalable = []*api.Kind{api.Deployments, api.ReplicaSets, api.ReplicationControllers}
 
 func (p *program) scaleCommand() *cli.Command {
 	return &cli.Command{
-		Name: "scale", Usage: "set how many pods a deployment or a replica set has", ArgsUsage: "KIND NAME... --replicas N",
+		Name: "scale", Usage: "set how many pods a deployment, a replica set or a replication controller has", ArgsUsage: "KIND NAME... --replicas N",
 		Flags: append(selectFlags(),
 			&cli.IntFlag{Name: "replicas", Aliases: []string{"r"}, Value: -1, Usage: "how many pods"},
 			&cli.BoolFlag{Name: "all", Usage: "all objects of the kind in the namespace"},

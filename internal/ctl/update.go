@@ -100,7 +100,8 @@ func (s *session) replace(c *cli.Context, d *document) (api.Object, string, erro
 		return nil, "", err
 	}
 	// Gone first, and wholly: a new object of the name is refused while the old one ends.
-	del := &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(old.GetUID()))}
+	del := withDependents()
+	del.Preconditions = metav1.NewUIDPreconditions(string(old.GetUID()))
 	if _, err := s.api.Delete(c.Context, d.key(), del); err != nil && !apierrors.IsNotFound(err) {
 		return nil, "", err
 	}

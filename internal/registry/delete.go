@@ -62,7 +62,7 @@ func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts 
 		grace = s.Grace(before, opts.GracePeriodSeconds)
 	}
 	shorter := s.Grace != nil && before.GetDeletionGracePeriodSeconds() != nil && grace < *before.GetDeletionGracePeriodSeconds()
-	finalizers, err := propagated(obj.GetFinalizers(), opts)
+	finalizers, err := propagated(obj.GetFinalizers(), opts, s.Orphans)
 	if err != nil {
 		return nil, false, err
 	}
@@ -107,18 +107,22 @@ func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts 
 
 // propagated are the finalizers of an object that is to be deleted: the two by which the garbage collector
 // knows the propagation policy are those of the policy asked for, so that a second deletion may choose
-// another. One that asks for none leaves them as they are.
-func propagated(have []string, opts *metav1.DeleteOptions) ([]string, error) {
+// another. One that asks for none leaves them as they are; if there is none either, orphans says what the kind does.
+func propagated(have []string, opts *metav1.DeleteOptions, orphans bool) ([]string, error) {
 	want, asked, err := policyFinalizer(opts)
-	if err != nil || !asked {
+	if err != nil {
 		return have, err
 	}
-	var out []string
-	for _, f := range have {
-		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
-			out = append(out, f)
-		}
+	isPolicy := func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 	}
+	if !asked {
+		if !orphans || slices.ContainsFunc(have, isPolicy) {
+			return have, nil
+		}
+		want = metav1.FinalizerOrphanDependents
+	}
+	out := slices.DeleteFunc(slices.Clone(have), isPolicy)
 	if want != "" {
 		out = append(out, want)
 	}
@@ -126,6 +130,14 @@ func propagated(have []string, opts *metav1.DeleteOptions) ([]string, error) {
 		return have, nil // in whatever order: nothing is to be written
 	}
 	return out, nil
+}
+
+// DeleteWarning is what a client is told that deletes objects of a kind with such options; often nothing.
+func (r *Registry) DeleteWarning(kind *api.Kind, opts *metav1.DeleteOptions) string {
+	if _, asked, err := policyFinalizer(opts); asked || err != nil {
+		return ""
+	}
+	return r.strategies[kind].OrphanWarning
 }
 
 // policyFinalizer is the finalizer of the policy asked for, if one is; Background has none.

@@ -67,6 +67,11 @@ type Strategy struct {
 	AdmitUpdate func(obj api.Object, beside Beside) error
 	// AdmitByNewest has Admit wait for what was written a moment ago: objects of this kind exclude each other.
 	AdmitByNewest bool
+	// Orphans leaves an object's dependents behind when its deletion does not say what shall become of them, for
+	// the sake of clients from before there was a choice; false: they go too. OrphanWarning, if there is one, is
+	// what a client that did not say is told.
+	Orphans       bool
+	OrphanWarning string
 	// MayDelete refuses deletions; nil: everything may go.
 	MayDelete func(obj api.Object) error
 	// Subresources are writes below an object other than status: "finalize".

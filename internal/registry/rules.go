@@ -90,9 +90,9 @@ var partRules = map[string][]rule{
 		recording,
 	},
 	"system:replicaset-controller": {
-		may(reading, api.ReplicaSets, api.Pods),
+		may(reading, api.ReplicaSets, api.ReplicationControllers, api.Pods),
 		may(keeping, api.Pods),
-		mayBelow("status", changing, api.ReplicaSets),
+		mayBelow("status", changing, api.ReplicaSets, api.ReplicationControllers),
 		recording,
 	},
 	"system:deployment-controller": {

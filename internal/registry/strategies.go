@@ -9,21 +9,23 @@ import (
 // strategies is the table of what is each kind's own: a row per kind of package api.
 func strategies() map[*api.Kind]*Strategy {
 	rows := map[*api.Kind]*Strategy{
-		api.Namespaces:          namespaceStrategy(),
-		api.Nodes:               nodeStrategy(),
-		api.Pods:                podStrategy(),
-		api.ConfigMaps:          configMapStrategy(),
-		api.Secrets:             secretStrategy(),
-		api.Events:              eventStrategy(),
-		api.ServiceAccounts:     serviceAccountStrategy(),
-		api.Leases:              leaseStrategy(),
-		api.PriorityClasses:     priorityClassStrategy(),
-		api.ReplicaSets:         replicaSetStrategy(),
-		api.Deployments:         deploymentStrategy(),
-		api.DaemonSets:          daemonSetStrategy(),
-		api.ControllerRevisions: controllerRevisionStrategy(),
-		api.Jobs:                jobStrategy(),
-		api.ClusterConfigs:      clusterConfigStrategy(),
+		api.Namespaces:             namespaceStrategy(),
+		api.Nodes:                  nodeStrategy(),
+		api.Pods:                   podStrategy(),
+		api.ReplicationControllers: replicationControllerStrategy(),
+		api.PodTemplates:           podTemplateStrategy(),
+		api.ConfigMaps:             configMapStrategy(),
+		api.Secrets:                secretStrategy(),
+		api.Events:                 eventStrategy(),
+		api.ServiceAccounts:        serviceAccountStrategy(),
+		api.Leases:                 leaseStrategy(),
+		api.PriorityClasses:        priorityClassStrategy(),
+		api.ReplicaSets:            replicaSetStrategy(),
+		api.Deployments:            deploymentStrategy(),
+		api.DaemonSets:             daemonSetStrategy(),
+		api.ControllerRevisions:    controllerRevisionStrategy(),
+		api.Jobs:                   jobStrategy(),
+		api.ClusterConfigs:         clusterConfigStrategy(),
 	}
 	for _, k := range api.Questions {
 		rows[k] = &Strategy{}

@@ -11,6 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -21,8 +22,12 @@ import (
 
 // templateWarnings are those of the pods that a template will make.
 func templateWarnings[T api.Object](of func(T) *corev1.PodTemplateSpec) func(api.Object) []string {
+	return warningsAt(field.NewPath("spec", "template"), of)
+}
+
+func warningsAt[T api.Object](template *field.Path, of func(T) *corev1.PodTemplateSpec) func(api.Object) []string {
 	return func(obj api.Object) []string {
-		_, warnings := validation.NotServed(&of(obj.(T)).Spec, field.NewPath("spec", "template", "spec"))
+		_, warnings := validation.NotServed(&of(obj.(T)).Spec, template.Child("spec"))
 		return warnings
 	}
 }
@@ -41,6 +46,15 @@ func selectorText(s *metav1.LabelSelector) string {
 		return ""
 	}
 	return sel.String()
+}
+
+func podTemplateStrategy() *Strategy {
+	return &Strategy{
+		Default:     onOne(defaults.PodTemplate),
+		Validate:    checkOne(validation.PodTemplate),
+		Warnings:    warningsAt(field.NewPath("template"), func(t *corev1.PodTemplate) *corev1.PodTemplateSpec { return &t.Template }),
+		SpecChanged: specChanged(func(t *corev1.PodTemplate) any { return t.Template }),
+	}
 }
 
 func replicaSetStrategy() *Strategy {
@@ -67,6 +81,39 @@ func replicaSetStrategy() *Strategy {
 			Set: func(obj api.Object, replicas int32) { obj.(*appsv1.ReplicaSet).Spec.Replicas = &replicas },
 		},
 		Dialect: dialect.For(api.ReplicaSets),
+	}
+}
+
+func replicationControllerStrategy() *Strategy {
+	return &Strategy{
+		Default:        onOne(defaults.ReplicationController),
+		Validate:       checkOne(validation.ReplicationController),
+		ValidateStatus: checkStep(validation.ReplicationControllerStatusUpdate),
+		Warnings: func(obj api.Object) []string {
+			t := obj.(*corev1.ReplicationController).Spec.Template
+			if t == nil {
+				return nil
+			}
+			_, warnings := validation.NotServed(&t.Spec, field.NewPath("spec", "template", "spec"))
+			return warnings
+		},
+		CopyStatus:  onStep(func(dst, src *corev1.ReplicationController) { dst.Status = src.Status }),
+		SpecChanged: specChanged(func(rc *corev1.ReplicationController) any { return rc.Spec }),
+		Fields: func(obj api.Object) fields.Set {
+			return fields.Set{"status.replicas": strconv.Itoa(int(obj.(*corev1.ReplicationController).Status.Replicas))}
+		},
+		FieldNames: []string{"status.replicas"},
+		Orphans:    true,
+		Scale: &ScaleStrategy{
+			Get: func(obj api.Object, into *autoscalingv1.Scale) {
+				rc := obj.(*corev1.ReplicationController)
+				if rc.Spec.Replicas != nil {
+					into.Spec.Replicas = *rc.Spec.Replicas
+				}
+				into.Status = autoscalingv1.ScaleStatus{Replicas: rc.Status.Replicas, Selector: labels.SelectorFromSet(rc.Spec.Selector).String()}
+			},
+			Set: func(obj api.Object, replicas int32) { obj.(*corev1.ReplicationController).Spec.Replicas = &replicas },
+		},
 	}
 }
 
@@ -133,7 +180,10 @@ func jobStrategy() *Strategy {
 			return fields.Set{"status.successful": strconv.Itoa(int(obj.(*batchv1.Job).Status.Succeeded))}
 		},
 		FieldNames: []string{"status.successful"},
-		Dialect:    dialect.For(api.Jobs),
+		Orphans:    true,
+		OrphanWarning: "child pods are preserved by default when jobs are deleted; " +
+			"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+		Dialect: dialect.For(api.Jobs),
 	}
 }
 
@@ -147,16 +197,16 @@ func ownLabels(job *batchv1.Job) {
 		batchv1.ControllerUidLabel: string(job.UID), "controller-uid": string(job.UID),
 		batchv1.JobNameLabel: job.Name, "job-name": job.Name,
 	}
-	labels := maps.Clone(job.Spec.Template.Labels)
-	if labels == nil {
-		labels = map[string]string{}
+	all := maps.Clone(job.Spec.Template.Labels)
+	if all == nil {
+		all = map[string]string{}
 	}
 	for key, value := range own {
-		if labels[key] == "" {
-			labels[key] = value
+		if all[key] == "" {
+			all[key] = value
 		}
 	}
-	job.Spec.Template.Labels = labels
+	job.Spec.Template.Labels = all
 	if job.Spec.Selector == nil {
 		job.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(job.UID)}}
 	}

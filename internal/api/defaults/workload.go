@@ -24,10 +24,29 @@ func orSet[T any](p **T, value T) {
 	}
 }
 
+// PodTemplate fills in a template that stands for itself.
+func PodTemplate(t *corev1.PodTemplate) { PodSpec(&t.Template.Spec) }
+
 // ReplicaSet fills in a replica set.
 func ReplicaSet(rs *appsv1.ReplicaSet) {
 	orSet(&rs.Spec.Replicas, 1)
 	PodSpec(&rs.Spec.Template.Spec)
+}
+
+// ReplicationController fills in a replication controller: one pod, and the labels of its template, where it has no
+// selector and no labels of its own.
+func ReplicationController(rc *corev1.ReplicationController) {
+	orSet(&rc.Spec.Replicas, 1)
+	if rc.Spec.Template == nil {
+		return
+	}
+	if len(rc.Spec.Selector) == 0 {
+		rc.Spec.Selector = maps.Clone(rc.Spec.Template.Labels)
+	}
+	if len(rc.Labels) == 0 {
+		rc.Labels = maps.Clone(rc.Spec.Template.Labels)
+	}
+	PodSpec(&rc.Spec.Template.Spec)
 }
 
 // Deployment fills in a deployment: rolling updates by a quarter, ten revisions kept, ten minutes to make

@@ -49,6 +49,10 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 	switch kind {
 	case api.Pods:
 		return layout{podColumns, typed(podRow)}
+	case api.ReplicationControllers:
+		return layout{replicaSetColumns, typed(replicationControllerRow)}
+	case api.PodTemplates:
+		return layout{podTemplateColumns, typed(podTemplateRow)}
 	case api.Nodes:
 		return layout{nodeColumns, typed(nodeRow)}
 	case api.Namespaces:

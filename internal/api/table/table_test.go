@@ -148,6 +148,11 @@ status:
 		{api.Nodes, lost, A, "node3 |  | Terminated | "},
 		{api.Events, event, Default, "2s | Normal | Pulled | pod/p |  | kubelet, node1 | done | 60s | 2 | e"},
 		{api.Secrets, decode[corev1.Secret](t, `{metadata: {name: s}, type: Opaque, data: {a: MQ==}}`), Default, "s | Opaque | 1 | <unknown>"},
+		{api.PodTemplates, decode[corev1.PodTemplate](t, `{metadata: {name: t}, template: {metadata: {labels: {b: c, a: b}}, spec: {containers: [{name: v, image: i:1}, {name: w, image: i:2}]}}}`),
+			Default, "t | v,w | i:1,i:2 | a=b,b=c"},
+		{api.ReplicationControllers, decode[corev1.ReplicationController](t, `{metadata: {name: rc, creationTimestamp: "2025-05-01T11:00:00Z"}, spec: {replicas: 3, selector: {b: c, a: b},
+  template: {spec: {containers: [{name: v, image: i:1}]}}}, status: {replicas: 2, readyReplicas: 1}}`), Default, "rc | 3 | 2 | 1 | 60m | v | i:1 | a=b,b=c"},
+		{api.PodTemplates, decode[corev1.PodTemplate](t, `{metadata: {name: t}}`), Default, "t |  |  | <none>"},
 		{api.Secrets, pod, Default, "p |  |  | "},
 	} {
 		if got := join(Row(test.kind, test.obj, test.l, now)); got != test.want {

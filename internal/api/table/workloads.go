@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
@@ -27,12 +28,17 @@ func workloadColumns(own ...metav1.TableColumnDefinition) []metav1.TableColumnDe
 
 // templateCells are the cells that go with the last three columns.
 func templateCells(t *corev1.PodTemplateSpec, s *metav1.LabelSelector) []any {
+	return append(containerCells(t), metav1.FormatLabelSelector(s))
+}
+
+// containerCells are the names and images of a template's containers.
+func containerCells(t *corev1.PodTemplateSpec) []any {
 	var names, images []string
 	for i := range t.Spec.Containers {
 		names = append(names, t.Spec.Containers[i].Name)
 		images = append(images, t.Spec.Containers[i].Image)
 	}
-	return []any{strings.Join(names, ","), strings.Join(images, ","), metav1.FormatLabelSelector(s)}
+	return []any{strings.Join(names, ","), strings.Join(images, ",")}
 }
 
 func number(name, description string) metav1.TableColumnDefinition {
@@ -50,6 +56,17 @@ func value(n *int32) int64 {
 	return int64(*n)
 }
 
+var podTemplateColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
+	words("Containers", "Names of each container in the template."),
+	words("Images", "Images referenced by each container in the template."),
+	words("Pod Labels", "The labels of the pods that are made from the template."),
+}
+
+func podTemplateRow(t *corev1.PodTemplate, _ time.Time) []any {
+	return append(append([]any{t.Name}, containerCells(&t.Template)...), labels.FormatLabels(t.Template.Labels))
+}
+
 var replicaSetColumns = workloadColumns(
 	number("Desired", "How many pods are wanted."),
 	number("Current", "How many pods there are."),
@@ -58,6 +75,15 @@ var replicaSetColumns = workloadColumns(
 func replicaSetRow(rs *appsv1.ReplicaSet, now time.Time) []any {
 	return append([]any{rs.Name, value(rs.Spec.Replicas), int64(rs.Status.Replicas), int64(rs.Status.ReadyReplicas),
 		since(rs.CreationTimestamp.Time, now)}, templateCells(&rs.Spec.Template, rs.Spec.Selector)...)
+}
+
+func replicationControllerRow(rc *corev1.ReplicationController, now time.Time) []any {
+	t := rc.Spec.Template
+	if t == nil {
+		t = &corev1.PodTemplateSpec{}
+	}
+	return append([]any{rc.Name, value(rc.Spec.Replicas), int64(rc.Status.Replicas), int64(rc.Status.ReadyReplicas),
+		since(rc.CreationTimestamp.Time, now)}, append(containerCells(t), labels.FormatLabels(rc.Spec.Selector))...)
 }
 
 var deploymentColumns = workloadColumns(

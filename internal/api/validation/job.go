@@ -48,7 +48,8 @@ func Job(job *batchv1.Job) field.ErrorList {
 		errs = append(errs, field.NotSupported(template.Child("spec", "restartPolicy"), p,
 			[]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
 	}
-	return append(errs, failurePolicy(s, path.Child("podFailurePolicy"))...)
+	errs = append(errs, failurePolicy(s, path.Child("podFailurePolicy"))...)
+	return append(errs, successPolicy(s, path.Child("successPolicy"))...)
 }
 
 // hostName checks that the pods of an Indexed job, whose host names end in their index, can have theirs.
@@ -89,8 +90,8 @@ func indexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
 		errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
 	}
-	if s.SuccessPolicy != nil {
-		errs = append(errs, field.Forbidden(path.Child("successPolicy"), "success policies are"+later))
+	if s.SuccessPolicy != nil && !isIndexed {
+		errs = append(errs, field.Invalid(path.Child("successPolicy"), field.OmitValueType{}, "requires indexed completion mode"))
 	}
 	return errs
 }
@@ -109,6 +110,7 @@ func JobUpdate(job, old *batchv1.Job) field.ErrorList {
 	errs = append(errs, apivalidation.ValidateImmutableField(now.ManagedBy, was.ManagedBy, path.Child("managedBy"))...)
 	errs = append(errs, apivalidation.ValidateImmutableField(now.CompletionMode, was.CompletionMode, path.Child("completionMode"))...)
 	errs = append(errs, apivalidation.ValidateImmutableField(now.PodFailurePolicy, was.PodFailurePolicy, path.Child("podFailurePolicy"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(now.SuccessPolicy, was.SuccessPolicy, path.Child("successPolicy"))...)
 	errs = append(errs, apivalidation.ValidateImmutableField(now.BackoffLimitPerIndex, was.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
 	waiting := was.Suspend != nil && *was.Suspend && old.Status.StartTime == nil
 	if !waiting && !apiequality.Semantic.DeepEqual(now.Template, was.Template) {

@@ -64,3 +64,34 @@ func TestFailurePolicy(t *testing.T) {
 	expect(t, Job(job(t, "podReplacementPolicy: TerminatingOrFailed")))
 	expect(t, Job(job(t, "podReplacementPolicy: TerminatingOrFailed\npodFailurePolicy: {rules: ["+ignore+"]}")), "NotSupported spec.podReplacementPolicy")
 }
+
+func TestSuccessPolicy(t *testing.T) {
+	const at = "spec.successPolicy.rules"
+	for _, x := range []struct {
+		name, rules string
+		want        []string
+	}{
+		{"nothing wrong", `{succeededIndexes: "0,2-3,9"}, {succeededCount: 10}, {succeededIndexes: "1-4", succeededCount: 4}, {succeededCount: 0}, {succeededIndexes: ""}`, nil},
+		{"no rules", "", []string{"Required " + at}},
+		{"an empty one", "{}", []string{"Required " + at + "[0]"}},
+		{"as many as there may be", strings.Repeat("{succeededCount: 1}, ", 20), nil},
+		{"too many", strings.Repeat("{succeededCount: 1}, ", 21), []string{"TooMany " + at}},
+		{"counts", `{succeededCount: -1}, {succeededCount: 11}, {succeededIndexes: "0-1", succeededCount: 3}`, []string{
+			"Invalid " + at + "[0].succeededCount", "Invalid " + at + "[1].succeededCount", "Invalid " + at + "[2].succeededCount"}},
+		{"too long", `{succeededIndexes: "` + strings.Repeat("0", 1<<16+1) + `"}`, []string{"TooLong " + at + "[0].succeededIndexes"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			expect(t, Job(job(t, "completionMode: Indexed\ncompletions: 10\nsuccessPolicy: {rules: ["+x.rules+"]}")), x.want...)
+		})
+	}
+	for _, list := range []string{"x", "1,", "0-", "-1", "1-2-3", "3,2", "2,2", "4-3", "3-3", "10", "0-10", "0-4,4", "99999999999"} {
+		expect(t, Job(job(t, "completionMode: Indexed\ncompletions: 10\nsuccessPolicy: {rules: [{succeededIndexes: \""+list+"\"}]}")), "Invalid "+at+"[0].succeededIndexes")
+	}
+	const some = "\nsuccessPolicy: {rules: [{succeededCount: 1}]}"
+	expect(t, Job(job(t, "completions: 10"+some)), "Invalid spec.successPolicy")
+	expect(t, Job(job(t, "completionMode: Indexed\nparallelism: 1"+some)), "Required spec.completions")
+	old := job(t, "completionMode: Indexed\ncompletions: 10"+some)
+	now := old.DeepCopy()
+	now.Spec.SuccessPolicy.Rules[0].SucceededCount = new(int32(2))
+	expect(t, JobUpdate(now, old), "Invalid spec.successPolicy")
+}

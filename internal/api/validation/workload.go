@@ -17,6 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// PodTemplate checks a template that stands for itself: any kind of pod may be made from it.
+func PodTemplate(t *corev1.PodTemplate) field.ErrorList {
+	return podTemplate(&t.Template, nil, field.NewPath("template"))
+}
+
 // ReplicaSet checks a replica set.
 func ReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	path := field.NewPath("spec")
@@ -34,6 +39,27 @@ func ReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
 // ReplicaSetStatusUpdate checks a status.
 func ReplicaSetStatusUpdate(rs, _ *appsv1.ReplicaSet) field.ErrorList {
 	path, s := field.NewPath("status"), &rs.Status
+	return counts(path, map[string]int32{"replicas": s.Replicas, "fullyLabeledReplicas": s.FullyLabeledReplicas,
+		"readyReplicas": s.ReadyReplicas, "availableReplicas": s.AvailableReplicas})
+}
+
+// ReplicationController checks a replication controller. Its selector may change, as its template may.
+func ReplicationController(rc *corev1.ReplicationController) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := count(path.Child("replicas"), rc.Spec.Replicas)
+	errs = append(errs, nonNegative(path.Child("minReadySeconds"), rc.Spec.MinReadySeconds)...)
+	if len(rc.Spec.Selector) == 0 {
+		errs = append(errs, field.Required(path.Child("selector"), "and the template has no labels that could stand for it"))
+	}
+	if rc.Spec.Template == nil {
+		return append(errs, field.Required(path.Child("template"), ""))
+	}
+	return append(errs, lastingTemplate(rc.Spec.Template, &metav1.LabelSelector{MatchLabels: rc.Spec.Selector}, path.Child("template"))...)
+}
+
+// ReplicationControllerStatusUpdate checks a status.
+func ReplicationControllerStatusUpdate(rc, _ *corev1.ReplicationController) field.ErrorList {
+	path, s := field.NewPath("status"), &rc.Status
 	return counts(path, map[string]int32{"replicas": s.Replicas, "fullyLabeledReplicas": s.FullyLabeledReplicas,
 		"readyReplicas": s.ReadyReplicas, "availableReplicas": s.AvailableReplicas})
 }
@@ -214,7 +240,7 @@ func lastingTemplate(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, 
 		errs = append(errs, field.NotSupported(at.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(at.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in a ReplicaSet, Deployment or DaemonSet is not supported"))
+		errs = append(errs, field.Forbidden(at.Child("activeDeadlineSeconds"), "activeDeadlineSeconds is not supported where pods are replaced: in a ReplicaSet, ReplicationController, Deployment or DaemonSet"))
 	}
 	return errs
 }

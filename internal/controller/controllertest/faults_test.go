@@ -140,21 +140,30 @@ func nodes(n int) (out []string) {
 	return out
 }
 
-// TestReplicaSetNeverHasTooMany deletes pods at random; there is never one more than is wanted.
-func TestReplicaSetNeverHasTooMany(t *testing.T) {
+// TestSetsNeverHaveTooMany deletes pods at random, of a ReplicaSet and of a ReplicationController of the same name;
+// there is never one more than is wanted.
+func TestSetsNeverHaveTooMany(t *testing.T) {
 	forSeeds(t, controllers, func(t *testing.T, w *world, rng *rand.Rand) {
-		const replicas = 12
+		const replicas, older = 12, 8
 		w.audit(func(now map[string]*corev1.Pod) error {
-			if n, _ := active(now); n > replicas {
-				return fmt.Errorf("%d pods, %d are wanted", n, replicas)
+			of := map[string]int{}
+			for _, p := range now {
+				if pods.Active(p) {
+					of[metav1.GetControllerOf(p).Kind]++
+				}
+			}
+			if of["ReplicaSet"] > replicas || of["ReplicationController"] > older {
+				return fmt.Errorf("%v pods, %d and %d are wanted", of, replicas, older)
 			}
 			return nil
 		})
 		w.Hollow(nil, nodes(20)...)
 		ct.Create(w.Cluster, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web"},
 			Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(replicas)), Selector: ct.Selector("web"), Template: ct.Template("web", "x:1")}})
+		ct.Create(w.Cluster, &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec: corev1.ReplicationControllerSpec{Replicas: new(int32(older)), Template: new(ct.Template("old", "x:1"))}})
 		for range 10 {
-			list := ct.Until(w.Cluster, "some pods", api.Pods, func(list []*corev1.Pod) bool { return len(list) > replicas/2 })
+			list := ct.Until(w.Cluster, "some pods", api.Pods, func(list []*corev1.Pod) bool { return len(list) > (replicas+older)/2 })
 			for range 3 { // one that has gone already does not matter
 				w.Admin().Delete(w.Context(), client.KeyOf(list[rng.IntN(len(list))]), nil) //nolint:errcheck // as said
 			}
@@ -163,7 +172,10 @@ func TestReplicaSetNeverHasTooMany(t *testing.T) {
 		ct.Until(w.Cluster, "all ready", api.ReplicaSets, func(list []*appsv1.ReplicaSet) bool {
 			return list[0].Status.ReadyReplicas == replicas && list[0].Status.ObservedGeneration == list[0].Generation
 		})
-		ct.Until(w.Cluster, "as many as are wanted", api.Pods, func(list []*corev1.Pod) bool { return len(list) == replicas })
+		ct.Until(w.Cluster, "all ready", api.ReplicationControllers, func(list []*corev1.ReplicationController) bool {
+			return list[0].Status.ReadyReplicas == older && list[0].Status.ObservedGeneration == list[0].Generation
+		})
+		ct.Until(w.Cluster, "as many as are wanted", api.Pods, func(list []*corev1.Pod) bool { return len(list) == replicas+older })
 	})
 }
 

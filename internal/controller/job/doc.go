@@ -8,7 +8,7 @@
 //
 // It also promises: failures are retried after a back-off that doubles from 10 s to 10 min, which is
 // worked out from the pods themselves; a job that has met its end (backoffLimit, activeDeadlineSeconds,
-// failed indexes, a failure policy, or success) says so at once, lets its last pods end, and is then
+// failed indexes, a failure policy, a success policy, or success) says so at once, lets its last pods end, and is then
 // Complete or Failed, for good; ttlSecondsAfterFinished deletes it later.
 //
 // It reads Jobs and Pods. It writes Pods (creates, deletes, ownerReferences, finalizers), the status of

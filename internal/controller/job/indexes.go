@@ -1,6 +1,7 @@
 package job
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,22 +13,33 @@ import (
 // indexes is a set of completion indexes.
 type indexes map[int]struct{}
 
-// parseIndexes reads "0,2-4"; what is at or beyond limit, or no number, is left out.
+// eachIndex reads "0,2-4"; what is at or beyond limit, or no number, is left out.
+func eachIndex(s string, limit int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for part := range strings.SplitSeq(s, ",") {
+			first, last, isRange := strings.Cut(part, "-")
+			if !isRange {
+				last = first
+			}
+			from, err1 := strconv.Atoi(first)
+			to, err2 := strconv.Atoi(last)
+			if err1 != nil || err2 != nil {
+				continue
+			}
+			for i := from; i <= min(to, limit-1); i++ {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// parseIndexes is the set of eachIndex.
 func parseIndexes(s string, limit int) indexes {
 	out := indexes{}
-	for part := range strings.SplitSeq(s, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		if !isRange {
-			last = first
-		}
-		from, err1 := strconv.Atoi(first)
-		to, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil {
-			continue
-		}
-		for i := from; i <= min(to, limit-1); i++ {
-			out[i] = struct{}{}
-		}
+	for i := range eachIndex(s, limit) {
+		out[i] = struct{}{}
 	}
 	return out
 }

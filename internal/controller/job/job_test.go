@@ -269,6 +269,121 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// The success policy ends a job as soon as one of its rules is met; what makes it fail at the same moment comes first.
+func TestGoodEnough(t *testing.T) {
+	now := time.Unix(1e6, 0)
+	rule := func(indexes string, count int32) batchv1.SuccessPolicyRule {
+		var r batchv1.SuccessPolicyRule
+		if indexes != "" {
+			r.SucceededIndexes = &indexes
+		}
+		if count >= 0 {
+			r.SucceededCount = &count
+		}
+		return r
+	}
+	type rules = []batchv1.SuccessPolicyRule
+	const met = batchv1.JobReasonSuccessPolicy
+	for i, test := range []struct {
+		rules        rules
+		good         string // the indexes that have succeeded
+		bad          []int  // those that have failed
+		change       func(*batchv1.JobSpec)
+		reason, text string
+	}{
+		{rules: rules{rule("0", -1)}},
+		{rules: rules{rule("0", -1)}, good: "1-3"},
+		{rules: rules{rule("0", -1)}, good: "0", reason: met, text: "Matched rules at index 0"},
+		{rules: rules{rule("0,2-3", -1)}, good: "0,2"},
+		{rules: rules{rule("0,2-3", -1)}, good: "0,2-3", reason: met, text: "Matched rules at index 0"},
+		{rules: rules{rule("0,2-3", 2)}, good: "1-2"},
+		{rules: rules{rule("0,2-3", 2)}, good: "1-3", reason: met, text: "Matched rules at index 0"},
+		{rules: rules{rule("", 2)}, good: "4"},
+		{rules: rules{rule("", 2)}, good: "1,4", reason: met, text: "Matched rules at index 0"},
+		{rules: rules{rule("", 0)}},
+		{rules: rules{rule("", 0)}, good: "4", reason: met, text: "Matched rules at index 0"},
+		{rules: rules{rule("4", -1), rule("0", -1), rule("", 1)}, good: "0", reason: met, text: "Matched rules at index 1"},
+		{rules: rules{rule("0-4", -1)}, good: "0-4", reason: met, text: "Matched rules at index 0"},
+		{good: "0-4", reason: batchv1.JobReasonCompletionsReached, text: "Reached expected number of succeeded pods"},
+		{rules: rules{rule("0", -1)}, good: "0", bad: []int{1, 2}, change: func(s *batchv1.JobSpec) { s.BackoffLimit = new(int32(1)) },
+			reason: batchv1.JobReasonBackoffLimitExceeded, text: "Job has reached the specified backoff limit"},
+		{rules: rules{rule("0", -1)}, good: "0", bad: []int{1}, change: func(s *batchv1.JobSpec) { s.BackoffLimitPerIndex = new(int32(0)) },
+			reason: met, text: "Matched rules at index 0"},
+		{rules: rules{rule("0", -1)}, good: "0", bad: []int{1}, change: func(s *batchv1.JobSpec) { s.BackoffLimitPerIndex, s.MaxFailedIndexes = new(int32(0)), new(int32(0)) },
+			reason: batchv1.JobReasonMaxFailedIndexesExceeded, text: "Job has exceeded the specified maximal number of failed indexes"},
+		{rules: rules{rule("0", -1)}, good: "0", bad: []int{1}, change: func(s *batchv1.JobSpec) {
+			s.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{Action: batchv1.PodFailurePolicyActionFailJob,
+				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}}}}
+		}, reason: batchv1.JobReasonPodFailurePolicy, text: "Pod default/p1 has condition DisruptionTarget matching FailJob rule at index 0"},
+	} {
+		job := newJob(func(s *batchv1.JobSpec) {
+			s.CompletionMode, s.Completions, s.Parallelism = new(batchv1.IndexedCompletion), new(int32(5)), new(int32(5))
+			s.SuccessPolicy = &batchv1.SuccessPolicy{Rules: test.rules}
+			if test.change != nil {
+				test.change(s)
+			}
+		})
+		var list []*corev1.Pod
+		for ix := range 5 {
+			p := podFor(job, want{index: ix})
+			p.Name, p.UID, p.Spec.NodeName, p.Status.Phase = fmt.Sprint("p", ix), types.UID(fmt.Sprint("p", ix)), "n", corev1.PodRunning
+			if parseIndexes(test.good, 5).has(ix) {
+				p.Status.Phase = corev1.PodSucceeded
+			}
+			if slices.Contains(test.bad, ix) {
+				p.Status.Phase = corev1.PodFailed
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+			}
+			list = append(list, p)
+		}
+		running := 5 - len(parseIndexes(test.good, 5)) - len(test.bad)
+		p := decide(job, list, true, now)
+		c := condition(&p.status, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet)
+		switch {
+		case test.reason == "":
+			if c != nil || len(p.end) > 0 {
+				t.Errorf("%d: it ends: %+v", i, c)
+			}
+		case c == nil || c.Reason != test.reason || c.Message != test.text || (c.Type == batchv1.JobSuccessCriteriaMet) != (test.reason == met || test.bad == nil):
+			t.Errorf("%d: got %+v, want %s: %s", i, c, test.reason, test.text)
+		case len(p.end) != running || len(p.create) > 0:
+			t.Errorf("%d: of %d pods that run %d are ended, and %d made", i, running, len(p.end), len(p.create))
+		case condition(&p.status, batchv1.JobComplete, batchv1.JobFailed) != nil:
+			t.Errorf("%d: it has ended before its pods", i)
+		}
+	}
+}
+
+// What happens after a job is found to be good enough changes that no more, and it is complete when the last pod has
+// ended.
+func TestStaysGoodEnough(t *testing.T) {
+	now := time.Unix(1e6, 0)
+	job := newJob(func(s *batchv1.JobSpec) {
+		s.CompletionMode, s.Completions, s.Parallelism = new(batchv1.IndexedCompletion), new(int32(2)), new(int32(2))
+		s.BackoffLimit, s.SuccessPolicy = new(int32(0)), &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: new("0")}}}
+	})
+	one := func(ix int, phase corev1.PodPhase) *corev1.Pod {
+		p := podFor(job, want{index: ix})
+		p.UID, p.Spec.NodeName, p.Status.Phase = types.UID(fmt.Sprint("p", ix)), "n", phase
+		return p
+	}
+	good, other := one(0, corev1.PodSucceeded), one(1, corev1.PodRunning)
+	job.Status = decide(job, []*corev1.Pod{good, other}, true, now).status
+	good.Finalizers = nil
+	other.DeletionTimestamp = &metav1.Time{Time: now}
+	job.Status = decide(job, []*corev1.Pod{good, other}, true, now).status
+	if finished(job) != nil || *job.Status.Terminating != 1 {
+		t.Fatalf("a pod still ends: %+v", job.Status)
+	}
+	other.Status.Phase = corev1.PodFailed // more than the backoff limit
+	job.Status = decide(job, []*corev1.Pod{good, other}, true, now).status
+	job.Status = decide(job, []*corev1.Pod{good}, true, now).status
+	if c := finished(job); c == nil || c.Type != batchv1.JobComplete || c.Reason != batchv1.JobReasonSuccessPolicy || c.Message != "Matched rules at index 0" ||
+		job.Status.CompletedIndexes != "0" || job.Status.Succeeded != 1 || job.Status.CompletionTime == nil || job.Status.Active != 0 {
+		t.Errorf("%+v", job.Status)
+	}
+}
+
 // start runs the controller in a cluster whose pods end as end says.
 func start(t *testing.T, end func(*corev1.Pod) corev1.PodPhase) *ct.Cluster {
 	c := ct.New(t)
@@ -363,6 +478,24 @@ func TestGivesUpAnIndex(t *testing.T) {
 	if j.Status.CompletedIndexes != "0,2" || j.Status.FailedIndexes == nil || *j.Status.FailedIndexes != "1" || j.Status.Failed != 1 {
 		t.Errorf("%+v", j.Status)
 	}
+}
+
+func TestEndsWhenGoodEnough(t *testing.T) {
+	c := start(t, func(p *corev1.Pod) corev1.PodPhase {
+		if indexOf(p) == 1 {
+			return corev1.PodSucceeded
+		}
+		return corev1.PodRunning
+	})
+	create(c, func(s *batchv1.JobSpec) {
+		s.Completions, s.Parallelism, s.CompletionMode = new(int32(5)), new(int32(3)), new(batchv1.IndexedCompletion)
+		s.SuccessPolicy = &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: new("1,4"), SucceededCount: new(int32(1))}}}
+	})
+	j := untilJob(c, "complete", func(j *batchv1.Job) bool { return condition(&j.Status, batchv1.JobComplete) != nil })
+	if j.Status.CompletedIndexes != "1" || j.Status.Succeeded != 1 || condition(&j.Status, batchv1.JobSuccessCriteriaMet) == nil {
+		t.Errorf("%+v", j.Status)
+	}
+	ct.Until(c, "the others are gone", api.Pods, func(list []*corev1.Pod) bool { return len(list) == 1 && !tracked(list[0]) })
 }
 
 // A job that names another controller is left to it.

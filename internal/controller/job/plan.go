@@ -160,6 +160,11 @@ func (s *step) verdict() (target batchv1.JobConditionType, reason, message strin
 		return fail, batchv1.JobReasonMaxFailedIndexesExceeded, "Job has exceeded the specified maximal number of failed indexes"
 	case len(s.lost) > 0 && len(s.lost)+len(s.completed) >= limitOf(s.job):
 		return fail, batchv1.JobReasonFailedIndexes, "Job has failed indexes"
+	}
+	if why := goodEnough(s.job, s.completed); why != "" {
+		return success, batchv1.JobReasonSuccessPolicy, why
+	}
+	switch {
 	case spec.Completions != nil && s.done() >= *spec.Completions,
 		spec.Completions == nil && s.done() > 0 && len(s.active) == 0:
 		return success, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods"

@@ -33,6 +33,36 @@ func judge(job *batchv1.Job, p *corev1.Pod) (action batchv1.PodFailurePolicyActi
 	return batchv1.PodFailurePolicyActionCount, ""
 }
 
+// goodEnough is what a job's success policy says about the indexes that have succeeded: the first rule that is met,
+// or nothing.
+func goodEnough(job *batchv1.Job, completed indexes) (why string) {
+	if job.Spec.SuccessPolicy == nil || len(completed) == 0 {
+		return ""
+	}
+	for i, rule := range job.Spec.SuccessPolicy.Rules {
+		have, need := len(completed), 0
+		if rule.SucceededIndexes != nil {
+			have = 0
+			for ix := range eachIndex(*rule.SucceededIndexes, limitOf(job)) {
+				need++
+				if completed.has(ix) {
+					have++
+				}
+			}
+			if need == 0 {
+				continue
+			}
+		}
+		if rule.SucceededCount != nil {
+			need = int(*rule.SucceededCount)
+		}
+		if have >= need {
+			return fmt.Sprintf("Matched rules at index %d", i)
+		}
+	}
+	return ""
+}
+
 func exitMatches(r *batchv1.PodFailurePolicyOnExitCodesRequirement, p *corev1.Pod) (container string, code int32, ok bool) {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		t := c.State.Terminated

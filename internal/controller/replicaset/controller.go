@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,23 +23,27 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// workers is how many replica sets are worked on at once.
-const workers = 5
-
 // Controller is the controller.
 type Controller struct {
 	client  client.Interface
 	control pods.Control
-	sets    *informer.Informer[*appsv1.ReplicaSet]
-	setsOf  *owner.Index[*appsv1.ReplicaSet] // by the Deployment
 	pods    *informer.Informer[*corev1.Pod]
 	podsOf  *owner.Index[*corev1.Pod]
-	expect  *expect.Tracker[*corev1.Pod]
-	loop    *loop.Loop
+	keepers []*keeper
+	now     func() time.Time
+}
+
+// keeper keeps the sets of one kind.
+type keeper struct {
+	*Controller
+	form
+	sets   *informer.Informer[api.Object]
+	setsOf *owner.Index[api.Object] // by the Deployment
+	expect *expect.Tracker[*corev1.Pod]
+	loop   *loop.Loop
 
 	mu      sync.Mutex
 	changes map[types.UID]change
-	now     func() time.Time
 }
 
 // change is when a set's spec was last seen to change, and whether it is known that its pods are held back.
@@ -52,204 +55,222 @@ type change struct {
 
 // New makes the controller.
 func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
-	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: time.Now, changes: map[types.UID]change{},
-		sets: informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, informer.Options{Log: log}),
+	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: time.Now,
 		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
 	}
-	r.setsOf, r.podsOf = owner.NewIndex(r.sets), owner.NewIndex(r.pods)
-	r.loop = loop.New("replicaset", log, r.reconcile)
-	r.expect = expect.New(c, r.pods, r.loop.Add)
-	r.sets.OnChange(func(old, now *appsv1.ReplicaSet) {
-		r.noteChange(old, now)
-		if now != nil {
-			r.loop.Add(keyOf(now))
-		} else {
-			r.loop.Add(keyOf(old))
+	r.podsOf = owner.NewIndex(r.pods)
+	for _, f := range []form{replicaSets, replicationControllers} {
+		r.keepers = append(r.keepers, newKeeper(r, f, log))
+	}
+	r.pods.OnChange(func(old, now *corev1.Pod) {
+		for _, k := range r.keepers {
+			k.podChanged(old, now)
 		}
 	})
-	r.pods.OnChange(r.podChanged)
 	return r
 }
 
-// noteChange keeps when specs change. For a set that was there before us that is unknown, and so long ago.
-func (r *Controller) noteChange(old, now *appsv1.ReplicaSet) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case now == nil:
-		delete(r.changes, old.UID)
-	case old == nil:
-		r.changes[now.UID] = change{generation: now.Generation}
-	case r.changes[now.UID].generation != now.Generation:
-		r.changes[now.UID] = change{generation: now.Generation, at: r.now().Truncate(time.Second)} // as pods' ages are
-	}
-}
-
-// holdBack has a set come again when its pods may be made, and tells people when that begins.
-func (r *Controller) holdBack(rs *appsv1.ReplicaSet, wait time.Duration) {
-	r.mu.Lock()
-	c, known := r.changes[rs.UID]
-	begins := wait > 0 && !c.told
-	if c.told = wait > 0; known {
-		r.changes[rs.UID] = c
-	}
-	r.mu.Unlock()
-	if begins {
-		r.control.Record.Event(rs, corev1.EventTypeWarning, "BackOff", "Its pods fail as soon as they are made: waiting longer before each new round of them")
-	}
-	if wait > 0 {
-		r.loop.AddAfter(keyOf(rs), wait)
-	}
-}
-
-func (r *Controller) changedAt(rs *appsv1.ReplicaSet) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.changes[rs.UID].at
+func newKeeper(r *Controller, f form, log *slog.Logger) *keeper {
+	k := &keeper{Controller: r, form: f, changes: map[types.UID]change{},
+		sets: informer.New[api.Object](r.client, f.kind, informer.Options{Log: log})}
+	k.setsOf = owner.NewIndex(k.sets)
+	k.loop = loop.New(f.queue, log, k.reconcile)
+	k.expect = expect.New(r.client, r.pods, k.loop.Add)
+	k.sets.OnChange(func(old, now api.Object) {
+		k.noteChange(old, now)
+		if now != nil {
+			k.loop.Add(keyOf(now))
+		} else {
+			k.loop.Add(keyOf(old))
+		}
+	})
+	return k
 }
 
 // Run works until ctx ends.
 func (r *Controller) Run(ctx context.Context, ready func()) error {
-	return loop.Drive(ctx, ready, []supervise.Source{r.sets, r.pods}, r.loop.Workers(workers))
+	var sources []supervise.Source
+	var loops []loop.Crew
+	for _, k := range r.keepers {
+		sources, loops = append(sources, k.sets), append(loops, k.loop.Workers(k.workers))
+	}
+	return loop.Drive(ctx, ready, append(sources, r.pods), loops...)
+}
+
+// noteChange keeps when specs change. For a set that was there before us that is unknown, and so long ago.
+func (k *keeper) noteChange(old, now api.Object) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case now == nil:
+		delete(k.changes, old.GetUID())
+	case old == nil:
+		k.changes[now.GetUID()] = change{generation: now.GetGeneration()}
+	case k.changes[now.GetUID()].generation != now.GetGeneration():
+		k.changes[now.GetUID()] = change{generation: now.GetGeneration(), at: k.now().Truncate(time.Second)} // as pods' ages are
+	}
+}
+
+// holdBack has a set come again when its pods may be made, and tells people when that begins.
+func (k *keeper) holdBack(of set, wait time.Duration) {
+	k.mu.Lock()
+	c, known := k.changes[of.obj.GetUID()]
+	begins := wait > 0 && !c.told
+	if c.told = wait > 0; known {
+		k.changes[of.obj.GetUID()] = c
+	}
+	k.mu.Unlock()
+	if begins {
+		k.control.Record.Event(of.obj, corev1.EventTypeWarning, "BackOff", "Its pods fail as soon as they are made: waiting longer before each new round of them")
+	}
+	if wait > 0 {
+		k.loop.AddAfter(keyOf(of.obj), wait)
+	}
+}
+
+func (k *keeper) changedAt(of set) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.changes[of.obj.GetUID()].at
 }
 
 func keyOf(obj api.Object) loop.Key {
 	return loop.Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// ownerOf is the replica set that a pod names as its controller.
-func ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
+// ownerOf is the set of our kind that a pod names as its controller.
+func (k *keeper) ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
 	if p == nil {
 		return loop.Key{}, "", false
 	}
 	ref := metav1.GetControllerOfNoCopy(p)
-	if ref == nil || ref.Kind != api.ReplicaSets.Kind || ref.APIVersion != api.ReplicaSets.APIVersion() {
+	if ref == nil || ref.Kind != k.kind.Kind || ref.APIVersion != k.kind.APIVersion() {
 		return loop.Key{}, "", false
 	}
 	return loop.Key{Namespace: p.Namespace, Name: ref.Name}, ref.UID, true
 }
 
-func (r *Controller) podChanged(old, now *corev1.Pod) {
+func (k *keeper) podChanged(old, now *corev1.Pod) {
 	if old != nil {
-		if key, uid, ok := ownerOf(old); ok {
-			if _, newUID, still := ownerOf(now); !still || newUID != uid {
-				r.loop.Add(key)
+		if key, uid, ok := k.ownerOf(old); ok {
+			if _, newUID, still := k.ownerOf(now); !still || newUID != uid {
+				k.loop.Add(key)
 			}
 		}
 	}
 	if now == nil {
 		return
 	}
-	if key, _, ok := ownerOf(now); ok {
-		r.loop.Add(key)
+	if key, _, ok := k.ownerOf(now); ok {
+		k.loop.Add(key)
 		return
 	}
 	if metav1.GetControllerOfNoCopy(now) == nil && now.DeletionTimestamp == nil {
-		r.offer(old, now)
+		k.offer(old, now)
 	}
 }
 
-// offer wakes the replica sets that may adopt a pod which is nobody's.
-func (r *Controller) offer(old, now *corev1.Pod) {
+// offer wakes the sets that may adopt a pod which is nobody's.
+func (k *keeper) offer(old, now *corev1.Pod) {
 	if old != nil && metav1.GetControllerOfNoCopy(old) == nil && apiequality.Semantic.DeepEqual(old.Labels, now.Labels) {
 		return // its status only
 	}
-	for _, rs := range r.sets.List() {
-		if rs.Namespace != now.Namespace || rs.DeletionTimestamp != nil {
+	for _, obj := range k.sets.List() {
+		if obj.GetNamespace() != now.Namespace || obj.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if sel, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector); err == nil && owner.Judge(rs, sel, now) == owner.Adopt {
-			r.loop.Add(keyOf(rs))
+		if sel, err := metav1.LabelSelectorAsSelector(k.read(obj).spec.Selector); err == nil && owner.Judge(obj, sel, now) == owner.Adopt {
+			k.loop.Add(keyOf(obj))
 		}
 	}
 }
 
-func (r *Controller) reconcile(ctx context.Context, key loop.Key) error {
-	rs, ok := r.sets.Get(key.Namespace, key.Name)
+func (k *keeper) reconcile(ctx context.Context, key loop.Key) error {
+	obj, ok := k.sets.Get(key.Namespace, key.Name)
 	if !ok {
-		r.expect.Forget(key)
+		k.expect.Forget(key)
 		return nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
+	of := k.read(obj)
+	selector, err := metav1.LabelSelectorAsSelector(of.spec.Selector)
 	if err != nil {
 		return nil // validation lets none in; there is nothing to be done about it
 	}
-	settled, err := r.expect.Settled(ctx, key) // asked before the pods are read, so that they show what it saw
+	settled, err := k.expect.Settled(ctx, key) // asked before the pods are read, so that they show what it saw
 	if err != nil {
 		return err
 	}
 	var active, ended []*corev1.Pod
 	var terminating int32
-	for _, p := range r.podsOf.Candidates(rs) {
+	for _, p := range k.podsOf.Candidates(obj) {
 		switch {
 		case pods.Active(p):
 			active = append(active, p)
-		case !metav1.IsControlledBy(p, rs):
+		case !metav1.IsControlledBy(p, obj):
 		case pods.Terminating(p):
 			terminating++
 		case p.Status.Phase == corev1.PodFailed:
 			ended = append(ended, p)
 		}
 	}
-	active, err = owner.Claim(ctx, r.client, rs, selector, active)
+	active, err = owner.Claim(ctx, k.client, obj, selector, active)
 	if err != nil {
 		return err
 	}
 	var p plan
 	var failed error
 	if settled {
-		p = decide(rs, active, ended, r.related(rs, active), r.changedAt(rs), r.now())
-		r.holdBack(rs, p.lookAgain)
-		failed = r.carryOut(ctx, rs, p)
+		p = decide(of, active, ended, k.related(of, active), k.changedAt(of), k.now())
+		k.holdBack(of, p.lookAgain)
+		failed = k.carryOut(ctx, of, p)
 	}
-	if err := r.report(ctx, rs, active, terminating, p, failed, settled); err != nil {
+	if err := k.tell(ctx, of, active, terminating, p, failed, settled); err != nil {
 		return err
 	}
 	return failed
 }
 
-// related are the pods of all replica sets of the same Deployment.
-func (r *Controller) related(rs *appsv1.ReplicaSet, own []*corev1.Pod) []*corev1.Pod {
-	ref := metav1.GetControllerOfNoCopy(rs)
-	if ref == nil || len(own) <= int(wanted(rs)) {
+// related are the pods of all sets of the same Deployment.
+func (k *keeper) related(of set, own []*corev1.Pod) []*corev1.Pod {
+	ref := metav1.GetControllerOfNoCopy(of.obj)
+	if ref == nil || len(own) <= int(wanted(of)) {
 		return own
 	}
 	var all []*corev1.Pod
-	for _, sibling := range r.setsOf.Owned(ref.UID) {
-		all = append(all, r.podsOf.Owned(sibling.UID)...)
+	for _, sibling := range k.setsOf.Owned(ref.UID) {
+		all = append(all, k.podsOf.Owned(sibling.GetUID())...)
 	}
 	return all
 }
 
-func (r *Controller) carryOut(ctx context.Context, rs *appsv1.ReplicaSet, p plan) error {
+func (k *keeper) carryOut(ctx context.Context, of set, p plan) error {
 	if len(p.remove) > 0 {
-		return r.control.DeleteAll(ctx, rs, r.expect, p.remove)
+		return k.control.DeleteAll(ctx, of.obj, k.expect, p.remove)
 	}
 	made := make([]*corev1.Pod, p.create)
 	for i := range made {
-		made[i] = pods.FromTemplate(&rs.Spec.Template, rs)
+		made[i] = pods.FromTemplate(&of.spec.Template, of.obj)
 	}
-	err := r.control.CreateAll(ctx, rs, r.expect, made)
+	err := k.control.CreateAll(ctx, of.obj, k.expect, made)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
 	return err
 }
 
-func (r *Controller) report(ctx context.Context, rs *appsv1.ReplicaSet, active []*corev1.Pod, terminating int32, p plan, failed error, settled bool) error {
-	s, lookAgain := status(rs, active, terminating, p, failed, r.now())
+func (k *keeper) tell(ctx context.Context, of set, active []*corev1.Pod, terminating int32, p plan, failed error, settled bool) error {
+	s, lookAgain := status(of, active, terminating, p, failed, k.now())
 	if !settled { // what was counted is not all there is: whoever waits for us must not believe it yet
-		s.ObservedGeneration = rs.Status.ObservedGeneration
+		s.ObservedGeneration = of.status.ObservedGeneration
 	}
 	if lookAgain > 0 {
-		r.loop.AddAfter(keyOf(rs), lookAgain)
+		k.loop.AddAfter(keyOf(of.obj), lookAgain)
 	}
-	if apiequality.Semantic.DeepEqual(s, rs.Status) {
+	upd := k.report(of.obj, s)
+	if upd == nil {
 		return nil
 	}
-	upd := rs.DeepCopy()
-	upd.Status = s
-	_, err := r.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
+	_, err := k.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

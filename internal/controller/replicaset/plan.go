@@ -15,7 +15,7 @@ import (
 // burst bounds what one round creates or deletes.
 const burst = 500
 
-// plan is what has to be done about one replica set.
+// plan is what has to be done about one set.
 type plan struct {
 	create int
 	remove []*corev1.Pod
@@ -25,13 +25,13 @@ type plan struct {
 
 // decide compares what is wanted with the active pods. failed are those that will not run again, related
 // those among which a deletion should thin out the nodes; changed is when its spec was last seen to change.
-func decide(rs *appsv1.ReplicaSet, active, failed, related []*corev1.Pod, changed, now time.Time) plan {
-	if rs.DeletionTimestamp != nil {
+func decide(of set, active, failed, related []*corev1.Pod, changed, now time.Time) plan {
+	if of.obj.GetDeletionTimestamp() != nil {
 		return plan{} // its pods are the garbage collector's
 	}
-	switch diff := int(wanted(rs)) - len(active); {
+	switch diff := int(wanted(of)) - len(active); {
 	case diff > 0:
-		if wait := backoff(failed, int(wanted(rs)), changed, now); wait > 0 {
+		if wait := backoff(failed, int(wanted(of)), changed, now); wait > 0 {
 			return plan{lookAgain: wait}
 		}
 		return plan{create: min(diff, burst)}
@@ -78,21 +78,21 @@ func backoff(failed []*corev1.Pod, wanted int, changed, now time.Time) time.Dura
 	return max(last.Add(wait).Sub(now), 0)
 }
 
-func wanted(rs *appsv1.ReplicaSet) int32 {
-	if rs.Spec.Replicas == nil {
+func wanted(of set) int32 {
+	if of.spec.Replicas == nil {
 		return 1
 	}
-	return *rs.Spec.Replicas
+	return *of.spec.Replicas
 }
 
-// status is how the replica set stands; failed is what went wrong in carrying the plan out. lookAgain is
+// status is how the set stands; failed is what went wrong in carrying the plan out. lookAgain is
 // when a pod will have been ready for long enough; 0 if none is waiting for that.
-func status(rs *appsv1.ReplicaSet, active []*corev1.Pod, terminating int32, did plan, failed error, now time.Time) (s appsv1.ReplicaSetStatus, lookAgain time.Duration) {
-	s = *rs.Status.DeepCopy()
+func status(of set, active []*corev1.Pod, terminating int32, did plan, failed error, now time.Time) (s appsv1.ReplicaSetStatus, lookAgain time.Duration) {
+	s = *of.status.DeepCopy()
 	s.Replicas, s.FullyLabeledReplicas, s.ReadyReplicas, s.AvailableReplicas = int32(len(active)), 0, 0, 0
 	s.TerminatingReplicas = &terminating
-	s.ObservedGeneration = rs.Generation
-	template := labels.SelectorFromSet(rs.Spec.Template.Labels)
+	s.ObservedGeneration = of.obj.GetGeneration()
+	template := labels.SelectorFromSet(of.spec.Template.Labels)
 	for _, p := range active {
 		if template.Matches(labels.Set(p.Labels)) {
 			s.FullyLabeledReplicas++
@@ -100,7 +100,7 @@ func status(rs *appsv1.ReplicaSet, active []*corev1.Pod, terminating int32, did 
 		if pods.Ready(p) {
 			s.ReadyReplicas++
 		}
-		ok, wait := pods.Available(p, rs.Spec.MinReadySeconds, now)
+		ok, wait := pods.Available(p, of.spec.MinReadySeconds, now)
 		if ok {
 			s.AvailableReplicas++
 		}

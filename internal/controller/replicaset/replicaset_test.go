@@ -34,12 +34,12 @@ func TestDecide(t *testing.T) {
 	} {
 		rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(test.want))}}
 		list := somePods(test.have)
-		p := decide(rs, list, nil, list, time.Time{}, now)
+		p := decide(replicaSets.read(rs), list, nil, list, time.Time{}, now)
 		if p.create != test.create || len(p.remove) != test.remove {
 			t.Errorf("%+v: got %d and %d", test, p.create, len(p.remove))
 		}
 		rs.DeletionTimestamp = &metav1.Time{Time: now}
-		if p := decide(rs, list, nil, list, time.Time{}, now); p.create != 0 || len(p.remove) != 0 {
+		if p := decide(replicaSets.read(rs), list, nil, list, time.Time{}, now); p.create != 0 || len(p.remove) != 0 {
 			t.Errorf("%+v: a set that is going did something: %+v", test, p)
 		}
 	}
@@ -69,10 +69,10 @@ func TestBacksOffFromFailures(t *testing.T) {
 		p.CreationTimestamp = metav1.NewTime(now)
 	}
 	rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(2))}}
-	if p := decide(rs, nil, list, nil, time.Time{}, now); p.create != 0 || p.lookAgain != time.Second {
+	if p := decide(replicaSets.read(rs), nil, list, nil, time.Time{}, now); p.create != 0 || p.lookAgain != time.Second {
 		t.Errorf("%+v", p)
 	}
-	if p := decide(rs, nil, list, nil, now.Add(time.Second), now); p.create != 2 {
+	if p := decide(replicaSets.read(rs), nil, list, nil, now.Add(time.Second), now); p.create != 2 {
 		t.Errorf("after a change: %+v", p)
 	}
 }
@@ -84,13 +84,13 @@ func TestStatus(t *testing.T) {
 	for i, since := range []int64{980, 995} {
 		list[i].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(since, 0)}}
 	}
-	s, again := status(rs, list, 2, plan{create: 1}, fmt.Errorf("no room"), now)
+	s, again := status(replicaSets.read(rs), list, 2, plan{create: 1}, fmt.Errorf("no room"), now)
 	if s.Replicas != 3 || s.ReadyReplicas != 2 || s.AvailableReplicas != 1 || *s.TerminatingReplicas != 2 || s.ObservedGeneration != 4 ||
 		again != 5*time.Second || len(s.Conditions) != 1 || s.Conditions[0].Reason != "FailedCreate" {
 		t.Errorf("%+v, again in %s", s, again)
 	}
 	rs.Status = s
-	if s, _ = status(rs, list, 0, plan{}, nil, now); len(s.Conditions) != 0 {
+	if s, _ = status(replicaSets.read(rs), list, 0, plan{}, nil, now); len(s.Conditions) != 0 {
 		t.Errorf("the failure stayed: %+v", s.Conditions)
 	}
 }
@@ -136,69 +136,142 @@ func start(t *testing.T) (*ct.Cluster, *Controller) {
 	return c, r
 }
 
-func set(name string, replicas int32) *appsv1.ReplicaSet {
-	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: ct.Selector(name), Template: ct.Template(name, "x:1")}}
+// kindOfSet is a form with what tests need to make its objects.
+type kindOfSet struct {
+	form
+	make  func(name string, replicas int32) api.Object
+	scale func(obj api.Object, replicas int32)
 }
 
-func untilReady(c *ct.Cluster, n int32) *appsv1.ReplicaSet {
-	return ct.Until(c, fmt.Sprintf("%d ready", n), api.ReplicaSets, func(list []*appsv1.ReplicaSet) bool {
-		s := list[0].Status
-		return s.Replicas == n && s.ReadyReplicas == n && s.AvailableReplicas == n && s.ObservedGeneration == list[0].Generation
-	})[0]
+// forBoth runs a test with each kind of sets.
+func forBoth(t *testing.T, test func(t *testing.T, k kindOfSet)) {
+	for _, k := range []kindOfSet{
+		{replicaSets, func(name string, replicas int32) api.Object {
+			return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: ct.Selector(name), Template: ct.Template(name, "x:1")}}
+		}, func(obj api.Object, n int32) { obj.(*appsv1.ReplicaSet).Spec.Replicas = &n }},
+		{replicationControllers, func(name string, replicas int32) api.Object {
+			return &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: corev1.ReplicationControllerSpec{Replicas: &replicas, Template: new(ct.Template(name, "x:1"))}}
+		}, func(obj api.Object, n int32) { obj.(*corev1.ReplicationController).Spec.Replicas = &n }},
+	} {
+		t.Run(k.kind.Kind, func(t *testing.T) { test(t, k) })
+	}
+}
+
+func (k kindOfSet) untilReady(c *ct.Cluster, n int32) {
+	ct.Until(c, fmt.Sprintf("%d ready", n), k.kind, func(list []api.Object) bool {
+		s := k.read(list[0])
+		all := s.status.Replicas == n && s.status.ReadyReplicas == n && s.status.AvailableReplicas == n && s.status.FullyLabeledReplicas == n
+		return all && s.status.ObservedGeneration == list[0].GetGeneration()
+	})
 }
 
 func TestKeepsTheNumber(t *testing.T) {
-	c, _ := start(t)
-	ct.Create(c, set("web", 20))
-	untilReady(c, 20)
-	for _, n := range []int32{5, 30, 0, 3} {
-		ct.Change(c, api.ReplicaSets, "web", func(rs *appsv1.ReplicaSet) { rs.Spec.Replicas = &n })
-		untilReady(c, n)
-	}
-	list := ct.Until(c, "3 pods", api.Pods, func(list []*corev1.Pod) bool { return len(list) == 3 })
-	if _, err := c.Admin().Delete(c.Context(), client.KeyOf(list[0]), nil); err != nil {
-		t.Fatal(err)
-	}
-	ct.Until(c, "a pod in place of the deleted one", api.Pods, func(now []*corev1.Pod) bool {
-		n := 0
-		for _, p := range now {
-			if p.UID != list[0].UID && pods.Ready(p) {
-				n++
-			}
+	forBoth(t, func(t *testing.T, k kindOfSet) {
+		c, _ := start(t)
+		ct.Create(c, k.make("web", 20))
+		k.untilReady(c, 20)
+		for _, n := range []int32{5, 30, 0, 3} {
+			ct.Change(c, k.kind, "web", func(obj api.Object) { k.scale(obj, n) })
+			k.untilReady(c, n)
 		}
-		return n == 3
+		list := ct.Until(c, "3 pods", api.Pods, func(list []*corev1.Pod) bool { return len(list) == 3 })
+		if _, err := c.Admin().Delete(c.Context(), client.KeyOf(list[0]), nil); err != nil {
+			t.Fatal(err)
+		}
+		ct.Until(c, "a pod in place of the deleted one", api.Pods, func(now []*corev1.Pod) bool {
+			n := 0
+			for _, p := range now {
+				if p.UID != list[0].UID && pods.Ready(p) {
+					n++
+				}
+			}
+			return n == 3
+		})
 	})
 }
 
 func TestAdoptsAndReleases(t *testing.T) {
-	c, r := start(t)
-	bare := ct.Create(c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{"app": "web"}},
-		Spec: ct.Template("web", "x:1").Spec})
-	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
-		if _, ok := r.pods.Get("default", "bare"); ok { // else it may make two of its own first, and then choose among three
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the controller does not see the pod")
-		}
-	}
-	rs := ct.Create(c, set("web", 2))
-	untilReady(c, 2)
-	list := ct.Until(c, "the bare pod adopted", api.Pods, func(list []*corev1.Pod) bool {
-		return len(list) == 2 && metav1.IsControlledBy(list[0], rs) && metav1.IsControlledBy(list[1], rs)
-	})
-	if list[0].UID != bare.UID && list[1].UID != bare.UID {
-		t.Fatal("the bare pod is gone")
-	}
-	ct.Change(c, api.Pods, "bare", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
-	ct.Until(c, "the pod released and replaced", api.Pods, func(list []*corev1.Pod) bool {
-		free := 0
-		for _, p := range list {
-			if p.Name == "bare" && metav1.GetControllerOf(p) == nil {
-				free++
+	forBoth(t, func(t *testing.T, k kindOfSet) {
+		c, r := start(t)
+		bare := ct.Create(c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{"app": "web"}},
+			Spec: ct.Template("web", "x:1").Spec})
+		for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+			if _, ok := r.pods.Get("default", "bare"); ok { // else it may make two of its own first, and then choose among three
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("the controller does not see the pod")
 			}
 		}
-		return len(list) == 3 && free == 1
+		set := ct.Create(c, k.make("web", 2))
+		k.untilReady(c, 2)
+		list := ct.Until(c, "the bare pod adopted", api.Pods, func(list []*corev1.Pod) bool {
+			return len(list) == 2 && metav1.IsControlledBy(list[0], set) && metav1.IsControlledBy(list[1], set)
+		})
+		if list[0].UID != bare.UID && list[1].UID != bare.UID {
+			t.Fatal("the bare pod is gone")
+		}
+		for _, p := range list {
+			if ref := p.OwnerReferences[0]; ref.Kind != k.kind.Kind || ref.APIVersion != k.kind.APIVersion() || ref.Name != "web" {
+				t.Errorf("%s names %+v", p.Name, ref)
+			}
+		}
+		ct.Change(c, api.Pods, "bare", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
+		ct.Until(c, "the pod released and replaced", api.Pods, func(list []*corev1.Pod) bool {
+			free := 0
+			for _, p := range list {
+				if p.Name == "bare" && metav1.GetControllerOf(p) == nil {
+					free++
+				}
+			}
+			return len(list) == 3 && free == 1
+		})
+	})
+}
+
+// A set of each kind with one name have each their own pods, also where one selector would do for both.
+func TestSameName(t *testing.T) {
+	c, _ := start(t)
+	forBoth(t, func(_ *testing.T, k kindOfSet) {
+		ct.Create(c, k.make("web", 3))
+		k.untilReady(c, 3)
+	})
+	list := ct.Until(c, "six", api.Pods, func(list []*corev1.Pod) bool { return len(list) == 6 })
+	of := map[string]int{}
+	for _, p := range list {
+		of[metav1.GetControllerOf(p).Kind]++
+	}
+	if of["ReplicaSet"] != 3 || of["ReplicationController"] != 3 {
+		t.Errorf("of six pods they have %v", of)
+	}
+}
+
+// What a kind reports is what is read of it the next time, and to say it again is to write nothing.
+func TestReportsWhatItReads(t *testing.T) {
+	forBoth(t, func(t *testing.T, k kindOfSet) {
+		obj := k.make("web", 3)
+		obj.SetGeneration(4)
+		if s := k.read(obj); wanted(s) != 3 || s.spec.Template.Spec.Containers[0].Image != "x:1" {
+			t.Errorf("%+v", s.spec)
+		}
+		now := time.Unix(1000, 0)
+		st, _ := status(k.read(obj), somePods(2), 1, plan{create: 1}, fmt.Errorf("no room"), now)
+		upd := k.report(obj, st)
+		if upd == nil || upd == obj {
+			t.Fatal("nothing is written")
+		}
+		got := k.read(upd).status
+		if c := got.Conditions; got.Replicas != 2 || got.ObservedGeneration != 4 || len(c) != 1 || c[0].Type != appsv1.ReplicaSetReplicaFailure ||
+			c[0].Status != corev1.ConditionTrue || c[0].Reason != "FailedCreate" || c[0].Message != "no room" || !c[0].LastTransitionTime.Time.Equal(now) {
+			t.Errorf("%+v", got)
+		}
+		if st, _ = status(k.read(upd), somePods(2), 1, plan{create: 1}, fmt.Errorf("no room at all"), now.Add(time.Minute)); k.report(upd, st) != nil {
+			t.Error("the same is written again")
+		}
+		if st, _ = status(k.read(upd), somePods(2), 1, plan{}, nil, now); len(k.read(k.report(upd, st)).status.Conditions) != 0 {
+			t.Error("the failure stays")
+		}
 	})
 }
