@@ -41,3 +41,11 @@ func (n nodeAgents) PortForward(ctx context.Context, node, namespace, pod string
 	}
 	return n.d.kubelet.Load().PortForward(ctx, namespace, pod, port)
 }
+
+// Dial implements apiserver.Nodes.
+func (n nodeAgents) Dial(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error) {
+	if err := n.own(node); err != nil {
+		return nil, err
+	}
+	return n.d.kubelet.Load().Dial(ctx, namespace, pod, port)
+}

@@ -20,6 +20,9 @@ const (
 	// perUser is the part of everybody else's that one user may take: a quarter. A pod that holds all it can
 	// get does not keep the others out.
 	perUser = 4
+	// maxWeight is what the heaviest request takes: a fourth of a user's part, so that one can do more than one
+	// thing at a time.
+	maxWeight = maxUnits / perUser / 4
 	// maxQueued is how long a request waits for its turn before it is sent away.
 	maxQueued = 2 * time.Second
 	// retryAfter is when a client that was sent away may come again.
@@ -28,35 +31,64 @@ const (
 
 // share is what a number of users have between them, and each of them.
 type share struct {
-	all  *semaphore.Weighted
-	each int64 // of one user
-	mu   sync.Mutex
-	has  map[string]int64 // units by user; those who have none are not in it
+	all   *semaphore.Weighted
+	each  int64 // of one user
+	mu    sync.Mutex
+	users map[string]*part // those who have something under way or wait for it
+}
+
+// part is what one user has of a share.
+type part struct {
+	sem  *semaphore.Weighted
+	refs int
 }
 
 func newShare(size, each int64) *share {
-	return &share{all: semaphore.NewWeighted(size), each: each, has: map[string]int64{}}
+	return &share{all: semaphore.NewWeighted(size), each: each, users: map[string]*part{}}
 }
 
-// take counts units for a user, unless that is more than one may have. A request that is larger than that by
-// itself takes all of it.
-func (s *share) take(user string, units int64) (int64, bool) {
-	units = min(units, s.each)
+func (s *share) part(user string) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.has[user]+units > s.each {
-		return 0, false
+	p := s.users[user]
+	if p == nil {
+		p = &part{sem: semaphore.NewWeighted(s.each)}
+		s.users[user] = p
 	}
-	s.has[user] += units
-	return units, true
+	p.refs++
+	return p
 }
 
-func (s *share) put(user string, units int64) {
+func (s *share) done(user string, p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.has[user] -= units; s.has[user] <= 0 {
-		delete(s.has, user)
+	if p.refs--; p.refs == 0 {
+		delete(s.users, user)
 	}
+}
+
+// take waits for units of a user's part and of the whole, in this order and in turn; with wait 0 it does not wait.
+func (s *share) take(ctx context.Context, user string, units int64, wait time.Duration) (leave func(), ok bool) {
+	p := s.part(user)
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	get := func(sem *semaphore.Weighted) bool {
+		return sem.TryAcquire(units) || wait > 0 && sem.Acquire(ctx, units) == nil
+	}
+	if !get(p.sem) {
+		s.done(user, p)
+		return nil, false
+	}
+	if !get(s.all) {
+		p.sem.Release(units)
+		s.done(user, p)
+		return nil, false
+	}
+	return func() {
+		s.all.Release(units)
+		p.sem.Release(units)
+		s.done(user, p)
+	}, true
 }
 
 // flow bounds what is under way, so that no number of clients can take the daemon's memory. Masters and
@@ -80,31 +112,21 @@ func (f *flow) enter(ctx context.Context, u registry.User, units int64, long boo
 	if slices.Contains(u.Groups, registry.GroupMasters) || slices.Contains(u.Groups, registry.GroupNodes) {
 		which = 0
 	}
-	s, what := f.short[which], "requests"
+	s, what, wait := f.short[which], "requests", f.queued
 	if long {
-		s, what, units = f.long[which], "watches and streams", 1
+		s, what, wait, units = f.long[which], "watches and streams", 0, 1
 	}
-	units, ok := s.take(u.Name, units)
+	give, ok := s.take(ctx, u.Name, min(units, maxWeight), wait)
 	if !ok {
-		return nil, tooMany(what + " of " + u.Name)
+		return nil, tooMany(what)
 	}
-	if !s.all.TryAcquire(units) {
-		queued, cancel := context.WithTimeout(ctx, f.queued)
-		defer cancel()
-		if long || s.all.Acquire(queued, units) != nil {
-			s.put(u.Name, units)
-			return nil, tooMany(what)
-		}
+	if long {
+		return give, nil
 	}
-	if !long {
-		f.under.Add(1)
-	}
+	f.under.Add(1)
 	return func() {
-		if !long {
-			f.under.Add(-1)
-		}
-		s.all.Release(units)
-		s.put(u.Name, units)
+		f.under.Add(-1)
+		give()
 	}, nil
 }
 

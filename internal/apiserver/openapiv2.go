@@ -13,8 +13,9 @@ import (
 	"minik8s/internal/api"
 )
 
-// protobufV2 is the form in which client-go and Helm ask for the old document.
-const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+// protobufV2 is the form in which client-go and Helm get the old document. They ask for it with an @, which is no
+// media type that could be read in an answer.
+const protobufV2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 // openapiV2 is everything in one document of the older OpenAPI, for clients that do not know the newer. Few ask for
 // it, so it is made each time and not kept.

@@ -126,7 +126,7 @@ func (s *Server) proxy(r *request) error {
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			late := time.AfterFunc(proxyDialTimeout, func() { cancel(errNoConnection) })
 			defer late.Stop()
-			conn, err := s.cfg.Nodes.PortForward(ctx, pod.Spec.NodeName, pod.Namespace, pod.Name, port)
+			conn, err := s.cfg.Nodes.Dial(ctx, pod.Spec.NodeName, pod.Namespace, pod.Name, port)
 			if err != nil {
 				return nil, err
 			}

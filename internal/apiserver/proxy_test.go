@@ -20,8 +20,8 @@ import (
 	"minik8s/internal/registry"
 )
 
-// PortForward connects to the port on this machine, by something that is no more than a stream.
-func (oneNode) PortForward(ctx context.Context, _, _, _ string, port int32) (io.ReadWriteCloser, error) {
+// Dial connects to the port on this machine, by something that is no more than a stream.
+func (oneNode) Dial(ctx context.Context, _, _, _ string, port int32) (io.ReadWriteCloser, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

@@ -62,8 +62,10 @@ type Nodes interface {
 	Exec(ctx context.Context, node, namespace, pod, container string, command []string, s streaming.Streams) (int32, error)
 	// Attach connects to a container's own streams until it exits.
 	Attach(ctx context.Context, node, namespace, pod, container string, s streaming.Streams) error
-	// PortForward connects to a port inside a pod.
+	// PortForward connects to a port inside a pod, on its loopback.
 	PortForward(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error)
+	// Dial connects to a port of a pod by its address.
+	Dial(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error)
 }
 
 // Images are the images on one node.

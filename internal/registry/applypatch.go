@@ -127,6 +127,7 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 	if err := json.Unmarshal(data, &config.Object); err != nil {
 		return nil, apierrors.NewBadRequest("the manifest is not valid: " + err.Error())
 	}
+	dropTimes(config.Object)
 	config.SetGroupVersionKind(q.Kind.GVK())
 	if name := config.GetName(); name != "" && name != q.Name {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", name, q.Name))
@@ -145,6 +146,24 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 		return known(q.Kind, typed, config)
 	}
 	return config, nil
+}
+
+// dropTimes takes out the empty creationTimestamp that older clients write in metadata, a template's too: nobody
+// means to manage it.
+func dropTimes(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if t, there := v["creationTimestamp"]; there && t == nil {
+			delete(v, "creationTimestamp")
+		}
+		for _, below := range v {
+			dropTimes(below)
+		}
+	case []any:
+		for _, below := range v {
+			dropTimes(below)
+		}
+	}
 }
 
 // known is a configuration without the fields that its kind does not have.

@@ -120,12 +120,14 @@ func applyingLists(t *testing.T, ctx context.Context, c client.Interface) {
 	manifest := func(spec string) string {
 		return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":` + spec + `}`
 	}
-	const all = `{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[
+	const all = `{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},"spec":{"containers":[
 		{"name":"a","image":"a:1","ports":[{"containerPort":80},{"containerPort":80,"protocol":"UDP"}]},{"name":"b","image":"b:1"}]}}}`
 	made := must[api.Object](t)(m.apply(ctx, "x", manifest(all), false)).(*appsv1.Deployment)
 	if made.Generation != 1 || len(made.Spec.Template.Spec.Containers[0].Ports) != 2 {
 		t.Fatalf("%+v", made.Spec)
 	}
+	must[api.Object](t)(m.apply(ctx, "z", manifest(all), false)) // says the same, so there is nothing to quarrel about
+	must[api.Object](t)(m.apply(ctx, "z", manifest(`{}`), false))
 	must[api.Object](t)(m.apply(ctx, "y", manifest(`{"template":{"spec":{"containers":[{"name":"b","env":[{"name":"E","value":"1"}]}]}}}`), false))
 	_, err := m.apply(ctx, "y", manifest(`{"replicas":3}`), false)
 	want(t, apierrors.IsConflict, err)

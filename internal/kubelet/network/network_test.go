@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 func eventually(t *testing.T, what string, check func() bool) {
@@ -199,6 +200,12 @@ func TestWhatPodsShareIsPutBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the range's route is back", whole)
+		other := unreachable(podRange)
+		other.Type = unix.RTN_BLACKHOLE
+		if err := n.host.RouteReplace(other); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a route in its place is replaced", whole)
 		if err := n.host.AddrDel(lo, &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)}); err != nil {
 			t.Fatal(err)
 		}

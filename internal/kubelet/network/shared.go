@@ -77,7 +77,9 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of routes ended")
 			}
-			if r.Type == unix.RTM_DELROUTE && r.Route.Type == unix.RTN_UNREACHABLE {
+			// A route that replaces ours is told as a new one.
+			ours := r.Route.Type == unix.RTN_UNREACHABLE
+			if r.Route.Dst != nil && r.Route.Dst.String() == n.PodCIDR().String() && ours == (r.Type == unix.RTM_DELROUTE) {
 				changed()
 			}
 		case a, ok := <-addrs:
