@@ -29,7 +29,7 @@ func (r *Runtime) restore(ctx context.Context) error {
 	for _, rec := range records {
 		if rec.Slot.ID != "" {
 			used[rec.Slot.ID] = true
-			r.net.Restore(rec.Slot.Addr)
+			r.net.Restore(rec.Slot.ID, rec.Slot.Addr)
 			rec.Whole = rec.Whole && r.slotWhole(ctx, &rec.Slot)
 			if ports, err := hostPorts(rec.Config.HostPorts); err == nil && rec.Slot.Addr.IsValid() {
 				if err := r.net.AddHostPorts(rec.Slot.ID, rec.Slot.Addr, ports); err != nil {

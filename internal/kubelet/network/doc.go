@@ -37,7 +37,7 @@
 // iptables-legacy; a firewalld that owns its table by firewall-cmd (zone trusted). What cannot be opened is what Trouble
 // tells, and the Node's condition with it.
 //
-// Keep listens for changes of any nftables ruleset, and for the loss of the gateway's address or the range's route,
+// Keep listens for changes of any nftables ruleset, and for the loss of the gateway's address or of a route,
 // compares and repairs: our table as a whole, our rules in the chains of others, and what pods share of the host.
 // Nothing is polled.
 //

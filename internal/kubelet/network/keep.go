@@ -120,6 +120,10 @@ func (n *Network) Repair() (repaired bool, err error) {
 		}
 		n.cfg.Log.Info("what the pods' network needs of the host had been taken away and is there again")
 	}
+	found, err := n.findAgain()
+	if err != nil {
+		return false, err
+	}
 	want := n.desired()
 	same, err := n.nf.Same(want)
 	if err != nil {
@@ -132,7 +136,7 @@ func (n *Network) Repair() (repaired bool, err error) {
 		n.cfg.Log.Info("the pods' rules had been changed by somebody else and are whole again")
 	}
 	opened, err := n.lookAround()
-	return !whole || !same || opened, err
+	return !whole || found || !same || opened, err
 }
 
 // lookAround opens the filters of others, notes what stands in the way, and says whether it changed any.

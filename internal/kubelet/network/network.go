@@ -59,6 +59,7 @@ type Network struct {
 	ready   bool
 	held    netip.Prefix          // what the unreachable route is for
 	ports   map[string]*published // by owner
+	pods    map[string]netip.Addr // of the slots that are connected
 	trouble []string              // what stops pods' traffic
 }
 
@@ -67,7 +68,7 @@ func New(cfg Config) (*Network, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	n := &Network{cfg: cfg, ports: map[string]*published{}, nf: nft.NewKernel(), legacyInUse: legacyInUse}
+	n := &Network{cfg: cfg, ports: map[string]*published{}, pods: map[string]netip.Addr{}, nf: nft.NewKernel(), legacyInUse: legacyInUse}
 	n.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(cfg.Owner)))[:4]
 	n.firewalld, n.legacy = firewalld{runTool}, legacy{runTool, legacyInUse, n.TableName()}
 	if cfg.PodCIDR.IsValid() {

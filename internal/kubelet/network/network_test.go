@@ -218,3 +218,47 @@ func TestWhatPodsShareIsPutBack(t *testing.T) {
 		t.Errorf("forwarding is not on again: %v", err)
 	}
 }
+
+// The way to a pod that is there already is found again, at the start and whenever somebody takes it away.
+func TestPodsAreFoundAgain(t *testing.T) {
+	n := real(t)
+	if err := n.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const slot = "0123456789abcdef"
+	addr := podRange.Addr().Next().Next()
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: n.LinkName(slot), HardwareAddr: hostMAC}, PeerName: "inpod"}
+	if err := n.host.LinkAdd(veth); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.host.LinkDel(veth) }) //nolint:errcheck // it goes with the namespace at the latest
+	if err := n.host.LinkSetUp(veth); err != nil {
+		t.Fatal(err)
+	}
+	n.Restore(slot, addr)
+	n.Restore("fedcba9876543210", addr.Next()) // whose link has gone: nothing is to be done about it
+	ctx, stop := context.WithCancel(t.Context())
+	kept := make(chan struct{})
+	go func() { defer close(kept); n.Keep(ctx) }()
+	defer func() {
+		stop()
+		<-kept
+		if err := n.Teardown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	route := &netlink.Route{LinkIndex: veth.Attrs().Index, Dst: slash32(addr), Scope: netlink.SCOPE_LINK}
+	there := func() bool {
+		routes, err := dump(func() ([]netlink.Route, error) {
+			return n.host.RouteListFiltered(netlink.FAMILY_V4, route, netlink.RT_FILTER_DST|netlink.RT_FILTER_OIF)
+		})
+		return err == nil && len(routes) == 1
+	}
+	eventually(t, "a route at the start", there)
+	for range 3 {
+		if err := n.host.RouteDel(route); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the route is back", there)
+	}
+}

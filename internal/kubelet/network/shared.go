@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -50,9 +51,71 @@ func (n *Network) sharedWhole(pods netip.Prefix) (bool, error) {
 	return len(routes) > 0, err
 }
 
-// watchShared calls changed when the gateway's address or the route of the node's range is taken away, until ctx
-// ends or nothing can be heard any more. started is called once nothing is missed. A pod's route that goes with its
-// link is of no interest.
+// lost are the connected pods to whose address no route leads, by slot.
+func (n *Network) lost() (map[string]netip.Addr, error) {
+	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil, err
+	}
+	there := map[netip.Addr]bool{}
+	for _, r := range routes {
+		if r.Dst == nil {
+			continue
+		}
+		if ones, _ := r.Dst.Mask.Size(); ones == 32 {
+			if a, ok := netip.AddrFromSlice(r.Dst.IP.To4()); ok {
+				there[a] = true
+			}
+		}
+	}
+	out := map[string]netip.Addr{}
+	for slot, addr := range n.pods {
+		if !there[addr] {
+			out[slot] = addr
+		}
+	}
+	return out, nil
+}
+
+// findAgain has the host lead to pods that it has lost, those whose link is still there.
+func (n *Network) findAgain() (found bool, err error) {
+	lost, err := n.lost()
+	for slot, addr := range lost {
+		link, gone := n.host.LinkByName(n.LinkName(slot))
+		if gone != nil {
+			continue // the pod is on its way out
+		}
+		if e := n.leadTo(link.Attrs().Index, addr); e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		found = true
+		n.cfg.Log.Info("a pod that the host had lost the way to is reached again", "address", addr)
+	}
+	return found, err
+}
+
+// isLost says whether that is the address of a pod which is connected.
+func (n *Network) isLost(dst *net.IPNet) bool {
+	if dst == nil {
+		return false
+	}
+	addr, ok := netip.AddrFromSlice(dst.IP.To4())
+	if ones, _ := dst.Mask.Size(); !ok || ones != 32 {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, a := range n.pods {
+		if a == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// watchShared calls changed when the gateway's address, the route of the node's range or that of a pod is taken away,
+// until ctx ends or nothing can be heard any more. started is called once nothing is missed.
 func (n *Network) watchShared(ctx context.Context, started, changed func()) error {
 	done := make(chan struct{})
 	defer close(done)
@@ -76,6 +139,9 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 		case r, ok := <-routes:
 			if !ok {
 				return errors.New("network: events of routes ended")
+			}
+			if r.Type == unix.RTM_DELROUTE && n.isLost(r.Route.Dst) {
+				changed()
 			}
 			// A route that replaces ours is told as a new one.
 			ours := r.Route.Type == unix.RTN_UNREACHABLE

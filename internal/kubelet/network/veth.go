@@ -82,6 +82,9 @@ func (n *Network) Connect(slot string) (_ netip.Addr, err error) {
 	if err := connectPod(pod, addr); err != nil {
 		return netip.Addr{}, errors.Join(err, n.host.LinkDel(hostEnd))
 	}
+	n.mu.Lock()
+	n.pods[slot] = addr
+	n.mu.Unlock()
 	return addr, nil
 }
 
@@ -123,19 +126,27 @@ func (n *Network) connectHost(slot string, addr netip.Addr) (netlink.Link, error
 	if err := n.host.LinkSetUp(link); err != nil {
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
 	}
+	return link, n.leadTo(index, addr)
+}
+
+// leadTo has the host reach a pod's address by its link.
+func (n *Network) leadTo(index int, addr netip.Addr) error {
 	if err := n.host.NeighSet(neighbour(index, addr.AsSlice(), podMAC(addr))); err != nil {
-		return nil, fmt.Errorf("network: neighbour entry of %s: %w", addr, err)
+		return fmt.Errorf("network: neighbour entry of %s: %w", addr, err)
 	}
 	route := &netlink.Route{LinkIndex: index, Dst: slash32(addr), Scope: netlink.SCOPE_LINK}
 	if err := n.host.RouteReplace(route); err != nil {
-		return nil, fmt.Errorf("network: route to %s: %w", addr, err)
+		return fmt.Errorf("network: route to %s: %w", addr, err)
 	}
-	return link, nil
+	return nil
 }
 
 // Disconnect frees the address of a slot, forgets its host ports and has its UDP flows ended. The veth itself goes with the
 // namespace, or with Sweep if that is lost. Calling it again does nothing.
 func (n *Network) Disconnect(slot string, addr netip.Addr) error {
+	n.mu.Lock()
+	delete(n.pods, slot)
+	n.mu.Unlock()
 	err := n.RemoveHostPorts(slot)
 	if addr.IsValid() {
 		n.pool.leave(addr)
@@ -144,10 +155,14 @@ func (n *Network) Disconnect(slot string, addr netip.Addr) error {
 	return err
 }
 
-// Restore takes the address of a sandbox that is there already out of circulation.
-func (n *Network) Restore(addr netip.Addr) {
+// Restore takes the address of a sandbox that is there already out of circulation. That the host still leads to it
+// is seen to by Keep.
+func (n *Network) Restore(slot string, addr netip.Addr) {
 	if addr.Is4() {
 		n.pool.reserve(addr)
+		n.mu.Lock()
+		n.pods[slot] = addr
+		n.mu.Unlock()
 	}
 }
 
