@@ -41,7 +41,7 @@ check: runtime vet
 	$(GO) test -short ./...
 
 # test is the whole suite: also real etcd, containerd, containers and namespaces. As root.
-test: build images lint
+test: build images vet
 	@test "$$(id -u)" = 0 || echo "make test: not root, so what needs real containers is skipped"
 	$(GO) test -timeout 20m ./...
 	$(MAKE) oracle ORACLE=short
