@@ -96,6 +96,34 @@ func TestLegacySettings(t *testing.T) {
 	}
 }
 
+// A shim weighs no more than the pods do, and is not among them.
+func TestAddShim(t *testing.T) {
+	for v2, file := range map[bool]string{false: "cpu/minik8s-shims/cpu.shares", true: "minik8s-shims/cpu.weight"} {
+		dir := t.TempDir()
+		want := "512"
+		for _, controller := range limited {
+			if err := os.Mkdir(filepath.Join(dir, controller), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if v2 {
+			want = "50"
+			if err := errors.Join(os.Mkdir(filepath.Join(dir, "minik8s-shims"), 0o755), os.WriteFile(filepath.Join(dir, file), []byte("100"), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := At(dir, "minik8s", v2).AddShim(7); err != nil {
+			t.Fatal(err)
+		}
+		if got := content(t, filepath.Join(dir, file)); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+		if got := content(t, filepath.Join(dir, filepath.Dir(file), "cgroup.procs")); got != "7" {
+			t.Errorf("%s: the process %q, want 7", file, got)
+		}
+	}
+}
+
 func TestUnifiedSettings(t *testing.T) {
 	dir := t.TempDir()
 	// What the kernel would make.

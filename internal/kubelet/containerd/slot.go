@@ -21,7 +21,8 @@ import (
 
 // slot is what every pod needs and what is the same for all: pinned namespaces, an address, memory
 // shared under /dev/shm, a scratch directory, and a shim with nothing to do yet. Its directory is made first and removed
-// last, so that whatever there is of it can be found from there.
+// last, so that whatever there is of it can be found from there. A tmpfs is mounted on the directory and all other
+// mounts of the slot lie within it, so that one unmount removes them: each waits for all processors.
 type slot struct {
 	ID    string
 	Kinds []string // the namespaces it has: net, uts, ipc
@@ -46,10 +47,8 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err er
 	defer done()
 	s := &slot{ID: newID()[:32], Kinds: kinds}
 	dir := r.slotDir(s.ID)
-	for _, name := range []string{"shm", "scratch"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o711); err != nil {
-			return nil, fmt.Errorf("containerd: %w", err)
-		}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
 	}
 	started := make(chan error, 1)
 	go func() { started <- r.startShim(ctx, s.ID) }()
@@ -59,7 +58,7 @@ func (r *Runtime) makeSlot(ctx context.Context, kinds []string) (_ *slot, err er
 			err = errors.Join(err, r.removeSlot(context.WithoutCancel(ctx), s))
 		}
 	}()
-	if err := mountScratch(filepath.Join(dir, "scratch")); err != nil {
+	if err := mountSlot(dir); err != nil {
 		return nil, err
 	}
 	if slices.Contains(kinds, "ipc") {
@@ -85,19 +84,13 @@ func (r *Runtime) removeSlot(ctx context.Context, s *slot) error {
 	// The shim takes a while to end, and the kernel to let go of the rest; neither waits for the other.
 	freed := make(chan error, 1)
 	go func() {
-		errs := []error{unmount(filepath.Join(dir, "shm")), unmount(filepath.Join(dir, "scratch"))}
+		errs := []error{unmountSlot(dir)} // the veth goes with its namespace
 		if r.net != nil {
 			errs = append(errs, r.net.Disconnect(s.ID, s.Addr))
 		}
 		freed <- errors.Join(errs...)
 	}()
-	errs := []error{r.stopShim(ctx, s.ID)}
-	for k := range namespaceFlags {
-		// The veth goes with its namespace.
-		errs = append(errs, unmount(filepath.Join(dir, k)))
-	}
-	errs = append(errs, <-freed)
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(r.stopShim(ctx, s.ID), <-freed); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)
