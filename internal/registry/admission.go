@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/store"
 )
 
 // admission is what a request goes through once it is authorised and its object is complete: each step may
@@ -17,9 +18,11 @@ var admission = []func(r *Registry, ctx context.Context, q *Request) error{
 	(*Registry).admitNode,
 	(*Registry).admitNamespace,
 	(*Registry).admitKind,
+	(*Registry).admitClaims,
 }
 
 func (r *Registry) admit(ctx context.Context, q *Request) error {
+	q.relied = nil
 	for _, step := range admission {
 		if err := step(r, ctx, q); err != nil {
 			return err
@@ -47,7 +50,8 @@ func (r *Registry) admitNode(_ context.Context, q *Request) error {
 	return nil
 }
 
-// admitNamespace refuses what would be created in a namespace that is not there or is going.
+// admitNamespace refuses what would be created in a namespace that is not there or is going. The write asks that it
+// still stands as it was seen here: nothing is created in a namespace that is being emptied.
 func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 	if q.Verb != "create" || q.Sub != "" || !q.Kind.Namespaced {
 		return nil
@@ -71,6 +75,7 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being terminated", Field: "metadata.namespace"})
 		return err
 	}
+	q.relied = append(q.relied, store.Unchanged(prefixOf(api.Namespaces)+name, e.rev))
 	return nil
 }
 
@@ -82,7 +87,7 @@ func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 	var err error
 	switch {
 	case q.Verb == "create" && q.Sub == "" && s.Admit != nil:
-		if !s.AdmitByNewest && s.Admit(q.New, beside) == nil {
+		if s.Admit(q.New, beside) == nil {
 			return nil
 		}
 		if err := r.cache.current(ctx); err != nil {

@@ -63,7 +63,9 @@ func (c *cache) run(ctx context.Context, log *slog.Logger, ready func()) error {
 		if err != nil {
 			return err
 		}
-		w, err := c.store.Watch(ctx, root, rev)
+		// Everything, and not only what is below root: reads wait until the cache has come to the store's revision, which
+		// a write elsewhere moves too.
+		w, err := c.store.Watch(ctx, "", rev)
 		if err != nil {
 			return err
 		}
@@ -110,6 +112,9 @@ func (c *cache) load(ctx context.Context) (int64, error) {
 
 // place finds the kind that a key of the store belongs to.
 func (c *cache) place(key string) (*kindCache, string) {
+	if !strings.HasPrefix(key, root) {
+		return nil, ""
+	}
 	rest := key[len(root):]
 	i := strings.IndexByte(rest, '/')
 	if i < 0 {

@@ -6,5 +6,6 @@ func leaseStrategy() *Strategy {
 	return &Strategy{
 		Validate:       checkOne(validation.Lease),
 		ValidateUpdate: checkStep(validation.LeaseUpdate),
+		Essential:      true,
 	}
 }

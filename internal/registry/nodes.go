@@ -2,6 +2,7 @@ package registry
 
 import (
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -28,5 +29,15 @@ func nodeStrategy() *Strategy {
 		},
 		FieldNames: []string{"spec.unschedulable"},
 		Dialect:    dialect.For(api.Nodes),
+		Claims:     claimsOfOne(claimsOfNode),
+		Essential:  true,
 	}
+}
+
+// claimsOfNode: no two nodes give pods addresses of one range.
+func claimsOfNode(node *corev1.Node) (claims []Claim) {
+	for _, cidr := range node.Spec.PodCIDRs {
+		claims = append(claims, Claim{Name: "podcidrs/" + strings.ReplaceAll(cidr, "/", "-"), Field: "spec.podCIDRs", Value: cidr})
+	}
+	return claims
 }

@@ -21,7 +21,12 @@ func priorityClassStrategy() *Strategy {
 		ValidateUpdate: checkStep(validation.PriorityClassUpdate),
 		Admit:          admitClass,
 		AdmitUpdate:    admitClass,
-		AdmitByNewest:  true,
+		Claims: claimsOfOne(func(pc *schedulingv1.PriorityClass) []Claim {
+			if !pc.GlobalDefault {
+				return nil
+			}
+			return []Claim{{Name: "priorityclasses/globaldefault", Field: "globalDefault", Value: "true"}}
+		}),
 	}
 }
 

@@ -65,8 +65,12 @@ type Strategy struct {
 	// after a refusal, with newer ones beside it. AdmitUpdate may refuse what replaces an object.
 	Admit       func(obj api.Object, beside Beside) error
 	AdmitUpdate func(obj api.Object, beside Beside) error
-	// AdmitByNewest has Admit wait for what was written a moment ago: objects of this kind exclude each other.
-	AdmitByNewest bool
+	// Claims is what an object has for itself: a write that claims what another object of any kind has is refused.
+	// It depends on nothing but the object.
+	Claims func(obj api.Object) []Claim
+	// Essential objects are written also when the store is nearly full: without heartbeats and Leases nothing would be
+	// deleted.
+	Essential bool
 	// Orphans leaves an object's dependents behind when its deletion does not say what shall become of them, for
 	// the sake of clients from before there was a choice; false: they go too. OrphanWarning, if there is one, is
 	// what a client that did not say is told.
@@ -92,7 +96,10 @@ func New(s store.Store, log *slog.Logger) *Registry {
 
 // Run follows the store until ctx ends; ready is called when reads can be served.
 func (r *Registry) Run(ctx context.Context, ready func()) error {
-	return r.cache.run(ctx, r.log, ready)
+	return r.cache.run(ctx, r.log, func() {
+		r.claimAll(ctx, r.log)
+		ready()
+	})
 }
 
 // Strategy is the row of a kind.

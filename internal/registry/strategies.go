@@ -39,6 +39,11 @@ func onOne[T api.Object](f func(T)) func(api.Object) {
 	return func(obj api.Object) { f(obj.(T)) }
 }
 
+// claimsOfOne is onOne for claims.
+func claimsOfOne[T api.Object](f func(T) []Claim) func(api.Object) []Claim {
+	return func(obj api.Object) []Claim { return f(obj.(T)) }
+}
+
 // onStep is onOne for the step from an old object to a new one.
 func onStep[T api.Object](f func(obj, old T)) func(obj, old api.Object) {
 	return func(obj, old api.Object) { f(obj.(T), old.(T)) }
