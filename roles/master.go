@@ -195,11 +195,11 @@ func (d *Daemon) ledParts() []supervise.Part {
 	add("scheduler", func(ctx context.Context, c client.Interface) runner {
 		return scheduler.New(c, d.recorder(ctx, "scheduler", scheduler.Name), d.log)
 	})
-	add("namespace-controller", func(_ context.Context, c client.Interface) runner { return namespace.New(c, d.log) })
+	add("namespace-controller", func(_ context.Context, c client.Interface) runner { return namespace.New(c, d.reg.Kinds(), d.log) })
 	add("serviceaccount-controller", func(_ context.Context, c client.Interface) runner {
 		return serviceaccount.New(c, d.ca.Cert, d.log)
 	})
-	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, d.log) })
+	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, d.reg.Kinds(), d.log) })
 	add("podgc-controller", func(_ context.Context, c client.Interface) runner {
 		return podgc.New(c, podgc.Threshold, d.log)
 	})

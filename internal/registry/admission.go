@@ -57,7 +57,7 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 		return nil
 	}
 	name := q.New.GetNamespace()
-	kc := r.cache.byRow[api.Namespaces]
+	kc := r.cache.of(api.Namespaces)
 	e := kc.get(name)
 	if e == nil { // it may have been made a moment ago
 		if err := r.cache.current(ctx); err != nil {
@@ -82,7 +82,7 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 // admitKind asks what is the kind's own. What it misses on a create may have been made a moment ago, so before
 // it refuses, the cache has to be as new as the store.
 func (r *Registry) admitKind(ctx context.Context, q *Request) error {
-	s := r.strategies[q.Kind]
+	s := r.Strategy(q.Kind)
 	beside := Beside{r.cache}
 	var err error
 	switch {
@@ -114,7 +114,7 @@ type Beside struct{ cache *cache }
 
 // Get is an object; nil if there is none.
 func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
-	if e := b.cache.byRow[kind].get(keyOf(kind, namespace, name)); e != nil {
+	if e := b.cache.of(kind).get(keyOf(kind, namespace, name)); e != nil {
 		return e.Object()
 	}
 	return nil
@@ -122,7 +122,7 @@ func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
 
 // All is every object of a kind that lives in no namespace.
 func (b Beside) All(kind *api.Kind) []api.Object {
-	entries, _ := b.cache.snapshot(b.cache.byRow[kind], "", "")
+	entries, _ := b.cache.snapshot(b.cache.of(kind), "", "")
 	all := make([]api.Object, len(entries))
 	for i, e := range entries {
 		all[i] = e.Object()

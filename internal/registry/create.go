@@ -50,7 +50,7 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 	if obj.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
-	s := r.strategies[kind]
+	s := r.Strategy(kind)
 	if !opts.applied {
 		obj.SetManagedFields(nil)
 	}
@@ -90,7 +90,7 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 			return nil, apierrors.NewInternalError(err)
 		}
 		if opts.DryRun {
-			if r.cache.byRow[kind].get(key) != nil {
+			if r.cache.of(kind).get(key) != nil {
 				return nil, apierrors.NewAlreadyExists(kind.GR(), obj.GetName())
 			}
 			return newEntry(kind, key, 0, raw, nil), nil

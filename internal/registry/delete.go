@@ -57,7 +57,7 @@ func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *met
 	kind := q.Kind
 	before := old.Object()
 	obj := before.DeepCopyObject().(api.Object)
-	s := r.strategies[kind]
+	s := r.Strategy(kind)
 	grace := int64(0)
 	if s.Grace != nil {
 		grace = s.Grace(before, opts.GracePeriodSeconds)
@@ -136,7 +136,7 @@ func (r *Registry) DeleteWarning(kind *api.Kind, opts *metav1.DeleteOptions) str
 	if _, asked, err := policyFinalizer(opts); asked || err != nil {
 		return ""
 	}
-	return r.strategies[kind].OrphanWarning
+	return r.Strategy(kind).OrphanWarning
 }
 
 // policyFinalizer is the finalizer of the policy asked for, if one is; Background has none.
@@ -174,7 +174,7 @@ func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last 
 		return newEntry(kind, old.key, old.rev, raw, last), nil
 	}
 	gone := []store.Change{store.Delete(prefixOf(kind)+old.key, old.rev)}
-	rev, err := r.store.Write(ctx, append(gone, r.strategies[kind].claims(kind, old.key, old.Object(), nil)...)...)
+	rev, err := r.store.Write(ctx, append(gone, r.Strategy(kind).claims(kind, old.key, old.Object(), nil)...)...)
 	if err != nil {
 		return nil, storeErr(kind, last.GetName(), err)
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +28,8 @@ import (
 type Registry struct {
 	store      store.Store
 	cache      *cache
-	strategies map[*api.Kind]*Strategy
+	kinds      *api.Table
+	strategies atomic.Pointer[map[*api.Kind]*Strategy]
 	tokens     *tokens.Authority // nil: none are made
 	fields     apply.Fields
 	log        *slog.Logger
@@ -89,9 +92,32 @@ type Strategy struct {
 	Dialect func(doc map[string]any) (notes []string, err error)
 }
 
-// New is a registry over a store, with a row per kind. Nothing can be read before Run is ready.
+// New is a registry over a store, of the kinds that are compiled in. Nothing can be read before Run is ready.
 func New(s store.Store, log *slog.Logger) *Registry {
-	return &Registry{store: s, cache: newCache(s, api.Kinds), strategies: strategies(), log: log, now: time.Now}
+	r := &Registry{store: s, kinds: api.NewTable(api.Builtin()...), cache: newCache(s, api.Kinds), log: log, now: time.Now}
+	rows := strategies()
+	r.strategies.Store(&rows)
+	return r
+}
+
+// Kinds is what the registry serves. Kinds come by AddKind.
+func (r *Registry) Kinds() *api.Table { return r.kinds }
+
+// AddKind has another kind served from now on: its objects are read from the store and can be asked for when it
+// returns. It is for a registry that runs, and to be called by one goroutine at a time.
+func (r *Registry) AddKind(ctx context.Context, kind *api.Kind, s *Strategy) error {
+	if err := r.kinds.Free(kind); err != nil {
+		return err
+	}
+	rows := maps.Clone(*r.strategies.Load())
+	rows[kind] = s
+	r.strategies.Store(&rows)
+	if kind.Stored() {
+		if err := r.cache.add(ctx, kind); err != nil {
+			return err
+		}
+	}
+	return r.kinds.Add(kind) // last: who finds it there can use it
 }
 
 // Run follows the store until ctx ends; ready is called when reads can be served.
@@ -102,15 +128,15 @@ func (r *Registry) Run(ctx context.Context, ready func()) error {
 	})
 }
 
-// Strategy is the row of a kind.
-func (r *Registry) Strategy(k *api.Kind) *Strategy { return r.strategies[k] }
+// Strategy is what is a kind's own; nil if it is not served.
+func (r *Registry) Strategy(k *api.Kind) *Strategy { return (*r.strategies.Load())[k] }
 
 // Revision is that of the newest change in the cache.
 func (r *Registry) Revision() int64 { return r.cache.rev.Load() }
 
 // Count is how many objects of a kind there are.
 func (r *Registry) Count(k *api.Kind) int {
-	kc := r.cache.byRow[k]
+	kc := r.cache.of(k)
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	return kc.tree.Len()
@@ -161,7 +187,7 @@ func invalid(k *api.Kind, name string, errs field.ErrorList) error {
 // when all is done; registrytest does for every test.
 func (r *Registry) CheckShared() error {
 	var errs []error
-	for kind, kc := range r.cache.byRow {
+	for kind, kc := range r.cache.kinds.Load().byKind {
 		entries, _ := r.cache.snapshot(kc, "", "")
 		for _, e := range entries {
 			obj := e.obj.Load()

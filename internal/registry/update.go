@@ -73,7 +73,7 @@ func (r *Registry) read(ctx context.Context, kind *api.Kind, namespace, name str
 	if err := r.cache.current(ctx); err != nil {
 		return nil, storeErr(kind, name, err)
 	}
-	e := r.cache.byRow[kind].get(keyOf(kind, namespace, name))
+	e := r.cache.of(kind).get(keyOf(kind, namespace, name))
 	if e == nil {
 		return nil, apierrors.NewNotFound(kind.GR(), name)
 	}
@@ -83,7 +83,7 @@ func (r *Registry) read(ctx context.Context, kind *api.Kind, namespace, name str
 // replace writes obj over old, if old is still the newest.
 func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.Object, opts WriteOptions) (*Entry, error) {
 	kind, before := q.Kind, old.Object()
-	s := r.strategies[kind]
+	s := r.Strategy(kind)
 	if uid := obj.GetUID(); uid != "" && uid != before.GetUID() {
 		return nil, apierrors.NewConflict(kind.GR(), before.GetName(), field.Invalid(field.NewPath("metadata", "uid"), uid,
 			"the object was deleted and made anew with uid "+string(before.GetUID())))
@@ -207,7 +207,7 @@ func (r *Registry) Bind(ctx context.Context, q *Request, b Binding, opts WriteOp
 
 // mayGo says that nothing holds a deleted object any more.
 func (r *Registry) mayGo(kind *api.Kind, obj api.Object) bool {
-	s := r.strategies[kind]
+	s := r.Strategy(kind)
 	if len(obj.GetFinalizers()) > 0 || s.Empty != nil && !s.Empty(obj) {
 		return false
 	}

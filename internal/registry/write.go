@@ -20,10 +20,10 @@ import (
 // relied; if something has, the error is an outrunError.
 func (r *Registry) write(ctx context.Context, q *Request, key string, obj api.Object, raw []byte, change store.Change, claims []store.Change) (*Entry, error) {
 	kind := q.Kind
-	if r.strategies[kind].Essential {
+	if r.Strategy(kind).Essential {
 		ctx = store.Essential(ctx)
 	}
-	kc := r.cache.byRow[kind]
+	kc := r.cache.of(kind)
 	// The cached object gets its revision from the watch, the caller's from the write's answer: two
 	// goroutines, so two objects, which share all but the outermost struct.
 	h := &handover{raw: raw, obj: shallow(obj)}
@@ -106,7 +106,7 @@ func (s *Strategy) claims(kind *api.Kind, key string, old, obj api.Object) (chan
 
 // admitClaims refuses what claims something that, as the store has said, another object holds.
 func (r *Registry) admitClaims(ctx context.Context, q *Request) error {
-	s := r.strategies[q.Kind]
+	s := r.Strategy(q.Kind)
 	if q.claimed == "" || s.Claims == nil || q.New == nil {
 		return nil
 	}
@@ -132,11 +132,11 @@ func (r *Registry) admitClaims(ctx context.Context, q *Request) error {
 // first keeps it.
 func (r *Registry) claimAll(ctx context.Context, log *slog.Logger) {
 	var held map[string]bool
-	for kind, s := range r.strategies {
+	for kind, s := range *r.strategies.Load() {
 		if s.Claims == nil {
 			continue
 		}
-		entries, _ := r.cache.snapshot(r.cache.byRow[kind], "", "")
+		entries, _ := r.cache.snapshot(r.cache.of(kind), "", "")
 		for _, e := range entries {
 			if held == nil {
 				page, err := r.store.List(ctx, claimsRoot, "", 0, 0)
