@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"minik8s/internal/api/placement"
+	"minik8s/internal/api/podspec"
 )
 
 // podUnscheduled tells why no node took a pod. The scheduler counts its reasons and names neither nodes nor
@@ -227,39 +227,25 @@ func (s *situation) hasRoom(pod *corev1.Pod, node *corev1.Node) bool {
 
 // fits says whether what the containers ask for is free on a node.
 func (s *situation) fits(pod *corev1.Pod, node *corev1.Node) bool {
-	asked, pods := requests(pod), int64(1)
+	own := podspec.Requests(&pod.Spec)
+	asked, pods := maps.Clone(own), int64(1)
 	for _, p := range s.placed {
 		if p.Spec.NodeName == node.Name {
 			pods++
-			for name, q := range requests(p) {
-				sum := asked[name]
-				sum.Add(q)
-				asked[name] = sum
+			for name, n := range podspec.Requests(&p.Spec) {
+				asked[name] += n
 			}
 		}
 	}
 	if most, ok := node.Status.Allocatable[corev1.ResourcePods]; ok && pods > most.Value() {
 		return false
 	}
-	for name := range requests(pod) {
-		sum, all := asked[name], node.Status.Allocatable[name]
-		if sum.Cmp(all) > 0 {
+	for name := range own {
+		if asked[name] > podspec.Amount(name, node.Status.Allocatable[name]) {
 			return false
 		}
 	}
 	return true
-}
-
-func requests(pod *corev1.Pod) map[corev1.ResourceName]resource.Quantity {
-	asked := map[corev1.ResourceName]resource.Quantity{}
-	for _, c := range pod.Spec.Containers {
-		for name, q := range c.Resources.Requests {
-			sum := asked[name]
-			sum.Add(q)
-			asked[name] = sum
-		}
-	}
-	return asked
 }
 
 // taintedNodes names the taints that the pod does not tolerate, and what it would need.

@@ -188,7 +188,7 @@ func (w *worker) doTearDown() func(context.Context) (outcome, error) {
 		}
 		return func(w *worker) {
 			w.mem.tornDown, w.mem.forgotten = true, forget
-			w.k.rooms.leave(w.uid)
+			w.k.rooms.release(w.uid)
 			w.k.objects.Drop(w.uid)
 			w.k.tokens.drop(w.uid)
 			w.k.ports.free(w.uid)

@@ -52,7 +52,8 @@ func advertise(t *testing.T, b *bed, name corev1.ResourceName, amount string) {
 
 func asking(name corev1.ResourceName, amount string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{name: resource.MustParse(amount)}
+		list := corev1.ResourceList{name: resource.MustParse(amount)}
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: list, Requests: list}
 	}
 }
 

@@ -180,16 +180,3 @@ func TestAJobsPodEndsBesideItsSidecar(t *testing.T) {
 	}
 	b.sound()
 }
-
-func TestPodLimitSeesInitContainers(t *testing.T) {
-	p := testPod("web", withInits("a", "s*"))
-	p.Spec.Containers[0].Resources.Limits = list("1", "100Mi")
-	p.Spec.InitContainers[0].Resources.Limits = list("1", "300Mi")
-	if _, all := podLimit(p, corev1.ResourceMemory); all {
-		t.Error("the sidecar has no limit")
-	}
-	p.Spec.InitContainers[1].Resources.Limits = list("1", "50Mi")
-	if q, all := podLimit(p, corev1.ResourceMemory); !all || q.String() != "300Mi" {
-		t.Errorf("%s, %v", &q, all)
-	}
-}

@@ -251,7 +251,7 @@ func (k *Kubelet) retire(w *worker) bool {
 	if w.pod != nil && !w.sawGone {
 		k.buried[w.uid] = true
 	}
-	k.rooms.leave(w.uid)
+	k.rooms.release(w.uid)
 	k.objects.Drop(w.uid)
 	k.tokens.drop(w.uid)
 	w.unshare()

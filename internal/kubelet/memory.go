@@ -36,9 +36,6 @@ type memory struct {
 	health map[string]*health
 }
 
-// verdict is why a pod failed as a whole.
-type verdict struct{ reason, message string }
-
 // flight is an action that is being done.
 type flight struct {
 	act action

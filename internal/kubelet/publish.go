@@ -27,7 +27,7 @@ func (w *worker) publish(ctx context.Context, in *input) time.Time {
 	}
 	st := statusFor(*in, w.k.cfg.NodeIP)
 	if finished(st.Phase) {
-		w.k.rooms.leave(w.uid) // before the scheduler hears of it and gives the room to another
+		w.k.rooms.release(w.uid) // before the scheduler hears of it and gives its share to another
 	}
 	if equalStatus(&st, &in.pod.Status) {
 		in.settled = true

@@ -21,6 +21,11 @@ func list(cpu, memory string) corev1.ResourceList {
 	return out
 }
 
+// both are limits with requests just as large, as the defaults make them.
+func both(cpu, memory string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Limits: list(cpu, memory), Requests: list(cpu, memory)}
+}
+
 func TestContainerResources(t *testing.T) {
 	const mi = 1 << 20
 	for _, c := range []struct {
@@ -44,29 +49,13 @@ func TestContainerResources(t *testing.T) {
 
 func TestPodResources(t *testing.T) {
 	p := testPod("web", two)
-	p.Spec.Containers[0].Resources.Limits = list("1", "64Mi")
+	p.Spec.Containers[0].Resources = both("1", "64Mi")
 	if got := podResources(p); got.CPUQuota != 0 || got.MemoryLimit != 0 || got.CPUShares != 1024 {
 		t.Errorf("one of two has limits: %+v", got)
 	}
-	p.Spec.Containers[1].Resources.Limits = list("500m", "64Mi")
+	p.Spec.Containers[1].Resources = both("500m", "64Mi")
 	if got := podResources(p); got.CPUQuota != 150000 || got.MemoryLimit != 128<<20 || got.CPUShares != 1536 {
 		t.Errorf("both have: %+v", got)
-	}
-}
-
-func TestPodRequests(t *testing.T) {
-	always := corev1.ContainerRestartPolicyAlways
-	p := testPod("web", two)
-	p.Spec.Containers[0].Resources.Requests = list("100m", "10Mi")
-	p.Spec.Containers[1].Resources.Limits = list("100m", "10Mi")
-	p.Spec.InitContainers = []corev1.Container{
-		{Name: "side", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: list("50m", "")}},
-		{Name: "init", Resources: corev1.ResourceRequirements{Requests: list("400m", "")}},
-	}
-	p.Spec.Overhead = list("1m", "")
-	got := podRequests(p)
-	if got.Cpu().MilliValue() != 451 || got.Memory().Value() != 20<<20 {
-		t.Errorf("%v %v", got.Cpu(), got.Memory())
 	}
 }
 

@@ -164,26 +164,3 @@ func TestStatusIsAFixedPoint(t *testing.T) {
 		}
 	}
 }
-
-func TestQoS(t *testing.T) {
-	for want, resources := range map[corev1.PodQOSClass]corev1.ResourceRequirements{
-		corev1.PodQOSBestEffort: {},
-		corev1.PodQOSBurstable:  {Requests: list("100m", "")},
-		corev1.PodQOSGuaranteed: {Limits: list("1", "1Gi"), Requests: list("1", "1Gi")},
-	} {
-		p := testPod("web")
-		p.Spec.Containers[0].Resources = resources
-		if got := qosOf(p); got != want {
-			t.Errorf("%+v: %s, want %s", resources, got, want)
-		}
-	}
-	p := testPod("web")
-	p.Spec.Containers[0].Resources.Limits = list("1", "1Gi")
-	if got := qosOf(p); got != corev1.PodQOSGuaranteed {
-		t.Errorf("limits alone: %s", got)
-	}
-	two(p)
-	if got := qosOf(p); got != corev1.PodQOSBurstable {
-		t.Errorf("one of two: %s", got)
-	}
-}

@@ -139,7 +139,7 @@ func (k *Kubelet) seen(ctx context.Context, pod *corev1.Pod) {
 		w = k.begin(ctx, pod.UID)
 		started := pod.Status.StartTime != nil || len(w.view.Containers) > 0
 		w.newcomer = !started && pod.DeletionTimestamp == nil
-		w.room = k.rooms.enter(pod, w.newcomer)
+		w.room = k.rooms.count(pod, w.newcomer)
 	}
 	w.tell(func(b *inbox) { b.take(pod) })
 }

@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/dialect"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/api/validation"
 )
 
@@ -26,7 +27,7 @@ func podStrategy() *Strategy {
 	return &Strategy{
 		Default: onOne(defaults.Pod),
 		PrepareCreate: onOne(func(pod *corev1.Pod) {
-			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: defaults.QOSClass(&pod.Spec)}
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(&pod.Spec)}
 			if len(pod.Spec.SchedulingGates) > 0 { // the scheduler does not look at it yet, so this is said here
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 					Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates"}}

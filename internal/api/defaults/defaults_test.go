@@ -104,27 +104,6 @@ func TestPullPolicy(t *testing.T) {
 	}
 }
 
-func TestQOSClass(t *testing.T) {
-	for resources, want := range map[string]corev1.PodQOSClass{
-		`{}`:                               corev1.PodQOSBestEffort,
-		`{limits: {cpu: 0}}`:               corev1.PodQOSBestEffort,
-		`{limits: {cpu: 1}}`:               corev1.PodQOSBurstable,
-		`{requests: {memory: 1Mi}}`:        corev1.PodQOSBurstable,
-		`{limits: {cpu: 1, memory: 64Mi}}`: corev1.PodQOSGuaranteed,
-		`{limits: {cpu: 1, memory: 64Mi}, requests: {cpu: 1000m}}`: corev1.PodQOSGuaranteed,
-		`{limits: {cpu: 1, memory: 64Mi}, requests: {cpu: 1m}}`:    corev1.PodQOSBurstable,
-	} {
-		spec := decode[corev1.PodSpec](t, "containers: [{name: c, resources: "+resources+"}]")
-		if got := QOSClass(spec); got != want {
-			t.Errorf("%s: got %s, want %s", resources, got, want)
-		}
-		PodSpec(spec)
-		if got := QOSClass(spec); got != want {
-			t.Errorf("%s, filled in: got %s, want %s", resources, got, want)
-		}
-	}
-}
-
 func TestNamespace(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	Namespace(ns)

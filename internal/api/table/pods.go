@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"minik8s/internal/api/podspec"
 	"strconv"
 	"strings"
 	"time"
@@ -83,7 +84,7 @@ func summarize(pod *corev1.Pod) summary {
 	}
 	sidecars := map[string]bool{}
 	for i := range pod.Spec.InitContainers {
-		if p := pod.Spec.InitContainers[i].RestartPolicy; p != nil && *p == corev1.ContainerRestartPolicyAlways {
+		if podspec.IsSidecar(&pod.Spec.InitContainers[i]) {
 			sidecars[pod.Spec.InitContainers[i].Name] = true
 			s.total++
 		}

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"minik8s/internal/api/podspec"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ func containers(spec *corev1.PodSpec, declared sets.Set[string], path *field.Pat
 
 // shortLived: an init container that is not a sidecar is not looked after while it runs.
 func shortLived(c *corev1.Container, path *field.Path) field.ErrorList {
-	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+	if podspec.IsSidecar(c) {
 		return nil
 	}
 	var errs field.ErrorList

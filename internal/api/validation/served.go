@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"minik8s/internal/api/podspec"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,7 +182,7 @@ func NotServed(spec *corev1.PodSpec, path *field.Path) (refused field.ErrorList,
 		}
 		for j := range spec.InitContainers {
 			c := spec.InitContainers[j]
-			if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			if podspec.IsSidecar(&c) {
 				c.RestartPolicy = nil // a sidecar
 			}
 			inContainer(f, &c, path.Child("initContainers").Index(j), found)

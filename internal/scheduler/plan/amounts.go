@@ -1,8 +1,9 @@
 package plan
 
 import (
+	"minik8s/internal/api/podspec"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // The resources that have fixed numbers; others get theirs when they are first seen.
@@ -36,21 +37,6 @@ func (r *resources) id(name corev1.ResourceName) int {
 	return id
 }
 
-// most is the largest amount that is told from others. Sums of all that can meet in one pod or on one
-// node stay far below where numbers overflow.
-const most = 1 << 50
-
-// units is a quantity as a number: cpu in thousandths of a core, all else in units.
-func units(name corev1.ResourceName, q resource.Quantity) int64 {
-	if q.CmpInt64(most) >= 0 { // before it is multiplied
-		return most
-	}
-	if name == corev1.ResourceCPU {
-		return min(q.MilliValue(), most)
-	}
-	return q.Value()
-}
-
 // list is quantities by the number of their resource.
 func (r *resources) list(from corev1.ResourceList) []int64 {
 	out := make([]int64, ephemeralStorage+1, len(r.short)+1)
@@ -62,7 +48,7 @@ func (r *resources) list(from corev1.ResourceList) []int64 {
 		for id >= len(out) {
 			out = append(out, 0)
 		}
-		out[id] = units(name, q)
+		out[id] = podspec.Amount(name, q)
 	}
 	return out
 }
@@ -80,53 +66,6 @@ type want struct {
 	n  int64
 }
 
-// amounts are quantities by name, while a pod's requests are summed up.
-type amounts map[corev1.ResourceName]int64
-
-func (a amounts) add(list corev1.ResourceList) {
-	for name, q := range list {
-		a[name] += units(name, q)
-	}
-}
-
-func sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
-// requests is what a pod needs at its widest: the sum of its containers and sidecars, or the largest
-// init container beside the sidecars started before it; and its overhead. Requests of the pod as a whole
-// go before those of its containers.
-func requests(spec *corev1.PodSpec) amounts {
-	sum := amounts{}
-	for i := range spec.Containers {
-		sum.add(spec.Containers[i].Resources.Requests)
-	}
-	if len(spec.InitContainers) > 0 {
-		widest, sidecars := amounts{}, amounts{}
-		for i := range spec.InitContainers {
-			c := &spec.InitContainers[i]
-			if sidecar(c) {
-				sidecars.add(c.Resources.Requests)
-				sum.add(c.Resources.Requests)
-				continue
-			}
-			for name, q := range c.Resources.Requests {
-				widest[name] = max(widest[name], units(name, q)+sidecars[name])
-			}
-		}
-		for name, n := range widest {
-			sum[name] = max(sum[name], n)
-		}
-	}
-	if spec.Resources != nil {
-		for name, q := range spec.Resources.Requests {
-			sum[name] = units(name, q)
-		}
-	}
-	sum.add(spec.Overhead)
-	return sum
-}
-
 // What a container that asks for nothing counts for in scores, never in filters: without it, pods that
 // ask for nothing would all go to the node where nobody has asked for anything.
 const (
@@ -135,7 +74,7 @@ const (
 )
 
 // weight is what a pod counts for in scores: cpu and memory.
-func weight(spec *corev1.PodSpec, sum amounts) [2]int64 {
+func weight(spec *corev1.PodSpec, sum podspec.Amounts) [2]int64 {
 	w := [2]int64{sum[corev1.ResourceCPU], sum[corev1.ResourceMemory]}
 	for i := range spec.Containers {
 		r := spec.Containers[i].Resources.Requests
@@ -180,7 +119,7 @@ func hostPorts(spec *corev1.PodSpec) []hostPort {
 		add(&spec.Containers[i])
 	}
 	for i := range spec.InitContainers {
-		if sidecar(&spec.InitContainers[i]) {
+		if podspec.IsSidecar(&spec.InitContainers[i]) {
 			add(&spec.InitContainers[i])
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api/placement"
+	"minik8s/internal/api/podspec"
 )
 
 // world is a cluster as a list of everything, asked without any counter or index: slow, and plainly right.
@@ -33,10 +34,10 @@ func (w *world) mayHost(pod *corev1.Pod, node *corev1.Node) bool {
 		placement.Untolerated(spec.Tolerations, node.Spec.Taints) >= 0 || !placement.Selects(spec, node) {
 		return false
 	}
-	sum, ports := requests(spec), hostPorts(spec)
+	sum, ports := podspec.Requests(spec), hostPorts(spec)
 	there := w.on(node.Name)
 	for _, p := range there {
-		for name, n := range requests(&p.Spec) {
+		for name, n := range podspec.Requests(&p.Spec) {
 			if sum[name] > 0 {
 				sum[name] += n
 			}
@@ -50,7 +51,7 @@ func (w *world) mayHost(pod *corev1.Pod, node *corev1.Node) bool {
 		}
 	}
 	for name, n := range sum {
-		if has := node.Status.Allocatable[name]; n > 0 && n > units(name, has) {
+		if has := node.Status.Allocatable[name]; n > 0 && n > podspec.Amount(name, has) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api/placement"
+	"minik8s/internal/api/podspec"
 )
 
 // Pod is what the plan needs of a pod, worked out once.
@@ -51,7 +52,7 @@ type spreadTerm struct {
 func (c *Cluster) Pod(obj *corev1.Pod) *Pod {
 	spec := &obj.Spec
 	p := &Pod{Obj: obj, ports: hostPorts(spec)}
-	sum := requests(spec)
+	sum := podspec.Requests(spec)
 	for name, n := range sum {
 		if n > 0 && name != corev1.ResourcePods {
 			p.wants = append(p.wants, want{c.resources.id(name), n})
