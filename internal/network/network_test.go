@@ -14,6 +14,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func eventually(t *testing.T, what string, check func() bool) {
@@ -127,7 +128,7 @@ func TestRulesComeBack(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := n.AddHostPorts("a", netip.MustParseAddr("10.244.0.9"), []HostPort{{HostPort: 4053, ContainerPort: 53, Protocol: "UDP"}}); err != nil {
+	if err := n.AddHostPorts("a", netip.MustParseAddr("10.244.0.9"), []corev1.ContainerPort{{HostPort: 4053, ContainerPort: 53, Protocol: "UDP"}}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
@@ -161,10 +162,10 @@ func TestRulesComeBack(t *testing.T) {
 	if err := c.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.AddHostPorts("b", netip.MustParseAddr("10.244.0.8"), []HostPort{{HostPort: 4080, ContainerPort: 80}}); err != nil {
+	if err := n.AddHostPorts("b", netip.MustParseAddr("10.244.0.8"), []corev1.ContainerPort{{HostPort: 4080, ContainerPort: 80}}); err != nil {
 		t.Error(err)
 	}
-	if err := n.RemoveHostPorts("a"); err != nil {
+	if err := n.removeHostPorts("a"); err != nil {
 		t.Error(err)
 	}
 	eventually(t, "the rules are whole again", whole)
@@ -225,9 +226,9 @@ func TestPodsAreFoundAgain(t *testing.T) {
 	if err := n.Setup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	const slot = "0123456789abcdef"
+	const sandbox = "0123456789abcdef"
 	addr := podRange.Addr().Next().Next()
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: n.LinkName(slot), HardwareAddr: hostMAC}, PeerName: "inpod"}
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: n.LinkName(sandbox), HardwareAddr: hostMAC}, PeerName: "inpod"}
 	if err := n.host.LinkAdd(veth); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +236,7 @@ func TestPodsAreFoundAgain(t *testing.T) {
 	if err := n.host.LinkSetUp(veth); err != nil {
 		t.Fatal(err)
 	}
-	n.Restore(slot, addr)
+	n.Restore(sandbox, addr)
 	n.Restore("fedcba9876543210", addr.Next()) // whose link has gone: nothing is to be done about it
 	ctx, stop := context.WithCancel(t.Context())
 	kept := make(chan struct{})

@@ -9,9 +9,9 @@ import (
 	"minik8s/internal/nft"
 )
 
-// admitted is what chains of others that would stop it have to accept: all that is forwarded from or to
-// pods, what the host sends them, and of what they send the host the answers, the API, DNS and ping. More of
-// the host, such as its sshd, is for the host's own filter to open.
+// admitted is the pods' traffic that a filtering chain has to accept, by hook: all that is forwarded from or to pods,
+// what the host sends them, and of what they send the host the answers, DNS, ping and the given TCP ports. The rest of
+// the host, such as its sshd, is left to the host's own filter.
 func admitted(pods netip.Prefix, ports []uint16) map[nft.Hook][]nft.Accept {
 	input := []nft.Accept{{From: pods, Replies: true}, {From: pods, Protocol: "icmp"},
 		{From: pods, Protocol: "udp", Port: 53}, {From: pods, Protocol: "tcp", Port: 53}}
@@ -73,9 +73,9 @@ type firewallClient interface {
 	close(pods netip.Prefix, want map[nft.Hook][]nft.Accept) error
 }
 
-// openFirewalls has the filters of others accept pods' traffic. It returns whether it changed one and what
-// still stands in the way.
-func (n *Network) openFirewalls() (changed bool, trouble []string, err error) {
+// openFirewalls has the filters of others accept pods' traffic. It returns whether it changed one, and those that
+// still stop it.
+func (n *Network) openFirewalls() (changed bool, blocked []string, err error) {
 	chains, err := n.nf.Others(tables)
 	if err != nil {
 		return false, nil, err
@@ -96,13 +96,13 @@ func (n *Network) openFirewalls() (changed bool, trouble []string, err error) {
 				err = ferr
 			}
 		}
-		trouble = append(trouble, fmt.Sprintf("%s (an accepting rule could not be put before it: %v)", o.where, err))
+		blocked = append(blocked, fmt.Sprintf("%s (an accepting rule could not be put before it: %v)", o.where, err))
 	}
 	if _, err := n.legacy.open(pods, want); err != nil {
-		trouble = append(trouble, err.Error())
+		blocked = append(blocked, err.Error())
 	}
-	slices.Sort(trouble)
-	return changed, trouble, nil
+	slices.Sort(blocked)
+	return changed, blocked, nil
 }
 
 // closeFirewalls takes our rules out of the filters of others.

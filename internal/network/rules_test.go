@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/nft"
 )
@@ -19,7 +20,7 @@ var podRange = netip.MustParsePrefix("10.244.0.0/24")
 
 // The rules as the nft tool would show them.
 func TestRules(t *testing.T) {
-	got := rules("minik8s-pods-ab12", "mkab12", podRange, netip.MustParsePrefix("10.244.0.0/16"), nil).String()
+	got := rules("minik8s-pods-ab12", "mkab12", podRange, nil).String()
 	want := `table ip minik8s-pods-ab12 {
 	map hostports {
 		type inet_proto . inet_service : ipv4_addr . inet_service
@@ -46,13 +47,72 @@ func TestRules(t *testing.T) {
 	}
 	chain postrouting {
 		type nat hook postrouting priority 100; policy accept;
-		ip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/16 masquerade
+		ip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/24 masquerade
 		ip saddr . ip daddr @hairpins masquerade
 	}
 }
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Host ports as elements of the table, and who may have them.
+func TestHostPorts(t *testing.T) {
+	n, f := withFake(t)
+	f.Tables[n.TableName()] = n.desired()
+	one, two := netip.MustParseAddr("10.244.0.7"), netip.MustParseAddr("10.244.0.8")
+	shown := func() string {
+		var list []string
+		for _, s := range f.Tables[n.TableName()].Sets {
+			for _, e := range s.Elements {
+				list = append(list, strings.TrimSpace(fmt.Sprintf("%s %x %x", s.Name, e.Key, e.Value)))
+			}
+		}
+		return strings.Join(list, "\n")
+	}
+	ports := []corev1.ContainerPort{
+		{HostPort: 40080, ContainerPort: 80},
+		{HostIP: "0.0.0.0", HostPort: 40053, ContainerPort: 53, Protocol: "SCTP"},
+		{HostIP: "192.0.2.1", HostPort: 40080, ContainerPort: 81, Protocol: "TCP"},
+	}
+	for range 2 { // the second time changes nothing
+		if err := n.AddHostPorts("one", one, ports); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `hostports 060000009c900000 0af4000700500000
+hostports 840000009c750000 0af4000700350000
+hostports-at c0000201060000009c900000 0af4000700510000
+hairpins 0af400070af40007`
+	if got := shown(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for _, c := range []struct {
+		port corev1.ContainerPort
+		want string // of the error; empty: none
+	}{
+		{corev1.ContainerPort{HostPort: 40080, ContainerPort: 1, Protocol: "TCP"}, "host port 40080/TCP is taken by another pod"},
+		{corev1.ContainerPort{HostIP: "192.0.2.1", HostPort: 40080, ContainerPort: 1}, "host port 40080/TCP is taken by another pod"},
+		{corev1.ContainerPort{HostPort: 40081, Protocol: "IPX"}, `host port 40081: unknown protocol "IPX"`},
+		{corev1.ContainerPort{HostIP: "2001:db8::1", HostPort: 40081}, "host port 40081/TCP at 2001:db8::1: only IPv4 is served"},
+		{corev1.ContainerPort{HostIP: "here", HostPort: 40081}, "host port 40081/TCP: ParseAddr"},
+		{corev1.ContainerPort{HostPort: 40080, Protocol: "SCTP"}, ""}, // another protocol is another port
+	} {
+		err := n.AddHostPorts("two", two, []corev1.ContainerPort{c.port})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.port, err, c.want)
+		}
+	}
+	for id, addr := range map[string]netip.Addr{"one": one, "two": two} {
+		for range 2 {
+			if err := n.Disconnect(id, addr); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if got := shown(); got != "" {
+		t.Errorf("left behind:\n%s", got)
 	}
 }
 
@@ -136,7 +196,7 @@ in ` + "\n"
 	if got := shown(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := n.Trouble(); len(got) != 1 || !strings.HasPrefix(got[0], "table ip owned chain fw, policy drop") {
+	if got := n.Blocked(); len(got) != 1 || !strings.HasPrefix(got[0], "table ip owned chain fw, policy drop") {
 		t.Errorf("what stands in the way: %q", got)
 	}
 	writes := f.Writes
@@ -153,7 +213,7 @@ in ` + "\n"
 	if got := f.Foreign[0].Rules; len(got) != 3 || got[2].Handle != 9 {
 		t.Errorf("ours are not first: %+v", got)
 	}
-	if got := n.Trouble(); len(got) != 0 {
+	if got := n.Blocked(); len(got) != 0 {
 		t.Errorf("still in the way: %q", got)
 	}
 	f.Foreign[0].Drops, f.Foreign[0].Rules = false, f.Foreign[0].Rules[:2]
@@ -187,7 +247,7 @@ func TestFirewalld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := n.Trouble(); len(got) != 0 || !trusted {
+	if got := n.Blocked(); len(got) != 0 || !trusted {
 		t.Errorf("%q, trusted %v, asked %q", got, trusted, asked)
 	}
 	if err := n.Teardown(t.Context()); err != nil || trusted {

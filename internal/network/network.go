@@ -28,8 +28,6 @@ var hostMAC = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
 type Config struct {
 	// PodCIDR is this node's range; it may be given later by SetPodCIDR.
 	PodCIDR netip.Prefix
-	// ClusterCIDR is the range of all nodes' pods. Invalid: PodCIDR.
-	ClusterCIDR netip.Prefix
 	// Owner tells apart two daemons in one network namespace; their data directory will do.
 	Owner string
 	// NodePorts are the TCP ports of the node that pods reach where the host filters what it receives: the
@@ -52,15 +50,15 @@ type Network struct {
 	flows  flows
 
 	firewalld, legacy firewallClient
-	legacyInUse       func() bool
+	legacyInUse       func() bool // whether the older iptables has a filter table here
 
 	mu      sync.Mutex
 	mtu     int // of the link with the default route; 0: the kernel's own choice
 	ready   bool
-	held    netip.Prefix          // what the unreachable route is for
-	ports   map[string]*published // by owner
-	pods    map[string]netip.Addr // of the slots that are connected
-	trouble []string              // what stops pods' traffic
+	held    netip.Prefix          // the range the unreachable route is for
+	ports   map[string]*published // host ports, by sandbox
+	pods    map[string]netip.Addr // the connected sandboxes, by id
+	blocked []string              // filters of others that stop pods' traffic
 }
 
 // New takes the network namespace of the process as the host's. Nothing is changed before Setup.
@@ -122,7 +120,8 @@ func (n *Network) Ready() bool {
 }
 
 // Setup puts in place what all pods share: forwarding, the gateway's address and the rules. It is
-// idempotent, and does nothing while the node's range is not known.
+// idempotent, and does nothing while the node's range is not known. Call it after Restore and AddHostPorts
+// have named the pods of an earlier run: their host ports are then in the table from the first moment.
 func (n *Network) Setup(ctx context.Context) error {
 	pods := n.pool.current()
 	if !pods.IsValid() {
@@ -144,14 +143,14 @@ func (n *Network) Setup(ctx context.Context) error {
 		return fmt.Errorf("network: %w", err)
 	}
 	n.ready = true
-	if _, err := n.lookAround(); err != nil {
+	if _, err := n.checkFirewalls(); err != nil {
 		n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
 	}
 	return nil
 }
 
-// holdRange has the node's range lead nowhere but to its pods: what is for an address that no pod has would
-// leave by the default route.
+// holdRange adds an unreachable route for the node's range. The pods' own /32 routes are more specific; without
+// it a packet to an address that no pod has would leave by the default route.
 func (n *Network) holdRange(pods netip.Prefix) error {
 	if n.held.IsValid() && n.held != pods {
 		if err := n.freeRange(n.held); err != nil {
@@ -193,7 +192,7 @@ func (n *Network) Teardown(ctx context.Context) error {
 	if pods := n.pool.current(); pods.IsValid() {
 		errs = append(errs, n.freeRange(pods))
 	}
-	errs = append(errs, n.nf.Delete(n.TableName()))
+	errs = append(errs, n.healLocalnet(), n.nf.Delete(n.TableName()))
 	return errors.Join(append(errs, n.giveBackSysctls())...)
 }
 

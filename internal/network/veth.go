@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LinkName is the name of the host's end of the veth of a slot, whose id is at least eight letters or digits.
-func (n *Network) LinkName(slot string) string { return n.linkPrefix() + slot[:8] }
+// LinkName is the name of the host's end of the veth of a sandbox, whose id is at least eight letters or digits.
+func (n *Network) LinkName(sandbox string) string { return n.linkPrefix() + sandbox[:8] }
 
 // linkPrefix starts the names of all links of this owner.
 func (n *Network) linkPrefix() string { return "mk" + n.owner }
@@ -36,12 +36,12 @@ func loUp(h *netlink.Handle) error {
 	return nil
 }
 
-// Connect joins a pod's network namespace to the host and returns its address. It must be called on
-// a thread that is in that namespace and locked to its goroutine. On an error nothing is left behind
-// but what goes with the namespace.
-func (n *Network) Connect(slot string) (_ netip.Addr, err error) {
+// Connect joins a sandbox's network namespace to the host by a link of its own and returns the address it got. It
+// must be called on a thread that is in that namespace and locked to its goroutine. On an error nothing is left
+// behind but what goes with the namespace. The error is ErrNoAddress when the node's range is used up.
+func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
 	addr, err := n.pool.get()
-	if errors.Is(err, ErrNoAddress) { // some may be just free
+	if errors.Is(err, ErrNoAddress) { // some may be of pods that have just gone
 		n.endFlows()
 		addr, err = n.pool.get()
 	}
@@ -69,13 +69,13 @@ func (n *Network) Connect(slot string) (_ netip.Addr, err error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = "eth0", mtu, podMAC(addr)
 	veth := &netlink.Veth{
-		LinkAttrs: attrs, PeerName: n.LinkName(slot), PeerHardwareAddr: hostMAC,
+		LinkAttrs: attrs, PeerName: n.LinkName(sandbox), PeerHardwareAddr: hostMAC,
 		PeerNamespace: netlink.NsFd(n.hostNS.Fd()),
 	}
 	if err := pod.LinkAdd(veth); err != nil {
-		return netip.Addr{}, fmt.Errorf("network: veth %s: %w", n.LinkName(slot), err)
+		return netip.Addr{}, fmt.Errorf("network: veth %s: %w", n.LinkName(sandbox), err)
 	}
-	hostEnd, err := n.connectHost(slot, addr)
+	hostEnd, err := n.connectHost(sandbox, addr)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -83,7 +83,7 @@ func (n *Network) Connect(slot string) (_ netip.Addr, err error) {
 		return netip.Addr{}, errors.Join(err, n.host.LinkDel(hostEnd))
 	}
 	n.mu.Lock()
-	n.pods[slot] = addr
+	n.pods[sandbox] = addr
 	n.mu.Unlock()
 	return addr, nil
 }
@@ -114,23 +114,23 @@ func connectPod(h *netlink.Handle, addr netip.Addr) error {
 }
 
 // connectHost is the host's half: the pod's hardware address and the route to it.
-func (n *Network) connectHost(slot string, addr netip.Addr) (netlink.Link, error) {
-	link, err := n.host.LinkByName(n.LinkName(slot))
+func (n *Network) connectHost(sandbox string, addr netip.Addr) (netlink.Link, error) {
+	link, err := n.host.LinkByName(n.LinkName(sandbox))
 	if err != nil {
-		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
+		return nil, fmt.Errorf("network: %s: %w", n.LinkName(sandbox), err)
 	}
 	index := link.Attrs().Index
-	if err := quieten(n.LinkName(slot)); err != nil {
+	if err := quieten(n.LinkName(sandbox)); err != nil {
 		return nil, errors.Join(err, n.host.LinkDel(link))
 	}
 	if err := n.host.LinkSetUp(link); err != nil {
-		return nil, fmt.Errorf("network: %s: %w", n.LinkName(slot), err)
+		return nil, fmt.Errorf("network: %s: %w", n.LinkName(sandbox), err)
 	}
-	return link, n.leadTo(index, addr)
+	return link, n.routeTo(index, addr)
 }
 
-// leadTo has the host reach a pod's address by its link.
-func (n *Network) leadTo(index int, addr netip.Addr) error {
+// routeTo has the host reach a pod's address by its link.
+func (n *Network) routeTo(index int, addr netip.Addr) error {
 	if err := n.host.NeighSet(neighbour(index, addr.AsSlice(), podMAC(addr))); err != nil {
 		return fmt.Errorf("network: neighbour entry of %s: %w", addr, err)
 	}
@@ -141,13 +141,13 @@ func (n *Network) leadTo(index int, addr netip.Addr) error {
 	return nil
 }
 
-// Disconnect frees the address of a slot, forgets its host ports and has its UDP flows ended. The veth itself goes with the
-// namespace, or with Sweep if that is lost. Calling it again does nothing.
-func (n *Network) Disconnect(slot string, addr netip.Addr) error {
+// Disconnect frees a sandbox's address, removes its host ports and has its UDP flows ended. The veth itself goes
+// with the namespace, or with Sweep if that is lost. Calling it again does nothing.
+func (n *Network) Disconnect(sandbox string, addr netip.Addr) error {
 	n.mu.Lock()
-	delete(n.pods, slot)
+	delete(n.pods, sandbox)
 	n.mu.Unlock()
-	err := n.RemoveHostPorts(slot)
+	err := n.removeHostPorts(sandbox)
 	if addr.IsValid() {
 		n.pool.leave(addr)
 		n.endFlowsSoon()
@@ -155,13 +155,13 @@ func (n *Network) Disconnect(slot string, addr netip.Addr) error {
 	return err
 }
 
-// Restore takes the address of a sandbox that is there already out of circulation. That the host still leads to it
-// is seen to by Keep.
-func (n *Network) Restore(slot string, addr netip.Addr) {
+// Restore marks the address of a sandbox of an earlier run as used. Keep sees to it that the host still has a route
+// to it.
+func (n *Network) Restore(sandbox string, addr netip.Addr) {
 	if addr.Is4() {
 		n.pool.reserve(addr)
 		n.mu.Lock()
-		n.pods[slot] = addr
+		n.pods[sandbox] = addr
 		n.mu.Unlock()
 	}
 }
@@ -169,8 +169,8 @@ func (n *Network) Restore(slot string, addr netip.Addr) {
 // dumpTries bounds how often a listing is begun anew.
 const dumpTries = 20
 
-// dump lists what the kernel has. It answers EINTR when something changed meanwhile, as it does all the
-// time while pods of a daemon before us still go: then the listing is begun anew.
+// dump lists what the kernel has, anew for as long as it answers EINTR: that says that something changed while it
+// was listed, as happens all the time while pods come and go.
 func dump[T any](list func() ([]T, error)) (out []T, err error) {
 	for range dumpTries {
 		if out, err = list(); !errors.Is(err, unix.EINTR) {
@@ -180,8 +180,12 @@ func dump[T any](list func() ([]T, error)) (out []T, err error) {
 	return nil, err
 }
 
-// Sweep removes veths of this package that belong to none of the slots that are kept.
-func (n *Network) Sweep(keep map[string]bool) error {
+// Sweep removes the links of sandboxes other than these, which an earlier run left behind.
+func (n *Network) Sweep(sandboxes []string) error {
+	keep := map[string]bool{}
+	for _, id := range sandboxes {
+		keep[n.LinkName(id)] = true
+	}
 	links, err := dump(n.host.LinkList)
 	if err != nil {
 		return fmt.Errorf("network: links: %w", err)

@@ -21,8 +21,9 @@ const (
 	hairpins    = "hairpins"     // (address, address) of pods that have host ports
 )
 
-// rules is the table as it should be. It is pure.
-func rules(name, links string, pods, cluster netip.Prefix, elements []nft.Element) nft.Table {
+// rules is the table as it should be. It is pure; TestRules shows it as the nft tool would. links is the prefix of
+// the names of pods' links.
+func rules(name, links string, pods netip.Prefix, elements []nft.Element) nft.Table {
 	t := nft.Table{
 		Name: name,
 		Sets: []nft.Set{
@@ -50,23 +51,19 @@ func rules(name, links string, pods, cluster netip.Prefix, elements []nft.Elemen
 		{Name: "prerouting", NAT: true, Hook: nft.Prerouting, Priority: nft.PriorityDstNAT, Rules: forward},
 		{Name: "output", NAT: true, Hook: nft.Output, Priority: nft.PriorityDstNAT, Rules: forward},
 		{Name: "postrouting", NAT: true, Hook: nft.Postrouting, Priority: nft.PrioritySrcNAT, Rules: []nft.Rule{
-			{nft.From(pods), nft.NotTo(cluster), nft.Masquerade()},
+			{nft.From(pods), nft.NotTo(pods), nft.Masquerade()},
 			{nft.PairIn(hairpins), nft.Masquerade()},
 		}},
 	}
 	return t
 }
 
-// desired is the table with the elements that there are now.
+// desired is the table with the elements of the host ports there are now.
 func (n *Network) desired() nft.Table {
 	pods := n.pool.current()
-	cluster := n.cfg.ClusterCIDR
-	if !cluster.IsValid() {
-		cluster = pods
-	}
 	var elements []nft.Element
 	for _, p := range n.ports {
 		elements = append(elements, p.elements...)
 	}
-	return rules(n.TableName(), n.linkPrefix(), pods, cluster, elements)
+	return rules(n.TableName(), n.linkPrefix(), pods, elements)
 }

@@ -10,18 +10,16 @@ import (
 )
 
 const (
-	// settle is how long changes are let come in before the rules are compared: whoever restarts a firewall
-	// makes many in a row.
+	// settle is how long to wait after a change before comparing: a restart of a firewall makes many in a row.
 	settle = 50 * time.Millisecond
-	// longestGap is between two repairs at most, if somebody keeps undoing them: the gap starts with settle and
-	// doubles with each repair, until none was needed for a while.
+	// longestGap bounds the gap between two repairs while somebody keeps undoing them. The gap starts at settle,
+	// doubles with each repair, and is reset once no repair was needed for the time calm.
 	longestGap = 400 * time.Millisecond
-	// calm is for how long none must have been needed.
-	calm = 10 * time.Second
-	// again is after how long what the kernel has refused again and again is tried once more.
+	calm       = 10 * time.Second
+	// again bounds the gap between two tries of what the kernel keeps refusing.
 	again = 5 * time.Second
-	// share is how many times as long as a comparison took the next one waits: who changes other rules without end
-	// costs no more than that part of a core.
+	// share bounds what comparing costs while somebody changes other rules without end: the next comparison waits
+	// this many times as long as the last one took, so comparing takes at most a tenth of a core.
 	share = 10
 )
 
@@ -29,7 +27,7 @@ const (
 // somebody has changed any, and repairs them, until ctx ends. A setting that is changed back (ip_forward) tells nobody;
 // it is looked at with the rest.
 func (n *Network) Keep(ctx context.Context) {
-	n.endFlowsSoon() // of pods that have gone while nobody looked
+	n.endFlowsSoon() // of pods that were removed while no daemon ran
 	changed := make(chan struct{}, 1)
 	poke := func() {
 		select {
@@ -42,7 +40,7 @@ func (n *Network) Keep(ctx context.Context) {
 	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared} {
 		watching.Go(func() {
 			for ctx.Err() == nil {
-				// What was changed before the events began is seen by comparing once they have.
+				// What changed before the subscription is found by comparing once it stands (started = poke).
 				if err := watch(ctx, poke, poke); err != nil {
 					n.cfg.Log.Warn("changes of the host's network are not seen, trying again", "error", err)
 				}
@@ -52,7 +50,7 @@ func (n *Network) Keep(ctx context.Context) {
 	}
 	gap, patience := settle, settle
 	var last, next time.Time
-	told := ""
+	reported := "" // the error that was logged last
 	for {
 		select {
 		case <-changed:
@@ -65,7 +63,7 @@ func (n *Network) Keep(ctx context.Context) {
 			wait(ctx, gap-settle-since)
 		}
 		wait(ctx, max(settle, time.Until(next)))
-		select { // what has come meanwhile is compared with the rest
+		select { // a change that came meanwhile is covered by the same comparison
 		case <-changed:
 		default:
 		}
@@ -76,12 +74,12 @@ func (n *Network) Keep(ctx context.Context) {
 			last, gap = time.Now(), min(2*gap, longestGap)
 		}
 		if err == nil {
-			told, patience = "", settle
+			reported, patience = "", settle
 			continue
 		}
-		if err.Error() != told {
+		if err.Error() != reported {
 			n.cfg.Log.Warn("the pods' rules could not be compared or repaired, trying again", "error", err)
-			told = err.Error()
+			reported = err.Error()
 		}
 		wait(ctx, patience)
 		patience = min(2*patience, again)
@@ -120,7 +118,7 @@ func (n *Network) Repair() (repaired bool, err error) {
 		}
 		n.cfg.Log.Info("what the pods' network needs of the host had been taken away and is there again")
 	}
-	found, err := n.findAgain()
+	routed, err := n.restoreRoutes()
 	if err != nil {
 		return false, err
 	}
@@ -135,35 +133,36 @@ func (n *Network) Repair() (repaired bool, err error) {
 		}
 		n.cfg.Log.Info("the pods' rules had been changed by somebody else and are whole again")
 	}
-	opened, err := n.lookAround()
-	return !whole || found || !same || opened, err
+	opened, err := n.checkFirewalls()
+	return !whole || routed || !same || opened, err
 }
 
-// lookAround opens the filters of others, notes what stands in the way, and says whether it changed any.
-func (n *Network) lookAround() (changed bool, err error) {
-	changed, trouble, err := n.openFirewalls()
+// checkFirewalls has the filters of others accept pods' traffic, notes those that still stop it, and says whether
+// it changed any.
+func (n *Network) checkFirewalls() (changed bool, err error) {
+	changed, blocked, err := n.openFirewalls()
 	if err != nil {
 		return changed, err
 	}
-	if !slices.Equal(trouble, n.trouble) {
-		for _, t := range trouble {
-			n.cfg.Log.Warn("pods' traffic is stopped by the host's packet filter", "by", t)
+	if !slices.Equal(blocked, n.blocked) {
+		for _, b := range blocked {
+			n.cfg.Log.Warn("pods' traffic is stopped by the host's packet filter", "by", b)
 		}
-		n.trouble = trouble
+		n.blocked = blocked
 	}
 	return changed, nil
 }
 
-// Trouble is what of the host's packet filter stops pods' traffic and could not be opened; normally nothing.
-// While there is any, or the older iptables is in use, asking looks again: its changes are told by nobody, and
-// neither is the end of a table with an owner.
-func (n *Network) Trouble() []string {
+// Blocked names the filters of the host that stop pods' traffic and could not be opened; normally none. There is
+// no event for a change of the older iptables, nor for a table whose owner ends: while either is the case,
+// Blocked looks again.
+func (n *Network) Blocked() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.ready && (len(n.trouble) > 0 || n.legacyInUse()) {
-		if _, err := n.lookAround(); err != nil {
+	if n.ready && (len(n.blocked) > 0 || n.legacyInUse()) {
+		if _, err := n.checkFirewalls(); err != nil {
 			n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
 		}
 	}
-	return slices.Clone(n.trouble)
+	return slices.Clone(n.blocked)
 }

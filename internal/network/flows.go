@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connections that the kernel tracks would go on to where nobody is, or to whoever gets the address next. TCP notices
-// by itself; a sender of datagrams does not, and its flow lives as long as it sends. To look for them costs
-// the kernel a walk through its whole table, 5 ms however empty, so it is done once for all pods that have gone
-// in a while, off their way; until then their addresses are not given out again.
+// A flow that the kernel tracks outlives its pod: datagrams would go on to an address without a pod, or to the next
+// pod that gets the address. TCP notices by itself; a sender of UDP does not, and its flow lives as long as it
+// sends. Finding such flows costs the kernel a walk through its whole table, 5 ms however empty. So it is done in
+// the background, once for all pods removed in a while, and until then their addresses are not given out again.
 
-// flowsAfter is how long after a pod has gone its flows are ended.
+// flowsAfter is how long after a pod's removal its flows are ended.
 const flowsAfter = 100 * time.Millisecond
 
 // flows ends them.
@@ -47,19 +47,19 @@ func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	return dead(flow.Forward.SrcIP) || dead(flow.Forward.DstIP) || dead(flow.Reverse.SrcIP) || slices.Contains(f.ports, flow.Forward.DstPort)
 }
 
-// endFlows ends the UDP flows of all addresses that no pod has, and those to ports of the host, and gives the
-// addresses of pods that have gone free.
+// endFlows ends the UDP flows of all addresses that no pod has, and those to the given ports of the host, and then
+// frees the addresses of removed pods.
 func (n *Network) endFlows(ports ...uint16) {
 	n.flows.walk.Lock()
 	defer n.flows.walk.Unlock()
-	gone := n.pool.leaving()
+	left := n.pool.leaving()
 	if err := n.flows.cut(flowFilter{n.pool.dead, ports}); err != nil {
-		n.cfg.Log.Warn("flows of pods that are gone could not be ended", "error", err)
+		n.cfg.Log.Warn("flows of removed pods could not be ended", "error", err)
 	}
-	n.pool.free(gone)
+	n.pool.free(left)
 }
 
-// endFlowsSoon has endFlows called.
+// endFlowsSoon has endFlows called after flowsAfter, once however often it is asked for until then.
 func (n *Network) endFlowsSoon() {
 	f := &n.flows
 	f.mu.Lock()
@@ -74,7 +74,7 @@ func (n *Network) endFlowsSoon() {
 	}
 }
 
-// stop calls off a walk that is due; the next start makes up for it.
+// stop cancels a walk that is due; Keep makes up for it at the next start.
 func (f *flows) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,4 +1,4 @@
-package containerd
+package network
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -16,8 +17,7 @@ import (
 	nl "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-
-	"minik8s/internal/kubelet/cri"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // firewall is what a host filters with: the tables of iptables and one that somebody has written, all of
@@ -70,94 +70,76 @@ func flushRuleset(t *testing.T) {
 // serve answers connections to a port of the host.
 func serve(t *testing.T, text string) (port uint16) {
 	t.Helper()
-	l, err := net.Listen("tcp4", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, text)
-			c.Close()
+	for port = 20000; ; port++ {
+		if err := listen(t, fmt.Sprintf("0.0.0.0:%d", port), text, nil); err == nil {
+			return port
+		} else if port > 21000 {
+			t.Fatal(err)
 		}
-	}()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
+	}
+}
+
+// hostPort80 forwards a port of the host to port 80 of a pod.
+func (p *pod) hostPort80(port int32) {
+	p.t.Helper()
+	if err := p.n.AddHostPorts(p.id, p.addr, []corev1.ContainerPort{{HostPort: port, ContainerPort: 80}}); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func TestPodsTalkBehindAFirewall(t *testing.T) {
-	b := newBench(t)
-	api, other := serve(t, "api\n"), serve(t, "other\n")
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b.cfg.NodePorts = []uint16{api}
-	b.open()
-	server := b.sandboxConfig("server")
-	server.HostPorts = []cri.HostPort{{HostPort: 30080, ContainerPort: 80, Protocol: "TCP"}}
-	s, err := b.EnsureSandbox(b.ctx, server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := b.containerConfig("server", "c")
-	cfg.Image = "minik8s/hello"
-	b.start(cfg)
-	pod := s.Addresses[0].String()
-	b.waitFor(pod+":80", "/", "server\n")
+	api, other := serve(t, "api"), serve(t, "other")
+	n := running(t, api)
+	server := newPod(t, n, "server")
+	server.serve(80, "server")
+	server.hostPort80(30080)
+	at := server.addr.String() + ":80"
+	waitFor(t, at, "server")
 
 	// It comes, goes, and comes back, as with a restart of the service.
 	for i := range 2 {
 		flushRuleset(t)
 		firewall(t)
-		b.waitFor(pod+":80", "/", "server\n") // a probe of the kubelet's
-		b.waitFor("127.0.0.1:30080", "/", "server\n")
-		eventually(t, "both filters accept", func() error {
-			if n := b.ourRules(t); n < 14 {
-				return fmt.Errorf("%d rules", n)
+		waitFor(t, at, "server") // a probe of the kubelet's
+		waitFor(t, "127.0.0.1:30080", "server")
+		eventually(t, "both filters accept", func() bool { return ourRules(t) >= 14 })
+		client := newPod(t, n, fmt.Sprint("client", i))
+		for addr, want := range map[string]string{at: "server", host + ":30080": "server", fmt.Sprintf("%s:%d", host, api): "api"} {
+			if got := client.get(addr, 5*time.Second); got != want {
+				t.Errorf("behind a firewall a pod got %q of %s, want %q", got, addr, want)
 			}
-			return nil
-		})
-		try := fmt.Sprintf("wget -qO- http://%s/; wget -qO- http://192.0.2.1:30080/; nc -w 5 192.0.2.1 %d </dev/null; nc -w 1 192.0.2.1 %d </dev/null 2>/dev/null; ping -c 1 -W 5 169.254.1.1 >/dev/null && echo gateway", pod, api, other)
-		id := b.up(fmt.Sprint("client", i), "sh", "-c", try)
-		b.waitExit(id)
-		if got, want := b.log(id), "server\nserver\napi\ngateway\n"; got != want {
-			t.Errorf("behind a firewall a pod got %q, want %q", got, want)
+		}
+		if got := client.get(fmt.Sprintf("%s:%d", host, other), time.Second); got != "" {
+			t.Errorf("a pod reaches a port of the host that the filter closes: %q", got)
+		}
+		if !client.ping(Gateway.String()) {
+			t.Error("the gateway does not answer a ping")
 		}
 	}
-	if list := b.NetworkTrouble(); len(list) > 0 {
+	if list := n.Blocked(); len(list) > 0 {
 		t.Errorf("in the way: %q", list)
 	}
-	if err := b.Uninstall(b.ctx); err != nil {
+	if err := n.Teardown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := b.ourRules(t); n != 0 {
+	if n := ourRules(t); n != 0 {
 		t.Errorf("%d rules of ours are left in the filters of others", n)
 	}
 }
 
 // A table that belongs to somebody else for good is named.
 func TestAFilterThatCannotBeOpenedIsNamed(t *testing.T) {
-	b := newBench(t)
+	n := running(t)
 	owner := ownedTable(t)
 	defer owner.Close()
-	eventually(t, "the table is named", func() error {
-		if list := b.NetworkTrouble(); len(list) != 1 || !strings.HasPrefix(list[0], "table inet owned chain fw, policy drop") {
-			return fmt.Errorf("%q", list)
-		}
-		return nil
+	eventually(t, "the table is named", func() bool {
+		list := n.Blocked()
+		return len(list) == 1 && strings.HasPrefix(list[0], "table inet owned chain fw, policy drop")
 	})
 	if err := owner.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the table is forgotten", func() error {
-		if list := b.NetworkTrouble(); len(list) > 0 {
-			return fmt.Errorf("%q", list)
-		}
-		return nil
-	})
+	eventually(t, "the table is forgotten", func() bool { return len(n.Blocked()) == 0 })
 }
 
 // ownedTable makes a table that nobody else may change until the socket is closed, with which it goes, and
@@ -210,7 +192,7 @@ func ownedTable(t *testing.T) io.Closer {
 }
 
 // ourRules counts the rules that accept addresses of pods in the filters of others.
-func (b *bench) ourRules(t *testing.T) (n int) {
+func ourRules(t *testing.T) (n int) {
 	t.Helper()
 	c, err := nftables.New()
 	if err != nil {
@@ -234,52 +216,36 @@ func (b *bench) ourRules(t *testing.T) (n int) {
 }
 
 func TestFlushedRulesOfPodsComeBack(t *testing.T) {
-	b := newBench(t)
-	server := b.sandboxConfig("server")
-	server.HostPorts = []cri.HostPort{{HostPort: 30080, ContainerPort: 80, Protocol: "TCP"}}
-	if _, err := b.EnsureSandbox(b.ctx, server); err != nil {
-		t.Fatal(err)
-	}
-	cfg := b.containerConfig("server", "c")
-	cfg.Image = "minik8s/hello"
-	b.start(cfg)
-	b.waitFor("192.0.2.1:30080", "/", "server\n")
+	n := running(t)
+	server := newPod(t, n, "server")
+	server.serve(80, "server")
+	server.hostPort80(30080)
+	waitFor(t, host+":30080", "server")
 	flushRuleset(t)
 	began := time.Now()
-	b.waitFor("192.0.2.1:30080", "/", "server\n")
+	waitFor(t, host+":30080", "server")
 	t.Log("flushed to whole again:", time.Since(began))
 	if data, err := os.ReadFile("/proc/sys/net/ipv4/conf/all/route_localnet"); err != nil || string(data) != "0\n" {
 		t.Errorf("route_localnet: %q, %v", data, err)
 	}
 }
 
-// inPod calls f on a thread that is in a pod's network.
-func (b *bench) inPod(uid string, f func() error) {
-	b.t.Helper()
-	if err := inNamespaces(b.slotDir(b.record(uid).Slot.ID), []string{"net"}, f); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 // A pod has no say in the host's network, and cannot speak for others.
 func TestAPodCannotLie(t *testing.T) {
-	b := newBench(t)
-	s, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("liar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := b.net.LinkName(b.record("uid-liar").Slot.ID)
+	n := running(t)
+	liar := newPod(t, n, "liar")
+	link := n.LinkName(liar.id)
 	for key, want := range map[string]string{"ipv6/conf/" + link + "/accept_ra": "0\n", "ipv6/conf/" + link + "/autoconf": "0\n",
 		"ipv6/conf/" + link + "/disable_ipv6": "1\n", "ipv4/conf/" + link + "/rp_filter": "1\n", "ipv4/conf/" + link + "/route_localnet": "0\n"} {
 		if got, err := os.ReadFile("/proc/sys/net/" + key); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", key, got, err)
 		}
 	}
-	host, err := net.ListenPacket("udp4", "192.0.2.1:0")
+	server, err := net.ListenPacket("udp4", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer host.Close()
+	defer server.Close()
 	// What is dropped by which of the two is not told apart; each has to do by itself.
 	for _, only := range []string{"rp_filter", "the rule"} {
 		if only == "the rule" {
@@ -289,20 +255,20 @@ func TestAPodCannotLie(t *testing.T) {
 		} else {
 			flushRuleset(t)
 		}
-		b.inPod("uid-liar", func() error {
+		liar.inside(func() error {
 			eth0, err := netlink.LinkByName("eth0")
 			if err != nil {
 				return err
 			}
-			lie, err := netlink.ParseAddr("10.88.7.7/32")
+			lie, err := netlink.ParseAddr("10.244.0.77/32")
 			if err != nil {
 				return err
 			}
 			if err := netlink.AddrReplace(eth0, lie); err != nil {
 				return err
 			}
-			for from, text := range map[string]string{"10.88.7.7": "lie", s.Addresses[0].String(): "truth"} {
-				c, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(from)}, host.LocalAddr().(*net.UDPAddr))
+			for from, text := range map[string]string{"10.244.0.77": "lie", liar.addr.String(): "truth"} {
+				c, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(from)}, server.LocalAddr().(*net.UDPAddr))
 				if err != nil {
 					return err
 				}
@@ -314,37 +280,33 @@ func TestAPodCannotLie(t *testing.T) {
 			return nil
 		})
 		buf := make([]byte, 10)
-		_ = host.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = server.SetReadDeadline(time.Now().Add(10 * time.Second))
 		for i := range 2 {
-			n, from, err := host.ReadFrom(buf)
+			n, from, err := server.ReadFrom(buf)
 			if i == 0 && (err != nil || string(buf[:n]) != "truth") {
 				t.Errorf("by %s: %q from %v, %v", only, buf[:n], from, err)
 			}
 			if i == 1 && err == nil {
 				t.Errorf("by %s: more than the truth: %q from %v", only, buf[:n], from)
 			}
-			_ = host.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+			_ = server.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		}
-		eventually(t, "the rules are back", func() error {
+		eventually(t, "the rules are back", func() bool {
 			chains, err := (&nftables.Conn{}).ListChainsOfTableFamily(nftables.TableFamilyIPv4)
-			if err == nil && len(chains) == 0 {
-				err = errors.New("none")
-			}
-			return err
+			return err == nil && len(chains) > 0
 		})
 	}
 }
 
 // A sender that never stops finds the pod that has the port now, not the one that is gone, by every way.
 func TestUDPFollowsThePod(t *testing.T) {
-	b := newBench(t)
-	echo := func(name string) {
-		cfg := b.sandboxConfig(name)
-		cfg.HostPorts = []cri.HostPort{{HostPort: 30053, ContainerPort: 53, Protocol: "UDP"}}
-		if _, err := b.EnsureSandbox(b.ctx, cfg); err != nil {
+	n := running(t)
+	echo := func(name string) *pod {
+		p := newPod(t, n, name)
+		if err := n.AddHostPorts(p.id, p.addr, []corev1.ContainerPort{{HostPort: 30053, ContainerPort: 53, Protocol: "UDP"}}); err != nil {
 			t.Fatal(err)
 		}
-		b.inPod(cfg.PodUID, func() error {
+		p.inside(func() error {
 			c, err := net.ListenPacket("udp4", "0.0.0.0:53")
 			if err != nil {
 				return err
@@ -362,6 +324,7 @@ func TestUDPFollowsThePod(t *testing.T) {
 			}()
 			return nil
 		})
+		return p
 	}
 	clients := map[string]net.Conn{}
 	for _, at := range []string{"192.0.2.1:30053", "127.0.0.1:30053"} {
@@ -376,25 +339,75 @@ func TestUDPFollowsThePod(t *testing.T) {
 		t.Helper()
 		for at, c := range clients {
 			buf := make([]byte, 10)
-			eventually(t, at+" answers as "+want, func() error {
+			eventually(t, at+" answers as "+want, func() bool {
 				_, _ = c.Write([]byte("who"))
 				_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 				n, err := c.Read(buf)
-				if err == nil && string(buf[:n]) != want {
-					err = fmt.Errorf("%q", buf[:n])
-				}
-				return err
+				return err == nil && string(buf[:n]) == want
 			})
 		}
 	}
-	for _, c := range clients { // before there is anybody: a flow that leads nowhere
+	for _, c := range clients { // before there is a pod: a flow to nowhere
 		_, _ = c.Write([]byte("who"))
 	}
-	echo("one")
+	one := echo("one")
 	ask("one")
-	if err := b.removePod(b.ctx, "uid-one"); err != nil {
-		t.Fatal(err)
-	}
+	one.remove()
 	echo("two")
 	ask("two")
+}
+
+// What leaves for the world comes from the node's address.
+func TestEgressIsMasqueraded(t *testing.T) {
+	n := running(t)
+	from := make(chan netip.Addr, 1)
+	wire, err := n.host.LinkByName("wire0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := &pod{t: t, n: n}
+	err = onThread(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		world.ns, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer world.ns.Close()
+	if err := n.host.LinkSetNsFd(wire, int(world.ns.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	// The link goes home at the end, for the tests that follow.
+	defer func() {
+		world.inside(func() error {
+			link, err := netlink.LinkByName("wire0")
+			if err != nil {
+				return err
+			}
+			return netlink.LinkSetNsPid(link, os.Getpid())
+		})
+		if link, err := n.host.LinkByName("wire0"); err != nil || n.host.LinkSetUp(link) != nil {
+			t.Error("the link did not come home", err)
+		}
+	}()
+	world.inside(func() error {
+		link, err := netlink.LinkByName("wire0")
+		if err != nil {
+			return err
+		}
+		addr, err := netlink.ParseAddr("192.0.2.254/24")
+		if err != nil {
+			return err
+		}
+		return errors.Join(listen(t, "0.0.0.0:8080", "world", from), netlink.AddrAdd(link, addr), netlink.LinkSetUp(link))
+	})
+	if got := newPod(t, n, "client").get("192.0.2.254:8080", 5*time.Second); got != "world" {
+		t.Fatalf("the world is not reached: %q", got)
+	}
+	if a := <-from; a.String() != host {
+		t.Errorf("the world sees %s, want the node's %s", a, host)
+	}
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// putShared puts in place what all pods share beside the rules: forwarding, the gateway's address and the route that
-// holds the node's range.
+// putShared puts in place what all pods share beside the rules: forwarding, the gateway's address and the
+// unreachable route for the node's range.
 func (n *Network) putShared(pods netip.Prefix) error {
 	if err := n.changeSysctl("net/ipv4/ip_forward", "1"); err != nil {
 		return fmt.Errorf("network: %w", err)
@@ -32,7 +32,7 @@ func (n *Network) putShared(pods netip.Prefix) error {
 	return n.holdRange(pods)
 }
 
-// sharedWhole says whether what putShared does is still so.
+// sharedWhole says whether all that putShared makes is still there.
 func (n *Network) sharedWhole(pods netip.Prefix) (bool, error) {
 	if forward, err := readSysctl("net/ipv4/ip_forward"); err != nil || forward != "1" {
 		return false, err
@@ -51,8 +51,8 @@ func (n *Network) sharedWhole(pods netip.Prefix) (bool, error) {
 	return len(routes) > 0, err
 }
 
-// lost are the connected pods to whose address no route leads, by slot.
-func (n *Network) lost() (map[string]netip.Addr, error) {
+// unrouted are the connected sandboxes to whose address the host has no route, by id.
+func (n *Network) unrouted() (map[string]netip.Addr, error) {
 	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, err
@@ -69,34 +69,34 @@ func (n *Network) lost() (map[string]netip.Addr, error) {
 		}
 	}
 	out := map[string]netip.Addr{}
-	for slot, addr := range n.pods {
+	for id, addr := range n.pods {
 		if !there[addr] {
-			out[slot] = addr
+			out[id] = addr
 		}
 	}
 	return out, nil
 }
 
-// findAgain has the host lead to pods that it has lost, those whose link is still there.
-func (n *Network) findAgain() (found bool, err error) {
-	lost, err := n.lost()
-	for slot, addr := range lost {
-		link, gone := n.host.LinkByName(n.LinkName(slot))
-		if gone != nil {
-			continue // the pod is on its way out
+// restoreRoutes adds the missing routes to pods whose link is still there.
+func (n *Network) restoreRoutes() (restored bool, err error) {
+	missing, err := n.unrouted()
+	for id, addr := range missing {
+		link, notFound := n.host.LinkByName(n.LinkName(id))
+		if notFound != nil {
+			continue // the pod is being removed
 		}
-		if e := n.leadTo(link.Attrs().Index, addr); e != nil {
+		if e := n.routeTo(link.Attrs().Index, addr); e != nil {
 			err = errors.Join(err, e)
 			continue
 		}
-		found = true
-		n.cfg.Log.Info("a pod that the host had lost the way to is reached again", "address", addr)
+		restored = true
+		n.cfg.Log.Info("the route to a pod had been taken away and is there again", "address", addr)
 	}
-	return found, err
+	return restored, err
 }
 
-// isLost says whether that is the address of a pod which is connected.
-func (n *Network) isLost(dst *net.IPNet) bool {
+// isPod says whether that is the /32 of a connected pod.
+func (n *Network) isPod(dst *net.IPNet) bool {
 	if dst == nil {
 		return false
 	}
@@ -140,10 +140,10 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of routes ended")
 			}
-			if r.Type == unix.RTM_DELROUTE && n.isLost(r.Route.Dst) {
+			if r.Type == unix.RTM_DELROUTE && n.isPod(r.Route.Dst) {
 				changed()
 			}
-			// A route that replaces ours is told as a new one.
+			// A route that replaces ours comes as a new one, without an event for the end of ours.
 			ours := r.Route.Type == unix.RTN_UNREACHABLE
 			if r.Route.Dst != nil && r.Route.Dst.String() == n.PodCIDR().String() && ours == (r.Type == unix.RTM_DELROUTE) {
 				changed()

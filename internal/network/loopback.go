@@ -2,12 +2,10 @@ package network
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,17 +27,17 @@ type relay struct {
 }
 
 // newRelay listens on a loopback address. SCTP is not served there.
-func newRelay(protocol string, at, to netip.AddrPort, log *slog.Logger) (*relay, error) {
+func newRelay(protocol byte, at, to netip.AddrPort, log *slog.Logger) (*relay, error) {
 	r := &relay{closed: make(chan struct{})}
-	switch strings.ToUpper(protocol) {
-	case "", "TCP":
+	switch protocol {
+	case unix.IPPROTO_TCP:
 		l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
 		if err != nil {
 			return nil, err
 		}
 		r.listen = l
 		go r.tcp(l, to)
-	case "UDP":
+	case unix.IPPROTO_UDP:
 		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 		if err != nil {
 			return nil, err
@@ -166,20 +164,21 @@ func answers(c, out *net.UDPConn, to netip.AddrPort) {
 	}
 }
 
-// relays starts what forwards the ports on loopback. A port that somebody else has there is theirs: it is told
-// and left.
-func (n *Network) relays(pod netip.Addr, ports []HostPort) []*relay {
+// relays starts what forwards the ports on loopback. A port on which another program listens there stays its own;
+// that is logged.
+func (n *Network) relays(pod netip.Addr, ports []hostPort) []*relay {
 	var out []*relay
 	for _, p := range ports {
-		at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-		if p.HostIP.IsValid() && !p.HostIP.IsUnspecified() {
-			if at = p.HostIP; !at.IsLoopback() {
-				continue
-			}
+		at := p.at
+		switch {
+		case !at.IsValid():
+			at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		case !at.IsLoopback():
+			continue
 		}
-		r, err := newRelay(p.Protocol, netip.AddrPortFrom(at, p.HostPort), netip.AddrPortFrom(pod, p.ContainerPort), n.cfg.Log)
+		r, err := newRelay(p.protocol, netip.AddrPortFrom(at, p.port), netip.AddrPortFrom(pod, p.target), n.cfg.Log)
 		if err != nil {
-			n.cfg.Log.Warn("a host port is not forwarded on loopback", "port", fmt.Sprintf("%d/%s", p.HostPort, p.Protocol), "error", err)
+			n.cfg.Log.Warn("a host port is not forwarded on loopback", "port", p.String(), "error", err)
 			continue
 		}
 		if r != nil {
