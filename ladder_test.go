@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,13 @@ var shared = map[string]string{
 	"internal/controller/pods":   "what all controllers of pods do alike",
 	"internal/controller/leader": "one of several masters leads",
 	"internal/controller/owner":  "whose an object is",
+}
+
+// callers are packages that only some may import, beside tests' helpers: what everybody else wants of them goes through
+// client.Interface.
+var callers = map[string][]string{
+	"internal/registry": {"internal/registry", "internal/apiserver", "internal/client/local", "roles"},
+	"internal/store":    {"internal/store", "internal/registry", "roles"},
 }
 
 // allowed are imports that go sideways or up on purpose.
@@ -156,6 +164,11 @@ func check(t *testing.T, path, from, to string) {
 	}
 	if _, ok := allowed[[2]string{from, own}]; ok {
 		return
+	}
+	for pkg, rooms := range callers {
+		if within(own, pkg) && !slices.ContainsFunc(rooms, func(room string) bool { return within(from, room) }) {
+			t.Errorf("%s imports %s, which is for %v alone", path, own, rooms)
+		}
 	}
 	a, b := floorOf(from), floorOf(own)
 	switch {

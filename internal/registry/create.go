@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -156,14 +155,4 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	if s.Default != nil {
 		s.Default(obj)
 	}
-}
-
-// EnsureNamespace creates one of the cluster's own namespaces if it is not there.
-func (r *Registry) EnsureNamespace(ctx context.Context, name string) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := r.Create(store.Essential(ctx), own("create", api.Namespaces, "", ""), ns, WriteOptions{})
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
 }

@@ -92,10 +92,16 @@ type Strategy struct {
 	Dialect func(doc map[string]any) (notes []string, err error)
 }
 
-// New is a registry over a store, of the kinds that are compiled in. Nothing can be read before Run is ready.
-func New(s store.Store, log *slog.Logger) *Registry {
+// New is a registry over a store, of the kinds that are compiled in; rows is what is the stored ones' own (package
+// strategy). Nothing can be read before Run is ready.
+func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registry {
+	rows = maps.Clone(rows)
+	for _, k := range api.Builtin() {
+		if rows[k] == nil {
+			rows[k] = &Strategy{}
+		}
+	}
 	r := &Registry{store: s, kinds: api.NewTable(api.Builtin()...), cache: newCache(s, api.Kinds), log: log, now: time.Now}
-	rows := strategies()
 	r.strategies.Store(&rows)
 	return r
 }

@@ -17,6 +17,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store/memory"
 )
 
@@ -35,7 +36,7 @@ type Cluster struct {
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), slog.New(slog.DiscardHandler))}
+	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), strategy.All(), slog.New(slog.DiscardHandler))}
 	t.Cleanup(func() {
 		cancel()
 		c.wg.Wait()

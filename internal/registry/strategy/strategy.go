@@ -1,14 +1,15 @@
-package registry
+package strategy
 
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry"
 )
 
-// strategies is the table of what is each kind's own: a row per kind of package api.
-func strategies() map[*api.Kind]*Strategy {
-	rows := map[*api.Kind]*Strategy{
+// All is what is each kind's own: a row per stored kind of package api.
+func All() map[*api.Kind]*registry.Strategy {
+	return map[*api.Kind]*registry.Strategy{
 		api.Namespaces:             namespaceStrategy(),
 		api.Nodes:                  nodeStrategy(),
 		api.Pods:                   podStrategy(),
@@ -27,10 +28,6 @@ func strategies() map[*api.Kind]*Strategy {
 		api.Jobs:                   jobStrategy(),
 		api.ClusterConfigs:         clusterConfigStrategy(),
 	}
-	for _, k := range api.Questions {
-		rows[k] = &Strategy{}
-	}
-	return rows
 }
 
 // onOne lets a func for one type stand in a row for all; the registry hands a row only objects of its
@@ -40,8 +37,8 @@ func onOne[T api.Object](f func(T)) func(api.Object) {
 }
 
 // claimsOfOne is onOne for claims.
-func claimsOfOne[T api.Object](f func(T) []Claim) func(api.Object) []Claim {
-	return func(obj api.Object) []Claim { return f(obj.(T)) }
+func claimsOfOne[T api.Object](f func(T) []registry.Claim) func(api.Object) []registry.Claim {
+	return func(obj api.Object) []registry.Claim { return f(obj.(T)) }
 }
 
 // onStep is onOne for the step from an old object to a new one.

@@ -1,4 +1,4 @@
-package registry
+package strategy
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -6,10 +6,11 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
 )
 
-func eventStrategy() *Strategy {
-	return &Strategy{
+func eventStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Validate: checkOne(validation.Event),
 		Fields:   eventFields,
 		FieldNames: []string{

@@ -1,4 +1,4 @@
-package registry
+package strategy
 
 import (
 	"os"
@@ -8,15 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
 )
 
 func TestEveryKindHasAStrategy(t *testing.T) {
-	table := strategies()
+	table := All()
 	for _, kind := range api.Kinds {
 		s := table[kind]
 		if s == nil {
@@ -62,44 +62,18 @@ func TestPodGrace(t *testing.T) {
 	}
 }
 
-func TestBound(t *testing.T) {
-	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Status: corev1.PodStatus{
-		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable"}},
-	}}
-	now := time.Date(2025, 5, 1, 12, 0, 0, 7, time.UTC)
-	obj, err := bound(old, Binding{Node: "n", UID: "u", Annotations: map[string]string{"a": "b"}}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := obj.(*corev1.Pod)
-	c := pod.Status.Conditions
-	if pod.Spec.NodeName != "n" || pod.Annotations["a"] != "b" || len(c) != 1 || c[0].Status != corev1.ConditionTrue || c[0].Reason != "" {
-		t.Errorf("%+v", pod)
-	}
-	if old.Spec.NodeName != "" || old.Status.Conditions[0].Status != corev1.ConditionFalse {
-		t.Error("the old pod was changed")
-	}
-	if errs := takeBinding(old.DeepCopy(), pod); len(errs) > 0 {
-		t.Error(errs)
-	}
-	if _, err := bound(pod, Binding{Node: "other"}, now); !apierrors.IsConflict(err) {
-		t.Errorf("bound twice: %v", err)
-	}
-	if _, err := bound(old, Binding{Node: "n", UID: "other"}, now); !apierrors.IsConflict(err) {
-		t.Errorf("another uid: %v", err)
-	}
-	going := old.DeepCopy()
-	going.DeletionTimestamp = &metav1.Time{Time: now}
-	if _, err := bound(going, Binding{Node: "n"}, now); !apierrors.IsConflict(err) {
-		t.Errorf("going: %v", err)
-	}
-	if _, err := bound(old, Binding{}, now); !apierrors.IsInvalid(err) {
-		t.Errorf("no node: %v", err)
+// A binding sets the node and what the scheduler says beside it, and nothing else.
+func TestTakeBinding(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	given := pod.DeepCopy()
+	given.Spec.NodeName = "n"
+	if errs := takeBinding(pod, given); len(errs) > 0 || pod.Spec.NodeName != "n" {
+		t.Error(errs, pod.Spec.NodeName)
 	}
 }
 
 func TestNamespaceLife(t *testing.T) {
-	s := strategies()[api.Namespaces]
+	s := All()[api.Namespaces]
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	s.PrepareCreate(ns)
 	s.Default(ns)
@@ -123,7 +97,7 @@ func TestNamespaceLife(t *testing.T) {
 // TestSeedManifestsGoIn runs the manifests of both seeds through everything that a create does before it
 // writes.
 func TestSeedManifestsGoIn(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/dialects/*.yaml")
+	files, err := filepath.Glob("../../../testdata/dialects/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no manifests", err)
 	}
@@ -140,13 +114,13 @@ func TestSeedManifestsGoIn(t *testing.T) {
 			case strings.Contains(file, "-replicaset"):
 				kind = api.ReplicaSets
 			}
-			s := strategies()[kind]
-			obj, _, err := Decode(kind, s.Dialect, manifest, metav1.FieldValidationStrict)
+			s := All()[kind]
+			obj, _, err := registry.Decode(kind, s.Dialect, manifest, metav1.FieldValidationStrict)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := place(kind, "", obj); err != nil {
-				t.Fatal(err)
+			if kind.Namespaced {
+				obj.SetNamespace(metav1.NamespaceDefault)
 			}
 			if s.PrepareCreate != nil {
 				s.PrepareCreate(obj)

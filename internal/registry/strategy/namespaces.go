@@ -1,4 +1,4 @@
-package registry
+package strategy
 
 import (
 	"errors"
@@ -13,12 +13,13 @@ import (
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/dialect"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
 )
 
 // namespaceStrategy: a namespace that is deleted is Terminating until the controller that empties it
 // takes its finalizer off spec.finalizers, by the finalize subresource.
-func namespaceStrategy() *Strategy {
-	return &Strategy{
+func namespaceStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default: onOne(defaults.Namespace),
 		PrepareCreate: onOne(func(ns *corev1.Namespace) {
 			ns.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}

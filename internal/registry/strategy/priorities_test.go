@@ -1,4 +1,4 @@
-package registry_test
+package strategy_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package registry
+package strategy
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -7,17 +7,18 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
 )
 
-func configMapStrategy() *Strategy {
-	return &Strategy{
+func configMapStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Validate:       checkOne(validation.ConfigMap),
 		ValidateUpdate: checkStep(validation.ConfigMapUpdate),
 	}
 }
 
-func secretStrategy() *Strategy {
-	return &Strategy{
+func secretStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default: onOne(defaults.Secret),
 		PrepareUpdate: onStep(func(s, old *corev1.Secret) {
 			if s.Type == "" { // it cannot change, so an update need not repeat it

@@ -1,49 +1,36 @@
-package registry
+package strategy
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/validation"
-	"minik8s/internal/store"
+	"minik8s/internal/registry"
 )
 
-func priorityClassStrategy() *Strategy {
-	return &Strategy{
+func priorityClassStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default:        onOne(defaults.PriorityClass),
 		Validate:       checkOne(validation.PriorityClass),
 		ValidateUpdate: checkStep(validation.PriorityClassUpdate),
 		Admit:          admitClass,
 		AdmitUpdate:    admitClass,
-		Claims: claimsOfOne(func(pc *schedulingv1.PriorityClass) []Claim {
+		Claims: claimsOfOne(func(pc *schedulingv1.PriorityClass) []registry.Claim {
 			if !pc.GlobalDefault {
 				return nil
 			}
-			return []Claim{{Name: "priorityclasses/globaldefault", Field: "globalDefault", Value: "true"}}
+			return []registry.Claim{{Name: "priorityclasses/globaldefault", Field: "globalDefault", Value: "true"}}
 		}),
 	}
 }
 
-// EnsurePriorityClasses creates the cluster's own priority classes if they are not there.
-func (r *Registry) EnsurePriorityClasses(ctx context.Context) error {
-	for _, pc := range api.SystemPriorityClasses() {
-		_, err := r.Create(store.Essential(ctx), own("create", api.PriorityClasses, "", ""), pc, WriteOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-	}
-	return nil
-}
-
 // classOf is the priority class of a pod that names one, else the default class; nil if there is none. Those of
 // the system are always there.
-func classOf(name string, beside Beside) *schedulingv1.PriorityClass {
+func classOf(name string, beside registry.Beside) *schedulingv1.PriorityClass {
 	if name == "" {
 		return defaultClass(beside)
 	}
@@ -58,7 +45,7 @@ func classOf(name string, beside Beside) *schedulingv1.PriorityClass {
 
 // defaultClass is the class of pods that name none; nil if there is none. Of two that were made at the same
 // moment it is the lesser, as in Kubernetes.
-func defaultClass(beside Beside) *schedulingv1.PriorityClass {
+func defaultClass(beside registry.Beside) *schedulingv1.PriorityClass {
 	var found *schedulingv1.PriorityClass
 	for _, obj := range beside.All(api.PriorityClasses) {
 		if pc := obj.(*schedulingv1.PriorityClass); pc.GlobalDefault && (found == nil || pc.Value < found.Value) {
@@ -69,7 +56,7 @@ func defaultClass(beside Beside) *schedulingv1.PriorityClass {
 }
 
 // admitClass: there is one default class at most.
-func admitClass(obj api.Object, beside Beside) error {
+func admitClass(obj api.Object, beside registry.Beside) error {
 	pc := obj.(*schedulingv1.PriorityClass)
 	if other := defaultClass(beside); pc.GlobalDefault && other != nil && other.Name != pc.Name {
 		return fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", other.Name)
@@ -79,7 +66,7 @@ func admitClass(obj api.Object, beside Beside) error {
 
 // admitPriority gives a pod the priority of its class, or 0. A pod may repeat what it gets, as one does that was
 // read from the API, and not say anything else.
-func admitPriority(spec *corev1.PodSpec, beside Beside) error {
+func admitPriority(spec *corev1.PodSpec, beside registry.Beside) error {
 	name, value, policy := spec.PriorityClassName, int32(0), corev1.PreemptLowerPriority
 	switch pc := classOf(name, beside); {
 	case pc != nil:

@@ -1,4 +1,4 @@
-package registry
+package strategy
 
 import (
 	"strconv"
@@ -12,10 +12,11 @@ import (
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/dialect"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
 )
 
-func nodeStrategy() *Strategy {
-	return &Strategy{
+func nodeStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default: onOne(defaults.Node),
 		Validate: checkOne(func(node *corev1.Node) field.ErrorList {
 			return append(validation.Node(node), validation.NodeStatus(node)...)
@@ -35,9 +36,9 @@ func nodeStrategy() *Strategy {
 }
 
 // claimsOfNode: no two nodes give pods addresses of one range.
-func claimsOfNode(node *corev1.Node) (claims []Claim) {
+func claimsOfNode(node *corev1.Node) (claims []registry.Claim) {
 	for _, cidr := range node.Spec.PodCIDRs {
-		claims = append(claims, Claim{Name: "podcidrs/" + strings.ReplaceAll(cidr, "/", "-"), Field: "spec.podCIDRs", Value: cidr})
+		claims = append(claims, registry.Claim{Name: "podcidrs/" + strings.ReplaceAll(cidr, "/", "-"), Field: "spec.podCIDRs", Value: cidr})
 	}
 	return claims
 }

@@ -1,4 +1,4 @@
-package registry
+package strategy
 
 import (
 	"maps"
@@ -18,6 +18,7 @@ import (
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/dialect"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
 )
 
 // templateWarnings are those of the pods that a template will make.
@@ -48,8 +49,8 @@ func selectorText(s *metav1.LabelSelector) string {
 	return sel.String()
 }
 
-func podTemplateStrategy() *Strategy {
-	return &Strategy{
+func podTemplateStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default:     onOne(defaults.PodTemplate),
 		Validate:    checkOne(validation.PodTemplate),
 		Warnings:    warningsAt(field.NewPath("template"), func(t *corev1.PodTemplate) *corev1.PodTemplateSpec { return &t.Template }),
@@ -57,8 +58,8 @@ func podTemplateStrategy() *Strategy {
 	}
 }
 
-func replicaSetStrategy() *Strategy {
-	return &Strategy{
+func replicaSetStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default:        onOne(defaults.ReplicaSet),
 		Validate:       checkOne(validation.ReplicaSet),
 		ValidateUpdate: checkStep(validation.ReplicaSetUpdate),
@@ -70,7 +71,7 @@ func replicaSetStrategy() *Strategy {
 			return fields.Set{"status.replicas": strconv.Itoa(int(obj.(*appsv1.ReplicaSet).Status.Replicas))}
 		},
 		FieldNames: []string{"status.replicas"},
-		Scale: &ScaleStrategy{
+		Scale: &registry.ScaleStrategy{
 			Get: func(obj api.Object, into *autoscalingv1.Scale) {
 				rs := obj.(*appsv1.ReplicaSet)
 				if rs.Spec.Replicas != nil {
@@ -84,8 +85,8 @@ func replicaSetStrategy() *Strategy {
 	}
 }
 
-func replicationControllerStrategy() *Strategy {
-	return &Strategy{
+func replicationControllerStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default:        onOne(defaults.ReplicationController),
 		Validate:       checkOne(validation.ReplicationController),
 		ValidateStatus: checkStep(validation.ReplicationControllerStatusUpdate),
@@ -104,7 +105,7 @@ func replicationControllerStrategy() *Strategy {
 		},
 		FieldNames: []string{"status.replicas"},
 		Orphans:    true,
-		Scale: &ScaleStrategy{
+		Scale: &registry.ScaleStrategy{
 			Get: func(obj api.Object, into *autoscalingv1.Scale) {
 				rc := obj.(*corev1.ReplicationController)
 				if rc.Spec.Replicas != nil {
@@ -117,8 +118,8 @@ func replicationControllerStrategy() *Strategy {
 	}
 }
 
-func deploymentStrategy() *Strategy {
-	return &Strategy{
+func deploymentStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default:        onOne(defaults.Deployment),
 		Validate:       checkOne(validation.Deployment),
 		ValidateUpdate: checkStep(validation.DeploymentUpdate),
@@ -130,7 +131,7 @@ func deploymentStrategy() *Strategy {
 			d, before := obj.(*appsv1.Deployment), old.(*appsv1.Deployment)
 			return !apiequality.Semantic.DeepEqual(d.Spec, before.Spec) || !maps.Equal(d.Annotations, before.Annotations)
 		},
-		Scale: &ScaleStrategy{
+		Scale: &registry.ScaleStrategy{
 			Get: func(obj api.Object, into *autoscalingv1.Scale) {
 				d := obj.(*appsv1.Deployment)
 				if d.Spec.Replicas != nil {
@@ -144,8 +145,8 @@ func deploymentStrategy() *Strategy {
 	}
 }
 
-func daemonSetStrategy() *Strategy {
-	return &Strategy{
+func daemonSetStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default:        onOne(defaults.DaemonSet),
 		Validate:       checkOne(validation.DaemonSet),
 		ValidateUpdate: checkStep(validation.DaemonSetUpdate),
@@ -157,15 +158,15 @@ func daemonSetStrategy() *Strategy {
 	}
 }
 
-func controllerRevisionStrategy() *Strategy {
-	return &Strategy{
+func controllerRevisionStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Validate:       checkOne(validation.ControllerRevision),
 		ValidateUpdate: checkStep(validation.ControllerRevisionUpdate),
 	}
 }
 
-func jobStrategy() *Strategy {
-	return &Strategy{
+func jobStrategy() *registry.Strategy {
+	return &registry.Strategy{
 		Default: onOne(func(job *batchv1.Job) {
 			ownLabels(job) // before the defaults: the template's labels become the job's
 			defaults.Job(job)
