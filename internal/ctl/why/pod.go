@@ -1,21 +1,24 @@
-package ctl
+package why
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"minik8s/internal/api/table"
+	"minik8s/internal/ctl/brief"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
-func (s *situation) explainPod(pod *corev1.Pod) verdict {
+func (s *situation) explainPod(pod *corev1.Pod) Explanation {
 	if pod.DeletionTimestamp != nil {
 		return s.podLeaving(pod)
 	}
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
-		v := verdict{head: s.name() + " has finished: every container ended with exit code 0", good: true}
-		v.try("logs %s%s", pod.Name, nsFlag(pod.Namespace))
+		v := Explanation{Head: s.name() + " has finished: every container ended with exit code 0", Good: true}
+		v.try("logs %s%s", pod.Name, brief.Namespace(pod.Namespace))
 		return v
 	case corev1.PodFailed:
 		return s.podFailed(pod)
@@ -30,25 +33,25 @@ func (s *situation) explainPod(pod *corev1.Pod) verdict {
 		return v
 	}
 	if pod.Status.Reason == "DeadlineExceeded" {
-		v := verdict{head: s.name() + " is being ended: it ran longer than its activeDeadlineSeconds allow"}
+		v := Explanation{Head: s.name() + " is being ended: it ran longer than its activeDeadlineSeconds allow"}
 		v.because("%s", pod.Status.Message)
 		v.try("describe %s", s.args())
 		return v
 	}
-	ready := podCondition(pod, corev1.PodReady)
+	ready := brief.PodCondition(pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
-		v := verdict{head: s.name() + " runs and is ready", good: true}
+		v := Explanation{Head: s.name() + " runs and is ready", Good: true}
 		s.restarted(&v, pod)
-		v.try("logs %s%s", pod.Name, nsFlag(pod.Namespace))
+		v.try("logs %s%s", pod.Name, brief.Namespace(pod.Namespace))
 		return v
 	}
-	v := verdict{head: fmt.Sprintf("%s is not ready yet: %s", s.name(), podState(pod))}
+	v := Explanation{Head: fmt.Sprintf("%s is not ready yet: %s", s.name(), table.PodStatus(pod))}
 	if ready != nil && ready.Message != "" {
 		v.because("%s", ready.Message)
 	}
 	s.restarted(&v, pod)
 	if e := s.lastWarning(); e != nil {
-		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
+		v.because("%s, %s: %s", e.Reason, s.ago(brief.EventTime(e)), brief.Clip(e.Message, 300))
 	}
 	v.try("get %s -w", s.args())
 	v.try("describe %s", s.args())
@@ -56,14 +59,14 @@ func (s *situation) explainPod(pod *corev1.Pod) verdict {
 }
 
 // filtered tells of a host whose packet filter stops what the pod sends or is sent.
-func (s *situation) filtered(v *verdict, pod *corev1.Pod) {
+func (s *situation) filtered(v *Explanation, pod *corev1.Pod) {
 	n := s.node(pod.Spec.NodeName)
 	if n == nil || pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue {
-			v.good = false
+			v.Good = false
 			v.because("its network on node %s is cut: %s", n.Name, c.Message)
 			v.advise("have that rule accept the addresses of pods, %s, or take it away", n.Spec.PodCIDR)
 			v.try("why node %s", n.Name)
@@ -72,8 +75,8 @@ func (s *situation) filtered(v *verdict, pod *corev1.Pod) {
 }
 
 // restarted tells of runs before this one, and what ended the last of each container.
-func (s *situation) restarted(v *verdict, pod *corev1.Pod) {
-	n := restarts(pod)
+func (s *situation) restarted(v *Explanation, pod *corev1.Pod) {
+	n := brief.Restarts(pod)
 	if n == 0 {
 		return
 	}
@@ -90,8 +93,8 @@ func (s *situation) restarted(v *verdict, pod *corev1.Pod) {
 	}
 }
 
-func (s *situation) podFailed(pod *corev1.Pod) verdict {
-	v := verdict{head: s.name() + " has failed and will not be started again"}
+func (s *situation) podFailed(pod *corev1.Pod) Explanation {
+	v := Explanation{Head: s.name() + " has failed and will not be started again"}
 	if pod.Status.Reason != "" || pod.Status.Message != "" {
 		v.because("%s", strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": "))
 	}
@@ -118,13 +121,13 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 		}
 	}
 	if e := s.lastWarning("Unhealthy", "FailedPostStartHook", "FailedPreStopHook"); e != nil && !known {
-		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
+		v.because("%s, %s: %s", e.Reason, s.ago(brief.EventTime(e)), brief.Clip(e.Message, 300))
 	}
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
 		v.because("its restartPolicy is Never")
 	}
 	if failed != "" { // one that never ran has no log
-		v.try("logs %s -c %s%s", pod.Name, failed, nsFlag(pod.Namespace))
+		v.try("logs %s -c %s%s", pod.Name, failed, brief.Namespace(pod.Namespace))
 	}
 	v.try("describe %s", s.args())
 	v.try("delete %s", s.args())
@@ -132,7 +135,7 @@ func (s *situation) podFailed(pod *corev1.Pod) verdict {
 }
 
 // unfit advises on a pod that its node refused: it names the node itself, or was bound before the node changed.
-func (s *situation) unfit(v *verdict, pod *corev1.Pod) {
+func (s *situation) unfit(v *Explanation, pod *corev1.Pod) {
 	switch pod.Status.Reason {
 	case "NodeAffinity":
 		if n := s.node(pod.Spec.NodeName); n != nil {
@@ -147,19 +150,19 @@ func (s *situation) unfit(v *verdict, pod *corev1.Pod) {
 }
 
 // podNodeLost says whether a pod sits on a node that has gone silent.
-func (s *situation) podNodeLost(pod *corev1.Pod) (verdict, bool) {
+func (s *situation) podNodeLost(pod *corev1.Pod) (Explanation, bool) {
 	if !s.onLostNode(pod) {
-		return verdict{}, false
+		return Explanation{}, false
 	}
 	node := s.node(pod.Spec.NodeName)
-	v := verdict{head: fmt.Sprintf("%s is on node %s, which is not ready", s.name(), pod.Spec.NodeName)}
+	v := Explanation{Head: fmt.Sprintf("%s is on node %s, which is not ready", s.name(), pod.Spec.NodeName)}
 	if node == nil {
 		v.because("there is no node %s", pod.Spec.NodeName)
 		v.try("delete %s --force", s.args())
 		v.try("get nodes")
 		return v, true
 	}
-	if c := nodeReady(node); c != nil {
+	if c := brief.NodeReady(node); c != nil {
 		v.because("%s", strings.Trim(c.Reason+": "+c.Message, ": "))
 	}
 	v.because("what the pod's status says was last known then; its containers may run on")
@@ -176,6 +179,6 @@ func (s *situation) onLostNode(pod *corev1.Pod) bool {
 }
 
 func isReady(node *corev1.Node) bool {
-	c := nodeReady(node)
+	c := brief.NodeReady(node)
 	return c != nil && c.Status == corev1.ConditionTrue
 }

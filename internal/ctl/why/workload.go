@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"fmt"
@@ -9,8 +9,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/brief"
 )
 
 // workload is what explain needs of an object that keeps pods.
@@ -57,13 +59,6 @@ func (w *workload) behind(spec, status int64) {
 	}
 }
 
-func orOne(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
-}
-
 // keepsPods says whether an object is a workload.
 func keepsPods(obj api.Object) bool {
 	s := situation{kind: api.KindOf(obj), obj: obj}
@@ -75,11 +70,11 @@ func keepsPods(obj api.Object) bool {
 func (s *situation) workload() (workload, bool) {
 	switch o := s.obj.(type) {
 	case *appsv1.ReplicaSet:
-		w := workload{selector: o.Spec.Selector, want: orOne(o.Spec.Replicas), ready: o.Status.ReadyReplicas}
+		w := workload{selector: o.Spec.Selector, want: ptr.Deref(o.Spec.Replicas, 1), ready: o.Status.ReadyReplicas}
 		w.behind(o.Generation, o.Status.ObservedGeneration)
 		return w, true
 	case *corev1.ReplicationController:
-		w := workload{selector: &metav1.LabelSelector{MatchLabels: o.Spec.Selector}, want: orOne(o.Spec.Replicas), ready: o.Status.ReadyReplicas}
+		w := workload{selector: &metav1.LabelSelector{MatchLabels: o.Spec.Selector}, want: ptr.Deref(o.Spec.Replicas, 1), ready: o.Status.ReadyReplicas}
 		w.behind(o.Generation, o.Status.ObservedGeneration)
 		return w, true
 	case *appsv1.Deployment:
@@ -87,7 +82,7 @@ func (s *situation) workload() (workload, bool) {
 	case *appsv1.DaemonSet:
 		return s.daemonSet(o), true
 	case *batchv1.Job:
-		w := workload{selector: o.Spec.Selector, want: orOne(o.Spec.Completions), ready: o.Status.Succeeded}
+		w := workload{selector: o.Spec.Selector, want: ptr.Deref(o.Spec.Completions, 1), ready: o.Status.Succeeded}
 		for _, c := range o.Status.Conditions {
 			if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
 				w.done = strings.TrimSpace(strings.ToLower(string(c.Type)) + ": " + c.Message)
@@ -115,22 +110,22 @@ func (s *situation) heading(w workload) string {
 
 // explainWorkload goes from the numbers to the conditions, and from there to the pod that stands worst,
 // whose own reasons are the workload's.
-func (s *situation) explainWorkload(w workload) verdict {
+func (s *situation) explainWorkload(w workload) Explanation {
 	if s.obj.GetDeletionTimestamp() != nil {
 		return s.workloadLeaving()
 	}
-	v := verdict{head: s.heading(w), good: w.ready >= w.want && !w.bad, why: w.why}
+	v := Explanation{Head: s.heading(w), Good: w.ready >= w.want && !w.bad, Why: w.why}
 	if w.done != "" {
-		v.good = w.good
+		v.Good = w.good
 	}
-	if !v.good {
+	if !v.Good {
 		if j, ok := s.obj.(*batchv1.Job); ok && w.done == "" {
 			s.jobNow(&v, j)
 		}
 		s.badConditions(&v)
 		s.blamePod(&v, w)
 		if e := s.lastWarning(); e != nil {
-			v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
+			v.because("%s, %s: %s", e.Reason, s.ago(brief.EventTime(e)), brief.Clip(e.Message, 300))
 		}
 	}
 	for _, c := range w.commands {
@@ -144,13 +139,13 @@ func (s *situation) explainWorkload(w workload) verdict {
 }
 
 // badConditions says what a workload's conditions complain of.
-func (s *situation) badConditions(v *verdict) {
+func (s *situation) badConditions(v *Explanation) {
 	for _, c := range conditionsOf(s.obj) {
 		if c.Type == string(batchv1.JobSuspended) {
 			continue // jobNow has said it
 		}
 		if bad := c.Status == metav1.ConditionFalse || strings.HasSuffix(c.Type, "Failure") || c.Type == "Failed"; bad && c.Message != "" {
-			v.because("%s: %s", c.Reason, clip(c.Message, 300))
+			v.because("%s: %s", c.Reason, brief.Clip(c.Message, 300))
 		}
 	}
 }
@@ -162,7 +157,7 @@ func runsNone(job *batchv1.Job) bool {
 }
 
 // jobNow tells what a job that has not ended does at this moment, and how much patience it has left.
-func (s *situation) jobNow(v *verdict, job *batchv1.Job) {
+func (s *situation) jobNow(v *Explanation, job *batchv1.Job) {
 	since := ""
 	for _, c := range job.Status.Conditions {
 		switch c.Type {

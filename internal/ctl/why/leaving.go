@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"context"
@@ -12,17 +12,18 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 // mostNamed is how many objects a sentence names; more would push the rest off the screen.
 const mostNamed = 3
 
 // explainLeaving tells what a deletion waits for.
-func (s *situation) explainLeaving() verdict {
+func (s *situation) explainLeaving() Explanation {
 	at := s.obj.GetDeletionTimestamp()
-	v := verdict{head: s.name() + " is being deleted"}
+	v := Explanation{Head: s.name() + " is being deleted"}
 	if at != nil && s.now.After(at.Time) {
-		v.head = s.name() + " is being deleted, and should be gone by now"
+		v.Head = s.name() + " is being deleted, and should be gone by now"
 		v.because("it was due %s", s.ago(at.Time))
 	} else if at != nil {
 		v.because("it has until %s (%s more) to end", at.UTC().Format(time.RFC3339), duration.HumanDuration(at.Sub(s.now)))
@@ -35,11 +36,11 @@ func (s *situation) explainLeaving() verdict {
 }
 
 // workloadLeaving adds the pods, for which a workload waits that is deleted in the foreground.
-func (s *situation) workloadLeaving() verdict {
+func (s *situation) workloadLeaving() Explanation {
 	v := s.explainLeaving()
 	if worst := s.blamed(); worst != nil {
 		v.because("pods of it that are still there: %d", len(s.pods))
-		v.try("why pod %s%s", worst.Name, nsFlag(worst.Namespace))
+		v.try("why pod %s%s", worst.Name, brief.Namespace(worst.Namespace))
 	}
 	return v
 }
@@ -63,29 +64,29 @@ func remover(finalizer string) string {
 }
 
 // heldBack names an object's finalizers, and how to do without who should take them away.
-func (s *situation) heldBack(v *verdict, obj api.Object) {
+func (s *situation) heldBack(v *Explanation, obj api.Object) {
 	finalizers := obj.GetFinalizers()
 	if len(finalizers) == 0 {
 		return
 	}
 	kind := api.KindOf(obj)
 	for _, f := range finalizers {
-		v.because("%s waits for its finalizer %s: %s", ref(kind, obj.GetName()), f, remover(f))
+		v.because("%s waits for its finalizer %s: %s", brief.Ref(kind, obj.GetName()), f, remover(f))
 	}
-	v.try("describe %s %s%s", kind.Singular, obj.GetName(), nsFlag(obj.GetNamespace()))
+	v.try("describe %s %s%s", kind.Singular, obj.GetName(), brief.Namespace(obj.GetNamespace()))
 	if at := obj.GetDeletionTimestamp(); at == nil || !s.now.After(at.Time) {
 		return // it is not late yet
 	}
 	// delete --force must not be tried in vain: it shortens the grace period, and finalizers stay.
 	v.advise(`last of all, by hand, since delete --force takes no finalizer away; what it waits for is then never done: `+
-		`kubectl patch %s %s%s --type=merge -p '{"metadata":{"finalizers":null}}'`, kind.Singular, obj.GetName(), nsFlag(obj.GetNamespace()))
+		`kubectl patch %s %s%s --type=merge -p '{"metadata":{"finalizers":null}}'`, kind.Singular, obj.GetName(), brief.Namespace(obj.GetNamespace()))
 }
 
 // namespaceLeaving tells what is left in a namespace: its controller says how much, the objects who holds them.
-func (s *situation) namespaceLeaving(v *verdict, ns *corev1.Namespace) {
+func (s *situation) namespaceLeaving(v *Explanation, ns *corev1.Namespace) {
 	for _, c := range ns.Status.Conditions {
 		if c.Status == corev1.ConditionTrue {
-			v.because("%s: %s", c.Type, clip(c.Message, 300))
+			v.because("%s: %s", c.Type, brief.Clip(c.Message, 300))
 		}
 	}
 	for i, obj := range s.held {
@@ -101,13 +102,13 @@ func (s *situation) namespaceLeaving(v *verdict, ns *corev1.Namespace) {
 }
 
 // heldIn are the objects of a namespace that are being deleted and have a finalizer.
-func (s *session) heldIn(ctx context.Context, namespace string) []api.Object {
+func (l *look) heldIn(ctx context.Context, namespace string) []api.Object {
 	var held []api.Object
 	for _, kind := range api.Kinds {
 		if !kind.Namespaced || kind == api.Events {
 			continue
 		}
-		list, err := s.api.List(ctx, kind, client.ListOptions{Namespace: namespace})
+		list, err := l.api.List(ctx, kind, client.ListOptions{Namespace: namespace})
 		if err != nil {
 			continue
 		}
@@ -120,7 +121,7 @@ func (s *session) heldIn(ctx context.Context, namespace string) []api.Object {
 	return held
 }
 
-func (s *situation) podLeaving(pod *corev1.Pod) verdict {
+func (s *situation) podLeaving(pod *corev1.Pod) Explanation {
 	v := s.explainLeaving()
 	node := s.node(pod.Spec.NodeName)
 	switch {

@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"strings"
@@ -11,11 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/why/whytest"
 )
-
-var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-
-func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
 
 // crashLooping is a pod on a good node whose container web waits to be started again, having run from a
 // minute ago to 30 s ago.
@@ -26,15 +23,15 @@ func crashLooping(code int32, reason string) situation {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", RestartCount: 3,
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason,
-			StartedAt: ago(time.Minute), FinishedAt: ago(30 * time.Second)}}}}
+			StartedAt: whytest.Ago(time.Minute), FinishedAt: whytest.Ago(30 * time.Second)}}}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	return situation{kind: api.Pods, obj: pod, nodes: []*corev1.Node{node}, now: noon}
+	return situation{kind: api.Pods, obj: pod, nodes: []*corev1.Node{node}, now: whytest.Noon}
 }
 
 // told is an event about a container.
 func told(d time.Duration, container, kind, reason, message string) *corev1.Event {
-	return &corev1.Event{Type: kind, Reason: reason, Message: message, LastTimestamp: ago(d),
+	return &corev1.Event{Type: kind, Reason: reason, Message: message, LastTimestamp: whytest.Ago(d),
 		InvolvedObject: corev1.ObjectReference{FieldPath: "spec.containers{" + container + "}"}}
 }
 
@@ -77,11 +74,11 @@ func TestExplainKilled(t *testing.T) {
 			s := crashLooping(137, x.reason)
 			s.events = x.events
 			v := explain(s)
-			why := strings.Join(v.why, "\n")
-			if v.good || !strings.Contains(why, x.want) || strings.Contains(why, x.without) {
-				t.Errorf("%s\n%s", v.head, why)
+			why := strings.Join(v.Why, "\n")
+			if v.Good || !strings.Contains(why, x.want) || strings.Contains(why, x.without) {
+				t.Errorf("%s\n%s", v.Head, why)
 			}
-			for _, l := range v.next {
+			for _, l := range v.Next {
 				if strings.Contains(l, "Probe") && !strings.Contains(x.want, "probe failed") {
 					t.Errorf("advice: %s", l)
 				}
@@ -116,8 +113,8 @@ func TestExplainKilledBefore(t *testing.T) {
 		s.events = events
 		x.change(s.obj.(*corev1.Pod))
 		v := explain(s)
-		if why := strings.Join(v.why, "\n"); v.good != x.good || !strings.Contains(why, x.want) {
-			t.Errorf("%s: %s\n%s", x.name, v.head, why)
+		if why := strings.Join(v.Why, "\n"); v.Good != x.good || !strings.Contains(why, x.want) {
+			t.Errorf("%s: %s\n%s", x.name, v.Head, why)
 		}
 	}
 }
@@ -131,7 +128,7 @@ func TestExplainUnfit(t *testing.T) {
 		pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 		pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: x.reason, Message: "Pod was rejected: no"}
 		v := explain(s)
-		if next := strings.Join(v.next, "\n"); !strings.Contains(next, x.want) || x.want == "" && strings.Contains(next, "anew") {
+		if next := strings.Join(v.Next, "\n"); !strings.Contains(next, x.want) || x.want == "" && strings.Contains(next, "anew") {
 			t.Errorf("%s: %s", x.reason, next)
 		}
 	}
@@ -149,15 +146,15 @@ func TestExplainWorkloadByItsPod(t *testing.T) {
 		s.told = append(s.told, e)
 	}
 	v := explain(s)
-	if why := strings.Join(v.why, "\n"); !strings.Contains(why, "container web was killed because its liveness probe failed: too slow") {
-		t.Errorf("%s\n%s", v.head, why)
+	if why := strings.Join(v.Why, "\n"); !strings.Contains(why, "container web was killed because its liveness probe failed: too slow") {
+		t.Errorf("%s\n%s", v.Head, why)
 	}
 }
 
 func TestExplainJob(t *testing.T) {
-	resumed := batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionFalse, Reason: "JobResumed", Message: "Job resumed", LastTransitionTime: ago(time.Minute)}
-	suspended := batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue, Reason: "JobSuspended", Message: "Job suspended", LastTransitionTime: ago(time.Minute)}
-	start := ago(time.Minute)
+	resumed := batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionFalse, Reason: "JobResumed", Message: "Job resumed", LastTransitionTime: whytest.Ago(time.Minute)}
+	suspended := batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue, Reason: "JobSuspended", Message: "Job suspended", LastTransitionTime: whytest.Ago(time.Minute)}
+	start := whytest.Ago(time.Minute)
 	for _, x := range []struct {
 		name string
 		spec batchv1.JobSpec
@@ -184,9 +181,9 @@ func TestExplainJob(t *testing.T) {
 			[]string{"BackoffLimitExceeded: Job has reached the specified backoff limit", "it has no pods"}},
 	} {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sum"}, Spec: x.spec, Status: x.st}
-		v := explain(situation{kind: api.Jobs, obj: job, now: noon})
-		if got, want := strings.Join(v.why, "\n"), strings.Join(x.want, "\n"); v.good || got != want {
-			t.Errorf("%s: %s\n%s", x.name, v.head, got)
+		v := explain(situation{kind: api.Jobs, obj: job, now: whytest.Noon})
+		if got, want := strings.Join(v.Why, "\n"), strings.Join(x.want, "\n"); v.Good || got != want {
+			t.Errorf("%s: %s\n%s", x.name, v.Head, got)
 		}
 	}
 }
@@ -198,11 +195,11 @@ func TestExplainFiltered(t *testing.T) {
 	s.nodes[0].Status.Conditions = append(s.nodes[0].Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable,
 		Status: corev1.ConditionTrue, Message: "the host's packet filter stops pods' traffic: table ip fw chain forward, policy drop"})
 	v := explain(s)
-	if why := strings.Join(v.why, "\n"); v.good || !strings.Contains(why, "table ip fw chain forward, policy drop") {
-		t.Errorf("%s\n%s", v.head, why)
+	if why := strings.Join(v.Why, "\n"); v.Good || !strings.Contains(why, "table ip fw chain forward, policy drop") {
+		t.Errorf("%s\n%s", v.Head, why)
 	}
 	s.obj.(*corev1.Pod).Spec.HostNetwork = true
-	if why := strings.Join(explain(s).why, "\n"); strings.Contains(why, "policy drop") {
+	if why := strings.Join(explain(s).Why, "\n"); strings.Contains(why, "policy drop") {
 		t.Errorf("a pod on the host's network is told of pods' traffic: %s", why)
 	}
 }
@@ -228,8 +225,8 @@ func TestExplainEphemeral(t *testing.T) {
 			Conditions:                 []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			EphemeralContainerStatuses: []corev1.ContainerStatus{{Name: "dbg", State: x.state}}}
 		v := explain(s)
-		if !strings.Contains(v.head, x.head) || !strings.Contains(strings.Join(v.why, "\n"), x.why) {
-			t.Errorf("%s: %q %q", x.name, v.head, v.why)
+		if !strings.Contains(v.Head, x.head) || !strings.Contains(strings.Join(v.Why, "\n"), x.why) {
+			t.Errorf("%s: %q %q", x.name, v.Head, v.Why)
 		}
 	}
 }

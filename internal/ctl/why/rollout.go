@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"context"
@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 // template is the label by which the pods of a workload's newest template are told from older ones, that
@@ -26,14 +28,14 @@ const noTemplate = "none"
 func (t template) made(pod *corev1.Pod) bool { return t.key == "" || pod.Labels[t.key] == t.value }
 
 // templateOf finds the label of a workload's newest template in what keeps its history.
-func (s *session) templateOf(ctx context.Context, obj api.Object, in client.ListOptions) template {
+func (l *look) templateOf(ctx context.Context, obj api.Object, in client.ListOptions) template {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		if sets, _, err := client.All[*appsv1.ReplicaSet](ctx, s.api, api.ReplicaSets, in); err == nil {
+		if sets, _, err := client.All[*appsv1.ReplicaSet](ctx, l.api, api.ReplicaSets, in); err == nil {
 			return deploymentTemplate(o, sets)
 		}
 	case *appsv1.DaemonSet:
-		if history, _, err := client.All[*appsv1.ControllerRevision](ctx, s.api, api.ControllerRevisions, in); err == nil {
+		if history, _, err := client.All[*appsv1.ControllerRevision](ctx, l.api, api.ControllerRevisions, in); err == nil {
 			return daemonSetTemplate(o, history)
 		}
 	}
@@ -82,7 +84,7 @@ func (s *situation) progress() progress {
 			all, ready = &n.old, &n.oldReady
 		}
 		*all++
-		if done, _ := settled(p); done {
+		if done, _ := brief.Settled(p); done {
 			*ready++
 		}
 	}
@@ -92,7 +94,7 @@ func (s *situation) progress() progress {
 // deployment judges the pods of the newest template only: old ones that are ready hide that a rollout is stuck.
 func (s *situation) deployment(d *appsv1.Deployment) workload {
 	st := &d.Status
-	w := workload{selector: d.Spec.Selector, want: orOne(d.Spec.Replicas)}
+	w := workload{selector: d.Spec.Selector, want: ptr.Deref(d.Spec.Replicas, 1)}
 	n := progress{fresh: st.UpdatedReplicas, old: st.Replicas - st.UpdatedReplicas}
 	n.oldReady = min(n.old, st.ReadyReplicas) // as if every old one were ready that can be
 	n.ready = st.ReadyReplicas - n.oldReady
@@ -188,7 +190,7 @@ func (s *situation) outOfDate(w *workload, old int32) {
 	}
 	for _, p := range s.pods {
 		if p.DeletionTimestamp == nil && !s.template.made(p) {
-			w.commands = append(w.commands, "delete pod "+p.Name+nsFlag(p.Namespace))
+			w.commands = append(w.commands, "delete pod "+p.Name+brief.Namespace(p.Namespace))
 			return // the next call names the next: they are best deleted one by one
 		}
 	}

@@ -1,34 +1,36 @@
-package ctl
+package why
 
 import (
 	"strings"
 
+	"minik8s/internal/ctl/brief"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
-func (s *situation) explainNode(node *corev1.Node) verdict {
+func (s *situation) explainNode(node *corev1.Node) Explanation {
 	if node.DeletionTimestamp != nil {
 		return s.explainLeaving()
 	}
-	ready := nodeReady(node)
-	v := verdict{head: s.name() + " is ready", good: true}
+	ready := brief.NodeReady(node)
+	v := Explanation{Head: s.name() + " is ready", Good: true}
 	switch {
 	case ready == nil:
-		v = verdict{head: s.name() + " has never reported: no kubelet speaks for it"}
+		v = Explanation{Head: s.name() + " has never reported: no kubelet speaks for it"}
 		v.advise("start minik8sd with --role=worker and --node-name=%s on that machine", node.Name)
 	case ready.Status == corev1.ConditionUnknown:
-		v = verdict{head: s.name() + " is not ready: nothing was heard of it for a while"}
+		v = Explanation{Head: s.name() + " is not ready: nothing was heard of it for a while"}
 		v.because("%s", strings.Trim(ready.Reason+": "+ready.Message, ": "))
 		v.because("last heard of %s", s.ago(ready.LastHeartbeatTime.Time))
 		v.advise("on that machine: is minik8sd running, and does it reach the API server? Its log says so")
 	case ready.Status != corev1.ConditionTrue:
-		v = verdict{head: s.name() + " is not ready"}
+		v = Explanation{Head: s.name() + " is not ready"}
 		v.because("%s", strings.Trim(ready.Reason+": "+ready.Message, ": "))
 		v.advise("its daemon runs and reports; the reason above is its own. Its log has more")
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type != corev1.NodeReady && c.Status == corev1.ConditionTrue {
-			v.good = false
+			v.Good = false
 			v.because("%s: %s", c.Type, strings.Trim(c.Reason+": "+c.Message, ": "))
 		}
 	}
@@ -39,8 +41,8 @@ func (s *situation) explainNode(node *corev1.Node) verdict {
 	for _, t := range node.Spec.Taints {
 		v.because("it has the taint %s: only pods that tolerate it come here", t.ToString())
 	}
-	if e := s.lastWarning(); e != nil && !v.good {
-		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
+	if e := s.lastWarning(); e != nil && !v.Good {
+		v.because("%s, %s: %s", e.Reason, s.ago(brief.EventTime(e)), brief.Clip(e.Message, 300))
 	}
 	v.try("describe %s", s.args())
 	return v

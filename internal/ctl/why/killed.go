@@ -1,8 +1,10 @@
-package ctl
+package why
 
 import (
 	"strings"
 	"time"
+
+	"minik8s/internal/ctl/brief"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -38,7 +40,7 @@ const clockSlack = 2 * time.Second
 func (s *situation) killed(container string, t *corev1.ContainerStateTerminated) (killing, bool) {
 	for i := len(s.events) - 1; i >= 0; i-- {
 		e := s.events[i]
-		if e.Reason != "Killing" || !concerns(e, container) || !within(eventTime(e), t) {
+		if e.Reason != "Killing" || !concerns(e, container) || !within(brief.EventTime(e), t) {
 			continue
 		}
 		for _, k := range killers {
@@ -56,7 +58,7 @@ func (s *situation) complaint(container, reason, opening string) string {
 		e := s.events[i]
 		if e.Reason == reason && concerns(e, container) && strings.HasPrefix(e.Message, opening) {
 			_, text, _ := strings.Cut(e.Message, ": ")
-			return ": " + clip(strings.TrimSpace(text), 300)
+			return ": " + brief.Clip(strings.TrimSpace(text), 300)
 		}
 	}
 	return ""

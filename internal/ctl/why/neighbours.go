@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"fmt"
@@ -11,16 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api/placement"
+	"minik8s/internal/ctl/brief"
 )
 
 // A pod may have no node because of pods that have one. This file finds them.
 
 // takenPorts names the host ports that are taken, and by whom.
-func (s *situation) takenPorts(v *verdict, pod *corev1.Pod) {
+func (s *situation) takenPorts(v *Explanation, pod *corev1.Pod) {
 	for _, n := range s.nodes {
 		for _, t := range s.portsTaken(pod, n) {
 			v.because("host port %d/%s of node %s is taken by pod %s", t.port.HostPort, placement.Protocol(t.port), n.Name, fullName(t.by))
-			v.try("describe pod %s%s", t.by.Name, nsFlag(t.by.Namespace))
+			v.try("describe pod %s%s", t.by.Name, brief.Namespace(t.by.Namespace))
 		}
 	}
 	v.advise("ask for another hostPort, or for none; or delete the pod that has it")
@@ -60,7 +61,7 @@ func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 func fullName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // missedPods tells which pods the pod wants to be with.
-func (s *situation) missedPods(v *verdict, pod *corev1.Pod) {
+func (s *situation) missedPods(v *Explanation, pod *corev1.Pod) {
 	for _, t := range affinity(pod) {
 		found := s.chosen(&t, pod)
 		where := "there is none that has a node"
@@ -70,14 +71,14 @@ func (s *situation) missedPods(v *verdict, pod *corev1.Pod) {
 		v.because("its podAffinity wants a pod with %s in the same %s; %s", labelled(t.LabelSelector), t.TopologyKey, where)
 		flag := " -A"
 		if where := namespacesOf(&t, pod); len(where) == 1 {
-			flag = nsFlag(where[0])
+			flag = brief.Namespace(where[0])
 		}
 		v.try("get pods -l '%s' -o wide%s", metav1.FormatLabelSelector(t.LabelSelector), flag)
 	}
 }
 
 // avoidedPods tells which pods the pod wants to be apart from.
-func (s *situation) avoidedPods(v *verdict, pod *corev1.Pod) {
+func (s *situation) avoidedPods(v *Explanation, pod *corev1.Pod) {
 	for _, t := range antiAffinity(pod) {
 		found := s.chosen(&t, pod)
 		if len(found) == 0 {
@@ -85,20 +86,20 @@ func (s *situation) avoidedPods(v *verdict, pod *corev1.Pod) {
 			continue
 		}
 		v.because("its podAntiAffinity keeps it from any %s with a pod with %s; in the way: %s", t.TopologyKey, labelled(t.LabelSelector), onNodes(found))
-		v.try("describe pod %s%s", found[0].Name, nsFlag(found[0].Namespace))
+		v.try("describe pod %s%s", found[0].Name, brief.Namespace(found[0].Namespace))
 	}
 	v.advise("add a node, make room by deleting or scaling down what is in the way, or prefer instead of require it: preferredDuringSchedulingIgnoredDuringExecution")
 }
 
 // avoidingPods tells which pods want to be apart from the pod.
-func (s *situation) avoidingPods(v *verdict, pod *corev1.Pod) {
+func (s *situation) avoidingPods(v *Explanation, pod *corev1.Pod) {
 	told := 0
 	for _, p := range s.placed {
 		for _, t := range antiAffinity(p) {
 			if told < mostNamed && picks(&t, p, pod) {
 				told++
 				v.because("the podAntiAffinity of pod %s on %s keeps pods with %s from its %s", fullName(p), p.Spec.NodeName, labelled(t.LabelSelector), t.TopologyKey)
-				v.try("describe pod %s%s", p.Name, nsFlag(p.Namespace))
+				v.try("describe pod %s%s", p.Name, brief.Namespace(p.Namespace))
 			}
 		}
 	}
@@ -221,7 +222,7 @@ func onNodes(pods []*corev1.Pod) string {
 }
 
 // unevenSpread tells how the pods that a constraint counts are spread now.
-func (s *situation) unevenSpread(v *verdict, pod *corev1.Pod) {
+func (s *situation) unevenSpread(v *Explanation, pod *corev1.Pod) {
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == corev1.ScheduleAnyway {
 			continue

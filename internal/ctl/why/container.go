@@ -1,14 +1,16 @@
-package ctl
+package why
 
 import (
 	"fmt"
 	"strings"
 
+	"minik8s/internal/ctl/brief"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
 // podContainers explains the first container that is not well; false means that none says why.
-func (s *situation) podContainers(pod *corev1.Pod) (verdict, bool) {
+func (s *situation) podContainers(pod *corev1.Pod) (Explanation, bool) {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
 			if v, bad := s.container(pod, &list[i]); bad {
@@ -21,12 +23,12 @@ func (s *situation) podContainers(pod *corev1.Pod) (verdict, bool) {
 	if e == nil || pod.Status.Phase == corev1.PodRunning {
 		return s.ephemeralContainers(pod)
 	}
-	v := verdict{head: fmt.Sprintf("%s cannot start: %s", s.name(), e.Reason)}
-	v.because("%s (%s)", clip(e.Message, 400), s.ago(eventTime(e)))
+	v := Explanation{Head: fmt.Sprintf("%s cannot start: %s", s.name(), e.Reason)}
+	v.because("%s (%s)", brief.Clip(e.Message, 400), s.ago(brief.EventTime(e)))
 	switch e.Reason {
 	case "FailedMount", "FailedAttachVolume":
 		v.advise("see that what the volume names is there: its configMap, secret, or path on node %s", pod.Spec.NodeName)
-		v.try("get configmaps,secrets%s", nsFlag(pod.Namespace))
+		v.try("get configmaps,secrets%s", brief.Namespace(pod.Namespace))
 	default:
 		v.try("why node %s", pod.Spec.NodeName)
 	}
@@ -36,7 +38,7 @@ func (s *situation) podContainers(pod *corev1.Pod) (verdict, bool) {
 
 // ephemeralContainers explains the first ephemeral container that does not start. How one ended is no trouble of
 // the pod.
-func (s *situation) ephemeralContainers(pod *corev1.Pod) (verdict, bool) {
+func (s *situation) ephemeralContainers(pod *corev1.Pod) (Explanation, bool) {
 	for i := range pod.Status.EphemeralContainerStatuses {
 		status := &pod.Status.EphemeralContainerStatuses[i]
 		w := status.State.Waiting
@@ -50,28 +52,28 @@ func (s *situation) ephemeralContainers(pod *corev1.Pod) (verdict, bool) {
 			bad = true
 		}
 		if bad {
-			v.head = fmt.Sprintf("%s: its ephemeral container %s does not run: %s", s.name(), status.Name, w.Reason)
+			v.Head = fmt.Sprintf("%s: its ephemeral container %s does not run: %s", s.name(), status.Name, w.Reason)
 			return v, true
 		}
 	}
-	return verdict{}, false
+	return Explanation{}, false
 }
 
-func (s *situation) container(pod *corev1.Pod, status *corev1.ContainerStatus) (verdict, bool) {
+func (s *situation) container(pod *corev1.Pod, status *corev1.ContainerStatus) (Explanation, bool) {
 	if w := status.State.Waiting; w != nil {
 		return s.waiting(pod, status, w)
 	}
 	t := status.State.Terminated
 	if t == nil || t.ExitCode == 0 {
-		return verdict{}, false
+		return Explanation{}, false
 	}
-	v := verdict{head: fmt.Sprintf("%s: container %s has ended", s.name(), status.Name)}
+	v := Explanation{Head: fmt.Sprintf("%s: container %s has ended", s.name(), status.Name)}
 	s.died(&v, pod, status, t, "")
 	return v, true
 }
 
-func (s *situation) waiting(pod *corev1.Pod, status *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) (verdict, bool) {
-	v := verdict{head: fmt.Sprintf("%s is not running: %s", s.name(), w.Reason)}
+func (s *situation) waiting(pod *corev1.Pod, status *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) (Explanation, bool) {
+	v := Explanation{Head: fmt.Sprintf("%s is not running: %s", s.name(), w.Reason)}
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError":
 		s.noImage(&v, pod, status, w)
@@ -80,14 +82,14 @@ func (s *situation) waiting(pod *corev1.Pod, status *corev1.ContainerStatus, w *
 		if t := status.LastTerminationState.Terminated; t != nil {
 			s.died(&v, pod, status, t, " --previous")
 		} else {
-			v.try("logs %s -c %s --previous%s", pod.Name, status.Name, nsFlag(pod.Namespace))
+			v.try("logs %s -c %s --previous%s", pod.Name, status.Name, brief.Namespace(pod.Namespace))
 		}
 	case "CreateContainerConfigError":
 		v.because("container %s: %s", status.Name, said(w, s.lastWarning("Failed")))
 		switch text := strings.ToLower(said(w, nil)); {
 		case strings.Contains(text, "configmap") || strings.Contains(text, "secret"):
 			v.advise("make what is missing (a configMap, a secret, a key in one), or take it out of the manifest; the pod then starts by itself")
-			v.try("get configmaps,secrets%s", nsFlag(pod.Namespace))
+			v.try("get configmaps,secrets%s", brief.Namespace(pod.Namespace))
 		case strings.Contains(text, "root"):
 			v.advise("give the container a user in securityContext.runAsUser, use an image with one, or allow root")
 		default:
@@ -104,7 +106,7 @@ func (s *situation) waiting(pod *corev1.Pod, status *corev1.ContainerStatus, w *
 		v.try("describe %s", s.args())
 	default:
 		// ContainerCreating, PodInitializing: under way, or held up by something that only events tell.
-		return verdict{}, false
+		return Explanation{}, false
 	}
 	return v, true
 }
@@ -113,14 +115,14 @@ func (s *situation) waiting(pod *corev1.Pod, status *corev1.ContainerStatus, w *
 func said(w *corev1.ContainerStateWaiting, e *corev1.Event) string {
 	switch {
 	case w.Message != "":
-		return clip(w.Message, 400)
+		return brief.Clip(w.Message, 400)
 	case e != nil:
-		return clip(e.Message, 400)
+		return brief.Clip(e.Message, 400)
 	}
 	return "no message"
 }
 
-func (s *situation) noImage(v *verdict, pod *corev1.Pod, status *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) {
+func (s *situation) noImage(v *Explanation, pod *corev1.Pod, status *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) {
 	image := status.Image
 	for _, c := range append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
 		if c.Name == status.Name {
@@ -139,7 +141,7 @@ func (s *situation) noImage(v *verdict, pod *corev1.Pod, status *corev1.Containe
 }
 
 // died explains how a container ended.
-func (s *situation) died(v *verdict, pod *corev1.Pod, status *corev1.ContainerStatus, t *corev1.ContainerStateTerminated, previous string) {
+func (s *situation) died(v *Explanation, pod *corev1.Pod, status *corev1.ContainerStatus, t *corev1.ContainerStateTerminated, previous string) {
 	if t.Reason == "OOMKilled" {
 		limit := "its memory limit"
 		for _, c := range pod.Spec.Containers {
@@ -147,11 +149,11 @@ func (s *situation) died(v *verdict, pod *corev1.Pod, status *corev1.ContainerSt
 				limit += " of " + q.String()
 			}
 		}
-		v.head = s.name() + " was killed for using too much memory (OOMKilled)"
+		v.Head = s.name() + " was killed for using too much memory (OOMKilled)"
 		v.because("container %s went over %s, %s", status.Name, limit, s.ago(t.FinishedAt.Time))
 		v.advise("raise resources.limits.memory in the manifest, or use less memory, and apply it anew")
 		s.lastWords(v, status.Name)
-		v.try("logs %s -c %s%s%s", pod.Name, status.Name, previous, nsFlag(pod.Namespace))
+		v.try("logs %s -c %s%s%s", pod.Name, status.Name, previous, brief.Namespace(pod.Namespace))
 		return
 	}
 	if k, ok := s.killed(status.Name, t); ok {
@@ -159,18 +161,18 @@ func (s *situation) died(v *verdict, pod *corev1.Pod, status *corev1.ContainerSt
 		v.because("it %s, %s", ended(t), s.ago(t.FinishedAt.Time))
 		v.advise("%s", k.advice)
 		s.lastWords(v, status.Name)
-		v.try("logs %s -c %s%s%s", pod.Name, status.Name, previous, nsFlag(pod.Namespace))
+		v.try("logs %s -c %s%s%s", pod.Name, status.Name, previous, brief.Namespace(pod.Namespace))
 		v.try("describe %s", s.args())
 		return
 	}
 	if notExecutable(t.Message) || t.ExitCode == 127 {
-		s.noCommand(v, pod, status, clip(t.Message, 400))
+		s.noCommand(v, pod, status, brief.Clip(t.Message, 400))
 		s.lastWords(v, status.Name)
 		return
 	}
 	v.because("container %s %s, %s", status.Name, ended(t), s.ago(t.FinishedAt.Time))
 	s.lastWords(v, status.Name)
-	v.try("logs %s -c %s%s%s", pod.Name, status.Name, previous, nsFlag(pod.Namespace))
+	v.try("logs %s -c %s%s%s", pod.Name, status.Name, previous, brief.Namespace(pod.Namespace))
 	v.try("describe %s", s.args())
 }
 
@@ -181,20 +183,20 @@ func notExecutable(text string) bool {
 		(strings.Contains(text, "exec") && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "permission denied")))
 }
 
-func (s *situation) noCommand(v *verdict, pod *corev1.Pod, status *corev1.ContainerStatus, text string) {
+func (s *situation) noCommand(v *Explanation, pod *corev1.Pod, status *corev1.ContainerStatus, text string) {
 	command := "its image's own command"
 	for _, c := range pod.Spec.Containers {
 		if words := append(append([]string{}, c.Command...), c.Args...); c.Name == status.Name && len(words) > 0 {
-			command = quoted(words)
+			command = brief.Quoted(words)
 		}
 	}
-	v.head = fmt.Sprintf("%s cannot start: the command of container %s cannot be run", s.name(), status.Name)
+	v.Head = fmt.Sprintf("%s cannot start: the command of container %s cannot be run", s.name(), status.Name)
 	v.because("it is %s", command)
 	if text != "" {
 		v.because("%s", text)
 	}
 	v.advise("see that the image has that file, that it may be executed, and that it is for this machine's processor")
-	v.advise("correct command and args in the manifest, then: minik8sd ctl update pod %s%s -f FILE --force", pod.Name, nsFlag(pod.Namespace))
+	v.advise("correct command and args in the manifest, then: minik8sd ctl update pod %s%s -f FILE --force", pod.Name, brief.Namespace(pod.Namespace))
 }
 
 // ended is how a container ended, in words.
@@ -217,23 +219,23 @@ func ended(t *corev1.ContainerStateTerminated) string {
 		text += fmt.Sprintf(" (signal %d)", t.ExitCode-128)
 	}
 	if t.Message != "" {
-		text += ": " + clip(t.Message, 300)
+		text += ": " + brief.Clip(t.Message, 300)
 	}
 	return text
 }
 
 // lastWords shows the end of a container's log.
-func (s *situation) lastWords(v *verdict, container string) {
+func (s *situation) lastWords(v *Explanation, container string) {
 	text := strings.TrimRight(s.logs[container], "\n")
-	if text == "" || len(v.log) > 0 {
+	if text == "" || len(v.Log) > 0 {
 		return
 	}
 	lines := strings.Split(text, "\n")
 	if len(lines) > logTail {
 		lines = lines[len(lines)-logTail:]
 	}
-	v.logHead = "Last words of container " + container
+	v.LogHead = "Last words of container " + container
 	for _, l := range lines {
-		v.log = append(v.log, clip(strings.TrimRight(l, "\r"), 160))
+		v.Log = append(v.Log, brief.Clip(strings.TrimRight(l, "\r"), 160))
 	}
 }

@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"fmt"
@@ -10,15 +10,16 @@ import (
 
 	"minik8s/internal/api/placement"
 	"minik8s/internal/api/podspec"
+	"minik8s/internal/ctl/brief"
 )
 
 // podUnscheduled tells why no node took a pod. The scheduler counts its reasons and names neither nodes nor
 // pods; so each reason that it gives is looked for among those that are there.
-func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
+func (s *situation) podUnscheduled(pod *corev1.Pod) Explanation {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return s.gated(pod)
 	}
-	v := verdict{head: s.name() + " is Pending: no node has it yet"}
+	v := Explanation{Head: s.name() + " is Pending: no node has it yet"}
 	text := s.refusal(pod)
 	if other := pod.Spec.SchedulerName; text == "" && other != "" && other != corev1.DefaultSchedulerName {
 		v.because("it asks for the scheduler %q, and there is only %q here", other, corev1.DefaultSchedulerName)
@@ -27,7 +28,7 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 	}
 	if text == "" {
 		v.because("the scheduler has not said anything about it; is a master running?")
-		v.try("get events%s", nsFlag(pod.Namespace))
+		v.try("get events%s", brief.Namespace(pod.Namespace))
 		return v
 	}
 	v.because("%s", text)
@@ -39,7 +40,7 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 	s.closedNodes(&v)
 	for _, reason := range []struct {
 		word string
-		tell func(*verdict, *corev1.Pod)
+		tell func(*Explanation, *corev1.Pod)
 	}{
 		{"affinity/selector", s.unlikeNodes}, {"taint", s.taintedNodes}, {"free ports", s.takenPorts}, {"insufficient", s.fullNodes},
 		{"too many pods", s.fullNodes}, {"pod affinity rules", s.missedPods}, {"pod anti-affinity rules", s.avoidedPods},
@@ -49,26 +50,26 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) verdict {
 			reason.tell(&v, pod)
 		}
 	}
-	if len(v.next) == 0 {
+	if len(v.Next) == 0 {
 		v.try("describe nodes")
 	}
 	return v
 }
 
 // gated is a pod that nobody places before its gates are taken away.
-func (s *situation) gated(pod *corev1.Pod) verdict {
-	v := verdict{head: s.name() + " is Pending: scheduling gates hold it, and the scheduler does not look at it yet"}
+func (s *situation) gated(pod *corev1.Pod) Explanation {
+	v := Explanation{Head: s.name() + " is Pending: scheduling gates hold it, and the scheduler does not look at it yet"}
 	for _, g := range pod.Spec.SchedulingGates {
 		v.because("the gate %s: whoever put it there takes it away when the pod may start", g.Name)
 	}
 	v.advise(`to take the first gate (%s) away by hand: kubectl patch pod %s%s --type=json -p '[{"op":"remove","path":"/spec/schedulingGates/0"}]'`,
-		pod.Spec.SchedulingGates[0].Name, pod.Name, nsFlag(pod.Namespace))
+		pod.Spec.SchedulingGates[0].Name, pod.Name, brief.Namespace(pod.Namespace))
 	return v
 }
 
 // refusal is what the scheduler said of a pod last.
 func (s *situation) refusal(pod *corev1.Pod) string {
-	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+	if c := brief.PodCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 		return c.Message
 	}
 	if e := s.lastWarning("FailedScheduling"); e != nil {
@@ -77,7 +78,7 @@ func (s *situation) refusal(pod *corev1.Pod) string {
 	return ""
 }
 
-func (s *situation) closedNodes(v *verdict) {
+func (s *situation) closedNodes(v *Explanation) {
 	var closed, lost []string
 	for _, n := range s.nodes {
 		if n.Spec.Unschedulable {
@@ -97,7 +98,7 @@ func (s *situation) closedNodes(v *verdict) {
 	}
 }
 
-func (s *situation) fullNodes(v *verdict, _ *corev1.Pod) {
+func (s *situation) fullNodes(v *Explanation, _ *corev1.Pod) {
 	v.advise("ask for less in the containers' resources.requests, or make room: minik8sd ctl describe nodes shows who has what")
 }
 
@@ -111,7 +112,7 @@ func someOf(names []string) string {
 
 // unlikeNodes tells of the nodes that nodeSelector and node affinity do not take, and which of them a
 // label would make fit.
-func (s *situation) unlikeNodes(v *verdict, pod *corev1.Pod) {
+func (s *situation) unlikeNodes(v *Explanation, pod *corev1.Pod) {
 	var unlike []string
 	helped := false
 	for _, n := range s.nodes {
@@ -249,7 +250,7 @@ func (s *situation) fits(pod *corev1.Pod, node *corev1.Node) bool {
 }
 
 // taintedNodes names the taints that the pod does not tolerate, and what it would need.
-func (s *situation) taintedNodes(v *verdict, pod *corev1.Pod) {
+func (s *situation) taintedNodes(v *Explanation, pod *corev1.Pod) {
 	said := map[string]bool{}
 	for _, n := range s.nodes {
 		i := placement.Untolerated(pod.Spec.Tolerations, n.Spec.Taints)

@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/table"
+	"minik8s/internal/ctl/brief"
 )
 
 // blamed is the pod whose trouble explains its workload's; nil if all are well. Pods that are being deleted
@@ -45,7 +47,7 @@ func (s *situation) trouble(pod *corev1.Pod) int {
 		stopped = 6 // a container crashes, or cannot be made
 	)
 	_, job := s.obj.(*batchv1.Job)
-	done, bad := settled(pod)
+	done, bad := brief.Settled(pod)
 	switch {
 	case bad && job:
 		return failed
@@ -74,11 +76,11 @@ func stuck(pod *corev1.Pod) bool {
 }
 
 // blamePod adds the reasons of the pod that stands worst.
-func (s *situation) blamePod(v *verdict, w workload) {
+func (s *situation) blamePod(v *Explanation, w workload) {
 	sick := map[string]int{}
 	for _, p := range s.pods {
 		if s.badness(p) > 0 {
-			sick[podState(p)]++
+			sick[table.PodStatus(p)]++
 		}
 	}
 	worst := s.blamed()
@@ -97,8 +99,8 @@ func (s *situation) blamePod(v *verdict, w workload) {
 	pod.kind, pod.obj, pod.events = api.Pods, worst, s.told
 	own := pod.explainPod(worst)
 	v.because("of its %d pods: %s", len(s.pods), strings.Join(counts, ", "))
-	v.why = append(v.why, own.head)
-	v.why = append(v.why, own.why...)
-	v.logHead, v.log = own.logHead, own.log
+	v.Why = append(v.Why, own.Head)
+	v.Why = append(v.Why, own.Why...)
+	v.LogHead, v.Log = own.LogHead, own.Log
 	v.try("why %s", pod.args())
 }

@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"strings"
@@ -9,11 +9,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/why/whytest"
 )
 
 // labelledNode is a ready node with room for a core.
 func labelledNode(name string, labels ...string) *corev1.Node {
-	node := goodNode(name)
+	node := whytest.GoodNode(name)
 	node.Labels = map[string]string{corev1.LabelHostname: name}
 	for _, l := range labels {
 		key, value, _ := strings.Cut(l, "=")
@@ -25,7 +26,7 @@ func labelledNode(name string, labels ...string) *corev1.Node {
 
 // placedPod is a pod of the app web on a node, with a spec in YAML.
 func placedPod(t *testing.T, name, node, spec string) *corev1.Pod {
-	pod := podOf(name, "", func(p *corev1.Pod) { p.Spec = *podSpec(t, spec) })
+	pod := whytest.PodOf(name, "", func(p *corev1.Pod) { p.Spec = *podSpec(t, spec) })
 	pod.Spec.NodeName = node
 	return pod
 }
@@ -101,11 +102,11 @@ func TestExplainUnscheduled(t *testing.T) {
 			[]string{"the gate example.com/quota", "the gate b"}, []string{`kubectl patch pod web --type=json -p '[{"op":"remove","path":"/spec/schedulingGates/0"}]'`}, "get nodes"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			pod := podOf("web", "", unscheduled)
+			pod := whytest.PodOf("web", "", whytest.Unscheduled)
 			pod.Spec = *podSpec(t, x.spec)
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/9 nodes are available: " + x.text + "."}}
-			v := explain(situation{kind: api.Pods, obj: pod, now: noon, nodes: x.nodes, placed: x.placed})
-			why, next := strings.Join(v.why, "\n"), strings.Join(v.next, "\n")
+			v := explain(situation{kind: api.Pods, obj: pod, now: whytest.Noon, nodes: x.nodes, placed: x.placed})
+			why, next := strings.Join(v.Why, "\n"), strings.Join(v.Next, "\n")
 			for _, w := range x.why {
 				if !strings.Contains(why, w) {
 					t.Errorf("why:\n%s\nwant %s", why, w)
@@ -116,8 +117,8 @@ func TestExplainUnscheduled(t *testing.T) {
 					t.Errorf("next:\n%s\nwant %s", next, w)
 				}
 			}
-			if v.good || len(v.next) == 0 || x.without != "" && strings.Contains(next, x.without) {
-				t.Errorf("good: %v; next:\n%s", v.good, next)
+			if v.Good || len(v.Next) == 0 || x.without != "" && strings.Contains(next, x.without) {
+				t.Errorf("good: %v; next:\n%s", v.Good, next)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/brief"
 )
 
 // situation is all that explain knows.
@@ -32,21 +33,25 @@ type situation struct {
 	held []api.Object
 }
 
-// verdict is what a person is told.
-type verdict struct {
-	head    string
-	good    bool
-	why     []string
-	logHead string
-	log     []string
-	next    []string // commands to type
+// Explanation is what a person is told.
+type Explanation struct {
+	// Head says in one line how the object stands, Good whether that is well.
+	Head string
+	Good bool
+	// Why is the reasons, a line each.
+	Why []string
+	// Log is the last lines of a crashed container, and LogHead whose they are.
+	LogHead string
+	Log     []string
+	// Next is what to do: commands to type, or steps in words.
+	Next []string
 }
 
 // logTail is how many lines of a crashed container's log fit on the screen beside the rest.
 const logTail = 10
 
 // explain says why an object is as it is, and what to do. It asks nobody: everything is in s.
-func explain(s situation) verdict {
+func explain(s situation) Explanation {
 	switch obj := s.obj.(type) {
 	case *corev1.Pod:
 		v := s.explainPod(obj)
@@ -61,32 +66,32 @@ func explain(s situation) verdict {
 	return s.explainOther()
 }
 
-func (v *verdict) because(format string, args ...any) {
-	v.why = append(v.why, fmt.Sprintf(format, args...))
+func (v *Explanation) because(format string, args ...any) {
+	v.Why = append(v.Why, fmt.Sprintf(format, args...))
 }
 
 // try adds a command to type next; the words "minik8sd ctl" are put before it.
-func (v *verdict) try(format string, args ...any) {
+func (v *Explanation) try(format string, args ...any) {
 	line := "minik8sd ctl " + fmt.Sprintf(format, args...)
-	for _, l := range v.next {
+	for _, l := range v.Next {
 		if l == line {
 			return
 		}
 	}
-	v.next = append(v.next, line)
+	v.Next = append(v.Next, line)
 }
 
 // advise adds a step that is no command of ours.
-func (v *verdict) advise(format string, args ...any) {
-	v.next = append(v.next, fmt.Sprintf(format, args...))
+func (v *Explanation) advise(format string, args ...any) {
+	v.Next = append(v.Next, fmt.Sprintf(format, args...))
 }
 
 // name is the object as messages name it: "pod/web".
-func (s *situation) name() string { return ref(s.kind, s.obj.GetName()) }
+func (s *situation) name() string { return brief.Ref(s.kind, s.obj.GetName()) }
 
 // args are the words that name the object in a command: "pod web -n x".
 func (s *situation) args() string {
-	return s.kind.Singular + " " + s.obj.GetName() + nsFlag(s.obj.GetNamespace())
+	return s.kind.Singular + " " + s.obj.GetName() + brief.Namespace(s.obj.GetNamespace())
 }
 
 // lastWarning is the newest warning with one of the reasons; with none given, the newest at all.
@@ -120,8 +125,8 @@ func (s *situation) node(name string) *corev1.Node {
 func (s *situation) ago(t time.Time) string { return duration.HumanDuration(s.now.Sub(t)) + " ago" }
 
 // explainOther goes by what every kind has: a deletion, conditions, warnings.
-func (s *situation) explainOther() verdict {
-	v := verdict{head: s.name() + " is there", good: true}
+func (s *situation) explainOther() Explanation {
+	v := Explanation{Head: s.name() + " is there", Good: true}
 	if s.obj.GetDeletionTimestamp() != nil {
 		return s.explainLeaving()
 	}
@@ -129,12 +134,12 @@ func (s *situation) explainOther() verdict {
 		if c.Status == metav1.ConditionTrue || c.Type == "" {
 			continue
 		}
-		v.good = false
-		v.head = fmt.Sprintf("%s is not %s", s.name(), c.Type)
+		v.Good = false
+		v.Head = fmt.Sprintf("%s is not %s", s.name(), c.Type)
 		v.because("%s", strings.TrimSpace(string(c.Status)+" "+c.Reason+" "+c.Message))
 	}
 	if e := s.lastWarning(); e != nil {
-		v.because("%s, %s: %s", e.Reason, s.ago(eventTime(e)), clip(e.Message, 300))
+		v.because("%s, %s: %s", e.Reason, s.ago(brief.EventTime(e)), brief.Clip(e.Message, 300))
 	}
 	v.try("describe %s", s.args())
 	return v

@@ -1,4 +1,4 @@
-package ctl
+package why
 
 import (
 	"encoding/json"
