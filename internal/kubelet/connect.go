@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -91,7 +92,7 @@ func (k *Kubelet) runningIn(namespace, pod, name string) (cri.Container, error) 
 		return cri.Container{}, err
 	}
 	c, there := s.containers[name]
-	st := statusIn(&s.pod.Status, name)
+	st := podspec.ContainerStatus(&s.pod.Status, name)
 	switch {
 	case there && c.State == cri.Running:
 		return c, nil

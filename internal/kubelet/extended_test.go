@@ -10,6 +10,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 var nodeKey = client.Key{Kind: api.Nodes, Name: "node1"}
@@ -80,7 +81,7 @@ func TestExtendedResources(t *testing.T) {
 		{name: "unlisted", ask: asking("y.io/bar", "1")},
 		{name: "no-device", ask: asking("kubernetes.io/bar", "1"), reason: "OutOfkubernetes.io/bar"},
 	} {
-		b.create(testPod(x.name, x.ask))
+		b.create(plantest.Pod(x.name, x.ask))
 		p := b.api.await(t, x.name, "running or refused", func(p *corev1.Pod) bool {
 			return running(p) || p != nil && p.Status.Phase == corev1.PodFailed
 		})

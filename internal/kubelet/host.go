@@ -3,6 +3,8 @@ package kubelet
 import (
 	"bytes"
 	"fmt"
+	"minik8s/internal/api/podspec"
+	"minik8s/internal/kubelet/cri"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -105,7 +107,7 @@ func (h hostFacts) capacity(maxPods int) corev1.ResourceList {
 func (h hostFacts) info(kubelet, containerd string) corev1.NodeSystemInfo {
 	return corev1.NodeSystemInfo{MachineID: h.machineID, SystemUUID: h.systemUUID, BootID: h.bootID,
 		KernelVersion: h.kernel, OSImage: h.image, OperatingSystem: h.os, Architecture: h.arch,
-		ContainerRuntimeVersion: containerIDPrefix + containerd, KubeletVersion: kubelet}
+		ContainerRuntimeVersion: cri.ContainerIDPrefix + containerd, KubeletVersion: kubelet}
 }
 
 // Where pressure begins. Kubernetes counts a disk as full at a tenth free; here it must in addition
@@ -172,13 +174,13 @@ func (k *Kubelet) ensureCgroup(pod *corev1.Pod) (string, error) {
 	}
 	res := podResources(pod)
 	res.PidsLimit = k.cfg.PodPidsLimit
-	return k.cgroups.Ensure(string(pod.UID), qosOf(pod), res)
+	return k.cgroups.Ensure(string(pod.UID), podspec.QOSClassOf(pod), res)
 }
 
 // noteCgroup counts the cgroup of a pod that was found again.
 func (k *Kubelet) noteCgroup(pod *corev1.Pod) {
 	if k.cgroups != nil {
-		k.cgroups.Note(string(pod.UID), qosOf(pod), podResources(pod))
+		k.cgroups.Note(string(pod.UID), podspec.QOSClassOf(pod), podResources(pod))
 	}
 }
 
@@ -186,7 +188,7 @@ func (k *Kubelet) cgroupOf(pod *corev1.Pod) string {
 	if k.cgroups == nil {
 		return ""
 	}
-	return k.cgroups.PodPath(string(pod.UID), qosOf(pod))
+	return k.cgroups.PodPath(string(pod.UID), podspec.QOSClassOf(pod))
 }
 
 func (k *Kubelet) removeCgroup(uid string) error {

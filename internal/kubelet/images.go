@@ -9,32 +9,36 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan"
 )
 
 const (
-	pullTimeout = time.Hour
+	minPullBackoff = 10 * time.Second
+	maxPullBackoff = 5 * time.Minute
+	pullTimeout    = time.Hour
 	// progressEvery is how often a pull that lasts is told about; an Event is a write.
 	progressEvery = 10 * time.Second
 )
 
 // doImage sees to the image of the container of a, by its policy.
-func (w *worker) doImage(a action, pod *corev1.Pod) func(context.Context) (outcome, error) {
-	spec := containerNamed(pod, a.container)
+func (w *worker) doImage(a plan.Action, pod *corev1.Pod) func(context.Context) (outcome, error) {
+	spec := podspec.Container(pod, a.Container)
 	tell := func(kind, reason, format string, args ...any) {
-		w.containerEventOf(pod, a.container, kind, reason, format, args...)
+		w.containerEventOf(pod, a.Container, kind, reason, format, args...)
 	}
 	return func(ctx context.Context) (outcome, error) {
 		ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 		defer cancel()
 		if spec == nil {
-			return nil, fmt.Errorf("the pod has no container %s", a.container)
+			return nil, fmt.Errorf("the pod has no container %s", a.Container)
 		}
 		if err := w.k.ensureImage(ctx, pod, spec, tell); err != nil {
 			return nil, err
 		}
 		return func(w *worker) {
-			w.mem.container(a.container).image = true
+			w.state.Container(a.Container).ImagePresent = true
 			w.k.node.imagesChanged()
 		}, nil
 	}
@@ -67,15 +71,15 @@ func (k *Kubelet) ensureImage(ctx context.Context, pod *corev1.Pod, spec *corev1
 		case errors.Is(err, cri.ErrInvalidImageName):
 			return invalidImage(spec.Image, err)
 		case err != nil:
-			return &trouble{reason: "ImageInspectError", eventReason: "Failed", err: err, lo: time.Second, hi: maxCrashBackoff,
-				event: fmt.Sprintf("Failed to inspect image %q: %v", spec.Image, err)}
+			return &plan.ActionError{Reason: "ImageInspectError", EventReason: "Failed", Err: err, MinDelay: time.Second, MaxDelay: maxPullBackoff,
+				Event: fmt.Sprintf("Failed to inspect image %q: %v", spec.Image, err)}
 		case image != nil:
 			tell(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", spec.Image)
 			return nil
 		case policy == corev1.PullNever:
 			msg := fmt.Sprintf("Container image %q is not present with pull policy of Never", spec.Image)
-			return &trouble{reason: "ErrImageNeverPull", eventReason: "ErrImageNeverPull", event: msg,
-				err: errors.New(msg), lo: crashBackoff, hi: maxCrashBackoff}
+			return &plan.ActionError{Reason: "ErrImageNeverPull", EventReason: "ErrImageNeverPull", Event: msg,
+				Err: errors.New(msg), MinDelay: minPullBackoff, MaxDelay: maxPullBackoff}
 		}
 	}
 	if policy == corev1.PullAlways {
@@ -108,8 +112,8 @@ func (k *Kubelet) pullAs(ctx context.Context, ref string, auths []cri.Auth, prog
 
 func invalidImage(ref string, err error) error {
 	msg := fmt.Sprintf("Failed to apply default image tag %q: %v", ref, err)
-	return &trouble{reason: "InvalidImageName", eventReason: "InspectFailed", event: msg, err: errors.New(msg),
-		lo: crashBackoff, hi: maxCrashBackoff}
+	return &plan.ActionError{Reason: "InvalidImageName", EventReason: "InspectFailed", Event: msg, Err: errors.New(msg),
+		MinDelay: minPullBackoff, MaxDelay: maxPullBackoff}
 }
 
 func (k *Kubelet) pull(ctx context.Context, pod *corev1.Pod, spec *corev1.Container, tell teller) error {
@@ -121,8 +125,8 @@ func (k *Kubelet) pull(ctx context.Context, pod *corev1.Pod, spec *corev1.Contai
 	}
 	if err != nil {
 		err = fmt.Errorf("failed to pull image %q: %w", spec.Image, err)
-		return &trouble{reason: reasonErrImagePull, eventReason: "Failed", err: err, lo: crashBackoff, hi: maxCrashBackoff,
-			event: fmt.Sprintf("Failed to pull image %q: %v", spec.Image, errors.Unwrap(err))}
+		return &plan.ActionError{Reason: plan.ReasonErrImagePull, EventReason: "Failed", Err: err, MinDelay: minPullBackoff, MaxDelay: maxPullBackoff,
+			Event: fmt.Sprintf("Failed to pull image %q: %v", spec.Image, errors.Unwrap(err))}
 	}
 	took := k.now().Sub(began).Round(time.Millisecond)
 	tell(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %s (%s including waiting). Image size: %d bytes.",

@@ -43,7 +43,7 @@ type nodeKeeper struct {
 
 func newNodeKeeper(k *Kubelet) *nodeKeeper {
 	n := &nodeKeeper{k: k, host: readHostFacts(k.cfg.DataDir), cidr: k.cfg.PodCIDR, there: make(chan struct{})}
-	k.rooms.allocatable = n.allocatable
+	k.admission.allocatable = n.allocatable
 	return n
 }
 

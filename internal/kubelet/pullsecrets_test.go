@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 func dockerSecret(name string, logins ...string) *corev1.Secret {
@@ -57,7 +58,7 @@ func TestImagesArePulledWithTheLogins(t *testing.T) {
 	}
 	b.start()
 	b.put(dockerSecret("s", "reg.example.com/a", "bad", "reg.example.com", "good"))
-	b.create(testPod("web", func(p *corev1.Pod) {
+	b.create(plantest.Pod("web", func(p *corev1.Pod) {
 		p.Spec.Containers[0].Image = "reg.example.com/a/b:1"
 		p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "none"}, {Name: "s"}}
 	}))

@@ -80,9 +80,9 @@ func (k *Kubelet) followPods(ctx context.Context, w client.Watcher, synced func(
 		case listing && ev.Type == client.Added:
 			initial = append(initial, ev.Object.(*corev1.Pod))
 		case ev.Type == client.Deleted:
-			k.gone(ev.Object.GetUID())
+			k.podDeleted(ev.Object.GetUID())
 		default:
-			k.seen(ctx, ev.Object.(*corev1.Pod))
+			k.podChanged(ctx, ev.Object.(*corev1.Pod))
 		}
 	}
 	return ok
@@ -105,51 +105,51 @@ func (k *Kubelet) replace(ctx context.Context, pods []*corev1.Pod) {
 	there := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
 		there[p.UID] = true
-		k.seen(ctx, p)
+		k.podChanged(ctx, p)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for uid, w := range k.workers {
 		if !there[uid] {
-			w.tell(func(b *inbox) { b.gone = true })
+			w.send(func(b *inbox) { b.objectGone = true })
 		}
 	}
 	for uid := range k.found {
 		if !there[uid] {
-			k.begin(ctx, uid).tell(func(b *inbox) { b.gone = true })
+			k.startWorker(ctx, uid).send(func(b *inbox) { b.objectGone = true })
 		}
 	}
-	for uid := range k.buried {
+	for uid := range k.ended {
 		if !there[uid] {
-			delete(k.buried, uid)
+			delete(k.ended, uid)
 		}
 	}
 	k.dropLeftovers(there)
 }
 
-// seen hands a pod's object to its worker.
-func (k *Kubelet) seen(ctx context.Context, pod *corev1.Pod) {
+// podChanged hands a pod's object to its worker.
+func (k *Kubelet) podChanged(ctx context.Context, pod *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.buried[pod.UID] {
+	if k.ended[pod.UID] {
 		return
 	}
 	w := k.workers[pod.UID]
 	if w == nil {
-		w = k.begin(ctx, pod.UID)
+		w = k.startWorker(ctx, pod.UID)
 		started := pod.Status.StartTime != nil || len(w.view.Containers) > 0
-		w.newcomer = !started && pod.DeletionTimestamp == nil
-		w.room = k.rooms.count(pod, w.newcomer)
+		w.isNew = !started && pod.DeletionTimestamp == nil
+		w.misfit = k.admission.admit(pod, w.isNew)
 	}
-	w.tell(func(b *inbox) { b.take(pod) })
+	w.send(func(b *inbox) { b.take(pod) })
 }
 
-// gone tells the worker that the pod's object does not exist any more.
-func (k *Kubelet) gone(uid types.UID) {
+// podDeleted tells the worker that the pod's object does not exist any more.
+func (k *Kubelet) podDeleted(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.buried, uid)
+	delete(k.ended, uid)
 	if w := k.workers[uid]; w != nil {
-		w.tell(func(b *inbox) { b.gone = true })
+		w.send(func(b *inbox) { b.objectGone = true })
 	}
 }

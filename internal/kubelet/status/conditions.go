@@ -1,4 +1,4 @@
-package kubelet
+package status
 
 import (
 	"fmt"
@@ -6,11 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api/podspec"
+	"minik8s/internal/kubelet/plan"
 )
 
 // setConditions writes the conditions that are the kubelet's, in the order in which Kubernetes lists
 // them, and keeps all others. lastTransitionTime moves only when a condition's status does.
-func setConditions(in input, st *corev1.PodStatus) {
+func setConditions(in plan.Input, st *corev1.PodStatus) {
 	containers := containersReady(in, st)
 	mine := []corev1.PodCondition{
 		sandboxReady(in),
@@ -23,56 +26,56 @@ func setConditions(in input, st *corev1.PodStatus) {
 	}
 	var out []corev1.PodCondition
 	for _, c := range mine {
-		c.ObservedGeneration = in.pod.Generation
-		c.LastTransitionTime = metav1.NewTime(in.now).Rfc3339Copy()
-		if old := conditionOf(in.pod.Status.Conditions, c.Type); old != nil && old.Status == c.Status {
+		c.ObservedGeneration = in.Pod.Generation
+		c.LastTransitionTime = metav1.NewTime(in.Now).Rfc3339Copy()
+		if old := podspec.Condition(in.Pod.Status.Conditions, c.Type); old != nil && old.Status == c.Status {
 			c.LastTransitionTime, c.LastProbeTime = old.LastTransitionTime, old.LastProbeTime
 		}
 		out = append(out, c)
 	}
-	for _, c := range in.pod.Status.Conditions {
-		if conditionOf(out, c.Type) == nil {
+	for _, c := range in.Pod.Status.Conditions {
+		if podspec.Condition(out, c.Type) == nil {
 			out = append(out, c)
 		}
 	}
-	if conditionOf(out, corev1.PodScheduled) == nil { // bound by its manifest, no scheduler was asked
+	if podspec.Condition(out, corev1.PodScheduled) == nil { // bound by its manifest, no scheduler was asked
 		out = append(out, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
-			ObservedGeneration: in.pod.Generation, LastTransitionTime: metav1.NewTime(in.now).Rfc3339Copy()})
+			ObservedGeneration: in.Pod.Generation, LastTransitionTime: metav1.NewTime(in.Now).Rfc3339Copy()})
 	}
 	st.Conditions = out
 }
 
-func sandboxReady(in input) corev1.PodCondition {
+func sandboxReady(in plan.Input) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}
-	if s := in.view.Sandbox; s != nil && s.Whole && len(s.Addresses) > 0 {
+	if s := in.View.Sandbox; s != nil && s.Whole && len(s.Addresses) > 0 {
 		c.Status = corev1.ConditionTrue
 	}
 	return c
 }
 
 // podInitialized is the Initialized condition; once the pod is to end it stays as it was.
-func podInitialized(in input) corev1.PodCondition {
+func podInitialized(in plan.Input) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
-	if in.initialized() {
+	if in.Initialized() {
 		return c
 	}
-	if old := conditionOf(in.pod.Status.Conditions, c.Type); old != nil && in.endReason() != nil {
+	if old := podspec.Condition(in.Pod.Status.Conditions, c.Type); old != nil && in.Termination() != nil {
 		return *old
 	}
 	c.Status, c.Reason = corev1.ConditionFalse, "ContainersNotInitialized"
-	c.Message = fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(in.undone(), " "))
+	c.Message = fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(in.Uninitialized(), " "))
 	return c
 }
 
 // containersReady is the ContainersReady condition.
-func containersReady(in input, st *corev1.PodStatus) corev1.PodCondition {
+func containersReady(in plan.Input, st *corev1.PodStatus) corev1.PodCondition {
 	c := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}
 	var unready []string
-	for _, spec := range allContainers(in.pod) { // in the order of the spec, as Kubernetes
-		if initNamed(in.pod, spec.Name) != nil && !isSidecar(spec) {
+	for _, spec := range podspec.Containers(in.Pod) { // in the order of the spec, as Kubernetes
+		if podspec.InitContainer(in.Pod, spec.Name) != nil && !podspec.IsSidecar(spec) {
 			continue
 		}
-		if s := statusIn(st, spec.Name); s == nil || !s.Ready {
+		if s := podspec.ContainerStatus(st, spec.Name); s == nil || !s.Ready {
 			unready = append(unready, spec.Name)
 		}
 	}
@@ -89,15 +92,15 @@ func containersReady(in input, st *corev1.PodStatus) corev1.PodCondition {
 }
 
 // podReady is the Ready condition: the containers and the readiness gates.
-func podReady(in input, st *corev1.PodStatus, containers corev1.PodCondition) corev1.PodCondition {
+func podReady(in plan.Input, st *corev1.PodStatus, containers corev1.PodCondition) corev1.PodCondition {
 	c := containers
 	c.Type = corev1.PodReady
 	if c.Status != corev1.ConditionTrue {
 		return c
 	}
 	var why []string
-	for _, gate := range in.pod.Spec.ReadinessGates {
-		switch g := conditionOf(st.Conditions, gate.ConditionType); {
+	for _, gate := range in.Pod.Spec.ReadinessGates {
+		switch g := podspec.Condition(st.Conditions, gate.ConditionType); {
 		case g == nil:
 			why = append(why, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
 		case g.Status != corev1.ConditionTrue:
@@ -108,13 +111,4 @@ func podReady(in input, st *corev1.PodStatus, containers corev1.PodCondition) co
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, "ReadinessGatesNotReady", strings.Join(why, ", ")
 	}
 	return c
-}
-
-func conditionOf(list []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
-	for i := range list {
-		if list[i].Type == t {
-			return &list[i]
-		}
-	}
-	return nil
 }

@@ -14,28 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
 	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/objects"
+	"minik8s/internal/kubelet/plan"
 )
 
-// trouble is an action that failed, in the words of the pod's status and events.
-type trouble struct {
-	reason string // of the container's waiting state
-	// event, if not empty, is told as a warning with eventReason.
-	eventReason, event string
-	err                error
-	lo, hi             time.Duration // of the back-off
-	// held: trying again is of no use before an object that the pod names changes.
-	held bool
-}
-
-func (t *trouble) Error() string { return t.err.Error() }
-func (t *trouble) Unwrap() error { return t.err }
-
-func defaultReason(v verb) string {
-	if v == startContainer {
+func defaultReason(v plan.Verb) string {
+	if v == plan.StartContainer {
 		return "RunContainerError"
 	}
 	return "ContainerCreating"
@@ -44,29 +32,29 @@ func defaultReason(v verb) string {
 // actionTimeout bounds an action of the runtime, so that one that hangs is tried again.
 const actionTimeout = 2 * time.Minute
 
-// doer is what carries an action out. It is made by the worker's goroutine, from copies of what the
+// effectOf is what carries an action out. It is made by the worker's goroutine, from copies of what the
 // worker knows, and runs in one of its own.
-func (w *worker) doer(a action) func(context.Context) (outcome, error) {
-	switch a.verb {
-	case setUpVolumes:
+func (w *worker) effectOf(a plan.Action) func(context.Context) (outcome, error) {
+	switch a.Verb {
+	case plan.SetUpVolumes:
 		return w.doVolumes(w.pod)
-	case makeSandbox:
+	case plan.MakeSandbox:
 		return w.doSandbox(w.pod)
-	case ensureImage:
+	case plan.EnsureImage:
 		return w.doImage(a, w.pod)
-	case startContainer:
+	case plan.StartContainer:
 		return w.doStart(a, w.pod, w.view)
-	case stopContainer:
+	case plan.StopContainer:
 		return w.doStop(a, w.pod)
-	case removeContainer:
+	case plan.RemoveContainer:
 		return w.doRemove(a)
-	case removeSandbox:
+	case plan.RemoveSandbox:
 		return func(ctx context.Context) (outcome, error) {
 			ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 			defer cancel()
 			return nil, w.k.runtime.RemoveSandbox(ctx, string(w.uid))
 		}
-	case tearDown:
+	case plan.TearDown:
 		return w.doTearDown()
 	default:
 		return w.doDelete(w.pod)
@@ -75,16 +63,16 @@ func (w *worker) doer(a action) func(context.Context) (outcome, error) {
 
 // doVolumes makes the volumes, or brings those up to date that follow objects or hold tokens.
 func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, error) {
-	changes := w.mem.volumeChanges
+	changes := w.state.VolumeChanges
 	return func(ctx context.Context) (outcome, error) {
 		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 		defer cancel()
 		if err := w.k.volumes.SetUp(ctx, pod); err != nil {
-			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedMount", event: err.Error(),
-				err: err, lo: 500 * time.Millisecond, hi: 2 * time.Minute, held: onlyMissing(err)}
+			return nil, &plan.ActionError{Reason: "ContainerCreating", EventReason: "FailedMount", Event: err.Error(),
+				Err: err, MinDelay: 500 * time.Millisecond, MaxDelay: 2 * time.Minute, WaitsForObject: onlyMissing(err)}
 		}
 		return func(w *worker) {
-			w.mem.volumes, w.mem.volumesAt, w.mem.tokensDue = true, changes, w.k.tokens.due(w.uid)
+			w.state.VolumesReady, w.state.VolumesApplied, w.state.TokenRenewal = true, changes, w.k.tokens.nextRenewal(w.uid)
 		}, nil
 	}
 }
@@ -114,8 +102,8 @@ func (w *worker) doSandbox(pod *corev1.Pod) func(context.Context) (outcome, erro
 		defer cancel()
 		s, err := w.k.makeSandbox(ctx, pod)
 		if err != nil {
-			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedCreatePodSandBox",
-				event: "Failed to create pod sandbox: " + err.Error(), err: err, lo: time.Second, hi: time.Minute}
+			return nil, &plan.ActionError{Reason: "ContainerCreating", EventReason: "FailedCreatePodSandBox",
+				Event: "Failed to create pod sandbox: " + err.Error(), Err: err, MinDelay: time.Second, MaxDelay: time.Minute}
 		}
 		return func(w *worker) { w.view.Sandbox = &s }, nil
 	}
@@ -142,17 +130,17 @@ func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox
 	return k.runtime.EnsureSandbox(ctx, cfg)
 }
 
-func (w *worker) doRemove(a action) func(context.Context) (outcome, error) {
+func (w *worker) doRemove(a plan.Action) func(context.Context) (outcome, error) {
 	return func(ctx context.Context) (outcome, error) {
 		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 		defer cancel()
-		if err := w.k.runtime.RemoveContainer(ctx, a.id); err != nil {
+		if err := w.k.runtime.RemoveContainer(ctx, a.ID); err != nil {
 			return nil, err
 		}
 		return func(w *worker) {
-			delete(w.mem.messages, a.id)
-			delete(w.mem.ends, a.id)
-			delete(w.mem.health, a.id)
+			delete(w.state.TerminationMessages, a.ID)
+			delete(w.state.EndTimes, a.ID)
+			delete(w.state.Health, a.ID)
 			w.dropMessages(a)
 			w.dropOldLogs(a)
 		}, nil
@@ -160,12 +148,12 @@ func (w *worker) doRemove(a action) func(context.Context) (outcome, error) {
 }
 
 // dropOldLogs removes the logs of attempts that nobody can ask for any more.
-func (w *worker) dropOldLogs(a action) {
-	n := newest(w.view, a.container)
-	if w.pod == nil || n == nil || n.Attempt-a.attempt < 2 {
+func (w *worker) dropOldLogs(a plan.Action) {
+	n := plan.Newest(w.view, a.Container)
+	if w.pod == nil || n == nil || n.Attempt-a.Attempt < 2 {
 		return
 	}
-	base := w.k.logPath(w.pod, a.container, a.attempt)
+	base := w.k.logPath(w.pod, a.Container, a.Attempt)
 	files, err := filepath.Glob(base + "*") // rotated ones have a suffix
 	if err != nil {
 		return
@@ -176,19 +164,19 @@ func (w *worker) dropOldLogs(a action) {
 }
 
 func (w *worker) doTearDown() func(context.Context) (outcome, error) {
-	forget := w.gone || w.pod != nil && w.pod.DeletionTimestamp != nil
+	forget := w.objectGone || w.pod != nil && w.pod.DeletionTimestamp != nil
 	return func(context.Context) (outcome, error) {
 		err := errors.Join(w.k.volumes.TearDown(string(w.uid)), w.k.removeCgroup(string(w.uid)))
 		if err == nil && forget {
 			err = w.k.removeLogs(w.uid)
 		}
 		if err != nil {
-			return nil, &trouble{reason: "ContainerCreating", eventReason: "FailedKillPod", event: "error cleaning up pod: " + err.Error(),
-				err: err, lo: 100 * time.Millisecond, hi: 30 * time.Second}
+			return nil, &plan.ActionError{Reason: "ContainerCreating", EventReason: "FailedKillPod", Event: "error cleaning up pod: " + err.Error(),
+				Err: err, MinDelay: 100 * time.Millisecond, MaxDelay: 30 * time.Second}
 		}
 		return func(w *worker) {
-			w.mem.tornDown, w.mem.forgotten = true, forget
-			w.k.rooms.release(w.uid)
+			w.state.TornDown, w.state.LogsRemoved = true, forget
+			w.k.admission.release(w.uid)
 			w.k.objects.Drop(w.uid)
 			w.k.tokens.drop(w.uid)
 			w.k.ports.free(w.uid)
@@ -219,9 +207,9 @@ func (w *worker) doDelete(pod *corev1.Pod) func(context.Context) (outcome, error
 			Preconditions: &metav1.Preconditions{UID: &uid}})
 		// Not found, or another pod of that name: ours is gone either way.
 		if err != nil && !isGone(err) && !apierrors.IsConflict(err) {
-			return nil, &trouble{err: err, lo: minWriteDelay, hi: maxWriteDelay}
+			return nil, &plan.ActionError{Err: err, MinDelay: minWriteDelay, MaxDelay: maxWriteDelay}
 		}
-		return func(w *worker) { w.mem.deleted = true }, nil
+		return func(w *worker) { w.state.ObjectDeleted = true }, nil
 	}
 }
 
@@ -249,7 +237,7 @@ func referenceTo(pod *corev1.Pod, name string) corev1.ObjectReference {
 				list = "spec.initContainers{"
 			}
 		}
-		if ephemeralNamed(pod, name) != nil {
+		if podspec.EphemeralContainer(pod, name) != nil {
 			list = "spec.ephemeralContainers{"
 		}
 		ref.FieldPath = list + name + "}"
