@@ -117,7 +117,7 @@ func (k *Kubelet) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 				return "", false, fmt.Errorf("the pod has no container %s", name)
 			}
 		}
-		value, err = resourceOf(of, from.ResourceFieldRef, k.node.allocatable())
+		value, err = resourceOf(of, from.ResourceFieldRef, k.node.Allocatable())
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
 		var m *corev1.ConfigMap

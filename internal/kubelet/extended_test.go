@@ -90,7 +90,7 @@ func TestExtendedResources(t *testing.T) {
 		}
 	}
 	b.restart()
-	if node := b.api.awaitNode(t, "ready", func(n *corev1.Node) bool { return nodeReady(n) != nil }); !offers(node) {
+	if node := b.api.awaitNode(t, "ready", func(n *corev1.Node) bool { return nodeReady(n) }); !offers(node) {
 		t.Errorf("after a restart: %v", node.Status.Capacity)
 	}
 }
@@ -107,7 +107,7 @@ func TestCapacityIsTheMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.start()
-	node := b.api.awaitNode(t, "ready", func(n *corev1.Node) bool { return nodeReady(n) != nil })
+	node := b.api.awaitNode(t, "ready", func(n *corev1.Node) bool { return nodeReady(n) })
 	_, gone := node.Status.Allocatable["x.io/gone"]
 	if foo := node.Status.Allocatable["x.io/foo"]; node.Status.Allocatable.Cpu().Value() != 3 || foo.Value() != 1 || gone {
 		t.Errorf("%v of %v", node.Status.Allocatable, node.Status.Capacity)

@@ -39,7 +39,7 @@ func (w *worker) doImage(a plan.Action, pod *corev1.Pod) func(context.Context) (
 		}
 		return func(w *worker) {
 			w.state.Container(a.Container).ImagePresent = true
-			w.k.node.imagesChanged()
+			w.k.node.ImagesChanged()
 		}, nil
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/logs"
+	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
 	"minik8s/internal/kubelet/volume"
 )
@@ -62,23 +63,23 @@ type Config struct {
 
 // Kubelet runs the pods of one node.
 type Kubelet struct {
-	imageNews imageNews
-	cfg       Config
-	client    client.Interface
-	runtime   cri.Runtime
-	rec       *events.Recorder
-	log       *slog.Logger
-	now       func() time.Time
-	volumes   *volume.Manager
-	objects   *objects.Keeper
-	tokens    *tokenKeeper
-	cgroups   *cgroup.Manager // nil: none
-	ports     hostPorts
-	node      *nodeKeeper
-	admission     admission
-	startLimit    startLimit
-	snapshots   snapshots
-	hub       logs.Hub
+	imageNews  imageNews
+	cfg        Config
+	client     client.Interface
+	runtime    cri.Runtime
+	rec        *events.Recorder
+	log        *slog.Logger
+	now        func() time.Time
+	volumes    *volume.Manager
+	objects    *objects.Keeper
+	tokens     *tokenKeeper
+	cgroups    *cgroup.Manager // nil: none
+	ports      hostPorts
+	node       *node.Keeper
+	admission  admission
+	startLimit startLimit
+	snapshots  snapshots
+	hub        logs.Hub
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -107,17 +108,26 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	k := &Kubelet{cfg: cfg, client: c, runtime: rt, log: cfg.Log, now: cfg.Now,
-		rec:     events.New(c, "kubelet", cfg.NodeName, cfg.Log),
-		startLimit:  newStartLimit(),
-		workers: map[types.UID]*worker{}, ended: map[types.UID]bool{}}
+		rec:        events.New(c, "kubelet", cfg.NodeName, cfg.Log),
+		startLimit: newStartLimit(),
+		workers:    map[types.UID]*worker{}, ended: map[types.UID]bool{}}
 	k.volumes = volume.New(filepath.Join(cfg.DataDir, "pods"), sources{k})
 	k.tokens = newTokenKeeper(c, k.now, k.log)
 	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.send(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)
 	}
-	k.node = newNodeKeeper(k)
+	k.node = node.New(k.nodeConfig(), c, rt, k.rec)
+	k.admission.allocatable = k.node.Allocatable
 	return k
+}
+
+// nodeConfig is the part of the configuration that is about the node.
+func (k *Kubelet) nodeConfig() node.Config {
+	c := &k.cfg
+	return node.Config{Name: c.NodeName, IP: c.NodeIP, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
+		Version: c.Version, RuntimeVersion: c.RuntimeVersion, Labels: c.Labels, Taints: c.Taints, Capacity: c.Capacity,
+		HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
 }
 
 // Run keeps the node's pods until ctx ends. It calls ready once the Node is registered and Ready and
@@ -131,7 +141,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	changes := k.runtime.Events(ctx)
 	registered := make(chan error, 1)
 	k.spawn(func() { k.rec.Run(ctx) })
-	k.spawn(func() { registered <- k.node.register(ctx) })
+	k.spawn(func() { registered <- k.node.Register(ctx) })
 	pods, err := k.runtime.Pods(ctx)
 	if err != nil {
 		return fmt.Errorf("finding the pods of the runtime: %w", err)
@@ -150,7 +160,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	if err != nil {
 		return fmt.Errorf("registering node %s: %w", k.cfg.NodeName, err)
 	}
-	k.spawn(func() { k.node.run(ctx) })
+	k.spawn(func() { k.node.Run(ctx) })
 	select {
 	case <-synced:
 	case <-ctx.Done():
@@ -198,7 +208,7 @@ func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 // ImagesChanged says that images were imported or pulled by hand: pods that wait for one try again at
 // once, and the Node's list is renewed.
 func (k *Kubelet) ImagesChanged() {
-	k.node.imagesChanged()
+	k.node.ImagesChanged()
 	k.imageNews.tell()
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,25 +49,5 @@ func (b *bed) relabel(key, value string) {
 	node.Labels[key] = value
 	if _, err := b.api.Update(b.t.Context(), node, client.WriteOptions{}); err != nil {
 		b.t.Fatal(err)
-	}
-}
-
-// A label that the kubelet has not heard of yet is no reason to refuse: the Node is read anew.
-func TestMisfitByAnOldNode(t *testing.T) {
-	b := newBed(t)
-	b.start()
-	b.relabel("disk", "ssd")
-	old := b.k.node.known().DeepCopy()
-	delete(old.Labels, "disk")
-	b.k.node.remember(t.Context(), old)
-	no, err := b.k.node.misfit(t.Context(), plantest.Pod("web", plantest.WantsDisk("ssd")))
-	if no != nil || err != nil {
-		t.Errorf("%+v, %v", no, err)
-	}
-	b.api.mu.Lock()
-	b.api.fail = func(string, client.Key) error { return errors.New("nobody home") }
-	b.api.mu.Unlock()
-	if no, err = b.k.node.misfit(t.Context(), plantest.Pod("web", plantest.WantsDisk("hdd"))); no != nil || err == nil {
-		t.Errorf("with no API: %+v, %v", no, err)
 	}
 }

@@ -105,5 +105,5 @@ func (s sources) Resource(pod *corev1.Pod, r *corev1.ResourceFieldSelector) (str
 	if c == nil {
 		return "", fmt.Errorf("the pod has no container %s", r.ContainerName)
 	}
-	return resourceOf(c, r, s.k.node.allocatable())
+	return resourceOf(c, r, s.k.node.Allocatable())
 }

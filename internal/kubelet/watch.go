@@ -3,7 +3,6 @@ package kubelet
 import (
 	"context"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -11,11 +10,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-)
-
-const (
-	minRewatch = 100 * time.Millisecond
-	maxRewatch = 5 * time.Second
+	"minik8s/internal/kubelet/rewatch"
 )
 
 // watchPods brings every pod of this node to its worker until ctx ends. synced is called once, when
@@ -23,7 +18,7 @@ const (
 func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 	opts := client.WatchOptions{Bookmarks: true,
 		Fields: fields.OneTermEqualSelector("spec.nodeName", k.cfg.NodeName)}
-	keepWatching(ctx, k, api.Pods, opts, func(w client.Watcher) bool {
+	rewatch.Follow(ctx, k.client, k.log, api.Pods, opts, func(w client.Watcher) bool {
 		return k.followPods(ctx, w, func() {
 			if synced != nil {
 				synced()
@@ -31,37 +26,6 @@ func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 			}
 		})
 	})
-}
-
-// keepWatching opens a watch again and again; follow says whether the one it was given went well.
-func keepWatching(ctx context.Context, k *Kubelet, kind *api.Kind, opts client.WatchOptions, follow func(client.Watcher) bool) {
-	delay := minRewatch
-	for ctx.Err() == nil {
-		w, err := k.client.Watch(ctx, kind, opts)
-		if err == nil {
-			if follow(w) {
-				delay = minRewatch
-			}
-			w.Stop()
-			err = w.Err()
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		k.log.Info("watch ended, beginning it again", "kind", kind.String(), "error", err, "in", delay)
-		pause(ctx, delay)
-		delay = min(2*delay, maxRewatch)
-	}
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // followPods handles one watch: first all pods there are, then the changes.

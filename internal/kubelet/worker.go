@@ -29,12 +29,12 @@ type worker struct {
 	mu   sync.Mutex
 	box  inbox
 
-	pod  *corev1.Pod // the newest object seen, also after it is gone
+	pod        *corev1.Pod // the newest object seen, also after it is gone
 	objectGone bool
 	// watchSawGone: the watch said so itself, and so will say nothing more of this pod.
 	watchSawGone bool
-	view    cri.Pod
-	state     *plan.State
+	view         cri.Pod
+	state        *plan.State
 	// stale: the runtime must be asked before the next decision.
 	stale bool
 	// isNew: nothing of the pod was ever started, so that it may be refused.
@@ -45,7 +45,7 @@ type worker struct {
 	writing    bool
 	writeAfter time.Time
 	writeDelay time.Duration
-	snapshot      *snapshot
+	snapshot   *snapshot
 	// ending is closed when the pod is to end.
 	ending chan struct{}
 	// referencedEphemeral is how many ephemeral containers the pod had when the objects it names were last listed.
@@ -57,12 +57,12 @@ type worker struct {
 
 // inbox is what others tell a worker; only the latest counts.
 type inbox struct {
-	pod     *corev1.Pod
-	objectGone    bool
-	stale   bool
-	images  bool // there are new ones
-	objects bool // one that the pod names has changed
-	results []func(*worker)
+	pod        *corev1.Pod
+	objectGone bool
+	stale      bool
+	images     bool // there are new ones
+	objects    bool // one that the pod names has changed
+	results    []func(*worker)
 }
 
 // take keeps pod unless a newer one is there.
@@ -298,7 +298,7 @@ func (w *worker) rejection(ctx context.Context) (*plan.Rejection, error) {
 	if w.misfit != nil || !w.isNew {
 		return w.misfit, nil
 	}
-	return w.k.node.misfit(ctx, w.pod)
+	return w.k.node.Admit(ctx, w.pod)
 }
 
 func (w *worker) name() string {

@@ -1,4 +1,4 @@
-package kubelet
+package node
 
 import (
 	"context"
@@ -16,45 +16,45 @@ import (
 
 // leaseKeeper renews the Lease by which the control plane sees that the node lives.
 type leaseKeeper struct {
-	k     *Kubelet
+	n     *Keeper
 	meter usageMeter
 }
 
-// renew moves the Lease's time and says what the node uses; it makes the Lease if there is none. Failures are logged: the next
-// heartbeat tries again.
+// renew renews the Lease and writes down what the node uses; it makes the Lease if there is none. Failures are
+// logged: the next heartbeat is the retry.
 func (l *leaseKeeper) renew(ctx context.Context, node *corev1.Node) {
-	ctx, cancel := context.WithTimeout(ctx, l.k.cfg.HeartbeatInterval)
+	ctx, cancel := context.WithTimeout(ctx, l.n.cfg.HeartbeatInterval)
 	defer cancel()
-	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: l.k.cfg.NodeName}
-	now := metav1.NewMicroTime(l.k.now())
+	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name}
+	now := metav1.NewMicroTime(l.n.cfg.Now())
 	change := map[string]any{"spec": map[string]any{
-		"renewTime": now, "holderIdentity": l.k.cfg.NodeName, "leaseDurationSeconds": l.seconds()}}
-	used := l.meter.read(ctx, l.k.runtime, now.Time)
+		"renewTime": now, "holderIdentity": l.n.cfg.Name, "leaseDurationSeconds": l.seconds()}}
+	used := l.meter.read(ctx, l.n.runtime, now.Time)
 	if used != nil {
 		change["metadata"] = map[string]any{"annotations": used}
 	}
 	data, err := json.Marshal(change)
 	if err == nil {
-		_, err = l.k.client.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{})
+		_, err = l.n.client.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{})
 	}
 	if apierrors.IsNotFound(err) {
-		_, err = l.k.client.Create(ctx, l.build(node, now, used), client.WriteOptions{})
+		_, err = l.n.client.Create(ctx, l.build(node, now, used), client.WriteOptions{})
 	}
 	if err != nil && ctx.Err() == nil {
-		l.k.log.Warn("node lease not renewed", "error", err)
+		l.n.log.Warn("node lease not renewed", "error", err)
 	}
 }
 
 // seconds is how long the Lease holds: four heartbeats, as in Kubernetes.
 func (l *leaseKeeper) seconds() int32 {
-	return max(1, int32(4*l.k.cfg.HeartbeatInterval.Seconds()))
+	return max(1, int32(4*l.n.cfg.HeartbeatInterval.Seconds()))
 }
 
 func (l *leaseKeeper) build(node *corev1.Node, now metav1.MicroTime, used map[string]string) *coordinationv1.Lease {
 	seconds := l.seconds()
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: l.k.cfg.NodeName, Annotations: used},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &l.k.cfg.NodeName, LeaseDurationSeconds: &seconds, RenewTime: &now},
+		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name, Annotations: used},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &l.n.cfg.Name, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 	if node != nil {
 		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
