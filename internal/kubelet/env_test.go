@@ -126,14 +126,3 @@ func TestHostname(t *testing.T) {
 		}
 	}
 }
-
-func TestPullPolicy(t *testing.T) {
-	for image, want := range map[string]corev1.PullPolicy{
-		"web": corev1.PullAlways, "web:latest": corev1.PullAlways, "web:1": corev1.PullIfNotPresent, "reg:5000/web": corev1.PullAlways,
-		"reg:5000/web:1": corev1.PullIfNotPresent, "web@sha256:ab": corev1.PullIfNotPresent,
-	} {
-		if got := pullPolicy(&corev1.Container{Image: image}); got != want {
-			t.Errorf("%s: %s", image, got)
-		}
-	}
-}

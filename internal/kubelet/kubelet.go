@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/events"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/images"
 	"minik8s/internal/kubelet/logs"
 	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
@@ -63,7 +64,6 @@ type Config struct {
 
 // Kubelet runs the pods of one node.
 type Kubelet struct {
-	imageNews  imageNews
 	cfg        Config
 	client     client.Interface
 	runtime    cri.Runtime
@@ -75,6 +75,7 @@ type Kubelet struct {
 	tokens     *tokenKeeper
 	cgroups    *cgroup.Manager // nil: none
 	ports      hostPorts
+	images     *images.Manager
 	node       *node.Keeper
 	admission  admission
 	startLimit startLimit
@@ -117,6 +118,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)
 	}
+	k.images = images.New(rt, c, k.now, k.log)
 	k.node = node.New(k.nodeConfig(), c, rt, k.rec)
 	k.admission.allocatable = k.node.Allocatable
 	return k
@@ -209,7 +211,7 @@ func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 // once, and the Node's list is renewed.
 func (k *Kubelet) ImagesChanged() {
 	k.node.ImagesChanged()
-	k.imageNews.tell()
+	k.images.Changed()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range k.workers {

@@ -1,4 +1,4 @@
-package kubelet
+package images
 
 import (
 	"cmp"
@@ -17,16 +17,16 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// pullSecrets reads the pod's imagePullSecrets, which also hold those of its account. One that is not
-// there is told and left out, for the image may be public.
-func (k *Kubelet) pullSecrets(ctx context.Context, pod *corev1.Pod, tell teller) []*corev1.Secret {
+// pullSecrets reads the pod's imagePullSecrets, among which are those of its account. One that is missing is told
+// in an Event and left out, for the image may be public.
+func (m *Manager) pullSecrets(ctx context.Context, pod *corev1.Pod, event EventFunc) []*corev1.Secret {
 	var out []*corev1.Secret
 	for _, ref := range pod.Spec.ImagePullSecrets {
-		s, err := client.Get[*corev1.Secret](ctx, k.client, client.Key{Kind: api.Secrets, Namespace: pod.Namespace, Name: ref.Name})
+		s, err := client.Get[*corev1.Secret](ctx, m.client, client.Key{Kind: api.Secrets, Namespace: pod.Namespace, Name: ref.Name})
 		if err != nil {
-			tell(corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
+			event(corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret",
 				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", ref.Name)
-			k.log.Info("an image pull secret cannot be read", "pod", pod.Namespace+"/"+pod.Name, "secret", ref.Name, "error", err)
+			m.log.Info("an image pull secret cannot be read", "pod", pod.Namespace+"/"+pod.Name, "secret", ref.Name, "error", err)
 			continue
 		}
 		out = append(out, s)
@@ -59,8 +59,8 @@ func logins(s *corev1.Secret) (map[string]login, error) {
 	return nil, fmt.Errorf("a secret of type %q holds no logins", s.Type)
 }
 
-// authsFor are the logins of the secrets that fit an image, the most particular first. Secrets that
-// cannot be read as such are left out. It is pure.
+// authsFor are the logins of the secrets that fit an image, the most specific first. Secrets that hold no logins
+// are left out. It is pure, and Kubernetes' rule (pkg/credentialprovider/keyring.go).
 func authsFor(image string, secrets []*corev1.Secret) []cri.Auth {
 	type candidate struct {
 		place string
