@@ -39,7 +39,7 @@ func TestEnsure(t *testing.T) {
 		{"web:1", "", "Pulled", "", 0},
 		{"web:1", corev1.PullAlways, "Pulling Pulled", "", 0},
 		{"app:1", corev1.PullIfNotPresent, "Pulling Pulled", "", 0},
-		{"app:1", corev1.PullNever, "", "ErrImageNeverPull", 10 * time.Second},
+		{"gone:1", corev1.PullNever, "", "ErrImageNeverPull", 10 * time.Second},
 		{"none:1", "", "Pulling", "ErrImagePull", 10 * time.Second},
 		{"none", "", "Pulling", "ErrImagePull", 10 * time.Second},
 		{"a b:1", "", "", "InvalidImageName", 10 * time.Second},
