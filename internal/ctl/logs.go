@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"minik8s/internal/api/podspec"
+
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -73,9 +75,6 @@ func (s *session) logs(c *cli.Context) error {
 	return err
 }
 
-// defaultContainer is the annotation that names the container which is meant when none is named.
-const defaultContainer = "kubectl.kubernetes.io/default-container"
-
 // chooseContainer finds the container whose log is meant.
 func chooseContainer(pod *corev1.Pod, name string) (string, error) {
 	var names, all []string
@@ -90,10 +89,7 @@ func chooseContainer(pod *corev1.Pod, name string) (string, error) {
 		all = append(all, c.Name)
 	}
 	if name == "" {
-		name = pod.Annotations[defaultContainer]
-	}
-	if name == "" && len(names) == 1 {
-		return names[0], nil
+		name = podspec.DefaultContainer(pod)
 	}
 	if name == "" {
 		return "", usagef("pod %s has %d containers: choose one with -c: %s", pod.Name, len(names), strings.Join(all, ", "))

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,7 +119,7 @@ func (k *Kubelet) Logs(ctx context.Context, namespace, pod, container string, op
 	if err != nil {
 		return nil, err
 	}
-	if container, err = pickContainer(w.pod, container); err != nil {
+	if container, err = podspec.ChooseContainer(w.pod, container); err != nil {
 		return nil, err
 	}
 	path, exited, err := k.logOf(w, container, opts.Previous)
@@ -157,26 +156,6 @@ func (k *Kubelet) podOf(namespace, name string) (snapshot, error) {
 		return s, apierrors.NewNotFound(api.Pods.GR(), name)
 	}
 	return s, nil
-}
-
-// pickContainer finds which container is meant.
-func pickContainer(pod *corev1.Pod, name string) (string, error) {
-	var names []string
-	for i := range pod.Spec.Containers {
-		names = append(names, pod.Spec.Containers[i].Name)
-	}
-	switch {
-	case podspec.InitContainer(pod, name) != nil, podspec.EphemeralContainer(pod, name) != nil:
-		return name, nil
-	case name == "" && len(names) == 1:
-		return names[0], nil
-	case name == "":
-		return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]",
-			pod.Name, strings.Join(names, " ")))
-	case !slices.Contains(names, name):
-		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, pod.Name))
-	}
-	return name, nil
 }
 
 // logOf finds the file of a container's log, and the channel that closes at its exit (nil if it

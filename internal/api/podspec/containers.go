@@ -1,7 +1,11 @@
 package podspec
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // IsSidecar says that an init container is to run as long as the pod.
@@ -69,4 +73,47 @@ func Container(pod *corev1.Pod, name string) *corev1.Container {
 		return (*corev1.Container)(&e.EphemeralContainerCommon)
 	}
 	return nil
+}
+
+// defaultContainer is the annotation that names the container which is meant when none is named. It is for
+// clients: the API server does not look at it.
+const defaultContainer = "kubectl.kubernetes.io/default-container"
+
+// DefaultContainer is the container that a client means when its user names none: the one that the annotation
+// names, or the only main container; empty if the user has to choose.
+func DefaultContainer(pod *corev1.Pod) string {
+	if name := pod.Annotations[defaultContainer]; name != "" {
+		return name
+	}
+	if len(pod.Spec.Containers) == 1 {
+		return pod.Spec.Containers[0].Name
+	}
+	return ""
+}
+
+// ChooseContainer is the container that a request for logs, exec or attach means, of whatever kind: the one that
+// it names, or the only main container. Errors are BadRequest in Kubernetes' words
+// (pkg/registry/core/pod/strategy.go): no such container, or several to choose from.
+func ChooseContainer(pod *corev1.Pod, name string) (string, error) {
+	switch {
+	case name != "" && Container(pod, name) != nil:
+		return name, nil
+	case name != "":
+		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, pod.Name))
+	case len(pod.Spec.Containers) == 1:
+		return pod.Spec.Containers[0].Name, nil
+	}
+	text := fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", pod.Name, namesOf(pod.Spec.Containers))
+	if len(pod.Spec.InitContainers) > 0 {
+		text += fmt.Sprintf(" or one of the init containers: [%s]", namesOf(pod.Spec.InitContainers))
+	}
+	return "", apierrors.NewBadRequest(text)
+}
+
+func namesOf(list []corev1.Container) string {
+	names := make([]string, 0, len(list))
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return strings.Join(names, " ")
 }

@@ -28,11 +28,8 @@ type Streams struct {
 	Stdin          io.Reader // a read that is under way at the end is not waited for
 	Stdout, Stderr io.Writer
 	// Resize are the changes of the caller's terminal; the first is its size at the beginning.
-	Resize <-chan TermSize
+	Resize <-chan channels.TermSize
 }
-
-// TermSize is the size of a terminal, in characters.
-type TermSize = struct{ Width, Height uint16 }
 
 // ExitError is a command that ran, and ended with another exit code than 0.
 type ExitError struct{ Code int }
@@ -90,7 +87,7 @@ func (c *Client) process(ctx context.Context, ns, pod, sub string, query url.Val
 	return outcome(status)
 }
 
-func resize(conn *channels.Conn, sizes <-chan TermSize, done <-chan struct{}) {
+func resize(conn *channels.Conn, sizes <-chan channels.TermSize, done <-chan struct{}) {
 	w := json.NewEncoder(conn.Writer(channels.Resize))
 	for {
 		select {
