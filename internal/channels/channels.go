@@ -23,7 +23,7 @@ const (
 	Stdout byte = 1
 	Stderr byte = 2
 	Error  byte = 3 // one metav1.Status, at the end
-	Resize byte = 4 // a JSON object with Width and Height for each change
+	Resize byte = 4 // a TermSize in JSON for each change
 	// closing carries the number of a channel that has ended.
 	closing byte = 255
 )
@@ -36,6 +36,9 @@ const (
 	// closeTimeout bounds the wait for a connection that takes no more to take the goodbye.
 	closeTimeout = time.Second
 )
+
+// TermSize is the size of a terminal, in characters.
+type TermSize struct{ Width, Height uint16 }
 
 // Conn is a WebSocket with channels. Read is for one goroutine, all else for any.
 type Conn struct {

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"minik8s/internal/api/table"
-	"minik8s/internal/ctl/brief"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
+
+	"minik8s/internal/api/table"
+	"minik8s/internal/ctl/brief"
 )
 
 func (s *session) describePod(out *sheet, pod *corev1.Pod) {

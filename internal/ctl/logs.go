@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"minik8s/internal/ctl/brief"
-
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/podspec"
+	"minik8s/internal/ctl/brief"
 )
 
 func (p *program) logsCommand() *cli.Command {
@@ -75,9 +76,6 @@ func (s *session) logs(c *cli.Context) error {
 	return err
 }
 
-// defaultContainer is the annotation that names the container which is meant when none is named.
-const defaultContainer = "kubectl.kubernetes.io/default-container"
-
 // chooseContainer finds the container whose log is meant.
 func chooseContainer(pod *corev1.Pod, name string) (string, error) {
 	var names, all []string
@@ -92,10 +90,7 @@ func chooseContainer(pod *corev1.Pod, name string) (string, error) {
 		all = append(all, c.Name)
 	}
 	if name == "" {
-		name = pod.Annotations[defaultContainer]
-	}
-	if name == "" && len(names) == 1 {
-		return names[0], nil
+		name = podspec.DefaultContainer(pod)
 	}
 	if name == "" {
 		return "", usagef("pod %s has %d containers: choose one with -c: %s", pod.Name, len(names), strings.Join(all, ", "))

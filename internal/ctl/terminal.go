@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"minik8s/internal/channels"
 	"minik8s/internal/client/remote"
 )
 
@@ -39,8 +40,8 @@ func (p *program) onTerminal(c *cli.Context, tty bool, f func(remote.Streams) er
 }
 
 // watchSize tells the size of a terminal, now and after each change, until stop is called.
-func watchSize(fd int) (<-chan remote.TermSize, func()) {
-	sizes, done := make(chan remote.TermSize), make(chan struct{})
+func watchSize(fd int) (<-chan channels.TermSize, func()) {
+	sizes, done := make(chan channels.TermSize), make(chan struct{})
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
 	go func() {
@@ -48,7 +49,7 @@ func watchSize(fd int) (<-chan remote.TermSize, func()) {
 		for {
 			if w, h, err := term.GetSize(fd); err == nil && w > 0 && h > 0 {
 				select {
-				case sizes <- remote.TermSize{Width: uint16(w), Height: uint16(h)}:
+				case sizes <- channels.TermSize{Width: uint16(w), Height: uint16(h)}:
 				case <-done:
 					return
 				}

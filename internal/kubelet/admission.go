@@ -6,6 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api/podspec"
+	"minik8s/internal/kubelet/plan"
 )
 
 // admission counts what the pods of this node request, so that no more are admitted than fit. The
@@ -14,26 +17,26 @@ type admission struct {
 	allocatable func() corev1.ResourceList
 
 	mu     sync.Mutex
-	claims map[types.UID]claim // of the pods that are counted
+	claims map[types.UID]plan.Claim // of the pods that are counted
 }
 
 func (a *admission) reset() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.claims = map[types.UID]claim{}
+	a.claims = map[types.UID]plan.Claim{}
 }
 
-// count admits a pod and counts it, or says why it does not fit. A pod that was started in an earlier run
+// admit admits a pod and counts it, or says why it does not fit. A pod that was started in an earlier run
 // of the daemon (isNew is false) is always admitted.
-func (a *admission) count(pod *corev1.Pod, isNew bool) *verdict {
-	if finished(pod.Status.Phase) {
+func (a *admission) admit(pod *corev1.Pod, isNew bool) *plan.Rejection {
+	if podspec.Finished(pod.Status.Phase) {
 		return nil
 	}
-	c := claimOf(pod)
+	c := plan.ClaimOf(pod)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if isNew {
-		if v := tooMuch(c, maps.Values(a.claims), a.allocatable()); v != nil {
+		if v := plan.Exceeds(c, maps.Values(a.claims), a.allocatable()); v != nil {
 			return v
 		}
 	}

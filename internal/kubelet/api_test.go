@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
 )
 
@@ -245,7 +246,7 @@ func (f *fakeAPI) Delete(_ context.Context, key client.Key, opts *metav1.DeleteO
 		if opts != nil && opts.GracePeriodSeconds != nil {
 			grace = *opts.GracePeriodSeconds
 		}
-		if finished(pod.Status.Phase) || pod.Spec.NodeName == "" {
+		if podspec.Finished(pod.Status.Phase) || pod.Spec.NodeName == "" {
 			grace = 0
 		}
 	}

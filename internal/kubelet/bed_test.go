@@ -11,8 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/cri/fake"
@@ -75,24 +75,6 @@ func (b *bed) restart() {
 	b.start()
 }
 
-func testPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
-	grace := int64(30)
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
-		Spec: corev1.PodSpec{NodeName: "node1", RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
-			Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
-		Status: corev1.PodStatus{Phase: corev1.PodPending},
-	}
-	for _, f := range change {
-		f(p)
-	}
-	return p
-}
-
-func policy(p corev1.RestartPolicy) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Spec.RestartPolicy = p }
-}
-
 func (b *bed) create(pod *corev1.Pod) *corev1.Pod {
 	b.t.Helper()
 	obj, err := b.api.Create(b.t.Context(), pod, client.WriteOptions{})
@@ -114,7 +96,7 @@ func running(p *corev1.Pod) bool {
 }
 
 func isReady(p *corev1.Pod) bool {
-	c := conditionOf(p.Status.Conditions, corev1.PodReady)
+	c := podspec.Condition(p.Status.Conditions, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 

@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 // setStatus changes a pod's status as another writer than the kubelet.
@@ -31,7 +33,7 @@ func (b *bed) setStatus(name string, change func(*corev1.PodStatus)) {
 
 // lost is what package nodelifecycle writes to the pods of a silent node.
 func lost(st *corev1.PodStatus) {
-	c := conditionOf(st.Conditions, corev1.PodReady)
+	c := podspec.Condition(st.Conditions, corev1.PodReady)
 	c.Status, c.Reason, c.Message = corev1.ConditionFalse, "NodeNotReady", "Node is not ready"
 }
 
@@ -40,7 +42,7 @@ func lost(st *corev1.PodStatus) {
 func TestReadyAgainAfterSilence(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	b.create(testPod("web"))
+	b.create(plantest.Pod("web"))
 	b.api.await(t, "web", "running", running)
 	b.setStatus("web", lost)
 	b.api.await(t, "web", "ready again", running)
@@ -50,7 +52,7 @@ func TestReadyAgainAfterSilence(t *testing.T) {
 	b.rt.Restart()
 	b.start()
 	p := b.api.await(t, "web", "ready after a restart", running)
-	if c := conditionOf(p.Status.Conditions, corev1.PodReady); c.Reason != "" || c.Message != "" {
+	if c := podspec.Condition(p.Status.Conditions, corev1.PodReady); c.Reason != "" || c.Message != "" {
 		t.Errorf("%+v", c)
 	}
 	b.sound()
@@ -60,18 +62,18 @@ func TestReadyAgainAfterSilence(t *testing.T) {
 func TestReadinessGate(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	b.create(testPod("web", func(p *corev1.Pod) {
+	b.create(plantest.Pod("web", func(p *corev1.Pod) {
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/balanced"}}
 	}))
 	b.api.await(t, "web", "held by its gate", func(p *corev1.Pod) bool {
-		c := conditionOf(p.Status.Conditions, corev1.PodReady)
+		c := podspec.Condition(p.Status.Conditions, corev1.PodReady)
 		return p.Status.Phase == corev1.PodRunning && c != nil && c.Reason == "ReadinessGatesNotReady"
 	})
 	b.setStatus("web", func(st *corev1.PodStatus) {
 		st.Conditions = append(st.Conditions, corev1.PodCondition{Type: "example.com/balanced", Status: corev1.ConditionTrue})
 	})
 	p := b.api.await(t, "web", "ready", running)
-	if c := conditionOf(p.Status.Conditions, "example.com/balanced"); c == nil || c.Status != corev1.ConditionTrue {
+	if c := podspec.Condition(p.Status.Conditions, "example.com/balanced"); c == nil || c.Status != corev1.ConditionTrue {
 		t.Errorf("the gate's condition: %+v", c)
 	}
 }

@@ -105,7 +105,7 @@ func (k *Kubelet) containerConfig(ctx context.Context, pod *corev1.Pod, c *corev
 		Env: env, WorkingDir: c.WorkingDir, Mounts: mounts, LogPath: logPath,
 		Stdin: c.Stdin, StdinOnce: c.StdinOnce, TTY: c.TTY,
 		Resources:    containerResources(c),
-		OOMScoreAdj:  oomScoreAdj(pod, c, k.node.memory()),
+		OOMScoreAdj:  oomScoreAdj(pod, c, k.node.Memory()),
 		Security:     security,
 		CgroupParent: k.cgroupOf(pod),
 		Labels: map[string]string{

@@ -7,12 +7,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -87,11 +85,11 @@ func (k *Kubelet) runningIn(namespace, pod, name string) (cri.Container, error) 
 	if err != nil {
 		return cri.Container{}, err
 	}
-	if name, err = anyContainer(s.pod, name); err != nil {
+	if name, err = podspec.ChooseContainer(s.pod, name); err != nil {
 		return cri.Container{}, err
 	}
 	c, there := s.containers[name]
-	st := statusIn(&s.pod.Status, name)
+	st := podspec.ContainerStatus(&s.pod.Status, name)
 	switch {
 	case there && c.State == cri.Running:
 		return c, nil
@@ -107,32 +105,4 @@ func (k *Kubelet) runningIn(namespace, pod, name string) (cri.Container, error) 
 
 func notRunning(container, pod, why string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("container %q in pod %q is not running: %s", container, pod, why))
-}
-
-// anyContainer finds which container is meant, of all kinds that a pod has; without a name there must be
-// one ordinary container only.
-func anyContainer(pod *corev1.Pod, name string) (string, error) {
-	var names, others []string
-	for i := range pod.Spec.Containers {
-		names = append(names, pod.Spec.Containers[i].Name)
-	}
-	for i := range pod.Spec.InitContainers {
-		others = append(others, pod.Spec.InitContainers[i].Name)
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		others = append(others, pod.Spec.EphemeralContainers[i].Name)
-	}
-	switch {
-	case name == "" && len(names) == 1:
-		return names[0], nil
-	case name == "":
-		text := fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", pod.Name, strings.Join(names, " "))
-		if len(pod.Spec.InitContainers) > 0 {
-			text += fmt.Sprintf(" or one of the init containers: [%s]", strings.Join(others[:len(pod.Spec.InitContainers)], " "))
-		}
-		return "", apierrors.NewBadRequest(text)
-	case !slices.Contains(names, name) && !slices.Contains(others, name):
-		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, pod.Name))
-	}
-	return name, nil
 }

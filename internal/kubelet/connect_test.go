@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 func TestConnectingToContainers(t *testing.T) {
@@ -33,14 +34,14 @@ func TestConnectingToContainers(t *testing.T) {
 		return near, nil
 	}
 	b.start()
-	b.create(testPod("one"))
-	b.create(testPod("two", func(p *corev1.Pod) {
+	b.create(plantest.Pod("one"))
+	b.create(plantest.Pod("two", func(p *corev1.Pod) {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "app", Image: "app:1"})
 	}))
-	b.create(testPod("stuck", func(p *corev1.Pod) {
+	b.create(plantest.Pod("stuck", func(p *corev1.Pod) {
 		p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "missing:1", corev1.PullNever
 	}))
-	b.create(testPod("done", policy(corev1.RestartPolicyNever)))
+	b.create(plantest.Pod("done", plantest.RestartPolicy(corev1.RestartPolicyNever)))
 	b.api.await(t, "one", "running", running)
 	b.api.await(t, "two", "running", running)
 	done := b.api.await(t, "done", "running", running)

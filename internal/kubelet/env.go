@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/objects"
 )
@@ -112,11 +113,11 @@ func (k *Kubelet) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 	case from.ResourceFieldRef != nil:
 		of := c
 		if name := from.ResourceFieldRef.ContainerName; name != "" && name != c.Name {
-			if of = containerNamed(pod, name); of == nil {
+			if of = podspec.Container(pod, name); of == nil {
 				return "", false, fmt.Errorf("the pod has no container %s", name)
 			}
 		}
-		value, err = resourceOf(of, from.ResourceFieldRef, k.node.allocatable())
+		value, err = resourceOf(of, from.ResourceFieldRef, k.node.Allocatable())
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
 		var m *corev1.ConfigMap

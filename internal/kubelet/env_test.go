@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 func TestExpand(t *testing.T) {
@@ -39,8 +40,8 @@ func field(path string) *corev1.EnvVarSource {
 }
 
 func TestEnvironment(t *testing.T) {
-	k := New(Config{NodeName: "node1", NodeIP: host, DataDir: t.TempDir()}, nil, nil)
-	p := testPod("web")
+	k := New(Config{NodeName: "node1", NodeIP: plantest.HostIP, DataDir: t.TempDir()}, nil, nil)
+	p := plantest.Pod("web")
 	p.UID, p.Labels = "u1", map[string]string{"app": "x"}
 	c := &p.Spec.Containers[0]
 	c.Env = []corev1.EnvVar{
@@ -91,7 +92,7 @@ func TestDNS(t *testing.T) {
 		{"cluster and more", []string{"10.96.0.10"}, "", false, config, "10.96.0.10,9.9.9.9 " + cluster + ",more ndots:2"},
 	} {
 		k := New(Config{DataDir: t.TempDir(), ClusterDNS: c.servers}, nil, nil)
-		p := testPod("web")
+		p := plantest.Pod("web")
 		p.Spec.DNSPolicy, p.Spec.HostNetwork, p.Spec.DNSConfig = c.policy, c.host, c.config
 		if got := show(k.dnsOf(p, node)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -117,22 +118,11 @@ func TestHostname(t *testing.T) {
 		{"web", "", "", nil, true, nil, "node1", ""}, {long, "", "", nil, false, nil, strings.Repeat("a", 62), ""},
 		{"web", "h", "s", nil, false, new("a.b"), "a.b", ""},
 	} {
-		p := testPod(c.name)
+		p := plantest.Pod(c.name)
 		p.Spec.HostnameOverride = c.override
 		p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN, p.Spec.HostNetwork = c.hostname, c.subdomain, c.fqdn, c.host
 		if got, domain := k.hostnameOf(p), k.domainOf(p); got != c.want || domain != c.domain {
 			t.Errorf("%+v: %q in %q", c, got, domain)
-		}
-	}
-}
-
-func TestPullPolicy(t *testing.T) {
-	for image, want := range map[string]corev1.PullPolicy{
-		"web": corev1.PullAlways, "web:latest": corev1.PullAlways, "web:1": corev1.PullIfNotPresent, "reg:5000/web": corev1.PullAlways,
-		"reg:5000/web:1": corev1.PullIfNotPresent, "web@sha256:ab": corev1.PullIfNotPresent,
-	} {
-		if got := pullPolicy(&corev1.Container{Image: image}); got != want {
-			t.Errorf("%s: %s", image, got)
 		}
 	}
 }

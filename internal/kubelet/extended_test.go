@@ -10,6 +10,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 var nodeKey = client.Key{Kind: api.Nodes, Name: "node1"}
@@ -80,7 +81,7 @@ func TestExtendedResources(t *testing.T) {
 		{name: "unlisted", ask: asking("y.io/bar", "1")},
 		{name: "no-device", ask: asking("kubernetes.io/bar", "1"), reason: "OutOfkubernetes.io/bar"},
 	} {
-		b.create(testPod(x.name, x.ask))
+		b.create(plantest.Pod(x.name, x.ask))
 		p := b.api.await(t, x.name, "running or refused", func(p *corev1.Pod) bool {
 			return running(p) || p != nil && p.Status.Phase == corev1.PodFailed
 		})
@@ -89,7 +90,7 @@ func TestExtendedResources(t *testing.T) {
 		}
 	}
 	b.restart()
-	if node := b.api.awaitNode(t, "ready", func(n *corev1.Node) bool { return nodeReady(n) != nil }); !offers(node) {
+	if node := b.api.awaitNode(t, "ready", func(n *corev1.Node) bool { return nodeReady(n) }); !offers(node) {
 		t.Errorf("after a restart: %v", node.Status.Capacity)
 	}
 }
@@ -106,7 +107,7 @@ func TestCapacityIsTheMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.start()
-	node := b.api.awaitNode(t, "ready", func(n *corev1.Node) bool { return nodeReady(n) != nil })
+	node := b.api.awaitNode(t, "ready", func(n *corev1.Node) bool { return nodeReady(n) })
 	_, gone := node.Status.Allocatable["x.io/gone"]
 	if foo := node.Status.Allocatable["x.io/foo"]; node.Status.Allocatable.Cpu().Value() != 3 || foo.Value() != 1 || gone {
 		t.Errorf("%v of %v", node.Status.Allocatable, node.Status.Capacity)

@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan"
 	"minik8s/internal/kubelet/probe"
 )
 
@@ -15,7 +17,7 @@ import (
 const minStopGrace = 2 * time.Second
 
 func postStartOf(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
-	if c := containerNamed(pod, container); c != nil && c.Lifecycle != nil {
+	if c := podspec.Container(pod, container); c != nil && c.Lifecycle != nil {
 		return c.Lifecycle.PostStart
 	}
 	return nil
@@ -25,7 +27,7 @@ func preStopOf(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
 	if pod == nil {
 		return nil
 	}
-	if c := containerNamed(pod, container); c != nil && c.Lifecycle != nil {
+	if c := podspec.Container(pod, container); c != nil && c.Lifecycle != nil {
 		return c.Lifecycle.PreStop
 	}
 	return nil
@@ -51,30 +53,30 @@ func (w *worker) runPostStart(ctx context.Context, hook *corev1.LifecycleHandler
 	}
 	w.containerEventOf(pod, t.Spec.Name, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
 	return func(w *worker) {
-		w.mem.healthFor(t.ID).condemned = &sentence{why: "Container %s failed its postStart hook"}
+		w.state.HealthFor(t.ID).Kill = &plan.KillOrder{Why: "Container %s failed its postStart hook"}
 	}
 }
 
 // doStop ends a container: its preStop hook first, once, and what is left of the grace for the rest. It
 // begins in the worker's goroutine, as every doer.
-func (w *worker) doStop(a action, pod *corev1.Pod) func(context.Context) (outcome, error) {
-	hook := preStopOf(pod, a.container)
+func (w *worker) doStop(a plan.Action, pod *corev1.Pod) func(context.Context) (outcome, error) {
+	hook := preStopOf(pod, a.Container)
 	var target probe.Target
-	if h := w.mem.health[a.id]; hook != nil && (a.grace == 0 || h != nil && h.preStopped) {
+	if h := w.state.Health[a.ID]; hook != nil && (a.Grace == 0 || h != nil && h.PreStopped) {
 		hook = nil
 	}
 	if hook != nil {
-		w.mem.healthFor(a.id).preStopped = true
-		target = w.target(pod, a.container, a.id)
+		w.state.HealthFor(a.ID).PreStopped = true
+		target = w.target(pod, a.Container, a.ID)
 	}
 	return func(ctx context.Context) (outcome, error) {
-		ctx, cancel := context.WithTimeout(ctx, a.grace+minStopGrace+actionTimeout)
+		ctx, cancel := context.WithTimeout(ctx, a.Grace+minStopGrace+actionTimeout)
 		defer cancel()
-		grace := a.grace
+		grace := a.Grace
 		if hook != nil {
 			grace = w.runPreStop(ctx, hook, target, pod, grace)
 		}
-		return nil, w.k.runtime.StopContainer(ctx, a.id, grace)
+		return nil, w.k.runtime.StopContainer(ctx, a.ID, grace)
 	}
 }
 

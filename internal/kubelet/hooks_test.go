@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 func execHook(command string) *corev1.LifecycleHandler {
@@ -40,7 +41,7 @@ func TestPostStartHoldsTheContainerBack(t *testing.T) {
 		}
 	}
 	b.start()
-	b.create(testPod("web", hooks(execHook("hello"), nil)))
+	b.create(plantest.Pod("web", hooks(execHook("hello"), nil)))
 	<-begun
 	p := b.api.await(t, "web", "held back", func(p *corev1.Pod) bool { return p != nil && p.Status.PodIP != "" })
 	if running(p) {
@@ -56,7 +57,7 @@ func TestPostStartHoldsTheContainerBack(t *testing.T) {
 	if p.Status.ContainerStatuses[0].RestartCount != 1 {
 		t.Errorf("%s", statusText(p))
 	}
-	b.create(testPod("going", hooks(execHook("hello"), nil)))
+	b.create(plantest.Pod("going", hooks(execHook("hello"), nil)))
 	<-begun
 	b.delete("going") // the hook is not waited for
 	b.api.await(t, "going", "gone", goneNow)
@@ -89,7 +90,7 @@ func TestPreStopComesFirstAndOnce(t *testing.T) {
 		return nil
 	}
 	b.start()
-	b.create(testPod("web", hooks(nil, execHook("bye"))))
+	b.create(plantest.Pod("web", hooks(nil, execHook("bye"))))
 	b.api.await(t, "web", "running", running)
 	b.delete("web")
 	b.api.await(t, "web", "gone", goneNow)

@@ -15,6 +15,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/placement"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
 )
@@ -107,8 +108,8 @@ func (k *Kubelet) hostPortsOf(ctx context.Context, pod *corev1.Pod) ([]cri.HostP
 	var out []cri.HostPort
 	var shown []string
 	fresh := false
-	for _, c := range allContainers(pod) {
-		if initNamed(pod, c.Name) != nil && !isSidecar(c) {
+	for _, c := range podspec.Containers(pod) {
+		if podspec.InitContainer(pod, c.Name) != nil && !podspec.IsSidecar(c) {
 			continue
 		}
 		for _, p := range c.Ports {

@@ -16,7 +16,9 @@ import (
 	"minik8s/internal/events"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/images"
 	"minik8s/internal/kubelet/logs"
+	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
 	"minik8s/internal/kubelet/volume"
 )
@@ -62,28 +64,28 @@ type Config struct {
 
 // Kubelet runs the pods of one node.
 type Kubelet struct {
-	imageNews imageNews
-	cfg       Config
-	client    client.Interface
-	runtime   cri.Runtime
-	rec       *events.Recorder
-	log       *slog.Logger
-	now       func() time.Time
-	volumes   *volume.Manager
-	objects   *objects.Keeper
-	tokens    *tokenKeeper
-	cgroups   *cgroup.Manager // nil: none
-	ports     hostPorts
-	node      *nodeKeeper
-	rooms     admission
-	starts    gate
-	gallery   gallery
-	hub       logs.Hub
+	cfg        Config
+	client     client.Interface
+	runtime    cri.Runtime
+	rec        *events.Recorder
+	log        *slog.Logger
+	now        func() time.Time
+	volumes    *volume.Manager
+	objects    *objects.Keeper
+	tokens     *tokenKeeper
+	cgroups    *cgroup.Manager // nil: none
+	ports      hostPorts
+	images     *images.Manager
+	node       *node.Keeper
+	admission  admission
+	startLimit startLimit
+	snapshots  snapshots
+	hub        logs.Hub
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
-	// buried are pods that this kubelet has ended and whose Deleted has not come by yet.
-	buried map[types.UID]bool
+	// ended are pods that this kubelet has ended and whose Deleted has not come by yet.
+	ended map[types.UID]bool
 	// found is what the runtime held when Run began, until a worker takes it.
 	found map[types.UID]cri.Pod
 	wg    sync.WaitGroup
@@ -107,17 +109,27 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	k := &Kubelet{cfg: cfg, client: c, runtime: rt, log: cfg.Log, now: cfg.Now,
-		rec:     events.New(c, "kubelet", cfg.NodeName, cfg.Log),
-		starts:  newGate(),
-		workers: map[types.UID]*worker{}, buried: map[types.UID]bool{}}
+		rec:        events.New(c, "kubelet", cfg.NodeName, cfg.Log),
+		startLimit: newStartLimit(),
+		workers:    map[types.UID]*worker{}, ended: map[types.UID]bool{}}
 	k.volumes = volume.New(filepath.Join(cfg.DataDir, "pods"), sources{k})
 	k.tokens = newTokenKeeper(c, k.now, k.log)
-	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.tell(uid, func(b *inbox) { b.objects = true }) })
+	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.send(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)
 	}
-	k.node = newNodeKeeper(k)
+	k.images = images.New(rt, c, k.now, k.log)
+	k.node = node.New(k.nodeConfig(), c, rt, k.rec)
+	k.admission.allocatable = k.node.Allocatable
 	return k
+}
+
+// nodeConfig is the part of the configuration that is about the node.
+func (k *Kubelet) nodeConfig() node.Config {
+	c := &k.cfg
+	return node.Config{Name: c.NodeName, IP: c.NodeIP, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
+		Version: c.Version, RuntimeVersion: c.RuntimeVersion, Labels: c.Labels, Taints: c.Taints, Capacity: c.Capacity,
+		HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
 }
 
 // Run keeps the node's pods until ctx ends. It calls ready once the Node is registered and Ready and
@@ -131,7 +143,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	changes := k.runtime.Events(ctx)
 	registered := make(chan error, 1)
 	k.spawn(func() { k.rec.Run(ctx) })
-	k.spawn(func() { registered <- k.node.register(ctx) })
+	k.spawn(func() { registered <- k.node.Register(ctx) })
 	pods, err := k.runtime.Pods(ctx)
 	if err != nil {
 		return fmt.Errorf("finding the pods of the runtime: %w", err)
@@ -150,7 +162,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	if err != nil {
 		return fmt.Errorf("registering node %s: %w", k.cfg.NodeName, err)
 	}
-	k.spawn(func() { k.node.run(ctx) })
+	k.spawn(func() { k.node.Run(ctx) })
 	select {
 	case <-synced:
 	case <-ctx.Done():
@@ -165,10 +177,10 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 func (k *Kubelet) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.workers, k.buried = map[types.UID]*worker{}, map[types.UID]bool{}
+	k.workers, k.ended = map[types.UID]*worker{}, map[types.UID]bool{}
 	k.found = map[types.UID]cri.Pod{}
-	k.gallery.reset()
-	k.rooms.reset()
+	k.snapshots.reset()
+	k.admission.reset()
 	k.ports.reset()
 }
 
@@ -188,7 +200,7 @@ func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 			if !ok {
 				return
 			}
-			k.stale(types.UID(ev.PodUID))
+			k.runtimeChanged(types.UID(ev.PodUID))
 		case <-ctx.Done():
 			return
 		}
@@ -198,41 +210,41 @@ func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 // ImagesChanged says that images were imported or pulled by hand: pods that wait for one try again at
 // once, and the Node's list is renewed.
 func (k *Kubelet) ImagesChanged() {
-	k.node.imagesChanged()
-	k.imageNews.tell()
+	k.node.ImagesChanged()
+	k.images.Changed()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range k.workers {
-		w.tell(func(b *inbox) { b.images = true })
+		w.send(func(b *inbox) { b.images = true })
 	}
 }
 
-// tell leaves a message for the worker of a pod, if it has one.
-func (k *Kubelet) tell(uid types.UID, message func(*inbox)) {
+// send leaves a message for the worker of a pod, if it has one.
+func (k *Kubelet) send(uid types.UID, message func(*inbox)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if w := k.workers[uid]; w != nil {
-		w.tell(message)
+		w.send(message)
 	}
 }
 
-// stale tells the worker of a pod, or with an empty uid all, that the runtime's view has changed.
-func (k *Kubelet) stale(uid types.UID) {
+// runtimeChanged tells the worker of a pod, or with an empty uid all, that the runtime's view has changed.
+func (k *Kubelet) runtimeChanged(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if uid != "" {
 		if w := k.workers[uid]; w != nil {
-			w.tell(func(b *inbox) { b.stale = true })
+			w.send(func(b *inbox) { b.stale = true })
 		}
 		return
 	}
 	for _, w := range k.workers {
-		w.tell(func(b *inbox) { b.stale = true })
+		w.send(func(b *inbox) { b.stale = true })
 	}
 }
 
-// begin starts a worker for a pod that has none. It is called with mu held.
-func (k *Kubelet) begin(ctx context.Context, uid types.UID) *worker {
+// startWorker starts a worker for a pod that has none. It is called with mu held.
+func (k *Kubelet) startWorker(ctx context.Context, uid types.UID) *worker {
 	w := newWorker(k, uid, k.found[uid])
 	delete(k.found, uid)
 	k.workers[uid] = w
@@ -240,20 +252,20 @@ func (k *Kubelet) begin(ctx context.Context, uid types.UID) *worker {
 	return w
 }
 
-// retire ends a worker unless it has got news in the meantime.
-func (k *Kubelet) retire(w *worker) bool {
+// retireWorker ends a worker unless it has got news in the meantime.
+func (k *Kubelet) retireWorker(w *worker) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if w.hasNews() {
+	if w.hasMessages() {
 		return false
 	}
 	delete(k.workers, w.uid)
-	if w.pod != nil && !w.sawGone {
-		k.buried[w.uid] = true
+	if w.pod != nil && !w.watchSawGone {
+		k.ended[w.uid] = true
 	}
-	k.rooms.release(w.uid)
+	k.admission.release(w.uid)
 	k.objects.Drop(w.uid)
 	k.tokens.drop(w.uid)
-	w.unshare()
+	w.dropSnapshot()
 	return true
 }

@@ -18,12 +18,14 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/cri/fake"
+	"minik8s/internal/kubelet/plan/plantest"
+	"minik8s/internal/kubelet/status"
 )
 
 func TestPodRunsAndGoes(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	b.create(testPod("web", func(p *corev1.Pod) {
+	b.create(plantest.Pod("web", func(p *corev1.Pod) {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "app", Image: "app:1"})
 	}))
 	p := b.api.await(t, "web", "running", running)
@@ -55,7 +57,7 @@ func TestFinishedPodKeepsItsStatus(t *testing.T) {
 		t.Run(fmt.Sprint(c.policy, c.code), func(t *testing.T) {
 			b := newBed(t)
 			b.start()
-			uid := b.create(testPod("job", policy(c.policy))).UID
+			uid := b.create(plantest.Pod("job", plantest.RestartPolicy(c.policy))).UID
 			b.api.await(t, "job", "running", running)
 			b.rt.Exit(string(uid), "web", c.code, false)
 			p := b.api.await(t, "job", "finished", func(p *corev1.Pod) bool { return p.Status.Phase == c.phase })
@@ -64,7 +66,7 @@ func TestFinishedPodKeepsItsStatus(t *testing.T) {
 				t.Errorf("%s", statusText(p))
 			}
 			b.restart()
-			if got := b.api.await(t, "job", "there", func(p *corev1.Pod) bool { return p != nil }); !equalStatus(&got.Status, &p.Status) {
+			if got := b.api.await(t, "job", "there", func(p *corev1.Pod) bool { return p != nil }); !status.Equal(&got.Status, &p.Status) {
 				t.Errorf("after a restart: %s", statusText(got))
 			}
 			b.delete("job")
@@ -77,7 +79,7 @@ func TestFinishedPodKeepsItsStatus(t *testing.T) {
 func TestCrashLoopBacksOff(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	uid := string(b.create(testPod("web")).UID)
+	uid := string(b.create(plantest.Pod("web")).UID)
 	b.api.await(t, "web", "running", running)
 	b.rt.Exit(uid, "web", 1, true) // the first restart is at once
 	p := b.api.await(t, "web", "restarted", func(p *corev1.Pod) bool {
@@ -111,7 +113,7 @@ func TestRoomOfAFinishedPodIsFreeAtOnce(t *testing.T) {
 	b.start()
 	for i := range 20 {
 		name := fmt.Sprint("job", i)
-		pod := b.create(testPod(name, policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+		pod := b.create(plantest.Pod(name, plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list("600m", "")
 		}))
 		b.api.await(t, name, "running", running)
@@ -146,7 +148,7 @@ func TestCommandNotFound(t *testing.T) {
 		return nil
 	}
 	b.start()
-	b.create(testPod("web", policy(corev1.RestartPolicyNever)))
+	b.create(plantest.Pod("web", plantest.RestartPolicy(corev1.RestartPolicyNever)))
 	p := b.api.await(t, "web", "failed", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
 	end := p.Status.ContainerStatuses[0].State.Terminated
 	if end == nil || end.Reason != "StartError" || end.ExitCode != 127 || end.Message == "" {
@@ -168,7 +170,7 @@ func TestFailedStepsAreTriedAgain(t *testing.T) {
 				return err
 			}
 			b.start()
-			b.create(testPod("web"))
+			b.create(plantest.Pod("web"))
 			p := b.api.await(t, "web", "running", running)
 			if p.Status.ContainerStatuses[0].RestartCount != 0 {
 				t.Errorf("%s", statusText(p))
@@ -197,8 +199,8 @@ func TestPanicOfOnePodHurtsNoOther(t *testing.T) {
 	b.cfg.Log = slog.New(slog.DiscardHandler)
 	bad = "bad-uid"
 	b.start()
-	b.create(testPod("bad", func(p *corev1.Pod) { p.UID = "bad-uid" }))
-	b.create(testPod("good"))
+	b.create(plantest.Pod("bad", func(p *corev1.Pod) { p.UID = "bad-uid" }))
+	b.create(plantest.Pod("good"))
 	b.api.await(t, "good", "running", running)
 	b.api.await(t, "bad", "running", running)
 }
@@ -207,7 +209,7 @@ func TestRestartFindsPodsAgain(t *testing.T) {
 	b := newBed(t)
 	b.start()
 	for i := range 5 {
-		b.create(testPod(fmt.Sprint("web", i)))
+		b.create(plantest.Pod(fmt.Sprint("web", i)))
 	}
 	before := map[string]corev1.PodStatus{}
 	for i := range 5 {
@@ -222,7 +224,7 @@ func TestRestartFindsPodsAgain(t *testing.T) {
 	if _, err := b.api.Delete(t.Context(), podKey("web1"), &metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
-	b.create(testPod("late"))
+	b.create(plantest.Pod("late"))
 	uid := b.api.await(t, "web2", "there", func(p *corev1.Pod) bool { return p != nil }).UID
 	b.rt.Exit(string(uid), "web", 2, false)
 	b.start()
@@ -232,7 +234,7 @@ func TestRestartFindsPodsAgain(t *testing.T) {
 	for _, name := range []string{"web3", "web4"} {
 		p := b.api.await(t, name, "there", func(p *corev1.Pod) bool { return p != nil })
 		was := before[name]
-		if !equalStatus(&p.Status, &was) {
+		if !status.Equal(&p.Status, &was) {
 			t.Errorf("%s was\n%+v\nis\n%s", name, was, statusText(p))
 		}
 	}
@@ -246,8 +248,8 @@ func TestRestartFindsPodsAgain(t *testing.T) {
 func TestReboot(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	b.create(testPod("web"))
-	b.create(testPod("job", policy(corev1.RestartPolicyNever)))
+	b.create(plantest.Pod("web"))
+	b.create(plantest.Pod("job", plantest.RestartPolicy(corev1.RestartPolicyNever)))
 	b.api.await(t, "web", "running", running)
 	b.api.await(t, "job", "running", running)
 	b.rt.Reboot()
@@ -263,9 +265,9 @@ func TestNoRoom(t *testing.T) {
 	ask := func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("600m")}
 	}
-	b.create(testPod("first", ask))
+	b.create(plantest.Pod("first", ask))
 	b.api.await(t, "first", "running", running)
-	b.create(testPod("second", ask))
+	b.create(plantest.Pod("second", ask))
 	p := b.api.await(t, "second", "failed", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
 	want := "Pod was rejected: Node didn't have enough resource: cpu, requested: 600, used: 600, capacity: 1000"
 	if p.Status.Reason != "OutOfcpu" || p.Status.Message != want {
@@ -273,7 +275,7 @@ func TestNoRoom(t *testing.T) {
 	}
 	b.delete("first")
 	b.api.await(t, "first", "gone", goneNow)
-	b.create(testPod("third", ask))
+	b.create(plantest.Pod("third", ask))
 	b.api.await(t, "third", "running", running)
 }
 
@@ -281,7 +283,7 @@ func TestActiveDeadline(t *testing.T) {
 	b := newBed(t)
 	b.start()
 	one := int64(1)
-	b.create(testPod("web", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = &one }))
+	b.create(plantest.Pod("web", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = &one }))
 	p := b.api.await(t, "web", "failed", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
 	if p.Status.Reason != "DeadlineExceeded" || p.Status.ContainerStatuses[0].State.Terminated == nil {
 		t.Errorf("%s", statusText(p))
@@ -292,7 +294,7 @@ func TestShorterGraceOvertakes(t *testing.T) {
 	b := newBed(t)
 	b.rt.Hooks.StopTime = func(cri.Container) time.Duration { return time.Hour }
 	b.start()
-	b.create(testPod("web"))
+	b.create(plantest.Pod("web"))
 	b.api.await(t, "web", "running", running)
 	b.delete("web")
 	b.api.awaitEvent(t, "web", "Killing")
@@ -307,11 +309,11 @@ func TestShorterGraceOvertakes(t *testing.T) {
 func TestWatchThatBreaksMissesNothing(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	b.create(testPod("a"))
+	b.create(plantest.Pod("a"))
 	b.api.await(t, "a", "running", running)
 	b.api.breakWatches()
 	b.delete("a")
-	b.create(testPod("b"))
+	b.create(plantest.Pod("b"))
 	b.api.await(t, "a", "gone", goneNow)
 	b.api.await(t, "b", "running", running)
 }
@@ -330,14 +332,14 @@ func TestStatusOutlivesAnAPIThatFails(t *testing.T) {
 		return nil
 	}
 	b.start()
-	b.create(testPod("web"))
+	b.create(plantest.Pod("web"))
 	b.api.await(t, "web", "running", running)
 }
 
 func TestRandomHostPorts(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	pod := b.create(testPod("web", func(p *corev1.Pod) {
+	pod := b.create(plantest.Pod("web", func(p *corev1.Pod) {
 		p.Annotations = map[string]string{RandomHostPortsAnnotation: "true"}
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP, HostPort: 5353}}
 	}))
@@ -354,7 +356,7 @@ func TestManyPodsAtOnce(t *testing.T) {
 	b.start()
 	const n = 100
 	for i := range n {
-		b.create(testPod(fmt.Sprint("p", i)))
+		b.create(plantest.Pod(fmt.Sprint("p", i)))
 	}
 	for i := range n {
 		b.api.await(t, fmt.Sprint("p", i), "running", running)
@@ -379,7 +381,7 @@ func BenchmarkPodStart(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		name := fmt.Sprint("p", i)
-		if _, err := f.Create(ctx, testPod(name), client.WriteOptions{}); err != nil {
+		if _, err := f.Create(ctx, plantest.Pod(name), client.WriteOptions{}); err != nil {
 			b.Fatal(err)
 		}
 		f.await(b, name, "running", running)
@@ -397,7 +399,7 @@ func TestDeadlineBeforeTheStart(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	b.start()
-	b.create(testPod("web", func(p *corev1.Pod) {
+	b.create(plantest.Pod("web", func(p *corev1.Pod) {
 		p.Spec.Containers[0].Image, p.Spec.ActiveDeadlineSeconds = "slow:1", new(int64(1))
 	}))
 	p := b.api.await(t, "web", "failed", func(p *corev1.Pod) bool { return p != nil && p.Status.Phase == corev1.PodFailed })

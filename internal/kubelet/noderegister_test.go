@@ -16,6 +16,15 @@ import (
 	"minik8s/internal/kubelet/cri/fake"
 )
 
+func nodeReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
 func TestNodeIsRegistered(t *testing.T) {
 	b := newBed(t)
 	b.cfg.Version, b.cfg.RuntimeVersion, b.cfg.PodCIDR = "v1.37.0", "1.7.35", netip.MustParsePrefix("10.244.0.0/24")
@@ -24,7 +33,7 @@ func TestNodeIsRegistered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if nodeReady(node) == nil || node.Labels[corev1.LabelHostname] != "node1" || node.Spec.PodCIDR != "10.244.0.0/24" ||
+	if !nodeReady(node) || node.Labels[corev1.LabelHostname] != "node1" || node.Spec.PodCIDR != "10.244.0.0/24" ||
 		node.Status.Allocatable.Pods().Value() != 110 || node.Status.Allocatable.Cpu().IsZero() ||
 		node.Status.NodeInfo.ContainerRuntimeVersion != "containerd://1.7.35" || len(node.Status.Images) != 2 || len(node.Status.Conditions) != 4 {
 		t.Errorf("%+v", node)
@@ -43,7 +52,7 @@ func TestNodeComesBackWhenDeleted(t *testing.T) {
 		b.api.mu.Lock()
 		node, changed := b.api.objects[id(key)], b.api.changed
 		b.api.mu.Unlock()
-		if node != nil && nodeReady(node.(*corev1.Node)) != nil {
+		if node != nil && nodeReady(node.(*corev1.Node)) {
 			return
 		}
 		select {
@@ -67,7 +76,7 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if nodeReady(node) == nil || node.Labels["disk"] != "ssd" || node.Labels[corev1.LabelHostname] != "node1" ||
+	if !nodeReady(node) || node.Labels["disk"] != "ssd" || node.Labels[corev1.LabelHostname] != "node1" ||
 		node.Spec.PodCIDR != "10.9.0.0/24" || !node.Spec.Unschedulable {
 		t.Errorf("%+v", node)
 	}

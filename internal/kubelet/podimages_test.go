@@ -9,6 +9,7 @@ import (
 
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 func TestImageTrouble(t *testing.T) {
@@ -17,7 +18,7 @@ func TestImageTrouble(t *testing.T) {
 		return nil, fmt.Errorf("%w: nothing:1", cri.ErrImageNotFound)
 	}
 	b.start()
-	b.create(testPod("web", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "nothing:1" }))
+	b.create(plantest.Pod("web", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "nothing:1" }))
 	waits := func(reason string) func(*corev1.Pod) bool {
 		return func(p *corev1.Pod) bool {
 			return p != nil && len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil &&
@@ -27,11 +28,11 @@ func TestImageTrouble(t *testing.T) {
 	b.api.await(t, "web", "in ErrImagePull", waits("ErrImagePull"))
 	b.api.awaitEvent(t, "web", "Failed")
 	b.api.await(t, "web", "in ImagePullBackOff", waits("ImagePullBackOff"))
-	b.create(testPod("never", func(p *corev1.Pod) {
+	b.create(plantest.Pod("never", func(p *corev1.Pod) {
 		p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "nothing:1", corev1.PullNever
 	}))
 	b.api.await(t, "never", "in ErrImageNeverPull", waits("ErrImageNeverPull"))
-	b.create(testPod("bad", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "a b:1" }))
+	b.create(plantest.Pod("bad", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "a b:1" }))
 	b.api.await(t, "bad", "in InvalidImageName", waits("InvalidImageName"))
 	for _, name := range []string{"web", "never", "bad"} {
 		b.delete(name)
@@ -43,7 +44,7 @@ func TestImageTrouble(t *testing.T) {
 func TestAnImportedImageIsNotWaitedFor(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	b.create(testPod("web", func(p *corev1.Pod) {
+	b.create(plantest.Pod("web", func(p *corev1.Pod) {
 		p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "later:1", corev1.PullNever
 	}))
 	b.api.awaitEvent(t, "web", "ErrImageNeverPull")
@@ -60,7 +61,7 @@ func TestAnImportEndsAPull(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	b.start()
-	b.create(testPod("web", func(p *corev1.Pod) {
+	b.create(plantest.Pod("web", func(p *corev1.Pod) {
 		p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = "slow:1", corev1.PullIfNotPresent
 	}))
 	b.api.awaitEvent(t, "web", "Pulling")
@@ -78,7 +79,7 @@ func TestPullIsAbandonedWhenThePodGoes(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	b.start()
-	b.create(testPod("web", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "slow:1" }))
+	b.create(plantest.Pod("web", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "slow:1" }))
 	<-begun
 	b.delete("web")
 	b.api.await(t, "web", "gone", goneNow)
@@ -90,7 +91,7 @@ func TestAnotherImageRestartsTheContainer(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			b := newBed(t)
 			b.start()
-			b.create(testPod("web", policy(p)))
+			b.create(plantest.Pod("web", plantest.RestartPolicy(p)))
 			pod := b.api.await(t, "web", "running", running).DeepCopy()
 			pod.Spec.Containers[0].Image, pod.ResourceVersion = "app:1", ""
 			if _, err := b.api.Update(t.Context(), pod, client.WriteOptions{}); err != nil {

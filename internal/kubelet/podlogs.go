@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/logs"
+	"minik8s/internal/kubelet/plan"
 )
 
 // snapshot is what a worker shows to readers of logs.
@@ -29,33 +30,33 @@ type snapshot struct {
 	exits map[string]chan struct{}
 }
 
-// gallery holds the snapshots of all pods.
-type gallery struct {
+// snapshots holds the snapshots of all pods.
+type snapshots struct {
 	mu   sync.Mutex
 	pods map[string]*snapshot // by namespace/name; of two with one name the later
 }
 
-func (g *gallery) reset() {
+func (g *snapshots) reset() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pods = map[string]*snapshot{}
 }
 
-// share brings the snapshot up to date. It runs in the worker's goroutine, after a look.
-func (w *worker) share() {
-	g := &w.k.gallery
+// publishSnapshot brings the snapshot up to date. It runs in the worker's goroutine, after a look.
+func (w *worker) publishSnapshot() {
+	g := &w.k.snapshots
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if w.shown == nil {
-		w.shown = &snapshot{exits: map[string]chan struct{}{}}
+	if w.snapshot == nil {
+		w.snapshot = &snapshot{exits: map[string]chan struct{}{}}
 	}
-	s := w.shown
+	s := w.snapshot
 	s.containers = map[string]cri.Container{}
 	there := map[string]bool{}
 	for i := range w.view.Containers {
 		c := &w.view.Containers[i]
 		there[c.ID] = c.State != cri.Exited
-		if n := newest(w.view, c.Name); n.ID == c.ID {
+		if n := plan.Newest(w.view, c.Name); n.ID == c.ID {
 			s.containers[c.Name] = *c
 		}
 	}
@@ -73,30 +74,30 @@ func (w *worker) share() {
 	if w.pod != nil {
 		s.pod = w.pod
 	}
-	if w.pod != nil && !w.gone { // its name may belong to a successor by now
+	if w.pod != nil && !w.objectGone { // its name may belong to a successor by now
 		g.pods[w.pod.Namespace+"/"+w.pod.Name] = s
 	}
 }
 
-// unshare ends a worker's snapshot, and with it the following of its logs.
-func (w *worker) unshare() {
-	g := &w.k.gallery
+// dropSnapshot ends a worker's snapshot, and with it the following of its logs.
+func (w *worker) dropSnapshot() {
+	g := &w.k.snapshots
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if w.shown == nil {
+	if w.snapshot == nil {
 		return
 	}
-	for id, ch := range w.shown.exits {
+	for id, ch := range w.snapshot.exits {
 		close(ch)
-		delete(w.shown.exits, id)
+		delete(w.snapshot.exits, id)
 	}
-	if w.pod != nil && g.pods[w.pod.Namespace+"/"+w.pod.Name] == w.shown {
+	if w.pod != nil && g.pods[w.pod.Namespace+"/"+w.pod.Name] == w.snapshot {
 		delete(g.pods, w.pod.Namespace+"/"+w.pod.Name)
 	}
 }
 
-// view is a pod as a reader of logs sees it; ok is false if this node does not have it.
-func (g *gallery) view(namespace, pod string) (s snapshot, ok bool) {
+// get is a pod as a reader of logs sees it; ok is false if this node does not have it.
+func (g *snapshots) get(namespace, pod string) (s snapshot, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := g.pods[namespace+"/"+pod]
@@ -118,7 +119,7 @@ func (k *Kubelet) Logs(ctx context.Context, namespace, pod, container string, op
 	if err != nil {
 		return nil, err
 	}
-	if container, err = pickContainer(w.pod, container); err != nil {
+	if container, err = podspec.ChooseContainer(w.pod, container); err != nil {
 		return nil, err
 	}
 	path, exited, err := k.logOf(w, container, opts.Previous)
@@ -150,37 +151,17 @@ func (r *logReader) Close() error {
 }
 
 func (k *Kubelet) podOf(namespace, name string) (snapshot, error) {
-	s, ok := k.gallery.view(namespace, name)
+	s, ok := k.snapshots.get(namespace, name)
 	if !ok || s.pod == nil {
 		return s, apierrors.NewNotFound(api.Pods.GR(), name)
 	}
 	return s, nil
 }
 
-// pickContainer finds which container is meant.
-func pickContainer(pod *corev1.Pod, name string) (string, error) {
-	var names []string
-	for i := range pod.Spec.Containers {
-		names = append(names, pod.Spec.Containers[i].Name)
-	}
-	switch {
-	case initNamed(pod, name) != nil, ephemeralNamed(pod, name) != nil:
-		return name, nil
-	case name == "" && len(names) == 1:
-		return names[0], nil
-	case name == "":
-		return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]",
-			pod.Name, strings.Join(names, " ")))
-	case !slices.Contains(names, name):
-		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, pod.Name))
-	}
-	return name, nil
-}
-
 // logOf finds the file of a container's log, and the channel that closes at its exit (nil if it
 // has exited, or will not say).
 func (k *Kubelet) logOf(s snapshot, name string, previous bool) (string, <-chan struct{}, error) {
-	st := statusIn(&s.pod.Status, name)
+	st := podspec.ContainerStatus(&s.pod.Status, name)
 	c, there := s.containers[name]
 	attempt := 0
 	switch {
@@ -216,7 +197,7 @@ func (k *Kubelet) logOf(s snapshot, name string, previous bool) (string, <-chan 
 // reasonText is how Kubernetes puts trouble with images here.
 func reasonText(reason string) string {
 	switch reason {
-	case reasonErrImagePull:
+	case plan.ReasonErrImagePull:
 		return "image can't be pulled"
 	case "ImagePullBackOff":
 		return "trying and failing to pull image"

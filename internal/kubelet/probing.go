@@ -7,15 +7,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan"
 	"minik8s/internal/kubelet/probe"
 )
 
-// tendProbes begins the probes that are due and ends those that are not any more. A pod without probes
+// updateProbes begins the probes that are due and ends those that are not any more. A pod without probes
 // costs a look at its spec.
-func (w *worker) tendProbes(ctx context.Context) {
+func (w *worker) updateProbes(ctx context.Context) {
 	in := w.input()
-	due := probesDue(in)
+	due := plan.Probes(in)
 	for key, stop := range w.probes {
 		if _, still := due[key]; !still {
 			stop()
@@ -27,16 +29,16 @@ func (w *worker) tendProbes(ctx context.Context) {
 			continue
 		}
 		if w.probes == nil {
-			w.probes = map[probeKey]context.CancelFunc{}
+			w.probes = map[plan.ProbeKey]context.CancelFunc{}
 		}
 		own, cancel := context.WithCancel(ctx)
 		w.probes[key] = cancel
-		target, pod := w.target(w.pod, job.container, key.id), w.pod
-		w.flights.Add(1)
+		target, pod := w.target(w.pod, job.Container, key.ContainerID), w.pod
+		w.actions.Add(1)
 		go func() {
-			defer w.flights.Done()
+			defer w.actions.Done()
 			defer cancel()
-			w.keepAsking(own, key, job, target, pod)
+			w.runProbe(own, key, job, target, pod)
 		}()
 	}
 }
@@ -51,7 +53,7 @@ func (w *worker) stopProbes() {
 
 // target is a container as probes and hooks reach it.
 func (w *worker) target(pod *corev1.Pod, container, id string) probe.Target {
-	return probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(w.view.Sandbox), Spec: containerNamed(pod, container)}
+	return probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(w.view.Sandbox), Spec: podspec.Container(pod, container)}
 }
 
 func addressOf(s *cri.Sandbox) string {
@@ -61,16 +63,16 @@ func addressOf(s *cri.Sandbox) string {
 	return s.Addresses[0].String()
 }
 
-// keepAsking asks once in each period until ctx ends, and tells the worker what the answers come to.
-func (w *worker) keepAsking(ctx context.Context, key probeKey, job probeJob, target probe.Target, pod *corev1.Pod) {
-	p := job.spec
-	begin := job.started.Add(time.Duration(p.InitialDelaySeconds) * time.Second)
+// runProbe asks once in each period until ctx ends, and tells the worker what the answers come to.
+func (w *worker) runProbe(ctx context.Context, key plan.ProbeKey, job plan.Probe, target probe.Target, pod *corev1.Pod) {
+	p := job.Spec
+	begin := job.Started.Add(time.Duration(p.InitialDelaySeconds) * time.Second)
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 	// No later than by the delay from now: after a start of the daemon the time is the machine's, which may have
 	// been set since.
 	t := time.NewTimer(min(max(0, begin.Sub(w.k.now())), time.Duration(p.InitialDelaySeconds)*time.Second))
 	defer t.Stop()
-	var count tally
+	var count plan.Streak
 	told := map[bool]bool{} // the result that the worker has
 	for {
 		select {
@@ -79,26 +81,26 @@ func (w *worker) keepAsking(ctx context.Context, key probeKey, job probeJob, tar
 			return
 		}
 		t.Reset(period)
-		ok, valid := w.ask(ctx, key, job, target, pod)
-		if !valid || !count.add(ok, p) || told[ok] {
+		ok, valid := w.probeOnce(ctx, key, job, target, pod)
+		if !valid || !count.Add(ok, p) || told[ok] {
 			continue
 		}
 		told[ok], told[!ok] = true, false
-		w.tell(func(b *inbox) {
-			b.results = append(b.results, func(w *worker) { w.mem.healthFor(key.id).take(key.kind, ok, p) })
+		w.send(func(b *inbox) {
+			b.results = append(b.results, func(w *worker) { w.state.HealthFor(key.ContainerID).Record(key.Kind, ok, p) })
 		})
-		if !ok && key.kind != readinessProbe || ok && key.kind == startupProbe {
+		if !ok && key.Kind != plan.ReadinessProbe || ok && key.Kind == plan.StartupProbe {
 			return // there is nothing more to be found out
 		}
 	}
 }
 
-// ask asks once. It is not valid if nobody could be asked.
-func (w *worker) ask(ctx context.Context, key probeKey, job probeJob, target probe.Target, pod *corev1.Pod) (ok, valid bool) {
-	own, cancel := context.WithTimeout(ctx, time.Duration(max(job.spec.TimeoutSeconds, 1))*time.Second)
+// probeOnce asks once. It is not valid if nobody could be asked.
+func (w *worker) probeOnce(ctx context.Context, key plan.ProbeKey, job plan.Probe, target probe.Target, pod *corev1.Pod) (ok, valid bool) {
+	own, cancel := context.WithTimeout(ctx, time.Duration(max(job.Spec.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
-	_, err := safely(own, func(ctx context.Context) (outcome, error) {
-		return nil, probe.Ask(ctx, target, &job.spec.ProbeHandler)
+	_, err := recovered(own, func(ctx context.Context) (outcome, error) {
+		return nil, probe.Ask(ctx, target, &job.Spec.ProbeHandler)
 	})
 	var failed *probe.Failure
 	switch {
@@ -107,9 +109,9 @@ func (w *worker) ask(ctx context.Context, key probeKey, job probeJob, target pro
 	case ctx.Err() != nil, errors.Is(err, cri.ErrNotRunning):
 		return false, false
 	case errors.As(err, &failed):
-		w.containerEventOf(pod, job.container, corev1.EventTypeWarning, "Unhealthy", "%s probe failed: %s", key.kind, failed.Message)
+		w.containerEventOf(pod, job.Container, corev1.EventTypeWarning, "Unhealthy", "%s probe failed: %s", key.Kind, failed.Message)
 		return false, true
 	}
-	w.containerEventOf(pod, job.container, corev1.EventTypeWarning, "Unhealthy", "%s probe errored and resulted in unknown state: %v", key.kind, err)
+	w.containerEventOf(pod, job.Container, corev1.EventTypeWarning, "Unhealthy", "%s probe errored and resulted in unknown state: %v", key.Kind, err)
 	return false, false
 }

@@ -17,9 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/cri/fake"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 // world is one worker, driven by hand: its clock, the order in which its actions end, and how they
@@ -115,9 +117,9 @@ func (x *world) see() {
 	x.api.mu.Lock()
 	pod, _ := x.api.objects[id(podKey("web"))].(*corev1.Pod)
 	x.api.mu.Unlock()
-	x.w.tell(func(b *inbox) {
+	x.w.send(func(b *inbox) {
 		if pod == nil {
-			b.gone = true
+			b.objectGone = true
 			return
 		}
 		b.take(pod)
@@ -133,7 +135,7 @@ func (x *world) quiet() {
 		x.mu.Lock()
 		waiting := len(x.gates)
 		x.mu.Unlock()
-		want := len(x.w.mem.flights)
+		want := len(x.w.state.InProgress)
 		if x.w.writing {
 			want++
 		}
@@ -239,7 +241,7 @@ func (x *world) check() {
 		}
 		x.once[st.Name] = st.ContainerID
 	}
-	if finished(pod.Status.Phase) {
+	if podspec.Finished(pod.Status.Phase) {
 		view, err := x.rt.Pod(x.t.Context(), "u1")
 		if err != nil {
 			x.fatal("%v", err)
@@ -262,11 +264,10 @@ func (x *world) checkOrder() {
 	if err != nil {
 		x.fatal("%v", err)
 	}
-	in := input{view: view}
 	main, done := "", false
 	for i := range view.Containers {
 		c := &view.Containers[i]
-		if !in.ofSandbox(c) {
+		if view.Sandbox == nil || !view.Sandbox.Whole || c.SandboxID != view.Sandbox.ID {
 			continue
 		}
 		done = done || c.Name == "first" && c.State == cri.Exited && c.ExitCode == 0
@@ -305,7 +306,7 @@ func (x *world) anything() {
 		code := int32(x.rnd.IntN(2))
 		if x.rt.Exit("u1", name, code, false) {
 			x.note("%s exits with %d", name, code)
-			x.w.tell(func(b *inbox) { b.stale = true })
+			x.w.send(func(b *inbox) { b.stale = true })
 		}
 	case n < 94:
 		x.advance(time.Duration(x.rnd.IntN(20)) * time.Second)
@@ -314,7 +315,7 @@ func (x *world) anything() {
 	case n < 97:
 		x.note("reboot")
 		x.rt.Reboot()
-		x.w.tell(func(b *inbox) { b.stale = true })
+		x.w.send(func(b *inbox) { b.stale = true })
 	default:
 		x.see()
 	}
@@ -333,14 +334,14 @@ func (x *world) wind() {
 	x.quiet()
 	for range 300 {
 		x.see()
-		x.w.tell(func(b *inbox) { b.stale = true })
+		x.w.send(func(b *inbox) { b.stale = true })
 		x.step()
 		if x.done {
 			return
 		}
 		x.advance(time.Minute)
 	}
-	x.fatal("the worker does not end: flights %v, failures %v, view %+v", x.w.mem.flights, x.w.mem.failures, x.w.view)
+	x.fatal("the worker does not end: flights %v, failures %v, view %+v", x.w.state.InProgress, x.w.state.Failures, x.w.view)
 }
 
 func TestRandomLives(t *testing.T) {
@@ -356,12 +357,12 @@ func TestRandomLives(t *testing.T) {
 func randomLife(t *testing.T, seed uint64) {
 	x := newWorld(t, seed)
 	policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
-	pod := testPod("web", two, policy(policies[x.rnd.IntN(3)]))
+	pod := plantest.Pod("web", plantest.TwoContainers, plantest.RestartPolicy(policies[x.rnd.IntN(3)]))
 	if x.inits = seed%2 == 1; x.inits {
-		withInits("side*", "first")(pod)
+		plantest.WithInits("side*", "first")(pod)
 	}
 	if seed%3 == 0 {
-		withDebug("debug", "aimed>web")(pod)
+		plantest.WithDebug("debug", "aimed>web")(pod)
 	}
 	pod.UID = types.UID("u1")
 	if _, err := x.api.Create(t.Context(), pod, client.WriteOptions{}); err != nil {

@@ -9,7 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
+	"minik8s/internal/kubelet/plan"
+	"minik8s/internal/kubelet/status"
 )
 
 const (
@@ -21,32 +24,32 @@ const (
 // publish brings the status to the API if it differs: at once, but one write at a time, so that
 // while one is under way the changes pile up into one more. It sets in.settled, and returns when to
 // try again after a failed write.
-func (w *worker) publish(ctx context.Context, in *input) time.Time {
-	if in.pod == nil {
+func (w *worker) publish(ctx context.Context, in *plan.Input) time.Time {
+	if in.Pod == nil {
 		return time.Time{}
 	}
-	st := statusFor(*in, w.k.cfg.NodeIP)
-	if finished(st.Phase) {
-		w.k.rooms.release(w.uid) // before the scheduler hears of it and gives its share to another
+	st := status.Of(*in, w.k.cfg.NodeIP)
+	if podspec.Finished(st.Phase) {
+		w.k.admission.release(w.uid) // before the scheduler hears of it and gives its share to another
 	}
-	if equalStatus(&st, &in.pod.Status) {
-		in.settled = true
+	if status.Equal(&st, &in.Pod.Status) {
+		in.StatusWritten = true
 		return time.Time{}
 	}
 	if w.writing {
 		return time.Time{}
 	}
-	if in.now.Before(w.writeAfter) {
+	if in.Now.Before(w.writeAfter) {
 		return w.writeAfter
 	}
 	w.writing = true
-	want := in.pod.DeepCopy()
+	want := in.Pod.DeepCopy()
 	want.Status = st
-	w.flights.Add(1)
+	w.actions.Add(1)
 	go func() {
-		defer w.flights.Done()
+		defer w.actions.Done()
 		got, gone, err := w.k.writeStatus(ctx, want)
-		w.tell(func(b *inbox) {
+		w.send(func(b *inbox) {
 			b.results = append(b.results, func(w *worker) { w.written(ctx, got, gone, err) })
 		})
 	}()
@@ -56,7 +59,7 @@ func (w *worker) publish(ctx context.Context, in *input) time.Time {
 // written takes the result of a status write.
 func (w *worker) written(ctx context.Context, got *corev1.Pod, gone bool, err error) {
 	w.writing = false
-	w.gone = w.gone || gone
+	w.objectGone = w.objectGone || gone
 	if got != nil {
 		w.takePod(got)
 	}
@@ -98,35 +101,35 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1
 // there is forbidden to it as one elsewhere would be.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
 
-// tellBackoffs makes an Event of each back-off that begins.
-func (w *worker) tellBackoffs(in input) {
-	if in.pod == nil || in.endReason() != nil {
+// announceBackoffs makes an Event of each back-off that begins.
+func (w *worker) announceBackoffs(in plan.Input) {
+	if in.Pod == nil || in.Termination() != nil {
 		return
 	}
-	for _, spec := range everyContainer(in.pod) {
+	for _, spec := range podspec.AllContainers(in.Pod) {
 		name := spec.Name
-		w.tellPullBackoff(in, spec)
-		c := newestStarted(in.view, name)
+		w.announcePullBackoff(in, spec)
+		c := plan.NewestStarted(in.View, name)
 		if c == nil {
 			continue
 		}
-		wait := waitingAgain(in, c)
-		cm := w.mem.container(name)
-		if wait != nil && wait.Reason == "CrashLoopBackOff" && cm.toldBackoff != c.Attempt {
-			cm.toldBackoff = c.Attempt
+		wait := status.WaitingToRestart(in, c)
+		cm := w.state.Container(name)
+		if wait != nil && wait.Reason == "CrashLoopBackOff" && cm.AnnouncedBackoff != c.Attempt {
+			cm.AnnouncedBackoff = c.Attempt
 			w.containerEvent(name, corev1.EventTypeWarning, "BackOff",
-				"Back-off restarting failed container %s in pod %s_%s(%s)", name, in.pod.Name, in.pod.Namespace, in.pod.UID)
+				"Back-off restarting failed container %s in pod %s_%s(%s)", name, in.Pod.Name, in.Pod.Namespace, in.Pod.UID)
 		}
 	}
 }
 
-func (w *worker) tellPullBackoff(in input, spec *corev1.Container) {
-	f := in.mem.failures[(action{verb: ensureImage, container: spec.Name}).key()]
-	if f == nil || f.told {
+func (w *worker) announcePullBackoff(in plan.Input, spec *corev1.Container) {
+	f := in.State.Failures[(plan.Action{Verb: plan.EnsureImage, Container: spec.Name}).Key()]
+	if f == nil || f.Announced {
 		return
 	}
-	if t := imageTrouble(in, spec.Name); t != nil && t.Reason == "ImagePullBackOff" {
-		f.told = true
+	if t := status.ImageWaiting(in, spec.Name); t != nil && t.Reason == "ImagePullBackOff" {
+		f.Announced = true
 		w.containerEvent(spec.Name, corev1.EventTypeNormal, "BackOff", "Back-off pulling image %q", spec.Image)
 	}
 }

@@ -19,9 +19,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
+	"minik8s/internal/kubelet/status"
 	"minik8s/internal/network"
 )
 
@@ -174,7 +177,7 @@ func eventually(t testing.TB, what string, check func() error) {
 
 // shell is a pod of one container that runs a script.
 func shell(name, script string, change ...func(*corev1.Pod)) *corev1.Pod {
-	return testPod(name, append([]func(*corev1.Pod){func(p *corev1.Pod) {
+	return plantest.Pod(name, append([]func(*corev1.Pod){func(p *corev1.Pod) {
 		p.Spec.Containers[0] = shellContainer("main", script)
 	}}, change...)...)
 }
@@ -244,7 +247,7 @@ func TestRealPodSharesItsNetworkAndVolumes(t *testing.T) {
 		}
 	}))
 	b.api.await(t, "two", "running with its reader done", func(p *corev1.Pod) bool {
-		st := statusOf(p.Status.ContainerStatuses, "reader")
+		st := podspec.ContainerStatus(&p.Status, "reader")
 		return st != nil && st.State.Terminated != nil
 	})
 	got := b.logs("two", "reader", &corev1.PodLogOptions{})
@@ -257,7 +260,7 @@ func TestRealPodSharesItsNetworkAndVolumes(t *testing.T) {
 
 func TestRealOOMIsReported(t *testing.T) {
 	b := newRealBed(t)
-	b.create(shell("hungry", "x=x; while :; do x=$x$x; done", policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+	b.create(shell("hungry", "x=x; while :; do x=$x$x; done", plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Limits = list("", "16Mi")
 	}))
 	p := b.api.await(t, "hungry", "failed", hasPhase(corev1.PodFailed))
@@ -282,7 +285,7 @@ func TestRealCrashAndMessages(t *testing.T) {
 	if got := b.logs("crash", "", &corev1.PodLogOptions{Previous: true}); got != "attempt\n" {
 		t.Errorf("%q", got)
 	}
-	b.create(shell("fallback", "echo last words; exit 1", policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+	b.create(shell("fallback", "echo last words; exit 1", plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
 		p.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	}))
 	p = b.api.await(t, "fallback", "failed", hasPhase(corev1.PodFailed))
@@ -299,7 +302,7 @@ func TestRealCrashAndMessages(t *testing.T) {
 
 func TestRealCommandNotFound(t *testing.T) {
 	b := newRealBed(t)
-	b.create(shell("nope", "", policy(corev1.RestartPolicyNever), func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"no-such-command"} }))
+	b.create(shell("nope", "", plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"no-such-command"} }))
 	p := b.api.await(t, "nope", "failed", hasPhase(corev1.PodFailed))
 	if end := p.Status.ContainerStatuses[0].State.Terminated; end == nil || end.Reason != "StartError" || !strings.Contains(end.Message, "no-such-command") {
 		t.Errorf("%s", statusText(p))
@@ -434,7 +437,7 @@ func TestRealRestartKeepsPods(t *testing.T) {
 	pid := b.pidOf("web")
 	b.reopen()
 	after := b.api.await(t, "web", "running", running)
-	if was, is := before.Status, after.Status; !equalStatus(&was, &is) {
+	if was, is := before.Status, after.Status; !status.Equal(&was, &is) {
 		t.Errorf("%+v became\n%s", was, statusText(after))
 	}
 	if now := b.pidOf("web"); now != pid {

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"minik8s/internal/api/podspec"
 )
 
 // cgroupFiles are the files of that name in the cgroups of a pod and its containers, of either version.
@@ -45,7 +47,7 @@ func TestRealPodIsLimited(t *testing.T) {
 		p.Spec.Containers[1].Resources = p.Spec.Containers[0].Resources
 	}))
 	b.api.await(t, "bomb", "unable to fork", func(p *corev1.Pod) bool {
-		st := statusOf(p.Status.ContainerStatuses, "main")
+		st := podspec.ContainerStatus(&p.Status, "main")
 		return st != nil && st.State.Terminated != nil
 	})
 	if out := b.logs("bomb", "main", &corev1.PodLogOptions{}); !strings.Contains(out, "fork") {

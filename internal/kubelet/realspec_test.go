@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 // TestRealVolumesFollowTheirObjects: a container reads the new content of a mounted ConfigMap, all of it
@@ -49,14 +51,14 @@ func saw(got, want string) error {
 // TestRealInitContainersAndSidecars: each in its turn, the sidecar beside the job and gone after it.
 func TestRealInitContainersAndSidecars(t *testing.T) {
 	b := newRealBed(t)
-	b.create(shell("job", "cat /d/log; echo main >> /d/log; cat /d/log > /dev/termination-log", policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+	b.create(shell("job", "cat /d/log; echo main >> /d/log; cat /d/log > /dev/termination-log", plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
 		always := corev1.ContainerRestartPolicyAlways
 		side := shellContainer("side", "echo side >> /d/log; trap 'cat /d/log; exit 0' TERM; touch /d/up; while :; do sleep 1000 & wait; done")
 		side.RestartPolicy = &always
 		p.Spec.InitContainers = []corev1.Container{shellContainer("one", "echo one >> /d/log"), side,
 			shellContainer("two", "while ! [ -e /d/up ]; do sleep 0.01; done; echo two >> /d/log")}
 		p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-		for _, c := range allContainers(p) {
+		for _, c := range podspec.Containers(p) {
 			c.VolumeMounts = []corev1.VolumeMount{{Name: "d", MountPath: "/d"}}
 		}
 	}))
@@ -78,7 +80,7 @@ func TestRealProbes(t *testing.T) {
 	b.create(shell("web", "mkdir /www; echo hi > /www/up; touch /live; httpd -p 8080 -h /www; "+forever, func(p *corev1.Pod) {
 		c := &p.Spec.Containers[0]
 		c.Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}
-		c.LivenessProbe, c.ReadinessProbe = execProbe(""), execProbe("")
+		c.LivenessProbe, c.ReadinessProbe = plantest.ExecProbe(""), plantest.ExecProbe("")
 		c.LivenessProbe.Exec.Command = []string{"cat", "/live"}
 		c.LivenessProbe.InitialDelaySeconds = 1
 		c.ReadinessProbe.ProbeHandler = corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/up", Port: intstr.FromString("web")}}
@@ -86,7 +88,7 @@ func TestRealProbes(t *testing.T) {
 	p := b.api.await(t, "web", "ready", isReady)
 	exec := func(args ...string) {
 		t.Helper()
-		id := strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, containerIDPrefix)
+		id := strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, cri.ContainerIDPrefix)
 		if code, err := b.real.Exec(t.Context(), id, cri.ExecConfig{Command: args}); err != nil || code != 0 {
 			t.Fatal(code, err)
 		}
@@ -110,7 +112,7 @@ func TestRealNames(t *testing.T) {
 	needOwnRoot(t)
 	b := newRealBed(t)
 	b.create(shell("named", "hostname; grep named /etc/hosts | tr '\\t' ' ' | cut -d ' ' -f 2-; grep db /etc/hosts | tr '\\t' ' '; cat /etc/resolv.conf; ls -d /all/*",
-		policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+		plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
 			p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = "sub", new(true)
 			p.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"db", "db.example"}}}
 			p.Spec.DNSPolicy, p.Spec.DNSConfig = corev1.DNSNone, &corev1.PodDNSConfig{Nameservers: []string{"192.0.2.53"},
@@ -120,7 +122,7 @@ func TestRealNames(t *testing.T) {
 			c.Env = []corev1.EnvVar{{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}
 			c.VolumeMounts = []corev1.VolumeMount{{Name: "d", MountPath: "/own", SubPathExpr: "of-$(POD)"}, {Name: "d", MountPath: "/all"}}
 		}))
-	b.api.await(t, "named", "ended", func(p *corev1.Pod) bool { return p != nil && finished(p.Status.Phase) })
+	b.api.await(t, "named", "ended", func(p *corev1.Pod) bool { return p != nil && podspec.Finished(p.Status.Phase) })
 	want := "named.sub.default.svc.cluster.local\nnamed.sub.default.svc.cluster.local named\n192.0.2.7 db db.example\n" +
 		"search example\nnameserver 192.0.2.53\noptions ndots:2\n/all/of-named\n"
 	if err := saw(b.logs("named", "", &corev1.PodLogOptions{}), want); err != nil {
@@ -163,7 +165,7 @@ func TestRealSecurity(t *testing.T) {
 	b := newRealBed(t)
 	strict := corev1.SupplementalGroupsPolicyStrict
 	b.create(shell("safe", "id -u; id -g; id -G; touch /x 2>&1; touch /d/x && echo writable; grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status",
-		policy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
+		plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
 			c := &p.Spec.Containers[0]
 			c.SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
@@ -172,7 +174,7 @@ func TestRealSecurity(t *testing.T) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 			c.VolumeMounts = []corev1.VolumeMount{{Name: "d", MountPath: "/d"}}
 		}))
-	b.api.await(t, "safe", "succeeded or failed", func(p *corev1.Pod) bool { return p != nil && finished(p.Status.Phase) })
+	b.api.await(t, "safe", "succeeded or failed", func(p *corev1.Pod) bool { return p != nil && podspec.Finished(p.Status.Phase) })
 	if err := saw(b.logs("safe", "", &corev1.PodLogOptions{}), "1000\n1001\n1001 2000 3000\ntouch: /x: Read-only file system\nwritable\n"+
 		"CapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"); err != nil {
 		t.Error(err)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/objects"
 )
 
@@ -23,7 +24,7 @@ func referencesOf(pod *corev1.Pod) []objects.Ref {
 		}
 		out = append(out, ref)
 	}
-	for _, c := range everyContainer(pod) {
+	for _, c := range podspec.AllContainers(pod) {
 		envReferences(c, add)
 	}
 	for i := range pod.Spec.Volumes {
@@ -67,17 +68,6 @@ func envReferences(c *corev1.Container, add func(*api.Kind, string)) {
 	}
 }
 
-// hasChangingVolumes says that a pod has a volume whose content follows objects or the pod itself.
-func hasChangingVolumes(pod *corev1.Pod) bool {
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // sources is the kubelet as volumes see it: volume.Source.
 type sources struct{ k *Kubelet }
 
@@ -111,9 +101,9 @@ func (s sources) Field(pod *corev1.Pod, path string) (string, error) {
 
 // Resource implements volume.Source.
 func (s sources) Resource(pod *corev1.Pod, r *corev1.ResourceFieldSelector) (string, error) {
-	c := containerNamed(pod, r.ContainerName)
+	c := podspec.Container(pod, r.ContainerName)
 	if c == nil {
 		return "", fmt.Errorf("the pod has no container %s", r.ContainerName)
 	}
-	return resourceOf(c, r, s.k.node.allocatable())
+	return resourceOf(c, r, s.k.node.Allocatable())
 }

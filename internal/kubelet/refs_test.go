@@ -12,7 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 func (b *bed) put(obj api.Object) {
@@ -57,7 +60,7 @@ func (b *bed) env(pod, container string) map[string]string {
 	b.t.Helper()
 	p := b.api.await(b.t, pod, "running", running)
 	out := map[string]string{}
-	cfg, _ := b.rt.Config(strings.TrimPrefix(statusOf(p.Status.ContainerStatuses, container).ContainerID, containerIDPrefix))
+	cfg, _ := b.rt.Config(strings.TrimPrefix(podspec.ContainerStatus(&p.Status, container).ContainerID, cri.ContainerIDPrefix))
 	for _, e := range cfg.Env {
 		out[e.Name] = e.Value
 	}
@@ -80,7 +83,7 @@ func (f *fakeAPI) watches(kind *api.Kind) int {
 func TestEnvWaitsForWhatIsMissing(t *testing.T) {
 	b := newBed(t)
 	b.start()
-	b.create(testPod("web", func(p *corev1.Pod) {
+	b.create(plantest.Pod("web", func(p *corev1.Pod) {
 		optional := fromMap("never", "k")
 		optional.ConfigMapKeyRef.Optional = new(true)
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: fromMap("m", "k")}, {Name: "B", Value: "[$(A)]"}, {Name: "C", ValueFrom: optional}}
@@ -112,7 +115,7 @@ func TestVolumesFollowTheirObjects(t *testing.T) {
 	b := newBed(t)
 	b.start()
 	for _, name := range []string{"one", "two"} {
-		b.create(testPod(name, func(p *corev1.Pod) {
+		b.create(plantest.Pod(name, func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{mapVolume("m"), {Name: "me", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
 				Items: []corev1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}}}}
 			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
@@ -165,7 +168,7 @@ func TestImmutableIsReadOnce(t *testing.T) {
 	m := theMap("m", "k", "v")
 	m.Immutable = new(true)
 	b.put(m)
-	b.create(testPod("web", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{mapVolume("m")} }))
+	b.create(plantest.Pod("web", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{mapVolume("m")} }))
 	b.api.await(t, "web", "running", running)
 	eventually(t, "the watch has ended", func() error {
 		if b.api.watches(api.ConfigMaps) > 0 {

@@ -72,7 +72,7 @@ func oomScoreAdj(pod *corev1.Pod, c *corev1.Container, capacity int64) int {
 	if pod.Spec.PriorityClassName == api.SystemNodeCritical {
 		return guaranteedOOMScore // the node does not work without it
 	}
-	switch qosOf(pod) {
+	switch podspec.QOSClassOf(pod) {
 	case corev1.PodQOSGuaranteed:
 		return guaranteedOOMScore
 	case corev1.PodQOSBestEffort:

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 // list is a list of resources; an empty amount is left out.
@@ -48,7 +49,7 @@ func TestContainerResources(t *testing.T) {
 }
 
 func TestPodResources(t *testing.T) {
-	p := testPod("web", two)
+	p := plantest.Pod("web", plantest.TwoContainers)
 	p.Spec.Containers[0].Resources = both("1", "64Mi")
 	if got := podResources(p); got.CPUQuota != 0 || got.MemoryLimit != 0 || got.CPUShares != 1024 {
 		t.Errorf("one of two has limits: %+v", got)
@@ -61,7 +62,7 @@ func TestPodResources(t *testing.T) {
 
 func TestOOMScore(t *testing.T) {
 	const capacity = 10 << 30
-	p := testPod("web")
+	p := plantest.Pod("web")
 	if got := oomScoreAdj(p, &p.Spec.Containers[0], capacity); got != 1000 {
 		t.Errorf("best effort: %d", got)
 	}

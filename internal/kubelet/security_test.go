@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/cri/fake"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 func TestSecurity(t *testing.T) {
@@ -29,7 +30,7 @@ func TestSecurity(t *testing.T) {
 			"9 [2 3] true /var/lib/kubelet/seccomp/a/b.json ro=true nnp=true +NET_ADMIN -CHOWN mask=false"},
 		{"privileged", nil, &corev1.SecurityContext{Privileged: new(true)}, "- [] false Unconfined ro=false nnp=false + - mask=true"},
 	} {
-		p := testPod("web")
+		p := plantest.Pod("web")
 		p.Spec.SecurityContext, p.Spec.Containers[0].SecurityContext = c.pod, c.own
 		s := securityOf(p, &p.Spec.Containers[0])
 		user := "-"
@@ -61,7 +62,7 @@ func TestNonRootIsVerified(t *testing.T) {
 		{"a user of its own", &yes, nil, new(int64(5)), ""},
 		{"which is root", nil, &yes, new(int64(0)), "container's runAsUser breaks non-root policy"},
 	} {
-		p := testPod("web")
+		p := plantest.Pod("web")
 		p.UID = "u1"
 		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: c.pod, RunAsUser: c.user}
 		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: c.own}

@@ -11,8 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/logs"
+	"minik8s/internal/kubelet/plan"
 )
 
 // Kubernetes' bounds on a termination message.
@@ -38,10 +40,10 @@ func (k *Kubelet) keptMessage(uid, container string, attempt int) string {
 }
 
 // dropMessages removes the files of an attempt that is removed.
-func (w *worker) dropMessages(a action) {
+func (w *worker) dropMessages(a plan.Action) {
 	for _, file := range []string{
-		w.k.keptMessage(string(w.uid), a.container, a.attempt),
-		w.k.terminationLog(w.view.Sandbox, string(w.uid), a.container, a.attempt),
+		w.k.keptMessage(string(w.uid), a.Container, a.Attempt),
+		w.k.terminationLog(w.view.Sandbox, string(w.uid), a.Container, a.Attempt),
 	} {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			w.k.log.Debug("a termination message is left behind", "file", file, "error", err)
@@ -56,7 +58,7 @@ func (w *worker) terminationMessage(ctx context.Context, c *cri.Container) strin
 	msg := readHead(kept, maxTerminationMessage)
 	if msg == "" && file != kept {
 		if msg = readHead(file, maxTerminationMessage); msg != "" {
-			if err := keep(kept, msg); err != nil {
+			if err := keepMessage(kept, msg); err != nil {
 				w.k.log.Debug("a termination message is not kept for the next start", "container", c.Name, "error", err)
 			}
 		}
@@ -64,7 +66,7 @@ func (w *worker) terminationMessage(ctx context.Context, c *cri.Container) strin
 	if msg != "" || c.ExitCode == 0 || w.pod == nil {
 		return msg
 	}
-	spec := containerNamed(w.pod, c.Name)
+	spec := podspec.Container(w.pod, c.Name)
 	if spec == nil || spec.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError {
 		return ""
 	}
@@ -75,8 +77,8 @@ func (w *worker) terminationMessage(ctx context.Context, c *cri.Container) strin
 	return tail
 }
 
-// keep writes a message down. It is the kubelet's own file: the container never sees it.
-func keep(path, msg string) error {
+// keepMessage writes a message down. It is the kubelet's own file: the container never sees it.
+func keepMessage(path, msg string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

@@ -93,8 +93,8 @@ func (t *tokenKeeper) keep(pod types.UID, wish tokenWish, token heldToken) {
 	t.held[pod][wish] = token
 }
 
-// due is when the first of a pod's tokens is to be renewed; zero if it has none.
-func (t *tokenKeeper) due(pod types.UID) time.Time {
+// nextRenewal is when the first of a pod's tokens is to be renewed; zero if it has none.
+func (t *tokenKeeper) nextRenewal(pod types.UID) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var first time.Time

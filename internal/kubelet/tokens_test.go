@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/client"
+	"minik8s/internal/kubelet/plan/plantest"
 )
 
 // mint makes tokens that are numbered, and remembers what it was asked for.
@@ -35,9 +36,9 @@ func (m *mint) Token(_ context.Context, namespace, account string, req *authenti
 
 // A token is used for four fifths of its time, and to its end if there is no newer one.
 func TestTokenKeeper(t *testing.T) {
-	api, now := &mint{}, noon
+	api, now := &mint{}, plantest.Noon
 	keeper := newTokenKeeper(api, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	pod := testPod("web")
+	pod := plantest.Pod("web")
 	pod.UID, pod.Spec.ServiceAccountName = "u1", "robot"
 	hour := &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(3600))}
 	down := errors.New("the API server is down")
@@ -57,13 +58,13 @@ func TestTokenKeeper(t *testing.T) {
 		{"at its end, and no other to be had", 109 * time.Minute, down, "", 97 * time.Minute},
 		{"renewed late", 110 * time.Minute, nil, "default/robot 3", 158 * time.Minute},
 	} {
-		now, api.err = noon.Add(x.at), x.err
+		now, api.err = plantest.Noon.Add(x.at), x.err
 		got, err := keeper.get(t.Context(), pod, hour)
 		if got != x.want || (err != nil) != (x.want == "") {
 			t.Errorf("%s: %q, %v", x.name, got, err)
 		}
-		if due := keeper.due("u1"); x.due != 0 && !due.Equal(noon.Add(x.due)) || x.due == 0 && !due.IsZero() {
-			t.Errorf("%s: due %s after noon", x.name, due.Sub(noon))
+		if due := keeper.nextRenewal("u1"); x.due != 0 && !due.Equal(plantest.Noon.Add(x.due)) || x.due == 0 && !due.IsZero() {
+			t.Errorf("%s: due %s after noon", x.name, due.Sub(plantest.Noon))
 		}
 	}
 	ask := api.asks[0]
@@ -75,33 +76,11 @@ func TestTokenKeeper(t *testing.T) {
 	if got, err := keeper.get(t.Context(), pod, vault); err != nil || got != "default/robot 4" || api.asks[3].Audiences[0] != "vault" {
 		t.Errorf("%q, %v: %+v", got, err, api.asks)
 	}
-	if due := keeper.due("u1"); !due.Equal(now.Add(8 * time.Minute)) {
+	if due := keeper.nextRenewal("u1"); !due.Equal(now.Add(8 * time.Minute)) {
 		t.Errorf("due %s from now", due.Sub(now))
 	}
 	keeper.drop("u1")
-	if !keeper.due("u1").IsZero() {
+	if !keeper.nextRenewal("u1").IsZero() {
 		t.Error("a pod that is gone has a token to be renewed")
-	}
-}
-
-// A pod's worker wakes when a token is to be renewed, and then brings the volume up to date.
-func TestTokensDue(t *testing.T) {
-	for _, x := range []struct {
-		name string
-		due  time.Duration // from now
-		want bool          // that the volumes are made anew
-	}{{"later", time.Minute, false}, {"now", 0, true}, {"long ago", -time.Hour, true}} {
-		pod := testPod("web")
-		pod.Spec.Volumes = []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
-		s := at(pod).sandbox().volumes().image("web").has(run("web", 0)).settled()
-		s.in.mem.tokensDue = noon.Add(x.due)
-		p := decide(s.in)
-		got := false
-		for _, a := range p.actions {
-			got = got || a.verb == setUpVolumes
-		}
-		if got != x.want || !x.want && !p.wake.Equal(noon.Add(x.due)) {
-			t.Errorf("%s: %v, wakes at %s", x.name, p.actions, p.wake)
-		}
 	}
 }

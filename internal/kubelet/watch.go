@@ -3,7 +3,6 @@ package kubelet
 import (
 	"context"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -11,11 +10,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-)
-
-const (
-	minRewatch = 100 * time.Millisecond
-	maxRewatch = 5 * time.Second
+	"minik8s/internal/kubelet/rewatch"
 )
 
 // watchPods brings every pod of this node to its worker until ctx ends. synced is called once, when
@@ -23,7 +18,7 @@ const (
 func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 	opts := client.WatchOptions{Bookmarks: true,
 		Fields: fields.OneTermEqualSelector("spec.nodeName", k.cfg.NodeName)}
-	keepWatching(ctx, k, api.Pods, opts, func(w client.Watcher) bool {
+	rewatch.Follow(ctx, k.client, k.log, api.Pods, opts, func(w client.Watcher) bool {
 		return k.followPods(ctx, w, func() {
 			if synced != nil {
 				synced()
@@ -31,37 +26,6 @@ func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 			}
 		})
 	})
-}
-
-// keepWatching opens a watch again and again; follow says whether the one it was given went well.
-func keepWatching(ctx context.Context, k *Kubelet, kind *api.Kind, opts client.WatchOptions, follow func(client.Watcher) bool) {
-	delay := minRewatch
-	for ctx.Err() == nil {
-		w, err := k.client.Watch(ctx, kind, opts)
-		if err == nil {
-			if follow(w) {
-				delay = minRewatch
-			}
-			w.Stop()
-			err = w.Err()
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		k.log.Info("watch ended, beginning it again", "kind", kind.String(), "error", err, "in", delay)
-		pause(ctx, delay)
-		delay = min(2*delay, maxRewatch)
-	}
-}
-
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // followPods handles one watch: first all pods there are, then the changes.
@@ -80,9 +44,9 @@ func (k *Kubelet) followPods(ctx context.Context, w client.Watcher, synced func(
 		case listing && ev.Type == client.Added:
 			initial = append(initial, ev.Object.(*corev1.Pod))
 		case ev.Type == client.Deleted:
-			k.gone(ev.Object.GetUID())
+			k.podDeleted(ev.Object.GetUID())
 		default:
-			k.seen(ctx, ev.Object.(*corev1.Pod))
+			k.podChanged(ctx, ev.Object.(*corev1.Pod))
 		}
 	}
 	return ok
@@ -105,51 +69,51 @@ func (k *Kubelet) replace(ctx context.Context, pods []*corev1.Pod) {
 	there := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
 		there[p.UID] = true
-		k.seen(ctx, p)
+		k.podChanged(ctx, p)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for uid, w := range k.workers {
 		if !there[uid] {
-			w.tell(func(b *inbox) { b.gone = true })
+			w.send(func(b *inbox) { b.objectGone = true })
 		}
 	}
 	for uid := range k.found {
 		if !there[uid] {
-			k.begin(ctx, uid).tell(func(b *inbox) { b.gone = true })
+			k.startWorker(ctx, uid).send(func(b *inbox) { b.objectGone = true })
 		}
 	}
-	for uid := range k.buried {
+	for uid := range k.ended {
 		if !there[uid] {
-			delete(k.buried, uid)
+			delete(k.ended, uid)
 		}
 	}
 	k.dropLeftovers(there)
 }
 
-// seen hands a pod's object to its worker.
-func (k *Kubelet) seen(ctx context.Context, pod *corev1.Pod) {
+// podChanged hands a pod's object to its worker.
+func (k *Kubelet) podChanged(ctx context.Context, pod *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.buried[pod.UID] {
+	if k.ended[pod.UID] {
 		return
 	}
 	w := k.workers[pod.UID]
 	if w == nil {
-		w = k.begin(ctx, pod.UID)
+		w = k.startWorker(ctx, pod.UID)
 		started := pod.Status.StartTime != nil || len(w.view.Containers) > 0
-		w.newcomer = !started && pod.DeletionTimestamp == nil
-		w.room = k.rooms.count(pod, w.newcomer)
+		w.isNew = !started && pod.DeletionTimestamp == nil
+		w.misfit = k.admission.admit(pod, w.isNew)
 	}
-	w.tell(func(b *inbox) { b.take(pod) })
+	w.send(func(b *inbox) { b.take(pod) })
 }
 
-// gone tells the worker that the pod's object does not exist any more.
-func (k *Kubelet) gone(uid types.UID) {
+// podDeleted tells the worker that the pod's object does not exist any more.
+func (k *Kubelet) podDeleted(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.buried, uid)
+	delete(k.ended, uid)
 	if w := k.workers[uid]; w != nil {
-		w.tell(func(b *inbox) { b.gone = true })
+		w.send(func(b *inbox) { b.objectGone = true })
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan"
+	"minik8s/internal/kubelet/status"
 )
 
 // worker keeps one pod. Its goroutine alone reads and writes the fields below mu's inbox; everybody
@@ -28,38 +29,40 @@ type worker struct {
 	mu   sync.Mutex
 	box  inbox
 
-	pod  *corev1.Pod // the newest object seen, also after it is gone
-	gone bool
-	// sawGone: the watch said so itself, and so will say nothing more of this pod.
-	sawGone bool
-	view    cri.Pod
-	mem     *memory
+	pod        *corev1.Pod // the newest object seen, also after it is gone
+	objectGone bool
+	// watchSawGone: the watch said so itself, and so will say nothing more of this pod.
+	watchSawGone bool
+	view         cri.Pod
+	state        *plan.State
 	// stale: the runtime must be asked before the next decision.
 	stale bool
-	// newcomer: nothing of the pod was ever started, so that it may be refused.
-	newcomer bool
-	// room is why there is no room for the pod; nil: there is.
-	room *verdict
+	// isNew: nothing of the pod was ever started, so that it may be refused.
+	isNew bool
+	// misfit is why there is no room for the pod; nil: there is.
+	misfit *plan.Rejection
 	// writing: a status is on its way. writeAfter holds back the next after a failure.
 	writing    bool
 	writeAfter time.Time
 	writeDelay time.Duration
-	shown      *snapshot
+	snapshot   *snapshot
 	// ending is closed when the pod is to end.
-	ending  chan struct{}
-	flights sync.WaitGroup
+	ending chan struct{}
+	// referencedEphemeral is how many ephemeral containers the pod had when the objects it names were last listed.
+	referencedEphemeral int
+	actions             sync.WaitGroup
 	// probes that go on, each with what ends it.
-	probes map[probeKey]context.CancelFunc
+	probes map[plan.ProbeKey]context.CancelFunc
 }
 
 // inbox is what others tell a worker; only the latest counts.
 type inbox struct {
-	pod     *corev1.Pod
-	gone    bool
-	stale   bool
-	images  bool // there are new ones
-	objects bool // one that the pod names has changed
-	results []func(*worker)
+	pod        *corev1.Pod
+	objectGone bool
+	stale      bool
+	images     bool // there are new ones
+	objects    bool // one that the pod names has changed
+	results    []func(*worker)
 }
 
 // take keeps pod unless a newer one is there.
@@ -79,13 +82,13 @@ func older(a, b *corev1.Pod) bool {
 
 func newWorker(k *Kubelet, uid types.UID, view cri.Pod) *worker {
 	view.UID = string(uid)
-	return &worker{k: k, uid: uid, view: view, mem: newMemory(), wake: make(chan struct{}, 1),
+	return &worker{k: k, uid: uid, view: view, state: plan.NewState(), wake: make(chan struct{}, 1),
 		ending: make(chan struct{}),
 		stale:  len(view.Containers) > 0 || view.Sandbox != nil, log: k.log.With("uid", uid)}
 }
 
-// tell leaves a message and wakes the worker.
-func (w *worker) tell(f func(*inbox)) {
+// send leaves a message and wakes the worker.
+func (w *worker) send(f func(*inbox)) {
 	w.mu.Lock()
 	f(&w.box)
 	w.mu.Unlock()
@@ -95,7 +98,7 @@ func (w *worker) tell(f func(*inbox)) {
 	}
 }
 
-func (w *worker) hasNews() bool {
+func (w *worker) hasMessages() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.box.pod != nil || len(w.box.results) > 0
@@ -108,7 +111,7 @@ const (
 
 // run works until nothing is left of the pod or ctx ends.
 func (w *worker) run(ctx context.Context) {
-	defer w.flights.Wait()
+	defer w.actions.Wait()
 	defer w.stopProbes()
 	delay := minPanicPause
 	for ctx.Err() == nil {
@@ -120,7 +123,7 @@ func (w *worker) run(ctx context.Context) {
 		} else {
 			delay = minPanicPause
 		}
-		if done && w.k.retire(w) {
+		if done && w.k.retireWorker(w) {
 			return
 		}
 		w.wait(ctx, wake)
@@ -155,18 +158,18 @@ func (w *worker) safeStep(ctx context.Context) (wake time.Time, done bool, err e
 // step is one round: take the messages, look, publish, decide, act. It returns when to look again.
 func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	w.receive()
-	if w.pod == nil && !w.gone {
+	if w.pod == nil && !w.objectGone {
 		return time.Time{}, false
 	}
 	looked := w.stale
 	if w.stale {
-		if err := w.look(ctx); err != nil {
+		if err := w.observe(ctx); err != nil {
 			w.log.Warn("runtime does not say how the pod is", "error", err)
 			return w.k.now().Add(time.Second), false
 		}
 	}
-	if w.shown == nil || looked || w.shown.pod != w.pod {
-		w.share()
+	if w.snapshot == nil || looked || w.snapshot.pod != w.pod {
+		w.publishSnapshot()
 	}
 	if err := w.admit(ctx); err != nil {
 		w.log.Warn("the Node cannot be read, so the pod is not let in", "error", err)
@@ -174,16 +177,16 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	}
 	in := w.input()
 	wake = w.publish(ctx, &in)
-	if in.endReason() != nil {
-		w.abandon()
+	if in.Termination() != nil {
+		w.cancelWaits()
 	}
-	p := decide(in)
-	w.tellBackoffs(in)
-	for _, a := range p.actions {
-		w.launch(ctx, a)
+	p := plan.Decide(in)
+	w.announceBackoffs(in)
+	for _, a := range p.Actions {
+		w.startAction(ctx, a)
 	}
-	w.tendProbes(ctx)
-	return earliest(wake, p.wake), p.done
+	w.updateProbes(ctx)
+	return earliest(wake, p.Wake), p.Done
 }
 
 func earliest(a, b time.Time) time.Time {
@@ -204,13 +207,13 @@ func (w *worker) receive() {
 	if box.pod != nil {
 		w.takePod(box.pod)
 	}
-	w.gone, w.sawGone = w.gone || box.gone, w.sawGone || box.gone
+	w.objectGone, w.watchSawGone = w.objectGone || box.objectGone, w.watchSawGone || box.objectGone
 	w.stale = w.stale || box.stale
 	if box.images {
-		w.mem.forgetImages()
+		w.state.RetryImages()
 	}
 	if box.objects {
-		w.mem.objectsChanged()
+		w.state.ObjectsChanged()
 	}
 }
 
@@ -218,38 +221,38 @@ func (w *worker) takePod(pod *corev1.Pod) {
 	if w.pod != nil && older(pod, w.pod) {
 		return
 	}
-	if w.pod != nil && hasChangingVolumes(pod) && (!maps.Equal(pod.Labels, w.pod.Labels) || !maps.Equal(pod.Annotations, w.pod.Annotations)) {
-		w.mem.volumeChanges++
+	if w.pod != nil && plan.HasChangingVolumes(pod) && (!maps.Equal(pod.Labels, w.pod.Labels) || !maps.Equal(pod.Annotations, w.pod.Annotations)) {
+		w.state.VolumeChanges++
 	}
 	if pod.DeletionTimestamp != nil && (w.pod == nil || !pod.DeletionTimestamp.Equal(w.pod.DeletionTimestamp)) {
-		w.mem.deletionSeen = w.k.now()
+		w.state.DeletionSeen = w.k.now()
 	}
 	w.pod = pod
 }
 
-func (w *worker) input() input {
-	in := input{pod: w.pod, view: w.view, mem: w.mem, now: w.k.now()}
-	if w.gone {
-		in.pod = nil
+func (w *worker) input() plan.Input {
+	in := plan.Input{Pod: w.pod, View: w.view, State: w.state, Now: w.k.now()}
+	if w.objectGone {
+		in.Pod = nil
 	}
 	return in
 }
 
-// look asks the runtime how the pod is.
-func (w *worker) look(ctx context.Context) error {
+// observe asks the runtime how the pod is.
+func (w *worker) observe(ctx context.Context) error {
 	view, err := w.k.runtime.Pod(ctx, string(w.uid))
 	if err != nil {
 		return err
 	}
 	w.view, w.stale = view, false
-	recall(&w.view, w.pod)
+	status.Restore(&w.view, w.pod)
 	for i := range w.view.Containers {
 		c := &w.view.Containers[i]
 		if c.State == cri.Exited && !c.FinishedAt.IsZero() {
-			c.FinishedAt = w.mem.ended(c.ID, c.FinishedAt, w.k.now())
+			c.FinishedAt = w.state.EndTime(c.ID, c.FinishedAt, w.k.now())
 		}
-		if _, known := w.mem.messages[c.ID]; !known && c.State == cri.Exited {
-			w.mem.messages[c.ID] = w.terminationMessage(ctx, c)
+		if _, known := w.state.TerminationMessages[c.ID]; !known && c.State == cri.Exited {
+			w.state.TerminationMessages[c.ID] = w.terminationMessage(ctx, c)
 		}
 	}
 	return nil
@@ -257,45 +260,45 @@ func (w *worker) look(ctx context.Context) error {
 
 // admit lets the pod in, or not, the first time it is to run. An error says that nobody knows yet.
 func (w *worker) admit(ctx context.Context) error {
-	if w.mem.admitted && len(w.pod.Spec.EphemeralContainers) == w.mem.ephemeral ||
-		w.mem.rejected != nil || w.gone || w.input().endReason() != nil {
+	if w.state.Admitted && len(w.pod.Spec.EphemeralContainers) == w.referencedEphemeral ||
+		w.state.Rejected != nil || w.objectGone || w.input().Termination() != nil {
 		return nil
 	}
-	if w.mem.admitted {
-		w.refer(ctx)
+	if w.state.Admitted {
+		w.followReferences(ctx)
 		return nil
 	}
-	no, err := w.objection(ctx)
+	no, err := w.rejection(ctx)
 	if err != nil {
 		return err
 	}
 	if no != nil {
-		w.mem.rejected = no
-		w.event(corev1.EventTypeWarning, no.reason, "%s", no.message)
+		w.state.Rejected = no
+		w.event(corev1.EventTypeWarning, no.Reason, "%s", no.Message)
 		return nil
 	}
-	w.mem.admitted = true
-	w.refer(ctx)
+	w.state.Admitted = true
+	w.followReferences(ctx)
 	if w.view.Sandbox != nil {
 		w.k.noteCgroup(w.pod)
 	}
 	return nil
 }
 
-// refer has the objects followed that the pod names.
-func (w *worker) refer(ctx context.Context) {
-	w.mem.ephemeral = len(w.pod.Spec.EphemeralContainers)
+// followReferences has the objects followed that the pod names.
+func (w *worker) followReferences(ctx context.Context) {
+	w.referencedEphemeral = len(w.pod.Spec.EphemeralContainers)
 	if refs := referencesOf(w.pod); len(refs) > 0 {
 		w.k.objects.Use(ctx, w.uid, refs)
 	}
 }
 
-// objection is why the pod may not run here; nil if it may.
-func (w *worker) objection(ctx context.Context) (*verdict, error) {
-	if w.room != nil || !w.newcomer {
-		return w.room, nil
+// rejection is why the pod may not run here; nil if it may.
+func (w *worker) rejection(ctx context.Context) (*plan.Rejection, error) {
+	if w.misfit != nil || !w.isNew {
+		return w.misfit, nil
 	}
-	return w.k.node.misfit(ctx, w.pod)
+	return w.k.node.Admit(ctx, w.pod)
 }
 
 func (w *worker) name() string {
@@ -304,6 +307,3 @@ func (w *worker) name() string {
 	}
 	return string(w.uid)
 }
-
-// equalStatus compares as the API would: nil and empty are the same, times by their instant.
-func equalStatus(a, b *corev1.PodStatus) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -1,6 +1,7 @@
 package podspec_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 
@@ -110,5 +111,33 @@ func TestLimit(t *testing.T) {
 		if got, limited := podspec.Limit(specOf(t, c.spec), corev1.ResourceCPU); got != c.want || limited != c.limited {
 			t.Errorf("%s: %d, %t, want %d, %t", c.spec, got, limited, c.want, c.limited)
 		}
+	}
+}
+
+func TestWhichContainer(t *testing.T) {
+	for _, x := range []struct{ spec, name, want, err string }{
+		{"containers: [{name: a}]", "", "a", ""},
+		{"{containers: [{name: a}], initContainers: [{name: i}]}", "", "a", ""},
+		{"{containers: [{name: a}], initContainers: [{name: i}], ephemeralContainers: [{name: e}]}", "i", "i", ""},
+		{"{containers: [{name: a}], initContainers: [{name: i}], ephemeralContainers: [{name: e}]}", "e", "e", ""},
+		{"containers: [{name: a}]", "b", "", "container b is not valid for pod p"},
+		{"containers: [{name: a}, {name: b}]", "", "", "a container name must be specified for pod p, choose one of: [a b]"},
+		{"{containers: [{name: a}, {name: b}], initContainers: [{name: i}, {name: j}]}", "", "",
+			"a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i j]"},
+	} {
+		pod := &corev1.Pod{Spec: *specOf(t, x.spec)}
+		pod.Name = "p"
+		got, err := podspec.ChooseContainer(pod, x.name)
+		if text := fmt.Sprint(err); got != x.want || (x.err == "") != (err == nil) || err != nil && text != x.err {
+			t.Errorf("%s, %q: %q, %v", x.spec, x.name, got, err)
+		}
+	}
+	pod := &corev1.Pod{Spec: *specOf(t, "containers: [{name: a}, {name: b}]")}
+	if got := podspec.DefaultContainer(pod); got != "" {
+		t.Errorf("of two: %q", got)
+	}
+	pod.Annotations = map[string]string{"kubectl.kubernetes.io/default-container": "b"}
+	if got := podspec.DefaultContainer(pod); got != "b" {
+		t.Errorf("annotated: %q", got)
 	}
 }

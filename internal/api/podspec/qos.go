@@ -31,3 +31,11 @@ func QOSClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	}
 	return corev1.PodQOSBurstable
 }
+
+// QOSClassOf is the pod's quality of service: the one that the API has written down, since it cannot change.
+func QOSClassOf(pod *corev1.Pod) corev1.PodQOSClass {
+	if pod.Status.QOSClass != "" {
+		return pod.Status.QOSClass
+	}
+	return QOSClass(&pod.Spec)
+}

@@ -12,10 +12,9 @@ import (
 	"github.com/gorilla/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// Size is the size of a terminal, in characters.
-type Size = struct{ Width, Height uint16 }
+	"minik8s/internal/channels"
+)
 
 // Wants are the streams that a client asks for.
 type Wants struct{ Stdin, Stdout, Stderr, TTY bool }
@@ -25,7 +24,7 @@ type Streams struct {
 	TTY            bool
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Resize         <-chan Size
+	Resize         <-chan channels.TermSize
 }
 
 // process is a connection that carries the streams of one process.
@@ -81,13 +80,13 @@ func outcome(exit int32, err error) metav1.Status {
 }
 
 // resizes are the changes of a terminal's size, of which only the last matters.
-type resizes chan Size
+type resizes chan channels.TermSize
 
 func newResizes() resizes { return make(resizes, 1) }
 
 // put takes the place of a size that nobody has taken.
 func (r resizes) put(data []byte) {
-	var s Size
+	var s channels.TermSize
 	if json.Unmarshal(data, &s) != nil || s.Width == 0 || s.Height == 0 {
 		return
 	}

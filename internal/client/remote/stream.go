@@ -12,13 +12,12 @@ import (
 	"strings"
 
 	"github.com/gorilla/websocket"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/channels"
 	"minik8s/internal/client"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Streams are the caller's ends of a process in a container. Those that are nil are not connected; with
@@ -28,11 +27,8 @@ type Streams struct {
 	Stdin          io.Reader // a read that is under way at the end is not waited for
 	Stdout, Stderr io.Writer
 	// Resize are the changes of the caller's terminal; the first is its size at the beginning.
-	Resize <-chan TermSize
+	Resize <-chan channels.TermSize
 }
-
-// TermSize is the size of a terminal, in characters.
-type TermSize = struct{ Width, Height uint16 }
 
 // ExitError is a command that ran, and ended with another exit code than 0.
 type ExitError struct{ Code int }
@@ -90,7 +86,7 @@ func (c *Client) process(ctx context.Context, ns, pod, sub string, query url.Val
 	return outcome(status)
 }
 
-func resize(conn *channels.Conn, sizes <-chan TermSize, done <-chan struct{}) {
+func resize(conn *channels.Conn, sizes <-chan channels.TermSize, done <-chan struct{}) {
 	w := json.NewEncoder(conn.Writer(channels.Resize))
 	for {
 		select {

@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/apiserver"
 	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/certs"
+	"minik8s/internal/channels"
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/registry"
@@ -150,8 +151,8 @@ func TestStreams(t *testing.T) {
 				t.Errorf("cat: %v, %d of %d bytes", err, out.Len(), len(big))
 			}
 			out.Reset()
-			sizes := make(chan remote.TermSize, 1)
-			sizes <- remote.TermSize{Width: 80, Height: 25}
+			sizes := make(chan channels.TermSize, 1)
+			sizes <- channels.TermSize{Width: 80, Height: 25}
 			if err := c.Exec(ctx, "default", "web", "", []string{"size"}, remote.Streams{TTY: true, Stdout: &out, Resize: sizes}); err != nil || out.String() != "80 25 true" {
 				t.Errorf("size: %v, %q", err, out.String())
 			}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"minik8s/internal/ctl/brief"
-
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/ctl/brief"
 )
 
 // podContainers explains the first container that is not well; false means that none says why.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"time"
 
-	"minik8s/internal/ctl/brief"
-
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/ctl/brief"
 )
 
 // killing is why the kubelet ended a container that would have run on.

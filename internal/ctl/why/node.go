@@ -3,9 +3,9 @@ package why
 import (
 	"strings"
 
-	"minik8s/internal/ctl/brief"
-
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/ctl/brief"
 )
 
 func (s *situation) explainNode(node *corev1.Node) Explanation {

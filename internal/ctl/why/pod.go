@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"minik8s/internal/api/table"
 	"minik8s/internal/ctl/brief"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 func (s *situation) explainPod(pod *corev1.Pod) Explanation {

@@ -15,7 +15,6 @@ import (
 	"github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/namespaces"
 	"github.com/containerd/containerd/snapshots/overlay/overlayutils"
-
 	"github.com/containerd/log"
 	"github.com/sirupsen/logrus"
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"minik8s/internal/channels"
 )
 
 // Streams are what connects a person with a container that runs. Every call lasts as long as the
@@ -46,6 +48,5 @@ type AttachConfig struct {
 	Resize         <-chan TermSize
 }
 
-// TermSize is the size of a terminal, in characters. It has no name of its own, so that a channel of
-// sizes can be handed on by who knows this package to who does not.
-type TermSize = struct{ Width, Height uint16 }
+// TermSize is the size of a terminal, in characters.
+type TermSize = channels.TermSize

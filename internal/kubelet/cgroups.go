@@ -1,0 +1,43 @@
+package kubelet
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/podspec"
+)
+
+// ensureCgroup makes the pod's cgroup and returns its path; empty where the kubelet makes none.
+func (k *Kubelet) ensureCgroup(pod *corev1.Pod) (string, error) {
+	if k.cgroups == nil {
+		return "", nil
+	}
+	res := podResources(pod)
+	res.PidsLimit = k.cfg.PodPidsLimit
+	return k.cgroups.Ensure(string(pod.UID), podspec.QOSClassOf(pod), res)
+}
+
+// noteCgroup counts the cgroup of a pod that was found again.
+func (k *Kubelet) noteCgroup(pod *corev1.Pod) {
+	if k.cgroups != nil {
+		k.cgroups.Note(string(pod.UID), podspec.QOSClassOf(pod), podResources(pod))
+	}
+}
+
+func (k *Kubelet) cgroupOf(pod *corev1.Pod) string {
+	if k.cgroups == nil {
+		return ""
+	}
+	return k.cgroups.PodPath(string(pod.UID), podspec.QOSClassOf(pod))
+}
+
+func (k *Kubelet) removeCgroup(uid string) error {
+	if k.cgroups == nil {
+		return nil
+	}
+	if err := k.cgroups.Remove(uid); err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+package cri
+
+// ContainerIDPrefix is how Kubernetes writes the runtime into a container's id.
+const ContainerIDPrefix = "containerd://"

@@ -1,0 +1,65 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/defaults"
+	"minik8s/internal/client"
+	"minik8s/internal/kubelet/cri"
+)
+
+// Manager makes images present on one node.
+type Manager struct {
+	runtime  cri.Runtime
+	client   client.Interface
+	now      func() time.Time
+	log      *slog.Logger
+	arrivals arrivals
+}
+
+// New makes a manager. The client reads the pull secrets.
+func New(rt cri.Runtime, c client.Interface, now func() time.Time, log *slog.Logger) *Manager {
+	return &Manager{runtime: rt, client: c, now: now, log: log}
+}
+
+// EventFunc records an Event about the container whose image is meant.
+type EventFunc func(kind, reason, format string, args ...any)
+
+// Changed says that images have come to the node by another way than Ensure: pulls of them end.
+func (m *Manager) Changed() { m.arrivals.announce() }
+
+// Ensure makes the image of a container of pod present, as its imagePullPolicy says. It may take as long as a pull,
+// and ends with ctx. Errors are *plan.ActionError.
+func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, c *corev1.Container, event EventFunc) error {
+	policy := c.ImagePullPolicy
+	if policy == "" {
+		policy = defaults.PullPolicy(c.Image)
+	}
+	if policy == corev1.PullAlways {
+		return m.pull(ctx, pod, c.Image, event)
+	}
+	arrived := m.arrivals.next() // before looking, so that no arrival falls between
+	image, err := m.runtime.ImageStatus(ctx, c.Image)
+	switch {
+	case errors.Is(err, cri.ErrInvalidImageName):
+		return retryInvalidName(c.Image, err)
+	case err != nil:
+		return retryInspect(c.Image, err)
+	case image != nil:
+		event(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", c.Image)
+		return nil
+	case policy == corev1.PullNever:
+		return retryNeverPulled(c.Image)
+	}
+	came, err := m.unlessArrived(ctx, c.Image, arrived, func(ctx context.Context) error { return m.pull(ctx, pod, c.Image, event) })
+	if came {
+		event(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", c.Image)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,93 @@
+package node
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Where pressure begins. Kubernetes counts a disk as full at a tenth free; here it must in addition
+// be short in bytes, for a tenth of a large disk is room for many pods.
+const (
+	lowMemory = 100 << 20
+	lowDisk   = 2 << 30
+	lowPids   = 1000
+)
+
+// conditions is how the node is now, in Kubernetes' words.
+func (h hostInfo) conditions() []corev1.NodeCondition {
+	size, free := h.disk()
+	memory := meminfo("MemAvailable")
+	return []corev1.NodeCondition{
+		pressure(corev1.NodeMemoryPressure, memory > 0 && memory < lowMemory,
+			"KubeletHasInsufficientMemory", "KubeletHasSufficientMemory", "memory available"),
+		pressure(corev1.NodeDiskPressure, size > 0 && free < size/10 && free < lowDisk,
+			"KubeletHasDiskPressure", "KubeletHasNoDiskPressure", "disk pressure"),
+		pressure(corev1.NodePIDPressure, pidsLeft() < lowPids,
+			"KubeletHasInsufficientPID", "KubeletHasSufficientPID", "PID available"),
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"},
+	}
+}
+
+func pressure(t corev1.NodeConditionType, on bool, bad, good, what string) corev1.NodeCondition {
+	c := corev1.NodeCondition{Type: t, Status: corev1.ConditionFalse, Reason: good, Message: "kubelet has sufficient " + what}
+	if t == corev1.NodeDiskPressure {
+		c.Message = "kubelet has no " + what
+	}
+	if on {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, bad, "kubelet has insufficient "+what
+		if t == corev1.NodeDiskPressure {
+			c.Message = "kubelet has " + what
+		}
+	}
+	return c
+}
+
+// conditions are those of the machine and of its network.
+func (n *Keeper) conditions() []corev1.NodeCondition {
+	list := n.host.conditions()
+	if rt, ok := n.runtime.(podNetwork); ok {
+		list = append(list, networkCondition(rt.NetworkTrouble()))
+	}
+	return list
+}
+
+// podNetwork is a runtime that knows what on the host stops pods' traffic.
+type podNetwork interface{ NetworkTrouble() []string }
+
+func networkCondition(trouble []string) corev1.NodeCondition {
+	if len(trouble) == 0 {
+		return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+			Reason: "PodTrafficAccepted", Message: "nothing on the host stops pods' traffic"}
+	}
+	return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue,
+		Reason: "HostPacketFilter", Message: "the host's packet filter stops pods' traffic: " + strings.Join(trouble, "; ")}
+}
+
+// setNodeCondition sets a condition; its time of transition stays if its status does not change.
+func setNodeCondition(st *corev1.NodeStatus, c corev1.NodeCondition, now time.Time) {
+	c.LastHeartbeatTime = metav1.NewTime(now).Rfc3339Copy()
+	c.LastTransitionTime = c.LastHeartbeatTime
+	for i := range st.Conditions {
+		if st.Conditions[i].Type == c.Type {
+			if st.Conditions[i].Status == c.Status {
+				c.LastTransitionTime = st.Conditions[i].LastTransitionTime
+			}
+			st.Conditions[i] = c
+			return
+		}
+	}
+	st.Conditions = append(st.Conditions, c)
+}
+
+// isReady says that the Node's status says Ready.
+func isReady(node *corev1.Node) bool {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+// leaseKeeper renews the Lease by which the control plane sees that the node lives.
+type leaseKeeper struct {
+	n     *Keeper
+	meter usageMeter
+}
+
+// renew renews the Lease and writes down what the node uses; it makes the Lease if there is none. Failures are
+// logged: the next heartbeat is the retry.
+func (l *leaseKeeper) renew(ctx context.Context, node *corev1.Node) {
+	ctx, cancel := context.WithTimeout(ctx, l.n.cfg.HeartbeatInterval)
+	defer cancel()
+	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name}
+	now := metav1.NewMicroTime(l.n.cfg.Now())
+	change := map[string]any{"spec": map[string]any{
+		"renewTime": now, "holderIdentity": l.n.cfg.Name, "leaseDurationSeconds": l.seconds()}}
+	used := l.meter.read(ctx, l.n.runtime, now.Time)
+	if used != nil {
+		change["metadata"] = map[string]any{"annotations": used}
+	}
+	data, err := json.Marshal(change)
+	if err == nil {
+		_, err = l.n.client.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		_, err = l.n.client.Create(ctx, l.build(node, now, used), client.WriteOptions{})
+	}
+	if err != nil && ctx.Err() == nil {
+		l.n.log.Warn("node lease not renewed", "error", err)
+	}
+}
+
+// seconds is how long the Lease holds: four heartbeats, as in Kubernetes.
+func (l *leaseKeeper) seconds() int32 {
+	return max(1, int32(4*l.n.cfg.HeartbeatInterval.Seconds()))
+}
+
+func (l *leaseKeeper) build(node *corev1.Node, now metav1.MicroTime, used map[string]string) *coordinationv1.Lease {
+	seconds := l.seconds()
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name, Annotations: used},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &l.n.cfg.Name, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	}
+	if node != nil {
+		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+	}
+	return lease
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/kubelet/rewatch"
+)
+
+const (
+	minRetry = 100 * time.Millisecond
+	maxRetry = 5 * time.Second
+)
+
+// Register makes the Node object, or fills in the one that is there, in at most two writes. While
+// the API cannot be reached it retries; an error is one that a retry does not cure.
+func (n *Keeper) Register(ctx context.Context) error {
+	delay := minRetry
+	for {
+		err := n.registerOnce(ctx)
+		if err == nil || ctx.Err() != nil || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+			return err
+		}
+		n.log.Warn("node not registered, trying again", "error", err, "in", delay)
+		rewatch.Pause(ctx, delay)
+		delay = min(2*delay, maxRetry)
+	}
+}
+
+func (n *Keeper) registerOnce(ctx context.Context) error {
+	fresh := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name}}
+	n.fillSpec(fresh)
+	fresh.Spec.Taints = slices.Clone(n.cfg.Taints)
+	n.fillStatus(ctx, fresh, n.cfg.Now())
+	obj, err := n.client.Create(ctx, fresh, client.WriteOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return n.adopt(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	node := obj.(*corev1.Node)
+	if !isReady(node) { // the API dropped the status, which has a write of its own
+		return n.writeStatus(ctx, node)
+	}
+	n.remember(ctx, node)
+	return nil
+}
+
+// adopt takes over a Node that exists, from an earlier start or made by a manifest.
+func (n *Keeper) adopt(ctx context.Context) error {
+	for {
+		node, err := client.Get[*corev1.Node](ctx, n.client, n.key())
+		if err != nil {
+			return err
+		}
+		want := node.DeepCopy()
+		n.fillSpec(want)
+		if !equality.Semantic.DeepEqual(want, node) {
+			obj, err := n.client.Update(ctx, want, client.WriteOptions{})
+			if apierrors.IsConflict(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			node = obj.(*corev1.Node)
+		}
+		return n.writeStatus(ctx, node)
+	}
+}
+
+func (n *Keeper) key() client.Key {
+	return client.Key{Kind: api.Nodes, Name: n.cfg.Name}
+}
+
+// fillSpec sets the labels and so on that are the kubelet's; what others have set stays.
+func (n *Keeper) fillSpec(node *corev1.Node) {
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	maps.Copy(node.Labels, map[string]string{
+		corev1.LabelHostname:    n.cfg.Name,
+		corev1.LabelOSStable:    n.host.os,
+		corev1.LabelArchStable:  n.host.arch,
+		"beta.kubernetes.io/os": n.host.os, "beta.kubernetes.io/arch": n.host.arch,
+	})
+	maps.Copy(node.Labels, n.cfg.Labels)
+	if cidr := n.cfg.PodCIDR; node.Spec.PodCIDR == "" && cidr.IsValid() {
+		node.Spec.PodCIDR, node.Spec.PodCIDRs = cidr.String(), []string{cidr.String()}
+	}
+}

@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/kubelet/cri"
+)
+
+// meteredRuntime has statistics and nothing else.
+type meteredRuntime struct {
+	cri.Runtime
+	stats []cri.Stats
+	err   error
+}
+
+func (r *meteredRuntime) Stats(context.Context) ([]cri.Stats, error) { return r.stats, r.err }
+
+func TestUsageMeter(t *testing.T) {
+	rt, meter, now := &meteredRuntime{}, usageMeter{}, time.Unix(1000, 0)
+	second := uint64(time.Second)
+	expect := func(what, cpu, memory string) {
+		t.Helper()
+		got := meter.read(t.Context(), rt, now)
+		if got[minik8s.UsageCPU] != cpu || got[minik8s.UsageMemory] != memory {
+			t.Errorf("%s: %v, want %s and %s", what, got, cpu, memory)
+		}
+		now = now.Add(10 * time.Second)
+	}
+	rt.stats = []cri.Stats{{ContainerID: "a", CPUNanos: 500 * second, MemoryBytes: 100}}
+	if got := meter.read(t.Context(), rt, now); got != nil {
+		t.Errorf("the first time nothing is known of the past: %v", got)
+	}
+	now = now.Add(10 * time.Second)
+	rt.stats = []cri.Stats{{ContainerID: "a", CPUNanos: 505 * second, MemoryBytes: 110}, {ContainerID: "b", CPUNanos: 10 * second, MemoryBytes: 7}}
+	expect("half a core, and a new container with a whole one", "1500", "117")
+	rt.stats = []cri.Stats{{ContainerID: "b", CPUNanos: 10 * second, MemoryBytes: 7}}
+	expect("one has ended, one is idle", "0", "7")
+	rt.err = errors.New("busy")
+	if got := meter.read(t.Context(), rt, now); got != nil {
+		t.Errorf("without statistics: %v", got)
+	}
+}

@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/placement"
+	"minik8s/internal/api/podspec"
+)
+
+// Rejection is why a pod is not admitted to the node, which makes it fail.
+type Rejection struct{ Reason, Message string }
+
+// NodeMismatch is why a pod does not belong on a node; nil if it does. It is Kubernetes' rule, in its words and
+// order (pkg/kubelet/lifecycle/predicate.go): the operating system, which labels of Nodes cannot change; then
+// node selector and required affinity; then the taints that would evict the pod. NoSchedule taints are not
+// looked at: they are for the scheduler, and a pod that names its node has passed it by.
+func NodeMismatch(pod *corev1.Pod, node *corev1.Node, os string) *Rejection {
+	if want, ok := pod.Labels[corev1.LabelOSStable]; ok && want != os {
+		return &Rejection{Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}
+	}
+	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != os {
+		return &Rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
+	}
+	if !placement.Selects(&pod.Spec, node) {
+		return &Rejection{Reason: "NodeAffinity", Message: "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"}
+	}
+	if placement.Evicts(pod.Spec.Tolerations, node.Spec.Taints) >= 0 {
+		return &Rejection{Reason: "TaintToleration", Message: "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"}
+	}
+	return nil
+}
+
+// Claim is what a pod takes of its node's resources.
+type Claim struct {
+	Requests  podspec.Amounts
+	HostPorts []corev1.ContainerPort // with a hostPort
+}
+
+// ClaimOf is what pod takes.
+func ClaimOf(pod *corev1.Pod) Claim {
+	return Claim{Requests: podspec.Requests(&pod.Spec), HostPorts: hostPortsOf(pod)}
+}
+
+// Exceeds is why a pod does not fit beside the claims of others; nil if it does. Reasons and messages are
+// those of Kubernetes (pkg/kubelet/lifecycle/predicate.go).
+func Exceeds(c Claim, others iter.Seq[Claim], allocatable corev1.ResourceList) *Rejection {
+	pods, used := int64(0), podspec.Amounts{}
+	for o := range others {
+		pods++
+		for name, n := range o.Requests {
+			used[name] += n
+		}
+	}
+	if most := allocatable.Pods().Value(); pods >= most {
+		return &Rejection{Reason: "OutOfpods", Message: fmt.Sprintf("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", pods, most)}
+	}
+	for o := range others {
+		for _, p := range c.HostPorts {
+			for _, q := range o.HostPorts {
+				if placement.PortsClash(p, q) {
+					return &Rejection{Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}
+				}
+			}
+		}
+	}
+	for name, want := range c.Requests {
+		q, listed := allocatable[name]
+		if want == 0 || !listed && extended(name) { // the kubelet does not keep it: the scheduler has seen to it
+			continue
+		}
+		if have := podspec.Amount(name, q); want > have-used[name] {
+			return &Rejection{Reason: "OutOf" + string(name), Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+				name, want, used[name], have)}
+		}
+	}
+	return nil
+}
+
+// extended says that a resource is not Kubernetes' own: example.com/gpu.
+func extended(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+}
+
+// hostPortsOf are the ports of the node that the pod's spec asks for.
+func hostPortsOf(pod *corev1.Pod) []corev1.ContainerPort {
+	var out []corev1.ContainerPort
+	for _, c := range podspec.Containers(pod) {
+		if podspec.InitContainer(pod, c.Name) != nil && !podspec.IsSidecar(c) {
+			continue
+		}
+		for _, p := range c.Ports {
+			if pod.Spec.HostNetwork && p.HostPort == 0 {
+				p.HostPort = p.ContainerPort
+			}
+			if p.HostPort > 0 {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}

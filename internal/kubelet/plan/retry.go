@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"maps"
+	"strings"
+	"time"
+)
+
+// ActionError is the error of an action in the words of the pod's status and Events, with how soon the
+// action is tried again.
+type ActionError struct {
+	// Reason is shown as the reason for which the container waits.
+	Reason string
+	// Event, if not empty, is recorded as a warning with EventReason.
+	EventReason, Event string
+	Err                error
+	// MinDelay is the delay before the first retry. It doubles with each failure, up to MaxDelay.
+	MinDelay, MaxDelay time.Duration
+	// WaitsForObject: a retry is of no use before an object that the pod names changes.
+	WaitsForObject bool
+}
+
+func (e *ActionError) Error() string { return e.Err.Error() }
+
+// Unwrap makes errors.Is and errors.As see the cause.
+func (e *ActionError) Unwrap() error { return e.Err }
+
+// ReasonErrImagePull is the reason of a pull that failed. It is shown for PullErrorShownFor, then the status says
+// ImagePullBackOff.
+const (
+	ReasonErrImagePull = "ErrImagePull"
+	PullErrorShownFor  = 2 * time.Second
+)
+
+// Failure is an action that failed and when it is tried again.
+type Failure struct {
+	Reason, Message string
+	At, RetryAt     time.Time
+	Delay           time.Duration
+	// Announced: an Event has said that the pod waits for the retry.
+	Announced bool
+	// WaitsForObject: the retry comes when an object that the pod names changes, at no set time.
+	WaitsForObject bool
+}
+
+// Fail remembers that the action of that key failed with e, and when to try it again.
+func (s *State) Fail(key string, e *ActionError, now time.Time) *Failure {
+	f := s.Failures[key]
+	if f == nil {
+		f = &Failure{}
+		s.Failures[key] = f
+	}
+	if f.Delay == 0 {
+		f.Delay = e.MinDelay
+	} else {
+		f.Delay = min(2*f.Delay, e.MaxDelay)
+	}
+	f.Reason, f.Message, f.At, f.RetryAt, f.Announced = e.Reason, e.Err.Error(), now, now.Add(f.Delay), false
+	return f
+}
+
+// waitsForRetry says that the action of that key has failed and is not to be tried again yet. It sees to it
+// that the worker wakes for the retry.
+func (p *planner) waitsForRetry(key string) bool {
+	f := p.State.Failures[key]
+	if f == nil || !f.WaitsForObject && !p.Now.Before(f.RetryAt) {
+		return false
+	}
+	if !f.WaitsForObject {
+		p.wakeAt(f.RetryAt)
+	}
+	return true
+}
+
+// RetryImages lets every image that could not be pulled be tried again at once.
+func (s *State) RetryImages() {
+	maps.DeleteFunc(s.Failures, func(key string, _ *Failure) bool {
+		return strings.HasPrefix(key, EnsureImage.String()+"/")
+	})
+}
+
+// ObjectsChanged says that an object which the pod names has changed: actions that wait for one are tried
+// again, and volumes that follow one are brought up to date.
+func (s *State) ObjectsChanged() {
+	maps.DeleteFunc(s.Failures, func(_ string, f *Failure) bool { return f.WaitsForObject })
+	s.VolumeChanges++
+}

@@ -1,0 +1,108 @@
+package plan
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/podspec"
+	"minik8s/internal/kubelet/cri"
+)
+
+// startable are the starts of the containers that should be started now. It sees to it that the worker wakes
+// for those that wait for their back-off.
+func (p *planner) startable() []Action {
+	var starts []Action
+	initialized := p.Initialized()
+	for _, spec := range podspec.Containers(p.Pod) {
+		isInit := podspec.InitContainer(p.Pod, spec.Name) != nil
+		switch {
+		case initialized && isInit && !podspec.IsSidecar(spec):
+			continue // its work is done for good
+		case !initialized && isInit && p.initDone(spec):
+			if podspec.IsSidecar(spec) {
+				starts = p.addStart(starts, spec.Name) // its image may have changed
+			}
+			continue
+		}
+		starts = p.addStart(starts, spec.Name)
+		if !initialized && isInit {
+			break // all others wait for this one
+		}
+	}
+	for i := range p.Pod.Spec.EphemeralContainers {
+		starts = p.addStart(starts, p.Pod.Spec.EphemeralContainers[i].Name)
+	}
+	return starts
+}
+
+// addStart appends the start of the container of that name to starts, if it should be started now. A container
+// that runs but should not, or was left half-made, is stopped or removed instead.
+func (p *planner) addStart(starts []Action, name string) []Action {
+	a := Action{Verb: StartContainer, Container: name}
+	if p.State.IsInProgress(a.Key()) {
+		return starts
+	}
+	runsOnce := podspec.InitContainer(p.Pod, name) != nil && !podspec.HasSidecar(p.Pod, name)
+	c := Newest(p.View, name)
+	switch {
+	case c == nil && podspec.EphemeralContainer(p.Pod, name) != nil && hasRun(p.Pod, name):
+		return starts
+	case c == nil:
+		// An init container whose end only the status knows of is run again: the sandbox is new.
+		if t := lastTermination(p.Pod, name); t != nil && !runsOnce && !RestartPolicyAllows(p.Pod, name, t.ExitCode) {
+			return starts
+		}
+		a.Attempt = NextAttempt(p.Pod, name)
+	case c.State == cri.Created:
+		// No start is in progress, so one was interrupted, perhaps by the end of the daemon. It cannot be
+		// repeated (runc would wait for ever), so the container is made anew.
+		p.add(Action{Verb: RemoveContainer, Container: name, ID: c.ID, Attempt: c.Attempt})
+		return starts
+	case c.State == cri.Running:
+		if ImageChanged(p.Pod, c) {
+			p.stop(c, gracePeriod(p.Pod), "Container %s definition changed, will be restarted")
+		} else if s := p.HealthOf(c).Kill; s != nil {
+			p.stop(c, killGrace(p.Pod, s), s.Why)
+		}
+		return starts
+	case runsOnce && !p.inSandbox(c):
+		a.Attempt = max(c.Attempt+1, NextAttempt(p.Pod, name))
+	case !p.WillRestart(c):
+		return starts
+	default:
+		if t, _ := p.Container(name).RestartAt(c); p.Now.Before(t) && !ImageChanged(p.Pod, c) {
+			p.wakeAt(t)
+			return starts
+		}
+		a.Attempt = max(c.Attempt+1, NextAttempt(p.Pod, name))
+	}
+	if p.waitsForRetry(a.Key()) {
+		return starts
+	}
+	return append(starts, a)
+}
+
+// NextAttempt is the attempt to make if the runtime knows of none: restart counts never fall.
+func NextAttempt(pod *corev1.Pod, name string) int {
+	st := podspec.ContainerStatus(&pod.Status, name)
+	if st == nil {
+		return 0
+	}
+	if st.ContainerID != "" { // that many restarts, and the last attempt did exist
+		return int(st.RestartCount) + 1
+	}
+	return int(st.RestartCount)
+}
+
+// lastTermination is how the container ended for good according to the status; nil if it did not.
+func lastTermination(pod *corev1.Pod, name string) *corev1.ContainerStateTerminated {
+	if st := podspec.ContainerStatus(&pod.Status, name); st != nil && st.ContainerID != "" {
+		return st.State.Terminated
+	}
+	return nil
+}
+
+// hasRun says that the status knows of a run of the container, even if the runtime has lost it since.
+func hasRun(pod *corev1.Pod, name string) bool {
+	st := podspec.ContainerStatus(&pod.Status, name)
+	return st != nil && st.ContainerID != ""
+}

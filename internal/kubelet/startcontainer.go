@@ -1,0 +1,97 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/podspec"
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/plan"
+	"minik8s/internal/kubelet/probe"
+)
+
+// maxStartDelay bounds the delay between tries to make or start a container.
+const maxStartDelay = 5 * time.Minute
+
+// doStart creates the container of a and starts it.
+func (w *worker) doStart(a plan.Action, pod *corev1.Pod, view cri.Pod) func(context.Context) (outcome, error) {
+	var prev *cri.Container
+	if n := plan.Newest(view, a.Container); n != nil {
+		c := *n
+		prev = &c
+	}
+	hook := postStartOf(pod, a.Container)
+	return func(whole context.Context) (outcome, error) {
+		ctx := whole
+		leave, err := w.k.startLimit.acquire(ctx, w.ending)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+		defer cancel()
+		id, err := w.create(ctx, a, pod, view)
+		if errors.Is(err, cri.ErrImageNotFound) { // it was damaged, or somebody has removed it
+			return func(w *worker) { w.state.Container(a.Container).ImagePresent = false }, err
+		}
+		if err != nil {
+			return nil, err
+		}
+		began := func(w *worker) {
+			cm := w.state.Container(a.Container)
+			cm.ImagePresent = false
+			cm.Started(prev, w.k.now())
+		}
+		err = w.k.runtime.StartContainer(ctx, id)
+		var failed *cri.StartError
+		switch {
+		case err == nil:
+			w.containerEventOf(pod, a.Container, corev1.EventTypeNormal, "Started", "Started container %s", a.Container)
+			if hook == nil {
+				return began, nil
+			}
+			leave()
+			target := probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(view.Sandbox), Spec: podspec.Container(pod, a.Container)}
+			verdict := w.runPostStart(whole, hook, target, pod)
+			return func(w *worker) {
+				began(w)
+				if verdict != nil {
+					verdict(w)
+				}
+			}, nil
+		case errors.As(err, &failed): // it counts as one that has run and exited
+			w.containerEventOf(pod, a.Container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
+			return began, nil
+		}
+		// It is half-made; the next try makes it anew. Should this fail too, the runtime still
+		// lists it, and its removal is tried again.
+		_ = w.k.runtime.RemoveContainer(ctx, id)
+		return nil, &plan.ActionError{Reason: "RunContainerError", EventReason: "Failed", Event: "Error: " + err.Error(),
+			Err: err, MinDelay: time.Second, MaxDelay: maxStartDelay}
+	}
+}
+
+// create makes the container of a.
+func (w *worker) create(ctx context.Context, a plan.Action, pod *corev1.Pod, view cri.Pod) (string, error) {
+	spec := podspec.Container(pod, a.Container)
+	if spec == nil {
+		return "", fmt.Errorf("the pod has no container %s", a.Container)
+	}
+	cfg, err := w.k.containerConfig(ctx, pod, spec, a.Attempt, view.Sandbox)
+	if err != nil {
+		return "", &plan.ActionError{Reason: "CreateContainerConfigError", EventReason: "Failed", Event: "Error: " + err.Error(),
+			Err: err, MinDelay: time.Second, MaxDelay: time.Minute, WaitsForObject: onlyMissing(err)}
+	}
+	cfg.TargetID, _ = plan.TargetID(pod, view, a.Container)
+	id, err := w.k.runtime.CreateContainer(ctx, cfg)
+	if err != nil {
+		return "", &plan.ActionError{Reason: "CreateContainerError", EventReason: "Failed", Event: "Error: " + err.Error(),
+			Err: err, MinDelay: time.Second, MaxDelay: maxStartDelay}
+	}
+	w.containerEventOf(pod, a.Container, corev1.EventTypeNormal, "Created", "Created container: %s", a.Container)
+	return id, nil
+}
