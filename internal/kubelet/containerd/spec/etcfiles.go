@@ -1,4 +1,4 @@
-package containerd
+package spec
 
 import (
 	"bytes"
@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/resolvconf"
 )
 
-// writeEtcFiles writes the pod's hosts, hostname and resolv.conf to dir, a scratch directory.
-func writeEtcFiles(dir string, cfg cri.SandboxConfig, addr netip.Addr) error {
+// EtcFiles are the pod's hosts, hostname and resolv.conf. For a pod on the host's network, or without a DNS
+// configuration, they are the node's own.
+func EtcFiles(cfg cri.SandboxConfig, addr netip.Addr) (map[string][]byte, error) {
 	hosts := podHosts(cfg, addr)
 	if cfg.HostNetwork {
 		node, err := os.ReadFile("/etc/hosts")
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("containerd: %w", err)
+			return nil, err
 		}
 		hosts = hostNetworkHosts(node, cfg.HostAliases)
 	}
@@ -27,23 +27,10 @@ func writeEtcFiles(dir string, cfg cri.SandboxConfig, addr netip.Addr) error {
 	if resolv == nil {
 		var err error
 		if resolv, err = resolvconf.Node(); err != nil {
-			return fmt.Errorf("containerd: %w", err)
+			return nil, err
 		}
 	}
-	files := map[string][]byte{"hosts": hosts, "hostname": []byte(cfg.Hostname + "\n"), "resolv.conf": resolv}
-	size := 0
-	for _, data := range files {
-		size += len(data)
-	}
-	if err := growScratch(dir, size); err != nil {
-		return err
-	}
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			return fmt.Errorf("containerd: %w", err)
-		}
-	}
-	return nil
+	return map[string][]byte{"hosts": hosts, "hostname": []byte(cfg.Hostname + "\n"), "resolv.conf": resolv}, nil
 }
 
 // podHosts is /etc/hosts of a pod with its own network, the way Kubernetes writes it.

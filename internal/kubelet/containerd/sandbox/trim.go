@@ -1,4 +1,4 @@
-package containerd
+package sandbox
 
 import (
 	"fmt"
@@ -53,28 +53,26 @@ func trimShim(pid int, program string) error {
 	return nil
 }
 
-// trim trims the shims of the spare slots.
-func (p *spare) trim() {
-	p.mu.Lock()
+// trim trims the shims of the sandboxes that wait.
+func (p *Pool) trim() {
+	p.warm.mu.Lock()
 	ids := map[string]bool{}
-	if p.ctx != nil && p.active == 0 {
-		for _, s := range p.slots {
+	if p.warm.ctx != nil && p.warm.active == 0 {
+		for _, s := range p.warm.ready {
 			ids[s.ID] = true
 		}
 	}
-	p.mu.Unlock()
-	if len(ids) == 0 || p.r.server == nil {
+	p.warm.mu.Unlock()
+	if len(ids) == 0 || !p.cfg.Containerd.Embedded() {
 		return
 	}
-	list, err := p.r.shimProcesses(p.r.socket)
-	if err == nil {
-		for _, s := range list {
-			if ids[s.id] && !s.helper {
-				err = trimShim(s.pid, p.r.bin.shim)
-			}
+	list, err := p.cfg.Containerd.Shims()
+	for _, s := range list {
+		if ids[s.ID] && !s.Helper && err == nil {
+			err = trimShim(s.Pid, p.cfg.Containerd.Programs.Shim)
 		}
 	}
-	if err != nil {
-		p.r.cfg.Log.Debug("a spare shim keeps its memory", "err", err)
+	if err != nil { // no process_madvise, say; there is no harm in it
+		p.cfg.Log.Debug("a shim that waits keeps its memory", "err", err)
 	}
 }

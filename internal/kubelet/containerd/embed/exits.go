@@ -1,4 +1,4 @@
-package containerd
+package embed
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// keepEnded keeps containerd from throwing away what it has not yet told us: how containers ended while
-// nobody was there. When it loads its shims, one without processes that is no sandbox counts as leaked and
-// is removed, with the exit code and the time of the end that only it knows. So every container is a
-// sandbox while the shims are loaded; release undoes that.
-func keepEnded(ctx context.Context, db *metadata.DB) (release func() error, err error) {
+// retainExits keeps containerd from losing the exits of containers that ended while no daemon ran. When it loads its
+// shims, it takes one without processes that is no sandbox for leaked and removes it, and with it the exit code
+// and time that only that shim knows. So every container is registered as a sandbox too while the shims are
+// loaded; release undoes that.
+func retainExits(ctx context.Context, db *metadata.DB) (release func() error, err error) {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	list, err := metadata.NewContainerStore(db).List(ctx)
 	if err != nil {
@@ -29,7 +29,7 @@ func keepEnded(ctx context.Context, db *metadata.DB) (release func() error, err 
 	var added []string
 	for _, c := range list {
 		_, err := sandboxes.Create(ctx, sandbox.Sandbox{ID: c.ID, Runtime: sandbox.RuntimeOpts{Name: c.Runtime.Name},
-			Spec: &anypb.Any{TypeUrl: specType, Value: []byte("{}")}})
+			Spec: &anypb.Any{TypeUrl: SpecType, Value: []byte("{}")}})
 		if err != nil && !errdefs.IsAlreadyExists(err) { // there already: a run that was killed right here
 			return nil, fmt.Errorf("containerd: container %s: %w", c.ID, err)
 		}

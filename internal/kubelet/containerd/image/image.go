@@ -1,4 +1,4 @@
-package containerd
+package image
 
 import (
 	"context"
@@ -21,26 +21,34 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// localImage is an image that is here: what containers are made from.
-type localImage struct {
-	id      string // digest of its config
-	target  digest.Digest
-	chainID string // the snapshot of all its layers
-	config  ocispec.ImageConfig
-	size    int64
-	files   sync.Map // small files of it, by name; see imageFile
+// Image is an image that is here: what containers are made from.
+type Image struct {
+	ID      string // digest of its config
+	ChainID string // the snapshot of all its layers
+	Config  ocispec.ImageConfig
 
+	target  digest.Digest
+	size    int64
+	files   sync.Map        // small files of it, by name; see File
 	diffIDs []digest.Digest // of its layers
 
 	mu       sync.Mutex
 	whole    bool      // its layers are known to be unpacked, and on the disk
-	compared time.Time // with the content, because it was suspected
+	compared time.Time // when its files were compared with its content last, because a container had failed
 }
 
-// imageCache keeps what is read out of images by the digest they point to, which never changes.
-type imageCache struct {
+// Compared is when the image's files were last compared with its content because a container had failed; zero if
+// never, or if they differed.
+func (i *Image) Compared() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.compared
+}
+
+// cache keeps what is read out of images by the digest they point to, which never changes.
+type cache struct {
 	mu sync.Mutex
-	by map[digest.Digest]*localImage
+	by map[digest.Digest]*Image
 }
 
 // normalize is Docker's rule: no registry is docker.io, no owner is library, neither tag nor digest is latest.
@@ -59,12 +67,12 @@ func isID(ref string) bool {
 }
 
 // find is containerd's record of ref; nil if there is none.
-func (r *Runtime) find(ctx context.Context, ref string) (*images.Image, error) {
-	store := r.client.ImageService()
+func (s *Store) find(ctx context.Context, ref string) (*images.Image, error) {
+	store := s.client.ImageService()
 	if isID(ref) {
-		return r.findBy(ctx, func(i *images.Image) bool {
-			l, err := r.read(ctx, i)
-			return err == nil && l.id == ref
+		return s.findBy(ctx, func(i *images.Image) bool {
+			l, err := s.read(ctx, i)
+			return err == nil && l.ID == ref
 		})
 	}
 	name, err := normalize(ref)
@@ -83,13 +91,13 @@ func (r *Runtime) find(ctx context.Context, ref string) (*images.Image, error) {
 	if !ok {
 		return nil, nil
 	}
-	return r.findBy(ctx, func(i *images.Image) bool {
+	return s.findBy(ctx, func(i *images.Image) bool {
 		return i.Target.Digest.String() == dgst && repository(i.Name) == repo
 	})
 }
 
-func (r *Runtime) findBy(ctx context.Context, match func(*images.Image) bool) (*images.Image, error) {
-	list, err := r.client.ImageService().List(ctx)
+func (s *Store) findBy(ctx context.Context, match func(*images.Image) bool) (*images.Image, error) {
+	list, err := s.client.ImageService().List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: images: %w", err)
 	}
@@ -110,18 +118,18 @@ func repository(name string) string {
 	return docker.TrimNamed(named).String()
 }
 
-// localImage is the image a container is made from; nil if it is not here.
-func (r *Runtime) localImage(ctx context.Context, ref string) (*localImage, error) {
-	img, err := r.find(ctx, ref)
+// Get is the image a container is made from, all of it unpacked; nil if it is not here. ctx is of Containerd.Context.
+func (s *Store) Get(ctx context.Context, ref string) (*Image, error) {
+	img, err := s.find(ctx, ref)
 	if img == nil || err != nil {
 		return nil, err
 	}
-	l, err := r.read(ctx, img)
+	l, err := s.read(ctx, img)
 	if err == nil {
-		err = r.completeLayers(ctx, l, img)
+		err = s.completeLayers(ctx, l, img)
 	}
 	if err != nil {
-		r.dropIfDamaged(ctx, img, err)
+		s.dropIfDamaged(ctx, img, err)
 		return nil, err
 	}
 	return l, nil
@@ -129,18 +137,18 @@ func (r *Runtime) localImage(ctx context.Context, ref string) (*localImage, erro
 
 // completeLayers unpacks the layers of an image that was recorded, but not unpacked, when an earlier run
 // was killed, and compares those of which it is not known that they reached the disk.
-func (r *Runtime) completeLayers(ctx context.Context, l *localImage, img *images.Image) error {
+func (s *Store) completeLayers(ctx context.Context, l *Image, img *images.Image) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.whole {
 		return nil
 	}
-	_, err := r.client.SnapshotService(r.snapshotter).Stat(ctx, l.chainID)
+	_, err := s.client.SnapshotService(s.snapshotter).Stat(ctx, l.ChainID)
 	if errdefs.IsNotFound(err) {
-		err = r.unpack(ctx, *img)
+		err = s.unpack(ctx, *img)
 	}
 	if err == nil {
-		_, err = r.mendLayers(ctx, l, img, false)
+		_, err = s.repairLayers(ctx, l, img, false)
 	}
 	if err != nil {
 		return fmt.Errorf("containerd: image %s: %w", img.Name, err)
@@ -150,20 +158,20 @@ func (r *Runtime) completeLayers(ctx context.Context, l *localImage, img *images
 }
 
 // read reads an image's manifest and config.
-func (r *Runtime) read(ctx context.Context, img *images.Image) (*localImage, error) {
-	c := &r.images
+func (s *Store) read(ctx context.Context, img *images.Image) (*Image, error) {
+	c := &s.cache
 	c.mu.Lock()
 	l := c.by[img.Target.Digest]
 	c.mu.Unlock()
 	if l != nil {
 		return l, nil
 	}
-	i := ctrd.NewImage(r.client, *img)
+	i := ctrd.NewImage(s.client, *img)
 	desc, err := i.Config(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: image %s: %w", img.Name, err)
 	}
-	blob, err := content.ReadBlob(ctx, r.client.ContentStore(), desc)
+	blob, err := content.ReadBlob(ctx, s.client.ContentStore(), desc)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: image %s: %w", img.Name, err)
 	}
@@ -175,33 +183,33 @@ func (r *Runtime) read(ctx context.Context, img *images.Image) (*localImage, err
 	if err != nil {
 		return nil, fmt.Errorf("containerd: image %s: %w", img.Name, err)
 	}
-	l = &localImage{
-		id: desc.Digest.String(), target: img.Target.Digest, size: size, config: config.Config,
-		diffIDs: config.RootFS.DiffIDs, chainID: identity.ChainID(config.RootFS.DiffIDs).String(),
+	l = &Image{
+		ID: desc.Digest.String(), target: img.Target.Digest, size: size, Config: config.Config,
+		diffIDs: config.RootFS.DiffIDs, ChainID: identity.ChainID(config.RootFS.DiffIDs).String(),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.by == nil {
-		c.by = map[digest.Digest]*localImage{}
+		c.by = map[digest.Digest]*Image{}
 	}
 	c.by[l.target] = l
 	return l, nil
 }
 
 // ImageStatus implements cri.Images.
-func (r *Runtime) ImageStatus(ctx context.Context, ref string) (*cri.Image, error) {
-	ctx = r.ns(ctx)
-	img, err := r.find(ctx, ref)
+func (s *Store) ImageStatus(ctx context.Context, ref string) (*cri.Image, error) {
+	ctx = s.cfg.Containerd.Context(ctx)
+	img, err := s.find(ctx, ref)
 	if img == nil || err != nil {
 		return nil, err
 	}
-	return r.describe(ctx, img.Target.Digest)
+	return s.describe(ctx, img.Target.Digest)
 }
 
 // ListImages implements cri.Images.
-func (r *Runtime) ListImages(ctx context.Context) ([]cri.Image, error) {
-	ctx = r.ns(ctx)
-	list, err := r.client.ImageService().List(ctx)
+func (s *Store) ListImages(ctx context.Context) ([]cri.Image, error) {
+	ctx = s.cfg.Containerd.Context(ctx)
+	list, err := s.client.ImageService().List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: images: %w", err)
 	}
@@ -212,10 +220,10 @@ func (r *Runtime) ListImages(ctx context.Context) ([]cri.Image, error) {
 			continue
 		}
 		seen[i.Target.Digest] = true
-		d, err := r.describe(ctx, i.Target.Digest)
+		d, err := s.describe(ctx, i.Target.Digest)
 		if err != nil {
 			// One whose content is damaged is no reason to hide the others.
-			r.cfg.Log.Warn("an image cannot be read", "image", i.Name, "err", err)
+			s.cfg.Log.Warn("an image cannot be read", "image", i.Name, "err", err)
 			continue
 		}
 		out = append(out, *d)
@@ -224,19 +232,19 @@ func (r *Runtime) ListImages(ctx context.Context) ([]cri.Image, error) {
 }
 
 // describe is the image of this digest with all its names.
-func (r *Runtime) describe(ctx context.Context, target digest.Digest) (*cri.Image, error) {
-	list, err := r.client.ImageService().List(ctx, "target.digest=="+target.String())
+func (s *Store) describe(ctx context.Context, target digest.Digest) (*cri.Image, error) {
+	list, err := s.client.ImageService().List(ctx, "target.digest=="+target.String())
 	if err != nil {
 		return nil, fmt.Errorf("containerd: images: %w", err)
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("containerd: image %s: %w", target, cri.ErrImageNotFound)
 	}
-	l, err := r.read(ctx, &list[0])
+	l, err := s.read(ctx, &list[0])
 	if err != nil {
 		return nil, err
 	}
-	out := &cri.Image{ID: l.id, Size: l.size, User: l.config.User}
+	out := &cri.Image{ID: l.ID, Size: l.size, User: l.Config.User}
 	for _, i := range list {
 		if !strings.Contains(i.Name, "@") {
 			out.Tags = append(out.Tags, i.Name)
@@ -252,15 +260,15 @@ func (r *Runtime) describe(ctx context.Context, target digest.Digest) (*cri.Imag
 
 // RemoveImage implements cri.Images. By its id an image goes with all its names. That it is not
 // there is no error.
-func (r *Runtime) RemoveImage(ctx context.Context, ref string) error {
-	ctx = r.ns(ctx)
-	img, err := r.find(ctx, ref)
+func (s *Store) RemoveImage(ctx context.Context, ref string) error {
+	ctx = s.cfg.Containerd.Context(ctx)
+	img, err := s.find(ctx, ref)
 	if img == nil || err != nil {
 		return err
 	}
 	names := []string{img.Name}
 	if isID(ref) {
-		list, err := r.client.ImageService().List(ctx, "target.digest=="+img.Target.Digest.String())
+		list, err := s.client.ImageService().List(ctx, "target.digest=="+img.Target.Digest.String())
 		if err != nil {
 			return fmt.Errorf("containerd: images: %w", err)
 		}
@@ -275,12 +283,12 @@ func (r *Runtime) RemoveImage(ctx context.Context, ref string) error {
 		if n == len(names)-1 {
 			opts = append(opts, images.SynchronousDelete())
 		}
-		if err := r.client.ImageService().Delete(ctx, name, opts...); err != nil && !errdefs.IsNotFound(err) {
+		if err := s.client.ImageService().Delete(ctx, name, opts...); err != nil && !errdefs.IsNotFound(err) {
 			return fmt.Errorf("containerd: image %s: %w", name, err)
 		}
 	}
-	r.images.mu.Lock()
-	defer r.images.mu.Unlock()
-	delete(r.images.by, img.Target.Digest)
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	delete(s.cache.by, img.Target.Digest)
 	return nil
 }

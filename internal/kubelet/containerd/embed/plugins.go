@@ -1,4 +1,4 @@
-package containerd
+package embed
 
 import (
 	"context"
@@ -145,84 +145,118 @@ func sweepTempMounts(dir string, logger *slog.Logger) error {
 
 // load brings up the plugins in the order of what they need, and makes the client.
 func (s *server) load(ctx context.Context, root, state, socket string) error {
-	events := exchange.NewExchange()
-	set := plugin.NewPluginSet()
-	newContext := func(r *plugin.Registration) *plugin.InitContext {
-		data := root
-		if r.Type == plugin.RuntimePluginV2 {
-			data = state + ".work" // of running containers only
-		}
-		ic := plugin.NewContext(ctx, r, set, data, state)
-		ic.Events, ic.Address, ic.TTRPCAddress = events, socket, socket+".ttrpc"
-		ic.RegisterReadiness = func() func() { return func() {} }
-		return ic
-	}
-	release := func() error { return nil }
+	l := &loader{server: s, ctx: ctx, root: root, state: state, socket: socket,
+		set: plugin.NewPluginSet(), events: exchange.NewExchange(), release: func() error { return nil }}
 	for _, r := range s.registrations() {
-		if c, ok := pluginConfig[r.URI()]; ok {
-			tree, err := toml.TreeFromMap(c)
-			if err != nil {
-				return fmt.Errorf("containerd: settings of %s: %w", r.URI(), err)
-			}
-			if err := tree.Unmarshal(r.Config); err != nil {
-				return fmt.Errorf("containerd: settings of %s: %w", r.URI(), err)
-			}
-		}
-		ic := newContext(r)
-		ic.Config = r.Config
-		p := r.Init(ic)
-		if err := set.Add(p); err != nil {
-			return fmt.Errorf("containerd: %w", err)
-		}
-		instance, err := p.Instance()
-		if plugin.IsSkipPlugin(err) || (err != nil && r.Type == plugin.SnapshotPlugin) {
-			// A file system that is not supported here. There is another.
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
-		}
-		s.plugins = append(s.plugins, p)
-		if m, ok := instance.(*runtimev2.ShimManager); ok {
-			s.shims = m
-		}
-		if db, ok := instance.(*metadata.DB); ok {
-			if release, err = keepEnded(ctx, db); err != nil {
-				return err
-			}
-		}
-		// A snapshot that was being made when the last run was killed leaves a directory whose number is
-		// given out again.
-		if c, ok := instance.(snapshots.Cleaner); ok && r.Type == plugin.SnapshotPlugin {
-			err := c.Cleanup(ctx)
-			if errdefs.IsNotFound(err) { // it knows of no snapshot yet, so all there are were interrupted
-				err = removeChildren(filepath.Join(ic.Root, "snapshots"))
-			}
-			if err != nil {
-				log.G(ctx).WithError(err).Warn("what an earlier run left of snapshots stays; the next start tries again")
-			}
-		}
-		if svc, ok := instance.(interface{ Register(*grpc.Server) error }); ok {
-			if err := svc.Register(s.grpc); err != nil {
-				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
-			}
-		}
-		if svc, ok := instance.(interface{ RegisterTTRPC(*ttrpc.Server) error }); ok {
-			if err := svc.RegisterTTRPC(s.ttrpc); err != nil {
-				return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
-			}
+		if err := l.load(r); err != nil {
+			return err
 		}
 	}
-	if err := release(); err != nil { // the shims are loaded
+	if err := l.release(); err != nil { // the shims are loaded
 		return err
 	}
 	var err error
 	s.client, err = ctrd.New("", ctrd.WithDefaultNamespace(Namespace),
-		ctrd.WithInMemoryServices(newContext(&plugin.Registration{Type: plugin.InternalPlugin, ID: "minik8s"})))
+		ctrd.WithInMemoryServices(l.context(&plugin.Registration{Type: plugin.InternalPlugin, ID: "minik8s"})))
 	if err != nil {
 		return fmt.Errorf("containerd: client: %w", err)
 	}
 	return nil
+}
+
+// loader brings up one plugin after the other.
+type loader struct {
+	*server
+	ctx                 context.Context
+	root, state, socket string
+	set                 *plugin.Set
+	events              *exchange.Exchange
+	release             func() error // what retainExits has returned
+}
+
+// context is what a plugin is told of its surroundings.
+func (l *loader) context(r *plugin.Registration) *plugin.InitContext {
+	data := l.root
+	if r.Type == plugin.RuntimePluginV2 {
+		data = l.state + ".work" // of running containers only
+	}
+	ic := plugin.NewContext(l.ctx, r, l.set, data, l.state)
+	ic.Events, ic.Address, ic.TTRPCAddress = l.events, l.socket, l.socket+".ttrpc"
+	ic.RegisterReadiness = func() func() { return func() {} }
+	return ic
+}
+
+func (l *loader) load(r *plugin.Registration) error {
+	if err := configure(r); err != nil {
+		return fmt.Errorf("containerd: settings of %s: %w", r.URI(), err)
+	}
+	ic := l.context(r)
+	ic.Config = r.Config
+	p := r.Init(ic)
+	if err := l.set.Add(p); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	instance, err := p.Instance()
+	if plugin.IsSkipPlugin(err) || (err != nil && r.Type == plugin.SnapshotPlugin) {
+		return nil // a file system that is not supported here; there is another
+	}
+	if err == nil {
+		l.plugins = append(l.plugins, p)
+		err = l.use(r, ic, instance)
+	}
+	if err != nil {
+		return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
+	}
+	return nil
+}
+
+// configure applies pluginConfig.
+func configure(r *plugin.Registration) error {
+	c, ok := pluginConfig[r.URI()]
+	if !ok {
+		return nil
+	}
+	tree, err := toml.TreeFromMap(c)
+	if err != nil {
+		return err
+	}
+	return tree.Unmarshal(r.Config)
+}
+
+// use does with a plugin that has come up what containerd does, and what we need of it besides.
+func (l *loader) use(r *plugin.Registration, ic *plugin.InitContext, instance any) (err error) {
+	if m, ok := instance.(*runtimev2.ShimManager); ok {
+		l.shims = m
+	}
+	if db, ok := instance.(*metadata.DB); ok {
+		if l.release, err = retainExits(l.ctx, db); err != nil {
+			return err
+		}
+	}
+	if c, ok := instance.(snapshots.Cleaner); ok && r.Type == plugin.SnapshotPlugin {
+		cleanSnapshots(l.ctx, c, filepath.Join(ic.Root, "snapshots"))
+	}
+	if svc, ok := instance.(interface{ Register(*grpc.Server) error }); ok {
+		if err := svc.Register(l.grpc); err != nil {
+			return err
+		}
+	}
+	if svc, ok := instance.(interface{ RegisterTTRPC(*ttrpc.Server) error }); ok {
+		return svc.RegisterTTRPC(l.ttrpc)
+	}
+	return nil
+}
+
+// cleanSnapshots removes the directories of snapshots that were being made when the last run was killed: their
+// numbers are given out again.
+func cleanSnapshots(ctx context.Context, c snapshots.Cleaner, dir string) {
+	err := c.Cleanup(ctx)
+	if errdefs.IsNotFound(err) { // it knows of no snapshot yet, so all there are were interrupted
+		err = removeChildren(dir)
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).Error("what an earlier run left of snapshots stays; the next start tries again")
+	}
 }
 
 // removeChildren empties a directory, if it is there.
@@ -313,29 +347,4 @@ func (s *server) stop() {
 	if s.db != nil {
 		s.db.Close()
 	}
-}
-
-// bridge is containerd's logger, which hands warnings and errors on to ours.
-func bridge(to *slog.Logger) *logrus.Entry {
-	l := logrus.New()
-	l.SetOutput(io.Discard)
-	l.SetLevel(logrus.WarnLevel)
-	l.AddHook(hook{to})
-	return logrus.NewEntry(l)
-}
-
-type hook struct{ to *slog.Logger }
-
-func (hook) Levels() []logrus.Level {
-	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
-}
-
-func (h hook) Fire(e *logrus.Entry) error {
-	args := make([]any, 0, 2*len(e.Data))
-	for k, v := range e.Data {
-		args = append(args, k, v)
-	}
-	// containerd warns of much that is ordinary, such as a shim that has gone.
-	h.to.Debug("containerd: "+e.Message, args...)
-	return nil
 }

@@ -1,4 +1,4 @@
-package containerd
+package sandbox
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ const nsfsMagic = 0x6e736673
 // namespaceFlags are the kinds a sandbox can pin, by the name of their file.
 var namespaceFlags = map[string]int{"net": unix.CLONE_NEWNET, "uts": unix.CLONE_NEWUTS, "ipc": unix.CLONE_NEWIPC}
 
-// onThread runs f on a thread of its own that ends with it, so whatever namespace f enters is never
-// seen by other goroutines. f must not start any that rely on it.
+// onThread runs f on a thread of its own that ends with it, so no other goroutine ever runs in a namespace that f
+// has entered. Goroutines that f starts are not in it.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	var run func()
@@ -86,8 +86,8 @@ func isPinned(path string) bool {
 	return unix.Statfs(path, &st) == nil && st.Type == nsfsMagic
 }
 
-// unmount detaches what is mounted at path, however often; nothing being mounted is no error.
-func unmount(path string) error {
+// Unmount detaches what is mounted at path, however often; nothing being mounted is no error.
+func Unmount(path string) error {
 	for range 16 {
 		switch err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); {
 		case err == nil:

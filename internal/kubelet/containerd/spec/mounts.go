@@ -1,4 +1,4 @@
-package containerd
+package spec
 
 import (
 	"errors"
@@ -12,18 +12,20 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/cri"
 )
 
 // mounts are the container's, parents before children. A mount of the pod at a place where there is a
 // default one takes its place.
-func mounts(in specInput) []specs.Mount {
-	c := in.container
+func mounts(in Input) []specs.Mount {
+	c := in.Container
 	access := "ro"
 	if c.Security.Privileged {
 		access = "rw"
 	}
-	shm := filepath.Join(in.slotDir, "shm")
-	if in.sandbox.HostIPC {
+	shm := filepath.Join(in.SandboxDir, "shm")
+	if in.Sandbox.HostIPC {
 		shm = "/dev/shm"
 	}
 	etc := "rw"
@@ -38,11 +40,11 @@ func mounts(in specInput) []specs.Mount {
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", access}},
 		{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", access}},
 		{Destination: "/dev/shm", Type: "bind", Source: shm, Options: []string{"rbind", "nosuid", "nodev", "noexec"}},
-		{Destination: "/etc/hosts", Type: "bind", Source: filepath.Join(in.etcDir, "hosts"), Options: []string{"rbind", "rprivate", etc}},
-		{Destination: "/etc/hostname", Type: "bind", Source: filepath.Join(in.etcDir, "hostname"), Options: []string{"rbind", "rprivate", etc}},
-		{Destination: "/etc/resolv.conf", Type: "bind", Source: filepath.Join(in.etcDir, "resolv.conf"), Options: []string{"rbind", "rprivate", etc}},
+		{Destination: "/etc/hosts", Type: "bind", Source: filepath.Join(in.EtcDir, "hosts"), Options: []string{"rbind", "rprivate", etc}},
+		{Destination: "/etc/hostname", Type: "bind", Source: filepath.Join(in.EtcDir, "hostname"), Options: []string{"rbind", "rprivate", etc}},
+		{Destination: "/etc/resolv.conf", Type: "bind", Source: filepath.Join(in.EtcDir, "resolv.conf"), Options: []string{"rbind", "rprivate", etc}},
 	}
-	if in.sandbox.HostPID {
+	if in.Sandbox.HostPID {
 		// The host's pids are seen through the host's proc.
 		list[0] = specs.Mount{Destination: "/proc", Type: "bind", Source: "/proc", Options: []string{"rbind", "nosuid", "noexec", "nodev"}}
 	}
@@ -65,6 +67,19 @@ func mounts(in specInput) []specs.Mount {
 	depth := func(m specs.Mount) int { return strings.Count(path.Clean(m.Destination), "/") }
 	slices.SortStableFunc(list, func(a, b specs.Mount) int { return depth(a) - depth(b) })
 	return list
+}
+
+// rootPropagation is that of the container's root: a mount can follow the host's only if the root does.
+func rootPropagation(mounts []cri.Mount) (mode string) {
+	for _, m := range mounts {
+		switch {
+		case m.Propagation == "Bidirectional":
+			return "rshared"
+		case m.Propagation == "HostToContainer":
+			mode = "rslave"
+		}
+	}
+	return mode
 }
 
 // addDevices gives the container devices of the host: PATH or HOSTPATH:PATH[:rwm].

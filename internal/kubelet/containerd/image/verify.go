@@ -1,4 +1,4 @@
-package containerd
+package image
 
 import (
 	"archive/tar"
@@ -26,9 +26,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// settledLabel is on the snapshots of layers whose files are known to be on the disk: they were synced before
+// syncedLabel is on the snapshots of layers whose files are known to be on the disk: they were synced before
 // the snapshot was committed, or compared later.
-const settledLabel = "minik8s.io/settled"
+const syncedLabel = "minik8s.io/settled"
 
 // errDamaged says that what an image is unpacked from is not what it should be. Only its registry or archive
 // can mend that.
@@ -38,25 +38,38 @@ var errDamaged = errors.New("its stored content is damaged")
 // is whole or not there.
 func unpackOpts() []ctrd.UnpackOpt {
 	return []ctrd.UnpackOpt{ctrd.WithUnpackApplyOpts(diff.WithSyncFs(true)), func(_ context.Context, c *ctrd.UnpackConfig) error {
-		c.SnapshotOpts = append(c.SnapshotOpts, snapshots.WithLabels(map[string]string{settledLabel: "1"}))
+		c.SnapshotOpts = append(c.SnapshotOpts, snapshots.WithLabels(map[string]string{syncedLabel: "1"}))
 		return nil
 	}}
 }
 
-// layer is one of an image: where it comes from, and where it is unpacked.
-type layer struct {
-	blob    ocispec.Descriptor
-	chainID string
-	dir     string
+// Layer is one of an image: where it comes from, and where it is unpacked.
+type Layer struct {
+	Blob    ocispec.Descriptor
+	ChainID string // of its snapshot
+	Dir     string
+}
+
+// Layers are the unpacked layers of an image, the lowest first. ctx is of Containerd.Context.
+func (s *Store) Layers(ctx context.Context, ref string) ([]Layer, error) {
+	img, err := s.find(ctx, ref)
+	if err != nil || img == nil {
+		return nil, err
+	}
+	l, err := s.read(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	return s.layersOf(ctx, l, img)
 }
 
 // layersOf are an image's unpacked layers, the lowest first; none where they cannot be told apart, as with
 // the native snapshotter, which copies each layer into the next.
-func (r *Runtime) layersOf(ctx context.Context, l *localImage, img *images.Image) ([]layer, error) {
-	if r.snapshotter != "overlayfs" {
+func (s *Store) layersOf(ctx context.Context, l *Image, img *images.Image) ([]Layer, error) {
+	if s.snapshotter != "overlayfs" {
 		return nil, nil
 	}
-	manifest, err := images.Manifest(ctx, r.client.ContentStore(), img.Target, platforms.Default())
+	manifest, err := images.Manifest(ctx, s.client.ContentStore(), img.Target, platforms.Default())
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +79,14 @@ func (r *Runtime) layersOf(ctx context.Context, l *localImage, img *images.Image
 			blobs = append(blobs, d)
 		}
 	}
-	dirs, err := r.layerDirs(ctx, l)
+	dirs, err := s.layerDirs(ctx, l)
 	var missing *fs.PathError
-	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(missing.Path, r.cfg.DataDir+"/") {
+	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) && s.cfg.Containerd.Embedded() && strings.HasPrefix(missing.Path, s.cfg.Containerd.Root+"/") {
 		// The directory of the topmost layer is gone, and the snapshotter will not speak of it.
 		if err := os.MkdirAll(missing.Path, 0o755); err != nil {
 			return nil, err
 		}
-		dirs, err = r.layerDirs(ctx, l)
+		dirs, err = s.layerDirs(ctx, l)
 	}
 	if err != nil {
 		return nil, err
@@ -82,76 +95,76 @@ func (r *Runtime) layersOf(ctx context.Context, l *localImage, img *images.Image
 	if len(blobs) != len(dirs) || len(l.diffIDs) != len(dirs) {
 		return nil, fmt.Errorf("%d layers of %d differences are unpacked in %d directories", len(blobs), len(l.diffIDs), len(dirs))
 	}
-	out := make([]layer, len(dirs))
+	out := make([]Layer, len(dirs))
 	for i := range dirs {
-		out[i] = layer{blob: blobs[i], chainID: identity.ChainID(l.diffIDs[:i+1]).String(), dir: dirs[i]}
+		out[i] = Layer{Blob: blobs[i], ChainID: identity.ChainID(l.diffIDs[:i+1]).String(), Dir: dirs[i]}
 	}
 	return out, nil
 }
 
-// mendLayers compares the unpacked layers of an image with the content they were unpacked from, and unpacks
-// anew what differs; with all false, only those that are not known to be on the disk. A layer is mended
-// in its place, because others and containers lie above it. The error is errDamaged if the content is not
-// what it should be either; mended says that something differed.
-func (r *Runtime) mendLayers(ctx context.Context, l *localImage, img *images.Image, all bool) (mended bool, err error) {
-	sn := r.client.SnapshotService(r.snapshotter)
+// repairLayers compares the unpacked layers of an image with the content they were unpacked from, and unpacks
+// anew what differs; with all false, only those that are not known to be on the disk. A layer is repaired
+// in its place, because other layers and containers lie above it. The error is errDamaged if the content is not
+// what it should be either; repaired says that something differed.
+func (s *Store) repairLayers(ctx context.Context, l *Image, img *images.Image, all bool) (repaired bool, err error) {
+	sn := s.client.SnapshotService(s.snapshotter)
 	if !all {
-		info, err := sn.Stat(ctx, l.chainID)
-		if err != nil || info.Labels[settledLabel] != "" || r.server == nil {
-			return false, err // those below were there before it; and another's containerd is another's to judge
+		info, err := sn.Stat(ctx, l.ChainID)
+		if err != nil || info.Labels[syncedLabel] != "" || !s.cfg.Containerd.Embedded() {
+			return false, err // those below it were synced before it; the files of another's containerd are not ours to judge
 		}
 	}
-	layers, err := r.layersOf(ctx, l, img)
+	layers, err := s.layersOf(ctx, l, img)
 	if err != nil {
 		return false, err
 	}
 	for i, y := range layers {
-		info, err := sn.Stat(ctx, y.chainID)
+		info, err := sn.Stat(ctx, y.ChainID)
 		if err != nil {
-			return mended, err
+			return repaired, err
 		}
-		if !all && info.Labels[settledLabel] != "" {
+		if !all && info.Labels[syncedLabel] != "" {
 			continue
 		}
-		wrong, err := r.compareLayer(ctx, y)
+		wrong, err := s.compareLayer(ctx, y)
 		if err != nil {
-			return mended, err
+			return repaired, err
 		}
 		if wrong != "" {
-			r.cfg.Log.Warn("an image's files are damaged; its layer is unpacked again", "image", img.Name, "file", wrong)
-			if err := r.unpackInPlace(ctx, layers[:i+1]); err != nil {
-				return mended, err
+			s.cfg.Log.Warn("an image's files are damaged; its layer is unpacked again", "image", img.Name, "file", wrong)
+			if err := s.unpackInPlace(ctx, layers[:i+1]); err != nil {
+				return repaired, err
 			}
-			mended = true
+			repaired = true
 		}
-		if info.Labels[settledLabel] == "" {
+		if info.Labels[syncedLabel] == "" {
 			if info.Labels == nil {
 				info.Labels = map[string]string{}
 			}
-			info.Labels[settledLabel] = "1"
-			if _, err := sn.Update(ctx, info, "labels."+settledLabel); err != nil {
-				return mended, err
+			info.Labels[syncedLabel] = "1"
+			if _, err := sn.Update(ctx, info, "labels."+syncedLabel); err != nil {
+				return repaired, err
 			}
 		}
 	}
-	return mended, nil
+	return repaired, nil
 }
 
 // unpackInPlace applies the last of the layers to the directory it has.
-func (r *Runtime) unpackInPlace(ctx context.Context, layers []layer) error {
+func (s *Store) unpackInPlace(ctx context.Context, layers []Layer) error {
 	top := layers[len(layers)-1]
-	if err := os.MkdirAll(top.dir, 0o755); err != nil {
+	if err := os.MkdirAll(top.Dir, 0o755); err != nil {
 		return err
 	}
-	m := mount.Mount{Type: "overlay", Source: "overlay", Options: []string{"upperdir=" + top.dir}}
+	m := mount.Mount{Type: "overlay", Source: "overlay", Options: []string{"upperdir=" + top.Dir}}
 	var below []string
 	for _, y := range slices.Backward(layers[:len(layers)-1]) {
-		below = append(below, y.dir)
+		below = append(below, y.Dir)
 	}
 	if len(below) > 0 {
 		m.Options = append(m.Options, "lowerdir="+strings.Join(below, ":"))
 	}
-	if _, err := r.client.DiffService().Apply(ctx, top.blob, []mount.Mount{m}, diff.WithSyncFs(true)); err != nil {
+	if _, err := s.client.DiffService().Apply(ctx, top.Blob, []mount.Mount{m}, diff.WithSyncFs(true)); err != nil {
 		return fmt.Errorf("unpacking: %w", err)
 	}
 	return nil
@@ -159,11 +172,11 @@ func (r *Runtime) unpackInPlace(ctx context.Context, layers []layer) error {
 
 // compareLayer names a file that is not as the layer's content says; empty if all are. The content is
 // checked on the way.
-func (r *Runtime) compareLayer(ctx context.Context, y layer) (wrong string, err error) {
-	if err := r.verifyBlob(ctx, y.blob); err != nil {
+func (s *Store) compareLayer(ctx context.Context, y Layer) (wrong string, err error) {
+	if err := s.verifyBlob(ctx, y.Blob); err != nil {
 		return "", err
 	}
-	ra, err := r.client.ContentStore().ReaderAt(ctx, y.blob)
+	ra, err := s.client.ContentStore().ReaderAt(ctx, y.Blob)
 	if err != nil {
 		return "", err
 	}
@@ -173,9 +186,9 @@ func (r *Runtime) compareLayer(ctx context.Context, y layer) (wrong string, err 
 		return "", err
 	}
 	defer plain.Close()
-	root, err := os.OpenRoot(y.dir)
+	root, err := os.OpenRoot(y.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return y.dir, nil
+		return y.Dir, nil
 	}
 	if err != nil {
 		return "", err
@@ -267,8 +280,8 @@ func sameBytes(file, archive io.Reader) (bool, error) {
 }
 
 // verifyBlob reads what is stored under a digest and says errDamaged if it is something else, or not there.
-func (r *Runtime) verifyBlob(ctx context.Context, d ocispec.Descriptor) error {
-	ra, err := r.client.ContentStore().ReaderAt(ctx, d)
+func (s *Store) verifyBlob(ctx context.Context, d ocispec.Descriptor) error {
+	ra, err := s.client.ContentStore().ReaderAt(ctx, d)
 	if errdefs.IsNotFound(err) {
 		return fmt.Errorf("%w: %s is missing", errDamaged, d.Digest)
 	}
@@ -287,10 +300,10 @@ func (r *Runtime) verifyBlob(ctx context.Context, d ocispec.Descriptor) error {
 }
 
 // verifyContent checks all that an image refers to for this machine.
-func (r *Runtime) verifyContent(ctx context.Context, img *images.Image) error {
-	cs := r.client.ContentStore()
+func (s *Store) verifyContent(ctx context.Context, img *images.Image) error {
+	cs := s.client.ContentStore()
 	check := images.HandlerFunc(func(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
-		if err := r.verifyBlob(ctx, d); err != nil {
+		if err := s.verifyBlob(ctx, d); err != nil {
 			return nil, err
 		}
 		return images.Children(ctx, cs, d)

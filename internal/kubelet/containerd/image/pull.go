@@ -1,4 +1,4 @@
-package containerd
+package image
 
 import (
 	"context"
@@ -51,7 +51,7 @@ type pull struct {
 }
 
 // PullImage implements cri.Images.
-func (r *Runtime) PullImage(ctx context.Context, ref string, auth *cri.Auth, progress func(cri.Progress)) (*cri.Image, error) {
+func (s *Store) PullImage(ctx context.Context, ref string, auth *cri.Auth, progress func(cri.Progress)) (*cri.Image, error) {
 	name, err := normalize(ref)
 	if err != nil {
 		return nil, err
@@ -60,44 +60,8 @@ func (r *Runtime) PullImage(ctx context.Context, ref string, auth *cri.Auth, pro
 	if auth != nil {
 		key.auth = *auth
 	}
-	ps := &r.pulls
-	ps.mu.Lock()
-	if ps.by == nil {
-		ps.by = map[pullKey]*pull{}
-	}
-	p := ps.by[key]
-	if p == nil {
-		// The pull is nobody's own: it goes on as long as somebody waits for it.
-		run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))
-		p = &pull{cancel: cancel, done: make(chan struct{}), progress: map[*func(cri.Progress)]struct{}{}}
-		ps.by[key] = p
-		go func() {
-			p.image, p.err = r.pull(run, key, p)
-			cancel()
-			ps.mu.Lock()
-			if ps.by[key] == p {
-				delete(ps.by, key)
-			}
-			ps.mu.Unlock()
-			close(p.done)
-		}()
-	}
-	p.waiting++
-	if progress != nil {
-		p.progress[&progress] = struct{}{}
-	}
-	ps.mu.Unlock()
-	defer func() {
-		ps.mu.Lock()
-		defer ps.mu.Unlock()
-		delete(p.progress, &progress)
-		if p.waiting--; p.waiting == 0 {
-			p.cancel()
-			if ps.by[key] == p {
-				delete(ps.by, key)
-			}
-		}
-	}()
+	p := s.joinPull(ctx, key, &progress)
+	defer s.leavePull(key, p, &progress)
 	select {
 	case <-p.done:
 		return p.image, p.err
@@ -106,7 +70,57 @@ func (r *Runtime) PullImage(ctx context.Context, ref string, auth *cri.Auth, pro
 	}
 }
 
-func (r *Runtime) pull(ctx context.Context, key pullKey, p *pull) (*cri.Image, error) {
+// joinPull waits for the pull of that key, and begins it if there is none.
+func (s *Store) joinPull(ctx context.Context, key pullKey, progress *func(cri.Progress)) *pull {
+	ps := &s.pulls
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.by == nil {
+		ps.by = map[pullKey]*pull{}
+	}
+	p := ps.by[key]
+	if p == nil {
+		// It has no caller of its own: it goes on as long as anybody waits for it.
+		run, cancel := context.WithCancel(s.cfg.Containerd.Context(context.WithoutCancel(ctx)))
+		p = &pull{cancel: cancel, done: make(chan struct{}), progress: map[*func(cri.Progress)]struct{}{}}
+		ps.by[key] = p
+		go func() {
+			p.image, p.err = s.pull(run, key, p)
+			cancel()
+			ps.forget(key, p)
+			close(p.done)
+		}()
+	}
+	p.waiting++
+	if *progress != nil {
+		p.progress[progress] = struct{}{}
+	}
+	return p
+}
+
+// leavePull ends the pull if nobody waits for it any more.
+func (s *Store) leavePull(key pullKey, p *pull, progress *func(cri.Progress)) {
+	s.pulls.mu.Lock()
+	delete(p.progress, progress)
+	p.waiting--
+	last := p.waiting == 0
+	s.pulls.mu.Unlock()
+	if last {
+		p.cancel()
+		s.pulls.forget(key, p)
+	}
+}
+
+// forget lets the next caller begin anew.
+func (ps *pulls) forget(key pullKey, p *pull) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.by[key] == p {
+		delete(ps.by, key)
+	}
+}
+
+func (s *Store) pull(ctx context.Context, key pullKey, p *pull) (*cri.Image, error) {
 	var mu sync.Mutex
 	sizes := map[string]int64{} // by digest, of what the image consists of
 	seen := images.HandlerFunc(func(_ context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
@@ -121,7 +135,7 @@ func (r *Runtime) pull(ctx context.Context, key pullKey, p *pull) (*cri.Image, e
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		r.watchPull(watching, key.ref, p, func() map[string]int64 {
+		s.watchPull(watching, key.ref, p, func() map[string]int64 {
 			mu.Lock()
 			defer mu.Unlock()
 			copied := make(map[string]int64, len(sizes))
@@ -131,21 +145,21 @@ func (r *Runtime) pull(ctx context.Context, key pullKey, p *pull) (*cri.Image, e
 			return copied
 		})
 	}()
-	img, err := r.client.Pull(ctx, key.ref, ctrd.WithResolver(r.resolver(key.auth)), ctrd.WithImageHandler(seen),
-		ctrd.WithPullUnpack, ctrd.WithPullSnapshotter(r.snapshotter, snapshots.WithLabels(map[string]string{settledLabel: "1"})), ctrd.WithUnpackOpts(unpackOpts()))
+	img, err := s.client.Pull(ctx, key.ref, ctrd.WithResolver(s.resolver(key.auth)), ctrd.WithImageHandler(seen),
+		ctrd.WithPullUnpack, ctrd.WithPullSnapshotter(s.snapshotter, snapshots.WithLabels(map[string]string{syncedLabel: "1"})), ctrd.WithUnpackOpts(unpackOpts()))
 	stop()
 	<-watched
 	if err != nil {
 		return nil, pullError(key.ref, err)
 	}
-	if err := r.settleStore(); err != nil {
+	if err := s.sync(); err != nil {
 		return nil, err
 	}
-	return r.describe(ctx, img.Target().Digest)
+	return s.describe(ctx, img.Target().Digest)
 }
 
 // watchPull reports how far a pull has come, from what the content store has taken in.
-func (r *Runtime) watchPull(ctx context.Context, ref string, p *pull, sizes func() map[string]int64) {
+func (s *Store) watchPull(ctx context.Context, ref string, p *pull, sizes func() map[string]int64) {
 	t := time.NewTicker(progressEvery)
 	defer t.Stop()
 	for {
@@ -157,7 +171,7 @@ func (r *Runtime) watchPull(ctx context.Context, ref string, p *pull, sizes func
 		want := sizes()
 		pr := cri.Progress{Ref: ref}
 		pending := map[string]int64{}
-		if list, err := r.client.ContentStore().ListStatuses(ctx); err == nil {
+		if list, err := s.client.ContentStore().ListStatuses(ctx); err == nil {
 			for _, s := range list {
 				for d := range want {
 					if strings.Contains(s.Ref, d) {
@@ -170,16 +184,16 @@ func (r *Runtime) watchPull(ctx context.Context, ref string, p *pull, sizes func
 			pr.Total += size
 			if n, ok := pending[d]; ok {
 				pr.Done += n
-			} else if _, err := r.client.ContentStore().Info(ctx, digest.Digest(d)); err == nil {
+			} else if _, err := s.client.ContentStore().Info(ctx, digest.Digest(d)); err == nil {
 				pr.Done += size
 			}
 		}
-		r.pulls.mu.Lock()
+		s.pulls.mu.Lock()
 		fns := make([]func(cri.Progress), 0, len(p.progress))
 		for f := range p.progress {
 			fns = append(fns, *f)
 		}
-		r.pulls.mu.Unlock()
+		s.pulls.mu.Unlock()
 		for _, f := range fns {
 			f(pr)
 		}
@@ -187,7 +201,7 @@ func (r *Runtime) watchPull(ctx context.Context, ref string, p *pull, sizes func
 }
 
 // resolver speaks to registries: by HTTPS, but by HTTP to those on loopback and those configured.
-func (r *Runtime) resolver(auth cri.Auth) remotes.Resolver {
+func (s *Store) resolver(auth cri.Auth) remotes.Resolver {
 	creds := func(string) (string, string, error) {
 		if auth.Token != "" {
 			return "", auth.Token, nil
@@ -197,20 +211,20 @@ func (r *Runtime) resolver(auth cri.Auth) remotes.Resolver {
 	return docker.NewResolver(docker.ResolverOptions{
 		Hosts: docker.ConfigureDefaultRegistries(
 			docker.WithAuthorizer(docker.NewDockerAuthorizer(docker.WithAuthCreds(creds))),
-			docker.WithPlainHTTP(func(host string) (bool, error) { return r.plainHTTP(host), nil }),
+			docker.WithPlainHTTP(func(host string) (bool, error) { return s.plainHTTP(host), nil }),
 		),
 	})
 }
 
-func (r *Runtime) plainHTTP(host string) bool {
-	if slices.Contains(r.cfg.InsecureRegistries, host) {
+func (s *Store) plainHTTP(host string) bool {
+	if slices.Contains(s.cfg.InsecureRegistries, host) {
 		return true
 	}
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
 	}
-	if name == "localhost" || slices.Contains(r.cfg.InsecureRegistries, name) {
+	if name == "localhost" || slices.Contains(s.cfg.InsecureRegistries, name) {
 		return true
 	}
 	a, err := netip.ParseAddr(strings.Trim(name, "[]"))

@@ -1,4 +1,4 @@
-package containerd
+package image
 
 import (
 	"context"
@@ -24,20 +24,20 @@ import (
 )
 
 // ImportImages implements cri.Images.
-func (r *Runtime) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Image, error) {
-	ctx = r.ns(ctx)
+func (s *Store) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Image, error) {
+	ctx = s.cfg.Containerd.Context(ctx)
 	tar, err := compression.DecompressStream(archive)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: import: %w", err)
 	}
 	defer tar.Close()
 	// What has been imported is not collected before it is unpacked.
-	ctx, release, err := r.client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(time.Hour))
+	ctx, release, err := s.client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(time.Hour))
 	if err != nil {
 		return nil, fmt.Errorf("containerd: import: %w", err)
 	}
 	defer release(context.WithoutCancel(ctx))
-	list, err := r.client.Import(ctx, tar, ctrd.WithImageRefTranslator(func(ref string) string {
+	list, err := s.client.Import(ctx, tar, ctrd.WithImageRefTranslator(func(ref string) string {
 		if name, err := normalize(ref); err == nil {
 			return name
 		}
@@ -51,13 +51,13 @@ func (r *Runtime) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Im
 	}
 	var out []cri.Image
 	for _, img := range list {
-		if img, err = r.rename(ctx, img); err != nil {
+		if img, err = s.rename(ctx, img); err != nil {
 			return nil, err
 		}
-		if err := r.unpackWhole(ctx, img); err != nil {
+		if err := s.unpackWhole(ctx, img); err != nil {
 			return nil, err
 		}
-		d, err := r.describe(ctx, img.Target.Digest)
+		d, err := s.describe(ctx, img.Target.Digest)
 		if err != nil {
 			return nil, err
 		}
@@ -65,16 +65,16 @@ func (r *Runtime) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Im
 			out = append(out, *d)
 		}
 	}
-	return out, r.settleStore()
+	return out, s.sync()
 }
 
-// settleStore waits until all that is stored of images is on the disk: what is said to be imported or pulled
+// sync waits until all that is stored of images is on the disk: what is said to be imported or pulled
 // is still there after a power cut.
-func (r *Runtime) settleStore() error {
-	if r.server == nil {
+func (s *Store) sync() error {
+	if !s.cfg.Containerd.Embedded() {
 		return nil
 	}
-	if err := disk.SyncAll(filepath.Join(r.cfg.DataDir, "containerd")); err != nil {
+	if err := disk.SyncAll(s.cfg.Containerd.Root); err != nil {
 		return fmt.Errorf("containerd: the image store: %w", err)
 	}
 	return nil
@@ -82,37 +82,37 @@ func (r *Runtime) settleStore() error {
 
 // unpackWhole unpacks an image. One that is there already is compared with the archive: who imports it again
 // may have a reason.
-func (r *Runtime) unpackWhole(ctx context.Context, img images.Image) error {
-	l, err := r.read(ctx, &img)
+func (s *Store) unpackWhole(ctx context.Context, img images.Image) error {
+	l, err := s.read(ctx, &img)
 	if err != nil {
-		r.dropIfDamaged(ctx, &img, err)
+		s.dropIfDamaged(ctx, &img, err)
 		return fmt.Errorf("%w; if it was damaged it is removed now: import it again", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err = r.client.SnapshotService(r.snapshotter).Stat(ctx, l.chainID)
+	_, err = s.client.SnapshotService(s.snapshotter).Stat(ctx, l.ChainID)
 	if errdefs.IsNotFound(err) {
-		return r.unpack(ctx, img)
+		return s.unpack(ctx, img)
 	}
 	if err == nil {
-		_, err = r.mendLayers(ctx, l, &img, true)
+		_, err = s.repairLayers(ctx, l, &img, true)
 	}
 	if err != nil {
-		r.dropIfDamaged(ctx, &img, err)
+		s.dropIfDamaged(ctx, &img, err)
 		return fmt.Errorf("containerd: %s: %w; import it again", img.Name, err)
 	}
 	return nil
 }
 
 // rename gives an image its full name, if its archive was written with a short one.
-func (r *Runtime) rename(ctx context.Context, img images.Image) (images.Image, error) {
+func (s *Store) rename(ctx context.Context, img images.Image) (images.Image, error) {
 	name, err := normalize(img.Name)
 	if err != nil || name == img.Name {
 		return img, err
 	}
 	short := img.Name
 	img.Name = name
-	store := r.client.ImageService()
+	store := s.client.ImageService()
 	full, err := store.Create(ctx, img)
 	if errdefs.IsAlreadyExists(err) {
 		full, err = store.Update(ctx, img)
@@ -127,8 +127,8 @@ func (r *Runtime) rename(ctx context.Context, img images.Image) (images.Image, e
 }
 
 // unpack makes the snapshots of an image's layers.
-func (r *Runtime) unpack(ctx context.Context, img images.Image) error {
-	if err := ctrd.NewImage(r.client, img).Unpack(ctx, r.snapshotter, unpackOpts()...); err != nil {
+func (s *Store) unpack(ctx context.Context, img images.Image) error {
+	if err := ctrd.NewImage(s.client, img).Unpack(ctx, s.snapshotter, unpackOpts()...); err != nil {
 		return fmt.Errorf("containerd: unpack %s: %w", img.Name, err)
 	}
 	return nil
@@ -143,7 +143,7 @@ type archiveStamp struct {
 // ImportDir imports the archives (.tar, .tar.gz, .tgz, .tar.zst) in dir that have not been imported yet as they
 // are now, and returns the names of the images they held. A directory that is not there holds none.
 // An archive that cannot be read is an error, after the others have been read.
-func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
+func (s *Store) ImportDir(ctx context.Context, dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -151,8 +151,8 @@ func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	r.archives.Store(&dir)
-	stampFile := r.stampFile()
+	s.archives.Store(&dir)
+	stampFile := s.stampFile()
 	stamps := map[string]archiveStamp{}
 	if data, err := os.ReadFile(stampFile); err == nil {
 		if err := json.Unmarshal(data, &stamps); err != nil {
@@ -174,7 +174,7 @@ func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 		if stamps[path] == stamp {
 			continue
 		}
-		list, err := r.importFile(ctx, path)
+		list, err := s.importFile(ctx, path)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))
 			continue
@@ -198,33 +198,33 @@ func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 }
 
 // stampFile is kept with the image store, so that the two are lost together.
-func (r *Runtime) stampFile() string {
-	return filepath.Join(r.cfg.DataDir, "containerd", "imported.json")
+func (s *Store) stampFile() string {
+	return filepath.Join(s.cfg.Containerd.Root, "imported.json")
 }
 
 // archivesAgain imports all archives once more, because an image of theirs was damaged.
-func (r *Runtime) archivesAgain() {
-	dir := r.archives.Load()
-	if dir == nil || r.run == nil {
+func (s *Store) archivesAgain() {
+	dir := s.archives.Load()
+	if dir == nil || s.run == nil {
 		return
 	}
-	if err := os.Remove(r.stampFile()); err != nil {
+	if err := os.Remove(s.stampFile()); err != nil {
 		return // there are none
 	}
-	r.wg.Go(func() {
-		if _, err := r.ImportDir(r.run, *dir); err != nil {
-			r.cfg.Log.Warn("an archive could not be imported again", "err", err)
+	s.wg.Go(func() {
+		if _, err := s.ImportDir(s.run, *dir); err != nil {
+			s.cfg.Log.Warn("an archive could not be imported again", "err", err)
 		}
 	})
 }
 
-func (r *Runtime) importFile(ctx context.Context, path string) ([]cri.Image, error) {
+func (s *Store) importFile(ctx context.Context, path string) ([]cri.Image, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return r.ImportImages(ctx, f)
+	return s.ImportImages(ctx, f)
 }
 
 func isArchive(name string) bool {
