@@ -28,6 +28,7 @@ import (
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/containerd/image"
 	"minik8s/internal/kubelet/containerd/spec"
+	"minik8s/internal/kubelet/containerd/stdio"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -69,9 +70,9 @@ type state struct {
 
 // container is a container of this runtime.
 type container struct {
-	meta meta
-	dir  string
-	logs *logPump
+	meta   meta
+	dir    string
+	output *stdio.Output // nil: none
 	// joins is another container's process namespace, open while this one is made.
 	joins *os.File
 
@@ -281,10 +282,16 @@ func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg c
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	if c.logs, err = startPump(c.dir, cfg.LogPath, cfg.TTY, true, &r.cfg); err != nil {
+	if c.output, err = r.startOutput(c, cfg.LogPath, true); err != nil {
 		return err
 	}
 	return r.createRecord(ctx, c, oci, r.containerd.Snapshotter)
+}
+
+// startOutput begins to read a container's output; fresh says that its process is not there yet.
+func (r *Runtime) startOutput(c *container, path string, fresh bool) (*stdio.Output, error) {
+	return stdio.Start(stdio.Config{Dir: c.dir, LogPath: path, LogMaxSize: r.cfg.LogMaxSize, LogMaxFiles: r.cfg.LogMaxFiles,
+		TTY: c.meta.TTY, Fresh: fresh, Log: r.cfg.Log})
 }
 
 // lookupUser decides who the container's process is, by the image's files.
@@ -366,7 +373,7 @@ func (r *Runtime) prepareRootFS(ctx context.Context, id string, img *image.Image
 // createTask has the shim and runc make the process, up to the point of executing the command.
 func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.Mount, stdin bool) error {
 	req := &tasks.CreateTaskRequest{ContainerID: c.meta.ID, Rootfs: mounts, Terminal: c.meta.TTY}
-	if c.logs != nil {
+	if c.output != nil {
 		req.Stdout = filepath.Join(c.dir, "stdout")
 		if !c.meta.TTY {
 			req.Stderr = filepath.Join(c.dir, "stderr")
@@ -374,12 +381,12 @@ func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.
 	}
 	if stdin {
 		req.Stdin = filepath.Join(c.dir, "stdin")
-		if err := makeStdin(req.Stdin); err != nil {
+		if err := stdio.MakeInput(req.Stdin); err != nil {
 			return err
 		}
 	}
 	resp, err := r.client.TaskService().Create(ctx, req)
-	c.logs.opened()
+	c.output.Opened()
 	if err != nil {
 		if msg, code, ok := startFailure(err); ok {
 			c.mu.Lock()
@@ -462,7 +469,7 @@ func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 	if err := r.deleteTask(ctx, c); err != nil {
 		return err
 	}
-	c.logs.detach()
+	c.output.Detach()
 	if err := r.client.SnapshotService(r.containerd.Snapshotter).Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("containerd: root file system: %w", err)
 	}

@@ -14,14 +14,14 @@
 //	image/    the image store: references, import, pull, damage found and repaired
 //	sandbox/  namespaces, link, shim and scratch directory of a pod; some are made ahead
 //	spec/     what a container's process is and is given; pure
+//	stdio/    pipes: a container's output to its log and to who is attached; exec's streams
 //
 //	runtime.go    the Runtime: start, end, look-up; config.go, rundir.go, network.go
 //	sandbox.go    a sandbox becomes a pod's; record.go is what is written down about it before; pause.go
 //	container.go  the life of a container; stop.go its end; starterror.go what runc says when it cannot start
 //	restore.go    what the last run has left is found again, or removed; garbage.go removes later what is busy
 //	events.go     containerd's event stream turned into cri.Event
-//	logs.go       a container's output goes to its log (logfile.go: the CRI format, rotated) and to who is attached
-//	exec.go       processes that are added to a container; outlet.go their output
+//	exec.go       processes that are added to a container
 //	attach.go     a container's own streams; portforward.go its network; stats.go its use of resources
 //
 // A container's way: EnsureSandbox takes a sandbox that was made ahead, sets its host name and writes hosts, hostname

@@ -112,7 +112,7 @@ func (r *Runtime) exited(c *container, code int32, at time.Time) {
 	if s, _ := c.get(); s.State == cri.Exited || c.swallow() {
 		return
 	}
-	c.logs.finished(flushTime)
+	c.output.Wait(flushTime)
 	oom := code != 0 && oomKills(c.meta.Cgroup) > 0
 	moved, err := c.advance(cri.Exited, func(s *state) {
 		s.ExitCode, s.FinishedAt = code, at

@@ -113,7 +113,7 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	}
 	p := resp.Process
 	if c.meta.LogPath != "" {
-		if c.logs, err = startPump(c.dir, c.meta.LogPath, c.meta.TTY, false, &r.cfg); err != nil {
+		if c.output, err = r.startOutput(c, c.meta.LogPath, false); err != nil {
 			return err
 		}
 	}

@@ -137,7 +137,7 @@ func (r *Runtime) Close() error {
 	r.images.Wait()
 	list := r.allContainers()
 	for _, c := range list {
-		c.logs.detach()
+		c.output.Detach()
 	}
 	err := r.containerd.Stop()
 	if r.restored && len(list) == 0 && len(r.records) == 0 {

@@ -1,4 +1,4 @@
-package containerd
+package stdio
 
 import (
 	"errors"
@@ -17,17 +17,17 @@ const (
 	rotatedTime = "20060102-150405.000000"
 	// logRetry is after how long what has failed is tried again, if no output comes before.
 	logRetry = time.Second
-	// maxPending is how much output is held while the log cannot be written: the disk is full, say. More is lost;
-	// a container must not hang on its output.
+	// maxPending is how much output is held while the log cannot be written: the disk is full, say. More is lost,
+	// since a container must not block on its output.
 	maxPending = 256 << 10
 )
 
 // logFile is a container's log in the format of Kubernetes' container runtimes: each line is
 // time, stream, F or P, and the text. Its methods may be called side by side.
 //
-// Nothing silences it: what cannot be written is held and tried again, what does not fit even there is counted
-// and told. If it cannot be moved aside when it is full, it is written on to twice the size, and then begun
-// anew in place.
+// A full disk does not end it: what cannot be written is held and tried again, and what exceeds maxPending is counted
+// and the count logged. If the file cannot be renamed when it is full, it grows to twice the size, and is then
+// truncated.
 type logFile struct {
 	path     string
 	maxSize  int64
@@ -42,9 +42,9 @@ type logFile struct {
 	pending []byte      // whole entries
 	lost    int64       // bytes that found no room
 	retry   *time.Timer // set while there is something pending
-	told    string      // the failure that has been told
-	moved   bool        // file has been moved aside, and a new one could not be made yet
-	turnAt  time.Time   // when rotation may be tried again
+	warned  string      // the failure that was logged last
+	moved   bool        // file has been renamed, and a new one could not be made yet
+	retryAt time.Time   // when rotation may be tried again
 }
 
 func openLog(path string, maxSize int64, maxFiles int, log *slog.Logger) (*logFile, error) {
@@ -131,7 +131,7 @@ func (l *logFile) flush() bool {
 	if !l.put(l.pending) {
 		return false
 	}
-	l.pending, l.told = nil, ""
+	l.pending, l.warned = nil, ""
 	if l.retry != nil {
 		l.retry.Stop()
 		l.retry = nil
@@ -144,33 +144,34 @@ func (l *logFile) flush() bool {
 }
 
 func (l *logFile) failed(what string, err error) {
-	if text := what + err.Error(); text != l.told {
+	if text := what + err.Error(); text != l.warned {
 		l.log.Warn("a container's log could not be "+what+", trying again", "log", l.path, "err", err)
-		l.told = text
+		l.warned = text
 	}
 }
 
-// rotate moves the file aside and starts a new one; the oldest beyond what is kept are removed.
+// rotate renames the file and starts a new one; the oldest beyond what is kept are removed.
 func (l *logFile) rotate() {
 	now := time.Now()
-	if now.Before(l.turnAt) && l.size < 2*l.maxSize {
+	if now.Before(l.retryAt) && l.size < 2*l.maxSize {
 		return
 	}
-	if err := l.turn(now); err != nil {
+	if err := l.reopen(now); err != nil {
 		l.failed("rotated", err)
-		l.turnAt = now.Add(logRetry)
+		l.retryAt = now.Add(logRetry)
 		if l.size >= 2*l.maxSize && l.file.Truncate(0) == nil {
 			l.size = 0
 		}
 		return
 	}
-	l.turnAt, l.told = time.Time{}, ""
+	l.retryAt, l.warned = time.Time{}, ""
 	if err := l.dropOldest(); err != nil {
 		l.failed("cleared of old parts", err)
 	}
 }
 
-func (l *logFile) turn(now time.Time) error {
+// reopen renames the file and opens a new one.
+func (l *logFile) reopen(now time.Time) error {
 	if !l.moved {
 		// One that somebody has removed needs no moving.
 		if err := l.rename(l.path, l.path+"."+now.UTC().Format(rotatedTime)); err != nil && !errors.Is(err, fs.ErrNotExist) {

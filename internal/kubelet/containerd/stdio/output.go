@@ -1,4 +1,4 @@
-package containerd
+package stdio
 
 import (
 	"bytes"
@@ -70,72 +70,89 @@ func (l *lines) end() {
 // readBuffers are shared by all streams; a silent one holds none.
 var readBuffers = sync.Pool{New: func() any { return new([maxLine]byte) }}
 
-// logPump copies a container's two pipes to its log until both have ended.
-type logPump struct {
-	log   *logFile
-	taps  taps // who is attached
-	pipes []*os.File
+// Output copies a container's two pipes to its log, and to its listeners, until both have ended. Its methods do nothing
+// for nil: a container without output.
+type Output struct {
+	log       *logFile
+	listeners listeners
+	pipes     []*os.File
 	// keep holds the pipes open for writing until the shim does, so that they do not seem to have ended.
 	keep []*os.File
 	done chan struct{}
 	warn *slog.Logger
 
-	leaving atomic.Bool // detach was called
-	once    sync.Once
+	detached atomic.Bool
+	once     sync.Once
 }
 
-// startPump opens the pipes in dir, making them if they are not there, and begins to copy. fresh
-// says that their other end is still to be opened; opened must then be called when it is.
-func startPump(dir, path string, tty, fresh bool, cfg *Config) (*logPump, error) {
-	log, err := openLog(path, cfg.LogMaxSize, cfg.LogMaxFiles, cfg.Log)
+// Config says where output comes from and goes to.
+type Config struct {
+	// Dir is where the pipes are: stdout and stderr. They are made if they are not there.
+	Dir string
+	// LogPath is the file they go to. It is rotated at LogMaxSize bytes, and LogMaxFiles are kept, the current one
+	// included.
+	LogPath     string
+	LogMaxSize  int64
+	LogMaxFiles int
+	// TTY says that there is only stdout.
+	TTY bool
+	// Fresh says that the pipes' other end is still to be opened; Opened must then be called when it is.
+	Fresh bool
+	Log   *slog.Logger
+}
+
+// Start opens the pipes and begins to copy.
+func Start(cfg Config) (*Output, error) {
+	log, err := openLog(cfg.LogPath, cfg.LogMaxSize, cfg.LogMaxFiles, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: log: %w", err)
 	}
-	p := &logPump{log: log, done: make(chan struct{}), warn: cfg.Log}
+	o := &Output{log: log, done: make(chan struct{}), warn: cfg.Log}
 	streams := []string{"stdout", "stderr"}
-	if tty {
+	if cfg.TTY {
 		streams = streams[:1]
 	}
 	for _, s := range streams {
-		name := filepath.Join(dir, s)
+		name := filepath.Join(cfg.Dir, s)
 		if err := unix.Mkfifo(name, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
-			p.shut()
+			o.shut()
 			return nil, fmt.Errorf("containerd: log pipe: %w", err)
 		}
 		f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
-			p.shut()
+			o.shut()
 			return nil, fmt.Errorf("containerd: log pipe: %w", err)
 		}
-		p.pipes = append(p.pipes, f)
-		if fresh {
+		o.pipes = append(o.pipes, f)
+		if cfg.Fresh {
 			w, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 			if err != nil {
-				p.shut()
+				o.shut()
 				return nil, fmt.Errorf("containerd: log pipe: %w", err)
 			}
-			p.keep = append(p.keep, w)
+			o.keep = append(o.keep, w)
 		}
 	}
 	var wg sync.WaitGroup
-	for i, f := range p.pipes {
+	for i, f := range o.pipes {
 		l := &lines{stream: streams[i], to: log}
 		wg.Go(func() {
-			if err := copyLines(f, l, &p.taps); err != nil && !p.leaving.Load() {
-				p.warn.Warn("a container's output cannot be read any more", "log", path, "err", err)
+			if err := copyLines(f, l, &o.listeners); err != nil && !o.detached.Load() {
+				o.warn.Warn("a container's output cannot be read any more", "log", cfg.LogPath, "err", err)
 			}
 			l.end()
 		})
 	}
 	go func() {
 		wg.Wait()
-		p.shut()
-		close(p.done)
+		o.shut()
+		close(o.done)
 	}()
-	return p, nil
+	return o, nil
 }
 
-func copyLines(f *os.File, l *lines, also *taps) error {
+// copyLines copies a pipe until it ends.
+func copyLines(f *os.File, l *lines, also *listeners) error {
 	rc, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -180,49 +197,49 @@ func copyLines(f *os.File, l *lines, also *taps) error {
 	}
 }
 
-// opened is called when the shim has the pipes open.
-func (p *logPump) opened() {
-	if p == nil {
+// Opened is to be called when the shim has the pipes open.
+func (o *Output) Opened() {
+	if o == nil {
 		return
 	}
-	p.once.Do(func() {
-		for _, f := range p.keep {
+	o.once.Do(func() {
+		for _, f := range o.keep {
 			f.Close()
 		}
 	})
 }
 
-// finished waits until all output is written, but no longer than d: a process that was left behind
-// may hold the pipe open.
-func (p *logPump) finished(d time.Duration) {
-	if p == nil {
+// Wait waits until all output is written, but no longer than d: a process that was left behind may hold the pipe
+// open.
+func (o *Output) Wait(d time.Duration) {
+	if o == nil {
 		return
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-p.done:
+	case <-o.done:
 	case <-t.C:
 	}
 }
 
-// detach stops reading. The pipes keep what is written to them, up to their size, for the next run.
-func (p *logPump) detach() {
-	if p == nil {
+// Detach stops reading. The pipes keep what is written to them, up to their size, for the next run.
+func (o *Output) Detach() {
+	if o == nil {
 		return
 	}
-	p.leaving.Store(true)
-	p.opened()
-	for _, f := range p.pipes {
+	o.detached.Store(true)
+	o.Opened()
+	for _, f := range o.pipes {
 		f.Close()
 	}
-	<-p.done
+	<-o.done
 }
 
-func (p *logPump) shut() {
-	p.opened()
-	for _, f := range p.pipes {
+func (o *Output) shut() {
+	o.Opened()
+	for _, f := range o.pipes {
 		f.Close()
 	}
-	p.log.close()
+	o.log.close()
 }
