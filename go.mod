@@ -19,6 +19,7 @@ require (
 	github.com/labstack/echo/v4 v4.16.0 // HTTP routes
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // nftables' events; nftables brings it
 	github.com/moby/sys/signal v0.7.0 // stop signals by name
+	github.com/moby/sys/user v0.3.0 // users and groups by an image's files
 	github.com/opencontainers/go-digest v1.0.0 // names of content
 	github.com/opencontainers/image-spec v1.1.0 // images
 	github.com/opencontainers/runtime-spec v1.2.1 // containers; containerd 1.7 does not compile with 1.3
@@ -107,7 +108,6 @@ require (
 	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/moby/sys/mountinfo v0.6.2 // indirect
 	github.com/moby/sys/sequential v0.5.0 // indirect
-	github.com/moby/sys/user v0.3.0 // indirect
 	github.com/moby/sys/userns v0.1.0 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect

@@ -214,7 +214,7 @@ func (d *Daemon) uninstall(ctx context.Context, roots []string) error {
 		return err
 	}
 	cfg := d.runtimeConfig()
-	cfg.Spare = -1
+	cfg.Warm = -1
 	rt, err := containerd.New(ctx, cfg)
 	if err != nil {
 		return err

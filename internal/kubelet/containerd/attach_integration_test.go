@@ -26,7 +26,7 @@ func TestAttachJoinsTheContainersOwnStreams(t *testing.T) {
 	out, errOut := newOutput(), newOutput()
 	done := make(chan error)
 	go func() { done <- b.Attach(b.ctx, id, cri.AttachConfig{Stdin: in, Stdout: out, Stderr: errOut}) }()
-	for len(b.container(id).logs.taps.all()) < 2 { // what it writes before is not theirs
+	for b.container(id).output.Listeners() < 2 { // what it writes before is not theirs
 		runtime.Gosched()
 	}
 	go func() {

@@ -1,18 +1,11 @@
 package containerd
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 )
-
-// Namespace is containerd's namespace for all that is minik8s's.
-const Namespace = "minik8s"
-
-// maxSocketPath is what fits into a sockaddr_un, less the final zero and the suffix of the ttrpc socket.
-const maxSocketPath = 107 - len(".ttrpc")
 
 // Config says where the runtime keeps its things and how it behaves.
 type Config struct {
@@ -35,9 +28,9 @@ type Config struct {
 	LogMaxFiles int
 	// InsecureRegistries are host[:port] spoken to by plain HTTP; those on loopback always are.
 	InsecureRegistries []string
-	// Spare is how many slots (namespaces with an address, and a shim) are kept ready for the next
-	// pods. Negative: none; 0: one. Each takes 4 MB and saves a pod some 20 ms.
-	Spare int
+	// Warm is how many sandboxes (namespaces with an address, and a shim) are kept ready for the next pods.
+	// Negative: none; 0: one. Each takes 4 MB and saves a pod some 20 ms.
+	Warm int
 	// Log receives what is worth telling. Nil: slog.Default().
 	Log *slog.Logger
 }
@@ -67,29 +60,13 @@ func (c *Config) complete() error {
 		c.LogMaxFiles = 5
 	}
 	switch {
-	case c.Spare == 0:
-		c.Spare = 1
-	case c.Spare < 0:
-		c.Spare = 0
+	case c.Warm == 0:
+		c.Warm = 1
+	case c.Warm < 0:
+		c.Warm = 0
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
 	return nil
-}
-
-// socketPath is where containerd's socket is served: beside its data if the path is short enough for
-// a unix socket, else in a directory of /run that is named after the data directory.
-func (c *Config) socketPath() (string, error) {
-	p := filepath.Join(c.DataDir, "containerd", "containerd.sock")
-	if len(p) <= maxSocketPath {
-		return p, nil
-	}
-	p = filepath.Join(c.RunDir, "containerd.sock")
-	if len(p) <= maxSocketPath {
-		return p, nil
-	}
-	sum := sha256.Sum256([]byte(c.DataDir))
-	p = filepath.Join("/run", fmt.Sprintf("minik8s-%x", sum[:6]), "containerd.sock")
-	return p, nil
 }

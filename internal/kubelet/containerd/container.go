@@ -1,7 +1,10 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,22 +25,23 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"minik8s/internal/disk"
+	"minik8s/internal/kubelet/containerd/embed"
+	"minik8s/internal/kubelet/containerd/image"
+	"minik8s/internal/kubelet/containerd/spec"
+	"minik8s/internal/kubelet/containerd/stdio"
 	"minik8s/internal/kubelet/cri"
 )
 
 const (
-	specType = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
 	// metaType is the extension of containerd's container that holds ours.
 	metaType = "minik8s.io/container.v1"
-	// gcRoot keeps containerd's garbage collector from what it is on.
-	gcRoot = "containerd.io/gc.root"
 )
 
 // meta is what a container is, for good. containerd stores it with its container.
 type meta struct {
 	ID, PodUID, PodNamespace, PodName, Name string
 	Attempt                                 int
-	Slot                                    string
+	SandboxID                               string `json:"Slot"` // stored by earlier versions too
 	Image, ImageID                          string
 	LogPath                                 string
 	StopSignal                              string
@@ -66,9 +70,9 @@ type state struct {
 
 // container is a container of this runtime.
 type container struct {
-	meta meta
-	dir  string
-	logs *logPump
+	meta   meta
+	dir    string
+	output *stdio.Output // nil: none
 	// joins is another container's process namespace, open while this one is made.
 	joins *os.File
 
@@ -152,7 +156,7 @@ func (c *container) save(s state) error {
 func (c *container) report() cri.Container {
 	s, pid := c.get()
 	out := cri.Container{
-		ID: c.meta.ID, PodUID: c.meta.PodUID, SandboxID: c.meta.Slot, Name: c.meta.Name, Attempt: c.meta.Attempt, State: s.State,
+		ID: c.meta.ID, PodUID: c.meta.PodUID, SandboxID: c.meta.SandboxID, Name: c.meta.Name, Attempt: c.meta.Attempt, State: s.State,
 		CreatedAt: c.meta.CreatedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
 		ExitCode: s.ExitCode, Lost: s.Lost, OOMKilled: s.OOMKilled, Image: c.meta.Image, ImageID: c.meta.ImageID,
 		LogPath: c.meta.LogPath, Labels: maps.Clone(c.meta.Labels),
@@ -177,7 +181,7 @@ func (r *Runtime) containerDir(id string) string {
 // but told by StartContainer, where the caller expects it.
 func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) (_ string, err error) {
 	ctx = r.ns(ctx)
-	defer r.spare.busy()()
+	defer r.sandboxes.Busy()()
 	rec := r.record(cfg.PodUID)
 	if rec == nil || !rec.Whole {
 		return "", fmt.Errorf("containerd: pod %s/%s has no sandbox", cfg.PodNamespace, cfg.PodName)
@@ -187,7 +191,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 			return c.meta.ID, nil
 		}
 	}
-	img, err := r.localImage(ctx, cfg.Image)
+	img, err := r.images.Get(ctx, cfg.Image)
 	if err != nil {
 		return "", err
 	}
@@ -196,20 +200,20 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 	}
 	m := meta{
 		ID: newID(), PodUID: cfg.PodUID, PodNamespace: cfg.PodNamespace, PodName: cfg.PodName, Name: cfg.Name,
-		Attempt: cfg.Attempt, Slot: rec.Slot.ID, Image: cfg.Image, ImageID: img.id, LogPath: cfg.LogPath,
-		StopSignal: firstOf(cfg.StopSignal, img.config.StopSignal), TTY: cfg.TTY, StdinOnce: cfg.StdinOnce && !cfg.TTY,
+		Attempt: cfg.Attempt, SandboxID: rec.Sandbox.ID, Image: cfg.Image, ImageID: img.ID, LogPath: cfg.LogPath,
+		StopSignal: cmp.Or(cfg.StopSignal, img.Config.StopSignal), TTY: cfg.TTY, StdinOnce: cfg.StdinOnce && !cfg.TTY,
 		OwnPIDs:   !rec.Config.HostPID && !rec.Config.ShareProcessNamespace && cfg.TargetID == "",
 		CreatedAt: time.Now(), Labels: maps.Clone(cfg.Labels),
 	}
-	m.Cgroup = filepath.Join(firstOf(cfg.CgroupParent, rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, cfg.PodUID)), m.ID)
+	m.Cgroup = filepath.Join(cmp.Or(cfg.CgroupParent, rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, cfg.PodUID)), m.ID)
 	c, err := r.createAs(ctx, m, rec, cfg, img)
 	if c != nil && c.state.StartError == "" {
 		return m.ID, nil
 	}
-	if ctx.Err() != nil || !r.mendSuspect(ctx, cfg.Image) {
+	if ctx.Err() != nil || !r.images.Repair(ctx, cfg.Image) {
 		return m.ID, err
 	}
-	// It was the image's fault, and is mended.
+	// The image was damaged, and is repaired now.
 	if c != nil {
 		if err := r.removeContainer(ctx, c); err != nil {
 			return "", err
@@ -222,7 +226,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 }
 
 // createAs makes all of a container, or nothing.
-func (r *Runtime) createAs(ctx context.Context, m meta, rec *record, cfg cri.ContainerConfig, img *localImage) (*container, error) {
+func (r *Runtime) createAs(ctx context.Context, m meta, rec *record, cfg cri.ContainerConfig, img *image.Image) (*container, error) {
 	c := newContainer(m, r.containerDir(m.ID))
 	if err := r.create(ctx, c, rec, cfg, img); err != nil {
 		return nil, errors.Join(err, r.removeContainer(context.WithoutCancel(ctx), c))
@@ -231,12 +235,11 @@ func (r *Runtime) createAs(ctx context.Context, m meta, rec *record, cfg cri.Con
 }
 
 // create makes all of a container. What it leaves when it fails is found by the container's id.
-func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *localImage) error {
-	done, err := r.slowly(ctx)
-	if err != nil {
+func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *image.Image) error {
+	if err := r.work.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer done()
+	defer r.work.Release(1)
 	rootfs := make(chan error, 1)
 	var mounts []*types.Mount
 	go func() {
@@ -244,7 +247,7 @@ func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri
 		mounts, err = r.prepareRootFS(ctx, c.meta.ID, img)
 		rootfs <- err
 	}()
-	err = r.register(ctx, c, rec, cfg, img)
+	err := r.register(ctx, c, rec, cfg, img)
 	defer c.joins.Close() //nolint:errcheck // nothing was written; that there is none is no harm
 	if err = errors.Join(err, <-rootfs); err != nil {
 		return err
@@ -254,11 +257,11 @@ func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri
 }
 
 // register writes the container down with containerd and opens its log.
-func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *localImage) error {
+func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *image.Image) error {
 	if err := os.Mkdir(c.dir, 0o711); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	who, err := r.resolveUser(ctx, img, cfg.Security)
+	who, err := r.lookupUser(ctx, img, cfg.Security)
 	if err != nil {
 		return err
 	}
@@ -272,27 +275,50 @@ func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg c
 		}
 		pidPath = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), c.joins.Fd())
 	}
-	spec, err := buildSpec(specInput{
-		container: cfg, sandbox: rec.Config, image: img.config, user: who, cgroup: c.meta.Cgroup,
-		slotDir: r.slotDir(rec.Slot.ID), etcDir: r.scratchDir(rec), pidPath: pidPath, host: hostFacts(),
+	oci, err := spec.Build(spec.Input{
+		Container: cfg, Sandbox: rec.Config, Image: img.Config, User: who, Cgroup: c.meta.Cgroup,
+		SandboxDir: r.sandboxes.Dir(rec.Sandbox.ID), EtcDir: r.scratchDir(rec), PIDPath: pidPath, Host: spec.ThisHost(),
 	})
 	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	if c.output, err = r.startOutput(c, cfg.LogPath, true); err != nil {
 		return err
 	}
-	if c.logs, err = startPump(c.dir, cfg.LogPath, cfg.TTY, true, &r.cfg); err != nil {
-		return err
+	return r.createRecord(ctx, c, oci, r.containerd.Snapshotter)
+}
+
+// startOutput begins to read a container's output; fresh says that its process is not there yet.
+func (r *Runtime) startOutput(c *container, path string, fresh bool) (*stdio.Output, error) {
+	return stdio.Start(stdio.Config{Dir: c.dir, LogPath: path, LogMaxSize: r.cfg.LogMaxSize, LogMaxFiles: r.cfg.LogMaxFiles,
+		TTY: c.meta.TTY, Fresh: fresh, Log: r.cfg.Log})
+}
+
+// lookupUser decides who the container's process is, by the image's files.
+func (r *Runtime) lookupUser(ctx context.Context, img *image.Image, s cri.Security) (spec.User, error) {
+	passwd, err := r.images.File(ctx, img, "etc/passwd")
+	if err != nil {
+		return spec.User{}, err
 	}
-	return r.createRecord(ctx, c, spec, r.snapshotter)
+	group, err := r.images.File(ctx, img, "etc/group")
+	if err != nil {
+		return spec.User{}, err
+	}
+	u, err := spec.LookupUser(img.Config.User, s, passwd, group)
+	if err != nil {
+		return spec.User{}, fmt.Errorf("containerd: user: %w", err)
+	}
+	return u, nil
 }
 
 // createRecord makes containerd's container.
-func (r *Runtime) createRecord(ctx context.Context, c *container, spec *specs.Spec, snapshotter string) error {
-	shim := c.meta.Slot
-	if r.server == nil {
+func (r *Runtime) createRecord(ctx context.Context, c *container, oci *specs.Spec, snapshotter string) error {
+	shim := c.meta.SandboxID
+	if !r.containerd.Embedded() {
 		shim = ""
-		spec.Annotations = map[string]string{"io.containerd.runc.v2.group": c.meta.Slot}
+		oci.Annotations = map[string]string{"io.containerd.runc.v2.group": c.meta.SandboxID}
 	}
-	specJSON, err := json.Marshal(spec)
+	specJSON, err := json.Marshal(oci)
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
@@ -300,7 +326,7 @@ func (r *Runtime) createRecord(ctx context.Context, c *container, spec *specs.Sp
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	opts, err := typeurl.MarshalAny(r.runtimeOptions())
+	opts, err := typeurl.MarshalAny(r.containerd.RuncOptions())
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
@@ -311,8 +337,8 @@ func (r *Runtime) createRecord(ctx context.Context, c *container, spec *specs.Sp
 			"io.kubernetes.pod.namespace": c.meta.PodNamespace, "io.kubernetes.pod.name": c.meta.PodName,
 			"io.kubernetes.pod.uid": c.meta.PodUID, "io.kubernetes.container.name": c.meta.Name,
 		},
-		Runtime:    containers.RuntimeInfo{Name: r.bin.shim, Options: opts},
-		Spec:       &anypb.Any{TypeUrl: specType, Value: specJSON},
+		Runtime:    containers.RuntimeInfo{Name: r.containerd.Programs.Shim, Options: opts},
+		Spec:       &anypb.Any{TypeUrl: embed.SpecType, Value: specJSON},
 		Extensions: map[string]typeurl.Any{metaType: &anypb.Any{TypeUrl: metaType, Value: metaJSON}},
 	}
 	if snapshotter != "" {
@@ -326,9 +352,9 @@ func (r *Runtime) createRecord(ctx context.Context, c *container, spec *specs.Sp
 
 // prepareRootFS makes the container's writable layer. The root label keeps it until it is removed
 // by name; one without a container is removed at start.
-func (r *Runtime) prepareRootFS(ctx context.Context, id string, img *localImage) ([]*types.Mount, error) {
-	mounts, err := r.client.SnapshotService(r.snapshotter).Prepare(ctx, id, img.chainID,
-		snapshots.WithLabels(map[string]string{gcRoot: "1"}))
+func (r *Runtime) prepareRootFS(ctx context.Context, id string, img *image.Image) ([]*types.Mount, error) {
+	mounts, err := r.client.SnapshotService(r.containerd.Snapshotter).Prepare(ctx, id, img.ChainID,
+		snapshots.WithLabels(map[string]string{embed.GCRoot: "1"}))
 	if err != nil {
 		return nil, fmt.Errorf("containerd: root file system: %w", err)
 	}
@@ -347,7 +373,7 @@ func (r *Runtime) prepareRootFS(ctx context.Context, id string, img *localImage)
 // createTask has the shim and runc make the process, up to the point of executing the command.
 func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.Mount, stdin bool) error {
 	req := &tasks.CreateTaskRequest{ContainerID: c.meta.ID, Rootfs: mounts, Terminal: c.meta.TTY}
-	if c.logs != nil {
+	if c.output != nil {
 		req.Stdout = filepath.Join(c.dir, "stdout")
 		if !c.meta.TTY {
 			req.Stderr = filepath.Join(c.dir, "stderr")
@@ -355,12 +381,12 @@ func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.
 	}
 	if stdin {
 		req.Stdin = filepath.Join(c.dir, "stdin")
-		if err := makeStdin(req.Stdin); err != nil {
+		if err := stdio.MakeInput(req.Stdin); err != nil {
 			return err
 		}
 	}
 	resp, err := r.client.TaskService().Create(ctx, req)
-	c.logs.opened()
+	c.output.Opened()
 	if err != nil {
 		if msg, code, ok := startFailure(err); ok {
 			c.mu.Lock()
@@ -379,7 +405,7 @@ func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.
 // StartContainer implements cri.Runtime.
 func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	ctx = r.ns(ctx)
-	defer r.spare.busy()()
+	defer r.sandboxes.Busy()()
 	c := r.container(id)
 	if c == nil {
 		return fmt.Errorf("containerd: no container %s", id)
@@ -391,12 +417,11 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	if s.StartError != "" {
 		return r.failStart(c, s.StartError, s.ExitCode)
 	}
-	done, err := r.slowly(ctx)
-	if err != nil {
+	if err := r.work.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer done()
-	_, err = r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: id})
+	defer r.work.Release(1)
+	_, err := r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: id})
 	if err != nil {
 		if msg, code, ok := startFailure(err); ok {
 			return r.failStart(c, msg, code)
@@ -425,7 +450,7 @@ func (r *Runtime) failStart(c *container, msg string, code int32) error {
 // RemoveContainer implements cri.Runtime.
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	ctx = r.ns(ctx)
-	defer r.spare.busy()()
+	defer r.sandboxes.Busy()()
 	c := r.container(id)
 	if c == nil {
 		return nil
@@ -444,8 +469,8 @@ func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 	if err := r.deleteTask(ctx, c); err != nil {
 		return err
 	}
-	c.logs.detach()
-	if err := r.client.SnapshotService(r.snapshotter).Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+	c.output.Detach()
+	if err := r.client.SnapshotService(r.containerd.Snapshotter).Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("containerd: root file system: %w", err)
 	}
 	if err := r.client.ContainerService().Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
@@ -466,11 +491,9 @@ func (r *Runtime) addContainer(c *container) {
 	r.containers[c.meta.ID] = c
 }
 
-func firstOf(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
+// newID is the name of a container or process: random, of hexadecimal digits.
+func newID() string {
+	var b [32]byte
+	rand.Read(b[:]) // never fails, says its documentation
+	return hex.EncodeToString(b[:])
 }

@@ -72,8 +72,8 @@ func TestKilledAnywhere(t *testing.T) {
 				t.Fatalf("seed %d, round %d: removing %s: %v", seed, round, name, err)
 			}
 		}
-		b.spare.stop()
-		b.spare.drop(b.ctx)
+		b.sandboxes.Stop()
+		b.sandboxes.Drop(b.ns(b.ctx))
 		b.leftovers()
 		if t.Failed() {
 			t.Fatalf("seed %d, round %d", seed, round)

@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/typeurl/v2"
 	"golang.org/x/sys/unix"
 
+	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -31,7 +32,7 @@ type stream struct {
 }
 
 func (r *Runtime) subscribe(ctx context.Context) stream {
-	ch, errs := r.client.EventService().Subscribe(ctx, `namespace==`+Namespace+`,topic~="^/tasks/(exit|oom)"`)
+	ch, errs := r.client.EventService().Subscribe(ctx, `namespace==`+embed.Namespace+`,topic~="^/tasks/(exit|oom)"`)
 	return stream{ch, errs}
 }
 
@@ -93,12 +94,25 @@ func (r *Runtime) handle(ctx context.Context, e *events.Envelope) {
 	}
 }
 
+// quickEnd is how soon a program ends that cannot be executed.
+const quickEnd = 5 * time.Second
+
+// mayBeDamage says that a container has ended as programs do whose files are damaged: they cannot be executed, or
+// not loaded.
+func mayBeDamage(s state) bool {
+	switch s.ExitCode {
+	case 126, 127, 255, 128 + 4, 128 + 7, 128 + 11: // not executable, not found, runc's; SIGILL, SIGBUS, SIGSEGV
+		return s.FinishedAt.Sub(s.StartedAt) < quickEnd
+	}
+	return false
+}
+
 // exited records a container's end and tells it.
 func (r *Runtime) exited(c *container, code int32, at time.Time) {
 	if s, _ := c.get(); s.State == cri.Exited || c.swallow() {
 		return
 	}
-	c.logs.finished(flushTime)
+	c.output.Wait(flushTime)
 	oom := code != 0 && oomKills(c.meta.Cgroup) > 0
 	moved, err := c.advance(cri.Exited, func(s *state) {
 		s.ExitCode, s.FinishedAt = code, at
@@ -112,7 +126,9 @@ func (r *Runtime) exited(c *container, code int32, at time.Time) {
 		r.cfg.Log.Warn("a container's exit could not be written down", "container", c.meta.Name, "err", err)
 	}
 	if moved {
-		r.suspect(c)
+		if s, _ := c.get(); c.meta.Image != "" && mayBeDamage(s) {
+			r.images.RepairLater(c.meta.Image)
+		}
 		r.events.send(cri.Event{PodUID: c.meta.PodUID, ContainerID: c.meta.ID})
 	}
 }
@@ -146,11 +162,11 @@ func bootTime() time.Time {
 
 // shimLost is told when a shim has ended. If a pod still has it, its containers are lost: without a
 // shim nobody sees them end, so they are ended, and the sandbox counts as broken.
-func (r *Runtime) shimLost(ctx context.Context, slot string) {
+func (r *Runtime) shimLost(ctx context.Context, sandbox string) {
 	r.mu.Lock()
 	var rec *record
 	for _, x := range r.records {
-		if x.Slot.ID == slot && x.Whole {
+		if x.Sandbox.ID == sandbox && x.Whole {
 			rec = x
 		}
 	}

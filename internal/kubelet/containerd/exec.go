@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"minik8s/internal/kubelet/containerd/stdio"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -26,9 +28,6 @@ const (
 	processType = "types.containerd.io/opencontainers/runtime-spec/1/Process"
 	// execPrefix starts the name of an added process's directory, in its container's.
 	execPrefix = "exec-"
-	// silence is how long the output of a process that has ended may be silent before what holds it
-	// open is taken to be something that it left in the background.
-	silence = 2 * time.Second
 	// sizeWait is how long a terminal waits to be told its size; who has one says so first of all.
 	sizeWait = 50 * time.Millisecond
 )
@@ -39,7 +38,7 @@ type added struct {
 	c       *container
 	id, dir string
 	pid     uint32
-	out     []*outlet
+	out     []*stdio.Pipe
 }
 
 // Exec implements cri.Runtime.
@@ -57,7 +56,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 	// What follows undoes, also when ctx has ended.
 	undo := context.WithoutCancel(ctx)
 	if err := x.start(ctx, cfg); err != nil {
-		x.closeOutlets()
+		x.closeOutput()
 		x.remove(undo)
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
@@ -82,14 +81,14 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 	hangUp()
 	if all {
 		x.remove(undo)
-		x.closeOutlets()
+		x.closeOutput()
 		return code, nil
 	}
 	// The shim waits for who still holds the output open; the caller need not.
 	for _, o := range x.out {
-		o.mute()
+		o.Mute()
 	}
-	r.wg.Go(func() { x.remove(undo); x.closeOutlets() })
+	r.wg.Go(func() { x.remove(undo); x.closeOutput() })
 	return code, err
 }
 
@@ -106,17 +105,17 @@ func (x *added) start(ctx context.Context, cfg cri.ExecConfig) error {
 		Spec: &anypb.Any{TypeUrl: processType, Value: process}}
 	if cfg.Stdin != nil {
 		req.Stdin = filepath.Join(x.dir, "stdin")
-		if err := makeStdin(req.Stdin); err != nil {
+		if err := stdio.MakeInput(req.Stdin); err != nil {
 			return err
 		}
 	}
 	req.Stdout = filepath.Join(x.dir, "stdout")
-	if err := x.outlet(req.Stdout, cfg.Stdout); err != nil {
+	if err := x.pipe(req.Stdout, cfg.Stdout); err != nil {
 		return err
 	}
 	if !cfg.TTY {
 		req.Stderr = filepath.Join(x.dir, "stderr")
-		if err := x.outlet(req.Stderr, cfg.Stderr); err != nil {
+		if err := x.pipe(req.Stderr, cfg.Stderr); err != nil {
 			return err
 		}
 	}
@@ -125,7 +124,7 @@ func (x *added) start(ctx context.Context, cfg cri.ExecConfig) error {
 	}
 	resp, err := x.r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
 	for _, o := range x.out {
-		o.opened()
+		o.Opened()
 	}
 	if err != nil {
 		return execError(err)
@@ -134,17 +133,17 @@ func (x *added) start(ctx context.Context, cfg cri.ExecConfig) error {
 	return nil
 }
 
-func (x *added) outlet(path string, to io.Writer) error {
-	o, err := openOutlet(path, to)
+func (x *added) pipe(path string, to io.Writer) error {
+	o, err := stdio.OpenPipe(path, to)
 	if err == nil {
 		x.out = append(x.out, o)
 	}
 	return err
 }
 
-func (x *added) closeOutlets() {
+func (x *added) closeOutput() {
 	for _, o := range x.out {
-		o.close()
+		o.Close()
 	}
 }
 
@@ -232,16 +231,16 @@ func (x *added) wait(ctx context.Context) (int32, error) {
 // drained waits until all output is passed on, and says whether it has ended. Something in the
 // background that holds it open counts as long as it writes.
 func (x *added) drained(ctx context.Context) bool {
-	t := time.NewTicker(silence)
+	t := time.NewTicker(stdio.Silence)
 	defer t.Stop()
 	for _, o := range x.out {
-		for before := o.moved(); ; {
+		for before := o.Moved(); ; {
 			select {
-			case <-o.done:
+			case <-o.Done():
 			case <-ctx.Done():
 				return false
 			case <-t.C:
-				if now := o.moved(); now != before || o.writing.Load() {
+				if now := o.Moved(); now != before || o.Writing() {
 					before = now
 					continue
 				}
@@ -306,15 +305,40 @@ func (r *Runtime) endAdded(ctx context.Context, c *container) error {
 		resp, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: c.meta.ID, ExecID: x.id})
 		if err == nil {
 			// Its output is read on, or it may hang on it and the shim with it.
-			errs = append(errs, x.outlet(filepath.Join(dir, "stdout"), io.Discard), x.outlet(filepath.Join(dir, "stderr"), io.Discard))
+			errs = append(errs, x.pipe(filepath.Join(dir, "stdout"), io.Discard), x.pipe(filepath.Join(dir, "stderr"), io.Discard))
 			for _, o := range x.out {
-				o.opened()
+				o.Opened()
 			}
 			x.pid = resp.Process.Pid
 			x.kill(ctx)
 		}
 		x.remove(ctx)
-		x.closeOutlets()
+		x.closeOutput()
 	}
 	return errors.Join(errs...)
+}
+
+// sessionOf are the processes of the session that pid leads, itself included.
+func sessionOf(pid uint32) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil || pid == 0 {
+		return nil
+	}
+	var list []int
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		data, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in parentheses, may hold anything. After it: state, parent, group, session.
+		_, rest, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
+		if f := strings.Fields(rest); len(f) > 3 && f[3] == strconv.FormatUint(uint64(pid), 10) {
+			list = append(list, n)
+		}
+	}
+	return list
 }

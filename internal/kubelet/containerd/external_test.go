@@ -12,7 +12,7 @@ func TestARunningContainerd(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(other.cfg.DataDir, "bin")+":/usr/sbin:/usr/bin:/sbin:/bin")
 	b := &bench{t: t, ctx: t.Context(), cfg: other.cfg}
 	b.cfg.DataDir = t.TempDir()
-	b.cfg.Socket = other.socket
+	b.cfg.Socket = other.containerd.Socket
 	b.cfg.CgroupRoot += "-external"
 	t.Cleanup(b.destroy)
 	b.open()

@@ -8,35 +8,27 @@ import (
 	"path/filepath"
 	"testing"
 
+	"minik8s/internal/kubelet/containerd/image"
 	"minik8s/internal/kubelet/cri"
 )
 
 // layers are the directories and contents of busybox's layers.
-func (b *bench) layers() (*localImage, []layer) {
+func (b *bench) layers() []image.Layer {
 	b.t.Helper()
-	ctx := b.ns(b.ctx)
-	img, err := b.find(ctx, "busybox")
-	if err != nil || img == nil {
-		b.t.Fatal(img, err)
-	}
-	l, err := b.read(ctx, img)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	list, err := b.layersOf(ctx, l, img)
+	list, err := b.images.Layers(b.ns(b.ctx), "busybox")
 	if err != nil || len(list) == 0 {
 		b.t.Fatal(list, err)
 	}
-	return l, list
+	return list
 }
 
 // cutPower empties the unpacked files, as a power cut does to those that were not synced.
 func (b *bench) cutPower() {
 	b.t.Helper()
-	_, layers := b.layers()
+	layers := b.layers()
 	emptied := 0
 	for _, y := range layers {
-		err := filepath.WalkDir(y.dir, func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(y.Dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return err
 			}
@@ -52,20 +44,23 @@ func (b *bench) cutPower() {
 	}
 }
 
+// syncedLabel is that of package image.
+const syncedLabel = "minik8s.io/settled"
+
 // unsettle makes the layers those of a version that did not wait for the disk.
 func (b *bench) unsettle() {
 	b.t.Helper()
-	_, layers := b.layers()
-	sn := b.client.SnapshotService(b.snapshotter)
+	layers := b.layers()
+	sn := b.client.SnapshotService(b.containerd.Snapshotter)
 	for _, y := range layers {
-		info, err := sn.Stat(b.ns(b.ctx), y.chainID)
+		info, err := sn.Stat(b.ns(b.ctx), y.ChainID)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if info.Labels[settledLabel] == "" {
-			b.t.Errorf("%s was not known to be on the disk", y.chainID)
+		if info.Labels[syncedLabel] == "" {
+			b.t.Errorf("%s was not known to be on the disk", y.ChainID)
 		}
-		delete(info.Labels, settledLabel)
+		delete(info.Labels, syncedLabel)
 		if _, err := sn.Update(b.ns(b.ctx), info, "labels"); err != nil {
 			b.t.Fatal(err)
 		}
@@ -74,10 +69,10 @@ func (b *bench) unsettle() {
 
 // blobs are the files in which the layers' content is stored.
 func (b *bench) blobs() []string {
-	_, layers := b.layers()
+	layers := b.layers()
 	var out []string
 	for _, y := range layers {
-		out = append(out, filepath.Join(b.cfg.DataDir, "containerd", "io.containerd.content.v1.content", "blobs", "sha256", y.blob.Digest.Encoded()))
+		out = append(out, filepath.Join(b.cfg.DataDir, "containerd", "io.containerd.content.v1.content", "blobs", "sha256", y.Blob.Digest.Encoded()))
 	}
 	return out
 }
@@ -128,9 +123,9 @@ func TestDamagedImage(t *testing.T) {
 		{"of a version that did not wait", func() { b.unsettle(); b.cutPower(); b.restart() }, func(b *bench) { works(b, 100) }},
 		{"by a disk that forgets", func() { b.cutPower(); b.restart() }, later},
 		{"directories are gone", func() {
-			_, layers := b.layers()
+			layers := b.layers()
 			for _, y := range layers {
-				if err := os.RemoveAll(y.dir); err != nil {
+				if err := os.RemoveAll(y.Dir); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -138,7 +133,7 @@ func TestDamagedImage(t *testing.T) {
 		}, func(b *bench) { works(b, 200) }},
 		{"and imported again", func() {
 			b.cutPower()
-			if err := os.Remove(b.stampFile()); err != nil {
+			if err := os.Remove(filepath.Join(b.containerd.Root, "imported.json")); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := b.ImportDir(b.ctx, archives); err != nil {
@@ -165,7 +160,7 @@ func TestDamagedImage(t *testing.T) {
 			if err := b.RemoveSandbox(b.ctx, "uid-p"); err != nil {
 				t.Fatal(err)
 			}
-			if _, layers := b.layers(); layers == nil {
+			if layers := b.layers(); layers == nil {
 				t.Error("the image is gone")
 			}
 		})
@@ -178,7 +173,10 @@ func TestMistakesAreNoDamage(t *testing.T) {
 	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("p")); err != nil {
 		t.Fatal(err)
 	}
-	l, _ := b.layers()
+	img, err := b.images.Get(b.ns(b.ctx), "busybox")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n := range 2 {
 		cfg := b.containerConfig("p", "c", "no-such-command")
 		cfg.Attempt = n
@@ -190,10 +188,8 @@ func TestMistakesAreNoDamage(t *testing.T) {
 		if err := b.StartContainer(b.ctx, id); !errors.As(err, &failed) || failed.ExitCode != 127 {
 			t.Fatal(err)
 		}
-		l.mu.Lock()
-		if l.compared.IsZero() {
+		if img.Compared().IsZero() {
 			t.Error("it was not compared, or found damaged")
 		}
-		l.mu.Unlock()
 	}
 }

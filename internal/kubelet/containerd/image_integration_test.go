@@ -240,12 +240,12 @@ func TestImport(t *testing.T) {
 // needed; and what it had begun to unpack before it knew of any snapshot is in nobody's way.
 func TestUnpacksWhatWasInterrupted(t *testing.T) {
 	b := newBench(t)
-	img, err := b.localImage(b.ns(b.ctx), "busybox")
+	img, err := b.images.Get(b.ns(b.ctx), "busybox")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sn := b.client.SnapshotService(b.snapshotter)
-	if err := sn.Remove(b.ns(b.ctx), img.chainID); err != nil {
+	sn := b.client.SnapshotService(b.containerd.Snapshotter)
+	if err := sn.Remove(b.ns(b.ctx), img.ChainID); err != nil {
 		t.Fatal(err)
 	}
 	b.restart()

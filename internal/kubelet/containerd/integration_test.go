@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/containerd/snapshots"
 	"golang.org/x/sys/unix"
 
+	"minik8s/internal/kubelet/containerd/bin"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/network"
 )
@@ -36,7 +37,7 @@ func newBench(t testing.TB) *bench {
 	if os.Geteuid() != 0 {
 		t.Skip("real containers need root")
 	}
-	if _, err := embedded.ReadFile("bin/stamp"); err != nil {
+	if !bin.Built() {
 		t.Skip("runc and the shim are not built; run deploy/runtime/build.sh")
 	}
 	dir, err := os.MkdirTemp("", "minik8s-test-")
@@ -155,7 +156,7 @@ func (b *bench) leftovers() {
 			b.t.Errorf("left behind: %s/%s", d, e.Name())
 		}
 	}
-	err := b.client.SnapshotService(b.snapshotter).Walk(b.ns(context.Background()), func(_ context.Context, i snapshots.Info) error {
+	err := b.client.SnapshotService(b.containerd.Snapshotter).Walk(b.ns(context.Background()), func(_ context.Context, i snapshots.Info) error {
 		if i.Kind != snapshots.KindCommitted {
 			b.t.Errorf("left behind, a snapshot: %s", i.Name)
 		}

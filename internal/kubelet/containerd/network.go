@@ -5,19 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/cri"
 )
 
-// Network is what the runtime asks of the pods' network. A sandbox is named by its id there.
+// Network is what the runtime asks of the pods' network, to which a sandbox is an id.
 type Network interface {
-	// Ready says whether sandboxes can be connected. They cannot until the node has a pod range.
-	Ready() bool
-	// Connect gives the network namespace of the calling thread, which is locked to its goroutine, a link to the
-	// host and an address. What it leaves behind on an error goes with the namespace.
-	Connect(sandbox string) (netip.Addr, error)
-	// Disconnect frees the address and removes the sandbox's host ports. The link goes with its namespace. For
-	// what is not connected it does nothing.
-	Disconnect(sandbox string, addr netip.Addr) error
+	sandbox.Network // to connect and disconnect sandboxes
+
 	// AddHostPorts forwards ports of the host to a sandbox, all or none. A port that another sandbox has is an error.
 	AddHostPorts(sandbox string, addr netip.Addr, ports []corev1.ContainerPort) error
 	// Restore tells of a sandbox of an earlier run, which is still connected.

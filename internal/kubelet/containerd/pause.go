@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,10 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/api/services/tasks/v1"
-	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/disk"
+	"minik8s/internal/kubelet/containerd/spec"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -22,7 +23,7 @@ const pauseName = "_pause"
 // startPause runs the pod's first process, whose pid namespace the containers join.
 func (r *Runtime) startPause(ctx context.Context, rec *record) error {
 	ctx = r.ns(ctx)
-	if r.bin.pause == "" {
+	if r.containerd.Programs.Pause == "" {
 		return errors.New("containerd: shareProcessNamespace needs minik8s's own containerd")
 	}
 	root := filepath.Join(r.cfg.RunDir, "pause")
@@ -31,7 +32,7 @@ func (r *Runtime) startPause(ctx context.Context, rec *record) error {
 			return fmt.Errorf("containerd: %w", err)
 		}
 	}
-	data, err := os.ReadFile(r.bin.pause)
+	data, err := os.ReadFile(r.containerd.Programs.Pause)
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
@@ -40,28 +41,15 @@ func (r *Runtime) startPause(ctx context.Context, rec *record) error {
 	}
 	m := meta{
 		ID: newID(), PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
-		Name: pauseName, Slot: rec.Slot.ID, OwnPIDs: true, CreatedAt: time.Now(),
+		Name: pauseName, SandboxID: rec.Sandbox.ID, OwnPIDs: true, CreatedAt: time.Now(),
 	}
-	m.Cgroup = filepath.Join(firstOf(rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, m.PodUID)), m.ID)
+	m.Cgroup = filepath.Join(cmp.Or(rec.Config.CgroupParent, filepath.Join(r.cfg.CgroupRoot, m.PodUID)), m.ID)
 	c := newContainer(m, r.containerDir(m.ID))
 	if err := os.Mkdir(c.dir, 0o711); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	in := specInput{sandbox: rec.Config, slotDir: r.slotDir(rec.Slot.ID)}
-	spec := &specs.Spec{
-		Version: "1.1.0",
-		Root:    &specs.Root{Path: root, Readonly: true},
-		Process: &specs.Process{Args: []string{"/pause"}, Cwd: "/", NoNewPrivileges: true, Capabilities: &specs.LinuxCapabilities{}},
-		Mounts: []specs.Mount{
-			{Destination: "/proc", Type: "proc", Source: "proc"},
-			{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "mode=755", "size=64k"}},
-		},
-		Linux: &specs.Linux{
-			CgroupsPath: m.Cgroup, Namespaces: in.namespaces(), MaskedPaths: maskedPaths, ReadonlyPaths: readonlyPaths,
-			Resources: &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
-		},
-	}
-	if err := r.createRecord(ctx, c, spec, ""); err != nil {
+	oci := spec.Pause(rec.Config, r.sandboxes.Dir(rec.Sandbox.ID), m.Cgroup, root)
+	if err := r.createRecord(ctx, c, oci, ""); err != nil {
 		return err
 	}
 	r.addContainer(c)

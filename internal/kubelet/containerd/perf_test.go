@@ -107,8 +107,8 @@ func (b *bench) bare(id string) time.Duration {
 		b.t.Fatal(err)
 	}
 	t0 := time.Now()
-	c, err := b.client.NewContainer(ctx, id, ctrd.WithSnapshotter(b.snapshotter), ctrd.WithNewSnapshot(id, img),
-		ctrd.WithRuntime(b.bin.shim, b.runtimeOptions()),
+	c, err := b.client.NewContainer(ctx, id, ctrd.WithSnapshotter(b.containerd.Snapshotter), ctrd.WithNewSnapshot(id, img),
+		ctrd.WithRuntime(b.containerd.Programs.Shim, b.containerd.RuncOptions()),
 		ctrd.WithNewSpec(oci.WithImageConfig(img), oci.WithProcessArgs("sleep", "1000"), oci.WithCgroup(b.cfg.CgroupRoot+"/"+id)))
 	if err != nil {
 		b.t.Fatal(err)
@@ -132,13 +132,11 @@ func (b *bench) bare(id string) time.Duration {
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
-// rest waits until the spare slots are there.
+// rest waits until the sandboxes made ahead are there.
 func (b *bench) rest() {
-	eventually(b.t, "a spare slot", func() error {
-		b.spare.mu.Lock()
-		defer b.spare.mu.Unlock()
-		if len(b.spare.slots) < b.spare.want {
-			return fmt.Errorf("%d", len(b.spare.slots))
+	eventually(b.t, "a sandbox made ahead", func() error {
+		if n := b.sandboxes.Waiting(); n < b.Runtime.cfg.Warm {
+			return fmt.Errorf("%d", n)
 		}
 		return nil
 	})

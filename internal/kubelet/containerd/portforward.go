@@ -20,7 +20,7 @@ func (r *Runtime) PortForward(ctx context.Context, podUID string, port int32) (i
 	}
 	var conn net.Conn
 	// A socket stays in the namespace it was made in.
-	err := inNamespaces(r.slotDir(rec.Slot.ID), []string{"net"}, func() (err error) {
+	err := r.sandboxes.Enter(rec.Sandbox.ID, []string{"net"}, func() (err error) {
 		conn, err = dialLoopback(ctx, port)
 		return err
 	})

@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,14 +12,15 @@ import (
 	"time"
 
 	"minik8s/internal/disk"
+	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/cri"
 )
 
-// record is what is written down about a sandbox. It is written before its slot is put to use and
-// removed after everything else, so a sandbox that is in the kernel is also here.
+// record is what is written down about a pod's sandbox. It is written before the sandbox is put to use and
+// removed after everything else, so a pod's sandbox that is in the kernel is also here.
 type record struct {
 	Config    cri.SandboxConfig
-	Slot      slot
+	Sandbox   sandbox.Sandbox `json:"Slot"` // as earlier versions named it
 	CreatedAt time.Time
 	// Whole is set when all steps are done. While it is not, the sandbox can only be finished by
 	// starting over.
@@ -72,7 +74,7 @@ func (r *Runtime) readRecords() ([]*record, error) {
 // sandbox is a record as others see it. The node's addresses are asked for only for a pod on the host's network.
 func (r *Runtime) sandbox(rec *record) *cri.Sandbox {
 	s := &cri.Sandbox{
-		ID:     rec.Slot.ID,
+		ID:     rec.Sandbox.ID,
 		PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
 		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: rec.Whole,
 	}
@@ -82,8 +84,13 @@ func (r *Runtime) sandbox(rec *record) *cri.Sandbox {
 	switch {
 	case rec.Config.HostNetwork:
 		s.Addresses = r.net.HostAddrs()
-	case rec.Slot.Addr.IsValid():
-		s.Addresses = []netip.Addr{rec.Slot.Addr}
+	case rec.Sandbox.Addr.IsValid():
+		s.Addresses = []netip.Addr{rec.Sandbox.Addr}
 	}
 	return s
+}
+
+// scratchDir is where a pod's small files are. Those of a version without a tmpfs per sandbox lie beside the record.
+func (r *Runtime) scratchDir(rec *record) string {
+	return cmp.Or(r.sandboxes.ScratchDir(rec.Sandbox.ID), r.sandboxDir(rec.Config.PodUID))
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,9 @@ import (
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/snapshots"
 
+	"minik8s/internal/kubelet/containerd/embed"
+	"minik8s/internal/kubelet/containerd/image"
+	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -27,12 +29,12 @@ func (r *Runtime) restore(ctx context.Context) error {
 	}
 	used := map[string]bool{}
 	for _, rec := range records {
-		if rec.Slot.ID != "" {
-			used[rec.Slot.ID] = true
-			r.net.Restore(rec.Slot.ID, rec.Slot.Addr)
-			rec.Whole = rec.Whole && r.slotWhole(ctx, &rec.Slot)
-			if rec.Slot.Addr.IsValid() {
-				if err := r.net.AddHostPorts(rec.Slot.ID, rec.Slot.Addr, hostPorts(rec.Config.HostPorts)); err != nil {
+		if rec.Sandbox.ID != "" {
+			used[rec.Sandbox.ID] = true
+			r.net.Restore(rec.Sandbox.ID, rec.Sandbox.Addr)
+			rec.Whole = rec.Whole && r.sandboxes.Whole(ctx, &rec.Sandbox)
+			if rec.Sandbox.Addr.IsValid() {
+				if err := r.net.AddHostPorts(rec.Sandbox.ID, rec.Sandbox.Addr, hostPorts(rec.Config.HostPorts)); err != nil {
 					r.cfg.Log.Warn("a pod's host ports could not be restored", "pod", rec.Config.PodName, "err", err)
 				}
 			}
@@ -72,7 +74,7 @@ func (r *Runtime) restoreContainers(ctx context.Context) error {
 			continue
 		}
 		if c.state.Discarded {
-			r.remove(ctx, "the container "+m.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
+			r.discard(ctx, "the container "+m.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
 			continue
 		}
 		if c.state.StartError != "" {
@@ -103,7 +105,7 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 			r.lost(c)
 		case err == nil && c.state.State == cri.Created:
 			// Its making was interrupted, and nobody has its id.
-			r.remove(ctx, "the container "+c.meta.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
+			r.discard(ctx, "the container "+c.meta.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
 		default:
 			r.exited(c, 137, time.Now())
 		}
@@ -111,7 +113,7 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	}
 	p := resp.Process
 	if c.meta.LogPath != "" {
-		if c.logs, err = startPump(c.dir, c.meta.LogPath, c.meta.TTY, false, &r.cfg); err != nil {
+		if c.output, err = r.startOutput(c, c.meta.LogPath, false); err != nil {
 			return err
 		}
 	}
@@ -119,7 +121,7 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	switch p.Status {
 	case task.Status_STOPPED:
 		if c.state.State == cri.Created && p.ExitStatus == startCutOff {
-			r.remove(ctx, "the container "+c.meta.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
+			r.discard(ctx, "the container "+c.meta.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
 			return nil
 		}
 		at := time.Now()
@@ -136,52 +138,65 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	return err
 }
 
-// sweep removes what no record names: slots, snapshots, directories and links. What cannot be removed now, a mount
-// or a cgroup that is busy for one, keeps nothing from starting: it is told and tried again.
+// sweep removes what no record names: sandboxes, snapshots, directories and links. What cannot be removed now, a mount
+// or a cgroup that is busy for one, keeps nothing from starting: it is logged and tried again.
 func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
-	slots := map[string]bool{}
-	entries, err := os.ReadDir(filepath.Join(r.cfg.RunDir, "slots"))
+	if err := r.sweepSandboxes(ctx, used); err != nil {
+		return err
+	}
+	if err := r.sweepSnapshots(ctx); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Join(r.cfg.RunDir, "containers"))
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
 	for _, e := range entries {
-		slots[e.Name()] = true
+		if r.container(e.Name()) == nil {
+			dir := r.containerDir(e.Name())
+			r.discard(ctx, dir, func(context.Context) error { return os.RemoveAll(dir) })
+		}
 	}
-	if r.server != nil {
-		shims, err := r.client.SandboxStore().List(ctx)
-		if err != nil {
-			return fmt.Errorf("containerd: sandboxes: %w", err)
-		}
-		for _, s := range shims {
-			slots[s.ID] = true
-		}
+	return nil
+}
+
+// sweepSandboxes removes sandboxes that are not used, and shims and links that belong to none.
+func (r *Runtime) sweepSandboxes(ctx context.Context, used map[string]bool) error {
+	ids, err := r.sandboxes.List(ctx)
+	if err != nil {
+		return err
 	}
 	var keep []string
-	for id := range slots {
+	for _, id := range ids {
 		if used[id] {
 			keep = append(keep, id)
 			continue
 		}
-		r.remove(ctx, "the sandbox "+id, func(ctx context.Context) error {
-			return r.removeSlot(ctx, &slot{ID: id, Addr: netip.Addr{}})
+		r.discard(ctx, "the sandbox "+id, func(ctx context.Context) error {
+			return r.sandboxes.Remove(ctx, &sandbox.Sandbox{ID: id})
 		})
 	}
-	if r.server != nil {
-		if err := r.endStrays(ctx, r.socket, used); err != nil {
+	if r.containerd.Embedded() {
+		if err := r.sandboxes.EndOrphans(ctx, used); err != nil {
 			r.cfg.Log.Warn("shims of the last run could not be ended", "err", err)
 		}
-		for id := range used { // of a version that left them where they were started, or cut off before it moved them
-			r.moveShim(ctx, id)
+		for id := range used { // an earlier version left them where they were started; or the last run was killed before it moved them
+			r.sandboxes.MoveShim(ctx, id)
 		}
 	}
 	if err := r.net.Sweep(keep); err != nil {
 		r.cfg.Log.Warn("links of the last run could not be removed", "err", err)
 	}
-	sn := r.client.SnapshotService(r.snapshotter)
+	return nil
+}
+
+// sweepSnapshots removes the root file systems of containers that are not there.
+func (r *Runtime) sweepSnapshots(ctx context.Context) error {
+	sn := r.client.SnapshotService(r.containerd.Snapshotter)
 	var stale []string
-	err = sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
-		if i.Kind != snapshots.KindCommitted && i.Labels[gcRoot] != "" && r.container(i.Name) == nil ||
-			strings.HasPrefix(i.Name, viewPrefix) {
+	err := sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+		if i.Kind != snapshots.KindCommitted && i.Labels[embed.GCRoot] != "" && r.container(i.Name) == nil ||
+			strings.HasPrefix(i.Name, image.ViewPrefix) {
 			stale = append(stale, i.Name)
 		}
 		return nil
@@ -190,35 +205,19 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 		return fmt.Errorf("containerd: snapshots: %w", err)
 	}
 	for _, name := range stale {
-		r.remove(ctx, "the file system "+name, func(ctx context.Context) error {
+		r.discard(ctx, "the file system "+name, func(ctx context.Context) error {
 			if err := sn.Remove(ctx, name); err != nil && !errdefs.IsNotFound(err) {
 				return err
 			}
 			return nil
 		})
 	}
-	entries, err = os.ReadDir(filepath.Join(r.cfg.RunDir, "containers"))
-	if err != nil {
-		return fmt.Errorf("containerd: %w", err)
-	}
-	for _, e := range entries {
-		if r.container(e.Name()) == nil {
-			dir := r.containerDir(e.Name())
-			r.remove(ctx, dir, func(context.Context) error { return os.RemoveAll(dir) })
-		}
-	}
 	return nil
 }
 
 // resync is what follows a gap in the event stream.
 func (r *Runtime) resync(ctx context.Context) {
-	r.mu.Lock()
-	list := make([]*container, 0, len(r.containers))
-	for _, c := range r.containers {
-		list = append(list, c)
-	}
-	r.mu.Unlock()
-	for _, c := range list {
+	for _, c := range r.allContainers() {
 		if s, _ := c.get(); s.State != cri.Running {
 			continue
 		}

@@ -3,54 +3,44 @@ package containerd
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	ctrd "github.com/containerd/containerd"
-	"github.com/containerd/containerd/api/types/runc/options"
-	"github.com/containerd/containerd/namespaces"
-	"github.com/containerd/containerd/snapshots/overlay/overlayutils"
-	"github.com/containerd/log"
-	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/semaphore"
 
-	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cgroup"
+	"minik8s/internal/kubelet/containerd/embed"
+	"minik8s/internal/kubelet/containerd/image"
+	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/cri"
 )
 
 // Runtime is cri.Runtime on containerd. Make one with New, and Close it at the end.
 type Runtime struct {
-	cfg    Config
-	bin    binaries
-	server *server // nil when containerd is another process
-	client *ctrd.Client
-	net    Network
-	// bundles is where containerd keeps what belongs to shims; empty if that is not ours to touch.
-	bundles string
-	turns   chan struct{}
-	socket  string // of the containerd in this process
-	// snapshotter makes the root file systems: overlayfs, or native where the kernel or disk lacks it.
-	snapshotter string
-	spare       *spare
-	cgroups     *cgroup.Manager
-	images      imageCache
-	archives    atomic.Pointer[string] // the directory that ImportDir was last called with
-	pulls       pulls
-	logger      *logrus.Entry
-	events      broadcaster
+	cri.Images // images
 
-	// leftovers are of restore, and then of removeLeftovers alone.
-	leftovers []leftover
-	restored  bool            // what was there before is known
-	unsettled func() error    // what the programs that were unpacked still need; may be nil
-	run       context.Context // ends with the runtime
-	cancel    context.CancelFunc
-	wg        sync.WaitGroup
+	cfg        Config
+	containerd *embed.Containerd
+	client     *ctrd.Client // containerd's
+	net        Network
+	images     *image.Store
+	sandboxes  *sandbox.Pool
+	cgroups    *cgroup.Manager
+	events     broadcaster
+	// work bounds what takes CPU time: a hundred pods at once are sooner done when a few at a time are worked on,
+	// and the first ones much sooner.
+	work *semaphore.Weighted
+
+	garbage  []garbage       // of restore, and then of collectGarbage alone
+	restored bool            // what was there before is known
+	run      context.Context // ends with the runtime
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
 
 	mu         sync.Mutex
 	records    map[string]*record    // by pod uid
@@ -59,124 +49,113 @@ type Runtime struct {
 
 var _ cri.Runtime = (*Runtime)(nil)
 
-// New starts containerd, or connects to Config.Socket, and finds again what is there from before.
+// New starts containerd, or connects to Config.Socket, and finds again what is there from before. The network has
+// been told of the sandboxes of an earlier run when it returns, and can be set up.
 // Images in DataDir/images are not touched; ImportDir does that. ctx bounds the start only.
 func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	r := &Runtime{cfg: cfg, net: cfg.Network, snapshotter: "overlayfs", records: map[string]*record{}, containers: map[string]*container{}}
-	r.logger = bridge(cfg.Log)
-	r.cgroups = cgroup.New(cfg.CgroupRoot)
-	r.turns = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
-	r.spare = newSpare(r, cfg.Spare)
-	run, cancel := context.WithCancel(r.ns(context.WithoutCancel(ctx)))
-	r.run, r.cancel = run, cancel
+	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), work: semaphore.NewWeighted(2 * int64(runtime.GOMAXPROCS(0))),
+		records: map[string]*record{}, containers: map[string]*container{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close())
 		}
 	}()
-	if err := mountRunDir(cfg.RunDir); err != nil {
+	if err := makeRunDir(cfg.RunDir); err != nil {
 		return nil, err
-	}
-	for _, dir := range []string{"slots", "sandboxes", "containers"} {
-		if err := disk.Private(filepath.Join(cfg.RunDir, dir), 0o700); err != nil {
-			return nil, fmt.Errorf("containerd: %w", err)
-		}
 	}
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
-	stream := r.subscribe(run)
+	stream := r.subscribe(r.run)
 	if err := r.restore(r.ns(ctx)); err != nil {
 		return nil, err
 	}
 	r.restored = true
-	r.wg.Go(func() { r.follow(run, stream) })
-	r.wg.Go(func() { r.removeLeftovers(run) })
-	if r.server != nil {
-		r.wg.Go(func() { r.afterStart(run) })
-	}
-	r.spare.start(run)
+	r.wg.Go(func() { r.follow(r.run, stream) })
+	r.wg.Go(func() { r.collectGarbage(r.run) })
+	r.wg.Go(func() { r.afterStart(r.run) })
+	r.sandboxes.Start(r.run)
 	return r, nil
 }
 
-// connect makes the client, and containerd behind it unless one is running.
-func (r *Runtime) connect(ctx context.Context) error {
-	var err error
+// connect makes the client, and containerd behind it unless one is running, and the rooms on top of it.
+func (r *Runtime) connect(ctx context.Context) (err error) {
+	cfg := embed.Config{DataDir: r.cfg.DataDir, RunDir: r.cfg.RunDir, Log: r.cfg.Log}
 	if r.cfg.Socket != "" {
-		r.bin = binaries{shim: "io.containerd.runc.v2"}
-		r.client, err = ctrd.New(r.cfg.Socket, ctrd.WithDefaultNamespace(Namespace), ctrd.WithTimeout(10*time.Second))
-		if err != nil {
-			return fmt.Errorf("containerd at %s: %w", r.cfg.Socket, err)
-		}
-		if _, err := r.client.Version(ctx); err != nil {
-			return fmt.Errorf("containerd at %s: %w", r.cfg.Socket, err)
-		}
-		return nil
+		r.containerd, err = embed.Connect(ctx, r.cfg.Socket, cfg)
+	} else {
+		r.containerd, err = embed.Start(ctx, cfg)
 	}
-	if r.bin, r.unsettled, err = unpackBinaries(filepath.Join(r.cfg.DataDir, "bin")); err != nil {
-		return err
-	}
-	socket, err := r.cfg.socketPath()
 	if err != nil {
 		return err
 	}
-	if err := r.endHelpers(ctx, socket); err != nil {
-		return err
-	}
-	r.socket = socket
-	root := filepath.Join(r.cfg.DataDir, "containerd")
-	state := filepath.Join(r.cfg.RunDir, "containerd")
-	if r.server, err = startServer(root, state, socket, r.cfg.Log); err != nil {
-		return err
-	}
-	r.client = r.server.client
-	if err := overlayutils.Supported(root); err != nil {
-		r.snapshotter = "native"
-		r.cfg.Log.Warn("no overlay file system here: images are copied for each container, which is slow", "err", err)
-	}
-	r.bundles = filepath.Join(state, "io.containerd.runtime.v2.task", Namespace)
+	r.client = r.containerd.Client
+	r.run, r.cancel = context.WithCancel(r.ns(context.WithoutCancel(ctx)))
+	r.images = image.New(r.run, image.Config{Containerd: r.containerd, InsecureRegistries: r.cfg.InsecureRegistries, Work: r.work, Log: r.cfg.Log})
+	r.Images = r.images
+	r.sandboxes = sandbox.New(sandbox.Config{Dir: filepath.Join(r.cfg.RunDir, "slots"), Containerd: r.containerd, Network: r.net,
+		Cgroups: r.cgroups, Work: r.work, Warm: r.cfg.Warm, Log: r.cfg.Log})
 	return nil
+}
+
+// lateStart is how long after a start what a start need not wait for is done: see sandbox.EndLateOrphans.
+const lateStart = 2 * time.Second
+
+// afterStart does, once, what a start need not wait for.
+func (r *Runtime) afterStart(ctx context.Context) {
+	if !r.containerd.Embedded() {
+		return
+	}
+	t := time.NewTimer(lateStart)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-t.C:
+	}
+	if err := r.sandboxes.EndLateOrphans(ctx); err != nil {
+		r.cfg.Log.Warn("shims of the last run could not be ended", "err", err)
+	}
+	if err := r.containerd.SettlePrograms(); err != nil {
+		r.cfg.Log.Warn("runc and the shim will be unpacked again at the next start", "err", err)
+	}
 }
 
 // Close ends what runs in this process. Pods go on, and the next New finds them. If there are none,
 // it leaves neither process nor mount behind.
 func (r *Runtime) Close() error {
-	r.spare.stop()
-	if r.client != nil {
-		r.spare.drop(context.Background())
+	if r.containerd == nil { // it could not be started
+		return nil
 	}
+	r.sandboxes.Stop()
+	r.sandboxes.Drop(r.ns(context.Background()))
 	r.cancel()
 	r.wg.Wait()
-	r.mu.Lock()
-	list := make([]*container, 0, len(r.containers))
-	for _, c := range r.containers {
-		list = append(list, c)
-	}
-	r.mu.Unlock()
+	r.images.Wait()
+	list := r.allContainers()
 	for _, c := range list {
-		c.logs.detach()
+		c.output.Detach()
 	}
-	var errs []error
-	switch {
-	case r.server != nil:
-		r.server.stop()
-	case r.client != nil:
-		errs = append(errs, r.client.Close())
-	}
+	err := r.containerd.Stop()
 	if r.restored && len(list) == 0 && len(r.records) == 0 {
-		errs = append(errs, unmountRunDir(r.cfg.RunDir))
+		err = errors.Join(err, unmountRunDir(r.cfg.RunDir))
 	}
-	return errors.Join(errs...)
+	return err
+}
+
+// ImportDir imports the archives in a directory that have not been imported yet as they are now: see image.Store.
+func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
+	return r.images.ImportDir(ctx, dir)
 }
 
 // NetworkChanged is to be called when the network has become ready, or its range is another: sandboxes made ahead
 // have addresses of the old one and are made anew. Those of pods keep theirs.
 func (r *Runtime) NetworkChanged(ctx context.Context) {
-	r.spare.drop(ctx)
-	r.spare.kick()
+	r.sandboxes.Drop(r.ns(ctx))
+	r.sandboxes.Kick()
 }
 
 // Uninstall removes every pod. Images and the data directory stay. The runtime is of no more use after it but to be
@@ -187,8 +166,8 @@ func (r *Runtime) Uninstall(ctx context.Context) error {
 	for _, p := range pods {
 		errs = append(errs, r.removePod(r.ns(ctx), p.UID))
 	}
-	r.spare.stop()
-	r.spare.drop(ctx)
+	r.sandboxes.Stop()
+	r.sandboxes.Drop(r.ns(ctx))
 	return errors.Join(errs...)
 }
 
@@ -268,22 +247,12 @@ func (r *Runtime) containersOf(uid string) []*container {
 	return list
 }
 
-// slowly waits for its turn at something that takes CPU time, and returns what ends the turn. A hundred
-// pods at once are sooner done when a few at a time are worked on, and the first ones much sooner.
-func (r *Runtime) slowly(ctx context.Context) (done func(), err error) {
-	select {
-	case r.turns <- struct{}{}:
-		return func() { <-r.turns }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+// allContainers are those there are now.
+func (r *Runtime) allContainers() []*container {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.containers))
 }
 
-// ns gives a context containerd's namespace, and our log for what containerd has to say.
-func (r *Runtime) ns(ctx context.Context) context.Context {
-	return namespaces.WithNamespace(log.WithLogger(ctx, r.logger), Namespace)
-}
-
-func (r *Runtime) runtimeOptions() *options.Options {
-	return &options.Options{BinaryName: r.bin.runc, Root: filepath.Join(r.cfg.RunDir, "runc")}
-}
+// ns gives a context containerd's namespace and log: see embed.Containerd.
+func (r *Runtime) ns(ctx context.Context) context.Context { return r.containerd.Context(ctx) }

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"minik8s/internal/kubelet/containerd/sandbox"
+	"minik8s/internal/kubelet/containerd/spec"
 	"minik8s/internal/kubelet/cri"
 )
-
-// podKinds are the namespaces of an ordinary pod, which the spare slots have.
-var podKinds = []string{"net", "uts", "ipc"}
 
 // EnsureSandbox implements cri.Runtime.
 func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri.Sandbox, error) {
@@ -22,9 +22,9 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 		return cri.Sandbox{}, fmt.Errorf("containerd: pod uid %q cannot be a file's name", cfg.PodUID)
 	}
 	ctx = r.ns(ctx)
-	defer r.spare.busy()()
+	defer r.sandboxes.Busy()()
 	if rec := r.record(cfg.PodUID); rec != nil {
-		if rec.Whole && r.slotWhole(ctx, &rec.Slot) {
+		if rec.Whole && r.sandboxes.Whole(ctx, &rec.Sandbox) {
 			return *r.sandbox(rec), nil
 		}
 		// Half-made, or its namespaces or shim are lost: what is left of it goes, and with it
@@ -53,21 +53,20 @@ func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*reco
 	if !cfg.HostIPC {
 		kinds = append(kinds, "ipc")
 	}
-	s, err := r.spare.get(ctx, kinds)
+	s, err := r.sandboxes.Get(ctx, kinds)
 	if err != nil {
 		return nil, err
 	}
-	rec.Slot = *s
-	// From here on the slot is the sandbox's, and found by it. Until here it is nobody's, and the
-	// next start removes it.
+	rec.Sandbox = *s
+	// From here on it is the pod's, and found by the record. Until here the next start removes it.
 	r.setRecord(rec)
 	if err := r.writeRecord(rec); err != nil {
 		return rec, err
 	}
-	if err := writeEtcFiles(r.scratchDir(rec), cfg, s.Addr); err != nil {
-		return rec, err
+	if err := r.writeEtcFiles(rec); err != nil {
+		return rec, fmt.Errorf("containerd: %w", err)
 	}
-	if err := r.settle(cfg, s); err != nil {
+	if err := r.configure(cfg, s); err != nil {
 		return rec, err
 	}
 	if !cfg.HostNetwork {
@@ -89,8 +88,30 @@ func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*reco
 	return &done, nil
 }
 
-// settle gives the slot's namespaces the pod's host name and kernel settings.
-func (r *Runtime) settle(cfg cri.SandboxConfig, s *slot) error {
+// writeEtcFiles writes the pod's hosts, hostname and resolv.conf.
+func (r *Runtime) writeEtcFiles(rec *record) error {
+	files, err := spec.EtcFiles(rec.Config, rec.Sandbox.Addr)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for _, data := range files {
+		size += len(data)
+	}
+	if err := r.sandboxes.GrowScratch(rec.Sandbox.ID, size); err != nil {
+		return err
+	}
+	dir := r.scratchDir(rec)
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configure gives the sandbox's namespaces the pod's host name and kernel settings.
+func (r *Runtime) configure(cfg cri.SandboxConfig, s *sandbox.Sandbox) error {
 	if len(s.Kinds) == 0 && len(cfg.Sysctls) == 0 {
 		return nil
 	}
@@ -101,7 +122,7 @@ func (r *Runtime) settle(cfg cri.SandboxConfig, s *slot) error {
 	if len(cfg.Sysctls) == 0 {
 		kinds = []string{"uts"}
 	}
-	return inNamespaces(r.slotDir(s.ID), kinds, func() error {
+	return r.sandboxes.Enter(s.ID, kinds, func() error {
 		if !cfg.HostNetwork {
 			if err := unix.Sethostname([]byte(cfg.Hostname)); err != nil {
 				return fmt.Errorf("containerd: host name %q: %w", cfg.Hostname, err)
@@ -150,7 +171,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 		return nil
 	}
 	ctx = r.ns(ctx)
-	defer r.spare.busy()()
+	defer r.sandboxes.Busy()()
 	if rec.Whole {
 		half := *rec
 		half.Whole = false
@@ -168,13 +189,13 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 			}
 		}
 	}
-	if rec.Slot.ID != "" {
+	if rec.Sandbox.ID != "" {
 		if rec.Config.ShareProcessNamespace {
 			if err := r.removePause(ctx, rec); err != nil {
 				return err
 			}
 		}
-		if err := r.removeSlot(ctx, &rec.Slot); err != nil {
+		if err := r.sandboxes.Remove(ctx, &rec.Sandbox); err != nil {
 			return err
 		}
 	}
@@ -193,14 +214,4 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 		}
 	}
 	return r.RemoveSandbox(ctx, uid)
-}
-
-// slotWhole says whether all that a slot has is still there.
-func (r *Runtime) slotWhole(ctx context.Context, s *slot) bool {
-	for _, k := range s.Kinds {
-		if !isPinned(r.slotDir(s.ID) + "/" + k) {
-			return false
-		}
-	}
-	return r.shimAlive(ctx, s.ID)
 }

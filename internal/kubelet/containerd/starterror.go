@@ -1,15 +1,10 @@
 package containerd
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/containerd/containerd/errdefs"
-	"golang.org/x/sys/unix"
 )
 
 // runcSays takes off what containerd, the shim and runc put before what happened.
@@ -40,14 +35,3 @@ func startFailure(err error) (msg string, code int32, ok bool) {
 
 // plain takes grpc's wrapping off an error.
 func plain(err error) error { return errdefs.FromGRPC(err) }
-
-// makeStdin makes a container's standard input, which nobody writes to yet.
-func makeStdin(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
-		return fmt.Errorf("containerd: %w", err)
-	}
-	if err := unix.Mkfifo(path, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("containerd: stdin: %w", err)
-	}
-	return nil
-}

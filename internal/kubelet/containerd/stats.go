@@ -8,18 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"minik8s/internal/kubelet/containerd/spec"
 	"minik8s/internal/kubelet/cri"
 )
 
 // Stats implements cri.Runtime. It reads the cgroups directly: asking every shim takes longer than
 // all of it here.
 func (r *Runtime) Stats(ctx context.Context) ([]cri.Stats, error) {
-	r.mu.Lock()
-	list := make([]*container, 0, len(r.containers))
-	for _, c := range r.containers {
-		list = append(list, c)
-	}
-	r.mu.Unlock()
+	list := r.allContainers()
 	now := time.Now()
 	var out []cri.Stats
 	for _, c := range list {
@@ -29,7 +25,7 @@ func (r *Runtime) Stats(ctx context.Context) ([]cri.Stats, error) {
 		if s, _ := c.get(); s.State != cri.Running || c.meta.Name == pauseName {
 			continue
 		}
-		cpu, memory, ok := readCgroup(c.meta.Cgroup, hostFacts().cgroup2)
+		cpu, memory, ok := readCgroup(c.meta.Cgroup, spec.ThisHost().Cgroup2)
 		if !ok {
 			continue // it has just ended
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/moby/sys/signal"
 	"golang.org/x/sys/unix"
 
+	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -25,7 +26,7 @@ const killTimeout = 30 * time.Second
 // StopContainer implements cri.Runtime.
 func (r *Runtime) StopContainer(ctx context.Context, id string, grace time.Duration) error {
 	ctx = r.ns(ctx)
-	defer r.spare.busy()()
+	defer r.sandboxes.Busy()()
 	c := r.container(id)
 	if c == nil {
 		return nil
@@ -143,7 +144,7 @@ func (r *Runtime) deleteTask(ctx context.Context, c *container) error {
 	if err == nil {
 		return nil
 	}
-	if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) && r.shimAlive(ctx, c.meta.Slot) {
+	if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) && r.sandboxes.ShimAlive(ctx, c.meta.SandboxID) {
 		return fmt.Errorf("containerd: delete task: %w", plain(err))
 	}
 	return r.deleteByRunc(ctx, id)
@@ -152,18 +153,18 @@ func (r *Runtime) deleteTask(ctx context.Context, c *container) error {
 // deleteByRunc removes what a shim that is gone has left of a container: its processes, its cgroup, its
 // mount and its bundle.
 func (r *Runtime) deleteByRunc(ctx context.Context, id string) error {
-	if r.bundles == "" {
+	if !r.containerd.Embedded() {
 		return nil
 	}
-	root := filepath.Join(r.runtimeOptions().Root, Namespace)
+	root := r.containerd.RuncRoot()
 	if _, err := os.Stat(filepath.Join(root, id)); err == nil {
-		out, err := exec.CommandContext(ctx, r.bin.runc, "--root", root, "delete", "--force", id).CombinedOutput()
+		out, err := exec.CommandContext(ctx, r.containerd.Programs.Runc, "--root", root, "delete", "--force", id).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("containerd: runc delete: %w: %s", err, out)
 		}
 	}
-	bundle := filepath.Join(r.bundles, id)
-	if err := unmount(filepath.Join(bundle, "rootfs")); err != nil {
+	bundle := r.containerd.Bundle(id)
+	if err := sandbox.Unmount(filepath.Join(bundle, "rootfs")); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(bundle); err != nil {

@@ -1,0 +1,158 @@
+package embed
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	ctrd "github.com/containerd/containerd"
+	"github.com/containerd/containerd/api/types/runc/options"
+	"github.com/containerd/containerd/namespaces"
+	"github.com/containerd/containerd/snapshots/overlay/overlayutils"
+	"github.com/containerd/log"
+	"github.com/sirupsen/logrus"
+
+	"minik8s/internal/kubelet/containerd/bin"
+)
+
+const (
+	// Namespace is containerd's namespace for all that is minik8s's.
+	Namespace = "minik8s"
+	// SpecType is the type of an OCI specification in containerd's metadata.
+	SpecType = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
+	// GCRoot is the label that keeps containerd's garbage collector from what it is on.
+	GCRoot = "containerd.io/gc.root"
+)
+
+// maxSocketPath is what fits into a sockaddr_un, less the final zero and the suffix of the ttrpc socket.
+const maxSocketPath = 107 - len(".ttrpc")
+
+// Config says where containerd keeps its things.
+type Config struct {
+	// DataDir is the daemon's data directory; containerd has bin and containerd in it.
+	DataDir string
+	// RunDir holds what belongs to running containers, and nothing that outlives the boot.
+	RunDir string
+	// Log receives containerd's warnings and errors.
+	Log *slog.Logger
+}
+
+// Containerd is a containerd to work with: the one in this process, or another's. Its fields are not changed once it
+// is there.
+type Containerd struct {
+	Client   *ctrd.Client
+	Programs bin.Programs
+	// Snapshotter makes the root file systems: overlayfs, or native where the kernel or disk lacks it.
+	Snapshotter string
+	// Root is where it keeps images and metadata; empty if it is another's.
+	Root string
+	// Socket is where its API is served.
+	Socket string
+
+	runcRoot string
+	bundles  string       // of the shims and their containers; empty if it is another's
+	server   *server      // nil if it is another's
+	settle   func() error // what the unpacked programs still need; may be nil
+	logger   *logrus.Entry
+}
+
+// Start unpacks the programs and starts containerd in this process. What a run that was killed was about to start is
+// ended first.
+func Start(ctx context.Context, cfg Config) (*Containerd, error) {
+	c := &Containerd{
+		Root: filepath.Join(cfg.DataDir, "containerd"), Socket: socketPath(cfg), Snapshotter: "overlayfs",
+		runcRoot: filepath.Join(cfg.RunDir, "runc"), logger: bridge(cfg.Log),
+	}
+	var err error
+	if c.Programs, c.settle, err = bin.Unpack(filepath.Join(cfg.DataDir, "bin")); err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
+	}
+	if err := c.EndShims(ctx, func(s Shim) bool { return s.Helper }); err != nil {
+		return nil, err
+	}
+	state := filepath.Join(cfg.RunDir, "containerd")
+	if c.server, err = startServer(c.Root, state, c.Socket, cfg.Log); err != nil {
+		return nil, err
+	}
+	c.Client = c.server.client
+	c.bundles = filepath.Join(state, "io.containerd.runtime.v2.task", Namespace)
+	if err := overlayutils.Supported(c.Root); err != nil {
+		c.Snapshotter = "native"
+		cfg.Log.Warn("no overlay file system here: images are copied for each container, which is slow", "err", err)
+	}
+	return c, nil
+}
+
+// Connect uses a containerd that is already running, with the shim and runc that it finds itself.
+func Connect(ctx context.Context, socket string, cfg Config) (*Containerd, error) {
+	c := &Containerd{
+		Programs: bin.Programs{Shim: "io.containerd.runc.v2"}, Snapshotter: "overlayfs",
+		runcRoot: filepath.Join(cfg.RunDir, "runc"), logger: bridge(cfg.Log),
+	}
+	var err error
+	c.Client, err = ctrd.New(socket, ctrd.WithDefaultNamespace(Namespace), ctrd.WithTimeout(10*time.Second))
+	if err == nil {
+		_, err = c.Client.Version(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("containerd at %s: %w", socket, err)
+	}
+	return c, nil
+}
+
+// Embedded says whether it runs in this process, and so its shims and files are ours.
+func (c *Containerd) Embedded() bool { return c.server != nil }
+
+// Context gives a context our namespace in containerd, and our log for what containerd has to say. Every call of the
+// client needs it.
+func (c *Containerd) Context(ctx context.Context) context.Context {
+	return namespaces.WithNamespace(log.WithLogger(ctx, c.logger), Namespace)
+}
+
+// RuncOptions are those of the shim for all containers.
+func (c *Containerd) RuncOptions() *options.Options {
+	return &options.Options{BinaryName: c.Programs.Runc, Root: c.runcRoot}
+}
+
+// RuncRoot is where runc keeps the state of our containers.
+func (c *Containerd) RuncRoot() string { return filepath.Join(c.runcRoot, Namespace) }
+
+// Bundle is the directory of a shim, or of a container in one; empty if containerd is another's.
+func (c *Containerd) Bundle(id string) string {
+	if c.bundles == "" {
+		return ""
+	}
+	return filepath.Join(c.bundles, id)
+}
+
+// SettlePrograms does what the unpacked programs still need: see bin.Unpack. A start does not wait for it.
+func (c *Containerd) SettlePrograms() error {
+	if c.settle == nil {
+		return nil
+	}
+	return c.settle()
+}
+
+// Stop ends containerd, or the connection to it. Containers and their shims go on.
+func (c *Containerd) Stop() error {
+	if c.server != nil {
+		c.server.stop()
+		return nil
+	}
+	return c.Client.Close()
+}
+
+// socketPath is where containerd's socket is served: beside its data if the path is short enough for
+// a unix socket, else in a directory of /run that is named after the data directory.
+func socketPath(cfg Config) string {
+	for _, p := range []string{filepath.Join(cfg.DataDir, "containerd", "containerd.sock"), filepath.Join(cfg.RunDir, "containerd.sock")} {
+		if len(p) <= maxSocketPath {
+			return p
+		}
+	}
+	sum := sha256.Sum256([]byte(cfg.DataDir))
+	return filepath.Join("/run", fmt.Sprintf("minik8s-%x", sum[:6]), "containerd.sock")
+}

@@ -1,0 +1,40 @@
+package embed
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/sirupsen/logrus"
+)
+
+// bridge is a logger for containerd that hands what it says on to ours.
+func bridge(to *slog.Logger) *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	l.SetLevel(logrus.WarnLevel)
+	l.AddHook(hook{to})
+	return logrus.NewEntry(l)
+}
+
+type hook struct{ to *slog.Logger }
+
+// Levels implements logrus.Hook.
+func (hook) Levels() []logrus.Level {
+	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
+}
+
+// Fire implements logrus.Hook. containerd's errors are warnings here: what they mean for a pod is for the caller to
+// say. Its warnings are of much that is ordinary, such as a shim that has ended.
+func (h hook) Fire(e *logrus.Entry) error {
+	level := slog.LevelDebug
+	if e.Level <= logrus.ErrorLevel {
+		level = slog.LevelWarn
+	}
+	args := make([]any, 0, 2*len(e.Data))
+	for k, v := range e.Data {
+		args = append(args, k, v)
+	}
+	h.to.Log(context.Background(), level, "containerd: "+e.Message, args...)
+	return nil
+}

@@ -1,0 +1,350 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	ctrd "github.com/containerd/containerd"
+	"github.com/containerd/containerd/content"
+	"github.com/containerd/containerd/content/local"
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/events/exchange"
+	"github.com/containerd/containerd/metadata"
+	"github.com/containerd/containerd/mount"
+	"github.com/containerd/containerd/plugin"
+	runtimev2 "github.com/containerd/containerd/runtime/v2"
+	"github.com/containerd/containerd/services"
+	"github.com/containerd/containerd/snapshots"
+	"github.com/containerd/log"
+	"github.com/containerd/ttrpc"
+	toml "github.com/pelletier/go-toml"
+	"github.com/sirupsen/logrus"
+	bolt "go.etcd.io/bbolt"
+	"google.golang.org/grpc"
+
+	"minik8s/internal/disk"
+
+	// The plugins this containerd consists of. Left out on purpose: its CRI, the monitors that
+	// tick (restart, cgroup metrics), tracing, streaming, transfer, NRI and the other snapshotters.
+	_ "github.com/containerd/containerd/diff/walking/plugin"
+	_ "github.com/containerd/containerd/events/plugin"
+	_ "github.com/containerd/containerd/gc/scheduler"
+	_ "github.com/containerd/containerd/leases/plugin"
+	_ "github.com/containerd/containerd/plugins/sandbox"
+	_ "github.com/containerd/containerd/services/containers"
+	_ "github.com/containerd/containerd/services/content"
+	_ "github.com/containerd/containerd/services/diff"
+	_ "github.com/containerd/containerd/services/events"
+	_ "github.com/containerd/containerd/services/images"
+	_ "github.com/containerd/containerd/services/introspection"
+	_ "github.com/containerd/containerd/services/leases"
+	_ "github.com/containerd/containerd/services/namespaces"
+	_ "github.com/containerd/containerd/services/snapshots"
+	_ "github.com/containerd/containerd/services/tasks"
+	_ "github.com/containerd/containerd/services/version"
+	_ "github.com/containerd/containerd/services/warning"
+	_ "github.com/containerd/containerd/snapshots/native/plugin"
+	_ "github.com/containerd/containerd/snapshots/overlay/plugin"
+)
+
+// server is containerd inside this process: its plugins, and its API on a unix socket. containerd's
+// own services/server is not used because it adds to a registry of the whole process each time
+// it starts, so that it cannot be started twice in one (as tests of a restart do).
+type server struct {
+	client  *ctrd.Client
+	grpc    *grpc.Server
+	ttrpc   *ttrpc.Server
+	plugins []*plugin.Plugin
+	db      *bolt.DB
+	shims   *runtimev2.ShimManager
+	cancel  context.CancelFunc
+}
+
+// pluginConfig is what is set otherwise than containerd would by default.
+var pluginConfig = map[string]map[string]any{
+	// Each deletion leads to a collection: without it, removed snapshots stay on disk until something
+	// else is written. The threshold only spaces the looks of an idle scheduler, 5 ms / 0.0005 = 10 s
+	// apart; it would otherwise wake ten times a second for nothing.
+	"io.containerd.gc.v1.scheduler": {
+		"deletion_threshold": int64(1), "mutation_threshold": int64(100),
+		"schedule_delay": "200ms", "startup_delay": "2s", "pause_threshold": 0.0005,
+	},
+}
+
+// startServer starts containerd with its data in root, what belongs to running containers in state,
+// and its API at socket.
+func startServer(root, state, socket string, logger *slog.Logger) (_ *server, err error) {
+	// A part of containerd logs without a context, to a logger of the whole process. Nobody else here uses it.
+	logrus.SetOutput(io.Discard)
+	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), bridge(logger)))
+	s := &server{grpc: grpc.NewServer(), cancel: cancel}
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
+	for _, dir := range []string{root, state, filepath.Dir(socket)} {
+		if err := disk.Private(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("containerd: %w", err)
+		}
+	}
+	if err := sweepTempMounts(filepath.Join(root, "tmpmounts"), logger); err != nil {
+		logger.Warn("mounts of an earlier run stay; the next start tries again", "err", err)
+	}
+	if s.ttrpc, err = ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser())); err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
+	}
+	if err := s.load(ctx, root, state, socket); err != nil {
+		return nil, err
+	}
+	serve := func(path string, run func(net.Listener) error) error {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("containerd: %w", err)
+		}
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			return fmt.Errorf("containerd: %w", err)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			l.Close()
+			return fmt.Errorf("containerd: %w", err)
+		}
+		go func() {
+			if err := run(l); err != nil && !errors.Is(err, net.ErrClosed) && ctx.Err() == nil {
+				logger.Error("containerd's socket", "path", path, "err", err)
+			}
+		}()
+		return nil
+	}
+	if err := serve(socket, s.grpc.Serve); err != nil {
+		return nil, err
+	}
+	// Shims report what happens to containers here.
+	return s, serve(socket+".ttrpc", func(l net.Listener) error { return s.ttrpc.Serve(ctx, l) })
+}
+
+// sweepTempMounts makes containerd mount what it unpacks below dir instead of in the system's directory
+// for temporary files, and unmounts there what an earlier process, killed while it unpacked, left behind.
+func sweepTempMounts(dir string, logger *slog.Logger) error {
+	if err := mount.SetTempMountLocation(dir); err != nil {
+		return err
+	}
+	left, err := mount.CleanupTempMounts(0)
+	for _, w := range left {
+		logger.Warn("a mount of an earlier run stays", "err", w)
+	}
+	return err
+}
+
+// load brings up the plugins in the order of what they need, and makes the client.
+func (s *server) load(ctx context.Context, root, state, socket string) error {
+	l := &loader{server: s, ctx: ctx, root: root, state: state, socket: socket,
+		set: plugin.NewPluginSet(), events: exchange.NewExchange(), release: func() error { return nil }}
+	for _, r := range s.registrations() {
+		if err := l.load(r); err != nil {
+			return err
+		}
+	}
+	if err := l.release(); err != nil { // the shims are loaded
+		return err
+	}
+	var err error
+	s.client, err = ctrd.New("", ctrd.WithDefaultNamespace(Namespace),
+		ctrd.WithInMemoryServices(l.context(&plugin.Registration{Type: plugin.InternalPlugin, ID: "minik8s"})))
+	if err != nil {
+		return fmt.Errorf("containerd: client: %w", err)
+	}
+	return nil
+}
+
+// loader brings up one plugin after the other.
+type loader struct {
+	*server
+	ctx                 context.Context
+	root, state, socket string
+	set                 *plugin.Set
+	events              *exchange.Exchange
+	release             func() error // what retainExits has returned
+}
+
+// context is what a plugin is told of its surroundings.
+func (l *loader) context(r *plugin.Registration) *plugin.InitContext {
+	data := l.root
+	if r.Type == plugin.RuntimePluginV2 {
+		data = l.state + ".work" // of running containers only
+	}
+	ic := plugin.NewContext(l.ctx, r, l.set, data, l.state)
+	ic.Events, ic.Address, ic.TTRPCAddress = l.events, l.socket, l.socket+".ttrpc"
+	ic.RegisterReadiness = func() func() { return func() {} }
+	return ic
+}
+
+func (l *loader) load(r *plugin.Registration) error {
+	if err := configure(r); err != nil {
+		return fmt.Errorf("containerd: settings of %s: %w", r.URI(), err)
+	}
+	ic := l.context(r)
+	ic.Config = r.Config
+	p := r.Init(ic)
+	if err := l.set.Add(p); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	instance, err := p.Instance()
+	if plugin.IsSkipPlugin(err) || (err != nil && r.Type == plugin.SnapshotPlugin) {
+		return nil // a file system that is not supported here; there is another
+	}
+	if err == nil {
+		l.plugins = append(l.plugins, p)
+		err = l.use(r, ic, instance)
+	}
+	if err != nil {
+		return fmt.Errorf("containerd: plugin %s: %w", r.URI(), err)
+	}
+	return nil
+}
+
+// configure applies pluginConfig.
+func configure(r *plugin.Registration) error {
+	c, ok := pluginConfig[r.URI()]
+	if !ok {
+		return nil
+	}
+	tree, err := toml.TreeFromMap(c)
+	if err != nil {
+		return err
+	}
+	return tree.Unmarshal(r.Config)
+}
+
+// use does with a plugin that has come up what containerd does, and what we need of it besides.
+func (l *loader) use(r *plugin.Registration, ic *plugin.InitContext, instance any) (err error) {
+	if m, ok := instance.(*runtimev2.ShimManager); ok {
+		l.shims = m
+	}
+	if db, ok := instance.(*metadata.DB); ok {
+		if l.release, err = retainExits(l.ctx, db); err != nil {
+			return err
+		}
+	}
+	if c, ok := instance.(snapshots.Cleaner); ok && r.Type == plugin.SnapshotPlugin {
+		cleanSnapshots(l.ctx, c, filepath.Join(ic.Root, "snapshots"))
+	}
+	if svc, ok := instance.(interface{ Register(*grpc.Server) error }); ok {
+		if err := svc.Register(l.grpc); err != nil {
+			return err
+		}
+	}
+	if svc, ok := instance.(interface{ RegisterTTRPC(*ttrpc.Server) error }); ok {
+		return svc.RegisterTTRPC(l.ttrpc)
+	}
+	return nil
+}
+
+// cleanSnapshots removes the directories of snapshots that were being made when the last run was killed: their
+// numbers are given out again.
+func cleanSnapshots(ctx context.Context, c snapshots.Cleaner, dir string) {
+	err := c.Cleanup(ctx)
+	if errdefs.IsNotFound(err) { // it knows of no snapshot yet, so all there are were interrupted
+		err = removeChildren(dir)
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).Error("what an earlier run left of snapshots stays; the next start tries again")
+	}
+}
+
+// removeChildren empties a directory, if it is there.
+func removeChildren(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(errs...)
+}
+
+// registrations are the plugins linked in, in order, and three of our own: the content store, which
+// containerd too registers by hand; the metadata, whose own plugin never closes its database; and a
+// stand-in for the runtime of containerd 1.0 to 1.3, without which the tasks service refuses to
+// start; it is the current one under the old name.
+func (s *server) registrations() []*plugin.Registration {
+	list := []*plugin.Registration{{
+		Type: plugin.ContentPlugin, ID: "content",
+		InitFn: func(ic *plugin.InitContext) (any, error) { return local.NewStore(ic.Root) },
+	}}
+	var rest []*plugin.Registration
+	for _, r := range plugin.Graph(func(*plugin.Registration) bool { return false }) {
+		if r.Type == plugin.SnapshotPlugin {
+			list = append(list, r)
+			continue
+		}
+		if r.Type == plugin.ServicePlugin && r.ID == services.TasksService {
+			rest = append(rest, &plugin.Registration{
+				Type: plugin.RuntimePlugin, ID: "v2",
+				InitFn: func(ic *plugin.InitContext) (any, error) { return ic.GetByID(plugin.RuntimePluginV2, "task") },
+			})
+		}
+		rest = append(rest, r)
+	}
+	list = append(list, &plugin.Registration{Type: plugin.MetadataPlugin, ID: "bolt", InitFn: s.openMetadata})
+	return append(list, rest...)
+}
+
+// openMetadata opens the database of what containerd knows. Each commit is synced to disk, so that it is
+// consistent also after a power cut; on a disk that is slow at it (it is done some six times for a pod)
+// that is the price of images that survive.
+func (s *server) openMetadata(ic *plugin.InitContext) (any, error) {
+	if err := os.MkdirAll(ic.Root, 0o711); err != nil {
+		return nil, err
+	}
+	store, err := ic.Get(plugin.ContentPlugin)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := ic.GetByType(plugin.SnapshotPlugin)
+	if err != nil {
+		return nil, err
+	}
+	snapshotters := map[string]snapshots.Snapshotter{}
+	for name, p := range loaded {
+		if instance, err := p.Instance(); err == nil {
+			snapshotters[name] = instance.(snapshots.Snapshotter)
+		}
+	}
+	opts := *bolt.DefaultOptions
+	opts.NoFreelistSync = true // less to write; it is found again by reading the file
+	opts.Timeout = 10 * time.Second
+	if s.db, err = bolt.Open(filepath.Join(ic.Root, "meta.db"), 0o600, &opts); err != nil {
+		return nil, fmt.Errorf("is another daemon using this directory? %w", err)
+	}
+	db := metadata.NewDB(s.db, store.(content.Store), snapshotters, metadata.WithEventsPublisher(ic.Events))
+	return db, db.Init(ic.Context)
+}
+
+// stop ends the API and closes the plugins, last first. Containers and their shims go on.
+func (s *server) stop() {
+	s.cancel()
+	s.grpc.Stop()
+	if s.ttrpc != nil {
+		s.ttrpc.Close()
+	}
+	for i := len(s.plugins) - 1; i >= 0; i-- {
+		if instance, err := s.plugins[i].Instance(); err == nil {
+			if c, ok := instance.(io.Closer); ok {
+				c.Close()
+			}
+		}
+	}
+	if s.db != nil {
+		s.db.Close()
+	}
+}

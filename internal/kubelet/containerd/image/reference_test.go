@@ -1,0 +1,35 @@
+package image
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"minik8s/internal/kubelet/cri"
+)
+
+func TestReferences(t *testing.T) {
+	for ref, want := range map[string]string{
+		"busybox":                          "docker.io/library/busybox:latest",
+		"busybox:1.36":                     "docker.io/library/busybox:1.36",
+		"minik8s/hello":                    "docker.io/minik8s/hello:latest",
+		"docker.io/library/busybox:latest": "docker.io/library/busybox:latest",
+		"localhost:5000/a/b":               "localhost:5000/a/b:latest",
+		"registry.example/a:b@sha256:" + strings.Repeat("0", 64): "registry.example/a@sha256:" + strings.Repeat("0", 64),
+		"UPPER": "", "a b": "", "": "",
+	} {
+		got, err := normalize(ref)
+		if got != want || (want == "") != errors.Is(err, cri.ErrInvalidImageName) {
+			t.Errorf("%q: %q, %v; want %q", ref, got, err, want)
+		}
+	}
+	s := &Store{cfg: Config{InsecureRegistries: []string{"plain.example", "other.example:81"}}}
+	for host, want := range map[string]bool{
+		"localhost:5000": true, "127.0.0.1": true, "[::1]:5000": true, "plain.example:80": true, "plain.example": true,
+		"other.example:81": true, "other.example:82": false, "docker.io": false,
+	} {
+		if got := s.plainHTTP(host); got != want {
+			t.Errorf("plain HTTP to %s: %v", host, got)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	ctrd "github.com/containerd/containerd"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/cgroup"
+	"minik8s/internal/kubelet/containerd/embed"
+)
+
+// Network connects sandboxes, which are named by their ids.
+type Network interface {
+	// Ready says whether sandboxes can be connected. They cannot until the node has a pod range.
+	Ready() bool
+	// Connect gives the network namespace of the calling thread, which is locked to its goroutine, a link to the
+	// host and an address. What it leaves behind on an error goes with the namespace.
+	Connect(sandbox string) (netip.Addr, error)
+	// Disconnect frees the address and removes the sandbox's host ports. The link goes with its namespace. For
+	// what is not connected it does nothing.
+	Disconnect(sandbox string, addr netip.Addr) error
+}
+
+// Config is what a Pool is made from.
+type Config struct {
+	// Dir holds a directory per sandbox.
+	Dir        string
+	Containerd *embed.Containerd
+	Network    Network
+	Cgroups    *cgroup.Manager
+	// Work bounds what takes CPU time, together with the work of others.
+	Work *semaphore.Weighted
+	// Warm is how many sandboxes are kept ready for the next pods.
+	Warm int
+	Log  *slog.Logger
+}
+
+// Sandbox is what every pod needs and what is the same for all: pinned namespaces, an address, memory shared under
+// /dev/shm, a scratch directory, and a shim with nothing to do yet. Its directory is made first and removed last, so
+// that whatever there is of it can be found from there. A tmpfs is mounted on the directory and all other mounts of the
+// sandbox lie within it, so that one unmount removes them: each waits for all processors.
+//
+// It is stored in the pods' records; its fields keep their names.
+type Sandbox struct {
+	ID    string
+	Kinds []string // the namespaces it has: net, uts, ipc
+	Addr  netip.Addr
+}
+
+// Ordinary are the namespaces of an ordinary pod, which sandboxes made ahead have.
+var Ordinary = []string{"net", "uts", "ipc"}
+
+// Pool makes and removes sandboxes, and keeps some ready. Its methods may be called side by side. Every ctx is of
+// Containerd.Context.
+type Pool struct {
+	cfg    Config
+	client *ctrd.Client
+	warm   warm
+}
+
+// New makes a Pool, which makes nothing ahead before Start.
+func New(cfg Config) *Pool { return &Pool{cfg: cfg, client: cfg.Containerd.Client} }
+
+// Dir is a sandbox's directory.
+func (p *Pool) Dir(id string) string { return filepath.Join(p.cfg.Dir, id) }
+
+// newID is random, of hexadecimal digits.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails, says its documentation
+	return hex.EncodeToString(b[:])
+}
+
+// Get takes a sandbox that was made ahead, or makes one where there is none that fits. It is the caller's from then
+// on; until it is in a record, the next start removes it.
+func (p *Pool) Get(ctx context.Context, kinds []string) (*Sandbox, error) {
+	if slices.Equal(kinds, Ordinary) {
+		if !p.cfg.Network.Ready() {
+			return nil, errors.New("containerd: the pods' network is not ready: the node has no pod range yet")
+		}
+		for s := p.take(); s != nil; s = p.take() {
+			if p.Whole(ctx, s) {
+				return s, nil
+			}
+			if err := p.Remove(ctx, s); err != nil {
+				p.cfg.Log.Warn("a sandbox made ahead was damaged and could not be removed", "err", err)
+			}
+		}
+	}
+	return p.make(ctx, kinds)
+}
+
+// Whole says whether all that a sandbox has is still there: namespaces and shim.
+func (p *Pool) Whole(ctx context.Context, s *Sandbox) bool {
+	for _, k := range s.Kinds {
+		if !isPinned(filepath.Join(p.Dir(s.ID), k)) {
+			return false
+		}
+	}
+	return p.ShimAlive(ctx, s.ID)
+}
+
+// Enter runs f on a thread that is in those of a sandbox's namespaces. Sockets that f makes stay in them.
+func (p *Pool) Enter(id string, kinds []string, f func() error) error {
+	return inNamespaces(p.Dir(id), kinds, f)
+}
+
+// List is the ids of all sandboxes of which there is anything: a directory, or a shim that containerd knows.
+func (p *Pool) List(ctx context.Context) ([]string, error) {
+	entries, err := os.ReadDir(p.cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, e.Name())
+	}
+	if !p.cfg.Containerd.Embedded() {
+		return ids, nil
+	}
+	shims, err := p.client.SandboxStore().List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: sandboxes: %w", err)
+	}
+	for _, s := range shims {
+		if !slices.Contains(ids, s.ID) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids, nil
+}
+
+// make makes a sandbox with these namespaces; the network is connected if net is one of them.
+func (p *Pool) make(ctx context.Context, kinds []string) (_ *Sandbox, err error) {
+	if err := p.cfg.Work.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer p.cfg.Work.Release(1)
+	s := &Sandbox{ID: newID(), Kinds: kinds}
+	dir := p.Dir(s.ID)
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
+	}
+	started := make(chan error, 1)
+	go func() { started <- p.startShim(ctx, s.ID) }()
+	defer func() {
+		err = errors.Join(err, <-started)
+		if err != nil {
+			err = errors.Join(err, p.Remove(context.WithoutCancel(ctx), s))
+		}
+	}()
+	if err := mountTmpfs(dir); err != nil {
+		return nil, err
+	}
+	if slices.Contains(kinds, "ipc") {
+		if err := unix.Mount("shm", filepath.Join(dir, "shm"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+			"mode=1777,size=65536k"); err != nil {
+			return nil, fmt.Errorf("containerd: shared memory: %w", err)
+		}
+	}
+	if len(kinds) == 0 {
+		return s, nil
+	}
+	return s, makeNamespaces(dir, kinds, func() (err error) {
+		if slices.Contains(kinds, "net") {
+			s.Addr, err = p.cfg.Network.Connect(s.ID)
+		}
+		return err
+	})
+}
+
+// Remove removes all there is of a sandbox, also of one half-made or half-removed, of which only the id is known.
+func (p *Pool) Remove(ctx context.Context, s *Sandbox) error {
+	dir := p.Dir(s.ID)
+	// The shim takes a while to end, and the kernel to let go of the rest; neither waits for the other.
+	freed := make(chan error, 1)
+	go func() {
+		freed <- errors.Join(unmountAll(dir), p.cfg.Network.Disconnect(s.ID, s.Addr)) // the veth goes with its namespace
+	}()
+	if err := errors.Join(p.stopShim(ctx, s.ID), <-freed); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,120 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/sandbox"
+	"github.com/containerd/typeurl/v2"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"minik8s/internal/kubelet/containerd/embed"
+)
+
+// startShim starts a shim for the containers to come. containerd knows it as a sandbox.
+//
+// That works only with the containerd in this process: the sandbox service of containerd 1.7 fails on its own events
+// when it is called over its socket. With another's the first container of a pod starts the shim and the others
+// join it, by an annotation.
+func (p *Pool) startShim(ctx context.Context, id string) error {
+	if !p.cfg.Containerd.Embedded() {
+		return nil
+	}
+	opts, err := typeurl.MarshalAny(p.cfg.Containerd.RuncOptions())
+	if err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	_, err = p.client.SandboxStore().Create(ctx, sandbox.Sandbox{
+		ID:      id,
+		Runtime: sandbox.RuntimeOpts{Name: p.cfg.Containerd.Programs.Shim, Options: opts},
+		Spec:    &anypb.Any{TypeUrl: embed.SpecType, Value: []byte("{}")},
+	})
+	if err != nil {
+		return fmt.Errorf("containerd: sandbox: %w", err)
+	}
+	if err := p.client.SandboxController().Create(ctx, id); err != nil {
+		return fmt.Errorf("containerd: shim: %w", err)
+	}
+	p.MoveShim(ctx, id)
+	return nil
+}
+
+// stopShim ends the shim of a sandbox; that there is none is no error.
+func (p *Pool) stopShim(ctx context.Context, id string) error {
+	if !p.cfg.Containerd.Embedded() {
+		return nil // it has ended with its last container
+	}
+	// When a shim ends, containerd runs it once more to clean up after containers it may have left, which takes 20 ms.
+	// There are none here, and without the bundle it does not start.
+	if err := os.RemoveAll(p.cfg.Containerd.Bundle(id)); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	ctl := p.client.SandboxController()
+	if _, err := ctl.Platform(ctx, id); err == nil {
+		// The shim may be gone before it has answered.
+		stopErr := ctl.Stop(ctx, id)
+		if err := ctl.Shutdown(ctx, id); err != nil && p.ShimAlive(ctx, id) {
+			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))
+		}
+	} else if err := p.cfg.Containerd.EndShims(ctx, func(s embed.Shim) bool { return s.ID == id }); err != nil {
+		// containerd knows of none, but there may be one it has not come to know.
+		return err
+	}
+	if err := p.cfg.Containerd.RemoveShimSocket(ctx, id); err != nil {
+		return err
+	}
+	// Asked for first, because deleting from an empty store is an error of its own.
+	if _, err := p.client.SandboxStore().Get(ctx, id); err != nil {
+		if errdefs.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("containerd: sandbox: %w", err)
+	}
+	if err := p.client.SandboxStore().Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("containerd: sandbox: %w", err)
+	}
+	return nil
+}
+
+// ShimAlive says whether the shim of a sandbox answers.
+func (p *Pool) ShimAlive(ctx context.Context, id string) bool {
+	if !p.cfg.Containerd.Embedded() {
+		return true // there may be none, and then the next container starts one
+	}
+	_, err := p.client.SandboxController().Platform(ctx, id)
+	return err == nil
+}
+
+// MoveShim puts the shim of a sandbox into the cgroup for shims, so that it outlives the one the daemon was started
+// in, a service's for one. Where cgroups cannot be made it stays there, and a warning says what that means.
+func (p *Pool) MoveShim(ctx context.Context, id string) {
+	pid, err := p.cfg.Containerd.ShimPid(ctx, id)
+	if errdefs.IsNotFound(err) {
+		return // it has ended
+	}
+	if err == nil {
+		err = p.cfg.Cgroups.AddShim(pid)
+	}
+	if err != nil && ctx.Err() == nil {
+		p.cfg.Log.Warn("a shim stays in the daemon's cgroup: if that is ended, its pod is too", "err", err)
+	}
+}
+
+// EndOrphans ends the shims of sandboxes that are not kept: a run that was killed may have left some that neither a
+// record nor containerd knows.
+func (p *Pool) EndOrphans(ctx context.Context, keep map[string]bool) error {
+	return p.cfg.Containerd.EndShims(ctx, func(s embed.Shim) bool { return !s.Helper && !keep[s.ID] })
+}
+
+// EndLateOrphans ends the shims of sandboxes that are not there: one that the last run had forked, but that had not
+// come to execute the shim's program, is not recognized by EndOrphans. A sandbox has its directory before its shim
+// is started and until after it has ended.
+func (p *Pool) EndLateOrphans(ctx context.Context) error {
+	return p.cfg.Containerd.EndShims(ctx, func(s embed.Shim) bool {
+		_, err := os.Stat(p.Dir(s.ID))
+		return errors.Is(err, os.ErrNotExist)
+	})
+}

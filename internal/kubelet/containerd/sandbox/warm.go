@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// settleTime is how long the runtime must have been idle before a sandbox is made ahead, so that making it does not
+// compete with the pod whose sandbox it replaces.
+const settleTime = 20 * time.Millisecond
+
+// trimTime is how long a sandbox waits before the memory of its shim is trimmed, once: not between one pod and the
+// next, but when none comes.
+const trimTime = 3 * time.Second
+
+// warm is the sandboxes that were made ahead. They are made when the runtime is idle and never on a clock.
+type warm struct {
+	mu      sync.Mutex
+	ready   []*Sandbox
+	active  int         // calls in progress
+	timer   *time.Timer // runs settleTime after the last of them has ended
+	trimmer *time.Timer // runs trimTime after a sandbox was made
+	filling bool
+	ctx     context.Context // nil: nothing is made
+	wg      sync.WaitGroup
+}
+
+// Start lets sandboxes be made ahead until ctx ends.
+func (p *Pool) Start(ctx context.Context) {
+	p.warm.mu.Lock()
+	p.warm.ctx = ctx
+	p.warm.mu.Unlock()
+	p.Kick()
+}
+
+// Stop waits for a sandbox that is being made ahead, and makes no more. Those there are stay; Drop removes them, or the
+// next start.
+func (p *Pool) Stop() {
+	p.warm.mu.Lock()
+	for _, t := range []*time.Timer{p.warm.timer, p.warm.trimmer} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	p.warm.ctx = nil
+	p.warm.mu.Unlock()
+	p.warm.wg.Wait()
+}
+
+// Busy says that the runtime is at work until the function it returns is called: nothing is made ahead meanwhile.
+func (p *Pool) Busy() (done func()) {
+	p.warm.mu.Lock()
+	p.warm.active++
+	p.warm.mu.Unlock()
+	return func() {
+		p.warm.mu.Lock()
+		p.warm.active--
+		p.warm.mu.Unlock()
+		p.Kick()
+	}
+}
+
+// Kick has sandboxes made once the runtime has been idle for settleTime. Call it when the network has become ready.
+func (p *Pool) Kick() {
+	p.warm.mu.Lock()
+	defer p.warm.mu.Unlock()
+	if p.warm.ctx == nil || p.warm.active > 0 || p.warm.filling || len(p.warm.ready) >= p.cfg.Warm {
+		return
+	}
+	if p.warm.timer == nil {
+		p.warm.timer = time.AfterFunc(settleTime, p.fill)
+		return
+	}
+	p.warm.timer.Reset(settleTime)
+}
+
+func (p *Pool) fill() {
+	p.warm.mu.Lock()
+	if p.warm.ctx == nil || p.warm.active > 0 || p.warm.filling || len(p.warm.ready) >= p.cfg.Warm || !p.cfg.Network.Ready() {
+		p.warm.mu.Unlock()
+		return
+	}
+	p.warm.filling = true
+	ctx := p.warm.ctx
+	p.warm.wg.Add(1)
+	p.warm.mu.Unlock()
+	defer p.warm.wg.Done()
+
+	s, err := p.make(ctx, Ordinary)
+	p.warm.mu.Lock()
+	p.warm.filling = false
+	if err == nil {
+		p.warm.ready = append(p.warm.ready, s)
+		if p.warm.trimmer == nil {
+			p.warm.trimmer = time.AfterFunc(trimTime, p.trim)
+		} else {
+			p.warm.trimmer.Reset(trimTime)
+		}
+	}
+	p.warm.mu.Unlock()
+	if err != nil {
+		// The next pod fails the same way and says so on itself; this is for when none comes.
+		p.cfg.Log.Warn("no sandbox could be made ahead", "err", err)
+		return
+	}
+	p.Kick()
+}
+
+// take takes the oldest; nil if there is none.
+func (p *Pool) take() *Sandbox {
+	p.warm.mu.Lock()
+	defer p.warm.mu.Unlock()
+	if len(p.warm.ready) == 0 {
+		return nil
+	}
+	s := p.warm.ready[0]
+	p.warm.ready = p.warm.ready[1:]
+	return s
+}
+
+// Drop removes the sandboxes that were made ahead. Call it when the network has another range.
+func (p *Pool) Drop(ctx context.Context) {
+	for s := p.take(); s != nil; s = p.take() {
+		if err := p.Remove(ctx, s); err != nil {
+			p.cfg.Log.Warn("a sandbox made ahead could not be removed", "err", err)
+		}
+	}
+}
+
+// Waiting is how many sandboxes are ready for the next pods.
+func (p *Pool) Waiting() int {
+	p.warm.mu.Lock()
+	defer p.warm.mu.Unlock()
+	return len(p.warm.ready)
+}

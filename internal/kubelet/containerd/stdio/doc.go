@@ -1,0 +1,19 @@
+// Package stdio is the standard streams of containers and of processes added to them: named pipes, whose other end is
+// the shim's.
+//
+// Who calls it: the runtime: an Output per container, a Pipe per stream of exec, a Listener per attached client.
+//
+//	output.go    Output: a container's pipes, cut into lines, to its log and its listeners
+//	logfile.go   the log, in the format of Kubernetes' container runtimes, rotated by size
+//	listener.go  Listener: who is attached
+//	pipe.go      Pipe: the output of exec; input
+//
+// It promises that a process never blocks on its output for long: what the log cannot take is held, then counted and
+// dropped; a listener that stops reading is detached after 10 s.
+//
+// # What survives
+//
+// The pipes are the kernel's; the shim holds its ends open. While no daemon reads, 64 KiB of output fit into each and
+// then the container waits; the next daemon reads on where the last one stopped. A line that was cut off by the end of
+// the daemon is marked partial (P) in the log.
+package stdio
