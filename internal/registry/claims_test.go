@@ -2,6 +2,8 @@ package registry_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,15 +82,35 @@ func TestNamespaceChangesMeanwhile(t *testing.T) {
 	}
 }
 
+// startClaiming has gadgets claim what their annotation says.
+func startClaiming(t *testing.T, s store.Store) client.Interface {
+	t.Helper()
+	reg, stop := registrytest.Start(t, s)
+	t.Cleanup(stop)
+	err := reg.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{Claims: func(obj api.Object) []registry.Claim {
+		if v := obj.GetAnnotations()["has"]; v != "" {
+			return []registry.Claim{{Name: "gadgets/" + v, Field: "metadata.annotations[has]", Value: v}}
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return local.New(reg, registry.System)
+}
+
+func gadget(name, has string) *registrytest.Gadget {
+	return &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{"has": has}}}
+}
+
 // Of objects that claim the same one gets it, and another after it.
 func TestClaims(t *testing.T) {
-	admin := startOn(t, memory.New())
+	admin := startClaiming(t, memory.New())
 	var wg sync.WaitGroup
 	refused := make(chan error, 16)
 	for i := range cap(refused) {
 		wg.Go(func() {
-			name := "n" + string(rune('a'+i))
-			_, err := admin.Create(t.Context(), node(name, "10.1.0.0/24"), client.WriteOptions{})
+			_, err := admin.Create(t.Context(), gadget("g"+string(rune('a'+i)), "it"), client.WriteOptions{})
 			refused <- err
 		})
 	}
@@ -98,37 +120,78 @@ func TestClaims(t *testing.T) {
 	for err := range refused {
 		if err == nil {
 			won++
-		} else if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `spec.podCIDRs: Invalid value: "10.1.0.0/24": is already that of nodes/n`) {
+		} else if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `metadata.annotations[has]: Invalid value: "it": is already that of test.minik8s.io/gadgets/default/g`) {
 			t.Errorf("refused with %v", err)
 		}
 	}
 	if won != 1 {
-		t.Fatalf("%d nodes have one range", won)
+		t.Fatalf("%d have it", won)
 	}
+	all, err := admin.List(t.Context(), registrytest.Gadgets, client.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := all.Items[0].GetName()
+
+	// By an update too; and what it had before it gives up.
+	obj, err := admin.Create(t.Context(), gadget("other", "that"), client.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := obj.DeepCopyObject().(*registrytest.Gadget)
+	take.Annotations["has"] = "it"
+	if _, err := admin.Update(t.Context(), take.DeepCopyObject().(api.Object), client.WriteOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "/"+holder) {
+		t.Fatalf("updated to what another has: %v", err)
+	}
+	if _, err := admin.Delete(t.Context(), client.Key{Kind: registrytest.Gadgets, Namespace: "default", Name: holder}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Update(t.Context(), take, client.WriteOptions{}); err != nil {
+		t.Fatalf("it is free, and: %v", err)
+	}
+	if _, err := admin.Create(t.Context(), gadget(holder, "it"), client.WriteOptions{}); !apierrors.IsInvalid(err) {
+		t.Fatalf("taken by an update, and given again: %v", err)
+	}
+	if _, err := admin.Create(t.Context(), gadget(holder, "that"), client.WriteOptions{}); err != nil {
+		t.Fatalf("given up by an update, and: %v", err)
+	}
+}
+
+// Nodes that wish for the same range of pod addresses get one each.
+func TestPodRanges(t *testing.T) {
+	admin := startOn(t, memory.New())
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			if _, err := admin.Create(t.Context(), node("n"+string(rune('a'+i)), "10.1.255.0/24"), client.WriteOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 	nodes, err := admin.List(t.Context(), api.Nodes, client.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	holder := nodes.Items[0].GetName()
-
-	// By an update too; and what it had before it may give up.
-	other, err := admin.Create(t.Context(), node("other"), client.WriteOptions{})
+	var got, want []string
+	for i, n := range nodes.Items {
+		got = append(got, n.(*corev1.Node).Spec.PodCIDR)
+		want = append(want, []string{"10.1.255.0/24", fmt.Sprintf("10.2.%d.0/24", i-1)}[min(i, 1)])
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("ranges %v, want %v", got, want)
+	}
+	// One that has none yet gets the same care when it says its wish.
+	late, err := admin.Create(t.Context(), node("late"), client.WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := other.DeepCopyObject().(*corev1.Node)
-	take.Spec.PodCIDRs = []string{"10.1.0.0/24"}
-	if _, err := admin.Update(t.Context(), take.DeepCopy(), client.WriteOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nodes/"+holder) {
-		t.Fatalf("updated to another's range: %v", err)
-	}
-	if _, err := admin.Delete(t.Context(), client.Key{Kind: api.Nodes, Name: holder}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Update(t.Context(), take, client.WriteOptions{}); err != nil {
-		t.Fatalf("the range is free, and: %v", err)
-	}
-	if _, err := admin.Create(t.Context(), node(holder, "10.1.0.0/24"), client.WriteOptions{}); !apierrors.IsInvalid(err) {
-		t.Fatalf("taken by an update, and given again: %v", err)
+	wish := late.DeepCopyObject().(*corev1.Node)
+	wish.Spec.PodCIDR, wish.Spec.PodCIDRs = "10.1.255.0/24", []string{"10.1.255.0/24"}
+	if obj, err := admin.Update(t.Context(), wish, client.WriteOptions{}); err != nil || obj.(*corev1.Node).Spec.PodCIDR != "10.2.15.0/24" {
+		t.Errorf("%v %v", obj, err)
 	}
 }
 
@@ -154,7 +217,11 @@ func TestTwoDefaultClasses(t *testing.T) {
 func TestClaimsOfOldObjects(t *testing.T) {
 	s := memory.New()
 	reg, stop := registrytest.Start(t, s)
-	if _, err := local.New(reg, registry.System).Create(t.Context(), node("old", "10.1.0.0/24"), client.WriteOptions{}); err != nil {
+	create := func(reg *registry.Registry, name string) error {
+		_, err := local.New(reg, registry.System).Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, GlobalDefault: true}, client.WriteOptions{})
+		return err
+	}
+	if err := create(reg, "old"); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -162,12 +229,14 @@ func TestClaimsOfOldObjects(t *testing.T) {
 	if err != nil || len(page.KVs) != 1 {
 		t.Fatal(page, err)
 	}
-	if _, err := s.Write(t.Context(), store.Drop(page.KVs[0].Key)); err != nil {
+	claim := page.KVs[0]
+	if _, err := s.Write(t.Context(), store.Drop(claim.Key)); err != nil {
 		t.Fatal(err)
 	}
-	admin := startOn(t, s)
-	if _, err := admin.Create(t.Context(), node("new", "10.1.0.0/24"), client.WriteOptions{}); !apierrors.IsInvalid(err) {
-		t.Fatalf("an old node's range was given again: %v", err)
+	_, stop = registrytest.Start(t, s)
+	defer stop()
+	if again, err := s.Get(t.Context(), claim.Key); err != nil || string(again.Value) != string(claim.Value) {
+		t.Fatalf("%s, %v; want %s", again.Value, err, claim.Value)
 	}
 }
 
