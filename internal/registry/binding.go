@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/placement"
 )
 
 // Binding gives a pod its node.
@@ -53,6 +54,7 @@ func bound(old api.Object, b Binding, now time.Time) (api.Object, error) {
 		pod.Annotations = map[string]string{}
 	}
 	maps.Copy(pod.Annotations, b.Annotations)
+	placement.Refusals(nil).Publish(pod) // it has a node now
 	scheduled := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
 		LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),

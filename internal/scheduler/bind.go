@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/scheduler/plan"
 	"minik8s/internal/supervise"
 )
 
@@ -110,14 +111,15 @@ func (s *Scheduler) look(ctx context.Context, pod *corev1.Pod) (found *corev1.Po
 
 // unfit says on the pod why it has no node. The write is guarded by the pod's revision, so that it can
 // never say so of a pod that has got one since.
-func (s *Scheduler) unfit(ctx context.Context, pod *corev1.Pod, why string) {
+func (s *Scheduler) unfit(ctx context.Context, pod *corev1.Pod, why *plan.Refusal) {
 	if ctx.Err() != nil {
 		return
 	}
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 	c := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		Message: why, LastTransitionTime: metav1.Now().Rfc3339Copy(), ObservedGeneration: pod.Generation}
+		Message: why.Text, LastTransitionTime: metav1.Now().Rfc3339Copy(), ObservedGeneration: pod.Generation}
 	upd := pod.DeepCopy()
+	why.Nodes.Publish(upd)
 	if i >= 0 {
 		if was := pod.Status.Conditions[i]; was.Status == c.Status && !was.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = was.LastTransitionTime

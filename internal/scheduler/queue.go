@@ -42,8 +42,8 @@ type entry struct {
 	failures int
 	parkedAt time.Time
 	causes   plan.Cause
-	told     string // why it has no node, as last written on it
-	untold   bool   // that writing failed
+	told     *plan.Refusal // why it has no node, as last written on it; nil: nothing was
+	untold   bool          // that writing failed
 }
 
 // queue is the pods without a node. It is for one goroutine and has no clock.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
+	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
@@ -128,7 +130,7 @@ func (s *Scheduler) decide(ctx context.Context, e *entry) {
 	if why != nil {
 		unschedulable.since(began)
 		s.queue.park(e, why.Causes, s.now())
-		s.tell(ctx, e, why.Text)
+		s.tell(ctx, e, why)
 		return
 	}
 	s.cluster.Place(e.pod, node)
@@ -138,22 +140,27 @@ func (s *Scheduler) decide(ctx context.Context, e *entry) {
 }
 
 // tell says on a pod why it has no node, if it does not say so already.
-func (s *Scheduler) tell(ctx context.Context, e *entry, why string) {
+func (s *Scheduler) tell(ctx context.Context, e *entry, why *plan.Refusal) {
 	pod := e.pod.Obj
-	if e.told == "" && !e.untold { // perhaps an earlier life of the scheduler has told it
-		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
-				c.Reason == corev1.PodReasonUnschedulable {
-				e.told = c.Message
-			}
-		}
+	if e.told == nil { // perhaps an earlier life of the scheduler has told it
+		e.told = toldOn(pod)
 	}
-	if e.told == why && !e.untold {
+	if e.told == nil || e.told.Text != why.Text {
+		s.record.Event(pod, corev1.EventTypeWarning, "FailedScheduling", "%s", why.Text)
+	} else if !e.untold && maps.EqualFunc(e.told.Nodes, why.Nodes, placement.Refused.Equal) {
 		return
-	}
-	if e.told != why {
-		s.record.Event(pod, corev1.EventTypeWarning, "FailedScheduling", "%s", why)
 	}
 	e.told, e.untold = why, false
 	s.writes.do(s.tasks, func() { s.unfit(ctx, pod, why) })
+}
+
+// toldOn is what a pod says of why it has no node; nil if nothing.
+func toldOn(pod *corev1.Pod) *plan.Refusal {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Reason == corev1.PodReasonUnschedulable {
+			return &plan.Refusal{Text: c.Message, Nodes: placement.RefusalsOf(pod)}
+		}
+	}
+	return nil
 }

@@ -6,5 +6,6 @@
 // before, takes no node.
 //
 // The scheduler asks it before it binds a pod, the kubelet once more when the pod comes, taint eviction
-// while it is there. It imports only the wire types, holds no state and does no I/O.
+// while it is there. Refusals are how the scheduler says on a pod which nodes refuse it, and how others read that. It
+// imports only the wire types, holds no state and does no I/O.
 package placement

@@ -17,10 +17,10 @@ import (
 // A pod may have no node because of pods that have one. This file finds them.
 
 // takenPorts names the host ports that are taken, and by whom.
-func (s *situation) takenPorts(v *Explanation, pod *corev1.Pod) {
-	for _, n := range s.nodes {
-		for _, t := range s.portsTaken(pod, n) {
-			v.because("host port %d/%s of node %s is taken by pod %s", t.port.HostPort, placement.Protocol(t.port), n.Name, fullName(t.by))
+func (s *situation) takenPorts(v *Explanation, pod *corev1.Pod, by placement.Refused) {
+	for _, name := range by.Nodes {
+		for _, t := range s.portsTaken(pod, name) {
+			v.because("host port %d/%s of node %s is taken by pod %s", t.port.HostPort, placement.Protocol(t.port), name, fullName(t.by))
 			v.try("describe pod %s%s", t.by.Name, brief.Namespace(t.by.Namespace))
 		}
 	}
@@ -33,11 +33,11 @@ type taken struct {
 	by   *corev1.Pod
 }
 
-func (s *situation) portsTaken(pod *corev1.Pod, node *corev1.Node) []taken {
+func (s *situation) portsTaken(pod *corev1.Pod, node string) []taken {
 	var out []taken
 	for _, want := range hostPorts(pod) {
 		for _, p := range s.placed {
-			if p.Spec.NodeName == node.Name && slices.ContainsFunc(hostPorts(p), func(has corev1.ContainerPort) bool { return placement.PortsClash(want, has) }) {
+			if p.Spec.NodeName == node && slices.ContainsFunc(hostPorts(p), func(has corev1.ContainerPort) bool { return placement.PortsClash(want, has) }) {
 				out = append(out, taken{want, p})
 				break
 			}
@@ -61,7 +61,7 @@ func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 func fullName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // missedPods tells which pods the pod wants to be with.
-func (s *situation) missedPods(v *Explanation, pod *corev1.Pod) {
+func (s *situation) missedPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
 	for _, t := range affinity(pod) {
 		found := s.chosen(&t, pod)
 		where := "there is none that has a node"
@@ -78,7 +78,7 @@ func (s *situation) missedPods(v *Explanation, pod *corev1.Pod) {
 }
 
 // avoidedPods tells which pods the pod wants to be apart from.
-func (s *situation) avoidedPods(v *Explanation, pod *corev1.Pod) {
+func (s *situation) avoidedPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
 	for _, t := range antiAffinity(pod) {
 		found := s.chosen(&t, pod)
 		if len(found) == 0 {
@@ -92,7 +92,7 @@ func (s *situation) avoidedPods(v *Explanation, pod *corev1.Pod) {
 }
 
 // avoidingPods tells which pods want to be apart from the pod.
-func (s *situation) avoidingPods(v *Explanation, pod *corev1.Pod) {
+func (s *situation) avoidingPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
 	told := 0
 	for _, p := range s.placed {
 		for _, t := range antiAffinity(p) {
@@ -103,35 +103,6 @@ func (s *situation) avoidingPods(v *Explanation, pod *corev1.Pod) {
 			}
 		}
 	}
-}
-
-// apart are the pods for which a pod may not be on a node: it keeps away from them, or they from it.
-func (s *situation) apart(pod *corev1.Pod, node *corev1.Node) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, p := range s.placed {
-		mine := slices.ContainsFunc(antiAffinity(pod), func(t corev1.PodAffinityTerm) bool { return picks(&t, pod, p) && s.beside(&t, p, node) })
-		if mine || slices.ContainsFunc(antiAffinity(p), func(t corev1.PodAffinityTerm) bool { return picks(&t, p, pod) && s.beside(&t, p, node) }) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// together says whether the pods that a pod wants to be with are beside a node; the first of its kind, which
-// wants to be with its like, need not wait for them.
-func (s *situation) together(pod *corev1.Pod, node *corev1.Node) bool {
-	return !slices.ContainsFunc(affinity(pod), func(t corev1.PodAffinityTerm) bool {
-		found := s.chosen(&t, pod)
-		first := len(found) == 0 && picks(&t, pod, pod)
-		return !first && !slices.ContainsFunc(found, func(p *corev1.Pod) bool { return s.beside(&t, p, node) })
-	})
-}
-
-// beside says whether a pod's node is in the same domain of a term as another node.
-func (s *situation) beside(t *corev1.PodAffinityTerm, pod *corev1.Pod, node *corev1.Node) bool {
-	domain, ok := node.Labels[t.TopologyKey]
-	theirs := s.node(pod.Spec.NodeName)
-	return ok && theirs != nil && theirs.Labels[t.TopologyKey] == domain
 }
 
 func affinity(pod *corev1.Pod) []corev1.PodAffinityTerm {
@@ -218,11 +189,11 @@ func onNodes(pods []*corev1.Pod) string {
 	for _, p := range pods {
 		names = append(names, fullName(p)+" on "+p.Spec.NodeName)
 	}
-	return someOf(names)
+	return someOf(names, len(names))
 }
 
 // unevenSpread tells how the pods that a constraint counts are spread now.
-func (s *situation) unevenSpread(v *Explanation, pod *corev1.Pod) {
+func (s *situation) unevenSpread(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == corev1.ScheduleAnyway {
 			continue
@@ -232,7 +203,7 @@ func (s *situation) unevenSpread(v *Explanation, pod *corev1.Pod) {
 		v.because("its topologySpreadConstraints let the pods with %s differ by %d from %s to %s; now: %s",
 			labelled(c.LabelSelector), c.MaxSkew, c.TopologyKey, c.TopologyKey, counts)
 		if len(outside) > 0 {
-			v.because("nodes without the label %s, which cannot take it: %s", c.TopologyKey, someOf(outside))
+			v.because("nodes without the label %s, which cannot take it: %s", c.TopologyKey, someOf(outside, len(outside)))
 			v.try("label nodes %s %s=VALUE", outside[0], c.TopologyKey)
 		}
 	}

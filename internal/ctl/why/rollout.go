@@ -201,7 +201,6 @@ func (s *situation) noNode(w *workload, spec *corev1.PodSpec) {
 	if len(s.nodes) == 0 {
 		w.fault("there is no node at all")
 	}
-	pod := &corev1.Pod{Spec: *spec}
 	var unlike []string
 	for _, n := range s.nodes {
 		if !placement.Selects(spec, n) {
@@ -218,8 +217,9 @@ func (s *situation) noNode(w *workload, spec *corev1.PodSpec) {
 		}
 	}
 	if len(unlike) > 0 {
-		w.fault("%s", noMatch(len(unlike) == len(s.nodes), askedOfNode(spec), unlike))
-		if n := s.node(unlike[0]); s.hasRoom(pod, n) {
+		w.fault("%s", noMatch(len(unlike) == len(s.nodes), askedOfNode(spec), someOf(unlike, len(unlike))))
+		n := s.node(unlike[0])
+		if isReady(n) && !n.Spec.Unschedulable && placement.Untolerated(spec.Tolerations, n.Spec.Taints) < 0 {
 			if labels := lacking(spec, n); labels != nil {
 				w.commands = append(w.commands, fmt.Sprintf("label nodes %s %s", n.Name, strings.Join(setting(n, labels), " ")))
 			}

@@ -9,12 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api/placement"
-	"minik8s/internal/api/podspec"
 	"minik8s/internal/ctl/brief"
 )
 
-// podUnscheduled tells why no node took a pod. The scheduler counts its reasons and names neither nodes nor
-// pods; so each reason that it gives is looked for among those that are there.
+// podUnscheduled tells why no node took a pod. The scheduler has said by which filter which nodes refuse it
+// (placement.Refusals); here each is put in words, with the labels, taints and pods that it is about.
 func (s *situation) podUnscheduled(pod *corev1.Pod) Explanation {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return s.gated(pod)
@@ -37,17 +36,17 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) Explanation {
 		v.advise("start the daemon with a worker: minik8sd --role=master,worker")
 		return v
 	}
-	s.closedNodes(&v)
-	for _, reason := range []struct {
-		word string
-		tell func(*Explanation, *corev1.Pod)
+	refusals := placement.RefusalsOf(pod)
+	for _, by := range []struct {
+		code placement.Code
+		tell func(*Explanation, *corev1.Pod, placement.Refused)
 	}{
-		{"affinity/selector", s.unlikeNodes}, {"taint", s.taintedNodes}, {"free ports", s.takenPorts}, {"insufficient", s.fullNodes},
-		{"too many pods", s.fullNodes}, {"pod affinity rules", s.missedPods}, {"pod anti-affinity rules", s.avoidedPods},
-		{"existing pods anti-affinity", s.avoidingPods}, {"topology spread", s.unevenSpread},
+		{placement.Closed, s.closedNodes}, {placement.NodeLabels, s.unlikeNodes}, {placement.Taint, s.taintedNodes}, {placement.HostPort, s.takenPorts},
+		{placement.Resources, s.fullNodes}, {placement.PodAffinity, s.missedPods}, {placement.PodAntiAffinity, s.avoidedPods},
+		{placement.OthersAntiAffinity, s.avoidingPods}, {placement.Spread, s.unevenSpread},
 	} {
-		if strings.Contains(strings.ToLower(text), reason.word) {
-			reason.tell(&v, pod)
+		if r, ok := refusals[by.code]; ok {
+			by.tell(&v, pod, r)
 		}
 	}
 	if len(v.Next) == 0 {
@@ -78,66 +77,68 @@ func (s *situation) refusal(pod *corev1.Pod) string {
 	return ""
 }
 
-func (s *situation) closedNodes(v *Explanation) {
-	var closed, lost []string
-	for _, n := range s.nodes {
-		if n.Spec.Unschedulable {
-			closed = append(closed, n.Name)
-		}
-		if !isReady(n) {
-			lost = append(lost, n.Name)
+func (s *situation) closedNodes(v *Explanation, _ *corev1.Pod, by placement.Refused) {
+	var cordoned, lost []string
+	for _, name := range by.Nodes {
+		if n := s.node(name); n != nil && n.Spec.Unschedulable {
+			cordoned = append(cordoned, name)
+		} else {
+			lost = append(lost, name)
 		}
 	}
 	if len(lost) > 0 {
-		v.because("not ready: %s", someOf(lost))
+		v.because("not ready: %s", someOf(lost, by.Count-len(cordoned)))
 		v.try("why node %s", lost[0])
 	}
-	if len(closed) > 0 {
-		v.because("cordoned: %s", someOf(closed))
-		v.try("uncordon %s", closed[0])
+	if len(cordoned) > 0 {
+		v.because("cordoned: %s", someOf(cordoned, by.Count-len(lost)))
+		v.try("uncordon %s", cordoned[0])
 	}
 }
 
-func (s *situation) fullNodes(v *Explanation, _ *corev1.Pod) {
+func (s *situation) fullNodes(v *Explanation, _ *corev1.Pod, _ placement.Refused) {
 	v.advise("ask for less in the containers' resources.requests, or make room: minik8sd ctl describe nodes shows who has what")
 }
 
-// someOf names a few and counts the rest.
-func someOf(names []string) string {
-	if more := len(names) - mostNamed; more > 1 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+// someOf names a few of so many, and counts the rest.
+func someOf(names []string, all int) string {
+	few := names[:min(len(names), mostNamed)]
+	switch more := all - len(few); {
+	case more == 1 && len(names) > len(few):
+		few = names[:len(few)+1]
+	case more > 0:
+		return fmt.Sprintf("%s and %d more", strings.Join(few, ", "), more)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(few, ", ")
 }
 
 // unlikeNodes tells of the nodes that nodeSelector and node affinity do not take, and which of them a
 // label would make fit.
-func (s *situation) unlikeNodes(v *Explanation, pod *corev1.Pod) {
-	var unlike []string
-	helped := false
-	for _, n := range s.nodes {
-		if placement.Selects(&pod.Spec, n) {
+func (s *situation) unlikeNodes(v *Explanation, pod *corev1.Pod, by placement.Refused) {
+	all := by.Count == len(s.nodes)
+	v.because("%s", noMatch(all, askedOfNode(&pod.Spec), someOf(by.Nodes, by.Count)))
+	for _, name := range by.OnlyLabels {
+		node := s.node(name)
+		if node == nil {
 			continue
 		}
-		unlike = append(unlike, n.Name)
-		if labels := lacking(&pod.Spec, n); !helped && labels != nil && s.hasRoom(pod, n) {
-			helped = true
-			v.try("label nodes %s %s", n.Name, strings.Join(setting(n, labels), " "))
+		if labels := lacking(&pod.Spec, node); labels != nil {
+			v.try("label nodes %s %s", name, strings.Join(setting(node, labels), " "))
+			return
 		}
 	}
-	v.because("%s", noMatch(len(unlike) == len(s.nodes), askedOfNode(&pod.Spec), unlike))
-	if !helped && len(unlike) == len(s.nodes) {
+	if all {
 		v.advise("ask for what a node is, in nodeSelector and affinity; no label alone would make a node fit")
 		v.try("describe nodes")
 	}
 }
 
 // noMatch says in one line which nodes are not what is asked for.
-func noMatch(all bool, asked string, unlike []string) string {
+func noMatch(all bool, asked, unlike string) string {
 	if all {
 		return "no node matches " + asked
 	}
-	return fmt.Sprintf("nodes that do not match %s: %s", asked, someOf(unlike))
+	return fmt.Sprintf("nodes that do not match %s: %s", asked, unlike)
 }
 
 // askedOfNode is what a pod asks of a node's labels: "disk=ssd and zone In (a, b)".
@@ -220,42 +221,17 @@ func setting(node *corev1.Node, labels map[string]string) []string {
 	return words
 }
 
-// hasRoom says whether nothing but labels keeps a pod from a node, as far as can be told simply.
-func (s *situation) hasRoom(pod *corev1.Pod, node *corev1.Node) bool {
-	return isReady(node) && !node.Spec.Unschedulable && placement.Untolerated(pod.Spec.Tolerations, node.Spec.Taints) < 0 &&
-		s.fits(pod, node) && len(s.portsTaken(pod, node)) == 0 && len(s.apart(pod, node)) == 0 && s.together(pod, node)
-}
-
-// fits says whether what the containers ask for is free on a node.
-func (s *situation) fits(pod *corev1.Pod, node *corev1.Node) bool {
-	own := podspec.Requests(&pod.Spec)
-	asked, pods := maps.Clone(own), int64(1)
-	for _, p := range s.placed {
-		if p.Spec.NodeName == node.Name {
-			pods++
-			for name, n := range podspec.Requests(&p.Spec) {
-				asked[name] += n
-			}
-		}
-	}
-	if most, ok := node.Status.Allocatable[corev1.ResourcePods]; ok && pods > most.Value() {
-		return false
-	}
-	for name := range own {
-		if asked[name] > podspec.Amount(name, node.Status.Allocatable[name]) {
-			return false
-		}
-	}
-	return true
-}
-
 // taintedNodes names the taints that the pod does not tolerate, and what it would need.
-func (s *situation) taintedNodes(v *Explanation, pod *corev1.Pod) {
+func (s *situation) taintedNodes(v *Explanation, pod *corev1.Pod, by placement.Refused) {
 	said := map[string]bool{}
-	for _, n := range s.nodes {
+	for _, name := range by.Nodes {
+		n := s.node(name)
+		if n == nil {
+			continue
+		}
 		i := placement.Untolerated(pod.Spec.Tolerations, n.Spec.Taints)
 		if i < 0 {
-			continue
+			continue // it has been taken off since
 		}
 		taint := &n.Spec.Taints[i]
 		if said[taint.ToString()] {

@@ -6,10 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
 	"minik8s/internal/ctl/why/whytest"
+	"minik8s/internal/scheduler/plan"
 )
 
 // labelledNode is a ready node with room for a core.
@@ -20,7 +22,7 @@ func labelledNode(name string, labels ...string) *corev1.Node {
 		key, value, _ := strings.Cut(l, "=")
 		node.Labels[key] = value
 	}
-	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourcePods: resource.MustParse("110")}
 	return node
 }
 
@@ -40,6 +42,25 @@ func podSpec(t *testing.T, text string) *corev1.PodSpec {
 	return spec
 }
 
+// refuse is what the scheduler says of a pod that no node takes.
+func refuse(t *testing.T, pod *corev1.Pod, nodes []*corev1.Node, placed []*corev1.Pod) *plan.Refusal {
+	t.Helper()
+	c := plan.New(1)
+	c.SetNamespace("default", nil)
+	for _, n := range nodes {
+		c.SetNode(n)
+	}
+	for _, p := range placed {
+		p.UID = types.UID(p.Name)
+		c.Place(c.Pod(p), p.Spec.NodeName)
+	}
+	node, refusal := c.Choose(c.Pod(pod))
+	if refusal == nil {
+		t.Fatalf("the scheduler takes node %s", node)
+	}
+	return refusal
+}
+
 func TestExplainUnscheduled(t *testing.T) {
 	const (
 		selector = "node(s) didn't match Pod's node affinity/selector"
@@ -50,6 +71,7 @@ func TestExplainUnscheduled(t *testing.T) {
 		port     = "containers: [{name: c, ports: [{containerPort: 80, hostPort: 8080}]}]"
 	)
 	inZones := []*corev1.Node{labelledNode("n1", "zone=a"), labelledNode("n2", "zone=b"), labelledNode("vm")}
+	inZones[1].Spec.Unschedulable = true
 	hollow := []*corev1.Node{labelledNode("n1", "hollow=yes"), labelledNode("n2", "hollow=yes"), labelledNode("vm")}
 	cordoned := labelledNode("vm")
 	cordoned.Spec.Unschedulable = true
@@ -72,8 +94,8 @@ func TestExplainUnscheduled(t *testing.T) {
 			[]string{"minik8sd ctl label nodes vm hollow=yes", "minik8sd ctl describe pod on-n1"}, "label nodes n"},
 		{"a label that would not help: a pod is in the way there too", "nodeSelector: {hollow: 'yes'}\n" + perHost, "1 " + selector + ", 2 " + anti, hollow,
 			[]*corev1.Pod{on("n1", "{}"), on("n2", "{}"), on("vm", "{}")}, []string{"nodes that do not match hollow=yes: vm"}, nil, "label nodes"},
-		{"a label that would not help: cordoned", "nodeSelector: {hollow: 'yes'}", "1 " + selector, []*corev1.Node{cordoned}, nil,
-			[]string{"no node matches hollow=yes"}, []string{"ask for what a node is"}, "label nodes"},
+		{"a label that would not help: cordoned", "nodeSelector: {hollow: 'yes'}", "1 node(s) were unschedulable", []*corev1.Node{cordoned}, nil,
+			[]string{"cordoned: vm"}, []string{"uncordon vm"}, "label nodes"},
 		{"a label that would not help: full", "nodeSelector: {a: b}\ncontainers: [{name: c, resources: {requests: {cpu: 600m}}}]", "1 " + selector, hollow[:1],
 			[]*corev1.Pod{on("n1", "containers: [{name: c, resources: {requests: {cpu: 500m}}}]")}, []string{"no node matches a=b"}, nil, "label nodes"},
 		{"several labels", "nodeSelector: {a: b, c: d, hollow: 'yes'}", "1 " + selector, hollow[:1], nil, []string{"no node matches a=b and c=d and hollow=yes"},
@@ -97,14 +119,24 @@ func TestExplainUnscheduled(t *testing.T) {
 			[]string{"minik8sd ctl label nodes vm zone=VALUE", "maxSkew"}, ""},
 		{"topology spread over nothing", spread, "1 node(s) didn't match pod topology spread constraints (missing required label)", hollow[:1], nil,
 			[]string{"now: there is none that it could go to"}, []string{"label nodes n1 zone=VALUE"}, ""},
-		{"too much", "{}", "1 Insufficient cpu", hollow[:1], nil, nil, []string{"resources.requests"}, ""},
+		{"too much", "containers: [{name: c, resources: {requests: {cpu: 2}}}]", "1 Insufficient cpu", hollow[:1], nil, nil, []string{"resources.requests"}, ""},
 		{"gates", "schedulingGates: [{name: example.com/quota}, {name: b}]", "Scheduling is blocked due to non-empty scheduling gates", hollow[:1], nil,
 			[]string{"the gate example.com/quota", "the gate b"}, []string{`kubectl patch pod web --type=json -p '[{"op":"remove","path":"/spec/schedulingGates/0"}]'`}, "get nodes"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			pod := whytest.PodOf("web", "", whytest.Unscheduled)
 			pod.Spec = *podSpec(t, x.spec)
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/9 nodes are available: " + x.text + "."}}
+			message := x.text
+			if len(pod.Spec.SchedulingGates) == 0 {
+				refusal := refuse(t, pod, x.nodes, x.placed)
+				refusal.Nodes.Publish(pod)
+				for _, part := range strings.Split(x.text, ", ") {
+					if message = refusal.Text; !strings.Contains(message, part) {
+						t.Fatalf("the scheduler says %q, not %q", message, part)
+					}
+				}
+			}
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: message}}
 			v := explain(situation{kind: api.Pods, obj: pod, now: whytest.Noon, nodes: x.nodes, placed: x.placed})
 			why, next := strings.Join(v.Why, "\n"), strings.Join(v.Next, "\n")
 			for _, w := range x.why {

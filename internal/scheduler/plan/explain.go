@@ -29,6 +29,8 @@ type Refusal struct {
 	// Text is what a person reads: "0/3 nodes are available: 2 Insufficient cpu, 1 ...".
 	Text   string
 	Causes Cause
+	// Nodes are the same for programs: by which filter which nodes refuse.
+	Nodes placement.Refusals
 }
 
 // The reasons of the filters of one node; those of taints and resources are made where they are known.
@@ -43,12 +45,20 @@ const (
 type tally struct {
 	reasons map[string]int
 	causes  Cause
+	nodes   placement.Refusals
 }
+
+func newTally() *tally { return &tally{reasons: map[string]int{}, nodes: placement.Refusals{}} }
 
 func (t *tally) add(cause Cause, reason string) {
 	t.reasons[reason]++
 	t.causes |= cause
 }
+
+// codes are the causes as programs read them.
+var codes = map[Cause]placement.Code{ByClosed: placement.Closed, ByName: placement.OtherNode, ByTaint: placement.Taint,
+	BySelector: placement.NodeLabels, ByPorts: placement.HostPort, ByFit: placement.Resources, BySpread: placement.Spread,
+	ByAffinity: placement.PodAffinity, ByAntiAffinity: placement.PodAntiAffinity}
 
 // refuse is the refusal of a pod of a class. If other pods play no part, it holds until a node changes.
 func (c *Cluster) refuse(p *Pod, cl *class, d *dynamics) *Refusal {
@@ -64,41 +74,61 @@ func (c *Cluster) refuse(p *Pod, cl *class, d *dynamics) *Refusal {
 
 // refusal asks every node for its reasons.
 func (c *Cluster) refusal(p *Pod, d *dynamics) *Refusal {
-	t := tally{reasons: map[string]int{}}
+	t := newTally()
 	if d == nil && len(p.spread) == 0 {
 		d = c.prepare(p, nil)
 	}
 	for _, n := range c.nodes {
 		if n.obj != nil {
-			c.reasons(p, n, d, &t)
+			cause, others := c.reasons(p, n, d, t)
+			code := codes[cause]
+			if others {
+				code = placement.OthersAntiAffinity
+			}
+			if cause != 0 {
+				t.nodes.Add(code, n.name, cause == BySelector && c.fitsBeside(p, n, d))
+			}
 		}
 	}
-	return &Refusal{Text: explain(c.known, t.reasons), Causes: t.causes}
+	return &Refusal{Text: explain(c.known, t.reasons), Causes: t.causes, Nodes: t.nodes}
+}
+
+// fitsBeside says whether a node would take a pod, did its labels not matter.
+func (c *Cluster) fitsBeside(p *Pod, n *node, d *dynamics) bool {
+	if !n.portsFree(p) || !n.fits(p) {
+		return false
+	}
+	if d == nil {
+		return true
+	}
+	cause, _ := d.check(n.index)
+	return cause == 0
 }
 
 // reasons adds why a node refuses a pod: the first filter that does, in Kubernetes' order. Of resources
-// every one that is short is named.
-func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *tally) {
+// every one that is short is named. cause is 0 if it takes the pod; others says that it is for the sake of a pod that
+// is there.
+func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *tally) (cause Cause, others bool) {
 	spec := &p.Obj.Spec
 	if ok, why := n.open(spec.Tolerations); !ok {
 		t.add(ByClosed, why)
-		return
+		return ByClosed, false
 	}
 	if spec.NodeName != "" && spec.NodeName != n.name {
 		t.add(ByName, whyName)
-		return
+		return ByName, false
 	}
 	if i := placement.Untolerated(spec.Tolerations, n.obj.Spec.Taints); i >= 0 {
 		t.add(ByTaint, n.tainted[i])
-		return
+		return ByTaint, false
 	}
 	if !placement.Selects(spec, n.obj) {
 		t.add(BySelector, whySelector)
-		return
+		return BySelector, false
 	}
 	if !n.portsFree(p) {
 		t.add(ByPorts, whyPorts)
-		return
+		return ByPorts, false
 	}
 	if !n.fits(p) {
 		if len(n.pods)+1 > n.maxPods {
@@ -109,13 +139,15 @@ func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *tally) {
 				t.add(ByFit, c.resources.short[w.id])
 			}
 		}
-		return
+		return ByFit, false
 	}
 	if d != nil {
 		if cause, why := d.check(n.index); cause != 0 {
 			t.add(cause, why)
+			return cause, why == whyExisting
 		}
 	}
+	return 0, false
 }
 
 // explain sums reasons up as Kubernetes does.
@@ -138,8 +170,8 @@ func (c *Cluster) Refusals(p *Pod, name string) []string {
 	if len(p.spread) > 0 {
 		cl = c.class(p)
 	}
-	t := tally{reasons: map[string]int{}}
-	c.reasons(p, n, c.prepare(p, cl), &t)
+	t := newTally()
+	c.reasons(p, n, c.prepare(p, cl), t)
 	out := make([]string, 0, len(t.reasons))
 	for r := range t.reasons {
 		out = append(out, r)
