@@ -122,7 +122,7 @@ func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox
 	if err != nil {
 		return cri.Sandbox{}, fmt.Errorf("host ports: %w", err)
 	}
-	cfg, err := k.sandboxConfig(pod)
+	cfg, err := k.config.Sandbox(pod, k.logDir(pod))
 	if err != nil {
 		return cri.Sandbox{}, err
 	}
@@ -223,26 +223,7 @@ func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format st
 	if pod == nil {
 		return
 	}
-	w.k.rec.EventRef(referenceTo(pod, name), kind, reason, format, args...)
-}
-
-// referenceTo names a container of the pod, or with an empty name the pod, as what an Event is about.
-func referenceTo(pod *corev1.Pod, name string) corev1.ObjectReference {
-	ref := corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
-		UID: pod.UID, ResourceVersion: pod.ResourceVersion}
-	if name != "" {
-		list := "spec.containers{"
-		for i := range pod.Spec.InitContainers {
-			if pod.Spec.InitContainers[i].Name == name {
-				list = "spec.initContainers{"
-			}
-		}
-		if podspec.EphemeralContainer(pod, name) != nil {
-			list = "spec.ephemeralContainers{"
-		}
-		ref.FieldPath = list + name + "}"
-	}
-	return ref
+	w.k.rec.EventRef(podspec.Reference(pod, name), kind, reason, format, args...)
 }
 
 // logDir is where the pod's containers log: <ns>_<name>_<uid>.

@@ -20,6 +20,7 @@ import (
 	"minik8s/internal/kubelet/logs"
 	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
+	"minik8s/internal/kubelet/podconfig"
 	"minik8s/internal/kubelet/volume"
 )
 
@@ -76,6 +77,7 @@ type Kubelet struct {
 	cgroups    *cgroup.Manager // nil: none
 	ports      hostPorts
 	images     *images.Manager
+	config     *podconfig.Builder
 	node       *node.Keeper
 	admission  admission
 	startLimit startLimit
@@ -112,7 +114,6 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 		rec:        events.New(c, "kubelet", cfg.NodeName, cfg.Log),
 		startLimit: newStartLimit(),
 		workers:    map[types.UID]*worker{}, ended: map[types.UID]bool{}}
-	k.volumes = volume.New(filepath.Join(cfg.DataDir, "pods"), sources{k})
 	k.tokens = newTokenKeeper(c, k.now, k.log)
 	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.send(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
@@ -121,6 +122,10 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	k.images = images.New(rt, c, k.now, k.log)
 	k.node = node.New(k.nodeConfig(), c, rt, k.rec)
 	k.admission.allocatable = k.node.Allocatable
+	k.config = &podconfig.Builder{NodeName: cfg.NodeName, NodeIP: cfg.NodeIP, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
+		Objects: k.objects, Images: rt, Events: k.rec, Allocatable: k.node.Allocatable, Memory: k.node.Memory}
+	k.volumes = volume.New(filepath.Join(cfg.DataDir, "pods"), sources{k.config, k.tokens})
+	k.config.Volumes = k.volumes
 	return k
 }
 

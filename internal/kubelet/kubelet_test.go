@@ -114,7 +114,7 @@ func TestRoomOfAFinishedPodIsFreeAtOnce(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprint("job", i)
 		pod := b.create(plantest.Pod(name, plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = list("600m", "")
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("600m")}
 		}))
 		b.api.await(t, name, "running", running)
 		b.rt.Exit(string(pod.UID), "web", 0, false)

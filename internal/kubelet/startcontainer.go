@@ -11,6 +11,7 @@ import (
 	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/plan"
+	"minik8s/internal/kubelet/podconfig"
 	"minik8s/internal/kubelet/probe"
 )
 
@@ -81,11 +82,13 @@ func (w *worker) create(ctx context.Context, a plan.Action, pod *corev1.Pod, vie
 	if spec == nil {
 		return "", fmt.Errorf("the pod has no container %s", a.Container)
 	}
-	cfg, err := w.k.containerConfig(ctx, pod, spec, a.Attempt, view.Sandbox)
+	cfg, err := w.k.config.Container(ctx, pod, spec, a.Attempt, view.Sandbox, podconfig.Files{Log: w.k.logPath(pod, spec.Name, a.Attempt),
+		TerminationMessage: w.k.terminationLog(view.Sandbox, string(pod.UID), spec.Name, a.Attempt)})
 	if err != nil {
 		return "", &plan.ActionError{Reason: "CreateContainerConfigError", EventReason: "Failed", Event: "Error: " + err.Error(),
 			Err: err, MinDelay: time.Second, MaxDelay: time.Minute, WaitsForObject: onlyMissing(err)}
 	}
+	cfg.CgroupParent = w.k.cgroupOf(pod)
 	cfg.TargetID, _ = plan.TargetID(pod, view, a.Container)
 	id, err := w.k.runtime.CreateContainer(ctx, cfg)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"minik8s/internal/client"
 )
@@ -44,7 +45,7 @@ func newTokenKeeper(c client.Interface, now func() time.Time, log *slog.Logger) 
 
 // get is a token for a pod: the one it has, or a new one when four fifths of that one's time are over.
 func (t *tokenKeeper) get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
-	wish := tokenWish{ask.Audience, deref(ask.ExpirationSeconds, 3600)}
+	wish := tokenWish{ask.Audience, ptr.Deref(ask.ExpirationSeconds, 3600)}
 	old := t.look(pod.UID, wish)
 	asked := t.now()
 	if asked.Before(old.renew) {
@@ -75,7 +76,7 @@ func (t *tokenKeeper) request(ctx context.Context, pod *corev1.Pod, wish tokenWi
 	if err != nil {
 		return "", 0, err
 	}
-	return made.Status.Token, time.Duration(deref(made.Spec.ExpirationSeconds, wish.seconds)) * time.Second, nil
+	return made.Status.Token, time.Duration(ptr.Deref(made.Spec.ExpirationSeconds, wish.seconds)) * time.Second, nil
 }
 
 func (t *tokenKeeper) look(pod types.UID, wish tokenWish) heldToken {
