@@ -24,7 +24,7 @@ import (
 	"minik8s/internal/kubelet/volume"
 )
 
-// Config is what one node's kubelet is told. NodeName and DataDir must be set.
+// Config configures one node's kubelet. NodeName and DataDir must be set.
 type Config struct {
 	NodeName string
 	// NodeIP is the node's own address, the hostIP of its pods.
@@ -86,7 +86,7 @@ type Kubelet struct {
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
-	// ended are pods that this kubelet has ended and whose Deleted has not come by yet.
+	// ended are pods whose workers are done but which the watch has not reported as deleted yet.
 	ended map[types.UID]bool
 	// found is what the runtime held when Run began, until a worker takes it.
 	found map[types.UID]cri.Pod
@@ -197,7 +197,7 @@ func (k *Kubelet) spawn(f func()) {
 	}()
 }
 
-// forward wakes the worker of each pod that the runtime has news of.
+// forward wakes the worker of each pod of which the runtime reports a change.
 func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 	for {
 		select {
@@ -233,7 +233,7 @@ func (k *Kubelet) send(uid types.UID, message func(*inbox)) {
 	}
 }
 
-// runtimeChanged tells the worker of a pod, or with an empty uid all, that the runtime's view has changed.
+// runtimeChanged has the worker of a pod, or with an empty uid every worker, ask the runtime again.
 func (k *Kubelet) runtimeChanged(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -257,7 +257,7 @@ func (k *Kubelet) startWorker(ctx context.Context, uid types.UID) *worker {
 	return w
 }
 
-// retireWorker ends a worker unless it has got news in the meantime.
+// retireWorker ends a worker, unless a message has come for it meanwhile.
 func (k *Kubelet) retireWorker(w *worker) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -341,7 +341,7 @@ func (x *world) wind() {
 		}
 		x.advance(time.Minute)
 	}
-	x.fatal("the worker does not end: flights %v, failures %v, view %+v", x.w.state.InProgress, x.w.state.Failures, x.w.view)
+	x.fatal("the worker does not end: in progress %v, failures %v, view %+v", x.w.state.InProgress, x.w.state.Failures, x.w.view)
 }
 
 func TestRandomLives(t *testing.T) {

@@ -57,19 +57,19 @@ func (w *worker) doStart(a plan.Action, pod *corev1.Pod, view cri.Pod) func(cont
 			}
 			leave()
 			target := probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(view.Sandbox), Spec: podspec.Container(pod, a.Container)}
-			verdict := w.runPostStart(whole, hook, target, pod)
+			hookFailed := w.runPostStart(whole, hook, target, pod)
 			return func(w *worker) {
 				began(w)
-				if verdict != nil {
-					verdict(w)
+				if hookFailed != nil {
+					hookFailed(w)
 				}
 			}, nil
 		case errors.As(err, &failed): // it counts as one that has run and exited
 			w.containerEventOf(pod, a.Container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
 			return began, nil
 		}
-		// It is half-made; the next try makes it anew. Should this fail too, the runtime still
-		// lists it, and its removal is tried again.
+		// It is half-made; the next try makes it anew. If this removal fails, the runtime still lists the container,
+		// and its removal is retried.
 		_ = w.k.runtime.RemoveContainer(ctx, id)
 		return nil, &plan.ActionError{Reason: "RunContainerError", EventReason: "Failed", Event: "Error: " + err.Error(),
 			Err: err, MinDelay: time.Second, MaxDelay: maxStartDelay}
