@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/volume"
+	"minik8s/internal/network"
 )
 
 // CleanOptions say how to clean.
@@ -208,13 +209,17 @@ func (d *Daemon) uninstall(ctx context.Context, roots []string) error {
 	if err := d.holdCgroup(); err != nil {
 		return err
 	}
-	rt, err := containerd.New(ctx, containerd.Config{DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName,
-		PodCIDR: d.cfg.PodCIDR, CgroupRoot: d.cfg.CgroupRoot, Spare: -1,
-		NodePorts: []uint16{uint16(d.cfg.APIPort)}, Log: d.log})
+	var err error
+	if d.network, err = network.New(d.networkConfig()); err != nil {
+		return err
+	}
+	cfg := d.runtimeConfig()
+	cfg.Spare = -1
+	rt, err := containerd.New(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	errs := []error{rt.Uninstall(ctx)}
+	errs := []error{rt.Uninstall(ctx), d.network.Teardown(ctx)}
 	volumes := volume.New(d.path("pods"), nil)
 	mounted, err := volumes.Pods()
 	errs = append(errs, err)

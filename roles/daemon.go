@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,6 +29,7 @@ import (
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
+	"minik8s/internal/network"
 	"minik8s/internal/registry"
 	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
@@ -81,6 +83,7 @@ type Daemon struct {
 	ca      *certs.Authority
 	tokens  *tokens.Authority // of service accounts
 	server  certs.Pair
+	network *network.Network // of the pods; nil without a worker
 	runtime *containerd.Runtime
 	led     atomic.Pointer[supervise.Group] // what runs while this master leads
 	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
@@ -127,12 +130,22 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	if cfg.Has(config.Worker) {
-		// containerd needs nothing of the master, so the two stores start side by side.
-		parts[0].Beside = true
-		parts = append([]supervise.Part{d.containerdPart()}, append(parts, d.workerParts()...)...)
+		if d.network, err = network.New(d.networkConfig()); err != nil {
+			d.Close()
+			return nil, err
+		}
+		parts = d.withWorker(parts)
 	}
 	d.group = supervise.New(log, parts...)
 	return d, nil
+}
+
+// withWorker adds a worker's parts to a master's, whose first two are etcd and the registry. containerd needs nothing
+// of the master and starts beside etcd; the network starts beside the registry; the kubelet comes after all of them.
+func (d *Daemon) withWorker(master []supervise.Part) []supervise.Part {
+	etcd, registry, rest := master[0], master[1], master[2:]
+	etcd.Beside, registry.Beside = true, true
+	return slices.Concat([]supervise.Part{d.containerdPart(), etcd, d.networkPart(), registry}, rest, d.workerParts())
 }
 
 // claim makes the data directory ours.
@@ -216,6 +229,10 @@ func (d *Daemon) Close() {
 	if d.cgroups != nil {
 		d.cgroups.Close() //nolint:errcheck // as below
 		d.cgroups = nil
+	}
+	if d.network != nil {
+		d.network.Close() //nolint:errcheck // pods stay connected; only handles are let go
+		d.network = nil
 	}
 	if d.lock != nil {
 		d.lock.Close() //nolint:errcheck // the kernel drops the lock either way

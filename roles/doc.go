@@ -3,10 +3,10 @@
 //	              Daemon
 //	  ___________/      \____________
 //	 /   master      worker          \
-//	etcd             containerd
-//	registry (cache) images
+//	etcd             containerd --- containerd.Network --> network
+//	registry (cache) network
 //	apiserver        kubelet  --- client.Interface (local) --> registry
-//	scheduler
+//	scheduler        images
 //	controllers
 //
 // Daemon is a type that the end-to-end tests start too. It promises: one daemon per data directory, which nobody

@@ -29,6 +29,7 @@ import (
 	"minik8s/internal/disk"
 	"minik8s/internal/events"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/scheduler"
 	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
@@ -114,7 +115,7 @@ func firstErr(errs ...error) error {
 
 // runRegistry is ready when the cache is whole and the cluster's own namespaces and priority classes are there.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
-	d.reg = registry.New(d.store, d.log)
+	d.reg = registry.New(d.store, strategy.All(), d.log)
 	d.reg.UseTokens(d.tokens)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
@@ -195,11 +196,11 @@ func (d *Daemon) ledParts() []supervise.Part {
 	add("scheduler", func(ctx context.Context, c client.Interface) runner {
 		return scheduler.New(c, d.recorder(ctx, "scheduler", scheduler.Name), d.log)
 	})
-	add("namespace-controller", func(_ context.Context, c client.Interface) runner { return namespace.New(c, d.log) })
+	add("namespace-controller", func(_ context.Context, c client.Interface) runner { return namespace.New(c, d.reg.Kinds(), d.log) })
 	add("serviceaccount-controller", func(_ context.Context, c client.Interface) runner {
 		return serviceaccount.New(c, d.ca.Cert, d.log)
 	})
-	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, d.log) })
+	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, d.reg.Kinds(), d.log) })
 	add("podgc-controller", func(_ context.Context, c client.Interface) runner {
 		return podgc.New(c, podgc.Threshold, d.log)
 	})

@@ -3,6 +3,7 @@ package roles
 import (
 	"context"
 	"io"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/network"
 	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 )
@@ -19,6 +21,12 @@ import (
 // containerdPart is what a worker starts first.
 func (d *Daemon) containerdPart() supervise.Part {
 	return supervise.Part{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd}
+}
+
+// networkPart starts once containerd has named the pods of an earlier run: their addresses and host ports are part
+// of the rules from the first moment.
+func (d *Daemon) networkPart() supervise.Part {
+	return supervise.Part{Name: "network", Policy: supervise.Must, Run: d.runNetwork}
 }
 
 // workerParts is the rest of a worker, in the order of starting.
@@ -30,11 +38,7 @@ func (d *Daemon) workerParts() []supervise.Part {
 }
 
 func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
-	rt, err := containerd.New(ctx, containerd.Config{
-		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, PodCIDR: d.cfg.PodCIDR,
-		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
-		InsecureRegistries: d.cfg.InsecureRegistries, NodePorts: []uint16{uint16(d.cfg.APIPort)}, Log: d.log,
-	})
+	rt, err := containerd.New(ctx, d.runtimeConfig())
 	if err != nil {
 		return err
 	}
@@ -43,6 +47,52 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 	<-ctx.Done()
 	return rt.Close()
 }
+
+// networkConfig is what the pods' network is made from, to run pods and to remove them.
+func (d *Daemon) networkConfig() network.Config {
+	return network.Config{PodCIDR: d.cfg.PodCIDR, Owner: d.cfg.DataDir, NodePorts: []uint16{uint16(d.cfg.APIPort)},
+		StateFile: d.path("network.json"), Log: d.log}
+}
+
+// runtimeConfig is what the runtime is made from, to run pods and to remove them.
+func (d *Daemon) runtimeConfig() containerd.Config {
+	return containerd.Config{
+		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, Network: d.network,
+		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
+		InsecureRegistries: d.cfg.InsecureRegistries, Log: d.log,
+	}
+}
+
+func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
+	if err := d.network.Setup(ctx); err != nil {
+		return err
+	}
+	d.runtime.NetworkChanged(ctx)
+	ready()
+	d.network.Keep(ctx)
+	return nil
+}
+
+// nodeRuntime is the runtime as the kubelet sees it: with what its Node has to do with the pods' network.
+type nodeRuntime struct {
+	*containerd.Runtime
+	network *network.Network
+}
+
+// SetPodCIDR has pods take their addresses from the range that the Node names.
+func (n nodeRuntime) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
+	before := n.network.PodCIDR()
+	if err := n.network.SetPodCIDR(ctx, prefix); err != nil {
+		return err
+	}
+	if n.network.PodCIDR() != before {
+		n.NetworkChanged(ctx)
+	}
+	return nil
+}
+
+// NetworkTrouble names the filters of the host that stop pods' traffic; normally none.
+func (n nodeRuntime) NetworkTrouble() []string { return n.network.Blocked() }
 
 // runImages loads the archives that lie in the data directory, once.
 func (d *Daemon) runImages(ctx context.Context, ready func()) error {
@@ -70,7 +120,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
 		HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
-	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
+	}, d.as(registry.NodeUser(d.cfg.NodeName)), nodeRuntime{d.runtime, d.network})
 	d.kubelet.Store(k)
 	return k.Run(ctx, ready)
 }

@@ -22,6 +22,9 @@ type Object interface {
 	metav1.Object
 }
 
+// HasKind is an object of a kind that is not compiled in, whose Go type does not tell it.
+type HasKind interface{ APIKind() *Kind }
+
 // Kind is one row of the table of kinds.
 type Kind struct {
 	Group, Version, Kind string
@@ -37,6 +40,8 @@ type Kind struct {
 	Subresources []Subresource
 	// Verbs are what can be done with the kind; nil: everything.
 	Verbs []string
+	// Asked kinds are questions, which are answered and stored nowhere.
+	Asked bool
 	// View, where it is set, says of which stored kind this is another form.
 	View *View
 	// SeedWords are what the two seed systems call the kind on their command lines, where that
@@ -46,6 +51,9 @@ type Kind struct {
 	New     func() Object
 	NewList func() runtime.Object
 }
+
+// Stored says that there are objects of the kind in the store.
+func (k *Kind) Stored() bool { return k.View == nil && !k.Asked }
 
 // Subresource is a path below an object, as discovery lists it.
 type Subresource struct {
@@ -219,38 +227,18 @@ const ScaleSubresource = "scale"
 var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscaling", Version: "v1",
 	Verbs: []string{"get", "patch", "update"}}
 
-// Kinds is the table, in the order in which discovery lists it.
+// Kinds is the stored kinds that are compiled in, in the order in which discovery lists them.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
 	Leases, PriorityClasses, ClusterConfigs,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 
-// Served is every kind that a path of the API names: those that are stored, other forms of them, and those that
-// are asked.
-func Served() []*Kind { return slices.Concat(Kinds, Views, Questions) }
+// Builtin is every kind that is compiled in: those that are stored, other forms of them, and those that are asked.
+func Builtin() []*Kind { return slices.Concat(Kinds, Views, Questions) }
 
-// ByResource finds the kind at a path of the API; nil if there is none.
-func ByResource(group, version, plural string) *Kind {
-	for _, table := range [][]*Kind{Kinds, Views, Questions} {
-		for _, k := range table {
-			if k.Group == group && k.Version == version && k.Plural == plural {
-				return k
-			}
-		}
-	}
-	return nil
-}
-
-// ByGVK finds the kind that a manifest names; nil if there is none.
-func ByGVK(gvk schema.GroupVersionKind) *Kind {
-	for _, k := range Kinds {
-		if k.Kind == gvk.Kind && k.Group == gvk.Group && k.Version == gvk.Version {
-			return k
-		}
-	}
-	return nil
-}
+// ByGVK finds the kind that is compiled in under a name; nil if there is none.
+func ByGVK(gvk schema.GroupVersionKind) *Kind { return byGVK(Kinds, gvk) }
 
 // ByWord finds the kind that a person means by word: plural, singular, kind, short name, a seed's
 // word, each in any case, or plural.group. nil if there is none.
@@ -271,8 +259,11 @@ func ByWord(word string) *Kind {
 	return nil
 }
 
-// KindOf finds the kind of a decoded object by its Go type; nil if it is none of ours.
+// KindOf finds the kind of a decoded object: it says so itself (HasKind), or its Go type does; nil if it is none of ours.
 func KindOf(obj runtime.Object) *Kind {
+	if o, ok := obj.(HasKind); ok {
+		return o.APIKind()
+	}
 	gvks, _, err := Scheme.ObjectKinds(obj)
 	if err != nil || len(gvks) == 0 {
 		return nil

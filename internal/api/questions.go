@@ -27,5 +27,5 @@ var Questions = []*Kind{TokenReviews, SelfSubjectReviews, SubjectAccessReviews, 
 func question(group, kind string, namespaced bool, make func() Object) *Kind {
 	singular := strings.ToLower(kind)
 	return &Kind{Group: group, Version: "v1", Kind: kind, Plural: singular + "s", Singular: singular, Namespaced: namespaced,
-		Verbs: []string{"create"}, New: make, NewList: func() runtime.Object { return nil }}
+		Verbs: []string{"create"}, Asked: true, New: make, NewList: func() runtime.Object { return nil }}
 }

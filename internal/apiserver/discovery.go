@@ -54,9 +54,9 @@ func (s *Server) paths(c echo.Context) error {
 }
 
 // groupVersions are the groups of the table of kinds, in its order, each with its versions.
-func groupVersions() (groups []string, versions map[string][]string) {
+func (s *Server) groupVersions() (groups []string, versions map[string][]string) {
 	versions = map[string][]string{}
-	for _, k := range api.Served() {
+	for _, k := range s.reg.Kinds().Served() {
 		if !slices.Contains(groups, k.Group) {
 			groups = append(groups, k.Group)
 		}
@@ -89,7 +89,7 @@ func (s *Server) groups(c echo.Context) error {
 		return s.aggregate(c, func(group string) bool { return group != "" })
 	}
 	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
-	groups, versions := groupVersions()
+	groups, versions := s.groupVersions()
 	for _, g := range groups {
 		if g != "" {
 			list.Groups = append(list.Groups, apiGroup(g, versions[g]))
@@ -99,7 +99,7 @@ func (s *Server) groups(c echo.Context) error {
 }
 
 func (s *Server) group(c echo.Context) error {
-	_, versions := groupVersions()
+	_, versions := s.groupVersions()
 	v := versions[c.Param("group")]
 	if v == nil {
 		return echo.ErrNotFound
@@ -125,7 +125,7 @@ func (s *Server) resources(c echo.Context) error {
 		version = "v1"
 	}
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
-	for _, k := range api.Served() {
+	for _, k := range s.reg.Kinds().Served() {
 		if k.Group != group || k.Version != version {
 			continue
 		}
@@ -166,14 +166,14 @@ func aggregated(c echo.Context) bool {
 func (s *Server) aggregate(c echo.Context, want func(group string) bool) error {
 	list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
 		Items: []apidiscoveryv2.APIGroupDiscovery{}}
-	groups, versions := groupVersions()
+	groups, versions := s.groupVersions()
 	for _, g := range groups {
 		if !want(g) {
 			continue
 		}
 		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g}}
 		for _, v := range versions[g] {
-			item.Versions = append(item.Versions, discoverVersion(g, v))
+			item.Versions = append(item.Versions, s.discoverVersion(g, v))
 		}
 		list.Items = append(list.Items, item)
 	}
@@ -184,9 +184,9 @@ func (s *Server) aggregate(c echo.Context, want func(group string) bool) error {
 	return c.Blob(http.StatusOK, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", append(b, '\n'))
 }
 
-func discoverVersion(group, version string) apidiscoveryv2.APIVersionDiscovery {
+func (s *Server) discoverVersion(group, version string) apidiscoveryv2.APIVersionDiscovery {
 	out := apidiscoveryv2.APIVersionDiscovery{Version: version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
-	for _, k := range api.Served() {
+	for _, k := range s.reg.Kinds().Served() {
 		if k.Group != group || k.Version != version {
 			continue
 		}

@@ -1,7 +1,7 @@
 // Package apiserver puts the registry on the wire: Kubernetes' HTTP API, so that stock kubectl and
 // client-go work, easy to reach with curl.
 //
-// It promises: every kind of the table api.Kinds is served by the same handlers (there is none per
+// It promises: every kind of the registry's table is served by the same handlers (there is none per
 // kind); answers are JSON, YAML, Kubernetes' protobuf, Tables or bare metadata, as the client asks;
 // every refusal is a Kubernetes Status; who asks is known by a client certificate of the cluster's
 // CA, by a token, or is root on the unix socket, and nobody else gets beyond health and version. One table of

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"minik8s/internal/api"
 	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 )
@@ -157,7 +156,7 @@ func (p partsCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(partPanics, prometheus.CounterValue, float64(n), name)
 		}
 	}
-	for _, k := range api.Kinds {
+	for _, k := range p.reg.Kinds().Stored() {
 		ch <- prometheus.MustNewConstMetric(objectCount, prometheus.GaugeValue, float64(p.reg.Count(k)), k.String())
 	}
 }

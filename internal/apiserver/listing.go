@@ -123,11 +123,6 @@ func (r *request) listForm(l *registry.List) (*listForm, error) {
 	return jsonListForm(raw, key, item), nil
 }
 
-func appendJSON(dst []byte, v any) ([]byte, error) {
-	raw, err := json.Marshal(v)
-	return append(dst, raw...), err
-}
-
 // jsonListForm joins the JSON of the items; for plain objects these are the stored bytes.
 func jsonListForm(head []byte, key string, item func([]byte, *registry.Entry) ([]byte, error)) *listForm {
 	return &listForm{

@@ -247,3 +247,23 @@ func TestQuietStreamsLast(t *testing.T) {
 		t.Errorf("the log: %q %v", line, err)
 	}
 }
+
+// A row of a Table is made of the stored object, also where the client sees it in another form.
+func TestTableOfAnotherForm(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	const events, table = "/apis/events.k8s.io/v1/namespaces/default/events", "application/json;as=Table;v=v1;g=meta.k8s.io"
+	if code, answer := c.do(root, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","namespace":"default","name":"p"},"reason":"Made","message":"it was made","type":"Normal"}`); code != 201 {
+		t.Fatal(code, answer)
+	}
+	for _, path := range []string{events, events + "/e"} {
+		code, answer := c.do(root, "GET", path+"?includeObject=Object", "", "Accept", table)
+		if code != 200 || !strings.Contains(answer, `"it was made"`) || !strings.Contains(answer, `"regarding":`) {
+			t.Errorf("%s: %d %s", path, code, answer)
+		}
+	}
+	w := c.watch(events+"?watch=1&includeObject=Object", "Accept", table)
+	if !w.Scan() || !strings.Contains(w.Text(), `"it was made"`) || !strings.Contains(w.Text(), `"regarding":`) {
+		t.Errorf("watch: %s", w.Text())
+	}
+}

@@ -19,6 +19,8 @@ import (
 type openapi struct {
 	mu   sync.Mutex
 	docs map[string]openapiDoc // by path: "api/v1"
+	// until is closed when the documents do not hold any more, because another kind is served.
+	until <-chan struct{}
 }
 
 type openapiDoc struct {
@@ -33,26 +35,33 @@ func gvPath(group, version string) string {
 	return "apis/" + group + "/" + version
 }
 
-func (o *openapi) doc(path string) (openapiDoc, bool) {
+// openapiDocOf is the document at a path; false if no group and version has it.
+func (s *Server) openapiDocOf(path string) (openapiDoc, bool) {
+	o := &s.openapi
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	select {
+	case <-o.until:
+		o.docs = nil
+	default:
+	}
 	if d, ok := o.docs[path]; ok {
 		return d, true
 	}
-	groups, versions := groupVersions()
+	if o.docs == nil {
+		o.docs, o.until = map[string]openapiDoc{}, s.reg.Kinds().Changed()
+	}
+	groups, versions := s.groupVersions()
 	for _, g := range groups {
 		for _, v := range versions[g] {
 			if gvPath(g, v) != path {
 				continue
 			}
-			body, err := json.Marshal(describeGroup(g, v))
+			body, err := json.Marshal(describeGroup(s.reg.Kinds().Served(), g, v))
 			if err != nil {
 				return openapiDoc{}, false
 			}
 			sum := sha256.Sum256(body)
-			if o.docs == nil {
-				o.docs = map[string]openapiDoc{}
-			}
 			o.docs[path] = openapiDoc{body: body, hash: strings.ToUpper(hex.EncodeToString(sum[:]))}
 			return o.docs[path], true
 		}
@@ -62,11 +71,11 @@ func (o *openapi) doc(path string) (openapiDoc, bool) {
 
 func (s *Server) openapiIndex(c echo.Context) error {
 	paths := map[string]any{}
-	groups, versions := groupVersions()
+	groups, versions := s.groupVersions()
 	for _, g := range groups {
 		for _, v := range versions[g] {
 			p := gvPath(g, v)
-			if d, ok := s.openapi.doc(p); ok {
+			if d, ok := s.openapiDocOf(p); ok {
 				paths[p] = map[string]string{"serverRelativeURL": "/openapi/v3/" + p + "?hash=" + d.hash}
 			}
 		}
@@ -75,7 +84,7 @@ func (s *Server) openapiIndex(c echo.Context) error {
 }
 
 func (s *Server) openapiDoc(c echo.Context) error {
-	d, ok := s.openapi.doc(strings.Trim(c.Param("*"), "/"))
+	d, ok := s.openapiDocOf(strings.Trim(c.Param("*"), "/"))
 	if !ok {
 		return echo.ErrNotFound
 	}
@@ -86,9 +95,9 @@ func (s *Server) openapiDoc(c echo.Context) error {
 type object = map[string]any
 
 // describeGroup is the OpenAPI v3 document of one group and version.
-func describeGroup(group, version string) object {
+func describeGroup(kinds []*api.Kind, group, version string) object {
 	paths, schemas := object{}, newSchemas("#/components/schemas/")
-	for _, k := range api.Served() {
+	for _, k := range kinds {
 		if k.Group != group || k.Version != version {
 			continue
 		}
@@ -98,7 +107,7 @@ func describeGroup(group, version string) object {
 			base += "/namespaces/{namespace}"
 		}
 		base += "/" + k.Plural
-		if k.Verbs != nil { // one that is asked
+		if k.Asked {
 			paths[base] = object{"post": operation(k, "post")}
 			continue
 		}

@@ -20,7 +20,7 @@ const protobufV2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 // openapiV2 is everything in one document of the older OpenAPI, for clients that do not know the newer. Few ask for
 // it, so it is made each time and not kept.
 func (s *Server) openapiV2(c echo.Context) error {
-	body, err := json.Marshal(describeAll())
+	body, err := json.Marshal(describeAll(s.reg.Kinds().Served()))
 	if err != nil {
 		return err
 	}
@@ -38,9 +38,9 @@ func (s *Server) openapiV2(c echo.Context) error {
 }
 
 // describeAll is the OpenAPI v2 document.
-func describeAll() object {
+func describeAll(kinds []*api.Kind) object {
 	paths, schemas := object{}, newSchemas("#/definitions/")
-	for _, k := range api.Served() {
+	for _, k := range kinds {
 		t := reflect.TypeOf(k.New()).Elem()
 		schemas.add(t, k)
 		base := "/" + gvPath(k.Group, k.Version)
@@ -53,7 +53,7 @@ func describeAll() object {
 		op := func(action string) object { return operationV2(k, action, schemas.at+schemaName(t)) }
 		collection := object{"post": op("post"), "parameters": params}
 		paths[base] = collection
-		if k.Verbs != nil { // one that is asked
+		if k.Asked {
 			continue
 		}
 		collection["get"] = op("list")

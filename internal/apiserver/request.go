@@ -17,6 +17,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
@@ -42,7 +43,7 @@ type request struct {
 }
 
 // parse finds what a path means; NotFound if it means nothing here.
-func parse(c echo.Context) (*request, error) {
+func (s *Server) parse(c echo.Context) (*request, error) {
 	group, version := c.Param("group"), c.Param("version")
 	if version == "" {
 		version = "v1"
@@ -73,7 +74,7 @@ func parse(c echo.Context) (*request, error) {
 	if len(parts) == 0 {
 		return nil, echo.ErrNotFound
 	}
-	r.kind = api.ByResource(group, version, parts[0])
+	r.kind = s.reg.Kinds().ByResource(schema.GroupVersionResource{Group: group, Version: version, Resource: parts[0]})
 	if r.kind == nil || r.namespace != "" && !r.kind.Namespaced {
 		return nil, echo.ErrNotFound
 	}

@@ -53,11 +53,7 @@ func (s *Server) answerQuestion(r *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := r.encodeObject(answered)
-	if err != nil {
-		return err
-	}
-	return r.send(http.StatusCreated, body)
+	return r.answerObject(http.StatusCreated, answered)
 }
 
 // token is serviceaccounts/token: it makes a token, which is in the answer and nowhere else.
@@ -73,11 +69,7 @@ func (s *Server) token(r *request) error {
 	if err := r.plain(); err != nil {
 		return err
 	}
-	body, err := r.encodeObject(made)
-	if err != nil {
-		return err
-	}
-	return r.send(http.StatusCreated, body)
+	return r.answerObject(http.StatusCreated, made)
 }
 
 // evict is pods/eviction: a deletion that may be refused one day for the sake of the pod's set.
@@ -96,10 +88,6 @@ func (s *Server) evict(r *request) error {
 	if err := r.plain(); err != nil {
 		return err
 	}
-	body, err := r.encodeObject(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+	return r.answerObject(http.StatusCreated, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status: metav1.StatusSuccess, Code: http.StatusCreated})
-	if err != nil {
-		return err
-	}
-	return r.send(http.StatusCreated, body)
 }

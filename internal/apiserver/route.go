@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -69,7 +68,7 @@ func (r *request) route() (route, error) {
 	method := r.Request().Method
 	routes := objectRoutes
 	switch {
-	case slices.Contains(api.Questions, r.kind):
+	case r.kind.Asked:
 		if routes = questionRoutes; r.name != "" {
 			return route{}, echo.ErrNotFound
 		}
@@ -94,7 +93,7 @@ func (r *request) route() (route, error) {
 
 // object is the one handler of every kind: it asks who may before anything is read, body included.
 func (s *Server) object(c echo.Context) error {
-	r, err := parse(c)
+	r, err := s.parse(c)
 	if err != nil {
 		return err
 	}

@@ -21,11 +21,7 @@ func (r *request) answerScale(scale *autoscalingv1.Scale, err error) error {
 	if err := r.plain(); err != nil {
 		return err
 	}
-	body, err := r.encodeObject(scale)
-	if err != nil {
-		return err
-	}
-	return r.send(http.StatusOK, body)
+	return r.answerObject(http.StatusOK, scale)
 }
 
 func (s *Server) putScale(r *request) error {

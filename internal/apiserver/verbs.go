@@ -126,11 +126,7 @@ func (s *Server) delete(r *request) error {
 	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{Name: r.name, Group: r.kind.Group, Kind: r.kind.Plural, UID: e.Object().GetUID()}}
 	r.neg.as = ""
-	body, err := r.encodeObject(st)
-	if err != nil {
-		return err
-	}
-	return r.send(http.StatusOK, body)
+	return r.answerObject(http.StatusOK, st)
 }
 
 func (s *Server) deleteCollection(r *request) error {
@@ -262,10 +258,6 @@ func (s *Server) bind(r *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := r.encodeObject(&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+	return r.answerObject(http.StatusCreated, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status: metav1.StatusSuccess, Code: http.StatusCreated})
-	if err != nil {
-		return err
-	}
-	return r.send(http.StatusCreated, body)
 }

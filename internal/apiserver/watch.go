@@ -1,9 +1,7 @@
 package apiserver
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -14,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/table"
@@ -108,8 +105,8 @@ func (st *stream) run(ctx context.Context, w *registry.Watch) error {
 		events, err := w.Next(ctx)
 		if err != nil {
 			status := statusOf(err)
-			st.frame("ERROR", &status) //nolint:errcheck // the stream ends either way
-			st.flush()                 //nolint:errcheck // as above
+			st.add("ERROR", func(dst []byte) ([]byte, error) { return st.r.appendObject(dst, &status) }) //nolint:errcheck // the stream ends either way
+			st.flush()                                                                                   //nolint:errcheck // as above
 			return nil
 		}
 		for _, e := range events {
@@ -139,59 +136,46 @@ func (st *stream) flush() error {
 
 // event adds one event to the buffer.
 func (st *stream) event(e registry.Event) error {
-	r := st.r
+	if e.Type == client.Bookmark {
+		return st.add(string(e.Type), func(dst []byte) ([]byte, error) {
+			return st.r.appendObject(dst, bookmark(st.r.form(), st.r.neg, e))
+		})
+	}
+	columns := !st.begun
+	st.begun = true
+	return st.add(string(e.Type), func(dst []byte) ([]byte, error) {
+		name, ok := st.r.formName(e)
+		if !ok || columns && st.r.neg.as == asTable {
+			return st.r.appendEntry(dst, e.Entry, columns)
+		}
+		raw, err := e.Forms.Get(name, func() ([]byte, error) { return st.r.appendEntry(nil, e.Entry, false) })
+		return append(dst, raw...), err
+	})
+}
+
+// add adds an event, whose object is appended by object.
+func (st *stream) add(typ string, object func(dst []byte) ([]byte, error)) (err error) {
 	if st.buf == nil {
 		st.buf = *chunks.Get().(*[]byte)
 	}
-	if e.Type == client.Bookmark {
-		return st.frame(string(client.Bookmark), bookmark(r.form(), r.neg, e))
-	}
-	entry, err := r.shown(e.Entry)
-	if err != nil {
-		return err
-	}
-	e.Entry = entry
-	if r.neg.as == "" && r.neg.format == jsonFormat {
-		st.buf = append(st.buf, `{"type":"`...)
-		st.buf = append(st.buf, e.Type...)
-		st.buf = append(st.buf, `","object":`...)
-		st.buf = e.Entry.AppendJSON(st.buf)
-		st.buf = append(st.buf, '}', '\n')
-		return nil
-	}
-	raw, err := st.encoded(e)
-	if err != nil {
-		return err
-	}
-	return st.rawFrame(string(e.Type), raw)
+	st.buf, err = st.r.appendEvent(st.buf, typ, object)
+	return err
 }
 
-// encoded is an event's object in the form that the client asked for. Watches that ask for the same form share it.
-func (st *stream) encoded(e registry.Event) ([]byte, error) {
-	r, begun := st.r, st.begun
-	st.begun = true
-	encode := func() ([]byte, error) {
-		var obj runtime.Object = e.Entry.Object()
-		switch r.neg.as {
-		case asTable:
-			t, err := r.encodeTable(e.Entry, !begun)
-			return bytes.TrimSpace(t), err
-		case asPartial, asPartialList:
-			obj = partial(e.Entry.Object())
-		}
-		return r.encodeObject(obj)
+// formName names the form in which a client gets the object of an event: watches that ask for the same form share
+// one encoding. false: it is not worth sharing, or depends on what only this client asks for.
+func (r *request) formName(e registry.Event) (string, bool) {
+	include := r.query.Get("includeObject")
+	known := slices.Contains([]string{"", "None", "Metadata", "Object"}, include) && r.layout() == table.Default
+	stored := r.neg.as == "" && r.neg.format == jsonFormat && r.view == nil
+	if e.Forms == nil || !known || stored {
+		return "", false
 	}
-	include, layout := r.query.Get("includeObject"), r.layout()
-	known := slices.Contains([]string{"", "None", "Metadata", "Object"}, include) && layout == table.Default
-	if e.Forms == nil || !begun || !known { // a Table's first event is another
-		return encode()
-	}
-	// The object of a deletion is what was there before; for others, whose selectors still show it, it is not.
 	name := strings.Join([]string{r.form().Group, strconv.Itoa(int(r.neg.format)), r.neg.as, include}, "|")
-	if e.Type == api.Deleted {
+	if e.Type == api.Deleted { // its object is what was there before; for others, whose selectors still show it, it is not
 		name = "gone|" + name
 	}
-	return e.Forms.Get(name, encode)
+	return name, true
 }
 
 // bookmark is an empty object of the kind that is watched, with a revision.
@@ -212,42 +196,4 @@ func bookmark(kind *api.Kind, neg negotiated, e registry.Event) runtime.Object {
 		return partial(obj)
 	}
 	return obj
-}
-
-// frame adds an event whose object has to be encoded.
-func (st *stream) frame(typ string, obj runtime.Object) error {
-	if st.r.neg.format == protobufFormat {
-		raw, err := encodeProtobuf(obj)
-		if err != nil {
-			return err
-		}
-		return st.rawFrame(typ, raw)
-	}
-	raw, err := json.Marshal(obj)
-	if err != nil {
-		return err
-	}
-	return st.rawFrame(typ, raw)
-}
-
-func (st *stream) rawFrame(typ string, raw []byte) error {
-	if st.r.neg.format == protobufFormat {
-		var frame bytes.Buffer
-		e := &metav1.WatchEvent{Type: typ, Object: runtime.RawExtension{Raw: raw}}
-		if err := protobufRaw.Encode(e, &frame); err != nil {
-			return err
-		}
-		var out bytes.Buffer
-		if _, err := protobuf.LengthDelimitedFramer.NewFrameWriter(&out).Write(frame.Bytes()); err != nil {
-			return err
-		}
-		st.buf = append(st.buf, out.Bytes()...)
-		return nil
-	}
-	st.buf = append(st.buf, `{"type":"`...)
-	st.buf = append(st.buf, typ...)
-	st.buf = append(st.buf, `","object":`...)
-	st.buf = append(st.buf, raw...)
-	st.buf = append(st.buf, '}', '\n')
-	return nil
 }

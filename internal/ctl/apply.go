@@ -11,6 +11,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 // manager is who ctl is in an object's field managers.
@@ -60,7 +61,7 @@ func (p *program) eachDocument(c *cli.Context, do func(*session, *cli.Context, *
 			if c.Bool("dry-run") {
 				what += " (dry run: nothing was changed)"
 			}
-			s.say("%s %s", ref(d.kind, obj.GetName()), what)
+			s.say("%s %s", brief.Ref(d.kind, obj.GetName()), what)
 			done = append(done, obj)
 		} else if len(docs) > 1 && codeOf(err) != codeUnreachable {
 			err = failf(codeOf(err), "%s: %s", d.source, message(err))
@@ -133,7 +134,7 @@ func (s *session) apply(c *cli.Context, d *document) (api.Object, string, error)
 	obj, err := s.api.Patch(c.Context, d.key(), client.Patch{Type: types.StrategicMergePatchType, Data: patch}, opts)
 	if apierrors.IsInvalid(err) && d.kind == api.Pods {
 		return nil, "", failf(codeFailed, "%s\nMost of a pod cannot be changed while it lives. To replace it: minik8sd ctl update pod %s%s -f FILE --force",
-			message(err), d.name, nsFlag(d.namespace))
+			message(err), d.name, brief.Namespace(d.namespace))
 	}
 	if err != nil {
 		return nil, "", err
@@ -187,7 +188,7 @@ func (s *session) difference(d *document, current api.Object) ([]byte, error) {
 	original := current.GetAnnotations()[lastApplied]
 	if original == "" {
 		s.note("%s %s was not made by apply: fields that you take out of its manifest stay until you do so once more",
-			s.paintErr(yellow, "warning:"), ref(d.kind, d.name))
+			s.paintErr(yellow, "warning:"), brief.Ref(d.kind, d.name))
 	}
 	schema, err := strategicpatch.NewPatchMetaFromStruct(d.kind.New())
 	if err != nil {

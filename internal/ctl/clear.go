@@ -11,6 +11,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 func (p *program) clearCommand() *cli.Command {
@@ -60,7 +61,7 @@ func (s *session) clear(c *cli.Context) error {
 			err = nil
 		}
 		if count.add(err); err == nil {
-			s.say("%s deleted%s", refOf(obj), nsFlag(obj.GetNamespace()))
+			s.say("%s deleted%s", refOf(obj), brief.Namespace(obj.GetNamespace()))
 			gone = append(gone, obj)
 		}
 	}
@@ -126,7 +127,7 @@ func (s *session) ask(objects []api.Object) error {
 			s.note("  ... and %d more", len(objects)-i)
 			break
 		}
-		s.note("  %s%s", refOf(obj), nsFlag(obj.GetNamespace()))
+		s.note("  %s%s", refOf(obj), brief.Namespace(obj.GetNamespace()))
 	}
 	s.note("Delete these %d objects? This cannot be undone. [y/N]", len(objects))
 	line, _ := bufio.NewReader(s.in).ReadString('\n')

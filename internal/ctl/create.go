@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/brief"
 )
 
 func (p *program) createCommand() *cli.Command {
@@ -32,7 +33,7 @@ func (s *session) create(c *cli.Context, d *document) (api.Object, string, error
 	obj, err := s.api.CreateRaw(c.Context, d.kind, d.namespace, body, opts)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, "", failf(codeConflict, "%s exists already; minik8sd ctl apply changes it, minik8sd ctl update replaces it",
-			ref(d.kind, d.name))
+			brief.Ref(d.kind, d.name))
 	}
 	return obj, "created", err
 }

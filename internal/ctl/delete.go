@@ -9,6 +9,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 func (p *program) deleteCommand() *cli.Command {
@@ -140,7 +141,7 @@ func (s *session) victims(c *cli.Context, count *tally) ([]api.Object, error) {
 			out = append(out, obj)
 		case apierrors.IsNotFound(err) && c.Bool("ignore-not-found"):
 		case apierrors.IsNotFound(err):
-			count.add(failf(codeNotFound, "%s not found%s", ref(d.kind, d.name), nsFlag(d.namespace)))
+			count.add(failf(codeNotFound, "%s not found%s", brief.Ref(d.kind, d.name), brief.Namespace(d.namespace)))
 		default:
 			count.add(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/brief"
 )
 
 func (p *program) describeCommand() *cli.Command {
@@ -62,7 +63,7 @@ func (s *session) describe(c *cli.Context, obj api.Object) error {
 	if api.KindOf(obj) == api.Events {
 		return nil
 	}
-	events, err := s.eventsOf(c.Context, obj)
+	events, err := brief.EventsOf(c.Context, s.api, obj)
 	if err != nil {
 		s.say("Events:  (not to be had: %s)", message(err))
 		return nil
@@ -86,7 +87,7 @@ func (s *session) describeMeta(out *sheet, obj api.Object) {
 	for k, v := range obj.GetAnnotations() {
 		// It is the manifest once more, and of a Secret its values.
 		if k != lastApplied {
-			notes[k] = clip(v, 200)
+			notes[k] = brief.Clip(v, 200)
 		}
 	}
 	out.pairs("Annotations", notes)

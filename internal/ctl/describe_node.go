@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/table"
 	"minik8s/internal/client"
 )
 
@@ -62,7 +63,7 @@ func describeNodePods(out *sheet, node *corev1.Node, pods []*corev1.Pod) {
 	out.line("Pods (%d):", len(pods))
 	asked := map[corev1.ResourceName]resource.Quantity{}
 	for _, pod := range pods {
-		out.line("  %-40s %s", pod.Namespace+"/"+pod.Name, podState(pod))
+		out.line("  %-40s %s", pod.Namespace+"/"+pod.Name, table.PodStatus(pod))
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}

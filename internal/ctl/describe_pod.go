@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
+
+	"minik8s/internal/api/table"
+	"minik8s/internal/ctl/brief"
 )
 
 func (s *session) describePod(out *sheet, pod *corev1.Pod) {
@@ -20,7 +23,7 @@ func (s *session) describePod(out *sheet, pod *corev1.Pod) {
 	if t := pod.Status.StartTime; t != nil {
 		out.field("Start Time", s.when(*t))
 	}
-	state := podState(pod)
+	state := table.PodStatus(pod)
 	out.field("Status", s.paint(stateColour(state), state))
 	if pod.Status.Reason != "" {
 		out.field("Reason", pod.Status.Reason)
@@ -102,10 +105,10 @@ func (s *session) describeContainer(out *sheet, c *corev1.Container, status *cor
 		out.field("Ports", strings.Join(ports, ", "))
 	}
 	if len(c.Command) > 0 {
-		out.field("Command", quoted(c.Command))
+		out.field("Command", brief.Quoted(c.Command))
 	}
 	if len(c.Args) > 0 {
-		out.field("Args", quoted(c.Args))
+		out.field("Args", brief.Quoted(c.Args))
 	}
 	if status != nil {
 		s.describeState(out, "State", &status.State)
@@ -153,14 +156,14 @@ func (s *session) describeState(out *sheet, name string, state *corev1.Container
 		out.field(name, s.paint(yellow, "Waiting"))
 		out.field("  Reason", state.Waiting.Reason)
 		if state.Waiting.Message != "" {
-			out.field("  Message", clip(state.Waiting.Message, 500))
+			out.field("  Message", brief.Clip(state.Waiting.Message, 500))
 		}
 	case state.Terminated != nil:
 		t := state.Terminated
 		out.field(name, s.paint(stateColour(t.Reason), "Terminated"))
 		out.field("  Reason", t.Reason)
 		if t.Message != "" {
-			out.field("  Message", clip(t.Message, 500))
+			out.field("  Message", brief.Clip(t.Message, 500))
 		}
 		out.field("  Exit Code", fmt.Sprint(t.ExitCode))
 		out.field("  Started", t.StartedAt.UTC().Format(time.RFC3339))
@@ -182,14 +185,6 @@ func (s *sheet) resources(name string, list corev1.ResourceList) {
 }
 
 func amount(q resource.Quantity) string { return q.String() }
-
-func quoted(words []string) string {
-	var out []string
-	for _, w := range words {
-		out = append(out, fmt.Sprintf("%q", w))
-	}
-	return strings.Join(out, " ")
-}
 
 // source is where a variable's value comes from; the value itself is not looked up.
 func source(from *corev1.EnvVarSource) string {

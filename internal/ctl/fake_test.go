@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
@@ -93,7 +94,7 @@ func parse(path string) (k *api.Kind, ns, name, sub string) {
 	if rest[0] == "namespaces" && len(rest) > 2 {
 		ns, rest = rest[1], rest[2:]
 	}
-	k = api.ByResource(group, version, rest[0])
+	k = api.NewTable(api.Builtin()...).ByResource(schema.GroupVersionResource{Group: group, Version: version, Resource: rest[0]})
 	if len(rest) > 1 {
 		name = rest[1]
 	}

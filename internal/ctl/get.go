@@ -8,6 +8,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 func (p *program) getCommand() *cli.Command {
@@ -95,7 +96,7 @@ func (s *session) getTables(c *cli.Context, targets []target, form string) error
 				namespace: c.Bool("all-namespaces") && t.kind.Namespaced && seed != "x",
 			}}
 			if several {
-				g.layout.prefix = ref(t.kind, "")
+				g.layout.prefix = brief.Ref(t.kind, "")
 			}
 			last = t.kind
 		}

@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"minik8s/internal/api/podspec"
-
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/podspec"
+	"minik8s/internal/ctl/brief"
 )
 
 func (p *program) logsCommand() *cli.Command {
@@ -64,7 +65,7 @@ func (s *session) logs(c *cli.Context) error {
 	log, err := s.api.Logs(c.Context, pod.Namespace, pod.Name, query)
 	if err != nil {
 		if codeOf(err) == codeFailed {
-			return failf(codeFailed, "%s\nminik8sd ctl why pod %s%s tells more", message(err), pod.Name, nsFlag(pod.Namespace))
+			return failf(codeFailed, "%s\nminik8sd ctl why pod %s%s tells more", message(err), pod.Name, brief.Namespace(pod.Namespace))
 		}
 		return err
 	}

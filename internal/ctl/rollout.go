@@ -15,10 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 // rolling are the kinds whose pods are replaced step by step when their template changes.
@@ -73,7 +75,7 @@ func rolloutPause(on bool, done string) func(*cli.Context, *session, api.Object)
 
 func rolloutRestart(c *cli.Context, s *session, obj api.Object) error {
 	if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
-		return failf(codeFailed, "%s is paused; resume it first: minik8sd ctl rollout resume deployment %s%s", refOf(obj), d.Name, nsFlag(d.Namespace))
+		return failf(codeFailed, "%s is paused; resume it first: minik8sd ctl rollout resume deployment %s%s", refOf(obj), d.Name, brief.Namespace(d.Namespace))
 	}
 	at := map[string]any{restartedAt: s.now().Format(time.RFC3339)}
 	change := map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": at}}}}
@@ -147,7 +149,7 @@ func find(list []revision, number int64) *revision {
 
 func noRevision(obj api.Object, number int64) error {
 	return failf(codeNotFound, "%s has no revision %d; minik8sd ctl rollout history %s %s%s lists them", refOf(obj), number,
-		api.KindOf(obj).Singular, obj.GetName(), nsFlag(obj.GetNamespace()))
+		api.KindOf(obj).Singular, obj.GetName(), brief.Namespace(obj.GetNamespace()))
 }
 
 func rolloutHistory(c *cli.Context, s *session, obj api.Object) error {
@@ -184,7 +186,7 @@ func rolloutHistory(c *cli.Context, s *session, obj api.Object) error {
 
 func rolloutUndo(c *cli.Context, s *session, obj api.Object) error {
 	if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
-		return failf(codeFailed, "%s is paused; resume it first: minik8sd ctl rollout resume deployment %s%s", refOf(obj), d.Name, nsFlag(d.Namespace))
+		return failf(codeFailed, "%s is paused; resume it first: minik8sd ctl rollout resume deployment %s%s", refOf(obj), d.Name, brief.Namespace(d.Namespace))
 	}
 	list, err := s.revisions(c.Context, obj)
 	if err != nil {
@@ -259,7 +261,7 @@ func rolloutStatus(c *cli.Context, s *session, obj api.Object) error {
 			return failf(codeFailed, "%s is rolling out: %s", refOf(obj), how)
 		case c.Duration("timeout") > 0 && s.now().Sub(start) > c.Duration("timeout"):
 			return failf(codeFailed, "%s is not rolled out after %s (%s); minik8sd ctl why %s %s%s tells more", refOf(obj), took, how,
-				api.KindOf(obj).Singular, obj.GetName(), nsFlag(obj.GetNamespace()))
+				api.KindOf(obj).Singular, obj.GetName(), brief.Namespace(obj.GetNamespace()))
 		}
 		if s.errTTY {
 			s.progress("%s: %s (%s)", refOf(obj), how, took)
@@ -282,13 +284,13 @@ func rolled(obj api.Object) (how string, done bool, err error) {
 		for _, c := range o.Status.Conditions {
 			if c.Type == appsv1.DeploymentProgressing && c.Reason == "ProgressDeadlineExceeded" {
 				return "", false, failf(codeFailed, "%s has not moved for longer than its progressDeadlineSeconds; minik8sd ctl why deployment %s%s tells why",
-					refOf(o), o.Name, nsFlag(o.Namespace))
+					refOf(o), o.Name, brief.Namespace(o.Namespace))
 			}
 		}
 		if o.Spec.Paused {
-			return "", false, failf(codeFailed, "%s is paused; minik8sd ctl rollout resume deployment %s%s lets it go on", refOf(o), o.Name, nsFlag(o.Namespace))
+			return "", false, failf(codeFailed, "%s is paused; minik8sd ctl rollout resume deployment %s%s lets it go on", refOf(o), o.Name, brief.Namespace(o.Namespace))
 		}
-		want, updated, available, all = orOne(o.Spec.Replicas), o.Status.UpdatedReplicas, o.Status.AvailableReplicas, o.Status.Replicas
+		want, updated, available, all = ptr.Deref(o.Spec.Replicas, 1), o.Status.UpdatedReplicas, o.Status.AvailableReplicas, o.Status.Replicas
 		generation, observed = o.Generation, o.Status.ObservedGeneration
 	case *appsv1.DaemonSet:
 		if o.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {

@@ -13,6 +13,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 // target is what an argument names: an object, or with no name all of a kind.
@@ -204,28 +205,11 @@ func (s *session) pick(c *cli.Context, args []string, all bool) ([]api.Object, e
 	return out, count.err()
 }
 
-// ref is an object as messages name it: "pod/web".
-func ref(kind *api.Kind, name string) string {
-	word := kind.Singular
-	if kind.Group != "" {
-		word += "." + kind.Group
-	}
-	return word + "/" + name
-}
-
 // refOf is ref of a decoded object.
 func refOf(obj api.Object) string {
 	kind := api.KindOf(obj)
 	if kind == nil {
 		return obj.GetName()
 	}
-	return ref(kind, obj.GetName())
-}
-
-// nsFlag is what a command needs to find an object again: " -n x", or nothing in the default one.
-func nsFlag(namespace string) string {
-	if namespace == "" || namespace == "default" {
-		return ""
-	}
-	return " -n " + namespace
+	return brief.Ref(kind, obj.GetName())
 }

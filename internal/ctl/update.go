@@ -10,6 +10,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 func (p *program) updateCommand() *cli.Command {
@@ -43,15 +44,15 @@ func (p *program) update(c *cli.Context) error {
 			return err
 		}
 		if docs[0].name != obj.GetName() || docs[0].namespace != obj.GetNamespace() {
-			return usagef("the manifest is of %s%s, and %s%s was said", ref(docs[0].kind, docs[0].name), nsFlag(docs[0].namespace),
-				refOf(obj), nsFlag(obj.GetNamespace()))
+			return usagef("the manifest is of %s%s, and %s%s was said", brief.Ref(docs[0].kind, docs[0].name), brief.Namespace(docs[0].namespace),
+				refOf(obj), brief.Namespace(obj.GetNamespace()))
 		}
 	}
 	count := tally{p: p}
 	for _, d := range docs {
 		obj, what, err := s.replace(c, d)
 		if count.add(err); err == nil {
-			s.say("%s %s", ref(d.kind, obj.GetName()), what)
+			s.say("%s %s", brief.Ref(d.kind, obj.GetName()), what)
 		}
 	}
 	return count.err()
@@ -79,10 +80,10 @@ func (s *session) replace(c *cli.Context, d *document) (api.Object, string, erro
 	case err == nil:
 		return out, "replaced", nil
 	case apierrors.IsNotFound(err):
-		return nil, "", failf(codeNotFound, "%s is not there to be replaced; minik8sd ctl apply creates it", ref(d.kind, d.name))
+		return nil, "", failf(codeNotFound, "%s is not there to be replaced; minik8sd ctl apply creates it", brief.Ref(d.kind, d.name))
 	case apierrors.IsConflict(err):
 		return nil, "", failf(codeConflict, "%s was changed by someone since: get it anew (minik8sd ctl get %s %s%s -o yaml), or take resourceVersion out of the manifest",
-			ref(d.kind, d.name), d.kind.Singular, d.name, nsFlag(d.namespace))
+			brief.Ref(d.kind, d.name), d.kind.Singular, d.name, brief.Namespace(d.namespace))
 	case !apierrors.IsInvalid(err) || !c.Bool("force") || c.Bool("dry-run"):
 		return nil, "", err
 	}

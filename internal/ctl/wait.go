@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/table"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 )
 
 // sleep waits a moment; false means that the command was interrupted.
@@ -47,33 +49,33 @@ func (s *session) waitPod(ctx context.Context, pod *corev1.Pod, start time.Time,
 	for {
 		now, err := client.Get[*corev1.Pod](ctx, s.api, key)
 		if apierrors.IsNotFound(err) {
-			return failf(codeNotFound, "%s was deleted while it was waited for", ref(api.Pods, pod.Name))
+			return failf(codeNotFound, "%s was deleted while it was waited for", brief.Ref(api.Pods, pod.Name))
 		}
 		if err != nil {
 			return err
 		}
-		done, bad := settled(now)
+		done, bad := brief.Settled(now)
 		if bad {
-			return failf(codeFailed, "%s has failed; minik8sd ctl why pod %s%s tells more", ref(api.Pods, pod.Name), pod.Name, nsFlag(pod.Namespace))
+			return failf(codeFailed, "%s has failed; minik8sd ctl why pod %s%s tells more", brief.Ref(api.Pods, pod.Name), pod.Name, brief.Namespace(pod.Namespace))
 		}
 		took := s.now().Sub(start).Round(time.Second)
 		if done {
 			s.endProgress()
-			s.say("%s %s after %s", ref(api.Pods, pod.Name), map[bool]string{true: "completed", false: "ready"}[now.Status.Phase == corev1.PodSucceeded], took)
+			s.say("%s %s after %s", brief.Ref(api.Pods, pod.Name), map[bool]string{true: "completed", false: "ready"}[now.Status.Phase == corev1.PodSucceeded], took)
 			return nil
 		}
-		state := podState(now)
+		state := table.PodStatus(now)
 		if detail := s.lastEvent(ctx, now); detail != "" {
 			state += ": " + detail
 		}
 		if timeout > 0 && s.now().Sub(start) > timeout {
 			return failf(codeFailed, "%s is not ready after %s (%s); minik8sd ctl why pod %s%s tells more",
-				ref(api.Pods, pod.Name), took, state, pod.Name, nsFlag(pod.Namespace))
+				brief.Ref(api.Pods, pod.Name), took, state, pod.Name, brief.Namespace(pod.Namespace))
 		}
 		if s.errTTY {
-			s.progress("%s: %s (%s)", ref(api.Pods, pod.Name), clip(state, 100), took)
+			s.progress("%s: %s (%s)", brief.Ref(api.Pods, pod.Name), brief.Clip(state, 100), took)
 		} else if state != said {
-			s.note("%s: %s", ref(api.Pods, pod.Name), state)
+			s.note("%s: %s", brief.Ref(api.Pods, pod.Name), state)
 			said = state
 		}
 		if !s.sleep(ctx, s.pause) {
@@ -84,7 +86,7 @@ func (s *session) waitPod(ctx context.Context, pod *corev1.Pod, start time.Time,
 
 // lastEvent is what was last said about a pod: among others how far a pull has come.
 func (s *session) lastEvent(ctx context.Context, obj api.Object) string {
-	events, err := s.eventsOf(ctx, obj)
+	events, err := brief.EventsOf(ctx, s.api, obj)
 	if err != nil || len(events) == 0 {
 		return ""
 	}
@@ -113,14 +115,14 @@ func (s *session) waitGone(ctx context.Context, key client.Key, uid types.UID, t
 		took := s.now().Sub(start)
 		if timeout > 0 && took > timeout {
 			return failf(codeFailed, "%s is still there after %s; minik8sd ctl why %s %s%s tells why",
-				ref(key.Kind, key.Name), took.Round(time.Second), key.Kind.Singular, key.Name, nsFlag(key.Namespace))
+				brief.Ref(key.Kind, key.Name), took.Round(time.Second), key.Kind.Singular, key.Name, brief.Namespace(key.Namespace))
 		}
 		if took > patience {
 			if state := leaving(obj); s.errTTY {
-				s.progress("%s: %s (%s; Ctrl-C stops waiting, not deleting)", ref(key.Kind, key.Name), state, took.Round(time.Second))
+				s.progress("%s: %s (%s; Ctrl-C stops waiting, not deleting)", brief.Ref(key.Kind, key.Name), state, took.Round(time.Second))
 			} else if state != said { // once, for those who read it later
-				s.note("still waiting for %s: %s; minik8sd ctl why %s %s%s tells more", ref(key.Kind, key.Name), state,
-					key.Kind.Singular, key.Name, nsFlag(key.Namespace))
+				s.note("still waiting for %s: %s; minik8sd ctl why %s %s%s tells more", brief.Ref(key.Kind, key.Name), state,
+					key.Kind.Singular, key.Name, brief.Namespace(key.Namespace))
 				said = state
 			}
 		}
@@ -139,13 +141,4 @@ func leaving(obj api.Object) string {
 		return "its containers have " + (time.Duration(*g) * time.Second).String() + " to end"
 	}
 	return "terminating"
-}
-
-// clip keeps a line a line.
-func clip(text string, width int) string {
-	text = strings.ReplaceAll(text, "\n", " ")
-	if r := []rune(text); len(r) > width {
-		return string(r[:width-3]) + "..."
-	}
-	return text
 }

@@ -41,5 +41,5 @@
 //	rewatch     watches that are opened again
 //	objects     the ConfigMaps and Secrets in use
 //	volume, cgroup, logs, probe, resolvconf   one thing each
-//	cri         the seam to the runtime; containerd and network are behind it
+//	cri         the seam to the runtime; containerd is behind it
 package kubelet

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,14 +26,16 @@ import (
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/plan/plantest"
 	"minik8s/internal/kubelet/status"
+	"minik8s/internal/network"
 )
 
 // realBed is a kubelet on real containers: a directory, cgroup and runtime of its own, all of which
 // are gone after the test, whatever became of it.
 type realBed struct {
 	bed
-	rtCfg containerd.Config
-	real  *containerd.Runtime
+	rtCfg   containerd.Config
+	real    *containerd.Runtime
+	network *network.Network
 }
 
 const busybox = "busybox"
@@ -63,7 +66,7 @@ func newRealBed(t *testing.T) *realBed {
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
 	root := "/" + filepath.Base(dir)
-	b.rtCfg = containerd.Config{DataDir: dir, NodeName: "node1", PodCIDR: netip.MustParsePrefix("10.89.0.0/20"), CgroupRoot: root,
+	b.rtCfg = containerd.Config{DataDir: dir, NodeName: "node1", CgroupRoot: root,
 		LogMaxSize: 4 << 10, Log: log}
 	b.cfg = Config{NodeName: "node1", NodeIP: netip.MustParseAddr("192.0.2.1"), DataDir: dir, CgroupRoot: root, Log: log}
 	t.Cleanup(func() { b.destroy() })
@@ -77,10 +80,22 @@ func newRealBed(t *testing.T) *realBed {
 
 func (b *realBed) open() {
 	b.t.Helper()
-	rt, err := containerd.New(context.WithoutCancel(b.t.Context()), b.rtCfg)
+	var err error
+	b.network, err = network.New(network.Config{PodCIDR: netip.MustParsePrefix("10.89.0.0/20"), Owner: b.cfg.DataDir,
+		StateFile: filepath.Join(b.cfg.DataDir, "network.json"), Log: b.cfg.Log})
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.rtCfg.Network = b.network
+	ctx := context.WithoutCancel(b.t.Context())
+	rt, err := containerd.New(ctx, b.rtCfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.network.Setup(ctx); err != nil {
+		b.t.Fatal(err)
+	}
+	rt.NetworkChanged(ctx)
 	b.real, b.cri = rt, rt
 }
 
@@ -102,10 +117,7 @@ func (b *realBed) destroy() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := b.real.Uninstall(ctx); err != nil {
-		b.t.Error(err)
-	}
-	if err := b.real.Close(); err != nil {
+	if err := errors.Join(b.real.Uninstall(ctx), b.network.Teardown(ctx), b.real.Close(), b.network.Close()); err != nil {
 		b.t.Error(err)
 	}
 	b.real = nil

@@ -1,21 +1,25 @@
 // Package nft is the door to the kernel's packet filter. A table of ours is data: sets, chains and rules
 // that say what they match both as expressions and as text. It is put in place as one transaction, and
-// compared with what the kernel has; what others keep is read as far as it may stop traffic.
+// compared with what the kernel has. Of the tables of others it reads what may stop traffic, and puts accepting
+// rules into their chains.
 //
 // Who calls it: parts that own a table (the pods' network; later Services and policies). It knows nothing
 // of pods. The calling thread's network namespace is the one that is read and changed.
 //
-//	rule.go     what rules are made of
-//	table.go    a table as data, and its text
-//	kernel.go   the kernel: Apply, Change, Same, Delete
-//	others.go   base chains of other tables: what stops traffic there, and accepting rules put in
-//	watch.go    tells that somebody, perhaps ourselves, has changed something
+//	table.go    a table as data, its text, and the interface Ruleset
+//	rule.go     what rules of ours are made of
+//	kernel.go   the kernel as a Ruleset: Apply, Change, Same, Chains, Delete
+//	others.go   Others: the base chains of other tables, and which of their rules stop traffic (Stops)
+//	accept.go   Accept: a rule that accepts, as expressions for any table, also for one that iptables keeps
+//	admit.go    Admit: puts Accepts at the head of another's chain, or takes them out; Admitted: are they there?
+//	watch.go    events: some ruleset has changed, perhaps by ourselves
 //	fake.go     a Ruleset in memory, for tests
 //
 // It promises: Apply leaves either the whole table or what was there before. Same compares with what the
-// kernel itself told right after Apply, so a kernel that words a rule in its own way causes no second
-// repair. Rules put into another's table carry a comment by which Withdraw finds them again, and in a table
-// that iptables keeps they are of the kind that iptables-save can print.
+// kernel itself answered right after Apply, so a kernel that words a rule in its own way causes no second
+// repair. Rules put into another's chain carry a comment that starts with the caller's tag; Admit with that tag
+// and no rules takes them out again. In a table that iptables keeps they are of the kind that iptables-save can
+// print.
 //
 // # What survives
 //

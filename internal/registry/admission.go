@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/store"
 )
 
 // admission is what a request goes through once it is authorised and its object is complete: each step may
@@ -17,9 +18,11 @@ var admission = []func(r *Registry, ctx context.Context, q *Request) error{
 	(*Registry).admitNode,
 	(*Registry).admitNamespace,
 	(*Registry).admitKind,
+	(*Registry).admitClaims,
 }
 
 func (r *Registry) admit(ctx context.Context, q *Request) error {
+	q.relied = nil
 	for _, step := range admission {
 		if err := step(r, ctx, q); err != nil {
 			return err
@@ -47,13 +50,14 @@ func (r *Registry) admitNode(_ context.Context, q *Request) error {
 	return nil
 }
 
-// admitNamespace refuses what would be created in a namespace that is not there or is going.
+// admitNamespace refuses what would be created in a namespace that is not there or is going. The write asks that it
+// still stands as it was seen here: nothing is created in a namespace that is being emptied.
 func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 	if q.Verb != "create" || q.Sub != "" || !q.Kind.Namespaced {
 		return nil
 	}
 	name := q.New.GetNamespace()
-	kc := r.cache.byRow[api.Namespaces]
+	kc := r.cache.of(api.Namespaces)
 	e := kc.get(name)
 	if e == nil { // it may have been made a moment ago
 		if err := r.cache.current(ctx); err != nil {
@@ -71,18 +75,19 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being terminated", Field: "metadata.namespace"})
 		return err
 	}
+	q.relied = append(q.relied, store.Unchanged(prefixOf(api.Namespaces)+name, e.rev))
 	return nil
 }
 
 // admitKind asks what is the kind's own. What it misses on a create may have been made a moment ago, so before
 // it refuses, the cache has to be as new as the store.
 func (r *Registry) admitKind(ctx context.Context, q *Request) error {
-	s := r.strategies[q.Kind]
+	s := r.Strategy(q.Kind)
 	beside := Beside{r.cache}
 	var err error
 	switch {
 	case q.Verb == "create" && q.Sub == "" && s.Admit != nil:
-		if !s.AdmitByNewest && s.Admit(q.New, beside) == nil {
+		if s.Admit(q.New, beside) == nil {
 			return nil
 		}
 		if err := r.cache.current(ctx); err != nil {
@@ -109,7 +114,7 @@ type Beside struct{ cache *cache }
 
 // Get is an object; nil if there is none.
 func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
-	if e := b.cache.byRow[kind].get(keyOf(kind, namespace, name)); e != nil {
+	if e := b.cache.of(kind).get(keyOf(kind, namespace, name)); e != nil {
 		return e.Object()
 	}
 	return nil
@@ -117,7 +122,7 @@ func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
 
 // All is every object of a kind that lives in no namespace.
 func (b Beside) All(kind *api.Kind) []api.Object {
-	entries, _ := b.cache.snapshot(b.cache.byRow[kind], "", "")
+	entries, _ := b.cache.snapshot(b.cache.of(kind), "", "")
 	all := make([]api.Object, len(entries))
 	for i, e := range entries {
 		all[i] = e.Object()

@@ -96,7 +96,7 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 	data := p.Data
 	if q.Sub == "" {
 		var err error
-		if dialect := r.strategies[q.Kind].Dialect; dialect != nil {
+		if dialect := r.Strategy(q.Kind).Dialect; dialect != nil {
 			var notes []string
 			if data, notes, err = canonical(q.Kind, data, dialect); err != nil {
 				return nil, err

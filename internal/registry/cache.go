@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,12 +19,17 @@ import (
 // cache holds every object in its last version, and the last changes, each kind apart.
 type cache struct {
 	store store.Store
-	kinds map[string]*kindCache // by prefix in the store
-	byRow map[*api.Kind]*kindCache
+	kinds atomic.Pointer[cachedKinds]
 
 	rev  atomic.Int64 // every change up to here is in
 	mu   sync.Mutex   // guards wait
 	wait chan struct{}
+}
+
+// cachedKinds is replaced as a whole when a kind is added.
+type cachedKinds struct {
+	byKind   map[*api.Kind]*kindCache
+	byPrefix map[string]*kindCache // in the store
 }
 
 // kindCache is the part of one kind.
@@ -34,6 +40,9 @@ type kindCache struct {
 	mu   sync.RWMutex
 	tree *btree.BTreeG[*Entry] // by key
 	log  eventLog
+	// early are changes that came before the kind was loaded, if it was added while the registry ran.
+	early   []store.Event
+	loading bool
 	// written are objects on their way into the store, by key: the watch brings the same bytes
 	// back and need not decode them.
 	written sync.Map // string -> *handover
@@ -45,14 +54,69 @@ type handover struct {
 }
 
 func newCache(s store.Store, kinds []*api.Kind) *cache {
-	c := &cache{store: s, kinds: map[string]*kindCache{}, byRow: map[*api.Kind]*kindCache{}, wait: make(chan struct{})}
+	c := &cache{store: s, wait: make(chan struct{})}
+	c.kinds.Store(&cachedKinds{})
 	for _, k := range kinds {
-		kc := &kindCache{kind: k, prefix: prefixOf(k),
-			tree: btree.NewG(32, func(a, b *Entry) bool { return a.key < b.key })}
-		kc.log.init()
-		c.kinds[kc.prefix], c.byRow[k] = kc, kc
+		c.put(newKindCache(k))
 	}
 	return c
+}
+
+func newKindCache(k *api.Kind) *kindCache {
+	kc := &kindCache{kind: k, prefix: prefixOf(k), tree: newTree()}
+	kc.log.init()
+	return kc
+}
+
+func newTree() *btree.BTreeG[*Entry] {
+	return btree.NewG(32, func(a, b *Entry) bool { return a.key < b.key })
+}
+
+// put adds a kind. Kinds are added one at a time.
+func (c *cache) put(kc *kindCache) {
+	have := c.kinds.Load()
+	next := &cachedKinds{byKind: maps.Clone(have.byKind), byPrefix: maps.Clone(have.byPrefix)}
+	if next.byKind == nil {
+		next.byKind, next.byPrefix = map[*api.Kind]*kindCache{}, map[string]*kindCache{}
+	}
+	next.byKind[kc.kind], next.byPrefix[kc.prefix] = kc, kc
+	c.kinds.Store(next)
+}
+
+// of is the part of a kind; nil if it is not cached.
+func (c *cache) of(kind *api.Kind) *kindCache { return c.kinds.Load().byKind[kind] }
+
+// add reads the objects of another kind while the cache runs, and follows them from then on.
+func (c *cache) add(ctx context.Context, kind *api.Kind) error {
+	kc := newKindCache(kind)
+	kc.loading = true
+	c.put(kc) // first, so that no change falls between the list and the watch
+	page, err := c.store.List(ctx, kc.prefix, "", 0, 0)
+	if err != nil {
+		return err
+	}
+	kc.mu.Lock()
+	defer kc.mu.Unlock()
+	if !kc.loading {
+		return nil // the whole cache has been loaded anew meanwhile
+	}
+	for _, kv := range page.KVs {
+		kc.tree.ReplaceOrInsert(kc.stored(kv))
+	}
+	kc.log.restart(page.Revision)
+	early := kc.early
+	kc.early, kc.loading = nil, false
+	for i := range early {
+		if early[i].KV.Modified > page.Revision {
+			kc.follow(&early[i])
+		}
+	}
+	return nil
+}
+
+// stored is an entry that was read from the store.
+func (kc *kindCache) stored(kv store.KV) *Entry {
+	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, raw: kv.Value}
 }
 
 // run reads everything, then follows the store until ctx ends. ready is called when the cache is
@@ -63,7 +127,9 @@ func (c *cache) run(ctx context.Context, log *slog.Logger, ready func()) error {
 		if err != nil {
 			return err
 		}
-		w, err := c.store.Watch(ctx, root, rev)
+		// Everything, and not only what is below root: reads wait until the cache has come to the store's revision, which
+		// a write elsewhere moves too.
+		w, err := c.store.Watch(ctx, "", rev)
 		if err != nil {
 			return err
 		}
@@ -90,17 +156,18 @@ func (c *cache) load(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	trees := map[*kindCache]*btree.BTreeG[*Entry]{}
-	for _, kc := range c.byRow {
-		trees[kc] = btree.NewG(32, func(a, b *Entry) bool { return a.key < b.key })
+	kinds := c.kinds.Load()
+	for _, kc := range kinds.byKind {
+		trees[kc] = newTree()
 	}
 	for _, kv := range page.KVs {
-		if kc, key := c.place(kv.Key); kc != nil {
-			trees[kc].ReplaceOrInsert(&Entry{kind: kc.kind, key: key, rev: kv.Modified, raw: kv.Value})
+		if kc := kinds.place(kv.Key); kc != nil {
+			trees[kc].ReplaceOrInsert(kc.stored(kv))
 		}
 	}
 	for kc, tree := range trees {
 		kc.mu.Lock()
-		kc.tree = tree
+		kc.tree, kc.early, kc.loading = tree, nil, false
 		kc.log.restart(page.Revision)
 		kc.mu.Unlock()
 	}
@@ -108,46 +175,57 @@ func (c *cache) load(ctx context.Context) (int64, error) {
 	return page.Revision, nil
 }
 
-// place finds the kind that a key of the store belongs to.
-func (c *cache) place(key string) (*kindCache, string) {
-	rest := key[len(root):]
+// place finds the kind that a key of the store belongs to; nil if it is none's.
+func (k *cachedKinds) place(key string) *kindCache {
+	rest, ok := strings.CutPrefix(key, root)
+	if !ok {
+		return nil
+	}
 	i := strings.IndexByte(rest, '/')
 	if i < 0 {
-		return nil, ""
+		return nil
 	}
-	if kc := c.kinds[key[:len(root)+i+1]]; kc != nil {
-		return kc, rest[i+1:]
+	if kc := k.byPrefix[key[:len(root)+i+1]]; kc != nil {
+		return kc
 	}
 	if j := strings.IndexByte(rest[i+1:], '/'); j >= 0 {
-		n := len(root) + i + 1 + j + 1
-		if kc := c.kinds[key[:n]]; kc != nil {
-			return kc, key[n:]
-		}
+		return k.byPrefix[key[:len(root)+i+1+j+1]]
 	}
-	return nil, ""
+	return nil
 }
 
 // apply takes in a batch of changes, in order.
 func (c *cache) apply(batch store.Batch) {
+	kinds := c.kinds.Load()
 	for i := range batch.Events {
-		if kc, key := c.place(batch.Events[i].KV.Key); kc != nil {
-			kc.apply(key, &batch.Events[i])
+		if kc := kinds.place(batch.Events[i].KV.Key); kc != nil {
+			kc.apply(&batch.Events[i])
 		}
 	}
 	c.advance(batch.Revision)
 }
 
-func (kc *kindCache) apply(key string, e *store.Event) {
-	var next *Entry
+func (kc *kindCache) apply(e *store.Event) {
+	kc.mu.Lock()
+	defer kc.mu.Unlock()
+	if kc.loading {
+		kc.early = append(kc.early, *e)
+		return
+	}
+	kc.follow(e)
+}
+
+// follow takes in a change. The caller holds mu.
+func (kc *kindCache) follow(e *store.Event) {
+	key := e.KV.Key[len(kc.prefix):]
+	var next, prev *Entry
 	if e.Type == store.Put {
-		next = &Entry{kind: kc.kind, key: key, rev: e.KV.Modified, raw: e.KV.Value}
+		next = kc.stored(e.KV)
 		if h, ok := kc.written.Load(key); ok && bytes.Equal(h.(*handover).raw, e.KV.Value) {
 			next = newEntry(kc.kind, key, e.KV.Modified, e.KV.Value, h.(*handover).obj)
 			kc.written.CompareAndDelete(key, h)
 		}
 	}
-	kc.mu.Lock()
-	var prev *Entry
 	if next != nil {
 		prev, _ = kc.tree.ReplaceOrInsert(next)
 	} else {
@@ -156,7 +234,6 @@ func (kc *kindCache) apply(key string, e *store.Event) {
 	if next != nil || prev != nil {
 		kc.log.append(change{prev: prev, next: next, rev: e.KV.Modified})
 	}
-	kc.mu.Unlock()
 }
 
 func (c *cache) advance(rev int64) {

@@ -2,7 +2,7 @@ package registry
 
 import (
 	"context"
-	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -49,7 +49,7 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 	if obj.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
-	s := r.strategies[kind]
+	s := r.Strategy(kind)
 	if !opts.applied {
 		obj.SetManagedFields(nil)
 	}
@@ -76,27 +76,29 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 	if err := invalid(kind, obj.GetName(), r.mistakes(kind, s, obj)); err != nil {
 		return nil, err
 	}
-	if err := r.admit(ctx, q); err != nil {
-		return nil, err
-	}
-	if s.Warnings != nil {
-		opts.warn(s.Warnings(obj))
-	}
-	if kind == api.Leases || kind == api.Nodes {
-		ctx = store.Essential(ctx) // as with their changes
-	}
 	key := keyOf(kind, obj.GetNamespace(), obj.GetName())
-	raw, err := encode(kind, obj)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	if opts.DryRun {
-		if r.cache.byRow[kind].get(key) != nil {
-			return nil, apierrors.NewAlreadyExists(kind.GR(), obj.GetName())
+	for try := 0; ; try++ {
+		if err := r.admit(ctx, q); err != nil {
+			return nil, err
 		}
-		return newEntry(kind, key, 0, raw, nil), nil
+		if s.Warnings != nil && try == 0 {
+			opts.warn(s.Warnings(obj))
+		}
+		raw, err := encode(kind, obj)
+		if err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		if opts.DryRun {
+			if r.cache.of(kind).get(key) != nil {
+				return nil, apierrors.NewAlreadyExists(kind.GR(), obj.GetName())
+			}
+			return newEntry(kind, key, 0, raw, nil), nil
+		}
+		e, err := r.write(ctx, q, key, obj, raw, store.Create(prefixOf(kind)+key, raw), s.claims(kind, key, nil, obj))
+		if again, cause := r.outrun(ctx, q, err, try); !again {
+			return e, cause
+		}
 	}
-	return r.write(ctx, kind, key, obj, raw, func() (int64, error) { return r.store.Create(ctx, prefixOf(kind)+key, raw) })
 }
 
 // mistakes is everything that is wrong with a new object.
@@ -109,26 +111,6 @@ func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.E
 		errs = append(errs, s.ValidateCreate(obj)...)
 	}
 	return errs
-}
-
-// write puts bytes into the store and leaves the decoded object where the watch will find it. obj
-// becomes shared.
-func (r *Registry) write(ctx context.Context, kind *api.Kind, key string, obj api.Object, raw []byte, put func() (int64, error)) (*Entry, error) {
-	kc := r.cache.byRow[kind]
-	// The cached object gets its revision from the watch, the caller's from the write's answer: two
-	// goroutines, so two objects, which share all but the outermost struct.
-	h := &handover{raw: raw, obj: shallow(obj)}
-	kc.written.Store(key, h)
-	rev, err := put()
-	if err != nil {
-		kc.written.CompareAndDelete(key, h)
-		return nil, storeErr(kind, obj.GetName(), err)
-	}
-	// Forget it when the watch has passed by without using it (another write of the key came between).
-	if r.cache.rev.Load() >= rev {
-		kc.written.CompareAndDelete(key, h)
-	}
-	return newEntry(kind, key, rev, raw, obj), nil
 }
 
 // place checks name and namespace against the request's path.
@@ -173,14 +155,4 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	if s.Default != nil {
 		s.Default(obj)
 	}
-}
-
-// EnsureNamespace creates one of the cluster's own namespaces if it is not there.
-func (r *Registry) EnsureNamespace(ctx context.Context, name string) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := r.Create(store.Essential(ctx), own("create", api.Namespaces, "", ""), ns, WriteOptions{})
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
 }

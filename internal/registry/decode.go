@@ -79,7 +79,7 @@ func asStatus(err error) error {
 // Refuse is a strict error as what a client is told: with every other mistake of the object.
 func (r *Registry) Refuse(q *Request, obj api.Object, strict *StrictError) error {
 	msg := strict.Error()
-	kind, s := q.Kind, r.strategies[q.Kind]
+	kind, s := q.Kind, r.Strategy(q.Kind)
 	obj = q.stored(obj)
 	if err := place(kind, q.Namespace, obj); err == nil {
 		r.prepareCreate(kind, s, obj)

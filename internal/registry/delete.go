@@ -35,7 +35,7 @@ func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOp
 		if err := preconditions(kind, old.Object(), opts.Preconditions); err != nil {
 			return nil, false, err
 		}
-		e, gone, err := r.delete(ctx, kind, old, opts)
+		e, gone, err := r.delete(ctx, q, old, opts)
 		if err == nil || !apierrors.IsConflict(err) || try >= maxRetries {
 			return e, gone, err
 		}
@@ -53,10 +53,11 @@ func preconditions(kind *api.Kind, obj api.Object, p *metav1.Preconditions) erro
 	return nil
 }
 
-func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts *metav1.DeleteOptions) (*Entry, bool, error) {
+func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *metav1.DeleteOptions) (*Entry, bool, error) {
+	kind := q.Kind
 	before := old.Object()
 	obj := before.DeepCopyObject().(api.Object)
-	s := r.strategies[kind]
+	s := r.Strategy(kind)
 	grace := int64(0)
 	if s.Grace != nil {
 		grace = s.Grace(before, opts.GracePeriodSeconds)
@@ -99,9 +100,7 @@ func (r *Registry) delete(ctx context.Context, kind *api.Kind, old *Entry, opts 
 	if string(raw) == string(old.raw) || dry.DryRun {
 		return newEntry(kind, old.key, old.rev, raw, nil), false, nil
 	}
-	e, err := r.write(ctx, kind, old.key, obj, raw, func() (int64, error) {
-		return r.store.Update(store.Essential(ctx), prefixOf(kind)+old.key, raw, old.rev)
-	})
+	e, err := r.write(store.Essential(ctx), q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev), nil)
 	return e, false, err
 }
 
@@ -137,7 +136,7 @@ func (r *Registry) DeleteWarning(kind *api.Kind, opts *metav1.DeleteOptions) str
 	if _, asked, err := policyFinalizer(opts); asked || err != nil {
 		return ""
 	}
-	return r.strategies[kind].OrphanWarning
+	return r.Strategy(kind).OrphanWarning
 }
 
 // policyFinalizer is the finalizer of the policy asked for, if one is; Background has none.
@@ -174,7 +173,8 @@ func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last 
 	if opts.DryRun {
 		return newEntry(kind, old.key, old.rev, raw, last), nil
 	}
-	rev, err := r.store.Delete(ctx, prefixOf(kind)+old.key, old.rev)
+	gone := []store.Change{store.Delete(prefixOf(kind)+old.key, old.rev)}
+	rev, err := r.store.Write(ctx, append(gone, r.Strategy(kind).claims(kind, old.key, old.Object(), nil)...)...)
 	if err != nil {
 		return nil, storeErr(kind, last.GetName(), err)
 	}

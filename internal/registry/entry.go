@@ -2,7 +2,10 @@ package registry
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -70,7 +73,7 @@ func (e *Entry) AppendJSON(dst []byte) []byte {
 	return append(dst, e.raw[n:]...)
 }
 
-// jsonHead is how every stored object of a kind begins.
+// jsonHead is how every stored object of a kind begins, so that its revision can be put in without reading the rest.
 func jsonHead(k *api.Kind) string {
 	return `{"kind":"` + k.Kind + `","apiVersion":"` + k.APIVersion() + `","metadata":{`
 }
@@ -83,10 +86,34 @@ func encode(kind *api.Kind, obj api.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.HasPrefix(raw, []byte(jsonHead(kind))) {
-		return nil, fmt.Errorf("the JSON of a %s does not begin with its kind and metadata", kind.Kind)
+	if bytes.HasPrefix(raw, []byte(jsonHead(kind))) {
+		return raw, nil
 	}
-	return raw, nil
+	return headFirst(kind, raw)
+}
+
+// headFirst is an object whose Go type has its fields in another order, as it is stored.
+func headFirst(kind *api.Kind, raw []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	meta := fields["metadata"]
+	if len(meta) < 2 || meta[0] != '{' {
+		return nil, fmt.Errorf("the JSON of a %s has no metadata", kind.Kind)
+	}
+	out := append([]byte(jsonHead(kind)), meta[1:]...)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name == "kind" || name == "apiVersion" || name == "metadata" {
+			continue
+		}
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(append(out, ','), quoted...), ':'), fields[name]...)
+	}
+	return append(out, '}'), nil
 }
 
 // newEntry is an entry of an object that was just encoded, so that it need not be decoded again.

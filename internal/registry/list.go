@@ -139,7 +139,7 @@ func (r *Registry) listNow(ctx context.Context, kind *api.Kind, opts ListOptions
 
 // cached is the page of the cache that comes after a key.
 func (r *Registry) cached(kind *api.Kind, opts ListOptions, sel *selector, after string) *List {
-	kc := r.cache.byRow[kind]
+	kc := r.cache.of(kind)
 	if opts.Limit <= 0 || !sel.all() { // what decodes objects to look at them does so without the lock
 		entries, rev := r.cache.snapshot(kc, opts.Namespace, after)
 		p := newPage(kind, opts, sel, rev)
@@ -176,9 +176,9 @@ func (r *Registry) listAt(ctx context.Context, kind *api.Kind, opts ListOptions,
 	if t.Revision < r.store.Compacted() { // also where the cache could still tell: what a token holds does not depend on it
 		return nil, expiredList(t)
 	}
-	if r.cache.byRow[kind].unchangedSince(t.Revision) {
+	if r.cache.of(kind).unchangedSince(t.Revision) {
 		// Once more after the page was read: a change may have come in between.
-		if l := r.cached(kind, opts, sel, t.After); r.cache.byRow[kind].unchangedSince(t.Revision) {
+		if l := r.cached(kind, opts, sel, t.After); r.cache.of(kind).unchangedSince(t.Revision) {
 			l.at(t.Revision)
 			return l, nil
 		}
@@ -328,7 +328,7 @@ type selector struct {
 }
 
 func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector, f fields.Selector) (*selector, error) {
-	s := &selector{namespace: namespace, labels: l, fields: f, strategy: r.strategies[kind]}
+	s := &selector{namespace: namespace, labels: l, fields: f, strategy: r.Strategy(kind)}
 	if l != nil && l.Empty() {
 		s.labels = nil
 	}

@@ -43,7 +43,7 @@ func (r *Registry) Ask(ctx context.Context, q *Request, obj api.Object) (api.Obj
 		if o.Spec.Namespace == "" {
 			return nil, apierrors.NewBadRequest("no namespace on request")
 		}
-		o.Status = rulesOf(q.User, o.Spec.Namespace)
+		o.Status = r.rulesOf(q.User, o.Spec.Namespace)
 	default:
 		return nil, apierrors.NewInternalError(fmt.Errorf("a %s is no question", q.Kind.Kind))
 	}
@@ -110,7 +110,7 @@ func (r *Registry) reviewAccess(ctx context.Context, kind *api.Kind, user User, 
 		ask.Verb, ask.Path = path.Verb, path.Path
 	case res != nil:
 		ask.Verb, ask.Sub, ask.Namespace, ask.Name = res.Verb, res.Subresource, res.Namespace, res.Name
-		ask.Kind = kindNamed(res.Group, res.Resource)
+		ask.Kind = r.kindNamed(res.Group, res.Resource)
 		if !ask.Kind.Namespaced {
 			ask.Namespace = ""
 		}
@@ -129,8 +129,8 @@ func (r *Registry) reviewAccess(ctx context.Context, kind *api.Kind, user User, 
 }
 
 // kindNamed is a kind by group and resource, also one that is not served: rules can speak of it all the same.
-func kindNamed(group, resource string) *api.Kind {
-	for _, k := range api.Served() {
+func (r *Registry) kindNamed(group, resource string) *api.Kind {
+	for _, k := range r.kinds.Served() {
 		if k.Group == group && k.Plural == resource {
 			if k.View != nil {
 				return k.View.Of // by which it is judged
@@ -142,7 +142,7 @@ func kindNamed(group, resource string) *api.Kind {
 }
 
 // rulesOf is what a user may do in a namespace, as far as rules say it; of nodes they do not say it all.
-func rulesOf(u User, namespace string) authorizationv1.SubjectRulesReviewStatus {
+func (r *Registry) rulesOf(u User, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}}
 	if slices.Contains(u.Groups, GroupMasters) {
 		all := []string{"*"}
@@ -159,7 +159,7 @@ func rulesOf(u User, namespace string) authorizationv1.SubjectRulesReviewStatus 
 		out.Incomplete, out.EvaluationError = true, "what a node may do depends on the pods that are on it"
 	case slices.Contains(u.Groups, GroupServiceAccounts):
 		if slices.Contains(u.Groups, GroupServiceAccounts+":"+namespace) {
-			rules = append(rules, readsOwn()...)
+			rules = append(rules, r.readsOwn()...)
 		}
 	default:
 		rules = append(rules, partRules[u.Name]...)
@@ -173,13 +173,13 @@ func rulesOf(u User, namespace string) authorizationv1.SubjectRulesReviewStatus 
 			out.NonResourceRules = append(out.NonResourceRules, authorizationv1.NonResourceRule{Verbs: verbs, NonResourceURLs: rule.paths})
 			continue
 		}
-		out.ResourceRules = append(out.ResourceRules, resourceRules(rule, verbs)...)
+		out.ResourceRules = append(out.ResourceRules, resourceRules(r.kinds, rule, verbs)...)
 	}
 	return out
 }
 
 // resourceRules is a rule as Kubernetes writes it: one for each API group.
-func resourceRules(r rule, verbs []string) []authorizationv1.ResourceRule {
+func resourceRules(table *api.Table, r rule, verbs []string) []authorizationv1.ResourceRule {
 	below := ""
 	if r.sub != "" {
 		below = "/" + r.sub
@@ -189,8 +189,8 @@ func resourceRules(r rule, verbs []string) []authorizationv1.ResourceRule {
 	}
 	var out []authorizationv1.ResourceRule
 	kinds := slices.Clone(r.kinds)
-	for _, v := range api.Views {
-		if slices.Contains(kinds, v.View.Of) {
+	for _, v := range table.Served() {
+		if v.View != nil && slices.Contains(kinds, v.View.Of) {
 			kinds = append(kinds, v)
 		}
 	}
@@ -206,9 +206,9 @@ func resourceRules(r rule, verbs []string) []authorizationv1.ResourceRule {
 }
 
 // readsOwn is what a service account may do in its own namespace, as rules.
-func readsOwn() []rule {
+func (r *Registry) readsOwn() []rule {
 	var kinds, status, scaled []*api.Kind
-	for _, k := range api.Kinds {
+	for _, k := range r.kinds.Stored() {
 		if !k.Namespaced || k == api.Secrets {
 			continue
 		}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +28,8 @@ import (
 type Registry struct {
 	store      store.Store
 	cache      *cache
-	strategies map[*api.Kind]*Strategy
+	kinds      *api.Table
+	strategies atomic.Pointer[map[*api.Kind]*Strategy]
 	tokens     *tokens.Authority // nil: none are made
 	fields     apply.Fields
 	log        *slog.Logger
@@ -65,8 +68,12 @@ type Strategy struct {
 	// after a refusal, with newer ones beside it. AdmitUpdate may refuse what replaces an object.
 	Admit       func(obj api.Object, beside Beside) error
 	AdmitUpdate func(obj api.Object, beside Beside) error
-	// AdmitByNewest has Admit wait for what was written a moment ago: objects of this kind exclude each other.
-	AdmitByNewest bool
+	// Claims is what an object has for itself: a write that claims what another object of any kind has is refused.
+	// It depends on nothing but the object.
+	Claims func(obj api.Object) []Claim
+	// Essential objects are written also when the store is nearly full: without heartbeats and Leases nothing would be
+	// deleted.
+	Essential bool
 	// Orphans leaves an object's dependents behind when its deletion does not say what shall become of them, for
 	// the sake of clients from before there was a choice; false: they go too. OrphanWarning, if there is one, is
 	// what a client that did not say is told.
@@ -85,25 +92,57 @@ type Strategy struct {
 	Dialect func(doc map[string]any) (notes []string, err error)
 }
 
-// New is a registry over a store, with a row per kind. Nothing can be read before Run is ready.
-func New(s store.Store, log *slog.Logger) *Registry {
-	return &Registry{store: s, cache: newCache(s, api.Kinds), strategies: strategies(), log: log, now: time.Now}
+// New is a registry over a store, of the kinds that are compiled in; rows is what is the stored ones' own (package
+// strategy). Nothing can be read before Run is ready.
+func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registry {
+	rows = maps.Clone(rows)
+	for _, k := range api.Builtin() {
+		if rows[k] == nil {
+			rows[k] = &Strategy{}
+		}
+	}
+	r := &Registry{store: s, kinds: api.NewTable(api.Builtin()...), cache: newCache(s, api.Kinds), log: log, now: time.Now}
+	r.strategies.Store(&rows)
+	return r
+}
+
+// Kinds is what the registry serves. Kinds come by AddKind.
+func (r *Registry) Kinds() *api.Table { return r.kinds }
+
+// AddKind has another kind served from now on: its objects are read from the store and can be asked for when it
+// returns. It is for a registry that runs, and to be called by one goroutine at a time.
+func (r *Registry) AddKind(ctx context.Context, kind *api.Kind, s *Strategy) error {
+	if err := r.kinds.Free(kind); err != nil {
+		return err
+	}
+	rows := maps.Clone(*r.strategies.Load())
+	rows[kind] = s
+	r.strategies.Store(&rows)
+	if kind.Stored() {
+		if err := r.cache.add(ctx, kind); err != nil {
+			return err
+		}
+	}
+	return r.kinds.Add(kind) // last: who finds it there can use it
 }
 
 // Run follows the store until ctx ends; ready is called when reads can be served.
 func (r *Registry) Run(ctx context.Context, ready func()) error {
-	return r.cache.run(ctx, r.log, ready)
+	return r.cache.run(ctx, r.log, func() {
+		r.claimAll(ctx, r.log)
+		ready()
+	})
 }
 
-// Strategy is the row of a kind.
-func (r *Registry) Strategy(k *api.Kind) *Strategy { return r.strategies[k] }
+// Strategy is what is a kind's own; nil if it is not served.
+func (r *Registry) Strategy(k *api.Kind) *Strategy { return (*r.strategies.Load())[k] }
 
 // Revision is that of the newest change in the cache.
 func (r *Registry) Revision() int64 { return r.cache.rev.Load() }
 
 // Count is how many objects of a kind there are.
 func (r *Registry) Count(k *api.Kind) int {
-	kc := r.cache.byRow[k]
+	kc := r.cache.of(k)
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	return kc.tree.Len()
@@ -154,7 +193,7 @@ func invalid(k *api.Kind, name string, errs field.ErrorList) error {
 // when all is done; registrytest does for every test.
 func (r *Registry) CheckShared() error {
 	var errs []error
-	for kind, kc := range r.cache.byRow {
+	for kind, kc := range r.cache.kinds.Load().byKind {
 		entries, _ := r.cache.snapshot(kc, "", "")
 		for _, e := range entries {
 			obj := e.obj.Load()

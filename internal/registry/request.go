@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
+	"minik8s/internal/store"
 )
 
 // Request is one thing that somebody wants to do. It is the one value that goes through authorisation, before
@@ -32,6 +33,11 @@ type Request struct {
 
 	// Old and New are the object before and after, for admission; nil where there is none.
 	Old, New api.Object
+
+	// relied are guards for what admission has relied on beside the object; claimed is the claim for which the store has
+	// refused the request before.
+	relied  []store.Change
+	claimed string
 
 	passed access // what authorisation has let through, so that it is asked once
 }

@@ -32,12 +32,12 @@ func (r *Registry) scaleOf(kind *api.Kind, obj api.Object) *autoscalingv1.Scale 
 		ObjectMeta: metav1.ObjectMeta{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
 			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp()},
 	}
-	r.strategies[kind].Scale.Get(obj, s)
+	r.Strategy(kind).Scale.Get(obj, s)
 	return s
 }
 
 func (r *Registry) needScale(q *Request) error {
-	if s := r.strategies[q.Kind]; s == nil || s.Scale == nil {
+	if s := r.Strategy(q.Kind); s == nil || s.Scale == nil {
 		return apierrors.NewNotFound(q.Kind.GR(), q.Name+"/"+api.ScaleSubresource)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (r *Registry) changeScale(ctx context.Context, verb string, q *Request, opt
 				"must be greater than or equal to 0")})
 		}
 		obj := old.DeepCopyObject().(api.Object)
-		r.strategies[kind].Scale.Set(obj, given.Spec.Replicas)
+		r.Strategy(kind).Scale.Set(obj, given.Spec.Replicas)
 		obj.SetResourceVersion(given.ResourceVersion)
 		return obj, nil
 	})

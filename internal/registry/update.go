@@ -57,6 +57,10 @@ func (r *Registry) modify(ctx context.Context, q *Request, opts WriteOptions, re
 			return nil, conflict(q.Kind, q.Name)
 		}
 		e, err := r.replace(ctx, q, old, obj, opts)
+		again, err := r.outrun(ctx, q, err, try)
+		if again {
+			continue
+		}
 		unguarded := given == "" || given == "0" || retry
 		if err == nil || !apierrors.IsConflict(err) || !unguarded || try >= maxRetries {
 			return e, err
@@ -69,7 +73,7 @@ func (r *Registry) read(ctx context.Context, kind *api.Kind, namespace, name str
 	if err := r.cache.current(ctx); err != nil {
 		return nil, storeErr(kind, name, err)
 	}
-	e := r.cache.byRow[kind].get(keyOf(kind, namespace, name))
+	e := r.cache.of(kind).get(keyOf(kind, namespace, name))
 	if e == nil {
 		return nil, apierrors.NewNotFound(kind.GR(), name)
 	}
@@ -79,7 +83,7 @@ func (r *Registry) read(ctx context.Context, kind *api.Kind, namespace, name str
 // replace writes obj over old, if old is still the newest.
 func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.Object, opts WriteOptions) (*Entry, error) {
 	kind, before := q.Kind, old.Object()
-	s := r.strategies[kind]
+	s := r.Strategy(kind)
 	if uid := obj.GetUID(); uid != "" && uid != before.GetUID() {
 		return nil, apierrors.NewConflict(kind.GR(), before.GetName(), field.Invalid(field.NewPath("metadata", "uid"), uid,
 			"the object was deleted and made anew with uid "+string(before.GetUID())))
@@ -109,12 +113,10 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	if opts.DryRun {
 		return newEntry(kind, old.key, old.rev, raw, nil), nil
 	}
-	if essential(kind, before, q.Sub) {
+	if before.GetDeletionTimestamp() != nil { // what is on its way out ends by changes: finalizers go, pods stop
 		ctx = store.Essential(ctx)
 	}
-	return r.write(ctx, kind, old.key, obj, raw, func() (int64, error) {
-		return r.store.Update(ctx, prefixOf(kind)+old.key, raw, old.rev)
-	})
+	return r.write(ctx, q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev), s.claims(kind, old.key, before, obj))
 }
 
 // managerOf is who is noted for a write: as it says, or as the user is called.
@@ -123,12 +125,6 @@ func (o WriteOptions) managerOf(u User) string {
 		return o.Manager
 	}
 	return u.Name[strings.LastIndexByte(u.Name, ':')+1:]
-}
-
-// essential says that a change has to be written also when the store is nearly full: what is on its way out
-// ends by changes (finalizers go, pods stop), and without heartbeats and Leases nothing would be deleted.
-func essential(kind *api.Kind, before api.Object, sub string) bool {
-	return before.GetDeletionTimestamp() != nil || kind == api.Leases || kind == api.Nodes && sub == "status"
 }
 
 // keepSystemFields: what no update can change.
@@ -211,7 +207,7 @@ func (r *Registry) Bind(ctx context.Context, q *Request, b Binding, opts WriteOp
 
 // mayGo says that nothing holds a deleted object any more.
 func (r *Registry) mayGo(kind *api.Kind, obj api.Object) bool {
-	s := r.strategies[kind]
+	s := r.Strategy(kind)
 	if len(obj.GetFinalizers()) > 0 || s.Empty != nil && !s.Empty(obj) {
 		return false
 	}

@@ -72,7 +72,7 @@ func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*W
 	if err != nil {
 		return nil, err
 	}
-	kc := r.cache.byRow[kind]
+	kc := r.cache.of(kind)
 	w := &Watch{r: r, kc: kc, sel: sel, opts: opts}
 	from := opts.Revision
 	if opts.Initial || from == 0 {

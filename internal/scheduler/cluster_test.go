@@ -18,6 +18,7 @@ import (
 	"minik8s/internal/client/local"
 	"minik8s/internal/events"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store/memory"
 )
 
@@ -57,7 +58,7 @@ func start(t *testing.T, faulty func(call func() error) error) *testCluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.DiscardHandler)
-	reg := registry.New(memory.New(), log)
+	reg := registry.New(memory.New(), strategy.All(), log)
 	var wg sync.WaitGroup
 	run := func(f func()) {
 		wg.Add(1)

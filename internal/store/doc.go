@@ -1,7 +1,7 @@
 // Package store keeps bytes under keys, each change at a revision: the one place where state lives.
 //
-// It promises: a write that returned is on disk (etcd) and seen by every later read; every write is
-// guarded, so a stale one is ErrConflict and changes nothing; revisions are one increasing sequence
+// It promises: a write that returned is on disk (etcd) and seen by every later read; a write may
+// change several keys, each guarded, and a stale one changes nothing; revisions are one increasing sequence
 // over all keys; a watch from a revision delivers every change after it, in order, once, or ends with
 // ErrCompacted when that history is gone.
 //

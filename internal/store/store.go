@@ -52,10 +52,10 @@ type EventType int
 // The types of events.
 const (
 	Put EventType = iota
-	Delete
+	Deletion
 )
 
-// Event is one change. For a Delete, KV has the key and the revision of the deletion in Modified.
+// Event is one change. For a Deletion, KV has the key and the revision of the deletion in Modified.
 type Event struct {
 	Type EventType
 	KV   KV
@@ -75,15 +75,13 @@ type Store interface {
 	// List returns keys with the prefix that are greater than after, in order; limit 0 is all,
 	// revision 0 is now.
 	List(ctx context.Context, prefix, after string, limit, revision int64) (Page, error)
-	// Create fails with ErrExists if the key is there.
-	Create(ctx context.Context, key string, value []byte) (revision int64, err error)
-	// Update fails with ErrNotFound, or with ErrConflict unless the key was last changed at modified.
-	Update(ctx context.Context, key string, value []byte, modified int64) (revision int64, err error)
-	// Delete fails as Update does.
-	Delete(ctx context.Context, key string, modified int64) (revision int64, err error)
+	// Write makes all changes at one revision, or, if a guard does not hold, none; then the error is a *Refused.
+	// No key may be in it twice.
+	Write(ctx context.Context, changes ...Change) (revision int64, err error)
 	// Revision is not smaller than that of any write acknowledged before the call.
 	Revision(ctx context.Context) (int64, error)
-	// Watch delivers all changes below prefix with a revision greater than after.
+	// Watch delivers all changes below prefix with a revision greater than after; an empty prefix is every key.
+	// What was changed by one write comes in one batch.
 	Watch(ctx context.Context, prefix string, after int64) (Watch, error)
 	// History is a Watch of what has already happened: it ends, without an error, once it has delivered every
 	// change up to a revision not smaller than that of any write acknowledged before the call, which the last

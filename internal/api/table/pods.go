@@ -2,13 +2,14 @@ package table
 
 import (
 	"fmt"
-	"minik8s/internal/api/podspec"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api/podspec"
 )
 
 var podColumns = []metav1.TableColumnDefinition{

@@ -2,7 +2,6 @@ package validation
 
 import (
 	"fmt"
-	"minik8s/internal/api/podspec"
 	"slices"
 	"strings"
 
@@ -10,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api/podspec"
 )
 
 // containers checks all containers of a pod, and what they must not take from one another.

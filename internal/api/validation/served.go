@@ -1,11 +1,12 @@
 package validation
 
 import (
-	"minik8s/internal/api/podspec"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api/podspec"
 )
 
 // servedVolumes are the volume sources that the kubelet mounts.

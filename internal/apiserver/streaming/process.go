@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"sync"
 
-	"minik8s/internal/channels"
-
 	"github.com/gorilla/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/channels"
 )
 
 // Wants are the streams that a client asks for.

@@ -12,13 +12,12 @@ import (
 	"strings"
 
 	"github.com/gorilla/websocket"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/channels"
 	"minik8s/internal/client"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Streams are the caller's ends of a process in a container. Those that are nil are not connected; with

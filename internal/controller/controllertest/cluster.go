@@ -17,6 +17,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store/memory"
 )
 
@@ -35,7 +36,7 @@ type Cluster struct {
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), slog.New(slog.DiscardHandler))}
+	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), strategy.All(), slog.New(slog.DiscardHandler))}
 	t.Cleanup(func() {
 		cancel()
 		c.wg.Wait()
@@ -75,6 +76,17 @@ func (c *Cluster) As(part string) client.Interface { return local.New(c.reg, reg
 
 // Admin is a client that may do everything.
 func (c *Cluster) Admin() client.Interface { return local.New(c.reg, registry.System) }
+
+// Kinds is the table of kinds that the cluster serves.
+func (c *Cluster) Kinds() *api.Table { return c.reg.Kinds() }
+
+// AddKind has the cluster serve another kind.
+func (c *Cluster) AddKind(kind *api.Kind, s *registry.Strategy) {
+	c.t.Helper()
+	if err := c.reg.AddKind(c.ctx, kind, s); err != nil {
+		c.t.Fatal(err)
+	}
+}
 
 // Context ends with the test.
 func (c *Cluster) Context() context.Context { return c.ctx }

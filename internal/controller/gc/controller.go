@@ -25,36 +25,81 @@ const workers = 20
 
 // Controller is the garbage collector.
 type Controller struct {
-	client    client.Interface
-	graph     *graph
-	informers []*informer.Informer[api.Object]
-	loop      *loop.Loop // its keys are UIDs
+	client client.Interface
+	table  *api.Table
+	graph  *graph
+	loop   *loop.Loop // its keys are UIDs
+	log    *slog.Logger
 }
 
-// New makes the controller.
-func New(c client.Interface, log *slog.Logger) *Controller {
-	g := &Controller{client: c, graph: newGraph()}
+// New makes the controller for the kinds of a table, also those that come later.
+func New(c client.Interface, table *api.Table, log *slog.Logger) *Controller {
+	g := &Controller{client: c, table: table, graph: newGraph(), log: log}
 	g.loop = loop.New("gc", log, g.reconcile)
-	for _, kind := range kinds() {
-		inf := informer.New[api.Object](c, kind, informer.Options{Log: log})
-		inf.OnChange(func(old, now api.Object) { g.changed(kind, old, now) })
-		g.informers = append(g.informers, inf)
-	}
 	return g
 }
 
 // kinds are those that own or are owned. Nobody owns Events, and they go by themselves.
-func kinds() []*api.Kind {
-	return slices.DeleteFunc(slices.Clone(api.Kinds), func(k *api.Kind) bool { return k == api.Events })
+func (g *Controller) kinds() []*api.Kind {
+	return slices.DeleteFunc(slices.Clone(g.table.Stored()), func(k *api.Kind) bool { return k == api.Events })
 }
 
 // Run works until ctx ends. Nothing is collected before every kind has been listed.
 func (g *Controller) Run(ctx context.Context, ready func()) error {
-	sources := make([]supervise.Source, len(g.informers))
-	for i, inf := range g.informers {
-		sources[i] = inf
+	return loop.Drive(ctx, ready, []supervise.Source{everyKind{g}}, g.loop.Workers(workers))
+}
+
+// everyKind follows the objects of all kinds. It is ready when it has seen those of all that there were at first.
+type everyKind struct{ g *Controller }
+
+// Run implements supervise.Source.
+func (e everyKind) Run(ctx context.Context, ready func()) error {
+	t := supervise.NewTasks(ctx)
+	t.Go(func(ctx context.Context) error {
+		followed := map[*api.Kind]bool{}
+		for first := true; ; first = false {
+			changed := e.g.table.Changed()
+			var fresh []supervise.Source
+			for _, kind := range e.g.kinds() {
+				if !followed[kind] {
+					followed[kind] = true
+					fresh = append(fresh, e.g.informer(kind))
+				}
+			}
+			listed := make(chan struct{})
+			t.InOrder(func() { close(listed) }, fresh...)
+			select {
+			case <-listed:
+			case <-ctx.Done():
+				return nil
+			}
+			if first {
+				ready()
+			} else {
+				e.g.addDependents()
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	return t.Wait()
+}
+
+func (g *Controller) informer(kind *api.Kind) *informer.Informer[api.Object] {
+	inf := informer.New[api.Object](g.client, kind, informer.Options{Log: g.log})
+	inf.OnChange(func(old, now api.Object) { g.changed(kind, old, now) })
+	return inf
+}
+
+// addDependents has everything looked at that has an owner: an owner whose kind was not served before was taken to
+// be there.
+func (g *Controller) addDependents() {
+	for _, uid := range g.graph.owned() {
+		g.add(uid)
 	}
-	return loop.Drive(ctx, ready, sources, g.loop.Workers(workers))
 }
 
 func (g *Controller) add(uid types.UID) { g.loop.Add(loop.Key{Name: string(uid)}) }
@@ -135,7 +180,7 @@ func (g *Controller) seenAll(ctx context.Context, owner *item, below []*item) er
 	for _, d := range below {
 		seen[d.uid] = true
 	}
-	for _, kind := range kinds() {
+	for _, kind := range g.kinds() {
 		if owner.key.Kind.Namespaced && !kind.Namespaced {
 			continue
 		}
@@ -173,7 +218,7 @@ var errUnseen = errors.New("it is there, and not yet seen")
 // look finds out how an owner stands; one that the graph does not have is asked for, and if it is there,
 // that is errUnseen beside the answer.
 func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerReference) (standing, error) {
-	kind := api.ByGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	kind := g.table.ByGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	if kind == nil || kind.Namespaced && obj.key.Namespace == "" {
 		return there, nil // nothing is known about it, and what is not known is not deleted
 	}

@@ -80,6 +80,19 @@ func (g *graph) get(uid types.UID) *item {
 	return g.items[uid]
 }
 
+// owned are the objects that have an owner.
+func (g *graph) owned() []types.UID {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	var out []types.UID
+	for uid, i := range g.items {
+		if len(i.owners) > 0 {
+			out = append(out, uid)
+		}
+	}
+	return out
+}
+
 // below are the dependents of an owner.
 func (g *graph) below(uid types.UID) []*item {
 	g.mu.RLock()

@@ -30,13 +30,13 @@ func (n *Controller) empty(ctx context.Context, ns string) ([]remains, error) {
 	if err != nil || len(left) > 0 {
 		return left, err
 	}
-	return n.clear(ctx, ns, others())
+	return n.clear(ctx, ns, others(n.table))
 }
 
 // others are the namespaced kinds but Pods.
-func others() []*api.Kind {
+func others(table *api.Table) []*api.Kind {
 	var out []*api.Kind
-	for _, k := range api.Kinds {
+	for _, k := range table.Stored() {
 		if k.Namespaced && k != api.Pods {
 			out = append(out, k)
 		}
@@ -47,7 +47,7 @@ func others() []*api.Kind {
 // clear deletes every object of these kinds.
 func (n *Controller) clear(ctx context.Context, ns string, kinds []*api.Kind) (left []remains, err error) {
 	var found []*api.Kind
-	var going []api.Object
+	var going []doomed
 	var errs []error
 	for _, kind := range kinds {
 		list, err := n.client.List(ctx, kind, client.ListOptions{Namespace: ns})
@@ -58,7 +58,9 @@ func (n *Controller) clear(ctx context.Context, ns string, kinds []*api.Kind) (l
 		if len(list.Items) > 0 {
 			found = append(found, kind)
 		}
-		going = append(going, untouched(list.Items)...)
+		for _, obj := range untouched(list.Items) {
+			going = append(going, doomed{kind, obj})
+		}
 	}
 	errs = append(errs, n.deleteAll(ctx, going)...)
 	for _, kind := range found {
@@ -72,6 +74,12 @@ func (n *Controller) clear(ctx context.Context, ns string, kinds []*api.Kind) (l
 		}
 	}
 	return left, errors.Join(errs...)
+}
+
+// doomed is an object that is to be deleted, with its kind.
+type doomed struct {
+	kind *api.Kind
+	obj  api.Object
 }
 
 // untouched are the objects whose deletion has not begun.
@@ -98,7 +106,7 @@ func remainsOf(kind *api.Kind, list *client.List) remains {
 
 // deleteAll deletes objects side by side. It returns the first error of each kind: a thousand alike would
 // say no more.
-func (n *Controller) deleteAll(ctx context.Context, objs []api.Object) []error {
+func (n *Controller) deleteAll(ctx context.Context, objs []doomed) []error {
 	var mu sync.Mutex
 	failed := map[*api.Kind]error{}
 	fail := func(kind *api.Kind, err error) {
@@ -110,8 +118,8 @@ func (n *Controller) deleteAll(ctx context.Context, objs []api.Object) []error {
 	}
 	err := pods.All(len(objs), func(i int) error {
 		if err := n.deleteOne(ctx, objs[i]); err != nil {
-			kind := api.KindOf(objs[i])
-			fail(kind, fmt.Errorf("%s %s: %w", kind, objs[i].GetName(), err))
+			kind := objs[i].kind
+			fail(kind, fmt.Errorf("%s %s: %w", kind, objs[i].obj.GetName(), err))
 		}
 		return nil // one failure keeps no other object
 	})
@@ -119,7 +127,7 @@ func (n *Controller) deleteAll(ctx context.Context, objs []api.Object) []error {
 		return []error{err}
 	}
 	var errs []error
-	for _, kind := range api.Kinds { // in their order, so that the condition's text stays the same
+	for _, kind := range n.table.Stored() { // in their order, so that the condition's text stays the same
 		if failed[kind] != nil {
 			errs = append(errs, failed[kind])
 		}
@@ -129,9 +137,10 @@ func (n *Controller) deleteAll(ctx context.Context, objs []api.Object) []error {
 
 // deleteOne deletes the very object that was listed. One that is gone, or another by now, is the next
 // round's.
-func (n *Controller) deleteOne(ctx context.Context, obj api.Object) error {
-	_, err := n.client.Delete(ctx, client.KeyOf(obj), &metav1.DeleteOptions{
-		Preconditions:     metav1.NewUIDPreconditions(string(obj.GetUID())),
+func (n *Controller) deleteOne(ctx context.Context, d doomed) error {
+	at := client.Key{Kind: d.kind, Namespace: d.obj.GetNamespace(), Name: d.obj.GetName()}
+	_, err := n.client.Delete(ctx, at, &metav1.DeleteOptions{
+		Preconditions:     metav1.NewUIDPreconditions(string(d.obj.GetUID())),
 		PropagationPolicy: new(metav1.DeletePropagationBackground), // each dependent is in here too, or is the collector's
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

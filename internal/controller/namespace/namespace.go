@@ -22,13 +22,14 @@ const workers = 5
 // Controller is the namespace controller.
 type Controller struct {
 	client     client.Interface
+	table      *api.Table
 	namespaces *informer.Informer[*corev1.Namespace]
 	loop       *loop.Loop
 }
 
-// New makes the controller.
-func New(c client.Interface, log *slog.Logger) *Controller {
-	n := &Controller{client: c, namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Log: log})}
+// New makes the controller for the kinds of a table, also those that come later.
+func New(c client.Interface, table *api.Table, log *slog.Logger) *Controller {
+	n := &Controller{client: c, table: table, namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Log: log})}
 	n.loop = loop.New("namespace", log, n.reconcile)
 	n.namespaces.OnChange(func(old, now *corev1.Namespace) {
 		if begins(old, now) {

@@ -16,6 +16,8 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/faulty"
 	ct "minik8s/internal/controller/controllertest"
+	"minik8s/internal/registry"
+	"minik8s/internal/registry/registrytest"
 )
 
 const hold = "test.minik8s.io/hold"
@@ -123,9 +125,9 @@ func TestEmptiesInSpiteOfFaults(t *testing.T) {
 			fill(c, "other", 1)
 			release := held(c, "large")
 			shaky := faulty.New(c.As("namespace-controller"), rates, 1)
-			c.Start(New(shaky, quiet).Run)
+			c.Start(New(shaky, c.Kinds(), quiet).Run)
 			remove(t, c, "large")
-			for _, kind := range others() {
+			for _, kind := range others(c.Kinds()) {
 				ct.Until(c, kind.String()+" gone", kind, func(list []api.Object) bool { return in(list, "large", "held") == 0 })
 			}
 			shaky.Heal()
@@ -146,7 +148,7 @@ func TestEmptiesInSpiteOfFaults(t *testing.T) {
 // Nothing but pods goes while a pod is there.
 func TestPodsGoFirst(t *testing.T) {
 	c := ct.New(t)
-	c.Start(New(c.As("namespace-controller"), quiet).Run)
+	c.Start(New(c.As("namespace-controller"), c.Kinds(), quiet).Run)
 	fill(c, "x", 1)
 	pod := ct.Create(c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "held", Finalizers: []string{hold}}, Spec: ct.Template("x", "x:1").Spec})
 	remove(t, c, "x")
@@ -159,6 +161,18 @@ func TestPodsGoFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	gonesoon(c, "x")
+}
+
+// Objects of a kind that came after the controller had begun go with their namespace too.
+func TestAddKind(t *testing.T) {
+	c := ct.New(t)
+	c.Start(New(c.As("namespace-controller"), c.Kinds(), quiet).Run)
+	c.AddKind(registrytest.Gadgets, &registry.Strategy{})
+	ct.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
+	ct.Create(c, &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "g"}})
+	remove(t, c, "x")
+	gonesoon(c, "x")
+	ct.Until(c, "the gadget is gone", registrytest.Gadgets, func(list []*registrytest.Gadget) bool { return len(list) == 0 })
 }
 
 // broken cannot delete Secrets while bad is set.
@@ -179,7 +193,7 @@ func TestSaysWhatFails(t *testing.T) {
 	c := ct.New(t)
 	b := &broken{Interface: c.As("namespace-controller")}
 	b.bad.Store(true)
-	c.Start(New(b, quiet).Run)
+	c.Start(New(b, c.Kinds(), quiet).Run)
 	fill(c, "x", 2)
 	remove(t, c, "x")
 	says(c, "x", corev1.NamespaceDeletionContentFailure, "secrets x-0: not today")
@@ -206,14 +220,14 @@ func (n *counting) List(ctx context.Context, kind *api.Kind, opts client.ListOpt
 func TestWaitsWithoutAsking(t *testing.T) {
 	c := ct.New(t)
 	n := &counting{Interface: c.As("namespace-controller")}
-	c.Start(New(n, quiet).Run)
+	c.Start(New(n, c.Kinds(), quiet).Run)
 	ct.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
 	release := held(c, "x")
 	remove(t, c, "x")
 	says(c, "x", corev1.NamespaceFinalizersRemaining, hold)
 	release()
 	gonesoon(c, "x")
-	kinds := int32(len(others()) + 1)
+	kinds := int32(len(others(c.Kinds())) + 1)
 	if got, most := n.lists.Load(), 3*(kinds+1); got > most { // one more round than needed, for a slow machine
 		t.Errorf("%d lists, more than %d", got, most)
 	}

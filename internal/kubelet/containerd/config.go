@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"path/filepath"
 )
 
@@ -25,13 +24,9 @@ type Config struct {
 	Socket string
 	// NodeName is the host name of pods on the host's network that ask for none.
 	NodeName string
-	// PodCIDR is where pods' addresses come from. It may be given later by SetPodCIDR; until
-	// then only pods on the host's network can be made.
-	PodCIDR netip.Prefix
-	// ClusterCIDR is the range of all nodes' pods, which is not masqueraded. Invalid: PodCIDR.
-	ClusterCIDR netip.Prefix
-	// NodePorts are TCP ports of the node that pods may reach whatever the host filters: the API's.
-	NodePorts []uint16
+	// Network connects sandboxes. It is the caller's, who sets it up once New has returned, tells the runtime by
+	// NetworkChanged, and closes it after the runtime.
+	Network Network
 	// CgroupRoot is the parent of pods that name none. Empty: /minik8s.
 	CgroupRoot string
 	// LogMaxSize is the size in bytes at which a container's log is rotated (10 MiB if 0), and
@@ -51,6 +46,9 @@ type Config struct {
 func (c *Config) complete() error {
 	if c.DataDir == "" {
 		return errors.New("containerd: no data directory given")
+	}
+	if c.Network == nil {
+		return errors.New("containerd: no network given")
 	}
 	var err error
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {

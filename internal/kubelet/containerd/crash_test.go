@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,7 +84,7 @@ func TestKilledAnywhere(t *testing.T) {
 // makeAndRemove works on several pods until it is killed.
 func makeAndRemove(t *testing.T, dir string) {
 	b := &bench{t: t, ctx: context.Background(), cfg: Config{
-		DataDir: dir, NodeName: "node", PodCIDR: netip.MustParsePrefix("10.88.0.0/20"), CgroupRoot: "/" + filepath.Base(dir),
+		DataDir: dir, NodeName: "node", CgroupRoot: "/" + filepath.Base(dir),
 		Log: slog.New(slog.DiscardHandler),
 	}}
 	b.open()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/network"
 )
 
 // bench is a runtime with a directory and cgroup of its own, cleaned up at the end of the test.
@@ -25,6 +26,9 @@ type bench struct {
 	t   testing.TB
 	cfg Config
 	ctx context.Context
+
+	network *network.Network
+	unkeep  func() // ends its Keep
 }
 
 func newBench(t testing.TB) *bench {
@@ -40,9 +44,8 @@ func newBench(t testing.TB) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, ctx: t.Context(), cfg: Config{
-		DataDir: dir, NodeName: "node", PodCIDR: netip.MustParsePrefix("10.88.0.0/20"),
-		CgroupRoot: "/" + filepath.Base(dir),
-		Log:        slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+		DataDir: dir, NodeName: "node", CgroupRoot: "/" + filepath.Base(dir),
+		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}}
 	t.Cleanup(func() { b.destroy() })
 	b.open()
@@ -58,13 +61,34 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
+// open makes a network and a runtime on it, as roles does.
 func (b *bench) open() {
 	b.t.Helper()
-	r, err := New(b.ctx, b.cfg)
+	var err error
+	b.network, err = network.New(network.Config{PodCIDR: netip.MustParsePrefix("10.88.0.0/20"), Owner: b.cfg.DataDir,
+		StateFile: filepath.Join(b.cfg.DataDir, "network.json"), Log: b.cfg.Log})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.Runtime = r
+	b.cfg.Network = b.network
+	if b.Runtime, err = New(b.ctx, b.cfg); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.network.Setup(b.ctx); err != nil {
+		b.t.Fatal(err)
+	}
+	b.NetworkChanged(b.ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.ctx))
+	kept := make(chan struct{})
+	go func() { defer close(kept); b.network.Keep(ctx) }()
+	b.unkeep = func() { cancel(); <-kept }
+}
+
+// Close ends the runtime and then its network.
+func (b *bench) Close() error {
+	err := b.Runtime.Close()
+	b.unkeep()
+	return errors.Join(err, b.network.Close())
 }
 
 // restart is what a stop and a start of the daemon are to the runtime.
@@ -84,7 +108,7 @@ func (b *bench) destroy() {
 	if b.Runtime == nil {
 		return
 	}
-	if err := b.Uninstall(ctx); err != nil {
+	if err := errors.Join(b.Uninstall(ctx), b.network.Teardown(ctx)); err != nil {
 		b.t.Error(err)
 	}
 	b.leftovers()
@@ -164,7 +188,7 @@ func (b *bench) leftovers() {
 	eventually(b.t, "all veths are gone", func() error {
 		links, err := net.Interfaces()
 		for _, l := range links {
-			if strings.HasPrefix(l.Name, b.net.LinkName("00000000")[:len("mk0000")]) {
+			if strings.HasPrefix(l.Name, b.network.LinkName("00000000")[:len("mk0000")]) {
 				return errors.New(l.Name)
 			}
 		}

@@ -1,17 +1,13 @@
 package containerd
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netlink"
 
 	"minik8s/internal/kubelet/cri"
 )
@@ -94,84 +90,6 @@ func TestPodsReachAndAreReached(t *testing.T) {
 	}
 	if _, err := b.EnsureSandbox(b.ctx, other); err != nil {
 		t.Errorf("the port is free again, but: %v", err)
-	}
-}
-
-// What leaves for the world comes from the node's address.
-func TestEgressIsMasqueraded(t *testing.T) {
-	b := newBench(t)
-	dir := t.TempDir()
-	listener := make(chan net.Listener, 1)
-	wire, err := netlink.LinkByName("wire0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = makeNamespaces(dir, []string{"net"}, func() error { return nil })
-	t.Cleanup(func() {
-		if err := unmount(dir + "/net"); err != nil {
-			t.Error(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(dir + "/net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := netlink.LinkSetNsFd(wire, int(f.Fd())); err != nil {
-		t.Fatal(err)
-	}
-	err = inNamespaces(dir, []string{"net"}, func() error {
-		link, err := netlink.LinkByName("wire0")
-		if err != nil {
-			return err
-		}
-		addr, err := netlink.ParseAddr("192.0.2.254/24")
-		if err != nil {
-			return err
-		}
-		l, err := net.Listen("tcp", "0.0.0.0:8080")
-		listener <- l
-		// The link goes home at the end, for the tests that follow.
-		return errors.Join(err, netlink.AddrAdd(link, addr), netlink.LinkSetUp(link))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := <-listener
-	defer l.Close()
-	from := make(chan string, 1)
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		from <- c.RemoteAddr().String()
-	}()
-	id := b.up("client", "sh", "-c", "echo x | nc -w 5 192.0.2.254 8080")
-	b.waitExit(id)
-	select {
-	case a := <-from:
-		if netip.MustParseAddrPort(a).Addr() != netip.MustParseAddr("192.0.2.1") {
-			t.Errorf("the world sees %s, want the node's 192.0.2.1", a)
-		}
-	case <-time.After(10 * time.Second):
-		t.Errorf("nothing arrived; the pod says %q", b.log(id))
-	}
-	if err := inNamespaces(dir, []string{"net"}, func() error {
-		link, err := netlink.LinkByName("wire0")
-		if err != nil {
-			return err
-		}
-		return netlink.LinkSetNsPid(link, os.Getpid())
-	}); err != nil {
-		t.Error(err)
-	}
-	if link, err := netlink.LinkByName("wire0"); err != nil || netlink.LinkSetUp(link) != nil {
-		t.Error("the link did not come home", err)
 	}
 }
 

@@ -31,8 +31,8 @@ func (r *Runtime) restore(ctx context.Context) error {
 			used[rec.Slot.ID] = true
 			r.net.Restore(rec.Slot.ID, rec.Slot.Addr)
 			rec.Whole = rec.Whole && r.slotWhole(ctx, &rec.Slot)
-			if ports, err := hostPorts(rec.Config.HostPorts); err == nil && rec.Slot.Addr.IsValid() {
-				if err := r.net.AddHostPorts(rec.Slot.ID, rec.Slot.Addr, ports); err != nil {
+			if rec.Slot.Addr.IsValid() {
+				if err := r.net.AddHostPorts(rec.Slot.ID, rec.Slot.Addr, hostPorts(rec.Config.HostPorts)); err != nil {
 					r.cfg.Log.Warn("a pod's host ports could not be restored", "pod", rec.Config.PodName, "err", err)
 				}
 			}
@@ -156,10 +156,10 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 			slots[s.ID] = true
 		}
 	}
-	keep := map[string]bool{}
+	var keep []string
 	for id := range slots {
 		if used[id] {
-			keep[r.net.LinkName(id)] = true
+			keep = append(keep, id)
 			continue
 		}
 		r.remove(ctx, "the sandbox "+id, func(ctx context.Context) error {

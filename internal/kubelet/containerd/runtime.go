@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,14 +15,12 @@ import (
 	"github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/namespaces"
 	"github.com/containerd/containerd/snapshots/overlay/overlayutils"
-
 	"github.com/containerd/log"
 	"github.com/sirupsen/logrus"
 
 	"minik8s/internal/disk"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
-	"minik8s/internal/kubelet/network"
 )
 
 // Runtime is cri.Runtime on containerd. Make one with New, and Close it at the end.
@@ -32,7 +29,7 @@ type Runtime struct {
 	bin    binaries
 	server *server // nil when containerd is another process
 	client *ctrd.Client
-	net    *network.Network
+	net    Network
 	// bundles is where containerd keeps what belongs to shims; empty if that is not ours to touch.
 	bundles string
 	turns   chan struct{}
@@ -68,7 +65,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	r := &Runtime{cfg: cfg, snapshotter: "overlayfs", records: map[string]*record{}, containers: map[string]*container{}}
+	r := &Runtime{cfg: cfg, net: cfg.Network, snapshotter: "overlayfs", records: map[string]*record{}, containers: map[string]*container{}}
 	r.logger = bridge(cfg.Log)
 	r.cgroups = cgroup.New(cfg.CgroupRoot)
 	r.turns = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
@@ -88,12 +85,6 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 			return nil, fmt.Errorf("containerd: %w", err)
 		}
 	}
-	if r.net, err = network.New(network.Config{
-		PodCIDR: cfg.PodCIDR, ClusterCIDR: cfg.ClusterCIDR, Owner: cfg.DataDir, NodePorts: cfg.NodePorts,
-		StateFile: filepath.Join(cfg.DataDir, "network.json"), Log: cfg.Log,
-	}); err != nil {
-		return nil, err
-	}
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -102,11 +93,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	r.restored = true
-	if err := r.net.Setup(ctx); err != nil {
-		return nil, err
-	}
 	r.wg.Go(func() { r.follow(run, stream) })
-	r.wg.Go(func() { r.net.Keep(run) })
 	r.wg.Go(func() { r.removeLeftovers(run) })
 	if r.server != nil {
 		r.wg.Go(func() { r.afterStart(run) })
@@ -173,9 +160,6 @@ func (r *Runtime) Close() error {
 		c.logs.detach()
 	}
 	var errs []error
-	if r.net != nil {
-		errs = append(errs, r.net.Close())
-	}
 	switch {
 	case r.server != nil:
 		r.server.stop()
@@ -188,28 +172,15 @@ func (r *Runtime) Close() error {
 	return errors.Join(errs...)
 }
 
-// SetPodCIDR sets where pods' addresses come from, once the node knows it. Pods that have
-// addresses keep them.
-func (r *Runtime) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
-	before := r.net.PodCIDR()
-	if err := r.net.SetPodCIDR(ctx, prefix); err != nil {
-		return err
-	}
-	if before.IsValid() && before != r.net.PodCIDR() {
-		r.spare.drop(ctx)
-	}
+// NetworkChanged is to be called when the network has become ready, or its range is another: sandboxes made ahead
+// have addresses of the old one and are made anew. Those of pods keep theirs.
+func (r *Runtime) NetworkChanged(ctx context.Context) {
+	r.spare.drop(ctx)
 	r.spare.kick()
-	return nil
 }
 
-// Network is the pods' network.
-func (r *Runtime) Network() *network.Network { return r.net }
-
-// NetworkTrouble is what on the host stops pods' traffic; normally nothing.
-func (r *Runtime) NetworkTrouble() []string { return r.net.Trouble() }
-
-// Uninstall removes every pod and what they share on the host: rules, addresses, mounts. Images and the
-// data directory stay. The runtime is of no more use after it but to be closed.
+// Uninstall removes every pod. Images and the data directory stay. The runtime is of no more use after it but to be
+// closed.
 func (r *Runtime) Uninstall(ctx context.Context) error {
 	pods, err := r.Pods(ctx)
 	errs := []error{err}
@@ -218,7 +189,7 @@ func (r *Runtime) Uninstall(ctx context.Context) error {
 	}
 	r.spare.stop()
 	r.spare.drop(ctx)
-	return errors.Join(append(errs, r.net.Teardown(ctx))...)
+	return errors.Join(errs...)
 }
 
 // Pods implements cri.Runtime.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/kubelet/cri"
-	"minik8s/internal/kubelet/network"
 )
 
 // podKinds are the namespaces of an ordinary pod, which the spare slots have.
@@ -73,11 +71,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*reco
 		return rec, err
 	}
 	if !cfg.HostNetwork {
-		ports, err := hostPorts(cfg.HostPorts)
-		if err != nil {
-			return rec, err
-		}
-		if err := r.net.AddHostPorts(s.ID, s.Addr, ports); err != nil {
+		if err := r.net.AddHostPorts(s.ID, s.Addr, hostPorts(cfg.HostPorts)); err != nil {
 			return rec, fmt.Errorf("containerd: %w", err)
 		}
 	}
@@ -209,19 +203,4 @@ func (r *Runtime) slotWhole(ctx context.Context, s *slot) bool {
 		}
 	}
 	return r.shimAlive(ctx, s.ID)
-}
-
-func hostPorts(in []cri.HostPort) ([]network.HostPort, error) {
-	var out []network.HostPort
-	for _, p := range in {
-		h := network.HostPort{HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol}
-		if p.HostIP != "" {
-			var err error
-			if h.HostIP, err = netip.ParseAddr(p.HostIP); err != nil {
-				return nil, fmt.Errorf("containerd: host port %d: %w", p.HostPort, err)
-			}
-		}
-		out = append(out, h)
-	}
-	return out, nil
 }

@@ -84,11 +84,7 @@ func (r *Runtime) removeSlot(ctx context.Context, s *slot) error {
 	// The shim takes a while to end, and the kernel to let go of the rest; neither waits for the other.
 	freed := make(chan error, 1)
 	go func() {
-		errs := []error{unmountSlot(dir)} // the veth goes with its namespace
-		if r.net != nil {
-			errs = append(errs, r.net.Disconnect(s.ID, s.Addr))
-		}
-		freed <- errors.Join(errs...)
+		freed <- errors.Join(unmountSlot(dir), r.net.Disconnect(s.ID, s.Addr)) // the veth goes with its namespace
 	}()
 	if err := errors.Join(r.stopShim(ctx, s.ID), <-freed); err != nil {
 		return err

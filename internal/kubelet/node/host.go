@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"minik8s/internal/kubelet/cri"
-
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/cri"
 )
 
 // hostInfo is what does not change while the machine runs.

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api/podspec"
-
 	"minik8s/internal/kubelet/plan"
 	"minik8s/internal/kubelet/plan/plantest"
 )

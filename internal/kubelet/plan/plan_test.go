@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/kubelet/cri"
-
 	"minik8s/internal/kubelet/plan"
 	"minik8s/internal/kubelet/plan/plantest"
 )

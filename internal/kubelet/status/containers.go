@@ -10,7 +10,6 @@ import (
 
 	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
-
 	"minik8s/internal/kubelet/plan"
 )
 

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/cri"
-
 	"minik8s/internal/kubelet/plan"
 	"minik8s/internal/kubelet/plan/plantest"
 	"minik8s/internal/kubelet/status"

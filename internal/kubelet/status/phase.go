@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/cri"
-
 	"minik8s/internal/kubelet/plan"
 )
 

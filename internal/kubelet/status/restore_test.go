@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/kubelet/cri"
-
 	"minik8s/internal/kubelet/plan/plantest"
 	"minik8s/internal/kubelet/status"
 )

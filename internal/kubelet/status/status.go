@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api/podspec"
-
 	"minik8s/internal/kubelet/plan"
 )
 

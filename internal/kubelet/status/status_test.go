@@ -11,7 +11,6 @@ import (
 
 	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
-
 	"minik8s/internal/kubelet/plan"
 	"minik8s/internal/kubelet/plan/plantest"
 	"minik8s/internal/kubelet/status"

@@ -13,6 +13,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store"
 	"minik8s/internal/store/memory"
 	"minik8s/internal/tokens"
@@ -30,7 +31,7 @@ func New(t testing.TB) *registry.Registry {
 // Start is a registry over a given store, for tests that restart it; stop ends it.
 func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 	t.Helper()
-	reg = registry.New(s, slog.New(slog.DiscardHandler))
+	reg = registry.New(s, strategy.All(), slog.New(slog.DiscardHandler))
 	reg.UseTokens(signer(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})

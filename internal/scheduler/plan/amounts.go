@@ -1,9 +1,9 @@
 package plan
 
 import (
-	"minik8s/internal/api/podspec"
-
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/podspec"
 )
 
 // The resources that have fixed numbers; others get theirs when they are first seen.

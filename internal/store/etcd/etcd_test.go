@@ -35,7 +35,7 @@ func TestContract(t *testing.T) {
 func TestReopenKeepsEverything(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s := open(t, etcd.Config{Dir: dir})
-	rev, err := s.Create(ctx, "/a", []byte("kept"))
+	rev, err := s.Write(ctx, store.Create("/a", []byte("kept")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestQuota(t *testing.T) {
 	for i := 0; err == nil; i++ { // the size is known at each commit of a batch, not at each write
 		key := fmt.Sprintf("/%d", i)
 		var rev int64
-		if rev, err = s.Create(ctx, key, make([]byte, 100<<10)); err == nil {
+		if rev, err = s.Write(ctx, store.Create(key, make([]byte, 100<<10))); err == nil {
 			revs[key] = rev
 		}
 		if i > 5000 {
@@ -70,12 +70,12 @@ func TestQuota(t *testing.T) {
 		t.Fatalf("refused with %v", err)
 	}
 	for key, rev := range revs {
-		if _, err := s.Delete(ctx, key, rev); err != nil {
+		if _, err := s.Write(ctx, store.Delete(key, rev)); err != nil {
 			t.Fatalf("a full store does not delete: %v", err)
 		}
 	}
 	for {
-		_, err := s.Create(ctx, "/after", nil)
+		_, err := s.Write(ctx, store.Create("/after", nil))
 		if err == nil || errors.Is(err, store.ErrExists) {
 			return
 		}
@@ -95,11 +95,11 @@ func TestHistoryAges(t *testing.T) {
 	defer cancel()
 	s := open(t, etcd.Config{Dir: t.TempDir(), CompactEvery: 50 * time.Millisecond})
 	defer s.Close()
-	rev, err := s.Create(ctx, "/a", []byte("1"))
+	rev, err := s.Write(ctx, store.Create("/a", []byte("1")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rev, err = s.Update(ctx, "/a", []byte("2"), rev); err != nil {
+	if rev, err = s.Write(ctx, store.Update("/a", []byte("2"), rev)); err != nil {
 		t.Fatal(err)
 	}
 	for s.Compacted() < rev {

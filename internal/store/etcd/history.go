@@ -100,7 +100,7 @@ func (s *Store) slice(ctx context.Context, prefix string, after, until, limit in
 		}
 		e := store.Event{Type: store.Put, KV: toKV(&stored)}
 		if mvcc.IsTombstone(b) {
-			e = store.Event{Type: store.Delete, KV: store.KV{Key: string(stored.Key), Modified: rev}}
+			e = store.Event{Type: store.Deletion, KV: store.KV{Key: string(stored.Key), Modified: rev}}
 		}
 		batch.Events = append(batch.Events, e)
 	}

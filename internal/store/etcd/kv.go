@@ -51,41 +51,51 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 	return page, nil
 }
 
-// Create implements store.Store.
-func (s *Store) Create(ctx context.Context, key string, value []byte) (int64, error) {
-	resp, err := s.txn(ctx, len(value), guarded(key, 0, put(key, value)))
-	if err != nil {
-		return 0, err
+// Write implements store.Store.
+func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
+	req, size, removes := &pb.TxnRequest{}, 0, true
+	for i := range changes {
+		c := &changes[i]
+		switch key := []byte(c.Key); c.Action {
+		case store.Set:
+			removes, size = false, size+len(c.Value)+entrySize
+			req.Success = append(req.Success, put(key, c.Value))
+		case store.Remove:
+			size += entrySize
+			req.Success = append(req.Success, remove(key))
+		}
+		if c.Guard != store.Any {
+			req.Compare = append(req.Compare, lastChangedAt([]byte(c.Key), c.Modified)) // 0: it is not there
+			req.Failure = append(req.Failure, revisionOf([]byte(c.Key)))
+		}
 	}
-	if !resp.Succeeded {
-		return 0, store.ErrExists
-	}
-	return resp.Header.Revision, nil
-}
-
-// Update implements store.Store.
-func (s *Store) Update(ctx context.Context, key string, value []byte, modified int64) (int64, error) {
-	return s.change(ctx, key, modified, len(value), put(key, value))
-}
-
-// Delete implements store.Store.
-func (s *Store) Delete(ctx context.Context, key string, modified int64) (int64, error) {
-	return s.change(store.Essential(ctx), key, modified, 0, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
-		RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)}}})
-}
-
-func (s *Store) change(ctx context.Context, key string, modified int64, size int, op *pb.RequestOp) (int64, error) {
-	resp, err := s.txn(ctx, size, guarded(key, modified, op))
+	resp, err := s.txn(ctx, size, removes || store.IsEssential(ctx), req)
 	if err != nil {
 		return 0, err
 	}
 	if resp.Succeeded {
 		return resp.Header.Revision, nil
 	}
-	if r := resp.Responses; len(r) > 0 && r[0].GetResponseRange().GetCount() == 0 {
-		return 0, store.ErrNotFound
+	return 0, refusal(changes, resp)
+}
+
+// refusal finds the guard that did not hold in the answers to the reads that are made in that case.
+func refusal(changes []store.Change, resp *pb.TxnResponse) error {
+	n := 0
+	for i := range changes {
+		if changes[i].Guard == store.Any {
+			continue
+		}
+		modified := int64(0)
+		if kvs := resp.Responses[n].GetResponseRange().GetKvs(); len(kvs) > 0 {
+			modified = kvs[0].ModRevision
+		}
+		if err := changes[i].Check(modified); err != nil {
+			return err
+		}
+		n++
 	}
-	return 0, store.ErrConflict
+	return store.ErrConflict
 }
 
 // entrySize is about what a change takes beside its value: key, guard, and pages of the tree.
@@ -93,8 +103,8 @@ const entrySize = 512
 
 // txn runs one transaction that brings size bytes; when it is refused for want of space, housekeeping is woken to
 // win some.
-func (s *Store) txn(ctx context.Context, size int, req *pb.TxnRequest) (*pb.TxnResponse, error) {
-	if err := s.space.admit(size+entrySize, store.IsEssential(ctx)); err != nil {
+func (s *Store) txn(ctx context.Context, size int, essential bool, req *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if err := s.space.admit(size, essential); err != nil {
 		s.short()
 		return nil, err
 	}
@@ -113,23 +123,21 @@ func (s *Store) short() {
 	}
 }
 
-// guarded is op on the condition that key was last changed at modified; 0: that it is not there. If
-// not, the answer says whether the key exists.
-func guarded(key string, modified int64, op *pb.RequestOp) *pb.TxnRequest {
-	return &pb.TxnRequest{
-		Compare: []*pb.Compare{{
-			Key: []byte(key), Result: pb.Compare_EQUAL, Target: pb.Compare_MOD,
-			TargetUnion: &pb.Compare_ModRevision{ModRevision: modified},
-		}},
-		Success: []*pb.RequestOp{op},
-		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{
-			RequestRange: &pb.RangeRequest{Key: []byte(key), CountOnly: true}}}},
-	}
+func lastChangedAt(key []byte, revision int64) *pb.Compare {
+	return &pb.Compare{Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_MOD,
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}
 }
 
-func put(key string, value []byte) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{
-		RequestPut: &pb.PutRequest{Key: []byte(key), Value: value}}}
+func revisionOf(key []byte) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
+}
+
+func put(key, value []byte) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: value}}}
+}
+
+func remove(key []byte) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
 }
 
 // Revision implements store.Store. A single member has applied every write that it acknowledged, so

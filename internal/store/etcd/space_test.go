@@ -82,7 +82,7 @@ func TestFullDisk(t *testing.T) {
 			s := open(t, etcd.Config{Dir: dir})
 			value := bytes.Repeat([]byte("v"), 64<<10)
 			kept := map[string]int64{}
-			if _, err := s.Create(ctx, "/beat", nil); err != nil {
+			if _, err := s.Write(ctx, store.Create("/beat", nil)); err != nil {
 				t.Fatal(err)
 			}
 			var mu sync.Mutex
@@ -91,7 +91,7 @@ func TestFullDisk(t *testing.T) {
 				wg.Go(func() {
 					for i := 0; ; i++ {
 						key := fmt.Sprintf("/%d/%d", w, i)
-						rev, err := s.Create(ctx, key, value)
+						rev, err := s.Write(ctx, store.Create(key, value))
 						if errors.Is(err, store.ErrNoSpace) {
 							return
 						}
@@ -122,7 +122,7 @@ func TestFullDisk(t *testing.T) {
 				}
 			}
 			held()
-			if _, err := s.Create(ctx, "/refused", []byte("x")); !errors.Is(err, store.ErrNoSpace) {
+			if _, err := s.Write(ctx, store.Create("/refused", []byte("x"))); !errors.Is(err, store.ErrNoSpace) {
 				t.Errorf("on a disk without a free byte: %v", err)
 			}
 			beat, err := s.Get(ctx, "/beat")
@@ -130,13 +130,13 @@ func TestFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 20 {
-				if beat.Modified, err = s.Update(store.Essential(ctx), "/beat", []byte("alive"), beat.Modified); err != nil {
+				if beat.Modified, err = s.Write(store.Essential(ctx), store.Update("/beat", []byte("alive"), beat.Modified)); err != nil {
 					t.Fatalf("a heartbeat: %v", err)
 				}
 			}
 			keys := slices.Sorted(maps.Keys(kept))
 			for _, key := range keys[:len(keys)/2] {
-				if _, err := s.Delete(ctx, key, kept[key]); err != nil {
+				if _, err := s.Write(ctx, store.Delete(key, kept[key])); err != nil {
 					t.Fatalf("a full disk does not delete: %v", err)
 				}
 				delete(kept, key)
@@ -146,7 +146,7 @@ func TestFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := 0; ; n++ { // it needs no more than room, and housekeeping makes it
-				_, err := s.Create(ctx, fmt.Sprintf("/again/%d", n), value)
+				_, err := s.Write(ctx, store.Create(fmt.Sprintf("/again/%d", n), value))
 				if err == nil {
 					break
 				}

@@ -14,8 +14,11 @@ import (
 // Watch implements store.Store, on the server's own hub: no client, no stream, one channel.
 func (s *Store) Watch(ctx context.Context, prefix string, after int64) (store.Watch, error) {
 	stream := s.server.Server.Watchable().NewWatchStream()
-	end := []byte(clientv3.GetPrefixRangeEnd(prefix))
-	if _, err := stream.Watch(ctx, clientv3.AutoWatchID, []byte(prefix), end, after+1); err != nil {
+	first, end := []byte(prefix), []byte(clientv3.GetPrefixRangeEnd(prefix))
+	if prefix == "" {
+		first, end = []byte{0}, []byte{} // from the first key on, says the hub's protocol
+	}
+	if _, err := stream.Watch(ctx, clientv3.AutoWatchID, first, end, after+1); err != nil {
 		stream.Close()
 		return nil, wrap(err)
 	}
@@ -89,7 +92,7 @@ func toBatch(resp mvcc.WatchResponse) store.Batch {
 	for i, e := range resp.Events {
 		ev := store.Event{Type: store.Put, KV: toKV(e.Kv)}
 		if e.Type == mvccpb.Event_DELETE {
-			ev.Type = store.Delete
+			ev.Type = store.Deletion
 		}
 		b.Events[i] = ev
 		b.Revision = max(b.Revision, e.Kv.ModRevision)

@@ -75,7 +75,7 @@ func (s *Store) at(revision int64) map[string]store.KV {
 		if e.KV.Modified > revision {
 			break
 		}
-		if e.Type == store.Delete {
+		if e.Type == store.Deletion {
 			delete(keys, e.KV.Key)
 		} else {
 			keys[e.KV.Key] = e.KV
@@ -84,52 +84,34 @@ func (s *Store) at(revision int64) map[string]store.KV {
 	return keys
 }
 
-// Create implements store.Store.
-func (s *Store) Create(_ context.Context, key string, value []byte) (int64, error) {
+// Write implements store.Store.
+func (s *Store) Write(_ context.Context, changes ...store.Change) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.keys[key]; ok {
-		return 0, store.ErrExists
+	for _, c := range changes {
+		if err := c.Check(s.keys[c.Key].Modified); err != nil {
+			return 0, err
+		}
 	}
-	return s.put(key, value, s.revision+1), nil
-}
-
-// Update implements store.Store.
-func (s *Store) Update(_ context.Context, key string, value []byte, modified int64) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old, ok := s.keys[key]
-	if !ok {
-		return 0, store.ErrNotFound
+	next := s.revision + 1
+	for _, c := range changes {
+		old, there := s.keys[c.Key]
+		switch {
+		case c.Action == store.Set:
+			kv := store.KV{Key: c.Key, Value: append([]byte(nil), c.Value...), Created: next, Modified: next}
+			if there {
+				kv.Created = old.Created
+			}
+			s.keys[c.Key] = kv
+			s.record(store.Event{Type: store.Put, KV: kv})
+		case c.Action == store.Remove && there:
+			delete(s.keys, c.Key)
+			s.record(store.Event{Type: store.Deletion, KV: store.KV{Key: c.Key, Modified: next}})
+		default:
+			continue
+		}
+		s.revision = next
 	}
-	if old.Modified != modified {
-		return 0, store.ErrConflict
-	}
-	return s.put(key, value, old.Created), nil
-}
-
-func (s *Store) put(key string, value []byte, created int64) int64 {
-	s.revision++
-	kv := store.KV{Key: key, Value: append([]byte(nil), value...), Created: created, Modified: s.revision}
-	s.keys[key] = kv
-	s.record(store.Event{Type: store.Put, KV: kv})
-	return s.revision
-}
-
-// Delete implements store.Store.
-func (s *Store) Delete(_ context.Context, key string, modified int64) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old, ok := s.keys[key]
-	if !ok {
-		return 0, store.ErrNotFound
-	}
-	if old.Modified != modified {
-		return 0, store.ErrConflict
-	}
-	s.revision++
-	delete(s.keys, key)
-	s.record(store.Event{Type: store.Delete, KV: store.KV{Key: key, Modified: s.revision}})
 	return s.revision, nil
 }
 
@@ -256,7 +238,7 @@ func (s *Store) History(ctx context.Context, prefix string, after int64) (store.
 		if kv, ok := before[e.KV.Key]; ok {
 			e.Prev = &kv
 		}
-		if before[e.KV.Key] = e.KV; e.Type == store.Delete {
+		if before[e.KV.Key] = e.KV; e.Type == store.Deletion {
 			delete(before, e.KV.Key)
 		}
 		batch.Events = append(batch.Events, e)

@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,14 +20,16 @@ import (
 // Run checks the store that open makes; each test gets a new, empty one.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, store.Store){
-		"create, get, update, delete":            crud,
-		"a stale write is refused":               stale,
-		"one of many writers wins":               race,
-		"list pages at one revision":             pages,
-		"watch misses nothing, repeats nothing":  watchAll,
-		"watch resumes, and ends when compacted": watchResume,
-		"history tells all, and what was before": history,
-		"revision covers acknowledged writes":    revision,
+		"create, get, update, delete":                 crud,
+		"a stale write is refused":                    stale,
+		"a write of several keys is all or nothing":   several,
+		"of writers that exclude each other one wins": exclusive,
+		"one of many writers wins":                    race,
+		"list pages at one revision":                  pages,
+		"watch misses nothing, repeats nothing":       watchAll,
+		"watch resumes, and ends when compacted":      watchResume,
+		"history tells all, and what was before":      history,
+		"revision covers acknowledged writes":         revision,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -57,41 +63,128 @@ func wantErr(t *testing.T, want error) func(any, error) {
 func crud(t *testing.T, s store.Store) {
 	c := ctx(t)
 	wantErr(t, store.ErrNotFound)(s.Get(c, "/a/x"))
-	r1 := must[int64](t)(s.Create(c, "/a/x", []byte("1")))
-	wantErr(t, store.ErrExists)(s.Create(c, "/a/x", []byte("2")))
-	r2 := must[int64](t)(s.Update(c, "/a/x", []byte("2"), r1))
+	r1 := must[int64](t)(s.Write(c, store.Create("/a/x", []byte("1"))))
+	wantErr(t, store.ErrExists)(s.Write(c, store.Create("/a/x", []byte("2"))))
+	r2 := must[int64](t)(s.Write(c, store.Update("/a/x", []byte("2"), r1)))
 	kv := must[store.KV](t)(s.Get(c, "/a/x"))
 	if string(kv.Value) != "2" || kv.Created != r1 || kv.Modified != r2 || r2 <= r1 {
 		t.Fatalf("got %+v after revisions %d and %d", kv, r1, r2)
 	}
-	must[int64](t)(s.Delete(c, "/a/x", r2))
+	must[int64](t)(s.Write(c, store.Delete("/a/x", r2)))
 	wantErr(t, store.ErrNotFound)(s.Get(c, "/a/x"))
-	wantErr(t, store.ErrNotFound)(s.Delete(c, "/a/x", r2))
-	wantErr(t, store.ErrNotFound)(s.Update(c, "/a/x", nil, r2))
-	must[int64](t)(s.Create(c, "/a/x", []byte("again")))
+	wantErr(t, store.ErrNotFound)(s.Write(c, store.Delete("/a/x", r2)))
+	wantErr(t, store.ErrNotFound)(s.Write(c, store.Update("/a/x", nil, r2)))
+	must[int64](t)(s.Write(c, store.Create("/a/x", []byte("again"))))
 }
 
 func stale(t *testing.T, s store.Store) {
 	c := ctx(t)
-	r1 := must[int64](t)(s.Create(c, "/a/x", []byte("1")))
-	must[int64](t)(s.Update(c, "/a/x", []byte("2"), r1))
-	wantErr(t, store.ErrConflict)(s.Update(c, "/a/x", []byte("3"), r1))
-	wantErr(t, store.ErrConflict)(s.Delete(c, "/a/x", r1))
+	r1 := must[int64](t)(s.Write(c, store.Create("/a/x", []byte("1"))))
+	must[int64](t)(s.Write(c, store.Update("/a/x", []byte("2"), r1)))
+	wantErr(t, store.ErrConflict)(s.Write(c, store.Update("/a/x", []byte("3"), r1)))
+	wantErr(t, store.ErrConflict)(s.Write(c, store.Delete("/a/x", r1)))
 	if kv := must[store.KV](t)(s.Get(c, "/a/x")); string(kv.Value) != "2" {
 		t.Fatalf("a refused write changed the value to %q", kv.Value)
 	}
 }
 
+// several: what a write changes it changes at one revision, and a watcher hears of it at once; a guard that does not
+// hold is named, and nothing is written.
+func several(t *testing.T, s store.Store) {
+	c := ctx(t)
+	r1 := must[int64](t)(s.Write(c, store.Create("/a/old", []byte("1")), store.Create("/claims/1", nil)))
+	for _, key := range []string{"/a/old", "/claims/1"} {
+		if kv := must[store.KV](t)(s.Get(c, key)); kv.Modified != r1 || kv.Created != r1 {
+			t.Fatalf("%s is at %d, created at %d; want %d", key, kv.Modified, kv.Created, r1)
+		}
+	}
+	all := must[store.Watch](t)(s.Watch(c, "", r1))
+	defer all.Stop()
+	for want, changes := range map[string][]store.Change{
+		"/a/old already exists":                 {store.Create("/a/new", nil), store.Create("/a/old", nil), store.Drop("/claims/1")},
+		"/a/missing not found":                  {store.Unchanged("/a/old", r1), store.Unchanged("/a/missing", r1), store.Create("/a/new", nil)},
+		"/a/old changed since it was read":      {store.Create("/a/new", nil), store.Delete("/a/old", r1-1), store.Create("/claims/1", nil)},
+		"/claims/1 already exists":              {store.Update("/a/old", nil, r1), store.Create("/claims/1", nil)},
+		"/claims/1 changed since it was read 2": {store.Drop("/a/old"), store.Unchanged("/claims/1", r1-1)},
+	} {
+		_, err := s.Write(c, changes...)
+		var refused *store.Refused
+		if !errors.As(err, &refused) || !strings.HasPrefix(want, refused.Key+" "+refused.Err.Error()) {
+			t.Fatalf("refused with %v, want %s", err, want)
+		}
+	}
+	if now := must[int64](t)(s.Revision(c)); now != r1 {
+		t.Fatalf("refused writes went from revision %d to %d", r1, now)
+	}
+	r2 := must[int64](t)(s.Write(c, store.Unchanged("/claims/1", r1), store.Update("/a/old", []byte("2"), r1),
+		store.Create("/a/new", []byte("n")), store.Drop("/a/never"), store.Create("/elsewhere", nil)))
+	r3 := must[int64](t)(s.Write(c, store.Delete("/a/old", r2), store.Drop("/claims/1"), store.Update("/a/new", nil, r2)))
+	got := map[int64][]string{}
+	for len(got[r3]) == 0 {
+		b, ok := <-all.Batches()
+		if !ok {
+			t.Fatal(all.Err())
+		}
+		for _, e := range b.Events {
+			got[e.KV.Modified] = append(got[e.KV.Modified], fmt.Sprint(e.KV.Key, " ", e.Type == store.Deletion))
+		}
+		if n := len(got[b.Revision]); n != 3 {
+			t.Fatalf("a batch ends with %d of the 3 changes of revision %d: %q", n, b.Revision, got[b.Revision])
+		}
+	}
+	slices.Sort(got[r2])
+	slices.Sort(got[r3])
+	want := map[int64][]string{r2: {"/a/new false", "/a/old false", "/elsewhere false"}, r3: {"/a/new false", "/a/old true", "/claims/1 true"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("the watch told %v, want %v", got, want)
+	}
+	h := must[store.Watch](t)(s.History(c, "/a/", r1))
+	defer h.Stop()
+	n := 0
+	for b := range h.Batches() {
+		for _, e := range b.Events {
+			n++
+			if before := e.Prev != nil; before != (e.KV.Key == "/a/old" || e.KV.Modified == r3) {
+				t.Errorf("history of %s at %d: there was something before: %v", e.KV.Key, e.KV.Modified, before)
+			}
+		}
+	}
+	if n != 4 {
+		t.Errorf("history has %d changes, want 4", n)
+	}
+}
+
+// exclusive: two keys, either of which may be there but not both, written by many at once.
+func exclusive(t *testing.T, s store.Store) {
+	c := ctx(t)
+	var wg sync.WaitGroup
+	var won atomic.Int32
+	for i := range 20 {
+		wg.Go(func() {
+			switch _, err := s.Write(c, store.Create(fmt.Sprint("/a/", i), nil), store.Create("/claims/one", nil)); {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, store.ErrExists):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if page := must[store.Page](t)(s.List(c, "/a/", "", 0, 0)); won.Load() != 1 || len(page.KVs) != 1 {
+		t.Fatalf("%d writers won, %d keys are there", won.Load(), len(page.KVs))
+	}
+}
+
 func race(t *testing.T, s store.Store) {
 	c := ctx(t)
-	r := must[int64](t)(s.Create(c, "/a/x", nil))
+	r := must[int64](t)(s.Write(c, store.Create("/a/x", nil)))
 	var wg sync.WaitGroup
 	won := make(chan int64, 20)
 	for i := range 20 {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if rev, err := s.Update(c, "/a/x", []byte{byte(i)}, r); err == nil {
+			if rev, err := s.Write(c, store.Update("/a/x", []byte{byte(i)}, r)); err == nil {
 				won <- rev
 			} else if !errors.Is(err, store.ErrConflict) {
 				t.Error(err)
@@ -106,15 +199,15 @@ func race(t *testing.T, s store.Store) {
 
 func pages(t *testing.T, s store.Store) {
 	c := ctx(t)
-	must[int64](t)(s.Create(c, "/b/other", nil))
+	must[int64](t)(s.Write(c, store.Create("/b/other", nil)))
 	for i := range 10 {
-		must[int64](t)(s.Create(c, fmt.Sprintf("/a/%02d", i), nil))
+		must[int64](t)(s.Write(c, store.Create(fmt.Sprintf("/a/%02d", i), nil)))
 	}
 	first := must[store.Page](t)(s.List(c, "/a/", "", 4, 0))
 	if len(first.KVs) != 4 || !first.More || first.Count != 10 {
 		t.Fatalf("first page: %d keys, more %v, count %d", len(first.KVs), first.More, first.Count)
 	}
-	must[int64](t)(s.Create(c, "/a/045", nil)) // after the first page was read
+	must[int64](t)(s.Write(c, store.Create("/a/045", nil))) // after the first page was read
 	seen := first.KVs
 	for page := first; page.More; {
 		page = must[store.Page](t)(s.List(c, "/a/", page.KVs[len(page.KVs)-1].Key, 4, first.Revision))
@@ -160,7 +253,7 @@ func next(t *testing.T, w store.Watch, n int) []store.Event {
 
 func watchAll(t *testing.T, s store.Store) {
 	c := ctx(t)
-	must[int64](t)(s.Create(c, "/a/before", nil))
+	must[int64](t)(s.Write(c, store.Create("/a/before", nil)))
 	start := must[int64](t)(s.Revision(c))
 	w := must[store.Watch](t)(s.Watch(c, "/a/", start))
 	defer w.Stop()
@@ -177,21 +270,21 @@ func watchAll(t *testing.T, s store.Store) {
 		rev, exists := live[key]
 		switch {
 		case !exists:
-			live[key] = must[int64](t)(s.Create(c, key, []byte(key)))
+			live[key] = must[int64](t)(s.Write(c, store.Create(key, []byte(key))))
 			want = append(want, change{key, live[key], false})
 		case rng.Intn(3) == 0:
-			want = append(want, change{key, must[int64](t)(s.Delete(c, key, rev)), true})
+			want = append(want, change{key, must[int64](t)(s.Write(c, store.Delete(key, rev))), true})
 			delete(live, key)
 		default:
-			live[key] = must[int64](t)(s.Update(c, key, []byte(key), rev))
+			live[key] = must[int64](t)(s.Write(c, store.Update(key, []byte(key), rev)))
 			want = append(want, change{key, live[key], false})
 		}
 		if rng.Intn(4) == 0 { // not ours
-			must[int64](t)(s.Create(c, fmt.Sprintf("/b/%d", rng.Int63()), nil))
+			must[int64](t)(s.Write(c, store.Create(fmt.Sprintf("/b/%d", rng.Int63()), nil)))
 		}
 	}
 	for i, e := range next(t, w, len(want)) {
-		if got := (change{e.KV.Key, e.KV.Modified, e.Type == store.Delete}); got != want[i] {
+		if got := (change{e.KV.Key, e.KV.Modified, e.Type == store.Deletion}); got != want[i] {
 			t.Fatalf("event %d is %+v, want %+v", i, got, want[i])
 		}
 	}
@@ -216,17 +309,17 @@ func history(t *testing.T, s store.Store) {
 		old, exists := live[key]
 		switch {
 		case !exists:
-			live[key] = state{must[int64](t)(s.Create(c, key, []byte(value))), value}
+			live[key] = state{must[int64](t)(s.Write(c, store.Create(key, []byte(value)))), value}
 			steps = append(steps, step{key, value, "", live[key].rev})
 		case rng.Intn(3) == 0:
-			steps = append(steps, step{key, "", old.value, must[int64](t)(s.Delete(c, key, old.rev))})
+			steps = append(steps, step{key, "", old.value, must[int64](t)(s.Write(c, store.Delete(key, old.rev)))})
 			delete(live, key)
 		default:
-			live[key] = state{must[int64](t)(s.Update(c, key, []byte(value), old.rev)), value}
+			live[key] = state{must[int64](t)(s.Write(c, store.Update(key, []byte(value), old.rev))), value}
 			steps = append(steps, step{key, value, old.value, live[key].rev})
 		}
 		if rng.Intn(3) == 0 { // not ours
-			must[int64](t)(s.Create(c, fmt.Sprintf("/b/%d", rng.Int63()), nil))
+			must[int64](t)(s.Write(c, store.Create(fmt.Sprintf("/b/%d", rng.Int63()), nil)))
 		}
 	}
 	read := func(after int64) (got []step) {
@@ -265,7 +358,7 @@ func history(t *testing.T, s store.Store) {
 			}
 		}
 	}
-	last := must[int64](t)(s.Create(c, "/a/last", []byte("last"))) // the newest revision there is
+	last := must[int64](t)(s.Write(c, store.Create("/a/last", []byte("last")))) // the newest revision there is
 	steps = append(steps, step{"/a/last", "last", "", last})
 	for _, from := range []int{0, 57, 150, len(steps) - 2, len(steps) - 1} {
 		check(from)
@@ -288,9 +381,9 @@ func history(t *testing.T, s store.Store) {
 
 func watchResume(t *testing.T, s store.Store) {
 	c := ctx(t)
-	r1 := must[int64](t)(s.Create(c, "/a/x", []byte("1")))
-	r2 := must[int64](t)(s.Update(c, "/a/x", []byte("2"), r1))
-	r3 := must[int64](t)(s.Update(c, "/a/x", []byte("3"), r2))
+	r1 := must[int64](t)(s.Write(c, store.Create("/a/x", []byte("1"))))
+	r2 := must[int64](t)(s.Write(c, store.Update("/a/x", []byte("2"), r1)))
+	r3 := must[int64](t)(s.Write(c, store.Update("/a/x", []byte("3"), r2)))
 	w := must[store.Watch](t)(s.Watch(c, "/a/", r1))
 	got := next(t, w, 2)
 	w.Stop()
@@ -317,7 +410,7 @@ func watchResume(t *testing.T, s store.Store) {
 func revision(t *testing.T, s store.Store) {
 	c := ctx(t)
 	for i := range 50 {
-		rev := must[int64](t)(s.Create(c, fmt.Sprintf("/a/%d", i), nil))
+		rev := must[int64](t)(s.Write(c, store.Create(fmt.Sprintf("/a/%d", i), nil)))
 		if now := must[int64](t)(s.Revision(c)); now < rev {
 			t.Fatalf("revision %d after a write at %d", now, rev)
 		}

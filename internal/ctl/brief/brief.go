@@ -1,0 +1,100 @@
+package brief
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+)
+
+// Ref is an object as messages name it: "pod/web".
+func Ref(kind *api.Kind, name string) string {
+	word := kind.Singular
+	if kind.Group != "" {
+		word += "." + kind.Group
+	}
+	return word + "/" + name
+}
+
+// Namespace is what a command needs to find an object again: " -n x", or nothing in the default one.
+func Namespace(namespace string) string {
+	if namespace == "" || namespace == "default" {
+		return ""
+	}
+	return " -n " + namespace
+}
+
+// Clip keeps a line a line.
+func Clip(text string, width int) string {
+	text = strings.ReplaceAll(text, "\n", " ")
+	if r := []rune(text); len(r) > width {
+		return string(r[:width-3]) + "..."
+	}
+	return text
+}
+
+// EventTime is when an event was last seen; the API has grown four places for it.
+func EventTime(e *corev1.Event) time.Time {
+	switch {
+	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+// PodCondition finds a condition of a pod; nil if it has none of the type.
+func PodCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// NodeReady is a node's Ready condition; nil if it never reported.
+func NodeReady(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Settled says whether a pod has come to where waiting for it ends: it is ready, or has done its
+// work. bad says that it has failed for good.
+func Settled(pod *corev1.Pod) (done, bad bool) {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded:
+		return true, false
+	case corev1.PodFailed:
+		return true, true
+	}
+	ready := PodCondition(pod, corev1.PodReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue, false
+}
+
+// Restarts is how often a pod's containers were started again, together.
+func Restarts(pod *corev1.Pod) int {
+	n := 0
+	for _, s := range pod.Status.ContainerStatuses {
+		n += int(s.RestartCount)
+	}
+	return n
+}
+
+func Quoted(words []string) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, fmt.Sprintf("%q", w))
+	}
+	return strings.Join(out, " ")
+}

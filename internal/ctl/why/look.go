@@ -1,0 +1,147 @@
+package why
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
+)
+
+// Source is where the facts are: the API and the logs of pods.
+type Source interface {
+	client.Interface
+	// Logs is the log of a pod's container, as pods/log has it.
+	Logs(ctx context.Context, namespace, pod string, query url.Values) (io.ReadCloser, error)
+}
+
+// Explain looks at an object and at what it depends on, and says why it is as it is and what to do. What cannot be
+// had is left out: half an explanation is better than none. The error, beside that half, is that of the first thing asked.
+func Explain(ctx context.Context, from Source, kind *api.Kind, obj api.Object, now time.Time) (Explanation, error) {
+	s, err := (&look{from}).at(ctx, kind, obj, now)
+	return explain(s), err
+}
+
+// look gathers what explain needs to know.
+type look struct{ api Source }
+
+func (l *look) at(ctx context.Context, kind *api.Kind, obj api.Object, when time.Time) (situation, error) {
+	now := situation{kind: kind, obj: obj, now: when, logs: map[string]string{}}
+	var err error
+	now.events, err = brief.EventsOf(ctx, l.api, obj)
+	keeps := keepsPods(obj)
+	if keeps || kind == api.Pods || kind == api.Nodes {
+		now.nodes, _, _ = client.All[*corev1.Node](ctx, l.api, api.Nodes, client.ListOptions{})
+	}
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		now.logs = l.lastLogs(ctx, o)
+		now.placed = l.inTheWay(ctx, o)
+	case *corev1.Namespace:
+		if o.DeletionTimestamp != nil {
+			now.held = l.heldIn(ctx, o.Name)
+		}
+	}
+	if keeps {
+		l.pods(ctx, &now)
+	}
+	return now, err
+}
+
+// pods gathers what explains a workload: its pods, which of them are new, and all about the one that
+// stands worst.
+func (l *look) pods(ctx context.Context, now *situation) {
+	w, _ := now.workload()
+	if w.selector == nil {
+		return
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	if err != nil {
+		return
+	}
+	in := client.ListOptions{Namespace: now.obj.GetNamespace(), Labels: selector}
+	pods, _, err := client.All[*corev1.Pod](ctx, l.api, api.Pods, in)
+	if err != nil {
+		return
+	}
+	// What others keep is no concern of this one, though the selector fits.
+	now.pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !mayBelong(now.obj, p) })
+	now.template = l.templateOf(ctx, now.obj, in)
+	if pod := now.blamed(); pod != nil {
+		now.told, _ = brief.EventsOf(ctx, l.api, pod)
+		now.logs = l.lastLogs(ctx, pod)
+		now.placed = l.inTheWay(ctx, pod)
+	}
+}
+
+// inTheWay are the pods that may be why a pod has no node: all that are on one and have not ended.
+func (l *look) inTheWay(ctx context.Context, pod *corev1.Pod) []*corev1.Pod {
+	if pod.Spec.NodeName != "" {
+		return nil
+	}
+	pods, _, _ := client.All[*corev1.Pod](ctx, l.api, api.Pods, client.ListOptions{})
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+		return p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	})
+}
+
+// mayBelong says whether a pod is a workload's own; a Deployment's belong to its sets.
+func mayBelong(obj api.Object, pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	_, deployment := obj.(*appsv1.Deployment)
+	if deployment {
+		return owner != nil && owner.Kind == "ReplicaSet"
+	}
+	return owner != nil && owner.UID == obj.GetUID()
+}
+
+// lastLogs are the last lines of a pod's containers that have crashed.
+func (l *look) lastLogs(ctx context.Context, pod *corev1.Pod) map[string]string {
+	logs := map[string]string{}
+	for _, c := range crashed(pod) {
+		query := url.Values{"container": {c.name}, "tailLines": {strconv.Itoa(logTail)}}
+		if c.previous {
+			query.Set("previous", "true")
+		}
+		log, err := l.api.Logs(ctx, pod.Namespace, pod.Name, query)
+		if err != nil {
+			continue
+		}
+		data, _ := io.ReadAll(io.LimitReader(log, 64<<10))
+		log.Close()
+		logs[c.name] = string(data)
+	}
+	return logs
+}
+
+type crashedContainer struct {
+	name     string
+	previous bool
+}
+
+// crashed are the containers whose last words help.
+func crashed(pod *corev1.Pod) []crashedContainer {
+	var out []crashedContainer
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			status := &list[i]
+			now, last := status.State.Terminated, status.LastTerminationState.Terminated
+			switch {
+			case now != nil && now.ExitCode != 0:
+				out = append(out, crashedContainer{status.Name, false})
+			case status.State.Waiting != nil && last != nil:
+				out = append(out, crashedContainer{status.Name, true})
+			}
+		}
+	}
+	return out
+}

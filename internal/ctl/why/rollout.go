@@ -1,0 +1,229 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/placement"
+	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
+)
+
+// template is the label by which the pods of a workload's newest template are told from older ones, that
+// a rollout has yet to replace. Without a key, nothing is known and every pod counts as new.
+type template struct{ key, value string }
+
+// noTemplate is the label's value while nothing was made of the newest template; no hash looks like it.
+const noTemplate = "none"
+
+func (t template) made(pod *corev1.Pod) bool { return t.key == "" || pod.Labels[t.key] == t.value }
+
+// templateOf finds the label of a workload's newest template in what keeps its history.
+func (l *look) templateOf(ctx context.Context, obj api.Object, in client.ListOptions) template {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		if sets, _, err := client.All[*appsv1.ReplicaSet](ctx, l.api, api.ReplicaSets, in); err == nil {
+			return deploymentTemplate(o, sets)
+		}
+	case *appsv1.DaemonSet:
+		if history, _, err := client.All[*appsv1.ControllerRevision](ctx, l.api, api.ControllerRevisions, in); err == nil {
+			return daemonSetTemplate(o, history)
+		}
+	}
+	return template{}
+}
+
+// deploymentTemplate is the hash of the set with the deployment's own template; while there is none, no
+// pod is new.
+func deploymentTemplate(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) template {
+	const key = appsv1.DefaultDeploymentUniqueLabelKey
+	for _, set := range sets {
+		theirs := set.Spec.Template.DeepCopy()
+		delete(theirs.Labels, key)
+		if metav1.IsControlledBy(set, d) && apiequality.Semantic.DeepEqual(theirs, &d.Spec.Template) {
+			return template{key, set.Labels[key]}
+		}
+	}
+	return template{key, noTemplate}
+}
+
+func daemonSetTemplate(ds *appsv1.DaemonSet, history []*appsv1.ControllerRevision) template {
+	const key = appsv1.DefaultDaemonSetUniqueLabelKey
+	var newest *appsv1.ControllerRevision
+	for _, r := range history {
+		if metav1.IsControlledBy(r, ds) && (newest == nil || r.Revision > newest.Revision) {
+			newest = r
+		}
+	}
+	if newest == nil {
+		return template{key, noTemplate}
+	}
+	return template{key, newest.Labels[key]}
+}
+
+// progress counts the pods that stay, of the newest template and of older ones.
+type progress struct{ fresh, ready, old, oldReady int32 }
+
+func (s *situation) progress() progress {
+	var n progress
+	for _, p := range s.pods {
+		if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		all, ready := &n.fresh, &n.ready
+		if !s.template.made(p) {
+			all, ready = &n.old, &n.oldReady
+		}
+		*all++
+		if done, _ := brief.Settled(p); done {
+			*ready++
+		}
+	}
+	return n
+}
+
+// deployment judges the pods of the newest template only: old ones that are ready hide that a rollout is stuck.
+func (s *situation) deployment(d *appsv1.Deployment) workload {
+	st := &d.Status
+	w := workload{selector: d.Spec.Selector, want: ptr.Deref(d.Spec.Replicas, 1)}
+	n := progress{fresh: st.UpdatedReplicas, old: st.Replicas - st.UpdatedReplicas}
+	n.oldReady = min(n.old, st.ReadyReplicas) // as if every old one were ready that can be
+	n.ready = st.ReadyReplicas - n.oldReady
+	if s.template.key != "" {
+		n = s.progress()
+	}
+	w.ready = n.ready
+	w.behind(d.Generation, st.ObservedGeneration)
+	if d.Spec.Paused {
+		s.paused(&w, n)
+	} else if n.old > 0 {
+		w.rolling(n, "each goes when enough new ones are available")
+	}
+	if st.UnavailableReplicas > 0 && w.ready >= w.want {
+		w.fault("pods that are not available: %d; a pod is when it has been ready for minReadySeconds (%d)", st.UnavailableReplicas, d.Spec.MinReadySeconds)
+	}
+	late := false
+	for _, c := range st.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse || c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			w.bad = true // its message is among the conditions
+			late = late || c.Type == appsv1.DeploymentProgressing
+		}
+	}
+	if !d.Spec.Paused && n.old > 0 && (late || s.newestStuck()) {
+		w.commands = append(w.commands, "rollout undo "+s.args())
+	}
+	return w
+}
+
+// paused tells what a paused deployment holds back: nothing, a template that is not tried at all, or the
+// rest of a rollout. Its size still follows its replicas.
+func (s *situation) paused(w *workload, n progress) {
+	switch {
+	case s.template.key != "" && s.template.value == noTemplate:
+		w.head = fmt.Sprintf("is paused; a changed template is not rolled out (%d of %d pods of the old one ready)", n.oldReady, w.want)
+		w.fault("it is paused, and its template has changed since: its %d pods are of an older one until it is resumed", n.old)
+	case n.old > 0:
+		w.rolling(n, "they stay until it is resumed")
+		w.note("it is paused in the middle of it")
+	default:
+		w.note("it is paused; a changed template is not rolled out until it is resumed")
+	}
+	w.commands = append(w.commands, "rollout resume "+s.args())
+}
+
+// newestStuck says whether the pod to blame is one of the newest template, with more than a wait to blame.
+func (s *situation) newestStuck() bool {
+	worst := s.blamed()
+	return worst != nil && worst.DeletionTimestamp == nil && s.template.made(worst) && (stuck(worst) || worst.Spec.NodeName == "")
+}
+
+// daemonSet does the same with the pods of a daemon set, which replaces old ones by itself unless it is
+// told to leave them alone.
+func (s *situation) daemonSet(ds *appsv1.DaemonSet) workload {
+	st := &ds.Status
+	w := workload{selector: ds.Spec.Selector, want: st.DesiredNumberScheduled, ready: st.NumberReady}
+	w.behind(ds.Generation, st.ObservedGeneration)
+	n := progress{fresh: st.UpdatedNumberScheduled, old: st.CurrentNumberScheduled - st.UpdatedNumberScheduled}
+	n.oldReady = min(n.old, st.NumberReady)
+	n.ready = st.NumberReady - n.oldReady
+	if s.template.key != "" {
+		n = s.progress()
+	}
+	switch onDelete := ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType; {
+	case n.old > 0 && onDelete:
+		s.outOfDate(&w, n.old)
+	case n.old > 0:
+		w.ready = n.ready
+		w.rolling(n, "they are replaced node by node")
+		if s.newestStuck() {
+			w.commands = append(w.commands, "rollout undo "+s.args())
+		}
+	}
+	if st.NumberUnavailable > 0 && w.ready >= w.want {
+		w.fault("nodes without an available pod: %d; a pod is when it has been ready for minReadySeconds (%d)", st.NumberUnavailable, ds.Spec.MinReadySeconds)
+	}
+	if st.NumberMisscheduled > 0 {
+		w.note("nodes that have a pod of it and should not: %d", st.NumberMisscheduled)
+	}
+	if w.want == 0 && st.ObservedGeneration >= ds.Generation {
+		w.head = "has no node to run on"
+		s.noNode(&w, &ds.Spec.Template.Spec)
+	}
+	return w
+}
+
+// outOfDate names the pods that their daemon set leaves alone.
+func (s *situation) outOfDate(w *workload, old int32) {
+	if old == 1 {
+		w.note("1 pod has the old template; the updateStrategy is OnDelete: delete it, and one of the new template takes its place")
+	} else {
+		w.note("%d pods have the old template; the updateStrategy is OnDelete: delete them one by one, and each gets a successor of the new template", old)
+	}
+	for _, p := range s.pods {
+		if p.DeletionTimestamp == nil && !s.template.made(p) {
+			w.commands = append(w.commands, "delete pod "+p.Name+brief.Namespace(p.Namespace))
+			return // the next call names the next: they are best deleted one by one
+		}
+	}
+}
+
+// noNode says of each node why a daemon set does not run there.
+func (s *situation) noNode(w *workload, spec *corev1.PodSpec) {
+	if len(s.nodes) == 0 {
+		w.fault("there is no node at all")
+	}
+	pod := &corev1.Pod{Spec: *spec}
+	var unlike []string
+	for _, n := range s.nodes {
+		if !placement.Selects(spec, n) {
+			unlike = append(unlike, n.Name)
+			continue
+		}
+		taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
+			return strings.HasPrefix(t.Key, "node.kubernetes.io/") // a daemon set's pods tolerate these
+		})
+		if i := placement.Untolerated(spec.Tolerations, taints); i >= 0 {
+			w.fault("node %s has the taint %s, which its pods do not tolerate", n.Name, taints[i].ToString())
+			w.advice = append(w.advice, tolerance(n.Name, &taints[i]))
+			w.commands = append(w.commands, "describe node "+n.Name)
+		}
+	}
+	if len(unlike) > 0 {
+		w.fault("%s", noMatch(len(unlike) == len(s.nodes), askedOfNode(spec), unlike))
+		if n := s.node(unlike[0]); s.hasRoom(pod, n) {
+			if labels := lacking(spec, n); labels != nil {
+				w.commands = append(w.commands, fmt.Sprintf("label nodes %s %s", n.Name, strings.Join(setting(n, labels), " ")))
+			}
+		}
+	}
+	w.bad = true
+}

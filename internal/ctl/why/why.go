@@ -1,0 +1,146 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"minik8s/internal/api"
+	"minik8s/internal/ctl/brief"
+)
+
+// situation is all that explain knows.
+type situation struct {
+	kind   *api.Kind
+	obj    api.Object
+	events []*corev1.Event // the newest last
+	nodes  []*corev1.Node
+	logs   map[string]string // by container: of the pod, or of a workload's blamed one
+	now    time.Time
+
+	// Of a workload:
+	pods     []*corev1.Pod
+	template template
+	told     []*corev1.Event // about the blamed pod
+
+	// placed are the cluster's pods that have a node, where they may be why another pod has none.
+	placed []*corev1.Pod
+	// held are the objects that finalizers hold in a namespace that is being deleted.
+	held []api.Object
+}
+
+// Explanation is what a person is told.
+type Explanation struct {
+	// Head says in one line how the object stands, Good whether that is well.
+	Head string
+	Good bool
+	// Why is the reasons, a line each.
+	Why []string
+	// Log is the last lines of a crashed container, and LogHead whose they are.
+	LogHead string
+	Log     []string
+	// Next is what to do: commands to type, or steps in words.
+	Next []string
+}
+
+// logTail is how many lines of a crashed container's log fit on the screen beside the rest.
+const logTail = 10
+
+// explain says why an object is as it is, and what to do. It asks nobody: everything is in s.
+func explain(s situation) Explanation {
+	switch obj := s.obj.(type) {
+	case *corev1.Pod:
+		v := s.explainPod(obj)
+		s.filtered(&v, obj)
+		return v
+	case *corev1.Node:
+		return s.explainNode(obj)
+	}
+	if w, ok := s.workload(); ok {
+		return s.explainWorkload(w)
+	}
+	return s.explainOther()
+}
+
+func (v *Explanation) because(format string, args ...any) {
+	v.Why = append(v.Why, fmt.Sprintf(format, args...))
+}
+
+// try adds a command to type next; the words "minik8sd ctl" are put before it.
+func (v *Explanation) try(format string, args ...any) {
+	line := "minik8sd ctl " + fmt.Sprintf(format, args...)
+	for _, l := range v.Next {
+		if l == line {
+			return
+		}
+	}
+	v.Next = append(v.Next, line)
+}
+
+// advise adds a step that is no command of ours.
+func (v *Explanation) advise(format string, args ...any) {
+	v.Next = append(v.Next, fmt.Sprintf(format, args...))
+}
+
+// name is the object as messages name it: "pod/web".
+func (s *situation) name() string { return brief.Ref(s.kind, s.obj.GetName()) }
+
+// args are the words that name the object in a command: "pod web -n x".
+func (s *situation) args() string {
+	return s.kind.Singular + " " + s.obj.GetName() + brief.Namespace(s.obj.GetNamespace())
+}
+
+// lastWarning is the newest warning with one of the reasons; with none given, the newest at all.
+func (s *situation) lastWarning(reasons ...string) *corev1.Event {
+	for i := len(s.events) - 1; i >= 0; i-- {
+		e := s.events[i]
+		if e.Type != corev1.EventTypeWarning {
+			continue
+		}
+		if len(reasons) == 0 {
+			return e
+		}
+		for _, r := range reasons {
+			if e.Reason == r {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+func (s *situation) node(name string) *corev1.Node {
+	for _, n := range s.nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+func (s *situation) ago(t time.Time) string { return duration.HumanDuration(s.now.Sub(t)) + " ago" }
+
+// explainOther goes by what every kind has: a deletion, conditions, warnings.
+func (s *situation) explainOther() Explanation {
+	v := Explanation{Head: s.name() + " is there", Good: true}
+	if s.obj.GetDeletionTimestamp() != nil {
+		return s.explainLeaving()
+	}
+	for _, c := range conditionsOf(s.obj) {
+		if c.Status == metav1.ConditionTrue || c.Type == "" {
+			continue
+		}
+		v.Good = false
+		v.Head = fmt.Sprintf("%s is not %s", s.name(), c.Type)
+		v.because("%s", strings.TrimSpace(string(c.Status)+" "+c.Reason+" "+c.Message))
+	}
+	if e := s.lastWarning(); e != nil {
+		v.because("%s, %s: %s", e.Reason, s.ago(brief.EventTime(e)), brief.Clip(e.Message, 300))
+	}
+	v.try("describe %s", s.args())
+	return v
+}

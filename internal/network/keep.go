@@ -1,0 +1,168 @@
+package network
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"minik8s/internal/nft"
+)
+
+const (
+	// settle is how long to wait after a change before comparing: a restart of a firewall makes many in a row.
+	settle = 50 * time.Millisecond
+	// longestGap bounds the gap between two repairs while somebody keeps undoing them. The gap starts at settle,
+	// doubles with each repair, and is reset once no repair was needed for the time calm.
+	longestGap = 400 * time.Millisecond
+	calm       = 10 * time.Second
+	// again bounds the gap between two tries of what the kernel keeps refusing.
+	again = 5 * time.Second
+	// share bounds what comparing costs while somebody changes other rules without end: the next comparison waits
+	// this many times as long as the last one took, so comparing takes at most a tenth of a core.
+	share = 10
+)
+
+// Keep compares the rules, and what else the pods' network needs of the host, with what they should be whenever
+// somebody has changed any, and repairs them, until ctx ends. A setting that is changed back (ip_forward) tells nobody;
+// it is looked at with the rest.
+func (n *Network) Keep(ctx context.Context) {
+	n.endFlowsSoon() // of pods that were removed while no daemon ran
+	changed := make(chan struct{}, 1)
+	poke := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared} {
+		watching.Go(func() {
+			for ctx.Err() == nil {
+				// What changed before the subscription is found by comparing once it stands (started = poke).
+				if err := watch(ctx, poke, poke); err != nil {
+					n.cfg.Log.Warn("changes of the host's network are not seen, trying again", "error", err)
+				}
+				wait(ctx, again)
+			}
+		})
+	}
+	gap, patience := settle, settle
+	var last, next time.Time
+	reported := "" // the error that was logged last
+	for {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+		if since := time.Since(last); since > calm {
+			gap = settle
+		} else {
+			wait(ctx, gap-settle-since)
+		}
+		wait(ctx, max(settle, time.Until(next)))
+		select { // a change that came meanwhile is covered by the same comparison
+		case <-changed:
+		default:
+		}
+		began := time.Now()
+		repaired, err := n.Repair()
+		next = time.Now().Add(min(share*time.Since(began), longestGap))
+		if repaired {
+			last, gap = time.Now(), min(2*gap, longestGap)
+		}
+		if err == nil {
+			reported, patience = "", settle
+			continue
+		}
+		if err.Error() != reported {
+			n.cfg.Log.Warn("the pods' rules could not be compared or repaired, trying again", "error", err)
+			reported = err.Error()
+		}
+		wait(ctx, patience)
+		patience = min(2*patience, again)
+		poke()
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// Repair puts right what differs from what should be, and says whether anything did.
+func (n *Network) Repair() (repaired bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.ready {
+		return false, nil
+	}
+	whole := true
+	if n.held.IsValid() { // Setup has put it there
+		if whole, err = n.sharedWhole(n.held); err != nil {
+			return false, err
+		}
+	}
+	if !whole {
+		if err := n.putShared(n.held); err != nil {
+			return false, err
+		}
+		n.cfg.Log.Info("what the pods' network needs of the host had been taken away and is there again")
+	}
+	routed, err := n.restoreRoutes()
+	if err != nil {
+		return false, err
+	}
+	want := n.desired()
+	same, err := n.nf.Same(want)
+	if err != nil {
+		return false, err
+	}
+	if !same {
+		if err := n.nf.Apply(want); err != nil {
+			return false, err
+		}
+		n.cfg.Log.Info("the pods' rules had been changed by somebody else and are whole again")
+	}
+	opened, err := n.checkFirewalls()
+	return !whole || routed || !same || opened, err
+}
+
+// checkFirewalls has the filters of others accept pods' traffic, notes those that still stop it, and says whether
+// it changed any.
+func (n *Network) checkFirewalls() (changed bool, err error) {
+	changed, blocked, err := n.openFirewalls()
+	if err != nil {
+		return changed, err
+	}
+	if !slices.Equal(blocked, n.blocked) {
+		for _, b := range blocked {
+			n.cfg.Log.Warn("pods' traffic is stopped by the host's packet filter", "by", b)
+		}
+		n.blocked = blocked
+	}
+	return changed, nil
+}
+
+// Blocked names the filters of the host that stop pods' traffic and could not be opened; normally none. There is
+// no event for a change of the older iptables, nor for a table whose owner ends: while either is the case,
+// Blocked looks again.
+func (n *Network) Blocked() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ready && (len(n.blocked) > 0 || n.legacyInUse()) {
+		if _, err := n.checkFirewalls(); err != nil {
+			n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
+		}
+	}
+	return slices.Clone(n.blocked)
+}

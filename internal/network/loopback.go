@@ -1,0 +1,189 @@
+package network
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// udpIdle is after how long without a datagram a client of a UDP port is forgotten.
+const udpIdle = 2 * time.Minute
+
+// maxUDPClients bounds the clients of one UDP port; what comes from more of them is dropped.
+const maxUDPClients = 128
+
+// relay forwards one host port on loopback to a pod, in user space. It lives as long as the daemon; the
+// next one makes it anew.
+type relay struct {
+	closed chan struct{}
+	once   sync.Once
+	listen io.Closer
+}
+
+// newRelay listens on a loopback address. SCTP is not served there.
+func newRelay(protocol byte, at, to netip.AddrPort, log *slog.Logger) (*relay, error) {
+	r := &relay{closed: make(chan struct{})}
+	switch protocol {
+	case unix.IPPROTO_TCP:
+		l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
+		if err != nil {
+			return nil, err
+		}
+		r.listen = l
+		go r.tcp(l, to)
+	case unix.IPPROTO_UDP:
+		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			return nil, err
+		}
+		r.listen = c
+		go r.udp(c, to, log)
+	default:
+		return nil, nil
+	}
+	return r, nil
+}
+
+func (r *relay) close() {
+	r.once.Do(func() {
+		close(r.closed)
+		r.listen.Close()
+	})
+}
+
+func (r *relay) tcp(l *net.TCPListener, to netip.AddrPort) {
+	for {
+		c, err := l.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of files, for one
+			select {
+			case <-time.After(100 * time.Millisecond):
+				continue
+			case <-r.closed:
+				return
+			}
+		}
+		go r.join(c, to)
+	}
+}
+
+// join copies both ways until both have ended; a half that is closed is closed on the other side too.
+func (r *relay) join(in *net.TCPConn, to netip.AddrPort) {
+	defer in.Close()
+	c, err := net.DialTimeout("tcp4", to.String(), 10*time.Second)
+	if err != nil {
+		_ = in.SetLinger(0) // refused, as the pod would
+		return
+	}
+	out := c.(*net.TCPConn)
+	defer out.Close()
+	done := make(chan struct{}, 2)
+	half := func(dst, src *net.TCPConn) {
+		_, _ = io.Copy(dst, src)
+		_ = dst.CloseWrite()
+		done <- struct{}{}
+	}
+	go half(out, in)
+	go half(in, out)
+	for range 2 {
+		select {
+		case <-done:
+		case <-r.closed:
+			return
+		}
+	}
+}
+
+// udp keeps a socket towards the pod for each client, by which answers find back.
+func (r *relay) udp(c *net.UDPConn, to netip.AddrPort, log *slog.Logger) {
+	var mu sync.Mutex
+	clients := map[netip.AddrPort]*net.UDPConn{}
+	defer func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, out := range clients {
+			out.Close()
+		}
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, from, err := c.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // an answer that could not be delivered
+		}
+		mu.Lock()
+		out, known := clients[from]
+		if !known && len(clients) < maxUDPClients {
+			if out, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to)); err != nil {
+				log.Debug("a datagram for a host port is lost", "error", err)
+				mu.Unlock()
+				continue
+			}
+			clients[from] = out
+			go func() {
+				answers(c, out, from)
+				mu.Lock()
+				defer mu.Unlock()
+				delete(clients, from)
+				out.Close()
+			}()
+		}
+		if out != nil {
+			_ = out.SetReadDeadline(time.Now().Add(udpIdle))
+			_, _ = out.Write(buf[:n])
+		}
+		mu.Unlock()
+	}
+}
+
+// answers hands a pod's datagrams to a client until it has been silent too long.
+func answers(c, out *net.UDPConn, to netip.AddrPort) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := out.Read(buf)
+		if errors.Is(err, unix.ECONNREFUSED) {
+			continue // nobody listens in the pod yet
+		}
+		if err != nil {
+			return
+		}
+		if _, err := c.WriteToUDPAddrPort(buf[:n], to); err != nil {
+			return
+		}
+	}
+}
+
+// relays starts what forwards the ports on loopback. A port on which another program listens there stays its own;
+// that is logged.
+func (n *Network) relays(pod netip.Addr, ports []hostPort) []*relay {
+	var out []*relay
+	for _, p := range ports {
+		at := p.at
+		switch {
+		case !at.IsValid():
+			at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		case !at.IsLoopback():
+			continue
+		}
+		r, err := newRelay(p.protocol, netip.AddrPortFrom(at, p.port), netip.AddrPortFrom(pod, p.target), n.cfg.Log)
+		if err != nil {
+			n.cfg.Log.Warn("a host port is not forwarded on loopback", "port", p.String(), "error", err)
+			continue
+		}
+		if r != nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,265 @@
+package network
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !check() {
+		if time.Now().After(deadline) {
+			t.Fatal("not in time:", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func real(t *testing.T) *Network {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a network needs root")
+	}
+	n, err := New(Config{PodCIDR: podRange, Owner: t.Name(), StateFile: filepath.Join(t.TempDir(), "network.json"),
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+func sysctl(t *testing.T, key string) string {
+	t.Helper()
+	v, err := readSysctl(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// What of the host is changed is given back, and its loopback is never routed.
+func TestTheHostIsGivenBack(t *testing.T) {
+	n := real(t)
+	if got := sysctl(t, "net/ipv4/ip_forward"); got != "0" {
+		t.Fatal("a new machine forwards:", got)
+	}
+	// As an earlier version has left it.
+	old := n.desired()
+	old.Chains[0].Name = "guard"
+	if err := n.nf.Apply(old); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSysctl("net/ipv4/conf/all/route_localnet", "1"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := n.Setup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := sysctl(t, "net/ipv4/conf/all/route_localnet"); got != "0" {
+		t.Error("the host's loopback is routed:", got)
+	}
+	if got := sysctl(t, "net/ipv4/ip_forward"); got != "1" {
+		t.Error("nothing is forwarded:", got)
+	}
+	// An address that no pod has.
+	if c, err := net.Dial("udp", "10.244.0.77:53"); err == nil {
+		c.Close()
+		t.Error("an unused pod address has a route")
+	}
+	if err := n.SetPodCIDR(t.Context(), netip.MustParsePrefix("10.245.0.0/24")); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := net.Dial("udp", "10.244.0.77:53"); err != nil {
+		t.Error("the range that was before is still held:", err)
+	} else {
+		c.Close()
+	}
+	if err := n.Teardown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := sysctl(t, "net/ipv4/ip_forward"); got != "0" {
+		t.Error("forwarding is not given back:", got)
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range routes {
+		if r.Dst != nil && strings.HasPrefix(r.Dst.String(), "10.24") {
+			t.Error("left behind:", r)
+		}
+	}
+	if _, err := os.Stat(n.cfg.StateFile); !os.IsNotExist(err) {
+		t.Error("left behind: the state file", err)
+	}
+	if c, err := n.nf.Chains(tables); err != nil || len(c) > 0 {
+		t.Error("left behind:", c, err)
+	}
+}
+
+// However the rules are taken away, they come back by themselves, once.
+func TestRulesComeBack(t *testing.T) {
+	n := real(t)
+	if err := n.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Teardown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := n.AddHostPorts("a", netip.MustParseAddr("10.244.0.9"), []corev1.ContainerPort{{HostPort: 4053, ContainerPort: 53, Protocol: "UDP"}}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); n.Keep(t.Context()) }()
+	t.Cleanup(func() { <-done })
+	whole := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		same, err := n.nf.Same(n.desired())
+		return err == nil && same
+	}
+	for range 3 {
+		c, err := nftables.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.FlushRuleset()
+		if err := c.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		eventually(t, "the rules are whole again", whole)
+		t.Log("flushed to whole again:", time.Since(began))
+	}
+	// Host ports change while nothing is there: neither is lost.
+	c, err := nftables.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.FlushRuleset()
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.AddHostPorts("b", netip.MustParseAddr("10.244.0.8"), []corev1.ContainerPort{{HostPort: 4080, ContainerPort: 80}}); err != nil {
+		t.Error(err)
+	}
+	if err := n.removeHostPorts("a"); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the rules are whole again", whole)
+}
+
+// What pods share of the host is put back when somebody takes it away: a network manager that knows only its own
+// routes and addresses, or a sysctl file that is read again.
+func TestWhatPodsShareIsPutBack(t *testing.T) {
+	n := real(t)
+	if err := n.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	kept := make(chan struct{})
+	go func() { defer close(kept); n.Keep(ctx) }()
+	defer func() {
+		stop()
+		<-kept
+		if err := n.Teardown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	whole := func() bool {
+		ok, err := n.sharedWhole(podRange)
+		return err == nil && ok
+	}
+	lo, err := n.host.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // also after a repair
+		if err := n.host.RouteDel(unreachable(podRange)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the range's route is back", whole)
+		other := unreachable(podRange)
+		other.Type = unix.RTN_BLACKHOLE
+		if err := n.host.RouteReplace(other); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a route in its place is replaced", whole)
+		if err := n.host.AddrDel(lo, &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the gateway's address is back", whole)
+	}
+	if err := writeSysctl("net/ipv4/ip_forward", "0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Repair(); err != nil || !whole() {
+		t.Errorf("forwarding is not on again: %v", err)
+	}
+}
+
+// The way to a pod that is there already is found again, at the start and whenever somebody takes it away.
+func TestPodsAreFoundAgain(t *testing.T) {
+	n := real(t)
+	if err := n.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const sandbox = "0123456789abcdef"
+	addr := podRange.Addr().Next().Next()
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: n.LinkName(sandbox), HardwareAddr: hostMAC}, PeerName: "inpod"}
+	if err := n.host.LinkAdd(veth); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.host.LinkDel(veth) }) //nolint:errcheck // it goes with the namespace at the latest
+	if err := n.host.LinkSetUp(veth); err != nil {
+		t.Fatal(err)
+	}
+	n.Restore(sandbox, addr)
+	n.Restore("fedcba9876543210", addr.Next()) // whose link has gone: nothing is to be done about it
+	ctx, stop := context.WithCancel(t.Context())
+	kept := make(chan struct{})
+	go func() { defer close(kept); n.Keep(ctx) }()
+	defer func() {
+		stop()
+		<-kept
+		if err := n.Teardown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	route := &netlink.Route{LinkIndex: veth.Attrs().Index, Dst: slash32(addr), Scope: netlink.SCOPE_LINK}
+	there := func() bool {
+		routes, err := dump(func() ([]netlink.Route, error) {
+			return n.host.RouteListFiltered(netlink.FAMILY_V4, route, netlink.RT_FILTER_DST|netlink.RT_FILTER_OIF)
+		})
+		return err == nil && len(routes) == 1
+	}
+	eventually(t, "a route at the start", there)
+	for range 3 {
+		if err := n.host.RouteDel(route); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the route is back", there)
+	}
+}

@@ -1,0 +1,69 @@
+package network
+
+import (
+	"net/netip"
+
+	"minik8s/internal/nft"
+)
+
+// tables starts the names of the tables of all daemons.
+const tables = "minik8s-pods-"
+
+// TableName is the nftables table all of this lives in.
+func (n *Network) TableName() string { return tables + n.owner }
+
+var loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+// The sets of the table.
+const (
+	hostPorts   = "hostports"    // (protocol, port) to (address, port)
+	hostPortsAt = "hostports-at" // (address, protocol, port) to (address, port)
+	hairpins    = "hairpins"     // (address, address) of pods that have host ports
+)
+
+// rules is the table as it should be. It is pure; TestRules shows it as the nft tool would. links is the prefix of
+// the names of pods' links.
+func rules(name, links string, pods netip.Prefix, elements []nft.Element) nft.Table {
+	t := nft.Table{
+		Name: name,
+		Sets: []nft.Set{
+			{Name: hostPorts, Key: []nft.Type{nft.Protocol, nft.Port}, Value: []nft.Type{nft.Address, nft.Port}},
+			{Name: hostPortsAt, Key: []nft.Type{nft.Address, nft.Protocol, nft.Port}, Value: []nft.Type{nft.Address, nft.Port}},
+			{Name: hairpins, Key: []nft.Type{nft.Address, nft.Address}},
+		},
+	}
+	for _, e := range elements {
+		for i := range t.Sets {
+			if s := &t.Sets[i]; s.Name == e.Set {
+				s.Elements = append(s.Elements, e)
+			}
+		}
+	}
+	// To loopback a host port is forwarded in user space: to route it would open the host's loopback to pods.
+	forward := []nft.Rule{
+		{nft.ToLocal(), nft.NotTo(loopback), nft.DNATByAddress(hostPortsAt)},
+		{nft.ToLocal(), nft.NotTo(loopback), nft.DNATByPort(hostPorts)},
+	}
+	t.Chains = []nft.Chain{
+		{Name: "spoofed", Hook: nft.Prerouting, Priority: nft.PriorityRaw, Rules: []nft.Rule{
+			{nft.InBy(links), nft.Spoofed(), nft.Drop()},
+		}},
+		{Name: "prerouting", NAT: true, Hook: nft.Prerouting, Priority: nft.PriorityDstNAT, Rules: forward},
+		{Name: "output", NAT: true, Hook: nft.Output, Priority: nft.PriorityDstNAT, Rules: forward},
+		{Name: "postrouting", NAT: true, Hook: nft.Postrouting, Priority: nft.PrioritySrcNAT, Rules: []nft.Rule{
+			{nft.From(pods), nft.NotTo(pods), nft.Masquerade()},
+			{nft.PairIn(hairpins), nft.Masquerade()},
+		}},
+	}
+	return t
+}
+
+// desired is the table with the elements of the host ports there are now.
+func (n *Network) desired() nft.Table {
+	pods := n.pool.current()
+	var elements []nft.Element
+	for _, p := range n.ports {
+		elements = append(elements, p.elements...)
+	}
+	return rules(n.TableName(), n.linkPrefix(), pods, elements)
+}

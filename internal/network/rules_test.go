@@ -1,0 +1,301 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/nft"
+)
+
+var podRange = netip.MustParsePrefix("10.244.0.0/24")
+
+// The rules as the nft tool would show them.
+func TestRules(t *testing.T) {
+	got := rules("minik8s-pods-ab12", "mkab12", podRange, nil).String()
+	want := `table ip minik8s-pods-ab12 {
+	map hostports {
+		type inet_proto . inet_service : ipv4_addr . inet_service
+	}
+	map hostports-at {
+		type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service
+	}
+	set hairpins {
+		type ipv4_addr . ipv4_addr
+	}
+	chain spoofed {
+		type filter hook prerouting priority -300; policy accept;
+		iifname "mkab12*" fib saddr . iif oif missing drop
+	}
+	chain prerouting {
+		type nat hook prerouting priority -100; policy accept;
+		fib daddr type local ip daddr != 127.0.0.0/8 dnat ip to ip daddr . meta l4proto . th dport map @hostports-at
+		fib daddr type local ip daddr != 127.0.0.0/8 dnat ip to meta l4proto . th dport map @hostports
+	}
+	chain output {
+		type nat hook output priority -100; policy accept;
+		fib daddr type local ip daddr != 127.0.0.0/8 dnat ip to ip daddr . meta l4proto . th dport map @hostports-at
+		fib daddr type local ip daddr != 127.0.0.0/8 dnat ip to meta l4proto . th dport map @hostports
+	}
+	chain postrouting {
+		type nat hook postrouting priority 100; policy accept;
+		ip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/24 masquerade
+		ip saddr . ip daddr @hairpins masquerade
+	}
+}
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Host ports as elements of the table, and who may have them.
+func TestHostPorts(t *testing.T) {
+	n, f := withFake(t)
+	f.Tables[n.TableName()] = n.desired()
+	one, two := netip.MustParseAddr("10.244.0.7"), netip.MustParseAddr("10.244.0.8")
+	shown := func() string {
+		var list []string
+		for _, s := range f.Tables[n.TableName()].Sets {
+			for _, e := range s.Elements {
+				list = append(list, strings.TrimSpace(fmt.Sprintf("%s %x %x", s.Name, e.Key, e.Value)))
+			}
+		}
+		return strings.Join(list, "\n")
+	}
+	ports := []corev1.ContainerPort{
+		{HostPort: 40080, ContainerPort: 80},
+		{HostIP: "0.0.0.0", HostPort: 40053, ContainerPort: 53, Protocol: "SCTP"},
+		{HostIP: "192.0.2.1", HostPort: 40080, ContainerPort: 81, Protocol: "TCP"},
+	}
+	for range 2 { // the second time changes nothing
+		if err := n.AddHostPorts("one", one, ports); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `hostports 060000009c900000 0af4000700500000
+hostports 840000009c750000 0af4000700350000
+hostports-at c0000201060000009c900000 0af4000700510000
+hairpins 0af400070af40007`
+	if got := shown(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for _, c := range []struct {
+		port corev1.ContainerPort
+		want string // of the error; empty: none
+	}{
+		{corev1.ContainerPort{HostPort: 40080, ContainerPort: 1, Protocol: "TCP"}, "host port 40080/TCP is taken by another pod"},
+		{corev1.ContainerPort{HostIP: "192.0.2.1", HostPort: 40080, ContainerPort: 1}, "host port 40080/TCP is taken by another pod"},
+		{corev1.ContainerPort{HostPort: 40081, Protocol: "IPX"}, `host port 40081: unknown protocol "IPX"`},
+		{corev1.ContainerPort{HostIP: "2001:db8::1", HostPort: 40081}, "host port 40081/TCP at 2001:db8::1: only IPv4 is served"},
+		{corev1.ContainerPort{HostIP: "here", HostPort: 40081}, "host port 40081/TCP: ParseAddr"},
+		{corev1.ContainerPort{HostPort: 40080, Protocol: "SCTP"}, ""}, // another protocol is another port
+	} {
+		err := n.AddHostPorts("two", two, []corev1.ContainerPort{c.port})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.port, err, c.want)
+		}
+	}
+	for id, addr := range map[string]netip.Addr{"one": one, "two": two} {
+		for range 2 {
+			if err := n.Disconnect(id, addr); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if got := shown(); got != "" {
+		t.Errorf("left behind:\n%s", got)
+	}
+}
+
+func TestLinksThatMatter(t *testing.T) {
+	for _, c := range []struct {
+		hook nft.Hook
+		link nft.Link
+		want bool
+	}{
+		{nft.Forward, nft.Link{Name: "eth0"}, true},
+		{nft.Forward, nft.Link{Name: "eth", Prefix: true}, true},
+		{nft.Forward, nft.Link{Name: "docker0"}, false},
+		{nft.Forward, nft.Link{Name: "virbr0", Out: true}, false},
+		{nft.Forward, nft.Link{Name: "mkab12", Prefix: true}, true},
+		{nft.Forward, nft.Link{Name: "mk", Prefix: true, Out: true}, true},
+		{nft.Forward, nft.Link{Name: "mkab1212345678"}, true},
+		{nft.Forward, nft.Link{Name: "docker0", Not: true}, true},
+		{nft.Forward, nft.Link{Name: "mk", Prefix: true, Not: true}, false},
+		{nft.Input, nft.Link{Name: "eth0"}, false}, // what pods send comes in by their links
+		{nft.Input, nft.Link{Name: "lo", Not: true}, true},
+		{nft.Output, nft.Link{Name: "eth0", Out: true}, false},
+		{nft.Forward, nft.Link{}, true}, // a link that is not known any more
+	} {
+		if got := mattersAt(c.hook, c.link, "mkab12", "eth0"); got != c.want {
+			t.Errorf("%s %+v: %v", c.hook, c.link, got)
+		}
+	}
+}
+
+// network on a fake filter.
+func withFake(t *testing.T) (*Network, *nft.Fake) {
+	t.Helper()
+	f := nft.NewFake()
+	n, err := New(Config{PodCIDR: podRange, Owner: t.Name(), NodePorts: []uint16{6443}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n.nf, n.ready = f, true
+	n.legacyInUse = func() bool { return false }
+	n.legacy = legacy{runTool, n.legacyInUse, n.TableName()}
+	return n, f
+}
+
+func TestFiltersOfOthers(t *testing.T) {
+	n, f := withFake(t)
+	base := func(table, name string, hook nft.Hook, drops bool, list ...nft.OtherRule) nft.BaseChain {
+		return nft.BaseChain{Family: "ip", Table: table, Name: name, Hook: hook, Drops: drops, Rules: list}
+	}
+	f.Foreign = []nft.BaseChain{
+		base("filter", "FORWARD", nft.Forward, true),
+		base("filter", "INPUT", nft.Input, false),
+		base("theirs", "in", nft.Input, false, nft.OtherRule{Chain: "in", Handle: 3, Verdict: nft.Drops}),
+		base("owned", "fw", nft.Forward, true),
+	}
+	f.Refuse["owned"] = unix.EPERM
+	if _, err := n.Repair(); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		var b strings.Builder
+		for _, c := range f.Foreign {
+			for _, r := range c.Rules {
+				fmt.Fprintln(&b, c.Name, strings.ReplaceAll(r.Comment, n.TableName(), "tag"))
+			}
+		}
+		return b.String()
+	}
+	want := `FORWARD tag: from 10.244.0.0/24
+FORWARD tag: to 10.244.0.0/24
+in tag: from 10.244.0.0/24 replies
+in tag: from 10.244.0.0/24 icmp
+in tag: from 10.244.0.0/24 udp 53
+in tag: from 10.244.0.0/24 tcp 53
+in tag: from 10.244.0.0/24 tcp 6443
+in ` + "\n"
+	if got := shown(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := n.Blocked(); len(got) != 1 || !strings.HasPrefix(got[0], "table ip owned chain fw, policy drop") {
+		t.Errorf("what stands in the way: %q", got)
+	}
+	writes := f.Writes
+	if again, err := n.Repair(); again || err != nil || f.Writes != writes {
+		t.Errorf("what is right is written again: %v, %v, %d writes", again, err, f.Writes-writes)
+	}
+
+	// Somebody puts a rule before ours, and then opens what was closed.
+	f.Foreign[0].Rules = append([]nft.OtherRule{{Chain: "FORWARD", Handle: 9, Verdict: nft.Drops}}, f.Foreign[0].Rules...)
+	f.Foreign[3].Drops = false
+	if _, err := n.Repair(); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Foreign[0].Rules; len(got) != 3 || got[2].Handle != 9 {
+		t.Errorf("ours are not first: %+v", got)
+	}
+	if got := n.Blocked(); len(got) != 0 {
+		t.Errorf("still in the way: %q", got)
+	}
+	f.Foreign[0].Drops, f.Foreign[0].Rules = false, f.Foreign[0].Rules[:2]
+	if _, err := n.Repair(); err != nil || len(f.Foreign[0].Rules) != 0 {
+		t.Errorf("where nothing is stopped ours are not needed: %+v, %v", f.Foreign[0].Rules, err)
+	}
+	if err := n.Teardown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := shown(); got != "in \n" {
+		t.Errorf("left behind: %s", got)
+	}
+}
+
+func TestFirewalld(t *testing.T) {
+	n, f := withFake(t)
+	var asked []string
+	trusted := false
+	n.firewalld = firewalld{func(name string, args ...string) (string, error) {
+		asked = append(asked, args[1])
+		if strings.HasPrefix(args[1], "--query") && !trusted {
+			return "", errors.New("no")
+		}
+		trusted = strings.HasPrefix(args[1], "--add") || trusted && !strings.HasPrefix(args[1], "--remove")
+		return "", nil
+	}}
+	f.Foreign = []nft.BaseChain{{Family: "inet", Table: "firewalld", Name: "filter_FORWARD", Hook: nft.Forward, Drops: true}}
+	f.Refuse["firewalld"] = unix.EPERM
+	for range 2 {
+		if _, err := n.Repair(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := n.Blocked(); len(got) != 0 || !trusted {
+		t.Errorf("%q, trusted %v, asked %q", got, trusted, asked)
+	}
+	if err := n.Teardown(t.Context()); err != nil || trusted {
+		t.Errorf("%v, trusted %v", err, trusted)
+	}
+}
+
+// The older iptables, by its own tool, where that is on the machine.
+func TestLegacy(t *testing.T) {
+	l := legacy{runTool, legacyInUse, "minik8s-pods-test"}
+	want := admitted(podRange, []uint16{6443})
+	missing := legacy{func(string, ...string) (string, error) { return "", exec.ErrNotFound }, func() bool { return true }, l.tag}
+	if _, err := missing.open(podRange, want); err == nil || !strings.Contains(err.Error(), "iptables-legacy") {
+		t.Errorf("without the tool: %v", err)
+	}
+	if _, err := exec.LookPath(legacyTool); err != nil || os.Geteuid() != 0 {
+		t.Skip("no iptables-legacy here")
+	}
+	if used := legacyInUse(); !used { // it stays, once it is there
+		if done, err := l.open(podRange, want); done || err != nil || legacyInUse() {
+			t.Fatalf("a table that nobody uses is brought into being: %v, %v", done, err)
+		}
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := runTool(legacyTool, args...)
+		if err != nil {
+			t.Skip("the kernel has no older iptables:", err)
+		}
+		return out
+	}
+	run("-P", "FORWARD", "DROP")
+	t.Cleanup(func() { run("-P", "FORWARD", "ACCEPT"); run("-F") })
+	run("-A", "INPUT", "-j", "DROP")
+	for range 2 {
+		if done, err := l.open(podRange, want); !done || err != nil {
+			t.Fatal(done, err)
+		}
+	}
+	saved := run("-S")
+	if strings.Count(saved, "-A FORWARD") != 2 || strings.Count(saved, "-A INPUT") != 6 || strings.Count(saved, "-A OUTPUT") != 0 ||
+		!strings.HasSuffix(strings.TrimSpace(saved[:strings.Index(saved, "-A FORWARD")]), "-A INPUT -j DROP") {
+		t.Error(saved)
+	}
+	if err := l.close(podRange, want); err != nil {
+		t.Error(err)
+	}
+	if saved := run("-S"); strings.Contains(saved, l.tag) {
+		t.Error("left behind:", saved)
+	}
+}

@@ -1,0 +1,165 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// putShared puts in place what all pods share beside the rules: forwarding, the gateway's address and the
+// unreachable route for the node's range.
+func (n *Network) putShared(pods netip.Prefix) error {
+	if err := n.changeSysctl("net/ipv4/ip_forward", "1"); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	lo, err := n.host.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("network: lo: %w", err)
+	}
+	if err := n.host.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("network: lo: %w", err)
+	}
+	gw := &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)}
+	if err := n.host.AddrReplace(lo, gw); err != nil {
+		return fmt.Errorf("network: gateway address: %w", err)
+	}
+	return n.holdRange(pods)
+}
+
+// sharedWhole says whether all that putShared makes is still there.
+func (n *Network) sharedWhole(pods netip.Prefix) (bool, error) {
+	if forward, err := readSysctl("net/ipv4/ip_forward"); err != nil || forward != "1" {
+		return false, err
+	}
+	addrs, err := dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return false, err
+	}
+	if !slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.IP.Equal(Gateway.AsSlice()) }) {
+		return false, nil
+	}
+	held := unreachable(pods)
+	routes, err := dump(func() ([]netlink.Route, error) {
+		return n.host.RouteListFiltered(netlink.FAMILY_V4, held, netlink.RT_FILTER_DST|netlink.RT_FILTER_TYPE)
+	})
+	return len(routes) > 0, err
+}
+
+// unrouted are the connected sandboxes to whose address the host has no route, by id.
+func (n *Network) unrouted() (map[string]netip.Addr, error) {
+	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil, err
+	}
+	there := map[netip.Addr]bool{}
+	for _, r := range routes {
+		if r.Dst == nil {
+			continue
+		}
+		if ones, _ := r.Dst.Mask.Size(); ones == 32 {
+			if a, ok := netip.AddrFromSlice(r.Dst.IP.To4()); ok {
+				there[a] = true
+			}
+		}
+	}
+	out := map[string]netip.Addr{}
+	for id, addr := range n.pods {
+		if !there[addr] {
+			out[id] = addr
+		}
+	}
+	return out, nil
+}
+
+// restoreRoutes adds the missing routes to pods whose link is still there.
+func (n *Network) restoreRoutes() (restored bool, err error) {
+	missing, err := n.unrouted()
+	for id, addr := range missing {
+		link, notFound := n.host.LinkByName(n.LinkName(id))
+		if notFound != nil {
+			continue // the pod is being removed
+		}
+		if e := n.routeTo(link.Attrs().Index, addr); e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		restored = true
+		n.cfg.Log.Info("the route to a pod had been taken away and is there again", "address", addr)
+	}
+	return restored, err
+}
+
+// isPod says whether that is the /32 of a connected pod.
+func (n *Network) isPod(dst *net.IPNet) bool {
+	if dst == nil {
+		return false
+	}
+	addr, ok := netip.AddrFromSlice(dst.IP.To4())
+	if ones, _ := dst.Mask.Size(); !ok || ones != 32 {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, a := range n.pods {
+		if a == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// watchShared calls changed when the gateway's address, the route of the node's range or that of a pod is taken away,
+// until ctx ends or nothing can be heard any more. started is called once nothing is missed.
+func (n *Network) watchShared(ctx context.Context, started, changed func()) error {
+	done := make(chan struct{})
+	defer close(done)
+	lost := make(chan error, 2)
+	fail := func(err error) {
+		select {
+		case lost <- err:
+		default:
+		}
+	}
+	routes, addrs := make(chan netlink.RouteUpdate), make(chan netlink.AddrUpdate)
+	if err := netlink.RouteSubscribeWithOptions(routes, done, netlink.RouteSubscribeOptions{ErrorCallback: fail}); err != nil {
+		return fmt.Errorf("network: events of routes: %w", err)
+	}
+	if err := netlink.AddrSubscribeWithOptions(addrs, done, netlink.AddrSubscribeOptions{ErrorCallback: fail}); err != nil {
+		return fmt.Errorf("network: events of addresses: %w", err)
+	}
+	started()
+	for {
+		select {
+		case r, ok := <-routes:
+			if !ok {
+				return errors.New("network: events of routes ended")
+			}
+			if r.Type == unix.RTM_DELROUTE && n.isPod(r.Route.Dst) {
+				changed()
+			}
+			// A route that replaces ours comes as a new one, without an event for the end of ours.
+			ours := r.Route.Type == unix.RTN_UNREACHABLE
+			if r.Route.Dst != nil && r.Route.Dst.String() == n.PodCIDR().String() && ours == (r.Type == unix.RTM_DELROUTE) {
+				changed()
+			}
+		case a, ok := <-addrs:
+			if !ok {
+				return errors.New("network: events of addresses ended")
+			}
+			if !a.NewAddr && a.LinkAddress.IP.Equal(Gateway.AsSlice()) {
+				changed()
+			}
+		case err := <-lost:
+			changed() // some may have been missed
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// LinkName is the name of the host's end of the veth of a sandbox, whose id is at least eight letters or digits.
+func (n *Network) LinkName(sandbox string) string { return n.linkPrefix() + sandbox[:8] }
+
+// linkPrefix starts the names of all links of this owner.
+func (n *Network) linkPrefix() string { return "mk" + n.owner }
+
+// Up brings up the loopback device of the network namespace the calling thread is in.
+func Up() error {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("network: netlink: %w", err)
+	}
+	defer h.Close()
+	return loUp(h)
+}
+
+func loUp(h *netlink.Handle) error {
+	// lo is the first device of every namespace.
+	lo := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: 1, Name: "lo"}}
+	if err := h.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("network: lo: %w", err)
+	}
+	return nil
+}
+
+// Connect joins a sandbox's network namespace to the host by a link of its own and returns the address it got. It
+// must be called on a thread that is in that namespace and locked to its goroutine. On an error nothing is left
+// behind but what goes with the namespace. The error is ErrNoAddress when the node's range is used up.
+func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
+	addr, err := n.pool.get()
+	if errors.Is(err, ErrNoAddress) { // some may be of pods that have just gone
+		n.endFlows()
+		addr, err = n.pool.get()
+	}
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("network: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			n.pool.put(addr)
+		}
+	}()
+	n.mu.Lock()
+	mtu := n.mtu
+	n.mu.Unlock()
+
+	pod, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("network: netlink: %w", err)
+	}
+	defer pod.Close()
+	if err := loUp(pod); err != nil {
+		return netip.Addr{}, err
+	}
+	// Made from inside, each end is born where it belongs and with its name, and needs no moving.
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = "eth0", mtu, podMAC(addr)
+	veth := &netlink.Veth{
+		LinkAttrs: attrs, PeerName: n.LinkName(sandbox), PeerHardwareAddr: hostMAC,
+		PeerNamespace: netlink.NsFd(n.hostNS.Fd()),
+	}
+	if err := pod.LinkAdd(veth); err != nil {
+		return netip.Addr{}, fmt.Errorf("network: veth %s: %w", n.LinkName(sandbox), err)
+	}
+	hostEnd, err := n.connectHost(sandbox, addr)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if err := connectPod(pod, addr); err != nil {
+		return netip.Addr{}, errors.Join(err, n.host.LinkDel(hostEnd))
+	}
+	n.mu.Lock()
+	n.pods[sandbox] = addr
+	n.mu.Unlock()
+	return addr, nil
+}
+
+// connectPod is the pod's half: its address, the gateway's hardware address and the two routes.
+func connectPod(h *netlink.Handle, addr netip.Addr) error {
+	eth0, err := h.LinkByName("eth0")
+	if err != nil {
+		return fmt.Errorf("network: eth0: %w", err)
+	}
+	index, gw := eth0.Attrs().Index, net.IP(Gateway.AsSlice())
+	if err := h.AddrAdd(eth0, &netlink.Addr{IPNet: slash32(addr)}); err != nil {
+		return fmt.Errorf("network: address %s: %w", addr, err)
+	}
+	if err := h.LinkSetUp(eth0); err != nil {
+		return fmt.Errorf("network: eth0: %w", err)
+	}
+	if err := h.NeighSet(neighbour(index, gw, hostMAC)); err != nil {
+		return fmt.Errorf("network: gateway's neighbour entry: %w", err)
+	}
+	if err := h.RouteAdd(&netlink.Route{LinkIndex: index, Dst: slash32(Gateway), Scope: netlink.SCOPE_LINK}); err != nil {
+		return fmt.Errorf("network: route to the gateway: %w", err)
+	}
+	if err := h.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gw}); err != nil {
+		return fmt.Errorf("network: default route: %w", err)
+	}
+	return nil
+}
+
+// connectHost is the host's half: the pod's hardware address and the route to it.
+func (n *Network) connectHost(sandbox string, addr netip.Addr) (netlink.Link, error) {
+	link, err := n.host.LinkByName(n.LinkName(sandbox))
+	if err != nil {
+		return nil, fmt.Errorf("network: %s: %w", n.LinkName(sandbox), err)
+	}
+	index := link.Attrs().Index
+	if err := quieten(n.LinkName(sandbox)); err != nil {
+		return nil, errors.Join(err, n.host.LinkDel(link))
+	}
+	if err := n.host.LinkSetUp(link); err != nil {
+		return nil, fmt.Errorf("network: %s: %w", n.LinkName(sandbox), err)
+	}
+	return link, n.routeTo(index, addr)
+}
+
+// routeTo has the host reach a pod's address by its link.
+func (n *Network) routeTo(index int, addr netip.Addr) error {
+	if err := n.host.NeighSet(neighbour(index, addr.AsSlice(), podMAC(addr))); err != nil {
+		return fmt.Errorf("network: neighbour entry of %s: %w", addr, err)
+	}
+	route := &netlink.Route{LinkIndex: index, Dst: slash32(addr), Scope: netlink.SCOPE_LINK}
+	if err := n.host.RouteReplace(route); err != nil {
+		return fmt.Errorf("network: route to %s: %w", addr, err)
+	}
+	return nil
+}
+
+// Disconnect frees a sandbox's address, removes its host ports and has its UDP flows ended. The veth itself goes
+// with the namespace, or with Sweep if that is lost. Calling it again does nothing.
+func (n *Network) Disconnect(sandbox string, addr netip.Addr) error {
+	n.mu.Lock()
+	delete(n.pods, sandbox)
+	n.mu.Unlock()
+	err := n.removeHostPorts(sandbox)
+	if addr.IsValid() {
+		n.pool.leave(addr)
+		n.endFlowsSoon()
+	}
+	return err
+}
+
+// Restore marks the address of a sandbox of an earlier run as used. Keep sees to it that the host still has a route
+// to it.
+func (n *Network) Restore(sandbox string, addr netip.Addr) {
+	if addr.Is4() {
+		n.pool.reserve(addr)
+		n.mu.Lock()
+		n.pods[sandbox] = addr
+		n.mu.Unlock()
+	}
+}
+
+// dumpTries bounds how often a listing is begun anew.
+const dumpTries = 20
+
+// dump lists what the kernel has, anew for as long as it answers EINTR: that says that something changed while it
+// was listed, as happens all the time while pods come and go.
+func dump[T any](list func() ([]T, error)) (out []T, err error) {
+	for range dumpTries {
+		if out, err = list(); !errors.Is(err, unix.EINTR) {
+			return out, err
+		}
+	}
+	return nil, err
+}
+
+// Sweep removes the links of sandboxes other than these, which an earlier run left behind.
+func (n *Network) Sweep(sandboxes []string) error {
+	keep := map[string]bool{}
+	for _, id := range sandboxes {
+		keep[n.LinkName(id)] = true
+	}
+	links, err := dump(n.host.LinkList)
+	if err != nil {
+		return fmt.Errorf("network: links: %w", err)
+	}
+	var errs []error
+	for _, l := range links {
+		a := l.Attrs()
+		if l.Type() != "veth" || !strings.HasPrefix(a.Name, n.linkPrefix()) || a.HardwareAddr.String() != hostMAC.String() || keep[a.Name] {
+			continue
+		}
+		// It may have gone meanwhile together with its namespace.
+		if err := n.host.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
+			errs = append(errs, fmt.Errorf("network: %s: %w", a.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func neighbour(index int, ip net.IP, mac net.HardwareAddr) *netlink.Neigh {
+	return &netlink.Neigh{LinkIndex: index, IP: ip, HardwareAddr: mac, State: netlink.NUD_PERMANENT}
+}
+
+// podMAC is a locally administered address made from the pod's own.
+func podMAC(a netip.Addr) net.HardwareAddr {
+	b := a.As4()
+	return net.HardwareAddr{0x0a, 0x58, b[0], b[1], b[2], b[3]}
+}

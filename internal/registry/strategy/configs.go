@@ -1,0 +1,33 @@
+package strategy
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/defaults"
+	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
+)
+
+func configMapStrategy() *registry.Strategy {
+	return &registry.Strategy{
+		Validate:       checkOne(validation.ConfigMap),
+		ValidateUpdate: checkStep(validation.ConfigMapUpdate),
+	}
+}
+
+func secretStrategy() *registry.Strategy {
+	return &registry.Strategy{
+		Default: onOne(defaults.Secret),
+		PrepareUpdate: onStep(func(s, old *corev1.Secret) {
+			if s.Type == "" { // it cannot change, so an update need not repeat it
+				s.Type = old.Type
+			}
+		}),
+		Validate:       checkOne(validation.Secret),
+		ValidateUpdate: checkStep(validation.SecretUpdate),
+		Fields:         func(obj api.Object) fields.Set { return fields.Set{"type": string(obj.(*corev1.Secret).Type)} },
+		FieldNames:     []string{"type"},
+	}
+}

@@ -1,0 +1,60 @@
+package strategy
+
+import (
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/defaults"
+	"minik8s/internal/api/dialect"
+	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
+)
+
+// namespaceStrategy: a namespace that is deleted is Terminating until the controller that empties it
+// takes its finalizer off spec.finalizers, by the finalize subresource.
+func namespaceStrategy() *registry.Strategy {
+	return &registry.Strategy{
+		Default: onOne(defaults.Namespace),
+		PrepareCreate: onOne(func(ns *corev1.Namespace) {
+			ns.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}
+			ns.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
+		}),
+		PrepareUpdate: onStep(func(ns, old *corev1.Namespace) {
+			ns.Spec.Finalizers = old.Spec.Finalizers
+			if ns.DeletionTimestamp != nil {
+				ns.Status.Phase = corev1.NamespaceTerminating
+			}
+		}),
+		Validate:       checkOne(validation.Namespace),
+		ValidateUpdate: checkStep(validation.NamespaceUpdate),
+		ValidateStatus: checkStep(validation.NamespaceStatusUpdate),
+		CopyStatus:     onStep(func(dst, src *corev1.Namespace) { dst.Status = src.Status }),
+		Fields: func(obj api.Object) fields.Set {
+			return fields.Set{"status.phase": string(obj.(*corev1.Namespace).Status.Phase)}
+		},
+		FieldNames: []string{"status.phase"},
+		Subresources: map[string]func(obj, given api.Object) field.ErrorList{
+			"finalize": checkStep(func(ns, given *corev1.Namespace) field.ErrorList {
+				ns.Spec.Finalizers = given.Spec.Finalizers
+				return validation.Namespace(ns)
+			}),
+		},
+		Empty: func(obj api.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) == 0 },
+		MayDelete: func(obj api.Object) error {
+			if slices.Contains(lasting, obj.GetName()) {
+				return errors.New("this namespace belongs to the cluster and may not be deleted")
+			}
+			return nil
+		},
+		Dialect: dialect.For(api.Namespaces),
+	}
+}
+
+// lasting are the namespaces that cannot go; the same as Kubernetes'.
+var lasting = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}

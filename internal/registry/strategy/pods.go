@@ -1,0 +1,143 @@
+package strategy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/defaults"
+	"minik8s/internal/api/dialect"
+	"minik8s/internal/api/podspec"
+	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
+)
+
+func podStrategy() *registry.Strategy {
+	return &registry.Strategy{
+		Default: onOne(defaults.Pod),
+		PrepareCreate: onOne(func(pod *corev1.Pod) {
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(&pod.Spec)}
+			if len(pod.Spec.SchedulingGates) > 0 { // the scheduler does not look at it yet, so this is said here
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+					Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates"}}
+			}
+		}),
+		PrepareUpdate: onStep(func(pod, old *corev1.Pod) {
+			if pod.Spec.NodeName == "" { // a manifest written by hand does not know what the scheduler chose
+				pod.Spec.NodeName = old.Spec.NodeName
+			}
+			keepPriority(&pod.Spec, &old.Spec)
+		}),
+		Validate:       checkOne(validatePod),
+		ValidateCreate: checkOne(validation.PodCreate),
+		ValidateUpdate: checkStep(validation.PodUpdate),
+		ValidateStatus: checkStep(validation.PodStatusUpdate),
+		Warnings: func(obj api.Object) []string {
+			_, warnings := validation.NotServed(&obj.(*corev1.Pod).Spec, field.NewPath("spec"))
+			return warnings
+		},
+		CopyStatus: onStep(func(dst, src *corev1.Pod) {
+			class := dst.Status.QOSClass
+			dst.Status = src.Status
+			if dst.Status.QOSClass == "" { // a kubelet need not repeat it
+				dst.Status.QOSClass = class
+			}
+		}),
+		SpecChanged: func(obj, old api.Object) bool {
+			return !apiequality.Semantic.DeepEqual(obj.(*corev1.Pod).Spec, old.(*corev1.Pod).Spec)
+		},
+		Fields: podFields,
+		FieldNames: []string{
+			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+			"status.phase", "status.podIP", "status.nominatedNodeName",
+		},
+		Admit: admitPod,
+		Grace: podGrace,
+		Subresources: map[string]func(obj, given api.Object) field.ErrorList{
+			"binding":                          checkStep(takeBinding),
+			api.EphemeralContainersSubresource: checkStep(takeEphemeralContainers),
+		},
+		Dialect: dialect.For(api.Pods),
+	}
+}
+
+func validatePod(pod *corev1.Pod) field.ErrorList {
+	refused, _ := validation.NotServed(&pod.Spec, field.NewPath("spec"))
+	return append(validation.Pod(pod), refused...)
+}
+
+// admitPod wants the pod's service account to be there, gives a pod that names no imagePullSecrets those of the
+// account, and resolves its priority. "default" appears in every namespace by itself, a moment after the
+// namespace does.
+func admitPod(obj api.Object, beside registry.Beside) error {
+	pod := obj.(*corev1.Pod)
+	name := pod.Spec.ServiceAccountName
+	account, ok := beside.Get(api.ServiceAccounts, pod.Namespace, name).(*corev1.ServiceAccount)
+	switch {
+	case ok && len(pod.Spec.ImagePullSecrets) == 0:
+		pod.Spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
+	case !ok && name != "" && name != "default":
+		return fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, name, name)
+	}
+	return admitPriority(&pod.Spec, beside)
+}
+
+func podFields(obj api.Object) fields.Set {
+	pod := obj.(*corev1.Pod)
+	return fields.Set{
+		"spec.nodeName":            pod.Spec.NodeName,
+		"spec.restartPolicy":       string(pod.Spec.RestartPolicy),
+		"spec.schedulerName":       pod.Spec.SchedulerName,
+		"spec.serviceAccountName":  pod.Spec.ServiceAccountName,
+		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
+		"status.phase":             string(pod.Status.Phase),
+		"status.podIP":             pod.Status.PodIP,
+		"status.nominatedNodeName": pod.Status.NominatedNodeName,
+	}
+}
+
+// podGrace is how long a pod has to end: as asked, else as its spec says. One that runs nowhere, or
+// has ended, goes at once.
+func podGrace(obj api.Object, asked *int64) int64 {
+	pod := obj.(*corev1.Pod)
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return 0
+	}
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	switch {
+	case asked != nil:
+		grace = *asked
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		grace = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	if grace < 0 {
+		return 1
+	}
+	return grace
+}
+
+// takeBinding takes from given, which bound made, what a binding may change.
+func takeBinding(pod, given *corev1.Pod) field.ErrorList {
+	pod.Spec.NodeName = given.Spec.NodeName
+	pod.Annotations = given.Annotations
+	pod.Status.Conditions = given.Status.Conditions
+	return nil
+}
+
+// takeEphemeralContainers takes the ephemeral containers of given into pod, which has its own still. Nothing
+// else of given counts.
+func takeEphemeralContainers(pod, given *corev1.Pod) field.ErrorList {
+	old := pod.DeepCopy()
+	pod.Spec.EphemeralContainers = given.Spec.EphemeralContainers
+	defaults.Pod(pod)
+	if !apiequality.Semantic.DeepEqual(pod.Spec, old.Spec) {
+		pod.Generation++
+	}
+	return append(validatePod(pod), validation.PodEphemeralUpdate(pod, old)...)
+}

@@ -1,0 +1,100 @@
+package strategy
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/defaults"
+	"minik8s/internal/api/validation"
+	"minik8s/internal/registry"
+)
+
+func priorityClassStrategy() *registry.Strategy {
+	return &registry.Strategy{
+		Default:        onOne(defaults.PriorityClass),
+		Validate:       checkOne(validation.PriorityClass),
+		ValidateUpdate: checkStep(validation.PriorityClassUpdate),
+		Admit:          admitClass,
+		AdmitUpdate:    admitClass,
+		Claims: claimsOfOne(func(pc *schedulingv1.PriorityClass) []registry.Claim {
+			if !pc.GlobalDefault {
+				return nil
+			}
+			return []registry.Claim{{Name: "priorityclasses/globaldefault", Field: "globalDefault", Value: "true"}}
+		}),
+	}
+}
+
+// classOf is the priority class of a pod that names one, else the default class; nil if there is none. Those of
+// the system are always there.
+func classOf(name string, beside registry.Beside) *schedulingv1.PriorityClass {
+	if name == "" {
+		return defaultClass(beside)
+	}
+	for _, pc := range api.SystemPriorityClasses() {
+		if pc.Name == name {
+			return pc
+		}
+	}
+	pc, _ := beside.Get(api.PriorityClasses, "", name).(*schedulingv1.PriorityClass)
+	return pc
+}
+
+// defaultClass is the class of pods that name none; nil if there is none. Of two that were made at the same
+// moment it is the lesser, as in Kubernetes.
+func defaultClass(beside registry.Beside) *schedulingv1.PriorityClass {
+	var found *schedulingv1.PriorityClass
+	for _, obj := range beside.All(api.PriorityClasses) {
+		if pc := obj.(*schedulingv1.PriorityClass); pc.GlobalDefault && (found == nil || pc.Value < found.Value) {
+			found = pc
+		}
+	}
+	return found
+}
+
+// admitClass: there is one default class at most.
+func admitClass(obj api.Object, beside registry.Beside) error {
+	pc := obj.(*schedulingv1.PriorityClass)
+	if other := defaultClass(beside); pc.GlobalDefault && other != nil && other.Name != pc.Name {
+		return fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", other.Name)
+	}
+	return nil
+}
+
+// admitPriority gives a pod the priority of its class, or 0. A pod may repeat what it gets, as one does that was
+// read from the API, and not say anything else.
+func admitPriority(spec *corev1.PodSpec, beside registry.Beside) error {
+	name, value, policy := spec.PriorityClassName, int32(0), corev1.PreemptLowerPriority
+	switch pc := classOf(name, beside); {
+	case pc != nil:
+		name, value = pc.Name, pc.Value
+		if pc.PreemptionPolicy != nil {
+			policy = *pc.PreemptionPolicy
+		}
+	case name != "":
+		return fmt.Errorf("no PriorityClass with name %v was found", name)
+	}
+	if p := spec.Priority; p != nil && *p != value {
+		return fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; "+
+			"priority admission controller computed %d from the given PriorityClass name", *p, value)
+	}
+	if p := spec.PreemptionPolicy; p != nil && *p != policy {
+		return fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; "+
+			"priority admission controller computed %s from the given PriorityClass name", *p, policy)
+	}
+	spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = name, &value, &policy
+	return nil
+}
+
+// keepPriority leaves a pod its priority when an update does not repeat what admission has given it.
+func keepPriority(spec, old *corev1.PodSpec) {
+	if spec.Priority == nil {
+		spec.Priority = old.Priority
+	}
+	if spec.PreemptionPolicy == nil {
+		spec.PreemptionPolicy = old.PreemptionPolicy
+	}
+}
