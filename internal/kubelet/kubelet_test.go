@@ -311,7 +311,7 @@ func TestWatchThatBreaksMissesNothing(t *testing.T) {
 	b.start()
 	b.create(plantest.Pod("a"))
 	b.api.await(t, "a", "running", running)
-	b.api.breakWatches()
+	b.api.node.breakWatches()
 	b.delete("a")
 	b.create(plantest.Pod("b"))
 	b.api.await(t, "a", "gone", goneNow)
@@ -322,10 +322,10 @@ func TestStatusOutlivesAnAPIThatFails(t *testing.T) {
 	b := newBed(t)
 	var mu sync.Mutex
 	failures := 0
-	b.api.fail = func(verb string, key client.Key) error {
+	b.api.node.fail = func(key client.Key) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if verb == "Update" && key.Kind == api.Pods && failures < 3 {
+		if key.Kind == api.Pods && failures < 3 {
 			failures++
 			return errors.New("injected")
 		}
@@ -372,8 +372,8 @@ func TestManyPodsAtOnce(t *testing.T) {
 
 // BenchmarkPodStart is the kubelet's own share of a pod's start: everything but the runtime.
 func BenchmarkPodStart(b *testing.B) {
-	f, rt := newFakeAPI(), fake.New("web:1")
-	k := New(Config{NodeName: "node1", NodeIP: netip.MustParseAddr("192.0.2.1"), DataDir: b.TempDir(), MaxPods: 1 << 20}, f, rt)
+	f, rt := newTestAPI(b), fake.New("web:1")
+	k := New(Config{NodeName: "node1", NodeIP: netip.MustParseAddr("192.0.2.1"), DataDir: b.TempDir(), MaxPods: 1 << 20}, f.node, rt)
 	ctx, cancel := context.WithCancel(b.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() { done <- k.Run(ctx, func() { close(ready) }) }()

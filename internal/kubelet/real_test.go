@@ -59,7 +59,7 @@ func newRealBed(t *testing.T) *realBed {
 		t.Fatal(err)
 	}
 	b := &realBed{}
-	b.t, b.api = t, newFakeAPI()
+	b.t, b.api = t, newTestAPI(t)
 	level := slog.LevelWarn
 	if testing.Verbose() {
 		level = slog.LevelDebug
@@ -379,15 +379,21 @@ func TestRealGrace(t *testing.T) {
 		if _, err := b.api.Delete(t.Context(), podKey(name), opts); err != nil {
 			t.Fatal(err)
 		}
-		b.api.await(t, name, "gone", goneNow)
-		watch.Stop()
 		for ev := range watch.Events() {
-			if p, ok := ev.Object.(*corev1.Pod); ok && p.Name == name && len(p.Status.ContainerStatuses) > 0 {
+			p, ok := ev.Object.(*corev1.Pod)
+			if !ok || p.Name != name {
+				continue
+			}
+			if len(p.Status.ContainerStatuses) > 0 {
 				if end := p.Status.ContainerStatuses[0].State.Terminated; end != nil {
 					codes = append(codes, end.ExitCode)
 				}
 			}
+			if ev.Type == client.Deleted {
+				break
+			}
 		}
+		watch.Stop()
 		if code := map[string]int32{"polite": 7, "deaf": 137}[name]; !slices.Contains(codes, code) {
 			t.Errorf("%s ended with %v, want %d", name, codes, code)
 		}
