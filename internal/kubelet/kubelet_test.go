@@ -16,6 +16,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/client/faulty"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/cri/fake"
 	"minik8s/internal/kubelet/plan/plantest"
@@ -334,6 +335,29 @@ func TestStatusOutlivesAnAPIThatFails(t *testing.T) {
 	b.start()
 	b.create(plantest.Pod("web"))
 	b.api.await(t, "web", "running", running)
+}
+
+// Calls that fail before or after they took effect, repeated writes and watches that break hold pods up,
+// and change nothing else.
+func TestPodsRunThroughAFaultyAPI(t *testing.T) {
+	for seed := range int64(3) {
+		b := newBed(t)
+		b.api.node.Interface = faulty.New(b.api.node.Interface, faulty.Rates{Drop: 0.1, Lose: 0.1, Repeat: 0.1, Break: 0.05}, seed)
+		b.start()
+		pods := []string{"a", "b", "c"}
+		for _, name := range pods {
+			b.create(plantest.Pod(name, plantest.TwoContainers))
+		}
+		for _, name := range pods {
+			b.api.await(t, name, "running", running)
+			b.delete(name)
+		}
+		for _, name := range pods {
+			b.api.await(t, name, "gone", goneNow)
+		}
+		b.nothingLeft()
+		b.stop()
+	}
 }
 
 func TestRandomHostPorts(t *testing.T) {
