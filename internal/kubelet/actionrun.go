@@ -33,11 +33,11 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	}()
 }
 
-// finishTime is how long an action may go on when the kubelet is told to end. What makes or removes
-// things takes a fraction of that, and is better finished than found half-made by the next start.
+// finishTime is how long an action may go on when the kubelet is told to end. Actions that make or remove things
+// take a fraction of that; finished, they leave nothing half-made for the next start.
 const finishTime = time.Second
 
-// actionContext is the context of an action: waiting ends with ctx, work a little later.
+// actionContext is the context of an action: one that mostly waits ends with ctx, any other finishTime later.
 func actionContext(ctx context.Context, v plan.Verb) (context.Context, context.CancelFunc) {
 	if v == plan.EnsureImage || v == plan.StopContainer {
 		return context.WithCancel(ctx)
@@ -58,7 +58,7 @@ func actionContext(ctx context.Context, v plan.Verb) (context.Context, context.C
 	}
 }
 
-// cancelWaits stops waiting, in a pod that is to end, for images and for a turn to start.
+// cancelWaits ends the waits of a pod that is to end: for images, for the start limit, for its postStart hook.
 func (w *worker) cancelWaits() {
 	select {
 	case <-w.ending:
@@ -72,7 +72,7 @@ func (w *worker) cancelWaits() {
 	}
 }
 
-// outcome is what an action brings, applied by the worker's own goroutine.
+// outcome is the result of an action, applied by the worker's own goroutine.
 type outcome func(*worker)
 
 func recovered(ctx context.Context, do func(context.Context) (outcome, error)) (apply outcome, err error) {
@@ -84,7 +84,7 @@ func recovered(ctx context.Context, do func(context.Context) (outcome, error)) (
 	return do(ctx)
 }
 
-// finishAction takes the result of an action.
+// finishAction takes in the result of an action.
 func (w *worker) finishAction(ctx context.Context, a plan.Action, apply outcome, err error) {
 	key := a.Key()
 	known := w.state.InProgress[key].VolumeChanges
@@ -107,7 +107,7 @@ func (w *worker) finishAction(ctx context.Context, a plan.Action, apply outcome,
 		t = &plan.ActionError{Reason: defaultReason(a.Verb), Err: err, MinDelay: time.Second, MaxDelay: time.Minute}
 	}
 	f := w.state.Fail(key, t, w.k.now())
-	f.WaitsForObject = t.WaitsForObject && known == w.state.VolumeChanges // else the change has come while we looked
+	f.WaitsForObject = t.WaitsForObject && known == w.state.VolumeChanges // else the change came meanwhile
 	again := "in " + f.Delay.String()
 	if f.WaitsForObject {
 		again = "when that changes"

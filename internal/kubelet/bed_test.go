@@ -18,10 +18,10 @@ import (
 	"minik8s/internal/kubelet/cri/fake"
 )
 
-// bed is a kubelet on a fake runtime and a fake API.
+// bed is a kubelet on a fake runtime and a real registry.
 type bed struct {
 	t    *testing.T
-	api  *fakeAPI
+	api  *testAPI
 	rt   *fake.Runtime // nil on a real one
 	cri  cri.Runtime
 	cfg  Config
@@ -30,7 +30,7 @@ type bed struct {
 }
 
 func newBed(t *testing.T) *bed {
-	b := &bed{t: t, api: newFakeAPI(), rt: fake.New("web:1", "app:1")}
+	b := &bed{t: t, api: newTestAPI(t), rt: fake.New("web:1", "app:1")}
 	b.cri = b.rt
 	level := slog.LevelError
 	if testing.Verbose() {
@@ -45,7 +45,7 @@ func newBed(t *testing.T) *bed {
 func (b *bed) start() {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	b.k = New(b.cfg, b.api, b.cri)
+	b.k = New(b.cfg, b.api.node, b.cri)
 	ready, done := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { done <- b.k.Run(ctx, func() { once.Do(func() { close(ready) }) }) }()

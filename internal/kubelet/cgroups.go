@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api/podspec"
+	"minik8s/internal/kubelet/podconfig"
 )
 
 // ensureCgroup makes the pod's cgroup and returns its path; empty where the kubelet makes none.
@@ -13,7 +14,7 @@ func (k *Kubelet) ensureCgroup(pod *corev1.Pod) (string, error) {
 	if k.cgroups == nil {
 		return "", nil
 	}
-	res := podResources(pod)
+	res := podconfig.PodResources(pod)
 	res.PidsLimit = k.cfg.PodPidsLimit
 	return k.cgroups.Ensure(string(pod.UID), podspec.QOSClassOf(pod), res)
 }
@@ -21,7 +22,7 @@ func (k *Kubelet) ensureCgroup(pod *corev1.Pod) (string, error) {
 // noteCgroup counts the cgroup of a pod that was found again.
 func (k *Kubelet) noteCgroup(pod *corev1.Pod) {
 	if k.cgroups != nil {
-		k.cgroups.Note(string(pod.UID), podspec.QOSClassOf(pod), podResources(pod))
+		k.cgroups.Note(string(pod.UID), podspec.QOSClassOf(pod), podconfig.PodResources(pod))
 	}
 }
 

@@ -72,7 +72,7 @@ func (k *Kubelet) Dial(ctx context.Context, namespace, pod string, port int32) (
 	if err != nil {
 		return nil, apierrors.NewBadRequest("pod " + pod + " has no address yet")
 	}
-	if !addr.IsGlobalUnicast() { // only a status that somebody made up says so
+	if !addr.IsGlobalUnicast() { // only a forged status says so
 		return nil, apierrors.NewBadRequest("pod " + pod + " has an address that is no pod's: " + addr.String())
 	}
 	var d net.Dialer

@@ -1,29 +1,45 @@
-// Package kubelet makes the pods of one node real and tells the API how they are.
+// Package kubelet makes the pods of one node run and tells the API how they are.
 //
-// It promises: every pod bound to the node is brought to what its spec says, and its status says
-// what is true, as Kubernetes words it. One worker per pod decides from levels (the API's object,
-// the runtime's view, remembered back-offs, the clock), never from the story of how it came there;
-// it is woken by a change of the object, by the runtime's event stream and by its own timers, and
-// sleeps otherwise. The decision is the pure function decide (plan.go); worker.go acts on it.
-// Trouble with one pod, even a panic in its worker, never touches another.
+// It promises: every pod bound to the node is brought to what its spec says, and its status says what is true, in
+// Kubernetes' words. One worker per pod decides from the present state (the API's object, the runtime's view, the
+// back-offs it remembers, the clock), never from how that came about; it is woken by a change of the object, by the
+// runtime's events and by its own timers, and sleeps otherwise. What fails for one pod, even a panic in its worker,
+// never touches another.
 //
-// Containers come up in turn: init containers one by one, sidecars among them, the main ones together; they
-// go in reverse. A probe or a postStart hook that fails condemns its container: it is stopped and begun anew,
-// as its restartPolicy says. Probes count only while their container runs; a pod that has none costs nothing.
-// Ephemeral containers are started beside them, once, as soon as there is a sandbox; nothing waits for them.
-// What a pod needs and does not find (a ConfigMap, a key) holds it until that comes; no clock is asked.
+// What happens to a pod is decided in package plan and shown by package status, both pure; this package is the loops
+// around them: it reads, calls them, carries the actions out and writes. A pod is brought up in stages, each with an
+// undo that may run twice, or without its stage having run: admission, cgroup, volumes, images, sandbox, containers.
+// It ends in reverse: stop, final status, containers, sandbox, volumes and cgroup, and last the API's object.
 //
-// A pod is brought up in stages, each with an undo that may run twice and without its do:
-// admission, cgroup, volumes, images, sandbox, containers. It goes down in reverse: stop, final
-// status, containers, sandbox, volumes and cgroup, and last the API object.
+// It reads the pods of its node, the ConfigMaps and Secrets that those name, and its Node. It writes the status and
+// the end of those pods, the annotation minik8s.io/host-ports, its Node and its Lease, and Events.
 //
-// What the kubelet reads: pods of its node, the ConfigMaps and Secrets that those name, its Node. What it writes: the status and the end of
-// those pods, the annotation minik8s.io/host-ports, its Node and its Lease, Events.
+// What survives a kill -9: all pods keep running. Containers, their attempts (restart counts) and addresses are
+// found again in the runtime; the rest is read back from the pods' status. Only back-offs are estimated anew, from
+// the restart count.
 //
-// What survives a kill -9: all pods keep running. Containers, their attempts (restart counts) and
-// addresses are found again in the runtime; the rest is read back from the pod's status. Only
-// back-offs are guessed anew, from the restart count.
+// roles calls it; it calls client, cri, events and its own subpackages, and never the store or the API server.
 //
-// roles calls it; it calls client, cri, events and its own subpackages, and never the store or the
-// API server.
+//	kubelet.go             Config, Run, the workers
+//	watch.go               pods from the API to their workers
+//	worker.go, inbox.go    one pod: look, write the status, decide, act
+//	admission.go           counting what the node's pods request
+//	actionrun.go           one action: started, finished, failed
+//	effects.go             what each action does; image.go, startcontainer.go and hooks.go for the longer ones
+//	startlimit.go          how many containers start at a time
+//	probing.go             running probes
+//	publish.go             writing the status; Events of back-offs
+//	cgroups.go, hostports.go, terminationmessage.go, tokens.go, refs.go   what pods need on the node
+//	leftovers.go           what a kill -9 left on the disk
+//	snapshots.go, podlogs.go, connect.go   logs, exec, attach and port-forward
+//
+//	plan        what to do next for a pod: restarts, back-offs, probes, ending
+//	status      what a pod's status says
+//	podconfig   from a pod's spec to the runtime's configuration
+//	images      pulling, and when a pull is retried
+//	node        the Node, its allocatable resources, its Lease
+//	rewatch     watches that are opened again
+//	objects     the ConfigMaps and Secrets in use
+//	volume, cgroup, logs, probe, resolvconf   one thing each
+//	cri         the seam to the runtime; containerd is behind it
 package kubelet

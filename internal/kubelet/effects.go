@@ -32,8 +32,8 @@ func defaultReason(v plan.Verb) string {
 // actionTimeout bounds an action of the runtime, so that one that hangs is tried again.
 const actionTimeout = 2 * time.Minute
 
-// effectOf is what carries an action out. It is made by the worker's goroutine, from copies of what the
-// worker knows, and runs in one of its own.
+// effectOf is the function that carries an action out. It is made in the worker's goroutine, from copies of what
+// the worker knows, and runs in a goroutine of its own.
 func (w *worker) effectOf(a plan.Action) func(context.Context) (outcome, error) {
 	switch a.Verb {
 	case plan.SetUpVolumes:
@@ -61,7 +61,7 @@ func (w *worker) effectOf(a plan.Action) func(context.Context) (outcome, error) 
 	}
 }
 
-// doVolumes makes the volumes, or brings those up to date that follow objects or hold tokens.
+// doVolumes makes the volumes, or updates those that follow objects or hold tokens.
 func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, error) {
 	changes := w.state.VolumeChanges
 	return func(ctx context.Context) (outcome, error) {
@@ -77,8 +77,8 @@ func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, erro
 	}
 }
 
-// onlyMissing says that err is about missing objects and nothing else, so that trying again is of no use
-// before they change.
+// onlyMissing says that err is about missing objects and nothing else, so that a retry is of no use before they
+// change.
 func onlyMissing(err error) bool {
 	switch e := err.(type) {
 	case *objects.Missing:
@@ -122,7 +122,7 @@ func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox
 	if err != nil {
 		return cri.Sandbox{}, fmt.Errorf("host ports: %w", err)
 	}
-	cfg, err := k.sandboxConfig(pod)
+	cfg, err := k.config.Sandbox(pod, k.logDir(pod))
 	if err != nil {
 		return cri.Sandbox{}, err
 	}
@@ -147,7 +147,7 @@ func (w *worker) doRemove(a plan.Action) func(context.Context) (outcome, error) 
 	}
 }
 
-// dropOldLogs removes the logs of attempts that nobody can ask for any more.
+// dropOldLogs removes the logs of attempts that can no longer be asked for.
 func (w *worker) dropOldLogs(a plan.Action) {
 	n := plan.Newest(w.view, a.Container)
 	if w.pod == nil || n == nil || n.Attempt-a.Attempt < 2 {
@@ -184,7 +184,7 @@ func (w *worker) doTearDown() func(context.Context) (outcome, error) {
 	}
 }
 
-// removeLogs removes the pod's directory of logs, found by its uid alone: the name may be lost.
+// removeLogs removes the pod's directory of logs. It is found by the uid alone, since the pod's name may be unknown.
 func (k *Kubelet) removeLogs(uid types.UID) error {
 	dirs, err := filepath.Glob(filepath.Join(k.LogDir(), "*_"+string(uid)))
 	if err != nil {
@@ -223,26 +223,7 @@ func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format st
 	if pod == nil {
 		return
 	}
-	w.k.rec.EventRef(referenceTo(pod, name), kind, reason, format, args...)
-}
-
-// referenceTo names a container of the pod, or with an empty name the pod, as what an Event is about.
-func referenceTo(pod *corev1.Pod, name string) corev1.ObjectReference {
-	ref := corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
-		UID: pod.UID, ResourceVersion: pod.ResourceVersion}
-	if name != "" {
-		list := "spec.containers{"
-		for i := range pod.Spec.InitContainers {
-			if pod.Spec.InitContainers[i].Name == name {
-				list = "spec.initContainers{"
-			}
-		}
-		if podspec.EphemeralContainer(pod, name) != nil {
-			list = "spec.ephemeralContainers{"
-		}
-		ref.FieldPath = list + name + "}"
-	}
-	return ref
+	w.k.rec.EventRef(podspec.Reference(pod, name), kind, reason, format, args...)
 }
 
 // logDir is where the pod's containers log: <ns>_<name>_<uid>.

@@ -22,7 +22,7 @@ func (b *bed) addDebug(name string, add ...corev1.EphemeralContainer) {
 	p := obj.(*corev1.Pod).DeepCopy()
 	p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, add...)
 	p.ResourceVersion = ""
-	if _, err := b.api.Update(b.t.Context(), p, client.WriteOptions{}); err != nil {
+	if _, err := b.api.Update(b.t.Context(), p, client.WriteOptions{Subresource: "ephemeralcontainers"}); err != nil {
 		b.t.Fatal(err)
 	}
 }

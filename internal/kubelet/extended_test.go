@@ -15,26 +15,6 @@ import (
 
 var nodeKey = client.Key{Kind: api.Nodes, Name: "node1"}
 
-// awaitNode waits for the Node to be as ok wants it.
-func (f *fakeAPI) awaitNode(t *testing.T, what string, ok func(*corev1.Node) bool) *corev1.Node {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	for {
-		f.mu.Lock()
-		node, _ := f.objects[id(nodeKey)].(*corev1.Node)
-		changed := f.changed
-		f.mu.Unlock()
-		if node != nil && ok(node) {
-			return node
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatalf("the node is not %s: %+v", what, node)
-		}
-	}
-}
-
 // advertise writes a resource into the Node's capacity, as a person does who has two licences of something.
 func advertise(t *testing.T, b *bed, name corev1.ResourceName, amount string) {
 	t.Helper()

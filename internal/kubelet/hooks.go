@@ -33,8 +33,8 @@ func preStopOf(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
 	return nil
 }
 
-// runPostStart carries out the hook of a container that has just been started. One that fails condemns
-// the container. The hook of a pod that is to end is not waited for.
+// runPostStart carries out the hook of a container that has just been started. If it fails, the
+// container is killed. The hook of a pod that is to end is not waited for.
 func (w *worker) runPostStart(ctx context.Context, hook *corev1.LifecycleHandler, t probe.Target, pod *corev1.Pod) outcome {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,8 +57,7 @@ func (w *worker) runPostStart(ctx context.Context, hook *corev1.LifecycleHandler
 	}
 }
 
-// doStop ends a container: its preStop hook first, once, and what is left of the grace for the rest. It
-// begins in the worker's goroutine, as every doer.
+// doStop stops a container: first its preStop hook, once, then with what is left of the grace period.
 func (w *worker) doStop(a plan.Action, pod *corev1.Pod) func(context.Context) (outcome, error) {
 	hook := preStopOf(pod, a.Container)
 	var target probe.Target

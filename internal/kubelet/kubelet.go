@@ -20,10 +20,11 @@ import (
 	"minik8s/internal/kubelet/logs"
 	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
+	"minik8s/internal/kubelet/podconfig"
 	"minik8s/internal/kubelet/volume"
 )
 
-// Config is what one node's kubelet is told. NodeName and DataDir must be set.
+// Config configures one node's kubelet. NodeName and DataDir must be set.
 type Config struct {
 	NodeName string
 	// NodeIP is the node's own address, the hostIP of its pods.
@@ -76,6 +77,7 @@ type Kubelet struct {
 	cgroups    *cgroup.Manager // nil: none
 	ports      hostPorts
 	images     *images.Manager
+	config     *podconfig.Builder
 	node       *node.Keeper
 	admission  admission
 	startLimit startLimit
@@ -84,7 +86,7 @@ type Kubelet struct {
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
-	// ended are pods that this kubelet has ended and whose Deleted has not come by yet.
+	// ended are pods whose workers are done but which the watch has not reported as deleted yet.
 	ended map[types.UID]bool
 	// found is what the runtime held when Run began, until a worker takes it.
 	found map[types.UID]cri.Pod
@@ -112,7 +114,6 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 		rec:        events.New(c, "kubelet", cfg.NodeName, cfg.Log),
 		startLimit: newStartLimit(),
 		workers:    map[types.UID]*worker{}, ended: map[types.UID]bool{}}
-	k.volumes = volume.New(filepath.Join(cfg.DataDir, "pods"), sources{k})
 	k.tokens = newTokenKeeper(c, k.now, k.log)
 	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.send(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
@@ -121,6 +122,10 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	k.images = images.New(rt, c, k.now, k.log)
 	k.node = node.New(k.nodeConfig(), c, rt, k.rec)
 	k.admission.allocatable = k.node.Allocatable
+	k.config = &podconfig.Builder{NodeName: cfg.NodeName, NodeIP: cfg.NodeIP, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
+		Objects: k.objects, Images: rt, Events: k.rec, Allocatable: k.node.Allocatable, Memory: k.node.Memory}
+	k.volumes = volume.New(filepath.Join(cfg.DataDir, "pods"), sources{k.config, k.tokens})
+	k.config.Volumes = k.volumes
 	return k
 }
 
@@ -192,7 +197,7 @@ func (k *Kubelet) spawn(f func()) {
 	}()
 }
 
-// forward wakes the worker of each pod that the runtime has news of.
+// forward wakes the worker of each pod of which the runtime reports a change.
 func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 	for {
 		select {
@@ -228,7 +233,7 @@ func (k *Kubelet) send(uid types.UID, message func(*inbox)) {
 	}
 }
 
-// runtimeChanged tells the worker of a pod, or with an empty uid all, that the runtime's view has changed.
+// runtimeChanged has the worker of a pod, or with an empty uid every worker, ask the runtime again.
 func (k *Kubelet) runtimeChanged(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -252,7 +257,7 @@ func (k *Kubelet) startWorker(ctx context.Context, uid types.UID) *worker {
 	return w
 }
 
-// retireWorker ends a worker unless it has got news in the meantime.
+// retireWorker ends a worker, unless a message has come for it meanwhile.
 func (k *Kubelet) retireWorker(w *worker) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

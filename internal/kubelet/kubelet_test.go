@@ -16,6 +16,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/client/faulty"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/cri/fake"
 	"minik8s/internal/kubelet/plan/plantest"
@@ -114,7 +115,7 @@ func TestRoomOfAFinishedPodIsFreeAtOnce(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprint("job", i)
 		pod := b.create(plantest.Pod(name, plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = list("600m", "")
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("600m")}
 		}))
 		b.api.await(t, name, "running", running)
 		b.rt.Exit(string(pod.UID), "web", 0, false)
@@ -311,7 +312,7 @@ func TestWatchThatBreaksMissesNothing(t *testing.T) {
 	b.start()
 	b.create(plantest.Pod("a"))
 	b.api.await(t, "a", "running", running)
-	b.api.breakWatches()
+	b.api.node.breakWatches()
 	b.delete("a")
 	b.create(plantest.Pod("b"))
 	b.api.await(t, "a", "gone", goneNow)
@@ -322,10 +323,10 @@ func TestStatusOutlivesAnAPIThatFails(t *testing.T) {
 	b := newBed(t)
 	var mu sync.Mutex
 	failures := 0
-	b.api.fail = func(verb string, key client.Key) error {
+	b.api.node.fail = func(key client.Key) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if verb == "Update" && key.Kind == api.Pods && failures < 3 {
+		if key.Kind == api.Pods && failures < 3 {
 			failures++
 			return errors.New("injected")
 		}
@@ -334,6 +335,29 @@ func TestStatusOutlivesAnAPIThatFails(t *testing.T) {
 	b.start()
 	b.create(plantest.Pod("web"))
 	b.api.await(t, "web", "running", running)
+}
+
+// Calls that fail before or after they took effect, repeated writes and watches that break hold pods up,
+// and change nothing else.
+func TestPodsRunThroughAFaultyAPI(t *testing.T) {
+	for seed := range int64(3) {
+		b := newBed(t)
+		b.api.node.Interface = faulty.New(b.api.node.Interface, faulty.Rates{Drop: 0.1, Lose: 0.1, Repeat: 0.1, Break: 0.05}, seed)
+		b.start()
+		pods := []string{"a", "b", "c"}
+		for _, name := range pods {
+			b.create(plantest.Pod(name, plantest.TwoContainers))
+		}
+		for _, name := range pods {
+			b.api.await(t, name, "running", running)
+			b.delete(name)
+		}
+		for _, name := range pods {
+			b.api.await(t, name, "gone", goneNow)
+		}
+		b.nothingLeft()
+		b.stop()
+	}
 }
 
 func TestRandomHostPorts(t *testing.T) {
@@ -372,8 +396,8 @@ func TestManyPodsAtOnce(t *testing.T) {
 
 // BenchmarkPodStart is the kubelet's own share of a pod's start: everything but the runtime.
 func BenchmarkPodStart(b *testing.B) {
-	f, rt := newFakeAPI(), fake.New("web:1")
-	k := New(Config{NodeName: "node1", NodeIP: netip.MustParseAddr("192.0.2.1"), DataDir: b.TempDir(), MaxPods: 1 << 20}, f, rt)
+	f, rt := newTestAPI(b), fake.New("web:1")
+	k := New(Config{NodeName: "node1", NodeIP: netip.MustParseAddr("192.0.2.1"), DataDir: b.TempDir(), MaxPods: 1 << 20}, f.node, rt)
 	ctx, cancel := context.WithCancel(b.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() { done <- k.Run(ctx, func() { close(ready) }) }()

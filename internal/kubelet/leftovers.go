@@ -10,12 +10,12 @@ import (
 
 // dropLeftovers removes what is on disk for pods that neither the API nor the runtime knows: a kill
 // -9 came between the end of a pod's sandbox and that of its volumes. It is called with mu held,
-// and lists at once, so that no pod that comes later is mistaken for one that has gone.
+// and lists at once, so that no pod that comes later is mistaken for a removed one.
 func (k *Kubelet) dropLeftovers(there map[types.UID]bool) {
 	known := func(uid string) bool {
 		return there[types.UID(uid)] || k.workers[types.UID(uid)] != nil
 	}
-	gone := map[string]bool{}
+	left := map[string]bool{}
 	uids, err := k.volumes.Pods()
 	if k.cgroups != nil && err == nil {
 		var more []string
@@ -27,7 +27,7 @@ func (k *Kubelet) dropLeftovers(there map[types.UID]bool) {
 	}
 	for _, uid := range uids {
 		if !known(uid) {
-			gone[uid] = true
+			left[uid] = true
 		}
 	}
 	var logs []string
@@ -40,10 +40,10 @@ func (k *Kubelet) dropLeftovers(there map[types.UID]bool) {
 			logs = append(logs, filepath.Join(k.LogDir(), d.Name()))
 		}
 	}
-	if len(gone) == 0 && len(logs) == 0 {
+	if len(left) == 0 && len(logs) == 0 {
 		return
 	}
-	k.spawn(func() { k.removeLeftovers(gone, logs) })
+	k.spawn(func() { k.removeLeftovers(left, logs) })
 }
 
 func (k *Kubelet) removeLeftovers(uids map[string]bool, logs []string) {

@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/kubelet/plan/plantest"
 )
 
-func TestImageTrouble(t *testing.T) {
+func TestImageErrors(t *testing.T) {
 	b := newBed(t)
 	b.rt.Hooks.Pull = func(context.Context, string, func(cri.Progress)) (*cri.Image, error) {
 		return nil, fmt.Errorf("%w: nothing:1", cri.ErrImageNotFound)

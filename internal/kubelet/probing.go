@@ -13,18 +13,18 @@ import (
 	"minik8s/internal/kubelet/probe"
 )
 
-// updateProbes begins the probes that are due and ends those that are not any more. A pod without probes
-// costs a look at its spec.
+// updateProbes starts the probes that should run and ends all others. A pod without probes costs a look at its
+// spec.
 func (w *worker) updateProbes(ctx context.Context) {
 	in := w.input()
-	due := plan.Probes(in)
+	wanted := plan.Probes(in)
 	for key, stop := range w.probes {
-		if _, still := due[key]; !still {
+		if _, still := wanted[key]; !still {
 			stop()
 			delete(w.probes, key)
 		}
 	}
-	for key, job := range due {
+	for key, job := range wanted {
 		if w.probes[key] != nil {
 			continue
 		}
@@ -63,17 +63,17 @@ func addressOf(s *cri.Sandbox) string {
 	return s.Addresses[0].String()
 }
 
-// runProbe asks once in each period until ctx ends, and tells the worker what the answers come to.
+// runProbe probes once in each period until ctx ends, and tells the worker each change of the result.
 func (w *worker) runProbe(ctx context.Context, key plan.ProbeKey, job plan.Probe, target probe.Target, pod *corev1.Pod) {
 	p := job.Spec
 	begin := job.Started.Add(time.Duration(p.InitialDelaySeconds) * time.Second)
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
-	// No later than by the delay from now: after a start of the daemon the time is the machine's, which may have
-	// been set since.
+	// At the latest initialDelaySeconds from now: after a start of the daemon, the container's start is a time by
+	// the machine's clock, which may have been set since.
 	t := time.NewTimer(min(max(0, begin.Sub(w.k.now())), time.Duration(p.InitialDelaySeconds)*time.Second))
 	defer t.Stop()
 	var count plan.Streak
-	told := map[bool]bool{} // the result that the worker has
+	reported := map[bool]bool{} // the result that the worker has
 	for {
 		select {
 		case <-t.C:
@@ -82,20 +82,20 @@ func (w *worker) runProbe(ctx context.Context, key plan.ProbeKey, job plan.Probe
 		}
 		t.Reset(period)
 		ok, valid := w.probeOnce(ctx, key, job, target, pod)
-		if !valid || !count.Add(ok, p) || told[ok] {
+		if !valid || !count.Add(ok, p) || reported[ok] {
 			continue
 		}
-		told[ok], told[!ok] = true, false
+		reported[ok], reported[!ok] = true, false
 		w.send(func(b *inbox) {
 			b.results = append(b.results, func(w *worker) { w.state.HealthFor(key.ContainerID).Record(key.Kind, ok, p) })
 		})
 		if !ok && key.Kind != plan.ReadinessProbe || ok && key.Kind == plan.StartupProbe {
-			return // there is nothing more to be found out
+			return // the result cannot change any more
 		}
 	}
 }
 
-// probeOnce asks once. It is not valid if nobody could be asked.
+// probeOnce probes once. valid is false if the container could not be asked.
 func (w *worker) probeOnce(ctx context.Context, key plan.ProbeKey, job plan.Probe, target probe.Target, pod *corev1.Pod) (ok, valid bool) {
 	own, cancel := context.WithTimeout(ctx, time.Duration(max(job.Spec.TimeoutSeconds, 1))*time.Second)
 	defer cancel()

@@ -29,11 +29,12 @@ import (
 type world struct {
 	t    *testing.T
 	rnd  *rand.Rand
-	api  *fakeAPI
+	api  *testAPI
 	rt   *fake.Runtime
 	k    *Kubelet
 	w    *worker
 	now  time.Time
+	uid  types.UID // of the pod
 	done bool
 	log  []string
 
@@ -56,7 +57,7 @@ type door struct {
 var errInjected = errors.New("injected")
 
 func newWorld(t *testing.T, seed uint64) *world {
-	x := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), api: newFakeAPI(), rt: fake.New("web:1", "app:1"),
+	x := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), api: newTestAPI(t), rt: fake.New("web:1", "app:1"),
 		now: time.Now().Truncate(time.Second), counts: map[string]int32{}, once: map[string]string{}}
 	x.rt.Now = func() time.Time { return x.clock() }
 	afters := map[string]error{}
@@ -82,7 +83,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		delete(afters, call+name)
 		return err
 	}
-	x.k = New(Config{NodeName: "node1", NodeIP: netip.MustParseAddr("192.0.2.1"), DataDir: t.TempDir(), Now: x.clock}, x.api, x.rt)
+	x.k = New(Config{NodeName: "node1", NodeIP: netip.MustParseAddr("192.0.2.1"), DataDir: t.TempDir(), Now: x.clock}, x.api.node, x.rt)
 	x.k.reset()
 	return x
 }
@@ -107,16 +108,14 @@ func (x *world) boot() {
 	if len(pods) > 0 {
 		view = pods[0]
 	}
-	x.w = newWorker(x.k, "u1", view)
+	x.w = newWorker(x.k, x.uid, view)
 	x.k.workers[x.w.uid] = x.w
 	x.see()
 }
 
 // see brings the API's object to the worker, as the watch would.
 func (x *world) see() {
-	x.api.mu.Lock()
-	pod, _ := x.api.objects[id(podKey("web"))].(*corev1.Pod)
-	x.api.mu.Unlock()
+	pod := x.api.pod(x.t, "web")
 	x.w.send(func(b *inbox) {
 		if pod == nil {
 			b.objectGone = true
@@ -222,9 +221,7 @@ func (x *world) check() {
 	if v := x.rt.Violations(); len(v) > 0 {
 		x.fatal("%s", v)
 	}
-	x.api.mu.Lock()
-	pod, _ := x.api.objects[id(podKey("web"))].(*corev1.Pod)
-	x.api.mu.Unlock()
+	pod := x.api.pod(x.t, "web")
 	if pod == nil {
 		return
 	}
@@ -242,7 +239,7 @@ func (x *world) check() {
 		x.once[st.Name] = st.ContainerID
 	}
 	if podspec.Finished(pod.Status.Phase) {
-		view, err := x.rt.Pod(x.t.Context(), "u1")
+		view, err := x.rt.Pod(x.t.Context(), string(x.uid))
 		if err != nil {
 			x.fatal("%v", err)
 		}
@@ -260,7 +257,7 @@ func (x *world) checkOrder() {
 	if !x.inits {
 		return
 	}
-	view, err := x.rt.Pod(x.t.Context(), "u1")
+	view, err := x.rt.Pod(x.t.Context(), string(x.uid))
 	if err != nil {
 		x.fatal("%v", err)
 	}
@@ -304,7 +301,7 @@ func (x *world) anything() {
 	case n < 88:
 		name := []string{"web", "app", "first", "side", "debug", "aimed"}[x.rnd.IntN(6)]
 		code := int32(x.rnd.IntN(2))
-		if x.rt.Exit("u1", name, code, false) {
+		if x.rt.Exit(string(x.uid), name, code, false) {
 			x.note("%s exits with %d", name, code)
 			x.w.send(func(b *inbox) { b.stale = true })
 		}
@@ -341,7 +338,7 @@ func (x *world) wind() {
 		}
 		x.advance(time.Minute)
 	}
-	x.fatal("the worker does not end: flights %v, failures %v, view %+v", x.w.state.InProgress, x.w.state.Failures, x.w.view)
+	x.fatal("the worker does not end: in progress %v, failures %v, view %+v", x.w.state.InProgress, x.w.state.Failures, x.w.view)
 }
 
 func TestRandomLives(t *testing.T) {
@@ -361,12 +358,17 @@ func randomLife(t *testing.T, seed uint64) {
 	if x.inits = seed%2 == 1; x.inits {
 		plantest.WithInits("side*", "first")(pod)
 	}
-	if seed%3 == 0 {
-		plantest.WithDebug("debug", "aimed>web")(pod)
-	}
-	pod.UID = types.UID("u1")
-	if _, err := x.api.Create(t.Context(), pod, client.WriteOptions{}); err != nil {
+	made, err := x.api.Create(t.Context(), pod, client.WriteOptions{})
+	if err != nil {
 		t.Fatal(err)
+	}
+	x.uid = made.GetUID()
+	if seed%3 == 0 {
+		pod = made.DeepCopyObject().(*corev1.Pod)
+		plantest.WithDebug("debug", "aimed>web")(pod)
+		if _, err := x.api.Update(t.Context(), pod, client.WriteOptions{Subresource: "ephemeralcontainers"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	x.boot()
 	for range 50 + x.rnd.IntN(250) {

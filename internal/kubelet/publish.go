@@ -22,8 +22,8 @@ const (
 )
 
 // publish brings the status to the API if it differs: at once, but one write at a time, so that
-// while one is under way the changes pile up into one more. It sets in.settled, and returns when to
-// try again after a failed write.
+// changes that come during a write become one more. It sets in.StatusWritten, and returns when to retry
+// after a failed write.
 func (w *worker) publish(ctx context.Context, in *plan.Input) time.Time {
 	if in.Pod == nil {
 		return time.Time{}
@@ -56,7 +56,7 @@ func (w *worker) publish(ctx context.Context, in *plan.Input) time.Time {
 	return time.Time{}
 }
 
-// written takes the result of a status write.
+// written takes in the result of a status write.
 func (w *worker) written(ctx context.Context, got *corev1.Pod, gone bool, err error) {
 	w.writing = false
 	w.objectGone = w.objectGone || gone
@@ -73,7 +73,7 @@ func (w *worker) written(ctx context.Context, got *corev1.Pod, gone bool, err er
 }
 
 // writeStatus writes pod's status. On a conflict it returns the pod as it is now, from which the
-// status is to be made anew; gone says that this very pod exists no more.
+// status is to be made anew; gone says that this very pod does not exist any more.
 func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1.Pod, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -97,8 +97,8 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1
 	return now, false, nil
 }
 
-// isGone says that the API has no such pod on this node. A node is told of no others, so a pod that is not
-// there is forbidden to it as one elsewhere would be.
+// isGone says that the API has no such pod on this node. A node may see no pods but its own, so one that does not
+// exist is forbidden to it, as a pod of another node is.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
 
 // announceBackoffs makes an Event of each back-off that begins.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -58,7 +59,7 @@ func newRealBed(t *testing.T) *realBed {
 		t.Fatal(err)
 	}
 	b := &realBed{}
-	b.t, b.api = t, newFakeAPI()
+	b.t, b.api = t, newTestAPI(t)
 	level := slog.LevelWarn
 	if testing.Verbose() {
 		level = slog.LevelDebug
@@ -227,7 +228,7 @@ func TestRealPodSharesItsNetworkAndVolumes(t *testing.T) {
 	b.create(shell("two", "echo hello > /data/file; nc -l -p 8000 -e echo answer; "+forever, func(p *corev1.Pod) {
 		reader := shellContainer("reader", "while ! [ -s /in/file ]; do sleep 0.02; done; cat /in/file; hostname; echo $GREETING; "+
 			"touch /in/no 2>/dev/null || echo read-only; while ! nc 127.0.0.1 8000 2>/dev/null; do sleep 0.02; done; cat /sub/deep/x; df -m /mem | tail -1")
-		reader.Env = []corev1.EnvVar{{Name: "NAME", ValueFrom: field("metadata.name")}, {Name: "GREETING", Value: "I am $(NAME)"}}
+		reader.Env = []corev1.EnvVar{{Name: "NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}, {Name: "GREETING", Value: "I am $(NAME)"}}
 		reader.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/in", ReadOnly: true}, {Name: "host", MountPath: "/sub", SubPath: "a"},
 			{Name: "mem", MountPath: "/mem"}}
 		p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
@@ -261,7 +262,7 @@ func TestRealPodSharesItsNetworkAndVolumes(t *testing.T) {
 func TestRealOOMIsReported(t *testing.T) {
 	b := newRealBed(t)
 	b.create(shell("hungry", "x=x; while :; do x=$x$x; done", plantest.RestartPolicy(corev1.RestartPolicyNever), func(p *corev1.Pod) {
-		p.Spec.Containers[0].Resources.Limits = list("", "16Mi")
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Mi")}
 	}))
 	p := b.api.await(t, "hungry", "failed", hasPhase(corev1.PodFailed))
 	if end := p.Status.ContainerStatuses[0].State.Terminated; end == nil || end.Reason != "OOMKilled" || end.ExitCode != 137 {
@@ -378,15 +379,21 @@ func TestRealGrace(t *testing.T) {
 		if _, err := b.api.Delete(t.Context(), podKey(name), opts); err != nil {
 			t.Fatal(err)
 		}
-		b.api.await(t, name, "gone", goneNow)
-		watch.Stop()
 		for ev := range watch.Events() {
-			if p, ok := ev.Object.(*corev1.Pod); ok && p.Name == name && len(p.Status.ContainerStatuses) > 0 {
+			p, ok := ev.Object.(*corev1.Pod)
+			if !ok || p.Name != name {
+				continue
+			}
+			if len(p.Status.ContainerStatuses) > 0 {
 				if end := p.Status.ContainerStatuses[0].State.Terminated; end != nil {
 					codes = append(codes, end.ExitCode)
 				}
 			}
+			if ev.Type == client.Deleted {
+				break
+			}
 		}
+		watch.Stop()
 		if code := map[string]int32{"polite": 7, "deaf": 137}[name]; !slices.Contains(codes, code) {
 			t.Errorf("%s ended with %v, want %d", name, codes, code)
 		}

@@ -2,13 +2,13 @@ package kubelet
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/objects"
+	"minik8s/internal/kubelet/podconfig"
 )
 
 // referencesOf lists the ConfigMaps and Secrets that a pod's containers and volumes are made from, each
@@ -68,42 +68,13 @@ func envReferences(c *corev1.Container, add func(*api.Kind, string)) {
 	}
 }
 
-// sources is the kubelet as volumes see it: volume.Source.
-type sources struct{ k *Kubelet }
-
-// ConfigMap implements volume.Source.
-func (s sources) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
-	obj, err := s.k.objects.Get(ctx, objects.Ref{Kind: api.ConfigMaps, Namespace: namespace, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*corev1.ConfigMap), nil
-}
-
-// Secret implements volume.Source.
-func (s sources) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-	obj, err := s.k.objects.Get(ctx, objects.Ref{Kind: api.Secrets, Namespace: namespace, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*corev1.Secret), nil
+// sources is where volumes get their content from: volume.Source.
+type sources struct {
+	*podconfig.Builder
+	tokens *tokenKeeper
 }
 
 // Token implements volume.Source.
 func (s sources) Token(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
-	return s.k.tokens.get(ctx, pod, ask)
-}
-
-// Field implements volume.Source.
-func (s sources) Field(pod *corev1.Pod, path string) (string, error) {
-	return s.k.fieldOf(pod, path, nil)
-}
-
-// Resource implements volume.Source.
-func (s sources) Resource(pod *corev1.Pod, r *corev1.ResourceFieldSelector) (string, error) {
-	c := podspec.Container(pod, r.ContainerName)
-	if c == nil {
-		return "", fmt.Errorf("the pod has no container %s", r.ContainerName)
-	}
-	return resourceOf(c, r, s.k.node.Allocatable())
+	return s.tokens.get(ctx, pod, ask)
 }

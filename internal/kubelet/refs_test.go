@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/podspec"
@@ -22,7 +23,7 @@ func (b *bed) put(obj api.Object) {
 	b.t.Helper()
 	obj.SetNamespace("default")
 	_, err := b.api.Create(b.t.Context(), obj, client.WriteOptions{})
-	if err != nil {
+	if apierrors.IsAlreadyExists(err) {
 		_, err = b.api.Update(b.t.Context(), obj, client.WriteOptions{})
 	}
 	if err != nil {
@@ -67,19 +68,6 @@ func (b *bed) env(pod, container string) map[string]string {
 	return out
 }
 
-// watches counts the watches of a kind.
-func (f *fakeAPI) watches(kind *api.Kind) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	for w := range f.watchers {
-		if w.kind == kind {
-			n++
-		}
-	}
-	return n
-}
-
 func TestEnvWaitsForWhatIsMissing(t *testing.T) {
 	b := newBed(t)
 	b.start()
@@ -90,21 +78,20 @@ func TestEnvWaitsForWhatIsMissing(t *testing.T) {
 		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{Prefix: "P_", SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
 	}))
 	b.api.await(t, "web", "held for the secret", waitsFor("CreateContainerConfigError", `secret "s" not found`))
-	b.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"x": []byte("1"), "y=z": []byte("2")}})
+	b.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"x": []byte("1"), "y.z": []byte("2")}})
 	b.api.await(t, "web", "held for the map", waitsFor("CreateContainerConfigError", `configmap "m" not found`))
 	b.put(theMap("m"))
 	b.api.await(t, "web", "held for the key", waitsFor("CreateContainerConfigError", "couldn't find key k in ConfigMap default/m"))
 	b.put(theMap("m", "k", "v"))
 	env := b.env("web", "web")
-	if _, there := env["C"]; env["A"] != "v" || env["B"] != "[v]" || env["P_x"] != "1" || there {
+	if _, there := env["C"]; env["A"] != "v" || env["B"] != "[v]" || env["P_x"] != "1" || env["P_y.z"] != "2" || there {
 		t.Errorf("%v", env)
 	}
-	b.api.awaitEvent(t, "web", "InvalidEnvironmentVariableNames")
 	b.delete("web")
 	b.api.await(t, "web", "gone", goneNow)
 	b.nothingLeft()
 	eventually(t, "the watches have ended", func() error {
-		if n := b.api.watches(api.ConfigMaps) + b.api.watches(api.Secrets); n != 0 {
+		if n := b.api.node.open(api.ConfigMaps) + b.api.node.open(api.Secrets); n != 0 {
 			return unexpected(fmt.Sprintf("%d watches are left", n))
 		}
 		return nil
@@ -127,7 +114,7 @@ func TestVolumesFollowTheirObjects(t *testing.T) {
 	b.put(theMap("m", "k", "old"))
 	p := b.api.await(t, "one", "running", running)
 	b.api.await(t, "two", "running", running)
-	if n := b.api.watches(api.ConfigMaps); n != 1 {
+	if n := b.api.node.open(api.ConfigMaps); n != 1 {
 		t.Errorf("%d watches for one map", n)
 	}
 	dir := filepath.Join(b.k.volumes.PodDir(string(p.UID)), "volumes")
@@ -144,10 +131,10 @@ func TestVolumesFollowTheirObjects(t *testing.T) {
 	reads("configmap/v/k", "old")
 	b.put(theMap("m", "k", "new"))
 	reads("configmap/v/k", "new")
-	b.api.breakWatches() // changes meanwhile are seen when they are open again
+	b.api.node.breakWatches() // changes meanwhile are seen when they are open again
 	b.put(theMap("m", "k", "newer"))
 	reads("configmap/v/k", "newer")
-	if _, err := b.api.Patch(t.Context(), podKey("one"), client.Patch{Data: []byte(`{"metadata":{"labels":{"a":"b"}}}`)}, client.WriteOptions{}); err != nil {
+	if _, err := b.api.Patch(t.Context(), podKey("one"), client.Patch{Type: types.MergePatchType, Data: []byte(`{"metadata":{"labels":{"a":"b"}}}`)}, client.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	reads("downward-api/me/labels", `a="b"`)
@@ -171,29 +158,9 @@ func TestImmutableIsReadOnce(t *testing.T) {
 	b.create(plantest.Pod("web", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{mapVolume("m")} }))
 	b.api.await(t, "web", "running", running)
 	eventually(t, "the watch has ended", func() error {
-		if b.api.watches(api.ConfigMaps) > 0 {
+		if b.api.node.open(api.ConfigMaps) > 0 {
 			return os.ErrExist
 		}
 		return nil
 	})
-}
-
-func TestResourceFields(t *testing.T) {
-	c := &corev1.Container{Resources: corev1.ResourceRequirements{Requests: list("1500m", "64Mi"), Limits: list("", "100Mi")}}
-	node := list("8", "1Gi")
-	for ref, want := range map[[2]string]string{
-		{"requests.cpu", ""}: "2", {"requests.cpu", "1m"}: "1500", {"limits.cpu", ""}: "8", {"limits.memory", "1Mi"}: "100",
-		{"requests.memory", "1Gi"}: "1", {"requests.memory", ""}: "67108864", {"requests.ephemeral-storage", ""}: "0",
-	} {
-		r := &corev1.ResourceFieldSelector{Resource: ref[0]}
-		if ref[1] != "" {
-			r.Divisor = resource.MustParse(ref[1])
-		}
-		if got, err := resourceOf(c, r, node); err != nil || got != want {
-			t.Errorf("%v: %s, %v; want %s", ref, got, err, want)
-		}
-	}
-	if _, err := resourceOf(c, &corev1.ResourceFieldSelector{Resource: "limits.gpu"}, node); err == nil {
-		t.Error("no error for what is not to be named")
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/plan"
+	"minik8s/internal/kubelet/podconfig"
 	"minik8s/internal/kubelet/probe"
 )
 
@@ -56,19 +57,19 @@ func (w *worker) doStart(a plan.Action, pod *corev1.Pod, view cri.Pod) func(cont
 			}
 			leave()
 			target := probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(view.Sandbox), Spec: podspec.Container(pod, a.Container)}
-			verdict := w.runPostStart(whole, hook, target, pod)
+			hookFailed := w.runPostStart(whole, hook, target, pod)
 			return func(w *worker) {
 				began(w)
-				if verdict != nil {
-					verdict(w)
+				if hookFailed != nil {
+					hookFailed(w)
 				}
 			}, nil
 		case errors.As(err, &failed): // it counts as one that has run and exited
 			w.containerEventOf(pod, a.Container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
 			return began, nil
 		}
-		// It is half-made; the next try makes it anew. Should this fail too, the runtime still
-		// lists it, and its removal is tried again.
+		// It is half-made; the next try makes it anew. If this removal fails, the runtime still lists the container,
+		// and its removal is retried.
 		_ = w.k.runtime.RemoveContainer(ctx, id)
 		return nil, &plan.ActionError{Reason: "RunContainerError", EventReason: "Failed", Event: "Error: " + err.Error(),
 			Err: err, MinDelay: time.Second, MaxDelay: maxStartDelay}
@@ -81,11 +82,13 @@ func (w *worker) create(ctx context.Context, a plan.Action, pod *corev1.Pod, vie
 	if spec == nil {
 		return "", fmt.Errorf("the pod has no container %s", a.Container)
 	}
-	cfg, err := w.k.containerConfig(ctx, pod, spec, a.Attempt, view.Sandbox)
+	cfg, err := w.k.config.Container(ctx, pod, spec, a.Attempt, view.Sandbox, podconfig.Files{Log: w.k.logPath(pod, spec.Name, a.Attempt),
+		TerminationMessage: w.k.terminationLog(view.Sandbox, string(pod.UID), spec.Name, a.Attempt)})
 	if err != nil {
 		return "", &plan.ActionError{Reason: "CreateContainerConfigError", EventReason: "Failed", Event: "Error: " + err.Error(),
 			Err: err, MinDelay: time.Second, MaxDelay: time.Minute, WaitsForObject: onlyMissing(err)}
 	}
+	cfg.CgroupParent = w.k.cgroupOf(pod)
 	cfg.TargetID, _ = plan.TargetID(pod, view, a.Container)
 	id, err := w.k.runtime.CreateContainer(ctx, cfg)
 	if err != nil {

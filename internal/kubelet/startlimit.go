@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// startLimit bounds how many containers are started at a time. A start is work for the processor, so that
-// more of them at once only take turns, and finish later all together.
+// startLimit bounds how many containers are started at a time. A start is work for the processor: more
+// of them at once only slow each other down.
 type startLimit chan struct{}
 
-// maxHold is how long a start may keep others waiting; one that hangs hurts only itself.
+// maxHold is how long a start counts, so that one that hangs does not keep others waiting.
 const maxHold = 2 * time.Second
 
 func newStartLimit() startLimit { return make(startLimit, max(4, 2*runtime.NumCPU())) }
 
-// errEnding is of a start that is not wanted any more.
+// errEnding is the error of a start that is not wanted any more.
 var errEnding = errors.New("the pod is to end")
 
-// acquire waits for a place, but not for a pod that is to end. leave gives it back; it may be called
-// more than once.
-func (g startLimit) acquire(ctx context.Context, ending <-chan struct{}) (leave func(), err error) {
+// acquire waits until the start may begin, or until ending is closed. release ends its turn; it may be called more
+// than once.
+func (g startLimit) acquire(ctx context.Context, ending <-chan struct{}) (release func(), err error) {
 	select {
 	case g <- struct{}{}:
 	case <-ending:

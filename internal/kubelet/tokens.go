@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"minik8s/internal/client"
 )
@@ -42,10 +43,10 @@ func newTokenKeeper(c client.Interface, now func() time.Time, log *slog.Logger) 
 	return &tokenKeeper{client: c, now: now, log: log, held: map[types.UID]map[tokenWish]heldToken{}}
 }
 
-// get is a token for a pod: the one it has, or a new one when four fifths of that one's time are over.
+// get is a token for a pod: the one it has, or a new one when four fifths of that one's lifetime are over.
 func (t *tokenKeeper) get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
-	wish := tokenWish{ask.Audience, deref(ask.ExpirationSeconds, 3600)}
-	old := t.look(pod.UID, wish)
+	wish := tokenWish{ask.Audience, ptr.Deref(ask.ExpirationSeconds, 3600)}
+	old := t.lookUp(pod.UID, wish)
 	asked := t.now()
 	if asked.Before(old.renew) {
 		return old.value, nil
@@ -53,7 +54,7 @@ func (t *tokenKeeper) get(ctx context.Context, pod *corev1.Pod, ask *corev1.Serv
 	value, lasts, err := t.request(ctx, pod, wish)
 	switch {
 	case err == nil:
-		// By our own clock, from before it was made: that of the API server may be another.
+		// Counted by the own clock, from before the request: the API server's clock may differ.
 		t.keep(pod.UID, wish, heldToken{value: value, renew: asked.Add(lasts * 4 / 5), end: asked.Add(lasts)})
 		return value, nil
 	case asked.Before(old.end):
@@ -75,10 +76,10 @@ func (t *tokenKeeper) request(ctx context.Context, pod *corev1.Pod, wish tokenWi
 	if err != nil {
 		return "", 0, err
 	}
-	return made.Status.Token, time.Duration(deref(made.Spec.ExpirationSeconds, wish.seconds)) * time.Second, nil
+	return made.Status.Token, time.Duration(ptr.Deref(made.Spec.ExpirationSeconds, wish.seconds)) * time.Second, nil
 }
 
-func (t *tokenKeeper) look(pod types.UID, wish tokenWish) heldToken {
+func (t *tokenKeeper) lookUp(pod types.UID, wish tokenWish) heldToken {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.held[pod][wish]

@@ -14,7 +14,7 @@ import (
 )
 
 // watchPods brings every pod of this node to its worker until ctx ends. synced is called once, when
-// all that exist have been seen. A watch that breaks is begun anew with all pods.
+// all that exist have been seen. A watch that breaks is opened again and begins with all pods.
 func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 	opts := client.WatchOptions{Bookmarks: true,
 		Fields: fields.OneTermEqualSelector("spec.nodeName", k.cfg.NodeName)}
@@ -52,9 +52,9 @@ func (k *Kubelet) followPods(ctx context.Context, w client.Watcher, synced func(
 	return ok
 }
 
-// replace takes the list of all pods of the node: those known that are not in it are gone, those
-// that only the runtime has are orphans. Pods that were started before come first, so that they
-// keep their room when it is short.
+// replace takes the list of all pods of the node: a known pod that is not in it is deleted, and one that only the
+// runtime has is an orphan. Pods that were started before come first, so that they are admitted before new ones
+// when not all fit.
 func (k *Kubelet) replace(ctx context.Context, pods []*corev1.Pod) {
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
 		sa, sb := a.Status.StartTime, b.Status.StartTime
@@ -103,7 +103,7 @@ func (k *Kubelet) podChanged(ctx context.Context, pod *corev1.Pod) {
 		w = k.startWorker(ctx, pod.UID)
 		started := pod.Status.StartTime != nil || len(w.view.Containers) > 0
 		w.isNew = !started && pod.DeletionTimestamp == nil
-		w.misfit = k.admission.admit(pod, w.isNew)
+		w.overcommit = k.admission.admit(pod, w.isNew)
 	}
 	w.send(func(b *inbox) { b.take(pod) })
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,8 +16,8 @@ import (
 	"minik8s/internal/kubelet/status"
 )
 
-// worker keeps one pod. Its goroutine alone reads and writes the fields below mu's inbox; everybody
-// else leaves messages.
+// worker keeps one pod. Its own goroutine alone reads and writes the fields below box; others leave messages in
+// the inbox.
 type worker struct {
 	k   *Kubelet
 	uid types.UID
@@ -31,17 +29,17 @@ type worker struct {
 
 	pod        *corev1.Pod // the newest object seen, also after it is gone
 	objectGone bool
-	// watchSawGone: the watch said so itself, and so will say nothing more of this pod.
+	// watchSawGone: the watch has said so, and will say nothing more of this pod.
 	watchSawGone bool
 	view         cri.Pod
 	state        *plan.State
 	// stale: the runtime must be asked before the next decision.
 	stale bool
-	// isNew: nothing of the pod was ever started, so that it may be refused.
+	// isNew: nothing of the pod was ever started, so that it may be rejected.
 	isNew bool
-	// misfit is why there is no room for the pod; nil: there is.
-	misfit *plan.Rejection
-	// writing: a status is on its way. writeAfter holds back the next after a failure.
+	// overcommit is why the pod does not fit beside the others; nil: it does.
+	overcommit *plan.Rejection
+	// writing: a status is being written. After a failure the next write waits until writeAfter.
 	writing    bool
 	writeAfter time.Time
 	writeDelay time.Duration
@@ -51,33 +49,8 @@ type worker struct {
 	// referencedEphemeral is how many ephemeral containers the pod had when the objects it names were last listed.
 	referencedEphemeral int
 	actions             sync.WaitGroup
-	// probes that go on, each with what ends it.
+	// probes that run, each with what ends it.
 	probes map[plan.ProbeKey]context.CancelFunc
-}
-
-// inbox is what others tell a worker; only the latest counts.
-type inbox struct {
-	pod        *corev1.Pod
-	objectGone bool
-	stale      bool
-	images     bool // there are new ones
-	objects    bool // one that the pod names has changed
-	results    []func(*worker)
-}
-
-// take keeps pod unless a newer one is there.
-func (b *inbox) take(pod *corev1.Pod) {
-	if b.pod == nil || !older(pod, b.pod) {
-		b.pod = pod
-	}
-}
-
-// older says that a is an earlier version of the object than b. Revisions are etcd's, so they are
-// numbers; where one is not, the later arrival wins.
-func older(a, b *corev1.Pod) bool {
-	ra, erra := strconv.ParseUint(a.ResourceVersion, 10, 64)
-	rb, errb := strconv.ParseUint(b.ResourceVersion, 10, 64)
-	return erra == nil && errb == nil && ra < rb
 }
 
 func newWorker(k *Kubelet, uid types.UID, view cri.Pod) *worker {
@@ -85,23 +58,6 @@ func newWorker(k *Kubelet, uid types.UID, view cri.Pod) *worker {
 	return &worker{k: k, uid: uid, view: view, state: plan.NewState(), wake: make(chan struct{}, 1),
 		ending: make(chan struct{}),
 		stale:  len(view.Containers) > 0 || view.Sandbox != nil, log: k.log.With("uid", uid)}
-}
-
-// send leaves a message and wakes the worker.
-func (w *worker) send(f func(*inbox)) {
-	w.mu.Lock()
-	f(&w.box)
-	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (w *worker) hasMessages() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.box.pod != nil || len(w.box.results) > 0
 }
 
 const (
@@ -155,7 +111,8 @@ func (w *worker) safeStep(ctx context.Context) (wake time.Time, done bool, err e
 	return wake, done, nil
 }
 
-// step is one round: take the messages, look, publish, decide, act. It returns when to look again.
+// step is one round: take the messages, ask the runtime, write the status, decide, act. It returns when to come
+// back though no message comes.
 func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	w.receive()
 	if w.pod == nil && !w.objectGone {
@@ -164,7 +121,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	looked := w.stale
 	if w.stale {
 		if err := w.observe(ctx); err != nil {
-			w.log.Warn("runtime does not say how the pod is", "error", err)
+			w.log.Warn("the runtime does not say how the pod is", "error", err)
 			return w.k.now().Add(time.Second), false
 		}
 	}
@@ -172,7 +129,7 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 		w.publishSnapshot()
 	}
 	if err := w.admit(ctx); err != nil {
-		w.log.Warn("the Node cannot be read, so the pod is not let in", "error", err)
+		w.log.Warn("the Node cannot be read, so the pod is not admitted", "error", err)
 		return w.k.now().Add(time.Second), false
 	}
 	in := w.input()
@@ -194,40 +151,6 @@ func earliest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-func (w *worker) receive() {
-	w.mu.Lock()
-	box := w.box
-	w.box = inbox{}
-	w.mu.Unlock()
-	for _, apply := range box.results {
-		apply(w)
-	}
-	if box.pod != nil {
-		w.takePod(box.pod)
-	}
-	w.objectGone, w.watchSawGone = w.objectGone || box.objectGone, w.watchSawGone || box.objectGone
-	w.stale = w.stale || box.stale
-	if box.images {
-		w.state.RetryImages()
-	}
-	if box.objects {
-		w.state.ObjectsChanged()
-	}
-}
-
-func (w *worker) takePod(pod *corev1.Pod) {
-	if w.pod != nil && older(pod, w.pod) {
-		return
-	}
-	if w.pod != nil && plan.HasChangingVolumes(pod) && (!maps.Equal(pod.Labels, w.pod.Labels) || !maps.Equal(pod.Annotations, w.pod.Annotations)) {
-		w.state.VolumeChanges++
-	}
-	if pod.DeletionTimestamp != nil && (w.pod == nil || !pod.DeletionTimestamp.Equal(w.pod.DeletionTimestamp)) {
-		w.state.DeletionSeen = w.k.now()
-	}
-	w.pod = pod
 }
 
 func (w *worker) input() plan.Input {
@@ -258,7 +181,7 @@ func (w *worker) observe(ctx context.Context) error {
 	return nil
 }
 
-// admit lets the pod in, or not, the first time it is to run. An error says that nobody knows yet.
+// admit admits or rejects the pod the first time it is to run. An error says that it is not known yet.
 func (w *worker) admit(ctx context.Context) error {
 	if w.state.Admitted && len(w.pod.Spec.EphemeralContainers) == w.referencedEphemeral ||
 		w.state.Rejected != nil || w.objectGone || w.input().Termination() != nil {
@@ -285,7 +208,7 @@ func (w *worker) admit(ctx context.Context) error {
 	return nil
 }
 
-// followReferences has the objects followed that the pod names.
+// followReferences follows the objects that the pod names.
 func (w *worker) followReferences(ctx context.Context) {
 	w.referencedEphemeral = len(w.pod.Spec.EphemeralContainers)
 	if refs := referencesOf(w.pod); len(refs) > 0 {
@@ -295,8 +218,8 @@ func (w *worker) followReferences(ctx context.Context) {
 
 // rejection is why the pod may not run here; nil if it may.
 func (w *worker) rejection(ctx context.Context) (*plan.Rejection, error) {
-	if w.misfit != nil || !w.isNew {
-		return w.misfit, nil
+	if w.overcommit != nil || !w.isNew {
+		return w.overcommit, nil
 	}
 	return w.k.node.Admit(ctx, w.pod)
 }

@@ -1,4 +1,4 @@
-package kubelet
+package podconfig
 
 import (
 	"math"
@@ -51,9 +51,9 @@ func containerResources(c *corev1.Container) cri.Resources {
 	return res
 }
 
-// podResources are the cgroup settings of the pod as a whole: limits count only if every container
+// PodResources are the cgroup settings of the pod as a whole: limits count only if every container
 // has one, for else one of them may use all there is.
-func podResources(pod *corev1.Pod) cri.Resources {
+func PodResources(pod *corev1.Pod) cri.Resources {
 	res := cri.Resources{CPUShares: milliToShares(podspec.Requests(&pod.Spec)[corev1.ResourceCPU])}
 	if cpu, limited := podspec.Limit(&pod.Spec, corev1.ResourceCPU); limited {
 		if q := milliToQuota(cpu); q > 0 {

@@ -1,4 +1,4 @@
-package kubelet
+package podconfig
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func TestSecurity(t *testing.T) {
 
 func TestNonRootIsVerified(t *testing.T) {
 	rt := fake.New("web:1")
-	k := New(Config{NodeName: "node1", DataDir: t.TempDir()}, nil, rt)
+	b := &Builder{Images: rt}
 	yes, no := true, false
 	for _, c := range []struct {
 		name string
@@ -67,7 +67,7 @@ func TestNonRootIsVerified(t *testing.T) {
 		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: c.pod, RunAsUser: c.user}
 		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsNonRoot: c.own}
 		got := ""
-		if err := k.verifyNonRoot(t.Context(), p, &p.Spec.Containers[0], securityOf(p, &p.Spec.Containers[0])); err != nil {
+		if err := b.verifyNonRoot(t.Context(), p, &p.Spec.Containers[0], securityOf(p, &p.Spec.Containers[0])); err != nil {
 			got = err.Error()
 		}
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

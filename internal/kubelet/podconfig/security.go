@@ -1,4 +1,4 @@
-package kubelet
+package podconfig
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"minik8s/internal/kubelet/cri"
 )
@@ -18,7 +19,7 @@ func securityOf(pod *corev1.Pod, c *corev1.Container) cri.Security {
 	if p := pod.Spec.SecurityContext; p != nil {
 		s.RunAsUser, s.RunAsGroup = p.RunAsUser, p.RunAsGroup
 		s.SupplementalGroups = append(s.SupplementalGroups, p.SupplementalGroups...)
-		s.StrictGroups = deref(p.SupplementalGroupsPolicy, corev1.SupplementalGroupsPolicyMerge) == corev1.SupplementalGroupsPolicyStrict
+		s.StrictGroups = ptr.Deref(p.SupplementalGroupsPolicy, corev1.SupplementalGroupsPolicyMerge) == corev1.SupplementalGroupsPolicyStrict
 		if p.FSGroup != nil {
 			s.SupplementalGroups = append(s.SupplementalGroups, *p.FSGroup)
 		}
@@ -34,9 +35,9 @@ func securityOf(pod *corev1.Pod, c *corev1.Container) cri.Security {
 	if sc.RunAsGroup != nil {
 		s.RunAsGroup = sc.RunAsGroup
 	}
-	s.Privileged = deref(sc.Privileged, false)
-	s.ReadOnlyRootFS = deref(sc.ReadOnlyRootFilesystem, false)
-	s.NoNewPrivileges = !s.Privileged && !deref(sc.AllowPrivilegeEscalation, true)
+	s.Privileged = ptr.Deref(sc.Privileged, false)
+	s.ReadOnlyRootFS = ptr.Deref(sc.ReadOnlyRootFilesystem, false)
+	s.NoNewPrivileges = !s.Privileged && !ptr.Deref(sc.AllowPrivilegeEscalation, true)
 	if caps := sc.Capabilities; caps != nil {
 		for _, name := range caps.Add {
 			s.AddCapabilities = append(s.AddCapabilities, capability(name))
@@ -68,22 +69,15 @@ func setSeccomp(s *cri.Security, p *corev1.SeccompProfile) {
 	}
 	s.Seccomp = string(p.Type)
 	if p.Type == corev1.SeccompProfileTypeLocalhost {
-		s.Seccomp = filepath.Join(seccompDir, deref(p.LocalhostProfile, ""))
+		s.Seccomp = filepath.Join(seccompDir, ptr.Deref(p.LocalhostProfile, ""))
 	}
-}
-
-func deref[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
 }
 
 // verifyNonRoot refuses to run a container as root that must not be.
-func (k *Kubelet) verifyNonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.Container, s cri.Security) error {
+func (b *Builder) verifyNonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.Container, s cri.Security) error {
 	must := false
 	if p := pod.Spec.SecurityContext; p != nil {
-		must = deref(p.RunAsNonRoot, false)
+		must = ptr.Deref(p.RunAsNonRoot, false)
 	}
 	if sc := c.SecurityContext; sc != nil && sc.RunAsNonRoot != nil {
 		must = *sc.RunAsNonRoot
@@ -97,7 +91,7 @@ func (k *Kubelet) verifyNonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.
 		}
 		return nil
 	}
-	image, err := k.runtime.ImageStatus(ctx, c.Image)
+	image, err := b.Images.ImageStatus(ctx, c.Image)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,8 @@ func (k *Kubelet) terminationLog(sandbox *cri.Sandbox, uid, container string, at
 	return filepath.Join(sandbox.Scratch, fmt.Sprintf("%s.%d.message", container, attempt))
 }
 
-// keptMessage is where the message of an attempt that has ended is kept, for the kubelet's next life, as
-// much of it as is shown.
+// keptMessage is where the message of an attempt that has ended is kept for the next start of the kubelet, as much
+// of it as is shown.
 func (k *Kubelet) keptMessage(uid, container string, attempt int) string {
 	return filepath.Join(k.volumes.PodDir(uid), "containers", container, fmt.Sprintf("%d.message", attempt))
 }

@@ -1,4 +1,4 @@
-package kubelet
+package podconfig
 
 import (
 	"fmt"
@@ -9,11 +9,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/cri"
 )
 
-// fieldOf is a field of the pod, as fieldRef names it.
-func (k *Kubelet) fieldOf(pod *corev1.Pod, path string, sandbox *cri.Sandbox) (string, error) {
+// Field is a field of the pod as a fieldRef of a volume names it. It implements volume.Source.
+func (b *Builder) Field(pod *corev1.Pod, path string) (string, error) {
+	return b.fieldOf(pod, path, nil)
+}
+
+// Resource is a request or limit as a resourceFieldRef of a volume names it. It implements volume.Source.
+func (b *Builder) Resource(pod *corev1.Pod, r *corev1.ResourceFieldSelector) (string, error) {
+	c := podspec.Container(pod, r.ContainerName)
+	if c == nil {
+		return "", fmt.Errorf("the pod has no container %s", r.ContainerName)
+	}
+	return resourceOf(c, r, b.Allocatable())
+}
+
+// fieldOf is a field of the pod as a fieldRef names it.
+func (b *Builder) fieldOf(pod *corev1.Pod, path string, sandbox *cri.Sandbox) (string, error) {
 	switch path {
 	case "metadata.name":
 		return pod.Name, nil
@@ -26,7 +41,7 @@ func (k *Kubelet) fieldOf(pod *corev1.Pod, path string, sandbox *cri.Sandbox) (s
 	case "spec.serviceAccountName":
 		return pod.Spec.ServiceAccountName, nil
 	case "status.hostIP", "status.hostIPs":
-		return k.cfg.NodeIP.String(), nil
+		return b.NodeIP.String(), nil
 	case "status.podIP", "status.podIPs":
 		var ips []string
 		if sandbox != nil {

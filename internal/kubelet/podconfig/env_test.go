@@ -1,4 +1,4 @@
-package kubelet
+package podconfig
 
 import (
 	"net/netip"
@@ -40,7 +40,7 @@ func field(path string) *corev1.EnvVarSource {
 }
 
 func TestEnvironment(t *testing.T) {
-	k := New(Config{NodeName: "node1", NodeIP: plantest.HostIP, DataDir: t.TempDir()}, nil, nil)
+	b := &Builder{NodeName: "node1", NodeIP: plantest.HostIP}
 	p := plantest.Pod("web")
 	p.UID, p.Labels = "u1", map[string]string{"app": "x"}
 	c := &p.Spec.Containers[0]
@@ -48,7 +48,7 @@ func TestEnvironment(t *testing.T) {
 		{Name: "GREETING", Value: "hello $(NAME)"}, {Name: "NAME", ValueFrom: field("metadata.name")}, {Name: "TWICE", Value: "$(NAME)-$(NAME)"},
 		{Name: "IP", ValueFrom: field("status.podIP")}, {Name: "APP", ValueFrom: field("metadata.labels['app']")}, {Name: "NAME", Value: "other"},
 	}
-	env, err := k.environment(t.Context(), p, c, &cri.Sandbox{Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7")}})
+	env, err := b.environment(t.Context(), p, c, &cri.Sandbox{Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.7")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("%s, want %s", s, want)
 	}
 	c.Env = []corev1.EnvVar{{Name: "X", ValueFrom: field("status.nothing")}}
-	if _, err := k.environment(t.Context(), p, c, nil); err == nil {
+	if _, err := b.environment(t.Context(), p, c, nil); err == nil {
 		t.Error("no error for a field that does not exist")
 	}
 }
@@ -91,17 +91,17 @@ func TestDNS(t *testing.T) {
 		{"default and more", nil, corev1.DNSDefault, false, config, "1.1.1.1,9.9.9.9 corp,more rotate,ndots:2"},
 		{"cluster and more", []string{"10.96.0.10"}, "", false, config, "10.96.0.10,9.9.9.9 " + cluster + ",more ndots:2"},
 	} {
-		k := New(Config{DataDir: t.TempDir(), ClusterDNS: c.servers}, nil, nil)
+		b := &Builder{ClusterDNS: c.servers, ClusterDomain: "cluster.local"}
 		p := plantest.Pod("web")
 		p.Spec.DNSPolicy, p.Spec.HostNetwork, p.Spec.DNSConfig = c.policy, c.host, c.config
-		if got := show(k.dnsOf(p, node)); got != c.want {
+		if got := show(b.dnsOf(p, node)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }
 
 func TestHostname(t *testing.T) {
-	k := New(Config{NodeName: "node1", DataDir: t.TempDir()}, nil, nil)
+	b := &Builder{NodeName: "node1", ClusterDomain: "cluster.local"}
 	yes := true
 	long := strings.Repeat("a", 62) + "-bcd"
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func TestHostname(t *testing.T) {
 		p := plantest.Pod(c.name)
 		p.Spec.HostnameOverride = c.override
 		p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN, p.Spec.HostNetwork = c.hostname, c.subdomain, c.fqdn, c.host
-		if got, domain := k.hostnameOf(p), k.domainOf(p); got != c.want || domain != c.domain {
+		if got, domain := b.hostnameOf(p), b.domainOf(p); got != c.want || domain != c.domain {
 			t.Errorf("%+v: %q in %q", c, got, domain)
 		}
 	}

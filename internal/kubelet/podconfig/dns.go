@@ -1,4 +1,4 @@
-package kubelet
+package podconfig
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 )
 
 // dnsOf is the pod's /etc/resolv.conf by its dnsPolicy and dnsConfig. All empty: the node's own.
-func (k *Kubelet) dnsOf(pod *corev1.Pod, node cri.DNS) cri.DNS {
+func (b *Builder) dnsOf(pod *corev1.Pod, node cri.DNS) cri.DNS {
 	policy := pod.Spec.DNSPolicy
 	if policy == "" {
 		policy = corev1.DNSClusterFirst
@@ -19,9 +19,9 @@ func (k *Kubelet) dnsOf(pod *corev1.Pod, node cri.DNS) cri.DNS {
 	var dns cri.DNS
 	switch {
 	case policy == corev1.DNSNone:
-	case cluster && len(k.cfg.ClusterDNS) > 0:
-		domain := k.cfg.ClusterDomain
-		dns.Servers = slices.Clone(k.cfg.ClusterDNS)
+	case cluster && len(b.ClusterDNS) > 0:
+		domain := b.ClusterDomain
+		dns.Servers = slices.Clone(b.ClusterDNS)
 		dns.Searches = append([]string{pod.Namespace + ".svc." + domain, "svc." + domain, domain}, node.Searches...)
 		dns.Options = []string{"ndots:5"}
 	case pod.Spec.DNSConfig == nil:

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,20 +48,7 @@ func TestNodeComesBackWhenDeleted(t *testing.T) {
 	if _, err := b.api.Delete(t.Context(), key, nil); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(10 * time.Second)
-	for {
-		b.api.mu.Lock()
-		node, changed := b.api.objects[id(key)], b.api.changed
-		b.api.mu.Unlock()
-		if node != nil && nodeReady(node.(*corev1.Node)) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatal("the node was not registered again")
-		}
-	}
+	b.api.awaitNode(t, "registered again", nodeReady)
 }
 
 func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
@@ -97,27 +85,13 @@ func TestNodeTellsWhatStopsTraffic(t *testing.T) {
 	rt.trouble.Store(&[]string{"table ip fw chain forward, policy drop"})
 	b.cri, b.cfg.HeartbeatInterval = rt, 10*time.Millisecond
 	b.start()
-	key := client.Key{Kind: api.Nodes, Name: "node1"}
 	await := func(want corev1.ConditionStatus, message string) {
 		t.Helper()
-		deadline := time.After(10 * time.Second)
-		for {
-			b.api.mu.Lock()
-			node, changed := b.api.objects[id(key)], b.api.changed
-			b.api.mu.Unlock()
-			if node != nil {
-				for _, c := range node.(*corev1.Node).Status.Conditions {
-					if c.Type == corev1.NodeNetworkUnavailable && c.Status == want && strings.Contains(c.Message, message) {
-						return
-					}
-				}
-			}
-			select {
-			case <-changed:
-			case <-deadline:
-				t.Fatalf("no condition %s with %q", want, message)
-			}
-		}
+		b.api.awaitNode(t, string(want)+" "+message, func(n *corev1.Node) bool {
+			return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeNetworkUnavailable && c.Status == want && strings.Contains(c.Message, message)
+			})
+		})
 	}
 	await(corev1.ConditionTrue, "table ip fw chain forward, policy drop")
 	rt.trouble.Store(&[]string{"another"})

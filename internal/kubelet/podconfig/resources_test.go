@@ -1,4 +1,4 @@
-package kubelet
+package podconfig
 
 import (
 	"testing"
@@ -51,11 +51,11 @@ func TestContainerResources(t *testing.T) {
 func TestPodResources(t *testing.T) {
 	p := plantest.Pod("web", plantest.TwoContainers)
 	p.Spec.Containers[0].Resources = both("1", "64Mi")
-	if got := podResources(p); got.CPUQuota != 0 || got.MemoryLimit != 0 || got.CPUShares != 1024 {
+	if got := PodResources(p); got.CPUQuota != 0 || got.MemoryLimit != 0 || got.CPUShares != 1024 {
 		t.Errorf("one of two has limits: %+v", got)
 	}
 	p.Spec.Containers[1].Resources = both("500m", "64Mi")
-	if got := podResources(p); got.CPUQuota != 150000 || got.MemoryLimit != 128<<20 || got.CPUShares != 1536 {
+	if got := PodResources(p); got.CPUQuota != 150000 || got.MemoryLimit != 128<<20 || got.CPUShares != 1536 {
 		t.Errorf("both have: %+v", got)
 	}
 }

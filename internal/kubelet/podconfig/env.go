@@ -1,4 +1,4 @@
-package kubelet
+package podconfig
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/podspec"
@@ -20,7 +21,7 @@ import (
 // environment is the container's env, in order, with references to earlier variables filled in: first
 // what envFrom brings, then env itself. HOSTNAME is no part of it: the runtime sets that, so $(HOSTNAME)
 // stays as it is written unless the container declares it.
-func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *cri.Sandbox) ([]cri.EnvVar, error) {
+func (b *Builder) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *cri.Sandbox) ([]cri.EnvVar, error) {
 	values := map[string]string{}
 	var out []cri.EnvVar
 	set := func(name, value string) {
@@ -36,7 +37,7 @@ func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Co
 		values[name] = value
 	}
 	for i := range c.EnvFrom {
-		if err := k.envFrom(ctx, pod, c, &c.EnvFrom[i], set); err != nil {
+		if err := b.envFrom(ctx, pod, c, &c.EnvFrom[i], set); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +47,7 @@ func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Co
 			set(e.Name, expand(e.Value, values))
 			continue
 		}
-		value, ok, err := k.valueFrom(ctx, pod, c, e.ValueFrom, sandbox)
+		value, ok, err := b.valueFrom(ctx, pod, c, e.ValueFrom, sandbox)
 		if err != nil {
 			return nil, err
 		}
@@ -59,18 +60,18 @@ func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Co
 
 // envFrom sets a variable for each key of a ConfigMap or Secret. Keys that can be no variable are left
 // out, which an Event tells.
-func (k *Kubelet) envFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, from *corev1.EnvFromSource, set func(name, value string)) error {
+func (b *Builder) envFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, from *corev1.EnvFromSource, set func(name, value string)) error {
 	data := map[string]string{}
 	what := ""
 	switch {
 	case from.ConfigMapRef != nil:
-		m, err := sources{k}.ConfigMap(ctx, pod.Namespace, from.ConfigMapRef.Name)
+		m, err := b.ConfigMap(ctx, pod.Namespace, from.ConfigMapRef.Name)
 		if err != nil {
 			return unlessOptional(err, from.ConfigMapRef.Optional)
 		}
 		data, what = m.Data, "ConfigMap "+pod.Namespace+"/"+m.Name
 	case from.SecretRef != nil:
-		s, err := sources{k}.Secret(ctx, pod.Namespace, from.SecretRef.Name)
+		s, err := b.Secret(ctx, pod.Namespace, from.SecretRef.Name)
 		if err != nil {
 			return unlessOptional(err, from.SecretRef.Optional)
 		}
@@ -89,7 +90,7 @@ func (k *Kubelet) envFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Contai
 		set(name, data[key])
 	}
 	if len(unfit) > 0 {
-		k.rec.EventRef(referenceTo(pod, c.Name), corev1.EventTypeWarning, "InvalidEnvironmentVariableNames",
+		b.Events.EventRef(podspec.Reference(pod, c.Name), corev1.EventTypeWarning, "InvalidEnvironmentVariableNames",
 			"Keys [%s] from the EnvFrom %s were skipped since they are considered invalid environment variable names.", strings.Join(unfit, ", "), what)
 	}
 	return nil
@@ -98,7 +99,7 @@ func (k *Kubelet) envFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Contai
 // unlessOptional forgives that an optional object, or a key of one, is missing.
 func unlessOptional(err error, optional *bool) error {
 	var missing *objects.Missing
-	if errors.As(err, &missing) && deref(optional, false) {
+	if errors.As(err, &missing) && ptr.Deref(optional, false) {
 		return nil
 	}
 	return err
@@ -106,10 +107,10 @@ func unlessOptional(err error, optional *bool) error {
 
 // valueFrom is the value of a variable that names a source; ok is false if there is to be no variable,
 // because what it names is optional and missing.
-func (k *Kubelet) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, from *corev1.EnvVarSource, sandbox *cri.Sandbox) (value string, ok bool, err error) {
+func (b *Builder) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, from *corev1.EnvVarSource, sandbox *cri.Sandbox) (value string, ok bool, err error) {
 	switch {
 	case from.FieldRef != nil:
-		value, err = k.fieldOf(pod, from.FieldRef.FieldPath, sandbox)
+		value, err = b.fieldOf(pod, from.FieldRef.FieldPath, sandbox)
 	case from.ResourceFieldRef != nil:
 		of := c
 		if name := from.ResourceFieldRef.ContainerName; name != "" && name != c.Name {
@@ -117,11 +118,11 @@ func (k *Kubelet) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 				return "", false, fmt.Errorf("the pod has no container %s", name)
 			}
 		}
-		value, err = resourceOf(of, from.ResourceFieldRef, k.node.Allocatable())
+		value, err = resourceOf(of, from.ResourceFieldRef, b.Allocatable())
 	case from.ConfigMapKeyRef != nil:
 		ref := from.ConfigMapKeyRef
 		var m *corev1.ConfigMap
-		if m, err = (sources{k}).ConfigMap(ctx, pod.Namespace, ref.Name); err == nil {
+		if m, err = b.ConfigMap(ctx, pod.Namespace, ref.Name); err == nil {
 			if value, ok = m.Data[ref.Key]; !ok {
 				err = &objects.Missing{Ref: objects.Ref{Kind: api.ConfigMaps, Namespace: pod.Namespace, Name: ref.Name}, Key: ref.Key}
 			}
@@ -132,7 +133,7 @@ func (k *Kubelet) valueFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Cont
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
 		var s *corev1.Secret
-		if s, err = (sources{k}).Secret(ctx, pod.Namespace, ref.Name); err == nil {
+		if s, err = b.Secret(ctx, pod.Namespace, ref.Name); err == nil {
 			var data []byte
 			if data, ok = s.Data[ref.Key]; !ok {
 				err = &objects.Missing{Ref: objects.Ref{Kind: api.Secrets, Namespace: pod.Namespace, Name: ref.Name}, Key: ref.Key}
@@ -179,30 +180,30 @@ func expandBy(s string, value func(name string) string) string {
 	if !strings.Contains(s, "$") {
 		return s
 	}
-	var b strings.Builder
+	var out strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '$' || i+1 == len(s) {
-			b.WriteByte(s[i])
+			out.WriteByte(s[i])
 			continue
 		}
 		switch s[i+1] {
 		case '$':
-			b.WriteByte('$')
+			out.WriteByte('$')
 			i++
 		case '(':
 			end := strings.IndexByte(s[i+2:], ')')
 			if end < 0 {
-				b.WriteString("$(")
+				out.WriteString("$(")
 				i++
 				continue
 			}
-			b.WriteString(value(s[i+2 : i+2+end]))
+			out.WriteString(value(s[i+2 : i+2+end]))
 			i += 2 + end
 		default:
-			b.WriteByte('$')
-			b.WriteByte(s[i+1])
+			out.WriteByte('$')
+			out.WriteByte(s[i+1])
 			i++
 		}
 	}
-	return b.String()
+	return out.String()
 }

@@ -1,0 +1,86 @@
+package kubelet
+
+import (
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/kubelet/plan"
+)
+
+// inbox is what others have told a worker since its last round. Of each field only the latest matters.
+type inbox struct {
+	pod        *corev1.Pod
+	objectGone bool
+	stale      bool
+	images     bool // new ones have come
+	objects    bool // one that the pod names has changed
+	results    []func(*worker)
+}
+
+// take keeps pod unless a newer one is there.
+func (b *inbox) take(pod *corev1.Pod) {
+	if b.pod == nil || !older(pod, b.pod) {
+		b.pod = pod
+	}
+}
+
+// older says that a is an earlier version of the object than b. Revisions are etcd's, so they are
+// numbers; where one is not, the later arrival wins.
+func older(a, b *corev1.Pod) bool {
+	ra, erra := strconv.ParseUint(a.ResourceVersion, 10, 64)
+	rb, errb := strconv.ParseUint(b.ResourceVersion, 10, 64)
+	return erra == nil && errb == nil && ra < rb
+}
+
+// send leaves a message and wakes the worker.
+func (w *worker) send(f func(*inbox)) {
+	w.mu.Lock()
+	f(&w.box)
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *worker) hasMessages() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.box.pod != nil || len(w.box.results) > 0
+}
+
+func (w *worker) receive() {
+	w.mu.Lock()
+	box := w.box
+	w.box = inbox{}
+	w.mu.Unlock()
+	for _, apply := range box.results {
+		apply(w)
+	}
+	if box.pod != nil {
+		w.takePod(box.pod)
+	}
+	w.objectGone, w.watchSawGone = w.objectGone || box.objectGone, w.watchSawGone || box.objectGone
+	w.stale = w.stale || box.stale
+	if box.images {
+		w.state.RetryImages()
+	}
+	if box.objects {
+		w.state.ObjectsChanged()
+	}
+}
+
+func (w *worker) takePod(pod *corev1.Pod) {
+	if w.pod != nil && older(pod, w.pod) {
+		return
+	}
+	if w.pod != nil && plan.HasChangingVolumes(pod) && (!maps.Equal(pod.Labels, w.pod.Labels) || !maps.Equal(pod.Annotations, w.pod.Annotations)) {
+		w.state.VolumeChanges++
+	}
+	if pod.DeletionTimestamp != nil && (w.pod == nil || !pod.DeletionTimestamp.Equal(w.pod.DeletionTimestamp)) {
+		w.state.DeletionSeen = w.k.now()
+	}
+	w.pod = pod
+}

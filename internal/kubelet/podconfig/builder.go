@@ -1,0 +1,51 @@
+package podconfig
+
+import (
+	"context"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/events"
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/objects"
+	"minik8s/internal/kubelet/volume"
+)
+
+// Builder makes configurations for the pods of one node. All of its fields but ClusterDNS must be set, those that
+// a pod's spec does not ask for excepted.
+type Builder struct {
+	NodeName string
+	NodeIP   netip.Addr
+	// ClusterDNS are the servers of dnsPolicy ClusterFirst, ClusterDomain their domain.
+	ClusterDNS    []string
+	ClusterDomain string
+	// Objects has the ConfigMaps and Secrets that variables come from, and Volumes what is mounted.
+	Objects *objects.Keeper
+	Volumes *volume.Manager
+	// Images tells the user of an image.
+	Images cri.Images
+	Events *events.Recorder
+	// Allocatable is what the node has for pods, and Memory all of its memory in bytes.
+	Allocatable func() corev1.ResourceList
+	Memory      func() int64
+}
+
+// ConfigMap is the ConfigMap of that name; the error is *objects.Missing if there is none.
+func (b *Builder) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	obj, err := b.Objects.Get(ctx, objects.Ref{Kind: api.ConfigMaps, Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.ConfigMap), nil
+}
+
+// Secret is the Secret of that name; the error is *objects.Missing if there is none.
+func (b *Builder) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	obj, err := b.Objects.Get(ctx, objects.Ref{Kind: api.Secrets, Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.Secret), nil
+}
