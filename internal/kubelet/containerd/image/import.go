@@ -68,8 +68,8 @@ func (s *Store) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Imag
 	return out, s.sync()
 }
 
-// sync waits until all that is stored of images is on the disk: what is said to be imported or pulled
-// is still there after a power cut.
+// sync waits until all that is stored of images is on the disk: an image that is reported as imported or pulled is
+// still there after a power cut.
 func (s *Store) sync() error {
 	if !s.cfg.Containerd.Embedded() {
 		return nil
@@ -80,8 +80,8 @@ func (s *Store) sync() error {
 	return nil
 }
 
-// unpackWhole unpacks an image. One that is there already is compared with the archive: who imports it again
-// may have a reason.
+// unpackWhole unpacks an image. One that is there already is compared with the archive: that it is damaged is a reason
+// to import it again.
 func (s *Store) unpackWhole(ctx context.Context, img images.Image) error {
 	l, err := s.read(ctx, &img)
 	if err != nil {
