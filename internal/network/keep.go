@@ -24,8 +24,8 @@ const (
 )
 
 // Keep compares the rules, and what else the pods' network needs of the host, with what they should be whenever
-// somebody has changed any, and repairs them, until ctx ends. A setting that is changed back (ip_forward) tells nobody;
-// it is looked at with the rest.
+// somebody has changed any, and repairs them, until ctx ends. There is no event for a setting (ip_forward); it is
+// compared with the rest.
 func (n *Network) Keep(ctx context.Context) {
 	n.endFlowsSoon() // of pods that were removed while no daemon ran
 	changed := make(chan struct{}, 1)

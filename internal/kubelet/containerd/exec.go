@@ -271,7 +271,7 @@ func (x *added) kill(ctx context.Context) {
 // remove removes what containerd and the shim keep of the process, and its pipes.
 func (x *added) remove(ctx context.Context) {
 	_, err := x.r.client.TaskService().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
-	if err = plain(err); err != nil && !errdefs.IsNotFound(err) && ctx.Err() == nil {
+	if err = plain(err); err != nil && !errdefs.IsNotFound(err) && x.r.run.Err() == nil {
 		x.r.cfg.Log.Warn("a process added by exec could not be removed", "container", x.c.meta.Name, "err", err)
 	}
 	os.RemoveAll(x.dir) //nolint:errcheck // it goes with the container's directory at last
