@@ -111,7 +111,14 @@ func newPool(t *testing.T) (context.Context, *Pool, *fakeNetwork) {
 	return ctx, p, network
 }
 
-// waiting waits until a sandbox has been made ahead.
+// first is the id of the sandbox that Get gives out next.
+func (p *Pool) first() string {
+	p.warm.mu.Lock()
+	defer p.warm.mu.Unlock()
+	return p.warm.ready[0].ID
+}
+
+// waitUntilWarm waits until a sandbox has been made ahead.
 func (p *Pool) waitUntilWarm(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); p.Waiting() < p.cfg.Warm; time.Sleep(time.Millisecond) {
@@ -177,14 +184,14 @@ func TestSandboxesAreMadeAhead(t *testing.T) {
 	}
 	working()
 	p.waitUntilWarm(t)
-	ahead := p.warm.ready[0].ID
+	ahead := p.first()
 	s, err := p.Get(ctx, Ordinary)
 	if err != nil || s.ID != ahead {
 		t.Fatalf("%+v, %v; want %s", s, err, ahead)
 	}
 	p.Kick()
 	p.waitUntilWarm(t)
-	damaged := p.warm.ready[0].ID
+	damaged := p.first()
 	if err := Unmount(filepath.Join(p.Dir(damaged), "net")); err != nil {
 		t.Fatal(err)
 	}
