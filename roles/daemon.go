@@ -85,14 +85,16 @@ type Daemon struct {
 	server  certs.Pair
 	network *network.Network // of the pods; nil without a worker
 	runtime *containerd.Runtime
-	led     atomic.Pointer[supervise.Group] // what runs while this master leads
-	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
+	// restored is closed when the runtime has named the pods of an earlier run to the network.
+	restored chan struct{}
+	led      atomic.Pointer[supervise.Group] // what runs while this master leads
+	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
 }
 
 // New takes the data directory, makes the cluster's certificates if there are none, and lists the
 // parts. It starts nothing; the error says what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: log, began: time.Now()}
+	d := &Daemon{cfg: cfg, log: log, began: time.Now(), restored: make(chan struct{})}
 	if cfg.Has(config.Master) {
 		var err error
 		if d.listener, err = apiserver.Listen(net.JoinHostPort(cfg.APIAddress, strconv.Itoa(cfg.APIPort))); err != nil {
@@ -140,12 +142,12 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	return d, nil
 }
 
-// withWorker adds a worker's parts to a master's, whose first two are etcd and the registry. containerd needs nothing
-// of the master and starts beside etcd; the network starts beside the registry; the kubelet comes after all of them.
+// withWorker adds a worker's parts to a master's, whose first is etcd. containerd and the network need nothing of the
+// master and start beside etcd; the kubelet comes after all of them.
 func (d *Daemon) withWorker(master []supervise.Part) []supervise.Part {
-	etcd, registry, rest := master[0], master[1], master[2:]
-	etcd.Beside, registry.Beside = true, true
-	return slices.Concat([]supervise.Part{d.containerdPart(), etcd, d.networkPart(), registry}, rest, d.workerParts())
+	etcd, rest := master[0], master[1:]
+	etcd.Beside = true
+	return slices.Concat([]supervise.Part{d.containerdPart(), d.networkPart(), etcd}, rest, d.workerParts())
 }
 
 // claim makes the data directory ours.

@@ -23,10 +23,9 @@ func (d *Daemon) containerdPart() supervise.Part {
 	return supervise.Part{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd}
 }
 
-// networkPart starts once containerd has named the pods of an earlier run: their addresses and host ports are part
-// of the rules from the first moment.
+// networkPart starts beside containerd, and waits for it by itself.
 func (d *Daemon) networkPart() supervise.Part {
-	return supervise.Part{Name: "network", Policy: supervise.Must, Run: d.runNetwork}
+	return supervise.Part{Name: "network", Policy: supervise.Must, Run: d.runNetwork, Beside: true}
 }
 
 // workerParts is the rest of a worker, in the order of starting.
@@ -43,6 +42,7 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 		return err
 	}
 	d.runtime = rt
+	close(d.restored)
 	ready()
 	<-ctx.Done()
 	return rt.Close()
@@ -63,7 +63,14 @@ func (d *Daemon) runtimeConfig() containerd.Config {
 	}
 }
 
+// runNetwork waits until containerd has named the pods of an earlier run, so that their addresses and host ports are in
+// the rules from the first moment.
 func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
+	select {
+	case <-d.restored:
+	case <-ctx.Done():
+		return nil
+	}
 	if err := d.network.Setup(ctx); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func runTool(name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// firewalld is asked by its own client: while it owns its table, only it can change it.
+// firewalld is changed by its own client: a table that it owns nobody else can change.
 type firewalld struct{ run tool }
 
 func (f firewalld) open(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) (bool, error) {
@@ -52,8 +52,8 @@ func (f firewalld) close(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) error {
 	return err
 }
 
-// legacy is the kernel's older iptables, which is changed by whole tables and tells nobody; its own tool
-// knows how. It is asked only while its filter table is in use: asking alone would bring that into being.
+// legacy is the kernel's older iptables. It is changed by whole tables, which its own tool does, and sends no events.
+// The tool is called only while the filter table is in use: listing it would already create it.
 type legacy struct {
 	run   tool
 	inUse func() bool

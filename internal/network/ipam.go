@@ -22,7 +22,7 @@ type pool struct {
 	mu     sync.Mutex
 	prefix netip.Prefix
 	used   map[netip.Addr]struct{}
-	left   map[netip.Addr]struct{} // whose pods have gone, not yet to be given out again
+	left   map[netip.Addr]struct{} // of removed pods, not to be given out again yet: see flows.go
 	size   uint64                  // addresses in the prefix, at most 2^32
 	next   uint64                  // where to look first
 }

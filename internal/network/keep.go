@@ -24,8 +24,8 @@ const (
 )
 
 // Keep compares the rules, and what else the pods' network needs of the host, with what they should be whenever
-// somebody has changed any, and repairs them, until ctx ends. A setting that is changed back (ip_forward) tells nobody;
-// it is looked at with the rest.
+// somebody has changed any, and repairs them, until ctx ends. There is no event for a setting (ip_forward); it is
+// compared with the rest.
 func (n *Network) Keep(ctx context.Context) {
 	n.endFlowsSoon() // of pods that were removed while no daemon ran
 	changed := make(chan struct{}, 1)
@@ -38,18 +38,9 @@ func (n *Network) Keep(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared} {
-		watching.Go(func() {
-			for ctx.Err() == nil {
-				// What changed before the subscription is found by comparing once it stands (started = poke).
-				if err := watch(ctx, poke, poke); err != nil {
-					n.cfg.Log.Warn("changes of the host's network are not seen, trying again", "error", err)
-				}
-				wait(ctx, again)
-			}
-		})
+		watching.Go(func() { n.keepWatching(ctx, watch, poke) })
 	}
-	gap, patience := settle, settle
-	var last, next time.Time
+	p := pace{gap: settle, patience: settle}
 	reported := "" // the error that was logged last
 	for {
 		select {
@@ -57,33 +48,61 @@ func (n *Network) Keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if since := time.Since(last); since > calm {
-			gap = settle
-		} else {
-			wait(ctx, gap-settle-since)
-		}
-		wait(ctx, max(settle, time.Until(next)))
+		wait(ctx, p.before(time.Now()))
 		select { // a change that came meanwhile is covered by the same comparison
 		case <-changed:
 		default:
 		}
 		began := time.Now()
 		repaired, err := n.Repair()
-		next = time.Now().Add(min(share*time.Since(began), longestGap))
-		if repaired {
-			last, gap = time.Now(), min(2*gap, longestGap)
-		}
+		p.compared(began, time.Now(), repaired)
 		if err == nil {
-			reported, patience = "", settle
+			reported, p.patience = "", settle
 			continue
 		}
 		if err.Error() != reported {
 			n.cfg.Log.Warn("the pods' rules could not be compared or repaired, trying again", "error", err)
 			reported = err.Error()
 		}
-		wait(ctx, patience)
-		patience = min(2*patience, again)
+		wait(ctx, p.patience)
+		p.patience = min(2*p.patience, again)
 		poke()
+	}
+}
+
+// keepWatching subscribes again and again. What changed while there was no subscription is found by comparing once
+// there is one: watch calls started, too, which is poke.
+func (n *Network) keepWatching(ctx context.Context, watch func(ctx context.Context, started, changed func()) error, poke func()) {
+	for ctx.Err() == nil {
+		if err := watch(ctx, poke, poke); err != nil {
+			n.cfg.Log.Warn("changes of the host's network are not seen, trying again", "error", err)
+		}
+		wait(ctx, again)
+	}
+}
+
+// pace is how often is compared and repaired.
+type pace struct {
+	gap      time.Duration // between two repairs
+	patience time.Duration // before the next try of what has failed
+	repaired time.Time     // when that was needed last
+	next     time.Time     // the next comparison comes no sooner
+}
+
+// before is how long to wait before a comparison, now that something has changed.
+func (p *pace) before(now time.Time) time.Duration {
+	since := now.Sub(p.repaired)
+	if since > calm {
+		p.gap = settle
+	}
+	return max(settle, p.gap-since, p.next.Sub(now))
+}
+
+// compared notes a comparison.
+func (p *pace) compared(began, ended time.Time, repaired bool) {
+	p.next = ended.Add(min(share*ended.Sub(began), longestGap))
+	if repaired {
+		p.repaired, p.gap = ended, min(2*p.gap, longestGap)
 	}
 }
 

@@ -19,7 +19,7 @@ const perMessage = 100
 // Kernel is the Ruleset of the network namespace of the calling thread.
 type Kernel struct {
 	mu sync.Mutex
-	// installed is what the kernel told of each table of ours when it was new.
+	// installed is each table of ours as the kernel listed it right after Apply.
 	installed map[string]string
 }
 
@@ -144,7 +144,7 @@ func dump(c *nftables.Conn, t *nftables.Table) (text string, rules int, err erro
 		}
 		list, err := c.GetRules(t, ch)
 		if errors.Is(err, unix.ENOENT) {
-			continue // it has gone meanwhile
+			continue // it was removed meanwhile
 		}
 		if err != nil {
 			return "", 0, fmt.Errorf("nftables: rules: %w", err)
@@ -185,7 +185,7 @@ func (k *Kernel) Same(t Table) (bool, error) {
 		}
 		have, err := c.GetSetElements(set)
 		if err != nil || len(have) != len(s.Elements) {
-			// A set that has gone meanwhile reads as an error of many kinds, and is not the same.
+			// A set that was removed meanwhile gives one of several errors; the table is not the same then.
 			return false, nil
 		}
 		wanted := map[string]string{}

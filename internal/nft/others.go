@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Verdict is what a rule of somebody else's does with a packet.
+// Verdict is what a rule in a table of others does with a packet, as netfilter calls it.
 type Verdict int
 
-// The verdicts; every other thing that a rule does lets the packet go on.
+// The verdicts. After any other statement the packet goes on to the next rule.
 const (
 	GoOn Verdict = iota
 	Accepts
@@ -25,7 +25,7 @@ const (
 	Returns
 )
 
-// BaseChain is a filtering base chain of somebody else's, with what it jumps to.
+// BaseChain is a filtering base chain in a table of others, with the chains it jumps to.
 type BaseChain struct {
 	Family string // ip or inet
 	Table  string
@@ -35,14 +35,14 @@ type BaseChain struct {
 	Rules  []OtherRule
 }
 
-// OtherRule is as much of a rule as says whether it stops all traffic of a kind.
+// OtherRule is what of a rule is needed to say whether it stops all traffic by a link.
 type OtherRule struct {
 	Chain   string
 	Handle  uint64
 	Comment string
 	Verdict Verdict
-	// Narrow says that it matches more than links: addresses, ports, states, marks. What such a rule drops
-	// was meant.
+	// Narrow says that it matches on more than links: addresses, ports, states, marks. A narrow rule that drops is
+	// taken to be meant, and is not looked at further.
 	Narrow bool
 	// Links that it matches; none: all links.
 	Links []Link
@@ -53,8 +53,8 @@ type OtherRule struct {
 type Link struct {
 	Out    bool
 	Name   string
-	Prefix bool // Name is how the names begin
-	Not    bool // all but that
+	Prefix bool // Name is the beginning of the names
+	Not    bool // it matches all other links
 }
 
 // String names the chain as the nft tool does.
@@ -67,14 +67,14 @@ func (c BaseChain) Iptables() bool {
 	return c.Family == "ip" && (c.Table == "filter" || c.Table == "mangle" || c.Table == "raw" || c.Table == "security") && c.Name == strings.ToUpper(c.Name)
 }
 
-// Stop is where a chain stops what is asked about.
+// Stop is where a chain stops traffic.
 type Stop struct {
 	Index int    // among the chain's own rules; len(Rules) is the policy
 	Where string // for people
 }
 
-// Stops finds the first rule at which all packets end that come and leave by links for which matters
-// holds, leaving aside what has the tag and rules that are narrow; nil if there is none.
+// Stops is the first rule, or the policy, that drops all packets coming or leaving by a link for which matters is true;
+// nil if there is none. Rules with the tag, and narrow ones, are left out.
 func (c BaseChain) Stops(tag string, matters func(Link) bool) *Stop {
 	for i, r := range c.Rules {
 		if strings.HasPrefix(r.Comment, tag) || r.Narrow || !applies(r, matters) {
@@ -86,7 +86,7 @@ func (c BaseChain) Stops(tag string, matters func(Link) bool) *Stop {
 			return &Stop{i, c.String() + where}
 		case end == Accepts && len(r.Links) == 0:
 			return nil
-		case r.Verdict == Gotos && len(r.Links) == 0: // and what is left there meets the policy
+		case r.Verdict == Gotos && len(r.Links) == 0: // at the end of that chain the policy applies
 			if c.Drops {
 				return &Stop{i, c.String() + ", policy drop"}
 			}

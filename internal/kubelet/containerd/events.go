@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	eventsapi "github.com/containerd/containerd/api/events"
@@ -21,8 +20,6 @@ import (
 const (
 	// flushTime is how long an exit waits for the last of the container's output to be logged.
 	flushTime = time.Second
-	// maxQueue is how many events wait for a slow reader before they become one that says: look at everything.
-	maxQueue = 1024
 )
 
 // stream is a subscription to containerd's events.
@@ -86,7 +83,7 @@ func (r *Runtime) handle(ctx context.Context, e *events.Envelope) {
 			return // of a process that was added by exec
 		}
 		if c := r.container(ev.ContainerID); c != nil {
-			// Off the stream: the wait for one container's output is not the next one's.
+			// Not in line: the wait for one container's output must not delay the next event.
 			r.wg.Go(func() { r.exited(c, int32(ev.ExitStatus), ev.ExitedAt.AsTime()) })
 			return
 		}
@@ -107,9 +104,9 @@ func mayBeDamage(s state) bool {
 	return false
 }
 
-// exited records a container's end and tells it.
+// exited records a container's exit and sends an event.
 func (r *Runtime) exited(c *container, code int32, at time.Time) {
-	if s, _ := c.get(); s.State == cri.Exited || c.swallow() {
+	if s, _ := c.get(); s.State == cri.Exited || c.exitedDiscarded() {
 		return
 	}
 	c.output.Wait(flushTime)
@@ -133,11 +130,11 @@ func (r *Runtime) exited(c *container, code int32, at time.Time) {
 	}
 }
 
-// lost records that a container was there when the machine ended, of which it was told neither how it
-// ended nor whether it had before.
+// lost records the end of a container that was there when the machine went down. Whether it had exited before, and
+// how, was not seen.
 func (r *Runtime) lost(c *container) {
 	began, ended := c.meta.CreatedAt, time.Now()
-	// No later than the start of the machine; but clocks are set when one starts.
+	// It ended no later than the machine was started. The clock may have been set since, so that is checked.
 	if at := bootTime(); at.After(began) && at.Before(ended) {
 		ended = at
 	}
@@ -160,8 +157,8 @@ func bootTime() time.Time {
 	return time.Now().Add(-time.Duration(up.Nano()))
 }
 
-// shimLost is told when a shim has ended. If a pod still has it, its containers are lost: without a
-// shim nobody sees them end, so they are ended, and the sandbox counts as broken.
+// shimLost handles the end of a shim. If a pod still has it, its containers are killed, since without a shim their
+// exits would not be seen, and the sandbox counts as broken.
 func (r *Runtime) shimLost(ctx context.Context, sandbox string) {
 	r.mu.Lock()
 	var rec *record
@@ -212,77 +209,4 @@ func oomKills(cgroup string) int {
 		}
 	}
 	return 0
-}
-
-// Events implements cri.Runtime.
-func (r *Runtime) Events(ctx context.Context) <-chan cri.Event {
-	return r.events.subscribe(ctx)
-}
-
-// broadcaster sends each event to every subscriber and never waits for one.
-type broadcaster struct {
-	mu   sync.Mutex
-	subs map[*subscriber]struct{}
-}
-
-type subscriber struct {
-	queue []cri.Event // guarded by the broadcaster's lock
-	wake  chan struct{}
-}
-
-func (b *broadcaster) send(e cri.Event) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for s := range b.subs {
-		if len(s.queue) >= maxQueue {
-			s.queue = append(s.queue[:0], cri.Event{})
-		} else {
-			s.queue = append(s.queue, e)
-		}
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (b *broadcaster) subscribe(ctx context.Context) <-chan cri.Event {
-	s := &subscriber{wake: make(chan struct{}, 1)}
-	out := make(chan cri.Event)
-	b.mu.Lock()
-	if b.subs == nil {
-		b.subs = map[*subscriber]struct{}{}
-	}
-	b.subs[s] = struct{}{}
-	b.mu.Unlock()
-	go func() {
-		defer close(out)
-		defer func() {
-			b.mu.Lock()
-			delete(b.subs, s)
-			b.mu.Unlock()
-		}()
-		for {
-			b.mu.Lock()
-			queue := s.queue
-			s.queue = nil
-			b.mu.Unlock()
-			for _, e := range queue {
-				select {
-				case out <- e:
-				case <-ctx.Done():
-					return
-				}
-			}
-			if len(queue) > 0 {
-				continue
-			}
-			select {
-			case <-s.wake:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return out
 }

@@ -28,11 +28,11 @@ const (
 	processType = "types.containerd.io/opencontainers/runtime-spec/1/Process"
 	// execPrefix starts the name of an added process's directory, in its container's.
 	execPrefix = "exec-"
-	// sizeWait is how long a terminal waits to be told its size; who has one says so first of all.
+	// sizeWait is how long a process waits for the size of its terminal, which clients send first of all.
 	sizeWait = 50 * time.Millisecond
 )
 
-// added is a process that was added to a container.
+// added is a process that exec has added to a container.
 type added struct {
 	r       *Runtime
 	c       *container
@@ -53,7 +53,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 	}
 	x := &added{r: r, c: c, id: newID()[:16]}
 	x.dir = filepath.Join(c.dir, execPrefix+x.id)
-	// What follows undoes, also when ctx has ended.
+	// For cleaning up, which is done also when ctx has ended.
 	undo := context.WithoutCancel(ctx)
 	if err := x.start(ctx, cfg); err != nil {
 		x.closeOutput()
@@ -84,7 +84,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 		x.closeOutput()
 		return code, nil
 	}
-	// The shim waits for who still holds the output open; the caller need not.
+	// The shim waits until no process holds the output open; the caller need not.
 	for _, o := range x.out {
 		o.Mute()
 	}
@@ -147,7 +147,7 @@ func (x *added) closeOutput() {
 	}
 }
 
-// execError tells a command that cannot be executed from other trouble.
+// execError tells a command that cannot be executed from other errors.
 func execError(err error) error {
 	if msg, code, ok := startFailure(err); ok {
 		return &cri.StartError{Message: msg, ExitCode: code}
@@ -203,7 +203,7 @@ func firstSize(ctx context.Context, sizes <-chan cri.TermSize) *specs.Box {
 
 // feed passes the input on until it ends, and then says so.
 func (x *added) feed(ctx context.Context, from io.Reader) {
-	// Opening it waits for the shim to read; ended before that, it would be lost.
+	// Opening it waits until the shim reads: what is written and closed before that would be lost.
 	pipe, err := fifo.OpenFifo(ctx, filepath.Join(x.dir, "stdin"), unix.O_WRONLY, 0)
 	if err != nil {
 		return
@@ -212,7 +212,7 @@ func (x *added) feed(ctx context.Context, from io.Reader) {
 	defer stop()
 	io.Copy(pipe, from) //nolint:errcheck // a process need not read all of it
 	pipe.Close()
-	// Closing what has been closed, or belongs to what has ended, is no harm.
+	// It may have been closed already, or the process have ended; then this does nothing.
 	x.r.client.TaskService().CloseIO(ctx, &tasks.CloseIORequest{ContainerID: x.c.meta.ID, ExecID: x.id, Stdin: true})
 }
 
@@ -271,8 +271,8 @@ func (x *added) kill(ctx context.Context) {
 // remove removes what containerd and the shim keep of the process, and its pipes.
 func (x *added) remove(ctx context.Context) {
 	_, err := x.r.client.TaskService().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
-	if err = plain(err); err != nil && !errdefs.IsNotFound(err) && ctx.Err() == nil {
-		x.r.cfg.Log.Debug("an added process could not be removed", "container", x.c.meta.Name, "err", err)
+	if err = plain(err); err != nil && !errdefs.IsNotFound(err) && x.r.run.Err() == nil {
+		x.r.cfg.Log.Warn("a process added by exec could not be removed", "container", x.c.meta.Name, "err", err)
 	}
 	os.RemoveAll(x.dir) //nolint:errcheck // it goes with the container's directory at last
 }
@@ -293,8 +293,8 @@ func (r *Runtime) resize(ctx context.Context, id, execID string, sizes <-chan cr
 	}
 }
 
-// endAdded ends the processes that the last run had added to a container: nobody has their streams.
-func (r *Runtime) endAdded(ctx context.Context, c *container) error {
+// killAdded kills the processes that the last run had added to a container: the other ends of their streams are gone.
+func (r *Runtime) killAdded(ctx context.Context, c *container) error {
 	dirs, err := filepath.Glob(filepath.Join(c.dir, execPrefix+"*"))
 	if err != nil {
 		return fmt.Errorf("containerd: exec: %w", err)

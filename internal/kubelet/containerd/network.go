@@ -15,7 +15,7 @@ type Network interface {
 
 	// AddHostPorts forwards ports of the host to a sandbox, all or none. A port that another sandbox has is an error.
 	AddHostPorts(sandbox string, addr netip.Addr, ports []corev1.ContainerPort) error
-	// Restore tells of a sandbox of an earlier run, which is still connected.
+	// Restore names a sandbox of an earlier run, which is still connected.
 	Restore(sandbox string, addr netip.Addr)
 	// Sweep removes the links of all other sandboxes than these.
 	Sweep(sandboxes []string) error

@@ -17,7 +17,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// pauseName is the container that holds a shared pid namespace. It is not reported.
+// pauseName is the container that holds a shared process namespace. The kubelet is not told of it.
 const pauseName = "_pause"
 
 // startPause runs the pod's first process, whose pid namespace the containers join.

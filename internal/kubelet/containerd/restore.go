@@ -87,9 +87,9 @@ func (r *Runtime) restoreContainers(ctx context.Context) error {
 	return nil
 }
 
-// startCutOff is how runc's init ends when the one that starts it is killed half-way, as the shim does
-// when whoever asked for the start is gone: the program has not begun. (One that has, and that ends so in
-// the moment in which the daemon is killed, is run again.)
+// startCutOff is the exit code of runc's init when its start is broken off: the shim kills runc when the daemon that
+// asked for the start has been killed. The program has not begun then. (A program that exits with this very code
+// in the moment in which the daemon is killed is taken for one that has not begun, and run again.)
 const startCutOff = 255
 
 // restoreTask finds out what became of a container that had not ended.
@@ -101,10 +101,10 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 		}
 		_, err := os.Stat(c.dir)
 		switch {
-		case errors.Is(err, os.ErrNotExist): // it is on a tmpfs: the machine was started anew
+		case errors.Is(err, os.ErrNotExist): // it is on a tmpfs, so the machine was rebooted
 			r.lost(c)
 		case err == nil && c.state.State == cri.Created:
-			// Its making was interrupted, and nobody has its id.
+			// Creating it was interrupted, so the kubelet never got its id.
 			r.discard(ctx, "the container "+c.meta.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
 		default:
 			r.exited(c, 137, time.Now())
@@ -132,7 +132,7 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	case task.Status_CREATED:
 	default:
 		if _, err = c.advance(cri.Running, func(s *state) { s.StartedAt = c.meta.CreatedAt }); err == nil {
-			err = r.endAdded(ctx, c)
+			err = r.killAdded(ctx, c)
 		}
 	}
 	return err

@@ -2,7 +2,9 @@ package embed
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 
 	"github.com/sirupsen/logrus"
@@ -25,10 +27,10 @@ func (hook) Levels() []logrus.Level {
 }
 
 // Fire implements logrus.Hook. containerd's errors are warnings here: what they mean for a pod is for the caller to
-// say. Its warnings are of much that is ordinary, such as a shim that has ended.
+// say. Its warnings are of much that is ordinary, such as a shim that has ended, and so are some of its errors.
 func (h hook) Fire(e *logrus.Entry) error {
 	level := slog.LevelDebug
-	if e.Level <= logrus.ErrorLevel {
+	if e.Level <= logrus.ErrorLevel && !expected(e) {
 		level = slog.LevelWarn
 	}
 	args := make([]any, 0, 2*len(e.Data))
@@ -37,4 +39,20 @@ func (h hook) Fire(e *logrus.Entry) error {
 	}
 	h.to.Log(context.Background(), level, "containerd: "+e.Message, args...)
 	return nil
+}
+
+// expected says that an error belongs to the ordinary end of a sandbox. containerd reads a shim's log until the pipe is
+// closed; and it runs the shim's program once more to clean up, in a bundle that package sandbox has removed so
+// that it does not.
+func expected(e *logrus.Entry) bool {
+	err, ok := e.Data[logrus.ErrorKey].(error)
+	switch {
+	case !ok:
+		return false
+	case e.Message == "copy shim log":
+		return errors.Is(err, fs.ErrClosed)
+	case e.Message == "failed to delete":
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return false
 }

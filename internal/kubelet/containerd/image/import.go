@@ -68,8 +68,8 @@ func (s *Store) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Imag
 	return out, s.sync()
 }
 
-// sync waits until all that is stored of images is on the disk: what is said to be imported or pulled
-// is still there after a power cut.
+// sync waits until all that is stored of images is on the disk: an image that is reported as imported or pulled is
+// still there after a power cut.
 func (s *Store) sync() error {
 	if !s.cfg.Containerd.Embedded() {
 		return nil
@@ -80,8 +80,8 @@ func (s *Store) sync() error {
 	return nil
 }
 
-// unpackWhole unpacks an image. One that is there already is compared with the archive: who imports it again
-// may have a reason.
+// unpackWhole unpacks an image. One that is there already is compared with the archive: that it is damaged is a reason
+// to import it again.
 func (s *Store) unpackWhole(ctx context.Context, img images.Image) error {
 	l, err := s.read(ctx, &img)
 	if err != nil {
@@ -152,13 +152,7 @@ func (s *Store) ImportDir(ctx context.Context, dir string) ([]string, error) {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
 	s.archives.Store(&dir)
-	stampFile := s.stampFile()
-	stamps := map[string]archiveStamp{}
-	if data, err := os.ReadFile(stampFile); err == nil {
-		if err := json.Unmarshal(data, &stamps); err != nil {
-			stamps = map[string]archiveStamp{}
-		}
-	}
+	stamps := s.readStamps()
 	var names []string
 	var errs []error
 	for _, e := range entries {
@@ -183,18 +177,33 @@ func (s *Store) ImportDir(ctx context.Context, dir string) ([]string, error) {
 			names = append(names, i.Tags...)
 		}
 		stamps[path] = stamp
-		data, err := json.Marshal(stamps)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(stampFile), 0o711)
-		}
-		if err == nil {
-			err = disk.WriteFile(stampFile, data, 0o600)
-		}
-		if err != nil {
+		if err := s.writeStamps(stamps); err != nil {
 			errs = append(errs, fmt.Errorf("containerd: %w", err))
 		}
 	}
 	return names, errors.Join(errs...)
+}
+
+// readStamps is what has been imported, by the archives' paths; nothing if that cannot be read.
+func (s *Store) readStamps() map[string]archiveStamp {
+	stamps := map[string]archiveStamp{}
+	if data, err := os.ReadFile(s.stampFile()); err == nil {
+		if err := json.Unmarshal(data, &stamps); err != nil {
+			return map[string]archiveStamp{}
+		}
+	}
+	return stamps
+}
+
+func (s *Store) writeStamps(stamps map[string]archiveStamp) error {
+	data, err := json.Marshal(stamps)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(s.stampFile()), 0o711); err != nil {
+		return err
+	}
+	return disk.WriteFile(s.stampFile(), data, 0o600)
 }
 
 // stampFile is kept with the image store, so that the two are lost together.
@@ -205,7 +214,7 @@ func (s *Store) stampFile() string {
 // archivesAgain imports all archives once more, because an image of theirs was damaged.
 func (s *Store) archivesAgain() {
 	dir := s.archives.Load()
-	if dir == nil || s.run == nil {
+	if dir == nil {
 		return
 	}
 	if err := os.Remove(s.stampFile()); err != nil {

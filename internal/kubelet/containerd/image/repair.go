@@ -97,7 +97,7 @@ func (s *Store) dropImage(ctx context.Context, img *images.Image) error {
 		return fmt.Errorf("containerd: images: %w", err)
 	}
 	for _, i := range list {
-		// Synchronously: what is collected is gone from the disk, and not taken for present by the next pull.
+		// Synchronously: the next pull must not find content that is about to be collected.
 		if err := s.client.ImageService().Delete(ctx, i.Name, images.SynchronousDelete()); err != nil && !errdefs.IsNotFound(err) {
 			return fmt.Errorf("containerd: image %s: %w", i.Name, err)
 		}

@@ -31,7 +31,7 @@ import (
 const syncedLabel = "minik8s.io/settled"
 
 // errDamaged says that what an image is unpacked from is not what it should be. Only its registry or archive
-// can mend that.
+// can replace that.
 var errDamaged = errors.New("its stored content is damaged")
 
 // unpackOpts make a layer's files wait for the disk before its snapshot is committed. After a power cut a layer
@@ -82,7 +82,7 @@ func (s *Store) layersOf(ctx context.Context, l *Image, img *images.Image) ([]La
 	dirs, err := s.layerDirs(ctx, l)
 	var missing *fs.PathError
 	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) && s.cfg.Containerd.Embedded() && strings.HasPrefix(missing.Path, s.cfg.Containerd.Root+"/") {
-		// The directory of the topmost layer is gone, and the snapshotter will not speak of it.
+		// The directory of the topmost layer is missing, for which the snapshotter fails as a whole.
 		if err := os.MkdirAll(missing.Path, 0o755); err != nil {
 			return nil, err
 		}
@@ -216,8 +216,8 @@ func compareTree(ctx context.Context, root *os.Root, archive *tar.Reader) (wrong
 			continue
 		}
 		ok := true
-		if gone, is := strings.CutPrefix(filepath.Base(name), ".wh."); is { // a character device hides what is below
-			name = filepath.Join(filepath.Dir(name), gone)
+		if removed, is := strings.CutPrefix(filepath.Base(name), ".wh."); is { // a whiteout, a character device when unpacked
+			name = filepath.Join(filepath.Dir(name), removed)
 			_, err = root.Lstat(name)
 			ok = err == nil
 		} else if ok, err = sameEntry(root, name, h, archive); err != nil {
@@ -239,7 +239,7 @@ func compareTree(ctx context.Context, root *os.Root, archive *tar.Reader) (wrong
 func sameEntry(root *os.Root, name string, h *tar.Header, body io.Reader) (bool, error) {
 	st, err := root.Lstat(name)
 	if err != nil {
-		// A way through a link that leads out of the layer cannot be walked here; that is no damage.
+		// A path through a symbolic link out of the layer cannot be followed here; that is no damage.
 		return !errors.Is(err, fs.ErrNotExist), nil
 	}
 	switch h.Typeflag {

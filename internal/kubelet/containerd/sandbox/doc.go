@@ -1,6 +1,8 @@
 // Package sandbox makes and removes pod sandboxes: namespaces pinned by bind mounts, a link and an address, a tmpfs for
 // small files, and a shim that waits for containers. There is no pause container in it.
 //
+// On disk a sandbox is a directory in run/slots, as earlier versions called them.
+//
 // Making one takes 25 ms and is the same for every pod, so some are made ahead while the runtime is idle ("warm"):
 // a pod then takes one in under a millisecond.
 //

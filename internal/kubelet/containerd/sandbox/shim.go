@@ -54,7 +54,7 @@ func (p *Pool) stopShim(ctx context.Context, id string) error {
 	}
 	ctl := p.client.SandboxController()
 	if _, err := ctl.Platform(ctx, id); err == nil {
-		// The shim may be gone before it has answered.
+		// The shim may have ended before it could answer.
 		stopErr := ctl.Stop(ctx, id)
 		if err := ctl.Shutdown(ctx, id); err != nil && p.ShimAlive(ctx, id) {
 			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))

@@ -11,8 +11,8 @@ import (
 )
 
 // trimShim takes the pages of the shim's program out of a shim that waits. Nearly all of the program is mapped
-// while it starts, 12 MB, and while it waits none of it is used. They are read into the page cache again at
-// once, where they cost nobody anything, so that the pod that gets this shim does not wait for a disk.
+// while it starts, 12 MB, and while it waits none of it is used. They are read into the page cache again at once, from
+// which the kernel can drop them, so that the pod that gets this shim does not wait for a disk.
 func trimShim(pid int, program string) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // the last marked P.
 const maxLine = 16 << 10
 
-// lines cuts a stream into log entries. It holds what came of a line that has not ended yet.
+// lines cuts a stream into log entries. It holds the beginning of a line that is not complete yet.
 type lines struct {
 	stream string
 	to     *logFile
@@ -76,7 +76,7 @@ type Output struct {
 	log       *logFile
 	listeners listeners
 	pipes     []*os.File
-	// keep holds the pipes open for writing until the shim does, so that they do not seem to have ended.
+	// keep holds the pipes open for writing until the shim does: a pipe without a writer reads as ended.
 	keep []*os.File
 	done chan struct{}
 	warn *slog.Logger

@@ -1,0 +1,27 @@
+package embed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+)
+
+// containerd's errors are seen at the usual level, but for those that every pod's end brings.
+func TestErrorsAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	log := bridge(slog.New(slog.NewTextHandler(&out, nil)))
+	log.WithError(errors.New("disk full")).Error("copy shim log")
+	log.WithError(os.ErrNotExist).Error("loading")
+	log.WithError(fmt.Errorf("read: %w", os.ErrClosed)).Error("copy shim log")
+	log.WithError(&os.PathError{Op: "fork/exec", Err: os.ErrNotExist}).Error("failed to delete")
+	log.Warn("cleaning up after shim disconnected")
+	log.Info("anything")
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="containerd: copy shim log" error="disk full"`) || !strings.Contains(lines[1], "loading") {
+		t.Errorf("logged:\n%s", out.String())
+	}
+}
