@@ -160,6 +160,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
 
+require github.com/hbollon/go-edlib v1.6.0
+
 require github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 
 replace github.com/opencontainers/runtime-spec => github.com/opencontainers/runtime-spec v1.2.1

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	edlib "github.com/hbollon/go-edlib"
 	"sigs.k8s.io/yaml"
 )
 
@@ -128,7 +129,7 @@ next:
 func suggest(name string) string {
 	best, dist := "", 4
 	for _, k := range Keys {
-		if d := distance(name, k.Name); d < dist {
+		if d := edlib.OSADamerauLevenshteinDistance(name, k.Name); d < dist {
 			best, dist = k.Name, d
 		}
 	}
@@ -136,27 +137,6 @@ func suggest(name string) string {
 		return "; \"minik8sd config\" lists them all"
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// distance is how many letters have to be changed, added or removed (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diag
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diag = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Print is the effective configuration as a file that Load would take, with a comment per setting.

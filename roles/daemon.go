@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
 
 	"minik8s/config"
@@ -270,5 +269,3 @@ func (n nodeAgents) own(node string) error {
 }
 
 var _ apiserver.Nodes = nodeAgents{}
-
-var systemNamespaces = []string{corev1.NamespaceDefault, "kube-system", "kube-public", corev1.NamespaceNodeLease}

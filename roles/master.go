@@ -9,7 +9,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"minik8s/config"
+	"minik8s/internal/api"
 	"minik8s/internal/apiserver"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
@@ -125,7 +128,7 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	case err := <-ended:
 		return err
 	}
-	for _, ns := range systemNamespaces {
+	for _, ns := range append([]string{metav1.NamespaceDefault}, api.SystemNamespaces...) {
 		if err := d.reg.EnsureNamespace(ctx, ns); err != nil {
 			return fmt.Errorf("namespace %s: %w", ns, err)
 		}
@@ -167,7 +170,7 @@ func (d *Daemon) recorder(ctx context.Context, part, component string) *events.R
 // node's name. With several, the others wait here until they are needed; that is all that is asked of
 // them, so they are ready, and the parts that start after this one do not wait with them.
 func (d *Daemon) runLeader(ctx context.Context, ready func()) error {
-	e := leader.Elector{Client: d.as(registry.Part("leader")), Namespace: "kube-system", Name: "minik8s-master",
+	e := leader.Elector{Client: d.as(registry.Part("leader")), Namespace: metav1.NamespaceSystem, Name: "minik8s-master",
 		Identity: d.cfg.NodeName, Log: d.log, Standby: ready}
 	return e.Run(ctx, func(ctx context.Context) error {
 		g := supervise.New(d.log, d.ledParts()...)

@@ -3,6 +3,8 @@ package api
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 )
 
@@ -15,3 +17,6 @@ func GenerateName(base string) string {
 	}
 	return strings.ToLower(base) + utilrand.String(5)
 }
+
+// SystemNamespaces are those in which the parts of every cluster keep their own objects; the names are Kubernetes'.
+var SystemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}

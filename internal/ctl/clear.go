@@ -3,6 +3,7 @@ package ctl
 import (
 	"bufio"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -34,9 +35,6 @@ func (p *program) clearCommand() *cli.Command {
 		},
 	}
 }
-
-// systemNamespaces are the cluster's own; the default one is the user's but cannot go.
-var systemNamespaces = map[string]bool{"kube-system": true, "kube-public": true, "kube-node-lease": true, "minik8s-system": true}
 
 func (s *session) clear(c *cli.Context) error {
 	objects, err := s.userObjects(c.Context)
@@ -90,10 +88,10 @@ func (s *session) userObjects(ctx context.Context) ([]api.Object, error) {
 		for _, obj := range list.Items {
 			switch {
 			case kind == api.Namespaces:
-				if name := obj.GetName(); name != metav1.NamespaceDefault && !systemNamespaces[name] {
+				if name := obj.GetName(); name != metav1.NamespaceDefault && !slices.Contains(api.SystemNamespaces, name) {
 					namespaces = append(namespaces, obj)
 				}
-			case systemNamespaces[obj.GetNamespace()] || givenBySystem(kind, obj):
+			case slices.Contains(api.SystemNamespaces, obj.GetNamespace()) || givenBySystem(kind, obj):
 			case metav1.GetControllerOf(obj) != nil:
 				// Its owner is deleted, and would make it anew before that.
 			default:

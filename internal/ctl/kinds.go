@@ -4,6 +4,8 @@ import (
 	"sort"
 	"strings"
 
+	edlib "github.com/hbollon/go-edlib"
+
 	"minik8s/internal/api"
 )
 
@@ -99,7 +101,7 @@ func similar(word string, words []string) []string {
 			continue
 		}
 		seen[w] = true
-		far := distance(word, w)
+		far := edlib.OSADamerauLevenshteinDistance(word, w)
 		// A short word is near to everything: allow an edit for each three letters.
 		limit := min(nearby, (len(word)+2)/3)
 		if far <= limit {
@@ -114,31 +116,4 @@ func similar(word string, words []string) []string {
 		out = append(out, hits[i].word)
 	}
 	return out
-}
-
-// distance is how many letters must be put in, taken out, changed or swapped with their neighbour
-// to make b of a.
-func distance(a, b string) int {
-	s, t := []rune(a), []rune(b)
-	d := make([][]int, len(s)+1)
-	for i := range d {
-		d[i] = make([]int, len(t)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(s); i++ {
-		for j := 1; j <= len(t); j++ {
-			cost := 1
-			if s[i-1] == t[j-1] {
-				cost = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
-			if i > 1 && j > 1 && s[i-1] == t[j-2] && s[i-2] == t[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(s)][len(t)]
 }
