@@ -165,10 +165,12 @@ func (st *stream) add(typ string, object func(dst []byte) ([]byte, error)) (err 
 // formName names the form in which a client gets the object of an event: watches that ask for the same form share
 // one encoding. false: it is not worth sharing, or depends on what only this client asks for.
 func (r *request) formName(e registry.Event) (string, bool) {
+	if e.Forms == nil || r.neg.as == "" && r.neg.format == jsonFormat && r.view == nil { // the stored bytes
+		return "", false
+	}
 	include := r.query.Get("includeObject")
 	known := slices.Contains([]string{"", "None", "Metadata", "Object"}, include) && r.layout() == table.Default
-	stored := r.neg.as == "" && r.neg.format == jsonFormat && r.view == nil
-	if e.Forms == nil || !known || stored {
+	if !known {
 		return "", false
 	}
 	name := strings.Join([]string{r.form().Group, strconv.Itoa(int(r.neg.format)), r.neg.as, include}, "|")

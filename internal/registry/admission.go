@@ -17,8 +17,8 @@ import (
 var admission = []func(r *Registry, ctx context.Context, q *Request) error{
 	(*Registry).admitNode,
 	(*Registry).admitNamespace,
+	(*Registry).admitExclusive,
 	(*Registry).admitKind,
-	(*Registry).admitClaims,
 }
 
 func (r *Registry) admit(ctx context.Context, q *Request) error {
@@ -95,7 +95,7 @@ func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 		}
 		err = s.Admit(q.New, beside)
 	case (q.Verb == "update" || q.Verb == "patch") && q.Sub == "" && s.AdmitUpdate != nil:
-		err = s.AdmitUpdate(q.New, beside)
+		err = s.AdmitUpdate(q.New, q.Old, beside)
 	case q.Verb == "delete" && s.MayDelete != nil:
 		err = s.MayDelete(q.Old)
 	}

@@ -43,6 +43,7 @@ type kindCache struct {
 	// early are changes that came before the kind was loaded, if it was added while the registry ran.
 	early   []store.Event
 	loading bool
+	loaded  int64 // the revision of the list that the tree began with; earlier changes are in it
 	// written are objects on their way into the store, by key: the watch brings the same bytes
 	// back and need not decode them.
 	written sync.Map // string -> *handover
@@ -83,6 +84,15 @@ func (c *cache) put(kc *kindCache) {
 	c.kinds.Store(next)
 }
 
+// drop takes a kind out again.
+func (c *cache) drop(kind *api.Kind) {
+	have := c.kinds.Load()
+	next := &cachedKinds{byKind: maps.Clone(have.byKind), byPrefix: maps.Clone(have.byPrefix)}
+	delete(next.byKind, kind)
+	delete(next.byPrefix, prefixOf(kind))
+	c.kinds.Store(next)
+}
+
 // of is the part of a kind; nil if it is not cached.
 func (c *cache) of(kind *api.Kind) *kindCache { return c.kinds.Load().byKind[kind] }
 
@@ -105,11 +115,9 @@ func (c *cache) add(ctx context.Context, kind *api.Kind) error {
 	}
 	kc.log.restart(page.Revision)
 	early := kc.early
-	kc.early, kc.loading = nil, false
+	kc.early, kc.loading, kc.loaded = nil, false, page.Revision
 	for i := range early {
-		if early[i].KV.Modified > page.Revision {
-			kc.follow(&early[i])
-		}
+		kc.follow(&early[i])
 	}
 	return nil
 }
@@ -167,7 +175,7 @@ func (c *cache) load(ctx context.Context) (int64, error) {
 	}
 	for kc, tree := range trees {
 		kc.mu.Lock()
-		kc.tree, kc.early, kc.loading = tree, nil, false
+		kc.tree, kc.early, kc.loading, kc.loaded = tree, nil, false, page.Revision
 		kc.log.restart(page.Revision)
 		kc.mu.Unlock()
 	}
@@ -217,6 +225,9 @@ func (kc *kindCache) apply(e *store.Event) {
 
 // follow takes in a change. The caller holds mu.
 func (kc *kindCache) follow(e *store.Event) {
+	if e.KV.Modified <= kc.loaded {
+		return
+	}
 	key := e.KV.Key[len(kc.prefix):]
 	var next, prev *Entry
 	if e.Type == store.Put {

@@ -94,7 +94,7 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 			}
 			return newEntry(kind, key, 0, raw, nil), nil
 		}
-		e, err := r.write(ctx, q, key, obj, raw, store.Create(prefixOf(kind)+key, raw), s.claims(kind, key, nil, obj))
+		e, err := r.write(ctx, q, key, obj, raw, store.Create(prefixOf(kind)+key, raw))
 		if again, cause := r.outrun(ctx, q, err, try); !again {
 			return e, cause
 		}

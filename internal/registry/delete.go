@@ -100,7 +100,7 @@ func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *met
 	if string(raw) == string(old.raw) || dry.DryRun {
 		return newEntry(kind, old.key, old.rev, raw, nil), false, nil
 	}
-	e, err := r.write(store.Essential(ctx), q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev), nil)
+	e, err := r.write(store.Essential(ctx), q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev))
 	return e, false, err
 }
 
@@ -173,8 +173,7 @@ func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last 
 	if opts.DryRun {
 		return newEntry(kind, old.key, old.rev, raw, last), nil
 	}
-	gone := []store.Change{store.Delete(prefixOf(kind)+old.key, old.rev)}
-	rev, err := r.store.Write(ctx, append(gone, r.Strategy(kind).claims(kind, old.key, old.Object(), nil)...)...)
+	rev, err := r.store.Write(ctx, store.Delete(prefixOf(kind)+old.key, old.rev))
 	if err != nil {
 		return nil, storeErr(kind, last.GetName(), err)
 	}

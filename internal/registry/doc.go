@@ -7,8 +7,8 @@
 // It promises: an acknowledged write is on disk and in every later read; a write with a stale
 // resourceVersion is refused (409) and changes nothing; every mistake of a manifest is named at once
 // with its path (422); a watch from the revision of a list misses and repeats nothing, also over a restart or
-// a burst, or ends with 410 when the store has dropped the history in between; what only one object may have (Claim)
-// is given once. Objects it hands out are shared: nobody may change them.
+// a burst, or ends with 410 when the store has dropped the history in between; what only one object may have is
+// given once (Strategy.Exclusive). Objects it hands out are shared: nobody may change them.
 //
 // The cache follows the store by a single watch over all kinds, not one per kind, because then "the
 // cache is current" is one comparison: its revision against the store's. It keeps the last changes in a log that is bounded
@@ -29,7 +29,7 @@
 //	request.go      who wants what; authorize.go and rules.go say who may, questions.go answers those who ask
 //	admission.go    what a write has to pass beside its own validation
 //	create.go update.go delete.go patch.go applypatch.go    the flow of each write; package apply merges fields
-//	write.go        the transaction they end in, and claims
+//	write.go        the transaction they end in, and what it relies on
 //	binding.go evict.go scale.go tokens.go                  subresources that are more than a part of an object
 //	decode*.go patchcheck.go shallow.go                     from a client's bytes to an object
 //	cache.go log.go entry.go forms.go                       every object and the last changes, in memory

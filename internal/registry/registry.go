@@ -67,10 +67,11 @@ type Strategy struct {
 	// Admit completes a new object from what is beside it, or refuses it for what is not. It may be asked again
 	// after a refusal, with newer ones beside it. AdmitUpdate may refuse what replaces an object.
 	Admit       func(obj api.Object, beside Beside) error
-	AdmitUpdate func(obj api.Object, beside Beside) error
-	// Claims is what an object has for itself: a write that claims what another object of any kind has is refused.
-	// It depends on nothing but the object.
-	Claims func(obj api.Object) []Claim
+	AdmitUpdate func(obj, old api.Object, beside Beside) error
+	// Exclusive names a group of writes of which this is one, because it takes what must be nobody else's: a range of
+	// addresses, to be the default. Between what Admit and AdmitUpdate see beside the object and the write no other
+	// write of the group comes. Empty: it takes nothing. old is nil for a new object.
+	Exclusive func(obj, old api.Object) string
 	// Essential objects are written also when the store is nearly full: without heartbeats and Leases nothing would be
 	// deleted.
 	Essential bool
@@ -115,23 +116,29 @@ func (r *Registry) AddKind(ctx context.Context, kind *api.Kind, s *Strategy) err
 	if err := r.kinds.Free(kind); err != nil {
 		return err
 	}
-	rows := maps.Clone(*r.strategies.Load())
-	rows[kind] = s
-	r.strategies.Store(&rows)
+	r.setStrategy(kind, s)
 	if kind.Stored() {
 		if err := r.cache.add(ctx, kind); err != nil {
+			r.cache.drop(kind)
+			r.setStrategy(kind, nil)
 			return err
 		}
 	}
 	return r.kinds.Add(kind) // last: who finds it there can use it
 }
 
+// setStrategy replaces the row of a kind; nil: it has none.
+func (r *Registry) setStrategy(kind *api.Kind, s *Strategy) {
+	rows := maps.Clone(*r.strategies.Load())
+	if rows[kind] = s; s == nil {
+		delete(rows, kind)
+	}
+	r.strategies.Store(&rows)
+}
+
 // Run follows the store until ctx ends; ready is called when reads can be served.
 func (r *Registry) Run(ctx context.Context, ready func()) error {
-	return r.cache.run(ctx, r.log, func() {
-		r.claimAll(ctx, r.log)
-		ready()
-	})
+	return r.cache.run(ctx, r.log, ready)
 }
 
 // Strategy is what is a kind's own; nil if it is not served.

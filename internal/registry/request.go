@@ -34,10 +34,8 @@ type Request struct {
 	// Old and New are the object before and after, for admission; nil where there is none.
 	Old, New api.Object
 
-	// relied are guards for what admission has relied on beside the object; claimed is the claim for which the store has
-	// refused the request before.
-	relied  []store.Change
-	claimed string
+	// relied is what the write asks of the store beside its own key: that what admission relied on is as it was.
+	relied []store.Change
 
 	passed access // what authorisation has let through, so that it is asked once
 }

@@ -116,7 +116,7 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	if before.GetDeletionTimestamp() != nil { // what is on its way out ends by changes: finalizers go, pods stop
 		ctx = store.Essential(ctx)
 	}
-	return r.write(ctx, q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev), s.claims(kind, old.key, before, obj))
+	return r.write(ctx, q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev))
 }
 
 // managerOf is who is noted for a write: as it says, or as the user is called.

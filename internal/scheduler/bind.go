@@ -131,6 +131,11 @@ func (s *Scheduler) unfit(ctx context.Context, pod *corev1.Pod, why *plan.Refusa
 	wctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err := s.client.Update(wctx, upd, client.WriteOptions{Subresource: "status"})
+	if apierrors.IsInvalid(err) { // the pod's annotations leave no room
+		upd = upd.DeepCopy()
+		upd.Annotations = pod.Annotations
+		_, err = s.client.Update(wctx, upd, client.WriteOptions{Subresource: "status"})
+	}
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // Node checks a node.
@@ -18,8 +19,8 @@ func Node(node *corev1.Node) field.ErrorList {
 	for i, cidr := range node.Spec.PodCIDRs {
 		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Child("podCIDRs").Index(i), cidr, true, nil)...)
 	}
-	if len(node.Spec.PodCIDRs) > 2 {
-		errs = append(errs, field.Invalid(path.Child("podCIDRs"), node.Spec.PodCIDRs, "a node has at most two CIDRs, one for each IP family"))
+	if c := node.Spec.PodCIDRs; len(c) > 2 || len(c) == 2 && netutils.IPFamilyOfCIDRString(c[0]) == netutils.IPFamilyOfCIDRString(c[1]) {
+		errs = append(errs, field.Invalid(path.Child("podCIDRs"), c, "a node has at most two CIDRs, one for each IP family"))
 	}
 	if len(node.Spec.PodCIDRs) > 0 && node.Spec.PodCIDRs[0] != node.Spec.PodCIDR {
 		errs = append(errs, field.Invalid(path.Child("podCIDRs").Index(0), node.Spec.PodCIDRs[0], "must be the podCIDR, "+node.Spec.PodCIDR))

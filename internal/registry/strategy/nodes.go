@@ -3,9 +3,7 @@ package strategy
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -33,50 +31,80 @@ func nodeStrategy() *registry.Strategy {
 		},
 		FieldNames:  []string{"spec.unschedulable"},
 		Dialect:     dialect.For(api.Nodes),
-		Admit:       admitNode,
-		AdmitUpdate: admitNode,
-		Claims:      claimsOfOne(claimsOfNode),
-		Essential:   true,
+		Admit:       func(obj api.Object, beside registry.Beside) error { return admitPodRange(obj, nil, beside) },
+		AdmitUpdate: admitPodRange,
+		Exclusive: func(obj, old api.Object) string {
+			if takesPodRange(obj, old) {
+				return "podranges"
+			}
+			return ""
+		},
+		Essential: true,
 	}
 }
 
-// rangesTried is how many ranges of pod addresses are looked at for a free one: those of a /16, where each node
-// has a /24.
-const rangesTried = 256
+// takesPodRange says whether a write gives a node its pods' range of addresses, which happens once.
+func takesPodRange(obj, old api.Object) bool {
+	return len(obj.(*corev1.Node).Spec.PodCIDRs) > 0 && (old == nil || len(old.(*corev1.Node).Spec.PodCIDRs) == 0)
+}
 
-// admitNode gives a node that wishes for a range of pod addresses, as each does once, another one if that is taken: a machine that
-// comes again under another name, or a second one with the same settings. It is the next free one of the same size.
-func admitNode(obj api.Object, beside registry.Beside) error {
-	node := obj.(*corev1.Node)
-	if len(node.Spec.PodCIDRs) != 1 {
+// admitPodRange sees to it that no two nodes give pods addresses of one range. A node wishes for a range; if that is
+// taken, by the same machine under an earlier name or by one with the same settings, it gets the next free one of the same
+// size. With a range of each IP family both have to be free.
+func admitPodRange(obj, old api.Object, beside registry.Beside) error {
+	if !takesPodRange(obj, old) {
 		return nil
 	}
-	wish, err := netip.ParsePrefix(node.Spec.PodCIDR)
-	if err != nil {
-		return nil //nolint:nilerr // validation has said so
-	}
-	var taken []netip.Prefix
+	node := obj.(*corev1.Node)
+	taken := map[netip.Prefix]string{}
 	for _, other := range beside.All(api.Nodes) {
 		if other.GetName() == node.Name {
 			continue
 		}
 		for _, cidr := range other.(*corev1.Node).Spec.PodCIDRs {
 			if p, err := netip.ParsePrefix(cidr); err == nil {
-				taken = append(taken, p)
+				taken[p.Masked()] = other.GetName()
 			}
 		}
 	}
-	free := wish.Masked()
-	for range rangesTried {
-		if !slices.ContainsFunc(taken, free.Overlaps) {
-			if free != wish.Masked() {
-				node.Spec.PodCIDR, node.Spec.PodCIDRs = free.String(), []string{free.String()}
-			}
-			return nil
+	for i, cidr := range node.Spec.PodCIDRs {
+		wish, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			continue // validation has said so
 		}
-		free = nextRange(free)
+		free, in := wish.Masked(), ""
+		for range len(taken) + 1 { // each step passes one that is taken
+			by, overlaps := overlapping(taken, free)
+			if !overlaps {
+				break
+			}
+			in, free = taken[by], after(by, free)
+		}
+		if _, still := overlapping(taken, free); still || in != "" && len(node.Spec.PodCIDRs) > 1 {
+			return fmt.Errorf("spec.podCIDRs[%d]: %s overlaps the range of node %s, and no other can be given; delete nodes that are gone", i, cidr, in)
+		}
+		if in != "" {
+			node.Spec.PodCIDR, node.Spec.PodCIDRs = free.String(), []string{free.String()}
+		}
 	}
-	return fmt.Errorf("no range of pod addresses is free from %s on: delete nodes that are gone, or give this one another with --pod-cidr", wish)
+	return nil
+}
+
+func overlapping(taken map[netip.Prefix]string, p netip.Prefix) (netip.Prefix, bool) {
+	for t := range taken {
+		if t.Overlaps(p) {
+			return t, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// after is the first range of the size of p behind both.
+func after(taken, p netip.Prefix) netip.Prefix {
+	if taken.Bits() > p.Bits() {
+		taken = p
+	}
+	return netip.PrefixFrom(nextRange(taken).Addr(), p.Bits())
 }
 
 // nextRange is the range of the same size that follows; after the last comes the first.
@@ -88,12 +116,4 @@ func nextRange(p netip.Prefix) netip.Prefix {
 	}
 	next, _ := netip.AddrFromSlice(b)
 	return netip.PrefixFrom(next, p.Bits())
-}
-
-// claimsOfNode: no two nodes give pods addresses of one range.
-func claimsOfNode(node *corev1.Node) (claims []registry.Claim) {
-	for _, cidr := range node.Spec.PodCIDRs {
-		claims = append(claims, registry.Claim{Name: "podcidrs/" + strings.ReplaceAll(cidr, "/", "-"), Field: "spec.podCIDRs", Value: cidr})
-	}
-	return claims
 }

@@ -18,13 +18,13 @@ func priorityClassStrategy() *registry.Strategy {
 		Validate:       checkOne(validation.PriorityClass),
 		ValidateUpdate: checkStep(validation.PriorityClassUpdate),
 		Admit:          admitClass,
-		AdmitUpdate:    admitClass,
-		Claims: claimsOfOne(func(pc *schedulingv1.PriorityClass) []registry.Claim {
-			if !pc.GlobalDefault {
-				return nil
+		AdmitUpdate:    func(obj, _ api.Object, beside registry.Beside) error { return admitClass(obj, beside) },
+		Exclusive: func(obj, _ api.Object) string {
+			if obj.(*schedulingv1.PriorityClass).GlobalDefault {
+				return "default-priorityclass"
 			}
-			return []registry.Claim{{Name: "priorityclasses/globaldefault", Field: "globalDefault", Value: "true"}}
-		}),
+			return ""
+		},
 	}
 }
 

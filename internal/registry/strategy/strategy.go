@@ -36,11 +36,6 @@ func onOne[T api.Object](f func(T)) func(api.Object) {
 	return func(obj api.Object) { f(obj.(T)) }
 }
 
-// claimsOfOne is onOne for claims.
-func claimsOfOne[T api.Object](f func(T) []registry.Claim) func(api.Object) []registry.Claim {
-	return func(obj api.Object) []registry.Claim { return f(obj.(T)) }
-}
-
 // onStep is onOne for the step from an old object to a new one.
 func onStep[T api.Object](f func(obj, old T)) func(obj, old api.Object) {
 	return func(obj, old api.Object) { f(obj.(T), old.(T)) }

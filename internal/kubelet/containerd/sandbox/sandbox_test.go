@@ -32,6 +32,7 @@ type fakeNetwork struct {
 	refusal   error
 	next      netip.Addr
 	connected map[string]netip.Addr
+	during    func(id string) // is called once, while a sandbox is connected
 }
 
 func (n *fakeNetwork) set(ready bool, refusal error) {
@@ -55,6 +56,10 @@ func (n *fakeNetwork) Connect(id string) (netip.Addr, error) {
 	}
 	if n.refusal != nil {
 		return netip.Addr{}, n.refusal
+	}
+	if f := n.during; f != nil {
+		n.during = nil
+		f(id)
 	}
 	n.next = n.next.Next()
 	n.connected[id] = n.next
@@ -203,5 +208,23 @@ func TestSandboxesAreMadeAhead(t *testing.T) {
 		if err := p.Remove(ctx, x); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// One that was in the making when the network got another range is not given out.
+func TestDropMeansThoseInTheMakingToo(t *testing.T) {
+	ctx, p, network := newPool(t)
+	var stale string
+	network.during = func(id string) {
+		stale = id
+		p.Drop(ctx)
+	}
+	network.set(true, nil)
+	p.Start(ctx)
+	p.waitUntilWarm(t)
+	network.mu.Lock()
+	defer network.mu.Unlock()
+	if first := p.first(); first == stale || len(network.connected) != 1 {
+		t.Errorf("made for the old range %s, ready is %s, connected are %v", stale, first, network.connected)
 	}
 }

@@ -22,6 +22,7 @@ type warm struct {
 	timer   *time.Timer // runs settleTime after the last of them has ended
 	trimmer *time.Timer // runs trimTime after a sandbox was made
 	filling bool
+	dropped int             // how often Drop was called: one in the making then is of no use
 	ctx     context.Context // nil: nothing is made
 	wg      sync.WaitGroup
 }
@@ -82,7 +83,7 @@ func (p *Pool) fill() {
 		return
 	}
 	p.warm.filling = true
-	ctx := p.warm.ctx
+	ctx, dropped := p.warm.ctx, p.warm.dropped
 	p.warm.wg.Add(1)
 	p.warm.mu.Unlock()
 	defer p.warm.wg.Done()
@@ -90,7 +91,8 @@ func (p *Pool) fill() {
 	s, err := p.make(ctx, Ordinary)
 	p.warm.mu.Lock()
 	p.warm.filling = false
-	if err == nil {
+	stale := dropped != p.warm.dropped
+	if err == nil && !stale {
 		p.warm.ready = append(p.warm.ready, s)
 		if p.warm.trimmer == nil {
 			p.warm.trimmer = time.AfterFunc(trimTime, p.trim)
@@ -103,6 +105,9 @@ func (p *Pool) fill() {
 		// The next pod fails the same way and says so on itself; this is for when none comes.
 		p.cfg.Log.Warn("no sandbox could be made ahead", "err", err)
 		return
+	}
+	if stale {
+		p.remove(context.WithoutCancel(ctx), s)
 	}
 	p.Kick()
 }
@@ -121,10 +126,17 @@ func (p *Pool) take() *Sandbox {
 
 // Drop removes the sandboxes that were made ahead. Call it when the network has another range.
 func (p *Pool) Drop(ctx context.Context) {
+	p.warm.mu.Lock()
+	p.warm.dropped++
+	p.warm.mu.Unlock()
 	for s := p.take(); s != nil; s = p.take() {
-		if err := p.Remove(ctx, s); err != nil {
-			p.cfg.Log.Warn("a sandbox made ahead could not be removed", "err", err)
-		}
+		p.remove(ctx, s)
+	}
+}
+
+func (p *Pool) remove(ctx context.Context, s *Sandbox) {
+	if err := p.Remove(ctx, s); err != nil {
+		p.cfg.Log.Warn("a sandbox made ahead could not be removed", "err", err)
 	}
 }
 

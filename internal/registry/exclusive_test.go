@@ -82,88 +82,82 @@ func TestNamespaceChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// startClaiming has gadgets claim what their annotation says.
-func startClaiming(t *testing.T, s store.Store) client.Interface {
-	t.Helper()
+// A write of a group is alone: two that start together from what neither has written yet do not both go through.
+func TestExclusive(t *testing.T) {
+	s := &interrupted{Store: memory.New()}
 	reg, stop := registrytest.Start(t, s)
 	t.Cleanup(stop)
-	err := reg.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{Claims: func(obj api.Object) []registry.Claim {
-		if v := obj.GetAnnotations()["has"]; v != "" {
-			return []registry.Claim{{Name: "gadgets/" + v, Field: "metadata.annotations[has]", Value: v}}
-		}
-		return nil
-	}})
+	has := func(obj api.Object) string { return obj.GetAnnotations()["has"] }
+	err := reg.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{
+		Exclusive: func(obj, old api.Object) string {
+			if has(obj) != "" && (old == nil || has(old) != has(obj)) {
+				return "gadgets"
+			}
+			return ""
+		},
+		Admit:       func(obj api.Object, beside registry.Beside) error { return alone(reg, obj, has) },
+		AdmitUpdate: func(obj, _ api.Object, beside registry.Beside) error { return alone(reg, obj, has) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return local.New(reg, registry.System)
-}
-
-func gadget(name, has string) *registrytest.Gadget {
-	return &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{"has": has}}}
-}
-
-// Of objects that claim the same one gets it, and another after it.
-func TestClaims(t *testing.T) {
-	admin := startClaiming(t, memory.New())
-	var wg sync.WaitGroup
-	refused := make(chan error, 16)
-	for i := range cap(refused) {
-		wg.Go(func() {
-			_, err := admin.Create(t.Context(), gadget("g"+string(rune('a'+i)), "it"), client.WriteOptions{})
-			refused <- err
-		})
+	admin := local.New(reg, registry.System)
+	create := func(name, it string) error {
+		_, err := admin.Create(t.Context(), &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{"has": it}}}, client.WriteOptions{})
+		return err
 	}
-	wg.Wait()
-	close(refused)
-	won := 0
-	for err := range refused {
-		if err == nil {
-			won++
-		} else if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `metadata.annotations[has]: Invalid value: "it": is already that of test.minik8s.io/gadgets/default/g`) {
-			t.Errorf("refused with %v", err)
+	s.before = func([]store.Change) {
+		if err := create("first", "it"); err != nil {
+			t.Error(err)
 		}
 	}
-	if won != 1 {
-		t.Fatalf("%d have it", won)
+	if err := create("second", "it"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "first has it") {
+		t.Fatalf("a create that was outrun: %v", err)
 	}
-	all, err := admin.List(t.Context(), registrytest.Gadgets, client.ListOptions{})
-	if err != nil {
+	if err := create("second", "that"); err != nil {
 		t.Fatal(err)
 	}
-	holder := all.Items[0].GetName()
+	update := func(name, it string) error {
+		obj, err := admin.Get(t.Context(), client.Key{Kind: registrytest.Gadgets, Namespace: "default", Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj = obj.DeepCopyObject().(api.Object)
+		obj.SetAnnotations(map[string]string{"has": it})
+		_, err = admin.Update(t.Context(), obj, client.WriteOptions{})
+		return err
+	}
+	s.before = func([]store.Change) {
+		if err := update("first", "new"); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := update("second", "new"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "first has new") {
+		t.Fatalf("an update that was outrun: %v", err)
+	}
+}
 
-	// By an update too; and what it had before it gives up.
-	obj, err := admin.Create(t.Context(), gadget("other", "that"), client.WriteOptions{})
+// alone refuses a gadget that has what another has.
+func alone(reg *registry.Registry, obj api.Object, has func(api.Object) string) error {
+	all, err := local.New(reg, registry.System).List(context.Background(), registrytest.Gadgets, client.ListOptions{})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	take := obj.DeepCopyObject().(*registrytest.Gadget)
-	take.Annotations["has"] = "it"
-	if _, err := admin.Update(t.Context(), take.DeepCopyObject().(api.Object), client.WriteOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "/"+holder) {
-		t.Fatalf("updated to what another has: %v", err)
+	for _, other := range all.Items {
+		if other.GetName() != obj.GetName() && has(other) != "" && has(other) == has(obj) {
+			return fmt.Errorf("%s has %s", other.GetName(), has(obj))
+		}
 	}
-	if _, err := admin.Delete(t.Context(), client.Key{Kind: registrytest.Gadgets, Namespace: "default", Name: holder}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Update(t.Context(), take, client.WriteOptions{}); err != nil {
-		t.Fatalf("it is free, and: %v", err)
-	}
-	if _, err := admin.Create(t.Context(), gadget(holder, "it"), client.WriteOptions{}); !apierrors.IsInvalid(err) {
-		t.Fatalf("taken by an update, and given again: %v", err)
-	}
-	if _, err := admin.Create(t.Context(), gadget(holder, "that"), client.WriteOptions{}); err != nil {
-		t.Fatalf("given up by an update, and: %v", err)
-	}
+	return nil
 }
 
 // Nodes that wish for the same range of pod addresses get one each.
 func TestPodRanges(t *testing.T) {
 	admin := startOn(t, memory.New())
 	var wg sync.WaitGroup
-	for i := range 16 {
+	for i := range 60 {
 		wg.Go(func() {
-			if _, err := admin.Create(t.Context(), node("n"+string(rune('a'+i)), "10.1.255.0/24"), client.WriteOptions{}); err != nil {
+			if _, err := admin.Create(t.Context(), node(fmt.Sprint("n", i), "10.1.255.0/24"), client.WriteOptions{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -190,8 +184,28 @@ func TestPodRanges(t *testing.T) {
 	}
 	wish := late.DeepCopyObject().(*corev1.Node)
 	wish.Spec.PodCIDR, wish.Spec.PodCIDRs = "10.1.255.0/24", []string{"10.1.255.0/24"}
-	if obj, err := admin.Update(t.Context(), wish, client.WriteOptions{}); err != nil || obj.(*corev1.Node).Spec.PodCIDR != "10.2.15.0/24" {
+	if obj, err := admin.Update(t.Context(), wish.DeepCopy(), client.WriteOptions{}); err != nil || obj.(*corev1.Node).Spec.PodCIDR != "10.2.59.0/24" {
 		t.Errorf("%v %v", obj, err)
+	}
+	// What overlaps counts too, and a write that gives no range moves none.
+	wide := node("wide", "10.2.0.0/16")
+	if obj, err := admin.Create(t.Context(), wide, client.WriteOptions{}); err != nil || obj.(*corev1.Node).Spec.PodCIDR != "10.3.0.0/16" {
+		t.Errorf("%v %v", obj, err)
+	}
+	if _, err := admin.Create(t.Context(), node("both", "10.3.0.0/24", "fd00::/64"), client.WriteOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "overlaps the range of node wide") {
+		t.Errorf("two ranges, of which one is taken: %v", err)
+	}
+	if _, err := admin.Create(t.Context(), node("same", "10.9.0.0/24", "10.10.0.0/24"), client.WriteOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("two ranges of one family: %v", err)
+	}
+	first, err := admin.Get(t.Context(), client.Key{Kind: api.Nodes, Name: "n0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cordoned := first.DeepCopyObject().(*corev1.Node)
+	cordoned.Spec.Unschedulable = true
+	if obj, err := admin.Update(t.Context(), cordoned, client.WriteOptions{}); err != nil || obj.(*corev1.Node).Spec.PodCIDR != first.(*corev1.Node).Spec.PodCIDR {
+		t.Errorf("cordoned: %v %v", obj, err)
 	}
 }
 
@@ -210,33 +224,6 @@ func TestTwoDefaultClasses(t *testing.T) {
 	}
 	if err := create("second"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "PriorityClass first is already marked as default") {
 		t.Fatalf("got %v", err)
-	}
-}
-
-// Objects from before their kind claimed anything claim it when the registry starts.
-func TestClaimsOfOldObjects(t *testing.T) {
-	s := memory.New()
-	reg, stop := registrytest.Start(t, s)
-	create := func(reg *registry.Registry, name string) error {
-		_, err := local.New(reg, registry.System).Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, GlobalDefault: true}, client.WriteOptions{})
-		return err
-	}
-	if err := create(reg, "old"); err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	page, err := s.List(t.Context(), "/registry/_claims/", "", 0, 0)
-	if err != nil || len(page.KVs) != 1 {
-		t.Fatal(page, err)
-	}
-	claim := page.KVs[0]
-	if _, err := s.Write(t.Context(), store.Drop(claim.Key)); err != nil {
-		t.Fatal(err)
-	}
-	_, stop = registrytest.Start(t, s)
-	defer stop()
-	if again, err := s.Get(t.Context(), claim.Key); err != nil || string(again.Value) != string(claim.Value) {
-		t.Fatalf("%s, %v; want %s", again.Value, err, claim.Value)
 	}
 }
 
