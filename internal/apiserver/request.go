@@ -132,7 +132,7 @@ func (r *request) shown(e *registry.Entry) (*registry.Entry, error) {
 	return e.In(r.view)
 }
 
-func isNamespaceSub(s string) bool { return s == "status" || s == "finalize" }
+func isNamespaceSub(s string) bool { return s == "status" || api.Namespaces.Subresource(s) != nil }
 
 func isTrue(s string) bool { return s == "true" || s == "1" }
 

@@ -36,7 +36,7 @@ func (p *program) delete(c *cli.Context) error {
 		return err
 	}
 	count := tally{p: p}
-	objects, err := s.victims(c, &count)
+	objects, err := s.toDelete(c, &count)
 	if err != nil {
 		return err
 	}
@@ -88,45 +88,57 @@ func (s *session) deleteOne(c *cli.Context, obj api.Object, opts *metav1.DeleteO
 	return nil
 }
 
-// victims finds what shall be deleted; what is not there is counted.
-func (s *session) victims(c *cli.Context, count *tally) ([]api.Object, error) {
-	args := c.Args().Slice()
-	if len(c.StringSlice("filename")) == 0 {
-		all := c.Bool("all")
-		targets, err := parseTargets(args)
-		if err != nil {
-			return nil, err
-		}
-		if all && targets[0].name != "" {
-			return nil, usagef("either names or --all")
-		}
-		var out []api.Object
-		for _, t := range targets {
-			if t.name == "" {
-				found, err := s.pick(c, []string{t.kind.GR().String()}, all)
-				if err != nil {
-					return nil, err
-				}
-				if len(found) == 0 {
-					opts, _ := s.listOptions(c, t.kind)
-					s.none(t.kind, opts)
-				}
-				out = append(out, found...)
-				continue
-			}
-			obj, err := s.resolve(c.Context, t)
-			if codeOf(err) == codeNotFound && c.Bool("ignore-not-found") {
-				continue
-			}
-			if err != nil {
-				count.add(err)
-				continue
-			}
-			out = append(out, obj)
-		}
-		return out, nil
+// toDelete finds what shall be deleted; what is not there is counted.
+func (s *session) toDelete(c *cli.Context, count *tally) ([]api.Object, error) {
+	if len(c.StringSlice("filename")) > 0 {
+		return s.inFiles(c, count)
 	}
-	if len(args) > 1 {
+	targets, err := parseTargets(c.Args().Slice())
+	if err != nil {
+		return nil, err
+	}
+	if c.Bool("all") && targets[0].name != "" {
+		return nil, usagef("either names or --all")
+	}
+	var out []api.Object
+	for _, t := range targets {
+		if t.name == "" {
+			found, err := s.chosen(c, t.kind)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+			continue
+		}
+		obj, err := s.resolve(c.Context, t)
+		if codeOf(err) == codeNotFound && c.Bool("ignore-not-found") {
+			continue
+		}
+		if err != nil {
+			count.add(err)
+			continue
+		}
+		out = append(out, obj)
+	}
+	return out, nil
+}
+
+// chosen are the objects of a kind that --all or a selector means; it says so if there are none.
+func (s *session) chosen(c *cli.Context, kind *api.Kind) ([]api.Object, error) {
+	found, err := s.pick(c, []string{kind.GR().String()}, c.Bool("all"))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		opts, _ := s.listOptions(c, kind)
+		s.none(kind, opts)
+	}
+	return found, nil
+}
+
+// inFiles are the objects that the manifests of -f name, as far as they are there.
+func (s *session) inFiles(c *cli.Context, count *tally) ([]api.Object, error) {
+	if args := c.Args().Slice(); len(args) > 1 {
 		return nil, usagef("with -f at most a KIND is given: %q is too much", args[1])
 	}
 	docs, err := s.documents(c, c.Args().First())

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
@@ -64,58 +65,78 @@ func (s *session) getTables(c *cli.Context, targets []target, form string) error
 	count := tally{p: s.program}
 	several := len(kindsOf(targets)) > 1
 	var g *grid
-	var last *api.Kind
 	for _, t := range targets {
-		opts, err := s.listOptions(c, t.kind)
-		if err != nil {
-			return err
-		}
-		name, where := "", opts.Namespace
-		if t.name != "" {
-			obj, err := s.resolve(c.Context, t)
-			if codeOf(err) == codeNotFound && c.Bool("ignore-not-found") {
-				continue
-			}
-			if err != nil {
-				count.add(err)
-				continue
-			}
-			name, where = obj.GetName(), obj.GetNamespace()
-		}
-		table, err := s.api.Table(c.Context, t.kind, where, name, opts, seed)
-		if count.add(err); err != nil {
+		found, ok := s.tableOf(c, t, seed, &count)
+		if !ok {
 			continue
 		}
-		if t.kind != last {
+		if g == nil || g.kind != t.kind {
 			if g != nil && g.started {
 				s.say("")
 			}
-			g = &grid{streams: &s.streams, layout: layout{
-				wide: form == "wide" || seed != "", noHeaders: c.Bool("no-headers"),
-				// X writes the namespace into the name itself.
-				namespace: c.Bool("all-namespaces") && t.kind.Namespaced && seed != "x",
-			}}
-			if several {
-				g.layout.prefix = brief.Ref(t.kind, "")
-			}
-			last = t.kind
+			g = s.newGrid(c, t.kind, form, several)
 		}
-		if len(table.Rows) > 0 {
-			g.print(table)
+		if len(found.table.Rows) > 0 {
+			g.print(found.table)
 		} else {
-			g.columns = table.ColumnDefinitions
+			g.columns = found.table.ColumnDefinitions
 		}
 		if c.Bool("watch") {
-			if name != "" {
-				opts = client.ListOptions{Namespace: where, Fields: fields.OneTermEqualSelector("metadata.name", name)}
-			}
-			return s.follow(c.Context, t.kind, opts, table, seed, g)
+			return s.follow(c.Context, t.kind, found.opts, found.table, seed, g)
 		}
-		if len(table.Rows) == 0 && !several {
-			s.none(t.kind, opts)
+		if len(found.table.Rows) == 0 && !several {
+			s.none(t.kind, found.opts)
 		}
 	}
 	return count.err()
+}
+
+// found is a table, and how what is in it is watched.
+type found struct {
+	table *metav1.Table
+	opts  client.ListOptions
+}
+
+// tableOf asks for the table of a target; false if there is none, which has been counted.
+func (s *session) tableOf(c *cli.Context, t target, seed string, count *tally) (found, bool) {
+	opts, err := s.listOptions(c, t.kind)
+	if err != nil {
+		count.add(err)
+		return found{}, false
+	}
+	name, where := "", opts.Namespace
+	if t.name != "" {
+		obj, err := s.resolve(c.Context, t)
+		if err != nil {
+			if codeOf(err) != codeNotFound || !c.Bool("ignore-not-found") {
+				count.add(err)
+			}
+			return found{}, false
+		}
+		name, where = obj.GetName(), obj.GetNamespace()
+	}
+	table, err := s.api.Table(c.Context, t.kind, where, name, opts, seed)
+	if count.add(err); err != nil {
+		return found{}, false
+	}
+	if name != "" {
+		opts = client.ListOptions{Namespace: where, Fields: fields.OneTermEqualSelector("metadata.name", name)}
+	}
+	return found{table, opts}, true
+}
+
+// newGrid is where the rows of a kind are printed; several says that there are other kinds on the page.
+func (s *session) newGrid(c *cli.Context, kind *api.Kind, form string, several bool) *grid {
+	seed := form == "x" || form == "a"
+	g := &grid{streams: &s.streams, kind: kind, layout: layout{
+		wide: form == "wide" || seed, noHeaders: c.Bool("no-headers"),
+		// X writes the namespace into the name itself.
+		namespace: c.Bool("all-namespaces") && kind.Namespaced && form != "x",
+	}}
+	if several {
+		g.layout.prefix = brief.Ref(kind, "")
+	}
+	return g
 }
 
 // none says that a list is empty; to err, so that a script that counts lines counts none.

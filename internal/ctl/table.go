@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"minik8s/internal/api"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,6 +24,7 @@ type layout struct {
 // grid prints rows under the same columns. Rows that come later, from a watch, keep the widths of
 // the first ones as long as they fit.
 type grid struct {
+	kind    *api.Kind
 	streams *streams
 	layout  layout
 	columns []metav1.TableColumnDefinition
