@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"minik8s/internal/api"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
 )
 
 // layout says how a server's table is shown.

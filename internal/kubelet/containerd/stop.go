@@ -12,6 +12,7 @@ import (
 
 	"github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/ttrpc"
 	"github.com/moby/sys/signal"
 	"golang.org/x/sys/unix"
 
@@ -141,6 +142,10 @@ func (r *Runtime) deleteTask(ctx context.Context, c *container) error {
 		}
 	}
 	_, err := r.client.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
+	if err != nil && !r.containerd.Embedded() && strings.Contains(err.Error(), ttrpc.ErrClosed.Error()) {
+		// Another's shim ends with its last container, sometimes before it has answered.
+		_, err = r.client.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
+	}
 	if err == nil {
 		return nil
 	}
