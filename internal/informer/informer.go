@@ -1,28 +1,16 @@
-// Package informer keeps a part's view of one kind: a list at a revision, then the watch that follows
-// it, and a list again when the history is gone.
-//
-// It promises: Get and List answer from memory; every change of an object is seen once by each
-// handler, in order, also those that happened while a broken watch was opened again (as the difference
-// between the lists); after an error it goes on by itself, with back-off. It never dies silently: Run
-// returns only when ctx ends. Get, List, the indexes and Revision always agree: who has seen Revision
-// reach that of a write sees the write in all of them.
-//
-// Handlers must not work, only note what is to be done (a work queue). The objects are shared: never
-// change them. Any part may use it, over either client. Nothing of it survives a kill -9, nor need it.
 package informer
 
 import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/informer/reflector"
 )
 
 // Options selects what an informer sees.
@@ -65,11 +53,11 @@ func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h
 // any OnChange handler; before Run only. It must not call the informer.
 func (i *Informer[T]) Index(h Handler[T]) { i.indexes = append(i.indexes, h) }
 
-// OnList adds a function that is called after each list, when all of it is to be seen; before Run only.
-// What was made and deleted again between a broken watch and the list is never seen otherwise.
+// OnList adds a function that is called whenever the view was made anew of everything there is, when all of it is to
+// be seen; before Run only. What was made and deleted again while there was no watch is never seen otherwise.
 func (i *Informer[T]) OnList(f func()) { i.listed = append(i.listed, f) }
 
-// Revision is that of the store which the view has reached, 0 before the first list.
+// Revision is that of the store which the view has reached, 0 before there is one.
 func (i *Informer[T]) Revision() uint64 {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -104,65 +92,17 @@ func (i *Informer[T]) Len() int {
 
 func mapKey(namespace, name string) string { return namespace + "/" + name }
 
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 10 * time.Second
-)
-
-// Run lists and watches until ctx ends; ready is called after the first list.
+// Run follows the kind until ctx ends; ready is called when all objects that there were at the start are to be seen.
 func (i *Informer[T]) Run(ctx context.Context, ready func()) error {
 	ready = sync.OnceFunc(ready)
-	backoff := minBackoff
-	for ctx.Err() == nil {
-		watched, err := i.listAndWatch(ctx, ready)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if watched { // the API is well enough
-			backoff = minBackoff
-		}
-		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-			i.opts.Log.Warn("watch broke, listing again", "kind", i.kind.String(), "error", err, "in", backoff)
-		}
-		t := time.NewTimer(backoff)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-		}
-		backoff = min(2*backoff, maxBackoff)
-	}
+	r := reflector.Reflector{Client: i.client, Kind: i.kind, Namespace: i.opts.Namespace, Labels: i.opts.Labels, Fields: i.opts.Fields,
+		Log: i.opts.Log, Apply: i.apply,
+		Replace: func(items []api.Object, revision string) {
+			i.replace(items, revision)
+			ready()
+		}}
+	r.Run(ctx)
 	return nil
-}
-
-// listAndWatch returns when the watch cannot be followed any more; watched says that it brought something.
-func (i *Informer[T]) listAndWatch(ctx context.Context, ready func()) (watched bool, err error) {
-	list, err := i.client.List(ctx, i.kind, client.ListOptions{Namespace: i.opts.Namespace, Labels: i.opts.Labels, Fields: i.opts.Fields})
-	if err != nil {
-		return false, err
-	}
-	i.replace(list.Items, list.ResourceVersion)
-	ready()
-	rev := list.ResourceVersion
-	for {
-		w, err := i.client.Watch(ctx, i.kind, client.WatchOptions{Namespace: i.opts.Namespace, Labels: i.opts.Labels,
-			Fields: i.opts.Fields, ResourceVersion: rev, Bookmarks: true})
-		if err != nil {
-			return watched, err
-		}
-		got := false
-		for e := range w.Events() {
-			got, watched = true, true
-			rev = e.ResourceVersion
-			i.apply(e)
-		}
-		if err := w.Err(); err != nil {
-			return watched, err
-		}
-		if !got || ctx.Err() != nil { // an empty watch that ended: not in a tight loop
-			return watched, nil
-		}
-	}
 }
 
 // change is what handlers are told.

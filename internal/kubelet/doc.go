@@ -38,7 +38,6 @@
 //	podconfig   from a pod's spec to the runtime's configuration
 //	images      pulling, and when a pull is retried
 //	node        the Node, its allocatable resources, its Lease
-//	rewatch     watches that are opened again
 //	objects     the ConfigMaps and Secrets in use
 //	volume, cgroup, logs, probe, resolvconf   one thing each
 //	cri         the seam to the runtime; containerd is behind it

@@ -205,12 +205,21 @@ func (w *worker) doDelete(pod *corev1.Pod) func(context.Context) (outcome, error
 		key := client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name}
 		_, err := w.k.client.Delete(ctx, key, &metav1.DeleteOptions{GracePeriodSeconds: &now,
 			Preconditions: &metav1.Preconditions{UID: &uid}})
-		// Not found, or another pod of that name: ours is gone either way.
-		if err != nil && !isGone(err) && !apierrors.IsConflict(err) {
+		if apierrors.IsConflict(err) && w.k.replaced(ctx, key, uid) {
+			err = nil
+		}
+		if err != nil && !isGone(err) {
 			return nil, &plan.ActionError{Err: err, MinDelay: minWriteDelay, MaxDelay: maxWriteDelay}
 		}
 		return func(w *worker) { w.state.ObjectDeleted = true }, nil
 	}
+}
+
+// replaced says that the API has no pod of that uid any more. A conflict alone does not: the pod may only have been
+// written at the same time.
+func (k *Kubelet) replaced(ctx context.Context, key client.Key, uid types.UID) bool {
+	now, err := k.client.Get(ctx, key)
+	return isGone(err) || err == nil && now.GetUID() != uid
 }
 
 // containerEvent is an Event on a container of the pod, or with an empty name on the pod.

@@ -337,12 +337,12 @@ func TestStatusOutlivesAnAPIThatFails(t *testing.T) {
 	b.api.await(t, "web", "running", running)
 }
 
-// Calls that fail before or after they took effect, repeated writes and watches that break hold pods up,
+// Calls that fail before or after they took effect, conflicts, repeated writes and watches that break hold pods up,
 // and change nothing else.
 func TestPodsRunThroughAFaultyAPI(t *testing.T) {
 	for seed := range int64(3) {
 		b := newBed(t)
-		b.api.node.Interface = faulty.New(b.api.node.Interface, faulty.Rates{Drop: 0.1, Lose: 0.1, Repeat: 0.1, Break: 0.05}, seed)
+		b.api.node.Interface = faulty.New(b.api.node.Interface, faulty.Rates{Drop: 0.1, Lose: 0.1, Conflict: 0.1, Repeat: 0.1, Break: 0.05}, seed)
 		b.start()
 		pods := []string{"a", "b", "c"}
 		for _, name := range pods {

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -10,52 +11,39 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-	"minik8s/internal/kubelet/rewatch"
+	"minik8s/internal/informer/reflector"
 )
 
-// watchPods brings every pod of this node to its worker until ctx ends. synced is called once, when
-// all that exist have been seen. A watch that breaks is opened again and begins with all pods.
+// watchPods brings every pod of this node to its worker until ctx ends. synced is called once, when all pods that
+// exist have been seen.
 func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
-	opts := client.WatchOptions{Bookmarks: true,
-		Fields: fields.OneTermEqualSelector("spec.nodeName", k.cfg.NodeName)}
-	rewatch.Follow(ctx, k.client, k.log, api.Pods, opts, func(w client.Watcher) bool {
-		return k.followPods(ctx, w, func() {
-			if synced != nil {
-				synced()
-				synced = nil
+	synced = sync.OnceFunc(synced)
+	r := reflector.Reflector{Client: k.client, Kind: api.Pods, Fields: fields.OneTermEqualSelector("spec.nodeName", k.cfg.NodeName),
+		Log: k.log,
+		Replace: func(items []api.Object, _ string) {
+			k.replace(ctx, items)
+			synced()
+		},
+		Apply: func(e client.Event) {
+			switch e.Type {
+			case client.Bookmark:
+			case client.Deleted:
+				k.podDeleted(e.Object.GetUID())
+			default:
+				k.podChanged(ctx, e.Object.(*corev1.Pod))
 			}
-		})
-	})
-}
-
-// followPods handles one watch: first all pods there are, then the changes.
-func (k *Kubelet) followPods(ctx context.Context, w client.Watcher, synced func()) (ok bool) {
-	var initial []*corev1.Pod
-	listing := true
-	for ev := range w.Events() {
-		switch {
-		case ev.Type == client.Bookmark:
-			if ev.InitialEnd && listing {
-				listing, ok = false, true
-				k.replace(ctx, initial)
-				initial = nil
-				synced()
-			}
-		case listing && ev.Type == client.Added:
-			initial = append(initial, ev.Object.(*corev1.Pod))
-		case ev.Type == client.Deleted:
-			k.podDeleted(ev.Object.GetUID())
-		default:
-			k.podChanged(ctx, ev.Object.(*corev1.Pod))
-		}
-	}
-	return ok
+		}}
+	r.Run(ctx)
 }
 
 // replace takes the list of all pods of the node: a known pod that is not in it is deleted, and one that only the
 // runtime has is an orphan. Pods that were started before come first, so that they are admitted before new ones
 // when not all fit.
-func (k *Kubelet) replace(ctx context.Context, pods []*corev1.Pod) {
+func (k *Kubelet) replace(ctx context.Context, items []api.Object) {
+	pods := make([]*corev1.Pod, len(items))
+	for i, obj := range items {
+		pods[i] = obj.(*corev1.Pod)
+	}
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
 		sa, sb := a.Status.StartTime, b.Status.StartTime
 		switch {

@@ -29,7 +29,8 @@ type Rates struct {
 	// Delay holds a call back by up to MaxDelay.
 	Delay    float64
 	MaxDelay time.Duration
-	// Break ends a watch before an event.
+	// Break ends a watch before an event. The objects that a watch begins with come whole, as a list does: what fails
+	// them is Drop. Otherwise a watch of many objects would never begin.
 	Break float64
 }
 
@@ -158,14 +159,15 @@ func (c *Client) Watch(ctx context.Context, kind *api.Kind, opts client.WatchOpt
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{Watcher: in, out: make(chan client.Event)}
+	w := &watcher{Watcher: in, out: make(chan client.Event), initial: opts.ResourceVersion == "" && opts.Bookmarks}
 	go w.run(ctx, c)
 	return w, nil
 }
 
 type watcher struct {
 	client.Watcher
-	out chan client.Event
+	out     chan client.Event
+	initial bool // what there is at the beginning is still being sent
 }
 
 // Events implements client.Watcher.
@@ -176,9 +178,10 @@ func (w *watcher) run(ctx context.Context, c *Client) {
 	defer w.Stop()
 	for e := range w.Watcher.Events() {
 		c.pause(ctx)
-		if c.happens(c.rates.Break) {
+		if !w.initial && c.happens(c.rates.Break) {
 			return
 		}
+		w.initial = w.initial && !e.InitialEnd
 		select {
 		case w.out <- e:
 		case <-ctx.Done():

@@ -26,27 +26,40 @@ type script struct {
 	events chan client.Event
 }
 
-func (s *script) List(ctx context.Context, kind *api.Kind, _ client.ListOptions) (*client.List, error) {
-	select {
-	case l := <-s.lists:
-		return l, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (s *script) Watch(ctx context.Context, _ *api.Kind, _ client.WatchOptions) (client.Watcher, error) {
+func (s *script) Watch(ctx context.Context, _ *api.Kind, opts client.WatchOptions) (client.Watcher, error) {
 	w := &watch{out: make(chan client.Event)}
 	go func() {
 		defer close(w.out)
-		for e := range s.events {
-			if e.Object == nil { // the test breaks the watch
+		if opts.ResourceVersion == "" && !s.initial(ctx, w) {
+			return
+		}
+		for {
+			select {
+			case e := <-s.events:
+				if e.Object == nil { // the test breaks the watch
+					return
+				}
+				w.out <- e
+			case <-ctx.Done():
 				return
 			}
-			w.out <- e
 		}
 	}()
 	return w, nil
+}
+
+// initial sends the list with which a watch begins.
+func (s *script) initial(ctx context.Context, w *watch) bool {
+	select {
+	case l := <-s.lists:
+		for _, obj := range l.Items {
+			w.out <- client.Event{Type: client.Added, Object: obj, ResourceVersion: obj.GetResourceVersion()}
+		}
+		w.out <- client.Event{Type: client.Bookmark, ResourceVersion: l.ResourceVersion, InitialEnd: true}
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (s *script) Get(_ context.Context, key client.Key) (api.Object, error) {

@@ -2,8 +2,9 @@
 //
 // It promises: a key is never worked on twice at once; a key that was added while it was being worked
 // on is worked on again; one whose reconcile failed comes again after a back-off of its own (5 ms
-// doubling to 30 s); a panic counts as a failure of that key and stops nobody else. How many keys wait, come
-// again, and how long they wait and take, is in the process's metrics, by the loop's name.
+// doubling to 30 s); a panic counts as a failure of that key and stops nobody else; the fifth failure
+// of a key in a row, and each after it, is logged as a warning. How many keys wait, come again, and how
+// long they wait and take, is in the process's metrics, by the loop's name.
 //
 // Controllers use it: their informers' handlers call Add, their Reconcile reads the informers, makes a
 // plan and carries it out. Nothing of it survives a kill -9; the informers' first lists fill the queue
@@ -112,6 +113,10 @@ func (l *Loop) end() {
 	}
 }
 
+// warnAfter is the failure in a row of a key from which on each is logged as a warning. Those before are debug: a
+// conflict with another writer is normal, and is cured by trying again.
+const warnAfter = 5
+
 func (l *Loop) step(ctx context.Context) bool {
 	key, quit := l.queue.Get()
 	if quit {
@@ -125,7 +130,12 @@ func (l *Loop) step(ctx context.Context) bool {
 	err := l.safe(ctx, key)
 	l.metrics.worked.Observe(time.Since(began).Seconds())
 	if err != nil && ctx.Err() == nil {
-		l.log.Debug("reconcile failed, it comes again", "controller", l.name, "key", key.String(), "error", err)
+		level := slog.LevelDebug
+		failures := l.queue.NumRequeues(key) + 1
+		if failures >= warnAfter {
+			level = slog.LevelWarn
+		}
+		l.log.Log(ctx, level, "reconcile failed, it comes again", "controller", l.name, "key", key.String(), "failures", failures, "error", err)
 		l.metrics.retries.Inc()
 		l.queue.AddRateLimited(key)
 		return true

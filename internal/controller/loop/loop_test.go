@@ -1,11 +1,13 @@
 package loop_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -166,5 +168,24 @@ func TestInOrder(t *testing.T) {
 	l.Run(ctx, 1)
 	if !slices.Equal(got, want) {
 		t.Errorf("%d of %d, or not in order", len(got), len(want))
+	}
+}
+
+// The first failures of a key are for who debugs; when they go on, they are a warning.
+func TestRepeatedFailuresAreWarnings(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var log bytes.Buffer
+	tries := 0
+	l := loop.New("failing", slog.New(slog.NewTextHandler(&log, nil)), func(context.Context, loop.Key) error {
+		if tries++; tries == 7 {
+			cancel() // what fails then is not told
+		}
+		return errors.New("no")
+	})
+	l.Add(loop.Key{Namespace: "default", Name: "x"})
+	l.Run(ctx, 1)
+	if got := log.String(); strings.Count(got, "level=WARN") != 2 || !strings.Contains(got, "key=default/x failures=5") {
+		t.Errorf("%d tries, and the log is\n%s", tries, got)
 	}
 }

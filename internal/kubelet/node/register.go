@@ -13,7 +13,6 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-	"minik8s/internal/kubelet/rewatch"
 )
 
 const (
@@ -31,7 +30,12 @@ func (n *Keeper) Register(ctx context.Context) error {
 			return err
 		}
 		n.log.Warn("node not registered, trying again", "error", err, "in", delay)
-		rewatch.Pause(ctx, delay)
+		t := time.NewTimer(delay)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
 		delay = min(2*delay, maxRetry)
 	}
 }

@@ -8,32 +8,34 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-	"minik8s/internal/kubelet/rewatch"
+	"minik8s/internal/informer/reflector"
 )
 
 // watch follows the Node object: whoever deletes it finds it made again, as long as the kubelet runs.
 func (n *Keeper) watch(ctx context.Context) {
-	opts := client.WatchOptions{Bookmarks: true, Fields: fields.OneTermEqualSelector("metadata.name", n.cfg.Name)}
-	rewatch.Follow(ctx, n.client, n.log, api.Nodes, opts, func(w client.Watcher) (ok bool) {
-		there := false
-		for ev := range w.Events() {
-			switch {
-			case ev.Type == client.Bookmark:
-				if ev.InitialEnd && !there {
-					n.registerAgain(ctx)
-				}
-				ok = true
-			case ev.Type == client.Deleted:
-				there = false
+	seen := func(obj api.Object) {
+		node := obj.(*corev1.Node)
+		n.remember(ctx, node)
+		n.repair(ctx, node)
+	}
+	r := reflector.Reflector{Client: n.client, Kind: api.Nodes, Fields: fields.OneTermEqualSelector("metadata.name", n.cfg.Name), Log: n.log,
+		Replace: func(items []api.Object, _ string) {
+			if len(items) == 0 {
+				n.registerAgain(ctx)
+				return
+			}
+			seen(items[0])
+		},
+		Apply: func(e client.Event) {
+			switch e.Type {
+			case client.Bookmark:
+			case client.Deleted:
 				n.registerAgain(ctx)
 			default:
-				there = true
-				n.remember(ctx, ev.Object.(*corev1.Node))
-				n.repair(ctx, ev.Object.(*corev1.Node))
+				seen(e.Object)
 			}
-		}
-		return ok
-	})
+		}}
+	r.Run(ctx)
 }
 
 func (n *Keeper) registerAgain(ctx context.Context) {

@@ -1,0 +1,11 @@
+// Package informer keeps a part's view of one kind in memory.
+//
+// It promises: Get and List answer from memory; every change of an object is seen once by each handler, in order,
+// also those that happened while a broken watch was opened again. Package reflector recovers the watch: where it cannot
+// go on, the view becomes that of everything there is, and handlers are told the difference. An informer never dies
+// silently: Run returns only when ctx ends. Get, List, the indexes and Revision always agree: who has seen Revision
+// reach that of a write sees the write in all of them.
+//
+// Handlers must not work, only note what is to be done (a work queue). The objects are shared: never change them. Any
+// part may use it, over either client. Nothing of it survives a kill -9, nor need it.
+package informer
