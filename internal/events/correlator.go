@@ -53,8 +53,8 @@ type budget struct {
 	at   time.Time
 }
 
-// verdict is the correlator's decision about a record.
-type verdict struct {
+// decision is the correlator's decision about a record.
+type decision struct {
 	drop     bool
 	id       identity
 	msg      string
@@ -66,7 +66,7 @@ func newCorrelator() *correlator {
 		budgets: map[identity]*budget{}}
 }
 
-func (c *correlator) judge(rec record) verdict {
+func (c *correlator) judge(rec record) decision {
 	ref := rec.ref
 	ref.ResourceVersion = ""
 	id := identity{ref: ref, eventtype: rec.eventtype, reason: rec.reason}
@@ -77,7 +77,7 @@ func (c *correlator) judge(rec record) verdict {
 	} else {
 		id.msg = rec.msg
 	}
-	v := verdict{id: id, msg: msg, existing: c.written[id]}
+	v := decision{id: id, msg: msg, existing: c.written[id]}
 	v.drop = !c.spend(identity{ref: ref}, rec.at)
 	return v
 }

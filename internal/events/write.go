@@ -50,7 +50,7 @@ func gone(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-func (r *Recorder) countUp(ctx context.Context, v verdict, rec record) error {
+func (r *Recorder) countUp(ctx context.Context, v decision, rec record) error {
 	w := v.existing
 	data, err := json.Marshal(map[string]any{
 		"count": w.count + 1, "lastTimestamp": metav1.NewTime(rec.at), "message": v.msg,
@@ -67,7 +67,7 @@ func (r *Recorder) countUp(ctx context.Context, v verdict, rec record) error {
 	return nil
 }
 
-func (r *Recorder) build(v verdict, rec record) *corev1.Event {
+func (r *Recorder) build(v decision, rec record) *corev1.Event {
 	ns := rec.ref.Namespace
 	if ns == "" {
 		ns = metav1.NamespaceDefault

@@ -8,4 +8,11 @@
 //
 // Handlers must not work, only note what is to be done (a work queue). The objects are shared: never change them. Any
 // part may use it, over either client. Nothing of it survives a kill -9, nor need it.
+//
+// Each part has informers of its own, also where several parts of a process follow one kind. What that costs is one
+// watch and, measured with 10,000 pods, 76 bytes of heap per object: the objects themselves are the registry's, decoded
+// once per process. Seven parts follow pods, so six views could be saved: about 4.5 MB at 10,000 pods, nothing that
+// shows in a cluster at rest. What it buys: a part reads with its own rights (registry's rules are the whole list of
+// who reads what), it starts, fails and is started again by itself, and a handler that panics ends one part and not
+// all that share the view.
 package informer

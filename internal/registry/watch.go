@@ -136,8 +136,8 @@ func expired(rev int64) error {
 	return apierrors.NewResourceExpired("too old resource version: " + itoa(rev))
 }
 
-// timers are shared by bookmarks of all watches: one channel closed each minute, made only while a
-// watch waits for it.
+// bookmarkClock is one timer for the bookmarks of all watches. Its channel is closed after bookmarkEvery; it is made
+// when a watch asks for it, so that nothing ticks while there is none.
 var bookmarkClock struct {
 	sync.Mutex
 	ch chan struct{}

@@ -176,7 +176,7 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 
 func (d *Controller) carryOut(ctx context.Context, key loop.Key, v *view, p plan) error {
 	for _, pod := range p.failed {
-		if d.due(key, v.ds, pod) {
+		if d.mayReplace(key, v.ds, pod) {
 			d.record.Event(v.ds, corev1.EventTypeWarning, "FailedDaemonPod", "Found failed daemon pod %s/%s on node %s, will try to kill it",
 				pod.Namespace, pod.Name, nodeOf(pod))
 			p.remove = append(p.remove, pod)
@@ -197,8 +197,8 @@ func (d *Controller) carryOut(ctx context.Context, key loop.Key, v *view, p plan
 	return deleteErr
 }
 
-// due says whether a failed pod may be replaced now; if not, the set comes again when it may.
-func (d *Controller) due(key loop.Key, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
+// mayReplace says whether a failed pod may be replaced now; if not, the set comes again when it may.
+func (d *Controller) mayReplace(key loop.Key, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	id, now := string(ds.UID)+"/"+nodeOf(pod), d.now()

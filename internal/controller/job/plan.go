@@ -137,7 +137,7 @@ func (s *step) ending() *batchv1.JobCondition {
 	if c := condition(&s.plan.status, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet); c != nil {
 		return c
 	}
-	target, reason, message := s.verdict()
+	target, reason, message := s.outcome()
 	if reason == "" {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (s *step) ending() *batchv1.JobCondition {
 	return condition(&s.plan.status, target)
 }
 
-// verdict looks at every way in which a job ends.
-func (s *step) verdict() (target batchv1.JobConditionType, reason, message string) {
+// outcome looks at every way in which a job ends.
+func (s *step) outcome() (target batchv1.JobConditionType, reason, message string) {
 	const fail, success = batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet
 	spec := &s.job.Spec
 	switch {

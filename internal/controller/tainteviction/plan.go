@@ -8,8 +8,8 @@ import (
 	"minik8s/internal/api/placement"
 )
 
-// verdict is what becomes of a pod on a node with NoExecute taints.
-type verdict struct {
+// decision is what becomes of a pod on a node with NoExecute taints.
+type decision struct {
 	evict bool
 	after time.Duration // look again; 0: never, as things stand
 }
@@ -17,25 +17,25 @@ type verdict struct {
 // decide is the whole controller. A taint that a pod does not tolerate evicts it at once; of those that it
 // tolerates for a time, the shortest counts, from when the taint was added; seen is when it was first seen,
 // for taints that do not say.
-func decide(pod *corev1.Pod, node *corev1.Node, seen func(*corev1.Taint) time.Time, now time.Time) verdict {
+func decide(pod *corev1.Pod, node *corev1.Node, seen func(*corev1.Taint) time.Time, now time.Time) decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return verdict{}
+		return decision{}
 	}
-	var v verdict
+	var v decision
 	for _, t := range node.Spec.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute {
 			continue
 		}
 		stays, limited := tolerated(pod, &t)
 		if !stays {
-			return verdict{evict: true}
+			return decision{evict: true}
 		}
 		if limited < 0 {
 			continue
 		}
 		left := seen(&t).Add(limited).Sub(now)
 		if left <= 0 {
-			return verdict{evict: true}
+			return decision{evict: true}
 		}
 		if v.after == 0 || left < v.after {
 			v.after = left

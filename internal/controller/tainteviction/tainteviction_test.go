@@ -32,17 +32,17 @@ func TestDecide(t *testing.T) {
 		name   string
 		taints []corev1.Taint
 		tol    []corev1.Toleration
-		want   verdict
+		want   decision
 	}{
-		{"no taint", nil, nil, verdict{}},
-		{"not tolerated", []corev1.Taint{taint("a", now)}, nil, verdict{evict: true}},
-		{"tolerated for ever", []corev1.Taint{taint("a", now)}, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, verdict{}},
-		{"for a while", []corev1.Taint{taint("a", now.Add(-10*time.Second))}, []corev1.Toleration{seconds("a", 30)}, verdict{after: 20 * time.Second}},
-		{"the while is over", []corev1.Taint{taint("a", now.Add(-31*time.Second))}, []corev1.Toleration{seconds("a", 30)}, verdict{evict: true}},
-		{"the shorter of two", []corev1.Taint{taint("a", now), taint("b", now)}, []corev1.Toleration{seconds("a", 30), seconds("b", 5)}, verdict{after: 5 * time.Second}},
-		{"one of two", []corev1.Taint{taint("a", now), taint("b", now)}, []corev1.Toleration{seconds("a", 30)}, verdict{evict: true}},
-		{"NoSchedule sends nobody away", []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}, nil, verdict{}},
-		{"another value", []corev1.Taint{{Key: "a", Value: "x", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: now}}}, []corev1.Toleration{{Key: "a", Value: "y"}}, verdict{evict: true}},
+		{"no taint", nil, nil, decision{}},
+		{"not tolerated", []corev1.Taint{taint("a", now)}, nil, decision{evict: true}},
+		{"tolerated for ever", []corev1.Taint{taint("a", now)}, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, decision{}},
+		{"for a while", []corev1.Taint{taint("a", now.Add(-10*time.Second))}, []corev1.Toleration{seconds("a", 30)}, decision{after: 20 * time.Second}},
+		{"the while is over", []corev1.Taint{taint("a", now.Add(-31*time.Second))}, []corev1.Toleration{seconds("a", 30)}, decision{evict: true}},
+		{"the shorter of two", []corev1.Taint{taint("a", now), taint("b", now)}, []corev1.Toleration{seconds("a", 30), seconds("b", 5)}, decision{after: 5 * time.Second}},
+		{"one of two", []corev1.Taint{taint("a", now), taint("b", now)}, []corev1.Toleration{seconds("a", 30)}, decision{evict: true}},
+		{"NoSchedule sends nobody away", []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}, nil, decision{}},
+		{"another value", []corev1.Taint{{Key: "a", Value: "x", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: now}}}, []corev1.Toleration{{Key: "a", Value: "y"}}, decision{evict: true}},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Tolerations: x.tol}}
 		if got := decide(pod, &corev1.Node{Spec: corev1.NodeSpec{Taints: x.taints}}, func(t *corev1.Taint) time.Time { return t.TimeAdded.Time }, now); got != x.want {
