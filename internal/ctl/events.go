@@ -5,18 +5,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"minik8s/internal/ctl/brief"
 )
-
-func orDefault(namespace string) string {
-	if namespace == "" {
-		return metav1.NamespaceDefault
-	}
-	return namespace
-}
 
 func eventCount(e *corev1.Event) int {
 	if e.Series != nil {
