@@ -15,6 +15,7 @@ require (
 	github.com/google/btree v1.1.3 // the cache, in the order of keys
 	github.com/google/nftables v0.3.0 // the pod network's rules, by netlink
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // exec, attach and port-forward
+	github.com/hbollon/go-edlib v1.6.0 // which word was meant: edit distance
 	github.com/klauspost/compress v1.18.0 // runc and the shim inside the binary
 	github.com/labstack/echo/v4 v4.16.0 // HTTP routes
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // nftables' events; nftables brings it
@@ -44,6 +45,7 @@ require (
 	k8s.io/apimachinery v0.37.2 // metadata, selectors, patches, protobuf
 	k8s.io/client-go v0.37.2 // work queues and kubeconfigs
 	k8s.io/streaming v0.37.2 // SPDY for exec and port-forward
+	k8s.io/utils v0.0.0-20260626114624-be93311217bd // values behind pointers, IP families; apimachinery brings it
 	sigs.k8s.io/json v0.0.0-20260909141634-11ed52e25bc5 // strict decoding
 	sigs.k8s.io/yaml v1.6.0 // manifests
 )
@@ -155,12 +157,9 @@ require (
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad
-	k8s.io/utils v0.0.0-20260626114624-be93311217bd
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
-
-require github.com/hbollon/go-edlib v1.6.0
 
 require github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 
