@@ -13,7 +13,7 @@ import (
 
 // connecting are the routes of a subresource of a pod that makes something else of the connection: GET is a
 // WebSocket's way to ask, POST is SPDY's, and both are allowed to whoever may create. serve is given the
-// pod's node; its error is of before the connection was upgraded.
+// pod's node; an error comes before the connection is upgraded, and is an answer like any other.
 func connecting(serve func(s *Server, r *request, node string) error) map[string]route {
 	to := route{verb: "create", long: true, serve: func(s *Server, r *request) error {
 		pod, err := s.podOnNode(r)

@@ -26,6 +26,15 @@ func TestEveryKindHasAStrategy(t *testing.T) {
 		if kind.Status && s.CopyStatus == nil {
 			t.Errorf("%s has a status and no CopyStatus", kind)
 		}
+		// Subresources are declared in the table of kinds alone; a strategy only says what its own mean.
+		for name := range s.Subresources {
+			if kind.Subresource(name) == nil {
+				t.Errorf("%s: the subresource %s is not in the table of kinds", kind, name)
+			}
+		}
+		if (s.Scale != nil) != (kind.Subresource(api.ScaleSubresource) != nil) {
+			t.Errorf("%s: the table of kinds and the strategy differ about scale", kind)
+		}
 		if s.Fields == nil && len(s.FieldNames) > 0 || s.Fields != nil && len(s.Fields(kind.New())) != len(s.FieldNames) {
 			t.Errorf("%s: Fields and FieldNames differ", kind)
 		}
