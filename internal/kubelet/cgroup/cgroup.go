@@ -225,7 +225,7 @@ func (m *Manager) RemoveRoot() error {
 	defer m.mu.Unlock()
 	m.ready = false
 	var errs []error
-	for _, dir := range h.dirs(m.shims()) {
+	for _, dir := range append(h.dirs(m.shims()), h.dirs(path.Join(m.root, "shims"))...) { // where a daemon before this one had them
 		errs = append(errs, removeSoon(dir))
 	}
 	for _, class := range []corev1.PodQOSClass{corev1.PodQOSBurstable, corev1.PodQOSBestEffort, corev1.PodQOSGuaranteed} {
