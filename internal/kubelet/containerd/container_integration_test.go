@@ -192,11 +192,17 @@ func TestEndsWhileTheDaemonIsDown(t *testing.T) {
 
 func TestOutputGoesOnAfterARestart(t *testing.T) {
 	b := newBench(t)
-	id := b.up("web", "sh", "-c", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); [ $((i%100)) = 0 ] && sleep 0.05; done")
+	id := b.up("web", "sh", "-c", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); [ $((i%100)) = 0 ] && sleep 0.05; done; sleep 1000")
 	for range 3 {
 		b.restart()
 	}
-	b.waitExit(id)
+	// It must not end while nobody is there: what it wrote then goes with its pipe.
+	eventually(t, "the last line", func() error {
+		if !strings.Contains(b.log(id), "line 1999\n") {
+			return errors.New("it is not there")
+		}
+		return nil
+	})
 	lines := strings.Split(strings.TrimSpace(b.log(id)), "\n")
 	for i, l := range lines {
 		if l != fmt.Sprintf("line %d", i) {
