@@ -15,7 +15,7 @@ import (
 // shims is where the processes live that look after containers: beside the root, and weighing as much as all pods
 // together. A shim that reaps a process spins in the kernel (shrink_dcache_parent) until that process's last thread,
 // which is in the pod's cgroup, has let go of its files in /proc. In a cgroup within the root, where it would weigh
-// 512 times what all BestEffort pods do, it kept that thread from running: 100 pods took 30 s to be gone.
+// 512 times what all BestEffort pods do, it kept that thread from running: 100 pods took up to 28 s to be gone.
 func (m *Manager) shims() string { return m.root + "-shims" }
 
 // AddShim moves a process of the runtime out of the cgroup in which it was started, in every hierarchy there
