@@ -80,26 +80,30 @@ func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// nodeRuntime is the runtime as the kubelet sees it: with what its Node has to do with the pods' network.
-type nodeRuntime struct {
-	*containerd.Runtime
-	network *network.Network
+// nodeNetwork is what the Node has to do with the pods' network. The runtime tells the kubelet of pods whose network
+// has changed.
+type nodeNetwork struct {
+	*network.Network
+	runtime *containerd.Runtime
 }
 
 // SetPodCIDR has pods take their addresses from the range that the Node names.
-func (n nodeRuntime) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
-	before := n.network.PodCIDR()
-	if err := n.network.SetPodCIDR(ctx, prefix); err != nil {
+func (n nodeNetwork) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
+	before := n.PodCIDR()
+	if err := n.Network.SetPodCIDR(ctx, prefix); err != nil {
 		return err
 	}
-	if n.network.PodCIDR() != before {
-		n.NetworkChanged(ctx)
+	if n.PodCIDR() != before {
+		n.runtime.NetworkChanged(ctx)
 	}
 	return nil
 }
 
-// NetworkTrouble names the filters of the host that stop pods' traffic; normally none.
-func (n nodeRuntime) NetworkTrouble() []string { return n.network.Blocked() }
+// Trouble names what of the host's packet filter stops pods' traffic, and what stops a part of it.
+func (n nodeNetwork) Trouble() (stopped, partly []string) {
+	t := n.Network.Trouble()
+	return t.Stopped, t.Partly
+}
 
 // runImages loads the archives that lie in the data directory, once.
 func (d *Daemon) runImages(ctx context.Context, ready func()) error {
@@ -126,8 +130,8 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
-		HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
-	}, d.as(registry.NodeUser(d.cfg.NodeName)), nodeRuntime{d.runtime, d.network})
+		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
+	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
 	d.kubelet.Store(k)
 	return k.Run(ctx, ready)
 }
