@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"minik8s/config"
 	"minik8s/internal/apiserver"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/containerd"
@@ -56,10 +57,14 @@ func (d *Daemon) networkConfig() network.Config {
 
 // runtimeConfig is what the runtime is made from, to run pods and to remove them.
 func (d *Daemon) runtimeConfig() containerd.Config {
+	warm := 1
+	if !d.cfg.Does(config.Warm) {
+		warm = -1
+	}
 	return containerd.Config{
 		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, Network: d.network,
 		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
-		InsecureRegistries: d.cfg.InsecureRegistries, Log: d.log,
+		InsecureRegistries: d.cfg.InsecureRegistries, Warm: warm, KeepShimPages: !d.cfg.Does(config.Trim), Log: d.log,
 	}
 }
 
