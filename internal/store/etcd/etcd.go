@@ -38,7 +38,7 @@ type Config struct {
 	CompactEvery time.Duration
 	// AwaitElection leaves a single member to its election timeout, which is some seconds; see elect.
 	AwaitElection bool
-	Log          *slog.Logger
+	Log           *slog.Logger
 }
 
 // Store is an open etcd.
