@@ -24,8 +24,7 @@ const (
 )
 
 // Keep compares the rules, and what else the pods' network needs of the host, with what they should be whenever
-// somebody has changed any, and repairs them, until ctx ends. There is no event for a setting (ip_forward); it is
-// compared with the rest.
+// somebody has changed any, and repairs them, until ctx ends.
 func (n *Network) Keep(ctx context.Context) {
 	n.endFlowsSoon() // of pods that were removed while no daemon ran
 	changed := make(chan struct{}, 1)
@@ -37,7 +36,7 @@ func (n *Network) Keep(ctx context.Context) {
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared} {
+	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared, watchSettings} {
 		watching.Go(func() { n.keepWatching(ctx, watch, poke) })
 	}
 	p := pace{gap: settle, patience: settle}

@@ -212,11 +212,15 @@ func TestWhatPodsShareIsPutBack(t *testing.T) {
 		}
 		eventually(t, "the gateway's address is back", whole)
 	}
-	if err := writeSysctl("net/ipv4/ip_forward", "0"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.Repair(); err != nil || !whole() {
-		t.Errorf("forwarding is not on again: %v", err)
+	for range 2 {
+		if err := writeSysctl("net/ipv4/ip_forward", "0"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "forwarding is on again", whole)
+		if err := n.host.LinkSetDown(lo); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "lo is up again", whole)
 	}
 }
 

@@ -37,6 +37,10 @@ func (n *Network) sharedWhole(pods netip.Prefix) (bool, error) {
 	if forward, err := readSysctl("net/ipv4/ip_forward"); err != nil || forward != "1" {
 		return false, err
 	}
+	lo, err := n.host.LinkByName("lo")
+	if err != nil || lo.Attrs().Flags&net.FlagUp == 0 {
+		return false, err
+	}
 	addrs, err := dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return false, err

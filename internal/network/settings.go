@@ -1,0 +1,93 @@
+package network
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// watchSettings calls changed when forwarding is switched off for the whole host, or lo is taken down, until ctx ends
+// or nothing can be heard any more. started is called once nothing is missed.
+func watchSettings(ctx context.Context, started, changed func()) error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("network: events of settings: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "netlink")
+	defer f.Close()
+	groups := uint32(1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_NETCONF-1))
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+		return fmt.Errorf("network: events of settings: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { f.Close() })
+	defer stop()
+	started()
+	for buf := make([]byte, 16<<10); ; {
+		n, err := f.Read(buf)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil { // as ENOBUFS: some may have been missed
+			changed()
+			return fmt.Errorf("network: events of settings: %w", err)
+		}
+		list, err := syscall.ParseNetlinkMessage(buf[:n])
+		if err != nil {
+			return fmt.Errorf("network: events of settings: %w", err)
+		}
+		for _, m := range list {
+			if switchedOff(m) {
+				changed()
+			}
+		}
+	}
+}
+
+// switchedOff says whether an event tells that forwarding is off, or lo down.
+func switchedOff(m syscall.NetlinkMessage) bool {
+	switch m.Header.Type {
+	case unix.RTM_NEWLINK:
+		return len(m.Data) >= unix.SizeofIfInfomsg && linkFlags(m.Data)&unix.IFF_LOOPBACK != 0 && linkFlags(m.Data)&unix.IFF_UP == 0
+	case unix.RTM_NEWNETCONF:
+		return forwardingOff(m.Data)
+	}
+	return false
+}
+
+func linkFlags(msg []byte) uint32 { return nl.DeserializeIfInfomsg(msg).Flags }
+
+// Of linux/netconf.h: which interface a message is about, where -1 is the whole host, and what it is set to. They
+// follow a header of one byte, aligned to four.
+const (
+	netconfHeader     = 4
+	netconfIfindex    = 1
+	netconfForwarding = 2
+)
+
+func forwardingOff(msg []byte) bool {
+	if len(msg) < netconfHeader {
+		return false
+	}
+	attrs, err := nl.ParseRouteAttr(msg[netconfHeader:])
+	if err != nil {
+		return false
+	}
+	all, off := false, false
+	for _, a := range attrs {
+		if len(a.Value) < 4 {
+			continue
+		}
+		switch value := int32(binary.NativeEndian.Uint32(a.Value)); a.Attr.Type {
+		case netconfIfindex:
+			all = value == -1
+		case netconfForwarding:
+			off = value == 0
+		}
+	}
+	return all && off
+}
