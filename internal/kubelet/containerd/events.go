@@ -11,7 +11,6 @@ import (
 	eventsapi "github.com/containerd/containerd/api/events"
 	"github.com/containerd/containerd/events"
 	"github.com/containerd/typeurl/v2"
-	"golang.org/x/sys/unix"
 
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/cri"
@@ -148,13 +147,9 @@ func (r *Runtime) lost(c *container) {
 	}
 }
 
-// bootTime is when the machine was started, by the clock as it is now.
+// bootTime is when the machine was booted, by the clock as it is now.
 func bootTime() time.Time {
-	var up unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
-		return time.Now()
-	}
-	return time.Now().Add(-time.Duration(up.Nano()))
+	return time.Now().Add(-embed.Uptime())
 }
 
 // shimLost handles the end of a shim. If a pod still has it, its containers are killed, since without a shim their

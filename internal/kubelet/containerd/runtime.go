@@ -66,6 +66,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := makeRunDir(cfg.RunDir); err != nil {
 		return nil, err
 	}
+	began := embed.Uptime()
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	r.restored = true
 	r.wg.Go(func() { r.follow(r.run, stream) })
 	r.wg.Go(func() { r.collectGarbage(r.run) })
-	r.wg.Go(func() { r.afterStart(r.run) })
+	r.wg.Go(func() { r.afterStart(r.run, began) })
 	r.sandboxes.Start(r.run)
 	return r, nil
 }
@@ -104,8 +105,8 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 // lateStart is how long after a start what a start need not wait for is done: see sandbox.EndLateOrphans.
 const lateStart = 2 * time.Second
 
-// afterStart does, once, what a start need not wait for.
-func (r *Runtime) afterStart(ctx context.Context) {
+// afterStart does, once, what a start need not wait for. began is when this run began, since the machine was booted.
+func (r *Runtime) afterStart(ctx context.Context, began time.Duration) {
 	if !r.containerd.Embedded() {
 		return
 	}
@@ -116,7 +117,7 @@ func (r *Runtime) afterStart(ctx context.Context) {
 		return
 	case <-t.C:
 	}
-	if err := r.sandboxes.EndLateOrphans(ctx); err != nil {
+	if err := r.sandboxes.EndLateOrphans(ctx, began); err != nil {
 		r.cfg.Log.Warn("shims of the last run could not be ended", "err", err)
 	}
 	if err := r.containerd.SettlePrograms(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	task "github.com/containerd/containerd/api/runtime/task/v2"
 	"github.com/containerd/containerd/runtime/v2/shim"
@@ -23,6 +24,36 @@ type Shim struct {
 	Pid    int
 	ID     string // of the sandbox it is for
 	Helper bool   // it starts a shim and is none itself
+	// Started is when the process was forked, since the machine was booted.
+	Started time.Duration
+}
+
+// Uptime is the time since the machine was booted, by which processes say when they were started.
+func Uptime() time.Duration {
+	var up unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
+		return 0
+	}
+	return time.Duration(up.Nano())
+}
+
+// clockTick is the unit of times in /proc/PID/stat, see proc_pid_stat(5); it is the same on all machines that Go runs on.
+const clockTick = 10 * time.Millisecond
+
+// startedAt is when a process was forked, since the machine was booted.
+func startedAt(pid int) (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may hold anything. The start is the 20th field after it.
+	const start = 19
+	f := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(f) <= start {
+		return 0, fmt.Errorf("/proc/%d/stat is too short", pid)
+	}
+	ticks, err := strconv.ParseInt(string(f[start]), 10, 64)
+	return time.Duration(ticks) * clockTick, err
 }
 
 // Shims are the shims' processes there are now.
@@ -41,9 +72,14 @@ func (c *Containerd) Shims() ([]Shim, error) {
 		if err != nil || !bytes.HasPrefix(line, []byte(c.Programs.Shim+"\x00")) {
 			continue
 		}
-		if s, ok := parseShim(pid, line, c.Socket); ok {
-			list = append(list, s)
+		s, ok := parseShim(pid, line, c.Socket)
+		if !ok {
+			continue
 		}
+		if s.Started, err = startedAt(pid); err != nil {
+			continue // it has ended
+		}
+		list = append(list, s)
 	}
 	return list, nil
 }

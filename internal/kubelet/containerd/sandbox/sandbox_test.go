@@ -178,6 +178,46 @@ func TestASandboxIsWholeOrNotThere(t *testing.T) {
 	}
 }
 
+// What the last run had forked is ended; the shims of others who use the same containerd now are none of ours.
+func TestOnlyShimsOfTheLastRunAreOrphans(t *testing.T) {
+	ctx, p, network := newPool(t)
+	network.set(true, nil)
+	began := embed.Uptime()
+	s, err := p.Get(ctx, Ordinary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := p.cfg.Dir
+	p.cfg.Dir = t.TempDir() // where the sandbox is not
+	defer func() { p.cfg.Dir = dir }()
+	alive := func() int {
+		t.Helper()
+		list, err := p.cfg.Containerd.Shims()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	for _, c := range []struct {
+		before time.Duration
+		left   int
+	}{{began - clockTick, 1}, {embed.Uptime(), 0}} {
+		if err := p.EndLateOrphans(ctx, c.before); err != nil {
+			t.Fatal(err)
+		}
+		if n := alive(); n != c.left {
+			t.Errorf("%d shims run, want %d", n, c.left)
+		}
+	}
+	p.cfg.Dir = dir
+	if err := p.Remove(ctx, s); err != nil {
+		t.Error(err)
+	}
+}
+
+// clockTick is how exactly the kernel tells when a process was started.
+const clockTick = 10 * time.Millisecond
+
 func TestSandboxesAreMadeAhead(t *testing.T) {
 	ctx, p, network := newPool(t)
 	p.Start(ctx) // nothing happens before there is a network

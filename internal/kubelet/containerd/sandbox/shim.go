@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/sandbox"
@@ -111,9 +112,13 @@ func (p *Pool) EndOrphans(ctx context.Context, keep map[string]bool) error {
 
 // EndLateOrphans ends the shims of sandboxes that are not there: one that the last run had forked, but that had not
 // come to execute the shim's program, is not recognized by EndOrphans. A sandbox has its directory before its shim
-// is started and until after it has ended.
-func (p *Pool) EndLateOrphans(ctx context.Context) error {
+// is started and until after it has ended. before is when this run began, since the machine was booted: a younger shim
+// is of this run, or of another client of its containerd.
+func (p *Pool) EndLateOrphans(ctx context.Context, before time.Duration) error {
 	return p.cfg.Containerd.EndShims(ctx, func(s embed.Shim) bool {
+		if s.Started > before {
+			return false
+		}
 		_, err := os.Stat(p.Dir(s.ID))
 		return errors.Is(err, os.ErrNotExist)
 	})
