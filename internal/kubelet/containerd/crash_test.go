@@ -105,3 +105,30 @@ func makeAndRemove(t *testing.T, dir string) {
 	}
 	select {}
 }
+
+// A daemon that is killed while it starts a shim leaves one that nobody knows, or the helper that starts it. Removing
+// everything ends both.
+func TestUninstallEndsShimsThatNobodyKnows(t *testing.T) {
+	b := newBench(t)
+	for _, last := range []string{"-debug", "start"} {
+		// What it does does not matter: it is known by its command line.
+		left := exec.Command("/bin/sh")
+		left.Args = []string{b.containerd.Programs.Shim, "-c", "while :; do sleep 0.1; done", "sh", "-namespace", "minik8s",
+			"-address", b.containerd.Socket, "-id", newID(), last}
+		if err := left.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- left.Wait() }()
+		if err := b.Uninstall(b.ctx); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: it was left", last)
+			left.Process.Kill() //nolint:errcheck // it may end now
+			<-ended
+		}
+	}
+}

@@ -169,7 +169,25 @@ func (r *Runtime) Uninstall(ctx context.Context) error {
 	}
 	r.sandboxes.Stop()
 	r.sandboxes.Drop(r.ns(ctx))
+	if r.containerd.Embedded() {
+		errs = append(errs, r.endAllShims(ctx))
+	}
 	return errors.Join(errs...)
+}
+
+// endAllShims ends every shim of this containerd, also one whose start a daemon that was killed had begun: its helper
+// may start it while others are ended, so it is looked again until there is none.
+func (r *Runtime) endAllShims(ctx context.Context) error {
+	for ctx.Err() == nil {
+		list, err := r.containerd.Shims()
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		if err := r.containerd.EndShims(ctx, func(embed.Shim) bool { return true }); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // Pods implements cri.Runtime.

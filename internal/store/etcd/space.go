@@ -45,8 +45,8 @@ type space struct {
 	dir string
 	log *slog.Logger
 	// low is below floor bytes free, scarce below hard. headroom is what is allocated beyond the end of the
-	// file, reserve what is given up when space is scarce, segment a part of the log, allowance what may be
-	// written while space is scarce.
+	// file, reserve what is given up when space is scarce, and at least a segment of it if there is no room for more;
+	// segment is a part of the log, allowance what may be written while space is scarce.
 	floor, hard, headroom, reserve, segment, allowance int64
 
 	began        time.Time
@@ -56,6 +56,7 @@ type space struct {
 	left         atomic.Int64    // of the allowance
 	mu           sync.Mutex      // of all below
 	allocated    int64           // bytes of the file that have their blocks
+	reserved     int64           // bytes of the reserve that have theirs
 	file         backend.Backend // nil until it is open
 	// admitted counts bytes; marks are what it was a while ago.
 	admitted atomic.Int64
@@ -72,6 +73,7 @@ const window = 2 * batchInterval
 // newSpace measures the disk and gives up the reserve if etcd could not start otherwise.
 func newSpace(dir string, log *slog.Logger) (*space, error) {
 	var st unix.Statfs_t
+	var file unix.Stat_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return nil, fmt.Errorf("etcd's directory: %s: %w", dir, err)
 	}
@@ -88,10 +90,28 @@ func newSpace(dir string, log *slog.Logger) (*space, error) {
 			return nil, fmt.Errorf("etcd's log: %w", err)
 		}
 	}
-	if s.free() < s.hard {
-		return s, s.giveUpReserve()
+	if err := unix.Stat(s.reservePath(), &file); err == nil {
+		const block = 512 // the unit of st_blocks, see stat(2)
+		s.reserved = file.Blocks * block
 	}
-	return s, nil
+	if s.free() >= s.hard {
+		return s, nil
+	}
+	return s, s.clearWay()
+}
+
+// clearWay gives up the reserve for a start on a full disk. etcd truncates the log's last segment there and allocates
+// it again. Some file systems (ext4) can use blocks again only once it is written down that they are free.
+func (s *space) clearWay() error {
+	if err := s.giveUpReserve(); err != nil {
+		return err
+	}
+	d, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return unix.Syncfs(int(d.Fd()))
 }
 
 // admit says whether n bytes may be written. Reading the clock is all it costs as a rule.
@@ -136,6 +156,9 @@ func (s *space) look(now int64) {
 	}
 	if err := s.allocate(is != was); err != nil {
 		s.log.Warn("no reserve for a full disk could be made", "error", err)
+	}
+	if is == plenty && was != plenty && s.reserved < s.segment {
+		is = low // or the next start on a full disk might fail
 	}
 	if is == scarce && was != scarce {
 		s.left.Store(s.allowance)
@@ -216,6 +239,7 @@ func (s *space) giveUpReserve() error {
 	if err := os.Remove(s.reservePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	s.reserved = 0
 	return nil
 }
 
@@ -228,15 +252,20 @@ func (s *space) allocate(all bool) error {
 		return nil
 	}
 	var errs []error
+	const page = 4 << 10
+	if n := min(s.reserve, s.reserved+s.free()-s.hard) &^ (page - 1); n >= s.segment && n > s.reserved {
+		err := preallocate(s.reservePath(), n, os.O_RDWR|os.O_CREATE)
+		if err == nil {
+			s.reserved = n
+		}
+		errs = append(errs, err)
+	}
 	if size-s.file.SizeInUse() < s.headroom && s.free() >= s.hard+2*s.headroom {
 		err := preallocate(filepath.Join(s.dir, "member", "snap", "db"), size+2*s.headroom, os.O_RDWR)
 		if err == nil {
 			s.allocated = size + 2*s.headroom
 		}
 		errs = append(errs, err)
-	}
-	if s.free() >= s.hard+s.reserve {
-		errs = append(errs, preallocate(s.reservePath(), s.reserve, os.O_RDWR|os.O_CREATE))
 	}
 	if s.free() >= s.hard+s.segment {
 		errs = append(errs, s.allocateSegment())
