@@ -39,6 +39,7 @@ var floors = map[string]int{
 	"internal/datadir":       2, // the data directory as a whole; writes by disk
 	"internal/disk":          1, // how every part writes files that outlive it
 	"internal/api":           0,
+	"internal/suggest":       0, // "did you mean", for config too
 	"config":                 0,
 }
 

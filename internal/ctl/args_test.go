@@ -44,19 +44,3 @@ func TestReorder(t *testing.T) {
 		})
 	}
 }
-
-func TestSimilar(t *testing.T) {
-	for _, c := range []struct {
-		word, want string
-		words      []string
-	}{
-		{"wbe", "web", []string{"web", "db", "cache"}},
-		{"pdos", "pods", []string{"pods", "nodes"}},
-		{"web", "web-7f", []string{"web-7f", "other"}},
-		{"zzz", "", []string{"web", "db"}},
-	} {
-		if got := strings.Join(similar(c.word, c.words), ","); got != c.want {
-			t.Errorf("similar(%q) = %q, want %q", c.word, got, c.want)
-		}
-	}
-}

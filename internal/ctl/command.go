@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"minik8s/internal/api"
+	"minik8s/internal/suggest"
 )
 
 // Command is `minik8sd ctl`. Its errors are cli.ExitCoders whose text is ready to print.
@@ -109,7 +110,7 @@ func unknownCommand(commands []*cli.Command, word string) error {
 			names = append(names, c.Names()...)
 		}
 	}
-	if near := similar(word, names); len(near) > 0 {
+	if near := suggest.Nearest(word, names); len(near) > 0 {
 		return usagef("there is no command %q; did you mean %s?", word, strings.Join(near, ", "))
 	}
 	return usagef("there is no command %q; see minik8sd ctl --help", word)

@@ -1,12 +1,10 @@
 package ctl
 
 import (
-	"sort"
 	"strings"
 
-	edlib "github.com/hbollon/go-edlib"
-
 	"minik8s/internal/api"
+	"minik8s/internal/suggest"
 )
 
 // parseKinds reads a list of kinds as people write it: "pods", "po,nodes", "all", "PODS".
@@ -66,7 +64,7 @@ func unknownKind(word string) error {
 		words = append(words, k.SeedWords...)
 	}
 	hint := ""
-	if near := similar(strings.ToLower(word), words); len(near) > 0 {
+	if near := suggest.Nearest(strings.ToLower(word), words); len(near) > 0 {
 		hint = " Did you mean " + strings.Join(near, ", ") + "?"
 	}
 	return usagef("there is no kind %q.%s\nKinds: %s", word, hint, kindList())
@@ -83,37 +81,4 @@ func kindList() string {
 		out = append(out, word)
 	}
 	return strings.Join(out, ", ")
-}
-
-// nearby is how many edits apart two words may be to be taken for one another.
-const nearby = 2
-
-// similar finds the words that a person may have meant, the nearest first, three at most.
-func similar(word string, words []string) []string {
-	type hit struct {
-		word string
-		far  int
-	}
-	var hits []hit
-	seen := map[string]bool{}
-	for _, w := range words {
-		if seen[w] || w == word {
-			continue
-		}
-		seen[w] = true
-		far := edlib.OSADamerauLevenshteinDistance(word, w)
-		// A short word is near to everything: allow an edit for each three letters.
-		limit := min(nearby, (len(word)+2)/3)
-		if far <= limit {
-			hits = append(hits, hit{w, far})
-		} else if len(word) >= 3 && strings.HasPrefix(w, word) {
-			hits = append(hits, hit{w, nearby + 1})
-		}
-	}
-	sort.SliceStable(hits, func(i, j int) bool { return hits[i].far < hits[j].far })
-	var out []string
-	for i := 0; i < len(hits) && i < 3; i++ {
-		out = append(out, hits[i].word)
-	}
-	return out
 }

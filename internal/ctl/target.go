@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/ctl/brief"
+	"minik8s/internal/suggest"
 )
 
 // target is what an argument names: an object, or with no name all of a kind.
@@ -127,7 +128,7 @@ func (s *session) notFound(ctx context.Context, key client.Key) error {
 			elsewhere = append(elsewhere, obj.GetNamespace())
 		}
 	}
-	switch near := similar(key.Name, names); {
+	switch near := suggest.Nearest(key.Name, names); {
 	case len(elsewhere) > 0:
 		text += "; there is one in namespace " + strings.Join(elsewhere, ", ") + ": add -n " + elsewhere[0]
 	case len(near) > 0:
