@@ -13,6 +13,8 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
 )
 
 // cfgCommand shows and changes the settings of the cluster that change while it runs. They are in the
@@ -31,9 +33,9 @@ func (p *program) cfgCommand() *cli.Command {
 				return err
 			}
 			if spec == nil {
-				return s.showSettings(c)
+				return showSettings(c, s)
 			}
-			return s.changeSettings(c, *spec)
+			return changeSettings(c, s, *spec)
 		},
 	}
 }
@@ -48,11 +50,11 @@ func settings(args []string) (*minik8s.ClusterConfigSpec, error) {
 		key, value, ok := strings.Cut(arg, "=")
 		switch {
 		case !ok || key != "sched":
-			return nil, usagef("%q is no setting; there is sched=STRATEGY", arg)
+			return nil, exit.Usagef("%q is no setting; there is sched=STRATEGY", arg)
 		case !slices.Contains(minik8s.Strategies, value):
-			return nil, usagef("there is no strategy %q; one of %s", value, strings.Join(minik8s.Strategies, ", "))
+			return nil, exit.Usagef("there is no strategy %q; one of %s", value, strings.Join(minik8s.Strategies, ", "))
 		case spec.Scheduler.Strategy != "" && spec.Scheduler.Strategy != value:
-			return nil, usagef("sched is given twice, as %q and as %q", spec.Scheduler.Strategy, value)
+			return nil, exit.Usagef("sched is given twice, as %q and as %q", spec.Scheduler.Strategy, value)
 		}
 		spec.Scheduler.Strategy = value
 	}
@@ -61,31 +63,31 @@ func settings(args []string) (*minik8s.ClusterConfigSpec, error) {
 
 var clusterConfig = client.Key{Kind: api.ClusterConfigs, Name: minik8s.ClusterConfigName}
 
-func (s *session) showSettings(c *cli.Context) error {
-	cfg, err := client.Get[*minik8s.ClusterConfig](c.Context, s.api, clusterConfig)
+func showSettings(c *cli.Context, s *session.Session) error {
+	cfg, err := client.Get[*minik8s.ClusterConfig](c.Context, s.API, clusterConfig)
 	if apierrors.IsNotFound(err) {
 		cfg, err = &minik8s.ClusterConfig{}, nil
 	}
 	if err != nil {
 		return err
 	}
-	s.say("sched=%s", cfg.Spec.Scheduler.StrategyOr())
+	s.Say("sched=%s", cfg.Spec.Scheduler.StrategyOr())
 	return nil
 }
 
 // changeSettings writes into the ClusterConfig, and makes it if there is none.
-func (s *session) changeSettings(c *cli.Context, spec minik8s.ClusterConfigSpec) error {
+func changeSettings(c *cli.Context, s *session.Session, spec minik8s.ClusterConfigSpec) error {
 	change, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
 		return err
 	}
-	opts := client.WriteOptions{FieldManager: manager}
+	opts := client.WriteOptions{FieldManager: session.Manager}
 	patch := func() error {
-		_, err := s.api.Patch(c.Context, clusterConfig, client.Patch{Type: types.MergePatchType, Data: change}, opts)
+		_, err := s.API.Patch(c.Context, clusterConfig, client.Patch{Type: types.MergePatchType, Data: change}, opts)
 		return err
 	}
 	if err = patch(); apierrors.IsNotFound(err) {
-		_, err = s.api.Create(c.Context, &minik8s.ClusterConfig{
+		_, err = s.API.Create(c.Context, &minik8s.ClusterConfig{
 			ObjectMeta: metav1.ObjectMeta{Name: minik8s.ClusterConfigName}, Spec: spec}, opts)
 		if apierrors.IsAlreadyExists(err) { // somebody made it in the meantime
 			err = patch()
@@ -94,6 +96,6 @@ func (s *session) changeSettings(c *cli.Context, spec minik8s.ClusterConfigSpec)
 	if err != nil {
 		return err
 	}
-	s.say("sched=%s", spec.Scheduler.Strategy)
+	s.Say("sched=%s", spec.Scheduler.Strategy)
 	return nil
 }

@@ -2,14 +2,13 @@ package ctl
 
 import (
 	"context"
-	"io"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/commandline"
+	"minik8s/internal/ctl/exit"
 	"minik8s/internal/suggest"
 )
 
@@ -28,30 +27,13 @@ func Command() *cli.Command {
 	}
 }
 
-// program is ctl with everything that it takes from its surroundings.
-type program struct {
-	streams
-	getenv func(string) string
-	now    func() time.Time
-	// pause is how long loops wait between two looks.
-	pause   time.Duration
-	connect func(p *program, w where) (server, error)
-}
-
-func newProgram(in io.Reader, out, errOut io.Writer) *program {
-	return &program{
-		streams: newStreams(in, out, errOut, os.Getenv), getenv: os.Getenv, now: time.Now,
-		pause: 300 * time.Millisecond, connect: (*program).dial,
-	}
-}
-
 // run is one call of the command line, without the words "minik8sd ctl".
 func (p *program) run(ctx context.Context, args []string) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	app := p.app()
-	ordered := reorder(app.Flags, app.Commands, args)
+	ordered := commandline.Reorder(app.Flags, app.Commands, args)
 	return p.exit(app.RunContext(ctx, append([]string{app.Name}, ordered...)))
 }
 
@@ -61,7 +43,7 @@ func (p *program) app() *cli.App {
 		Usage:       "talk to a minik8s cluster",
 		UsageText:   "minik8sd ctl COMMAND [flags] [arguments]",
 		Description: description(),
-		Reader:      p.in, Writer: p.out, ErrWriter: p.err,
+		Reader:      p.In, Writer: p.Out, ErrWriter: p.Err,
 		// A comma is a character of a file's name.
 		DisableSliceFlagSeparator: true,
 		// Errors travel up to main, which ends the process.
@@ -100,7 +82,7 @@ func prepare(c *cli.Command) {
 }
 
 func usageError(c *cli.Context, err error, _ bool) error {
-	return usagef("%v; see %s --help", err, c.Command.HelpName)
+	return exit.Usagef("%v; see %s --help", err, c.Command.HelpName)
 }
 
 func unknownCommand(commands []*cli.Command, word string) error {
@@ -111,9 +93,9 @@ func unknownCommand(commands []*cli.Command, word string) error {
 		}
 	}
 	if near := suggest.Nearest(word, names); len(near) > 0 {
-		return usagef("there is no command %q; did you mean %s?", word, strings.Join(near, ", "))
+		return exit.Usagef("there is no command %q; did you mean %s?", word, strings.Join(near, ", "))
 	}
-	return usagef("there is no command %q; see minik8sd ctl --help", word)
+	return exit.Usagef("there is no command %q; see minik8sd ctl --help", word)
 }
 
 func description() string {

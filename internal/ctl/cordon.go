@@ -5,6 +5,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
+	"minik8s/internal/ctl/target"
 )
 
 func (p *program) cordonCommand() *cli.Command {
@@ -20,37 +24,37 @@ func (p *program) schedulable(name, usage string, closed bool, done string) *cli
 		Name: name, Usage: usage, ArgsUsage: "NODE...",
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return usagef("%s NODE: which node?", name)
+				return exit.Usagef("%s NODE: which node?", name)
 			}
 			s, err := p.session(c)
 			if err != nil {
 				return err
 			}
-			count := tally{p: p}
+			count := s.Tally()
 			for _, arg := range c.Args().Slice() {
-				count.add(s.setSchedulable(c, arg, closed, done))
+				count.Add(setSchedulable(c, s, arg, closed, done))
 			}
-			return count.err()
+			return count.Err()
 		},
 	}
 }
 
-func (s *session) setSchedulable(c *cli.Context, name string, closed bool, done string) error {
-	targets, err := parseTargets([]string{api.Nodes.Plural, name})
+func setSchedulable(c *cli.Context, s *session.Session, name string, closed bool, done string) error {
+	targets, err := target.Parse([]string{api.Nodes.Plural, name})
 	if err != nil {
 		return err
 	}
-	obj, err := s.resolve(c.Context, targets[0])
+	obj, err := target.Resolve(c.Context, s, targets[0])
 	if err != nil {
 		return err
 	}
 	if node, ok := obj.(*corev1.Node); ok && node.Spec.Unschedulable == closed {
-		s.say("%s already %s", refOf(obj), done)
+		s.Say("%s already %s", brief.RefOf(obj), done)
 		return nil
 	}
-	if err := s.patchMeta(c, obj, map[string]any{"spec": map[string]any{"unschedulable": closed}}); err != nil {
+	if err := s.Merge(c.Context, obj, map[string]any{"spec": map[string]any{"unschedulable": closed}}); err != nil {
 		return err
 	}
-	s.say("%s %s", refOf(obj), done)
+	s.Say("%s %s", brief.RefOf(obj), done)
 	return nil
 }

@@ -1,16 +1,17 @@
 package ctl
 
 import (
-	"encoding/json"
 	"sort"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"minik8s/internal/api"
-	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
+	"minik8s/internal/ctl/target"
 )
 
 func (p *program) labelCommand() *cli.Command {
@@ -42,15 +43,15 @@ func (p *program) markCommand(name, field string, get func(api.Object) map[strin
 			if err != nil {
 				return err
 			}
-			objects, err := s.pick(c, args, c.Bool("all"))
+			objects, err := target.Pick(c.Context, s, args, scopeOf(c), c.Bool("all"))
 			if err != nil {
 				return err
 			}
-			count := tally{p: p}
+			count := s.Tally()
 			for _, obj := range objects {
-				count.add(s.mark(c, obj, field, get(obj), set, drop))
+				count.Add(mark(c, s, obj, field, get(obj), set, drop))
 			}
-			return count.err()
+			return count.Err()
 		},
 	}
 }
@@ -63,10 +64,10 @@ func marks(args []string, check func(key, value string) []string) (names []strin
 		switch {
 		case ok:
 			if wrong := check(key, value); len(wrong) > 0 {
-				return nil, nil, nil, usagef("%q: %s", arg, strings.Join(wrong, "; "))
+				return nil, nil, nil, exit.Usagef("%q: %s", arg, strings.Join(wrong, "; "))
 			}
 			if old, twice := set[key]; twice && old != value {
-				return nil, nil, nil, usagef("%q is given twice, as %q and as %q", key, old, value)
+				return nil, nil, nil, exit.Usagef("%q is given twice, as %q and as %q", key, old, value)
 			}
 			set[key] = value
 		case strings.HasSuffix(arg, "-") && len(arg) > 1:
@@ -77,17 +78,17 @@ func marks(args []string, check func(key, value string) []string) (names []strin
 	}
 	for _, key := range drop {
 		if _, both := set[key]; both {
-			return nil, nil, nil, usagef("%q is both set and removed", key)
+			return nil, nil, nil, exit.Usagef("%q is both set and removed", key)
 		}
 	}
 	if len(set)+len(drop) == 0 {
-		return nil, nil, nil, usagef("what shall be set (KEY=VALUE) or removed (KEY-)?")
+		return nil, nil, nil, exit.Usagef("what shall be set (KEY=VALUE) or removed (KEY-)?")
 	}
 	return names, set, drop, nil
 }
 
 // mark changes one object; keys that have another value are kept and told, unless --overwrite.
-func (s *session) mark(c *cli.Context, obj api.Object, field string, now, set map[string]string, drop []string) error {
+func mark(c *cli.Context, s *session.Session, obj api.Object, field string, now, set map[string]string, drop []string) error {
 	change := map[string]any{}
 	var kept []string
 	for key, value := range set {
@@ -105,29 +106,19 @@ func (s *session) mark(c *cli.Context, obj api.Object, field string, now, set ma
 			change[key] = nil
 		}
 	}
-	name := refOf(obj)
+	name := brief.RefOf(obj)
 	if len(change) > 0 {
-		if err := s.patchMeta(c, obj, map[string]any{"metadata": map[string]any{field: change}}); err != nil {
+		if err := s.Merge(c.Context, obj, map[string]any{"metadata": map[string]any{field: change}}); err != nil {
 			return err
 		}
-		s.say("%s %s", name, map[string]string{"labels": "labeled", "annotations": "annotated"}[field])
+		s.Say("%s %s", name, map[string]string{"labels": "labeled", "annotations": "annotated"}[field])
 	}
 	if len(kept) > 0 {
 		sort.Strings(kept)
-		return failf(codeConflict, "%s has %s already, which was kept; --overwrite changes it", name, strings.Join(kept, ", "))
+		return exit.Failf(exit.Conflict, "%s has %s already, which was kept; --overwrite changes it", name, strings.Join(kept, ", "))
 	}
 	if len(change) == 0 {
-		s.say("%s not changed", name)
+		s.Say("%s not changed", name)
 	}
 	return nil
-}
-
-// patchMeta merges a change into an object.
-func (s *session) patchMeta(c *cli.Context, obj api.Object, change map[string]any) error {
-	data, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	_, err = s.api.Patch(c.Context, keyOf(obj), client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{FieldManager: manager})
-	return err
 }

@@ -4,6 +4,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
+	"minik8s/internal/ctl/target"
 )
 
 // scalable are the kinds whose spec.replicas is a number of pods.
@@ -19,13 +23,13 @@ func (p *program) scaleCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			replicas := c.Int("replicas")
 			if replicas < 0 {
-				return usagef("scale KIND NAME --replicas N: how many pods?")
+				return exit.Usagef("scale KIND NAME --replicas N: how many pods?")
 			}
-			return p.eachOf(c, scalable, func(s *session, obj api.Object) error {
-				if err := s.patchMeta(c, obj, map[string]any{"spec": map[string]any{"replicas": replicas}}); err != nil {
+			return p.eachOf(c, scalable, func(s *session.Session, obj api.Object) error {
+				if err := s.Merge(c.Context, obj, map[string]any{"spec": map[string]any{"replicas": replicas}}); err != nil {
 					return err
 				}
-				s.say("%s scaled to %d", refOf(obj), replicas)
+				s.Say("%s scaled to %d", brief.RefOf(obj), replicas)
 				return nil
 			})
 		},
@@ -33,24 +37,24 @@ func (p *program) scaleCommand() *cli.Command {
 }
 
 // eachOf does something to every object that the arguments name; they must be of the kinds given.
-func (p *program) eachOf(c *cli.Context, kinds []*api.Kind, do func(s *session, obj api.Object) error) error {
+func (p *program) eachOf(c *cli.Context, kinds []*api.Kind, do func(s *session.Session, obj api.Object) error) error {
 	s, err := p.session(c)
 	if err != nil {
 		return err
 	}
-	objects, err := s.pick(c, c.Args().Slice(), c.Bool("all"))
+	objects, err := target.Pick(c.Context, s, c.Args().Slice(), scopeOf(c), c.Bool("all"))
 	if err != nil {
 		return err
 	}
-	count := tally{p: p}
+	count := s.Tally()
 	for _, obj := range objects {
 		if err := oneOfKinds(c.Command.Name, obj, kinds); err != nil {
-			count.add(err)
+			count.Add(err)
 			continue
 		}
-		count.add(do(s, obj))
+		count.Add(do(s, obj))
 	}
-	return count.err()
+	return count.Err()
 }
 
 func oneOfKinds(what string, obj api.Object, kinds []*api.Kind) error {
@@ -64,5 +68,5 @@ func oneOfKinds(what string, obj api.Object, kinds []*api.Kind) error {
 		}
 		names += k.Plural
 	}
-	return usagef("%s is for %s, not for %s", what, names, refOf(obj))
+	return exit.Usagef("%s is for %s, not for %s", what, names, brief.RefOf(obj))
 }
