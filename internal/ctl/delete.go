@@ -23,7 +23,7 @@ func (p *program) deleteCommand() *cli.Command {
 		Name: "delete", Aliases: []string{"del", "rm"}, Usage: "delete objects and wait until they are gone",
 		ArgsUsage: "KIND NAME... | KIND/NAME... | KIND -l SELECTOR | KIND --all | -f FILE",
 		Flags: append(flags,
-			&cli.BoolFlag{Name: "all", Usage: "all objects of the kind in the namespace"},
+			allFlag(),
 			&cli.BoolFlag{Name: "force", Usage: "without a grace period"},
 			&cli.IntFlag{Name: "grace-period", Value: -1, Usage: "`SECONDS` that containers have to end; -1: what the object says"},
 			&cli.BoolFlag{Name: "wait", Value: true, Usage: "wait until the objects are gone (--wait=false does not)"},

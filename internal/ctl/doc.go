@@ -1,16 +1,13 @@
 // Package ctl is the command line of minik8s for people: `minik8sd ctl`. Here are the tree of commands and their flags; what
 // they do is in the rooms below:
 //
-//	commandline  the words of the command line: their order, their completion
-//	session      one command at work: the server it found, the namespace, the clock
-//	console      where it writes, and in which colours
-//	exit         exit codes, and errors in words
-//	target       what arguments name: kinds, objects, selectors
-//	get printer describe why      what objects look like, and what is wrong with them
-//	manifest deletion rollout     what is written: manifests, deletions, templates
-//	wait         until pods are ready, objects gone
-//	stream cp nodeimage           terminals, ports, files and images that go to and from a node
-//	brief        short words that all of them use
+//	commandline                          the words of the command line: their order, their completion
+//	session console exit brief           one command at work: its server, where it writes, how it ends, in which words
+//	target                               what arguments name: kinds, objects, selectors
+//	get printer describe why             what objects look like, and what is wrong with them
+//	manifest change rollout deletion     what is written: manifests, single fields, templates, deletions
+//	wait                                 until pods are ready, rollouts done, objects gone
+//	stream cp nodeimage                  terminals, ports, files and images, to a node and back
 //
 // It promises that an exit code can be trusted (0 done, 1 failed, 2 wrong usage, 3 not found, 4
 // exists or conflicts, 5 no server; of exec, the command's own), that a message says what to do next, that what is piped is

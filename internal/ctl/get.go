@@ -16,6 +16,11 @@ func selectFlags() []cli.Flag {
 	}
 }
 
+// allFlag means all objects where no name is given.
+func allFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "all", Usage: "all objects of the kind in the namespace"}
+}
+
 // scopeOf is what selectFlags, and get's --field-selector, say.
 func scopeOf(c *cli.Context) target.Scope {
 	return target.Scope{AllNamespaces: c.Bool("all-namespaces"), Labels: c.String("selector"), Fields: c.String("field-selector")}

@@ -11,7 +11,7 @@ import (
 func (p *program) rolloutCommand() *cli.Command {
 	sub := func(name, usage string, kinds []*api.Kind, do func(*cli.Context, *session.Session, api.Object) error, flags ...cli.Flag) *cli.Command {
 		return &cli.Command{Name: name, Usage: usage, ArgsUsage: "KIND NAME...",
-			Flags: append(append(selectFlags(), &cli.BoolFlag{Name: "all", Usage: "all objects of the kind in the namespace"}), flags...),
+			Flags: append(append(selectFlags(), allFlag()), flags...),
 			Action: func(c *cli.Context) error {
 				return p.eachOf(c, kinds, func(s *session.Session, obj api.Object) error { return do(c, s, obj) })
 			}}

@@ -1,8 +1,6 @@
 package ctl
 
 import (
-	"context"
-	"io"
 	"math"
 	"net/url"
 	"strconv"
@@ -11,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/client/remote"
-	"minik8s/internal/ctl/brief"
 	"minik8s/internal/ctl/cp"
 	"minik8s/internal/ctl/exit"
 	"minik8s/internal/ctl/session"
@@ -120,7 +117,7 @@ func (p *program) logsCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return a.logs(c.Context, logQuery(c))
+			return stream.Logs(c.Context, a.Session, a.pod, a.container, logQuery(c))
 		},
 	}
 }
@@ -140,22 +137,6 @@ func logQuery(c *cli.Context) url.Values {
 		query.Set("sinceSeconds", strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10))
 	}
 	return query
-}
-
-func (a *aimed) logs(ctx context.Context, query url.Values) error {
-	query.Set("container", a.container)
-	log, err := a.API.Logs(ctx, a.pod.Namespace, a.pod.Name, query)
-	if err != nil {
-		if exit.CodeOf(err) == exit.Failed {
-			return exit.Failf(exit.Failed, "%s\nminik8sd ctl why pod %s%s tells more", exit.Message(err), a.pod.Name, brief.Namespace(a.pod.Namespace))
-		}
-		return err
-	}
-	defer log.Close()
-	if _, err = io.Copy(a.Out, log); ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 func (p *program) cpCommand() *cli.Command {

@@ -8,6 +8,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/change"
 	"minik8s/internal/ctl/exit"
 	"minik8s/internal/ctl/session"
 )
@@ -33,7 +34,7 @@ func setPaused(ctx context.Context, s *session.Session, obj api.Object, on bool,
 		s.Say("%s is %s already", brief.RefOf(obj), done)
 		return nil
 	}
-	if err := s.Merge(ctx, obj, map[string]any{"spec": map[string]any{"paused": on}}); err != nil {
+	if err := change.Merge(ctx, s, obj, map[string]any{"spec": map[string]any{"paused": on}}); err != nil {
 		return err
 	}
 	s.Say("%s %s", brief.RefOf(obj), done)
@@ -46,8 +47,8 @@ func Restart(ctx context.Context, s *session.Session, obj api.Object) error {
 		return err
 	}
 	at := map[string]any{restartedAt: s.Now().Format(time.RFC3339)}
-	change := map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": at}}}}
-	if err := s.Merge(ctx, obj, change); err != nil {
+	restarted := map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": at}}}}
+	if err := change.Merge(ctx, s, obj, restarted); err != nil {
 		return err
 	}
 	s.Say("%s restarted", brief.RefOf(obj))

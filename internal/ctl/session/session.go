@@ -2,15 +2,12 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"minik8s/internal/api"
-	"minik8s/internal/client"
 	"minik8s/internal/ctl/console"
 )
 
@@ -36,16 +33,6 @@ func (s *Session) NamespaceFor(kind *api.Kind) string {
 		return ""
 	}
 	return s.Namespace
-}
-
-// Merge merges a change into an object (application/merge-patch+json).
-func (s *Session) Merge(ctx context.Context, obj api.Object, change map[string]any) error {
-	data, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	_, err = s.API.Patch(ctx, client.KeyOf(obj), client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{FieldManager: Manager})
-	return err
 }
 
 // Sleep waits a moment; false means that the command was interrupted.

@@ -1,11 +1,11 @@
-package ctl
+package change
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,31 +17,8 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// cfgCommand shows and changes the settings of the cluster that change while it runs. They are in the
-// ClusterConfig named "cluster".
-func (p *program) cfgCommand() *cli.Command {
-	return &cli.Command{
-		Name: "cfg", Usage: "show the cluster's settings, or change one: sched=STRATEGY", ArgsUsage: "[sched=STRATEGY]",
-		Description: "sched is how a node is chosen among those that fit a pod: " + strings.Join(minik8s.Strategies, ", ") + ".",
-		Action: func(c *cli.Context) error {
-			spec, err := settings(c.Args().Slice())
-			if err != nil {
-				return err
-			}
-			s, err := p.session(c)
-			if err != nil {
-				return err
-			}
-			if spec == nil {
-				return showSettings(c, s)
-			}
-			return changeSettings(c, s, *spec)
-		},
-	}
-}
-
-// settings reads KEY=VALUE arguments; nil if there are none.
-func settings(args []string) (*minik8s.ClusterConfigSpec, error) {
+// ParseSettings reads KEY=VALUE arguments; nil if there are none.
+func ParseSettings(args []string) (*minik8s.ClusterConfigSpec, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
@@ -63,8 +40,9 @@ func settings(args []string) (*minik8s.ClusterConfigSpec, error) {
 
 var clusterConfig = client.Key{Kind: api.ClusterConfigs, Name: minik8s.ClusterConfigName}
 
-func showSettings(c *cli.Context, s *session.Session) error {
-	cfg, err := client.Get[*minik8s.ClusterConfig](c.Context, s.API, clusterConfig)
+// ShowSettings prints the settings of the cluster.
+func ShowSettings(ctx context.Context, s *session.Session) error {
+	cfg, err := client.Get[*minik8s.ClusterConfig](ctx, s.API, clusterConfig)
 	if apierrors.IsNotFound(err) {
 		cfg, err = &minik8s.ClusterConfig{}, nil
 	}
@@ -75,19 +53,19 @@ func showSettings(c *cli.Context, s *session.Session) error {
 	return nil
 }
 
-// changeSettings writes into the ClusterConfig, and makes it if there is none.
-func changeSettings(c *cli.Context, s *session.Session, spec minik8s.ClusterConfigSpec) error {
+// SetSettings writes into the ClusterConfig, and makes it if there is none.
+func SetSettings(ctx context.Context, s *session.Session, spec minik8s.ClusterConfigSpec) error {
 	change, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
 		return err
 	}
 	opts := client.WriteOptions{FieldManager: session.Manager}
 	patch := func() error {
-		_, err := s.API.Patch(c.Context, clusterConfig, client.Patch{Type: types.MergePatchType, Data: change}, opts)
+		_, err := s.API.Patch(ctx, clusterConfig, client.Patch{Type: types.MergePatchType, Data: change}, opts)
 		return err
 	}
 	if err = patch(); apierrors.IsNotFound(err) {
-		_, err = s.API.Create(c.Context, &minik8s.ClusterConfig{
+		_, err = s.API.Create(ctx, &minik8s.ClusterConfig{
 			ObjectMeta: metav1.ObjectMeta{Name: minik8s.ClusterConfigName}, Spec: spec}, opts)
 		if apierrors.IsAlreadyExists(err) { // somebody made it in the meantime
 			err = patch()
