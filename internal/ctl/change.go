@@ -15,14 +15,14 @@ import (
 	"minik8s/internal/ctl/target"
 )
 
-func (p *program) labelCommand() *cli.Command { return p.markCommand("label", &change.Labels) }
+func (p *program) labelCommand() *cli.Command { return p.mapFieldCommand("label", &change.Labels) }
 
 func (p *program) annotateCommand() *cli.Command {
-	return p.markCommand("annotate", &change.Annotations)
+	return p.mapFieldCommand("annotate", &change.Annotations)
 }
 
-// markCommand is label or annotate: both set keys of a map in the metadata.
-func (p *program) markCommand(name string, m *change.Metadata) *cli.Command {
+// mapFieldCommand is label or annotate: both set keys of a map in the metadata.
+func (p *program) mapFieldCommand(name string, m *change.MapField) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: "set and remove " + m.Field, ArgsUsage: "KIND NAME... KEY=VALUE... KEY-...",
 		Flags: append(selectFlags(),
@@ -30,7 +30,7 @@ func (p *program) markCommand(name string, m *change.Metadata) *cli.Command {
 			allFlag(),
 		),
 		Action: func(c *cli.Context) error {
-			names, marks, err := m.Parse(c.Args().Slice())
+			names, edit, err := m.Parse(c.Args().Slice())
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (p *program) markCommand(name string, m *change.Metadata) *cli.Command {
 			}
 			count := s.Tally()
 			for _, obj := range objects {
-				count.Add(m.Mark(c.Context, s, obj, marks, c.Bool("overwrite")))
+				count.Add(m.Apply(c.Context, s, obj, edit, c.Bool("overwrite")))
 			}
 			return count.Err()
 		},

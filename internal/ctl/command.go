@@ -44,9 +44,9 @@ func (p *program) app() *cli.App {
 		UsageText:   "minik8sd ctl COMMAND [flags] [arguments]",
 		Description: description(),
 		Reader:      p.In, Writer: p.Out, ErrWriter: p.Err,
-		// A comma is a character of a file's name.
+		// A file's name may have a comma in it.
 		DisableSliceFlagSeparator: true,
-		// Errors travel up to main, which ends the process.
+		// Errors are returned to main, which ends the process.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   usageError,
 		Flags:          connectionFlags(),
@@ -71,10 +71,10 @@ func (p *program) app() *cli.App {
 	return app
 }
 
-// prepare gives a command what all have in common.
+// prepare sets what all commands have in common.
 func prepare(c *cli.Command) {
 	c.OnUsageError = usageError
-	// Without this, an object with the name "help" could not be named.
+	// Otherwise "help" could not be the name of an object.
 	c.HideHelpCommand = true
 	for _, sub := range c.Subcommands {
 		prepare(sub)

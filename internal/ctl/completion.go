@@ -46,7 +46,7 @@ func (p *program) completeCommand() *cli.Command {
 	}
 }
 
-// completeIn bounds how long a person waits for a key to answer.
+// completeIn is how long a completion may take: a person is waiting for it.
 const completeIn = time.Second
 
 // arguments are the kinds, or the names of a kind's objects, where a command wants one.

@@ -15,12 +15,12 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// program is ctl with everything that it takes from its surroundings.
+// program is ctl with what it takes from the process around it; tests put other things in place.
 type program struct {
 	*console.Console
 	getenv func(string) string
 	now    func() time.Time
-	// pause is how long loops wait between two looks.
+	// pause is how long a loop that waits sleeps between two requests.
 	pause   time.Duration
 	connect func(session.Where) (session.Server, error)
 }
@@ -56,7 +56,7 @@ func (p *program) session(c *cli.Context) (*session.Session, error) {
 	return s, nil
 }
 
-// exit is what main gets: an error with the code, and the text that a person reads.
+// exit makes the error that main gets: the text that a person reads, and the exit code.
 func (p *program) exit(err error) error {
 	if err == nil {
 		return nil

@@ -55,13 +55,13 @@ func (p *program) delete(c *cli.Context) error {
 		opts.DryRun, how = []string{metav1.DryRunAll}, "would be deleted (dry run)"
 	}
 	deletion.All(c.Context, s, count, objects, deletion.Options{
-		Server: opts, GoneIsFine: c.Bool("ignore-not-found"), Wait: c.Bool("wait") && !c.Bool("dry-run"), Timeout: c.Duration("timeout"),
-		Told: func(obj api.Object) string { return api.KindOf(obj).Singular + ` "` + obj.GetName() + `" ` + how },
+		Request: opts, IgnoreNotFound: c.Bool("ignore-not-found"), Wait: c.Bool("wait") && !c.Bool("dry-run"), Timeout: c.Duration("timeout"),
+		Message: func(obj api.Object) string { return api.KindOf(obj).Singular + ` "` + obj.GetName() + `" ` + how },
 	})
 	return count.Err()
 }
 
-// toDelete finds what shall be deleted; what is not there is counted.
+// toDelete finds the objects to delete. Those that are not there are counted as failures.
 func toDelete(c *cli.Context, s *session.Session, count *exit.Tally) ([]api.Object, error) {
 	if len(c.StringSlice("filename")) > 0 {
 		return inFiles(c, s, count)
@@ -76,7 +76,7 @@ func toDelete(c *cli.Context, s *session.Session, count *exit.Tally) ([]api.Obje
 	var out []api.Object
 	for _, t := range targets {
 		if t.Name == "" {
-			found, err := chosen(c, s, t.Kind)
+			found, err := allOf(c, s, t.Kind)
 			if err != nil {
 				return nil, err
 			}
@@ -96,20 +96,20 @@ func toDelete(c *cli.Context, s *session.Session, count *exit.Tally) ([]api.Obje
 	return out, nil
 }
 
-// chosen are the objects of a kind that --all or a selector means; it says so if there are none.
-func chosen(c *cli.Context, s *session.Session, kind *api.Kind) ([]api.Object, error) {
+// allOf are the objects of a kind that --all or a selector means; it says so if there are none.
+func allOf(c *cli.Context, s *session.Session, kind *api.Kind) ([]api.Object, error) {
 	found, err := target.Pick(c.Context, s, []string{kind.GR().String()}, scopeOf(c), c.Bool("all"))
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
 		opts, _ := scopeOf(c).Options(s, kind)
-		target.None(s, kind, opts)
+		target.SayNone(s, kind, opts)
 	}
 	return found, nil
 }
 
-// inFiles are the objects that the manifests of -f name, as far as they are there.
+// inFiles are the objects that the manifests of -f name. Those that are not there are counted as failures.
 func inFiles(c *cli.Context, s *session.Session, count *exit.Tally) ([]api.Object, error) {
 	if args := c.Args().Slice(); len(args) > 1 {
 		return nil, exit.Usagef("with -f at most a KIND is given: %q is too much", args[1])
@@ -170,9 +170,9 @@ func clearAll(ctx context.Context, s *session.Session, yes bool, opts deletion.O
 			return err
 		}
 	}
-	// What belonged to something deleted before may have gone along.
-	opts.Server, opts.GoneIsFine = deletion.WithDependents(), true
-	opts.Told = func(obj api.Object) string {
+	// The garbage collector may have deleted what an earlier one owned.
+	opts.Request, opts.IgnoreNotFound = deletion.WithDependents(), true
+	opts.Message = func(obj api.Object) string {
 		return brief.RefOf(obj) + " deleted" + brief.Namespace(obj.GetNamespace())
 	}
 	count := s.Tally()
@@ -180,7 +180,7 @@ func clearAll(ctx context.Context, s *session.Session, yes bool, opts deletion.O
 	return count.Err()
 }
 
-// ask wants a yes from a person, and without a person --yes.
+// ask lists the objects and asks whether to delete them. Where no person can answer, --yes is needed.
 func ask(s *session.Session, objects []api.Object) error {
 	if !s.InTTY {
 		return exit.Usagef("this deletes %d objects: say --yes if that is meant", len(objects))

@@ -30,15 +30,15 @@ func writeFlags() []cli.Flag {
 	}
 }
 
-// documents reads the files that -f names; the first argument may be their kind.
+// documents reads the files of -f. The first argument may be their kind.
 func documents(c *cli.Context, s *session.Session) ([]*manifest.Document, error) {
 	return manifest.Read(c.Context, s, manifest.Files{Names: c.StringSlice("filename"), Recursive: c.Bool("recursive")}, c.Args().First())
 }
 
-// howOf is how the flags want documents to be written.
-func howOf(c *cli.Context) manifest.How {
-	return manifest.How{DryRun: c.Bool("dry-run"), Validation: c.String("validate"), ServerSide: c.Bool("server-side"),
-		Conflicts: c.Bool("force-conflicts"), FieldManager: c.String("field-manager"), Anew: c.Bool("force")}
+// manifestOptions are what the flags say about how documents are written.
+func manifestOptions(c *cli.Context) manifest.Options {
+	return manifest.Options{DryRun: c.Bool("dry-run"), Validation: c.String("validate"), ServerSide: c.Bool("server-side"),
+		ForceConflicts: c.Bool("force-conflicts"), FieldManager: c.String("field-manager"), Recreate: c.Bool("force")}
 }
 
 func (p *program) applyCommand() *cli.Command {
@@ -63,10 +63,10 @@ func (p *program) createCommand() *cli.Command {
 	}
 }
 
-// writer writes one document, and says what became of the object.
-type writer func(context.Context, *session.Session, *manifest.Document, manifest.How) (api.Object, string, error)
+// writer writes one document. It returns the object, and in a word what was done: "created".
+type writer func(context.Context, *session.Session, *manifest.Document, manifest.Options) (api.Object, string, error)
 
-// eachDocument writes every document of a manifest and says what became of each.
+// eachDocument writes every document of a manifest and prints what was done with each.
 func (p *program) eachDocument(c *cli.Context, write writer) error {
 	if c.NArg() > 1 {
 		return exit.Usagef("one KIND at most, and the files with -f: %q is too much", c.Args().Get(1))
@@ -82,7 +82,7 @@ func (p *program) eachDocument(c *cli.Context, write writer) error {
 	count := s.Tally()
 	var done []api.Object
 	for _, d := range docs {
-		obj, what, err := write(c.Context, s, d, howOf(c))
+		obj, what, err := write(c.Context, s, d, manifestOptions(c))
 		if err == nil {
 			if c.Bool("dry-run") {
 				what += " (dry run: nothing was changed)"
@@ -128,13 +128,13 @@ func (p *program) update(c *cli.Context) error {
 		return err
 	}
 	if name := c.Args().Get(1); name != "" {
-		if err := isOf(c.Context, s, docs, name); err != nil {
+		if err := checkName(c.Context, s, docs, name); err != nil {
 			return err
 		}
 	}
 	count := s.Tally()
 	for _, d := range docs {
-		obj, what, err := manifest.Replace(c.Context, s, d, howOf(c))
+		obj, what, err := manifest.Replace(c.Context, s, d, manifestOptions(c))
 		if count.Add(err); err == nil {
 			s.Say("%s %s", brief.Ref(d.Kind, obj.GetName()), what)
 		}
@@ -142,8 +142,8 @@ func (p *program) update(c *cli.Context) error {
 	return count.Err()
 }
 
-// isOf checks that documents are one, of the object that was named.
-func isOf(ctx context.Context, s *session.Session, docs []*manifest.Document, name string) error {
+// checkName refuses a manifest that is not of the one object that was named.
+func checkName(ctx context.Context, s *session.Session, docs []*manifest.Document, name string) error {
 	if len(docs) != 1 {
 		return exit.Usagef("a NAME was given and the manifest holds %d objects", len(docs))
 	}

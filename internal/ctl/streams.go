@@ -29,20 +29,20 @@ func containerFlag() cli.Flag {
 	return &cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "the `CONTAINER`, where the pod has several"}
 }
 
-// aimed is the container that a command is for.
-type aimed struct {
+// containerRef is the container that a command works on.
+type containerRef struct {
 	*session.Session
 	pod       *corev1.Pod
 	container string
 }
 
-// aim finds a pod, and the container that is meant; an empty one is that of --container.
-func (p *program) aim(c *cli.Context, pod, container string) (*aimed, error) {
+// container finds a pod and its container: the one of --container, else the one that is given, else the default one.
+func (p *program) container(c *cli.Context, pod, container string) (*containerRef, error) {
 	s, err := p.session(c)
 	if err != nil {
 		return nil, err
 	}
-	a := &aimed{Session: s}
+	a := &containerRef{Session: s}
 	if a.pod, err = target.Pod(c.Context, s, pod); err != nil {
 		return nil, err
 	}
@@ -61,11 +61,11 @@ func (p *program) execCommand() *cli.Command {
 			if c.NArg() < 2 {
 				return exit.Usagef("exec POD -- COMMAND: which pod, and which command?")
 			}
-			a, err := p.aim(c, c.Args().First(), "")
+			a, err := p.container(c, c.Args().First(), "")
 			if err != nil {
 				return err
 			}
-			return stream.With(p.Console, c.Bool("stdin"), c.Bool("tty"), func(st remote.Streams) error {
+			return stream.Run(p.Console, c.Bool("stdin"), c.Bool("tty"), func(st remote.Streams) error {
 				return a.API.Exec(c.Context, a.pod.Namespace, a.pod.Name, a.container, c.Args().Tail(), st)
 			})
 		},
@@ -79,7 +79,7 @@ func (p *program) attachCommand() *cli.Command {
 			if c.NArg() != 1 {
 				return exit.Usagef("attach POD: which pod?")
 			}
-			a, err := p.aim(c, c.Args().First(), "")
+			a, err := p.container(c, c.Args().First(), "")
 			if err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func (p *program) attachCommand() *cli.Command {
 			if c.Bool("stdin") && p.InTTY {
 				p.Note("attached; if nothing is to be seen, press enter")
 			}
-			return stream.With(p.Console, c.Bool("stdin"), tty, func(st remote.Streams) error {
+			return stream.Run(p.Console, c.Bool("stdin"), tty, func(st remote.Streams) error {
 				return a.API.Attach(c.Context, a.pod.Namespace, a.pod.Name, a.container, st)
 			})
 		},
@@ -113,7 +113,7 @@ func (p *program) logsCommand() *cli.Command {
 			if c.NArg() < 1 || c.NArg() > 2 {
 				return exit.Usagef("logs POD [CONTAINER]: which pod?")
 			}
-			a, err := p.aim(c, c.Args().First(), c.Args().Get(1))
+			a, err := p.container(c, c.Args().First(), c.Args().Get(1))
 			if err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func (p *program) logsCommand() *cli.Command {
 	}
 }
 
-// logQuery is what the flags say about a log.
+// logQuery is the query of pods/log that the flags ask for.
 func logQuery(c *cli.Context) url.Values {
 	query := url.Values{}
 	for _, flag := range []string{"follow", "previous", "timestamps"} {
@@ -153,7 +153,7 @@ func (p *program) cpCommand() *cli.Command {
 			if (fromPod == "") == (toPod == "") {
 				return exit.Usagef("cp needs one path of a container, written POD:PATH, and one of this machine")
 			}
-			a, err := p.aim(c, fromPod+toPod, "")
+			a, err := p.container(c, fromPod+toPod, "")
 			if err != nil {
 				return err
 			}
@@ -176,9 +176,9 @@ func (p *program) portForwardCommand() *cli.Command {
 			if c.NArg() < 2 {
 				return exit.Usagef("port-forward POD [LOCAL:]PORT...: which pod, and which ports?")
 			}
-			var pairs []stream.Ports
+			var pairs []stream.PortPair
 			for _, arg := range c.Args().Tail() {
-				pair, err := stream.ParsePorts(arg)
+				pair, err := stream.ParsePortPair(arg)
 				if err != nil {
 					return err
 				}

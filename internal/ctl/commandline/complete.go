@@ -30,9 +30,9 @@ func Complete(root []cli.Flag, commands []*cli.Command, before []string, last st
 	return matching(arguments(cmd.Name, words), last)
 }
 
-// follow goes along the words that stand already: the command that they name, the commands below it, and its arguments.
+// follow reads the words before the one that is being typed: the command that they name, its subcommands, its arguments.
 func follow(root []cli.Flag, commands []*cli.Command, before []string) (cmd *cli.Command, below []*cli.Command, words []string) {
-	flags := map[string]known{}
+	flags := map[string]flagSpec{}
 	learn(flags, root, true)
 	for i := 0; i < len(before); i++ {
 		word := before[i]

@@ -9,7 +9,7 @@ import (
 // `--name=value`, so that -f and --filename may both be given. What it does not know it leaves in
 // place of a flag, for the parser to refuse by name.
 func Reorder(root []cli.Flag, commands []*cli.Command, args []string) []string {
-	flags := map[string]known{}
+	flags := map[string]flagSpec{}
 	learn(flags, root, true)
 	at, path, cmd := locate(flags, commands, args)
 	if cmd == nil {
@@ -28,15 +28,15 @@ func Reorder(root []cli.Flag, commands []*cli.Command, args []string) []string {
 	return out
 }
 
-// sorted is a command line by what its words are.
-type sorted struct {
+// sortedWords are the words of a command line by what they are.
+type sortedWords struct {
 	root, own []string // flags of ctl, and of the command
 	words     []string // arguments
 	help      bool
 }
 
-// sortWords tells flags and arguments apart; the words at some places are the command's own.
-func sortWords(flags map[string]known, at map[int]bool, args []string) (l sorted) {
+// sortWords tells flags and arguments apart. The words at the places of at name the command itself.
+func sortWords(flags map[string]flagSpec, at map[int]bool, args []string) (l sortedWords) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		switch {
@@ -70,12 +70,12 @@ func sortWords(flags map[string]known, at map[int]bool, args []string) (l sorted
 }
 
 // locate finds the words of the command: their places in args, the words, and the command itself.
-func locate(flags map[string]known, commands []*cli.Command, args []string) (map[int]bool, []string, *cli.Command) {
+func locate(flags map[string]flagSpec, commands []*cli.Command, args []string) (map[int]bool, []string, *cli.Command) {
 	// Before the command is known, any command's flag tells whether it takes a value.
-	guess := map[string]known{}
-	suspect(guess, commands)
+	anyFlag := map[string]flagSpec{}
+	learnAll(anyFlag, commands)
 	for name, k := range flags {
-		guess[name] = k
+		anyFlag[name] = k
 	}
 	at, path := map[int]bool{}, []string(nil)
 	var cmd *cli.Command
@@ -86,7 +86,7 @@ func locate(flags map[string]known, commands []*cli.Command, args []string) (map
 		}
 		if isFlag(arg) {
 			// -f takes a file with apply and nothing with logs: a command's name is not its value.
-			if _, took := parseFlag(guess, arg, args[i+1:]); took == 1 && !isCommand(commands, args[i+1]) {
+			if _, took := parseFlag(anyFlag, arg, args[i+1:]); took == 1 && !isCommand(commands, args[i+1]) {
 				i++
 			}
 			continue
@@ -101,7 +101,7 @@ func locate(flags map[string]known, commands []*cli.Command, args []string) (map
 			break
 		}
 		at[i], path, cmd = true, append(path, arg), next
-		learn(guess, cmd.Flags, false)
+		learn(anyFlag, cmd.Flags, false)
 		if commands = cmd.Subcommands; len(commands) == 0 {
 			break
 		}
@@ -109,18 +109,18 @@ func locate(flags map[string]known, commands []*cli.Command, args []string) (map
 	return at, path, cmd
 }
 
-// suspect learns the flags of all commands, also of those below commands. Where two differ, the one
+// learnAll learns the flags of all commands, also of those below commands. Where two differ, the one
 // with a value wins.
-func suspect(into map[string]known, commands []*cli.Command) {
+func learnAll(into map[string]flagSpec, commands []*cli.Command) {
 	for _, c := range commands {
-		own := map[string]known{}
+		own := map[string]flagSpec{}
 		learn(own, c.Flags, false)
 		for name, k := range own {
 			if old, ok := into[name]; !ok || old.bool {
 				into[name] = k
 			}
 		}
-		suspect(into, c.Subcommands)
+		learnAll(into, c.Subcommands)
 	}
 }
 

@@ -42,15 +42,14 @@ func (c *Console) Note(format string, args ...any) {
 	fmt.Fprintf(c.Err, format+"\n", args...)
 }
 
-// Progress writes over the line before it on a terminal, and nothing elsewhere: a log has no use
-// for it.
+// Progress replaces the last progress line on a terminal. Elsewhere it writes nothing: a log has no use for it.
 func (c *Console) Progress(format string, args ...any) {
 	if c.ErrTTY {
 		fmt.Fprintf(c.Err, "\r\x1b[K"+format, args...)
 	}
 }
 
-// EndProgress takes the progress line away.
+// EndProgress clears the progress line.
 func (c *Console) EndProgress() {
 	if c.ErrTTY {
 		fmt.Fprint(c.Err, "\r\x1b[K")
@@ -66,7 +65,7 @@ const (
 	Grey   = "90"
 )
 
-// Paint colours text where that can be seen.
+// Paint colours text, if the output is a terminal.
 func (c *Console) Paint(colour, text string) string {
 	if !c.colour || colour == "" || text == "" {
 		return text
@@ -74,7 +73,7 @@ func (c *Console) Paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// PaintErr is Paint for what goes to Err.
+// PaintErr is Paint for text that goes to Err.
 func (c *Console) PaintErr(colour, text string) string {
 	if !c.ErrTTY {
 		return text
@@ -82,7 +81,7 @@ func (c *Console) PaintErr(colour, text string) string {
 	return c.Paint(colour, text)
 }
 
-// StateColour is how a state is shown: what is well, what is under way, what is wrong.
+// StateColour is the colour of a state: green for well, yellow for under way, red for wrong.
 func StateColour(state string) string {
 	switch state {
 	case "Running", "Ready", "Active", "Bound", "Succeeded", "Completed", "True", "Available":
@@ -96,8 +95,8 @@ func StateColour(state string) string {
 	return Red
 }
 
-// Complain tells an error of one object, where a command goes on with the next.
+// Complain prints the error of one object, where a command goes on with the next.
 func (c *Console) Complain(err error) { c.Note("%s%s", c.PaintErr(Red, "error: "), exit.Message(err)) }
 
-// Tally counts the failures of a command that works through several objects.
+// Tally counts the failures of a command that works on several objects, and prints all but the last.
 func (c *Console) Tally() *exit.Tally { return &exit.Tally{Tell: c.Complain} }

@@ -31,7 +31,7 @@ type Copying struct {
 	Container string
 }
 
-// run runs a command in the container, with what it says on stderr told if it fails.
+// run runs a command in the container. If it fails, the error is what it wrote to stderr.
 func (x *Copying) run(ctx context.Context, in io.Reader, out io.Writer, command ...string) error {
 	var complaint strings.Builder
 	err := x.Session.API.Exec(ctx, x.Pod.Namespace, x.Pod.Name, x.Container, command, remote.Streams{Stdin: in, Stdout: out, Stderr: &complaint})
@@ -53,7 +53,7 @@ func (x *Copying) In(ctx context.Context, from, to string) error {
 	if to == "" {
 		to = "."
 	}
-	// A path that ends like a directory is one, or tar says that it is not there.
+	// A path with a slash at its end is a directory; if there is none, tar says so.
 	inside := strings.HasSuffix(to, "/")
 	if !inside {
 		err := x.run(ctx, nil, io.Discard, "test", "-d", to)
@@ -103,14 +103,14 @@ func (x *Copying) Out(ctx context.Context, from, to string) error {
 	}()
 	err := x.run(ctx, nil, w, "tar", "-cf", "-", "-C", path.Dir(from), path.Base(from))
 	if err != nil {
-		w.CloseWithError(errCut)
+		w.CloseWithError(errTruncated)
 	}
 	w.Close() //nolint:errcheck // pipes do not fail at it
-	if uerr := <-got; uerr != nil && !errors.Is(uerr, errCut) {
+	if uerr := <-got; uerr != nil && !errors.Is(uerr, errTruncated) {
 		return exit.Failf(exit.Failed, "%v", uerr)
 	}
 	return err
 }
 
-// errCut is what becomes of an archive whose sender failed.
-var errCut = errors.New("the archive ends early")
+// errTruncated is what the reader of an archive gets if its sender failed.
+var errTruncated = errors.New("the archive ends early")

@@ -21,12 +21,12 @@ func WithDependents() *metav1.DeleteOptions {
 
 // Options are how objects are deleted.
 type Options struct {
-	// Server is what the server is told.
-	Server *metav1.DeleteOptions
-	// GoneIsFine counts an object as deleted that went away by itself.
-	GoneIsFine bool
-	// Told is the line that is printed of an object that was told to go.
-	Told func(api.Object) string
+	// Request is what the server is told.
+	Request *metav1.DeleteOptions
+	// IgnoreNotFound counts an object that is gone already as deleted.
+	IgnoreNotFound bool
+	// Message is the line that is printed of an object that was told to go.
+	Message func(api.Object) string
 	// Wait waits until the objects are gone; Timeout is for all of them together, 0 is as long as it takes.
 	Wait    bool
 	Timeout time.Duration
@@ -37,12 +37,12 @@ type Options struct {
 func All(ctx context.Context, s *session.Session, count *exit.Tally, objects []api.Object, o Options) {
 	var leaving []api.Object
 	for _, obj := range objects {
-		_, err := s.API.Delete(ctx, client.KeyOf(obj), o.Server)
-		if o.GoneIsFine && apierrors.IsNotFound(err) {
+		_, err := s.API.Delete(ctx, client.KeyOf(obj), o.Request)
+		if o.IgnoreNotFound && apierrors.IsNotFound(err) {
 			err = nil
 		}
 		if count.Add(err); err == nil {
-			s.Say("%s", o.Told(obj))
+			s.Say("%s", o.Message(obj))
 			leaving = append(leaving, obj)
 		}
 	}

@@ -18,9 +18,9 @@ func writeContainers(s *session.Session, out *sheet, containers []corev1.Contain
 		byName[statuses[i].Name] = &statuses[i]
 	}
 	for i := range containers {
-		out.in("  ", func() {
+		out.indented("  ", func() {
 			out.line("%s:", containers[i].Name)
-			out.in("  ", func() { writeContainer(s, out, &containers[i], byName[containers[i].Name]) })
+			out.indented("  ", func() { writeContainer(s, out, &containers[i], byName[containers[i].Name]) })
 		})
 	}
 }

@@ -53,7 +53,7 @@ func writeMeta(s *session.Session, out *sheet, obj api.Object) {
 	out.pairs("Labels", obj.GetLabels())
 	notes := map[string]string{}
 	for k, v := range obj.GetAnnotations() {
-		// It is the manifest once more, and of a Secret its values.
+		// It repeats the whole manifest, of a Secret with its values.
 		if k != corev1.LastAppliedConfigAnnotation {
 			notes[k] = brief.Clip(v, 200)
 		}
@@ -124,7 +124,7 @@ func writeRest(out *sheet, obj api.Object) error {
 	return nil
 }
 
-// hide takes passwords out: the seeds' GPU jobs carry them in their manifests.
+// hide replaces passwords and tokens: the seed systems' GPU jobs have them in their manifests.
 func hide(v any) {
 	switch v := v.(type) {
 	case map[string]any:

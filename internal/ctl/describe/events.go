@@ -20,7 +20,7 @@ func eventCount(e *corev1.Event) int {
 	return max(int(e.Count), 1)
 }
 
-// showEvents prints the events about an object. That they cannot be had is said, and no more.
+// showEvents prints the events about an object. If they cannot be read it says so; that is no error.
 func showEvents(ctx context.Context, s *session.Session, obj api.Object) {
 	events, err := brief.EventsOf(ctx, s.API, obj)
 	switch {

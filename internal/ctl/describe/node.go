@@ -36,7 +36,7 @@ func writeNode(ctx context.Context, s *session.Session, out *sheet, node *corev1
 	out.resources("Allocatable", node.Status.Allocatable)
 	out.line("System Info:")
 	info := node.Status.NodeInfo
-	out.in("  ", func() {
+	out.indented("  ", func() {
 		out.field("OS", info.OSImage+" ("+info.OperatingSystem+"/"+info.Architecture+")")
 		out.field("Kernel", info.KernelVersion)
 		out.field("Runtime", info.ContainerRuntimeVersion)

@@ -22,7 +22,7 @@ func (s *sheet) line(format string, args ...any) {
 	s.WriteByte('\n')
 }
 
-// field writes a name and its value; nothing is said of a value that is empty.
+// field writes a name and its value, or <none>.
 func (s *sheet) field(name, value string) {
 	if value == "" {
 		value = "<none>"
@@ -62,8 +62,8 @@ func (s *sheet) block(indent, text string) {
 	}
 }
 
-// in writes what do writes further in.
-func (s *sheet) in(indent string, do func()) {
+// indented writes what do writes, further in.
+func (s *sheet) indented(indent string, do func()) {
 	old := s.indent
 	s.indent += indent
 	do()

@@ -105,10 +105,10 @@ func mistakes(s metav1.Status) string {
 	return b.String()
 }
 
-// Tally collects the failures of a command that works through several objects: each is told when
-// it happens, and the command as a whole fails in the end.
+// Tally counts the failures of a command that works on several objects. It goes on after a failure, and fails as a whole
+// in the end.
 type Tally struct {
-	// Tell says an error of one object, when another follows.
+	// Tell prints the error of one object, if another fails too.
 	Tell func(error)
 
 	done   int
@@ -123,7 +123,7 @@ func (t *Tally) Add(err error) {
 	if err == nil {
 		return
 	}
-	// The last one is told by main, unless another follows.
+	// A single error is main's to print. With another one, the earlier is printed now.
 	if t.last != nil {
 		t.Tell(t.last)
 	}

@@ -60,7 +60,7 @@ func (r *Request) seed() string {
 	return ""
 }
 
-// missing says whether an error is that an object is not there, which the request does not mind.
+// missing says whether an error is only that an object is not there, and the request ignores that.
 func (r *Request) missing(err error) bool {
 	return r.IgnoreNotFound && exit.CodeOf(err) == exit.NotFound
 }
@@ -90,13 +90,13 @@ func showTables(ctx context.Context, s *session.Session, r Request) error {
 			return followTable(ctx, s, t.Kind, found, r.seed(), g)
 		}
 		if len(found.table.Rows) == 0 && !several {
-			target.None(s, t.Kind, found.in)
+			target.SayNone(s, t.Kind, found.in)
 		}
 	}
 	return count.Err()
 }
 
-// found is a table, and where what is in it is watched.
+// found is a table, and the list options by which its objects are watched.
 type found struct {
 	table *metav1.Table
 	in    client.ListOptions

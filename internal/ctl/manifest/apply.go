@@ -19,16 +19,16 @@ import (
 
 // Apply creates an object or merges the manifest into it: what the manifest says is set, what it said at the last apply
 // and says no more is taken out, and the rest stays as others made it. It says what became of the object.
-func Apply(ctx context.Context, s *session.Session, d *Document, how How) (api.Object, string, error) {
-	opts, err := how.options()
+func Apply(ctx context.Context, s *session.Session, d *Document, o Options) (api.Object, string, error) {
+	opts, err := o.write()
 	switch {
 	case err != nil:
 		return nil, "", err
 	case d.Name == "":
 		return nil, "", exit.Usagef("apply needs metadata.name; with generateName use minik8sd ctl create -f")
-	case how.ServerSide:
-		return applyServerSide(ctx, s, d, how, opts)
-	case how.Conflicts:
+	case o.ServerSide:
+		return applyServerSide(ctx, s, d, o, opts)
+	case o.ForceConflicts:
 		return nil, "", exit.Usagef("--force-conflicts needs --server-side: by itself apply asks nobody")
 	}
 	current, err := s.API.Get(ctx, d.Key())
@@ -37,7 +37,7 @@ func Apply(ctx context.Context, s *session.Session, d *Document, how How) (api.O
 		if !apierrors.IsAlreadyExists(err) {
 			return obj, "created", err
 		}
-		// Someone was faster, by a moment.
+		// Somebody else created it in the meantime.
 		if current, err = s.API.Get(ctx, d.Key()); err != nil {
 			return nil, "", err
 		}
@@ -64,7 +64,7 @@ func merge(ctx context.Context, s *session.Session, d *Document, current api.Obj
 	if err != nil {
 		return nil, "", err
 	}
-	// Two spellings of one value make a patch that changes nothing.
+	// A value that is only written in another way makes a patch that changes nothing.
 	if obj.GetResourceVersion() == current.GetResourceVersion() {
 		return obj, "unchanged", nil
 	}
@@ -72,13 +72,13 @@ func merge(ctx context.Context, s *session.Session, d *Document, current api.Obj
 }
 
 // applyServerSide has the server merge the manifest.
-func applyServerSide(ctx context.Context, s *session.Session, d *Document, how How, opts client.WriteOptions) (api.Object, string, error) {
+func applyServerSide(ctx context.Context, s *session.Session, d *Document, o Options, opts client.WriteOptions) (api.Object, string, error) {
 	data, err := json.Marshal(d.canonical)
 	if err != nil {
 		return nil, "", err
 	}
-	opts.FieldManager = how.FieldManager
-	patch := client.Patch{Type: types.ApplyPatchType, Data: data, Force: how.Conflicts}
+	opts.FieldManager = o.FieldManager
+	patch := client.Patch{Type: types.ApplyPatchType, Data: data, Force: o.ForceConflicts}
 	obj, err := s.API.Patch(ctx, d.Key(), patch, opts)
 	if apierrors.IsConflict(err) {
 		return nil, "", exit.Failf(exit.Failed, "%s\nTo take these fields over: apply once more with --force-conflicts. To leave them to the others: take them out of the manifest.", exit.Message(err))
@@ -86,11 +86,11 @@ func applyServerSide(ctx context.Context, s *session.Session, d *Document, how H
 	return obj, "applied", err
 }
 
-// applyNew sends a document as it was written: a seed's form is the server's to understand.
+// applyNew creates an object. The document is sent as it was written: the server understands the seed systems' forms.
 func applyNew(ctx context.Context, s *session.Session, d *Document, opts client.WriteOptions) (api.Object, error) {
 	doc := d.doc
 	if _, ok := doc["metadata"].(map[string]any); !ok {
-		// There is no place for the annotation in a form without metadata.
+		// A form without metadata has no place for the annotation.
 		doc = d.canonical
 	}
 	body, err := annotated(doc, d.canonical)

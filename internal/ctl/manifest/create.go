@@ -13,8 +13,8 @@ import (
 )
 
 // Create sends a document as it was written; an object that exists is an error.
-func Create(ctx context.Context, s *session.Session, d *Document, how How) (api.Object, string, error) {
-	opts, err := how.options()
+func Create(ctx context.Context, s *session.Session, d *Document, o Options) (api.Object, string, error) {
+	opts, err := o.write()
 	if err != nil {
 		return nil, "", err
 	}

@@ -61,7 +61,7 @@ func Read(ctx context.Context, s *session.Session, files Files, word string) ([]
 		}
 	}
 	if len(bad) > 0 {
-		// Before anything was sent: a manifest is applied as a whole or not begun.
+		// Nothing has been sent yet: a manifest with a mistake is not begun.
 		return nil, exit.Usagef("%s", strings.Join(bad, "\n"))
 	}
 	return out, nil
@@ -79,7 +79,7 @@ func understand(s *session.Session, r raw) (*Document, error) {
 	}
 	d := &Document{Source: r.source, doc: r.doc, Kind: kind, canonical: runtime.DeepCopyJSON(r.doc)}
 	if form := dialect.For(kind); form != nil {
-		// Its notes come back from the server as warnings.
+		// The notes are dropped here: the server sends them as warnings.
 		if _, err := form(d.canonical); err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func understand(s *session.Session, r raw) (*Document, error) {
 		return nil, exit.Usagef("metadata.name: it is missing")
 	}
 	if !kind.Namespaced {
-		// The seeds write one even on a Node.
+		// The seed systems write a namespace even on a Node.
 		delete(meta, "namespace")
 		return d, nil
 	}
@@ -113,7 +113,7 @@ func understand(s *session.Session, r raw) (*Document, error) {
 	return d, nil
 }
 
-// plain is a document in the few types that JSON has, whatever a dialect put into it.
+// plain turns a document into the types that JSON has (maps, slices, strings, numbers), whatever a dialect put into it.
 func plain(doc map[string]any) (map[string]any, error) {
 	data, err := json.Marshal(doc)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"minik8s/internal/ctl/wait"
 )
 
-// anewWait is how long a replacement waits for the old object to end.
-const anewWait = 2 * time.Minute
+// recreateWait is how long a replacement waits for the old object to end.
+const recreateWait = 2 * time.Minute
 
 // Replace writes a document over an object. A resourceVersion in the document guards it.
-func Replace(ctx context.Context, s *session.Session, d *Document, how How) (api.Object, string, error) {
-	opts, err := how.options()
+func Replace(ctx context.Context, s *session.Session, d *Document, o Options) (api.Object, string, error) {
+	opts, err := o.write()
 	if err != nil {
 		return nil, "", err
 	}
@@ -43,18 +43,18 @@ func Replace(ctx context.Context, s *session.Session, d *Document, how How) (api
 	case apierrors.IsConflict(err):
 		return nil, "", exit.Failf(exit.Conflict, "%s was changed by someone since: get it anew (minik8sd ctl get %s %s%s -o yaml), or take resourceVersion out of the manifest",
 			brief.Ref(d.Kind, d.Name), d.Kind.Singular, d.Name, brief.Namespace(d.Namespace))
-	case !apierrors.IsInvalid(err) || !how.Anew || how.DryRun:
+	case !apierrors.IsInvalid(err) || !o.Recreate || o.DryRun:
 		return nil, "", err
 	}
-	out, err = replaceAnew(ctx, s, d, obj, opts)
+	out, err = recreate(ctx, s, d, obj, opts)
 	return out, "replaced by a new one", err
 }
 
-// replaceAnew deletes an object and creates it as the document says.
-func replaceAnew(ctx context.Context, s *session.Session, d *Document, obj api.Object, opts client.WriteOptions) (api.Object, error) {
+// recreate deletes an object and creates it as the document says.
+func recreate(ctx context.Context, s *session.Session, d *Document, obj api.Object, opts client.WriteOptions) (api.Object, error) {
 	obj.SetResourceVersion("")
 	obj.SetUID("")
-	// Nothing is deleted for a manifest that could not be created: it is tried under another name first.
+	// A dry run under another name comes first: nothing is deleted for a manifest that could not be created.
 	trial := obj.DeepCopyObject().(api.Object)
 	trial.SetName("")
 	trial.SetGenerateName("trial-")
@@ -65,13 +65,13 @@ func replaceAnew(ctx context.Context, s *session.Session, d *Document, obj api.O
 	if err != nil {
 		return nil, err
 	}
-	// Gone first, and wholly: a new object of the name is refused while the old one ends.
+	// The old object must be gone: until then the server refuses a new one of that name.
 	del := deletion.WithDependents()
 	del.Preconditions = metav1.NewUIDPreconditions(string(old.GetUID()))
 	if _, err := s.API.Delete(ctx, d.Key(), del); err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	if err := wait.Gone(ctx, s, d.Key(), old.GetUID(), anewWait); err != nil {
+	if err := wait.Gone(ctx, s, d.Key(), old.GetUID(), recreateWait); err != nil {
 		return nil, err
 	}
 	return s.API.Create(ctx, obj, opts)

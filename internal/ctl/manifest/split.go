@@ -53,7 +53,7 @@ func split(source string, data []byte) ([]raw, error) {
 
 // decode reads one document; nil if there is nothing in it.
 func decode(at string, part []byte) (map[string]any, error) {
-	// Strict: a key that is there twice is a mistake, and the second would win silently.
+	// Strict: otherwise the second of two equal keys would win silently.
 	text, err := yaml.YAMLToJSONStrict(part)
 	if err != nil {
 		return nil, exit.Failf(exit.Failed, "%s: %v", at, err)

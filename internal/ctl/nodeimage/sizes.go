@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// meter tells how much has been read through it.
+// meter is a reader that reports how much has been read.
 type meter struct {
 	io.Reader
 	done int64
@@ -14,7 +14,7 @@ type meter struct {
 	tell func(done int64)
 }
 
-// tellEvery is after how many bytes a meter speaks.
+// tellEvery is after how many bytes a meter reports.
 const tellEvery = 1 << 20
 
 // Read counts.
@@ -50,7 +50,7 @@ func bytesOf(n int64) string {
 	return fmt.Sprintf("%.1f %s", value, []string{"KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
-// shortID is a digest as people compare it.
+// shortID is the beginning of a digest, which is enough to compare images by eye.
 func shortID(id string) string {
 	id = strings.TrimPrefix(id, "sha256:")
 	if len(id) > 12 {

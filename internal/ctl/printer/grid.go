@@ -75,7 +75,7 @@ func (g *Grid) lines(rows [][]string) {
 	g.started = true
 }
 
-// line pads before it paints: control sequences have no width.
+// line lays out a row. Cells are padded before they are coloured: control sequences have no width.
 func (g *Grid) line(row, names []string, head bool) string {
 	var b strings.Builder
 	for i, cell := range row {

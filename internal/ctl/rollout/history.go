@@ -77,7 +77,7 @@ func Undo(ctx context.Context, s *session.Session, obj api.Object, number int64)
 		s.Say("%s is at revision %d already", brief.RefOf(obj), to.number)
 		return nil
 	}
-	template, err := replaced(to.template)
+	template, err := replacement(to.template)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func Undo(ctx context.Context, s *session.Session, obj api.Object, number int64)
 	return nil
 }
 
-// replaced is a template as a patch that takes the place of the old one instead of being merged with it.
-func replaced(t corev1.PodTemplateSpec) (map[string]any, error) {
+// replacement is a template as a patch that takes the place of the old one instead of being merged with it.
+func replacement(t corev1.PodTemplateSpec) (map[string]any, error) {
 	data, err := json.Marshal(t)
 	if err != nil {
 		return nil, err

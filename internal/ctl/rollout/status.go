@@ -29,7 +29,7 @@ func Status(ctx context.Context, s *session.Session, obj api.Object, timeout tim
 		if err != nil {
 			return false, "", err
 		}
-		how, done, err := rolled(now)
+		how, done, err := progress(now)
 		if err == nil && !done && noWait {
 			err = exit.Failf(exit.Failed, "%s is rolling out: %s", name, how)
 		}
@@ -46,8 +46,8 @@ func Status(ctx context.Context, s *session.Session, obj api.Object, timeout tim
 	return err
 }
 
-// rolled says how far a rollout is. The error is that it will not come to its end by itself.
-func rolled(obj api.Object) (how string, done bool, err error) {
+// progress says how far a rollout is. The error is that it will not come to its end by itself.
+func progress(obj api.Object) (how string, done bool, err error) {
 	var want, updated, available, all int32
 	var generation, observed int64
 	switch o := obj.(type) {

@@ -64,7 +64,7 @@ func Dial(c *console.Console, getenv func(string) string, w Where) (Server, erro
 	return server, nil
 }
 
-// find is how to reach the server. Without a word about it, what this machine has is tried in turn.
+// find finds out how to reach the server. If the person names none, this machine's socket and kubeconfigs are tried.
 func find(getenv func(string) string, w Where) (remote.Config, error) {
 	dir := w.DataDir
 	if dir == "" {
@@ -76,17 +76,17 @@ func find(getenv func(string) string, w Where) (remote.Config, error) {
 	admin := filepath.Join(dir, "admin.kubeconfig")
 	switch {
 	case w.Server != "":
-		return named(w, admin)
+		return byURL(w, admin)
 	case w.Kubeconfig != "":
 		return fromKubeconfig(w.Kubeconfig, w.Context)
 	}
 	var tried []string
 	socket := filepath.Join(dir, "api.sock")
-	err := open(socket)
+	err := dialSocket(socket)
 	if err == nil {
 		return remote.Config{Socket: socket}, nil
 	}
-	tried = append(tried, socket+": "+short(err))
+	tried = append(tried, socket+": "+reason(err))
 	files := []string{admin}
 	if env := getenv("KUBECONFIG"); env != "" {
 		files = append(files, filepath.SplitList(env)...)
@@ -96,7 +96,7 @@ func find(getenv func(string) string, w Where) (remote.Config, error) {
 		if err == nil {
 			return cfg, nil
 		}
-		tried = append(tried, file+": "+short(err))
+		tried = append(tried, file+": "+reason(err))
 	}
 	if getenv("KUBECONFIG") == "" {
 		tried = append(tried, "$KUBECONFIG: not set")
@@ -106,8 +106,9 @@ func find(getenv func(string) string, w Where) (remote.Config, error) {
 		strings.Join(tried, "\n  "))
 }
 
-// named is a server by its URL. A URL alone says nothing of who asks: the kubeconfig at hand does, if it may be read.
-func named(w Where, admin string) (remote.Config, error) {
+// byURL is a server that was named by its URL. The URL has no credentials: they come from the kubeconfig that was named,
+// or from the admin's, if this user may read it.
+func byURL(w Where, admin string) (remote.Config, error) {
 	cfg, err := remote.Config{}, error(nil)
 	if w.Kubeconfig != "" {
 		cfg, err = fromKubeconfig(w.Kubeconfig, w.Context)
@@ -126,8 +127,8 @@ func fromKubeconfig(file, context string) (remote.Config, error) {
 	return cfg, nil
 }
 
-// open says whether someone listens on a socket that this user may open.
-func open(socket string) error {
+// dialSocket says whether someone listens on a socket that this user may open.
+func dialSocket(socket string) error {
 	if _, err := os.Stat(socket); err != nil {
 		return err
 	}
@@ -138,8 +139,8 @@ func open(socket string) error {
 	return conn.Close()
 }
 
-// short is an error without the path that stands before it.
-func short(err error) string {
+// reason is an error without the path that stands before it.
+func reason(err error) string {
 	switch {
 	case os.IsNotExist(err) || strings.Contains(err.Error(), "no such file"):
 		return "is not there"

@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/ctl/console"
 )
 
-// Manager is who ctl is in an object's field managers.
+// Manager is the name under which ctl owns fields (metadata.managedFields).
 const Manager = "minik8sd-ctl"
 
 // Session is one command at work.
@@ -23,7 +23,7 @@ type Session struct {
 	NamespaceGiven bool
 	// Now is the clock.
 	Now func() time.Time
-	// Pause is how long loops wait between two looks.
+	// Pause is how long a loop that waits sleeps between two requests.
 	Pause time.Duration
 }
 

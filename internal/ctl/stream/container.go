@@ -9,8 +9,8 @@ import (
 	"minik8s/internal/ctl/exit"
 )
 
-// Container finds the container of a pod that is meant: the one of a name, or with an empty name the one that the pod
-// names as its own, or its only one.
+// Container finds a container of a pod by its name. With an empty name it is the pod's default container (its annotation
+// kubectl.kubernetes.io/default-container, or the only one).
 func Container(pod *corev1.Pod, name string) (string, error) {
 	var names, all []string
 	for _, c := range pod.Spec.Containers {

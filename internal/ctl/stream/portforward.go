@@ -15,11 +15,11 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Ports is a port of this machine (0: any that is free) and one of the pod.
-type Ports struct{ Local, Remote int }
+// PortPair is a port of this machine (0: any that is free) and one of the pod.
+type PortPair struct{ Local, Remote int }
 
-// ParsePorts reads [LOCAL:]PORT.
-func ParsePorts(arg string) (Ports, error) {
+// ParsePortPair reads [LOCAL:]PORT.
+func ParsePortPair(arg string) (PortPair, error) {
 	local, far, both := strings.Cut(arg, ":")
 	if !both {
 		far = local
@@ -30,13 +30,13 @@ func ParsePorts(arg string) (Ports, error) {
 	l, lerr := strconv.ParseUint(local, 10, 16)
 	r, rerr := strconv.ParseUint(far, 10, 16)
 	if lerr != nil || rerr != nil || r == 0 {
-		return Ports{}, exit.Usagef("%q is no [LOCAL:]PORT: 8080, 8080:80 or :80 (any free port)", arg)
+		return PortPair{}, exit.Usagef("%q is no [LOCAL:]PORT: 8080, 8080:80 or :80 (any free port)", arg)
 	}
-	return Ports{int(l), int(r)}, nil
+	return PortPair{int(l), int(r)}, nil
 }
 
 // Forward listens on an address of this machine and passes connections on to the pod, until ctx ends or the pod is lost.
-func Forward(ctx context.Context, s *session.Session, pod *corev1.Pod, address string, pairs []Ports) error {
+func Forward(ctx context.Context, s *session.Session, pod *corev1.Pod, address string, pairs []PortPair) error {
 	ports, err := s.API.PortForward(ctx, pod.Namespace, pod.Name)
 	if err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"minik8s/internal/ctl/exit"
 )
 
-// With runs f with the console's streams: the input only if stdin asks for it. With tty the terminal passes every key on
+// Run runs f with the console's streams: the input only if stdin asks for it. With tty the terminal passes every key on
 // as it is while f runs, and f is told of changes of its size; without a terminal to hand over it goes on without one.
-func With(c *console.Console, stdin, tty bool, f func(remote.Streams) error) error {
+func Run(c *console.Console, stdin, tty bool, f func(remote.Streams) error) error {
 	st := remote.Streams{Stdout: c.Out, Stderr: c.Err}
 	if stdin {
 		st.Stdin = c.In

@@ -45,7 +45,7 @@ func Kinds(words string) ([]*api.Kind, error) {
 	return kinds, nil
 }
 
-// Kind reads one kind.
+// Kind reads a word that must be one kind.
 func Kind(word string) (*api.Kind, error) {
 	kinds, err := Kinds(word)
 	if err != nil {
@@ -71,7 +71,7 @@ func unknownKind(word string) error {
 	return exit.Usagef("there is no kind %q.%s\nKinds: %s", word, hint, KindList())
 }
 
-// KindList is every kind with its short names.
+// KindList lists all kinds with their short names, for messages.
 func KindList() string {
 	var out []string
 	for _, k := range api.Kinds {

@@ -72,8 +72,8 @@ func Pick(ctx context.Context, s *session.Session, args []string, scope Scope, a
 	return out, count.Err()
 }
 
-// None says that a list is empty; beside the output, so that a script that counts lines counts none.
-func None(s *session.Session, kind *api.Kind, opts client.ListOptions) {
+// SayNone says that a list is empty. It goes to the error output: a script that counts lines counts none.
+func SayNone(s *session.Session, kind *api.Kind, opts client.ListOptions) {
 	where := ""
 	if kind.Namespaced {
 		where = " in namespace " + opts.Namespace + " (-A shows all)"

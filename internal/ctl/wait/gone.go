@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// patience is after how long a deletion that takes its time is explained.
+// patience is after how long a slow deletion is explained.
 const patience = 5 * time.Second
 
 // Gone waits until an object is gone, or another has taken its name. An empty uid stands for whichever object has the

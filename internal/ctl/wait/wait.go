@@ -8,24 +8,24 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Awaited is what a command waits for.
+// Awaited is something that a command waits for.
 type Awaited struct {
 	// Name is how messages name it.
 	Name string
-	// Look says whether it has come, or else how it stands. Its error ends the waiting.
+	// Look asks whether it has happened, or else in which state it is. An error ends the waiting.
 	Look func(ctx context.Context) (done bool, state string, err error)
 	// Late is the error when Timeout is over; a Timeout of 0 waits for ever.
 	Timeout time.Duration
 	Late    func(state string, took time.Duration) error
-	// Patience is after how long it is told how it stands.
+	// Patience is how long the state is not printed.
 	Patience time.Duration
-	// Hint stands behind the time in a progress line. Note is what is told instead where there is no terminal, once for
-	// each state; without it "NAME: STATE".
+	// Hint is printed behind the time in a progress line. Note is the line where there is no terminal, once for each
+	// state; the default is "NAME: STATE".
 	Hint string
 	Note func(state string) string
 }
 
-// lineWidth is how much of a state stands in a progress line, which must not break.
+// lineWidth is how many letters of a state a progress line shows: a line that breaks could not be cleared.
 const lineWidth = 100
 
 // Until waits for something; it says how long that took, counted from start.
@@ -43,7 +43,7 @@ func Until(ctx context.Context, s *session.Session, start time.Time, a Awaited) 
 		case took < a.Patience:
 		case s.ErrTTY:
 			s.Progress("%s: %s (%s%s)", a.Name, brief.Clip(state, lineWidth), took.Round(time.Second), a.Hint)
-		case state != told: // once, for those who read it later
+		case state != told: // a log gets each state once
 			s.Note("%s", a.note(state))
 			told = state
 		}
