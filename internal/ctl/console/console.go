@@ -14,17 +14,16 @@ import (
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// InTTY, OutTTY and ErrTTY say which of them are terminals.
-	InTTY, OutTTY, ErrTTY bool
+	// InTTY and ErrTTY say whether these are terminals.
+	InTTY, ErrTTY bool
 
 	colour bool
 }
 
 // New is a console over three streams. NO_COLOR and TERM=dumb in the environment turn colours off.
 func New(in io.Reader, out, errOut io.Writer, getenv func(string) string) *Console {
-	outTTY := isTerminal(out)
-	return &Console{In: in, Out: out, Err: errOut, InTTY: isTerminal(in), OutTTY: outTTY, ErrTTY: isTerminal(errOut),
-		colour: outTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
+	return &Console{In: in, Out: out, Err: errOut, InTTY: isTerminal(in), ErrTTY: isTerminal(errOut),
+		colour: isTerminal(out) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
 }
 
 func isTerminal(stream any) bool {
@@ -62,7 +61,6 @@ const (
 	Red    = "31"
 	Green  = "32"
 	Yellow = "33"
-	Grey   = "90"
 )
 
 // Paint colours text, if the output is a terminal.

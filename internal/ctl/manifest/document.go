@@ -67,7 +67,7 @@ func Read(ctx context.Context, s *session.Session, files Files, word string) ([]
 	return out, nil
 }
 
-// understand finds out which object a document is about, and brings it into Kubernetes' form.
+// understand finds the kind of a document and brings it into Kubernetes' form.
 func understand(s *session.Session, r raw) (*Document, error) {
 	apiVersion, kindName, err := dialect.Identify(r.doc)
 	if err != nil {
@@ -88,29 +88,33 @@ func understand(s *session.Session, r raw) (*Document, error) {
 		}
 	}
 	d.canonical["apiVersion"], d.canonical["kind"] = apiVersion, kindName
+	return d, d.locate(s)
+}
+
+// locate reads which object a document is about: its name, and its namespace or the session's.
+func (d *Document) locate(s *session.Session) error {
 	meta, _ := d.canonical["metadata"].(map[string]any)
 	if meta == nil {
-		return nil, exit.Usagef("metadata: it is missing")
+		return exit.Usagef("metadata: it is missing")
 	}
 	d.Name, _ = meta["name"].(string)
-	generate, _ := meta["generateName"].(string)
-	if d.Name == "" && generate == "" {
-		return nil, exit.Usagef("metadata.name: it is missing")
+	if generate, _ := meta["generateName"].(string); d.Name == "" && generate == "" {
+		return exit.Usagef("metadata.name: it is missing")
 	}
-	if !kind.Namespaced {
+	if !d.Kind.Namespaced {
 		// The seed systems write a namespace even on a Node.
 		delete(meta, "namespace")
-		return d, nil
+		return nil
 	}
 	d.Namespace, _ = meta["namespace"].(string)
 	switch {
 	case d.Namespace == "":
 		d.Namespace = s.Namespace
 	case s.NamespaceGiven && d.Namespace != s.Namespace:
-		return nil, exit.Usagef("metadata.namespace: it is %q, where -n says %q", d.Namespace, s.Namespace)
+		return exit.Usagef("metadata.namespace: it is %q, where -n says %q", d.Namespace, s.Namespace)
 	}
 	meta["namespace"] = d.Namespace
-	return d, nil
+	return nil
 }
 
 // plain turns a document into the types that JSON has (maps, slices, strings, numbers), whatever a dialect put into it.
