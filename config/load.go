@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
-	edlib "github.com/hbollon/go-edlib"
 	"sigs.k8s.io/yaml"
+
+	"minik8s/internal/suggest"
 )
 
 // Load puts a configuration together. file may be empty; lookup is os.LookupEnv; environ is
@@ -26,7 +28,7 @@ func Load(file string, lookup func(string) (string, bool), environ []string, fla
 		}
 		for name, v := range fromFile {
 			if find(name) == nil {
-				errs = append(errs, fmt.Errorf("%s: %q is no setting%s", file, name, suggest(name)))
+				errs = append(errs, fmt.Errorf("%s: %q is no setting%s", file, name, meant(name)))
 				continue
 			}
 			take(name, v, file)
@@ -120,23 +122,25 @@ next:
 			}
 		}
 		errs = append(errs, fmt.Errorf("the variable %s is no setting%s", name,
-			suggest(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "MINIK8S_"), "_", "-")))))
+			meant(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "MINIK8S_"), "_", "-")))))
 	}
 	return errs
 }
 
-// suggest names the setting that was probably meant.
-func suggest(name string) string {
-	best, dist := "", 4
+// meant names the settings that were probably meant.
+func meant(name string) string {
+	var names []string
 	for _, k := range Keys {
-		if d := edlib.OSADamerauLevenshteinDistance(name, k.Name); d < dist {
-			best, dist = k.Name, d
-		}
+		names = append(names, k.Name)
 	}
-	if best == "" {
+	near := suggest.Nearest(name, names)
+	if len(near) == 0 {
 		return "; \"minik8sd config\" lists them all"
 	}
-	return fmt.Sprintf("; did you mean %q?", best)
+	for i := range near {
+		near[i] = strconv.Quote(near[i])
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
 // Print is the effective configuration as a file that Load would take, with a comment per setting.

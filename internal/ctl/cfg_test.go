@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"minik8s/internal/api/minik8s"
+	"minik8s/internal/ctl/exit"
 )
 
 func TestCfg(t *testing.T) {
@@ -28,7 +29,7 @@ func TestCfg(t *testing.T) {
 		"sched=best": "one of spread, random", "shed=random": "is no setting", "random": "is no setting",
 		"sched=random sched=spread": "given twice",
 	} {
-		if got := f.ctl("", append([]string{"cfg"}, strings.Fields(args)...)...); got.code != codeUsage || !strings.Contains(got.text, want) {
+		if got := f.ctl("", append([]string{"cfg"}, strings.Fields(args)...)...); got.code != exit.Usage || !strings.Contains(got.text, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

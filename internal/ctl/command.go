@@ -2,14 +2,14 @@ package ctl
 
 import (
 	"context"
-	"io"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/commandline"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/suggest"
 )
 
 // Command is `minik8sd ctl`. Its errors are cli.ExitCoders whose text is ready to print.
@@ -27,30 +27,13 @@ func Command() *cli.Command {
 	}
 }
 
-// program is ctl with everything that it takes from its surroundings.
-type program struct {
-	streams
-	getenv func(string) string
-	now    func() time.Time
-	// pause is how long loops wait between two looks.
-	pause   time.Duration
-	connect func(p *program, w where) (server, error)
-}
-
-func newProgram(in io.Reader, out, errOut io.Writer) *program {
-	return &program{
-		streams: newStreams(in, out, errOut, os.Getenv), getenv: os.Getenv, now: time.Now,
-		pause: 300 * time.Millisecond, connect: (*program).dial,
-	}
-}
-
 // run is one call of the command line, without the words "minik8sd ctl".
 func (p *program) run(ctx context.Context, args []string) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	app := p.app()
-	ordered := reorder(app.Flags, app.Commands, args)
+	ordered := commandline.Reorder(app.Flags, app.Commands, args)
 	return p.exit(app.RunContext(ctx, append([]string{app.Name}, ordered...)))
 }
 
@@ -60,10 +43,10 @@ func (p *program) app() *cli.App {
 		Usage:       "talk to a minik8s cluster",
 		UsageText:   "minik8sd ctl COMMAND [flags] [arguments]",
 		Description: description(),
-		Reader:      p.in, Writer: p.out, ErrWriter: p.err,
-		// A comma is a character of a file's name.
+		Reader:      p.In, Writer: p.Out, ErrWriter: p.Err,
+		// A file's name may have a comma in it.
 		DisableSliceFlagSeparator: true,
-		// Errors travel up to main, which ends the process.
+		// Errors are returned to main, which ends the process.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   usageError,
 		Flags:          connectionFlags(),
@@ -88,10 +71,10 @@ func (p *program) app() *cli.App {
 	return app
 }
 
-// prepare gives a command what all have in common.
+// prepare sets what all commands have in common.
 func prepare(c *cli.Command) {
 	c.OnUsageError = usageError
-	// Without this, an object with the name "help" could not be named.
+	// Otherwise "help" could not be the name of an object.
 	c.HideHelpCommand = true
 	for _, sub := range c.Subcommands {
 		prepare(sub)
@@ -99,7 +82,7 @@ func prepare(c *cli.Command) {
 }
 
 func usageError(c *cli.Context, err error, _ bool) error {
-	return usagef("%v; see %s --help", err, c.Command.HelpName)
+	return exit.Usagef("%v; see %s --help", err, c.Command.HelpName)
 }
 
 func unknownCommand(commands []*cli.Command, word string) error {
@@ -109,10 +92,10 @@ func unknownCommand(commands []*cli.Command, word string) error {
 			names = append(names, c.Names()...)
 		}
 	}
-	if near := similar(word, names); len(near) > 0 {
-		return usagef("there is no command %q; did you mean %s?", word, strings.Join(near, ", "))
+	if near := suggest.Nearest(word, names); len(near) > 0 {
+		return exit.Usagef("there is no command %q; did you mean %s?", word, strings.Join(near, ", "))
 	}
-	return usagef("there is no command %q; see minik8sd ctl --help", word)
+	return exit.Usagef("there is no command %q; see minik8sd ctl --help", word)
 }
 
 func description() string {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"minik8s/internal/api"
+	"minik8s/internal/ctl/exit"
 )
 
 func pod(ns, name string) *corev1.Pod {
@@ -51,18 +51,18 @@ func TestRefusals(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"get pod wbe", `pod "wbe" not found in namespace "default"; did you mean web?`, codeNotFound},
-		{"get pod db", "there is one in namespace prod: add -n prod", codeNotFound},
-		{"get pdos", `there is no kind "pdos". Did you mean pods`, codeUsage},
-		{"get pods -o fancy", "-o fancy is not known", codeUsage},
-		{"get pods --nonsense", "nonsense", codeUsage},
-		{"gte pods", `there is no command "gte"; did you mean get`, codeUsage},
-		{"delete pod", "which pod? Give a name", codeUsage},
-		{"apply", "which file?", codeUsage},
-		{"apply -f nowhere.yaml", "there is no such file or folder", codeFailed},
-		{"image shrink", `there is no command "shrink"`, codeUsage},
-		{"clear", "say --yes", codeUsage},
-		{"label nodes n1", "what shall be set", codeUsage},
+		{"get pod wbe", `pod "wbe" not found in namespace "default"; did you mean web?`, exit.NotFound},
+		{"get pod db", "there is one in namespace prod: add -n prod", exit.NotFound},
+		{"get pdos", `there is no kind "pdos". Did you mean pods`, exit.Usage},
+		{"get pods -o fancy", "-o fancy is not known", exit.Usage},
+		{"get pods --nonsense", "nonsense", exit.Usage},
+		{"gte pods", `there is no command "gte"; did you mean get`, exit.Usage},
+		{"delete pod", "which pod? Give a name", exit.Usage},
+		{"apply", "which file?", exit.Usage},
+		{"apply -f nowhere.yaml", "there is no such file or folder", exit.Failed},
+		{"image shrink", `there is no command "shrink"`, exit.Usage},
+		{"clear", "say --yes", exit.Usage},
+		{"label nodes n1", "what shall be set", exit.Usage},
 	} {
 		got := f.ctl("", strings.Fields(c.args)...)
 		if got.code != c.code || !strings.Contains(got.text, c.want) {
@@ -71,7 +71,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-const manifest = `apiVersion: v1
+const webManifest = `apiVersion: v1
 kind: Pod
 metadata:
   name: web
@@ -93,35 +93,35 @@ func TestApply(t *testing.T) {
 			t.Fatalf("%s: %+v, want %q", what, got, want)
 		}
 	}
-	if got := f.ctl(manifest, "apply", "-f", "-", "--dry-run"); !strings.HasPrefix(got.out, "pod/web created (dry run") || f.get(path) != nil {
+	if got := f.ctl(webManifest, "apply", "-f", "-", "--dry-run"); !strings.HasPrefix(got.out, "pod/web created (dry run") || f.get(path) != nil {
 		t.Fatalf("dry run: %+v", got)
 	}
-	step("the first", manifest, "pod/web created\n")
-	step("the same", manifest, "pod/web unchanged\n")
-	// Another's label stays, one that the manifest gives up goes.
+	step("the first", webManifest, "pod/web created\n")
+	step("the same", webManifest, "pod/web unchanged\n")
+	// Another's label stays, one that the webManifest gives up goes.
 	f.ctl("", "label", "pod", "web", "other=yes")
-	step("a label less", strings.Replace(manifest, "    tier: front\n", "", 1), "pod/web configured\n")
+	step("a label less", strings.Replace(webManifest, "    tier: front\n", "", 1), "pod/web configured\n")
 	labels := f.get(path).GetLabels()
 	if labels["app"] != "web" || labels["other"] != "yes" || labels["tier"] != "" {
 		t.Errorf("labels are %v", labels)
 	}
-	if !strings.Contains(f.get(path).GetAnnotations()[lastApplied], `"app":"web"`) {
+	if !strings.Contains(f.get(path).GetAnnotations()[corev1.LastAppliedConfigAnnotation], `"app":"web"`) {
 		t.Errorf("what was applied is not kept: %v", f.get(path).GetAnnotations())
 	}
-	if got := f.ctl(manifest, "create", "-f", "-"); got.code != codeConflict || !strings.Contains(got.text, "exists already") {
+	if got := f.ctl(webManifest, "create", "-f", "-"); got.code != exit.Conflict || !strings.Contains(got.text, "exists already") {
 		t.Errorf("create: %+v", got)
 	}
-	if got := f.ctl(manifest, "apply", "node", "-f", "-"); got.code != codeUsage || !strings.Contains(got.text, "it is a Pod, where Node was said") {
+	if got := f.ctl(webManifest, "apply", "node", "-f", "-"); got.code != exit.Usage || !strings.Contains(got.text, "it is a Pod, where Node was said") {
 		t.Errorf("a wrong word: %+v", got)
 	}
-	if got := f.ctl(manifest+"---\n"+strings.Replace(manifest, "name: web", "name: two", 1), "apply", "-f", "-"); !strings.Contains(got.out, "pod/two created") {
+	if got := f.ctl(webManifest+"---\n"+strings.Replace(webManifest, "name: web", "name: two", 1), "apply", "-f", "-"); !strings.Contains(got.out, "pod/two created") {
 		t.Errorf("two documents: %+v", got)
 	}
 }
 
 func TestDelete(t *testing.T) {
 	f := newFake(t, pod("default", "web"), pod("default", "db"), pod("prod", "web"))
-	if got := f.ctl("", "delete", "pod", "web", "nothere"); got.out != "pod \"web\" deleted\n" || got.code != codeNotFound {
+	if got := f.ctl("", "delete", "pod", "web", "nothere"); got.out != "pod \"web\" deleted\n" || got.code != exit.NotFound {
 		t.Errorf("%+v", got)
 	}
 	if got := f.ctl("", "del", "pods", "--all", "-A"); got.code != 0 || strings.Count(got.out, "deleted") != 2 {
@@ -154,7 +154,7 @@ func TestDelete(t *testing.T) {
 
 func TestLabelAndCordon(t *testing.T) {
 	f := newFake(t, node("n1", map[string]string{"os": "linux"}))
-	if got := f.ctl("", "label", "nodes", "n1", "os=plan9", "disk=ssd"); got.code != codeConflict || got.out != "node/n1 labeled\n" ||
+	if got := f.ctl("", "label", "nodes", "n1", "os=plan9", "disk=ssd"); got.code != exit.Conflict || got.out != "node/n1 labeled\n" ||
 		!strings.Contains(got.text, "has os=linux already, which was kept; --overwrite changes it") {
 		t.Errorf("%+v", got)
 	}
@@ -179,14 +179,14 @@ func TestLogs(t *testing.T) {
 	if got := f.ctl("", "logs", "web", "--tail", "5"); got.out != "hello\n" || got.code != 0 {
 		t.Errorf("%+v", got)
 	}
-	if got := f.ctl("", "logs", "two"); got.code != codeUsage || !strings.Contains(got.text, "pod two has 2 containers: choose one with -c: app, side") {
+	if got := f.ctl("", "logs", "two"); got.code != exit.Usage || !strings.Contains(got.text, "pod two has 2 containers: choose one with -c: app, side") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestDescribeHidesSecrets(t *testing.T) {
 	f := newFake(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", Annotations: map[string]string{lastApplied: `{"data":"hunter2"}`}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: `{"data":"hunter2"}`}},
 		Data:       map[string][]byte{"password": []byte("hunter2")},
 	})
 	got := f.ctl("", "describe", "secret", "db").out
@@ -199,24 +199,13 @@ func TestImages(t *testing.T) {
 	f := newFake(t, node("n1", nil))
 	const path = "/minik8s/v1/nodes/n1/images"
 	f.routes["GET "+path] = func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, 200, images{Items: []image{{ID: "sha256:0123456789abcdef", Tags: []string{"demo:1"}, Size: 3 << 20}}})
+		io.WriteString(w, `{"items":[{"id":"sha256:0123456789abcdef","tags":["demo:1"],"size":3145728}]}`)
 	}
 	f.routes["POST "+path] = func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte(`{"ref":"demo:2","done":1,"total":2}` + "\n" + `{"error":"no such image"}` + "\n"))
 	}
 	golden(t, "image-list.txt", f.ctl("", "image", "list").out)
-	if got := f.ctl("", "image", "pull", "demo:2"); got.code != codeFailed || !strings.Contains(got.text, "no such image") {
+	if got := f.ctl("", "image", "pull", "demo:2"); got.code != exit.Failed || !strings.Contains(got.text, "no such image") {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestKindWords(t *testing.T) {
-	for word, want := range map[string]*api.Kind{"PODS": api.Pods, "po": api.Pods, "Node": api.Nodes, "leases.coordination.k8s.io": api.Leases} {
-		if kinds, err := parseKinds(word); err != nil || len(kinds) != 1 || kinds[0] != want {
-			t.Errorf("%s: %v, %v", word, kinds, err)
-		}
-	}
-	if kinds, err := parseKinds("all"); err != nil || len(kinds) == 0 || kinds[0] != api.Pods {
-		t.Errorf("all: %v, %v", kinds, err)
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client/remote"
+	"minik8s/internal/ctl/session"
 )
 
 // fakeAPI is as much of an API server as the commands need: objects in a map, and rows of names.
@@ -257,7 +258,7 @@ func (f *fakeAPI) ctl(stdin string, args ...string) ran {
 	p.getenv = func(string) string { return "" }
 	p.now = func() time.Time { return testTime }
 	p.pause = time.Millisecond
-	p.connect = func(*program, where) (server, error) { return remote.New(remote.Config{Server: srv.URL}) }
+	p.connect = func(session.Where) (session.Server, error) { return remote.New(remote.Config{Server: srv.URL}) }
 	err := p.run(context.Background(), args)
 	result := ran{out: out.String(), err: errOut.String()}
 	if err != nil {

@@ -1,16 +1,30 @@
 package ctl
 
 import (
-	"strings"
-
 	"github.com/urfave/cli/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
-	"minik8s/internal/api"
-	"minik8s/internal/client"
-	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/describe"
+	"minik8s/internal/ctl/get"
+	"minik8s/internal/ctl/target"
 )
+
+// selectFlags choose several objects.
+func selectFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "only those with these labels: `K=V,K2!=V2,K3`"},
+		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in all namespaces"},
+	}
+}
+
+// allFlag means all objects where no name is given.
+func allFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "all", Usage: "all objects of the kind in the namespace"}
+}
+
+// scopeOf is what selectFlags, and get's --field-selector, say.
+func scopeOf(c *cli.Context) target.Scope {
+	return target.Scope{AllNamespaces: c.Bool("all-namespaces"), Labels: c.String("selector"), Fields: c.String("field-selector")}
+}
 
 func (p *program) getCommand() *cli.Command {
 	return &cli.Command{
@@ -27,134 +41,35 @@ func (p *program) getCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return s.get(c)
+			targets, err := target.Parse(c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			return get.Show(c.Context, s, get.Request{Targets: targets, Scope: scopeOf(c), Form: c.String("output"), Watch: c.Bool("watch"),
+				NoHeaders: c.Bool("no-headers"), IgnoreNotFound: c.Bool("ignore-not-found")})
 		},
 	}
 }
 
-func (s *session) get(c *cli.Context) error {
-	targets, err := parseTargets(c.Args().Slice())
-	if err != nil {
-		return err
-	}
-	form := strings.ToLower(c.String("output"))
-	switch form {
-	case "", "wide", "x", "a", "yaml", "yml", "json", "name":
-	default:
-		return usagef("-o %s is not known: yaml, json, wide, name, x or a", form)
-	}
-	if c.Bool("watch") && len(targets) > 1 {
-		return usagef("-w follows one kind, or one object, at a time")
-	}
-	if c.Bool("all-namespaces") && targets[0].name != "" {
-		return usagef("a name is looked for in one namespace: leave -A out, or write NAMESPACE/NAME")
-	}
-	switch form {
-	case "yaml", "yml", "json", "name":
-		return s.getObjects(c, targets, form)
-	}
-	return s.getTables(c, targets, form)
-}
-
-// getTables shows what the server lays out.
-func (s *session) getTables(c *cli.Context, targets []target, form string) error {
-	seed := ""
-	if form == "x" || form == "a" {
-		seed = form
-	}
-	count := tally{p: s.program}
-	several := len(kindsOf(targets)) > 1
-	var g *grid
-	for _, t := range targets {
-		found, ok := s.tableOf(c, t, seed, &count)
-		if !ok {
-			continue
-		}
-		if g == nil || g.kind != t.kind {
-			if g != nil && g.started {
-				s.say("")
+func (p *program) describeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "describe", Aliases: []string{"desc"}, Usage: "tell all about objects, with their events",
+		ArgsUsage: "KIND [NAME...] | KIND/NAME...", Flags: selectFlags(),
+		Action: func(c *cli.Context) error {
+			s, err := p.session(c)
+			if err != nil {
+				return err
 			}
-			g = s.newGrid(c, t.kind, form, several)
-		}
-		if len(found.table.Rows) > 0 {
-			g.print(found.table)
-		} else {
-			g.columns = found.table.ColumnDefinitions
-		}
-		if c.Bool("watch") {
-			return s.follow(c.Context, t.kind, found.opts, found.table, seed, g)
-		}
-		if len(found.table.Rows) == 0 && !several {
-			s.none(t.kind, found.opts)
-		}
-	}
-	return count.err()
-}
-
-// found is a table, and how what is in it is watched.
-type found struct {
-	table *metav1.Table
-	opts  client.ListOptions
-}
-
-// tableOf asks for the table of a target; false if there is none, which has been counted.
-func (s *session) tableOf(c *cli.Context, t target, seed string, count *tally) (found, bool) {
-	opts, err := s.listOptions(c, t.kind)
-	if err != nil {
-		count.add(err)
-		return found{}, false
-	}
-	name, where := "", opts.Namespace
-	if t.name != "" {
-		obj, err := s.resolve(c.Context, t)
-		if err != nil {
-			if codeOf(err) != codeNotFound || !c.Bool("ignore-not-found") {
-				count.add(err)
+			objects, err := target.Pick(c.Context, s, c.Args().Slice(), scopeOf(c), true)
+			for i, obj := range objects {
+				if i > 0 {
+					s.Say("\n")
+				}
+				if err := describe.Show(c.Context, s, obj); err != nil {
+					return err
+				}
 			}
-			return found{}, false
-		}
-		name, where = obj.GetName(), obj.GetNamespace()
+			return err
+		},
 	}
-	table, err := s.api.Table(c.Context, t.kind, where, name, opts, seed)
-	if count.add(err); err != nil {
-		return found{}, false
-	}
-	if name != "" {
-		opts = client.ListOptions{Namespace: where, Fields: fields.OneTermEqualSelector("metadata.name", name)}
-	}
-	return found{table, opts}, true
-}
-
-// newGrid is where the rows of a kind are printed; several says that there are other kinds on the page.
-func (s *session) newGrid(c *cli.Context, kind *api.Kind, form string, several bool) *grid {
-	seed := form == "x" || form == "a"
-	g := &grid{streams: &s.streams, kind: kind, layout: layout{
-		wide: form == "wide" || seed, noHeaders: c.Bool("no-headers"),
-		// X writes the namespace into the name itself.
-		namespace: c.Bool("all-namespaces") && kind.Namespaced && form != "x",
-	}}
-	if several {
-		g.layout.prefix = brief.Ref(kind, "")
-	}
-	return g
-}
-
-// none says that a list is empty; to err, so that a script that counts lines counts none.
-func (s *session) none(kind *api.Kind, opts client.ListOptions) {
-	where := ""
-	if kind.Namespaced {
-		where = " in namespace " + opts.Namespace + " (-A shows all)"
-		if opts.Namespace == "" {
-			where = " in any namespace"
-		}
-	}
-	s.note("no %s found%s", kind.Plural, where)
-}
-
-func kindsOf(targets []target) map[*api.Kind]bool {
-	kinds := map[*api.Kind]bool{}
-	for _, t := range targets {
-		kinds[t.kind] = true
-	}
-	return kinds
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/ctl/exit"
 )
 
 func templateWith(image string, labels map[string]string) corev1.PodTemplateSpec {
@@ -34,7 +36,7 @@ func history(t *testing.T) *fakeAPI {
 		image, n := fmt.Sprint("x:", i+1), fmt.Sprint(i+1)
 		rs := &appsv1.ReplicaSet{ObjectMeta: named("web-"+n, "Deployment", "web"), Spec: appsv1.ReplicaSetSpec{
 			Template: templateWith(image, map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: n})}}
-		rs.Annotations = map[string]string{revisionOf: n, changeCause: "because " + n}
+		rs.Annotations = map[string]string{"deployment.kubernetes.io/revision": n, "kubernetes.io/change-cause": "because " + n}
 		h := &appsv1.ControllerRevision{ObjectMeta: named("agent-"+n, "DaemonSet", "agent"), Revision: int64(i + 1),
 			Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"$patch":"replace","spec":{"containers":[{"name":"web","image":"` + image + `"}]}}}}`)}}
 		f.put(pathOf(rs), rs)
@@ -71,7 +73,7 @@ func TestRolloutHistoryAndUndo(t *testing.T) {
 		if got := f.ctl("", "rollout", "undo", kind, "--to-revision=1"); got.code != 0 || image() != "x:1map[]" {
 			t.Errorf("%s: undone to 1: %+v, now %s", kind, got, image())
 		}
-		if got := f.ctl("", "rollout", "undo", kind, "--to-revision=9"); got.code != codeNotFound || !strings.Contains(got.text, "no revision 9") {
+		if got := f.ctl("", "rollout", "undo", kind, "--to-revision=9"); got.code != exit.NotFound || !strings.Contains(got.text, "no revision 9") {
 			t.Errorf("%s: %+v", kind, got)
 		}
 		if got := f.ctl("", "rollout", "restart", kind); got.code != 0 {
@@ -91,13 +93,13 @@ func TestRolloutStatus(t *testing.T) {
 		says   string
 	}{
 		"done":     {func(d *appsv1.Deployment) {}, 0, "is rolled out: 2 of 2 pods are new, 2 available"},
-		"not seen": {func(d *appsv1.Deployment) { d.Generation = 2 }, codeFailed, "yet to see"},
-		"old ones": {func(d *appsv1.Deployment) { d.Status.Replicas = 3 }, codeFailed, "1 old ones are left"},
-		"not up":   {func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }, codeFailed, "2 of 2 pods are new, 1 available"},
-		"paused":   {func(d *appsv1.Deployment) { d.Spec.Paused = true }, codeFailed, "rollout resume deployment web"},
+		"not seen": {func(d *appsv1.Deployment) { d.Generation = 2 }, exit.Failed, "yet to see"},
+		"old ones": {func(d *appsv1.Deployment) { d.Status.Replicas = 3 }, exit.Failed, "1 old ones are left"},
+		"not up":   {func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }, exit.Failed, "2 of 2 pods are new, 1 available"},
+		"paused":   {func(d *appsv1.Deployment) { d.Spec.Paused = true }, exit.Failed, "rollout resume deployment web"},
 		"stuck": {func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
-		}, codeFailed, "ctl why deployment web"},
+		}, exit.Failed, "ctl why deployment web"},
 	} {
 		d := &appsv1.Deployment{ObjectMeta: named("web", "", ""), Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))},
 			Status: appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}}
@@ -119,7 +121,7 @@ func TestScale(t *testing.T) {
 	for args, want := range map[string]string{
 		"scale deployment/web": "how many", "scale ds/agent --replicas 2": "is for deployments and replicasets", "scale deployment --replicas 2": "which deployment",
 	} {
-		if got := f.ctl("", strings.Fields(args)...); got.code != codeUsage || !strings.Contains(got.text, want) {
+		if got := f.ctl("", strings.Fields(args)...); got.code != exit.Usage || !strings.Contains(got.text, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

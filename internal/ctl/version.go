@@ -12,7 +12,7 @@ func (p *program) versionCommand() *cli.Command {
 		Name: "version", Usage: "print the versions of this program and of the server",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "client", Usage: "of this program only"}},
 		Action: func(c *cli.Context) error {
-			p.say("client: %s", clientVersion())
+			p.Say("client: %s", clientVersion())
 			if c.Bool("client") {
 				return nil
 			}
@@ -20,11 +20,11 @@ func (p *program) versionCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			info, err := s.api.Version(c.Context)
+			info, err := s.API.Version(c.Context)
 			if err != nil {
 				return err
 			}
-			p.say("server: %s (%s, %s) at %s", info.GitVersion, info.GoVersion, info.Platform, s.api.At())
+			p.Say("server: %s (%s, %s) at %s", info.GitVersion, info.GoVersion, info.Platform, s.API.At())
 			return nil
 		},
 	}

@@ -6,6 +6,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"minik8s/internal/api"
+	"minik8s/internal/ctl/console"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/target"
 	"minik8s/internal/ctl/why"
 )
 
@@ -23,58 +26,58 @@ func (p *program) whyCommand() *cli.Command {
 				return err
 			}
 			for i, t := range targets {
-				obj, err := s.resolve(c.Context, t)
+				obj, err := target.Resolve(c.Context, s, t)
 				if err != nil {
 					return err
 				}
 				if i > 0 {
-					s.say("")
+					s.Say("")
 				}
-				e, err := why.Explain(c.Context, s.api, t.kind, obj, s.now())
-				if codeOf(err) == codeUnreachable {
+				e, err := why.Explain(c.Context, s.API, t.Kind, obj, s.Now())
+				if exit.CodeOf(err) == exit.Unreachable {
 					return err
 				}
-				s.printExplanation(e)
+				printExplanation(s.Console, e)
 			}
 			return nil
 		},
 	}
 }
 
-// whyTargets wants names; a lone word that is no kind is a pod's name.
-func whyTargets(args []string) ([]target, error) {
+// whyTargets reads the arguments of why. Names are needed; a single word that is no kind is the name of a pod.
+func whyTargets(args []string) ([]target.Target, error) {
 	if len(args) == 1 && !strings.Contains(args[0], "/") && api.ByWord(args[0]) == nil {
-		return []target{{api.Pods, args[0]}}, nil
+		return []target.Target{{Kind: api.Pods, Name: args[0]}}, nil
 	}
-	targets, err := parseTargets(args)
+	targets, err := target.Parse(args)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range targets {
-		if t.name == "" {
-			return nil, usagef("why which %s? Give its name", t.kind.Singular)
+		if t.Name == "" {
+			return nil, exit.Usagef("why which %s? Give its name", t.Kind.Singular)
 		}
 	}
 	return targets, nil
 }
 
-func (s *session) printExplanation(e why.Explanation) {
-	colour := red
+func printExplanation(c *console.Console, e why.Explanation) {
+	colour := console.Red
 	if e.Good {
-		colour = green
+		colour = console.Green
 	}
-	s.say("%s", s.paint(colour, e.Head))
-	s.section("Why", e.Why, "  ")
-	s.section(e.LogHead, e.Log, "  | ")
-	s.section("Next", e.Next, "  ")
+	c.Say("%s", c.Paint(colour, e.Head))
+	section(c, "Why", e.Why, "  ")
+	section(c, e.LogHead, e.Log, "  | ")
+	section(c, "Next", e.Next, "  ")
 }
 
-func (s *session) section(head string, lines []string, indent string) {
+func section(c *console.Console, head string, lines []string, indent string) {
 	if len(lines) == 0 {
 		return
 	}
-	s.say("\n%s", s.paint(bold, head))
+	c.Say("\n%s", c.Paint(console.Bold, head))
 	for _, l := range lines {
-		s.say("%s%s", indent, l)
+		c.Say("%s%s", indent, l)
 	}
 }

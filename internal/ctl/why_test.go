@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"minik8s/internal/api"
+	"minik8s/internal/api/placement"
 	"minik8s/internal/ctl/why/whytest"
 )
 
@@ -96,6 +99,37 @@ func TestWhyDeployment(t *testing.T) {
 		if r.code != 0 || !strings.Contains(r.out, "is rolling out: 1 of 1 pods are new, 0 of them ready") || !strings.Contains(r.out, x.want) || strings.Contains(r.out, "stranger") {
 			t.Errorf("%s: %d %s\n%s", x.name, r.code, r.text, r.out)
 		}
+	}
+}
+
+// The whole way for a pod whose terms choose namespaces by their labels: the namespaces are asked for, and only then.
+func TestWhyNamespaceSelector(t *testing.T) {
+	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+	run := func() (*fakeAPI, ran) {
+		pod := whytest.PodOf("web", "", whytest.Unscheduled)
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available"}}
+		refusals := placement.Refusals{}
+		refusals.Add(placement.PodAntiAffinity, "n", false)
+		refusals.Publish(pod)
+		objects := []api.Object{pod, whytest.GoodNode("n")}
+		for _, name := range []string{"blue", "red"} {
+			other := whytest.PodOf("web", "", nil)
+			other.Namespace = name
+			objects = append(objects, other, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": name}}})
+		}
+		f := newFake(t, objects...)
+		return f, f.ctl("", "why", "pod", "web")
+	}
+	asked := func(f *fakeAPI) bool {
+		return slices.ContainsFunc(f.calls, func(call string) bool { return call == "GET /api/v1/namespaces" })
+	}
+	if f, _ := run(); asked(f) {
+		t.Error("namespaces were asked for in vain")
+	}
+	term.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "blue"}}
+	if f, r := run(); !asked(f) || !strings.Contains(r.out, "in the way: blue/web on n\n") || strings.Contains(r.out, "red/web") {
+		t.Errorf("%v\n%s", f.calls, r.out)
 	}
 }
 

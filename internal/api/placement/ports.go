@@ -2,13 +2,54 @@ package placement
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/podspec"
 )
 
-// PortsClash says whether two host ports cannot be on one node: a port without an address is on all of them.
-func PortsClash(a, b corev1.ContainerPort) bool {
-	everywhere := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
-	return a.HostPort == b.HostPort && Protocol(a) == Protocol(b) &&
-		(a.HostIP == b.HostIP || everywhere(a.HostIP) || everywhere(b.HostIP))
+// Port is a port of the node that a pod takes. Equal ports are equal values.
+type Port struct {
+	IP       string // "" is every address
+	Protocol corev1.Protocol
+	Port     int32
+}
+
+// Clashes says whether two host ports cannot be on one node: a port without an address is on all of them.
+func (a Port) Clashes(b Port) bool {
+	return a.Port == b.Port && a.Protocol == b.Protocol && (a.IP == b.IP || a.IP == "" || b.IP == "")
+}
+
+// HostPorts are the host ports that a pod takes for as long as it runs: those of its containers and of its sidecars.
+// Other init containers end before, and take none. On the host's network every port of a container is one.
+func HostPorts(spec *corev1.PodSpec) []Port {
+	var out []Port
+	for i := range spec.Containers {
+		out = appendHostPorts(out, spec, &spec.Containers[i])
+	}
+	for i := range spec.InitContainers {
+		if podspec.IsSidecar(&spec.InitContainers[i]) {
+			out = appendHostPorts(out, spec, &spec.InitContainers[i])
+		}
+	}
+	return out
+}
+
+func appendHostPorts(out []Port, spec *corev1.PodSpec, c *corev1.Container) []Port {
+	for i := range c.Ports {
+		p := &c.Ports[i]
+		port := p.HostPort
+		if port == 0 && spec.HostNetwork {
+			port = p.ContainerPort
+		}
+		if port <= 0 {
+			continue
+		}
+		ip := p.HostIP
+		if ip == "0.0.0.0" || ip == "::" {
+			ip = ""
+		}
+		out = append(out, Port{ip, Protocol(*p), port})
+	}
+	return out
 }
 
 // Protocol is a port's; one that names none is TCP.

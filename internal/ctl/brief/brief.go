@@ -19,6 +19,15 @@ func Ref(kind *api.Kind, name string) string {
 	return word + "/" + name
 }
 
+// RefOf is Ref of an object of a known kind.
+func RefOf(obj api.Object) string {
+	kind := api.KindOf(obj)
+	if kind == nil {
+		return obj.GetName()
+	}
+	return Ref(kind, obj.GetName())
+}
+
 // Namespace is what a command needs to find an object again: " -n x", or nothing in the default one.
 func Namespace(namespace string) string {
 	if namespace == "" || namespace == "default" {
@@ -91,6 +100,18 @@ func Restarts(pod *corev1.Pod) int {
 	return n
 }
 
+// Leaving is what the deletion of an object waits for.
+func Leaving(obj api.Object) string {
+	if f := obj.GetFinalizers(); len(f) > 0 {
+		return "waiting for " + strings.Join(f, ", ")
+	}
+	if g := obj.GetDeletionGracePeriodSeconds(); g != nil && *g > 0 {
+		return "its containers have " + (time.Duration(*g) * time.Second).String() + " to end"
+	}
+	return "terminating"
+}
+
+// Quoted is a list of words, each in quotation marks.
 func Quoted(words []string) string {
 	var out []string
 	for _, w := range words {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
 	"minik8s/internal/ctl/brief"
 )
@@ -45,7 +46,7 @@ func (l *look) at(ctx context.Context, kind *api.Kind, obj api.Object, when time
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		now.logs = l.lastLogs(ctx, o)
-		now.placed = l.inTheWay(ctx, o)
+		l.neighbours(ctx, &now, o)
 	case *corev1.Namespace:
 		if o.DeletionTimestamp != nil {
 			now.held = l.heldIn(ctx, o.Name)
@@ -79,19 +80,35 @@ func (l *look) pods(ctx context.Context, now *situation) {
 	if pod := now.blamed(); pod != nil {
 		now.told, _ = brief.EventsOf(ctx, l.api, pod)
 		now.logs = l.lastLogs(ctx, pod)
-		now.placed = l.inTheWay(ctx, pod)
+		l.neighbours(ctx, now, pod)
 	}
 }
 
-// inTheWay are the pods that may be why a pod has no node: all that are on one and have not ended.
-func (l *look) inTheWay(ctx context.Context, pod *corev1.Pod) []*corev1.Pod {
+// neighbours gathers the pods that may be why a pod has no node: all that are on one and have not ended. The labels of
+// namespaces are asked for only if a term chooses namespaces by them.
+func (l *look) neighbours(ctx context.Context, now *situation, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
-		return nil
+		return
 	}
 	pods, _, _ := client.All[*corev1.Pod](ctx, l.api, api.Pods, client.ListOptions{})
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+	now.placed = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
 		return p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	})
+	if !choosesNamespaces(pod) && !slices.ContainsFunc(now.placed, choosesNamespaces) {
+		return
+	}
+	namespaces, _, _ := client.All[*corev1.Namespace](ctx, l.api, api.Namespaces, client.ListOptions{})
+	now.namespaces = placement.NamespaceLabels{}
+	for _, ns := range namespaces {
+		now.namespaces[ns.Name] = ns.Labels
+	}
+}
+
+// choosesNamespaces says whether a required term of a pod chooses namespaces by their labels.
+func choosesNamespaces(pod *corev1.Pod) bool {
+	byLabel := func(t corev1.PodAffinityTerm) bool { return t.NamespaceSelector != nil }
+	return slices.ContainsFunc(placement.RequiredAffinity(&pod.Spec), byLabel) ||
+		slices.ContainsFunc(placement.RequiredAntiAffinity(&pod.Spec), byLabel)
 }
 
 // mayBelong says whether a pod is a workload's own; a Deployment's belong to its sets.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api/placement"
@@ -20,7 +19,7 @@ import (
 func (s *situation) takenPorts(v *Explanation, pod *corev1.Pod, by placement.Refused) {
 	for _, name := range by.Nodes {
 		for _, t := range s.portsTaken(pod, name) {
-			v.because("host port %d/%s of node %s is taken by pod %s", t.port.HostPort, placement.Protocol(t.port), name, fullName(t.by))
+			v.because("host port %d/%s of node %s is taken by pod %s", t.port.Port, t.port.Protocol, name, fullName(t.by))
 			v.try("describe pod %s%s", t.by.Name, brief.Namespace(t.by.Namespace))
 		}
 	}
@@ -29,15 +28,15 @@ func (s *situation) takenPorts(v *Explanation, pod *corev1.Pod, by placement.Ref
 
 // taken is a port that a pod wants, and who has it.
 type taken struct {
-	port corev1.ContainerPort
+	port placement.Port
 	by   *corev1.Pod
 }
 
 func (s *situation) portsTaken(pod *corev1.Pod, node string) []taken {
 	var out []taken
-	for _, want := range hostPorts(pod) {
+	for _, want := range placement.HostPorts(&pod.Spec) {
 		for _, p := range s.placed {
-			if p.Spec.NodeName == node && slices.ContainsFunc(hostPorts(p), func(has corev1.ContainerPort) bool { return placement.PortsClash(want, has) }) {
+			if p.Spec.NodeName == node && slices.ContainsFunc(placement.HostPorts(&p.Spec), want.Clashes) {
 				out = append(out, taken{want, p})
 				break
 			}
@@ -46,46 +45,35 @@ func (s *situation) portsTaken(pod *corev1.Pod, node string) []taken {
 	return out
 }
 
-func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
-	var out []corev1.ContainerPort
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		for _, p := range c.Ports {
-			if p.HostPort != 0 {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
-}
-
 func fullName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// missedPods tells which pods the pod wants to be with.
+// missedPods tells which pods the pod wants to be with. A pod counts for it only if all the terms choose it.
 func (s *situation) missedPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
-	for _, t := range affinity(pod) {
-		found := s.chosen(&t, pod)
-		where := "there is none that has a node"
-		if len(found) > 0 {
-			where = "there are: " + onNodes(found)
-		}
-		v.because("its podAffinity wants a pod with %s in the same %s; %s", labelled(t.LabelSelector), t.TopologyKey, where)
-		flag := " -A"
-		if where := namespacesOf(&t, pod); len(where) == 1 {
-			flag = brief.Namespace(where[0])
-		}
-		v.try("get pods -l '%s' -o wide%s", metav1.FormatLabelSelector(t.LabelSelector), flag)
+	terms := termsOf(placement.RequiredAffinity(&pod.Spec), pod)
+	var all []placement.PodSelector
+	for i := range terms {
+		all = append(all, terms[i].PodSelector)
+	}
+	where := "there is none that has a node"
+	if found := s.chosen(all...); len(found) > 0 {
+		where = "there are: " + onNodes(found)
+	}
+	for i := range terms {
+		t := &terms[i]
+		v.because("its podAffinity wants %s in the same %s; %s", t, t.topology, where)
+		v.try("get pods -l '%s' -o wide%s", t.Labels, t.flag())
 	}
 }
 
 // avoidedPods tells which pods the pod wants to be apart from.
 func (s *situation) avoidedPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
-	for _, t := range antiAffinity(pod) {
-		found := s.chosen(&t, pod)
+	for _, t := range termsOf(placement.RequiredAntiAffinity(&pod.Spec), pod) {
+		found := s.chosen(t.PodSelector)
 		if len(found) == 0 {
-			v.because("its podAntiAffinity keeps it from any %s with a pod with %s", t.TopologyKey, labelled(t.LabelSelector))
+			v.because("its podAntiAffinity keeps it from any %s with %s", t.topology, &t)
 			continue
 		}
-		v.because("its podAntiAffinity keeps it from any %s with a pod with %s; in the way: %s", t.TopologyKey, labelled(t.LabelSelector), onNodes(found))
+		v.because("its podAntiAffinity keeps it from any %s with %s; in the way: %s", t.topology, &t, onNodes(found))
 		v.try("describe pod %s%s", found[0].Name, brief.Namespace(found[0].Namespace))
 	}
 	v.advise("add a node, make room by deleting or scaling down what is in the way, or prefer instead of require it: preferredDuringSchedulingIgnoredDuringExecution")
@@ -95,92 +83,79 @@ func (s *situation) avoidedPods(v *Explanation, pod *corev1.Pod, _ placement.Ref
 func (s *situation) avoidingPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
 	told := 0
 	for _, p := range s.placed {
-		for _, t := range antiAffinity(p) {
-			if told < mostNamed && picks(&t, p, pod) {
+		for _, t := range termsOf(placement.RequiredAntiAffinity(&p.Spec), p) {
+			if told < mostNamed && t.Matches(pod, s.namespaces) {
 				told++
-				v.because("the podAntiAffinity of pod %s on %s keeps pods with %s from its %s", fullName(p), p.Spec.NodeName, labelled(t.LabelSelector), t.TopologyKey)
+				v.because("the podAntiAffinity of pod %s on %s keeps pods with %s from its %s", fullName(p), p.Spec.NodeName, labelled(t.Labels), t.topology)
 				v.try("describe pod %s%s", p.Name, brief.Namespace(p.Namespace))
 			}
 		}
 	}
 }
 
-func affinity(pod *corev1.Pod) []corev1.PodAffinityTerm {
-	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
-		return readable(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, pod)
-	}
-	return nil
+// term is a term of pod affinity: which pods, and how near.
+type term struct {
+	placement.PodSelector
+	topology string
+	home     string // the namespace of the pod that has the term
 }
 
-func antiAffinity(pod *corev1.Pod) []corev1.PodAffinityTerm {
-	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
-		return readable(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, pod)
-	}
-	return nil
-}
-
-// readable are terms whose selectors say all that they ask for.
-func readable(terms []corev1.PodAffinityTerm, owner *corev1.Pod) []corev1.PodAffinityTerm {
-	out := slices.Clone(terms)
-	for i := range out {
-		out[i].LabelSelector = narrowed(out[i].LabelSelector, owner, out[i].MatchLabelKeys, out[i].MismatchLabelKeys)
+func termsOf(list []corev1.PodAffinityTerm, owner *corev1.Pod) []term {
+	var out []term
+	for i := range list {
+		out = append(out, term{placement.TermSelector(&list[i], owner), list[i].TopologyKey, owner.Namespace})
 	}
 	return out
 }
 
-func (s *situation) chosen(t *corev1.PodAffinityTerm, owner *corev1.Pod) []*corev1.Pod {
+// String is the pods that a term chooses, for people: "a pod with app=web of a namespace with team=a".
+func (t *term) String() string {
+	text := "a pod with " + labelled(t.Labels)
+	var places []string
+	if len(t.Namespaces) > 0 && !slices.Equal(t.Namespaces, []string{t.home}) {
+		places = append(places, "namespace "+strings.Join(t.Namespaces, ", "))
+	}
+	switch {
+	case t.NamespaceLabels == nil:
+	case t.NamespaceLabels.Empty():
+		places = []string{"any namespace"}
+	default:
+		places = append(places, "a namespace with "+labelled(t.NamespaceLabels))
+	}
+	if len(places) == 0 {
+		return text
+	}
+	return text + " of " + strings.Join(places, " or ")
+}
+
+// flag tells a command where the pods of a term are.
+func (t *term) flag() string {
+	if t.NamespaceLabels == nil && len(t.Namespaces) == 1 {
+		return brief.Namespace(t.Namespaces[0])
+	}
+	return " -A"
+}
+
+// chosen are the placed pods that all the selectors choose.
+func (s *situation) chosen(selectors ...placement.PodSelector) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range s.placed {
-		if picks(t, owner, p) {
+		if placement.AllMatch(selectors, p, s.namespaces) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// picks says whether a term of the owner chooses a pod. Where namespaces are chosen by their labels, which
-// are not known here, only those that are named count.
-func picks(t *corev1.PodAffinityTerm, owner, pod *corev1.Pod) bool {
-	everywhere := t.NamespaceSelector != nil && len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) == 0
-	return (everywhere || slices.Contains(namespacesOf(t, owner), pod.Namespace)) && selects(t.LabelSelector, pod)
-}
-
-func namespacesOf(t *corev1.PodAffinityTerm, owner *corev1.Pod) []string {
-	if len(t.Namespaces) == 0 && t.NamespaceSelector == nil {
-		return []string{owner.Namespace}
+// labelled is a selector of labels for people.
+func labelled(selector labels.Selector) string {
+	if _, selectable := selector.Requirements(); !selectable {
+		return "no labels at all (without a labelSelector no pod is chosen)"
 	}
-	return t.Namespaces
-}
-
-func selects(selector *metav1.LabelSelector, pod *corev1.Pod) bool {
-	l, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && l.Matches(labels.Set(pod.Labels))
-}
-
-// labelled is a selector for people.
-func labelled(selector *metav1.LabelSelector) string {
-	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+	if selector.Empty() {
 		return "any labels"
 	}
-	return metav1.FormatLabelSelector(selector)
-}
-
-// narrowed is a selector with what matchLabelKeys and mismatchLabelKeys add to it from the owner's labels.
-func narrowed(selector *metav1.LabelSelector, owner *corev1.Pod, match, mismatch []string) *metav1.LabelSelector {
-	if selector == nil || len(match)+len(mismatch) == 0 {
-		return selector
-	}
-	out := selector.DeepCopy()
-	for i, key := range slices.Concat(match, mismatch) {
-		op := metav1.LabelSelectorOpIn
-		if i >= len(match) {
-			op = metav1.LabelSelectorOpNotIn
-		}
-		if value, ok := owner.Labels[key]; ok {
-			out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}})
-		}
-	}
-	return out
+	return selector.String()
 }
 
 // onNodes names a few pods and where they are.
@@ -194,46 +169,62 @@ func onNodes(pods []*corev1.Pod) string {
 
 // unevenSpread tells how the pods that a constraint counts are spread now.
 func (s *situation) unevenSpread(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
-	for _, c := range pod.Spec.TopologySpreadConstraints {
-		if c.WhenUnsatisfiable == corev1.ScheduleAnyway {
+	constraints := pod.Spec.TopologySpreadConstraints
+	rules := make([]placement.SpreadRule, len(constraints))
+	for i := range constraints {
+		rules[i] = placement.SpreadRuleOf(&constraints[i])
+	}
+	for i := range rules {
+		r, selector := &rules[i], placement.SpreadSelector(&constraints[i], pod)
+		if !r.Required {
 			continue
 		}
-		c.LabelSelector = narrowed(c.LabelSelector, pod, c.MatchLabelKeys, nil)
-		counts, outside := s.spread(&c, pod)
+		in, outside := s.spread(pod, rules, r, &selector)
 		v.because("its topologySpreadConstraints let the pods with %s differ by %d from %s to %s; now: %s",
-			labelled(c.LabelSelector), c.MaxSkew, c.TopologyKey, c.TopologyKey, counts)
+			labelled(selector.Labels), r.MaxSkew, r.TopologyKey, r.TopologyKey, counts(in))
+		if len(in) < int(r.MinDomains) && len(in) > 0 {
+			v.because("minDomains asks for %d of %s that it could go to: as long as there are fewer, each may have %d at most", r.MinDomains, r.TopologyKey, r.MaxSkew)
+		}
 		if len(outside) > 0 {
-			v.because("nodes without the label %s, which cannot take it: %s", c.TopologyKey, someOf(outside, len(outside)))
-			v.try("label nodes %s %s=VALUE", outside[0], c.TopologyKey)
+			v.because("nodes without the label %s, which cannot take it: %s", r.TopologyKey, someOf(outside, len(outside)))
+			v.try("label nodes %s %s=VALUE", outside[0], r.TopologyKey)
 		}
 	}
 	v.advise("make room where there are fewest, raise maxSkew, or prefer instead of require it: whenUnsatisfiable: ScheduleAnyway")
 	v.try("describe nodes")
 }
 
-// spread counts a constraint's pods by domain, and names the nodes that are in none.
-func (s *situation) spread(c *corev1.TopologySpreadConstraint, pod *corev1.Pod) (counts string, outside []string) {
-	in := map[string]int{}
+// spread counts the pods that one of a pod's rules counts, by domain, and names the nodes that are in none.
+func (s *situation) spread(pod *corev1.Pod, rules []placement.SpreadRule, r *placement.SpreadRule, selector *placement.PodSelector) (in map[string]int, outside []string) {
+	in = map[string]int{}
 	for _, n := range s.nodes {
-		domain, ok := n.Labels[c.TopologyKey]
-		switch {
-		case !ok:
+		domain, ok := n.Labels[r.TopologyKey]
+		if !ok {
 			outside = append(outside, n.Name)
-		case placement.Selects(&pod.Spec, n): // others do not count: the pod could not go there
-			in[domain] += 0
-			for _, p := range s.placed {
-				if p.Spec.NodeName == n.Name && p.Namespace == pod.Namespace && p.DeletionTimestamp == nil && selects(c.LabelSelector, p) {
-					in[domain]++
-				}
+			continue
+		}
+		selected, tolerated := placement.Selects(&pod.Spec, n), placement.Untolerated(pod.Spec.Tolerations, n.Spec.Taints) < 0
+		if !r.CountsNode(selected, tolerated, placement.InAllDomains(rules, n)) {
+			continue
+		}
+		in[domain] += 0
+		for _, p := range s.placed {
+			if p.Spec.NodeName == n.Name && placement.CountsPods(selector) && selector.Matches(p, s.namespaces) {
+				in[domain]++
 			}
 		}
 	}
+	return in, outside
+}
+
+// counts are the pods of each domain, for people.
+func counts(in map[string]int) string {
 	var parts []string
 	for _, domain := range slices.Sorted(maps.Keys(in)) {
 		parts = append(parts, fmt.Sprintf("%s %d", domain, in[domain]))
 	}
 	if len(parts) == 0 {
-		return "there is none that it could go to", outside
+		return "there is none that it could go to"
 	}
-	return strings.Join(parts, ", "), outside
+	return strings.Join(parts, ", ")
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/placement"
 	"minik8s/internal/ctl/why/whytest"
 	"minik8s/internal/scheduler/plan"
 )
@@ -43,10 +44,13 @@ func podSpec(t *testing.T, text string) *corev1.PodSpec {
 }
 
 // refuse is what the scheduler says of a pod that no node takes.
-func refuse(t *testing.T, pod *corev1.Pod, nodes []*corev1.Node, placed []*corev1.Pod) *plan.Refusal {
+func refuse(t *testing.T, pod *corev1.Pod, nodes []*corev1.Node, placed []*corev1.Pod, namespaces placement.NamespaceLabels) *plan.Refusal {
 	t.Helper()
 	c := plan.New(1)
 	c.SetNamespace("default", nil)
+	for name, labels := range namespaces {
+		c.SetNamespace(name, labels)
+	}
 	for _, n := range nodes {
 		c.SetNode(n)
 	}
@@ -128,7 +132,7 @@ func TestExplainUnscheduled(t *testing.T) {
 			pod.Spec = *podSpec(t, x.spec)
 			message := x.text
 			if len(pod.Spec.SchedulingGates) == 0 {
-				refusal := refuse(t, pod, x.nodes, x.placed)
+				refusal := refuse(t, pod, x.nodes, x.placed, nil)
 				refusal.Nodes.Publish(pod)
 				for _, part := range strings.Split(x.text, ", ") {
 					if message = refusal.Text; !strings.Contains(message, part) {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/placement"
 	"minik8s/internal/ctl/brief"
 )
 
@@ -29,6 +30,8 @@ type situation struct {
 
 	// placed are the cluster's pods that have a node, where they may be why another pod has none.
 	placed []*corev1.Pod
+	// namespaces are the labels of namespaces, where a term of these pods chooses by them.
+	namespaces placement.NamespaceLabels
 	// held are the objects that finalizers hold in a namespace that is being deleted.
 	held []api.Object
 }

@@ -37,12 +37,12 @@ func NodeMismatch(pod *corev1.Pod, node *corev1.Node, os string) *Rejection {
 // Claim is what a pod takes of its node's resources.
 type Claim struct {
 	Requests  podspec.Amounts
-	HostPorts []corev1.ContainerPort // with a hostPort
+	HostPorts []placement.Port
 }
 
 // ClaimOf is what pod takes.
 func ClaimOf(pod *corev1.Pod) Claim {
-	return Claim{Requests: podspec.Requests(&pod.Spec), HostPorts: hostPortsOf(pod)}
+	return Claim{Requests: podspec.Requests(&pod.Spec), HostPorts: placement.HostPorts(&pod.Spec)}
 }
 
 // Exceeds is why a pod does not fit beside the claims of others; nil if it does. Reasons and messages are
@@ -61,7 +61,7 @@ func Exceeds(c Claim, others iter.Seq[Claim], allocatable corev1.ResourceList) *
 	for o := range others {
 		for _, p := range c.HostPorts {
 			for _, q := range o.HostPorts {
-				if placement.PortsClash(p, q) {
+				if p.Clashes(q) {
 					return &Rejection{Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}
 				}
 			}
@@ -83,23 +83,4 @@ func Exceeds(c Claim, others iter.Seq[Claim], allocatable corev1.ResourceList) *
 // extended says that a resource is not Kubernetes' own: example.com/gpu.
 func extended(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
-}
-
-// hostPortsOf are the ports of the node that the pod's spec asks for.
-func hostPortsOf(pod *corev1.Pod) []corev1.ContainerPort {
-	var out []corev1.ContainerPort
-	for _, c := range podspec.Containers(pod) {
-		if podspec.InitContainer(pod, c.Name) != nil && !podspec.IsSidecar(c) {
-			continue
-		}
-		for _, p := range c.Ports {
-			if pod.Spec.HostNetwork && p.HostPort == 0 {
-				p.HostPort = p.ContainerPort
-			}
-			if p.HostPort > 0 {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
 }

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api/placement"
 )
 
 // Cluster is the nodes and what counts on them, kept by events. It is for one goroutine.
@@ -16,7 +18,7 @@ type Cluster struct {
 	byName     map[string]*node
 	known      int // nodes of which the object is known
 	pods       map[types.UID]*Pod
-	namespaces map[string]map[string]string // their labels
+	namespaces placement.NamespaceLabels
 
 	topologies map[string]*topology
 	counters   map[string]*counter
@@ -46,7 +48,7 @@ type Cluster struct {
 func New(seed uint64) *Cluster {
 	return &Cluster{
 		resources: newResources(), byName: map[string]*node{}, pods: map[types.UID]*Pod{},
-		namespaces: map[string]map[string]string{}, topologies: map[string]*topology{},
+		namespaces: placement.NamespaceLabels{}, topologies: map[string]*topology{},
 		counters: map[string]*counter{}, index: map[indexKey][]*counter{}, limit: maxCounters,
 		classes: map[string]*class{}, strategy: Spread, rand: rand.New(rand.NewPCG(seed, seed)),
 	}
@@ -82,7 +84,7 @@ func (c *Cluster) RemoveNamespace(name string) {
 func (c *Cluster) recountWide() {
 	for _, ct := range c.counters {
 		for i := range ct.match {
-			if ct.match[i].wide != nil {
+			if ct.match[i].NamespaceLabels != nil {
 				ct.tracked = false
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api/placement"
 )
 
 // topology maps nodes to their domains: the values of one label, numbered. The key "" stands for the
@@ -62,7 +64,7 @@ func (c *Cluster) topology(key string) *topology {
 // pods there have it as their required anti-affinity.
 type counter struct {
 	key   string
-	match []selector // all must choose a pod
+	match []placement.PodSelector // all must choose a pod
 	topo  *topology
 	// tracked says that n is kept; it is from the first time that a pod asks.
 	tracked bool
@@ -75,12 +77,7 @@ type counter struct {
 }
 
 func (ct *counter) chooses(c *Cluster, pod *corev1.Pod) bool {
-	for i := range ct.match {
-		if !ct.match[i].matches(c, pod) {
-			return false
-		}
-	}
-	return true
+	return placement.AllMatch(ct.match, pod, c.namespaces)
 }
 
 func bump(list *[]int32, domain, by int32) {
@@ -104,7 +101,7 @@ type indexKey struct{ namespace, key, value string }
 const maxCounters = 1024
 
 // counter finds the counter of a key, or makes it.
-func (c *Cluster) counter(key []byte, topo string, match func() []selector) *counter {
+func (c *Cluster) counter(key []byte, topo string, match func() []placement.PodSelector) *counter {
 	if ct := c.counters[string(key)]; ct != nil {
 		return ct
 	}
@@ -134,7 +131,7 @@ func (c *Cluster) enter(ct *counter) {
 	ct.used = c.clock
 	c.counters[ct.key] = ct
 	for i := range ct.match {
-		if ct.match[i].wide == nil { // one of the selectors that must all match is enough to find it
+		if ct.match[i].NamespaceLabels == nil { // one of the selectors that must all match is enough to find it
 			for _, k := range c.indexKeys(&ct.match[i]) {
 				c.index[k] = append(c.index[k], ct)
 			}
@@ -144,10 +141,10 @@ func (c *Cluster) enter(ct *counter) {
 	c.wide = append(c.wide, ct)
 }
 
-func (c *Cluster) indexKeys(s *selector) []indexKey {
-	key, value, _ := s.equality()
-	out := make([]indexKey, 0, len(s.namespaces))
-	for _, ns := range s.namespaces {
+func (c *Cluster) indexKeys(s *placement.PodSelector) []indexKey {
+	key, value, _ := s.SharedLabel()
+	out := make([]indexKey, 0, len(s.Namespaces))
+	for _, ns := range s.Namespaces {
 		if k := (indexKey{ns, key, value}); !slices.Contains(out, k) {
 			out = append(out, k)
 		}

@@ -76,16 +76,16 @@ func (c *Cluster) prepareSpread(d *dynamics, p *Pod, cl *class) {
 		if n.obj == nil || i >= len(cl.flags) {
 			continue
 		}
-		whole := true // has a domain for every hard constraint
+		complete := true // has a domain for every required constraint
 		for j := range d.spread {
-			if s := &d.spread[j]; s.hard && s.topo.of[i] < 0 {
-				whole = false
+			if s := &d.spread[j]; s.Required && s.topo.of[i] < 0 {
+				complete = false
 			}
 		}
 		for j := range d.spread {
 			s := &d.spread[j]
 			domain := s.topo.of[i]
-			if domain < 0 || s.hard && !whole || !s.anyNode && cl.flags[i]&okSelected == 0 || s.taints && cl.flags[i]&okTaints == 0 {
+			if domain < 0 || !s.CountsNode(cl.flags[i]&okSelected != 0, cl.flags[i]&okTaints != 0, complete) {
 				continue
 			}
 			s.counts[domain] = max(s.counts[domain], 0)
@@ -105,7 +105,7 @@ func (c *Cluster) prepareSpread(d *dynamics, p *Pod, cl *class) {
 				}
 			}
 		}
-		if s.min = least; domains < s.minDomains {
+		if s.min = least; domains < s.MinDomains {
 			s.min = 0
 		}
 	}
@@ -137,7 +137,7 @@ const (
 func (d *dynamics) check(i int32) (Cause, string) {
 	for j := range d.spread {
 		s := &d.spread[j]
-		if !s.hard {
+		if !s.Required {
 			continue
 		}
 		domain := s.topo.of[i]
@@ -148,7 +148,7 @@ func (d *dynamics) check(i int32) (Cause, string) {
 		if int(domain) < len(s.counts) {
 			have = max(0, s.counts[domain])
 		}
-		if have+s.self-s.min > s.maxSkew {
+		if have+s.self-s.min > s.MaxSkew {
 			return BySpread, whySpread
 		}
 	}
@@ -173,7 +173,7 @@ func (d *dynamics) check(i int32) (Cause, string) {
 
 // wishful says whether check's nodes differ in how much the pod likes them.
 func (d *dynamics) wishful() bool {
-	return len(d.soft) > 0 || slices.ContainsFunc(d.spread, func(s spreadState) bool { return !s.hard })
+	return len(d.soft) > 0 || slices.ContainsFunc(d.spread, func(s spreadState) bool { return !s.Required })
 }
 
 // wish is how much the pod likes a node for the pods around it.
@@ -185,7 +185,7 @@ func (d *dynamics) wish(i int32) (sum int64) {
 	}
 	for j := range d.spread {
 		s := &d.spread[j]
-		if s.hard {
+		if s.Required {
 			continue
 		}
 		if domain := s.topo.of[i]; domain < 0 {

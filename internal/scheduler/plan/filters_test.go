@@ -192,3 +192,17 @@ func TestDomainsFollowLabels(t *testing.T) {
 		t.Errorf("%q, %v", node, ok)
 	}
 }
+
+// With matchLabelKeys an owner that lacks the label asks for something else than one whose label is empty: they share no
+// counter.
+func TestMatchLabelKeysOfAnEmptyLabel(t *testing.T) {
+	const spec = "containers: [{name: c}]\naffinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [" +
+		"{topologyKey: kubernetes.io/hostname, matchLabelKeys: [hash], labelSelector: {matchLabels: {app: web}}}]}}"
+	c := filterCluster(t) // a has a pod with app=web, without a hash
+	if got := c.Refusals(c.Pod(aPod(t, "lacking", nil, spec)), "a"); len(got) != 1 {
+		t.Errorf("without the label it is kept from any app=web: %v", got)
+	}
+	if got := c.Refusals(c.Pod(aPod(t, "empty", map[string]string{"hash": ""}, spec)), "a"); len(got) != 0 {
+		t.Errorf("with an empty one it is kept from those with an empty one: %v", got)
+	}
+}

@@ -34,7 +34,7 @@ func (w *world) mayHost(pod *corev1.Pod, node *corev1.Node) bool {
 		placement.Untolerated(spec.Tolerations, node.Spec.Taints) >= 0 || !placement.Selects(spec, node) {
 		return false
 	}
-	sum, ports := podspec.Requests(spec), hostPorts(spec)
+	sum, ports := podspec.Requests(spec), placement.HostPorts(spec)
 	there := w.on(node.Name)
 	for _, p := range there {
 		for name, n := range podspec.Requests(&p.Spec) {
@@ -42,9 +42,9 @@ func (w *world) mayHost(pod *corev1.Pod, node *corev1.Node) bool {
 				sum[name] += n
 			}
 		}
-		for _, a := range hostPorts(&p.Spec) {
+		for _, a := range placement.HostPorts(&p.Spec) {
 			for _, b := range ports {
-				if a.clashes(b) {
+				if a.Clashes(b) {
 					return false
 				}
 			}

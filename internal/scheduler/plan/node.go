@@ -22,7 +22,7 @@ type node struct {
 	maxPods   int
 	used      []int64 // requested, by resource
 	load      [2]int64
-	ports     map[hostPort]int
+	ports     map[placement.Port]int
 	pods      []*Pod
 	tainted   []string // the reason for each of the taints
 	turn      uint64   // when it was last chosen: ties go to the one that waited longest
@@ -131,7 +131,7 @@ func (c *Cluster) RemoveNode(name string) {
 
 // add gives a new node a place in the array.
 func (c *Cluster) add(name string) *node {
-	n := &node{name: name, ports: map[hostPort]int{}}
+	n := &node{name: name, ports: map[placement.Port]int{}}
 	if last := len(c.free) - 1; last >= 0 {
 		n.index = c.free[last]
 		c.free = c.free[:last]
@@ -197,7 +197,7 @@ func (n *node) portsFree(p *Pod) bool {
 	}
 	for _, want := range p.ports {
 		for have := range n.ports {
-			if want.clashes(have) {
+			if want.Clashes(have) {
 				return false
 			}
 		}

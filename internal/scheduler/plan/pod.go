@@ -17,7 +17,7 @@ type Pod struct {
 
 	wants  []want // in the order of their numbers
 	weight [2]int64
-	ports  []hostPort
+	ports  []placement.Port
 	pins   []string
 
 	anti     []*counter // required anti-affinity
@@ -37,21 +37,17 @@ type softTerm struct {
 
 // spreadTerm is a topology spread constraint.
 type spreadTerm struct {
-	ct                  *counter // of the nodes themselves
-	topo                *topology
-	maxSkew, minDomains int32
-	hard                bool
-	anyNode, taints     bool // nodeAffinityPolicy Ignore, nodeTaintsPolicy Honor
-	self                int32
-	// none: a selector that is given and empty counts no pods here, though it chooses the pod itself;
-	// so do Kubernetes' filters.
-	none bool
+	placement.SpreadRule
+	ct   *counter // of the nodes themselves
+	topo *topology
+	self int32 // how many the pod itself adds: 1 if the constraint chooses it
+	none bool  // counts no pods
 }
 
 // Pod works a pod out. Of a pod that has its node only what others must heed is needed.
 func (c *Cluster) Pod(obj *corev1.Pod) *Pod {
 	spec := &obj.Spec
-	p := &Pod{Obj: obj, ports: hostPorts(spec)}
+	p := &Pod{Obj: obj, ports: placement.HostPorts(spec)}
 	sum := podspec.Requests(spec)
 	for name, n := range sum {
 		if n > 0 && name != corev1.ResourcePods {
@@ -60,16 +56,15 @@ func (c *Cluster) Pod(obj *corev1.Pod) *Pod {
 	}
 	slices.SortFunc(p.wants, func(a, b want) int { return a.id - b.id })
 	p.weight = weight(spec, sum)
-	a := spec.Affinity
-	if a != nil && a.PodAntiAffinity != nil {
-		for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			p.anti = append(p.anti, c.term(obj, &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i]))
-		}
+	apart := placement.RequiredAntiAffinity(spec)
+	for i := range apart {
+		p.anti = append(p.anti, c.term(obj, &apart[i]))
 	}
 	if spec.NodeName != "" {
 		return p
 	}
 	p.pins = placement.Pins(spec)
+	a := spec.Affinity
 	if a != nil && a.PodAntiAffinity != nil {
 		p.prefer(c, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, -1)
 	}
@@ -92,7 +87,7 @@ func (p *Pod) prefer(c *Cluster, terms []corev1.WeightedPodAffinityTerm, sign in
 // term is the counter of one term.
 func (c *Cluster) term(pod *corev1.Pod, t *corev1.PodAffinityTerm) *counter {
 	c.buf = appendString(appendAffinityTerm(c.buf[:0], t, pod), t.TopologyKey)
-	return c.counter(c.buf, t.TopologyKey, func() []selector { return []selector{newSelector(t, pod)} })
+	return c.counter(c.buf, t.TopologyKey, func() []placement.PodSelector { return []placement.PodSelector{placement.TermSelector(t, pod)} })
 }
 
 // allOf are the counters of terms of which a pod must meet all at once: one for each topology key.
@@ -107,10 +102,10 @@ func (c *Cluster) allOf(pod *corev1.Pod, terms []corev1.PodAffinityTerm) []*coun
 			key = append(appendAffinityTerm(key, &terms[j], pod), '&')
 		}
 		c.buf = appendString(key, terms[i].TopologyKey)
-		ct := c.counter(c.buf, terms[i].TopologyKey, func() []selector {
-			all := make([]selector, len(terms))
+		ct := c.counter(c.buf, terms[i].TopologyKey, func() []placement.PodSelector {
+			all := make([]placement.PodSelector, len(terms))
 			for j := range terms {
-				all[j] = newSelector(&terms[j], pod)
+				all[j] = placement.TermSelector(&terms[j], pod)
 			}
 			return all
 		})
@@ -124,18 +119,8 @@ func (c *Cluster) allOf(pod *corev1.Pod, terms []corev1.PodAffinityTerm) []*coun
 func (c *Cluster) spreadTerm(pod *corev1.Pod, t *corev1.TopologySpreadConstraint) spreadTerm {
 	b := appendString(append(c.buf[:0], 's'), pod.Namespace)
 	c.buf = appendKeys(appendSelector(b, t.LabelSelector), pod.Labels, t.MatchLabelKeys, nil)
-	ct := c.counter(c.buf, "", func() []selector {
-		return []selector{{labels: asSelector(t.LabelSelector, pod.Labels, t.MatchLabelKeys, nil),
-			namespaces: []string{pod.Namespace}, living: true}}
-	})
-	s := spreadTerm{ct: ct, topo: c.topology(t.TopologyKey), maxSkew: t.MaxSkew, minDomains: 1,
-		hard:    t.WhenUnsatisfiable != corev1.ScheduleAnyway,
-		anyNode: t.NodeAffinityPolicy != nil && *t.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore,
-		taints:  t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor}
-	if t.MinDomains != nil {
-		s.minDomains = *t.MinDomains
-	}
-	s.none = asSelector(t.LabelSelector, pod.Labels, t.MatchLabelKeys, nil).Empty()
+	ct := c.counter(c.buf, "", func() []placement.PodSelector { return []placement.PodSelector{placement.SpreadSelector(t, pod)} })
+	s := spreadTerm{SpreadRule: placement.SpreadRuleOf(t), ct: ct, topo: c.topology(t.TopologyKey), none: !placement.CountsPods(&ct.match[0])}
 	if ct.chooses(c, pod) {
 		s.self = 1
 	}
@@ -154,8 +139,8 @@ func (p *Pod) classKey(b []byte) []byte {
 	b = strconv.AppendInt(append(b, 'w'), p.weight[cpu], 10)
 	b = strconv.AppendInt(append(b, ','), p.weight[memory], 10)
 	for _, hp := range p.ports {
-		b = appendString(appendString(append(b, 'p'), hp.ip), hp.protocol)
-		b = strconv.AppendInt(b, int64(hp.port), 10)
+		b = appendString(appendString(append(b, 'p'), hp.IP), string(hp.Protocol))
+		b = strconv.AppendInt(b, int64(hp.Port), 10)
 	}
 	b = appendMap(append(b, 's'), spec.NodeSelector)
 	for i := range spec.Tolerations {

@@ -1,0 +1,100 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"minik8s/internal/ctl/exit"
+)
+
+// Console is where a command reads and writes. Results go to Out, everything else to Err.
+type Console struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// InTTY and ErrTTY say whether these are terminals.
+	InTTY, ErrTTY bool
+
+	colour bool
+}
+
+// New is a console over three streams. NO_COLOR and TERM=dumb in the environment turn colours off.
+func New(in io.Reader, out, errOut io.Writer, getenv func(string) string) *Console {
+	return &Console{In: in, Out: out, Err: errOut, InTTY: isTerminal(in), ErrTTY: isTerminal(errOut),
+		colour: isTerminal(out) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Say writes a line of the result.
+func (c *Console) Say(format string, args ...any) {
+	fmt.Fprintf(c.Out, format+"\n", args...)
+}
+
+// Note writes a line beside the result: a hint, a warning.
+func (c *Console) Note(format string, args ...any) {
+	fmt.Fprintf(c.Err, format+"\n", args...)
+}
+
+// Progress replaces the last progress line on a terminal. Elsewhere it writes nothing: a log has no use for it.
+func (c *Console) Progress(format string, args ...any) {
+	if c.ErrTTY {
+		fmt.Fprintf(c.Err, "\r\x1b[K"+format, args...)
+	}
+}
+
+// EndProgress clears the progress line.
+func (c *Console) EndProgress() {
+	if c.ErrTTY {
+		fmt.Fprint(c.Err, "\r\x1b[K")
+	}
+}
+
+// The colours, as a terminal's control sequences name them.
+const (
+	Bold   = "1"
+	Red    = "31"
+	Green  = "32"
+	Yellow = "33"
+)
+
+// Paint colours text, if the output is a terminal.
+func (c *Console) Paint(colour, text string) string {
+	if !c.colour || colour == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// PaintErr is Paint for text that goes to Err.
+func (c *Console) PaintErr(colour, text string) string {
+	if !c.ErrTTY {
+		return text
+	}
+	return c.Paint(colour, text)
+}
+
+// StateColour is the colour of a state: green for well, yellow for under way, red for wrong.
+func StateColour(state string) string {
+	switch state {
+	case "Running", "Ready", "Active", "Bound", "Succeeded", "Completed", "True", "Available":
+		return Green
+	case "Pending", "ContainerCreating", "PodInitializing", "Terminating", "Unknown", "Starting",
+		"Ready,SchedulingDisabled":
+		return Yellow
+	case "", "<none>":
+		return ""
+	}
+	return Red
+}
+
+// Complain prints the error of one object, where a command goes on with the next.
+func (c *Console) Complain(err error) { c.Note("%s%s", c.PaintErr(Red, "error: "), exit.Message(err)) }
+
+// Tally counts the failures of a command that works on several objects, and prints all but the last.
+func (c *Console) Tally() *exit.Tally { return &exit.Tally{Tell: c.Complain} }

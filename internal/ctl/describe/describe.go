@@ -1,0 +1,145 @@
+package describe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"minik8s/internal/api"
+	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/session"
+)
+
+// Show writes all about an object, and the events that tell of it.
+func Show(ctx context.Context, s *session.Session, obj api.Object) error {
+	var out sheet
+	writeMeta(s, &out, obj)
+	var err error
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		writePod(s, &out, o)
+	case *corev1.Node:
+		err = writeNode(ctx, s, &out, o)
+	case *corev1.Secret:
+		writeSecret(&out, o)
+	default:
+		err = writeRest(&out, obj)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(s.Out, out.String()); err != nil {
+		return err
+	}
+	if api.KindOf(obj) != api.Events {
+		showEvents(ctx, s, obj)
+	}
+	return nil
+}
+
+func writeMeta(s *session.Session, out *sheet, obj api.Object) {
+	out.field("Name", obj.GetName())
+	if obj.GetNamespace() != "" {
+		out.field("Namespace", obj.GetNamespace())
+	}
+	out.pairs("Labels", obj.GetLabels())
+	notes := map[string]string{}
+	for k, v := range obj.GetAnnotations() {
+		// It repeats the whole manifest, of a Secret with its values.
+		if k != corev1.LastAppliedConfigAnnotation {
+			notes[k] = brief.Clip(v, 200)
+		}
+	}
+	out.pairs("Annotations", notes)
+	out.field("Created", s.When(obj.GetCreationTimestamp()))
+	if at := obj.GetDeletionTimestamp(); at != nil {
+		out.field("Terminating", "gone by "+at.UTC().Format(time.RFC3339)+"; "+brief.Leaving(obj))
+	}
+	if owner := metav1.GetControllerOf(obj); owner != nil {
+		out.field("Controlled By", owner.Kind+"/"+owner.Name)
+	}
+	if f := obj.GetFinalizers(); len(f) > 0 {
+		out.field("Finalizers", strings.Join(f, ", "))
+	}
+}
+
+// writeSecret shows how long the values are, and no more.
+func writeSecret(out *sheet, secret *corev1.Secret) {
+	out.field("Type", string(secret.Type))
+	out.line("Data:")
+	var keys []string
+	for k := range secret.Data {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		out.line("  %s:  %d bytes", k, len(secret.Data[k]))
+	}
+	if len(keys) == 0 {
+		out.line("  <none>")
+	}
+}
+
+// writeRest shows what an object says beyond its metadata, as YAML.
+func writeRest(out *sheet, obj api.Object) error {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return err
+	}
+	for _, key := range []string{"apiVersion", "kind", "metadata"} {
+		delete(doc, key)
+	}
+	hide(doc)
+	var keys []string
+	for k := range doc {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		title := strings.ToUpper(k[:1]) + k[1:]
+		switch v := doc[k].(type) {
+		case map[string]any, []any:
+			text, err := yaml.Marshal(v)
+			if err != nil {
+				return err
+			}
+			out.line("%s:", title)
+			out.block("  ", string(text))
+		default:
+			out.field(title, fmt.Sprint(v))
+		}
+	}
+	return nil
+}
+
+// hide replaces passwords and tokens: the seed systems' GPU jobs have them in their manifests.
+func hide(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			if word := strings.ToLower(k); word == "password" || word == "token" {
+				if text, ok := inner.(string); ok {
+					v[k] = fmt.Sprintf("<%d bytes>", len(text))
+					continue
+				}
+			}
+			hide(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			hide(inner)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/dialect"
+	"minik8s/internal/client"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
+	"minik8s/internal/ctl/target"
+)
+
+// Document is one document of a manifest, understood.
+type Document struct {
+	// Source is where it stands: "web.yaml, document 2".
+	Source          string
+	Kind            *api.Kind
+	Namespace, Name string
+
+	doc map[string]any // as it was written
+	// canonical is doc in Kubernetes' form, where a seed's form was given.
+	canonical map[string]any
+}
+
+// Key is the object that the document is about.
+func (d *Document) Key() client.Key {
+	return client.Key{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
+}
+
+// Read reads the documents of files. A kind given on the command line, as the second seed's users do, must be that of
+// every document; word is empty if there is none.
+func Read(ctx context.Context, s *session.Session, files Files, word string) ([]*Document, error) {
+	docs, err := readAll(ctx, s.Console, files)
+	if err != nil {
+		return nil, err
+	}
+	var want *api.Kind
+	if word != "" {
+		if want, err = target.Kind(word); err != nil {
+			return nil, err
+		}
+	}
+	var out []*Document
+	var bad []string
+	for _, r := range docs {
+		d, err := understand(s, r)
+		switch {
+		case err != nil:
+			bad = append(bad, r.source+": "+err.Error())
+		case want != nil && d.Kind != want:
+			bad = append(bad, r.source+": it is a "+d.Kind.Kind+", where "+want.Kind+" was said")
+		default:
+			out = append(out, d)
+		}
+	}
+	if len(bad) > 0 {
+		// Nothing has been sent yet: a manifest with a mistake is not begun.
+		return nil, exit.Usagef("%s", strings.Join(bad, "\n"))
+	}
+	return out, nil
+}
+
+// understand finds the kind of a document and brings it into Kubernetes' form.
+func understand(s *session.Session, r raw) (*Document, error) {
+	apiVersion, kindName, err := dialect.Identify(r.doc)
+	if err != nil {
+		return nil, err
+	}
+	kind := api.ByGVK(schema.FromAPIVersionAndKind(apiVersion, kindName))
+	if kind == nil {
+		return nil, exit.Usagef("there is no kind %s in %s. Kinds: %s", kindName, apiVersion, target.KindList())
+	}
+	d := &Document{Source: r.source, doc: r.doc, Kind: kind, canonical: runtime.DeepCopyJSON(r.doc)}
+	if form := dialect.For(kind); form != nil {
+		// The notes are dropped here: the server sends them as warnings.
+		if _, err := form(d.canonical); err != nil {
+			return nil, err
+		}
+		if d.canonical, err = plain(d.canonical); err != nil {
+			return nil, err
+		}
+	}
+	d.canonical["apiVersion"], d.canonical["kind"] = apiVersion, kindName
+	return d, d.locate(s)
+}
+
+// locate reads which object a document is about: its name, and its namespace or the session's.
+func (d *Document) locate(s *session.Session) error {
+	meta, _ := d.canonical["metadata"].(map[string]any)
+	if meta == nil {
+		return exit.Usagef("metadata: it is missing")
+	}
+	d.Name, _ = meta["name"].(string)
+	if generate, _ := meta["generateName"].(string); d.Name == "" && generate == "" {
+		return exit.Usagef("metadata.name: it is missing")
+	}
+	if !d.Kind.Namespaced {
+		// The seed systems write a namespace even on a Node.
+		delete(meta, "namespace")
+		return nil
+	}
+	d.Namespace, _ = meta["namespace"].(string)
+	switch {
+	case d.Namespace == "":
+		d.Namespace = s.Namespace
+	case s.NamespaceGiven && d.Namespace != s.Namespace:
+		return exit.Usagef("metadata.namespace: it is %q, where -n says %q", d.Namespace, s.Namespace)
+	}
+	meta["namespace"] = d.Namespace
+	return nil
+}
+
+// plain turns a document into the types that JSON has (maps, slices, strings, numbers), whatever a dialect put into it.
+func plain(doc map[string]any) (map[string]any, error) {
+	data, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	return out, utiljson.Unmarshal(data, &out)
+}

@@ -1,0 +1,36 @@
+package manifest
+
+import (
+	"minik8s/internal/client"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
+)
+
+// Options are how documents are written.
+type Options struct {
+	// DryRun lets the server check everything and change nothing.
+	DryRun bool
+	// Validation is how fields that are not known are taken: strict, warn or ignore; "" is strict.
+	Validation string
+	// ServerSide lets the server merge an apply, under the name FieldManager. ForceConflicts takes fields over that others have
+	// set otherwise.
+	ServerSide, ForceConflicts bool
+	FieldManager               string
+	// Recreate lets a replacement delete an object and create it anew, where it cannot be changed.
+	Recreate bool
+}
+
+func (o Options) write() (client.WriteOptions, error) {
+	opts := client.WriteOptions{DryRun: o.DryRun, FieldManager: session.Manager}
+	switch o.Validation {
+	case "strict", "true", "":
+		opts.FieldValidation = "Strict"
+	case "warn":
+		opts.FieldValidation = "Warn"
+	case "ignore", "false":
+		opts.FieldValidation = "Ignore"
+	default:
+		return opts, exit.Usagef("--validate=%s is not known: strict, warn or ignore", o.Validation)
+	}
+	return opts, nil
+}

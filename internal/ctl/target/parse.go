@@ -1,0 +1,57 @@
+package target
+
+import (
+	"strings"
+
+	"minik8s/internal/api"
+	"minik8s/internal/ctl/exit"
+)
+
+// Target is what an argument names: an object, or with no name all of a kind.
+type Target struct {
+	Kind *api.Kind
+	Name string
+}
+
+// Parse reads KINDS, KIND NAME..., or KIND/NAME...
+func Parse(args []string) ([]Target, error) {
+	if len(args) == 0 {
+		return nil, exit.Usagef("which kind? One of: %s", KindList())
+	}
+	var out []Target
+	if word, _, ok := strings.Cut(args[0], "/"); ok && !strings.Contains(word, ",") {
+		for _, arg := range args {
+			word, name, ok := strings.Cut(arg, "/")
+			if !ok || name == "" {
+				return nil, exit.Usagef("%q is no KIND/NAME, as the other arguments are", arg)
+			}
+			kind, err := Kind(word)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Target{kind, name})
+		}
+		return out, nil
+	}
+	kinds, err := Kinds(args[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 1 {
+		for _, k := range kinds {
+			out = append(out, Target{Kind: k})
+		}
+		return out, nil
+	}
+	if len(kinds) > 1 {
+		return nil, exit.Usagef("a name needs one kind: %q are %d; write KIND/NAME for each", args[0], len(kinds))
+	}
+	for _, name := range args[1:] {
+		// "pod pod/web" is what one pastes from another command's output.
+		if word, rest, ok := strings.Cut(name, "/"); ok && api.ByWord(word) == kinds[0] {
+			name = rest
+		}
+		out = append(out, Target{kinds[0], name})
+	}
+	return out, nil
+}

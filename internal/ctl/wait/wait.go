@@ -1,0 +1,61 @@
+package wait
+
+import (
+	"context"
+	"time"
+
+	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/session"
+)
+
+// Awaited is something that a command waits for.
+type Awaited struct {
+	// Name is how messages name it.
+	Name string
+	// Look asks whether it has happened, or else in which state it is. An error ends the waiting.
+	Look func(ctx context.Context) (done bool, state string, err error)
+	// Late is the error when Timeout is over; a Timeout of 0 waits for ever.
+	Timeout time.Duration
+	Late    func(state string, took time.Duration) error
+	// Patience is how long the state is not printed.
+	Patience time.Duration
+	// Hint is printed behind the time in a progress line. Note is the line where there is no terminal, once for each
+	// state; the default is "NAME: STATE".
+	Hint string
+	Note func(state string) string
+}
+
+// lineWidth is how many letters of a state a progress line shows: a line that breaks could not be cleared.
+const lineWidth = 100
+
+// Until waits for something; it says how long that took, counted from start.
+func Until(ctx context.Context, s *session.Session, start time.Time, a Awaited) (time.Duration, error) {
+	defer s.EndProgress()
+	told := ""
+	for {
+		done, state, err := a.Look(ctx)
+		took := s.Now().Sub(start)
+		switch {
+		case done || err != nil:
+			return took, err
+		case a.Timeout > 0 && took > a.Timeout:
+			return took, a.Late(state, took.Round(time.Second))
+		case took < a.Patience:
+		case s.ErrTTY:
+			s.Progress("%s: %s (%s%s)", a.Name, brief.Clip(state, lineWidth), took.Round(time.Second), a.Hint)
+		case state != told: // a log gets each state once
+			s.Note("%s", a.note(state))
+			told = state
+		}
+		if !s.Sleep(ctx, s.Pause) {
+			return took, ctx.Err()
+		}
+	}
+}
+
+func (a *Awaited) note(state string) string {
+	if a.Note != nil {
+		return a.Note(state)
+	}
+	return a.Name + ": " + state
+}
