@@ -21,6 +21,7 @@ import (
 
 	"minik8s/config"
 	"minik8s/internal/apiserver"
+	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
@@ -268,4 +269,4 @@ func (n nodeAgents) own(node string) error {
 	return nil
 }
 
-var _ apiserver.Nodes = nodeAgents{}
+var _ nodes.Agents = nodeAgents{}

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"minik8s/internal/apiserver"
+	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/cri"
@@ -141,7 +141,7 @@ func (d *Daemon) nodeLabels() map[string]string {
 	return out
 }
 
-// Logs implements apiserver.Nodes.
+// Logs implements nodes.Agents.
 func (n nodeAgents) Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
 	if err := n.own(node); err != nil {
 		return nil, err
@@ -149,8 +149,8 @@ func (n nodeAgents) Logs(ctx context.Context, node, namespace, pod, container st
 	return n.d.kubelet.Load().Logs(ctx, namespace, pod, container, opts)
 }
 
-// Images implements apiserver.Nodes.
-func (n nodeAgents) Images(node string) (apiserver.Images, error) {
+// Images implements nodes.Agents.
+func (n nodeAgents) Images(node string) (nodes.Images, error) {
 	if err := n.own(node); err != nil {
 		return nil, err
 	}
@@ -163,15 +163,15 @@ type nodeImages struct {
 	changed func() // pods that wait for an image look again
 }
 
-func toImages(in []cri.Image) []apiserver.Image {
-	out := make([]apiserver.Image, len(in))
+func toImages(in []cri.Image) []nodes.Image {
+	out := make([]nodes.Image, len(in))
 	for i, x := range in {
-		out[i] = apiserver.Image{ID: x.ID, Tags: x.Tags, Size: x.Size}
+		out[i] = nodes.Image{ID: x.ID, Tags: x.Tags, Size: x.Size}
 	}
 	return out
 }
 
-func (n nodeImages) List(ctx context.Context) ([]apiserver.Image, error) {
+func (n nodeImages) List(ctx context.Context) ([]nodes.Image, error) {
 	l, err := n.rt.ListImages(ctx)
 	return toImages(l), err
 }
@@ -182,7 +182,7 @@ func (n nodeImages) Pull(ctx context.Context, ref string, progress func(done, to
 	return err
 }
 
-func (n nodeImages) Import(ctx context.Context, archive io.Reader) ([]apiserver.Image, error) {
+func (n nodeImages) Import(ctx context.Context, archive io.Reader) ([]nodes.Image, error) {
 	l, err := n.rt.ImportImages(ctx, archive)
 	n.changed()
 	return toImages(l), err

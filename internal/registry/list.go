@@ -48,14 +48,10 @@ func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
 	return r.read(ctx, q.Kind, q.Namespace, q.Name)
 }
 
-// Behind is the object below which a request asks for something that is no object: the node of a pod's log.
-func (r *Registry) Behind(ctx context.Context, q *Request) (*Entry, error) {
-	return r.Within(ctx, q, q.Name)
-}
-
-// Within is Behind where the request's name holds that of the object among other things: "https:web:443". What may
-// be done is asked of the whole.
-func (r *Registry) Within(ctx context.Context, q *Request, name string) (*Entry, error) {
+// Parent is the object below which a request asks for something that is no object: the pod of a log, the node of its
+// images. The request's name may hold the parent's among other things ("https:web:443"); what may be done is asked of the
+// whole.
+func (r *Registry) Parent(ctx context.Context, q *Request, name string) (*Entry, error) {
 	if err := r.Authorize(ctx, q); err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 type change struct {
 	prev, next *Entry
 	rev        int64
-	at         time.Time // when it was read
-	forms      *Forms    // of next, or for a deletion of prev
+	at         time.Time  // when it was read
+	encodings  *Encodings // of next, or for a deletion of prev
 }
 
 // eventLog is the last changes of a kind. Watchers are cursors on it: nothing is kept per watcher, and
@@ -40,10 +40,10 @@ func (l *eventLog) init() { l.more = make(chan struct{}) }
 
 func (l *eventLog) append(c change) {
 	c.at = time.Now()
-	c.forms = &Forms{}
+	c.encodings = &Encodings{}
 	l.changes = append(l.changes, c)
-	if n := len(l.changes) - 1 - keptForms; n >= 0 {
-		l.changes[n].forms.drop()
+	if n := len(l.changes) - 1 - keptEncodings; n >= 0 {
+		l.changes[n].encodings.drop()
 	}
 	l.bytes += c.size()
 	l.last = c.rev
@@ -63,7 +63,7 @@ func (l *eventLog) append(c change) {
 }
 
 // size is what a change keeps in memory that nothing else does: what was there before. The newest version the cache
-// has anyway, until a later change has it as its prev. Of the forms only a few are kept.
+// has anyway, until a later change has it as its prev. Of the encodings only a few are kept.
 func (c change) size() int {
 	const itself = 128
 	if c.prev != nil {

@@ -35,9 +35,9 @@ type Event struct {
 	Entry      *Entry
 	Revision   int64
 	InitialEnd bool
-	// Forms are the encodings of Entry that other watches of the change have made; nil for a Bookmark, for what was
+	// Encodings are the encodings of Entry that other watches of the change have made; nil for a Bookmark, for what was
 	// there at the beginning, and for what comes from history.
-	Forms *Forms
+	Encodings *Encodings
 }
 
 // Watch is an open watch; call Next until it fails.
@@ -305,11 +305,11 @@ func (w *Watch) see(c change) (Event, bool) {
 	is := c.next != nil && w.sel.matches(c.next)
 	switch {
 	case is && was:
-		return Event{Type: api.Modified, Entry: c.next, Revision: c.rev, Forms: c.forms}, true
+		return Event{Type: api.Modified, Entry: c.next, Revision: c.rev, Encodings: c.encodings}, true
 	case is:
-		return Event{Type: api.Added, Entry: c.next, Revision: c.rev, Forms: c.forms}, true
+		return Event{Type: api.Added, Entry: c.next, Revision: c.rev, Encodings: c.encodings}, true
 	case was:
-		return Event{Type: api.Deleted, Entry: c.prev.at(c.rev), Revision: c.rev, Forms: c.forms}, true
+		return Event{Type: api.Deleted, Entry: c.prev.at(c.rev), Revision: c.rev, Encodings: c.encodings}, true
 	}
 	return Event{}, false
 }
