@@ -10,6 +10,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry/decode"
 	"minik8s/internal/store"
 )
 
@@ -155,4 +156,18 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	if s.Default != nil {
 		s.Default(obj)
 	}
+}
+
+// Refuse is a strict error as what a client is told: with every other mistake of the object.
+func (r *Registry) Refuse(q *Request, obj api.Object, strict *decode.StrictError) error {
+	msg := strict.Error()
+	kind, s := q.Kind, r.Strategy(q.Kind)
+	obj = q.stored(obj)
+	if err := place(kind, q.Namespace, obj); err == nil {
+		r.prepareCreate(kind, s, obj)
+		if errs := r.mistakes(kind, s, obj); len(errs) > 0 {
+			msg += "; and " + errs.ToAggregate().Error()
+		}
+	}
+	return apierrors.NewBadRequest(msg)
 }

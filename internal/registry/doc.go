@@ -28,11 +28,11 @@
 //	registry.go     the Registry, Strategy, the kinds it serves
 //	request.go      who wants what; authorize.go and rules.go say who may, questions.go answers those who ask
 //	admission.go    what a write has to pass beside its own validation
-//	create.go update.go delete.go patch.go applypatch.go    the flow of each write; package apply merges fields
+//	create.go update.go delete.go patch.go applypatch.go    the flow of each write; packages patch and apply change documents
 //	write.go        the transaction they end in, and what it relies on
 //	binding.go evict.go scale.go tokens.go                  subresources that are more than a part of an object
-//	decode*.go patchcheck.go shallow.go                     from a client's bytes to an object
-//	cache.go log.go entry.go forms.go                       every object and the last changes, in memory
+//	shallow.go      copies; package decode has the way from a client's bytes to an object
+//	cache.go log.go entry.go encodings.go                       every object and the last changes, in memory
 //	list.go watch.go view.go                                how they are read
 //	ensure.go       the objects that every cluster has
 package registry

@@ -20,6 +20,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry/apply"
+	"minik8s/internal/registry/patch"
 	"minik8s/internal/store"
 	"minik8s/internal/tokens"
 )
@@ -96,6 +97,7 @@ type Strategy struct {
 // New is a registry over a store, of the kinds that are compiled in; rows is what is the stored ones' own (package
 // strategy). Nothing can be read before Run is ready.
 func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registry {
+	patch.LimitCopies()
 	rows = maps.Clone(rows)
 	for _, k := range api.Builtin() {
 		if rows[k] == nil {
@@ -187,6 +189,10 @@ func storeErr(k *api.Kind, name string, err error) error {
 func conflict(k *api.Kind, name string) error {
 	return apierrors.NewConflict(k.GR(), name, errors.New(
 		"the object has been modified; please apply your changes to the latest version and try again"))
+}
+
+func conflictf(kind *api.Kind, name, format string, args ...any) error {
+	return apierrors.NewConflict(kind.GR(), name, fmt.Errorf(format, args...))
 }
 
 func invalid(k *api.Kind, name string, errs field.ErrorList) error {

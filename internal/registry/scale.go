@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/decode"
+	"minik8s/internal/registry/patch"
 )
 
 // ScaleStrategy is how the number of replicas of a kind is reached without knowing the kind.
@@ -63,23 +65,23 @@ func (r *Registry) UpdateScale(ctx context.Context, q *Request, given *autoscali
 }
 
 // PatchScale changes an object's scale by a patch of the Scale.
-func (r *Registry) PatchScale(ctx context.Context, q *Request, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*autoscalingv1.Scale, error) {
+func (r *Registry) PatchScale(ctx context.Context, q *Request, patchType types.PatchType, data []byte, validation string, opts WriteOptions) (*autoscalingv1.Scale, error) {
 	return r.changeScale(ctx, "patch", q, opts, func(old *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		before, err := marshal(old)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		after, err := applyPatch(ScaleKind, q.Name, pt, before, patch)
+		after, err := patch.Apply(ScaleKind, q.Name, patchType, before, data)
 		if err != nil {
 			return nil, err
 		}
-		obj, warnings, err := Decode(ScaleKind, nil, after, validation)
+		obj, warnings, err := decode.Manifest(ScaleKind, nil, after, validation)
 		if err != nil {
-			return nil, asStatus(err)
+			return nil, decode.BadRequest(err)
 		}
 		opts.warn(warnings)
 		s := obj.(*autoscalingv1.Scale)
-		if s.ResourceVersion == old.ResourceVersion && !namesRevision(patch) {
+		if s.ResourceVersion == old.ResourceVersion && !patch.NamesRevision(data) {
 			s.ResourceVersion = ""
 		}
 		return s, nil

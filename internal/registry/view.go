@@ -16,8 +16,8 @@ func (e *Entry) In(view *api.Kind) (*Entry, error) {
 	return newEntry(view, e.key, e.rev, raw, obj), nil
 }
 
-// form is the kind as the client sees it.
-func (q *Request) form() *api.Kind {
+// served is the kind as the client sees it.
+func (q *Request) served() *api.Kind {
 	if q.View != nil {
 		return q.View
 	}

@@ -16,7 +16,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver/encoding"
-	"minik8s/internal/registry"
+	"minik8s/internal/registry/decode"
 )
 
 // The limits that huge and slow bodies meet.
@@ -70,8 +70,8 @@ func (h *Handler) decode(r *request) (api.Object, error) {
 		obj.GetObjectKind().SetGroupVersionKind(form.GVK())
 		return obj, nil
 	}
-	obj, warnings, err := registry.Decode(form, h.reg.Strategy(r.kind).Dialect, data, r.query.Get("fieldValidation"))
-	var strict *registry.StrictError
+	obj, warnings, err := decode.Manifest(form, h.reg.Strategy(r.kind).Dialect, data, r.query.Get("fieldValidation"))
+	var strict *decode.StrictError
 	if errors.As(err, &strict) {
 		return nil, h.reg.Refuse(r.ask, obj, strict)
 	}
@@ -105,7 +105,7 @@ func (r *request) decodeBody(kind string, into runtime.Object) error {
 func notValid(kind string, data []byte, into runtime.Object, err error) error {
 	text := err.Error()
 	if asJSON, bad := yaml.YAMLToJSON(data); bad == nil && !encoding.IsProtobuf(data) { // JSON comes out as it went in
-		text = registry.ExplainDecode(asJSON, into, err)
+		text = decode.Explain(asJSON, into, err)
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind, text))
 }

@@ -8,6 +8,7 @@ import (
 
 	"minik8s/internal/apiserver/encoding"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/decode"
 )
 
 // getScale reads the number of replicas of whatever kind has one.
@@ -37,7 +38,7 @@ func (h *Handler) putScale(r *request) error {
 			return apierrors.NewBadRequest("the body is not a valid Scale in protobuf: " + err.Error())
 		}
 	} else {
-		obj, warnings, err := registry.Decode(registry.ScaleKind, nil, data, r.query.Get("fieldValidation"))
+		obj, warnings, err := decode.Manifest(registry.ScaleKind, nil, data, r.query.Get("fieldValidation"))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package registry
+package patch
 
 import (
 	"encoding/json"

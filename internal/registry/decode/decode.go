@@ -1,26 +1,25 @@
-package registry
+package decode
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
 )
 
-// Decode reads a manifest, JSON or YAML, of the kind that the request's path names. dialect, which
+// Manifest reads a manifest, JSON or YAML, of the kind that the request's path names. dialect, which
 // may be nil, first makes a seed's form canonical. validation is Strict, Warn or Ignore: what to do
-// about fields that the kind does not have, and about those given twice.
-func Decode(kind *api.Kind, dialect func(map[string]any) ([]string, error), data []byte, validation string) (api.Object, []string, error) {
+// about fields that the kind does not have, and about those given twice. The errors are 400; a StrictError, which is none yet,
+// comes with what could be read.
+func Manifest(kind *api.Kind, dialect func(map[string]any) ([]string, error), data []byte, validation string) (api.Object, []string, error) {
 	strict := []string{}
 	if !looksLikeJSON(data) {
 		converted, err := yaml.YAMLToJSONStrict(data)
@@ -35,14 +34,14 @@ func Decode(kind *api.Kind, dialect func(map[string]any) ([]string, error), data
 	var notes []string
 	if dialect != nil {
 		var err error
-		if data, notes, err = canonical(kind, data, dialect); err != nil {
+		if data, notes, err = Canonical(kind, data, dialect); err != nil {
 			return nil, nil, err
 		}
 	}
 	obj := kind.New()
 	unknown, err := kjson.UnmarshalStrict(data, obj)
 	if err != nil {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind.Kind, ExplainDecode(data, obj, err)))
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind.Kind, Explain(data, obj, err)))
 	}
 	if err := checkKind(kind, obj); err != nil {
 		return nil, nil, err
@@ -67,8 +66,8 @@ type StrictError struct{ Fields []string }
 // Error implements error, in the words by which kubectl knows it.
 func (e *StrictError) Error() string { return "strict decoding error: " + strings.Join(e.Fields, ", ") }
 
-// asStatus is a strict error as a bad request; other errors are one already.
-func asStatus(err error) error {
+// BadRequest is a strict error as a bad request; other errors are one already.
+func BadRequest(err error) error {
 	var strict *StrictError
 	if errors.As(err, &strict) {
 		return apierrors.NewBadRequest(strict.Error())
@@ -76,32 +75,18 @@ func asStatus(err error) error {
 	return err
 }
 
-// Refuse is a strict error as what a client is told: with every other mistake of the object.
-func (r *Registry) Refuse(q *Request, obj api.Object, strict *StrictError) error {
-	msg := strict.Error()
-	kind, s := q.Kind, r.Strategy(q.Kind)
-	obj = q.stored(obj)
-	if err := place(kind, q.Namespace, obj); err == nil {
-		r.prepareCreate(kind, s, obj)
-		if errs := r.mistakes(kind, s, obj); len(errs) > 0 {
-			msg += "; and " + errs.ToAggregate().Error()
-		}
-	}
-	return apierrors.NewBadRequest(msg)
-}
-
 func looksLikeJSON(data []byte) bool {
 	t := bytes.TrimLeft(data, " \t\r\n")
 	return len(t) > 0 && t[0] == '{'
 }
 
-// canonical runs a dialect over a document.
-func canonical(kind *api.Kind, data []byte, dialect func(map[string]any) ([]string, error)) ([]byte, []string, error) {
+// Canonical is a document in JSON after a dialect; notes say what it changed.
+func Canonical(kind *api.Kind, data []byte, dialect func(map[string]any) ([]string, error)) ([]byte, []string, error) {
 	var doc map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	if err := dec.Decode(&doc); err != nil {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind.Kind, ExplainDecode(data, doc, err)))
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind.Kind, Explain(data, doc, err)))
 	}
 	notes, err := dialect(doc)
 	if err != nil {
@@ -126,27 +111,4 @@ func checkKind(kind *api.Kind, obj api.Object) error {
 	}
 	obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
 	return nil
-}
-
-// namesRevision says whether a patch asks for a certain resourceVersion.
-func namesRevision(patch []byte) bool { return bytes.Contains(patch, []byte("resourceVersion")) }
-
-func unsupportedPatch(pt types.PatchType) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-		Message: fmt.Sprintf("patches of type %q are not served; send %s, %s, %s or %s", pt,
-			types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType)}}
-}
-
-// unappliable is a JSON patch whose operations do not fit the object.
-func unappliable(kind *api.Kind, name string, err error) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
-		Message: fmt.Sprintf("the JSON patch does not fit %s %q: %s", kind, name, err),
-		Details: &metav1.StatusDetails{Group: kind.Group, Kind: kind.Plural, Name: name,
-			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Message: err.Error()}}}}}
-}
-
-func conflictf(kind *api.Kind, name, format string, args ...any) error {
-	return apierrors.NewConflict(kind.GR(), name, fmt.Errorf(format, args...))
 }

@@ -1,4 +1,4 @@
-package registry
+package decode
 
 import (
 	"bytes"
@@ -23,11 +23,11 @@ import (
 // mostMistakes bounds what a client is told at once; who got more wrong than this starts over anyway.
 const mostMistakes = 10
 
-// ExplainDecode says in the words of a manifest why a document could not be read into a value: the path of
+// Explain says in the words of a manifest why a document could not be read into a value: the path of
 // every part that does not fit, what belongs there, and what was given. err is what the decoder said, in
 // Go's words; it names at most one part, and not by its path. This walks the document a second time beside
 // the value's type, which only a document that has failed already has to bear.
-func ExplainDecode(data []byte, into any, err error) string {
+func Explain(data []byte, into any, err error) string {
 	if ok, offset := kjson.SyntaxErrorOffset(err); ok {
 		return position(data, offset) + plainJSON(err)
 	}

@@ -1,4 +1,4 @@
-package registry
+package decode
 
 import (
 	"strings"
@@ -51,7 +51,7 @@ func TestDecodeMistakes(t *testing.T) {
 		{"a key given twice, wrong and right", api.ConfigMaps, `{"data":{"a":1},"data":{"a":"1"}}`, `data: number does not belong there`},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			_, _, err := Decode(x.kind, dialect.For(x.kind), []byte(x.body), "Strict")
+			_, _, err := Manifest(x.kind, dialect.For(x.kind), []byte(x.body), "Strict")
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Fatalf("%v\nwant %s", err, x.want)
 			}
@@ -74,11 +74,11 @@ spec:
   - {name: a, resources: {limits: {cpu: 1, memory: 5e3, x.io/gpu: "2"}}, livenessProbe: {httpGet: {port: http}, periodSeconds: 3}}
   - {name: b, livenessProbe: {httpGet: {port: 80}}, unknown: [{}]}
   restartPolicy: `
-	_, _, err := Decode(api.Pods, nil, []byte(good+"5"), "Ignore")
+	_, _, err := Manifest(api.Pods, nil, []byte(good+"5"), "Ignore")
 	if err == nil || !strings.HasSuffix(err.Error(), `not a valid Pod: spec.restartPolicy: expected a string, got the number 5 (a string is written "5")`) {
 		t.Error(err)
 	}
-	if _, _, err := Decode(api.Pods, nil, []byte(good+"Never"), "Ignore"); err != nil {
+	if _, _, err := Manifest(api.Pods, nil, []byte(good+"Never"), "Ignore"); err != nil {
 		t.Error(err)
 	}
 }
