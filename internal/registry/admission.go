@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
 
@@ -57,13 +58,13 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 		return nil
 	}
 	name := q.New.GetNamespace()
-	kc := r.cache.of(api.Namespaces)
-	e := kc.get(name)
+	kc := r.cache.Of(api.Namespaces)
+	e := kc.Get(name)
 	if e == nil { // it may have been made a moment ago
-		if err := r.cache.current(ctx); err != nil {
-			return storeErr(api.Namespaces, name, err)
+		if err := r.cache.Current(ctx); err != nil {
+			return storage.Error(api.Namespaces, name, err)
 		}
-		e = kc.get(name)
+		e = kc.Get(name)
 	}
 	if e == nil {
 		return apierrors.NewNotFound(api.Namespaces.GR(), name)
@@ -75,7 +76,7 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being terminated", Field: "metadata.namespace"})
 		return err
 	}
-	q.relied = append(q.relied, store.Unchanged(prefixOf(api.Namespaces)+name, e.rev))
+	q.relied = append(q.relied, store.Unchanged(storage.PrefixOf(api.Namespaces)+name, e.Revision()))
 	return nil
 }
 
@@ -90,8 +91,8 @@ func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 		if s.Admit(q.New, beside) == nil {
 			return nil
 		}
-		if err := r.cache.current(ctx); err != nil {
-			return storeErr(q.Kind, q.New.GetName(), err)
+		if err := r.cache.Current(ctx); err != nil {
+			return storage.Error(q.Kind, q.New.GetName(), err)
 		}
 		err = s.Admit(q.New, beside)
 	case (q.Verb == "update" || q.Verb == "patch") && q.Sub == "" && s.AdmitUpdate != nil:
@@ -110,11 +111,11 @@ func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 }
 
 // Beside is the other objects, as far as the cache knows. They are shared.
-type Beside struct{ cache *cache }
+type Beside struct{ cache *storage.Cache }
 
 // Get is an object; nil if there is none.
 func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
-	if e := b.cache.of(kind).get(keyOf(kind, namespace, name)); e != nil {
+	if e := b.cache.Of(kind).Get(storage.KeyOf(kind, namespace, name)); e != nil {
 		return e.Object()
 	}
 	return nil
@@ -122,7 +123,7 @@ func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
 
 // All is every object of a kind that lives in no namespace.
 func (b Beside) All(kind *api.Kind) []api.Object {
-	entries, _ := b.cache.snapshot(b.cache.of(kind), "", "")
+	entries, _ := b.cache.Of(kind).Snapshot("", "")
 	all := make([]api.Object, len(entries))
 	for i, e := range entries {
 		all[i] = e.Object()

@@ -13,6 +13,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/registry/apply"
 	"minik8s/internal/registry/decode"
+	"minik8s/internal/registry/storage"
 )
 
 // patchOptions is the kind that the query of a patch is called in errors; it is stored nowhere.
@@ -43,7 +44,7 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 	for try := 0; ; try++ {
 		e, err := r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
 			if rv := config.GetResourceVersion(); rv != "" && rv != old.GetResourceVersion() {
-				return nil, conflict(q.Kind, q.Name)
+				return nil, storage.Conflict(q.Kind, q.Name)
 			}
 			return r.applied(q, old.DeepCopyObject().(api.Object), config, p, opts)
 		})

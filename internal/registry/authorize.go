@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/storage"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
@@ -169,12 +170,12 @@ func (r *Registry) authorizeNodePod(ctx context.Context, q *Request, node string
 		}
 		return forbidden(q, "a node may only list pods with the field selector spec.nodeName="+node)
 	case q.Sub == "" && (q.Verb == "get" || q.Verb == "delete"), q.Sub == "status" && slices.Contains(changing, q.Verb):
-		e := r.cache.of(api.Pods).get(keyOf(api.Pods, q.Namespace, q.Name))
+		e := r.cache.Of(api.Pods).Get(storage.KeyOf(api.Pods, q.Namespace, q.Name))
 		if e == nil { // it may have been made a moment ago
-			if err := r.cache.current(ctx); err != nil {
-				return storeErr(api.Pods, q.Name, err)
+			if err := r.cache.Current(ctx); err != nil {
+				return storage.Error(api.Pods, q.Name, err)
 			}
-			e = r.cache.of(api.Pods).get(keyOf(api.Pods, q.Namespace, q.Name))
+			e = r.cache.Of(api.Pods).Get(storage.KeyOf(api.Pods, q.Namespace, q.Name))
 		}
 		if e != nil && onNode(e.Object(), node) {
 			return nil
@@ -193,7 +194,7 @@ func (r *Registry) used(node string, q *Request) bool {
 	if name == "" || q.Namespace == "" {
 		return false
 	}
-	entries, _ := r.cache.snapshot(r.cache.of(api.Pods), q.Namespace, "")
+	entries, _ := r.cache.Of(api.Pods).Snapshot(q.Namespace, "")
 	for _, e := range entries {
 		if p := e.Object().(*corev1.Pod); p.Spec.NodeName == node && refers(p, q.Kind, name) {
 			return true

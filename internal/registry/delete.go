@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
 
@@ -93,14 +94,14 @@ func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *met
 		e, err := r.remove(ctx, kind, old, obj, dry)
 		return e, err == nil, err
 	}
-	raw, err := encode(kind, obj)
+	raw, err := storage.Encode(kind, obj)
 	if err != nil {
 		return nil, false, apierrors.NewInternalError(err)
 	}
-	if string(raw) == string(old.raw) || dry.DryRun {
-		return newEntry(kind, old.key, old.rev, raw, nil), false, nil
+	if old.Equal(raw) || dry.DryRun {
+		return storage.NewEntry(kind, old.Key(), old.Revision(), raw, nil), false, nil
 	}
-	e, err := r.write(store.Essential(ctx), q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev))
+	e, err := r.write(store.Essential(ctx), q, old.Key(), obj, raw, store.Update(storage.PrefixOf(kind)+old.Key(), raw, old.Revision()))
 	return e, false, err
 }
 
@@ -166,18 +167,18 @@ func policyFinalizer(opts *metav1.DeleteOptions) (finalizer string, asked bool, 
 
 // remove takes the object out of the store, if old is still the newest.
 func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last api.Object, opts WriteOptions) (*Entry, error) {
-	raw, err := encode(kind, last)
+	raw, err := storage.Encode(kind, last)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	if opts.DryRun {
-		return newEntry(kind, old.key, old.rev, raw, last), nil
+		return storage.NewEntry(kind, old.Key(), old.Revision(), raw, last), nil
 	}
-	rev, err := r.store.Write(ctx, store.Delete(prefixOf(kind)+old.key, old.rev))
+	rev, err := r.store.Write(ctx, store.Delete(storage.PrefixOf(kind)+old.Key(), old.Revision()))
 	if err != nil {
-		return nil, storeErr(kind, last.GetName(), err)
+		return nil, storage.Error(kind, last.GetName(), err)
 	}
-	return newEntry(kind, old.key, rev, raw, last), nil
+	return storage.NewEntry(kind, old.Key(), rev, raw, last), nil
 }
 
 // DeleteCollection deletes every object that opts selects and returns what it deleted.
@@ -204,7 +205,7 @@ func (r *Registry) DeleteCollection(ctx context.Context, q *Request, list ListOp
 			return nil, err
 		}
 		out.Entries = append(out.Entries, deleted)
-		out.Revision = max(out.Revision, deleted.rev)
+		out.Revision = max(out.Revision, deleted.Revision())
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -49,7 +50,7 @@ func (r *Registry) Patch(ctx context.Context, q *Request, p Patch, opts WriteOpt
 func (r *Registry) patch(ctx context.Context, q *Request, p Patch, opts WriteOptions) (*Entry, error) {
 	kind, name := q.served(), q.Name
 	return r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
-		before, err := marshal(q.shown(old))
+		before, err := json.Marshal(q.shown(old))
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}

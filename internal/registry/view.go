@@ -6,16 +6,6 @@ import (
 	"minik8s/internal/api"
 )
 
-// In is an entry in another form of its kind.
-func (e *Entry) In(view *api.Kind) (*Entry, error) {
-	obj := view.View.Shown(e.Object())
-	raw, err := encode(view, obj)
-	if err != nil {
-		return nil, err
-	}
-	return newEntry(view, e.key, e.rev, raw, obj), nil
-}
-
 // served is the kind as the client sees it.
 func (q *Request) served() *api.Kind {
 	if q.View != nil {

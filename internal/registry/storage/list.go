@@ -1,4 +1,4 @@
-package registry
+package storage
 
 import (
 	"context"
@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,59 +38,29 @@ type List struct {
 	Remaining *int64
 }
 
-// Get is one object in its newest version.
-func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
-	if err := r.authorizeAs(ctx, "get", q); err != nil {
-		return nil, err
-	}
-	return r.read(ctx, q.Kind, q.Namespace, q.Name)
-}
-
-// Parent is the object below which a request asks for something that is no object: the pod of a log, the node of its
-// images. The request's name may hold the parent's among other things ("https:web:443"); what may be done is asked of the
-// whole.
-func (r *Registry) Parent(ctx context.Context, q *Request, name string) (*Entry, error) {
-	if err := r.Authorize(ctx, q); err != nil {
-		return nil, err
-	}
-	return r.read(ctx, q.Kind, q.Namespace, name)
-}
-
-// List is every object that opts selects, at one revision that is not older than the newest write
-// acknowledged before the call.
-func (r *Registry) List(ctx context.Context, q *Request, opts ListOptions) (*List, error) {
-	if err := r.authorizeAs(ctx, "list", q); err != nil {
-		return nil, err
-	}
-	opts.Namespace, opts.Fields = q.Namespace, q.Fields
-	return r.list(ctx, q.Kind, opts)
-}
-
-func (r *Registry) list(ctx context.Context, kind *api.Kind, opts ListOptions) (*List, error) {
-	sel, err := r.selector(kind, opts.Namespace, opts.Labels, opts.Fields)
-	if err != nil {
-		return nil, err
-	}
+// List is every object that opts selects, at one revision: as new as the newest write acknowledged before the call, or the
+// one that opts asks for.
+func (c *Cache) List(ctx context.Context, kind *api.Kind, opts ListOptions, sel *Selector) (*List, error) {
 	if err := checkMatch(opts); err != nil {
 		return nil, err
 	}
 	if opts.Continue == "" {
-		return r.listNow(ctx, kind, opts, sel)
+		return c.listNow(ctx, kind, opts, sel)
 	}
 	t, err := readToken(opts.Continue)
 	if err != nil {
 		return nil, err
 	}
 	if t.Revision == inconsistent {
-		if err := r.cache.current(ctx); err != nil {
-			return nil, storeErr(kind, "", err)
+		if err := c.Current(ctx); err != nil {
+			return nil, Error(kind, "", err)
 		}
-		return r.cached(kind, opts, sel, t.After), nil
+		return c.cached(kind, opts, sel, t.After), nil
 	}
-	if err := r.reached(ctx, kind, t.Revision); err != nil {
+	if err := c.reached(ctx, kind, t.Revision); err != nil {
 		return nil, apierrors.NewBadRequest("continue: not a token of this server")
 	}
-	return r.listAt(ctx, kind, opts, sel, t)
+	return c.listAt(ctx, kind, opts, sel, t)
 }
 
 // checkMatch refuses what does not go together, as Kubernetes does.
@@ -115,29 +83,29 @@ func checkMatch(o ListOptions) error {
 	return nil
 }
 
-func (r *Registry) listNow(ctx context.Context, kind *api.Kind, opts ListOptions, sel *selector) (*List, error) {
+func (c *Cache) listNow(ctx context.Context, kind *api.Kind, opts ListOptions, sel *Selector) (*List, error) {
 	want, err := parseRevision(opts.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.cache.current(ctx); err != nil {
-		return nil, storeErr(kind, "", err)
+	if err := c.Current(ctx); err != nil {
+		return nil, Error(kind, "", err)
 	}
-	l := r.cached(kind, opts, sel, "")
+	l := c.cached(kind, opts, sel, "")
 	switch {
 	case want > l.Revision:
 		return nil, tooLargeRevision(want, l.Revision)
 	case opts.Match == metav1.ResourceVersionMatchExact && want != 0 && want != l.Revision:
-		return r.listAt(ctx, kind, opts, sel, token{Revision: want})
+		return c.listAt(ctx, kind, opts, sel, token{Revision: want})
 	}
 	return l, nil
 }
 
 // cached is the page of the cache that comes after a key.
-func (r *Registry) cached(kind *api.Kind, opts ListOptions, sel *selector, after string) *List {
-	kc := r.cache.of(kind)
+func (c *Cache) cached(kind *api.Kind, opts ListOptions, sel *Selector, after string) *List {
+	kc := c.Of(kind)
 	if opts.Limit <= 0 || !sel.all() { // what decodes objects to look at them does so without the lock
-		entries, rev := r.cache.snapshot(kc, opts.Namespace, after)
+		entries, rev := kc.Snapshot(opts.Namespace, after)
 		p := newPage(kind, opts, sel, rev)
 		if sel.all() {
 			p.list.Entries = entries
@@ -153,7 +121,7 @@ func (r *Registry) cached(kind *api.Kind, opts ListOptions, sel *selector, after
 	}
 	p := newPage(kind, opts, sel, 0)
 	rest := int64(0)
-	p.list.Revision = r.cache.scan(kc, opts.Namespace, after, func(e *Entry) bool {
+	p.list.Revision = kc.scan(opts.Namespace, after, func(e *Entry) bool {
 		if !p.full {
 			p.take(e)
 		}
@@ -168,18 +136,18 @@ func (r *Registry) cached(kind *api.Kind, opts ListOptions, sel *selector, after
 
 // listAt is a page of an older list: from the cache if no object of the kind has changed since, else from the store,
 // a page at a time.
-func (r *Registry) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, sel *selector, t token) (*List, error) {
-	if t.Revision < r.store.Compacted() { // also where the cache could still tell: what a token holds does not depend on it
+func (c *Cache) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, sel *Selector, t token) (*List, error) {
+	if t.Revision < c.store.Compacted() { // also where the cache could still tell: what a token holds does not depend on it
 		return nil, expiredList(t)
 	}
-	if r.cache.of(kind).unchangedSince(t.Revision) {
+	if c.Of(kind).unchangedSince(t.Revision) {
 		// Once more after the page was read: a change may have come in between.
-		if l := r.cached(kind, opts, sel, t.After); r.cache.of(kind).unchangedSince(t.Revision) {
+		if l := c.cached(kind, opts, sel, t.After); c.Of(kind).unchangedSince(t.Revision) {
 			l.at(t.Revision)
 			return l, nil
 		}
 	}
-	prefix := prefixOf(kind)
+	prefix := PrefixOf(kind)
 	below := prefix
 	if kind.Namespaced && opts.Namespace != "" {
 		below += opts.Namespace + "/"
@@ -195,12 +163,12 @@ func (r *Registry) listAt(ctx context.Context, kind *api.Kind, opts ListOptions,
 		if limit > 0 {
 			limit = max(opts.Limit+1, minStorePage)
 		}
-		stored, err := r.store.List(ctx, below, after, limit, t.Revision)
+		stored, err := c.store.List(ctx, below, after, limit, t.Revision)
 		if errors.Is(err, store.ErrCompacted) {
 			return nil, expiredList(t)
 		}
 		if err != nil {
-			return nil, storeErr(kind, "", err)
+			return nil, Error(kind, "", err)
 		}
 		for i, kv := range stored.KVs {
 			p.take(&Entry{kind: kind, key: kv.Key[len(prefix):], rev: kv.Modified, raw: kv.Value})
@@ -222,12 +190,12 @@ const minStorePage = 256
 // page takes entries that match until it is full.
 type page struct {
 	list  *List
-	sel   *selector
+	sel   *Selector
 	limit int64
 	full  bool // one more matched than there is room for
 }
 
-func newPage(kind *api.Kind, opts ListOptions, sel *selector, rev int64) *page {
+func newPage(kind *api.Kind, opts ListOptions, sel *Selector, rev int64) *page {
 	return &page{list: &List{Kind: kind, Revision: rev}, sel: sel, limit: opts.Limit}
 }
 
@@ -313,59 +281,4 @@ func tooLargeRevision(want, have int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, have), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return err
-}
-
-// selector decides which entries a list or watch shows.
-type selector struct {
-	namespace string
-	labels    labels.Selector
-	fields    fields.Selector
-	strategy  *Strategy
-}
-
-func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector, f fields.Selector) (*selector, error) {
-	s := &selector{namespace: namespace, labels: l, fields: f, strategy: r.Strategy(kind)}
-	if l != nil && l.Empty() {
-		s.labels = nil
-	}
-	if f != nil && f.Empty() {
-		s.fields = nil
-	}
-	if s.fields != nil {
-		known := append([]string{"metadata.name", "metadata.namespace"}, s.strategy.FieldNames...)
-		for _, req := range s.fields.Requirements() {
-			if !slices.Contains(known, req.Field) {
-				return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %q is not a field that %s can be selected by; there are %s",
-					req.Field, kind, strings.Join(known, ", ")))
-			}
-		}
-	}
-	return s, nil
-}
-
-func (s *selector) all() bool { return s.labels == nil && s.fields == nil }
-
-// matches does not look at the namespace; see inNamespace.
-func (s *selector) matches(e *Entry) bool {
-	if s.all() {
-		return true
-	}
-	obj := e.Object()
-	if s.labels != nil && !s.labels.Matches(labels.Set(obj.GetLabels())) {
-		return false
-	}
-	return s.fields == nil || s.fields.Matches(s.fieldSet(obj))
-}
-
-func (s *selector) fieldSet(obj api.Object) fields.Set {
-	set := fields.Set{}
-	if s.strategy.Fields != nil {
-		set = s.strategy.Fields(obj)
-	}
-	set["metadata.name"], set["metadata.namespace"] = obj.GetName(), obj.GetNamespace()
-	return set
-}
-
-func (s *selector) inNamespace(e *Entry) bool {
-	return s.namespace == "" || strings.HasPrefix(e.key, s.namespace) && len(e.key) > len(s.namespace) && e.key[len(s.namespace)] == '/'
 }

@@ -1,10 +1,11 @@
-package registry
+package storage
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,12 @@ type Entry struct {
 
 // Revision of this version; it is the object's resourceVersion.
 func (e *Entry) Revision() int64 { return e.rev }
+
+// Key is namespace/name, or name for kinds without a namespace.
+func (e *Entry) Key() string { return e.key }
+
+// Equal says whether raw, as Encode makes it, is what is stored.
+func (e *Entry) Equal(raw []byte) bool { return bytes.Equal(e.raw, raw) }
 
 // Object is the decoded object; shared, never to be changed.
 func (e *Entry) Object() api.Object {
@@ -78,11 +85,11 @@ func jsonHead(k *api.Kind) string {
 	return `{"kind":"` + k.Kind + `","apiVersion":"` + k.APIVersion() + `","metadata":{`
 }
 
-// encode is the object as it is stored.
-func encode(kind *api.Kind, obj api.Object) ([]byte, error) {
+// Encode is the object as it is stored.
+func Encode(kind *api.Kind, obj api.Object) ([]byte, error) {
 	obj.SetResourceVersion("")
 	obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
-	raw, err := marshal(obj)
+	raw, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +123,8 @@ func headFirst(kind *api.Kind, raw []byte) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// newEntry is an entry of an object that was just encoded, so that it need not be decoded again.
-func newEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object) *Entry {
+// NewEntry is an entry of an object that was just encoded, so that it need not be decoded again.
+func NewEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object) *Entry {
 	e := &Entry{kind: kind, key: key, rev: rev, raw: raw}
 	if obj != nil {
 		if rev != 0 {
@@ -139,18 +146,19 @@ func (e *Entry) at(rev int64) *Entry {
 	return later
 }
 
-const root = "/registry/"
+// Root is below which all objects are stored.
+const Root = "/registry/"
 
-// prefixOf is where the objects of a kind are stored.
-func prefixOf(k *api.Kind) string {
+// PrefixOf is where the objects of a kind are stored.
+func PrefixOf(k *api.Kind) string {
 	if k.Group == "" {
-		return root + k.Plural + "/"
+		return Root + k.Plural + "/"
 	}
-	return root + k.Group + "/" + k.Plural + "/"
+	return Root + k.Group + "/" + k.Plural + "/"
 }
 
-// keyOf is namespace/name, or name for kinds without a namespace.
-func keyOf(k *api.Kind, namespace, name string) string {
+// KeyOf is namespace/name, or name for kinds without a namespace.
+func KeyOf(k *api.Kind, namespace, name string) string {
 	if k.Namespaced {
 		return namespace + "/" + name
 	}
@@ -159,3 +167,22 @@ func keyOf(k *api.Kind, namespace, name string) string {
 
 // Size is about how many bytes the object has as JSON.
 func (e *Entry) Size() int { return len(e.raw) }
+
+// Shallow is a copy of the outermost struct only: its own metadata strings, everything behind
+// pointers, maps and slices shared. Right for objects that nobody changes any more.
+func Shallow(obj api.Object) api.Object {
+	src := reflect.ValueOf(obj).Elem()
+	dst := reflect.New(src.Type())
+	dst.Elem().Set(src)
+	return dst.Interface().(api.Object)
+}
+
+// In is an entry as another view of its kind shows it.
+func (e *Entry) In(view *api.Kind) (*Entry, error) {
+	obj := view.View.Shown(e.Object())
+	raw, err := Encode(view, obj)
+	if err != nil {
+		return nil, err
+	}
+	return NewEntry(view, e.key, e.rev, raw, obj), nil
+}

@@ -1,4 +1,4 @@
-package registry
+package storage
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -42,15 +41,14 @@ type Event struct {
 
 // Watch is an open watch; call Next until it fails.
 type Watch struct {
-	r       *Registry
-	kc      *kindCache
-	sel     *selector
+	kc      *Objects
+	sel     *Selector
 	cur     *cursor     // in the log; nil while past is read
 	past    store.Watch // history, for a watcher that the log does not reach back to
 	first   []*Entry    // what there was at the beginning and is not yet sent
 	pending []Event
 	seen    int64 // revision up to which all was read
-	told    int64 // revision of the last event or bookmark: where the client would go on
+	sent    int64 // revision of the last event or bookmark: where the client would go on
 	opts    WatchOptions
 	tick    <-chan struct{}
 }
@@ -62,25 +60,16 @@ var bookmarkEvery = time.Minute
 const batchMax = 256
 
 // Watch opens a watch. It costs nothing while nothing happens.
-func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*Watch, error) {
-	if err := r.authorizeAs(ctx, "watch", q); err != nil {
-		return nil, err
-	}
-	kind := q.Kind
-	opts.Namespace, opts.Fields = q.Namespace, q.Fields
-	sel, err := r.selector(kind, opts.Namespace, opts.Labels, opts.Fields)
-	if err != nil {
-		return nil, err
-	}
-	kc := r.cache.of(kind)
-	w := &Watch{r: r, kc: kc, sel: sel, opts: opts}
+func (c *Cache) Watch(ctx context.Context, kind *api.Kind, opts WatchOptions, sel *Selector) (*Watch, error) {
+	kc := c.Of(kind)
+	w := &Watch{kc: kc, sel: sel, opts: opts}
 	from := opts.Revision
 	if opts.Initial || from == 0 {
-		if err := r.cache.current(ctx); err != nil {
-			return nil, storeErr(kind, "", err)
+		if err := c.Current(ctx); err != nil {
+			return nil, Error(kind, "", err)
 		}
 		var entries []*Entry
-		entries, from = r.cache.snapshot(kc, opts.Namespace, "")
+		entries, from = kc.Snapshot(opts.Namespace, "")
 		if opts.Revision > from {
 			return nil, tooLargeRevision(opts.Revision, from)
 		}
@@ -88,10 +77,10 @@ func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*W
 			w.first = entries
 		}
 	}
-	if err := r.reached(ctx, kind, from); err != nil {
+	if err := c.reached(ctx, kind, from); err != nil {
 		return nil, err
 	}
-	w.seen, w.told = from, from
+	w.seen, w.sent = from, from
 	if err := w.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -100,14 +89,14 @@ func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*W
 
 // reached waits until the cache is at a revision that this server has given out: a client that watches
 // from its own write's revision may be faster than the cache, and must not be sent that write.
-func (r *Registry) reached(ctx context.Context, kind *api.Kind, rev int64) error {
-	if r.cache.rev.Load() >= rev {
+func (c *Cache) reached(ctx context.Context, kind *api.Kind, rev int64) error {
+	if c.rev.Load() >= rev {
 		return nil
 	}
-	if err := r.cache.current(ctx); err != nil {
-		return storeErr(kind, "", err)
+	if err := c.Current(ctx); err != nil {
+		return Error(kind, "", err)
 	}
-	if now := r.cache.rev.Load(); now < rev {
+	if now := c.rev.Load(); now < rev {
 		return tooLargeRevision(rev, now)
 	}
 	return nil
@@ -130,10 +119,6 @@ func (w *Watch) initial() []Event {
 		}
 	}
 	return out
-}
-
-func expired(rev int64) error {
-	return apierrors.NewResourceExpired("too old resource version: " + itoa(rev))
 }
 
 // bookmarkClock is one timer for the bookmarks of all watches. Its channel is closed after bookmarkEvery; it is made
@@ -169,12 +154,12 @@ func (w *Watch) enter(ctx context.Context) error {
 		w.cur = cur
 		return nil
 	}
-	past, err := w.r.store.History(ctx, w.kc.prefix, w.seen)
+	past, err := w.kc.cache.store.History(ctx, w.kc.prefix, w.seen)
 	if errors.Is(err, store.ErrCompacted) {
 		return expired(w.seen)
 	}
 	w.past = past
-	return storeErr(w.kc.kind, "", err)
+	return Error(w.kc.kind, "", err)
 }
 
 // changes waits for the next changes, at most batchMax of them from the log; none when the tick woke it.
@@ -183,7 +168,7 @@ func (w *Watch) changes(ctx context.Context) ([]change, error) {
 		if w.cur != nil {
 			// In this order: a change is in the log before the cache's revision says so. If the log then has nothing
 			// to read, everything up to the revision of before has been.
-			before := w.r.cache.rev.Load()
+			before := w.kc.cache.rev.Load()
 			got, ok := w.cur.read(ctx, batchMax, w.tick)
 			switch {
 			case ok && len(got) > 0:
@@ -211,9 +196,9 @@ func (w *Watch) changes(ctx context.Context) ([]change, error) {
 				return nil, expired(w.seen)
 			}
 			if err != nil {
-				return nil, storeErr(w.kc.kind, "", err)
+				return nil, Error(w.kc.kind, "", err)
 			}
-			if err := w.r.cache.reach(ctx, w.seen); err != nil {
+			if err := w.kc.cache.Reach(ctx, w.seen); err != nil {
 				return nil, nil //nolint:nilerr // ctx has ended
 			}
 			if err := w.enter(ctx); err != nil {
@@ -226,7 +211,7 @@ func (w *Watch) changes(ctx context.Context) ([]change, error) {
 }
 
 // changesOf is a batch of history as changes.
-func (kc *kindCache) changesOf(batch store.Batch) []change {
+func (kc *Objects) changesOf(batch store.Batch) []change {
 	var out []change
 	for _, e := range batch.Events {
 		c := change{rev: e.KV.Modified}
@@ -251,7 +236,7 @@ func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 		if len(w.pending) > 0 {
 			out := w.pending
 			w.pending = nil
-			w.told = max(w.told, out[len(out)-1].Revision)
+			w.sent = max(w.sent, out[len(out)-1].Revision)
 			return out, nil
 		}
 		if w.opts.Initial {
@@ -286,7 +271,7 @@ func (w *Watch) bookmark() {
 		return
 	}
 	w.tick = nil
-	if len(w.pending) == 0 && w.seen > w.told {
+	if len(w.pending) == 0 && w.seen > w.sent {
 		w.pending = append(w.pending, Event{Type: api.Bookmark, Revision: w.seen})
 	}
 }

@@ -1,4 +1,4 @@
-package registry_test
+package storage_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store/memory"
 )
 
@@ -272,7 +273,7 @@ func TestPagesOfAList(t *testing.T) {
 // TestBookmarksOfASelectiveWatch: a watcher whose selector shows it nothing of what happens all the time still
 // learns how far it need not read again.
 func TestBookmarksOfASelectiveWatch(t *testing.T) {
-	t.Cleanup(registry.BookmarkEvery(10 * time.Millisecond))
+	t.Cleanup(storage.BookmarkEvery(10 * time.Millisecond))
 	reg := registrytest.New(t)
 	c := local.New(reg, registry.System)
 	w, err := reg.Watch(t.Context(), registrytest.Ask("watch", api.ConfigMaps, "default", "", ""),

@@ -1,9 +1,10 @@
-package registry
+package storage
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -17,7 +18,7 @@ import (
 )
 
 // cache holds every object in its last version, and the last changes, each kind apart.
-type cache struct {
+type Cache struct {
 	store store.Store
 	kinds atomic.Pointer[cachedKinds]
 
@@ -28,12 +29,13 @@ type cache struct {
 
 // cachedKinds is replaced as a whole when a kind is added.
 type cachedKinds struct {
-	byKind   map[*api.Kind]*kindCache
-	byPrefix map[string]*kindCache // in the store
+	byKind   map[*api.Kind]*Objects
+	byPrefix map[string]*Objects // in the store
 }
 
-// kindCache is the part of one kind.
-type kindCache struct {
+// Objects are those of one kind.
+type Objects struct {
+	cache  *Cache
 	kind   *api.Kind
 	prefix string
 
@@ -54,17 +56,18 @@ type handover struct {
 	obj api.Object
 }
 
-func newCache(s store.Store, kinds []*api.Kind) *cache {
-	c := &cache{store: s, wait: make(chan struct{})}
+// New is a cache over a store, of these kinds. It is empty until Run is ready.
+func New(s store.Store, kinds []*api.Kind) *Cache {
+	c := &Cache{store: s, wait: make(chan struct{})}
 	c.kinds.Store(&cachedKinds{})
 	for _, k := range kinds {
-		c.put(newKindCache(k))
+		c.put(c.newObjects(k))
 	}
 	return c
 }
 
-func newKindCache(k *api.Kind) *kindCache {
-	kc := &kindCache{kind: k, prefix: prefixOf(k), tree: newTree()}
+func (c *Cache) newObjects(k *api.Kind) *Objects {
+	kc := &Objects{cache: c, kind: k, prefix: PrefixOf(k), tree: newTree()}
 	kc.log.init()
 	return kc
 }
@@ -74,31 +77,31 @@ func newTree() *btree.BTreeG[*Entry] {
 }
 
 // put adds a kind. Kinds are added one at a time.
-func (c *cache) put(kc *kindCache) {
+func (c *Cache) put(kc *Objects) {
 	have := c.kinds.Load()
 	next := &cachedKinds{byKind: maps.Clone(have.byKind), byPrefix: maps.Clone(have.byPrefix)}
 	if next.byKind == nil {
-		next.byKind, next.byPrefix = map[*api.Kind]*kindCache{}, map[string]*kindCache{}
+		next.byKind, next.byPrefix = map[*api.Kind]*Objects{}, map[string]*Objects{}
 	}
 	next.byKind[kc.kind], next.byPrefix[kc.prefix] = kc, kc
 	c.kinds.Store(next)
 }
 
-// drop takes a kind out again.
-func (c *cache) drop(kind *api.Kind) {
+// Drop takes a kind out again.
+func (c *Cache) Drop(kind *api.Kind) {
 	have := c.kinds.Load()
 	next := &cachedKinds{byKind: maps.Clone(have.byKind), byPrefix: maps.Clone(have.byPrefix)}
 	delete(next.byKind, kind)
-	delete(next.byPrefix, prefixOf(kind))
+	delete(next.byPrefix, PrefixOf(kind))
 	c.kinds.Store(next)
 }
 
-// of is the part of a kind; nil if it is not cached.
-func (c *cache) of(kind *api.Kind) *kindCache { return c.kinds.Load().byKind[kind] }
+// Of is the objects of a kind; nil if it is not cached.
+func (c *Cache) Of(kind *api.Kind) *Objects { return c.kinds.Load().byKind[kind] }
 
-// add reads the objects of another kind while the cache runs, and follows them from then on.
-func (c *cache) add(ctx context.Context, kind *api.Kind) error {
-	kc := newKindCache(kind)
+// Add reads the objects of another kind while the cache runs, and follows them from then on.
+func (c *Cache) Add(ctx context.Context, kind *api.Kind) error {
+	kc := c.newObjects(kind)
 	kc.loading = true
 	c.put(kc) // first, so that no change falls between the list and the watch
 	page, err := c.store.List(ctx, kc.prefix, "", 0, 0)
@@ -123,19 +126,19 @@ func (c *cache) add(ctx context.Context, kind *api.Kind) error {
 }
 
 // stored is an entry that was read from the store.
-func (kc *kindCache) stored(kv store.KV) *Entry {
+func (kc *Objects) stored(kv store.KV) *Entry {
 	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, raw: kv.Value}
 }
 
-// run reads everything, then follows the store until ctx ends. ready is called when the cache is
+// Run reads everything, then follows the store until ctx ends. ready is called when the cache is
 // whole. When the store's history is gone it reads everything again.
-func (c *cache) run(ctx context.Context, log *slog.Logger, ready func()) error {
+func (c *Cache) Run(ctx context.Context, log *slog.Logger, ready func()) error {
 	for {
 		rev, err := c.load(ctx)
 		if err != nil {
 			return err
 		}
-		// Everything, and not only what is below root: reads wait until the cache has come to the store's revision, which
+		// Everything, and not only what is below Root: reads wait until the cache has come to the store's revision, which
 		// a write elsewhere moves too.
 		w, err := c.store.Watch(ctx, "", rev)
 		if err != nil {
@@ -158,12 +161,12 @@ func (c *cache) run(ctx context.Context, log *slog.Logger, ready func()) error {
 
 // load replaces the whole cache with what the store holds. Open watches end with 410, as what
 // happened in between is not known.
-func (c *cache) load(ctx context.Context) (int64, error) {
-	page, err := c.store.List(ctx, root, "", 0, 0)
+func (c *Cache) load(ctx context.Context) (int64, error) {
+	page, err := c.store.List(ctx, Root, "", 0, 0)
 	if err != nil {
 		return 0, err
 	}
-	trees := map[*kindCache]*btree.BTreeG[*Entry]{}
+	trees := map[*Objects]*btree.BTreeG[*Entry]{}
 	kinds := c.kinds.Load()
 	for _, kc := range kinds.byKind {
 		trees[kc] = newTree()
@@ -184,8 +187,8 @@ func (c *cache) load(ctx context.Context) (int64, error) {
 }
 
 // place finds the kind that a key of the store belongs to; nil if it is none's.
-func (k *cachedKinds) place(key string) *kindCache {
-	rest, ok := strings.CutPrefix(key, root)
+func (k *cachedKinds) place(key string) *Objects {
+	rest, ok := strings.CutPrefix(key, Root)
 	if !ok {
 		return nil
 	}
@@ -193,17 +196,17 @@ func (k *cachedKinds) place(key string) *kindCache {
 	if i < 0 {
 		return nil
 	}
-	if kc := k.byPrefix[key[:len(root)+i+1]]; kc != nil {
+	if kc := k.byPrefix[key[:len(Root)+i+1]]; kc != nil {
 		return kc
 	}
 	if j := strings.IndexByte(rest[i+1:], '/'); j >= 0 {
-		return k.byPrefix[key[:len(root)+i+1+j+1]]
+		return k.byPrefix[key[:len(Root)+i+1+j+1]]
 	}
 	return nil
 }
 
 // apply takes in a batch of changes, in order.
-func (c *cache) apply(batch store.Batch) {
+func (c *Cache) apply(batch store.Batch) {
 	kinds := c.kinds.Load()
 	for i := range batch.Events {
 		if kc := kinds.place(batch.Events[i].KV.Key); kc != nil {
@@ -213,7 +216,7 @@ func (c *cache) apply(batch store.Batch) {
 	c.advance(batch.Revision)
 }
 
-func (kc *kindCache) apply(e *store.Event) {
+func (kc *Objects) apply(e *store.Event) {
 	kc.mu.Lock()
 	defer kc.mu.Unlock()
 	if kc.loading {
@@ -224,7 +227,7 @@ func (kc *kindCache) apply(e *store.Event) {
 }
 
 // follow takes in a change. The caller holds mu.
-func (kc *kindCache) follow(e *store.Event) {
+func (kc *Objects) follow(e *store.Event) {
 	if e.KV.Modified <= kc.loaded {
 		return
 	}
@@ -233,7 +236,7 @@ func (kc *kindCache) follow(e *store.Event) {
 	if e.Type == store.Put {
 		next = kc.stored(e.KV)
 		if h, ok := kc.written.Load(key); ok && bytes.Equal(h.(*handover).raw, e.KV.Value) {
-			next = newEntry(kc.kind, key, e.KV.Modified, e.KV.Value, h.(*handover).obj)
+			next = NewEntry(kc.kind, key, e.KV.Modified, e.KV.Value, h.(*handover).obj)
 			kc.written.CompareAndDelete(key, h)
 		}
 	}
@@ -247,7 +250,7 @@ func (kc *kindCache) follow(e *store.Event) {
 	}
 }
 
-func (c *cache) advance(rev int64) {
+func (c *Cache) advance(rev int64) {
 	c.mu.Lock()
 	if rev > c.rev.Load() {
 		c.rev.Store(rev)
@@ -257,16 +260,17 @@ func (c *cache) advance(rev int64) {
 	c.mu.Unlock()
 }
 
-// current returns once the cache has every write that was acknowledged before the call.
-func (c *cache) current(ctx context.Context) error {
+// Current returns once the cache has every write that was acknowledged before the call.
+func (c *Cache) Current(ctx context.Context) error {
 	rev, err := c.store.Revision(ctx)
 	if err != nil {
 		return err
 	}
-	return c.reach(ctx, rev)
+	return c.Reach(ctx, rev)
 }
 
-func (c *cache) reach(ctx context.Context, rev int64) error {
+// Reach returns once the cache has every change up to a revision.
+func (c *Cache) Reach(ctx context.Context, rev int64) error {
 	for c.rev.Load() < rev {
 		c.mu.Lock()
 		wait := c.wait
@@ -283,36 +287,37 @@ func (c *cache) reach(ctx context.Context, rev int64) error {
 	return nil
 }
 
-func (kc *kindCache) get(key string) *Entry {
+// Get is an object by its key; nil if there is none.
+func (kc *Objects) Get(key string) *Entry {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	e, _ := kc.tree.Get(&Entry{key: key})
 	return e
 }
 
-// snapshot is every entry below a namespace ("" is all) after a key, in order, and the revision they
+// Snapshot is every entry below a namespace ("" is all) after a key, in order, and the revision they
 // stand at together.
-func (c *cache) snapshot(kc *kindCache, namespace, after string) ([]*Entry, int64) {
+func (kc *Objects) Snapshot(namespace, after string) ([]*Entry, int64) {
 	var out []*Entry
 	if namespace == "" && after == "" {
 		kc.mu.RLock()
 		out = make([]*Entry, 0, kc.tree.Len())
 		kc.mu.RUnlock()
 	}
-	rev := c.scan(kc, namespace, after, func(e *Entry) bool {
+	rev := kc.scan(namespace, after, func(e *Entry) bool {
 		out = append(out, e)
 		return true
 	})
 	return out, rev
 }
 
-// scan shows the entries of snapshot one by one, as long as show says true.
-func (c *cache) scan(kc *kindCache, namespace, after string, show func(*Entry) bool) int64 {
+// scan shows the entries of Snapshot one by one, as long as show says true.
+func (kc *Objects) scan(namespace, after string, show func(*Entry) bool) int64 {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	// The log is appended under the same lock, so its revision is at least that of every entry
 	// here; c.rev may already be further, and is as true for this kind once it was read first.
-	rev := max(c.rev.Load(), kc.log.last)
+	rev := max(kc.cache.rev.Load(), kc.log.last)
 	from, to := after, ""
 	if namespace != "" {
 		from, to = max(after, namespace+"/"), namespace+"0" // '0' follows '/'
@@ -327,8 +332,57 @@ func (c *cache) scan(kc *kindCache, namespace, after string, show func(*Entry) b
 }
 
 // unchangedSince says that no object of the kind has changed after a revision, as far as the cache has read.
-func (kc *kindCache) unchangedSince(rev int64) bool {
+func (kc *Objects) unchangedSince(rev int64) bool {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	return kc.log.last <= rev
+}
+
+// Len is how many objects there are.
+func (kc *Objects) Len() int {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	return kc.tree.Len()
+}
+
+// Revision is that of the newest change in the cache.
+func (c *Cache) Revision() int64 { return c.rev.Load() }
+
+// Write writes an object, its bytes and whatever else is to change with it, in one transaction, and leaves the decoded
+// object where the watch will find it. obj becomes shared. The error is the store's own.
+func (kc *Objects) Write(ctx context.Context, key string, obj api.Object, raw []byte, changes ...store.Change) (*Entry, error) {
+	// The cached object gets its revision from the watch, the caller's from the write's answer: two
+	// goroutines, so two objects, which share all but the outermost struct.
+	h := &handover{raw: raw, obj: Shallow(obj)}
+	kc.written.Store(key, h)
+	rev, err := kc.cache.store.Write(ctx, changes...)
+	if err != nil {
+		kc.written.CompareAndDelete(key, h)
+		return nil, err
+	}
+	// Forget it when the watch has passed by without using it (another write of the key came between).
+	if kc.cache.rev.Load() >= rev {
+		kc.written.CompareAndDelete(key, h)
+	}
+	return NewEntry(kc.kind, key, rev, raw, obj), nil
+}
+
+// CheckShared says which of the shared objects somebody has changed, although nobody may. Tests call it
+// when all is done; registrytest does for every test.
+func (c *Cache) CheckShared() error {
+	var errs []error
+	for kind, kc := range c.kinds.Load().byKind {
+		entries, _ := kc.Snapshot("", "")
+		for _, e := range entries {
+			obj := e.obj.Load()
+			if obj == nil {
+				continue
+			}
+			raw, err := Encode(kind, (*obj).DeepCopyObject().(api.Object))
+			if err != nil || !bytes.Equal(raw, e.raw) {
+				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.raw, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package registry
+package storage
 
 import (
 	"context"
@@ -89,13 +89,13 @@ func (l *eventLog) wake() {
 
 // cursor reads the log from a place on.
 type cursor struct {
-	kc    *kindCache
+	kc    *Objects
 	next  int64
 	epoch int
 }
 
 // cursorAt is a cursor for all changes after rev; false when the log does not reach back that far.
-func (kc *kindCache) cursorAt(rev int64) (*cursor, bool) {
+func (kc *Objects) cursorAt(rev int64) (*cursor, bool) {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	if rev < kc.log.floor {
