@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/authorization"
 	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
@@ -34,18 +35,18 @@ func (r *Registry) admit(ctx context.Context, q *Request) error {
 
 // admitNode holds a kubelet to what is its own, now that the object is known.
 func (r *Registry) admitNode(_ context.Context, q *Request) error {
-	node, ok := nodeOf(q.User)
+	node, ok := authorization.NodeOf(q.User)
 	if !ok {
 		return nil
 	}
 	switch q.Kind {
 	case api.Nodes, api.Leases:
 		if q.New != nil && q.New.GetName() != node {
-			return forbidden(q, "a node may only use its own "+q.Kind.Kind)
+			return authorization.Forbidden(q.attributes(), "a node may only use its own "+q.Kind.Kind)
 		}
 	case api.Pods:
-		if q.Old != nil && !onNode(q.Old, node) {
-			return forbidden(q, notHere)
+		if pod, ok := q.Old.(*corev1.Pod); q.Old != nil && (!ok || pod.Spec.NodeName != node) {
+			return authorization.Forbidden(q.attributes(), authorization.NotHere)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@
 // Its files:
 //
 //	registry.go     the Registry, Strategy, the kinds it serves
-//	request.go      who wants what; authorize.go and rules.go say who may, questions.go answers those who ask
+//	request.go      who wants what; reviews.go answers who asks about rights and tokens
 //	admission.go    what a write has to pass beside its own validation
 //	create.go update.go delete.go patch.go applypatch.go    the flow of each write; packages patch and apply change documents
 //	write.go        the transaction they end in, and what it relies on
@@ -28,6 +28,6 @@
 //	read.go view.go get, list, watch, and the view in which a client sees a kind
 //	ensure.go       the objects that every cluster has
 //
-// Its rooms: decode is the way from a client's bytes to an object, patch and apply change documents, storage is the
-// objects in the store and in memory, strategy what is each kind's own.
+// Its rooms: authorization is who may do what, decode the way from a client's bytes to an object, patch and apply change
+// documents, storage is the objects in the store and in memory, strategy what is each kind's own.
 package registry

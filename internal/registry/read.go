@@ -3,9 +3,11 @@ package registry
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -100,4 +102,35 @@ func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector,
 		}
 	}
 	return s, nil
+}
+
+// pods are what authorisation reads.
+type pods struct{ cache *storage.Cache }
+
+// Pod implements authorization.Pods.
+func (p pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	key := storage.KeyOf(api.Pods, namespace, name)
+	e := p.cache.Of(api.Pods).Get(key)
+	if e == nil { // it may have been made a moment ago
+		if err := p.cache.Current(ctx); err != nil {
+			return nil, storage.Error(api.Pods, name, err)
+		}
+		e = p.cache.Of(api.Pods).Get(key)
+	}
+	if e == nil {
+		return nil, nil
+	}
+	return e.Object().(*corev1.Pod), nil
+}
+
+// InNamespace implements authorization.Pods.
+func (p pods) InNamespace(namespace string) iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		entries, _ := p.cache.Of(api.Pods).Snapshot(namespace, "")
+		for _, e := range entries {
+			if !yield(e.Object().(*corev1.Pod)) {
+				return
+			}
+		}
+	}
 }

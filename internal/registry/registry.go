@@ -15,6 +15,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry/apply"
+	"minik8s/internal/registry/authorization"
 	"minik8s/internal/registry/patch"
 	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
@@ -27,6 +28,7 @@ type Registry struct {
 	cache      *storage.Cache
 	kinds      *api.Table
 	strategies atomic.Pointer[map[*api.Kind]*Strategy]
+	authorizer *authorization.Authorizer
 	tokens     *tokens.Authority // nil: none are made
 	fields     apply.Fields
 	log        *slog.Logger
@@ -102,6 +104,7 @@ func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registr
 	}
 	r := &Registry{store: s, kinds: api.NewTable(api.Builtin()...), cache: storage.New(s, api.Kinds), log: log, now: time.Now}
 	r.strategies.Store(&rows)
+	r.authorizer = authorization.New(r.kinds, pods{r.cache})
 	return r
 }
 

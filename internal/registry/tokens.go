@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/authorization"
 	"minik8s/internal/tokens"
 )
 
@@ -101,7 +102,7 @@ func (r *Registry) completeRequest(name string, req *authenticationv1.TokenReque
 // bindTo finds the pod that a token is to be bound to: it must run as the account. A kubelet gets tokens
 // of the pods on its own node only, and none that is not bound to one.
 func (r *Registry) bindTo(ctx context.Context, user User, namespace, account string, ref *authenticationv1.BoundObjectReference) (*tokens.Ref, error) {
-	node, isNode := nodeOf(user)
+	node, isNode := authorization.NodeOf(user)
 	if ref == nil && isNode {
 		return nil, apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token not bound to a pod"))
 	}

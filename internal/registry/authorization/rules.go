@@ -1,4 +1,4 @@
-package registry
+package authorization
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ type rule struct {
 	paths []string    // instead of kinds: what is no object; "/x/*" is all below /x
 }
 
-func (r rule) allows(q *Request) bool {
+func (r rule) allows(q Attributes) bool {
 	if r.verbs != nil && !slices.Contains(r.verbs, q.Verb) {
 		return false
 	}
@@ -41,7 +41,7 @@ var anyone = []rule{
 	may([]string{"create"}, api.SelfSubjectReviews, api.SelfSubjectAccessReviews, api.SelfSubjectRulesReviews),
 }
 
-func anyoneMay(q *Request) bool {
+func anyoneMay(q Attributes) bool {
 	return slices.ContainsFunc(anyone, func(r rule) bool { return r.allows(q) })
 }
 
