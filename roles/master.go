@@ -44,16 +44,16 @@ const (
 	kubeconfigName = "admin.kubeconfig"
 )
 
-// masterParts is what a master is made of, in the order of starting.
+// masterParts is what a master is made of.
 func (d *Daemon) masterParts() ([]supervise.Part, error) {
 	if err := d.certificates(); err != nil {
 		return nil, err
 	}
 	parts := []supervise.Part{
 		{Name: "etcd", Policy: supervise.Must, Run: d.runEtcd},
-		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry},
-		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI},
-		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, StopTimeout: 4 * time.Second},
+		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry, After: []string{"etcd"}},
+		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry"}},
+		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
 	return parts, nil
 }
@@ -191,7 +191,7 @@ type runner interface {
 func (d *Daemon) ledParts() []supervise.Part {
 	var parts []supervise.Part
 	add := func(name string, make func(ctx context.Context, c client.Interface) runner) {
-		parts = append(parts, supervise.Part{Name: name, Policy: supervise.Keep, Beside: true,
+		parts = append(parts, supervise.Part{Name: name, Policy: supervise.Keep,
 			Run: func(ctx context.Context, ready func()) error {
 				return make(ctx, d.as(registry.Part(name))).Run(ctx, ready)
 			}})

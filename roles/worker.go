@@ -18,21 +18,15 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// containerdPart is what a worker starts first.
-func (d *Daemon) containerdPart() supervise.Part {
-	return supervise.Part{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd}
-}
-
-// networkPart starts beside containerd, and waits for it by itself.
-func (d *Daemon) networkPart() supervise.Part {
-	return supervise.Part{Name: "network", Policy: supervise.Must, Run: d.runNetwork, Beside: true}
-}
-
-// workerParts is the rest of a worker, in the order of starting.
+// workerParts is what a worker is made of. containerd and the network need nothing of the master and start beside etcd.
+// The network comes after containerd, which names to it the pods of an earlier run: so their addresses and host ports are
+// in the rules from the first moment.
 func (d *Daemon) workerParts() []supervise.Part {
 	return []supervise.Part{
-		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet},
-		{Name: "images", Policy: supervise.Keep, Run: d.runImages, Beside: true},
+		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
+		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd"}},
+		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{"leader", "network"}},
+		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{"leader", "network"}},
 	}
 }
 
@@ -42,7 +36,6 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 		return err
 	}
 	d.runtime = rt
-	close(d.restored)
 	ready()
 	<-ctx.Done()
 	return rt.Close()
@@ -63,14 +56,7 @@ func (d *Daemon) runtimeConfig() containerd.Config {
 	}
 }
 
-// runNetwork waits until containerd has named the pods of an earlier run, so that their addresses and host ports are in
-// the rules from the first moment.
 func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
-	select {
-	case <-d.restored:
-	case <-ctx.Done():
-		return nil
-	}
 	if err := d.network.Setup(ctx); err != nil {
 		return err
 	}
