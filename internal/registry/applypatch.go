@@ -33,9 +33,6 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 	if err := checkManager(opts.Manager); err != nil {
 		return nil, false, err
 	}
-	if q.View != nil { // whose fields the managers own would have two names
-		return nil, false, apierrors.NewBadRequest("a " + q.View.APIVersion() + " " + q.View.Kind + " cannot be applied: apply it as " + q.Kind.APIVersion())
-	}
 	config, err := r.configuration(q, p, opts)
 	if err != nil {
 		return nil, false, err
@@ -61,12 +58,12 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 
 // applied is live with the configuration in it.
 func (r *Registry) applied(q *Request, live api.Object, config *unstructured.Unstructured, p Patch, opts WriteOptions) (api.Object, error) {
-	obj, err := r.fields.Applied(q.Kind, q.Sub, live, config.DeepCopy().Object, opts.Manager, p.Force)
+	obj, err := r.fields.Applied(q.served(), q.Sub, q.shown(live), config.DeepCopy().Object, opts.Manager, p.Force)
 	if err != nil {
 		return nil, err
 	}
 	obj.SetResourceVersion("")
-	return obj, nil
+	return q.stored(obj), nil
 }
 
 // applyNew creates what is applied and not there; the user must be allowed that too.
@@ -103,7 +100,7 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 		}
 		opts.warn(notes)
 	}
-	m, err := apply.ReadManifest(q.Kind, q.Namespace, q.Name, data, p.Validation)
+	m, err := apply.ReadManifest(q.served(), q.Namespace, q.Name, data, p.Validation)
 	var strict *decode.StrictError
 	if errors.As(err, &strict) {
 		return nil, r.Refuse(q, m.Typed, strict)

@@ -18,10 +18,10 @@ type Handler struct{ Kinds *api.Table }
 
 // CoreVersions is /api.
 func (h Handler) CoreVersions(c echo.Context) error {
-	if aggregated(c) {
+	if wantsAggregated(c) {
 		return h.aggregate(c, func(group string) bool { return group == "" })
 	}
-	return encoding.SendJSON(c, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
+	return send(c, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
 		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: c.Request().Host}}})
 }
 
@@ -36,7 +36,7 @@ func apiGroup(name string, versions []string) metav1.APIGroup {
 
 // Groups is /apis.
 func (h Handler) Groups(c echo.Context) error {
-	if aggregated(c) {
+	if wantsAggregated(c) {
 		return h.aggregate(c, func(group string) bool { return group != "" })
 	}
 	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
@@ -46,7 +46,7 @@ func (h Handler) Groups(c echo.Context) error {
 			list.Groups = append(list.Groups, apiGroup(g, versions[g]))
 		}
 	}
-	return encoding.SendJSON(c, list)
+	return send(c, list)
 }
 
 // Group is /apis/GROUP.
@@ -58,7 +58,7 @@ func (h Handler) Group(c echo.Context) error {
 	}
 	g := apiGroup(c.Param("group"), v)
 	g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-	return encoding.SendJSON(c, g)
+	return send(c, g)
 }
 
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
@@ -92,7 +92,7 @@ func (h Handler) Resources(c echo.Context) error {
 	if list.GroupVersion == "" {
 		return echo.ErrNotFound
 	}
-	return encoding.SendJSON(c, list)
+	return send(c, list)
 }
 
 // subresources is every path below an object, status included.
@@ -110,9 +110,17 @@ func subresources(k *api.Kind) []api.Subresource {
 	return subs
 }
 
-func aggregated(c echo.Context) bool {
+func wantsAggregated(c echo.Context) bool {
 	m, err := encoding.Negotiate(c.Request().Header.Get("Accept"))
 	return err == nil && m.As == encoding.GroupDiscoveryList
+}
+
+// send answers in JSON; who accepts nothing that the API speaks is refused (406).
+func send(c echo.Context, v any) error {
+	if _, err := encoding.Negotiate(c.Request().Header.Get("Accept")); err != nil {
+		return err
+	}
+	return encoding.SendJSON(c, v)
 }
 
 // aggregate is all of discovery in one answer.

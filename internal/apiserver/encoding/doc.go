@@ -2,7 +2,8 @@
 // Accept header: JSON, YAML or Kubernetes' protobuf; whole objects, their metadata, or rows of a Table.
 //
 // It promises: this is the only place where an answer's bytes are made; a plain object goes out as the bytes that are
-// stored, without being decoded; a list is encoded item by item and never held as a whole.
+// stored, without being decoded; a list is encoded item by item and never held as a whole;
+// an Accept header that names only what is not served is an error (406), and none at all means JSON.
 //
 // Callers are apiserver and its handlers. It has no state.
 //

@@ -78,7 +78,7 @@ func notAcceptable() error {
 		Message: "only the following media types are accepted: " + JSONType + ", " + YAMLType + ", " + ProtobufType}}
 }
 
-// Negotiate takes the first clause of an Accept header that can be served, and JSON if there is none.
+// Negotiate takes the first clause of an Accept header that can be served; JSON if there is no header. The error is 406.
 func Negotiate(accept string) (MediaType, error) {
 	if accept == "" || accept == JSONType || accept == "*/*" {
 		return MediaType{}, nil
@@ -88,7 +88,7 @@ func Negotiate(accept string) (MediaType, error) {
 			return m, nil
 		}
 	}
-	return MediaType{}, nil
+	return MediaType{}, notAcceptable()
 }
 
 // parseClause reads one clause of an Accept header; false if its type is none that is known.

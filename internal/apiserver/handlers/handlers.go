@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"minik8s/internal/apiserver/authentication"
+	"minik8s/internal/apiserver/encoding"
 	"minik8s/internal/apiserver/flowcontrol"
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/registry"
@@ -59,6 +60,11 @@ func (h *Handler) Serve(c echo.Context) error {
 	ctx := c.Request().Context()
 	if err := h.reg.Authorize(ctx, r.ask); err != nil {
 		return err
+	}
+	if !to.foreign {
+		if r.out.MediaType, err = encoding.NegotiateFor(r.served(), r.accept()); err != nil {
+			return err
+		}
 	}
 	leave, err := h.limiter.Enter(ctx, r.ask.User, h.weight(r, to), to.long)
 	if err != nil {

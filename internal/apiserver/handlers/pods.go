@@ -14,7 +14,7 @@ import (
 // WebSocket's way to ask, POST is SPDY's, and both are allowed to whoever may create. An error of serve comes before the
 // connection is upgraded, and is an answer like any other.
 func connecting(serve func(*nodes.Handler, *echo.Response, *http.Request, *corev1.Pod) error) map[string]route {
-	to := route{verb: "create", long: true, serve: func(h *Handler, r *request) error {
+	to := route{verb: "create", long: true, foreign: true, serve: func(h *Handler, r *request) error {
 		pod, err := h.pod(r, r.name)
 		if err != nil {
 			return err
@@ -29,7 +29,7 @@ func proxying(serve func(*Handler, *request) error) map[string]route {
 	routes := map[string]route{}
 	for method, verb := range map[string]string{http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create",
 		http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodOptions: "options"} {
-		routes[method] = route{verb: verb, serve: serve, long: true}
+		routes[method] = route{verb: verb, serve: serve, long: true, foreign: true}
 	}
 	return routes
 }

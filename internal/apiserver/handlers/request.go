@@ -43,8 +43,7 @@ func (h *Handler) parse(c echo.Context) (*request, error) {
 	}
 	r.out = encoding.Encoder{Kind: r.kind, View: r.view,
 		IncludeObject: r.query.Get("includeObject"), Layout: table.Layout(r.query.Get("layout"))}
-	r.out.MediaType, err = encoding.NegotiateFor(r.served(), r.accept())
-	return r, err
+	return r, nil
 }
 
 // parsePath takes the path apart, except that what the resource is is not known yet.

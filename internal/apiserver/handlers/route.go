@@ -10,11 +10,12 @@ import (
 )
 
 // route is what serves a method at a path of the API: verb is what the user must be allowed, long says that
-// the answer lasts as long as the client likes.
+// the answer lasts as long as the client likes, foreign that it is a container's: which media types the client accepts is
+// then between these two.
 type route struct {
-	verb  string
-	serve func(*Handler, *request) error
-	long  bool
+	verb          string
+	serve         func(*Handler, *request) error
+	long, foreign bool
 }
 
 // The routes of every kind, by method.
@@ -56,7 +57,7 @@ var subroutes = map[string]map[string]route{
 	"binding":     {http.MethodPost: {verb: "create", serve: (*Handler).bind}},
 	"eviction":    {http.MethodPost: {verb: "create", serve: (*Handler).evict}},
 	"token":       {http.MethodPost: {verb: "create", serve: (*Handler).token}},
-	"log":         {http.MethodGet: {verb: "get", serve: (*Handler).logs, long: true}},
+	"log":         {http.MethodGet: {verb: "get", serve: (*Handler).logs, long: true, foreign: true}},
 	"exec":        connecting((*nodes.Handler).Exec),
 	"attach":      connecting((*nodes.Handler).Attach),
 	"portforward": connecting((*nodes.Handler).PortForward),
