@@ -208,18 +208,18 @@ func (d *Daemon) ledParts() []supervise.Part {
 		return podgc.New(c, podgc.Threshold, d.log)
 	})
 	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })
-	// Those that tell people what they decide.
-	telling := func(name string, make func(client.Interface, *events.Recorder, *slog.Logger) runner) {
+	// Those that record events of what they decide.
+	withEvents := func(name string, make func(client.Interface, *events.Recorder, *slog.Logger) runner) {
 		add(name, func(ctx context.Context, c client.Interface) runner {
 			return make(c, d.recorder(ctx, name, name), d.log)
 		})
 	}
-	telling("nodelifecycle-controller", as(nodelifecycle.New))
-	telling("tainteviction-controller", as(tainteviction.New))
-	telling("replicaset-controller", as(replicaset.New))
-	telling("deployment-controller", as(deployment.New))
-	telling("daemonset-controller", as(daemonset.New))
-	telling("job-controller", as(job.New))
+	withEvents("nodelifecycle-controller", as(nodelifecycle.New))
+	withEvents("tainteviction-controller", as(tainteviction.New))
+	withEvents("replicaset-controller", as(replicaset.New))
+	withEvents("deployment-controller", as(deployment.New))
+	withEvents("daemonset-controller", as(daemonset.New))
+	withEvents("job-controller", as(job.New))
 	return parts
 }
 

@@ -165,9 +165,9 @@ func TestAStalledReaderIsCutOff(t *testing.T) {
 	}
 }
 
-// TestEventsInTwoForms: an Event made in either form is there in both, and can be listed, selected, watched, patched
+// TestEventsInTwoVersions: an Event made in either version is there in both, and can be listed, selected, watched, patched
 // and deleted in both.
-func TestEventsInTwoForms(t *testing.T) {
+func TestEventsInTwoVersions(t *testing.T) {
 	c := start(t)
 	root := c.root()
 	const core, new = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -345,8 +345,8 @@ func TestQuietStreamsLast(t *testing.T) {
 	}
 }
 
-// A row of a Table is made of the stored object, also where the client sees it in another form.
-func TestTableOfAnotherForm(t *testing.T) {
+// A row of a Table is made of the stored object, also where the client sees a view of it.
+func TestTableOfAView(t *testing.T) {
 	c := start(t)
 	root := c.root()
 	const events, table = "/apis/events.k8s.io/v1/namespaces/default/events", "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -15,7 +15,7 @@ import (
 )
 
 // admission is what a request goes through once it is authorised and its object is complete: each step may
-// complete New, or refuse the request for what is beside it. The order counts.
+// complete New, or refuse the request because of other objects. The order counts.
 var admission = []func(r *Registry, ctx context.Context, q *Request) error{
 	(*Registry).admitNode,
 	(*Registry).admitNamespace,
@@ -85,19 +85,19 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 // it refuses, the cache has to be as new as the store.
 func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 	s := r.Strategy(q.Kind)
-	beside := Beside{r.cache}
+	others := Lister{r.cache}
 	var err error
 	switch {
 	case q.Verb == "create" && q.Sub == "" && s.Admit != nil:
-		if s.Admit(q.New, beside) == nil {
+		if s.Admit(q.New, others) == nil {
 			return nil
 		}
 		if err := r.cache.Current(ctx); err != nil {
 			return storage.Error(q.Kind, q.New.GetName(), err)
 		}
-		err = s.Admit(q.New, beside)
+		err = s.Admit(q.New, others)
 	case (q.Verb == "update" || q.Verb == "patch") && q.Sub == "" && s.AdmitUpdate != nil:
-		err = s.AdmitUpdate(q.New, q.Old, beside)
+		err = s.AdmitUpdate(q.New, q.Old, others)
 	case q.Verb == "delete" && s.MayDelete != nil:
 		err = s.MayDelete(q.Old)
 	}
@@ -111,20 +111,20 @@ func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 	return nil
 }
 
-// Beside is the other objects, as far as the cache knows. They are shared.
-type Beside struct{ cache *storage.Cache }
+// Lister reads the other objects, as far as the cache knows them. They are shared.
+type Lister struct{ cache *storage.Cache }
 
 // Get is an object; nil if there is none.
-func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
-	if e := b.cache.Of(kind).Get(storage.KeyOf(kind, namespace, name)); e != nil {
+func (l Lister) Get(kind *api.Kind, namespace, name string) api.Object {
+	if e := l.cache.Of(kind).Get(storage.KeyOf(kind, namespace, name)); e != nil {
 		return e.Object()
 	}
 	return nil
 }
 
-// All is every object of a kind that lives in no namespace.
-func (b Beside) All(kind *api.Kind) []api.Object {
-	entries, _ := b.cache.Of(kind).Snapshot("", "")
+// List is every object of a kind that lives in no namespace.
+func (l Lister) List(kind *api.Kind) []api.Object {
+	entries, _ := l.cache.Of(kind).Snapshot("", "")
 	all := make([]api.Object, len(entries))
 	for i, e := range entries {
 		all[i] = e.Object()

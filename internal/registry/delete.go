@@ -15,8 +15,8 @@ import (
 )
 
 // Delete starts the deletion of an object and carries it out at once if nothing holds it: no
-// finalizer, no grace period. It returns the object as it now stands, and whether it is gone.
-func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOptions) (e *Entry, gone bool, err error) {
+// finalizer, no grace period. It returns the object as it now stands, and whether it has been removed.
+func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOptions) (e *Entry, removed bool, err error) {
 	if err := r.authorizeAs(ctx, "delete", q); err != nil {
 		return nil, false, err
 	}
@@ -36,9 +36,9 @@ func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOp
 		if err := preconditions(kind, old.Object(), opts.Preconditions); err != nil {
 			return nil, false, err
 		}
-		e, gone, err := r.delete(ctx, q, old, opts)
+		e, removed, err := r.delete(ctx, q, old, opts)
 		if err == nil || !apierrors.IsConflict(err) || try >= maxRetries {
-			return e, gone, err
+			return e, removed, err
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType}
 
-// Patch is a change of an object in one of Kubernetes' forms, as JSON.
+// Patch is a change of an object of one of Kubernetes' four types, as JSON.
 type Patch struct {
 	Type types.PatchType
 	Data []byte

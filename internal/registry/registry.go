@@ -63,12 +63,12 @@ type Strategy struct {
 	FieldNames []string
 	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
 	Grace func(obj api.Object, asked *int64) int64
-	// Admit completes a new object from what is beside it, or refuses it for what is not. It may be asked again
-	// after a refusal, with newer ones beside it. AdmitUpdate may refuse what replaces an object.
-	Admit       func(obj api.Object, beside Beside) error
-	AdmitUpdate func(obj, old api.Object, beside Beside) error
+	// Admit completes a new object from the other objects, or refuses it because of them. It may be asked again
+	// after a refusal, when more of them are known. AdmitUpdate may refuse what replaces an object.
+	Admit       func(obj api.Object, others Lister) error
+	AdmitUpdate func(obj, old api.Object, others Lister) error
 	// Exclusive names a group of writes of which this is one, because it takes what must be nobody else's: a range of
-	// addresses, to be the default. Between what Admit and AdmitUpdate see beside the object and the write no other
+	// addresses, to be the default. Between what Admit and AdmitUpdate see of the others and the write no other
 	// write of the group comes. Empty: it takes nothing. old is nil for a new object.
 	Exclusive func(obj, old api.Object) string
 	// Essential objects are written also when the store is nearly full: without heartbeats and Leases nothing would be
@@ -88,7 +88,7 @@ type Strategy struct {
 	Scale *ScaleStrategy
 	// Empty says that a deleted object may go, beyond having no finalizers.
 	Empty func(obj api.Object) bool
-	// Dialect turns a seed's form of a manifest into the canonical one; see package dialect.
+	// Dialect turns a manifest of a seed system into the canonical one; see package dialect.
 	Dialect func(doc map[string]any) (notes []string, err error)
 }
 

@@ -175,6 +175,6 @@ func (r *Registry) stands(ctx context.Context, kind *api.Kind, namespace string,
 	case string(e.Object().GetUID()) != ref.UID:
 		return false, nil
 	}
-	gone := e.Object().GetDeletionTimestamp()
-	return gone == nil || r.now().Before(gone.Add(tokenLeeway)), nil
+	deleted := e.Object().GetDeletionTimestamp()
+	return deleted == nil || r.now().Before(deleted.Add(tokenLeeway)), nil
 }

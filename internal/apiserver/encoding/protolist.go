@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/registry"
 )
 
-// protoMessage is what the types of Kubernetes with a protobuf form have.
+// protoMessage is what the types of Kubernetes that can be written as protobuf have.
 type protoMessage interface {
 	Size() int
 	MarshalToSizedBuffer(into []byte) (int, error)
@@ -29,7 +29,7 @@ func (enc *Encoder) protobufList(l *registry.List, lm metav1.ListMeta) (*List, e
 		}
 		m, ok := e.Object().(protoMessage)
 		if !ok {
-			return nil, apierrors.NewInternalError(fmt.Errorf("%s has no protobuf form", enc.Kind))
+			return nil, apierrors.NewInternalError(fmt.Errorf("%s cannot be written as protobuf", enc.Kind))
 		}
 		return m, nil
 	}

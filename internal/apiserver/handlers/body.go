@@ -54,7 +54,7 @@ func (r *request) body() ([]byte, error) {
 
 // decode reads the body as an object of the path's kind.
 func (h *Handler) decode(r *request) (api.Object, error) {
-	form := r.served()
+	kind := r.served()
 	data, err := r.body()
 	if err != nil {
 		return nil, err
@@ -63,14 +63,14 @@ func (h *Handler) decode(r *request) (api.Object, error) {
 		return nil, apierrors.NewBadRequest("the body is empty: send a " + r.kind.Kind + " in JSON, YAML or protobuf")
 	}
 	if encoding.IsProtobuf(data) {
-		obj := form.New()
+		obj := kind.New()
 		if err := encoding.DecodeProtobuf(data, obj); err != nil {
-			return nil, apierrors.NewBadRequest("the body is not a valid " + form.Kind + " in protobuf: " + err.Error())
+			return nil, apierrors.NewBadRequest("the body is not a valid " + kind.Kind + " in protobuf: " + err.Error())
 		}
-		obj.GetObjectKind().SetGroupVersionKind(form.GVK())
+		obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
 		return obj, nil
 	}
-	obj, warnings, err := decode.Manifest(form, h.reg.Strategy(r.kind).Dialect, data, r.query.Get("fieldValidation"))
+	obj, warnings, err := decode.Manifest(kind, h.reg.Strategy(r.kind).Dialect, data, r.query.Get("fieldValidation"))
 	var strict *decode.StrictError
 	if errors.As(err, &strict) {
 		return nil, h.reg.Refuse(r.ask, obj, strict)

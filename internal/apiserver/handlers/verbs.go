@@ -82,14 +82,14 @@ func (h *Handler) delete(r *request) error {
 	if err != nil {
 		return err
 	}
-	e, deleted, err := h.reg.Delete(r.Request().Context(), r.ask, opts)
+	e, removed, err := h.reg.Delete(r.Request().Context(), r.ask, opts)
 	if err != nil {
 		return err
 	}
 	if w := h.reg.DeleteWarning(r.kind, opts); w != "" {
 		r.warn(w)
 	}
-	if !deleted || r.kind == api.Pods { // as Kubernetes: pods are always shown
+	if !removed || r.kind == api.Pods { // as Kubernetes: pods are always shown
 		return r.answer(http.StatusOK, e)
 	}
 	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,

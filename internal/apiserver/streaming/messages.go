@@ -68,7 +68,7 @@ type Messages struct {
 
 // Open makes a WebSocket of the connection for an answer that is a stream. Of text each message is as it was
 // written; of bytes it is so unless the client has asked for base64. ctx ends when the client has gone. A client that
-// does not take a message within timeout is cut off. An error is of before the upgrade.
+// does not take a message within timeout is cut off. An error comes before the upgrade.
 func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Duration) (*Messages, context.Context, func(), error) {
 	var offered []string
 	for _, p := range websocket.Subprotocols(req) {
@@ -114,7 +114,7 @@ func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Dura
 		}
 	}()
 	ping := func() error { return ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(timeout)) }
-	go watch(ctx, ws.NetConn(), ping, cancel)
+	go watchConnection(ctx, ws.NetConn(), ping, cancel)
 	return m, ctx, func() {
 		cancel()
 		ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second)) //nolint:errcheck // a courtesy

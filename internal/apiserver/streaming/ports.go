@@ -26,7 +26,7 @@ const (
 
 // Ports upgrades the connection and forwards what comes through it: each connection of the client's is
 // two streams, one for the data and one for what goes wrong. dial's context ends when the client has
-// gone. An error is of before the upgrade.
+// gone. An error comes before the upgrade.
 func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Context, port int32) (io.ReadWriteCloser, error)) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
@@ -88,7 +88,7 @@ func tunnelled(w http.ResponseWriter, req *http.Request) (httpstream.Connection,
 		return nil, nil, err
 	}
 	streams, handler := queue(maxHalves)
-	conn, err := spdy.NewServerConnectionWithPings(channels.Tunnel(ws), handler, lifeSign)
+	conn, err := spdy.NewServerConnectionWithPings(channels.Tunnel(ws), handler, checkInterval)
 	if err != nil {
 		return nil, nil, nil // it has answered, and closed
 	}
@@ -136,6 +136,6 @@ func forward(ctx context.Context, data, failures opened, dial func(ctx context.C
 	data.Close()     //nolint:errcheck // as in fail
 	failures.Close() //nolint:errcheck // as in fail
 	pod.Close()      //nolint:errcheck // what still comes is not wanted
-	await(sent, farewell)
+	await(sent, closeTimeout)
 	data.Reset() //nolint:errcheck // as in fail
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Manifest reads a manifest, JSON or YAML, of the kind that the request's path names. dialect, which
-// may be nil, first makes a seed's form canonical. validation is Strict, Warn or Ignore: what to do
+// may be nil, first makes a manifest of a seed system canonical. validation is Strict, Warn or Ignore: what to do
 // about fields that the kind does not have, and about those given twice. The errors are 400; a StrictError, which is none yet,
 // comes with what could be read.
 func Manifest(kind *api.Kind, dialect func(map[string]any) ([]string, error), data []byte, validation string) (api.Object, []string, error) {

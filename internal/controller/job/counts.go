@@ -10,17 +10,17 @@ import (
 	"minik8s/internal/controller/pods"
 )
 
-// tally is the count of a job's pods. It is the one place where numbers are made.
-type tally struct {
-	succeeded, failed int32 // counted for good
-	uncounted         batchv1.UncountedTerminatedPods
-	completed, lost   indexes       // of an Indexed job; lost are those that have failed too often
-	untrack           []*corev1.Pod // may lose their finalizer once the tally is saved
-	active            []*corev1.Pod
-	terminating       int32
-	ready             int32
-	failJob           string      // why the failure policy ends the job
-	failures          map[int]int // by index
+// podCounts are the counts of a job's pods. This is the one place where numbers are made.
+type podCounts struct {
+	succeeded, failed        int32 // counted for good
+	uncounted                batchv1.UncountedTerminatedPods
+	completed, failedIndexes indexes       // of an Indexed job; the second are those that have failed too often
+	untrack                  []*corev1.Pod // may lose their finalizer once the counts are saved
+	active                   []*corev1.Pod
+	terminating              int32
+	ready                    int32
+	failJob                  string      // why the failure policy ends the job
+	failures                 map[int]int // by index
 }
 
 func tracked(p *corev1.Pod) bool { return slices.Contains(p.Finalizers, batchv1.JobTrackingFinalizer) }
@@ -53,13 +53,13 @@ func limitOf(job *batchv1.Job) int {
 }
 
 // count takes the status on from where it stands.
-func count(job *batchv1.Job, list []*corev1.Pod) *tally {
+func count(job *batchv1.Job, list []*corev1.Pod) *podCounts {
 	st := &job.Status
-	t := &tally{succeeded: st.Succeeded, failed: st.Failed, completed: indexes{}, lost: indexes{}, failures: map[int]int{}}
+	t := &podCounts{succeeded: st.Succeeded, failed: st.Failed, completed: indexes{}, failedIndexes: indexes{}, failures: map[int]int{}}
 	if isIndexed(job) {
 		t.completed = parseIndexes(st.CompletedIndexes, limitOf(job))
 		if st.FailedIndexes != nil {
-			t.lost = parseIndexes(*st.FailedIndexes, limitOf(job))
+			t.failedIndexes = parseIndexes(*st.FailedIndexes, limitOf(job))
 		}
 	}
 	t.settle(st.UncountedTerminatedPods, list)
@@ -73,8 +73,8 @@ func count(job *batchv1.Job, list []*corev1.Pod) *tally {
 	return t
 }
 
-// settle turns UIDs whose pods have lost their finalizer, or are gone, into numbers.
-func (t *tally) settle(u *batchv1.UncountedTerminatedPods, list []*corev1.Pod) {
+// settle turns UIDs whose pods have no finalizer any more, or are deleted, into numbers.
+func (t *podCounts) settle(u *batchv1.UncountedTerminatedPods, list []*corev1.Pod) {
 	if u == nil {
 		return
 	}
@@ -101,7 +101,7 @@ func (t *tally) settle(u *batchv1.UncountedTerminatedPods, list []*corev1.Pod) {
 }
 
 // one notes how a pod stands.
-func (t *tally) one(job *batchv1.Job, p *corev1.Pod) {
+func (t *podCounts) one(job *batchv1.Job, p *corev1.Pod) {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded:
 		if tracked(p) {
@@ -121,10 +121,10 @@ func (t *tally) one(job *batchv1.Job, p *corev1.Pod) {
 	}
 }
 
-func (t *tally) success(job *batchv1.Job, p *corev1.Pod) {
+func (t *podCounts) success(job *batchv1.Job, p *corev1.Pod) {
 	t.untrack = append(t.untrack, p)
 	if isIndexed(job) {
-		if ix := indexOf(p); ix >= 0 && ix < limitOf(job) && !t.lost.has(ix) {
+		if ix := indexOf(p); ix >= 0 && ix < limitOf(job) && !t.failedIndexes.has(ix) {
 			t.completed[ix] = struct{}{}
 		}
 		return
@@ -134,7 +134,7 @@ func (t *tally) success(job *batchv1.Job, p *corev1.Pod) {
 	}
 }
 
-func (t *tally) failure(job *batchv1.Job, p *corev1.Pod) {
+func (t *podCounts) failure(job *batchv1.Job, p *corev1.Pod) {
 	if p.DeletionTimestamp != nil && !tracked(p) {
 		return // it was not wanted any more, or it was counted
 	}
@@ -142,7 +142,7 @@ func (t *tally) failure(job *batchv1.Job, p *corev1.Pod) {
 	if ix := indexOf(p); ix >= 0 && action != batchv1.PodFailurePolicyActionIgnore {
 		t.failures[ix] = max(t.failures[ix], failuresBefore(p)+1)
 		if action == batchv1.PodFailurePolicyActionFailIndex && isIndexed(job) && ix < limitOf(job) {
-			t.lost[ix] = struct{}{}
+			t.failedIndexes[ix] = struct{}{}
 		}
 	}
 	if action == batchv1.PodFailurePolicyActionFailJob && t.failJob == "" {
@@ -158,26 +158,26 @@ func (t *tally) failure(job *batchv1.Job, p *corev1.Pod) {
 }
 
 // perIndex gives up indexes that have failed too often.
-func (t *tally) perIndex(job *batchv1.Job) {
+func (t *podCounts) perIndex(job *batchv1.Job) {
 	limit := job.Spec.BackoffLimitPerIndex
 	if limit == nil {
 		return
 	}
 	for ix, n := range t.failures {
 		if ix < limitOf(job) && n > int(*limit) && !t.completed.has(ix) {
-			t.lost[ix] = struct{}{}
+			t.failedIndexes[ix] = struct{}{}
 		}
 	}
-	for ix := range t.lost {
+	for ix := range t.failedIndexes {
 		delete(t.completed, ix)
 	}
 }
 
 // done and bad are the numbers with those that are on their way.
-func (t *tally) done() int32 { return t.succeeded + int32(len(t.uncounted.Succeeded)) }
-func (t *tally) bad() int32  { return t.failed + int32(len(t.uncounted.Failed)) }
+func (t *podCounts) done() int32 { return t.succeeded + int32(len(t.uncounted.Succeeded)) }
+func (t *podCounts) bad() int32  { return t.failed + int32(len(t.uncounted.Failed)) }
 
 // open says that something is still to be counted.
-func (t *tally) open() bool {
+func (t *podCounts) open() bool {
 	return len(t.uncounted.Succeeded)+len(t.uncounted.Failed)+len(t.untrack) > 0
 }

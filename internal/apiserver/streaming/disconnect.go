@@ -11,34 +11,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lifeSign is how often it is looked whether a client is still there. One that has gone is mostly
-// noticed at once, by reading; not so if nobody takes the input that it had sent before.
-var lifeSign = 10 * time.Second
+// checkInterval is how often a connection is checked. A client that has disconnected is mostly noticed at once, by
+// reading; not so if nobody takes the input that it had sent before.
+var checkInterval = 10 * time.Second
 
-// captor remembers the connection that an upgrade takes over.
-type captor struct {
+// hijacked remembers the connection that an upgrade takes over.
+type hijacked struct {
 	http.ResponseWriter
 	conn net.Conn
 }
 
 // Hijack implements http.Hijacker.
-func (c *captor) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (c *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(c.ResponseWriter).Hijack()
 	c.conn = conn
 	return conn, rw, err
 }
 
-// watch calls lost when the client has closed the connection, also if nobody reads what it sent before
+// watchConnection calls disconnected when the client has closed the connection, also if nobody reads what it sent before
 // that: then its end is not come to by reading. A client that was killed while it had more to send than
 // is taken does not even close the connection, until something is sent to it: that is what ping is for.
-func watch(ctx context.Context, conn net.Conn, ping func() error, lost func()) {
-	t := time.NewTicker(lifeSign)
+func watchConnection(ctx context.Context, conn net.Conn, ping func() error, disconnected func()) {
+	t := time.NewTicker(checkInterval)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
 			if hungUp(conn) || ping() != nil {
-				lost()
+				disconnected()
 				return
 			}
 		case <-ctx.Done():
