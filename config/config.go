@@ -42,6 +42,9 @@ type Config struct {
 
 	EtcdQuota int64
 
+	// Without are optimisations that are left out.
+	Without []string
+
 	LogLevel  slog.Level
 	LogFormat string
 }
@@ -52,8 +55,22 @@ const (
 	Worker = "worker"
 )
 
+// The optimisations that can be left out, to see what each is worth: the benchmark's part "tricks" does.
+const (
+	EarlyElection = "early-election" // a single member of etcd becomes the leader without waiting for its timeout
+	GiveBack      = "give-back"      // memory that only the start needed is given back
+	Collector     = "collector"      // the collector runs more often where much is alive
+	Trim          = "trim"           // a waiting shim's program is paged out
+	Warm          = "warm"           // a sandbox is made ahead of the next pod
+)
+
+var optimisations = []string{EarlyElection, GiveBack, Collector, Trim, Warm}
+
 // Has says whether the daemon has a role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
+
+// Does says whether the daemon does one of its optimisations.
+func (c *Config) Does(optimisation string) bool { return !slices.Contains(c.Without, optimisation) }
 
 const defaultDataDir = "/var/lib/minik8s"
 
@@ -181,6 +198,16 @@ var Keys = []Key{
 	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
 		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
 		get: func(c *Config) string { return size(c.EtcdQuota) }},
+	{Name: "without", Default: "", Doc: "optimisations to leave out, to see what each is worth: " + strings.Join(optimisations, ", "),
+		set: func(c *Config, v string) error {
+			c.Without = list(v)
+			for _, o := range c.Without {
+				if !slices.Contains(optimisations, o) {
+					return fmt.Errorf("%q is none of %s", o, strings.Join(optimisations, ", "))
+				}
+			}
+			return nil
+		}, get: func(c *Config) string { return strings.Join(c.Without, ",") }},
 	{Name: "log-level", Default: "warn", Doc: "what the daemon logs: debug, info, warn or error",
 		set: func(c *Config, v string) error {
 			if err := c.LogLevel.UnmarshalText([]byte(v)); err != nil {

@@ -90,6 +90,7 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 		{"given twice", "api-port: 1\napi-port: 2\n", nil, nil, []string{"api-port"}},
 		{"node name", "", nil, map[string]string{"node-name": "Node_1"}, []string{"node-name", "lowercase"}},
 		{"cgroup root", "", nil, map[string]string{"cgroup-root": "x"}, []string{"/minik8s"}},
+		{"optimisation", "", nil, map[string]string{"without": "warm,luck"}, []string{"without", `"luck"`, "early-election"}},
 		{"quota", "", nil, map[string]string{"etcd-quota": "1Ki"}, []string{"etcd-quota", "16Mi"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -67,7 +67,11 @@ func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger, opts Clean
 	if opts.DryRun { // which touches nothing, the lock neither, and may be asked while a daemon runs
 		return c.describe(opts.Out)
 	}
-	d := &Daemon{cfg: cfg, log: log}
+	return c.run(ctx, &Daemon{cfg: cfg, log: log}, opts)
+}
+
+// run says what will be removed, asks, and removes it: first the pods, for which the files are needed.
+func (c *cleaning) run(ctx context.Context, d *Daemon, opts CleanOptions) error {
 	if err := d.takeLock(); err != nil {
 		return err
 	}
@@ -80,7 +84,7 @@ func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger, opts Clean
 			return errors.Join(err, errors.New("nothing was removed"))
 		}
 	}
-	if _, err := os.Stat(d.path("containerd")); err == nil || cfg.Containerd != "" {
+	if _, err := os.Stat(d.path("containerd")); err == nil || d.cfg.Containerd != "" {
 		if err := d.uninstall(ctx, c.cgroups); err != nil {
 			return fmt.Errorf("the pods could not all be removed: %w; nothing was deleted, try again", err)
 		}

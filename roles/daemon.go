@@ -201,10 +201,14 @@ func (d *Daemon) path(parts ...string) string {
 // everything is up; it may be nil.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
-	tuneCollector()
+	if d.cfg.Does(config.Collector) {
+		tuneCollector()
+	}
 	outliveMemory(d.log)
 	return d.group.Run(ctx, func() {
-		go giveBack(ctx, d.log)
+		if d.cfg.Does(config.GiveBack) {
+			go giveBack(ctx, d.log)
+		}
 		if ready != nil {
 			ready()
 		}

@@ -94,7 +94,8 @@ func (d *Daemon) certificates() (err error) {
 }
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {
-	s, err := etcd.Open(ctx, etcd.Config{Dir: d.path("etcd"), Name: d.cfg.NodeName, Quota: d.cfg.EtcdQuota, Log: d.log})
+	s, err := etcd.Open(ctx, etcd.Config{Dir: d.path("etcd"), Name: d.cfg.NodeName, Quota: d.cfg.EtcdQuota,
+		AwaitElection: !d.cfg.Does(config.EarlyElection), Log: d.log})
 	if err != nil {
 		return err
 	}

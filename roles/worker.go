@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"minik8s/config"
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/containerd"
@@ -49,10 +50,14 @@ func (d *Daemon) networkConfig() network.Config {
 
 // runtimeConfig is what the runtime is made from, to run pods and to remove them.
 func (d *Daemon) runtimeConfig() containerd.Config {
+	warm := 1
+	if !d.cfg.Does(config.Warm) {
+		warm = -1
+	}
 	return containerd.Config{
 		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, Network: d.network,
 		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
-		InsecureRegistries: d.cfg.InsecureRegistries, Log: d.log,
+		InsecureRegistries: d.cfg.InsecureRegistries, Warm: warm, KeepShimPages: !d.cfg.Does(config.Trim), Log: d.log,
 	}
 }
 
@@ -66,26 +71,30 @@ func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// nodeRuntime is the runtime as the kubelet sees it: with what its Node has to do with the pods' network.
-type nodeRuntime struct {
-	*containerd.Runtime
-	network *network.Network
+// nodeNetwork is what the Node has to do with the pods' network. The runtime tells the kubelet of pods whose network
+// has changed.
+type nodeNetwork struct {
+	*network.Network
+	runtime *containerd.Runtime
 }
 
 // SetPodCIDR has pods take their addresses from the range that the Node names.
-func (n nodeRuntime) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
-	before := n.network.PodCIDR()
-	if err := n.network.SetPodCIDR(ctx, prefix); err != nil {
+func (n nodeNetwork) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
+	before := n.PodCIDR()
+	if err := n.Network.SetPodCIDR(ctx, prefix); err != nil {
 		return err
 	}
-	if n.network.PodCIDR() != before {
-		n.NetworkChanged(ctx)
+	if n.PodCIDR() != before {
+		n.runtime.NetworkChanged(ctx)
 	}
 	return nil
 }
 
-// NetworkTrouble names the filters of the host that stop pods' traffic; normally none.
-func (n nodeRuntime) NetworkTrouble() []string { return n.network.Blocked() }
+// Trouble names what of the host's packet filter stops pods' traffic, and what stops a part of it.
+func (n nodeNetwork) Trouble() (stopped, partly []string) {
+	t := n.Network.Trouble()
+	return t.Stopped, t.Partly
+}
 
 // runImages loads the archives that lie in the data directory, once.
 func (d *Daemon) runImages(ctx context.Context, ready func()) error {
@@ -112,8 +121,8 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
-		HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
-	}, d.as(registry.NodeUser(d.cfg.NodeName)), nodeRuntime{d.runtime, d.network})
+		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
+	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
 	d.kubelet.Store(k)
 	return k.Run(ctx, ready)
 }

@@ -20,3 +20,10 @@ func GenerateName(base string) string {
 
 // SystemNamespaces are those in which the parts of every cluster keep their own objects; the names are Kubernetes'.
 var SystemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
+
+// Reasons of a Node's condition NetworkUnavailable: the host's packet filter stops all of some kind of pods' traffic,
+// or only a part, such as one port.
+const (
+	ReasonHostPacketFilter   = "HostPacketFilter"
+	ReasonPodTrafficFiltered = "PodTrafficFiltered"
+)

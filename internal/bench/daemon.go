@@ -89,8 +89,9 @@ func (d *daemon) launch() error {
 }
 
 // withDaemon runs do with a daemon that is ready, with the images loaded if images says so, and removes it afterwards.
-func withDaemon(images bool, do func(d *daemon) error) (err error) {
-	d, err := startDaemon(images)
+// args are more flags.
+func withDaemon(images bool, do func(d *daemon) error, args ...string) (err error) {
+	d, err := startDaemon(images, args...)
 	if err != nil {
 		return err
 	}

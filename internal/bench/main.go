@@ -64,13 +64,14 @@ var parts = []part{
 	{"many", endToEnd},
 	{"big", big},
 	{"pods", pods},
+	{"tricks", tricks},
 }
 
 func main() { machine.Run(run) }
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, flush, api, pods, scheduler, workloads, many, big")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, flush, api, pods, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

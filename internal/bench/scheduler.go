@@ -102,26 +102,38 @@ func hollowPod(i int, apart bool) *corev1.Pod {
 type hollowAPI struct {
 	client.Interface // nil: nothing else is called
 	nodes, pods      []api.Object
-	listed           time.Time // when the pods were asked for
+	listed           time.Time // when the pods were watched
 	bound            atomic.Int64
 	done             chan struct{}
 }
 
-func (h *hollowAPI) List(_ context.Context, kind *api.Kind, _ client.ListOptions) (*client.List, error) {
-	list := &client.List{Kind: kind, ResourceVersion: "1"}
+// Watch sends all there is, and then nothing more.
+func (h *hollowAPI) Watch(ctx context.Context, kind *api.Kind, _ client.WatchOptions) (client.Watcher, error) {
+	var items []api.Object
 	switch kind {
 	case api.Nodes:
-		list.Items = h.nodes
+		items = h.nodes
 	case api.Pods:
 		h.listed = time.Now()
-		list.Items = h.pods
+		items = h.pods
 	}
-	return list, nil
-}
-
-func (h *hollowAPI) Watch(ctx context.Context, _ *api.Kind, _ client.WatchOptions) (client.Watcher, error) {
 	w := &hollowWatch{events: make(chan client.Event)}
-	context.AfterFunc(ctx, func() { close(w.events) })
+	go func() {
+		defer close(w.events)
+		end := client.Event{Type: client.Bookmark, ResourceVersion: "1", InitialEnd: true}
+		for i := range len(items) + 1 {
+			e := end
+			if i < len(items) {
+				e = client.Event{Type: client.Added, Object: items[i], ResourceVersion: "1"}
+			}
+			select {
+			case w.events <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+		<-ctx.Done()
+	}()
 	return w, nil
 }
 
@@ -132,7 +144,6 @@ func (h *hollowAPI) Bind(context.Context, string, string, types.UID, string) err
 	return nil
 }
 
-// hollowWatch has no news.
 type hollowWatch struct{ events chan client.Event }
 
 func (w *hollowWatch) Events() <-chan client.Event { return w.events }

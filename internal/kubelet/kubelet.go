@@ -55,6 +55,8 @@ type Config struct {
 	Taints         []corev1.Taint
 	// Capacity overrides what the machine has, for hollow nodes: "cpu", "memory" and so on.
 	Capacity corev1.ResourceList
+	// Network is what the Node has to do with the pods' network; nil: there is none (hollow nodes).
+	Network node.Network
 	// HeartbeatInterval is between renewals of the node's Lease; 0: 10 s.
 	HeartbeatInterval time.Duration
 	// Now is the clock; nil: time.Now.
@@ -134,7 +136,7 @@ func (k *Kubelet) nodeConfig() node.Config {
 	c := &k.cfg
 	return node.Config{Name: c.NodeName, IP: c.NodeIP, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
 		Version: c.Version, RuntimeVersion: c.RuntimeVersion, Labels: c.Labels, Taints: c.Taints, Capacity: c.Capacity,
-		HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
+		Network: c.Network, HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
 }
 
 // Run keeps the node's pods until ctx ends. It calls ready once the Node is registered and Ready and

@@ -14,7 +14,6 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-	"minik8s/internal/kubelet/cri/fake"
 )
 
 func nodeReady(node *corev1.Node) bool {
@@ -70,20 +69,32 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 	}
 }
 
-// filtered is a runtime whose host stops pods' traffic.
-type filtered struct {
-	*fake.Runtime
-	trouble atomic.Pointer[[]string]
+// hostNetwork is the pods' network of a host that filters, and that is told the range of its pods.
+type hostNetwork struct {
+	trouble atomic.Pointer[trouble]
+	ranges  []netip.Prefix
 }
 
-func (r *filtered) NetworkTrouble() []string { return *r.trouble.Load() }
+type trouble struct{ stopped, partly []string }
+
+func (h *hostNetwork) Trouble() (stopped, partly []string) {
+	if t := h.trouble.Load(); t != nil {
+		return t.stopped, t.partly
+	}
+	return nil, nil
+}
+
+func (h *hostNetwork) SetPodCIDR(_ context.Context, p netip.Prefix) error {
+	h.ranges = append(h.ranges, p)
+	return nil
+}
 
 // What stops pods' traffic is told by the Node, and that it does no longer.
 func TestNodeTellsWhatStopsTraffic(t *testing.T) {
 	b := newBed(t)
-	rt := &filtered{Runtime: b.rt}
-	rt.trouble.Store(&[]string{"table ip fw chain forward, policy drop"})
-	b.cri, b.cfg.HeartbeatInterval = rt, 10*time.Millisecond
+	host := &hostNetwork{}
+	host.trouble.Store(&trouble{stopped: []string{"table ip fw chain forward, policy drop"}, partly: []string{"one port"}})
+	b.cfg.Network, b.cfg.HeartbeatInterval = host, 10*time.Millisecond
 	b.start()
 	await := func(want corev1.ConditionStatus, message string) {
 		t.Helper()
@@ -94,37 +105,28 @@ func TestNodeTellsWhatStopsTraffic(t *testing.T) {
 		})
 	}
 	await(corev1.ConditionTrue, "table ip fw chain forward, policy drop")
-	rt.trouble.Store(&[]string{"another"})
+	host.trouble.Store(&trouble{stopped: []string{"another"}})
 	await(corev1.ConditionTrue, "another")
-	rt.trouble.Store(&[]string{})
+	host.trouble.Store(&trouble{partly: []string{"1", "2", "3", "4", "5", "6", "7"}})
+	await(corev1.ConditionFalse, "a part of pods' traffic: 1; 2; 3; 4; 5; and 2 more")
+	host.trouble.Store(nil)
 	await(corev1.ConditionFalse, "nothing")
-}
-
-// ranged is a runtime that is told the range of its pods.
-type ranged struct {
-	*fake.Runtime
-	got []netip.Prefix
-}
-
-func (r *ranged) SetPodCIDR(_ context.Context, p netip.Prefix) error {
-	r.got = append(r.got, p)
-	return nil
 }
 
 func TestRangeOfTheNodeIsUsed(t *testing.T) {
 	b := newBed(t)
-	rt := &ranged{Runtime: b.rt}
-	b.cri = rt
+	host := &hostNetwork{}
+	b.cfg.Network = host
 	b.cfg.PodCIDR = netip.MustParsePrefix("10.244.0.0/24")
 	b.start()
 	b.stop()
-	if len(rt.got) > 0 {
-		t.Errorf("the range was set to %v, though it was that before", rt.got)
+	if len(host.ranges) > 0 {
+		t.Errorf("the range was set to %v, though it was that before", host.ranges)
 	}
 	b.cfg.PodCIDR = netip.MustParsePrefix("10.9.0.0/24") // what the Node says stays
 	b.start()
 	b.stop()
-	if len(rt.got) != 1 || rt.got[0].String() != "10.244.0.0/24" {
-		t.Errorf("the range was set to %v", rt.got)
+	if len(host.ranges) != 1 || host.ranges[0].String() != "10.244.0.0/24" {
+		t.Errorf("the range was set to %v", host.ranges)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // maxStartDelay bounds the delay between tries to make or start a container.
 const maxStartDelay = 5 * time.Minute
 
-// doStart creates the container of a and starts it.
+// doStart creates the container of a and starts it, and runs its postStart hook.
 func (w *worker) doStart(a plan.Action, pod *corev1.Pod, view cri.Pod) func(context.Context) (outcome, error) {
 	var prev *cri.Container
 	if n := plan.Newest(view, a.Container); n != nil {
@@ -26,54 +26,61 @@ func (w *worker) doStart(a plan.Action, pod *corev1.Pod, view cri.Pod) func(cont
 		prev = &c
 	}
 	hook := postStartOf(pod, a.Container)
-	return func(whole context.Context) (outcome, error) {
-		ctx := whole
-		leave, err := w.k.startLimit.acquire(ctx, w.ending)
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
-		defer cancel()
-		id, err := w.create(ctx, a, pod, view)
-		if errors.Is(err, cri.ErrImageNotFound) { // it was damaged, or somebody has removed it
-			return func(w *worker) { w.state.Container(a.Container).ImagePresent = false }, err
-		}
-		if err != nil {
-			return nil, err
-		}
-		began := func(w *worker) {
-			cm := w.state.Container(a.Container)
-			cm.ImagePresent = false
-			cm.Started(prev, w.k.now())
-		}
-		err = w.k.runtime.StartContainer(ctx, id)
+	began := func(w *worker) {
+		cm := w.state.Container(a.Container)
+		cm.ImagePresent = false
+		cm.Started(prev, w.k.now())
+	}
+	return func(ctx context.Context) (outcome, error) {
+		id, err := w.createAndStart(ctx, a, pod, view)
 		var failed *cri.StartError
 		switch {
-		case err == nil:
-			w.containerEventOf(pod, a.Container, corev1.EventTypeNormal, "Started", "Started container %s", a.Container)
-			if hook == nil {
-				return began, nil
-			}
-			leave()
-			target := probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(view.Sandbox), Spec: podspec.Container(pod, a.Container)}
-			hookFailed := w.runPostStart(whole, hook, target, pod)
-			return func(w *worker) {
-				began(w)
-				if hookFailed != nil {
-					hookFailed(w)
-				}
-			}, nil
+		case errors.Is(err, cri.ErrImageNotFound): // it was damaged, or somebody has removed it
+			return func(w *worker) { w.state.Container(a.Container).ImagePresent = false }, err
 		case errors.As(err, &failed): // it counts as one that has run and exited
 			w.containerEventOf(pod, a.Container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
 			return began, nil
+		case err != nil:
+			return nil, err
 		}
-		// It is half-made; the next try makes it anew. If this removal fails, the runtime still lists the container,
-		// and its removal is retried.
-		_ = w.k.runtime.RemoveContainer(ctx, id)
-		return nil, &plan.ActionError{Reason: "RunContainerError", EventReason: "Failed", Event: "Error: " + err.Error(),
-			Err: err, MinDelay: time.Second, MaxDelay: maxStartDelay}
+		w.containerEventOf(pod, a.Container, corev1.EventTypeNormal, "Started", "Started container %s", a.Container)
+		if hook == nil {
+			return began, nil
+		}
+		target := probe.Target{Runtime: w.k.runtime, ID: id, IP: addressOf(view.Sandbox), Spec: podspec.Container(pod, a.Container)}
+		hookFailed := w.runPostStart(ctx, hook, target, pod)
+		return func(w *worker) {
+			began(w)
+			if hookFailed != nil {
+				hookFailed(w)
+			}
+		}, nil
 	}
+}
+
+// createAndStart makes the container of a and starts it, as one of the few that start at a time. The error is a
+// *cri.StartError if the container is there and its command could not be run.
+func (w *worker) createAndStart(ctx context.Context, a plan.Action, pod *corev1.Pod, view cri.Pod) (id string, err error) {
+	leave, err := w.k.startLimit.acquire(ctx, w.ending)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+	defer cancel()
+	if id, err = w.create(ctx, a, pod, view); err != nil {
+		return "", err
+	}
+	err = w.k.runtime.StartContainer(ctx, id)
+	var failed *cri.StartError
+	if err == nil || errors.As(err, &failed) {
+		return id, err
+	}
+	// It is half-made; the next try makes it anew. If this removal fails, the runtime still lists the container,
+	// and its removal is retried.
+	_ = w.k.runtime.RemoveContainer(ctx, id)
+	return "", &plan.ActionError{Reason: "RunContainerError", EventReason: "Failed", Event: "Error: " + err.Error(),
+		Err: err, MinDelay: time.Second, MaxDelay: maxStartDelay}
 }
 
 // create makes the container of a.

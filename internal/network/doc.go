@@ -46,7 +46,7 @@
 // tables. They name our table in their comment. Rules that drop by address, port or state are taken to be meant;
 // they stay in force. What pods send to the node itself is accepted only as answers and for the API, DNS and ping.
 // The old iptables has no events and is changed by its own tool, iptables-legacy; a firewalld that owns its table by
-// firewall-cmd (zone trusted). Blocked names the filters that cannot be opened, and the Node's condition shows them.
+// firewall-cmd (zone trusted). Trouble names the filters that cannot be opened, and rules that drop a part, and the Node's condition shows them.
 //
 // Keep listens for changes of any nftables ruleset, and for the loss of the gateway's address or of a route,
 // compares and repairs: our table as a whole, our rules in the chains of others, and what pods share of the host.

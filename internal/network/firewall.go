@@ -32,37 +32,49 @@ type opening struct {
 	where string       // what stands in the way without them
 }
 
-// openings says which chains are to be changed, and what stands in the way in those that are right. It is
+// openings says which chains are to be changed, and what stands in the way in those that are right. Of a chain that
+// lets some of each kind of traffic through, partly names the rules that drop the rest: they are taken to be meant. It is
 // pure. links are how the names of pods' links begin, and exit is the link of the default route.
-func openings(chains []nft.BaseChain, tag, links, exit string, want map[nft.Hook][]nft.Accept) []opening {
-	var out []opening
+func openings(chains []nft.BaseChain, tag, links, exit string, want map[nft.Hook][]nft.Accept) (change []opening, partly []string) {
 	for _, c := range chains {
-		matters := func(l nft.Link) bool { return mattersAt(c.Hook, l, links, exit) }
-		stop := c.Stops(tag, matters)
+		var stop *nft.Effect
+		var some []string
+		for _, traffic := range want[c.Hook] {
+			e := c.Effect(tag, traffic, func(l nft.Link) bool { return passes(c.Hook, traffic, l, links, exit) })
+			if e.Stop != "" && (stop == nil || e.Index < stop.Index) {
+				stop = &e
+			}
+			some = append(some, e.Partly...)
+		}
 		switch {
-		case stop == nil && !c.Admitted(tag, nil, 0):
-			out = append(out, opening{chain: c})
-		case stop != nil && !c.Admitted(tag, want[c.Hook], stop.Index):
-			out = append(out, opening{chain: c, rules: want[c.Hook], where: stop.Where})
+		case stop == nil:
+			partly = append(partly, some...)
+			if !c.Admitted(tag, nil, 0) {
+				change = append(change, opening{chain: c})
+			}
+		case !c.Admitted(tag, want[c.Hook], stop.Index):
+			change = append(change, opening{chain: c, rules: want[c.Hook], where: stop.Stop})
 		}
 	}
-	return out
+	slices.Sort(partly)
+	return change, slices.Compact(partly)
 }
 
-// mattersAt says whether pods' traffic passes a link at a hook. Rules about other links, such as the
-// bridges of Docker or libvirt, are none of ours.
-func mattersAt(hook nft.Hook, l nft.Link, links, exit string) bool {
+// passes says whether traffic passes a link that a rule asks for. From a pod it comes in by the pod's link and leaves by
+// another pod's or by that of the default route; to a pod it is the other way round. Rules about other links, such as
+// the bridges of Docker or libvirt, are none of ours.
+func passes(hook nft.Hook, traffic nft.Accept, l nft.Link, links, exit string) bool {
 	if l.Name == "" || hook == nft.Input && l.Out || hook == nft.Output && !l.Out {
 		return true
 	}
 	is := func(name string) bool {
 		return l.Name == name || l.Prefix && strings.HasPrefix(name, l.Name) || name == links && strings.HasPrefix(l.Name, links)
 	}
-	ours := is(links) || hook == nft.Forward && exit != "" && is(exit)
 	if l.Not {
 		return !is(links) // it matches all pods' links
 	}
-	return ours
+	podsEnd := traffic.From.IsValid() != l.Out
+	return is(links) || !podsEnd && hook == nft.Forward && exit != "" && is(exit)
 }
 
 // firewallClient is what opens a filter whose rules nobody else may change.
@@ -73,16 +85,18 @@ type firewallClient interface {
 	close(pods netip.Prefix, want map[nft.Hook][]nft.Accept) error
 }
 
-// openFirewalls has the filters of others accept pods' traffic. It returns whether it changed one, and those that
-// still stop it.
-func (n *Network) openFirewalls() (changed bool, blocked []string, err error) {
+// openFirewalls has the filters of others accept pods' traffic. It returns whether it changed one, and what still
+// stands in the way.
+func (n *Network) openFirewalls() (changed bool, t Trouble, err error) {
 	chains, err := n.nf.Others(tables)
 	if err != nil {
-		return false, nil, err
+		return false, t, err
 	}
 	pods := n.pool.current()
 	want := admitted(pods, n.cfg.NodePorts)
-	for _, o := range openings(chains, n.TableName(), n.linkPrefix(), n.exitName(), want) {
+	list, partly := openings(chains, n.TableName(), n.linkPrefix(), n.exitName(), want)
+	t.Partly = partly
+	for _, o := range list {
 		err := n.nf.Admit(o.chain, n.TableName(), o.rules)
 		changed = changed || err == nil
 		if err == nil || len(o.rules) == 0 {
@@ -96,13 +110,13 @@ func (n *Network) openFirewalls() (changed bool, blocked []string, err error) {
 				err = ferr
 			}
 		}
-		blocked = append(blocked, fmt.Sprintf("%s (an accepting rule could not be put before it: %v)", o.where, err))
+		t.Stopped = append(t.Stopped, fmt.Sprintf("%s (an accepting rule could not be put before it: %v)", o.where, err))
 	}
 	if _, err := n.legacy.open(pods, want); err != nil {
-		blocked = append(blocked, err.Error())
+		t.Stopped = append(t.Stopped, err.Error())
 	}
-	slices.Sort(blocked)
-	return changed, blocked, nil
+	slices.Sort(t.Stopped)
+	return changed, t, nil
 }
 
 // closeFirewalls takes our rules out of the filters of others.

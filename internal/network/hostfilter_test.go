@@ -116,7 +116,7 @@ func TestPodsTalkBehindAFirewall(t *testing.T) {
 			t.Error("the gateway does not answer a ping")
 		}
 	}
-	if list := n.Blocked(); len(list) > 0 {
+	if list := n.Trouble().Stopped; len(list) > 0 {
 		t.Errorf("in the way: %q", list)
 	}
 	if err := n.Teardown(t.Context()); err != nil {
@@ -127,19 +127,60 @@ func TestPodsTalkBehindAFirewall(t *testing.T) {
 	}
 }
 
+// Rules that stop every connection of pods, though not every packet, are overruled; one for a port is meant, and named.
+func TestNarrowRulesOfOthers(t *testing.T) {
+	n := running(t)
+	server := newPod(t, n, "server")
+	server.serve(80, "server")
+	client := newPod(t, n, "client")
+	c, err := nftables.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { flushRuleset(t) })
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "theirs"})
+	chain := c.AddChain(&nftables.Chain{Table: table, Name: "forward", Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookForward,
+		Priority: nftables.ChainPriorityFilter})
+	port := []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Register: 1, Data: []byte{unix.IPPROTO_TCP}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Register: 1, Data: []byte{0, 25}}, &expr.Verdict{Kind: expr.VerdictDrop}}
+	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: port})
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the rule for a port is named", func() bool {
+		trouble := n.Trouble()
+		return len(trouble.Stopped) == 0 && len(trouble.Partly) == 1 && strings.HasPrefix(trouble.Partly[0], "table inet theirs chain forward, rule with handle")
+	})
+	fresh := []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binary.NativeEndian.AppendUint32(nil, expr.CtStateBitNEW), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)}, &expr.Verdict{Kind: expr.VerdictDrop}}
+	c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: fresh})
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pods are let through", func() bool {
+		rules, err := c.GetRules(table, chain)
+		return err == nil && len(rules) == 4
+	})
+	if got := client.get(server.addr.String()+":80", 5*time.Second); got != "server" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A table that belongs to somebody else for good is named.
 func TestAFilterThatCannotBeOpenedIsNamed(t *testing.T) {
 	n := running(t)
 	owner := ownedTable(t)
 	defer owner.Close()
 	eventually(t, "the table is named", func() bool {
-		list := n.Blocked()
+		list := n.Trouble().Stopped
 		return len(list) == 1 && strings.HasPrefix(list[0], "table inet owned chain fw, policy drop")
 	})
 	if err := owner.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the table is forgotten", func() bool { return len(n.Blocked()) == 0 })
+	eventually(t, "the table is forgotten", func() bool { return len(n.Trouble().Stopped) == 0 })
 }
 
 // ownedTable makes a table that nobody else may change until the socket is closed, with which it goes, and

@@ -159,29 +159,41 @@ func (n *Network) Repair() (repaired bool, err error) {
 // checkFirewalls has the filters of others accept pods' traffic, notes those that still stop it, and says whether
 // it changed any.
 func (n *Network) checkFirewalls() (changed bool, err error) {
-	changed, blocked, err := n.openFirewalls()
+	changed, trouble, err := n.openFirewalls()
 	if err != nil {
 		return changed, err
 	}
-	if !slices.Equal(blocked, n.blocked) {
-		for _, b := range blocked {
-			n.cfg.Log.Warn("pods' traffic is stopped by the host's packet filter", "by", b)
+	if !slices.Equal(trouble.Stopped, n.trouble.Stopped) {
+		for _, by := range trouble.Stopped {
+			n.cfg.Log.Warn("pods' traffic is stopped by the host's packet filter", "by", by)
 		}
-		n.blocked = blocked
 	}
+	if !slices.Equal(trouble.Partly, n.trouble.Partly) {
+		for _, by := range trouble.Partly {
+			n.cfg.Log.Info("a part of pods' traffic is stopped by the host's packet filter", "by", by)
+		}
+	}
+	n.trouble = trouble
 	return changed, nil
 }
 
-// Blocked names the filters of the host that stop pods' traffic and could not be opened; normally none. There is
-// no event for a change of the older iptables, nor for a table whose owner ends: while either is the case,
-// Blocked looks again.
-func (n *Network) Blocked() []string {
+// Trouble is what of the host's packet filter is in the way of pods' traffic; normally nothing.
+type Trouble struct {
+	// Stopped names what stops all of it, or all from or to the node, and could not be opened.
+	Stopped []string
+	// Partly names the rules that drop some of it, such as one port or address. They are taken to be meant.
+	Partly []string
+}
+
+// Trouble says what of the host's packet filter is in the way. There is no event for a change of the older iptables,
+// nor for a table whose owner ends: while either is the case, Trouble looks again.
+func (n *Network) Trouble() Trouble {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.ready && (len(n.blocked) > 0 || n.legacyInUse()) {
+	if n.ready && (len(n.trouble.Stopped) > 0 || n.legacyInUse()) {
 		if _, err := n.checkFirewalls(); err != nil {
 			n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
 		}
 	}
-	return slices.Clone(n.blocked)
+	return n.trouble
 }

@@ -58,7 +58,7 @@ type Network struct {
 	held    netip.Prefix          // the range the unreachable route is for
 	ports   map[string]*published // host ports, by sandbox
 	pods    map[string]netip.Addr // the connected sandboxes, by id
-	blocked []string              // filters of others that stop pods' traffic
+	trouble Trouble               // what of the filters of others is in the way
 }
 
 // New takes the network namespace of the process as the host's. Nothing is changed before Setup.

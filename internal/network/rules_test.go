@@ -116,28 +116,34 @@ hairpins 0af400070af40007`
 	}
 }
 
-func TestLinksThatMatter(t *testing.T) {
+func TestLinksThatPodsTrafficPasses(t *testing.T) {
+	from, to := nft.Accept{From: podRange}, nft.Accept{To: podRange}
 	for _, c := range []struct {
-		hook nft.Hook
-		link nft.Link
-		want bool
+		hook    nft.Hook
+		traffic nft.Accept
+		link    nft.Link
+		want    bool
 	}{
-		{nft.Forward, nft.Link{Name: "eth0"}, true},
-		{nft.Forward, nft.Link{Name: "eth", Prefix: true}, true},
-		{nft.Forward, nft.Link{Name: "docker0"}, false},
-		{nft.Forward, nft.Link{Name: "virbr0", Out: true}, false},
-		{nft.Forward, nft.Link{Name: "mkab12", Prefix: true}, true},
-		{nft.Forward, nft.Link{Name: "mk", Prefix: true, Out: true}, true},
-		{nft.Forward, nft.Link{Name: "mkab1212345678"}, true},
-		{nft.Forward, nft.Link{Name: "docker0", Not: true}, true},
-		{nft.Forward, nft.Link{Name: "mk", Prefix: true, Not: true}, false},
-		{nft.Input, nft.Link{Name: "eth0"}, false}, // what pods send comes in by their links
-		{nft.Input, nft.Link{Name: "lo", Not: true}, true},
-		{nft.Output, nft.Link{Name: "eth0", Out: true}, false},
-		{nft.Forward, nft.Link{}, true}, // a link that is not known any more
+		{nft.Forward, to, nft.Link{Name: "eth0"}, true},
+		{nft.Forward, from, nft.Link{Name: "eth0"}, false}, // addresses of pods that come from outside are forged
+		{nft.Forward, from, nft.Link{Name: "eth0", Out: true}, true},
+		{nft.Forward, to, nft.Link{Name: "eth0", Out: true}, false},
+		{nft.Forward, to, nft.Link{Name: "eth", Prefix: true}, true},
+		{nft.Forward, from, nft.Link{Name: "docker0"}, false},
+		{nft.Forward, to, nft.Link{Name: "virbr0", Out: true}, false},
+		{nft.Forward, from, nft.Link{Name: "mkab12", Prefix: true}, true},
+		{nft.Forward, to, nft.Link{Name: "mk", Prefix: true, Out: true}, true},
+		{nft.Forward, from, nft.Link{Name: "mkab1212345678"}, true},
+		{nft.Forward, from, nft.Link{Name: "docker0", Not: true}, true},
+		{nft.Forward, from, nft.Link{Name: "mk", Prefix: true, Not: true}, false},
+		{nft.Input, from, nft.Link{Name: "eth0"}, false}, // what pods send comes in by their links
+		{nft.Input, from, nft.Link{Name: "lo", Not: true}, true},
+		{nft.Output, to, nft.Link{Name: "eth0", Out: true}, false},
+		{nft.Output, to, nft.Link{Name: "mk", Prefix: true, Out: true}, true},
+		{nft.Forward, from, nft.Link{}, true}, // a link that is not known any more
 	} {
-		if got := mattersAt(c.hook, c.link, "mkab12", "eth0"); got != c.want {
-			t.Errorf("%s %+v: %v", c.hook, c.link, got)
+		if got := passes(c.hook, c.traffic, c.link, "mkab12", "eth0"); got != c.want {
+			t.Errorf("%s %v %+v: %v", c.hook, c.traffic, c.link, got)
 		}
 	}
 }
@@ -196,7 +202,7 @@ in ` + "\n"
 	if got := shown(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := n.Blocked(); len(got) != 1 || !strings.HasPrefix(got[0], "table ip owned chain fw, policy drop") {
+	if got := n.Trouble().Stopped; len(got) != 1 || !strings.HasPrefix(got[0], "table ip owned chain fw, policy drop") {
 		t.Errorf("what stands in the way: %q", got)
 	}
 	writes := f.Writes
@@ -213,7 +219,7 @@ in ` + "\n"
 	if got := f.Foreign[0].Rules; len(got) != 3 || got[2].Handle != 9 {
 		t.Errorf("ours are not first: %+v", got)
 	}
-	if got := n.Blocked(); len(got) != 0 {
+	if got := n.Trouble().Stopped; len(got) != 0 {
 		t.Errorf("still in the way: %q", got)
 	}
 	f.Foreign[0].Drops, f.Foreign[0].Rules = false, f.Foreign[0].Rules[:2]
@@ -247,7 +253,7 @@ func TestFirewalld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := n.Blocked(); len(got) != 0 || !trusted {
+	if got := n.Trouble().Stopped; len(got) != 0 || !trusted {
 		t.Errorf("%q, trusted %v, asked %q", got, trusted, asked)
 	}
 	if err := n.Teardown(t.Context()); err != nil || trusted {

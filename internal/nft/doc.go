@@ -9,7 +9,10 @@
 //	table.go    a table as data, its text, and the interface Ruleset
 //	rule.go     what rules of ours are made of
 //	kernel.go   the kernel as a Ruleset: Apply, Change, Same, Chains, Delete
-//	others.go   Others: the base chains of other tables, and which of their rules stop traffic (Stops)
+//	others.go   Others: the base chains of other tables and their rules
+//	read.go     one of these rules, from its expressions
+//	match.go    Match: what such a rule asks for, and how much of some traffic that is
+//	effect.go   Effect: what becomes of traffic in such a chain, and by which rule
 //	accept.go   Accept: a rule that accepts, as expressions for any table, also for one that iptables keeps
 //	admit.go    Admit: puts Accepts at the head of another's chain, or takes them out; Admitted: are they there?
 //	watch.go    events: some ruleset has changed, perhaps by ourselves

@@ -132,7 +132,7 @@ func (f *Fake) Admit(b BaseChain, tag string, list []Accept) error {
 		}
 		var rules []OtherRule
 		for _, a := range list {
-			rules = append(rules, OtherRule{Chain: c.Name, Comment: comment(tag, a), Verdict: Accepts, Narrow: true})
+			rules = append(rules, OtherRule{Chain: c.Name, Comment: comment(tag, a), Verdict: Accepts})
 		}
 		for _, r := range c.Rules {
 			if !strings.HasPrefix(r.Comment, tag) {

@@ -70,6 +70,30 @@ func (k *Kernel) Apply(t Table) error {
 	c.AddTable(tab) // deleting needs it to be there
 	c.DelTable(tab)
 	c.AddTable(tab)
+	if err := t.queue(c, tab); err != nil {
+		return err
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("nftables: table %s: %w", t.Name, err)
+	}
+	now, rules, err := dump(c, tab)
+	if err != nil {
+		return err
+	}
+	want := 0
+	for _, ch := range t.Chains {
+		want += len(ch.Rules)
+	}
+	if rules != want {
+		// Somebody was quicker. Nothing is remembered, so that the next comparison fails.
+		now = ""
+	}
+	k.installed[t.Name] = now
+	return nil
+}
+
+// queue adds the sets and chains to a transaction.
+func (t Table) queue(c *nftables.Conn, tab *nftables.Table) error {
 	for _, s := range t.Sets {
 		set, err := s.kernel(tab)
 		if err == nil {
@@ -95,22 +119,6 @@ func (k *Kernel) Apply(t Table) error {
 			c.AddRule(&nftables.Rule{Table: tab, Chain: chain, Exprs: r.exprs()})
 		}
 	}
-	if err := c.Flush(); err != nil {
-		return fmt.Errorf("nftables: table %s: %w", t.Name, err)
-	}
-	now, rules, err := dump(c, tab)
-	if err != nil {
-		return err
-	}
-	want := 0
-	for _, ch := range t.Chains {
-		want += len(ch.Rules)
-	}
-	if rules != want {
-		// Somebody was quicker. Nothing is remembered, so that the next comparison fails.
-		now = ""
-	}
-	k.installed[t.Name] = now
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -193,15 +194,15 @@ func TestAdmit(t *testing.T) {
 		"in":      "table inet host chain in, rule with handle",
 	} {
 		c := find(name)
-		if s := c.Stops("tag", all); s == nil || !strings.HasPrefix(s.Where, where) {
-			t.Errorf("%s: %+v", name, s)
+		if e := c.Effect("tag", accepts[0], all); !strings.HasPrefix(e.Stop, where) {
+			t.Errorf("%s: %+v", name, e)
 		}
 		for range 2 { // again is the same
 			if err := k.Admit(c, "tag", accepts); err != nil {
 				t.Fatal(name, err)
 			}
 			c = find(name)
-			if s := c.Stops("tag", all); s == nil || !c.Admitted("tag", accepts, s.Index) {
+			if e := c.Effect("tag", accepts[0], all); e.Stop == "" || !c.Admitted("tag", accepts, e.Index) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
@@ -232,5 +233,100 @@ func TestAdmit(t *testing.T) {
 		if c := find(name); !c.Admitted("tag", nil, 0) {
 			t.Errorf("%s: not taken out: %+v", name, c)
 		}
+	}
+}
+
+// What rules of others ask for is read back from the kernel, however it was written.
+func TestReadRulesOfOthers(t *testing.T) {
+	asRoot(t)
+	pods := netip.MustParsePrefix("10.244.3.0/24")
+	drop := func(a Accept) []expr.Any {
+		e := a.exprs(nftables.TableFamilyINet)
+		return append(e[:len(e)-1], &expr.Verdict{Kind: expr.VerdictDrop})
+	}
+	fresh := []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(stateNew), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)}, &expr.Verdict{Kind: expr.VerdictDrop}}
+	private := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: saddrAt, Len: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{10}}, &expr.Verdict{Kind: expr.VerdictDrop}}
+	ports := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: dportAt, Len: 2},
+		&expr.Range{Op: expr.CmpOpEq, Register: 1, FromData: []byte{0, 20}, ToData: []byte{0, 30}}, &expr.Verdict{Kind: expr.VerdictDrop}}
+	limit := []expr.Any{&expr.Limit{Type: expr.LimitTypePkts, Rate: 5, Over: true, Unit: expr.LimitTimeSecond, Burst: 5}, &expr.Verdict{Kind: expr.VerdictDrop}}
+	k := NewKernel()
+	effect := func(table string) Effect {
+		t.Helper()
+		list, err := k.Others("minik8s-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			if c.Table == table && c.Hook == Forward {
+				return c.Effect("tag", Accept{From: pods}, func(Link) bool { return true })
+			}
+		}
+		t.Fatal("no table", table)
+		return Effect{}
+	}
+	const stops, partly, nothing = "stops", "partly", "nothing"
+	check := func(name, want string, e Effect) {
+		t.Helper()
+		got := nothing
+		if e.Stop != "" {
+			got = stops
+		} else if len(e.Partly) > 0 {
+			got = partly
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s: %+v", name, got, want, e)
+		}
+	}
+	for i, c := range []struct {
+		name string
+		rule []expr.Any
+		want string
+	}{
+		{"the pods' own range", drop(Accept{From: pods}), stops},
+		{"a wider one", drop(Accept{From: netip.MustParsePrefix("10.240.0.0/12")}), stops},
+		{"by its first byte", private, stops},
+		{"another one", drop(Accept{From: netip.MustParsePrefix("172.16.0.0/12")}), nothing},
+		{"a destination", drop(Accept{To: pods}), partly},
+		{"a protocol", drop(Accept{Protocol: "udp"}), partly},
+		{"a port", drop(Accept{Protocol: "tcp", Port: 25}), partly},
+		{"ports", ports, partly},
+		{"connections that there are", drop(Accept{Replies: true}), stops},
+		{"new ones", fresh, stops},
+		{"a limit", limit, partly},
+	} {
+		table := fmt.Sprint("theirs", i)
+		addFilter(t, nftables.TableFamilyINet, table, "fw", nftables.ChainHookForward, nftables.ChainPolicyAccept, c.rule)
+		check(c.name, c.want, effect(table))
+	}
+
+	tool, err := exec.LookPath("iptables-nft")
+	if err != nil {
+		return
+	}
+	run := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
+	t.Cleanup(func() { run("-F", "FORWARD") })
+	for _, c := range []struct{ rule, want string }{
+		{"-s 10.0.0.0/8", stops},
+		{"-s 10.244.0.0/15", stops},
+		{"! -s 192.168.0.0/16", stops},
+		{"! -s 10.244.0.0/16", nothing},
+		{"-p tcp --dport 25", partly},
+		{"-p udp --dport 1024:65535", partly},
+		{"-m conntrack --ctstate NEW", stops},
+		{"-m conntrack --ctstate INVALID", nothing},
+		{"-m conntrack ! --ctstate RELATED,ESTABLISHED", stops},
+		{"-m addrtype --dst-type BROADCAST", partly},
+	} {
+		run("-F", "FORWARD")
+		run(append(append([]string{"-A", "FORWARD"}, strings.Fields(c.rule)...), "-j", "DROP")...)
+		check(c.rule, c.want, effect("filter"))
 	}
 }

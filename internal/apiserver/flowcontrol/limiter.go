@@ -72,11 +72,17 @@ func (s *share) done(user string, p *part) {
 
 // take waits for units of a user's part and of the whole, in this order and in turn; with wait 0 it does not wait.
 func (s *share) take(ctx context.Context, user string, units int64, wait time.Duration) (leave func(), ok bool) {
-	p := s.part(user)
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
+	p, until := s.part(user), time.Now().Add(wait)
 	get := func(sem *semaphore.Weighted) bool {
-		return sem.TryAcquire(units) || wait > 0 && sem.Acquire(ctx, units) == nil
+		if sem.TryAcquire(units) { // nearly always: it costs no timer
+			return true
+		}
+		if wait == 0 {
+			return false
+		}
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		return sem.Acquire(ctx, units) == nil
 	}
 	if !get(p.sem) {
 		s.done(user, p)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api"
 	"minik8s/internal/api/table"
 	"minik8s/internal/ctl/brief"
 )
@@ -65,11 +66,15 @@ func (s *situation) filtered(v *Explanation, pod *corev1.Pod) {
 		return
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue {
+		switch {
+		case c.Type != corev1.NodeNetworkUnavailable:
+		case c.Status == corev1.ConditionTrue:
 			v.Good = false
 			v.because("its network on node %s is cut: %s", n.Name, c.Message)
 			v.advise("have that rule accept the addresses of pods, %s, or take it away", n.Spec.PodCIDR)
 			v.try("why node %s", n.Name)
+		case c.Reason == api.ReasonPodTrafficFiltered && !v.Good: // perhaps that is why, perhaps not
+			v.because("what it sends or is sent may be stopped on node %s: %s", n.Name, c.Message)
 		}
 	}
 }

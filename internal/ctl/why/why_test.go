@@ -198,6 +198,13 @@ func TestExplainFiltered(t *testing.T) {
 	if why := strings.Join(v.Why, "\n"); v.Good || !strings.Contains(why, "table ip fw chain forward, policy drop") {
 		t.Errorf("%s\n%s", v.Head, why)
 	}
+	// A part is told of where something is wrong.
+	c := &s.nodes[0].Status.Conditions[len(s.nodes[0].Status.Conditions)-1]
+	c.Status, c.Reason, c.Message = corev1.ConditionFalse, api.ReasonPodTrafficFiltered, "a part of pods' traffic: table ip fw chain forward, rule with handle 3 drops"
+	if why := strings.Join(explain(s).Why, "\n"); !strings.Contains(why, "may be stopped on node") || !strings.Contains(why, "handle 3") {
+		t.Error(why)
+	}
+	c.Status, c.Message = corev1.ConditionTrue, "policy drop"
 	s.obj.(*corev1.Pod).Spec.HostNetwork = true
 	if why := strings.Join(explain(s).Why, "\n"); strings.Contains(why, "policy drop") {
 		t.Errorf("a pod on the host's network is told of pods' traffic: %s", why)

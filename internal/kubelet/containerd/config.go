@@ -31,6 +31,8 @@ type Config struct {
 	// Warm is how many sandboxes (namespaces with an address, and a shim) are kept ready for the next pods.
 	// Negative: none; 0: one. Each takes 4 MB and saves a pod some 20 ms.
 	Warm int
+	// KeepShimPages leaves a shim that waits for a pod all of its program in memory.
+	KeepShimPages bool
 	// Log receives what is worth telling. Nil: slog.Default().
 	Log *slog.Logger
 }

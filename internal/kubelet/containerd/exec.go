@@ -252,20 +252,47 @@ func (x *added) drained(ctx context.Context) bool {
 	return true
 }
 
-// kill ends the process and all that it started: runc makes it the leader of a session.
+// kill ends the process and all that it started, and waits until they have ended: runc makes it the leader of a
+// session. What is stuck in the kernel is not waited for without end.
 func (x *added) kill(ctx context.Context) {
-	for _, pid := range sessionOf(x.pid) {
-		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
-			if inCgroup(uint32(pid), x.c.meta.Cgroup) {
-				unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-			}
-			unix.Close(fd)
-		}
-	}
-	x.r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: x.c.meta.ID, ExecID: x.id, Signal: uint32(unix.SIGKILL)})
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
+	for x.killSession(ctx) > 0 && ctx.Err() == nil { // it may have forked meanwhile
+	}
+	x.r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: x.c.meta.ID, ExecID: x.id, Signal: uint32(unix.SIGKILL)})
 	x.wait(ctx) //nolint:errcheck // it has ended, or is stuck in the kernel
+}
+
+// killSession kills what lives of the session, waits for it until ctx ends, and says how many there were.
+func (x *added) killSession(ctx context.Context) (n int) {
+	var killed []int // pidfds
+	for _, pid := range sessionOf(x.pid) {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it has ended
+		}
+		if inCgroup(uint32(pid), x.c.meta.Cgroup) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil {
+			killed = append(killed, fd)
+			continue
+		}
+		unix.Close(fd)
+	}
+	for _, fd := range killed {
+		awaitEnd(ctx, fd)
+		unix.Close(fd)
+	}
+	return len(killed)
+}
+
+// awaitEnd waits until the process of a pidfd has ended, or ctx has, which has a deadline.
+func awaitEnd(ctx context.Context, fd int) {
+	deadline, _ := ctx.Deadline()
+	for ctx.Err() == nil {
+		left := max(time.Until(deadline), 0) + time.Millisecond
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 // remove removes what containerd and the shim keep of the process, and its pipes.
@@ -318,7 +345,7 @@ func (r *Runtime) killAdded(ctx context.Context, c *container) error {
 	return errors.Join(errs...)
 }
 
-// sessionOf are the processes of the session that pid leads, itself included.
+// sessionOf are the living processes of the session that pid leads, itself included.
 func sessionOf(pid uint32) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil || pid == 0 {
@@ -336,7 +363,7 @@ func sessionOf(pid uint32) []int {
 		}
 		// The name, in parentheses, may hold anything. After it: state, parent, group, session.
 		_, rest, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-		if f := strings.Fields(rest); len(f) > 3 && f[3] == strconv.FormatUint(uint64(pid), 10) {
+		if f := strings.Fields(rest); len(f) > 3 && f[0] != "Z" && f[0] != "X" && f[3] == strconv.FormatUint(uint64(pid), 10) {
 			list = append(list, n)
 		}
 	}

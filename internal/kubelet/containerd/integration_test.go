@@ -116,23 +116,49 @@ func (b *bench) destroy() {
 	if err := b.Close(); err != nil {
 		b.t.Error(err)
 	}
-	removeCgroup(filepath.Join("/sys/fs/cgroup/cpuacct", b.cfg.CgroupRoot+"-self")) // of the benchmark
-	for _, c := range []string{"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids", "systemd", "unified", "."} {
-		removeCgroup(filepath.Join("/sys/fs/cgroup", c, b.cfg.CgroupRoot))
+	for _, beside := range []string{"", "-shims", "-self"} { // -self is the benchmark's
+		name := b.cfg.CgroupRoot + beside
+		dirs, err := filepath.Glob("/sys/fs/cgroup/*/" + name)
+		if err != nil {
+			b.t.Error(err)
+		}
+		if v2 := filepath.Join("/sys/fs/cgroup", name); exists(v2) {
+			dirs = append(dirs, v2)
+		}
+		for _, dir := range dirs {
+			if err := removeCgroup(dir); err != nil {
+				b.t.Error("left behind, a cgroup:", err)
+			}
+		}
 	}
 }
 
-func removeCgroup(dir string) {
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// removeCgroup removes a cgroup and those below it. The kernel may still be ending the last process.
+func removeCgroup(dir string) (err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return
+		return err
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			removeCgroup(filepath.Join(dir, e.Name()))
+			err = errors.Join(err, removeCgroup(filepath.Join(dir, e.Name())))
 		}
 	}
-	unix.Rmdir(dir)
+	for end := time.Now().Add(5 * time.Second); err == nil; time.Sleep(2 * time.Millisecond) {
+		rerr := unix.Rmdir(dir)
+		if rerr == nil || errors.Is(rerr, unix.ENOENT) {
+			return nil
+		}
+		if !errors.Is(rerr, unix.EBUSY) || time.Now().After(end) {
+			return fmt.Errorf("%s: %w", dir, rerr)
+		}
+	}
+	return err
 }
 
 // leftovers fails the test for each trace of a pod.

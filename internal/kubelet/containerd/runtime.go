@@ -97,7 +97,7 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	r.images = image.New(r.run, image.Config{Containerd: r.containerd, InsecureRegistries: r.cfg.InsecureRegistries, Work: r.work, Log: r.cfg.Log})
 	r.Images = r.images
 	r.sandboxes = sandbox.New(sandbox.Config{Dir: filepath.Join(r.cfg.RunDir, "slots"), Containerd: r.containerd, Network: r.net,
-		Cgroups: r.cgroups, Work: r.work, Warm: r.cfg.Warm, Log: r.cfg.Log})
+		Cgroups: r.cgroups, Work: r.work, Warm: r.cfg.Warm, KeepShimPages: r.cfg.KeepShimPages, Log: r.cfg.Log})
 	return nil
 }
 

@@ -1,8 +1,11 @@
 package node
 
 import (
+	"fmt"
 	"strings"
 	"time"
+
+	"minik8s/internal/api"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,22 +51,34 @@ func pressure(t corev1.NodeConditionType, on bool, bad, good, what string) corev
 // conditions are those of the machine and of its network.
 func (n *Keeper) conditions() []corev1.NodeCondition {
 	list := n.host.conditions()
-	if rt, ok := n.runtime.(podNetwork); ok {
-		list = append(list, networkCondition(rt.NetworkTrouble()))
+	if n.cfg.Network != nil {
+		list = append(list, networkCondition(n.cfg.Network.Trouble()))
 	}
 	return list
 }
 
-// podNetwork is a runtime that knows what on the host stops pods' traffic.
-type podNetwork interface{ NetworkTrouble() []string }
-
-func networkCondition(trouble []string) corev1.NodeCondition {
-	if len(trouble) == 0 {
-		return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
-			Reason: "PodTrafficAccepted", Message: "nothing on the host stops pods' traffic"}
+func networkCondition(stopped, partly []string) corev1.NodeCondition {
+	c := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse}
+	switch {
+	case len(stopped) > 0:
+		c.Status, c.Reason = corev1.ConditionTrue, api.ReasonHostPacketFilter
+		c.Message = "the host's packet filter stops pods' traffic: " + someOf(stopped)
+	case len(partly) > 0:
+		c.Reason = api.ReasonPodTrafficFiltered
+		c.Message = "the host's packet filter stops a part of pods' traffic: " + someOf(partly)
+	default:
+		c.Reason, c.Message = "PodTrafficAccepted", "nothing on the host stops pods' traffic"
 	}
-	return corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue,
-		Reason: "HostPacketFilter", Message: "the host's packet filter stops pods' traffic: " + strings.Join(trouble, "; ")}
+	return c
+}
+
+// someOf joins the first few of a list.
+func someOf(list []string) string {
+	const most = 5
+	if more := len(list) - most; more > 0 {
+		return fmt.Sprintf("%s; and %d more", strings.Join(list[:most], "; "), more)
+	}
+	return strings.Join(list, "; ")
 }
 
 // setNodeCondition sets a condition; its time of transition stays if its status does not change.

@@ -30,10 +30,20 @@ type Config struct {
 	Taints                  []corev1.Taint
 	// Capacity overrides what the machine has.
 	Capacity corev1.ResourceList
+	// Network is the pods' network; nil where there is none (hollow nodes).
+	Network Network
 	// HeartbeatInterval is between renewals of the Lease.
 	HeartbeatInterval time.Duration
 	Now               func() time.Time
 	Log               *slog.Logger
+}
+
+// Network is what the Node has to do with the pods' network.
+type Network interface {
+	// SetPodCIDR has pods take their addresses from the range that the Node names.
+	SetPodCIDR(ctx context.Context, prefix netip.Prefix) error
+	// Trouble names what of the host's packet filter stops pods' traffic, and what stops a part of it.
+	Trouble() (stopped, partly []string)
 }
 
 // Keeper keeps the Node object and its Lease.
@@ -105,18 +115,13 @@ func (n *Keeper) remember(ctx context.Context, node *corev1.Node) {
 	if err != nil || cidr == n.cidr {
 		return
 	}
-	if rt, ok := n.runtime.(podRange); ok {
-		if err := rt.SetPodCIDR(ctx, cidr); err != nil {
+	if n.cfg.Network != nil {
+		if err := n.cfg.Network.SetPodCIDR(ctx, cidr); err != nil {
 			n.log.Error("pods cannot get addresses from the range that the Node names", "range", cidr, "error", err)
 			return
 		}
 	}
 	n.cidr = cidr
-}
-
-// podRange is a runtime that can be told later where pods' addresses come from.
-type podRange interface {
-	SetPodCIDR(ctx context.Context, prefix netip.Prefix) error
 }
 
 // known is the Node as last seen or written; nil before that.

@@ -36,7 +36,9 @@ type Config struct {
 	// CompactEvery is how often old history is dropped, and how long it is kept at least if it is not too much;
 	// 0 means 5 minutes.
 	CompactEvery time.Duration
-	Log          *slog.Logger
+	// AwaitElection leaves a single member to its election timeout, which is some seconds; see elect.
+	AwaitElection bool
+	Log           *slog.Logger
 }
 
 // Store is an open etcd.
@@ -97,7 +99,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, explain(cfg.Dir, err)
 	}
-	elect(ctx, e.Server)
+	if !cfg.AwaitElection {
+		elect(ctx, e.Server)
+	}
 	select {
 	case <-e.Server.ReadyNotify():
 	case err := <-e.Err():

@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/store"
 )
 
-// How much history is read at once: about so many bytes, and no more than so many changes. etcd's own watch would
+// How much history is read at once: about so many bytes, and no more than so many revisions. etcd's own watch would
 // decode everything since the oldest revision asked for, however large the objects are.
 const (
 	sliceBytes   = 512 << 10
@@ -43,19 +43,15 @@ func (s *Store) History(ctx context.Context, prefix string, after int64) (store.
 }
 
 func (s *Store) history(ctx context.Context, w *watch, prefix string, after, until int64) error {
-	for limit, done := firstSlice, false; !done; {
+	for count, done := int64(firstSlice), false; !done; {
 		batch := store.Batch{Revision: after}
 		if after < until {
 			var size int
 			var err error
-			if batch, size, err = s.slice(ctx, prefix, after, until, int64(limit)); err != nil {
+			if batch, size, err = s.slice(ctx, prefix, after, min(after+count, until)); err != nil {
 				return err
 			}
-			if batch.Revision == after { // a revision of more changes than were read
-				limit *= 2
-				continue
-			}
-			limit = max(1, min(limit*sliceBytes/max(size, 1), largestSlice))
+			count = max(1, min(count*sliceBytes/int64(max(size, 1)), largestSlice))
 			after = batch.Revision
 		}
 		if done = after >= until; len(batch.Events) == 0 && !done {
@@ -72,24 +68,20 @@ func (s *Store) history(ctx context.Context, w *watch, prefix string, after, unt
 	return nil
 }
 
-// slice reads at most limit changes after a revision, those below prefix with what was there before. All changes up
-// to the batch's revision are in it. size is the bytes that were read.
-func (s *Store) slice(ctx context.Context, prefix string, after, until, limit int64) (store.Batch, int, error) {
+// slice reads the changes after a revision up to another, those below prefix with what was there before. size is the
+// bytes that were read.
+//
+// It is bounded by revisions and not by etcd's limit: that takes first what is not in the file yet, which is the newest,
+// and leaves out what is older.
+func (s *Store) slice(ctx context.Context, prefix string, after, until int64) (store.Batch, int, error) {
 	kv, tx := s.server.Server.KV(), s.server.Server.Backend().ReadTx()
 	from := mvcc.RevToBytes(mvcc.Revision{Main: after + 1}, mvcc.NewRevBytes())
 	to := mvcc.RevToBytes(mvcc.Revision{Main: until + 1}, mvcc.NewRevBytes())
 	batch, size := store.Batch{Revision: until}, 0
 	tx.RLock()
-	revs, values := tx.UnsafeRange(schema.Key, from, to, limit)
-	if n := len(revs); n == int(limit) { // the last revision may go on behind what was read
-		batch.Revision = mvcc.BytesToRev(revs[n-1]).Main - 1
-	}
+	revs, values := tx.UnsafeRange(schema.Key, from, to, 0)
 	for i, b := range revs {
-		rev := mvcc.BytesToRev(b).Main
 		size += len(values[i])
-		if rev > batch.Revision {
-			break
-		}
 		var stored mvccpb.KeyValue
 		if err := proto.Unmarshal(values[i], &stored); err != nil {
 			tx.RUnlock()
@@ -100,7 +92,7 @@ func (s *Store) slice(ctx context.Context, prefix string, after, until, limit in
 		}
 		e := store.Event{Type: store.Put, KV: toKV(&stored)}
 		if mvcc.IsTombstone(b) {
-			e = store.Event{Type: store.Deletion, KV: store.KV{Key: string(stored.Key), Modified: rev}}
+			e = store.Event{Type: store.Deletion, KV: store.KV{Key: string(stored.Key), Modified: mvcc.BytesToRev(b).Main}}
 		}
 		batch.Events = append(batch.Events, e)
 	}

@@ -43,7 +43,9 @@ type Config struct {
 	Work *semaphore.Weighted
 	// Warm is how many sandboxes are kept ready for the next pods.
 	Warm int
-	Log  *slog.Logger
+	// KeepShimPages leaves a shim that waits all of its program in memory.
+	KeepShimPages bool
+	Log           *slog.Logger
 }
 
 // Sandbox is what every pod needs and what is the same for all: pinned namespaces, an address, memory shared under

@@ -63,7 +63,7 @@ func (p *Pool) trim() {
 		}
 	}
 	p.warm.mu.Unlock()
-	if len(ids) == 0 || !p.cfg.Containerd.Embedded() {
+	if len(ids) == 0 || p.cfg.KeepShimPages || !p.cfg.Containerd.Embedded() {
 		return
 	}
 	list, err := p.cfg.Containerd.Shims()

@@ -70,23 +70,27 @@ func Build(in Input) (*specs.Spec, error) {
 		},
 		Annotations: map[string]string{"io.kubernetes.cri.container-name": c.Name},
 	}
-	if c.Security.Privileged {
-		spec.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
-		spec.Linux.Devices, err = hostDevices("/dev")
-	} else {
-		if c.Security.MaskProc {
-			spec.Linux.MaskedPaths, spec.Linux.ReadonlyPaths = maskedPaths, readonlyPaths
-		}
-		spec.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}
-		err = addDevices(spec, c.Devices)
-	}
-	if err != nil {
+	if err := confine(spec, c); err != nil {
 		return nil, fmt.Errorf("container %q: %w", c.Name, err)
 	}
 	if spec.Linux.Seccomp, err = seccompProfile(c.Security, spec); err != nil {
 		return nil, fmt.Errorf("container %q: seccomp profile: %w", c.Name, err)
 	}
 	return spec, nil
+}
+
+// confine gives a container the devices that it may use, and hides parts of /proc and /sys; a privileged one has all.
+func confine(spec *specs.Spec, c cri.ContainerConfig) (err error) {
+	if c.Security.Privileged {
+		spec.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
+		spec.Linux.Devices, err = hostDevices("/dev")
+		return err
+	}
+	if c.Security.MaskProc {
+		spec.Linux.MaskedPaths, spec.Linux.ReadonlyPaths = maskedPaths, readonlyPaths
+	}
+	spec.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}
+	return addDevices(spec, c.Devices)
 }
 
 // commandLine is Kubernetes' rule: a command replaces the image's entrypoint and its cmd, arguments
