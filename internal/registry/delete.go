@@ -56,38 +56,9 @@ func preconditions(kind *api.Kind, obj api.Object, p *metav1.Preconditions) erro
 
 func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *metav1.DeleteOptions) (*Entry, bool, error) {
 	kind := q.Kind
-	before := old.Object()
-	obj := before.DeepCopyObject().(api.Object)
-	s := r.Strategy(kind)
-	grace := int64(0)
-	if s.Grace != nil {
-		grace = s.Grace(before, opts.GracePeriodSeconds)
-	}
-	shorter := s.Grace != nil && before.GetDeletionGracePeriodSeconds() != nil && grace < *before.GetDeletionGracePeriodSeconds()
-	finalizers, err := propagated(obj.GetFinalizers(), opts, s.Orphans)
+	obj, err := r.deleting(kind, old.Object(), opts)
 	if err != nil {
 		return nil, false, err
-	}
-	if begun := before.GetDeletionTimestamp() != nil; !begun || s.Grace == nil || shorter {
-		obj.SetFinalizers(finalizers) // what is already ending gracefully is left to end as it was told
-	}
-	now := r.now().UTC().Truncate(time.Second)
-	switch {
-	case before.GetDeletionTimestamp() == nil:
-		t := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
-		obj.SetDeletionTimestamp(&t)
-		obj.SetDeletionGracePeriodSeconds(&grace)
-		if s.SpecChanged != nil {
-			obj.SetGeneration(obj.GetGeneration() + 1)
-		}
-	case shorter:
-		// A second deletion may shorten the grace period, never lengthen it.
-		t := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
-		obj.SetDeletionTimestamp(&t)
-		obj.SetDeletionGracePeriodSeconds(&grace)
-	}
-	if s.PrepareUpdate != nil {
-		s.PrepareUpdate(obj, before)
 	}
 	dry := WriteOptions{DryRun: slices.Contains(opts.DryRun, metav1.DryRunAll)}
 	if r.mayGo(kind, obj) {
@@ -103,6 +74,38 @@ func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *met
 	}
 	e, err := r.write(store.Essential(ctx), q, old.Key(), obj, raw, store.Update(storage.PrefixOf(kind)+old.Key(), raw, old.Revision()))
 	return e, false, err
+}
+
+// deleting is an object whose deletion has begun: with the time when it may go, and the finalizers of the policy asked
+// for. A second deletion may shorten the grace period, never lengthen it.
+func (r *Registry) deleting(kind *api.Kind, before api.Object, opts *metav1.DeleteOptions) (api.Object, error) {
+	s := r.Strategy(kind)
+	grace := int64(0)
+	if s.Grace != nil {
+		grace = s.Grace(before, opts.GracePeriodSeconds)
+	}
+	begun := before.GetDeletionTimestamp() != nil
+	shorter := s.Grace != nil && before.GetDeletionGracePeriodSeconds() != nil && grace < *before.GetDeletionGracePeriodSeconds()
+	obj := before.DeepCopyObject().(api.Object)
+	finalizers, err := propagated(obj.GetFinalizers(), opts, s.Orphans)
+	if err != nil {
+		return nil, err
+	}
+	if !begun || s.Grace == nil || shorter {
+		obj.SetFinalizers(finalizers) // what is already ending gracefully keeps those with which it began
+	}
+	if !begun || shorter {
+		t := metav1.NewTime(r.now().UTC().Truncate(time.Second).Add(time.Duration(grace) * time.Second))
+		obj.SetDeletionTimestamp(&t)
+		obj.SetDeletionGracePeriodSeconds(&grace)
+	}
+	if !begun && s.SpecChanged != nil {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+	if s.PrepareUpdate != nil {
+		s.PrepareUpdate(obj, before)
+	}
+	return obj, nil
 }
 
 // propagated are the finalizers of an object that is to be deleted: the two by which the garbage collector

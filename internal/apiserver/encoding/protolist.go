@@ -41,14 +41,9 @@ func (enc *Encoder) protobufList(l *registry.List, lm metav1.ListMeta) (*List, e
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	size := len(field(nil, 1, len(meta))) + len(meta)
-	for _, e := range l.Entries {
-		m, err := message(e)
-		if err != nil {
-			return nil, err
-		}
-		n := m.Size()
-		size += len(field(nil, 2, n)) + n
+	size, err := protobufSize(meta, l.Entries, message)
+	if err != nil {
+		return nil, err
 	}
 	return &List{
 		Head: func(dst []byte) ([]byte, error) {
@@ -76,6 +71,20 @@ func (enc *Encoder) protobufList(l *registry.List, lm metav1.ListMeta) (*List, e
 		},
 		Tail: func(dst []byte, _ int) []byte { return field(field(dst, 3, 0), 4, 0) },
 	}, nil
+}
+
+// protobufSize is how long the message of a list is: its metadata and its items.
+func protobufSize(meta []byte, entries []*registry.Entry, message func(*registry.Entry) (protoMessage, error)) (int, error) {
+	size := len(field(nil, 1, len(meta))) + len(meta)
+	for _, e := range entries {
+		m, err := message(e)
+		if err != nil {
+			return 0, err
+		}
+		n := m.Size()
+		size += len(field(nil, 2, n)) + n
+	}
+	return size, nil
 }
 
 // field appends the head of a field that holds n bytes.
