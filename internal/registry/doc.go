@@ -24,10 +24,11 @@
 //	admission.go    what a write has to pass beside its own validation
 //	create.go update.go delete.go patch.go applypatch.go    the flow of each write; packages patch and apply change documents
 //	write.go        the transaction they end in, and what it relies on
-//	binding.go evict.go scale.go tokens.go                  subresources that are more than a part of an object
+//	binding.go evict.go scale.go token.go                   subresources that are more than a part of an object
 //	read.go view.go get, list, watch, and the view in which a client sees a kind
 //	ensure.go       the objects that every cluster has
 //
 // Its rooms: authorization is who may do what, decode the way from a client's bytes to an object, patch and apply change
-// documents, storage is the objects in the store and in memory, strategy what is each kind's own.
+// documents, storage is the objects in the store and in memory, serviceaccount the tokens, strategy what is each
+// kind's own.
 package registry

@@ -17,9 +17,9 @@ import (
 	"minik8s/internal/registry/apply"
 	"minik8s/internal/registry/authorization"
 	"minik8s/internal/registry/patch"
+	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
-	"minik8s/internal/tokens"
 )
 
 // Registry holds the objects of the cluster and what may be done with them.
@@ -29,7 +29,7 @@ type Registry struct {
 	kinds      *api.Table
 	strategies atomic.Pointer[map[*api.Kind]*Strategy]
 	authorizer *authorization.Authorizer
-	tokens     *tokens.Authority // nil: none are made
+	tokens     *serviceaccount.Tokens // nil: none are made
 	fields     apply.Fields
 	log        *slog.Logger
 	now        func() time.Time

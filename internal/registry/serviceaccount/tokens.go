@@ -1,4 +1,4 @@
-package registry
+package serviceaccount
 
 import (
 	"context"
@@ -30,58 +30,59 @@ const tokenLeeway = time.Minute
 var tokenRequests = &api.Kind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest", Plural: "tokenrequests", Singular: "tokenrequest",
 	Namespaced: true, New: func() api.Object { return &authenticationv1.TokenRequest{} }}
 
-// Issuer is what a relying party needs to check tokens by itself: the issuer's name, and its keys as a JSON Web Key
-// Set. Without an authority both are empty.
-func (r *Registry) Issuer() (name string, keys []byte) {
-	if r.tokens == nil {
-		return "", nil
-	}
-	return r.tokens.Issuer(), r.tokens.KeySet()
+// Reader reads an object in its newest version; the error of one that there is not is NotFound.
+type Reader interface {
+	Read(ctx context.Context, kind *api.Kind, namespace, name string) (api.Object, error)
 }
 
-// UseTokens gives the registry what signs the tokens of service accounts. It is called before anything is
-// served; without it there are no tokens.
-func (r *Registry) UseTokens(a *tokens.Authority) { r.tokens = a }
+// Tokens makes and checks the tokens of service accounts.
+type Tokens struct {
+	authority *tokens.Authority
+	objects   Reader
+}
 
-// Token makes a token of a service account: as long-lived, for whom and bound to the pod that the request asks.
-func (r *Registry) Token(ctx context.Context, q *Request, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-	if err := r.authorizeAs(ctx, "create", q); err != nil {
-		return nil, err
-	}
-	namespace, name := q.Namespace, q.Name
-	if r.tokens == nil {
-		return nil, apierrors.NewNotFound(api.ServiceAccounts.GR(), name+"/token")
-	}
+// New signs with an authority, for the accounts and pods that objects has.
+func New(a *tokens.Authority, objects Reader) *Tokens { return &Tokens{authority: a, objects: objects} }
+
+// Issuer is the issuer's name, which is also the audience of tokens for the API server.
+func (t *Tokens) Issuer() string { return t.authority.Issuer() }
+
+// KeySet is the issuer's keys as a JSON Web Key Set.
+func (t *Tokens) KeySet() []byte { return t.authority.KeySet() }
+
+// Request makes a token of a service account: as long-lived, for whom and bound to the pod that req asks. user is who
+// asks. The errors are those of the API.
+func (t *Tokens) Request(ctx context.Context, user authorization.User, namespace, name string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	out := req.DeepCopy()
-	if err := r.completeRequest(name, out); err != nil {
+	if err := t.completeRequest(name, out); err != nil {
 		return nil, err
 	}
-	account, err := r.read(ctx, api.ServiceAccounts, namespace, name)
+	account, err := t.objects.Read(ctx, api.ServiceAccounts, namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	holder := tokens.Holder{Namespace: namespace, ServiceAccount: tokens.Ref{Name: name, UID: string(account.Object().GetUID())}}
-	if holder.Pod, err = r.bindTo(ctx, q.User, namespace, name, out.Spec.BoundObjectRef); err != nil {
+	holder := tokens.Holder{Namespace: namespace, ServiceAccount: tokens.Ref{Name: name, UID: string(account.GetUID())}}
+	if holder.Pod, err = t.bindTo(ctx, user, namespace, name, out.Spec.BoundObjectRef); err != nil {
 		return nil, err
 	}
-	token, until, err := r.tokens.Issue(holder, out.Spec.Audiences, time.Duration(*out.Spec.ExpirationSeconds)*time.Second)
+	token, until, err := t.authority.Issue(holder, out.Spec.Audiences, time.Duration(*out.Spec.ExpirationSeconds)*time.Second)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	out.TypeMeta = metav1.TypeMeta{APIVersion: tokenRequests.APIVersion(), Kind: tokenRequests.Kind}
-	out.Namespace, out.Name, out.CreationTimestamp = namespace, name, metav1.NewTime(r.now())
+	out.Namespace, out.Name, out.CreationTimestamp = namespace, name, metav1.Now()
 	out.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(until)}
 	return out, nil
 }
 
 // completeRequest fills in what a request leaves out, and refuses what cannot be.
-func (r *Registry) completeRequest(name string, req *authenticationv1.TokenRequest) error {
+func (t *Tokens) completeRequest(name string, req *authenticationv1.TokenRequest) error {
 	if req.Name != "" && req.Name != name {
 		return apierrors.NewBadRequest("metadata.name: " + req.Name + " does not match the name of the path, " + name)
 	}
 	spec, path := &req.Spec, field.NewPath("spec")
 	if len(spec.Audiences) == 0 {
-		spec.Audiences = []string{r.tokens.Issuer()}
+		spec.Audiences = []string{t.authority.Issuer()}
 	}
 	if spec.ExpirationSeconds == nil {
 		spec.ExpirationSeconds = new(int64(tokenSeconds))
@@ -96,12 +97,15 @@ func (r *Registry) completeRequest(name string, req *authenticationv1.TokenReque
 	if ref := spec.BoundObjectRef; ref != nil && (ref.Kind != "Pod" || ref.APIVersion != "v1" && ref.APIVersion != "") {
 		errs = append(errs, field.NotSupported(path.Child("boundObjectRef", "kind"), ref.Kind, []string{"Pod"}))
 	}
-	return invalid(tokenRequests, name, errs)
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(tokenRequests.GVK().GroupKind(), name, errs)
+	}
+	return nil
 }
 
 // bindTo finds the pod that a token is to be bound to: it must run as the account. A kubelet gets tokens
 // of the pods on its own node only, and none that is not bound to one.
-func (r *Registry) bindTo(ctx context.Context, user User, namespace, account string, ref *authenticationv1.BoundObjectReference) (*tokens.Ref, error) {
+func (t *Tokens) bindTo(ctx context.Context, user authorization.User, namespace, account string, ref *authenticationv1.BoundObjectReference) (*tokens.Ref, error) {
 	node, isNode := authorization.NodeOf(user)
 	if ref == nil && isNode {
 		return nil, apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token not bound to a pod"))
@@ -110,53 +114,44 @@ func (r *Registry) bindTo(ctx context.Context, user User, namespace, account str
 		return nil, nil
 	}
 	elsewhere := apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token bound to a pod scheduled on a different node"))
-	e, err := r.read(ctx, api.Pods, namespace, ref.Name)
+	obj, err := t.objects.Read(ctx, api.Pods, namespace, ref.Name)
 	if isNode && apierrors.IsNotFound(err) { // which names there are is not told
 		return nil, elsewhere
 	}
 	if err != nil {
 		return nil, err
 	}
-	pod := e.Object().(*corev1.Pod)
+	pod := obj.(*corev1.Pod)
 	switch {
 	case isNode && pod.Spec.NodeName != node:
 		return nil, elsewhere
 	case ref.UID != "" && ref.UID != pod.UID:
-		return nil, conflictf(api.Pods, ref.Name, "the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
+		return nil, apierrors.NewConflict(api.Pods.GR(), ref.Name, fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 	case pod.Spec.ServiceAccountName != account:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account))
 	}
 	return &tokens.Ref{Name: pod.Name, UID: string(pod.UID)}, nil
 }
 
-// Authenticate is the user that a token stands for, as long as the token's service account and pod are there.
-func (r *Registry) Authenticate(ctx context.Context, token string) (User, error) {
-	if r.tokens == nil {
-		return User{}, apierrors.NewUnauthorized("tokens are not served")
-	}
-	return r.authenticateFor(ctx, token, r.tokens.Issuer())
-}
-
-// authenticateFor is Authenticate for a token that is shown to audience.
-func (r *Registry) authenticateFor(ctx context.Context, token, audience string) (User, error) {
-	if r.tokens == nil {
-		return User{}, apierrors.NewUnauthorized("tokens are not served")
-	}
-	h, err := r.tokens.Read(token, audience)
+// Authenticate is the user that a token stands for which is shown to audience, as long as the token's service account and
+// pod are there. The error is 401, or that nobody knows.
+func (t *Tokens) Authenticate(ctx context.Context, token, audience string) (authorization.User, error) {
+	h, err := t.authority.Read(token, audience)
 	if err != nil {
-		return User{}, apierrors.NewUnauthorized(err.Error())
+		return authorization.User{}, apierrors.NewUnauthorized(err.Error())
 	}
 	for kind, ref := range map[*api.Kind]*tokens.Ref{api.ServiceAccounts: &h.ServiceAccount, api.Pods: h.Pod} {
 		if ref == nil {
 			continue
 		}
-		if there, err := r.stands(ctx, kind, h.Namespace, *ref); err != nil {
-			return User{}, err
+		if there, err := t.stands(ctx, kind, h.Namespace, *ref); err != nil {
+			return authorization.User{}, err
 		} else if !there {
-			return User{}, apierrors.NewUnauthorized(fmt.Sprintf("the token's %s %s is not there any more", kind.Singular, ref.Name))
+			return authorization.User{}, apierrors.NewUnauthorized(fmt.Sprintf("the token's %s %s is not there any more", kind.Singular, ref.Name))
 		}
 	}
-	u := User{Name: h.User(), UID: h.ServiceAccount.UID, Groups: []string{GroupServiceAccounts, GroupServiceAccounts + ":" + h.Namespace, GroupAuthenticated}}
+	u := authorization.User{Name: h.User(), UID: h.ServiceAccount.UID, Groups: []string{authorization.GroupServiceAccounts,
+		authorization.GroupServiceAccounts + ":" + h.Namespace, authorization.GroupAuthenticated}}
 	if h.Pod != nil {
 		u.Extra = map[string][]string{"authentication.kubernetes.io/pod-name": {h.Pod.Name}, "authentication.kubernetes.io/pod-uid": {h.Pod.UID}}
 	}
@@ -165,16 +160,16 @@ func (r *Registry) authenticateFor(ctx context.Context, token, audience string) 
 
 // stands says whether that very object is there, as of now: what was deleted ends its tokens at once. The
 // error is that nobody knows.
-func (r *Registry) stands(ctx context.Context, kind *api.Kind, namespace string, ref tokens.Ref) (bool, error) {
-	e, err := r.read(ctx, kind, namespace, ref.Name)
+func (t *Tokens) stands(ctx context.Context, kind *api.Kind, namespace string, ref tokens.Ref) (bool, error) {
+	obj, err := t.objects.Read(ctx, kind, namespace, ref.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, err
-	case string(e.Object().GetUID()) != ref.UID:
+	case string(obj.GetUID()) != ref.UID:
 		return false, nil
 	}
-	deleted := e.Object().GetDeletionTimestamp()
-	return deleted == nil || r.now().Before(deleted.Add(tokenLeeway)), nil
+	deleted := obj.GetDeletionTimestamp()
+	return deleted == nil || time.Now().Before(deleted.Add(tokenLeeway)), nil
 }
