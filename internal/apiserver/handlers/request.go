@@ -110,10 +110,24 @@ type escapedPath string
 func belowVersion(c echo.Context) escapedPath {
 	rest := c.Request().URL.EscapedPath()
 	for range strings.Count(strings.TrimSuffix(c.Path(), "/*"), "/") {
-		_, rest, _ = strings.Cut(rest[1:], "/")
-		rest = "/" + rest
+		_, rest = cutSegment(rest)
 	}
-	return escapedPath("/" + strings.TrimLeft(rest, "/"))
+	for strings.HasPrefix(rest, "//") {
+		rest = rest[1:]
+	}
+	return escapedPath(rest)
+}
+
+// cutSegment takes the first segment off a path that begins with a slash; so does what is left, unless it is empty.
+func cutSegment(path string) (segment, rest string) {
+	if path == "" {
+		return "", ""
+	}
+	path = path[1:]
+	if i := strings.IndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i:]
+	}
+	return path, ""
 }
 
 // next takes the next segment off, unescaped; "" at the end. One that is empty is not found.
@@ -121,10 +135,8 @@ func (p *escapedPath) next() (string, error) {
 	if strings.Trim(string(*p), "/") == "" {
 		return "", nil
 	}
-	segment, rest, more := strings.Cut(string(*p)[1:], "/")
-	if *p = ""; more {
-		*p = escapedPath("/" + rest)
-	}
+	segment, rest := cutSegment(string(*p))
+	*p = escapedPath(rest)
 	plain, err := url.PathUnescape(segment)
 	if err != nil || plain == "" {
 		return "", echo.ErrNotFound
