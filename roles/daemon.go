@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 
 	"minik8s/config"
 	"minik8s/internal/apiserver"
+	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
@@ -84,16 +84,14 @@ type Daemon struct {
 	server  certs.Pair
 	network *network.Network // of the pods; nil without a worker
 	runtime *containerd.Runtime
-	// restored is closed when the runtime has named the pods of an earlier run to the network.
-	restored chan struct{}
-	led      atomic.Pointer[supervise.Group] // what runs while this master leads
-	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
+	led     atomic.Pointer[supervise.Group] // what runs while this master leads
+	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
 }
 
 // New takes the data directory, makes the cluster's certificates if there are none, and lists the
 // parts. It starts nothing; the error says what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: log, began: time.Now(), restored: make(chan struct{})}
+	d := &Daemon{cfg: cfg, log: log, began: time.Now()}
 	if cfg.Has(config.Master) {
 		var err error
 		if d.listener, err = apiserver.Listen(net.JoinHostPort(cfg.APIAddress, strconv.Itoa(cfg.APIPort))); err != nil {
@@ -135,18 +133,10 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 			d.Close()
 			return nil, err
 		}
-		parts = d.withWorker(parts)
+		parts = append(parts, d.workerParts()...)
 	}
 	d.group = supervise.New(log, parts...)
 	return d, nil
-}
-
-// withWorker adds a worker's parts to a master's, whose first is etcd. containerd and the network need nothing of the
-// master and start beside etcd; the kubelet comes after all of them.
-func (d *Daemon) withWorker(master []supervise.Part) []supervise.Part {
-	etcd, rest := master[0], master[1:]
-	etcd.Beside = true
-	return slices.Concat([]supervise.Part{d.containerdPart(), d.networkPart(), etcd}, rest, d.workerParts())
 }
 
 // claim makes the data directory ours.
@@ -272,4 +262,4 @@ func (n nodeAgents) own(node string) error {
 	return nil
 }
 
-var _ apiserver.Nodes = nodeAgents{}
+var _ nodes.Agents = nodeAgents{}

@@ -44,16 +44,16 @@ const (
 	kubeconfigName = "admin.kubeconfig"
 )
 
-// masterParts is what a master is made of, in the order of starting.
+// masterParts is what a master is made of.
 func (d *Daemon) masterParts() ([]supervise.Part, error) {
 	if err := d.certificates(); err != nil {
 		return nil, err
 	}
 	parts := []supervise.Part{
 		{Name: "etcd", Policy: supervise.Must, Run: d.runEtcd},
-		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry},
-		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI},
-		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, StopTimeout: 4 * time.Second},
+		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry, After: []string{"etcd"}},
+		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry"}},
+		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
 	return parts, nil
 }
@@ -192,7 +192,7 @@ type runner interface {
 func (d *Daemon) ledParts() []supervise.Part {
 	var parts []supervise.Part
 	add := func(name string, make func(ctx context.Context, c client.Interface) runner) {
-		parts = append(parts, supervise.Part{Name: name, Policy: supervise.Keep, Beside: true,
+		parts = append(parts, supervise.Part{Name: name, Policy: supervise.Keep,
 			Run: func(ctx context.Context, ready func()) error {
 				return make(ctx, d.as(registry.Part(name))).Run(ctx, ready)
 			}})
@@ -209,18 +209,18 @@ func (d *Daemon) ledParts() []supervise.Part {
 		return podgc.New(c, podgc.Threshold, d.log)
 	})
 	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })
-	// Those that tell people what they decide.
-	telling := func(name string, make func(client.Interface, *events.Recorder, *slog.Logger) runner) {
+	// Those that record events of what they decide.
+	withEvents := func(name string, make func(client.Interface, *events.Recorder, *slog.Logger) runner) {
 		add(name, func(ctx context.Context, c client.Interface) runner {
 			return make(c, d.recorder(ctx, name, name), d.log)
 		})
 	}
-	telling("nodelifecycle-controller", as(nodelifecycle.New))
-	telling("tainteviction-controller", as(tainteviction.New))
-	telling("replicaset-controller", as(replicaset.New))
-	telling("deployment-controller", as(deployment.New))
-	telling("daemonset-controller", as(daemonset.New))
-	telling("job-controller", as(job.New))
+	withEvents("nodelifecycle-controller", as(nodelifecycle.New))
+	withEvents("tainteviction-controller", as(tainteviction.New))
+	withEvents("replicaset-controller", as(replicaset.New))
+	withEvents("deployment-controller", as(deployment.New))
+	withEvents("daemonset-controller", as(daemonset.New))
+	withEvents("job-controller", as(job.New))
 	return parts
 }
 

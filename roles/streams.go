@@ -8,7 +8,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Connectable implements apiserver.Nodes.
+// Connectable implements nodes.Agents.
 func (n nodeAgents) Connectable(node, namespace, pod, container string) error {
 	if err := n.own(node); err != nil {
 		return err
@@ -16,7 +16,7 @@ func (n nodeAgents) Connectable(node, namespace, pod, container string) error {
 	return n.d.kubelet.Load().Connectable(namespace, pod, container)
 }
 
-// Exec implements apiserver.Nodes.
+// Exec implements nodes.Agents.
 func (n nodeAgents) Exec(ctx context.Context, node, namespace, pod, container string, command []string, s streaming.Streams) (int32, error) {
 	if err := n.own(node); err != nil {
 		return 0, err
@@ -25,7 +25,7 @@ func (n nodeAgents) Exec(ctx context.Context, node, namespace, pod, container st
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Resize: s.Resize})
 }
 
-// Attach implements apiserver.Nodes.
+// Attach implements nodes.Agents.
 func (n nodeAgents) Attach(ctx context.Context, node, namespace, pod, container string, s streaming.Streams) error {
 	if err := n.own(node); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (n nodeAgents) Attach(ctx context.Context, node, namespace, pod, container 
 		cri.AttachConfig{Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Resize: s.Resize})
 }
 
-// PortForward implements apiserver.Nodes.
+// PortForward implements nodes.Agents.
 func (n nodeAgents) PortForward(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error) {
 	if err := n.own(node); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (n nodeAgents) PortForward(ctx context.Context, node, namespace, pod string
 	return n.d.kubelet.Load().PortForward(ctx, namespace, pod, port)
 }
 
-// Dial implements apiserver.Nodes.
+// Dial implements nodes.Agents.
 func (n nodeAgents) Dial(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error) {
 	if err := n.own(node); err != nil {
 		return nil, err

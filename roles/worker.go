@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/config"
-	"minik8s/internal/apiserver"
+	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/cri"
@@ -19,21 +19,15 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// containerdPart is what a worker starts first.
-func (d *Daemon) containerdPart() supervise.Part {
-	return supervise.Part{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd}
-}
-
-// networkPart starts beside containerd, and waits for it by itself.
-func (d *Daemon) networkPart() supervise.Part {
-	return supervise.Part{Name: "network", Policy: supervise.Must, Run: d.runNetwork, Beside: true}
-}
-
-// workerParts is the rest of a worker, in the order of starting.
+// workerParts is what a worker is made of. containerd and the network need nothing of the master and start beside etcd.
+// The network comes after containerd, which names to it the pods of an earlier run: so their addresses and host ports are
+// in the rules from the first moment.
 func (d *Daemon) workerParts() []supervise.Part {
 	return []supervise.Part{
-		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet},
-		{Name: "images", Policy: supervise.Keep, Run: d.runImages, Beside: true},
+		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
+		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd"}},
+		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{"leader", "network"}},
+		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{"leader", "network"}},
 	}
 }
 
@@ -43,7 +37,6 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 		return err
 	}
 	d.runtime = rt
-	close(d.restored)
 	ready()
 	<-ctx.Done()
 	return rt.Close()
@@ -68,14 +61,7 @@ func (d *Daemon) runtimeConfig() containerd.Config {
 	}
 }
 
-// runNetwork waits until containerd has named the pods of an earlier run, so that their addresses and host ports are in
-// the rules from the first moment.
 func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
-	select {
-	case <-d.restored:
-	case <-ctx.Done():
-		return nil
-	}
 	if err := d.network.Setup(ctx); err != nil {
 		return err
 	}
@@ -150,7 +136,7 @@ func (d *Daemon) nodeLabels() map[string]string {
 	return out
 }
 
-// Logs implements apiserver.Nodes.
+// Logs implements nodes.Agents.
 func (n nodeAgents) Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
 	if err := n.own(node); err != nil {
 		return nil, err
@@ -158,8 +144,8 @@ func (n nodeAgents) Logs(ctx context.Context, node, namespace, pod, container st
 	return n.d.kubelet.Load().Logs(ctx, namespace, pod, container, opts)
 }
 
-// Images implements apiserver.Nodes.
-func (n nodeAgents) Images(node string) (apiserver.Images, error) {
+// Images implements nodes.Agents.
+func (n nodeAgents) Images(node string) (nodes.Images, error) {
 	if err := n.own(node); err != nil {
 		return nil, err
 	}
@@ -172,15 +158,15 @@ type nodeImages struct {
 	changed func() // pods that wait for an image look again
 }
 
-func toImages(in []cri.Image) []apiserver.Image {
-	out := make([]apiserver.Image, len(in))
+func toImages(in []cri.Image) []nodes.Image {
+	out := make([]nodes.Image, len(in))
 	for i, x := range in {
-		out[i] = apiserver.Image{ID: x.ID, Tags: x.Tags, Size: x.Size}
+		out[i] = nodes.Image{ID: x.ID, Tags: x.Tags, Size: x.Size}
 	}
 	return out
 }
 
-func (n nodeImages) List(ctx context.Context) ([]apiserver.Image, error) {
+func (n nodeImages) List(ctx context.Context) ([]nodes.Image, error) {
 	l, err := n.rt.ListImages(ctx)
 	return toImages(l), err
 }
@@ -191,7 +177,7 @@ func (n nodeImages) Pull(ctx context.Context, ref string, progress func(done, to
 	return err
 }
 
-func (n nodeImages) Import(ctx context.Context, archive io.Reader) ([]apiserver.Image, error) {
+func (n nodeImages) Import(ctx context.Context, archive io.Reader) ([]nodes.Image, error) {
 	l, err := n.rt.ImportImages(ctx, archive)
 	n.changed()
 	return toImages(l), err

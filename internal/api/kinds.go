@@ -44,9 +44,9 @@ type Kind struct {
 	Asked bool
 	// View, where it is set, says of which stored kind this is another form.
 	View *View
-	// SeedWords are what the two seed systems call the kind on their command lines, where that
+	// Aliases are what the two seed systems call the kind on their command lines, where that
 	// differs from plural, singular and short names.
-	SeedWords []string
+	Aliases []string
 
 	New     func() Object
 	NewList func() runtime.Object
@@ -186,7 +186,7 @@ var (
 	}
 	ReplicaSets = &Kind{
 		Group: "apps", Version: "v1", Kind: "ReplicaSet", Plural: "replicasets", Singular: "replicaset",
-		ShortNames: []string{"rs"}, SeedWords: []string{"rss"}, Categories: []string{"all"},
+		ShortNames: []string{"rs"}, Aliases: []string{"rss"}, Categories: []string{"all"},
 		Namespaced: true, Status: true, Subresources: []Subresource{scale},
 		New:     func() Object { return &appsv1.ReplicaSet{} },
 		NewList: func() runtime.Object { return &appsv1.ReplicaSetList{} },
@@ -248,7 +248,7 @@ func ByWord(word string) *Kind {
 		if w == k.Plural || w == k.Singular || w == strings.ToLower(k.Kind) || w == k.GR().String() {
 			return k
 		}
-		for _, words := range [][]string{k.ShortNames, k.SeedWords} {
+		for _, words := range [][]string{k.ShortNames, k.Aliases} {
 			for _, s := range words {
 				if w == s {
 					return k

@@ -39,6 +39,20 @@ func (t *Table) Stored() []*Kind {
 	return t.stored
 }
 
+// GroupVersions are the groups of the kinds that are served, in the order of the table, each with its versions.
+func (t *Table) GroupVersions() (groups []string, versions map[string][]string) {
+	versions = map[string][]string{}
+	for _, k := range t.Served() {
+		if !slices.Contains(groups, k.Group) {
+			groups = append(groups, k.Group)
+		}
+		if !slices.Contains(versions[k.Group], k.Version) {
+			versions[k.Group] = append(versions[k.Group], k.Version)
+		}
+	}
+	return groups, versions
+}
+
 // Add has a kind served from now on, if it is Free. Kinds are added by one goroutine at a time.
 func (t *Table) Add(k *Kind) error {
 	if err := t.Free(k); err != nil {

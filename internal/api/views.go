@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// View makes a kind another form of one that is stored: the same objects, under another group and version.
+// View makes a kind another version of one that is stored: the same objects, under another group and version.
 type View struct {
 	Of *Kind
-	// Shown is a stored object in this form, Stored the way back. Both give a new object, which may share what is
+	// Shown is a stored object in this version, Stored the way back. Both give a new object, which may share what is
 	// in the old one.
 	Shown, Stored func(Object) Object
-	// Fields are the names that field selectors have in this form, with those of the stored one.
+	// Fields are the names that field selectors have in this version, with those of the stored one.
 	Fields map[string]string
 }
 
@@ -33,7 +33,7 @@ var EventsV1 = &Kind{
 		}},
 }
 
-// Views is the table of the kinds that are another form of a stored one.
+// Views is the table of the kinds that are another version of a stored one.
 var Views = []*Kind{EventsV1}
 
 func newEvent(e *corev1.Event) *eventsv1.Event {

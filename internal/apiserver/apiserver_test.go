@@ -313,7 +313,7 @@ func TestStrangersCertificate(t *testing.T) {
 	}
 }
 
-func TestForms(t *testing.T) {
+func TestMediaTypes(t *testing.T) {
 	c := start(t)
 	root := c.root()
 	c.do(root, "POST", cms, "metadata: {name: a}\ndata: {k: v}\n", "Content-Type", "application/yaml")
@@ -391,7 +391,7 @@ func (c *cluster) watch(path string, headers ...string) *bufio.Scanner {
 	return sc
 }
 
-func TestWatchForms(t *testing.T) {
+func TestMediaTypesOfWatches(t *testing.T) {
 	c := start(t)
 	root := c.root()
 	_, made := c.do(root, "POST", cms, `{"metadata":{"name":"a"}}`)

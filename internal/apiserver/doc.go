@@ -1,20 +1,23 @@
 // Package apiserver puts the registry on the wire: Kubernetes' HTTP API, so that stock kubectl and
 // client-go work, easy to reach with curl.
 //
-// It promises: every kind of the registry's table is served by the same handlers (there is none per
-// kind); answers are JSON, YAML, Kubernetes' protobuf, Tables or bare metadata, as the client asks;
-// every refusal is a Kubernetes Status; who asks is known by a client certificate of the cluster's
-// CA, by a token, or is root on the unix socket, and nobody else gets beyond health and version. One table of
-// routes says as what verb each path and method is authorised, before a body is read; who impersonates is
-// judged as whom they name, or refused.
-//
-// What is under way is bounded (flow), lists and bursts of a watch are sent piece by piece and never built
-// whole, and a client that does not take a piece in time is cut off (paced).
-//
-// What is below a pod and no object (exec, attach, portforward) makes other use of the connection: package
-// streaming has the protocols, Nodes the other end. The proxy passes any request on to a port of a pod, without what
-// the client has shown to the API.
+// It promises: who asks is known before anything else, and nobody else gets beyond health and version; every refusal is
+// a Kubernetes Status; a panic is a 500 for its request alone; nothing is served before every listener is open. What
+// its rooms promise is in their own doc.go.
 //
 // It decides nothing about objects: that is registry's. roles starts it. It has no state; requests
 // that were under way when the daemon was killed either took effect (and are on disk) or did not.
+//
+// The way of a request, each step a room of its own:
+//
+//	listen.go            the HTTPS port and root's unix socket
+//	guard.go             around every request: panics, errors, counting
+//	authentication/      who asks
+//	server.go            which paths there are
+//	handlers/            every kind: path, authorisation, verb
+//	flowcontrol/         its turn, and answers that a client has to take in time
+//	encoding/            objects, lists, events and errors as bytes
+//	nodes/               what only a node can give: logs, streams, images; proxy/ and streaming/ are its protocols
+//	discovery/ openapi/  which kinds there are, and what they look like
+//	health.go            health, metrics, profiles; wellknown.go: version, paths, the tokens' issuer
 package apiserver

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/apiserver/flowcontrol"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
@@ -35,8 +35,9 @@ func TestTooManyRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Registry: reg, Log: slog.New(slog.DiscardHandler)})
-	s.flow.queued = time.Millisecond
+	limits := flowcontrol.Default
+	limits.MaxWait = time.Millisecond
+	s := New(Config{Registry: reg, Limits: limits, Log: slog.New(slog.DiscardHandler)})
 	get := func(path, token string) *httptest.ResponseRecorder {
 		req := httptest.NewRequest(http.MethodGet, path, nil)
 		req.TLS = &tls.ConnectionState{}
@@ -47,13 +48,13 @@ func TestTooManyRequests(t *testing.T) {
 	}
 	const path = "/api/v1/namespaces/default/configmaps"
 	// enter takes units as one of several service accounts.
-	enter := func(i int, units int64, long bool) (func(), error) {
-		return s.flow.enter(t.Context(), registry.User{Name: fmt.Sprint("other-", i), Groups: []string{registry.GroupServiceAccounts}}, units, long)
+	enter := func(i int64, units int64, long bool) (func(), error) {
+		return s.limiter.Enter(t.Context(), registry.User{Name: fmt.Sprint("other-", i), Groups: []string{registry.GroupServiceAccounts}}, units, long)
 	}
 	var leave []func()
-	for i := range perUser {
-		for range maxUnits / perUser / maxWeight {
-			l, err := enter(i, 10*maxUnits, false) // however heavy it is, one request takes no more than that
+	for i := range limits.Users {
+		for range limits.Units / limits.Users / limits.Heaviest {
+			l, err := enter(i, 10*limits.Units, false) // however heavy it is, one request takes no more than that
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +76,7 @@ func TestTooManyRequests(t *testing.T) {
 		t.Errorf("who may not is told so all the same: %d", w.Code)
 	}
 	for _, u := range []registry.User{registry.System, registry.NodeUser("n")} {
-		free, err := s.flow.enter(t.Context(), u, maxUnits, false)
+		free, err := s.limiter.Enter(t.Context(), u, limits.Units, false)
 		if err != nil {
 			t.Fatalf("%s: %v", u.Name, err)
 		}
@@ -88,8 +89,8 @@ func TestTooManyRequests(t *testing.T) {
 		t.Errorf("afterwards: %d %s", w.Code, w.Body)
 	}
 	leave = nil
-	for i := range maxLong {
-		l, err := enter(i%perUser, 1, true)
+	for i := range limits.Long {
+		l, err := enter(i%limits.Users, 1, true)
 		if err != nil {
 			t.Fatal(i, err)
 		}
@@ -100,27 +101,5 @@ func TestTooManyRequests(t *testing.T) {
 	}
 	for _, l := range leave {
 		l()
-	}
-	for _, sh := range append(s.flow.short[:], s.flow.long[:]...) {
-		if len(sh.users) != 0 {
-			t.Errorf("something is still counted: %v", sh.users)
-		}
-	}
-}
-
-// TestWeight: what takes more memory takes more of what there is.
-func TestWeight(t *testing.T) {
-	s := New(Config{Registry: registrytest.New(t), Log: slog.New(slog.DiscardHandler)})
-	for _, x := range []struct {
-		verb   string
-		length int64
-		want   int64
-	}{{"get", 0, 1}, {"create", 1000, 1}, {"create", maxBody, 49}, {"patch", -1, 49}, {"update", 1 << 40, 49}, {"list", 0, 1}} {
-		req := httptest.NewRequest(http.MethodPost, "/", nil).WithContext(context.Background())
-		req.ContentLength = x.length
-		r := &request{Context: s.echo.NewContext(req, nil), kind: api.ConfigMaps}
-		if got := s.weight(r, route{verb: x.verb}); got != x.want {
-			t.Errorf("%s of %d bytes: %d units, want %d", x.verb, x.length, got, x.want)
-		}
 	}
 }

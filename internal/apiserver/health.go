@@ -90,9 +90,14 @@ func (m *metrics) observe(c echo.Context, took time.Duration) {
 		method = "other" // clients must not make labels up
 	}
 	m.requests.WithLabelValues(method, label).Inc()
-	if took < time.Minute && !isTrue(c.QueryParam("watch")) {
+	if took < time.Minute && !isWatch(c) {
 		m.seconds.WithLabelValues(method).Observe(took.Seconds())
 	}
+}
+
+func isWatch(c echo.Context) bool {
+	w := c.QueryParam("watch")
+	return w == "true" || w == "1"
 }
 
 func (s *Server) serveMetrics(c echo.Context) error {

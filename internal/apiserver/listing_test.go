@@ -165,9 +165,9 @@ func TestAStalledReaderIsCutOff(t *testing.T) {
 	}
 }
 
-// TestEventsInTwoForms: an Event made in either form is there in both, and can be listed, selected, watched, patched
+// TestEventsInTwoVersions: an Event made in either version is there in both, and can be listed, selected, watched, patched
 // and deleted in both.
-func TestEventsInTwoForms(t *testing.T) {
+func TestEventsInTwoVersions(t *testing.T) {
 	c := start(t)
 	root := c.root()
 	const core, new = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -198,9 +198,6 @@ func TestEventsInTwoForms(t *testing.T) {
 	if code, body := c.do(root, "PUT", new+"/a", strings.Replace(body, "hello", "again", 1)); code != 200 || !strings.Contains(body, `"note":"again"`) {
 		t.Errorf("put: %d %s", code, body)
 	}
-	if code, body := c.do(root, "PATCH", new+"/a?fieldManager=m&force=true", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a"},"note":"applied"}`, "Content-Type", "application/apply-patch+yaml"); code != 400 || !strings.Contains(body, "apply it as v1") {
-		t.Errorf("apply: %d %s", code, body)
-	}
 	if code, body := c.do(root, "DELETE", new, ""); code != 200 {
 		t.Errorf("%d %s", code, body)
 	}
@@ -210,6 +207,106 @@ func TestEventsInTwoForms(t *testing.T) {
 	for _, want := range []string{`"type":"ADDED","object":{"kind":"Event","apiVersion":"events.k8s.io/v1"`, `"note":"world"`, `"count":2`} {
 		if !watch.Scan() || !strings.Contains(watch.Text(), want) {
 			t.Errorf("the watch says %s, want %s", watch.Text(), want)
+		}
+	}
+}
+
+// TestEventsAreAppliedInBothVersions: fields that one manager has applied in one version are its own in the other too.
+func TestEventsAreAppliedInBothVersions(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	const core, events = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events"
+	newer := func(note string) string {
+		return `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a"},"eventTime":"2026-01-02T03:04:05.000006Z","reportingController":"x.io/y",
+			"reportingInstance":"y-1","action":"Do","reason":"Done","type":"Normal","note":"` + note + `","regarding":{"kind":"Pod","name":"p","namespace":"default"}}`
+	}
+	apply := func(path, body string) (int, string) {
+		return c.do(root, "PATCH", path, body, "Content-Type", "application/apply-patch+yaml")
+	}
+	if code, body := apply(events+"/a?fieldManager=one", newer("hello")); code != 201 || !strings.Contains(body, `"note":"hello"`) || !strings.Contains(body, `"apiVersion":"events.k8s.io/v1","time"`) {
+		t.Fatalf("created: %d %s", code, body)
+	}
+	if code, body := apply(events+"/a?fieldManager=one", newer("again")); code != 200 || !strings.Contains(body, `"note":"again"`) {
+		t.Errorf("applied again: %d %s", code, body)
+	}
+	older := `{"apiVersion":"v1","kind":"Event","metadata":{"name":"a"},"involvedObject":{"kind":"Pod","name":"p","namespace":"default"},"message":"mine","count":3}`
+	if code, body := apply(core+"/a?fieldManager=two", older); code != 409 || !strings.Contains(body, `.note`) || !strings.Contains(body, "one") {
+		t.Errorf("a conflict with a manager of the other version: %d %s", code, body)
+	}
+	if code, body := apply(core+"/a?fieldManager=two&force=true", older); code != 200 || !strings.Contains(body, `"message":"mine"`) {
+		t.Errorf("by force: %d %s", code, body)
+	}
+	if code, body := apply(events+"/a?fieldManager=one", newer("back")); code != 409 || !strings.Contains(body, "two") {
+		t.Errorf("a conflict the other way round: %d %s", code, body)
+	}
+	if code, body := c.do(root, "PATCH", core+"/a?fieldManager=three", `{"message":"changed"}`, "Content-Type", "application/merge-patch+json"); code != 200 || !strings.Contains(body, `"manager":"three"`) {
+		t.Errorf("a patch notes its manager: %d %s", code, body)
+	}
+	if code, body := c.do(root, "GET", events+"/a", ""); code != 200 || !strings.Contains(body, `"note":"changed"`) || !strings.Contains(body, `"deprecatedCount":3`) {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := apply(events+"/a?fieldManager=one", `{"apiVersion":"v1","kind":"Event","metadata":{"name":"a"}}`); code != 400 {
+		t.Errorf("of another version than the path: %d %s", code, body)
+	}
+	if code, body := apply(events+"/a?fieldManager=one&fieldValidation=Strict", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a"},"message":"x"}`); code != 400 || !strings.Contains(body, `unknown field \"message\"`) {
+		t.Errorf("a field of the other version: %d %s", code, body)
+	}
+}
+
+// TestAcceptOfUnknownTypes is refused, unless it takes anything or says nothing.
+func TestAcceptOfUnknownTypes(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	for accept, want := range map[string]int{
+		"text/html": 406, "application/xml, text/plain;q=0.5": 406, "application/json;as=Table;v=v2;g=meta.k8s.io": 406,
+		"application/json;as=Nonsense;v=v1;g=meta.k8s.io": 406,
+		"*/*": 200, "text/html, */*;q=0.8": 200, "": 200, "application/*": 200, "text/html,application/json": 200,
+		"application/json;as=Table;v=v2;g=meta.k8s.io,application/json": 200, "application/yaml": 200, "application/vnd.kubernetes.protobuf": 200,
+	} {
+		for _, path := range []string{cms, "/api/v1/namespaces/default"} {
+			code, body := c.do(root, "GET", path, "", "Accept", accept)
+			if code != want || want == 406 && (!strings.Contains(body, `"NotAcceptable"`) || !strings.Contains(body, "application/json")) {
+				t.Errorf("%s as %q: %d %s, want %d", path, accept, code, body, want)
+			}
+		}
+	}
+	for path, want := range map[string]int{"/version": 200, "/healthz": 200, "/metrics": 200, "/openapi/v2": 200, "/api": 406, "/apis": 406, "/apis/apps": 406, "/api/v1": 406,
+		// What a container answers is between it and the client.
+		"/api/v1/namespaces/default/pods/none/log": 404, "/api/v1/namespaces/default/pods/none/proxy/": 404} {
+		if code, body := c.do(root, "GET", path, "", "Accept", "text/html"); code != want {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if code, body := c.do(root, "POST", cms, `{"metadata":{"name":"unwritten"}}`, "Accept", "text/html"); code != 406 {
+		t.Errorf("a create: %d %s", code, body)
+	}
+	if code, _ := c.do(root, "GET", cms+"/unwritten", ""); code != 404 {
+		t.Errorf("what was refused has been written: %d", code)
+	}
+	if code, body := c.do(root, "GET", cms+"?watch=1&timeoutSeconds=1", "", "Accept", "text/html"); code != 406 {
+		t.Errorf("a watch: %d %s", code, body)
+	}
+}
+
+// TestPathsAreUnescapedOnce: a percent sign in a name is itself.
+func TestPathsAreUnescapedOnce(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	if code, body := c.do(root, "POST", cms, `{"metadata":{"name":"ab"}}`); code != 201 {
+		t.Fatal(code, body)
+	}
+	for path, want := range map[string]struct {
+		code int
+		says string
+	}{
+		cms + "/ab":     {200, `"name":"ab"`},
+		cms + "/a%62":   {200, `"name":"ab"`},
+		cms + "/a%2562": {404, `"a%62\" not found`},
+		"/api/v1/namespaces/def%2561ult/configmaps/ab": {404, "not found"},
+		"/api/v1/namespaces/default/configmaps/a%2Fb":  {404, `"a/b\" not found`},
+	} {
+		if code, body := c.do(root, "GET", path, ""); code != want.code || !strings.Contains(body, want.says) {
+			t.Errorf("%s: %d %s, want %+v", path, code, body, want)
 		}
 	}
 }
@@ -248,8 +345,8 @@ func TestQuietStreamsLast(t *testing.T) {
 	}
 }
 
-// A row of a Table is made of the stored object, also where the client sees it in another form.
-func TestTableOfAnotherForm(t *testing.T) {
+// A row of a Table is made of the stored object, also where the client sees a view of it.
+func TestTableOfAView(t *testing.T) {
 	c := start(t)
 	root := c.root()
 	const events, table = "/apis/events.k8s.io/v1/namespaces/default/events", "application/json;as=Table;v=v1;g=meta.k8s.io"

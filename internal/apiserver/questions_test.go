@@ -48,7 +48,7 @@ func TestQuestions(t *testing.T) {
 		{"a path", alice, authz + "selfsubjectaccessreviews", `{"spec":{"nonResourceAttributes":{"verb":"get","path":"/version"}}}`, 201, `"allowed":true`, nil},
 		{"a path of the masters", alice, authz + "selfsubjectaccessreviews", `{"spec":{"nonResourceAttributes":{"verb":"get","path":"/metrics"}}}`, 201, `"allowed":false`, nil},
 		{"a kind that is not served", root, authz + "selfsubjectaccessreviews", `{"spec":{"resourceAttributes":{"verb":"get","group":"x.io","resource":"things"}}}`, 201, `"allowed":true`, nil},
-		{"another form of a kind", root, authz + "selfsubjectaccessreviews", `{"spec":{"resourceAttributes":{"verb":"create","group":"events.k8s.io","resource":"events","namespace":"default"}}}`, 201, `"allowed":true`,
+		{"a view of a kind", root, authz + "selfsubjectaccessreviews", `{"spec":{"resourceAttributes":{"verb":"create","group":"events.k8s.io","resource":"events","namespace":"default"}}}`, 201, `"allowed":true`,
 			[]string{"Impersonate-User", "system:node:n1", "Impersonate-Group", "system:nodes"}},
 		{"everything", root, authz + "selfsubjectaccessreviews", `{"spec":{"resourceAttributes":{"verb":"*","group":"*","resource":"*"}}}`, 201, `"allowed":true`, nil},
 		{"nothing asked", root, authz + "selfsubjectaccessreviews", `{"spec":{}}`, 422, "exactly one of", nil},

@@ -4,24 +4,24 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
 
-	"minik8s/internal/apiserver/streaming"
+	"minik8s/internal/apiserver/authentication"
+	"minik8s/internal/apiserver/discovery"
+	"minik8s/internal/apiserver/flowcontrol"
+	"minik8s/internal/apiserver/handlers"
+	"minik8s/internal/apiserver/nodes"
+	"minik8s/internal/apiserver/openapi"
 	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 )
@@ -45,43 +45,12 @@ type Config struct {
 	Panics  func() map[string]int64
 	Version version.Info
 	// Nodes reaches the node agents; nil: no node can be reached.
-	Nodes Nodes
+	Nodes nodes.Agents
 	// WriteTimeout is how long a client may take for a piece of an answer; 0: half a minute.
 	WriteTimeout time.Duration
-	Log          *slog.Logger
-}
-
-// Nodes reaches the agent of a node by the node's name, for what is not an object.
-type Nodes interface {
-	Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error)
-	Images(node string) (Images, error)
-	// Connectable says why Exec and Attach would fail at once; nil if they would not. In all three,
-	// container may be empty if the pod has but one.
-	Connectable(node, namespace, pod, container string) error
-	// Exec runs a command in a container and returns its exit code.
-	Exec(ctx context.Context, node, namespace, pod, container string, command []string, s streaming.Streams) (int32, error)
-	// Attach connects to a container's own streams until it exits.
-	Attach(ctx context.Context, node, namespace, pod, container string, s streaming.Streams) error
-	// PortForward connects to a port inside a pod, on its loopback.
-	PortForward(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error)
-	// Dial connects to a port of a pod by its address.
-	Dial(ctx context.Context, node, namespace, pod string, port int32) (io.ReadWriteCloser, error)
-}
-
-// Images are the images on one node.
-type Images interface {
-	List(ctx context.Context) ([]Image, error)
-	// Pull calls progress now and then.
-	Pull(ctx context.Context, ref string, progress func(done, total int64)) error
-	Import(ctx context.Context, archive io.Reader) ([]Image, error)
-	Remove(ctx context.Context, ref string) error
-}
-
-// Image is an image on a node.
-type Image struct {
-	ID   string   `json:"id"`
-	Tags []string `json:"tags"`
-	Size int64    `json:"size"` // bytes
+	// Limits bound what is under way; zero: flowcontrol.Default.
+	Limits flowcontrol.Limits
+	Log    *slog.Logger
 }
 
 // Server serves the API.
@@ -90,8 +59,8 @@ type Server struct {
 	reg     *registry.Registry
 	echo    *echo.Echo
 	metrics *metrics
-	openapi openapi
-	flow    *flow
+	auth    *authentication.Authenticator
+	limiter *flowcontrol.Limiter
 }
 
 // New makes a server; Run listens.
@@ -99,10 +68,14 @@ func New(cfg Config) *Server {
 	if cfg.WriteTimeout == 0 {
 		cfg.WriteTimeout = writeTimeout
 	}
-	s := &Server{cfg: cfg, reg: cfg.Registry, echo: echo.New(), metrics: newMetrics(), flow: newFlow()}
+	if cfg.Limits == (flowcontrol.Limits{}) {
+		cfg.Limits = flowcontrol.Default
+	}
+	s := &Server{cfg: cfg, reg: cfg.Registry, echo: echo.New(), metrics: newMetrics(),
+		auth: authentication.New(cfg.Registry), limiter: flowcontrol.NewLimiter(cfg.Limits)}
 	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Panics, cfg.Registry},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "minik8s_api_requests_inflight",
-			Help: "Requests under way that are not watches or other streams."}, func() float64 { return float64(s.flow.under.Load()) }))
+			Help: "Requests under way that are not watches or other streams."}, func() float64 { return float64(s.limiter.Inflight()) }))
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
 	e.Use(s.guard)
@@ -124,35 +97,34 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/metrics", s.serveMetrics)
 	get("/debug/pprof/*", s.profile)
 	get("/", s.paths)
-	get("/api", s.coreVersions)
-	get("/api/", s.coreVersions)
-	get("/apis", s.groups)
-	get("/apis/", s.groups)
-	get("/apis/:group", s.group)
-	get("/apis/:group/", s.group)
-	get("/api/v1", s.resources)
-	get("/api/v1/", s.resources)
-	get("/apis/:group/:version", s.resources)
-	get("/apis/:group/:version/", s.resources)
-	get("/openapi/v2", s.openapiV2)
-	get("/openapi/v3", s.openapiIndex)
-	get("/openapi/v3/*", s.openapiDoc)
+	kinds := discovery.Handler{Kinds: s.reg.Kinds()}
+	for _, slash := range []string{"", "/"} {
+		get("/api"+slash, kinds.CoreVersions)
+		get("/apis"+slash, kinds.Groups)
+		get("/apis/:group"+slash, kinds.Group)
+		get("/api/v1"+slash, kinds.Resources)
+		get("/apis/:group/:version"+slash, kinds.Resources)
+	}
+	docs := openapi.New(s.reg.Kinds())
+	get("/openapi/v2", docs.V2)
+	get("/openapi/v3", docs.Index)
+	get("/openapi/v3/*", docs.V3)
 	get("/.well-known/openid-configuration", s.issuer)
 	get("/openid/v1/jwks", s.issuerKeys)
-	e.Any("/api/v1/*", s.object)
-	e.Any("/apis/:group/:version/*", s.object)
-	e.GET("/minik8s/v1/nodes/:node/images", s.listImages)
-	e.POST("/minik8s/v1/nodes/:node/images", s.addImage)
-	e.DELETE("/minik8s/v1/nodes/:node/images", s.removeImage)
+	agents := &nodes.Handler{Agents: s.cfg.Nodes, WriteTimeout: s.cfg.WriteTimeout, Log: s.cfg.Log}
+	objects := handlers.New(handlers.Config{Registry: s.reg, Limiter: s.limiter, Nodes: agents, Watches: s.metrics.watches, WriteTimeout: s.cfg.WriteTimeout})
+	e.Any("/api/v1/*", objects.Serve)
+	e.Any("/apis/:group/:version/*", objects.Serve)
+	images := &nodes.ImageHandler{Handler: agents, Registry: s.reg}
+	e.GET("/minik8s/v1/nodes/:node/images", images.ListImages)
+	e.POST("/minik8s/v1/nodes/:node/images", images.AddImage)
+	e.DELETE("/minik8s/v1/nodes/:node/images", images.RemoveImage)
 }
 
 // The limits that garbage, huge and slow requests meet.
 const (
 	maxHeader     = 64 << 10
-	maxBody       = 3 << 20
-	maxDrain      = 16 << 20 // of a body that is too large, to be polite
 	headerTimeout = 10 * time.Second
-	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 3 * time.Minute
 	writeTimeout  = 30 * time.Second
 	// answerTimes is how many times that an answer may take which is not sent in pieces: from the end of the
@@ -171,7 +143,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		// Broken handshakes and clients that hang up are not our errors.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the watches when we stop
-		ConnContext: withConn,
+		ConnContext: authentication.WithConn,
 	}
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
@@ -191,66 +163,4 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		os.Remove(s.cfg.Socket) //nolint:errcheck // a stale socket is replaced at the next start
 	}
 	return err
-}
-
-func (s *Server) listen(ctx context.Context) ([]net.Listener, error) {
-	var out []net.Listener
-	if s.cfg.Listener != nil {
-		out = append(out, tls.NewListener(s.cfg.Listener, &tls.Config{
-			Certificates: []tls.Certificate{s.cfg.Cert}, MinVersion: tls.VersionTLS12,
-			ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.cfg.ClientCA,
-			NextProtos: []string{"h2", "http/1.1"},
-		}))
-	}
-	if s.cfg.Socket != "" {
-		l, err := listenSocket(ctx, s.cfg.Socket)
-		if err != nil {
-			return nil, errors.Join(err, closeAll(out))
-		}
-		out = append(out, l)
-	}
-	return out, nil
-}
-
-func closeAll(ls []net.Listener) (err error) {
-	for _, l := range ls {
-		err = errors.Join(err, l.Close())
-	}
-	return err
-}
-
-// listenSocket opens the unix socket for root alone. One that a killed daemon left is replaced: the
-// lock on the data directory says that nobody else serves it.
-func listenSocket(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("the API's unix socket: %w", err)
-	}
-	var lc net.ListenConfig
-	old := syscall.Umask(0o177) // no moment in which others may connect
-	l, err := lc.Listen(ctx, "unix", path)
-	syscall.Umask(old)
-	if err != nil {
-		if strings.Contains(err.Error(), "invalid argument") && len(path) > 107 {
-			return nil, fmt.Errorf("the API's unix socket: %s has %d bytes, a socket's path may have 107: choose a shorter --data-dir", path, len(path))
-		}
-		return nil, fmt.Errorf("the API's unix socket: %w", err)
-	}
-	return l, nil
-}
-
-// Listen opens the HTTPS port. The daemon does so before anything else: a port that is taken is then
-// known before a data directory is made or a pod is touched.
-func Listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, explainListen(addr, err)
-	}
-	return l, nil
-}
-
-func explainListen(addr string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("the API's address %s is in use by another program: stop it or choose another --api-port", addr)
-	}
-	return fmt.Errorf("the API cannot listen on %s: %w", addr, err)
 }

@@ -15,14 +15,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"minik8s/internal/apiserver"
+	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
 )
 
 // oneNode is a node on which every container has said the same; of the rest it has nothing.
-type oneNode struct{ apiserver.Nodes }
+type oneNode struct{ nodes.Agents }
 
 const said = "hello\nworld"
 

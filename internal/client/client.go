@@ -127,7 +127,7 @@ type WriteOptions struct {
 	FieldValidation string // Strict, Warn or Ignore; empty: Warn
 }
 
-// Patch is a change of an object, in one of Kubernetes' four forms. An apply needs WriteOptions.FieldManager.
+// Patch is a change of an object, of one of Kubernetes' four types. An apply needs WriteOptions.FieldManager.
 type Patch struct {
 	Type types.PatchType
 	Data []byte

@@ -110,7 +110,7 @@ type change[T api.Object] struct{ old, now T }
 
 // replace makes the view that of a list and tells the handlers the difference.
 func (i *Informer[T]) replace(items []api.Object, revision string) {
-	i.tell(i.become(items, revision))
+	i.notify(i.become(items, revision))
 	for _, f := range i.listed {
 		f()
 	}
@@ -134,7 +134,7 @@ func (i *Informer[T]) become(items []api.Object, revision string) (changes []cha
 }
 
 // apply follows an event of the watch.
-func (i *Informer[T]) apply(e client.Event) { i.tell(i.follow(e)) }
+func (i *Informer[T]) apply(e client.Event) { i.notify(i.follow(e)) }
 
 func (i *Informer[T]) follow(e client.Event) (changes []change[T]) {
 	i.mu.Lock()
@@ -190,7 +190,7 @@ func (i *Informer[T]) reached(revision string) {
 	i.revision = max(i.revision, api.Revision(revision))
 }
 
-func (i *Informer[T]) tell(changes []change[T]) {
+func (i *Informer[T]) notify(changes []change[T]) {
 	for _, c := range changes {
 		for _, h := range i.handlers {
 			h(c.old, c.now)

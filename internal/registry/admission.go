@@ -9,11 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/authorization"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
 
 // admission is what a request goes through once it is authorised and its object is complete: each step may
-// complete New, or refuse the request for what is beside it. The order counts.
+// complete New, or refuse the request because of other objects. The order counts.
 var admission = []func(r *Registry, ctx context.Context, q *Request) error{
 	(*Registry).admitNode,
 	(*Registry).admitNamespace,
@@ -33,18 +35,18 @@ func (r *Registry) admit(ctx context.Context, q *Request) error {
 
 // admitNode holds a kubelet to what is its own, now that the object is known.
 func (r *Registry) admitNode(_ context.Context, q *Request) error {
-	node, ok := nodeOf(q.User)
+	node, ok := authorization.NodeOf(q.User)
 	if !ok {
 		return nil
 	}
 	switch q.Kind {
 	case api.Nodes, api.Leases:
 		if q.New != nil && q.New.GetName() != node {
-			return forbidden(q, "a node may only use its own "+q.Kind.Kind)
+			return authorization.Forbidden(q.attributes(), "a node may only use its own "+q.Kind.Kind)
 		}
 	case api.Pods:
-		if q.Old != nil && !onNode(q.Old, node) {
-			return forbidden(q, notHere)
+		if pod, ok := q.Old.(*corev1.Pod); q.Old != nil && (!ok || pod.Spec.NodeName != node) {
+			return authorization.Forbidden(q.attributes(), authorization.NotHere)
 		}
 	}
 	return nil
@@ -57,13 +59,13 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 		return nil
 	}
 	name := q.New.GetNamespace()
-	kc := r.cache.of(api.Namespaces)
-	e := kc.get(name)
+	kc := r.cache.Of(api.Namespaces)
+	e := kc.Get(name)
 	if e == nil { // it may have been made a moment ago
-		if err := r.cache.current(ctx); err != nil {
-			return storeErr(api.Namespaces, name, err)
+		if err := r.cache.Current(ctx); err != nil {
+			return storage.Error(api.Namespaces, name, err)
 		}
-		e = kc.get(name)
+		e = kc.Get(name)
 	}
 	if e == nil {
 		return apierrors.NewNotFound(api.Namespaces.GR(), name)
@@ -75,7 +77,7 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being terminated", Field: "metadata.namespace"})
 		return err
 	}
-	q.relied = append(q.relied, store.Unchanged(prefixOf(api.Namespaces)+name, e.rev))
+	q.relied = append(q.relied, store.Unchanged(storage.PrefixOf(api.Namespaces)+name, e.Revision()))
 	return nil
 }
 
@@ -83,19 +85,19 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 // it refuses, the cache has to be as new as the store.
 func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 	s := r.Strategy(q.Kind)
-	beside := Beside{r.cache}
+	others := Lister{r.cache}
 	var err error
 	switch {
 	case q.Verb == "create" && q.Sub == "" && s.Admit != nil:
-		if s.Admit(q.New, beside) == nil {
+		if s.Admit(q.New, others) == nil {
 			return nil
 		}
-		if err := r.cache.current(ctx); err != nil {
-			return storeErr(q.Kind, q.New.GetName(), err)
+		if err := r.cache.Current(ctx); err != nil {
+			return storage.Error(q.Kind, q.New.GetName(), err)
 		}
-		err = s.Admit(q.New, beside)
+		err = s.Admit(q.New, others)
 	case (q.Verb == "update" || q.Verb == "patch") && q.Sub == "" && s.AdmitUpdate != nil:
-		err = s.AdmitUpdate(q.New, q.Old, beside)
+		err = s.AdmitUpdate(q.New, q.Old, others)
 	case q.Verb == "delete" && s.MayDelete != nil:
 		err = s.MayDelete(q.Old)
 	}
@@ -109,20 +111,20 @@ func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 	return nil
 }
 
-// Beside is the other objects, as far as the cache knows. They are shared.
-type Beside struct{ cache *cache }
+// Lister reads the other objects, as far as the cache knows them. They are shared.
+type Lister struct{ cache *storage.Cache }
 
 // Get is an object; nil if there is none.
-func (b Beside) Get(kind *api.Kind, namespace, name string) api.Object {
-	if e := b.cache.of(kind).get(keyOf(kind, namespace, name)); e != nil {
+func (l Lister) Get(kind *api.Kind, namespace, name string) api.Object {
+	if e := l.cache.Of(kind).Get(storage.KeyOf(kind, namespace, name)); e != nil {
 		return e.Object()
 	}
 	return nil
 }
 
-// All is every object of a kind that lives in no namespace.
-func (b Beside) All(kind *api.Kind) []api.Object {
-	entries, _ := b.cache.snapshot(b.cache.of(kind), "", "")
+// List is every object of a kind that lives in no namespace.
+func (l Lister) List(kind *api.Kind) []api.Object {
+	entries, _ := l.cache.Of(kind).Snapshot("", "")
 	all := make([]api.Object, len(entries))
 	for i, e := range entries {
 		all[i] = e.Object()

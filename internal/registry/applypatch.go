@@ -2,17 +2,18 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/apply"
+	"minik8s/internal/registry/decode"
+	"minik8s/internal/registry/storage"
 )
 
 // patchOptions is the kind that the query of a patch is called in errors; it is stored nowhere.
@@ -32,9 +33,6 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 	if err := checkManager(opts.Manager); err != nil {
 		return nil, false, err
 	}
-	if q.View != nil { // whose fields the managers own would have two names
-		return nil, false, apierrors.NewBadRequest("a " + q.View.APIVersion() + " " + q.View.Kind + " cannot be applied: apply it as " + q.Kind.APIVersion())
-	}
 	config, err := r.configuration(q, p, opts)
 	if err != nil {
 		return nil, false, err
@@ -43,7 +41,7 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 	for try := 0; ; try++ {
 		e, err := r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
 			if rv := config.GetResourceVersion(); rv != "" && rv != old.GetResourceVersion() {
-				return nil, conflict(q.Kind, q.Name)
+				return nil, storage.Conflict(q.Kind, q.Name)
 			}
 			return r.applied(q, old.DeepCopyObject().(api.Object), config, p, opts)
 		})
@@ -60,12 +58,12 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 
 // applied is live with the configuration in it.
 func (r *Registry) applied(q *Request, live api.Object, config *unstructured.Unstructured, p Patch, opts WriteOptions) (api.Object, error) {
-	obj, err := r.fields.Applied(q.Kind, q.Sub, live, config.DeepCopy().Object, opts.Manager, p.Force)
+	obj, err := r.fields.Applied(q.served(), q.Sub, q.shown(live), config.DeepCopy().Object, opts.Manager, p.Force)
 	if err != nil {
 		return nil, err
 	}
 	obj.SetResourceVersion("")
-	return obj, nil
+	return q.stored(obj), nil
 }
 
 // applyNew creates what is applied and not there; the user must be allowed that too.
@@ -91,115 +89,25 @@ func (r *Registry) applyNew(ctx context.Context, q *Request, config *unstructure
 	return r.Create(ctx, create, obj, opts)
 }
 
-// configuration reads the manifest that is applied: what it leaves out is no field of it, so it stays a document.
+// configuration reads the manifest that is applied.
 func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstructured.Unstructured, error) {
 	data := p.Data
-	if q.Sub == "" {
+	if dialect := r.Strategy(q.Kind).Dialect; dialect != nil && q.Sub == "" {
+		var notes []string
 		var err error
-		if dialect := r.Strategy(q.Kind).Dialect; dialect != nil {
-			var notes []string
-			if data, notes, err = canonical(q.Kind, data, dialect); err != nil {
-				return nil, err
-			}
-			opts.warn(notes)
+		if data, notes, err = decode.Canonical(q.Kind, data, dialect); err != nil {
+			return nil, err
 		}
+		opts.warn(notes)
 	}
-	strictly := p.Validation
-	if strictly == metav1.FieldValidationIgnore {
-		strictly = metav1.FieldValidationWarn // what is unknown has to be known here, though nobody is told
-	}
-	var says metav1.TypeMeta
-	if err := json.Unmarshal(data, &says); err != nil || says.Kind == "" || says.APIVersion == "" {
-		return nil, apierrors.NewBadRequest("apiVersion, kind: a manifest that is applied must say what it is: " + q.Kind.APIVersion() + ", " + q.Kind.Kind)
-	}
-	typed, unknown, err := Decode(q.Kind, nil, data, strictly)
-	var strict *StrictError
+	m, err := apply.ReadManifest(q.served(), q.Namespace, q.Name, data, p.Validation)
+	var strict *decode.StrictError
 	if errors.As(err, &strict) {
-		return nil, r.Refuse(q, typed, strict)
+		return nil, r.Refuse(q, m.Typed, strict)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if p.Validation != metav1.FieldValidationIgnore {
-		opts.warn(unknown)
-	}
-	config := &unstructured.Unstructured{}
-	if err := json.Unmarshal(data, &config.Object); err != nil {
-		return nil, apierrors.NewBadRequest("the manifest is not valid: " + err.Error())
-	}
-	dropTimes(config.Object)
-	config.SetGroupVersionKind(q.Kind.GVK())
-	if name := config.GetName(); name != "" && name != q.Name {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", name, q.Name))
-	}
-	config.SetName(q.Name)
-	if q.Kind.Namespaced {
-		if ns := config.GetNamespace(); ns != "" && ns != q.Namespace {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.namespace: %q is not the namespace of the path, %q", ns, q.Namespace))
-		}
-		config.SetNamespace(q.Namespace)
-	}
-	if config.GetManagedFields() != nil {
-		return nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
-	}
-	if len(unknown) > 0 { // the field manager would refuse them
-		return known(q.Kind, typed, config)
-	}
-	return config, nil
-}
-
-// dropTimes takes out the empty creationTimestamp that older clients write in metadata, a template's too: nobody
-// means to manage it.
-func dropTimes(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		if t, there := v["creationTimestamp"]; there && t == nil {
-			delete(v, "creationTimestamp")
-		}
-		for _, below := range v {
-			dropTimes(below)
-		}
-	case []any:
-		for _, below := range v {
-			dropTimes(below)
-		}
-	}
-}
-
-// known is a configuration without the fields that its kind does not have.
-func known(kind *api.Kind, typed api.Object, config *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	raw, err := marshal(typed)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	var has map[string]any
-	if err := json.Unmarshal(raw, &has); err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	prune(config.Object, has)
-	config.SetGroupVersionKind(kind.GVK())
-	return config, nil
-}
-
-// prune takes from doc what the decoded object has not.
-func prune(doc, has any) {
-	switch doc := doc.(type) {
-	case map[string]any:
-		had, _ := has.(map[string]any)
-		for key, value := range doc {
-			other, ok := had[key]
-			if !ok {
-				delete(doc, key)
-				continue
-			}
-			prune(value, other)
-		}
-	case []any:
-		had, _ := has.([]any)
-		for i := range doc {
-			if i < len(had) {
-				prune(doc[i], had[i])
-			}
-		}
-	}
+	opts.warn(m.Warnings)
+	return m.Config, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry/decode"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
 
@@ -76,7 +78,7 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 	if err := invalid(kind, obj.GetName(), r.mistakes(kind, s, obj)); err != nil {
 		return nil, err
 	}
-	key := keyOf(kind, obj.GetNamespace(), obj.GetName())
+	key := storage.KeyOf(kind, obj.GetNamespace(), obj.GetName())
 	for try := 0; ; try++ {
 		if err := r.admit(ctx, q); err != nil {
 			return nil, err
@@ -84,17 +86,17 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 		if s.Warnings != nil && try == 0 {
 			opts.warn(s.Warnings(obj))
 		}
-		raw, err := encode(kind, obj)
+		raw, err := storage.Encode(kind, obj)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
 		if opts.DryRun {
-			if r.cache.of(kind).get(key) != nil {
+			if r.cache.Of(kind).Get(key) != nil {
 				return nil, apierrors.NewAlreadyExists(kind.GR(), obj.GetName())
 			}
-			return newEntry(kind, key, 0, raw, nil), nil
+			return storage.NewEntry(kind, key, 0, raw, nil), nil
 		}
-		e, err := r.write(ctx, q, key, obj, raw, store.Create(prefixOf(kind)+key, raw))
+		e, err := r.write(ctx, q, key, obj, raw, store.Create(storage.PrefixOf(kind)+key, raw))
 		if again, cause := r.outrun(ctx, q, err, try); !again {
 			return e, cause
 		}
@@ -155,4 +157,18 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	if s.Default != nil {
 		s.Default(obj)
 	}
+}
+
+// Refuse is a strict error as what a client is told: with every other mistake of the object.
+func (r *Registry) Refuse(q *Request, obj api.Object, strict *decode.StrictError) error {
+	msg := strict.Error()
+	kind, s := q.Kind, r.Strategy(q.Kind)
+	obj = q.stored(obj)
+	if err := place(kind, q.Namespace, obj); err == nil {
+		r.prepareCreate(kind, s, obj)
+		if errs := r.mistakes(kind, s, obj); len(errs) > 0 {
+			msg += "; and " + errs.ToAggregate().Error()
+		}
+	}
+	return apierrors.NewBadRequest(msg)
 }

@@ -10,12 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
 
 // Delete starts the deletion of an object and carries it out at once if nothing holds it: no
-// finalizer, no grace period. It returns the object as it now stands, and whether it is gone.
-func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOptions) (e *Entry, gone bool, err error) {
+// finalizer, no grace period. It returns the object as it now stands, and whether it has been removed.
+func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOptions) (e *Entry, removed bool, err error) {
 	if err := r.authorizeAs(ctx, "delete", q); err != nil {
 		return nil, false, err
 	}
@@ -35,9 +36,9 @@ func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOp
 		if err := preconditions(kind, old.Object(), opts.Preconditions); err != nil {
 			return nil, false, err
 		}
-		e, gone, err := r.delete(ctx, q, old, opts)
+		e, removed, err := r.delete(ctx, q, old, opts)
 		if err == nil || !apierrors.IsConflict(err) || try >= maxRetries {
-			return e, gone, err
+			return e, removed, err
 		}
 	}
 }
@@ -55,53 +56,56 @@ func preconditions(kind *api.Kind, obj api.Object, p *metav1.Preconditions) erro
 
 func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *metav1.DeleteOptions) (*Entry, bool, error) {
 	kind := q.Kind
-	before := old.Object()
-	obj := before.DeepCopyObject().(api.Object)
-	s := r.Strategy(kind)
-	grace := int64(0)
-	if s.Grace != nil {
-		grace = s.Grace(before, opts.GracePeriodSeconds)
-	}
-	shorter := s.Grace != nil && before.GetDeletionGracePeriodSeconds() != nil && grace < *before.GetDeletionGracePeriodSeconds()
-	finalizers, err := propagated(obj.GetFinalizers(), opts, s.Orphans)
+	obj, err := r.deleting(kind, old.Object(), opts)
 	if err != nil {
 		return nil, false, err
-	}
-	if begun := before.GetDeletionTimestamp() != nil; !begun || s.Grace == nil || shorter {
-		obj.SetFinalizers(finalizers) // what is already ending gracefully is left to end as it was told
-	}
-	now := r.now().UTC().Truncate(time.Second)
-	switch {
-	case before.GetDeletionTimestamp() == nil:
-		t := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
-		obj.SetDeletionTimestamp(&t)
-		obj.SetDeletionGracePeriodSeconds(&grace)
-		if s.SpecChanged != nil {
-			obj.SetGeneration(obj.GetGeneration() + 1)
-		}
-	case shorter:
-		// A second deletion may shorten the grace period, never lengthen it.
-		t := metav1.NewTime(now.Add(time.Duration(grace) * time.Second))
-		obj.SetDeletionTimestamp(&t)
-		obj.SetDeletionGracePeriodSeconds(&grace)
-	}
-	if s.PrepareUpdate != nil {
-		s.PrepareUpdate(obj, before)
 	}
 	dry := WriteOptions{DryRun: slices.Contains(opts.DryRun, metav1.DryRunAll)}
 	if r.mayGo(kind, obj) {
 		e, err := r.remove(ctx, kind, old, obj, dry)
 		return e, err == nil, err
 	}
-	raw, err := encode(kind, obj)
+	raw, err := storage.Encode(kind, obj)
 	if err != nil {
 		return nil, false, apierrors.NewInternalError(err)
 	}
-	if string(raw) == string(old.raw) || dry.DryRun {
-		return newEntry(kind, old.key, old.rev, raw, nil), false, nil
+	if old.Equal(raw) || dry.DryRun {
+		return storage.NewEntry(kind, old.Key(), old.Revision(), raw, nil), false, nil
 	}
-	e, err := r.write(store.Essential(ctx), q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev))
+	e, err := r.write(store.Essential(ctx), q, old.Key(), obj, raw, store.Update(storage.PrefixOf(kind)+old.Key(), raw, old.Revision()))
 	return e, false, err
+}
+
+// deleting is an object whose deletion has begun: with the time when it may go, and the finalizers of the policy asked
+// for. A second deletion may shorten the grace period, never lengthen it.
+func (r *Registry) deleting(kind *api.Kind, before api.Object, opts *metav1.DeleteOptions) (api.Object, error) {
+	s := r.Strategy(kind)
+	grace := int64(0)
+	if s.Grace != nil {
+		grace = s.Grace(before, opts.GracePeriodSeconds)
+	}
+	begun := before.GetDeletionTimestamp() != nil
+	shorter := s.Grace != nil && before.GetDeletionGracePeriodSeconds() != nil && grace < *before.GetDeletionGracePeriodSeconds()
+	obj := before.DeepCopyObject().(api.Object)
+	finalizers, err := propagated(obj.GetFinalizers(), opts, s.Orphans)
+	if err != nil {
+		return nil, err
+	}
+	if !begun || s.Grace == nil || shorter {
+		obj.SetFinalizers(finalizers) // what is already ending gracefully keeps those with which it began
+	}
+	if !begun || shorter {
+		t := metav1.NewTime(r.now().UTC().Truncate(time.Second).Add(time.Duration(grace) * time.Second))
+		obj.SetDeletionTimestamp(&t)
+		obj.SetDeletionGracePeriodSeconds(&grace)
+	}
+	if !begun && s.SpecChanged != nil {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+	if s.PrepareUpdate != nil {
+		s.PrepareUpdate(obj, before)
+	}
+	return obj, nil
 }
 
 // propagated are the finalizers of an object that is to be deleted: the two by which the garbage collector
@@ -166,18 +170,18 @@ func policyFinalizer(opts *metav1.DeleteOptions) (finalizer string, asked bool, 
 
 // remove takes the object out of the store, if old is still the newest.
 func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last api.Object, opts WriteOptions) (*Entry, error) {
-	raw, err := encode(kind, last)
+	raw, err := storage.Encode(kind, last)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	if opts.DryRun {
-		return newEntry(kind, old.key, old.rev, raw, last), nil
+		return storage.NewEntry(kind, old.Key(), old.Revision(), raw, last), nil
 	}
-	rev, err := r.store.Write(ctx, store.Delete(prefixOf(kind)+old.key, old.rev))
+	rev, err := r.store.Write(ctx, store.Delete(storage.PrefixOf(kind)+old.Key(), old.Revision()))
 	if err != nil {
-		return nil, storeErr(kind, last.GetName(), err)
+		return nil, storage.Error(kind, last.GetName(), err)
 	}
-	return newEntry(kind, old.key, rev, raw, last), nil
+	return storage.NewEntry(kind, old.Key(), rev, raw, last), nil
 }
 
 // DeleteCollection deletes every object that opts selects and returns what it deleted.
@@ -204,7 +208,7 @@ func (r *Registry) DeleteCollection(ctx context.Context, q *Request, list ListOp
 			return nil, err
 		}
 		out.Entries = append(out.Entries, deleted)
-		out.Revision = max(out.Revision, deleted.rev)
+		out.Revision = max(out.Revision, deleted.Revision())
 	}
 	return out, nil
 }

@@ -6,14 +6,8 @@
 //
 // It promises: an acknowledged write is on disk and in every later read; a write with a stale
 // resourceVersion is refused (409) and changes nothing; every mistake of a manifest is named at once
-// with its path (422); a watch from the revision of a list misses and repeats nothing, also over a restart or
-// a burst, or ends with 410 when the store has dropped the history in between; what only one object may have is
-// given once (Strategy.Exclusive). Objects it hands out are shared: nobody may change them.
-//
-// The cache follows the store by a single watch over all kinds, not one per kind, because then "the
-// cache is current" is one comparison: its revision against the store's. It keeps the last changes in a log that is bounded
-// in bytes and age. Reads go to the store only for what is older: pages of a list that has changed since, and
-// the history for watchers that the log does not reach back to.
+// with its path (422); what only one object may have is given once (Strategy.Exclusive). Objects it hands out are
+// shared: nobody may change them. What lists and watches promise is in package storage.
 //
 // Who may do what has one door: a Request goes through Authorize before anything is read, so that a refusal
 // tells no names, and through the steps of admission once its object is known.
@@ -26,13 +20,15 @@
 // Its files:
 //
 //	registry.go     the Registry, Strategy, the kinds it serves
-//	request.go      who wants what; authorize.go and rules.go say who may, questions.go answers those who ask
+//	request.go      who wants what; reviews.go answers who asks about rights and tokens
 //	admission.go    what a write has to pass beside its own validation
-//	create.go update.go delete.go patch.go applypatch.go    the flow of each write; package apply merges fields
+//	create.go update.go delete.go patch.go applypatch.go    the flow of each write; packages patch and apply change documents
 //	write.go        the transaction they end in, and what it relies on
-//	binding.go evict.go scale.go tokens.go                  subresources that are more than a part of an object
-//	decode*.go patchcheck.go shallow.go                     from a client's bytes to an object
-//	cache.go log.go entry.go forms.go                       every object and the last changes, in memory
-//	list.go watch.go view.go                                how they are read
+//	binding.go evict.go scale.go token.go                   subresources that are more than a part of an object
+//	read.go view.go get, list, watch, and the view in which a client sees a kind
 //	ensure.go       the objects that every cluster has
+//
+// Its rooms: authorization is who may do what, decode the way from a client's bytes to an object, patch and apply change
+// documents, storage is the objects in the store and in memory, serviceaccount the tokens, strategy what is each
+// kind's own.
 package registry

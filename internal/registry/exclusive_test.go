@@ -95,8 +95,8 @@ func TestExclusive(t *testing.T) {
 			}
 			return ""
 		},
-		Admit:       func(obj api.Object, beside registry.Beside) error { return alone(reg, obj, has) },
-		AdmitUpdate: func(obj, _ api.Object, beside registry.Beside) error { return alone(reg, obj, has) },
+		Admit:       func(obj api.Object, others registry.Lister) error { return alone(reg, obj, has) },
+		AdmitUpdate: func(obj, _ api.Object, others registry.Lister) error { return alone(reg, obj, has) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,30 +2,23 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/dialect"
+	"minik8s/internal/registry/decode"
+	"minik8s/internal/registry/patch"
 )
-
-// A JSON patch is bounded as in Kubernetes: in its operations, and in how many bytes its copies add up to.
-const (
-	maxPatchOps   = 10000
-	maxPatchBytes = 3 << 20
-)
-
-func init() { jsonpatch.AccumulatedCopySizeLimit = maxPatchBytes } // the library has one for the whole process
 
 var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType}
 
-// Patch is a change of an object in one of Kubernetes' forms, as JSON.
+// Patch is a change of an object of one of Kubernetes' four types, as JSON.
 type Patch struct {
 	Type types.PatchType
 	Data []byte
@@ -44,7 +37,7 @@ func (r *Registry) Patch(ctx context.Context, q *Request, p Patch, opts WriteOpt
 	}
 	switch {
 	case !slices.Contains(patchTypes, p.Type): // before the object is looked for: that it is missing would mislead
-		return nil, false, unsupportedPatch(p.Type)
+		return nil, false, patch.Unsupported(p.Type)
 	case p.Type == types.ApplyPatchType:
 		return r.apply(ctx, q, p, opts)
 	case p.Force:
@@ -55,68 +48,31 @@ func (r *Registry) Patch(ctx context.Context, q *Request, p Patch, opts WriteOpt
 }
 
 func (r *Registry) patch(ctx context.Context, q *Request, p Patch, opts WriteOptions) (*Entry, error) {
-	kind, name, pt, patch, validation := q.form(), q.Name, p.Type, p.Data, p.Validation
+	kind, name := q.served(), q.Name
 	return r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
-		before, err := marshal(q.shown(old))
+		before, err := json.Marshal(q.shown(old))
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		after, err := applyPatch(kind, name, pt, before, patch)
+		after, err := patch.Apply(kind, q.Name, p.Type, before, p.Data)
 		if err != nil {
 			return nil, err
 		}
-		var form func(map[string]any) ([]string, error)
+		var patched func(map[string]any) ([]string, error)
 		if q.Sub == "" { // a manifest of the seeds that is applied again comes as a patch
-			form = dialect.Patched(kind)
+			patched = dialect.Patched(kind)
 		}
-		obj, warnings, err := Decode(kind, form, after, validation)
+		obj, warnings, err := decode.Manifest(kind, patched, after, p.Validation)
 		if err != nil {
-			return nil, asStatus(err)
+			return nil, decode.BadRequest(err)
 		}
 		opts.warn(warnings)
 		if obj.GetName() != name {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: a patch cannot change it from %q to %q", name, obj.GetName()))
 		}
-		if obj.GetResourceVersion() == old.GetResourceVersion() && !namesRevision(patch) {
+		if obj.GetResourceVersion() == old.GetResourceVersion() && !patch.NamesRevision(p.Data) {
 			obj.SetResourceVersion("")
 		}
 		return q.stored(obj), nil
 	})
-}
-
-func applyPatch(kind *api.Kind, name string, pt types.PatchType, before, patch []byte) ([]byte, error) {
-	bad := func(err error) error {
-		return apierrors.NewBadRequest("the patch cannot be applied: " + err.Error())
-	}
-	switch pt {
-	case types.JSONPatchType:
-		ops, err := jsonpatch.DecodePatch(patch)
-		if err != nil {
-			return nil, bad(err)
-		}
-		if len(ops) > maxPatchOps {
-			return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a JSON patch may have %d operations, this one has %d", maxPatchOps, len(ops)))
-		}
-		after, err := ops.Apply(before)
-		if err != nil {
-			return nil, unappliable(kind, name, err)
-		}
-		return after, nil
-	case types.MergePatchType:
-		after, err := jsonpatch.MergePatch(before, patch)
-		if err != nil {
-			return nil, bad(err)
-		}
-		return after, nil
-	case types.StrategicMergePatchType:
-		if err := checkStrategic(kind, patch); err != nil {
-			return nil, bad(err)
-		}
-		after, err := strategicpatch.StrategicMergePatch(before, patch, kind.New())
-		if err != nil {
-			return nil, bad(err)
-		}
-		return after, nil
-	}
-	return nil, unsupportedPatch(pt)
 }

@@ -29,8 +29,8 @@ func patched(t *testing.T) func(types.PatchType, string) error {
 	if _, err := local.New(reg, registry.System).Create(t.Context(), pod, client.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return func(form types.PatchType, patch string) error {
-		_, _, err := reg.Patch(t.Context(), registrytest.Ask("patch", api.Pods, "default", "web", ""), registry.Patch{Type: form, Data: []byte(patch)}, registry.WriteOptions{DryRun: true})
+	return func(patchType types.PatchType, patch string) error {
+		_, _, err := reg.Patch(t.Context(), registrytest.Ask("patch", api.Pods, "default", "web", ""), registry.Patch{Type: patchType, Data: []byte(patch)}, registry.WriteOptions{DryRun: true})
 		return err
 	}
 }
@@ -42,18 +42,18 @@ func TestBadPatches(t *testing.T) {
 		copies = append(copies, fmt.Sprintf(`{"op":"copy","from":"/metadata/annotations/a","path":"/metadata/annotations/b%d"}`, i))
 	}
 	for _, x := range []struct {
-		name  string
-		form  types.PatchType
-		patch string
-		ok    func(error) bool
-		says  string
+		name      string
+		patchType types.PatchType
+		patch     string
+		ok        func(error) bool
+		says      string
 	}{
 		{"an object as the name of a container", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":{"a":1},"image":"x"}]}}`, apierrors.IsBadRequest, "spec.containers[0].name"},
 		{"a list as the name of a variable", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"c","env":[{"name":["a"]}]}]}}`, apierrors.IsBadRequest, "spec.containers[0].env[0].name"},
 		{"an object in an order", types.StrategicMergePatchType, `{"spec":{"$setElementOrder/containers":[{"name":{}}],"containers":[{"name":"c"}]}}`, apierrors.IsBadRequest, "name"},
 		{"copies that double", types.JSONPatchType, "[" + strings.Join(copies, ",") + "]", apierrors.IsInvalid, "copy"},
 	} {
-		if err := patch(x.form, x.patch); !x.ok(err) || !strings.Contains(err.Error(), x.says) {
+		if err := patch(x.patchType, x.patch); !x.ok(err) || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/decode"
 	"minik8s/internal/registry/registrytest"
 )
 
@@ -37,7 +38,7 @@ func (a *applier) apply(manifest string) (api.Object, error) {
 	}
 	last := a.last
 	a.last = raw
-	obj, _, err := registry.Decode(a.kind, a.reg.Strategy(a.kind).Dialect, raw, metav1.FieldValidationIgnore)
+	obj, _, err := decode.Manifest(a.kind, a.reg.Strategy(a.kind).Dialect, raw, metav1.FieldValidationIgnore)
 	if err != nil {
 		return nil, err
 	}

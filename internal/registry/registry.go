@@ -1,36 +1,35 @@
 package registry
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry/apply"
+	"minik8s/internal/registry/authorization"
+	"minik8s/internal/registry/patch"
+	"minik8s/internal/registry/serviceaccount"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
-	"minik8s/internal/tokens"
 )
 
 // Registry holds the objects of the cluster and what may be done with them.
 type Registry struct {
 	store      store.Store
-	cache      *cache
+	cache      *storage.Cache
 	kinds      *api.Table
 	strategies atomic.Pointer[map[*api.Kind]*Strategy]
-	tokens     *tokens.Authority // nil: none are made
+	authorizer *authorization.Authorizer
+	tokens     *serviceaccount.Tokens // nil: none are made
 	fields     apply.Fields
 	log        *slog.Logger
 	now        func() time.Time
@@ -64,12 +63,12 @@ type Strategy struct {
 	FieldNames []string
 	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
 	Grace func(obj api.Object, asked *int64) int64
-	// Admit completes a new object from what is beside it, or refuses it for what is not. It may be asked again
-	// after a refusal, with newer ones beside it. AdmitUpdate may refuse what replaces an object.
-	Admit       func(obj api.Object, beside Beside) error
-	AdmitUpdate func(obj, old api.Object, beside Beside) error
+	// Admit completes a new object from the other objects, or refuses it because of them. It may be asked again
+	// after a refusal, when more of them are known. AdmitUpdate may refuse what replaces an object.
+	Admit       func(obj api.Object, others Lister) error
+	AdmitUpdate func(obj, old api.Object, others Lister) error
 	// Exclusive names a group of writes of which this is one, because it takes what must be nobody else's: a range of
-	// addresses, to be the default. Between what Admit and AdmitUpdate see beside the object and the write no other
+	// addresses, to be the default. Between what Admit and AdmitUpdate see of the others and the write no other
 	// write of the group comes. Empty: it takes nothing. old is nil for a new object.
 	Exclusive func(obj, old api.Object) string
 	// Essential objects are written also when the store is nearly full: without heartbeats and Leases nothing would be
@@ -89,21 +88,23 @@ type Strategy struct {
 	Scale *ScaleStrategy
 	// Empty says that a deleted object may go, beyond having no finalizers.
 	Empty func(obj api.Object) bool
-	// Dialect turns a seed's form of a manifest into the canonical one; see package dialect.
+	// Dialect turns a manifest of a seed system into the canonical one; see package dialect.
 	Dialect func(doc map[string]any) (notes []string, err error)
 }
 
 // New is a registry over a store, of the kinds that are compiled in; rows is what is the stored ones' own (package
 // strategy). Nothing can be read before Run is ready.
 func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registry {
+	patch.LimitCopies()
 	rows = maps.Clone(rows)
 	for _, k := range api.Builtin() {
 		if rows[k] == nil {
 			rows[k] = &Strategy{}
 		}
 	}
-	r := &Registry{store: s, kinds: api.NewTable(api.Builtin()...), cache: newCache(s, api.Kinds), log: log, now: time.Now}
+	r := &Registry{store: s, kinds: api.NewTable(api.Builtin()...), cache: storage.New(s, api.Kinds), log: log, now: time.Now}
 	r.strategies.Store(&rows)
+	r.authorizer = authorization.New(r.kinds, pods{r.cache})
 	return r
 }
 
@@ -118,8 +119,8 @@ func (r *Registry) AddKind(ctx context.Context, kind *api.Kind, s *Strategy) err
 	}
 	r.setStrategy(kind, s)
 	if kind.Stored() {
-		if err := r.cache.add(ctx, kind); err != nil {
-			r.cache.drop(kind)
+		if err := r.cache.Add(ctx, kind); err != nil {
+			r.cache.Drop(kind)
 			r.setStrategy(kind, nil)
 			return err
 		}
@@ -138,55 +139,24 @@ func (r *Registry) setStrategy(kind *api.Kind, s *Strategy) {
 
 // Run follows the store until ctx ends; ready is called when reads can be served.
 func (r *Registry) Run(ctx context.Context, ready func()) error {
-	return r.cache.run(ctx, r.log, ready)
+	return r.cache.Run(ctx, r.log, ready)
 }
 
 // Strategy is what is a kind's own; nil if it is not served.
 func (r *Registry) Strategy(k *api.Kind) *Strategy { return (*r.strategies.Load())[k] }
 
 // Revision is that of the newest change in the cache.
-func (r *Registry) Revision() int64 { return r.cache.rev.Load() }
+func (r *Registry) Revision() int64 { return r.cache.Revision() }
 
 // Count is how many objects of a kind there are.
-func (r *Registry) Count(k *api.Kind) int {
-	kc := r.cache.of(k)
-	kc.mu.RLock()
-	defer kc.mu.RUnlock()
-	return kc.tree.Len()
-}
+func (r *Registry) Count(k *api.Kind) int { return r.cache.Of(k).Len() }
 
-func marshal(v any) ([]byte, error) { return json.Marshal(v) }
+// CheckShared says which of the shared objects somebody has changed, although nobody may. Tests call it
+// when all is done; registrytest does for every test.
+func (r *Registry) CheckShared() error { return r.cache.CheckShared() }
 
-// storeErr turns a failure of the store into what a client is told.
-func storeErr(k *api.Kind, name string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, store.ErrNotFound):
-		return apierrors.NewNotFound(k.GR(), name)
-	case errors.Is(err, store.ErrExists):
-		return apierrors.NewAlreadyExists(k.GR(), name)
-	case errors.Is(err, store.ErrConflict):
-		return conflict(k, name)
-	case errors.Is(err, store.ErrCompacted):
-		return apierrors.NewResourceExpired("the requested revision is too old: list again")
-	case errors.Is(err, store.ErrTooLarge):
-		return apierrors.NewRequestEntityTooLargeError("the object is larger than the store takes (1.5 MiB)")
-	case errors.Is(err, store.ErrNoSpace):
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
-			Message: "the store is full: delete objects, raise etcd-quota, or free disk space under the data directory; " +
-				"what was acknowledged before is safe",
-		}}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("the request ended before the store answered", 1)
-	}
-	return apierrors.NewInternalError(err)
-}
-
-func conflict(k *api.Kind, name string) error {
-	return apierrors.NewConflict(k.GR(), name, errors.New(
-		"the object has been modified; please apply your changes to the latest version and try again"))
+func conflictf(kind *api.Kind, name, format string, args ...any) error {
+	return apierrors.NewConflict(kind.GR(), name, fmt.Errorf(format, args...))
 }
 
 func invalid(k *api.Kind, name string, errs field.ErrorList) error {
@@ -194,24 +164,4 @@ func invalid(k *api.Kind, name string, errs field.ErrorList) error {
 		return nil
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: k.Group, Kind: k.Kind}, name, errs)
-}
-
-// CheckShared says which of the shared objects somebody has changed, although nobody may. Tests call it
-// when all is done; registrytest does for every test.
-func (r *Registry) CheckShared() error {
-	var errs []error
-	for kind, kc := range r.cache.kinds.Load().byKind {
-		entries, _ := r.cache.snapshot(kc, "", "")
-		for _, e := range entries {
-			obj := e.obj.Load()
-			if obj == nil {
-				continue
-			}
-			raw, err := encode(kind, (*obj).DeepCopyObject().(api.Object))
-			if err != nil || !bytes.Equal(raw, e.raw) {
-				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.raw, err))
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

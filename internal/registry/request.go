@@ -8,8 +8,29 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/authorization"
 	"minik8s/internal/store"
 )
+
+// User is who asks.
+type User = authorization.User
+
+// Groups that mean something here.
+const (
+	GroupMasters         = authorization.GroupMasters
+	GroupNodes           = authorization.GroupNodes
+	GroupAuthenticated   = authorization.GroupAuthenticated
+	GroupServiceAccounts = authorization.GroupServiceAccounts
+)
+
+// System is the daemon itself.
+var System = authorization.System
+
+// Part is the identity of a part of the daemon: "scheduler", "kubelet".
+func Part(name string, groups ...string) User { return authorization.Part(name, groups...) }
+
+// NodeUser is the identity of the kubelet of a node.
+func NodeUser(node string) User { return authorization.NodeUser(node) }
 
 // Request is one thing that somebody wants to do. It is the one value that goes through authorisation, before
 // anything is read, and then through admission: roles, quotas and policies hang there and nowhere else.
@@ -21,7 +42,7 @@ type Request struct {
 	// Kind is what it is about; nil if it is about Path.
 	Kind *api.Kind
 	Path string
-	// View is the form in which the client sees the kind, where that is another.
+	// View is the kind that the client sees, where that is another.
 	View *api.Kind
 	// Sub is the subresource, empty for the object itself.
 	Sub string
@@ -50,13 +71,19 @@ func (q *Request) access() access {
 	return access{verb: q.Verb, sub: q.Sub, namespace: q.Namespace, name: q.Name, path: q.Path, kind: q.Kind}
 }
 
+// attributes are what the request is judged by.
+func (q *Request) attributes() authorization.Attributes {
+	return authorization.Attributes{User: q.User, Verb: q.Verb, Kind: q.Kind, Path: q.Path, Sub: q.Sub,
+		Namespace: q.Namespace, Name: q.Name, Fields: q.Fields}
+}
+
 // Authorize refuses what a user may not do. Every method of Registry that takes a request does so first;
 // others call it for what is reached through an object but is none, like the streams of a pod's containers.
 func (r *Registry) Authorize(ctx context.Context, q *Request) error {
 	if q.passed == q.access() && q.Verb != "" {
 		return nil
 	}
-	if err := r.authorize(ctx, q); err != nil {
+	if err := r.authorizer.Authorize(ctx, q.attributes()); err != nil {
 		return err
 	}
 	q.passed = q.access()

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/decode"
+	"minik8s/internal/registry/patch"
+	"minik8s/internal/registry/storage"
 )
 
 // ScaleStrategy is how the number of replicas of a kind is reached without knowing the kind.
@@ -63,23 +67,23 @@ func (r *Registry) UpdateScale(ctx context.Context, q *Request, given *autoscali
 }
 
 // PatchScale changes an object's scale by a patch of the Scale.
-func (r *Registry) PatchScale(ctx context.Context, q *Request, pt types.PatchType, patch []byte, validation string, opts WriteOptions) (*autoscalingv1.Scale, error) {
+func (r *Registry) PatchScale(ctx context.Context, q *Request, patchType types.PatchType, data []byte, validation string, opts WriteOptions) (*autoscalingv1.Scale, error) {
 	return r.changeScale(ctx, "patch", q, opts, func(old *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
-		before, err := marshal(old)
+		before, err := json.Marshal(old)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		after, err := applyPatch(ScaleKind, q.Name, pt, before, patch)
+		after, err := patch.Apply(ScaleKind, q.Name, patchType, before, data)
 		if err != nil {
 			return nil, err
 		}
-		obj, warnings, err := Decode(ScaleKind, nil, after, validation)
+		obj, warnings, err := decode.Manifest(ScaleKind, nil, after, validation)
 		if err != nil {
-			return nil, asStatus(err)
+			return nil, decode.BadRequest(err)
 		}
 		opts.warn(warnings)
 		s := obj.(*autoscalingv1.Scale)
-		if s.ResourceVersion == old.ResourceVersion && !namesRevision(patch) {
+		if s.ResourceVersion == old.ResourceVersion && !patch.NamesRevision(data) {
 			s.ResourceVersion = ""
 		}
 		return s, nil
@@ -104,7 +108,7 @@ func (r *Registry) changeScale(ctx context.Context, verb string, q *Request, opt
 			return nil, apierrors.NewBadRequest("metadata.name: " + given.Name + " does not match the name of the path, " + name)
 		}
 		if given.UID != "" && given.UID != old.GetUID() {
-			return nil, conflict(kind, name)
+			return nil, storage.Conflict(kind, name)
 		}
 		if given.Spec.Replicas < 0 {
 			return nil, invalid(ScaleKind, name, field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), given.Spec.Replicas,

@@ -1,9 +1,9 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
 
@@ -31,7 +32,7 @@ func (r *Registry) Update(ctx context.Context, q *Request, obj api.Object, opts 
 	if obj.GetName() != q.Name || q.Name == "" { // also a missing one: such a body is no object of ours, and would empty it
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", obj.GetName(), q.Name))
 	}
-	return r.modify(ctx, q, opts, false, func(api.Object) (api.Object, error) { return shallow(obj), nil })
+	return r.modify(ctx, q, opts, false, func(api.Object) (api.Object, error) { return storage.Shallow(obj), nil })
 }
 
 // maxRetries bounds how often a patch is tried on a newer object.
@@ -53,8 +54,8 @@ func (r *Registry) modify(ctx context.Context, q *Request, opts WriteOptions, re
 			return nil, err
 		}
 		given := obj.GetResourceVersion()
-		if given != "" && given != strconv.FormatInt(old.rev, 10) && given != "0" {
-			return nil, conflict(q.Kind, q.Name)
+		if given != "" && given != strconv.FormatInt(old.Revision(), 10) && given != "0" {
+			return nil, storage.Conflict(q.Kind, q.Name)
 		}
 		e, err := r.replace(ctx, q, old, obj, opts)
 		again, err := r.outrun(ctx, q, err, try)
@@ -70,10 +71,10 @@ func (r *Registry) modify(ctx context.Context, q *Request, opts WriteOptions, re
 
 // read is the current version of an object.
 func (r *Registry) read(ctx context.Context, kind *api.Kind, namespace, name string) (*Entry, error) {
-	if err := r.cache.current(ctx); err != nil {
-		return nil, storeErr(kind, name, err)
+	if err := r.cache.Current(ctx); err != nil {
+		return nil, storage.Error(kind, name, err)
 	}
-	e := r.cache.of(kind).get(keyOf(kind, namespace, name))
+	e := r.cache.Of(kind).Get(storage.KeyOf(kind, namespace, name))
 	if e == nil {
 		return nil, apierrors.NewNotFound(kind.GR(), name)
 	}
@@ -103,20 +104,20 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	if obj.GetDeletionTimestamp() != nil && r.mayGo(kind, obj) {
 		return r.remove(ctx, kind, old, obj, opts)
 	}
-	raw, err := encode(kind, obj)
+	raw, err := storage.Encode(kind, obj)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if bytes.Equal(raw, old.raw) {
+	if old.Equal(raw) {
 		return old, nil // nothing changed: no write, no event
 	}
 	if opts.DryRun {
-		return newEntry(kind, old.key, old.rev, raw, nil), nil
+		return storage.NewEntry(kind, old.Key(), old.Revision(), raw, nil), nil
 	}
 	if before.GetDeletionTimestamp() != nil { // what is on its way out ends by changes: finalizers go, pods stop
 		ctx = store.Essential(ctx)
 	}
-	return r.write(ctx, q, old.key, obj, raw, store.Update(prefixOf(kind)+old.key, raw, old.rev))
+	return r.write(ctx, q, old.Key(), obj, raw, store.Update(storage.PrefixOf(kind)+old.Key(), raw, old.Revision()))
 }
 
 // managerOf is who is noted for a write: as it says, or as the user is called.
@@ -175,7 +176,7 @@ func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Objec
 		}
 		return errs
 	}
-	given := shallow(obj)
+	given := storage.Shallow(obj)
 	overwrite(obj, old.DeepCopyObject().(api.Object))
 	obj.SetManagedFields(given.GetManagedFields())
 	errs := s.Subresources[sub](obj, given)
@@ -188,7 +189,7 @@ func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Objec
 // keepSpec makes obj the old object with obj's status and, as in Kubernetes, its labels, annotations
 // and finalizers.
 func keepSpec(s *Strategy, obj, old api.Object) {
-	given := shallow(obj)
+	given := storage.Shallow(obj)
 	overwrite(obj, old.DeepCopyObject().(api.Object))
 	s.CopyStatus(obj, given)
 	obj.SetLabels(given.GetLabels())
@@ -212,4 +213,9 @@ func (r *Registry) mayGo(kind *api.Kind, obj api.Object) bool {
 		return false
 	}
 	return s.Grace == nil || obj.GetDeletionGracePeriodSeconds() == nil || *obj.GetDeletionGracePeriodSeconds() == 0
+}
+
+// overwrite makes *dst what *src is; both are of one type.
+func overwrite(dst, src api.Object) {
+	reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem())
 }

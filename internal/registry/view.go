@@ -6,18 +6,8 @@ import (
 	"minik8s/internal/api"
 )
 
-// In is an entry in another form of its kind.
-func (e *Entry) In(view *api.Kind) (*Entry, error) {
-	obj := view.View.Shown(e.Object())
-	raw, err := encode(view, obj)
-	if err != nil {
-		return nil, err
-	}
-	return newEntry(view, e.key, e.rev, raw, obj), nil
-}
-
-// form is the kind as the client sees it.
-func (q *Request) form() *api.Kind {
+// served is the kind as the client sees it.
+func (q *Request) served() *api.Kind {
 	if q.View != nil {
 		return q.View
 	}

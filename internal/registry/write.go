@@ -7,35 +7,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
 
-// write puts bytes into the store and leaves the decoded object where the watch will find it. obj
-// becomes shared. The same transaction asks that nothing has changed on which admission relied; if something has, the
-// error is an outrunError.
+// write puts an object, which becomes shared, and its bytes into the store. The same transaction asks that nothing has
+// changed on which admission relied; if something has, the error is an outrunError.
 func (r *Registry) write(ctx context.Context, q *Request, key string, obj api.Object, raw []byte, change store.Change) (*Entry, error) {
 	kind := q.Kind
 	if r.Strategy(kind).Essential {
 		ctx = store.Essential(ctx)
 	}
-	kc := r.cache.of(kind)
-	// The cached object gets its revision from the watch, the caller's from the write's answer: two
-	// goroutines, so two objects, which share all but the outermost struct.
-	h := &handover{raw: raw, obj: shallow(obj)}
-	kc.written.Store(key, h)
-	rev, err := r.store.Write(ctx, append([]store.Change{change}, q.relied...)...)
-	if err != nil {
-		kc.written.CompareAndDelete(key, h)
-		if refused := (*store.Refused)(nil); errors.As(err, &refused) && refused.Key != change.Key {
-			return nil, outrunError{refused}
-		}
-		return nil, storeErr(kind, obj.GetName(), err)
+	e, err := r.cache.Of(kind).Write(ctx, key, obj, raw, append([]store.Change{change}, q.relied...)...)
+	if refused := (*store.Refused)(nil); errors.As(err, &refused) && refused.Key != change.Key {
+		return nil, outrunError{refused}
 	}
-	// Forget it when the watch has passed by without using it (another write of the key came between).
-	if r.cache.rev.Load() >= rev {
-		kc.written.CompareAndDelete(key, h)
-	}
-	return newEntry(kind, key, rev, raw, obj), nil
+	return e, storage.Error(kind, obj.GetName(), err)
 }
 
 // outrunError is a write that was refused because another one was faster: it has changed what admission relied on.
@@ -55,15 +42,15 @@ func (r *Registry) outrun(ctx context.Context, q *Request, err error, try int) (
 	if try >= maxOutrun {
 		return false, apierrors.NewConflict(q.Kind.GR(), q.New.GetName(), errors.New("what it depends on is changing all the time; please try again"))
 	}
-	if err := r.cache.current(ctx); err != nil {
-		return false, storeErr(q.Kind, q.New.GetName(), err)
+	if err := r.cache.Current(ctx); err != nil {
+		return false, storage.Error(q.Kind, q.New.GetName(), err)
 	}
 	return true, nil
 }
 
 // exclusiveRoot is where the groups of Strategy.Exclusive have a key each, without a value: every write of the group
 // changes it. No API group has such a name.
-const exclusiveRoot = root + "_exclusive/"
+const exclusiveRoot = storage.Root + "_exclusive/"
 
 // admitExclusive has admission see every earlier write of the group, and the write ask that none came since.
 func (r *Registry) admitExclusive(ctx context.Context, q *Request) error {
@@ -80,10 +67,10 @@ func (r *Registry) admitExclusive(ctx context.Context, q *Request) error {
 	case errors.Is(err, store.ErrNotFound):
 		q.relied = append(q.relied, store.Create(key, nil))
 	case err != nil:
-		return storeErr(q.Kind, q.New.GetName(), err)
+		return storage.Error(q.Kind, q.New.GetName(), err)
 	default:
-		if err := r.cache.reach(ctx, kv.Modified); err != nil {
-			return storeErr(q.Kind, q.New.GetName(), err)
+		if err := r.cache.Reach(ctx, kv.Modified); err != nil {
+			return storage.Error(q.Kind, q.New.GetName(), err)
 		}
 		q.relied = append(q.relied, store.Update(key, nil, kv.Modified))
 	}

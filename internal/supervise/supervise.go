@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,8 +27,9 @@ type Part struct {
 	Name   string
 	Policy Policy
 	Run    func(ctx context.Context, ready func()) error
-	// Beside starts the part together with the one before it in the list, not after it.
-	Beside bool
+	// After names the parts that have to be ready before this one starts; it is stopped before they are. A part that
+	// names none starts at once.
+	After []string
 	// StopTimeout bounds how long it may take to stop; 0 means 2 s.
 	StopTimeout time.Duration
 }
@@ -54,6 +56,7 @@ type Group struct {
 type running struct {
 	Part
 	state   State
+	after   []*running
 	readyCh chan struct{} // closed at the first ready
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -72,29 +75,28 @@ func New(log *slog.Logger, parts ...Part) *Group {
 	return g
 }
 
-// Run starts every part in order and returns when all have stopped: nil if ctx ended, else the
-// error of the Must part that failed. started is called once all are ready; it may be nil.
+// Run starts every part once those it comes after are ready, and returns when all have stopped: nil if ctx ended, else
+// the error of the Must part that failed. started is called once all are ready; it may be nil. Parts that come after one
+// that there is not, or after each other in a circle, are an error, and nothing is started.
 func (g *Group) Run(ctx context.Context, started func()) error {
-	fatal := make(chan error, len(g.parts))
-	var err error
-	n := 0
-start:
-	for i, r := range g.parts {
+	order, err := g.order()
+	if err != nil {
+		return err
+	}
+	fatal := make(chan error, len(order))
+	for _, r := range order {
 		pctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		r.cancel = cancel
-		n++
 		go g.keep(pctx, r, fatal)
-		if i+1 < len(g.parts) && g.parts[i+1].Beside {
-			continue
-		}
-		for _, w := range g.parts[:n] { // those before are ready long since
-			select {
-			case <-w.readyCh:
-			case err = <-fatal:
-				break start
-			case <-ctx.Done():
-				break start
-			}
+	}
+start:
+	for _, r := range order {
+		select {
+		case <-r.readyCh:
+		case err = <-fatal:
+			break start
+		case <-ctx.Done():
+			break start
 		}
 	}
 	if err == nil && ctx.Err() == nil {
@@ -112,7 +114,47 @@ start:
 	g.mu.Lock()
 	g.ready = false
 	g.mu.Unlock()
-	return errors.Join(err, g.stop(g.parts[:n]))
+	return errors.Join(err, g.stop(order))
+}
+
+// order is the parts, each behind those it comes after, else as they were given.
+func (g *Group) order() ([]*running, error) {
+	byName := map[string]*running{}
+	for _, r := range g.parts {
+		byName[r.Name] = r
+	}
+	for _, r := range g.parts {
+		r.after = nil
+		for _, name := range r.After {
+			before := byName[name]
+			if before == nil {
+				return nil, fmt.Errorf("part %s comes after %q, which is no part of the group", r.Name, name)
+			}
+			r.after = append(r.after, before)
+		}
+	}
+	var order []*running
+	for len(order) < len(g.parts) {
+		i := slices.IndexFunc(g.parts, func(r *running) bool {
+			return !slices.Contains(order, r) && !slices.ContainsFunc(r.after, func(b *running) bool { return !slices.Contains(order, b) })
+		})
+		if i < 0 {
+			return nil, errors.New("parts come after each other in a circle: " + circle(g.parts, order))
+		}
+		order = append(order, g.parts[i])
+	}
+	return order, nil
+}
+
+// circle names the parts that have no place in the order.
+func circle(parts, order []*running) string {
+	var names []string
+	for _, r := range parts {
+		if !slices.Contains(order, r) {
+			names = append(names, r.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // stop ends the parts in reverse and reports those that did not end in time.
@@ -149,6 +191,13 @@ const (
 
 func (g *Group) keep(ctx context.Context, r *running, fatal chan<- error) {
 	defer close(r.done)
+	for _, before := range r.after {
+		select {
+		case <-before.readyCh:
+		case <-ctx.Done():
+			return
+		}
+	}
 	backoff := minBackoff
 	for {
 		began := time.Now()

@@ -42,17 +42,68 @@ func (j *journal) steady(name string) supervise.Part {
 	}}
 }
 
+// after is a part that comes after others.
+func after(p supervise.Part, names ...string) supervise.Part {
+	p.After = names
+	return p
+}
+
 var quiet = slog.New(slog.DiscardHandler)
 
 func TestStartsInOrderStopsInReverse(t *testing.T) {
 	j := &journal{}
-	g := supervise.New(quiet, j.steady("a"), j.steady("b"), j.steady("c"))
+	g := supervise.New(quiet, j.steady("a"), after(j.steady("b"), "a"), after(j.steady("c"), "b"))
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := g.Run(ctx, cancel); err != nil {
 		t.Fatal(err)
 	}
 	if j.String() != "+a +b +c -c -b -a" {
 		t.Fatal(j)
+	}
+}
+
+// TestOrderIsWhatPartsName, not how they are listed.
+func TestOrderIsWhatPartsName(t *testing.T) {
+	parts := func(j *journal) []supervise.Part {
+		return []supervise.Part{after(j.steady("d"), "c", "b"), after(j.steady("b"), "a"), j.steady("a"), after(j.steady("c"), "b")}
+	}
+	for shift := range 4 {
+		j := &journal{}
+		p := parts(j)
+		g := supervise.New(quiet, append(p[shift:], p[:shift]...)...)
+		ctx, cancel := context.WithCancel(context.Background())
+		if err := g.Run(ctx, cancel); err != nil {
+			t.Fatal(err)
+		}
+		if j.String() != "+a +b +c +d -d -c -b -a" {
+			t.Errorf("from %d: %s", shift, j)
+		}
+	}
+}
+
+// TestOrderThatCannotBe starts nothing and says why.
+func TestOrderThatCannotBe(t *testing.T) {
+	j := &journal{}
+	for want, parts := range map[string][]supervise.Part{
+		`part a comes after "x"`: {after(j.steady("a"), "x")},
+		"in a circle: a, b":      {after(j.steady("a"), "b"), after(j.steady("b"), "a"), j.steady("c")},
+	} {
+		if err := supervise.New(quiet, parts...).Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if j.String() != "" {
+		t.Error(j)
+	}
+}
+
+// TestEndsWhileOthersWait: what has not started yet does not keep a group that fails from ending.
+func TestEndsWhileOthersWait(t *testing.T) {
+	j := &journal{}
+	broken := supervise.Part{Name: "broken", Policy: supervise.Must, Run: func(context.Context, func()) error { return errors.New("no") }}
+	err := supervise.New(quiet, after(j.steady("b"), "broken"), broken).Run(t.Context(), nil)
+	if err == nil || j.String() != "" {
+		t.Fatal(err, j)
 	}
 }
 
@@ -66,10 +117,7 @@ func TestWaitsForReadiness(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	}}
-	beside := j.steady("beside")
-	beside.Beside = true
-	after := j.steady("after")
-	g := supervise.New(quiet, slow, beside, after)
+	g := supervise.New(quiet, slow, j.steady("beside"), after(j.steady("after"), "slow", "beside"))
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		for j.String() != "+beside" {
@@ -94,7 +142,7 @@ func TestMustEndsAll(t *testing.T) {
 		ready()
 		return errors.New("the disk is full")
 	}}
-	err := supervise.New(quiet, j.steady("a"), broken).Run(context.Background(), nil)
+	err := supervise.New(quiet, j.steady("a"), after(broken, "a")).Run(context.Background(), nil)
 	if err == nil || !strings.Contains(err.Error(), "broken: the disk is full") || j.String() != "+a -a" {
 		t.Fatal(err, j)
 	}

@@ -78,14 +78,14 @@ func address(node *corev1.Node, of corev1.NodeAddressType) string {
 }
 
 // The columns of the seeds, word for word.
-func nodeColumnsX() []metav1.TableColumnDefinition {
+func nodeColumnsExtended() []metav1.TableColumnDefinition {
 	return texts("Hostname", "Status", "Ipv4", "Cpu", "Memory", "Pods", "Last Sync Time", "Error")
 }
 
-func nodeColumnsA() []metav1.TableColumnDefinition { return texts("NAME", "UID", "STATUS", "IP") }
+func nodeColumnsCompact() []metav1.TableColumnDefinition { return texts("NAME", "UID", "STATUS", "IP") }
 
-// nodeRowX: Cpu, Memory and Pods are what the node has room for, as its own object tells no more.
-func nodeRowX(node *corev1.Node, _ time.Time) []any {
+// nodeRowExtended: Cpu, Memory and Pods are what the node has room for, as its own object tells no more.
+func nodeRowExtended(node *corev1.Node, _ time.Time) []any {
 	sync, problem := time.Time{}, ""
 	if c := ready(node); c != nil {
 		if sync = c.LastHeartbeatTime.Time; sync.IsZero() {
@@ -96,17 +96,17 @@ func nodeRowX(node *corev1.Node, _ time.Time) []any {
 		}
 	}
 	return []any{
-		node.Name, nodeStateX(node), or(seedAddress(node), "-"), room(node, corev1.ResourceCPU), room(node, corev1.ResourceMemory),
+		node.Name, nodeStateExtended(node), or(seedAddress(node), "-"), room(node, corev1.ResourceCPU), room(node, corev1.ResourceMemory),
 		room(node, corev1.ResourcePods), rfc3339(sync), or(problem, "-"),
 	}
 }
 
-func nodeRowA(node *corev1.Node, _ time.Time) []any {
-	return []any{node.Name, string(node.UID), nodeStateA(node), seedAddress(node)}
+func nodeRowCompact(node *corev1.Node, _ time.Time) []any {
+	return []any{node.Name, string(node.UID), nodeStateCompact(node), seedAddress(node)}
 }
 
-// nodeStateX: Ready, NotReady, Unknown, Deleted.
-func nodeStateX(node *corev1.Node) string {
+// nodeStateExtended: Ready, NotReady, Unknown, Deleted.
+func nodeStateExtended(node *corev1.Node) string {
 	c := ready(node)
 	switch {
 	case node.DeletionTimestamp != nil:
@@ -119,8 +119,8 @@ func nodeStateX(node *corev1.Node) string {
 	return "NotReady"
 }
 
-// nodeStateA: Pending until the kubelet is up, Running while it is Ready, Terminated afterwards.
-func nodeStateA(node *corev1.Node) string {
+// nodeStateCompact: Pending until the kubelet is up, Running while it is Ready, Terminated afterwards.
+func nodeStateCompact(node *corev1.Node) string {
 	c := ready(node)
 	switch {
 	case node.DeletionTimestamp != nil:

@@ -174,30 +174,30 @@ func exit(t *corev1.ContainerStateTerminated) string {
 }
 
 // The columns of the seeds, word for word.
-func podColumnsX() []metav1.TableColumnDefinition {
+func podColumnsExtended() []metav1.TableColumnDefinition {
 	return texts("Name", "UID", "Status", "Ipv4", "Node", "Ports", "Cpu", "Memory", "Last Sync Time", "Error")
 }
 
-func podColumnsA() []metav1.TableColumnDefinition {
+func podColumnsCompact() []metav1.TableColumnDefinition {
 	return texts("NAME", "UID", "NODE", "STATUS", "IP")
 }
 
-// podRowX: Cpu and Memory are what the pod requests, as its own object tells no more.
-func podRowX(pod *corev1.Pod, _ time.Time) []any {
+// podRowExtended: Cpu and Memory are what the pod requests, as its own object tells no more.
+func podRowExtended(pod *corev1.Pod, _ time.Time) []any {
 	return []any{
-		pod.Namespace + "/" + pod.Name, string(pod.UID), podStateX(pod), or(podIP(pod), "-"), or(pod.Spec.NodeName, "-"),
-		or(portsX(pod), "-"), requested(pod, corev1.ResourceCPU), requested(pod, corev1.ResourceMemory),
+		pod.Namespace + "/" + pod.Name, string(pod.UID), podStateExtended(pod), or(podIP(pod), "-"), or(pod.Spec.NodeName, "-"),
+		or(portsExtended(pod), "-"), requested(pod, corev1.ResourceCPU), requested(pod, corev1.ResourceMemory),
 		rfc3339(podSync(pod)), or(podError(pod), "-"),
 	}
 }
 
-func podRowA(pod *corev1.Pod, _ time.Time) []any {
+func podRowCompact(pod *corev1.Pod, _ time.Time) []any {
 	return []any{pod.Name, string(pod.UID), pod.Spec.NodeName, or(string(pod.Status.Phase), "Unknown"), podIP(pod)}
 }
 
-// podStateX is the pod's state in X's words: Created, Scheduled, ContainerCreating, Running, Error,
-// Deleted, Unknown. X restarts everything for ever, so it has no word for success; ours is shown.
-func podStateX(pod *corev1.Pod) string {
+// podStateExtended is the pod's state in the words of the seed system that has this layout: Created, Scheduled, ContainerCreating, Running, Error,
+// Deleted, Unknown. That system restarts everything for ever, so it has no word for success; ours is shown.
+func podStateExtended(pod *corev1.Pod) string {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return "Deleted"
@@ -248,7 +248,7 @@ func podSync(pod *corev1.Pod) time.Time {
 // hostPortsAnnotation is where the kubelet says which random ports it gave.
 const hostPortsAnnotation = "minik8s.io/host-ports"
 
-func portsX(pod *corev1.Pod) string {
+func portsExtended(pod *corev1.Pod) string {
 	if given := pod.Annotations[hostPortsAnnotation]; given != "" { // 80:40123/TCP is container:host here
 		var all []string
 		for one := range strings.SplitSeq(given, ",") {

@@ -16,8 +16,10 @@ type Layout string
 // The layouts: that of Kubernetes, and those of the two seed systems, which pods, nodes and replica sets have.
 const (
 	Default Layout = ""
-	X       Layout = "x"
-	A       Layout = "a"
+	// Extended also shows UIDs, ports, what is asked of CPU and memory, and errors.
+	Extended Layout = "x"
+	// Compact shows names, UIDs, nodes, states and addresses.
+	Compact Layout = "a"
 )
 
 // none is how Kubernetes shows a name or an address that is not there.
@@ -33,18 +35,18 @@ type layout struct {
 // seed's columns shows those of Kubernetes.
 func layoutOf(kind *api.Kind, l Layout) layout {
 	switch {
-	case kind == api.Pods && l == X:
-		return layout{podColumnsX(), typed(podRowX)}
-	case kind == api.Pods && l == A:
-		return layout{podColumnsA(), typed(podRowA)}
-	case kind == api.Nodes && l == X:
-		return layout{nodeColumnsX(), typed(nodeRowX)}
-	case kind == api.Nodes && l == A:
-		return layout{nodeColumnsA(), typed(nodeRowA)}
-	case kind == api.ReplicaSets && l == X:
-		return layout{replicaSetColumnsX(), typed(replicaSetRowX)}
-	case kind == api.ReplicaSets && l == A:
-		return layout{replicaSetColumnsA(), typed(replicaSetRowA)}
+	case kind == api.Pods && l == Extended:
+		return layout{podColumnsExtended(), typed(podRowExtended)}
+	case kind == api.Pods && l == Compact:
+		return layout{podColumnsCompact(), typed(podRowCompact)}
+	case kind == api.Nodes && l == Extended:
+		return layout{nodeColumnsExtended(), typed(nodeRowExtended)}
+	case kind == api.Nodes && l == Compact:
+		return layout{nodeColumnsCompact(), typed(nodeRowCompact)}
+	case kind == api.ReplicaSets && l == Extended:
+		return layout{replicaSetColumnsExtended(), typed(replicaSetRowExtended)}
+	case kind == api.ReplicaSets && l == Compact:
+		return layout{replicaSetColumnsCompact(), typed(replicaSetRowCompact)}
 	}
 	switch kind {
 	case api.Pods:

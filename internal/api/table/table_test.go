@@ -53,20 +53,20 @@ func TestColumns(t *testing.T) {
 		want string
 	}{
 		{api.Pods, Default, "Name, Ready, Status, Restarts, Age; IP, Node, Nominated Node, Readiness Gates"},
-		{api.Pods, X, "Name, UID, Status, Ipv4, Node, Ports, Cpu, Memory, Last Sync Time, Error"},
-		{api.Pods, A, "NAME, UID, NODE, STATUS, IP"},
+		{api.Pods, Extended, "Name, UID, Status, Ipv4, Node, Ports, Cpu, Memory, Last Sync Time, Error"},
+		{api.Pods, Compact, "NAME, UID, NODE, STATUS, IP"},
 		{api.Nodes, Default, "Name, Status, Roles, Age, Version; Internal-IP, External-IP, OS-Image, Kernel-Version, Container-Runtime"},
-		{api.Nodes, X, "Hostname, Status, Ipv4, Cpu, Memory, Pods, Last Sync Time, Error"},
-		{api.Nodes, A, "NAME, UID, STATUS, IP"},
+		{api.Nodes, Extended, "Hostname, Status, Ipv4, Cpu, Memory, Pods, Last Sync Time, Error"},
+		{api.Nodes, Compact, "NAME, UID, STATUS, IP"},
 		{api.ReplicaSets, Default, "Name, Desired, Current, Ready, Age; Containers, Images, Selector"},
-		{api.ReplicaSets, X, "Name, UID, Status, Replicas, Cpu, Memory, Last Sync Time, Error"},
-		{api.ReplicaSets, A, "NAME, UID, DESIRED, CURRENT"},
+		{api.ReplicaSets, Extended, "Name, UID, Status, Replicas, Cpu, Memory, Last Sync Time, Error"},
+		{api.ReplicaSets, Compact, "NAME, UID, DESIRED, CURRENT"},
 		{api.Deployments, Default, "Name, Ready, Up-to-date, Available, Age; Containers, Images, Selector"},
 		{api.DaemonSets, Default, "Name, Desired, Current, Ready, Up-to-date, Available, Node Selector, Age; Containers, Images, Selector"},
 		{api.Jobs, Default, "Name, Status, Completions, Duration, Age; Containers, Images, Selector"},
 		{api.Events, Default, "Last Seen, Type, Reason, Object, Message; Subobject, Source, First Seen, Count, Name"},
-		{api.Secrets, X, "Name, Type, Data, Age"},
-		{&api.Kind{Kind: "New"}, A, "Name, Age"},
+		{api.Secrets, Extended, "Name, Type, Data, Age"},
+		{&api.Kind{Kind: "New"}, Compact, "Name, Age"},
 	} {
 		if got := names(test.kind, test.l); got != test.want {
 			t.Errorf("%s in layout %q: got %s, want %s", test.kind.Kind, test.l, got, test.want)
@@ -137,15 +137,15 @@ status:
 		l    Layout
 		want string
 	}{
-		{api.Pods, pod, X, "ns/p | u1 | Running | 10.0.0.2 | node1 | 8080:80,81 | 250m | 64Mi | 2025-05-01T11:30:00Z | -"},
-		{api.Pods, pod, A, "p | u1 | node1 | Running | 10.0.0.2"},
+		{api.Pods, pod, Extended, "ns/p | u1 | Running | 10.0.0.2 | node1 | 8080:80,81 | 250m | 64Mi | 2025-05-01T11:30:00Z | -"},
+		{api.Pods, pod, Compact, "p | u1 | node1 | Running | 10.0.0.2"},
 		{api.Nodes, node, Default, "node1 | Ready,SchedulingDisabled | master,worker | 60m | v1.37.0 | 10.1.0.1 | <none> | <unknown> | <unknown> | <unknown>"},
-		{api.Nodes, node, X, "node1 | Ready | 10.1.0.1 | 2 | 4Gi | 110 | 2025-05-01T11:59:50Z | -"},
-		{api.Nodes, node, A, "node1 | u2 | Running | 10.1.0.1"},
-		{api.Nodes, seen, X, "node2 | Unknown | 10.1.0.2 | - | - | - | - | -"},
-		{api.Nodes, seen, A, "node2 |  | Pending | 10.1.0.2"},
-		{api.Nodes, lost, X, "node3 | Unknown | - | - | - | - | - | no news"},
-		{api.Nodes, lost, A, "node3 |  | Terminated | "},
+		{api.Nodes, node, Extended, "node1 | Ready | 10.1.0.1 | 2 | 4Gi | 110 | 2025-05-01T11:59:50Z | -"},
+		{api.Nodes, node, Compact, "node1 | u2 | Running | 10.1.0.1"},
+		{api.Nodes, seen, Extended, "node2 | Unknown | 10.1.0.2 | - | - | - | - | -"},
+		{api.Nodes, seen, Compact, "node2 |  | Pending | 10.1.0.2"},
+		{api.Nodes, lost, Extended, "node3 | Unknown | - | - | - | - | - | no news"},
+		{api.Nodes, lost, Compact, "node3 |  | Terminated | "},
 		{api.Events, event, Default, "2s | Normal | Pulled | pod/p |  | kubelet, node1 | done | 60s | 2 | e"},
 		{api.Secrets, decode[corev1.Secret](t, `{metadata: {name: s}, type: Opaque, data: {a: MQ==}}`), Default, "s | Opaque | 1 | <unknown>"},
 		{api.PodTemplates, decode[corev1.PodTemplate](t, `{metadata: {name: t}, template: {metadata: {labels: {b: c, a: b}}, spec: {containers: [{name: v, image: i:1}, {name: w, image: i:2}]}}}`),
@@ -169,7 +169,7 @@ func TestBuild(t *testing.T) {
 	}
 	// Cells must survive the copy that codecs make, so they are JSON's own types only.
 	for _, kind := range api.Kinds {
-		for _, l := range []Layout{Default, X, A} {
+		for _, l := range []Layout{Default, Extended, Compact} {
 			cells := Row(kind, kind.New(), l, now)
 			if len(cells) != len(Columns(kind, l)) {
 				t.Errorf("%s in layout %q: %d cells, %d columns", kind, l, len(cells), len(Columns(kind, l)))
@@ -190,7 +190,7 @@ func FuzzRow(f *testing.F) {
 			if json.Unmarshal(raw, obj) != nil {
 				continue
 			}
-			for _, l := range []Layout{Default, X, A} {
+			for _, l := range []Layout{Default, Extended, Compact} {
 				if cells := Row(kind, obj, l, now); len(cells) != len(Columns(kind, l)) {
 					t.Errorf("%s: %d cells", kind, len(cells))
 				}

@@ -179,16 +179,16 @@ func revisionRow(r *appsv1.ControllerRevision, now time.Time) []any {
 	return []any{r.Name, controller, r.Revision, since(r.CreationTimestamp.Time, now)}
 }
 
-func replicaSetColumnsX() []metav1.TableColumnDefinition {
+func replicaSetColumnsExtended() []metav1.TableColumnDefinition {
 	return texts("Name", "UID", "Status", "Replicas", "Cpu", "Memory", "Last Sync Time", "Error")
 }
 
-func replicaSetColumnsA() []metav1.TableColumnDefinition {
+func replicaSetColumnsCompact() []metav1.TableColumnDefinition {
 	return texts("NAME", "UID", "DESIRED", "CURRENT")
 }
 
-// replicaSetRowX: Cpu and Memory are what one pod requests, as the set's own object tells no more.
-func replicaSetRowX(rs *appsv1.ReplicaSet, _ time.Time) []any {
+// replicaSetRowExtended: Cpu and Memory are what one pod requests, as the set's own object tells no more.
+func replicaSetRowExtended(rs *appsv1.ReplicaSet, _ time.Time) []any {
 	pod := &corev1.Pod{Spec: rs.Spec.Template.Spec}
 	sync, problem := rs.CreationTimestamp.Time, ""
 	for _, c := range rs.Status.Conditions {
@@ -200,14 +200,14 @@ func replicaSetRowX(rs *appsv1.ReplicaSet, _ time.Time) []any {
 		}
 	}
 	return []any{
-		rs.Namespace + "/" + rs.Name, string(rs.UID), replicaSetStateX(rs, problem),
+		rs.Namespace + "/" + rs.Name, string(rs.UID), replicaSetStateExtended(rs, problem),
 		fmt.Sprintf("%d/%d", rs.Status.ReadyReplicas, value(rs.Spec.Replicas)),
 		requested(pod, corev1.ResourceCPU), requested(pod, corev1.ResourceMemory), rfc3339(sync), or(problem, "-"),
 	}
 }
 
-// replicaSetStateX: Scaling, Ready, Error, Deleted, Unknown.
-func replicaSetStateX(rs *appsv1.ReplicaSet, problem string) string {
+// replicaSetStateExtended: Scaling, Ready, Error, Deleted, Unknown.
+func replicaSetStateExtended(rs *appsv1.ReplicaSet, problem string) string {
 	switch {
 	case rs.DeletionTimestamp != nil:
 		return "Deleted"
@@ -221,6 +221,6 @@ func replicaSetStateX(rs *appsv1.ReplicaSet, problem string) string {
 	return "Scaling"
 }
 
-func replicaSetRowA(rs *appsv1.ReplicaSet, _ time.Time) []any {
+func replicaSetRowCompact(rs *appsv1.ReplicaSet, _ time.Time) []any {
 	return []any{rs.Name, string(rs.UID), fmt.Sprint(value(rs.Spec.Replicas)), fmt.Sprint(rs.Status.Replicas)}
 }

@@ -3,4 +3,4 @@ package streaming
 import "time"
 
 // Tests do not wait for the next look.
-func init() { lifeSign = 20 * time.Millisecond }
+func init() { checkInterval = 20 * time.Millisecond }

@@ -68,36 +68,12 @@ type Messages struct {
 
 // Open makes a WebSocket of the connection for an answer that is a stream. Of text each message is as it was
 // written; of bytes it is so unless the client has asked for base64. ctx ends when the client has gone. A client that
-// does not take a message within timeout is cut off. An error is of before the upgrade.
+// does not take a message within timeout is cut off. An error comes before the upgrade.
 func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Duration) (*Messages, context.Context, func(), error) {
-	var offered []string
-	for _, p := range websocket.Subprotocols(req) {
-		if !strings.HasPrefix(p, bearerPrefix) {
-			offered = append(offered, p)
-		}
-	}
 	m := &Messages{kind: websocket.TextMessage, timeout: timeout}
-	var chosen []string
-	switch {
-	case text && len(offered) > 0:
-		chosen = offered[:1] // whatever it is called, the events are sent as text; a browser wants its word back
-	case text:
-	case len(offered) == 0:
-		m.kind = websocket.BinaryMessage
-	default:
-		for _, p := range offered {
-			if p == binaryProtocol || p == base64Protocol {
-				chosen = []string{p}
-				break
-			}
-		}
-		if chosen == nil {
-			return nil, nil, nil, apierrors.NewBadRequest("of the WebSocket protocols asked for, " + strings.Join(offered, ", ") +
-				", none is served: " + binaryProtocol + " and " + base64Protocol + " are")
-		}
-		if m.coded = chosen[0] == base64Protocol; !m.coded {
-			m.kind = websocket.BinaryMessage
-		}
+	chosen, err := m.choose(req, text)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	ws, err := open(w, req, chosen)
 	if err != nil {
@@ -114,12 +90,43 @@ func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Dura
 		}
 	}()
 	ping := func() error { return ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(timeout)) }
-	go watch(ctx, ws.NetConn(), ping, cancel)
+	go watchConnection(ctx, ws.NetConn(), ping, cancel)
 	return m, ctx, func() {
 		cancel()
 		ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second)) //nolint:errcheck // a courtesy
 		ws.Close()                                                                                                                           //nolint:errcheck // nothing is left to be done about it
 	}, nil
+}
+
+// choose agrees with the client on a protocol, none if it offers none, and so on how messages are written.
+func (m *Messages) choose(req *http.Request, text bool) (protocol []string, err error) {
+	var offered []string
+	for _, p := range websocket.Subprotocols(req) {
+		if !strings.HasPrefix(p, bearerPrefix) {
+			offered = append(offered, p)
+		}
+	}
+	switch {
+	case text && len(offered) > 0:
+		return offered[:1], nil // whatever it is called, the events are sent as text; a browser wants its word back
+	case text:
+		return nil, nil
+	case len(offered) == 0:
+		m.kind = websocket.BinaryMessage
+		return nil, nil
+	}
+	for _, p := range offered {
+		switch p {
+		case binaryProtocol:
+			m.kind = websocket.BinaryMessage
+			return []string{p}, nil
+		case base64Protocol:
+			m.coded = true
+			return []string{p}, nil
+		}
+	}
+	return nil, apierrors.NewBadRequest("of the WebSocket protocols asked for, " + strings.Join(offered, ", ") +
+		", none is served: " + binaryProtocol + " and " + base64Protocol + " are")
 }
 
 // Write implements io.Writer.

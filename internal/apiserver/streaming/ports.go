@@ -2,6 +2,7 @@ package streaming
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +27,7 @@ const (
 
 // Ports upgrades the connection and forwards what comes through it: each connection of the client's is
 // two streams, one for the data and one for what goes wrong. dial's context ends when the client has
-// gone. An error is of before the upgrade.
+// gone. An error comes before the upgrade.
 func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Context, port int32) (io.ReadWriteCloser, error)) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
@@ -48,29 +49,21 @@ func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Conte
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	halves := map[string]opened{}
+	halves := halves{}
 	for {
 		select {
 		case s := <-streams:
-			id, kind := s.Headers().Get(corev1.PortForwardRequestIDHeader), s.Headers().Get(corev1.StreamType)
-			other, there := halves[id]
-			switch {
-			case id == "", kind != corev1.StreamTypeData && kind != corev1.StreamTypeError, len(halves) >= maxHalves && !there,
-				there && other.Headers().Get(corev1.StreamType) == kind:
+			data, failures, err := halves.pair(s)
+			if err != nil {
 				s.Reset() //nolint:errcheck // nonsense
 				conn.RemoveStreams(s.Stream)
 				continue
-			case !there:
-				halves[id] = s
+			}
+			if data == nil {
 				continue
 			}
-			delete(halves, id)
-			data, failures := s, other
-			if kind == corev1.StreamTypeError {
-				data, failures = other, s
-			}
 			wg.Go(func() {
-				forward(ctx, data, failures, dial)
+				forward(ctx, *data, *failures, dial)
 				conn.RemoveStreams(data.Stream, failures.Stream)
 			})
 		case <-conn.CloseChan():
@@ -81,6 +74,30 @@ func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Conte
 	}
 }
 
+// halves are the streams that wait for their other half, by the id of their connection.
+type halves map[string]opened
+
+var errNoHalf = errors.New("a stream that is no half of a connection")
+
+// pair is a connection whose second half is s; nil if s is the first. The error is that s cannot be one.
+func (h halves) pair(s opened) (data, failures *opened, err error) {
+	id, kind := s.Headers().Get(corev1.PortForwardRequestIDHeader), s.Headers().Get(corev1.StreamType)
+	other, there := h[id]
+	switch {
+	case id == "", kind != corev1.StreamTypeData && kind != corev1.StreamTypeError, len(h) >= maxHalves && !there,
+		there && other.Headers().Get(corev1.StreamType) == kind:
+		return nil, nil, errNoHalf
+	case !there:
+		h[id] = s
+		return nil, nil, nil
+	}
+	delete(h, id)
+	if kind == corev1.StreamTypeError {
+		return &other, &s, nil
+	}
+	return &s, &other, nil
+}
+
 // tunnelled is SPDY through a WebSocket.
 func tunnelled(w http.ResponseWriter, req *http.Request) (httpstream.Connection, <-chan opened, error) {
 	ws, err := upgrade(w, req, channels.PortForward)
@@ -88,7 +105,7 @@ func tunnelled(w http.ResponseWriter, req *http.Request) (httpstream.Connection,
 		return nil, nil, err
 	}
 	streams, handler := queue(maxHalves)
-	conn, err := spdy.NewServerConnectionWithPings(channels.Tunnel(ws), handler, lifeSign)
+	conn, err := spdy.NewServerConnectionWithPings(channels.Tunnel(ws), handler, checkInterval)
 	if err != nil {
 		return nil, nil, nil // it has answered, and closed
 	}
@@ -136,6 +153,6 @@ func forward(ctx context.Context, data, failures opened, dial func(ctx context.C
 	data.Close()     //nolint:errcheck // as in fail
 	failures.Close() //nolint:errcheck // as in fail
 	pod.Close()      //nolint:errcheck // what still comes is not wanted
-	await(sent, farewell)
+	await(sent, closeTimeout)
 	data.Reset() //nolint:errcheck // as in fail
 }

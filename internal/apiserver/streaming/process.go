@@ -35,7 +35,7 @@ type process interface {
 }
 
 // Process upgrades the connection and has run talk to the client. The context of run ends when the
-// client has gone. An error is of before the upgrade; it, too, was not answered yet. What run
+// client has gone. An error comes before the upgrade, and is not answered yet. What run
 // returns is told to the client.
 func Process(w http.ResponseWriter, req *http.Request, want Wants, run func(context.Context, Streams) (int32, error)) error {
 	ctx, cancel := context.WithCancel(req.Context())

@@ -32,9 +32,9 @@ type opened struct {
 }
 
 // accept upgrades the connection to SPDY, or has answered why not. The client's streams come by the
-// channel, as many as room says at a time; more are refused. lost is called if the client has gone, until
-// ctx ends.
-func accept(ctx context.Context, lost func(), w http.ResponseWriter, req *http.Request, protocol string, room int) (httpstream.Connection, <-chan opened, error) {
+// channel, as many as room says at a time; more are refused. disconnected is called when the client has disconnected,
+// until ctx ends.
+func accept(ctx context.Context, disconnected func(), w http.ResponseWriter, req *http.Request, protocol string, room int) (httpstream.Connection, <-chan opened, error) {
 	known := false
 	for _, v := range req.Header.Values(httpstream.HeaderProtocolVersion) {
 		for p := range strings.SplitSeq(v, ",") {
@@ -49,10 +49,10 @@ func accept(ctx context.Context, lost func(), w http.ResponseWriter, req *http.R
 	}
 	w.Header().Set(httpstream.HeaderProtocolVersion, protocol)
 	streams, handler := queue(room)
-	c := &captor{ResponseWriter: w}
-	conn := spdy.NewResponseUpgraderWithPings(lifeSign).UpgradeResponse(c, req, handler)
+	c := &hijacked{ResponseWriter: w}
+	conn := spdy.NewResponseUpgraderWithPings(checkInterval).UpgradeResponse(c, req, handler)
 	if conn != nil {
-		go watch(ctx, c.conn, func() error { return nil }, lost) // SPDY has its own pings
+		go watchConnection(ctx, c.conn, func() error { return nil }, disconnected) // SPDY has its own pings
 	}
 	return conn, streams, nil
 }
@@ -155,6 +155,6 @@ func (p *spdied) finish(st metav1.Status) {
 	for _, s := range p.byType {
 		s.Close() //nolint:errcheck // as above
 	}
-	await(p.conn.CloseChan(), farewell)
+	await(p.conn.CloseChan(), closeTimeout)
 	p.conn.Close() //nolint:errcheck // nothing is left to be done about it
 }

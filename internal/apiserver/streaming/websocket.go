@@ -12,8 +12,8 @@ import (
 	"minik8s/internal/channels"
 )
 
-// farewell is how long a client may take to close the connection once all has been told.
-const farewell = 5 * time.Second
+// closeTimeout is how long a client may take to close the connection once all has been sent.
+const closeTimeout = 5 * time.Second
 
 // channelled is a process on a WebSocket.
 type channelled struct {
@@ -55,7 +55,7 @@ func channelProcess(ctx context.Context, cancel context.CancelFunc, w http.Respo
 		p.receive()
 	}()
 	context.AfterFunc(ctx, p.stopInput)
-	go watch(ctx, ws.NetConn(), p.conn.Ping, cancel)
+	go watchConnection(ctx, ws.NetConn(), p.conn.Ping, cancel)
 	return p, nil
 }
 
@@ -93,7 +93,7 @@ func (p *channelled) finish(st metav1.Status) {
 	}
 	if err == nil && p.conn.Bye() == nil {
 		// What the client still sends is read, or its end would not get to know the status.
-		await(p.received, farewell)
+		await(p.received, closeTimeout)
 	}
 	p.conn.Close() //nolint:errcheck // nothing is left to be done about it
 }

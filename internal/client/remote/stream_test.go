@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/apiserver"
+	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/certs"
 	"minik8s/internal/channels"
@@ -27,16 +28,16 @@ import (
 )
 
 // nodes is node n1 with programs that know three commands, and an echo on every pod's port 7.
-type nodes struct{ apiserver.Nodes }
+type agents struct{ nodes.Agents }
 
-func (nodes) Connectable(_, _, _, container string) error {
+func (agents) Connectable(_, _, _, container string) error {
 	if container == "none" {
 		return apierrors.NewBadRequest("container none is not valid for pod web")
 	}
 	return nil
 }
 
-func (nodes) Exec(ctx context.Context, node, ns, pod, container string, command []string, s streaming.Streams) (int32, error) {
+func (agents) Exec(ctx context.Context, node, ns, pod, container string, command []string, s streaming.Streams) (int32, error) {
 	switch command[0] {
 	case "cat":
 		_, err := io.Copy(s.Stdout, s.Stdin)
@@ -55,13 +56,13 @@ func (nodes) Exec(ctx context.Context, node, ns, pod, container string, command 
 	return 0, apierrors.NewInternalError(errors.New("no such command"))
 }
 
-func (nodes) Attach(_ context.Context, _, _, _, _ string, s streaming.Streams) error {
+func (agents) Attach(_ context.Context, _, _, _, _ string, s streaming.Streams) error {
 	in, err := io.ReadAll(s.Stdin)
 	fmt.Fprintf(s.Stdout, "got %s", in)
 	return err
 }
 
-func (nodes) PortForward(_ context.Context, _, _, _ string, port int32) (io.ReadWriteCloser, error) {
+func (agents) PortForward(_ context.Context, _, _, _ string, port int32) (io.ReadWriteCloser, error) {
 	if port != 7 {
 		return nil, errors.New("connection refused")
 	}
@@ -97,7 +98,7 @@ func streamServer(t *testing.T) map[string]*remote.Client {
 	address := l.Addr().String()
 	socket := filepath.Join(dir, "api.sock")
 	srv := apiserver.New(apiserver.Config{Registry: registrytest.New(t), Socket: socket, Listener: l, Cert: cert, ClientCA: ca.Pool(),
-		Nodes: nodes{}, Log: slog.New(slog.DiscardHandler)})
+		Nodes: agents{}, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -39,7 +39,7 @@ type step struct {
 	job  *batchv1.Job
 	list []*corev1.Pod
 	now  time.Time
-	*tally
+	*podCounts
 	settled bool
 	plan    plan
 }
@@ -55,7 +55,7 @@ func decide(job *batchv1.Job, list []*corev1.Pod, settled bool, now time.Time) p
 		}
 		return s.plan
 	}
-	s.tally = count(job, list)
+	s.podCounts = count(job, list)
 	s.plan.untrack = s.untrack
 	s.plan.status = *job.Status.DeepCopy()
 	s.suspension()
@@ -156,9 +156,9 @@ func (s *step) outcome() (target batchv1.JobConditionType, reason, message strin
 		return fail, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"
 	case s.late():
 		return fail, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline"
-	case spec.MaxFailedIndexes != nil && len(s.lost) > int(*spec.MaxFailedIndexes):
+	case spec.MaxFailedIndexes != nil && len(s.failedIndexes) > int(*spec.MaxFailedIndexes):
 		return fail, batchv1.JobReasonMaxFailedIndexesExceeded, "Job has exceeded the specified maximal number of failed indexes"
-	case len(s.lost) > 0 && len(s.lost)+len(s.completed) >= limitOf(s.job):
+	case len(s.failedIndexes) > 0 && len(s.failedIndexes)+len(s.completed) >= limitOf(s.job):
 		return fail, batchv1.JobReasonFailedIndexes, "Job has failed indexes"
 	}
 	if why := goodEnough(s.job, s.completed); why != "" {
@@ -220,8 +220,8 @@ func (s *step) write() {
 	if isIndexed(s.job) {
 		st.CompletedIndexes = s.completed.String()
 		if s.job.Spec.BackoffLimitPerIndex != nil {
-			lost := s.lost.String()
-			st.FailedIndexes = &lost
+			failed := s.failedIndexes.String()
+			st.FailedIndexes = &failed
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (s *step) target(active int) int {
 		}
 		return parallel
 	}
-	return max(min(parallel, limitOf(s.job)-int(s.done())-len(s.lost)), 0)
+	return max(min(parallel, limitOf(s.job)-int(s.done())-len(s.failedIndexes)), 0)
 }
 
 // make plans new pods, unless a back-off holds them.
@@ -289,7 +289,7 @@ func (s *step) make(active []*corev1.Pod, missing int) {
 		}
 	}
 	for ix := 0; ix < limitOf(s.job) && missing > 0; ix++ {
-		if busy.has(ix) || s.completed.has(ix) || s.lost.has(ix) {
+		if busy.has(ix) || s.completed.has(ix) || s.failedIndexes.has(ix) {
 			continue
 		}
 		missing--
@@ -311,7 +311,7 @@ func (s *step) dropSurplusIndexes() (stay []*corev1.Pod) {
 	slices.Reverse(ranked) // the best first
 	for _, p := range ranked {
 		ix := indexOf(p)
-		if ix < 0 || ix >= limitOf(s.job) || seen.has(ix) || s.completed.has(ix) || s.lost.has(ix) {
+		if ix < 0 || ix >= limitOf(s.job) || seen.has(ix) || s.completed.has(ix) || s.failedIndexes.has(ix) {
 			s.plan.remove = append(s.plan.remove, p)
 			continue
 		}

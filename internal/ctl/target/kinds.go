@@ -62,7 +62,7 @@ func unknownKind(word string) error {
 	for _, k := range api.Kinds {
 		words = append(words, k.Plural, k.Singular)
 		words = append(words, k.ShortNames...)
-		words = append(words, k.SeedWords...)
+		words = append(words, k.Aliases...)
 	}
 	hint := ""
 	if near := suggest.Nearest(strings.ToLower(word), words); len(near) > 0 {

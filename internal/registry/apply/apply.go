@@ -14,32 +14,32 @@ import (
 
 // Fields keeps book of who manages which field. The zero value is ready.
 type Fields struct {
-	managers sync.Map // of forms, to *managedfields.FieldManager
+	managers sync.Map // of targets, to *managedfields.FieldManager
 }
 
-// form is what a write is of: a kind's objects, or what lies below them.
-type form struct {
+// target is what a write is of: a kind's objects, or what lies below them.
+type target struct {
 	kind *api.Kind
 	sub  string
 }
 
 func (f *Fields) manager(kind *api.Kind, sub string) (*managedfields.FieldManager, error) {
-	if m, ok := f.managers.Load(form{kind, sub}); ok {
+	if m, ok := f.managers.Load(target{kind, sub}); ok {
 		return m.(*managedfields.FieldManager), nil
 	}
 	types, err := types()
 	if err != nil {
 		return nil, err
 	}
-	m, err := managedfields.NewDefaultFieldManager(types, api.Scheme, api.Scheme, api.Scheme, kind.GVK(), kind.GVK().GroupVersion(), sub, untouched(kind, sub))
+	m, err := managedfields.NewDefaultFieldManager(types, converter{api.Scheme}, api.Scheme, api.Scheme, kind.GVK(), kind.GVK().GroupVersion(), sub, untouched(kind, sub))
 	if err != nil {
 		return nil, err
 	}
-	got, _ := f.managers.LoadOrStore(form{kind, sub}, m)
+	got, _ := f.managers.LoadOrStore(target{kind, sub}, m)
 	return got.(*managedfields.FieldManager), nil
 }
 
-// untouched are the fields that a write of this form leaves as they are whatever it says, so that nobody comes to
+// untouched are the fields that a write of this target leaves as they are whatever it says, so that nobody comes to
 // manage them by it.
 func untouched(kind *api.Kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	field := ""
@@ -55,7 +55,7 @@ func untouched(kind *api.Kind, sub string) map[fieldpath.APIVersion]fieldpath.Fi
 	return map[fieldpath.APIVersion]fieldpath.Filter{v: fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie(field)))}
 }
 
-// Applied is what becomes of live, which may be an empty object of the kind, when manager applies config: the
+// Applied is what becomes of live, which may be an empty object of the kind (or view), when manager applies config: the
 // fields that it names are set, and those that it named before and does not name now are given up. A field that
 // another manager has set otherwise is a conflict (409), unless force takes it over.
 func (f *Fields) Applied(kind *api.Kind, sub string, live api.Object, config map[string]any, manager string, force bool) (api.Object, error) {

@@ -36,7 +36,7 @@ func TestSchemaIsUpstreams(t *testing.T) {
 		from[def.Name] = def
 	}
 	taken := map[string]schema.TypeDef{}
-	for _, kind := range api.Kinds {
+	for _, kind := range slices.Concat(api.Kinds, api.Views) {
 		name, err := api.Scheme.ToOpenAPIDefinitionName(kind.GVK())
 		if err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ func nodeStrategy() *registry.Strategy {
 		},
 		FieldNames:  []string{"spec.unschedulable"},
 		Dialect:     dialect.For(api.Nodes),
-		Admit:       func(obj api.Object, beside registry.Beside) error { return admitPodRange(obj, nil, beside) },
+		Admit:       func(obj api.Object, others registry.Lister) error { return admitPodRange(obj, nil, others) },
 		AdmitUpdate: admitPodRange,
 		Exclusive: func(obj, old api.Object) string {
 			if takesPodRange(obj, old) {
@@ -51,13 +51,13 @@ func takesPodRange(obj, old api.Object) bool {
 // admitPodRange sees to it that no two nodes give pods addresses of one range. A node wishes for a range; if that is
 // taken, by the same machine under an earlier name or by one with the same settings, it gets the next free one of the same
 // size. With a range of each IP family both have to be free.
-func admitPodRange(obj, old api.Object, beside registry.Beside) error {
+func admitPodRange(obj, old api.Object, others registry.Lister) error {
 	if !takesPodRange(obj, old) {
 		return nil
 	}
 	node := obj.(*corev1.Node)
 	taken := map[netip.Prefix]string{}
-	for _, other := range beside.All(api.Nodes) {
+	for _, other := range others.List(api.Nodes) {
 		if other.GetName() == node.Name {
 			continue
 		}

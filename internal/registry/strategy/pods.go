@@ -75,17 +75,17 @@ func validatePod(pod *corev1.Pod) field.ErrorList {
 // admitPod wants the pod's service account to be there, gives a pod that names no imagePullSecrets those of the
 // account, and resolves its priority. "default" appears in every namespace by itself, a moment after the
 // namespace does.
-func admitPod(obj api.Object, beside registry.Beside) error {
+func admitPod(obj api.Object, others registry.Lister) error {
 	pod := obj.(*corev1.Pod)
 	name := pod.Spec.ServiceAccountName
-	account, ok := beside.Get(api.ServiceAccounts, pod.Namespace, name).(*corev1.ServiceAccount)
+	account, ok := others.Get(api.ServiceAccounts, pod.Namespace, name).(*corev1.ServiceAccount)
 	switch {
 	case ok && len(pod.Spec.ImagePullSecrets) == 0:
 		pod.Spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
 	case !ok && name != "" && name != "default":
 		return fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, name, name)
 	}
-	return admitPriority(&pod.Spec, beside)
+	return admitPriority(&pod.Spec, others)
 }
 
 func podFields(obj api.Object) fields.Set {

@@ -18,7 +18,7 @@ func priorityClassStrategy() *registry.Strategy {
 		Validate:       checkOne(validation.PriorityClass),
 		ValidateUpdate: checkStep(validation.PriorityClassUpdate),
 		Admit:          admitClass,
-		AdmitUpdate:    func(obj, _ api.Object, beside registry.Beside) error { return admitClass(obj, beside) },
+		AdmitUpdate:    func(obj, _ api.Object, others registry.Lister) error { return admitClass(obj, others) },
 		Exclusive: func(obj, _ api.Object) string {
 			if obj.(*schedulingv1.PriorityClass).GlobalDefault {
 				return "default-priorityclass"
@@ -30,24 +30,24 @@ func priorityClassStrategy() *registry.Strategy {
 
 // classOf is the priority class of a pod that names one, else the default class; nil if there is none. Those of
 // the system are always there.
-func classOf(name string, beside registry.Beside) *schedulingv1.PriorityClass {
+func classOf(name string, others registry.Lister) *schedulingv1.PriorityClass {
 	if name == "" {
-		return defaultClass(beside)
+		return defaultClass(others)
 	}
 	for _, pc := range api.SystemPriorityClasses() {
 		if pc.Name == name {
 			return pc
 		}
 	}
-	pc, _ := beside.Get(api.PriorityClasses, "", name).(*schedulingv1.PriorityClass)
+	pc, _ := others.Get(api.PriorityClasses, "", name).(*schedulingv1.PriorityClass)
 	return pc
 }
 
 // defaultClass is the class of pods that name none; nil if there is none. Of two that were made at the same
 // moment it is the lesser, as in Kubernetes.
-func defaultClass(beside registry.Beside) *schedulingv1.PriorityClass {
+func defaultClass(others registry.Lister) *schedulingv1.PriorityClass {
 	var found *schedulingv1.PriorityClass
-	for _, obj := range beside.All(api.PriorityClasses) {
+	for _, obj := range others.List(api.PriorityClasses) {
 		if pc := obj.(*schedulingv1.PriorityClass); pc.GlobalDefault && (found == nil || pc.Value < found.Value) {
 			found = pc
 		}
@@ -56,9 +56,9 @@ func defaultClass(beside registry.Beside) *schedulingv1.PriorityClass {
 }
 
 // admitClass: there is one default class at most.
-func admitClass(obj api.Object, beside registry.Beside) error {
+func admitClass(obj api.Object, others registry.Lister) error {
 	pc := obj.(*schedulingv1.PriorityClass)
-	if other := defaultClass(beside); pc.GlobalDefault && other != nil && other.Name != pc.Name {
+	if other := defaultClass(others); pc.GlobalDefault && other != nil && other.Name != pc.Name {
 		return fmt.Errorf("PriorityClass %v is already marked as default. Only one default can exist", other.Name)
 	}
 	return nil
@@ -66,9 +66,9 @@ func admitClass(obj api.Object, beside registry.Beside) error {
 
 // admitPriority gives a pod the priority of its class, or 0. A pod may repeat what it gets, as one does that was
 // read from the API, and not say anything else.
-func admitPriority(spec *corev1.PodSpec, beside registry.Beside) error {
+func admitPriority(spec *corev1.PodSpec, others registry.Lister) error {
 	name, value, policy := spec.PriorityClassName, int32(0), corev1.PreemptLowerPriority
-	switch pc := classOf(name, beside); {
+	switch pc := classOf(name, others); {
 	case pc != nil:
 		name, value = pc.Name, pc.Value
 		if pc.PreemptionPolicy != nil {

@@ -12,7 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
-	"minik8s/internal/registry"
+	"minik8s/internal/registry/decode"
 )
 
 func TestEveryKindHasAStrategy(t *testing.T) {
@@ -124,7 +124,7 @@ func TestSeedManifestsGoIn(t *testing.T) {
 				kind = api.ReplicaSets
 			}
 			s := All()[kind]
-			obj, _, err := registry.Decode(kind, s.Dialect, manifest, metav1.FieldValidationStrict)
+			obj, _, err := decode.Manifest(kind, s.Dialect, manifest, metav1.FieldValidationStrict)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,16 +41,18 @@ const (
 	whyPods     = "Too many pods"
 )
 
-// tally counts reasons.
-type tally struct {
+// diagnosis counts the reasons why nodes refuse a pod, as kube-scheduler's of that name does.
+type diagnosis struct {
 	reasons map[string]int
 	causes  Cause
 	nodes   placement.Refusals
 }
 
-func newTally() *tally { return &tally{reasons: map[string]int{}, nodes: placement.Refusals{}} }
+func newDiagnosis() *diagnosis {
+	return &diagnosis{reasons: map[string]int{}, nodes: placement.Refusals{}}
+}
 
-func (t *tally) add(cause Cause, reason string) {
+func (t *diagnosis) add(cause Cause, reason string) {
 	t.reasons[reason]++
 	t.causes |= cause
 }
@@ -74,7 +76,7 @@ func (c *Cluster) refuse(p *Pod, cl *class, d *dynamics) *Refusal {
 
 // refusal asks every node for its reasons.
 func (c *Cluster) refusal(p *Pod, d *dynamics) *Refusal {
-	t := newTally()
+	t := newDiagnosis()
 	if d == nil && len(p.spread) == 0 {
 		d = c.prepare(p, nil)
 	}
@@ -108,7 +110,7 @@ func (c *Cluster) fitsBeside(p *Pod, n *node, d *dynamics) bool {
 // reasons adds why a node refuses a pod: the first filter that does, in Kubernetes' order. Of resources
 // every one that is short is named. cause is 0 if it takes the pod; others says that it is for the sake of a pod that
 // is there.
-func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *tally) (cause Cause, others bool) {
+func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *diagnosis) (cause Cause, others bool) {
 	spec := &p.Obj.Spec
 	if ok, why := n.open(spec.Tolerations); !ok {
 		t.add(ByClosed, why)
@@ -170,7 +172,7 @@ func (c *Cluster) Refusals(p *Pod, name string) []string {
 	if len(p.spread) > 0 {
 		cl = c.class(p)
 	}
-	t := newTally()
+	t := newDiagnosis()
 	c.reasons(p, n, c.prepare(p, cl), t)
 	out := make([]string, 0, len(t.reasons))
 	for r := range t.reasons {

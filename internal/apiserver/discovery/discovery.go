@@ -1,0 +1,172 @@
+package discovery
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/apiserver/encoding"
+)
+
+// Handler answers what clients ask about the kinds that are served.
+type Handler struct{ Kinds *api.Table }
+
+// CoreVersions is /api.
+func (h Handler) CoreVersions(c echo.Context) error {
+	if wantsAggregated(c) {
+		return h.aggregate(c, func(group string) bool { return group == "" })
+	}
+	return send(c, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: c.Request().Host}}})
+}
+
+func apiGroup(name string, versions []string) metav1.APIGroup {
+	g := metav1.APIGroup{Name: name}
+	for _, v := range versions {
+		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v, Version: v})
+	}
+	g.PreferredVersion = g.Versions[0]
+	return g
+}
+
+// Groups is /apis.
+func (h Handler) Groups(c echo.Context) error {
+	if wantsAggregated(c) {
+		return h.aggregate(c, func(group string) bool { return group != "" })
+	}
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	groups, versions := h.Kinds.GroupVersions()
+	for _, g := range groups {
+		if g != "" {
+			list.Groups = append(list.Groups, apiGroup(g, versions[g]))
+		}
+	}
+	return send(c, list)
+}
+
+// Group is /apis/GROUP.
+func (h Handler) Group(c echo.Context) error {
+	_, versions := h.Kinds.GroupVersions()
+	v := versions[c.Param("group")]
+	if v == nil {
+		return echo.ErrNotFound
+	}
+	g := apiGroup(c.Param("group"), v)
+	g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+	return send(c, g)
+}
+
+var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+func verbsOf(k *api.Kind) []string {
+	if k.Verbs != nil {
+		return k.Verbs
+	}
+	return allVerbs
+}
+
+// Resources is the discovery of one group and version.
+func (h Handler) Resources(c echo.Context) error {
+	group, version := c.Param("group"), c.Param("version")
+	if version == "" {
+		version = "v1"
+	}
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
+	for _, k := range h.Kinds.Served() {
+		if k.Group != group || k.Version != version {
+			continue
+		}
+		list.GroupVersion = k.APIVersion()
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, SingularName: k.Singular,
+			Namespaced: k.Namespaced, Kind: k.Kind, Verbs: verbsOf(k), ShortNames: k.ShortNames, Categories: k.Categories})
+		for _, sub := range subresources(k) {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural + "/" + sub.Name,
+				Namespaced: k.Namespaced, Kind: sub.Kind, Group: sub.Group, Version: sub.Version, Verbs: sub.Verbs})
+		}
+	}
+	if list.GroupVersion == "" {
+		return echo.ErrNotFound
+	}
+	return send(c, list)
+}
+
+// subresources is every path below an object, status included.
+func subresources(k *api.Kind) []api.Subresource {
+	subs := slices.Clone(k.Subresources)
+	if k.Status {
+		subs = append(subs, api.Subresource{Name: "status", Kind: k.Kind, Verbs: []string{"get", "patch", "update"}})
+	}
+	slices.SortFunc(subs, func(a, b api.Subresource) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return subs
+}
+
+func wantsAggregated(c echo.Context) bool {
+	m, err := encoding.Negotiate(c.Request().Header.Get("Accept"))
+	return err == nil && m.As == encoding.GroupDiscoveryList
+}
+
+// send answers in JSON; who accepts nothing that the API speaks is refused (406).
+func send(c echo.Context, v any) error {
+	if _, err := encoding.Negotiate(c.Request().Header.Get("Accept")); err != nil {
+		return err
+	}
+	return encoding.SendJSON(c, v)
+}
+
+// aggregate is all of discovery in one answer.
+func (h Handler) aggregate(c echo.Context, want func(group string) bool) error {
+	list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
+		Items: []apidiscoveryv2.APIGroupDiscovery{}}
+	groups, versions := h.Kinds.GroupVersions()
+	for _, g := range groups {
+		if !want(g) {
+			continue
+		}
+		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g}}
+		for _, v := range versions[g] {
+			item.Versions = append(item.Versions, h.discoverVersion(g, v))
+		}
+		list.Items = append(list.Items, item)
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", append(b, '\n'))
+}
+
+func (h Handler) discoverVersion(group, version string) apidiscoveryv2.APIVersionDiscovery {
+	out := apidiscoveryv2.APIVersionDiscovery{Version: version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+	for _, k := range h.Kinds.Served() {
+		if k.Group != group || k.Version != version {
+			continue
+		}
+		scope := apidiscoveryv2.ScopeCluster
+		if k.Namespaced {
+			scope = apidiscoveryv2.ScopeNamespace
+		}
+		res := apidiscoveryv2.APIResourceDiscovery{Resource: k.Plural, SingularResource: k.Singular, Scope: scope, Verbs: verbsOf(k),
+			ShortNames: k.ShortNames, Categories: k.Categories,
+			ResponseKind: &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}}
+		for _, sub := range subresources(k) {
+			group, version := k.Group, k.Version
+			if sub.Version != "" {
+				group, version = sub.Group, sub.Version
+			}
+			res.Subresources = append(res.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub.Name, Verbs: sub.Verbs,
+				ResponseKind: &metav1.GroupVersionKind{Group: group, Version: version, Kind: sub.Kind}})
+		}
+		out.Resources = append(out.Resources, res)
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package flowcontrol
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// ChunkSize is how much of an answer is built before it is sent. However long a list is, this much of it is
+// in memory at a time.
+const ChunkSize = 64 << 10
+
+// chunks are the buffers of the answers under way.
+var chunks = sync.Pool{New: func() any { b := make([]byte, 0, ChunkSize); return &b }}
+
+// Buffer is an empty buffer for a chunk.
+func Buffer() []byte { return *chunks.Get().(*[]byte) }
+
+// Release keeps a buffer for the next answer, but not one that a large object has made large.
+func Release(buf []byte) {
+	if cap(buf) <= 2*ChunkSize {
+		b := buf[:0]
+		chunks.Put(&b)
+	}
+}
+
+// Writer writes an answer that is sent in pieces. A client that does not take a piece in time is cut
+// off, so that a stalled one holds nothing for long; between the pieces there may be any time.
+type Writer struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+	// Buffered leaves it to the connection when a piece is sent; else each is sent at once.
+	Buffered bool
+	// timeout is how long a piece may take.
+	timeout time.Duration
+}
+
+// NewWriter writes an answer of whose pieces each may take timeout.
+func NewWriter(w *echo.Response, timeout time.Duration) *Writer {
+	p := &Writer{w: w, rc: http.NewResponseController(w.Writer), timeout: timeout}
+	p.clearDeadline()
+	return p
+}
+
+// clearDeadline takes away the deadline that every answer has from its beginning: there is none until the next piece.
+func (p *Writer) clearDeadline() {
+	p.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // where it cannot be set there is none
+}
+
+// Write implements io.Writer. What is large is several pieces.
+func (p *Writer) Write(b []byte) (n int, err error) {
+	for len(b) > 2*ChunkSize && err == nil {
+		var m int
+		m, err = p.piece(b[:ChunkSize])
+		n, b = n+m, b[ChunkSize:]
+	}
+	if err != nil {
+		return n, err
+	}
+	m, err := p.piece(b)
+	return n + m, err
+}
+
+func (p *Writer) piece(b []byte) (int, error) {
+	p.rc.SetWriteDeadline(time.Now().Add(p.timeout)) //nolint:errcheck // where it cannot be set there is none
+	n, err := p.w.Write(b)
+	if err != nil || p.Buffered {
+		return n, err
+	}
+	if err := p.rc.Flush(); err != nil {
+		return n, err
+	}
+	p.clearDeadline()
+	return n, nil
+}

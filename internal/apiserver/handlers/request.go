@@ -1,0 +1,154 @@
+package handlers
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/table"
+	"minik8s/internal/apiserver/encoding"
+	"minik8s/internal/registry"
+)
+
+// request is a path below a group and version, taken apart:
+//
+//	RESOURCE [/NAME [/SUB]], or namespaces/NS/RESOURCE [/NAME [/SUB]]
+//
+// Where the subresource takes a path, that follows.
+type request struct {
+	echo.Context
+	kind            *api.Kind
+	view            *api.Kind // the kind that the client sees; nil: as it is stored
+	namespace, name string
+	sub             string
+	path            string // what follows the subresource, with its first slash, escaped as the client has it
+	query           url.Values
+	out             encoding.Encoder
+	list            registry.ListOptions // of a collection, and of a watch
+	ask             *registry.Request    // what has been authorised
+}
+
+// parse finds what a path means; NotFound if it means nothing here.
+func (h *Handler) parse(c echo.Context) (*request, error) {
+	r := &request{Context: c, query: c.QueryParams()}
+	resource, err := r.parsePath(belowVersion(c))
+	if err != nil {
+		return nil, err
+	}
+	if err := r.findKind(h.reg.Kinds(), resource); err != nil {
+		return nil, err
+	}
+	r.out = encoding.Encoder{Kind: r.kind, View: r.view,
+		IncludeObject: r.query.Get("includeObject"), Layout: table.Layout(r.query.Get("layout"))}
+	return r, nil
+}
+
+// parsePath takes the path apart, except that what the resource is is not known yet.
+func (r *request) parsePath(path escapedPath) (resource string, err error) {
+	if resource, err = path.next(); err != nil {
+		return "", err
+	}
+	if resource == "watch" { // the old way to say ?watch=1
+		r.query.Set("watch", "true")
+		if resource, err = path.next(); err != nil {
+			return "", err
+		}
+	}
+	if resource == "namespaces" {
+		below := path
+		namespace, err := below.next()
+		if err != nil {
+			return "", err
+		}
+		inside, err := below.next()
+		if err != nil {
+			return "", err
+		}
+		if inside != "" && !isNamespaceSub(inside) {
+			r.namespace, resource, path = namespace, inside, below
+		}
+	}
+	if r.name, err = path.next(); err != nil {
+		return "", err
+	}
+	if r.sub, err = path.next(); err != nil {
+		return "", err
+	}
+	r.path = string(path)
+	return resource, nil
+}
+
+// findKind finds the kind, and refuses a path that its kind does not have.
+func (r *request) findKind(kinds *api.Table, resource string) error {
+	version := r.Param("version")
+	if version == "" {
+		version = "v1"
+	}
+	r.kind = kinds.ByResource(schema.GroupVersionResource{Group: r.Param("group"), Version: version, Resource: resource})
+	if r.kind == nil || r.namespace != "" && !r.kind.Namespaced {
+		return echo.ErrNotFound
+	}
+	if r.kind.View != nil {
+		r.kind, r.view = r.kind.View.Of, r.kind
+	}
+	if sub := r.kind.Subresource(r.sub); (sub == nil || !sub.Path) && strings.Trim(r.path, "/") != "" {
+		return echo.ErrNotFound
+	}
+	if r.kind.Namespaced && r.namespace == "" && r.name != "" {
+		return echo.ErrNotFound
+	}
+	return nil
+}
+
+// escapedPath is what is left of a path, as the client has it; empty, or with a slash first.
+type escapedPath string
+
+// belowVersion is the path below a group and version.
+func belowVersion(c echo.Context) escapedPath {
+	rest := c.Request().URL.EscapedPath()
+	for range strings.Count(strings.TrimSuffix(c.Path(), "/*"), "/") {
+		_, rest = cutSegment(rest)
+	}
+	for strings.HasPrefix(rest, "//") {
+		rest = rest[1:]
+	}
+	return escapedPath(rest)
+}
+
+// cutSegment takes the first segment off a path that begins with a slash; so does what is left, unless it is empty.
+func cutSegment(path string) (segment, rest string) {
+	if path == "" {
+		return "", ""
+	}
+	path = path[1:]
+	if i := strings.IndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i:]
+	}
+	return path, ""
+}
+
+// next takes the next segment off, unescaped; "" at the end. One that is empty is not found.
+func (p *escapedPath) next() (string, error) {
+	if strings.Trim(string(*p), "/") == "" {
+		return "", nil
+	}
+	segment, rest := cutSegment(string(*p))
+	*p = escapedPath(rest)
+	plain, err := url.PathUnescape(segment)
+	if err != nil || plain == "" {
+		return "", echo.ErrNotFound
+	}
+	return plain, nil
+}
+
+// served is the kind as the client sees it.
+func (r *request) served() *api.Kind { return r.out.Served() }
+
+func (r *request) accept() string { return r.Request().Header.Get("Accept") }
+
+func isNamespaceSub(s string) bool { return s == "status" || api.Namespaces.Subresource(s) != nil }
+
+func isTrue(s string) bool { return s == "true" || s == "1" }

@@ -1,0 +1,74 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+)
+
+func (s *Server) listen(ctx context.Context) ([]net.Listener, error) {
+	var out []net.Listener
+	if s.cfg.Listener != nil {
+		out = append(out, tls.NewListener(s.cfg.Listener, &tls.Config{
+			Certificates: []tls.Certificate{s.cfg.Cert}, MinVersion: tls.VersionTLS12,
+			ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.cfg.ClientCA,
+			NextProtos: []string{"h2", "http/1.1"},
+		}))
+	}
+	if s.cfg.Socket != "" {
+		l, err := listenSocket(ctx, s.cfg.Socket)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(out))
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func closeAll(ls []net.Listener) (err error) {
+	for _, l := range ls {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// listenSocket opens the unix socket for root alone. One that a killed daemon left is replaced: the
+// lock on the data directory says that nobody else serves it.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the API's unix socket: %w", err)
+	}
+	var lc net.ListenConfig
+	old := syscall.Umask(0o177) // no moment in which others may connect
+	l, err := lc.Listen(ctx, "unix", path)
+	syscall.Umask(old)
+	if err != nil {
+		if strings.Contains(err.Error(), "invalid argument") && len(path) > 107 {
+			return nil, fmt.Errorf("the API's unix socket: %s has %d bytes, a socket's path may have 107: choose a shorter --data-dir", path, len(path))
+		}
+		return nil, fmt.Errorf("the API's unix socket: %w", err)
+	}
+	return l, nil
+}
+
+// Listen opens the HTTPS port. The daemon does so before anything else: a port that is taken is then
+// known before a data directory is made or a pod is touched.
+func Listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, explainListen(addr, err)
+	}
+	return l, nil
+}
+
+func explainListen(addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("the API's address %s is in use by another program: stop it or choose another --api-port", addr)
+	}
+	return fmt.Errorf("the API cannot listen on %s: %w", addr, err)
+}

@@ -1,0 +1,29 @@
+package proxy
+
+import (
+	"io"
+	"net"
+	"time"
+)
+
+// asConn is a stream to a pod as a connection. One that comes from another node has no deadlines; none are needed,
+// since the request's end closes it.
+func asConn(c io.ReadWriteCloser) net.Conn {
+	if conn, ok := c.(net.Conn); ok {
+		return conn
+	}
+	return podConn{c}
+}
+
+type podConn struct{ io.ReadWriteCloser }
+
+func (podConn) LocalAddr() net.Addr              { return podAddr{} }
+func (podConn) RemoteAddr() net.Addr             { return podAddr{} }
+func (podConn) SetDeadline(time.Time) error      { return nil }
+func (podConn) SetReadDeadline(time.Time) error  { return nil }
+func (podConn) SetWriteDeadline(time.Time) error { return nil }
+
+type podAddr struct{}
+
+func (podAddr) Network() string { return "pod" }
+func (podAddr) String() string  { return "pod" }

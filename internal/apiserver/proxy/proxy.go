@@ -1,0 +1,163 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"minik8s/internal/apiserver/flowcontrol"
+	"minik8s/internal/apiserver/streaming"
+)
+
+// How long a pod may take to accept a connection and to agree on TLS. For its answer there is no bound but the
+// client's patience, as in Kubernetes: who asks may well wait for something to happen.
+const (
+	dialTimeout = 30 * time.Second
+	tlsTimeout  = 10 * time.Second
+)
+
+var errNoConnection = fmt.Errorf("the pod took no connection within %s", dialTimeout)
+
+// Dialer connects to a port of a pod.
+type Dialer func(ctx context.Context, port int32) (io.ReadWriteCloser, error)
+
+// Proxy passes one request on.
+type Proxy struct {
+	Target Target
+	Pod    *corev1.Pod
+	// Path is what the pod sees of the request's path, escaped as the client has it; empty or with a slash first.
+	Path string
+	Dial Dialer
+	// WriteTimeout is how long the client may take for a piece of the answer.
+	WriteTimeout time.Duration
+	Log          *slog.Logger
+}
+
+// Serve passes the request on and the answer back. An error (503) is that the pod gave none; nothing has been written
+// then.
+func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
+	if p.redirect(w, in) {
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(in.Context())
+	defer cancel(nil)
+	port := p.Target.PortOf(p.Pod)
+	host := net.JoinHostPort(p.host(), strconv.Itoa(int(port)))
+	through := &links{prefix: strings.TrimSuffix(in.URL.EscapedPath(), p.Path), backend: host, host: in.Host}
+	var failed error
+	reverse := httputil.ReverseProxy{
+		Transport: p.transport(ctx, cancel, port), FlushInterval: -1,
+		ErrorLog:       slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
+		Rewrite:        func(pr *httputil.ProxyRequest) { p.rewriteRequest(pr, host) },
+		ModifyResponse: through.rewriteResponse,
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	reverse.ServeHTTP(&response{w, flowcontrol.NewWriter(w, p.WriteTimeout)}, in.WithContext(ctx))
+	switch {
+	case failed == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errNoConnection):
+		failed = errNoConnection
+	case in.Context().Err() != nil:
+		return nil // the client has gone
+	}
+	return apierrors.NewServiceUnavailable("error trying to reach service: " + failed.Error())
+}
+
+// redirect sends who reads a pod's root without a slash at the end to where there is one: links in what is there would
+// else be of one level too high.
+func (p *Proxy) redirect(w *echo.Response, in *http.Request) bool {
+	if p.Path != "" || in.Header.Get("Upgrade") != "" || in.Method != http.MethodGet && in.Method != http.MethodHead {
+		return false
+	}
+	at := in.URL.EscapedPath() + "/"
+	if in.URL.RawQuery != "" {
+		at += "?" + in.URL.RawQuery
+	}
+	w.Header().Set("Location", at)
+	w.WriteHeader(http.StatusMovedPermanently)
+	return true
+}
+
+// transport is over one connection to the pod. One that does not come in time cancels ctx with errNoConnection.
+func (p *Proxy) transport(ctx context.Context, cancel context.CancelCauseFunc, port int32) *http.Transport {
+	return &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			late := time.AfterFunc(dialTimeout, func() { cancel(errNoConnection) })
+			defer late.Stop()
+			conn, err := p.Dial(ctx, port)
+			if err != nil {
+				return nil, err
+			}
+			return asConn(conn), nil
+		},
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a pod's certificate names no address that could be known
+		TLSHandshakeTimeout: tlsTimeout,
+		DisableKeepAlives:   true,
+		DisableCompression:  true, // what client and pod agree on is theirs
+	}
+}
+
+// host is what the pod is called in the request that it gets.
+func (p *Proxy) host() string {
+	if ip := p.Pod.Status.PodIP; ip != "" {
+		return ip
+	}
+	return p.Pod.Name
+}
+
+// rewriteRequest makes the request for the pod out of the client's. What the client has shown to the API is none of the pod's
+// business.
+func (p *Proxy) rewriteRequest(pr *httputil.ProxyRequest, host string) {
+	out, in := pr.Out, pr.In
+	path := p.Path
+	if path == "" {
+		path = "/"
+	}
+	out.URL = &url.URL{Scheme: p.Target.Scheme, Host: host, RawQuery: in.URL.RawQuery}
+	if decoded, err := url.PathUnescape(path); err == nil { // it was, or the server would not have taken it
+		out.URL.Path, out.URL.RawPath = decoded, path
+	}
+	out.Header["X-Forwarded-For"] = in.Header["X-Forwarded-For"] // SetXForwarded adds to it
+	pr.SetXForwarded()
+	out.Header.Set("X-Forwarded-Uri", in.URL.EscapedPath())
+	out.Header.Del("Authorization")
+	for name := range out.Header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			out.Header.Del(name)
+		}
+	}
+	streaming.DropBearer(out.Header)
+}
+
+// response is an answer each piece of which the client has to take in time.
+type response struct {
+	*echo.Response
+	pieces *flowcontrol.Writer
+}
+
+// Write implements io.Writer.
+func (p *response) Write(b []byte) (int, error) { return p.pieces.Write(b) }
+
+// WriteHeader implements http.ResponseWriter. What is said before the answer ("100 Continue") is not yet the answer.
+func (p *response) WriteHeader(code int) {
+	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
+		p.Writer.WriteHeader(code)
+		return
+	}
+	p.Response.WriteHeader(code)
+}

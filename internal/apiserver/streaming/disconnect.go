@@ -1,0 +1,71 @@
+package streaming
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkInterval is how often a connection is checked. A client that has disconnected is mostly noticed at once, by
+// reading; not so if nobody takes the input that it had sent before.
+var checkInterval = 10 * time.Second
+
+// hijacked remembers the connection that an upgrade takes over.
+type hijacked struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+// Hijack implements http.Hijacker.
+func (c *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(c.ResponseWriter).Hijack()
+	c.conn = conn
+	return conn, rw, err
+}
+
+// watchConnection calls disconnected when the client has closed the connection, also if nobody reads what it sent before
+// that: then its end is not come to by reading. A client that was killed while it had more to send than
+// is taken does not even close the connection, until something is sent to it: that is what ping is for.
+func watchConnection(ctx context.Context, conn net.Conn, ping func() error, disconnected func()) {
+	t := time.NewTicker(checkInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			if hungUp(conn) || ping() != nil {
+				disconnected()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hungUp asks the kernel whether the other side has closed a connection.
+func hungUp(conn net.Conn) bool {
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = t.NetConn()
+	}
+	raw, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	rc, err := raw.SyscallConn()
+	if err != nil {
+		return true
+	}
+	over := false
+	err = rc.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		if _, err := unix.Poll(fds, 0); err == nil {
+			over = fds[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+		}
+	})
+	return over || err != nil
+}

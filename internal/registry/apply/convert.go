@@ -1,0 +1,43 @@
+package apply
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"minik8s/internal/api"
+)
+
+// converter converts objects from one version to another: as the scheme does, and between a stored kind and its views.
+// So the fields that a manager has applied in one version are its own in the other too.
+type converter struct{ *runtime.Scheme }
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (c converter) ConvertToVersion(in runtime.Object, version runtime.GroupVersioner) (runtime.Object, error) {
+	gvk := in.GetObjectKind().GroupVersionKind()
+	for _, view := range api.Views {
+		from, to, convert := view, view.View.Of, view.View.Stored
+		if gvk == to.GVK() {
+			from, to, convert = to, from, view.View.Shown
+		}
+		if gvk != from.GVK() || accepts(version, gvk) || !accepts(version, to.GVK()) {
+			continue
+		}
+		obj := from.New()
+		if u, ok := in.(runtime.Unstructured); ok {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), obj); err != nil {
+				return nil, err
+			}
+		} else {
+			obj = in.(api.Object)
+		}
+		out := convert(obj)
+		out.GetObjectKind().SetGroupVersionKind(to.GVK())
+		return out, nil
+	}
+	return c.Scheme.ConvertToVersion(in, version)
+}
+
+func accepts(version runtime.GroupVersioner, gvk schema.GroupVersionKind) bool {
+	got, ok := version.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk})
+	return ok && got == gvk
+}

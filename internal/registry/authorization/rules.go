@@ -1,0 +1,131 @@
+package authorization
+
+import (
+	"slices"
+	"strings"
+
+	"minik8s/internal/api"
+)
+
+// rule lets somebody do something.
+type rule struct {
+	kinds []*api.Kind // nil: every kind
+	sub   string      // "" is the object itself
+	verbs []string    // nil: every verb
+	paths []string    // instead of kinds: what is no object; "/x/*" is all below /x
+}
+
+func (r rule) allows(q Attributes) bool {
+	if r.verbs != nil && !slices.Contains(r.verbs, q.Verb) {
+		return false
+	}
+	if q.Kind == nil || r.paths != nil {
+		return q.Kind == nil && slices.ContainsFunc(r.paths, func(p string) bool { return pathMatches(p, q.Path) })
+	}
+	return (r.kinds == nil || slices.Contains(r.kinds, q.Kind)) && r.sub == q.Sub
+}
+
+func pathMatches(pattern, path string) bool {
+	if below, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(path, below)
+	}
+	return pattern == path
+}
+
+// anyone is what everybody may do whom the API knows: find out what it serves, and how it is.
+var anyone = []rule{
+	{verbs: []string{"get", "head"}, paths: []string{
+		"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi/*", "/version", "/version/*",
+		"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*",
+		"/.well-known/openid-configuration", "/openid/v1/jwks"}},
+	may([]string{"create"}, api.SelfSubjectReviews, api.SelfSubjectAccessReviews, api.SelfSubjectRulesReviews),
+}
+
+func anyoneMay(q Attributes) bool {
+	return slices.ContainsFunc(anyone, func(r rule) bool { return r.allows(q) })
+}
+
+var (
+	reading  = []string{"get", "list", "watch"}
+	changing = []string{"update", "patch"}
+	keeping  = []string{"create", "delete", "patch"} // of pods, by what owns them
+)
+
+func may(verbs []string, kinds ...*api.Kind) rule { return rule{kinds: kinds, verbs: verbs} }
+
+func mayBelow(sub string, verbs []string, kinds ...*api.Kind) rule {
+	return rule{kinds: kinds, sub: sub, verbs: verbs}
+}
+
+// recording is what an event recorder does.
+var recording = may([]string{"create", "update", "patch"}, api.Events)
+
+// partRules is what each part may do, and so also the list of who writes what. Two parts write one field
+// only where one speaks for another that is silent: nodelifecycle says that the pods of a lost node are not
+// ready, which is else their kubelet's to say.
+var partRules = map[string][]rule{
+	"system:scheduler": {
+		may(reading, api.Pods, api.Nodes, api.Namespaces, api.ClusterConfigs),
+		may(reading, api.Leases), // what nodes use, for min-cpu and min-mem
+		mayBelow("binding", []string{"create"}, api.Pods),
+		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
+		recording,
+	},
+	"system:leader": {may([]string{"get", "create", "update"}, api.Leases)},
+	"system:namespace-controller": {
+		{verbs: []string{"get", "list", "watch", "delete"}},
+		mayBelow("finalize", changing, api.Namespaces),
+		mayBelow("status", changing, api.Namespaces),
+	},
+	"system:serviceaccount-controller": {
+		may(reading, api.Namespaces),
+		may([]string{"get", "list", "watch", "create"}, api.ServiceAccounts),
+		may([]string{"get", "list", "watch", "create", "update"}, api.ConfigMaps),
+	},
+	"system:nodelifecycle-controller": {
+		may([]string{"get", "list", "watch", "update"}, api.Nodes), // taints
+		mayBelow("status", changing, api.Nodes, api.Pods),          // conditions of silent nodes, and of their pods
+		may(reading, api.Pods),
+		may(reading, api.Leases),
+		recording,
+	},
+	"system:replicaset-controller": {
+		may(reading, api.ReplicaSets, api.ReplicationControllers, api.Pods),
+		may(keeping, api.Pods),
+		mayBelow("status", changing, api.ReplicaSets, api.ReplicationControllers),
+		recording,
+	},
+	"system:deployment-controller": {
+		may(reading, api.Deployments, api.ReplicaSets),
+		may([]string{"create", "update", "patch", "delete"}, api.ReplicaSets),
+		mayBelow("status", changing, api.Deployments), // and the revision annotation
+		recording,
+	},
+	"system:daemonset-controller": {
+		may(reading, api.DaemonSets, api.Nodes, api.Pods, api.ControllerRevisions),
+		may(keeping, api.Pods),
+		may([]string{"create", "update", "patch", "delete"}, api.ControllerRevisions),
+		mayBelow("status", changing, api.DaemonSets),
+		recording,
+	},
+	"system:job-controller": {
+		may(reading, api.Jobs, api.Pods),
+		may(keeping, api.Pods), // also the finalizer by which pods are counted
+		may([]string{"delete"}, api.Jobs),
+		mayBelow("status", changing, api.Jobs),
+		recording,
+	},
+	"system:gc-controller": {{verbs: []string{"get", "list", "watch", "patch", "delete"}}}, // ownerReferences and finalizers
+	"system:podgc-controller": {
+		may(reading, api.Pods, api.Nodes),
+		may([]string{"delete"}, api.Pods),
+		mayBelow("status", changing, api.Pods), // Failed, for pods of nodes that were removed
+	},
+	"system:tainteviction-controller": {
+		may([]string{"get", "list", "watch", "delete"}, api.Pods),
+		mayBelow("status", changing, api.Pods), // the DisruptionTarget condition
+		may(reading, api.Nodes),
+		recording,
+	},
+	"system:event-expiry": {may([]string{"list", "delete"}, api.Events)},
+}

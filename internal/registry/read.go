@@ -1,0 +1,136 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"minik8s/internal/api"
+	"minik8s/internal/registry/storage"
+)
+
+// What is read, under the names by which the registry's callers know it.
+type (
+	// Entry is one version of one object.
+	Entry = storage.Entry
+	// ListOptions selects objects. Namespace and Fields are those of the request, where there is one.
+	ListOptions = storage.ListOptions
+	// List is a page of entries at one revision.
+	List = storage.List
+	// WatchOptions says what to watch and from when.
+	WatchOptions = storage.WatchOptions
+	// Watch is an open watch.
+	Watch = storage.Watch
+	// Event is one change as a watcher sees it.
+	Event = storage.Event
+)
+
+// Get is one object in its newest version.
+func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
+	if err := r.authorizeAs(ctx, "get", q); err != nil {
+		return nil, err
+	}
+	return r.read(ctx, q.Kind, q.Namespace, q.Name)
+}
+
+// Parent is the object below which a request asks for something that is no object: the pod of a log, the node of its
+// images. The request's name may hold the parent's among other things ("https:web:443"); what may be done is asked of the
+// whole.
+func (r *Registry) Parent(ctx context.Context, q *Request, name string) (*Entry, error) {
+	if err := r.Authorize(ctx, q); err != nil {
+		return nil, err
+	}
+	return r.read(ctx, q.Kind, q.Namespace, name)
+}
+
+// List is every object that opts selects, at one revision that is not older than the newest write
+// acknowledged before the call.
+func (r *Registry) List(ctx context.Context, q *Request, opts ListOptions) (*List, error) {
+	if err := r.authorizeAs(ctx, "list", q); err != nil {
+		return nil, err
+	}
+	opts.Namespace, opts.Fields = q.Namespace, q.Fields
+	return r.list(ctx, q.Kind, opts)
+}
+
+func (r *Registry) list(ctx context.Context, kind *api.Kind, opts ListOptions) (*List, error) {
+	sel, err := r.selector(kind, opts.Namespace, opts.Labels, opts.Fields)
+	if err != nil {
+		return nil, err
+	}
+	return r.cache.List(ctx, kind, opts, sel)
+}
+
+// Watch opens a watch.
+func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*Watch, error) {
+	if err := r.authorizeAs(ctx, "watch", q); err != nil {
+		return nil, err
+	}
+	opts.Namespace, opts.Fields = q.Namespace, q.Fields
+	sel, err := r.selector(q.Kind, opts.Namespace, opts.Labels, opts.Fields)
+	if err != nil {
+		return nil, err
+	}
+	return r.cache.Watch(ctx, q.Kind, opts, sel)
+}
+
+// selector is what a list or watch selects by; a field that the kind cannot be selected by is refused (400).
+func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector, f fields.Selector) (*storage.Selector, error) {
+	strategy := r.Strategy(kind)
+	s := &storage.Selector{Namespace: namespace, Labels: l, Fields: f, FieldSet: strategy.Fields}
+	if l != nil && l.Empty() {
+		s.Labels = nil
+	}
+	if f != nil && f.Empty() {
+		s.Fields = nil
+	}
+	if s.Fields == nil {
+		return s, nil
+	}
+	known := append([]string{"metadata.name", "metadata.namespace"}, strategy.FieldNames...)
+	for _, req := range s.Fields.Requirements() {
+		if !slices.Contains(known, req.Field) {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %q is not a field that %s can be selected by; there are %s",
+				req.Field, kind, strings.Join(known, ", ")))
+		}
+	}
+	return s, nil
+}
+
+// pods are what authorisation reads.
+type pods struct{ cache *storage.Cache }
+
+// Pod implements authorization.Pods.
+func (p pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	key := storage.KeyOf(api.Pods, namespace, name)
+	e := p.cache.Of(api.Pods).Get(key)
+	if e == nil { // it may have been made a moment ago
+		if err := p.cache.Current(ctx); err != nil {
+			return nil, storage.Error(api.Pods, name, err)
+		}
+		e = p.cache.Of(api.Pods).Get(key)
+	}
+	if e == nil {
+		return nil, nil
+	}
+	return e.Object().(*corev1.Pod), nil
+}
+
+// InNamespace implements authorization.Pods.
+func (p pods) InNamespace(namespace string) iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		entries, _ := p.cache.Of(api.Pods).Snapshot(namespace, "")
+		for _, e := range entries {
+			if !yield(e.Object().(*corev1.Pod)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package serviceaccount
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api"
+	"minik8s/internal/registry/authorization"
+	"minik8s/internal/tokens"
+)
+
+// How long a token holds: as asked, within Kubernetes' bounds.
+const (
+	tokenSeconds    = 3600
+	minTokenSeconds = 10 * 60
+	maxTokenSeconds = 1 << 32
+)
+
+// tokenLeeway is how long after its time a deleted pod's or service account's tokens still hold.
+const tokenLeeway = time.Minute
+
+// tokenRequests is the kind of the body of serviceaccounts/token, which is stored nowhere.
+var tokenRequests = &api.Kind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest", Plural: "tokenrequests", Singular: "tokenrequest",
+	Namespaced: true, New: func() api.Object { return &authenticationv1.TokenRequest{} }}
+
+// Reader reads an object in its newest version; the error of one that there is not is NotFound.
+type Reader interface {
+	Read(ctx context.Context, kind *api.Kind, namespace, name string) (api.Object, error)
+}
+
+// Tokens makes and checks the tokens of service accounts.
+type Tokens struct {
+	authority *tokens.Authority
+	objects   Reader
+}
+
+// New signs with an authority, for the accounts and pods that objects has.
+func New(a *tokens.Authority, objects Reader) *Tokens { return &Tokens{authority: a, objects: objects} }
+
+// Issuer is the issuer's name, which is also the audience of tokens for the API server.
+func (t *Tokens) Issuer() string { return t.authority.Issuer() }
+
+// KeySet is the issuer's keys as a JSON Web Key Set.
+func (t *Tokens) KeySet() []byte { return t.authority.KeySet() }
+
+// Request makes a token of a service account: as long-lived, for whom and bound to the pod that req asks. user is who
+// asks. The errors are those of the API.
+func (t *Tokens) Request(ctx context.Context, user authorization.User, namespace, name string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	out := req.DeepCopy()
+	if err := t.completeRequest(name, out); err != nil {
+		return nil, err
+	}
+	account, err := t.objects.Read(ctx, api.ServiceAccounts, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	holder := tokens.Holder{Namespace: namespace, ServiceAccount: tokens.Ref{Name: name, UID: string(account.GetUID())}}
+	if holder.Pod, err = t.bindTo(ctx, user, namespace, name, out.Spec.BoundObjectRef); err != nil {
+		return nil, err
+	}
+	token, until, err := t.authority.Issue(holder, out.Spec.Audiences, time.Duration(*out.Spec.ExpirationSeconds)*time.Second)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	out.TypeMeta = metav1.TypeMeta{APIVersion: tokenRequests.APIVersion(), Kind: tokenRequests.Kind}
+	out.Namespace, out.Name, out.CreationTimestamp = namespace, name, metav1.Now()
+	out.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(until)}
+	return out, nil
+}
+
+// completeRequest fills in what a request leaves out, and refuses what cannot be.
+func (t *Tokens) completeRequest(name string, req *authenticationv1.TokenRequest) error {
+	if req.Name != "" && req.Name != name {
+		return apierrors.NewBadRequest("metadata.name: " + req.Name + " does not match the name of the path, " + name)
+	}
+	spec, path := &req.Spec, field.NewPath("spec")
+	if len(spec.Audiences) == 0 {
+		spec.Audiences = []string{t.authority.Issuer()}
+	}
+	if spec.ExpirationSeconds == nil {
+		spec.ExpirationSeconds = new(int64(tokenSeconds))
+	}
+	var errs field.ErrorList
+	switch s := *spec.ExpirationSeconds; {
+	case s < minTokenSeconds:
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), s, "may not specify a duration less than 10 minutes"))
+	case s > maxTokenSeconds:
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), s, "may not specify a duration larger than 2^32 seconds"))
+	}
+	if ref := spec.BoundObjectRef; ref != nil && (ref.Kind != "Pod" || ref.APIVersion != "v1" && ref.APIVersion != "") {
+		errs = append(errs, field.NotSupported(path.Child("boundObjectRef", "kind"), ref.Kind, []string{"Pod"}))
+	}
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(tokenRequests.GVK().GroupKind(), name, errs)
+	}
+	return nil
+}
+
+// bindTo finds the pod that a token is to be bound to: it must run as the account. A kubelet gets tokens
+// of the pods on its own node only, and none that is not bound to one.
+func (t *Tokens) bindTo(ctx context.Context, user authorization.User, namespace, account string, ref *authenticationv1.BoundObjectReference) (*tokens.Ref, error) {
+	node, isNode := authorization.NodeOf(user)
+	if ref == nil && isNode {
+		return nil, apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token not bound to a pod"))
+	}
+	if ref == nil {
+		return nil, nil
+	}
+	elsewhere := apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token bound to a pod scheduled on a different node"))
+	obj, err := t.objects.Read(ctx, api.Pods, namespace, ref.Name)
+	if isNode && apierrors.IsNotFound(err) { // which names there are is not told
+		return nil, elsewhere
+	}
+	if err != nil {
+		return nil, err
+	}
+	pod := obj.(*corev1.Pod)
+	switch {
+	case isNode && pod.Spec.NodeName != node:
+		return nil, elsewhere
+	case ref.UID != "" && ref.UID != pod.UID:
+		return nil, apierrors.NewConflict(api.Pods.GR(), ref.Name, fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+	case pod.Spec.ServiceAccountName != account:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account))
+	}
+	return &tokens.Ref{Name: pod.Name, UID: string(pod.UID)}, nil
+}
+
+// Authenticate is the user that a token stands for which is shown to audience, as long as the token's service account and
+// pod are there. The error is 401, or that nobody knows.
+func (t *Tokens) Authenticate(ctx context.Context, token, audience string) (authorization.User, error) {
+	h, err := t.authority.Read(token, audience)
+	if err != nil {
+		return authorization.User{}, apierrors.NewUnauthorized(err.Error())
+	}
+	for kind, ref := range map[*api.Kind]*tokens.Ref{api.ServiceAccounts: &h.ServiceAccount, api.Pods: h.Pod} {
+		if ref == nil {
+			continue
+		}
+		if there, err := t.stands(ctx, kind, h.Namespace, *ref); err != nil {
+			return authorization.User{}, err
+		} else if !there {
+			return authorization.User{}, apierrors.NewUnauthorized(fmt.Sprintf("the token's %s %s is not there any more", kind.Singular, ref.Name))
+		}
+	}
+	u := authorization.User{Name: h.User(), UID: h.ServiceAccount.UID, Groups: []string{authorization.GroupServiceAccounts,
+		authorization.GroupServiceAccounts + ":" + h.Namespace, authorization.GroupAuthenticated}}
+	if h.Pod != nil {
+		u.Extra = map[string][]string{"authentication.kubernetes.io/pod-name": {h.Pod.Name}, "authentication.kubernetes.io/pod-uid": {h.Pod.UID}}
+	}
+	return u, nil
+}
+
+// stands says whether that very object is there, as of now: what was deleted ends its tokens at once. The
+// error is that nobody knows.
+func (t *Tokens) stands(ctx context.Context, kind *api.Kind, namespace string, ref tokens.Ref) (bool, error) {
+	obj, err := t.objects.Read(ctx, kind, namespace, ref.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case string(obj.GetUID()) != ref.UID:
+		return false, nil
+	}
+	deleted := obj.GetDeletionTimestamp()
+	return deleted == nil || time.Now().Before(deleted.Add(tokenLeeway)), nil
+}

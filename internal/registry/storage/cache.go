@@ -1,0 +1,388 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/btree"
+
+	"minik8s/internal/api"
+	"minik8s/internal/store"
+)
+
+// cache holds every object in its last version, and the last changes, each kind apart.
+type Cache struct {
+	store store.Store
+	kinds atomic.Pointer[cachedKinds]
+
+	rev  atomic.Int64 // every change up to here is in
+	mu   sync.Mutex   // guards wait
+	wait chan struct{}
+}
+
+// cachedKinds is replaced as a whole when a kind is added.
+type cachedKinds struct {
+	byKind   map[*api.Kind]*Objects
+	byPrefix map[string]*Objects // in the store
+}
+
+// Objects are those of one kind.
+type Objects struct {
+	cache  *Cache
+	kind   *api.Kind
+	prefix string
+
+	mu   sync.RWMutex
+	tree *btree.BTreeG[*Entry] // by key
+	log  eventLog
+	// early are changes that came before the kind was loaded, if it was added while the registry ran.
+	early   []store.Event
+	loading bool
+	loaded  int64 // the revision of the list that the tree began with; earlier changes are in it
+	// written are objects on their way into the store, by key: the watch brings the same bytes
+	// back and need not decode them.
+	written sync.Map // string -> *handover
+}
+
+type handover struct {
+	raw []byte
+	obj api.Object
+}
+
+// New is a cache over a store, of these kinds. It is empty until Run is ready.
+func New(s store.Store, kinds []*api.Kind) *Cache {
+	c := &Cache{store: s, wait: make(chan struct{})}
+	c.kinds.Store(&cachedKinds{})
+	for _, k := range kinds {
+		c.put(c.newObjects(k))
+	}
+	return c
+}
+
+func (c *Cache) newObjects(k *api.Kind) *Objects {
+	kc := &Objects{cache: c, kind: k, prefix: PrefixOf(k), tree: newTree()}
+	kc.log.init()
+	return kc
+}
+
+func newTree() *btree.BTreeG[*Entry] {
+	return btree.NewG(32, func(a, b *Entry) bool { return a.key < b.key })
+}
+
+// put adds a kind. Kinds are added one at a time.
+func (c *Cache) put(kc *Objects) {
+	have := c.kinds.Load()
+	next := &cachedKinds{byKind: maps.Clone(have.byKind), byPrefix: maps.Clone(have.byPrefix)}
+	if next.byKind == nil {
+		next.byKind, next.byPrefix = map[*api.Kind]*Objects{}, map[string]*Objects{}
+	}
+	next.byKind[kc.kind], next.byPrefix[kc.prefix] = kc, kc
+	c.kinds.Store(next)
+}
+
+// Drop takes a kind out again.
+func (c *Cache) Drop(kind *api.Kind) {
+	have := c.kinds.Load()
+	next := &cachedKinds{byKind: maps.Clone(have.byKind), byPrefix: maps.Clone(have.byPrefix)}
+	delete(next.byKind, kind)
+	delete(next.byPrefix, PrefixOf(kind))
+	c.kinds.Store(next)
+}
+
+// Of is the objects of a kind; nil if it is not cached.
+func (c *Cache) Of(kind *api.Kind) *Objects { return c.kinds.Load().byKind[kind] }
+
+// Add reads the objects of another kind while the cache runs, and follows them from then on.
+func (c *Cache) Add(ctx context.Context, kind *api.Kind) error {
+	kc := c.newObjects(kind)
+	kc.loading = true
+	c.put(kc) // first, so that no change falls between the list and the watch
+	page, err := c.store.List(ctx, kc.prefix, "", 0, 0)
+	if err != nil {
+		return err
+	}
+	kc.mu.Lock()
+	defer kc.mu.Unlock()
+	if !kc.loading {
+		return nil // the whole cache has been loaded anew meanwhile
+	}
+	for _, kv := range page.KVs {
+		kc.tree.ReplaceOrInsert(kc.stored(kv))
+	}
+	kc.log.restart(page.Revision)
+	early := kc.early
+	kc.early, kc.loading, kc.loaded = nil, false, page.Revision
+	for i := range early {
+		kc.follow(&early[i])
+	}
+	return nil
+}
+
+// stored is an entry that was read from the store.
+func (kc *Objects) stored(kv store.KV) *Entry {
+	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, raw: kv.Value}
+}
+
+// Run reads everything, then follows the store until ctx ends. ready is called when the cache is
+// whole. When the store's history is gone it reads everything again.
+func (c *Cache) Run(ctx context.Context, log *slog.Logger, ready func()) error {
+	for {
+		rev, err := c.load(ctx)
+		if err != nil {
+			return err
+		}
+		// Everything, and not only what is below Root: reads wait until the cache has come to the store's revision, which
+		// a write elsewhere moves too.
+		w, err := c.store.Watch(ctx, "", rev)
+		if err != nil {
+			return err
+		}
+		ready()
+		for batch := range w.Batches() {
+			c.apply(batch)
+		}
+		w.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !errors.Is(w.Err(), store.ErrCompacted) {
+			return errors.Join(errors.New("the watch on the store ended"), w.Err())
+		}
+		log.Warn("the store's history was compacted before it was read; reading everything again")
+	}
+}
+
+// load replaces the whole cache with what the store holds. Open watches end with 410, as what
+// happened in between is not known.
+func (c *Cache) load(ctx context.Context) (int64, error) {
+	page, err := c.store.List(ctx, Root, "", 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	trees := map[*Objects]*btree.BTreeG[*Entry]{}
+	kinds := c.kinds.Load()
+	for _, kc := range kinds.byKind {
+		trees[kc] = newTree()
+	}
+	for _, kv := range page.KVs {
+		if kc := kinds.place(kv.Key); kc != nil {
+			trees[kc].ReplaceOrInsert(kc.stored(kv))
+		}
+	}
+	for kc, tree := range trees {
+		kc.mu.Lock()
+		kc.tree, kc.early, kc.loading, kc.loaded = tree, nil, false, page.Revision
+		kc.log.restart(page.Revision)
+		kc.mu.Unlock()
+	}
+	c.advance(page.Revision)
+	return page.Revision, nil
+}
+
+// place finds the kind that a key of the store belongs to; nil if it is none's.
+func (k *cachedKinds) place(key string) *Objects {
+	rest, ok := strings.CutPrefix(key, Root)
+	if !ok {
+		return nil
+	}
+	i := strings.IndexByte(rest, '/')
+	if i < 0 {
+		return nil
+	}
+	if kc := k.byPrefix[key[:len(Root)+i+1]]; kc != nil {
+		return kc
+	}
+	if j := strings.IndexByte(rest[i+1:], '/'); j >= 0 {
+		return k.byPrefix[key[:len(Root)+i+1+j+1]]
+	}
+	return nil
+}
+
+// apply takes in a batch of changes, in order.
+func (c *Cache) apply(batch store.Batch) {
+	kinds := c.kinds.Load()
+	for i := range batch.Events {
+		if kc := kinds.place(batch.Events[i].KV.Key); kc != nil {
+			kc.apply(&batch.Events[i])
+		}
+	}
+	c.advance(batch.Revision)
+}
+
+func (kc *Objects) apply(e *store.Event) {
+	kc.mu.Lock()
+	defer kc.mu.Unlock()
+	if kc.loading {
+		kc.early = append(kc.early, *e)
+		return
+	}
+	kc.follow(e)
+}
+
+// follow takes in a change. The caller holds mu.
+func (kc *Objects) follow(e *store.Event) {
+	if e.KV.Modified <= kc.loaded {
+		return
+	}
+	key := e.KV.Key[len(kc.prefix):]
+	var next, prev *Entry
+	if e.Type == store.Put {
+		next = kc.stored(e.KV)
+		if h, ok := kc.written.Load(key); ok && bytes.Equal(h.(*handover).raw, e.KV.Value) {
+			next = NewEntry(kc.kind, key, e.KV.Modified, e.KV.Value, h.(*handover).obj)
+			kc.written.CompareAndDelete(key, h)
+		}
+	}
+	if next != nil {
+		prev, _ = kc.tree.ReplaceOrInsert(next)
+	} else {
+		prev, _ = kc.tree.Delete(&Entry{key: key})
+	}
+	if next != nil || prev != nil {
+		kc.log.append(change{prev: prev, next: next, rev: e.KV.Modified})
+	}
+}
+
+func (c *Cache) advance(rev int64) {
+	c.mu.Lock()
+	if rev > c.rev.Load() {
+		c.rev.Store(rev)
+	}
+	close(c.wait)
+	c.wait = make(chan struct{})
+	c.mu.Unlock()
+}
+
+// Current returns once the cache has every write that was acknowledged before the call.
+func (c *Cache) Current(ctx context.Context) error {
+	rev, err := c.store.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Reach(ctx, rev)
+}
+
+// Reach returns once the cache has every change up to a revision.
+func (c *Cache) Reach(ctx context.Context, rev int64) error {
+	for c.rev.Load() < rev {
+		c.mu.Lock()
+		wait := c.wait
+		c.mu.Unlock()
+		if c.rev.Load() >= rev {
+			return nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Get is an object by its key; nil if there is none.
+func (kc *Objects) Get(key string) *Entry {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	e, _ := kc.tree.Get(&Entry{key: key})
+	return e
+}
+
+// Snapshot is every entry below a namespace ("" is all) after a key, in order, and the revision they
+// stand at together.
+func (kc *Objects) Snapshot(namespace, after string) ([]*Entry, int64) {
+	var out []*Entry
+	if namespace == "" && after == "" {
+		kc.mu.RLock()
+		out = make([]*Entry, 0, kc.tree.Len())
+		kc.mu.RUnlock()
+	}
+	rev := kc.scan(namespace, after, func(e *Entry) bool {
+		out = append(out, e)
+		return true
+	})
+	return out, rev
+}
+
+// scan shows the entries of Snapshot one by one, as long as show says true.
+func (kc *Objects) scan(namespace, after string, show func(*Entry) bool) int64 {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	// The log is appended under the same lock, so its revision is at least that of every entry
+	// here; c.rev may already be further, and is as true for this kind once it was read first.
+	rev := max(kc.cache.rev.Load(), kc.log.last)
+	from, to := after, ""
+	if namespace != "" {
+		from, to = max(after, namespace+"/"), namespace+"0" // '0' follows '/'
+	}
+	kc.tree.AscendGreaterOrEqual(&Entry{key: from}, func(e *Entry) bool {
+		if to != "" && e.key >= to {
+			return false
+		}
+		return e.key == after || show(e)
+	})
+	return rev
+}
+
+// unchangedSince says that no object of the kind has changed after a revision, as far as the cache has read.
+func (kc *Objects) unchangedSince(rev int64) bool {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	return kc.log.last <= rev
+}
+
+// Len is how many objects there are.
+func (kc *Objects) Len() int {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	return kc.tree.Len()
+}
+
+// Revision is that of the newest change in the cache.
+func (c *Cache) Revision() int64 { return c.rev.Load() }
+
+// Write writes an object, its bytes and whatever else is to change with it, in one transaction, and leaves the decoded
+// object where the watch will find it. obj becomes shared. The error is the store's own.
+func (kc *Objects) Write(ctx context.Context, key string, obj api.Object, raw []byte, changes ...store.Change) (*Entry, error) {
+	// The cached object gets its revision from the watch, the caller's from the write's answer: two
+	// goroutines, so two objects, which share all but the outermost struct.
+	h := &handover{raw: raw, obj: Shallow(obj)}
+	kc.written.Store(key, h)
+	rev, err := kc.cache.store.Write(ctx, changes...)
+	if err != nil {
+		kc.written.CompareAndDelete(key, h)
+		return nil, err
+	}
+	// Forget it when the watch has passed by without using it (another write of the key came between).
+	if kc.cache.rev.Load() >= rev {
+		kc.written.CompareAndDelete(key, h)
+	}
+	return NewEntry(kc.kind, key, rev, raw, obj), nil
+}
+
+// CheckShared says which of the shared objects somebody has changed, although nobody may. Tests call it
+// when all is done; registrytest does for every test.
+func (c *Cache) CheckShared() error {
+	var errs []error
+	for kind, kc := range c.kinds.Load().byKind {
+		entries, _ := kc.Snapshot("", "")
+		for _, e := range entries {
+			obj := e.obj.Load()
+			if obj == nil {
+				continue
+			}
+			raw, err := Encode(kind, (*obj).DeepCopyObject().(api.Object))
+			if err != nil || !bytes.Equal(raw, e.raw) {
+				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.raw, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,188 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	kjson "sigs.k8s.io/json"
+
+	"minik8s/internal/api"
+)
+
+// Entry is one version of one object: the bytes as stored, and the object decoded from them, once.
+type Entry struct {
+	kind *api.Kind
+	key  string // namespace/name, or name
+	rev  int64
+	raw  []byte // canonical JSON without a resourceVersion
+	obj  atomic.Pointer[api.Object]
+}
+
+// Revision of this version; it is the object's resourceVersion.
+func (e *Entry) Revision() int64 { return e.rev }
+
+// Key is namespace/name, or name for kinds without a namespace.
+func (e *Entry) Key() string { return e.key }
+
+// Equal says whether raw, as Encode makes it, is what is stored.
+func (e *Entry) Equal(raw []byte) bool { return bytes.Equal(e.raw, raw) }
+
+// Object is the decoded object; shared, never to be changed.
+func (e *Entry) Object() api.Object {
+	if p := e.obj.Load(); p != nil {
+		return *p
+	}
+	obj := e.kind.New()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.raw, obj); err != nil {
+		// Only what encode made is ever stored, so these bytes were damaged outside. Name the object,
+		// so that it can still be seen and deleted.
+		ns, name, ok := strings.Cut(e.key, "/")
+		if !ok {
+			ns, name = "", e.key
+		}
+		obj = e.kind.New()
+		obj.SetNamespace(ns)
+		obj.SetName(name)
+		obj.SetAnnotations(map[string]string{"minik8s.io/damaged": err.Error()})
+		obj.GetObjectKind().SetGroupVersionKind(e.kind.GVK())
+	}
+	if e.rev != 0 {
+		obj.SetResourceVersion(strconv.FormatInt(e.rev, 10))
+	}
+	e.obj.CompareAndSwap(nil, &obj)
+	return *e.obj.Load()
+}
+
+// AppendJSON adds the object as it goes over the wire to dst: the stored bytes with the
+// resourceVersion put in. Nothing is decoded or encoded.
+func (e *Entry) AppendJSON(dst []byte) []byte {
+	n := len(jsonHead(e.kind))
+	if len(e.raw) <= n {
+		return append(dst, e.raw...)
+	}
+	if e.rev == 0 { // a dry run of a create: it has none
+		return append(dst, e.raw...)
+	}
+	dst = append(dst, e.raw[:n]...)
+	dst = append(dst, `"resourceVersion":"`...)
+	dst = strconv.AppendInt(dst, e.rev, 10)
+	dst = append(dst, '"')
+	if e.raw[n] != '}' {
+		dst = append(dst, ',')
+	}
+	return append(dst, e.raw[n:]...)
+}
+
+// jsonHead is how every stored object of a kind begins, so that its revision can be put in without reading the rest.
+func jsonHead(k *api.Kind) string {
+	return `{"kind":"` + k.Kind + `","apiVersion":"` + k.APIVersion() + `","metadata":{`
+}
+
+// Encode is the object as it is stored.
+func Encode(kind *api.Kind, obj api.Object) ([]byte, error) {
+	obj.SetResourceVersion("")
+	obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(raw, []byte(jsonHead(kind))) {
+		return raw, nil
+	}
+	return headFirst(kind, raw)
+}
+
+// headFirst is an object whose Go type has its fields in another order, as it is stored.
+func headFirst(kind *api.Kind, raw []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	meta := fields["metadata"]
+	if len(meta) < 2 || meta[0] != '{' {
+		return nil, fmt.Errorf("the JSON of a %s has no metadata", kind.Kind)
+	}
+	out := append([]byte(jsonHead(kind)), meta[1:]...)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name == "kind" || name == "apiVersion" || name == "metadata" {
+			continue
+		}
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(append(out, ','), quoted...), ':'), fields[name]...)
+	}
+	return append(out, '}'), nil
+}
+
+// NewEntry is an entry of an object that was just encoded, so that it need not be decoded again.
+func NewEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object) *Entry {
+	e := &Entry{kind: kind, key: key, rev: rev, raw: raw}
+	if obj != nil {
+		if rev != 0 {
+			obj.SetResourceVersion(strconv.FormatInt(rev, 10))
+		}
+		e.obj.Store(&obj)
+	}
+	return e
+}
+
+// at is the same object at a later revision: what a watch sends for a deletion.
+func (e *Entry) at(rev int64) *Entry {
+	later := &Entry{kind: e.kind, key: e.key, rev: rev, raw: e.raw}
+	if p := e.obj.Load(); p != nil {
+		obj := (*p).DeepCopyObject().(api.Object)
+		obj.SetResourceVersion(strconv.FormatInt(rev, 10))
+		later.obj.Store(&obj)
+	}
+	return later
+}
+
+// Root is below which all objects are stored.
+const Root = "/registry/"
+
+// PrefixOf is where the objects of a kind are stored.
+func PrefixOf(k *api.Kind) string {
+	if k.Group == "" {
+		return Root + k.Plural + "/"
+	}
+	return Root + k.Group + "/" + k.Plural + "/"
+}
+
+// KeyOf is namespace/name, or name for kinds without a namespace.
+func KeyOf(k *api.Kind, namespace, name string) string {
+	if k.Namespaced {
+		return namespace + "/" + name
+	}
+	return name
+}
+
+// Size is about how many bytes the object has as JSON.
+func (e *Entry) Size() int { return len(e.raw) }
+
+// Shallow is a copy of the outermost struct only: its own metadata strings, everything behind
+// pointers, maps and slices shared. Right for objects that nobody changes any more.
+func Shallow(obj api.Object) api.Object {
+	src := reflect.ValueOf(obj).Elem()
+	dst := reflect.New(src.Type())
+	dst.Elem().Set(src)
+	return dst.Interface().(api.Object)
+}
+
+// In is an entry as another view of its kind shows it.
+func (e *Entry) In(view *api.Kind) (*Entry, error) {
+	obj := view.View.Shown(e.Object())
+	raw, err := Encode(view, obj)
+	if err != nil {
+		return nil, err
+	}
+	return NewEntry(view, e.key, e.rev, raw, obj), nil
+}

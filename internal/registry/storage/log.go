@@ -1,0 +1,136 @@
+package storage
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"time"
+)
+
+// change is one step of one object: next nil is a deletion, prev nil a creation.
+type change struct {
+	prev, next *Entry
+	rev        int64
+	at         time.Time  // when it was read
+	encodings  *Encodings // of next, or for a deletion of prev
+}
+
+// eventLog is the last changes of a kind. Watchers are cursors on it: nothing is kept per watcher, and
+// one that falls behind the window reads on from the store's history until it has caught up.
+type eventLog struct {
+	changes []change
+	first   int64 // number of changes[0], counted from the start of the process
+	floor   int64 // changes after this revision are all here
+	last    int64 // revision of the last change
+	bytes   int   // of what the changes hold
+	epoch   int   // counts restarts: cursors of an older epoch are lost
+	more    chan struct{}
+	moreMu  sync.Mutex
+}
+
+// The window: enough for a watcher to catch up after a pause without going to the store, little enough to be held
+// at idle. What it holds is bounded in bytes, whatever the size of an object.
+const (
+	maxLogChanges = 16384
+	maxLogBytes   = 8 << 20
+	maxLogAge     = 2 * time.Minute
+)
+
+func (l *eventLog) init() { l.more = make(chan struct{}) }
+
+func (l *eventLog) append(c change) {
+	c.at = time.Now()
+	c.encodings = &Encodings{}
+	l.changes = append(l.changes, c)
+	if n := len(l.changes) - 1 - keptEncodings; n >= 0 {
+		l.changes[n].encodings.drop()
+	}
+	l.bytes += c.size()
+	l.last = c.rev
+	drop := 0
+	for n := len(l.changes); n-drop > maxLogChanges || n > drop && (l.bytes > maxLogBytes || c.at.Sub(l.changes[drop].at) > maxLogAge); drop++ {
+		l.floor = l.changes[drop].rev
+		l.bytes -= l.changes[drop].size()
+		l.changes[drop] = change{}
+	}
+	if drop > 0 {
+		if l.changes = l.changes[drop:]; len(l.changes) == 0 {
+			l.changes = nil
+		}
+		l.first += int64(drop)
+	}
+	l.wake()
+}
+
+// size is what a change keeps in memory that nothing else does: what was there before. The newest version the cache
+// has anyway, until a later change has it as its prev. Of the encodings only a few are kept.
+func (c change) size() int {
+	const itself = 128
+	if c.prev != nil {
+		return itself + len(c.prev.raw)
+	}
+	return itself
+}
+
+func (l *eventLog) restart(rev int64) {
+	l.first += int64(len(l.changes))
+	l.changes, l.bytes = nil, 0
+	l.floor, l.last = rev, rev
+	l.epoch++
+	l.wake()
+}
+
+func (l *eventLog) wake() {
+	l.moreMu.Lock()
+	close(l.more)
+	l.more = make(chan struct{})
+	l.moreMu.Unlock()
+}
+
+// cursor reads the log from a place on.
+type cursor struct {
+	kc    *Objects
+	next  int64
+	epoch int
+}
+
+// cursorAt is a cursor for all changes after rev; false when the log does not reach back that far.
+func (kc *Objects) cursorAt(rev int64) (*cursor, bool) {
+	kc.mu.RLock()
+	defer kc.mu.RUnlock()
+	if rev < kc.log.floor {
+		return nil, false
+	}
+	i := sort.Search(len(kc.log.changes), func(i int) bool { return kc.log.changes[i].rev > rev })
+	return &cursor{kc: kc, next: kc.log.first + int64(i), epoch: kc.log.epoch}, true
+}
+
+// read waits for changes and returns all there are, at most max; false when they are lost.
+// wake, which may be nil, ends the wait early.
+func (c *cursor) read(ctx context.Context, max int, wake <-chan struct{}) ([]change, bool) {
+	for {
+		c.kc.log.moreMu.Lock()
+		more := c.kc.log.more
+		c.kc.log.moreMu.Unlock()
+		c.kc.mu.RLock()
+		l := &c.kc.log
+		if c.epoch != l.epoch || c.next < l.first {
+			c.kc.mu.RUnlock()
+			return nil, false
+		}
+		if pending := l.changes[c.next-l.first:]; len(pending) > 0 {
+			got := append([]change(nil), pending[:min(max, len(pending))]...)
+			c.next += int64(len(got))
+			c.kc.mu.RUnlock()
+			return got, true
+		}
+		c.kc.mu.RUnlock()
+		select {
+		case <-more:
+		case <-wake:
+			return nil, true
+		case <-ctx.Done():
+			return nil, true
+		}
+	}
+}
