@@ -104,22 +104,28 @@ func remainsOf(kind *api.Kind, list *client.List) remains {
 	return r
 }
 
+// failure is an error, and the place of its object in the list.
+type failure struct {
+	at  int
+	err error
+}
+
 // deleteAll deletes objects side by side. It returns the first error of each kind: a thousand alike would
 // say no more.
 func (n *Controller) deleteAll(ctx context.Context, objs []doomed) []error {
 	var mu sync.Mutex
-	failed := map[*api.Kind]error{}
-	fail := func(kind *api.Kind, err error) {
+	failed := map[*api.Kind]failure{}
+	fail := func(kind *api.Kind, f failure) {
 		mu.Lock()
 		defer mu.Unlock()
-		if failed[kind] == nil {
-			failed[kind] = err
+		if was, ok := failed[kind]; !ok || f.at < was.at { // of those that failed the first in the list, whichever came first
+			failed[kind] = f
 		}
 	}
 	err := pods.All(len(objs), func(i int) error {
 		if err := n.deleteOne(ctx, objs[i]); err != nil {
 			kind := objs[i].kind
-			fail(kind, fmt.Errorf("%s %s: %w", kind, objs[i].obj.GetName(), err))
+			fail(kind, failure{i, fmt.Errorf("%s %s: %w", kind, objs[i].obj.GetName(), err)})
 		}
 		return nil // one failure keeps no other object
 	})
@@ -128,8 +134,8 @@ func (n *Controller) deleteAll(ctx context.Context, objs []doomed) []error {
 	}
 	var errs []error
 	for _, kind := range n.table.Stored() { // in their order, so that the condition's text stays the same
-		if failed[kind] != nil {
-			errs = append(errs, failed[kind])
+		if f, ok := failed[kind]; ok {
+			errs = append(errs, f.err)
 		}
 	}
 	return errs
