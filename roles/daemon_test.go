@@ -126,7 +126,7 @@ func leftovers(dir string) string {
 			}
 		}
 	}
-	groups, _ := filepath.Glob("/sys/fs/cgroup/*/" + filepath.Base(dir)) //nolint:errcheck // the pattern is good
+	groups, _ := filepath.Glob("/sys/fs/cgroup/*/" + filepath.Base(dir) + "*") //nolint:errcheck // the pattern is good
 	if _, err := os.Stat(dir); err == nil {
 		left = append(left, dir)
 	}

@@ -25,6 +25,7 @@ func TestKilledAnywhere(t *testing.T) {
 		return
 	}
 	b := newBench(t)
+	b.killed = true
 	seed := time.Now().UnixNano()
 	rnd := rand.New(rand.NewSource(seed))
 	for round := range 12 {
