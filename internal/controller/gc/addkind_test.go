@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/registry/registrytest"
 )
 
-// A kind that comes later owns and is owned like the others. What an object of it owns was left alone before.
+// A kind that is added later owns and is owned like the others. Dependents of its objects were left alone before.
 func TestAddKind(t *testing.T) {
 	c := ct.New(t)
 	c.Start(New(c.As("gc-controller"), c.Kinds(), quiet).Run)
@@ -27,7 +27,7 @@ func TestAddKind(t *testing.T) {
 
 	g := ct.Create(c, &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Name: "g"}})
 	owned("late", g)
-	ct.Create(c, &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Name: "below", OwnerReferences: []metav1.OwnerReference{
+	ct.Create(c, &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Name: "dependents", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "test.minik8s.io/v1", Kind: "Gadget", Name: g.Name, UID: g.UID}}}})
 	if _, err := c.Admin().Delete(c.Context(), client.KeyOf(g), nil); err != nil {
 		t.Fatal(err)

@@ -10,17 +10,17 @@ import (
 	"minik8s/internal/controller/pods"
 )
 
-// tally is the count of a job's pods. It is the one place where numbers are made.
-type tally struct {
-	succeeded, failed int32 // counted for good
-	uncounted         batchv1.UncountedTerminatedPods
-	completed, lost   indexes       // of an Indexed job; lost are those that have failed too often
-	untrack           []*corev1.Pod // may lose their finalizer once the tally is saved
-	active            []*corev1.Pod
-	terminating       int32
-	ready             int32
-	failJob           string      // why the failure policy ends the job
-	failures          map[int]int // by index
+// podCounts counts a job's pods. All numbers in a job's status come from here.
+type podCounts struct {
+	succeeded, failed        int32 // counted for good
+	uncounted                batchv1.UncountedTerminatedPods
+	completed, failedIndexes indexes       // of an Indexed job
+	untrack                  []*corev1.Pod // may lose their finalizer once the counts are saved
+	active                   []*corev1.Pod
+	terminating              int32
+	ready                    int32
+	failJob                  string      // why the failure policy ends the job
+	failures                 map[int]int // by index
 }
 
 func tracked(p *corev1.Pod) bool { return slices.Contains(p.Finalizers, batchv1.JobTrackingFinalizer) }
@@ -33,8 +33,7 @@ func onlyFailed(job *batchv1.Job) bool {
 	return job.Spec.PodReplacementPolicy != nil && *job.Spec.PodReplacementPolicy == batchv1.Failed
 }
 
-// failed says that a pod counts as a failure: also one that somebody deleted, which may never come to
-// say how it ended.
+// failed reports whether a pod counts as a failure. One that was deleted does, too: it may never report how it ended.
 func failed(job *batchv1.Job, p *corev1.Pod) bool {
 	switch {
 	case p.Status.Phase == corev1.PodFailed:
@@ -52,29 +51,29 @@ func limitOf(job *batchv1.Job) int {
 	return int(*job.Spec.Completions)
 }
 
-// count takes the status on from where it stands.
-func count(job *batchv1.Job, list []*corev1.Pod) *tally {
+// count counts the pods, starting from the numbers in the job's status.
+func count(job *batchv1.Job, list []*corev1.Pod) *podCounts {
 	st := &job.Status
-	t := &tally{succeeded: st.Succeeded, failed: st.Failed, completed: indexes{}, lost: indexes{}, failures: map[int]int{}}
+	t := &podCounts{succeeded: st.Succeeded, failed: st.Failed, completed: indexes{}, failedIndexes: indexes{}, failures: map[int]int{}}
 	if isIndexed(job) {
 		t.completed = parseIndexes(st.CompletedIndexes, limitOf(job))
 		if st.FailedIndexes != nil {
-			t.lost = parseIndexes(*st.FailedIndexes, limitOf(job))
+			t.failedIndexes = parseIndexes(*st.FailedIndexes, limitOf(job))
 		}
 	}
-	t.settle(st.UncountedTerminatedPods, list)
+	t.countUntracked(st.UncountedTerminatedPods, list)
 	for _, p := range list {
-		t.one(job, p)
+		t.add(job, p)
 	}
 	if isIndexed(job) {
-		t.perIndex(job)
+		t.failIndexes(job)
 		t.succeeded = int32(len(t.completed))
 	}
 	return t
 }
 
-// settle turns UIDs whose pods have lost their finalizer, or are gone, into numbers.
-func (t *tally) settle(u *batchv1.UncountedTerminatedPods, list []*corev1.Pod) {
+// countUntracked adds the UIDs whose pods have lost their finalizer, or are deleted, to the numbers.
+func (t *podCounts) countUntracked(u *batchv1.UncountedTerminatedPods, list []*corev1.Pod) {
 	if u == nil {
 		return
 	}
@@ -100,8 +99,8 @@ func (t *tally) settle(u *batchv1.UncountedTerminatedPods, list []*corev1.Pod) {
 	}
 }
 
-// one notes how a pod stands.
-func (t *tally) one(job *batchv1.Job, p *corev1.Pod) {
+// add counts one pod.
+func (t *podCounts) add(job *batchv1.Job, p *corev1.Pod) {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded:
 		if tracked(p) {
@@ -121,10 +120,10 @@ func (t *tally) one(job *batchv1.Job, p *corev1.Pod) {
 	}
 }
 
-func (t *tally) success(job *batchv1.Job, p *corev1.Pod) {
+func (t *podCounts) success(job *batchv1.Job, p *corev1.Pod) {
 	t.untrack = append(t.untrack, p)
 	if isIndexed(job) {
-		if ix := indexOf(p); ix >= 0 && ix < limitOf(job) && !t.lost.has(ix) {
+		if ix := indexOf(p); ix >= 0 && ix < limitOf(job) && !t.failedIndexes.has(ix) {
 			t.completed[ix] = struct{}{}
 		}
 		return
@@ -134,15 +133,15 @@ func (t *tally) success(job *batchv1.Job, p *corev1.Pod) {
 	}
 }
 
-func (t *tally) failure(job *batchv1.Job, p *corev1.Pod) {
+func (t *podCounts) failure(job *batchv1.Job, p *corev1.Pod) {
 	if p.DeletionTimestamp != nil && !tracked(p) {
-		return // it was not wanted any more, or it was counted
+		return // it was surplus, or was counted already
 	}
-	action, why := judge(job, p)
+	action, why := failurePolicyOf(job, p)
 	if ix := indexOf(p); ix >= 0 && action != batchv1.PodFailurePolicyActionIgnore {
 		t.failures[ix] = max(t.failures[ix], failuresBefore(p)+1)
 		if action == batchv1.PodFailurePolicyActionFailIndex && isIndexed(job) && ix < limitOf(job) {
-			t.lost[ix] = struct{}{}
+			t.failedIndexes[ix] = struct{}{}
 		}
 	}
 	if action == batchv1.PodFailurePolicyActionFailJob && t.failJob == "" {
@@ -157,27 +156,27 @@ func (t *tally) failure(job *batchv1.Job, p *corev1.Pod) {
 	}
 }
 
-// perIndex gives up indexes that have failed too often.
-func (t *tally) perIndex(job *batchv1.Job) {
+// failIndexes marks the indexes as failed that have exceeded backoffLimitPerIndex.
+func (t *podCounts) failIndexes(job *batchv1.Job) {
 	limit := job.Spec.BackoffLimitPerIndex
 	if limit == nil {
 		return
 	}
 	for ix, n := range t.failures {
 		if ix < limitOf(job) && n > int(*limit) && !t.completed.has(ix) {
-			t.lost[ix] = struct{}{}
+			t.failedIndexes[ix] = struct{}{}
 		}
 	}
-	for ix := range t.lost {
+	for ix := range t.failedIndexes {
 		delete(t.completed, ix)
 	}
 }
 
-// done and bad are the numbers with those that are on their way.
-func (t *tally) done() int32 { return t.succeeded + int32(len(t.uncounted.Succeeded)) }
-func (t *tally) bad() int32  { return t.failed + int32(len(t.uncounted.Failed)) }
+// succeededSoFar and failedSoFar include pods that are not in the status's numbers yet.
+func (t *podCounts) succeededSoFar() int32 { return t.succeeded + int32(len(t.uncounted.Succeeded)) }
+func (t *podCounts) failedSoFar() int32    { return t.failed + int32(len(t.uncounted.Failed)) }
 
-// open says that something is still to be counted.
-func (t *tally) open() bool {
+// unfinished reports whether pods are still to be counted.
+func (t *podCounts) unfinished() bool {
 	return len(t.uncounted.Succeeded)+len(t.uncounted.Failed)+len(t.untrack) > 0
 }

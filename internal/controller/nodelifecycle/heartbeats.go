@@ -8,26 +8,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sightings are when nodes last gave a sign of life, by our own clock: the moment at which we saw one, not
-// the moment that it names. Nodes' clocks may go wrong by hours, and are only compared with themselves.
-type sightings struct {
+// heartbeats has when each node's last heartbeat was seen, by this process's clock, not by the time in the heartbeat.
+// Nodes' clocks may be wrong by hours; their times are only compared with each other.
+type heartbeats struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	began time.Time // to look; nobody could have told us before
+	began time.Time // when watching began
 	last  map[string]time.Time
 }
 
-// begin forgets all, so that every node has its full time again: what happened while nobody looked is not
-// the nodes' fault.
-func (s *sightings) begin() {
+// begin forgets all, so that every node has its full time again: heartbeats may have been missed while nothing
+// watched.
+func (s *heartbeats) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.began, s.last = s.now(), map[string]time.Time{}
 }
 
-// of is when a node gave its last sign of life.
-func (s *sightings) of(name string) time.Time {
+// of is when the last heartbeat of a node was seen.
+func (s *heartbeats) of(name string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, ok := s.last[name]; ok {
@@ -36,27 +36,27 @@ func (s *sightings) of(name string) time.Time {
 	return s.began
 }
 
-// lease takes in a change of a node's Lease; one that is not renewed by it says nothing.
-func (s *sightings) lease(old, now *coordinationv1.Lease) {
+// lease records a change of a node's Lease; only a renewal is a heartbeat.
+func (s *heartbeats) lease(old, now *coordinationv1.Lease) {
 	if now != nil && (old == nil || !now.Spec.RenewTime.Equal(old.Spec.RenewTime)) {
-		s.saw(now.Name)
+		s.record(now.Name)
 	}
 }
 
-// node takes in a change of a Node: a new one has just come, and a new heartbeat in its status, which only
-// its kubelet writes, is a sign of life as good as a Lease.
-func (s *sightings) node(old, now *corev1.Node) {
+// node records a change of a Node: a new Node counts as a heartbeat, and so does a new lastHeartbeatTime in its
+// status, which only its kubelet writes.
+func (s *heartbeats) node(old, now *corev1.Node) {
 	switch {
 	case now == nil:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.last, old.Name)
 	case old == nil || !heartbeat(now).Equal(heartbeat(old)):
-		s.saw(now.Name)
+		s.record(now.Name)
 	}
 }
 
-func (s *sightings) saw(name string) {
+func (s *heartbeats) record(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last[name] = s.now()
