@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Load puts a configuration together. file may be empty; lookup is os.LookupEnv; environ is
-// os.Environ; flags holds those that were given.
+// Load makes the configuration. file may be empty; lookup is os.LookupEnv; environ is os.Environ; flags are those
+// that were given. The error names the setting, its source and what was expected.
 func Load(file string, lookup func(string) (string, bool), environ []string, flags map[string]string) (*Config, error) {
 	values, where := map[string]string{}, map[string]string{}
 	take := func(name, v, from string) { values[name], where[name] = v, from }
@@ -98,7 +98,7 @@ func find(name string) *Key {
 	return nil
 }
 
-// own are variables that begin like ours and are not settings.
+// own are variables with our prefix that are not settings.
 var own = []string{"MINIK8S_CONFIG", "MINIK8S_KUBECONFIG", "MINIK8S_SERVER"}
 
 func unknownVariables(environ []string) []error {
@@ -125,7 +125,7 @@ next:
 	return errs
 }
 
-// suggest names the setting that was probably meant.
+// suggest names the most similar setting.
 func suggest(name string) string {
 	best, dist := "", 4
 	for _, k := range Keys {
@@ -139,7 +139,7 @@ func suggest(name string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// Print is the effective configuration as a file that Load would take, with a comment per setting.
+// Print is the effective configuration as a file that Load accepts, with a comment per setting.
 func (c *Config) Print() string {
 	var b strings.Builder
 	for _, k := range Keys {
@@ -147,7 +147,7 @@ func (c *Config) Print() string {
 		v := k.get(c)
 		y, err := yaml.Marshal(map[string]string{k.Name: v})
 		if err != nil {
-			continue // a map of strings always can
+			continue // cannot fail for a map of strings
 		}
 		b.Write(y)
 		b.WriteByte('\n')
