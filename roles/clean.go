@@ -26,7 +26,7 @@ import (
 type CleanOptions struct {
 	// DryRun: only say what would be removed.
 	DryRun bool
-	// Confirm is called after Out has been told what will be removed; nil: no question is asked.
+	// Confirm is called after it was printed to Out what will be removed; nil: no question is asked.
 	Confirm func() (bool, error)
 	// Out is where it is printed what will be removed.
 	Out io.Writer

@@ -119,7 +119,7 @@ type Watcher interface {
 	Stop()
 }
 
-// WriteOptions goes with a write.
+// WriteOptions are the options of a write.
 type WriteOptions struct {
 	Subresource     string // "status", or empty
 	DryRun          bool

@@ -33,7 +33,7 @@ func runTool(name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// firewalld is changed by its own client: a table that it owns nobody else can change.
+// firewalld is changed by its own client: only the owner of a table can change it.
 type firewalld struct{ run tool }
 
 func (f firewalld) open(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) (bool, error) {
