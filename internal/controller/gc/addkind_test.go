@@ -27,7 +27,7 @@ func TestAddKind(t *testing.T) {
 
 	g := ct.Create(c, &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Name: "g"}})
 	owned("late", g)
-	ct.Create(c, &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Name: "dependents", OwnerReferences: []metav1.OwnerReference{
+	ct.Create(c, &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Name: "below", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "test.minik8s.io/v1", Kind: "Gadget", Name: g.Name, UID: g.UID}}}})
 	if _, err := c.Admin().Delete(c.Context(), client.KeyOf(g), nil); err != nil {
 		t.Fatal(err)

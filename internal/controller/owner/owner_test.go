@@ -20,16 +20,16 @@ func TestJudge(t *testing.T) {
 		namespace          string
 		want               Relation
 	}{
-		"ours":                               {controller: "u", app: "web", want: Keep},
-		"ours, of one that is ownerDeleting": {controller: "u", app: "web", ownerDeleting: true, want: Keep},
-		"ours no more":                       {controller: "u", app: "x", want: Release},
-		"not released by the ownerDeleting":  {controller: "u", app: "x", ownerDeleting: true, want: Ignore},
-		"another's":                          {controller: "v", app: "web", want: Ignore},
-		"nobody's":                           {app: "web", want: Adopt},
-		"nobody's, no match":                 {app: "x", want: Ignore},
-		"nobody's, ownerDeleting":            {app: "web", pod: true, want: Ignore},
-		"not for one that is ownerDeleting":  {app: "web", ownerDeleting: true, want: Ignore},
-		"elsewhere":                          {app: "web", namespace: "other", want: Ignore},
+		"the owner's":                                    {controller: "u", app: "web", want: Keep},
+		"the owner's, while it is being deleted":         {controller: "u", app: "web", ownerDeleting: true, want: Keep},
+		"the owner's, no match":                          {controller: "u", app: "x", want: Release},
+		"not released by an owner that is being deleted": {controller: "u", app: "x", ownerDeleting: true, want: Ignore},
+		"another's":                                     {controller: "v", app: "web", want: Ignore},
+		"without a controller":                          {app: "web", want: Adopt},
+		"without a controller, no match":                {app: "x", want: Ignore},
+		"without a controller, being deleted":           {app: "web", pod: true, want: Ignore},
+		"not adopted by an owner that is being deleted": {app: "web", ownerDeleting: true, want: Ignore},
+		"in another namespace":                          {app: "web", namespace: "other", want: Ignore},
 	} {
 		o := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: "u"}}
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": test.app}}}
