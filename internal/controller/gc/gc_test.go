@@ -27,7 +27,7 @@ func TestDecide(t *testing.T) {
 		deps   []*item
 		want   func(a action) bool
 	}{
-		"all exist":      {&item{uid: "x", owners: two}, []ownerState{exists, exists}, nil, func(a action) bool { return a.remove == "" && len(a.dropRefs) == 0 }},
+		"all exist":       {&item{uid: "x", owners: two}, []ownerState{exists, exists}, nil, func(a action) bool { return a.remove == "" && len(a.dropRefs) == 0 }},
 		"one gone":        {&item{uid: "x", owners: two}, []ownerState{exists, absent}, nil, func(a action) bool { return slices.Equal(a.dropRefs, []types.UID{"b"}) && a.remove == "" }},
 		"all gone":        {&item{uid: "x", owners: two}, []ownerState{absent, absent}, nil, func(a action) bool { return a.remove == metav1.DeletePropagationBackground }},
 		"gone, orphaning": {&item{uid: "x", owners: two, orphan: true}, []ownerState{absent, absent}, nil, func(a action) bool { return a.remove == metav1.DeletePropagationOrphan }},
