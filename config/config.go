@@ -20,7 +20,7 @@ type Config struct {
 	Roles    []string
 	DataDir  string
 	NodeName string
-	NodeIP   netip.Addr // invalid: that of the default route's link
+	NodeIP   netip.Addr // invalid: the address of the default route's link
 
 	APIAddress string
 	APIPort    int
@@ -42,7 +42,7 @@ type Config struct {
 
 	EtcdQuota int64
 
-	// Without are optimisations that are left out.
+	// Without are the optimisations that are turned off.
 	Without []string
 
 	LogLevel  slog.Level
@@ -55,36 +55,36 @@ const (
 	Worker = "worker"
 )
 
-// The optimisations that can be left out, to see what each is worth: the benchmark's part "tricks" does.
+// The optimisations that can be turned off, to measure what each is worth; the benchmark's part "tricks" does so.
 const (
 	EarlyElection = "early-election" // a single member of etcd becomes the leader without waiting for its timeout
-	GiveBack      = "give-back"      // memory that only the start needed is given back
-	Collector     = "collector"      // the collector runs more often where much is alive
+	GiveBack      = "give-back"      // memory that only the start needed is returned to the system
+	Collector     = "collector"      // the garbage collector runs more often when the live heap is large
 	Trim          = "trim"           // a waiting shim's program is paged out
-	Warm          = "warm"           // a sandbox is made ahead of the next pod
+	Warm          = "warm"           // a sandbox is made in advance for the next pod
 )
 
 var optimisations = []string{EarlyElection, GiveBack, Collector, Trim, Warm}
 
-// Has says whether the daemon has a role.
+// Has reports whether the daemon has a role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
-// Does says whether the daemon does one of its optimisations.
+// Does reports whether an optimisation is turned on.
 func (c *Config) Does(optimisation string) bool { return !slices.Contains(c.Without, optimisation) }
 
 const defaultDataDir = "/var/lib/minik8s"
 
 // Key is one setting.
 type Key struct {
-	// Name of the flag and in the file; the variable is MINIK8S_ and the name in capitals with _.
+	// Name of the flag, and of the key in the file; the variable is MINIK8S_ and the name in capitals with _.
 	Name    string
 	Doc     string
 	Default string
-	// Bool says that the flag may stand without a value.
+	// Bool says that the flag may be given without a value.
 	Bool bool
-	// set checks a value and puts it into the configuration.
+	// set checks a value and stores it in the configuration.
 	set func(c *Config, v string) error
-	// get is the effective value, as set would take it.
+	// get is the effective value, in the form that set accepts.
 	get func(c *Config) string
 }
 
@@ -225,8 +225,8 @@ var Keys = []Key{
 		}, get: func(c *Config) string { return c.LogFormat }},
 }
 
-// cgroupOf is the cgroup of a data directory: what runs in a cgroup that a daemon does not know it ends, so
-// two daemons on a machine must not share one.
+// cgroupOf is the default cgroup for a data directory. A daemon kills unknown processes in its cgroup, so two daemons
+// on a machine must not share one.
 func cgroupOf(dataDir string) string {
 	if dataDir == defaultDataDir {
 		return "/minik8s"
@@ -234,7 +234,7 @@ func cgroupOf(dataDir string) string {
 	return fmt.Sprintf("/minik8s-%x", sha256.Sum256([]byte(realPath(dataDir))))[:len("/minik8s-")+8]
 }
 
-// realPath is a path without symbolic links, the same whether its last parts are there yet or not.
+// realPath is a path without symbolic links, the same whether its last parts exist or not.
 func realPath(path string) string {
 	for rest := ""; ; path = filepath.Dir(path) {
 		if found, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
@@ -246,7 +246,7 @@ func realPath(path string) string {
 
 func size(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
 
-// hostName is the machine's name as a node's name has to be.
+// hostName is the machine's name, as a valid name of a Node.
 func hostName() (string, error) {
 	h, err := os.Hostname()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"minik8s/internal/suggest"
 )
 
-// Load puts a configuration together. file may be empty; lookup is os.LookupEnv; environ is
-// os.Environ; flags holds those that were given.
+// Load makes the configuration. file may be empty; lookup is os.LookupEnv; environ is os.Environ; flags are those
+// that were given. The error names the setting, its source and what was expected.
 func Load(file string, lookup func(string) (string, bool), environ []string, flags map[string]string) (*Config, error) {
 	values, where := map[string]string{}, map[string]string{}
 	take := func(name, v, from string) { values[name], where[name] = v, from }
@@ -100,7 +100,7 @@ func find(name string) *Key {
 	return nil
 }
 
-// own are variables that begin like ours and are not settings.
+// own are variables with our prefix that are not settings.
 var own = []string{"MINIK8S_CONFIG", "MINIK8S_KUBECONFIG", "MINIK8S_SERVER"}
 
 func unknownVariables(environ []string) []error {
@@ -143,7 +143,7 @@ func meant(name string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// Print is the effective configuration as a file that Load would take, with a comment per setting.
+// Print is the effective configuration as a file that Load accepts, with a comment per setting.
 func (c *Config) Print() string {
 	var b strings.Builder
 	for _, k := range Keys {
@@ -151,7 +151,7 @@ func (c *Config) Print() string {
 		v := k.get(c)
 		y, err := yaml.Marshal(map[string]string{k.Name: v})
 		if err != nil {
-			continue // a map of strings always can
+			continue // cannot fail for a map of strings
 		}
 		b.Write(y)
 		b.WriteByte('\n')

@@ -26,16 +26,16 @@ import (
 type CleanOptions struct {
 	// DryRun: only say what would be removed.
 	DryRun bool
-	// Confirm is asked once it has been said what will be removed; nil: nobody is asked.
+	// Confirm is called after it was printed to Out what will be removed; nil: no question is asked.
 	Confirm func() (bool, error)
-	// Out is where that is said.
+	// Out is where it is printed what will be removed.
 	Out io.Writer
 }
 
-// Clean undoes a daemon that has been stopped: it ends its pods and removes their networks, mounts and
-// cgroups, and what the daemon made in its data directory; the directory itself if the daemon made it.
-// A directory that is no data directory, or in which others have put things, is refused before anything
-// is touched. Calling it again, or where nothing is, is fine.
+// Clean removes everything that a stopped daemon has made: its pods with their networks, mounts and cgroups, the
+// files in its data directory, and the directory itself if the daemon created it. It is an error, before anything is
+// touched, if the directory is not a data directory, if other files are in it, or if a daemon runs. Calling it again,
+// or where there is nothing, is not an error.
 func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger, opts CleanOptions) error {
 	dir, err := datadir.Look(cfg.DataDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,17 +60,17 @@ func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger, opts Clean
 	if len(c.cgroups) == 0 {
 		c.cgroups = []string{cfg.CgroupRoot}
 	}
-	// By the name under which the daemon knew it, which programs that still run have been told.
+	// Use the directory's name at the daemon's last start, because running programs have it on their command lines.
 	if real, err := filepath.EvalSymlinks(dir.Marker.Path); err == nil && real == dir.Real {
 		cfg.DataDir = dir.Marker.Path
 	}
-	if opts.DryRun { // which touches nothing, the lock neither, and may be asked while a daemon runs
+	if opts.DryRun { // it changes nothing and takes no lock, so it works while a daemon runs
 		return c.describe(opts.Out)
 	}
 	return c.run(ctx, &Daemon{cfg: cfg, log: log}, opts)
 }
 
-// run says what will be removed, asks, and removes it: first the pods, for which the files are needed.
+// run prints what will be removed, asks, and removes it: first the pods, because removing them needs the files.
 func (c *cleaning) run(ctx context.Context, d *Daemon, opts CleanOptions) error {
 	if err := d.takeLock(); err != nil {
 		return err
@@ -92,14 +92,14 @@ func (c *cleaning) run(ctx context.Context, d *Daemon, opts CleanOptions) error 
 	return c.remove()
 }
 
-// cleaning is what Clean is about to do.
+// cleaning is what Clean is going to do.
 type cleaning struct {
 	dir     *datadir.Dir
 	content datadir.Contents
 	cgroups []string
 }
 
-// describe says what will be removed, and what will stay.
+// describe prints what will be removed, and what will stay.
 func (c *cleaning) describe(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "minik8sd clean removes\n")
@@ -118,7 +118,7 @@ func (c *cleaning) describe(out io.Writer) error {
 		return err
 	}
 	for _, at := range mounts {
-		if !c.lent(at) {
+		if !c.isForeignMount(at) {
 			fmt.Fprintf(&b, "  the mount %s\n", at)
 		}
 	}
@@ -129,7 +129,7 @@ func (c *cleaning) describe(out io.Writer) error {
 		}
 		fmt.Fprintln(&b)
 	}
-	if c.whole() {
+	if c.removesDirectory() {
 		fmt.Fprintf(&b, "  %s\n", c.dir.Real)
 	}
 	for _, name := range c.content.Given {
@@ -141,24 +141,24 @@ func (c *cleaning) describe(out io.Writer) error {
 
 func (c *cleaning) at(name string) string { return filepath.Join(c.dir.Real, name) }
 
-// whole says that the directory itself goes.
-func (c *cleaning) whole() bool { return c.dir.Marker.Made && len(c.content.Given) == 0 }
+// removesDirectory reports whether the directory itself is removed.
+func (c *cleaning) removesDirectory() bool { return c.dir.Marker.Made && len(c.content.Given) == 0 }
 
-// lent says that a mount is not the daemon's: a file system that somebody mounted for it, on the whole
-// directory or on one name in it. It stays, emptied.
-func (c *cleaning) lent(at string) bool {
+// isForeignMount reports whether a mount is not the daemon's, but a file system that was mounted for it, on the
+// directory or on one name in it. It is emptied and stays mounted.
+func (c *cleaning) isForeignMount(at string) bool {
 	return filepath.Dir(at) == c.dir.Real && at != c.at("run")
 }
 
-// remove unmounts and removes files. The marker and the lock go last, so that it is known what this
-// directory is if it is cut off.
+// remove unmounts and removes files. The marker and the lock are removed last, so that the directory is still
+// recognised if remove is interrupted.
 func (c *cleaning) remove() error {
 	mounts, err := mountsBelow(c.dir.Real)
 	if err != nil {
 		return err
 	}
 	for _, at := range slices.Backward(mounts) { // the last mounted first
-		if c.lent(at) {
+		if c.isForeignMount(at) {
 			continue
 		}
 		if err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
@@ -169,7 +169,7 @@ func (c *cleaning) remove() error {
 		return err
 	}
 	for _, at := range mounts {
-		if !c.lent(at) {
+		if !c.isForeignMount(at) {
 			return fmt.Errorf("%s is still mounted; no file was removed, try again", at)
 		}
 	}
@@ -192,7 +192,7 @@ func (c *cleaning) remove() error {
 			return err
 		}
 	}
-	if !c.whole() {
+	if !c.removesDirectory() {
 		return nil
 	}
 	return os.Remove(c.dir.Real)
@@ -242,7 +242,7 @@ func (d *Daemon) uninstall(ctx context.Context, roots []string) error {
 	return errors.Join(append(errs, rt.Close())...)
 }
 
-// mountsBelow lists what is mounted below a directory, in the order of mounting.
+// mountsBelow lists the mount points below a directory, in the order of mounting.
 func mountsBelow(dir string) ([]string, error) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -257,7 +257,7 @@ func mountsBelow(dir string) ([]string, error) {
 	return out, nil
 }
 
-// unescape reads mountinfo's octal escapes.
+// unescape decodes mountinfo's octal escapes.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

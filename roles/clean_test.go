@@ -39,7 +39,7 @@ func tree(t *testing.T, dir string) []string {
 	return out
 }
 
-// What is not minik8s's is not touched, by whatever name it is called.
+// Files that are not minik8s's are not touched, by whatever path the directory is named.
 func TestCleanRefusesWhatIsNotOurs(t *testing.T) {
 	needRoot(t)
 	home := t.TempDir()
@@ -77,8 +77,9 @@ func TestCleanRefusesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// Of a directory that the daemon used by a link, with a disk lent to it and a link in it, what the daemon made
-// goes and all else stays. What goes is said before, by --dry-run too, and on a terminal it is asked.
+// In a directory that the daemon used through a link, with a disk mounted for it and a link in it, what the daemon
+// made is removed and everything else stays. What will be removed is printed before, by --dry-run too, and on a
+// terminal there is a question.
 func TestClean(t *testing.T) {
 	needRoot(t)
 	p := newProcess(t)

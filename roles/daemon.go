@@ -38,13 +38,13 @@ import (
 // Version is that of minik8s; the build sets it.
 var Version = "0.1.0"
 
-// kubernetes is the version of the API that is spoken.
+// kubernetes is the version of the Kubernetes API that is implemented.
 const kubernetes = "1.36"
 
 // VersionInfo is what /version says.
 func VersionInfo() version.Info {
 	major, minor, _ := strings.Cut(kubernetes, ".")
-	info := version.Info{Major: major, Minor: minor, GitVersion: "v" + kubernetes + ".0+minik8s." + Version, // no pre-release: charts ask for kubeVersion >=1.25
+	info := version.Info{Major: major, Minor: minor, GitVersion: "v" + kubernetes + ".0+minik8s." + Version, // not a pre-release version: charts require kubeVersion >=1.25
 		GitTreeState: "clean", Compiler: "gc", Platform: "linux/" + goarch(), GoVersion: goVersion()}
 	if b, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range b.Settings {
@@ -70,33 +70,34 @@ type Daemon struct {
 	group *supervise.Group
 	dir   *datadir.Dir
 	lock  *os.File
-	// cgroups, while it is open, keeps other daemons off the cgroup of our pods.
+	// cgroups, while it is open, prevents other daemons from using our pods' cgroup.
 	cgroups io.Closer
-	// listener is the API's port, open before anything is touched.
+	// listener is the API's port, opened before anything is changed.
 	listener net.Listener
 	began    time.Time
 
-	// What the parts share; each is set by the part that makes it, before the next one starts.
+	// What the parts share. Each is set by the part that makes it, before that part is ready and so before the parts
+	// that use it start.
 	store   *etcd.Store
 	reg     *registry.Registry
 	ca      *certs.Authority
-	tokens  *tokens.Authority // of service accounts
+	tokens  *tokens.Authority // for service accounts
 	server  certs.Pair
-	network *network.Network // of the pods; nil without a worker
+	network *network.Network // the pods' network; nil without a worker
 	runtime *containerd.Runtime
-	led     atomic.Pointer[supervise.Group] // what runs while this master leads
-	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API asks it beside that
+	led     atomic.Pointer[supervise.Group] // the parts that run while this master leads
+	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
 }
 
-// New takes the data directory, makes the cluster's certificates if there are none, and lists the
-// parts. It starts nothing; the error says what to do.
+// New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts
+// nothing. Errors, such as a directory, port or cgroup in use by another daemon, say what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: log, began: time.Now()}
 	if cfg.Has(config.Master) {
 		var err error
 		if d.listener, err = apiserver.Listen(net.JoinHostPort(cfg.APIAddress, strconv.Itoa(cfg.APIPort))); err != nil {
 			if _, serr := os.Stat(d.path(datadir.LockName)); serr == nil {
-				if lerr := d.claim(); lerr != nil { // the likelier reason, and the more telling one
+				if lerr := d.claim(); lerr != nil { // another daemon in this directory is the likelier reason
 					return nil, lerr
 				}
 				d.Close()
@@ -139,7 +140,7 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	return d, nil
 }
 
-// claim makes the data directory ours.
+// claim opens the data directory and takes its lock.
 func (d *Daemon) claim() error {
 	dir, err := datadir.Open(d.cfg.DataDir)
 	if errors.As(err, new(*os.PathError)) {
@@ -152,7 +153,8 @@ func (d *Daemon) claim() error {
 	return d.takeLock()
 }
 
-// takeLock refuses a data directory that another daemon uses. The lock goes with the process.
+// takeLock takes the lock of the data directory; it is an error if another daemon has it. The lock ends with the
+// process.
 func (d *Daemon) takeLock() error {
 	path := d.path(datadir.LockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -161,7 +163,7 @@ func (d *Daemon) takeLock() error {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		pid := make([]byte, 16)
-		n, _ := f.ReadAt(pid, 0) //nolint:errcheck // the pid is a courtesy
+		n, _ := f.ReadAt(pid, 0) //nolint:errcheck // best effort: the pid is only for the message
 		f.Close()                //nolint:errcheck // it was only read
 		return fmt.Errorf("another minik8sd (pid %s) uses %s: stop it, or choose another --data-dir", strings.TrimSpace(string(pid[:n])), d.cfg.DataDir)
 	}
@@ -171,8 +173,8 @@ func (d *Daemon) takeLock() error {
 	return errors.Join(err, werr)
 }
 
-// holdCgroup refuses a cgroup in which another daemon's pods run. That it cannot be made at all is told by
-// those who need it.
+// holdCgroup takes the pods' cgroup; it is an error if another daemon's pods run in it. If it cannot be made at all,
+// the parts that need it report that.
 func (d *Daemon) holdCgroup() error {
 	if !d.cfg.Has(config.Worker) {
 		return nil
@@ -185,7 +187,7 @@ func (d *Daemon) holdCgroup() error {
 	return nil
 }
 
-// cgroupRoot is where pods run; empty if there are none.
+// cgroupRoot is the root of the pods' cgroups; empty without a worker.
 func (d *Daemon) cgroupRoot() string {
 	if !d.cfg.Has(config.Worker) {
 		return ""
@@ -204,7 +206,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	if d.cfg.Does(config.Collector) {
 		tuneCollector()
 	}
-	outliveMemory(d.log)
+	lowerOOMScore(d.log)
 	return d.group.Run(ctx, func() {
 		if d.cfg.Does(config.GiveBack) {
 			go giveBack(ctx, d.log)
@@ -215,7 +217,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	})
 }
 
-// Close lets the data directory go.
+// Close releases the data directory, the port and the cgroup.
 func (d *Daemon) Close() {
 	if d.listener != nil {
 		d.listener.Close() //nolint:errcheck // the server has closed it, if it ran
@@ -226,7 +228,7 @@ func (d *Daemon) Close() {
 		d.cgroups = nil
 	}
 	if d.network != nil {
-		d.network.Close() //nolint:errcheck // pods stay connected; only handles are let go
+		d.network.Close() //nolint:errcheck // pods stay connected; only handles are closed
 		d.network = nil
 	}
 	if d.lock != nil {
@@ -241,7 +243,7 @@ func (d *Daemon) Client() client.Interface { return local.New(d.reg, registry.Sy
 // as is a client with the identity of a part.
 func (d *Daemon) as(u registry.User) client.Interface { return local.New(d.reg, u) }
 
-// Banner says where everything is.
+// Banner is the text of where the API, the kubeconfig and so on are.
 func (d *Daemon) Banner() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "minik8s %s is up after %s: %s on node %s\n", Version, time.Since(d.began).Round(time.Millisecond),
@@ -252,7 +254,7 @@ func (d *Daemon) Banner() string {
 	return b.String()
 }
 
-// nodeAgents reaches the kubelets: there is one, in this process.
+// nodeAgents implements apiserver.Nodes for the only kubelet, which is in this process.
 type nodeAgents struct{ d *Daemon }
 
 func (n nodeAgents) own(node string) error {

@@ -9,8 +9,8 @@
 //	scheduler        images
 //	controllers
 //
-// Daemon is a type that the end-to-end tests start too. It promises: one daemon per data directory, which nobody
-// but root may enter, and of which clean removes only what the daemon made;
-// parts start when what they need is ready; SIGTERM (the end of Run's context) stops all of them within
-// 5 s and leaves pods running; the next start finds them. main calls it.
+// The end-to-end tests start a Daemon, too. It promises: one daemon per data directory, which only root may enter,
+// and from which clean removes only what the daemon made; parts start when what they need is ready; SIGTERM (the end
+// of Run's context) stops all of them within 5 s and leaves pods running; the next start finds the pods. main calls
+// it.
 package roles

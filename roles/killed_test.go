@@ -54,7 +54,7 @@ func TestKilledInAJob(t *testing.T) {
 	for round := range 3 {
 		app := fmt.Sprint("job-", round)
 		tmpl := template(app, "sleep 0.1")
-		tmpl.Spec.RestartPolicy = corev1.RestartPolicyNever // what is taken for a failure costs a pod, and ten seconds
+		tmpl.Spec.RestartPolicy = corev1.RestartPolicyNever // a start taken for a failure would cost a pod, and ten seconds
 		p.make(c, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app}, Spec: batchv1.JobSpec{
 			Completions: new(int32(completions)), Parallelism: new(int32(2)), BackoffLimit: new(int32(20)),
 			CompletionMode: new(batchv1.IndexedCompletion), Template: tmpl}})
@@ -111,7 +111,7 @@ func (p *process) countsPods(c client.Interface, app string, s batchv1.JobStatus
 	}
 }
 
-// Rolling updates of DaemonSets that the daemon's death interrupts end with one new pod each.
+// Rolling updates of DaemonSets that a kill of the daemon interrupts end with one new pod on each node.
 func TestKilledInADaemonSetUpdate(t *testing.T) {
 	needRoot(t)
 	p := newProcess(t)

@@ -11,8 +11,8 @@ import (
 func goarch() string    { return runtime.GOARCH }
 func goVersion() string { return runtime.Version() }
 
-// nodeIP is the address from which this machine would speak to others: that of the link with the
-// default route. No packet is sent. Without a route it is the first address that is not loopback's.
+// nodeIP is the source address of this machine's connections to others: that of the default route's link. No packet
+// is sent. Without a default route it is the first address that is not a loopback address.
 func nodeIP() netip.Addr {
 	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
 		defer c.Close() //nolint:errcheck // nothing was sent
@@ -31,7 +31,7 @@ func nodeIP() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// containerdVersion is that of the containerd inside, as the build's list of modules has it.
+// containerdVersion is the version of the embedded containerd, from the build's module list.
 func containerdVersion() string {
 	if b, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range b.Deps {

@@ -44,7 +44,7 @@ const (
 	kubeconfigName = "admin.kubeconfig"
 )
 
-// masterParts is what a master is made of.
+// masterParts are a master's parts.
 func (d *Daemon) masterParts() ([]supervise.Part, error) {
 	if err := d.certificates(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func firstErr(errs ...error) error {
 	return nil
 }
 
-// runRegistry is ready when the cache is whole and the cluster's own namespaces and priority classes are there.
+// runRegistry is ready when the cache is complete and the cluster's own namespaces and priority classes exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	d.reg = registry.New(d.store, strategy.All(), d.log)
 	d.reg.UseTokens(d.tokens)
@@ -158,24 +158,23 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	return apiserver.New(cfg).Run(ctx, ready)
 }
 
-// recorder runs an event recorder for a part as long as the part runs; component is the name that its
-// events carry.
+// recorder runs an event recorder for a part until ctx ends; component is the reporting component of its Events.
 func (d *Daemon) recorder(ctx context.Context, part, component string) *events.Recorder {
 	r := events.New(d.as(registry.Part(part)), component, "", d.log)
 	go r.Run(ctx)
 	return r
 }
 
-// runLeader runs what may run on one master at a time, the scheduler and the controllers, while this one
-// holds the Lease. A single master takes the Lease at once, also after it was killed: its identity is the
-// node's name. With several, the others wait here until they are needed; that is all that is asked of
-// them, so they are ready, and the parts that start after this one do not wait with them.
+// runLeader runs the scheduler and the controllers, which may run on only one master at a time, while this one holds
+// the Lease. A single master takes the Lease at once, also after it was killed, because its identity is the node's
+// name. Other masters stand by here. A master that stands by is ready, so that the parts that start after this one do
+// not wait.
 func (d *Daemon) runLeader(ctx context.Context, ready func()) error {
 	e := leader.Elector{Client: d.as(registry.Part("leader")), Namespace: metav1.NamespaceSystem, Name: "minik8s-master",
 		Identity: d.cfg.NodeName, Log: d.log, Standby: ready}
 	return e.Run(ctx, func(ctx context.Context) error {
 		g := supervise.New(d.log, d.ledParts()...)
-		g.AtOnce = true // when the Lease is lost, another master may begin in a moment
+		g.AtOnce = true // when the Lease is lost, another master may start at any moment
 		d.led.Store(g)
 		defer d.led.Store(nil)
 		return g.Run(ctx, ready)
@@ -187,8 +186,8 @@ type runner interface {
 	Run(ctx context.Context, ready func()) error
 }
 
-// ledParts are the scheduler and the loops that keep the cluster as it should be. Each has the identity
-// of its name, by which package registry knows what it may do.
+// ledParts are the scheduler and the controllers. Each has an identity with the part's name, by which package
+// registry decides its rights.
 func (d *Daemon) ledParts() []supervise.Part {
 	var parts []supervise.Part
 	add := func(name string, make func(ctx context.Context, c client.Interface) runner) {
@@ -209,27 +208,27 @@ func (d *Daemon) ledParts() []supervise.Part {
 		return podgc.New(c, podgc.Threshold, d.log)
 	})
 	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })
-	// Those that record events of what they decide.
-	withEvents := func(name string, make func(client.Interface, *events.Recorder, *slog.Logger) runner) {
+	// Parts that record Events.
+	withRecorder := func(name string, make func(client.Interface, *events.Recorder, *slog.Logger) runner) {
 		add(name, func(ctx context.Context, c client.Interface) runner {
 			return make(c, d.recorder(ctx, name, name), d.log)
 		})
 	}
-	withEvents("nodelifecycle-controller", as(nodelifecycle.New))
-	withEvents("tainteviction-controller", as(tainteviction.New))
-	withEvents("replicaset-controller", as(replicaset.New))
-	withEvents("deployment-controller", as(deployment.New))
-	withEvents("daemonset-controller", as(daemonset.New))
-	withEvents("job-controller", as(job.New))
+	withRecorder("nodelifecycle-controller", as(nodelifecycle.New))
+	withRecorder("tainteviction-controller", as(tainteviction.New))
+	withRecorder("replicaset-controller", as(replicaset.New))
+	withRecorder("deployment-controller", as(deployment.New))
+	withRecorder("daemonset-controller", as(daemonset.New))
+	withRecorder("job-controller", as(job.New))
 	return parts
 }
 
-// as makes a controller's constructor one of runners.
+// as adapts a controller's constructor to return a runner.
 func as[R runner](make func(client.Interface, *events.Recorder, *slog.Logger) R) func(client.Interface, *events.Recorder, *slog.Logger) runner {
 	return func(c client.Interface, r *events.Recorder, log *slog.Logger) runner { return make(c, r, log) }
 }
 
-// states is how all parts stand, also those that run while this master leads.
+// states are the states of all parts, also of those that run while this master leads.
 func (d *Daemon) states() []supervise.State {
 	out := d.group.States()
 	if led := d.led.Load(); led != nil {
@@ -238,7 +237,7 @@ func (d *Daemon) states() []supervise.State {
 	return out
 }
 
-// Ready says whether every part is up.
+// Ready reports whether every part is up.
 func (d *Daemon) Ready() bool {
 	led := d.led.Load()
 	return d.group.Ready() && (led == nil || led.Ready())

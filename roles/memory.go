@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle is how long after the start its memory is given back: what start-up set going has ended by then.
+// settle is how long after the start memory is returned: goroutines of the start have ended by then.
 const settle = 2 * time.Second
 
-// giveBack returns what only start-up needed, once: the heap's free pages, and the pages of the program
-// file that were read for code that will not run again. Those it does need come back from the page cache,
-// one fault each.
+// giveBack returns memory that only the start needed, once: the heap's free pages, and the pages of the program file
+// with code that will not run again. Pages that are needed after all come back from the page cache, with one fault
+// each.
 func giveBack(ctx context.Context, log *slog.Logger) {
 	t := time.NewTimer(settle)
 	defer t.Stop()
@@ -34,16 +34,16 @@ func giveBack(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// Above tuneAbove bytes of live heap the collector runs at tunedPercent instead of 100: a master of many
-// objects then takes half as much again as they weigh, not as much again. Below it the garbage is small,
-// and collecting less often is worth more: creates are a tenth faster.
+// Above tuneAbove bytes of live heap the garbage collector runs with GOGC=tunedPercent instead of 100: a master with
+// many objects then uses 1.5 times their size, not twice. Below it there is little garbage, and collecting less often
+// is worth more: creates are a tenth faster.
 const (
 	tuneAbove    = 128 << 20
 	tunedPercent = 50
 )
 
-// tuneCollector sets the collector after each of its cycles by what is alive. It has no clock: the object
-// that it leaves behind is found dead by the next cycle, whose finalizer sets it anew.
+// tuneCollector sets GOGC after each collection, by the size of the live heap. It needs no timer: it leaves an
+// unreachable object, whose finalizer runs after the next collection and calls it again.
 func tuneCollector() {
 	type cycle struct{ _ [16]byte }
 	percent := 100
@@ -63,7 +63,7 @@ func tuneCollector() {
 	runtime.SetFinalizer(&cycle{}, set)
 }
 
-// dropProgram unmaps the clean pages of this program's own file from this process.
+// dropProgram drops the clean pages of this program's file from the process's memory.
 func dropProgram() error {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -84,9 +84,9 @@ func dropProgram() error {
 // addresses is a range of memory.
 type addresses struct{ start, end uintptr }
 
-// cleanRanges are the mappings of a file of which no page was ever written: not writable now, and
-// nothing in them is anonymous. The second matters: a loader writes relocations before it makes their
-// mapping read-only, and dropping those pages would put the file's unrelocated bytes in their place.
+// cleanRanges are the mappings of a file without any written page: they are not writable, and no page in them is
+// anonymous. The second condition matters: a loader writes relocations before it makes their mapping read-only, and
+// dropping those pages would bring back the file's unrelocated bytes.
 func cleanRanges(smaps, file string) []addresses {
 	var out []addresses
 	var r addresses

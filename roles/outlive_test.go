@@ -54,7 +54,7 @@ func newService(t *testing.T) *service {
 	t.Cleanup(func() {
 		s.kill()
 		for _, dir := range s.dirs {
-			for len(s.pids(dir)) > 0 { // killed, and about to go
+			for len(s.pids(dir)) > 0 { // killed, and about to end
 				pause(1e6)
 			}
 			if err := os.Remove(dir); err != nil {
@@ -130,7 +130,7 @@ func TestPodsOutliveTheService(t *testing.T) {
 	}
 }
 
-// reboot takes what a reboot takes: the processes and the file systems in memory.
+// reboot ends what a reboot ends: the processes and the file systems in memory.
 func (p *process) reboot() {
 	p.t.Helper()
 	p.kill()
@@ -154,8 +154,8 @@ func (p *process) reboot() {
 	}
 }
 
-// After a reboot what ran runs again at once, what had ended stays so, and nobody shows an address that is
-// not his.
+// After a reboot, containers that ran run again at once, ended ones stay ended, and no pod shows an address that is
+// not its own.
 func TestReboot(t *testing.T) {
 	needRoot(t)
 	p := newProcess(t)

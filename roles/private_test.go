@@ -24,7 +24,7 @@ func open(t *testing.T, dirs ...string) []string {
 	cmd := exec.Command("find", args...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, _ := cmd.Output() //nolint:errcheck // it fails at every directory that is closed, which is what is hoped for
+	out, _ := cmd.Output() //nolint:errcheck // it fails at every closed directory, which is expected
 	return strings.Fields(string(out))
 }
 

@@ -19,9 +19,9 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// workerParts is what a worker is made of. containerd and the network need nothing of the master and start beside etcd.
-// The network comes after containerd, which names to it the pods of an earlier run: so their addresses and host ports are
-// in the rules from the first moment.
+// workerParts are a worker's parts. containerd and the network need nothing from the master and start together with
+// etcd. The network starts after containerd, which passes on to it the pods of an earlier run: so their addresses and
+// host ports are in the rules from the start.
 func (d *Daemon) workerParts() []supervise.Part {
 	return []supervise.Part{
 		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
@@ -42,13 +42,13 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 	return rt.Close()
 }
 
-// networkConfig is what the pods' network is made from, to run pods and to remove them.
+// networkConfig is the configuration of the pods' network, both for the daemon and for clean.
 func (d *Daemon) networkConfig() network.Config {
 	return network.Config{PodCIDR: d.cfg.PodCIDR, Owner: d.cfg.DataDir, NodePorts: []uint16{uint16(d.cfg.APIPort)},
 		StateFile: d.path("network.json"), Log: d.log}
 }
 
-// runtimeConfig is what the runtime is made from, to run pods and to remove them.
+// runtimeConfig is the configuration of the runtime, both for the daemon and for clean.
 func (d *Daemon) runtimeConfig() containerd.Config {
 	warm := 1
 	if !d.cfg.Does(config.Warm) {
@@ -71,14 +71,14 @@ func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// nodeNetwork is what the Node has to do with the pods' network. The runtime tells the kubelet of pods whose network
-// has changed.
+// nodeNetwork implements node.Network: the Node's view of the pods' network.
 type nodeNetwork struct {
 	*network.Network
 	runtime *containerd.Runtime
 }
 
-// SetPodCIDR has pods take their addresses from the range that the Node names.
+// SetPodCIDR makes pods get their addresses from the Node's range, and has the runtime renew what it made for another
+// one.
 func (n nodeNetwork) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
 	before := n.PodCIDR()
 	if err := n.Network.SetPodCIDR(ctx, prefix); err != nil {
@@ -90,13 +90,13 @@ func (n nodeNetwork) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error 
 	return nil
 }
 
-// Trouble names what of the host's packet filter stops pods' traffic, and what stops a part of it.
+// Trouble names what in the host's packet filter stops pods' traffic, and what stops a part of it.
 func (n nodeNetwork) Trouble() (stopped, partly []string) {
 	t := n.Network.Trouble()
 	return t.Stopped, t.Partly
 }
 
-// runImages loads the archives that lie in the data directory, once.
+// runImages imports the archives in the data directory, once.
 func (d *Daemon) runImages(ctx context.Context, ready func()) error {
 	ready()
 	if _, err := d.runtime.ImportDir(ctx, d.path("images")); err != nil {
@@ -107,7 +107,7 @@ func (d *Daemon) runImages(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// imagesChanged tells the kubelet, if it runs yet, that pods which wait for an image may look again.
+// imagesChanged makes the kubelet, if it runs yet, retry for pods that wait for an image.
 func (d *Daemon) imagesChanged() {
 	if k := d.kubelet.Load(); k != nil {
 		k.ImagesChanged()
@@ -127,7 +127,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 	return k.Run(ctx, ready)
 }
 
-// nodeLabels are the configured ones and, beside a master, the role's.
+// nodeLabels are the configured labels and, on a master, the role's.
 func (d *Daemon) nodeLabels() map[string]string {
 	out := map[string]string{"node-role.kubernetes.io/control-plane": ""}
 	for k, v := range d.cfg.NodeLabels {
@@ -155,7 +155,7 @@ func (n nodeAgents) Images(node string) (nodes.Images, error) {
 // nodeImages are the images of this node as the API shows them.
 type nodeImages struct {
 	rt      cri.Images
-	changed func() // pods that wait for an image look again
+	changed func() // makes pods that wait for an image try again
 }
 
 func toImages(in []cri.Image) []nodes.Image {

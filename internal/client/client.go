@@ -31,8 +31,8 @@ func (k Key) String() string {
 	return k.Kind.String() + " " + k.Namespace + "/" + k.Name
 }
 
-// Interface reads and writes objects. What it returns may be shared with other readers: never
-// change it, DeepCopyObject first. What it is given it neither keeps nor changes.
+// Interface reads and writes objects. Objects that it returns may be shared with other readers: never change them,
+// use DeepCopyObject first. It neither keeps nor changes its arguments.
 type Interface interface {
 	Get(ctx context.Context, key Key) (api.Object, error)
 	List(ctx context.Context, kind *api.Kind, opts ListOptions) (*List, error)
@@ -46,15 +46,15 @@ type Interface interface {
 	// it overwrites.
 	Update(ctx context.Context, obj api.Object, opts WriteOptions) (api.Object, error)
 	Patch(ctx context.Context, key Key, patch Patch, opts WriteOptions) (api.Object, error)
-	// Delete starts the deletion. It returns the object as it now stands: gone, or with a
-	// deletionTimestamp while finalizers or a grace period hold it. opts may be nil.
+	// Delete starts the deletion. It returns the object as it now stands: deleted, or with a deletionTimestamp while
+	// finalizers or a grace period delay that. opts may be nil.
 	Delete(ctx context.Context, key Key, opts *metav1.DeleteOptions) (api.Object, error)
-	// DeleteCollection deletes all that opts selects and returns what it deleted.
+	// DeleteCollection deletes the objects that opts selects and returns them.
 	DeleteCollection(ctx context.Context, kind *api.Kind, opts ListOptions, del *metav1.DeleteOptions) (*List, error)
-	// Bind gives a pod its node: pods/binding. It is a Conflict if the pod already has one.
+	// Bind binds a pod to a node (pods/binding). The error is a Conflict if the pod already has a node.
 	Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error
-	// Token makes a token of a service account, as the request asks: serviceaccounts/token. Its status
-	// holds the token and its end.
+	// Token makes a token of a service account, as the request asks: serviceaccounts/token. Its status holds the
+	// token and when it expires.
 	Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 }
 
@@ -63,8 +63,8 @@ type ListOptions struct {
 	Namespace string // empty: all namespaces
 	Labels    labels.Selector
 	Fields    fields.Selector
-	// Limit is how many to return at most; 0 means all. Continue is List.Continue of the page
-	// before, and then the whole list is of one revision.
+	// Limit is how many to return at most; 0 means all. Continue is List.Continue of the previous page; all pages of
+	// a list are of one revision.
 	Limit    int64
 	Continue string
 }
@@ -83,8 +83,8 @@ type WatchOptions struct {
 	Namespace string
 	Labels    labels.Selector
 	Fields    fields.Selector
-	// ResourceVersion is where to go on: changes after it are sent. Empty means: first every
-	// object there is, as Added, then the changes.
+	// ResourceVersion is where to resume: changes after it are sent. Empty means: first every object that exists, as
+	// Added, then the changes.
 	ResourceVersion string
 	// Bookmarks asks for a Bookmark now and then, and one right after the initial objects.
 	Bookmarks bool
@@ -106,7 +106,7 @@ type Event struct {
 	Type            EventType
 	Object          api.Object // nil for Bookmark
 	ResourceVersion string
-	// InitialEnd marks the Bookmark that closes the initial objects.
+	// InitialEnd marks the Bookmark after the initial objects.
 	InitialEnd bool
 }
 
@@ -114,12 +114,12 @@ type Event struct {
 type Watcher interface {
 	// Events closes when the watch has ended; Err then says why (nil: it was stopped).
 	Events() <-chan Event
-	// Err is Expired (410) when the history needed is gone: list again.
+	// Err is Expired (410) when the history is compacted: list again.
 	Err() error
 	Stop()
 }
 
-// WriteOptions goes with a write.
+// WriteOptions are the options of a write.
 type WriteOptions struct {
 	Subresource     string // "status", or empty
 	DryRun          bool
@@ -131,7 +131,7 @@ type WriteOptions struct {
 type Patch struct {
 	Type types.PatchType
 	Data []byte
-	// Force lets an apply take over fields that other managers have set otherwise.
+	// Force lets an apply take over fields that other managers have set to other values.
 	Force bool
 }
 

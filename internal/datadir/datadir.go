@@ -20,11 +20,11 @@ const MarkerName = "minik8s.json"
 // LockName is the file that a running daemon holds.
 const LockName = "minik8sd.lock"
 
-// made are the names the daemon gives in its directory.
+// made are the names of the files and directories that the daemon creates in its directory.
 var made = []string{MarkerName, LockName, "admin.kubeconfig", "api.sock", "bin", "containerd", "etcd", "network.json", "pki", "pods", "pods-logs",
 	"reserve", "run"}
 
-// given are the names under which people put things for the daemon to use.
+// given are the names of directories in which people put files for the daemon to use.
 var given = []string{"images"}
 
 // lostAndFound is in every root of an ext file system.
@@ -33,9 +33,9 @@ const lostAndFound = "lost+found"
 // Marker is what Mark writes down.
 type Marker struct {
 	About string `json:"about"`
-	// Made says that the directory was not there before.
+	// Made says that the daemon created the directory.
 	Made bool `json:"made"`
-	// Path is what the daemon called it at its last start; runs of programs in it have that name.
+	// Path is the directory's name at the daemon's last start; command lines of running programs contain it.
 	Path string `json:"path"`
 	// Cgroups are the roots of the cgroups in which its pods have run.
 	Cgroups []string `json:"cgroups,omitempty"`
@@ -43,13 +43,14 @@ type Marker struct {
 
 // Dir is a data directory.
 type Dir struct {
-	Path string // absolute, as it was given
+	Path string // absolute, as configured
 	Real string // without symbolic links
 	// Marker is zero if there is none yet.
 	Marker Marker
 }
 
-// Open makes path a data directory, or finds that it is one. It writes no marker yet.
+// Open creates or opens a data directory. It writes no marker yet. The error says why path cannot be one: other files
+// are in it, or another user owns it.
 func Open(path string) (*Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -73,7 +74,7 @@ func Open(path string) (*Dir, error) {
 	if len(c.Foreign) > 0 && !c.Ours {
 		return nil, fmt.Errorf("%s is not empty and not a data directory of minik8s: there is %s; choose another with --data-dir", d.Real, some(c.Foreign))
 	}
-	if err := d.owned(); err != nil {
+	if err := d.checkOwner(); err != nil {
 		return nil, err
 	}
 	if fresh {
@@ -82,7 +83,7 @@ func Open(path string) (*Dir, error) {
 	return d, disk.Private(d.Real, 0o700)
 }
 
-// Look finds a directory without changing anything. One that is not there is fs.ErrNotExist.
+// Look opens a data directory without changing anything. The error is fs.ErrNotExist if there is none.
 func Look(path string) (*Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -106,8 +107,8 @@ func Look(path string) (*Dir, error) {
 	return d, nil
 }
 
-// owned refuses a directory that another user could change under our hands.
-func (d *Dir) owned() error {
+// checkOwner refuses a directory that another user could change.
+func (d *Dir) checkOwner() error {
 	info, err := os.Stat(d.Real)
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (d *Dir) owned() error {
 	return nil
 }
 
-// Mark writes the marker, or brings it up to date. cgroup is where pods will run; empty: nowhere.
+// Mark writes or updates the marker. cgroup is the root of the pods' cgroups; empty: there are none.
 func (d *Dir) Mark(cgroup string) error {
 	m := d.Marker
 	m.About = `the state of a minik8sd; "minik8sd clean" removes it`
@@ -145,12 +146,12 @@ func (d *Dir) Mark(cgroup string) error {
 
 // Contents is what a directory holds, by names in it.
 type Contents struct {
-	// Ours: it is a data directory, by its marker or by what it holds.
+	// Ours: it is a data directory, by its marker or by its files.
 	Ours                 bool
 	Made, Given, Foreign []string
 }
 
-// Contents looks what is there now.
+// Contents lists what is in the directory now.
 func (d *Dir) Contents() (Contents, error) {
 	entries, err := os.ReadDir(d.Real)
 	if err != nil {
@@ -169,11 +170,11 @@ func (d *Dir) Contents() (Contents, error) {
 		}
 	}
 	if !c.Ours {
-		// No marker: an earlier version's, or a first start that was cut off. Names like bin and images alone
-		// say nothing.
+		// No marker: an earlier version made it, or a first start was interrupted. Names like bin and images alone
+		// prove nothing.
 		c.Ours = slices.Contains(c.Made, LockName) && (len(c.Foreign) == 0 || slices.Contains(c.Made, "pki") && slices.Contains(c.Made, "etcd"))
 		if !c.Ours {
-			// An empty directory of the right name was prepared for us: a disk may be mounted there.
+			// An empty directory with one of the daemon's names is accepted: a disk may be mounted there.
 			c.Foreign = append(c.Foreign, slices.DeleteFunc(c.Made, func(name string) bool { return empty(filepath.Join(d.Real, name)) })...)
 			c.Made = nil
 		}
@@ -181,13 +182,13 @@ func (d *Dir) Contents() (Contents, error) {
 	return c, nil
 }
 
-// empty says that nothing is in a directory.
+// empty reports whether nothing is in a directory.
 func empty(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && (len(entries) == 0 || len(entries) == 1 && entries[0].Name() == lostAndFound)
 }
 
-// some names a few.
+// some joins the first few names.
 func some(names []string) string {
 	slices.Sort(names)
 	if len(names) > 5 {
@@ -196,7 +197,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Refusal is why a directory must not be removed; nil if it may be.
+// Refusal is the error that says why a directory must not be removed; nil if it may be.
 func (d *Dir) Refusal(c Contents) error {
 	switch {
 	case d.Real == "/":

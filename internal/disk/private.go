@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Private makes a directory that only its owner, us, may enter, or its group too where mode says so. One that
-// is there is closed. Its parents, where they are missing, are made as directories usually are.
+// Private creates a directory that only its owner, this process's user, may enter, and its group if mode says so. An
+// existing one gets the same mode. Missing parents are created with the usual mode.
 func Private(dir string, mode fs.FileMode) error {
 	if err := os.MkdirAll(dir, mode); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteFile replaces the file at path by one with this content and mode. When it returns nil the content
-// is on the disk under that name; if it fails, or the power is cut, the old file is there or the new one.
+// WriteFile replaces the file at path by one with this content and mode. When it returns nil the content is on the
+// disk under that name; if it fails, or the power fails, either the old file or the new one is there.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	return Create(path, mode, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -25,11 +25,11 @@ func Create(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	if err := replace(path, mode, fill, (*os.File).Sync); err != nil {
 		return err
 	}
-	return SyncDir(filepath.Dir(path)) // the name is content of the directory
+	return SyncDir(filepath.Dir(path)) // the file's name is part of the directory's content
 }
 
-// Publish replaces the file at path for whoever reads it and for a process that follows this one, without
-// waiting for the disk: after a power cut it may hold anything.
+// Publish replaces the file at path atomically for readers and for later processes, without waiting for the disk:
+// after a power failure its content is undefined.
 func Publish(path string, data []byte, mode fs.FileMode) error {
 	return PublishFrom(path, bytes.NewReader(data), mode)
 }
@@ -42,7 +42,7 @@ func PublishFrom(path string, r io.Reader, mode fs.FileMode) error {
 	}, func(*os.File) error { return nil })
 }
 
-// Sync waits until the content of one file is on the disk.
+// Sync waits until the content of one file is on the disk (fsync).
 func Sync(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -87,8 +87,8 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// SyncAll waits until all that was written to the file system that holds path is on the disk. It is for
-// trees of files, for which it is cheaper than to sync each.
+// SyncAll waits until everything written to path's file system is on the disk (syncfs). For trees of files it is
+// cheaper than syncing each.
 func SyncAll(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The numbers are those of Kubernetes' own correlator.
+// The numbers are those of Kubernetes' correlator (client-go, tools/record/events_cache.go).
 const (
-	// maxRemembered bounds each of the correlator's memories.
+	// maxRemembered bounds each of the correlator's maps.
 	maxRemembered = 4096
 	// combineAfter is how many messages, differing only in their text, one object gets within
 	// combineWindow before they are combined into one Event.
@@ -22,15 +22,15 @@ const (
 
 const combinedPrefix = "(combined from similar events): "
 
-// correlator decides what becomes of an event: a new Event, a higher count, or nothing. It is used
-// by one goroutine and does no I/O.
+// correlator decides what to do with an event: write a new Event, raise a count, or drop it. It is used by one
+// goroutine and does no I/O.
 type correlator struct {
 	written map[identity]*counted
 	similar map[identity]*group
 	budgets map[identity]*budget
 }
 
-// identity is what makes two events the same one; parts of it are left empty for the coarser memories.
+// identity has the fields by which two events count as the same; some are left empty for the coarser maps.
 type identity struct {
 	ref                    corev1.ObjectReference
 	eventtype, reason, msg string
@@ -66,7 +66,7 @@ func newCorrelator() *correlator {
 		budgets: map[identity]*budget{}}
 }
 
-func (c *correlator) judge(rec record) decision {
+func (c *correlator) decide(rec record) decision {
 	ref := rec.ref
 	ref.ResourceVersion = ""
 	id := identity{ref: ref, eventtype: rec.eventtype, reason: rec.reason}
@@ -82,7 +82,7 @@ func (c *correlator) judge(rec record) decision {
 	return v
 }
 
-// combined notes rec and says whether too many like it came lately.
+// combined records rec and reports whether there were too many like it lately.
 func (c *correlator) combined(id identity, rec record) bool {
 	g := c.similar[id]
 	if g == nil || rec.at.Sub(g.last) > combineWindow {
@@ -124,8 +124,8 @@ func (c *correlator) wrote(id identity, ev *corev1.Event, at time.Time) {
 	c.written[id] = &counted{namespace: ev.Namespace, name: ev.Name, count: ev.Count, seen: at}
 }
 
-// makeRoom drops an old entry of a full memory. It looks at a few only: which of the old ones goes
-// does not matter, that it is cheap does.
+// makeRoom drops an old entry of a full map. It looks at only a few entries, to be cheap; which old one is dropped
+// does not matter.
 func makeRoom[V any](m map[identity]V, age func(V) time.Time) {
 	if len(m) < maxRemembered {
 		return
@@ -144,7 +144,7 @@ func makeRoom[V any](m map[identity]V, age func(V) time.Time) {
 	delete(m, oldest)
 }
 
-// eventName is unique per object and moment, and readable: the object's name first.
+// eventName is unique per object and time stamp, and readable: the object's name comes first.
 func eventName(object string, nano int64) string {
 	const digits = "0123456789abcdef"
 	var b strings.Builder

@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	// queueLen is how many events may wait to be written; more are dropped and counted. It is as many as
-	// the pods of a large cluster, which may all be scheduled in one go, faster than their events are
-	// written.
+	// queueLen is how many events may wait to be written; more are dropped and counted. It is as many as the pods of
+	// a large cluster, which may all be scheduled at once, faster than their events are written.
 	queueLen = 64 << 10
 	// writeTimeout bounds one write, so that an API that hangs holds up nothing else.
 	writeTimeout = 10 * time.Second
-	// drainTimeout bounds the writing of what is left when Run is told to stop.
+	// drainTimeout bounds the writing of queued events after the end of Run's context.
 	drainTimeout = 500 * time.Millisecond
 )
 
@@ -30,7 +29,7 @@ const (
 type Recorder struct {
 	// Client writes the events.
 	Client client.Interface
-	// Component is who speaks: "kubelet", "default-scheduler". Host is its node, or empty.
+	// Component is the reporting component: "kubelet", "default-scheduler". Host is its node, or empty.
 	Component, Host string
 
 	log     *slog.Logger
@@ -58,14 +57,13 @@ func New(c client.Interface, component, host string, log *slog.Logger) *Recorder
 		now: time.Now, wake: make(chan struct{}, 1)}
 }
 
-// Event notes that something happened to obj. eventtype is corev1.EventTypeNormal or
-// EventTypeWarning, reason one CamelCase word. It returns at once.
+// Event records that something happened to obj. eventtype is corev1.EventTypeNormal or EventTypeWarning, reason one
+// CamelCase word. It never blocks.
 func (r *Recorder) Event(obj api.Object, eventtype, reason, messageFmt string, args ...any) {
 	r.EventRef(Ref(obj), eventtype, reason, messageFmt, args...)
 }
 
-// EventRef is Event for an object of which only a reference is at hand, or for a part of one
-// (ref.FieldPath "spec.containers{web}").
+// EventRef is Event for a reference to an object, or to a part of one (ref.FieldPath "spec.containers{web}").
 func (r *Recorder) EventRef(ref corev1.ObjectReference, eventtype, reason, messageFmt string, args ...any) {
 	if r == nil || r.wake == nil {
 		return
@@ -92,7 +90,7 @@ func (r *Recorder) next() (rec record, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) == 0 {
-		r.queue = nil // its room grew with the rush that is over
+		r.queue = nil // empty: release the memory of a burst
 		return record{}, false
 	}
 	rec, r.queue[0] = r.queue[0], record{}

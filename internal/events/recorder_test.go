@@ -134,7 +134,7 @@ func TestFullQueueDropsAndCounts(t *testing.T) {
 		t.Errorf("dropped %d", r.Dropped())
 	}
 	var none *Recorder
-	none.Event(pod("x"), corev1.EventTypeNormal, "A", "b") // a part without a recorder is no error
+	none.Event(pod("x"), corev1.EventTypeNormal, "A", "b") // a part without a recorder is not an error
 }
 
 func TestExpiredEventBeginsAnew(t *testing.T) {
@@ -154,7 +154,7 @@ func TestMemoriesAreBounded(t *testing.T) {
 	c := newCorrelator()
 	for i := range maxRemembered + 100 {
 		rec := record{ref: corev1.ObjectReference{Name: fmt.Sprint(i)}, at: time.Unix(int64(i), 0)}
-		v := c.judge(rec)
+		v := c.decide(rec)
 		c.wrote(v.id, &corev1.Event{}, rec.at)
 	}
 	if len(c.written) > maxRemembered || len(c.similar) > maxRemembered || len(c.budgets) > maxRemembered {

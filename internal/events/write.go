@@ -13,10 +13,10 @@ import (
 	"minik8s/internal/client"
 )
 
-// write puts one record into the store. What cannot be written is logged and forgotten: an event is
-// a courtesy, and nothing may wait for it.
+// write puts one record into the store. A failed write is logged and not retried: events are best effort, and nothing
+// may wait for them.
 func (r *Recorder) write(ctx context.Context, c *correlator, rec record) {
-	v := c.judge(rec)
+	v := c.decide(rec)
 	if v.drop {
 		return
 	}
@@ -31,12 +31,12 @@ func (r *Recorder) write(ctx context.Context, c *correlator, rec record) {
 			r.log.Warn("event not counted", "reason", rec.reason, "object", rec.ref.Name, "error", err)
 			return
 		}
-		delete(c.written, v.id) // it has expired or was deleted: begin a new one
+		delete(c.written, v.id) // it has expired or was deleted: write a new one
 	}
 	ev := r.build(v, rec)
 	if _, err := r.Client.Create(ctx, ev, client.WriteOptions{}); err != nil {
 		level := r.log.Warn
-		if gone(err) {
+		if namespaceEnding(err) {
 			level = r.log.Debug
 		}
 		level("event not written", "reason", rec.reason, "object", rec.ref.Name, "error", err)
@@ -45,8 +45,9 @@ func (r *Recorder) write(ctx context.Context, c *correlator, rec record) {
 	c.wrote(v.id, ev, rec.at)
 }
 
-// gone says that the namespace of the event is ending or has ended: nobody will read it.
-func gone(err error) bool {
+// namespaceEnding reports whether err means that the event's namespace is terminating or deleted, so that the event
+// does not matter.
+func namespaceEnding(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 

@@ -21,7 +21,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Handler is told of a change: old is the zero T for a new object, now is the zero T for a deleted one.
+// Handler is called with each change: old is the zero T for a new object, now is the zero T for a deleted one.
 type Handler[T api.Object] func(old, now T)
 
 // Informer is a part's view of one kind.
@@ -46,25 +46,25 @@ func New[T api.Object](c client.Interface, kind *api.Kind, opts Options) *Inform
 	return &Informer[T]{client: c, kind: kind, opts: opts, objects: map[string]T{}}
 }
 
-// OnChange adds a handler; before Run only.
+// OnChange adds a handler. Call it before Run.
 func (i *Informer[T]) OnChange(h Handler[T]) { i.handlers = append(i.handlers, h) }
 
-// Index adds a handler that is told of a change in the moment in which Get begins to show it, before
-// any OnChange handler; before Run only. It must not call the informer.
+// Index adds a handler that is called at the moment when Get begins to show a change, before any OnChange handler.
+// Call it before Run. The handler must not call the informer.
 func (i *Informer[T]) Index(h Handler[T]) { i.indexes = append(i.indexes, h) }
 
-// OnList adds a function that is called whenever the view was made anew of everything there is, when all of it is to
-// be seen; before Run only. What was made and deleted again while there was no watch is never seen otherwise.
+// OnList adds a function that is called after each list, when Get and List show all of it. Call it before Run. It is
+// the only sign of objects that were created and deleted again while there was no watch.
 func (i *Informer[T]) OnList(f func()) { i.listed = append(i.listed, f) }
 
-// Revision is that of the store which the view has reached, 0 before there is one.
+// Revision is the store's revision that the view has reached; 0 before the first list.
 func (i *Informer[T]) Revision() uint64 {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return i.revision
 }
 
-// Get is one object; false if there is none.
+// Get returns one object; false if it does not exist. The object is shared and must not be changed.
 func (i *Informer[T]) Get(namespace, name string) (T, bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -72,7 +72,7 @@ func (i *Informer[T]) Get(namespace, name string) (T, bool) {
 	return obj, ok
 }
 
-// List is every object, in no order.
+// List returns every object, in no order. They are shared and must not be changed.
 func (i *Informer[T]) List() []T {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -92,7 +92,7 @@ func (i *Informer[T]) Len() int {
 
 func mapKey(namespace, name string) string { return namespace + "/" + name }
 
-// Run follows the kind until ctx ends; ready is called when all objects that there were at the start are to be seen.
+// Run follows the kind until ctx ends; ready is called when Get and List show all objects that existed at the start.
 func (i *Informer[T]) Run(ctx context.Context, ready func()) error {
 	ready = sync.OnceFunc(ready)
 	r := reflector.Reflector{Client: i.client, Kind: i.kind, Namespace: i.opts.Namespace, Labels: i.opts.Labels, Fields: i.opts.Fields,
@@ -105,10 +105,10 @@ func (i *Informer[T]) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// change is what handlers are told.
+// change is what handlers are called with.
 type change[T api.Object] struct{ old, now T }
 
-// replace makes the view that of a list and tells the handlers the difference.
+// replace replaces the view by a list and calls the handlers with the difference.
 func (i *Informer[T]) replace(items []api.Object, revision string) {
 	i.notify(i.become(items, revision))
 	for _, f := range i.listed {
@@ -133,7 +133,7 @@ func (i *Informer[T]) become(items []api.Object, revision string) (changes []cha
 	return changes
 }
 
-// apply follows an event of the watch.
+// apply applies an event of the watch and calls the handlers.
 func (i *Informer[T]) apply(e client.Event) { i.notify(i.follow(e)) }
 
 func (i *Informer[T]) follow(e client.Event) (changes []change[T]) {
@@ -158,7 +158,7 @@ func (i *Informer[T]) put(changes []change[T], obj T) []change[T] {
 	if had && old.GetResourceVersion() == obj.GetResourceVersion() {
 		return changes
 	}
-	if had && old.GetUID() != obj.GetUID() { // deleted and made anew while we did not look
+	if had && old.GetUID() != obj.GetUID() { // deleted and created again while there was no watch
 		changes, old = i.drop(changes, old), none
 	}
 	i.objects[key] = obj
@@ -166,7 +166,7 @@ func (i *Informer[T]) put(changes []change[T], obj T) []change[T] {
 	return append(changes, change[T]{old, obj})
 }
 
-// drop forgets an object, whose last state may be newer than the one we had; the lock is held.
+// drop removes an object, whose last state may be newer than the view's; the lock is held.
 func (i *Informer[T]) drop(changes []change[T], last T) []change[T] {
 	var none T
 	key := mapKey(last.GetNamespace(), last.GetName())
@@ -185,7 +185,7 @@ func (i *Informer[T]) index(old, now T) {
 	}
 }
 
-// reached notes how far the view is; the lock is held.
+// reached records the view's revision; the lock is held.
 func (i *Informer[T]) reached(revision string) {
 	i.revision = max(i.revision, api.Revision(revision))
 }

@@ -21,8 +21,8 @@ import (
 	"minik8s/internal/registry/registrytest"
 )
 
-// Through dropped calls and broken watches an informer ends up with exactly what is stored, and its
-// handlers have seen a history that makes sense: nothing added twice, nothing changed that was not there.
+// In spite of dropped calls and broken watches an informer ends up with exactly what is stored, and its handlers have
+// seen a consistent history: nothing added twice, nothing changed that did not exist.
 func TestConvergesThroughFaults(t *testing.T) {
 	for seed := range int64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// startAction begins an action; its result comes back as a message.
+// startAction starts an action; its result comes back as a message.
 func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	key := a.Key()
 	own, cancel := actionContext(ctx, a.Verb)
@@ -33,11 +33,11 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	}()
 }
 
-// finishTime is how long an action may go on when the kubelet is told to end. Actions that make or remove things
-// take a fraction of that; finished, they leave nothing half-made for the next start.
+// finishTime is how long an action may continue when the kubelet ends. Actions that make or remove things take a
+// fraction of that; if they can finish, the next start finds nothing half-made.
 const finishTime = time.Second
 
-// actionContext is the context of an action: one that mostly waits ends with ctx, any other finishTime later.
+// actionContext is the context of an action: for one that mostly waits it ends with ctx, for others finishTime later.
 func actionContext(ctx context.Context, v plan.Verb) (context.Context, context.CancelFunc) {
 	if v == plan.EnsureImage || v == plan.StopContainer {
 		return context.WithCancel(ctx)
@@ -58,7 +58,7 @@ func actionContext(ctx context.Context, v plan.Verb) (context.Context, context.C
 	}
 }
 
-// cancelWaits ends the waits of a pod that is to end: for images, for the start limit, for its postStart hook.
+// cancelWaits cancels what a pod waits for when it is to end: images, the start limit, its postStart hook.
 func (w *worker) cancelWaits() {
 	select {
 	case <-w.ending:
@@ -84,12 +84,12 @@ func recovered(ctx context.Context, do func(context.Context) (outcome, error)) (
 	return do(ctx)
 }
 
-// finishAction takes in the result of an action.
+// finishAction applies the result of an action.
 func (w *worker) finishAction(ctx context.Context, a plan.Action, apply outcome, err error) {
 	key := a.Key()
 	known := w.state.InProgress[key].VolumeChanges
 	delete(w.state.InProgress, key)
-	if err != nil || changesContainers(a.Verb) { // what failed may have been done in part
+	if err != nil || changesContainers(a.Verb) { // a failed action may have been done in part
 		w.stale = true
 	}
 	if apply != nil {
@@ -107,7 +107,7 @@ func (w *worker) finishAction(ctx context.Context, a plan.Action, apply outcome,
 		t = &plan.ActionError{Reason: defaultReason(a.Verb), Err: err, MinDelay: time.Second, MaxDelay: time.Minute}
 	}
 	f := w.state.Fail(key, t, w.k.now())
-	f.WaitsForObject = t.WaitsForObject && known == w.state.VolumeChanges // else the change came meanwhile
+	f.WaitsForObject = t.WaitsForObject && known == w.state.VolumeChanges // false if the change came while the action ran
 	again := "in " + f.Delay.String()
 	if f.WaitsForObject {
 		again = "when that changes"

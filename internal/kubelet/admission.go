@@ -11,13 +11,14 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// admission counts what the pods of this node request, so that no more are admitted than fit. The
-// scheduler sees to that; a pod that names its node, or one bound while another came, is caught here.
+// admission counts what the pods of this node request, so that no more are admitted than fit. The scheduler ensures
+// that, except for a pod that names its node itself, or is bound at the same time as such a pod; those are rejected
+// here.
 type admission struct {
 	allocatable func() corev1.ResourceList
 
 	mu     sync.Mutex
-	claims map[types.UID]plan.Claim // of the pods that are counted
+	claims map[types.UID]plan.Claim // of the admitted pods
 }
 
 func (a *admission) reset() {
@@ -26,8 +27,8 @@ func (a *admission) reset() {
 	a.claims = map[types.UID]plan.Claim{}
 }
 
-// admit admits a pod and counts it, or says why it does not fit. A pod that was started in an earlier run
-// of the daemon (isNew is false) is always admitted.
+// admit admits a pod and counts it, or returns why it does not fit. A pod that was started in an earlier run of the
+// daemon (isNew is false) is always admitted.
 func (a *admission) admit(pod *corev1.Pod, isNew bool) *plan.Rejection {
 	if podspec.Finished(pod.Status.Phase) {
 		return nil

@@ -121,7 +121,7 @@ func (f *testAPI) pod(t testing.TB, name string) *corev1.Pod {
 	return pod
 }
 
-// await waits until ok says so of the pod (nil: it is gone); it looks at each change.
+// await waits until ok is true for the pod (nil: deleted), after each change.
 func (f *testAPI) await(t testing.TB, name, what string, ok func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	return await(t, f, podKey(name), what, ok)
@@ -200,7 +200,7 @@ func (f *testAPI) awaitEvent(t testing.TB, name, reason string) string {
 	return f.awaitSaying(t, name, reason, "")
 }
 
-// awaitSaying waits for an event of a reason whose text has some words in it.
+// awaitSaying waits for an event with the reason and these words in its message.
 func (f *testAPI) awaitSaying(t testing.TB, name, reason, words string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)

@@ -19,8 +19,8 @@ func (k *Kubelet) ensureCgroup(pod *corev1.Pod) (string, error) {
 	return k.cgroups.Ensure(string(pod.UID), podspec.QOSClassOf(pod), res)
 }
 
-// noteCgroup counts the cgroup of a pod that was found again.
-func (k *Kubelet) noteCgroup(pod *corev1.Pod) {
+// countCgroup counts the cgroup of a pod from an earlier run.
+func (k *Kubelet) countCgroup(pod *corev1.Pod) {
 	if k.cgroups != nil {
 		k.cgroups.Note(string(pod.UID), podspec.QOSClassOf(pod), podconfig.PodResources(pod))
 	}

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// needOwnRoot skips a test whose commands in containers look at files, in a chroot: a process that runc
-// adds to a container enters the root of the container's mount namespace, and that is not the
-// container's root if the one who made it was himself not at the root of his. It asks by entering our own
-// mount namespace the same way.
+// needOwnRoot skips a test whose commands in containers look at files, in a chroot: a process that runc adds to a
+// container enters the root of the container's mount namespace, which is not the container's root if runc itself ran
+// in a chroot. It finds out by entering our own mount namespace the same way.
 func needOwnRoot(t *testing.T) {
 	t.Helper()
 	var mine syscall.Stat_t

@@ -10,7 +10,7 @@ import (
 	"minik8s/internal/kubelet/plan/plantest"
 )
 
-// A clock that is set while a pod ends neither takes its grace away nor gives it more.
+// Setting the clock while a pod ends neither shortens nor extends its grace period.
 func TestGraceByAClockThatIsSet(t *testing.T) {
 	grace := int64(30)
 	for _, step := range []time.Duration{0, time.Hour, -time.Hour} { // of the clock that made the time stamp

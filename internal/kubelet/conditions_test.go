@@ -31,14 +31,14 @@ func (b *bed) setStatus(name string, change func(*corev1.PodStatus)) {
 	}
 }
 
-// lost is what package nodelifecycle writes to the pods of a silent node.
+// lost makes the changes that package nodelifecycle makes to the pods of a silent node.
 func lost(st *corev1.PodStatus) {
 	c := podspec.Condition(st.Conditions, corev1.PodReady)
 	c.Status, c.Reason, c.Message = corev1.ConditionFalse, "NodeNotReady", "Node is not ready"
 }
 
-// A node that falls silent has its pods marked as not ready. When it is back, the kubelet says otherwise:
-// of its own accord if it only lost the connection, and after a restart.
+// The pods of a silent node are marked as not ready. When the node is back, the kubelet marks them ready again: both
+// if only the connection was lost, and after a restart.
 func TestReadyAgainAfterSilence(t *testing.T) {
 	b := newBed(t)
 	b.start()

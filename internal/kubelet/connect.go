@@ -14,15 +14,15 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Connectable says whether exec and attach would find the container to run: the errors are those that
-// they return. container may be empty if the pod has but one.
+// Connectable returns the error that Exec and Attach would return because the container does not run; nil if it runs.
+// container may be empty if the pod has only one.
 func (k *Kubelet) Connectable(namespace, pod, container string) error {
 	_, err := k.runningIn(namespace, pod, container)
 	return err
 }
 
-// Exec runs a command in a container of a pod on this node, and returns its exit code when it has
-// ended. The end of ctx kills it. Errors are the API's.
+// Exec runs a command in a container of a pod on this node, and returns its exit code when it has ended. The end of
+// ctx kills it. Errors are API errors (NotFound, BadRequest).
 func (k *Kubelet) Exec(ctx context.Context, namespace, pod, container string, cfg cri.ExecConfig) (int32, error) {
 	c, err := k.runningIn(namespace, pod, container)
 	if err != nil {
@@ -61,8 +61,8 @@ func (k *Kubelet) PortForward(ctx context.Context, namespace, pod string, port i
 	return k.runtime.PortForward(ctx, string(s.pod.UID), port)
 }
 
-// Dial connects to a port of a pod on this node by the pod's address, as others in the cluster do. The caller closes
-// the connection.
+// Dial connects to a port of a pod on this node by the pod's address, as other clients in the cluster do. The caller
+// closes the connection.
 func (k *Kubelet) Dial(ctx context.Context, namespace, pod string, port int32) (io.ReadWriteCloser, error) {
 	s, err := k.podOf(namespace, pod)
 	if err != nil {
@@ -72,7 +72,7 @@ func (k *Kubelet) Dial(ctx context.Context, namespace, pod string, port int32) (
 	if err != nil {
 		return nil, apierrors.NewBadRequest("pod " + pod + " has no address yet")
 	}
-	if !addr.IsGlobalUnicast() { // only a forged status says so
+	if !addr.IsGlobalUnicast() { // only a forged status has such an address
 		return nil, apierrors.NewBadRequest("pod " + pod + " has an address that is no pod's: " + addr.String())
 	}
 	var d net.Dialer

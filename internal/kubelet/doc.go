@@ -1,22 +1,21 @@
 // Package kubelet makes the pods of one node run and tells the API how they are.
 //
-// It promises: every pod bound to the node is brought to what its spec says, and its status says what is true, in
-// Kubernetes' words. One worker per pod decides from the present state (the API's object, the runtime's view, the
-// back-offs it remembers, the clock), never from how that came about; it is woken by a change of the object, by the
-// runtime's events and by its own timers, and sleeps otherwise. What fails for one pod, even a panic in its worker,
-// never touches another.
+// It promises: every pod bound to the node is made to run as its spec says, and its status is true, in Kubernetes'
+// words. One worker per pod decides from the present state (the API's object, the runtime's state, the back-offs that
+// it remembers, the time), never from past events; it is woken by a change of the object, by the runtime's events and
+// by its own timers, and sleeps otherwise. A failure of one pod, even a panic in its worker, never affects another.
 //
-// What happens to a pod is decided in package plan and shown by package status, both pure; this package is the loops
-// around them: it reads, calls them, carries the actions out and writes. A pod is brought up in stages, each with an
-// undo that may run twice, or without its stage having run: admission, cgroup, volumes, images, sandbox, containers.
-// It ends in reverse: stop, final status, containers, sandbox, volumes and cgroup, and last the API's object.
+// Package plan decides what to do with a pod and package status makes its status, both pure; this package has the
+// loops around them: it reads, calls them, carries the actions out and writes. A pod is started in stages: admission,
+// cgroup, volumes, images, sandbox, containers. Each has an undo that may run twice, or without its stage. It ends in
+// reverse: stop, final status, containers, sandbox, volumes and cgroup, and last the API's object.
 //
-// It reads the pods of its node, the ConfigMaps and Secrets that those name, and its Node. It writes the status and
-// the end of those pods, the annotation minik8s.io/host-ports, its Node and its Lease, and Events.
+// It reads the pods of its node, the ConfigMaps and Secrets that they use, and its Node. It writes the status of
+// those pods, finishes their deletion, and writes the annotation minik8s.io/host-ports, its Node and its Lease, and
+// Events.
 //
-// What survives a kill -9: all pods keep running. Containers, their attempts (restart counts) and addresses are
-// found again in the runtime; the rest is read back from the pods' status. Only back-offs are estimated anew, from
-// the restart count.
+// What survives a kill -9: all pods keep running. Containers, their attempts (restart counts) and addresses are found
+// in the runtime; the rest is read back from the pods' status. Only back-offs are estimated, from the restart count.
 //
 // roles calls it; it calls client, cri, events and its own subpackages, and never the store or the API server.
 //

@@ -29,11 +29,11 @@ func defaultReason(v plan.Verb) string {
 	return "ContainerCreating"
 }
 
-// actionTimeout bounds an action of the runtime, so that one that hangs is tried again.
+// actionTimeout bounds an action of the runtime, so that one that hangs is retried.
 const actionTimeout = 2 * time.Minute
 
-// effectOf is the function that carries an action out. It is made in the worker's goroutine, from copies of what
-// the worker knows, and runs in a goroutine of its own.
+// effectOf returns the function that carries an action out. It is made in the worker's goroutine, from copies of the
+// worker's state, and runs in a goroutine of its own.
 func (w *worker) effectOf(a plan.Action) func(context.Context) (outcome, error) {
 	switch a.Verb {
 	case plan.SetUpVolumes:
@@ -77,8 +77,7 @@ func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, erro
 	}
 }
 
-// onlyMissing says that err is about missing objects and nothing else, so that a retry is of no use before they
-// change.
+// onlyMissing reports whether err is only about missing objects, so that a retry does not help before they change.
 func onlyMissing(err error) bool {
 	switch e := err.(type) {
 	case *objects.Missing:
@@ -147,7 +146,7 @@ func (w *worker) doRemove(a plan.Action) func(context.Context) (outcome, error) 
 	}
 }
 
-// dropOldLogs removes the logs of attempts that can no longer be asked for.
+// dropOldLogs removes the logs of attempts that can no longer be requested.
 func (w *worker) dropOldLogs(a plan.Action) {
 	n := plan.Newest(w.view, a.Container)
 	if w.pod == nil || n == nil || n.Attempt-a.Attempt < 2 {
@@ -164,7 +163,7 @@ func (w *worker) dropOldLogs(a plan.Action) {
 }
 
 func (w *worker) doTearDown() func(context.Context) (outcome, error) {
-	forget := w.objectGone || w.pod != nil && w.pod.DeletionTimestamp != nil
+	forget := w.objectDeleted || w.pod != nil && w.pod.DeletionTimestamp != nil
 	return func(context.Context) (outcome, error) {
 		err := errors.Join(w.k.volumes.TearDown(string(w.uid)), w.k.removeCgroup(string(w.uid)))
 		if err == nil && forget {
@@ -208,18 +207,18 @@ func (w *worker) doDelete(pod *corev1.Pod) func(context.Context) (outcome, error
 		if apierrors.IsConflict(err) && w.k.replaced(ctx, key, uid) {
 			err = nil
 		}
-		if err != nil && !isGone(err) {
+		if err != nil && !isPodNotFound(err) {
 			return nil, &plan.ActionError{Err: err, MinDelay: minWriteDelay, MaxDelay: maxWriteDelay}
 		}
 		return func(w *worker) { w.state.ObjectDeleted = true }, nil
 	}
 }
 
-// replaced says that the API has no pod of that uid any more. A conflict alone does not: the pod may only have been
-// written at the same time.
+// replaced reports whether the API no longer has a pod of that uid. A conflict alone does not prove that: the pod may
+// have been written at the same time.
 func (k *Kubelet) replaced(ctx context.Context, key client.Key, uid types.UID) bool {
 	now, err := k.client.Get(ctx, key)
-	return isGone(err) || err == nil && now.GetUID() != uid
+	return isPodNotFound(err) || err == nil && now.GetUID() != uid
 }
 
 // containerEvent is an Event on a container of the pod, or with an empty name on the pod.
@@ -235,7 +234,7 @@ func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format st
 	w.k.rec.EventRef(podspec.Reference(pod, name), kind, reason, format, args...)
 }
 
-// logDir is where the pod's containers log: <ns>_<name>_<uid>.
+// logDir is the directory of the logs of the pod's containers: <ns>_<name>_<uid>.
 func (k *Kubelet) logDir(pod *corev1.Pod) string {
 	return filepath.Join(k.LogDir(), pod.Namespace+"_"+pod.Name+"_"+string(pod.UID))
 }

@@ -13,7 +13,8 @@ import (
 	"minik8s/internal/kubelet/probe"
 )
 
-// minStopGrace is what a container has to end after its preStop hook, even if that took all the time.
+// minStopGrace is the grace period that a container has after its preStop hook at least, even if the hook used all of
+// it (as in Kubernetes, pkg/kubelet/kuberuntime).
 const minStopGrace = 2 * time.Second
 
 func postStartOf(pod *corev1.Pod, container string) *corev1.LifecycleHandler {
@@ -57,7 +58,7 @@ func (w *worker) runPostStart(ctx context.Context, hook *corev1.LifecycleHandler
 	}
 }
 
-// doStop stops a container: first its preStop hook, once, then with what is left of the grace period.
+// doStop stops a container: it runs the preStop hook, once, and then stops with the rest of the grace period.
 func (w *worker) doStop(a plan.Action, pod *corev1.Pod) func(context.Context) (outcome, error) {
 	hook := preStopOf(pod, a.Container)
 	var target probe.Target
@@ -79,7 +80,7 @@ func (w *worker) doStop(a plan.Action, pod *corev1.Pod) func(context.Context) (o
 	}
 }
 
-// runPreStop carries out the hook within the grace and returns what is left of it.
+// runPreStop runs the hook within the grace period and returns the rest of it.
 func (w *worker) runPreStop(ctx context.Context, hook *corev1.LifecycleHandler, t probe.Target, pod *corev1.Pod, grace time.Duration) time.Duration {
 	own, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()

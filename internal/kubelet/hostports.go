@@ -24,7 +24,7 @@ const (
 	// RandomHostPortsAnnotation, "true" on a pod, asks for a free port of the node for each
 	// containerPort that names none.
 	RandomHostPortsAnnotation = "minik8s.io/random-host-ports"
-	// HostPortsAnnotation shows them: "80:40123/TCP,9000:40124/UDP", container's port first.
+	// HostPortsAnnotation has the chosen ports: "80:40123/TCP,9000:40124/UDP", the container's port first.
 	HostPortsAnnotation = "minik8s.io/host-ports"
 )
 
@@ -50,14 +50,14 @@ func (h *hostPorts) free(uid types.UID) {
 	}
 }
 
-// take notes that uid has port.
+// take records that uid has port.
 func (h *hostPorts) take(port int32, uid types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.picked[port] = uid
 }
 
-// pick finds a port that nobody listens on and that was given to no other pod.
+// pick finds a port on which nothing listens and that no other pod has.
 func (h *hostPorts) pick(protocol corev1.Protocol, uid types.UID) (int32, error) {
 	for range 100 {
 		port, err := freePort(protocol)
@@ -97,8 +97,8 @@ func freePort(protocol corev1.Protocol) (int32, error) {
 	}
 }
 
-// hostPortsOf are the pod's forwards. Random ports are written to the pod's annotation before they
-// are used, so that they stay the same whatever happens.
+// hostPortsOf returns the pod's host ports. Random ports are written to the pod's annotation before they are used, so
+// that they stay the same after any failure.
 func (k *Kubelet) hostPortsOf(ctx context.Context, pod *corev1.Pod) ([]cri.HostPort, error) {
 	if pod.Spec.HostNetwork {
 		return nil, nil
@@ -149,7 +149,7 @@ func (k *Kubelet) annotate(ctx context.Context, pod *corev1.Pod, key, value stri
 		return err
 	}
 	at := client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name}
-	// A kubelet may write only the status of its pods; with it, annotations go too.
+	// A kubelet may write only the status of its pods; annotations are written with it.
 	_, err = k.client.Patch(ctx, at, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{Subresource: "status"})
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// doImage makes the image of the container of a present.
+// doImage pulls the image of a's container if necessary.
 func (w *worker) doImage(a plan.Action, pod *corev1.Pod) func(context.Context) (outcome, error) {
 	c := podspec.Container(pod, a.Container)
 	event := func(kind, reason, format string, args ...any) {

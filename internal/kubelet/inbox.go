@@ -9,25 +9,25 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// inbox is what others have told a worker since its last round. Of each field only the latest matters.
+// inbox has the messages to a worker since its last round. Of each field only the latest value matters.
 type inbox struct {
-	pod        *corev1.Pod
-	objectGone bool
-	stale      bool
-	images     bool // new ones have come
-	objects    bool // one that the pod names has changed
-	results    []func(*worker)
+	pod           *corev1.Pod
+	objectDeleted bool
+	stale         bool
+	images        bool // images were added to the node
+	objects       bool // an object that the pod uses has changed
+	results       []func(*worker)
 }
 
-// take keeps pod unless a newer one is there.
+// take stores pod unless the inbox has a newer one.
 func (b *inbox) take(pod *corev1.Pod) {
 	if b.pod == nil || !older(pod, b.pod) {
 		b.pod = pod
 	}
 }
 
-// older says that a is an earlier version of the object than b. Revisions are etcd's, so they are
-// numbers; where one is not, the later arrival wins.
+// older reports whether a is an earlier version of the object than b. Revisions are etcd's, so they are numbers;
+// where one is not, the later arrival wins.
 func older(a, b *corev1.Pod) bool {
 	ra, erra := strconv.ParseUint(a.ResourceVersion, 10, 64)
 	rb, errb := strconv.ParseUint(b.ResourceVersion, 10, 64)
@@ -62,7 +62,7 @@ func (w *worker) receive() {
 	if box.pod != nil {
 		w.takePod(box.pod)
 	}
-	w.objectGone, w.watchSawGone = w.objectGone || box.objectGone, w.watchSawGone || box.objectGone
+	w.objectDeleted, w.watchSawDeletion = w.objectDeleted || box.objectDeleted, w.watchSawDeletion || box.objectDeleted
 	w.stale = w.stale || box.stale
 	if box.images {
 		w.state.RetryImages()

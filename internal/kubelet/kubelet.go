@@ -39,7 +39,7 @@ type Config struct {
 	// PodCIDR is the range of the pods' addresses, used where the Node object names none. The
 	// runtime uses it from the start.
 	PodCIDR netip.Prefix
-	// MaxPods is how many pods the node takes; 0: 110.
+	// MaxPods is how many pods the node may have; 0: 110.
 	MaxPods int
 	// ClusterDNS are the servers of dnsPolicy ClusterFirst; none: pods use the node's own.
 	ClusterDNS []string
@@ -53,11 +53,11 @@ type Config struct {
 	RuntimeVersion string
 	Labels         map[string]string
 	Taints         []corev1.Taint
-	// Capacity overrides what the machine has, for hollow nodes: "cpu", "memory" and so on.
+	// Capacity overrides the machine's capacity, for hollow nodes: "cpu", "memory" and so on.
 	Capacity corev1.ResourceList
-	// Network is what the Node has to do with the pods' network; nil: there is none (hollow nodes).
+	// Network is what the Node needs of the pods' network; nil: there is none (hollow nodes).
 	Network node.Network
-	// HeartbeatInterval is between renewals of the node's Lease; 0: 10 s.
+	// HeartbeatInterval is the time between renewals of the node's Lease; 0: 10 s.
 	HeartbeatInterval time.Duration
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
@@ -74,13 +74,13 @@ type Kubelet struct {
 	log        *slog.Logger
 	now        func() time.Time
 	volumes    *volume.Manager
-	objects    *objects.Keeper
-	tokens     *tokenKeeper
+	objects    *objects.Manager
+	tokens     *tokenManager
 	cgroups    *cgroup.Manager // nil: none
 	ports      hostPorts
 	images     *images.Manager
 	config     *podconfig.Builder
-	node       *node.Keeper
+	node       *node.Manager
 	admission  admission
 	startLimit startLimit
 	snapshots  snapshots
@@ -90,7 +90,7 @@ type Kubelet struct {
 	workers map[types.UID]*worker
 	// ended are pods whose workers are done but which the watch has not reported as deleted yet.
 	ended map[types.UID]bool
-	// found is what the runtime held when Run began, until a worker takes it.
+	// found are the runtime's pods at the start of Run, until their workers take them.
 	found map[types.UID]cri.Pod
 	wg    sync.WaitGroup
 }
@@ -116,7 +116,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 		rec:        events.New(c, "kubelet", cfg.NodeName, cfg.Log),
 		startLimit: newStartLimit(),
 		workers:    map[types.UID]*worker{}, ended: map[types.UID]bool{}}
-	k.tokens = newTokenKeeper(c, k.now, k.log)
+	k.tokens = newTokenManager(c, k.now, k.log)
 	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.send(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)
@@ -131,7 +131,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	return k
 }
 
-// nodeConfig is the part of the configuration that is about the node.
+// nodeConfig is the part of the configuration for package node.
 func (k *Kubelet) nodeConfig() node.Config {
 	c := &k.cfg
 	return node.Config{Name: c.NodeName, IP: c.NodeIP, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
@@ -139,14 +139,15 @@ func (k *Kubelet) nodeConfig() node.Config {
 		Network: c.Network, HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
 }
 
-// Run keeps the node's pods until ctx ends. It calls ready once the Node is registered and Ready and
-// the pods that already run are found again. It stops no pod when it ends, and may be called again.
+// Run runs the node's pods until ctx ends. It calls ready once the Node is registered and Ready and the pods that
+// already run are found. It stops no pod when it ends, and may be called again. The error is one for which a retry
+// does not help.
 func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer k.wg.Wait()
 	defer cancel()
 	k.reset()
-	// The stream is opened before the state is read, so that no change falls between.
+	// The stream is opened before the state is read, so that no change is missed.
 	changes := k.runtime.Events(ctx)
 	registered := make(chan error, 1)
 	k.spawn(func() { k.rec.Run(ctx) })
@@ -180,7 +181,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// reset forgets an earlier Run.
+// reset clears the state of an earlier Run.
 func (k *Kubelet) reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -199,7 +200,7 @@ func (k *Kubelet) spawn(f func()) {
 	}()
 }
 
-// forward wakes the worker of each pod of which the runtime reports a change.
+// forward wakes the worker of each pod for which the runtime reports a change.
 func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 	for {
 		select {
@@ -214,8 +215,8 @@ func (k *Kubelet) forward(ctx context.Context, changes <-chan cri.Event) {
 	}
 }
 
-// ImagesChanged says that images were imported or pulled by hand: pods that wait for one try again at
-// once, and the Node's list is renewed.
+// ImagesChanged has to be called when images were imported or pulled by hand: pods that wait for one retry at once,
+// and the Node's list of images is updated.
 func (k *Kubelet) ImagesChanged() {
 	k.node.ImagesChanged()
 	k.images.Changed()
@@ -235,7 +236,7 @@ func (k *Kubelet) send(uid types.UID, message func(*inbox)) {
 	}
 }
 
-// runtimeChanged has the worker of a pod, or with an empty uid every worker, ask the runtime again.
+// runtimeChanged makes a pod's worker, or every worker if uid is empty, read the runtime's state again.
 func (k *Kubelet) runtimeChanged(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -267,7 +268,7 @@ func (k *Kubelet) retireWorker(w *worker) bool {
 		return false
 	}
 	delete(k.workers, w.uid)
-	if w.pod != nil && !w.watchSawGone {
+	if w.pod != nil && !w.watchSawDeletion {
 		k.ended[w.uid] = true
 	}
 	k.admission.release(w.uid)

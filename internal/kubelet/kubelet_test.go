@@ -98,7 +98,7 @@ func TestCrashLoopBacksOff(t *testing.T) {
 		t.Errorf("%s", statusText(p))
 	}
 	b.api.awaitEvent(t, "web", "BackOff")
-	b.restart() // the back-off is guessed, not forgotten
+	b.restart() // the back-off is estimated, not forgotten
 	if p = b.api.await(t, "web", "there", func(p *corev1.Pod) bool { return p != nil }); p.Status.ContainerStatuses[0].State.Waiting == nil {
 		t.Errorf("%s", statusText(p))
 	}
@@ -107,7 +107,7 @@ func TestCrashLoopBacksOff(t *testing.T) {
 	b.nothingLeft()
 }
 
-// A pod that has ended gives its room back before anybody can know that it has.
+// The resources of a finished pod are released before its final status is written.
 func TestRoomOfAFinishedPodIsFreeAtOnce(t *testing.T) {
 	b := newBed(t)
 	b.cfg.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
@@ -415,7 +415,7 @@ func BenchmarkPodStart(b *testing.B) {
 	<-done
 }
 
-// A pod whose time is up before its image has come ends with containers that have ended, too.
+// A pod whose deadline passes before its image is pulled ends with terminated containers, too.
 func TestDeadlineBeforeTheStart(t *testing.T) {
 	b := newBed(t)
 	b.rt.Hooks.Pull = func(ctx context.Context, _ string, _ func(cri.Progress)) (*cri.Image, error) {

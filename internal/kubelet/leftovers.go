@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dropLeftovers removes what is on disk for pods that neither the API nor the runtime knows: a kill
-// -9 came between the end of a pod's sandbox and that of its volumes. It is called with mu held,
-// and lists at once, so that no pod that comes later is mistaken for a removed one.
+// dropLeftovers removes the files of pods that neither the API nor the runtime knows, left by a kill -9 between the
+// removal of a pod's sandbox and that of its volumes. It is called with mu held, and lists the files at once, so that
+// no later pod is mistaken for a removed one.
 func (k *Kubelet) dropLeftovers(there map[types.UID]bool) {
 	known := func(uid string) bool {
 		return there[types.UID(uid)] || k.workers[types.UID(uid)] != nil

@@ -89,7 +89,7 @@ func (h *hostNetwork) SetPodCIDR(_ context.Context, p netip.Prefix) error {
 	return nil
 }
 
-// What stops pods' traffic is told by the Node, and that it does no longer.
+// The Node's condition shows what stops pods' traffic, and when nothing does any longer.
 func TestNodeTellsWhatStopsTraffic(t *testing.T) {
 	b := newBed(t)
 	host := &hostNetwork{}

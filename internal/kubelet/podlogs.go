@@ -19,9 +19,9 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// Logs opens the log of a container of a pod on this node; container may be empty if the pod has but
-// one. The reader must be closed; with opts.Follow it ends when the container has exited, or with
-// ctx. Errors are the API's: NotFound, and BadRequest with what to do instead.
+// Logs opens the log of a container of a pod on this node; container may be empty if the pod has but one. The reader
+// must be closed; with opts.Follow it ends when the container has exited, or with ctx. Errors are API errors:
+// NotFound, and BadRequest with what to do instead.
 func (k *Kubelet) Logs(ctx context.Context, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
 	w, err := k.podOf(namespace, pod)
 	if err != nil {
@@ -40,7 +40,7 @@ func (k *Kubelet) Logs(ctx context.Context, namespace, pod, container string, op
 		defer cancel()
 		err := logs.Read(ctx, &k.hub, path, k.logOptions(opts), exited, out)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = nil // it has not written anything, or what it wrote is removed
+			err = nil // it has not written anything, or its log is removed
 		}
 		out.CloseWithError(err)
 	}()
@@ -58,8 +58,8 @@ func (r *logReader) Close() error {
 	return r.PipeReader.Close()
 }
 
-// logOf finds the file of a container's log, and the channel that closes at its exit (nil if it
-// has exited, or will not say).
+// logOf finds the file of a container's log, and the channel that closes at its exit (nil if it has exited, or its
+// exit is not tracked).
 func (k *Kubelet) logOf(s snapshot, name string, previous bool) (string, <-chan struct{}, error) {
 	st := podspec.ContainerStatus(&s.pod.Status, name)
 	c, there := s.containers[name]
@@ -73,7 +73,7 @@ func (k *Kubelet) logOf(s snapshot, name string, previous bool) (string, <-chan 
 	if previous {
 		prev := attempt - 1
 		if st != nil && st.State.Waiting != nil && st.ContainerID != "" {
-			prev = attempt // it waits for its next start: its newest attempt is its last state already
+			prev = attempt // it waits for its restart: its newest attempt is already the last state
 		}
 		if prev < 0 {
 			return "", nil, apierrors.NewBadRequest(fmt.Sprintf("previous terminated container %q in pod %q not found", name, s.pod.Name))
@@ -131,5 +131,5 @@ func (k *Kubelet) logOptions(opts *corev1.PodLogOptions) logs.Options {
 	return o
 }
 
-// LogDir is the directory below which all containers log.
+// LogDir is the directory of all containers' logs.
 func (k *Kubelet) LogDir() string { return filepath.Join(k.cfg.DataDir, "pods-logs") }

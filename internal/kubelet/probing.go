@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/kubelet/probe"
 )
 
-// updateProbes starts the probes that should run and ends all others. A pod without probes costs a look at its
+// updateProbes starts the probes that should run and ends all others. A pod without probes costs only a check of its
 // spec.
 func (w *worker) updateProbes(ctx context.Context) {
 	in := w.input()
@@ -63,7 +63,7 @@ func addressOf(s *cri.Sandbox) string {
 	return s.Addresses[0].String()
 }
 
-// runProbe probes once in each period until ctx ends, and tells the worker each change of the result.
+// runProbe probes once in each period until ctx ends, and sends the worker each change of the result.
 func (w *worker) runProbe(ctx context.Context, key plan.ProbeKey, job plan.Probe, target probe.Target, pod *corev1.Pod) {
 	p := job.Spec
 	begin := job.Started.Add(time.Duration(p.InitialDelaySeconds) * time.Second)

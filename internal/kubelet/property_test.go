@@ -118,7 +118,7 @@ func (x *world) see() {
 	pod := x.api.pod(x.t, "web")
 	x.w.send(func(b *inbox) {
 		if pod == nil {
-			b.objectGone = true
+			b.objectDeleted = true
 			return
 		}
 		b.take(pod)

@@ -21,16 +21,15 @@ const (
 	writeTimeout  = 15 * time.Second
 )
 
-// publish brings the status to the API if it differs: at once, but one write at a time, so that
-// changes that come during a write become one more. It sets in.StatusWritten, and returns when to retry
-// after a failed write.
+// publish writes the status to the API if it differs: at once, but one write at a time, so that all changes during a
+// write are in the next one. It sets in.StatusWritten, and returns when to retry after a failed write.
 func (w *worker) publish(ctx context.Context, in *plan.Input) time.Time {
 	if in.Pod == nil {
 		return time.Time{}
 	}
 	st := status.Of(*in, w.k.cfg.NodeIP)
 	if podspec.Finished(st.Phase) {
-		w.k.admission.release(w.uid) // before the scheduler hears of it and gives its share to another
+		w.k.admission.release(w.uid) // before the scheduler sees the status and assigns the resources again
 	}
 	if status.Equal(&st, &in.Pod.Status) {
 		in.StatusWritten = true
@@ -48,18 +47,18 @@ func (w *worker) publish(ctx context.Context, in *plan.Input) time.Time {
 	w.actions.Add(1)
 	go func() {
 		defer w.actions.Done()
-		got, gone, err := w.k.writeStatus(ctx, want)
+		got, deleted, err := w.k.writeStatus(ctx, want)
 		w.send(func(b *inbox) {
-			b.results = append(b.results, func(w *worker) { w.written(ctx, got, gone, err) })
+			b.results = append(b.results, func(w *worker) { w.statusWritten(ctx, got, deleted, err) })
 		})
 	}()
 	return time.Time{}
 }
 
-// written takes in the result of a status write.
-func (w *worker) written(ctx context.Context, got *corev1.Pod, gone bool, err error) {
+// statusWritten applies the result of a status write.
+func (w *worker) statusWritten(ctx context.Context, got *corev1.Pod, deleted bool, err error) {
 	w.writing = false
-	w.objectGone = w.objectGone || gone
+	w.objectDeleted = w.objectDeleted || deleted
 	if got != nil {
 		w.takePod(got)
 	}
@@ -72,16 +71,16 @@ func (w *worker) written(ctx context.Context, got *corev1.Pod, gone bool, err er
 	w.log.Warn("pod status not written", "pod", w.name(), "error", err, "again", w.writeDelay)
 }
 
-// writeStatus writes pod's status. On a conflict it returns the pod as it is now, from which the
-// status is to be made anew; gone says that this very pod does not exist any more.
-func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1.Pod, gone bool, err error) {
+// writeStatus writes pod's status. On a conflict it returns the pod as it is now, from which the status has to be
+// made again; deleted says that this pod no longer exists.
+func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1.Pod, deleted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	obj, err := k.client.Update(ctx, pod, client.WriteOptions{Subresource: "status"})
 	if apierrors.IsConflict(err) {
 		obj, err = k.client.Get(ctx, client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name})
 	}
-	if isGone(err) {
+	if isPodNotFound(err) {
 		return nil, true, nil
 	}
 	if err != nil {
@@ -97,11 +96,11 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1
 	return now, false, nil
 }
 
-// isGone says that the API has no such pod on this node. A node may see no pods but its own, so one that does not
-// exist is forbidden to it, as a pod of another node is.
-func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
+// isPodNotFound reports whether the API has no such pod on this node. A node may see no pods but its own, so one that
+// does not exist is forbidden to it, as a pod of another node is.
+func isPodNotFound(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
 
-// announceBackoffs makes an Event of each back-off that begins.
+// announceBackoffs records an Event for each back-off that begins.
 func (w *worker) announceBackoffs(in plan.Input) {
 	if in.Pod == nil || in.Termination() != nil {
 		return

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Whatever a pod writes to the files that the node gives it, the node and other pods go on.
+// Whatever a pod writes to the files that the node gives it, the node and other pods keep working.
 func TestRealPodCannotFillTheNode(t *testing.T) {
 	b := newRealBed(t)
 	taken := func() (n int64) { // of the daemon's own tmpfs, and of the pods' directories
@@ -55,7 +55,7 @@ func TestRealPodCannotFillTheNode(t *testing.T) {
 	if end := other.Status.ContainerStatuses[0].State.Terminated; end.ExitCode != 4 || end.Message != "said\n" {
 		t.Errorf("%+v", end)
 	}
-	// The next life of the kubelet knows what was said in this one.
+	// The next run of the kubelet knows the messages of this one.
 	b.stop()
 	kept := b.k.keptMessage(string(other.UID), "main", 0)
 	if data, err := os.ReadFile(kept); err != nil || string(data) != "said\n" {

@@ -68,10 +68,10 @@ func envReferences(c *corev1.Container, add func(*api.Kind, string)) {
 	}
 }
 
-// sources is where volumes get their content from: volume.Source.
+// sources implements volume.Source: it has the content of volumes.
 type sources struct {
 	*podconfig.Builder
-	tokens *tokenKeeper
+	tokens *tokenManager
 }
 
 // Token implements volume.Source.

@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// snapshot is what a worker shows of its pod to those who read logs or connect to containers.
+// snapshot is a worker's copy of its pod's state for requests for logs, exec and so on.
 type snapshot struct {
 	pod *corev1.Pod
 	// containers are the newest attempts in the runtime, by the name in the spec.
@@ -79,12 +79,12 @@ func (w *worker) publishSnapshot() {
 	if w.pod != nil {
 		s.pod = w.pod
 	}
-	if w.pod != nil && !w.objectGone { // its name may belong to a successor by now
+	if w.pod != nil && !w.objectDeleted { // its name may belong to a newer pod
 		g.pods[w.pod.Namespace+"/"+w.pod.Name] = s
 	}
 }
 
-// dropSnapshot withdraws the snapshot, which ends those who follow the pod's logs.
+// dropSnapshot removes the snapshot, which ends requests that follow the pod's logs.
 func (w *worker) dropSnapshot() {
 	g := &w.k.snapshots
 	g.mu.Lock()

@@ -35,9 +35,9 @@ func (w *worker) doStart(a plan.Action, pod *corev1.Pod, view cri.Pod) func(cont
 		id, err := w.createAndStart(ctx, a, pod, view)
 		var failed *cri.StartError
 		switch {
-		case errors.Is(err, cri.ErrImageNotFound): // it was damaged, or somebody has removed it
+		case errors.Is(err, cri.ErrImageNotFound): // it was damaged, or removed by others
 			return func(w *worker) { w.state.Container(a.Container).ImagePresent = false }, err
-		case errors.As(err, &failed): // it counts as one that has run and exited
+		case errors.As(err, &failed): // it counts as a container that has run and exited
 			w.containerEventOf(pod, a.Container, corev1.EventTypeWarning, "Failed", "Error: %s", failed.Message)
 			return began, nil
 		case err != nil:
@@ -58,8 +58,8 @@ func (w *worker) doStart(a plan.Action, pod *corev1.Pod, view cri.Pod) func(cont
 	}
 }
 
-// createAndStart makes the container of a and starts it, as one of the few that start at a time. The error is a
-// *cri.StartError if the container is there and its command could not be run.
+// createAndStart makes the container of a and starts it, within the start limit. The error is a *cri.StartError if
+// the container is there and its command could not be run.
 func (w *worker) createAndStart(ctx context.Context, a plan.Action, pod *corev1.Pod, view cri.Pod) (id string, err error) {
 	leave, err := w.k.startLimit.acquire(ctx, w.ending)
 	if err != nil {
@@ -76,8 +76,8 @@ func (w *worker) createAndStart(ctx context.Context, a plan.Action, pod *corev1.
 	if err == nil || errors.As(err, &failed) {
 		return id, err
 	}
-	// It is half-made; the next try makes it anew. If this removal fails, the runtime still lists the container,
-	// and its removal is retried.
+	// It is half-made; the next try recreates it. If this removal fails, the runtime still lists the container, and
+	// its removal is retried.
 	_ = w.k.runtime.RemoveContainer(ctx, id)
 	return "", &plan.ActionError{Reason: "RunContainerError", EventReason: "Failed", Event: "Error: " + err.Error(),
 		Err: err, MinDelay: time.Second, MaxDelay: maxStartDelay}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// startLimit bounds how many containers are started at a time. A start is work for the processor: more
-// of them at once only slow each other down.
+// startLimit bounds how many containers are started at a time. A start is CPU-bound: more of them at once only slow
+// each other down.
 type startLimit chan struct{}
 
-// maxHold is how long a start counts, so that one that hangs does not keep others waiting.
+// maxHold is how long a start counts at most, so that one that hangs does not delay others.
 const maxHold = 2 * time.Second
 
 func newStartLimit() startLimit { return make(startLimit, max(4, 2*runtime.NumCPU())) }
 
-// errEnding is the error of a start that is not wanted any more.
+// errEnding is the error of a start that is cancelled because the pod is to end.
 var errEnding = errors.New("the pod is to end")
 
 // acquire waits until the start may begin, or until ending is closed. release ends its turn; it may be called more

@@ -33,8 +33,8 @@ func (k *Kubelet) terminationLog(sandbox *cri.Sandbox, uid, container string, at
 	return filepath.Join(sandbox.Scratch, fmt.Sprintf("%s.%d.message", container, attempt))
 }
 
-// keptMessage is where the message of an attempt that has ended is kept for the next start of the kubelet, as much
-// of it as is shown.
+// keptMessage is the file with the message of an ended attempt, cut to the length that is shown, for the next start
+// of the kubelet.
 func (k *Kubelet) keptMessage(uid, container string, attempt int) string {
 	return filepath.Join(k.volumes.PodDir(uid), "containers", container, fmt.Sprintf("%d.message", attempt))
 }
@@ -51,7 +51,7 @@ func (w *worker) dropMessages(a plan.Action) {
 	}
 }
 
-// terminationMessage is what an exited container left to say.
+// terminationMessage is the termination message of an exited container.
 func (w *worker) terminationMessage(ctx context.Context, c *cri.Container) string {
 	kept := w.k.keptMessage(string(w.uid), c.Name, c.Attempt)
 	file := w.k.terminationLog(w.view.Sandbox, string(w.uid), c.Name, c.Attempt)
@@ -85,8 +85,8 @@ func keepMessage(path, msg string) error {
 	return os.WriteFile(path, []byte(msg), 0o600)
 }
 
-// readHead is up to n bytes of a plain file; empty if it cannot be read. The container owns the
-// file's content but not its name, so it can be no link.
+// readHead is up to n bytes of a plain file; empty if it cannot be read. The container can write the file's content
+// but not replace it, so it cannot be a link.
 func readHead(path string, n int64) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"minik8s/internal/client"
 )
 
-// tokenRetry is when a token that could not be renewed is tried again, as long as the old one holds.
+// tokenRetry is after how long a failed renewal of a token is retried, while the old one is valid.
 const tokenRetry = 30 * time.Second
 
-// tokenKeeper holds the tokens that the node's pods have in their volumes, and knows when each is to be
-// renewed. It may be lost: new tokens are asked for then.
-type tokenKeeper struct {
+// tokenManager holds the tokens that the node's pods have in their volumes, and knows when each is to be renewed. Its
+// state may be lost: new tokens are requested then. It does what Kubernetes' pkg/kubelet/token does.
+type tokenManager struct {
 	client client.Interface
 	now    func() time.Time
 	log    *slog.Logger
@@ -28,7 +28,7 @@ type tokenKeeper struct {
 	held map[types.UID]map[tokenWish]heldToken
 }
 
-// tokenWish is what a volume asks for; two volumes that ask for the same get the same.
+// tokenWish is a volume's request for a token; equal requests of a pod share one token.
 type tokenWish struct {
 	audience string
 	seconds  int64
@@ -39,12 +39,13 @@ type heldToken struct {
 	renew, end time.Time
 }
 
-func newTokenKeeper(c client.Interface, now func() time.Time, log *slog.Logger) *tokenKeeper {
-	return &tokenKeeper{client: c, now: now, log: log, held: map[types.UID]map[tokenWish]heldToken{}}
+func newTokenManager(c client.Interface, now func() time.Time, log *slog.Logger) *tokenManager {
+	return &tokenManager{client: c, now: now, log: log, held: map[types.UID]map[tokenWish]heldToken{}}
 }
 
-// get is a token for a pod: the one it has, or a new one when four fifths of that one's lifetime are over.
-func (t *tokenKeeper) get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
+// get returns a token for a pod: the one it has, or a new one when four fifths of that one's lifetime are over. If a
+// renewal fails, the old token is returned while it is valid.
+func (t *tokenManager) get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
 	wish := tokenWish{ask.Audience, ptr.Deref(ask.ExpirationSeconds, 3600)}
 	old := t.lookUp(pod.UID, wish)
 	asked := t.now()
@@ -54,7 +55,7 @@ func (t *tokenKeeper) get(ctx context.Context, pod *corev1.Pod, ask *corev1.Serv
 	value, lasts, err := t.request(ctx, pod, wish)
 	switch {
 	case err == nil:
-		// Counted by the own clock, from before the request: the API server's clock may differ.
+		// Counted by this machine's clock, from before the request: the API server's clock may differ.
 		t.keep(pod.UID, wish, heldToken{value: value, renew: asked.Add(lasts * 4 / 5), end: asked.Add(lasts)})
 		return value, nil
 	case asked.Before(old.end):
@@ -66,7 +67,7 @@ func (t *tokenKeeper) get(ctx context.Context, pod *corev1.Pod, ask *corev1.Serv
 	return "", err
 }
 
-func (t *tokenKeeper) request(ctx context.Context, pod *corev1.Pod, wish tokenWish) (token string, lasts time.Duration, err error) {
+func (t *tokenManager) request(ctx context.Context, pod *corev1.Pod, wish tokenWish) (token string, lasts time.Duration, err error) {
 	spec := authenticationv1.TokenRequestSpec{ExpirationSeconds: &wish.seconds,
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}
 	if wish.audience != "" {
@@ -79,13 +80,13 @@ func (t *tokenKeeper) request(ctx context.Context, pod *corev1.Pod, wish tokenWi
 	return made.Status.Token, time.Duration(ptr.Deref(made.Spec.ExpirationSeconds, wish.seconds)) * time.Second, nil
 }
 
-func (t *tokenKeeper) lookUp(pod types.UID, wish tokenWish) heldToken {
+func (t *tokenManager) lookUp(pod types.UID, wish tokenWish) heldToken {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.held[pod][wish]
 }
 
-func (t *tokenKeeper) keep(pod types.UID, wish tokenWish, token heldToken) {
+func (t *tokenManager) keep(pod types.UID, wish tokenWish, token heldToken) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.held[pod] == nil {
@@ -95,7 +96,7 @@ func (t *tokenKeeper) keep(pod types.UID, wish tokenWish, token heldToken) {
 }
 
 // nextRenewal is when the first of a pod's tokens is to be renewed; zero if it has none.
-func (t *tokenKeeper) nextRenewal(pod types.UID) time.Time {
+func (t *tokenManager) nextRenewal(pod types.UID) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var first time.Time
@@ -108,7 +109,7 @@ func (t *tokenKeeper) nextRenewal(pod types.UID) time.Time {
 }
 
 // drop forgets a pod's tokens.
-func (t *tokenKeeper) drop(pod types.UID) {
+func (t *tokenManager) drop(pod types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.held, pod)

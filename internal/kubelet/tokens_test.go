@@ -35,9 +35,9 @@ func (m *mint) Token(_ context.Context, namespace, account string, req *authenti
 }
 
 // A token is used for four fifths of its time, and to its end if there is no newer one.
-func TestTokenKeeper(t *testing.T) {
+func TestTokenManager(t *testing.T) {
 	api, now := &mint{}, plantest.Noon
-	keeper := newTokenKeeper(api, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	keeper := newTokenManager(api, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	pod := plantest.Pod("web")
 	pod.UID, pod.Spec.ServiceAccountName = "u1", "robot"
 	hour := &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(3600))}

@@ -14,7 +14,7 @@ import (
 	"minik8s/internal/informer/reflector"
 )
 
-// watchPods brings every pod of this node to its worker until ctx ends. synced is called once, when all pods that
+// watchPods passes every pod of this node to its worker until ctx ends. synced is called once, when all pods that
 // exist have been seen.
 func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 	synced = sync.OnceFunc(synced)
@@ -36,9 +36,9 @@ func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 	r.Run(ctx)
 }
 
-// replace takes the list of all pods of the node: a known pod that is not in it is deleted, and one that only the
-// runtime has is an orphan. Pods that were started before come first, so that they are admitted before new ones
-// when not all fit.
+// replace applies the list of all pods of the node: a known pod that is not in it is deleted, and one that only the
+// runtime has is an orphan. Pods that were started before come first, so that they are admitted before new ones when
+// not all fit.
 func (k *Kubelet) replace(ctx context.Context, items []api.Object) {
 	pods := make([]*corev1.Pod, len(items))
 	for i, obj := range items {
@@ -63,12 +63,12 @@ func (k *Kubelet) replace(ctx context.Context, items []api.Object) {
 	defer k.mu.Unlock()
 	for uid, w := range k.workers {
 		if !there[uid] {
-			w.send(func(b *inbox) { b.objectGone = true })
+			w.send(func(b *inbox) { b.objectDeleted = true })
 		}
 	}
 	for uid := range k.found {
 		if !there[uid] {
-			k.startWorker(ctx, uid).send(func(b *inbox) { b.objectGone = true })
+			k.startWorker(ctx, uid).send(func(b *inbox) { b.objectDeleted = true })
 		}
 	}
 	for uid := range k.ended {
@@ -79,7 +79,7 @@ func (k *Kubelet) replace(ctx context.Context, items []api.Object) {
 	k.dropLeftovers(there)
 }
 
-// podChanged hands a pod's object to its worker.
+// podChanged passes a pod's object to its worker.
 func (k *Kubelet) podChanged(ctx context.Context, pod *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,12 +96,12 @@ func (k *Kubelet) podChanged(ctx context.Context, pod *corev1.Pod) {
 	w.send(func(b *inbox) { b.take(pod) })
 }
 
-// podDeleted tells the worker that the pod's object does not exist any more.
+// podDeleted tells the worker that the pod's object is deleted.
 func (k *Kubelet) podDeleted(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.ended, uid)
 	if w := k.workers[uid]; w != nil {
-		w.send(func(b *inbox) { b.objectGone = true })
+		w.send(func(b *inbox) { b.objectDeleted = true })
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"minik8s/internal/kubelet/status"
 )
 
-// worker keeps one pod. Its own goroutine alone reads and writes the fields below box; others leave messages in
-// the inbox.
+// worker runs one pod. Its own goroutine alone reads and writes the fields below box; others leave messages in the
+// inbox.
 type worker struct {
 	k   *Kubelet
 	uid types.UID
@@ -27,13 +27,13 @@ type worker struct {
 	mu   sync.Mutex
 	box  inbox
 
-	pod        *corev1.Pod // the newest object seen, also after it is gone
-	objectGone bool
-	// watchSawGone: the watch has said so, and will say nothing more of this pod.
-	watchSawGone bool
-	view         cri.Pod
-	state        *plan.State
-	// stale: the runtime must be asked before the next decision.
+	pod           *corev1.Pod // the newest object seen, also after its deletion
+	objectDeleted bool
+	// watchSawDeletion: the watch has reported the deletion, so it will not report this pod again.
+	watchSawDeletion bool
+	view             cri.Pod
+	state            *plan.State
+	// stale: the runtime's state must be read before the next decision.
 	stale bool
 	// isNew: nothing of the pod was ever started, so that it may be rejected.
 	isNew bool
@@ -111,11 +111,11 @@ func (w *worker) safeStep(ctx context.Context) (wake time.Time, done bool, err e
 	return wake, done, nil
 }
 
-// step is one round: take the messages, ask the runtime, write the status, decide, act. It returns when to come
-// back though no message comes.
+// step is one round: take the messages, read the runtime's state, write the status, decide, act. It returns when to
+// run again without a message.
 func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	w.receive()
-	if w.pod == nil && !w.objectGone {
+	if w.pod == nil && !w.objectDeleted {
 		return time.Time{}, false
 	}
 	looked := w.stale
@@ -155,13 +155,13 @@ func earliest(a, b time.Time) time.Time {
 
 func (w *worker) input() plan.Input {
 	in := plan.Input{Pod: w.pod, View: w.view, State: w.state, Now: w.k.now()}
-	if w.objectGone {
+	if w.objectDeleted {
 		in.Pod = nil
 	}
 	return in
 }
 
-// observe asks the runtime how the pod is.
+// observe reads the pod's state from the runtime.
 func (w *worker) observe(ctx context.Context) error {
 	view, err := w.k.runtime.Pod(ctx, string(w.uid))
 	if err != nil {
@@ -181,10 +181,10 @@ func (w *worker) observe(ctx context.Context) error {
 	return nil
 }
 
-// admit admits or rejects the pod the first time it is to run. An error says that it is not known yet.
+// admit admits or rejects the pod the first time it is to run. An error means that it is not known yet.
 func (w *worker) admit(ctx context.Context) error {
 	if w.state.Admitted && len(w.pod.Spec.EphemeralContainers) == w.referencedEphemeral ||
-		w.state.Rejected != nil || w.objectGone || w.input().Termination() != nil {
+		w.state.Rejected != nil || w.objectDeleted || w.input().Termination() != nil {
 		return nil
 	}
 	if w.state.Admitted {
@@ -203,12 +203,12 @@ func (w *worker) admit(ctx context.Context) error {
 	w.state.Admitted = true
 	w.followReferences(ctx)
 	if w.view.Sandbox != nil {
-		w.k.noteCgroup(w.pod)
+		w.k.countCgroup(w.pod)
 	}
 	return nil
 }
 
-// followReferences follows the objects that the pod names.
+// followReferences watches the objects that the pod uses.
 func (w *worker) followReferences(ctx context.Context) {
 	w.referencedEphemeral = len(w.pod.Spec.EphemeralContainers)
 	if refs := referencesOf(w.pod); len(refs) > 0 {

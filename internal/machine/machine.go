@@ -1,12 +1,10 @@
-// Package machine gives a test, a benchmark or a demo a machine's network of its own: the program runs
-// again in a new network namespace with an address, a default route and nothing else, so that it
-// touches nothing of the real machine and runs beside others.
+// Package machine gives a test, a benchmark or a demo a network of its own, like that of a separate machine: the
+// program runs again in a new network namespace with an address, a default route and nothing else, so that it does
+// not touch the real machine's network and may run beside others.
 //
-// What a run leaves behind when it is cut short, by a panic or a timeout, is removed: processes, mounts,
-// cgroups and files.
+// What an interrupted run (a panic, a timeout) leaves behind is removed: processes, mounts, cgroups and files.
 //
-// Tests' TestMain and bench call it; the daemon does not. The namespace goes with the last process in
-// it.
+// Tests' TestMain and bench call it; the daemon does not. The namespace ends with the last process in it.
 package machine
 
 import (
@@ -20,14 +18,14 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Address is this machine's, inside the namespace.
+// Address is the host's address inside the namespace.
 const Address = "192.0.2.1"
 
-// inside marks the second run of the program.
+// inside is the environment variable that marks the second run of the program.
 const inside = "IN_A_MACHINE_OF_ITS_OWN"
 
-// Run calls run in a network namespace of its own and ends the program with its exit code. Without
-// root there is no such namespace, and run is called where we are.
+// Run calls run in a network namespace of its own and ends the program with its exit code. Without root there can be
+// no such namespace, and run is called in the present one.
 func Run(run func() int) {
 	if os.Geteuid() != 0 {
 		os.Exit(run())
@@ -45,7 +43,7 @@ func Run(run func() int) {
 
 // again runs this program in a new network namespace and returns its exit code.
 func again() int {
-	// Temporary files of its own, by which the sweep knows what is ours.
+	// A temporary directory of its own, by which sweep recognises what this run made.
 	tmp, err := os.MkdirTemp("", "mk-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "a directory of our own:", err)

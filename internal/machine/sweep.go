@@ -12,11 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweep removes what a run that was cut short, by a panic or a timeout, has left. It knows its things by
-// the directories in tmp: processes name them on their command lines, mounts lie in them, and cgroups are
-// called after them.
+// sweep removes what an interrupted run (a panic, a timeout) has left. It finds them by the directories in tmp:
+// processes name them on their command lines, mounts are in them, and cgroups are named after them.
 func sweep(tmp string) {
-	defer os.RemoveAll(tmp) //nolint:errcheck // what cannot go stays to be seen
+	defer os.RemoveAll(tmp) //nolint:errcheck // what cannot be removed stays visible
 	kill(func(cmdline string) bool { return strings.Contains(cmdline, tmp) })
 	dirs, _ := filepath.Glob(filepath.Join(tmp, "*")) //nolint:errcheck // the pattern is good
 	for _, d := range dirs {
@@ -37,7 +36,7 @@ func sweep(tmp string) {
 	}
 }
 
-// kill ends the processes whose command line is meant.
+// kill ends the processes for whose command line meant is true.
 func kill(meant func(cmdline string) bool) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") //nolint:errcheck // the pattern is good
 	for _, f := range files {
@@ -49,12 +48,12 @@ func kill(meant func(cmdline string) bool) {
 
 func killPid(pid string) {
 	if n, err := strconv.Atoi(pid); err == nil && n > 1 && n != os.Getpid() {
-		unix.Kill(n, unix.SIGKILL) //nolint:errcheck // it may have gone
+		unix.Kill(n, unix.SIGKILL) //nolint:errcheck // it may have ended
 	}
 }
 
-// removeCgroup ends what runs in a cgroup and removes it from the leaves up. A cgroup can go a moment
-// after its last process has.
+// removeCgroup ends what runs in a cgroup and removes it from the leaves up. A cgroup can be removed only a moment
+// after its last process has ended.
 func removeCgroup(root string) {
 	for range 100 {
 		var dirs []string

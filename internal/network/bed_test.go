@@ -113,7 +113,7 @@ func (p *pod) get(addr string, patience time.Duration) (text string) {
 	return text
 }
 
-// ping says whether an address answers an ICMP echo of the pod.
+// ping reports whether an address answers an ICMP echo of the pod.
 func (p *pod) ping(addr string) (ok bool) {
 	p.t.Helper()
 	p.inside(func() error {

@@ -9,9 +9,9 @@ import (
 	"minik8s/internal/nft"
 )
 
-// admitted is the pods' traffic that a filtering chain has to accept, by hook: all that is forwarded from or to pods,
-// what the host sends them, and of what they send the host the answers, DNS, ping and the given TCP ports. The rest of
-// the host, such as its sshd, is left to the host's own filter.
+// admitted is the pods' traffic that a filtering chain has to accept, by hook: everything forwarded from or to pods,
+// everything from the host to pods, and, from pods to the host, replies, DNS, ping and the given TCP ports.
+// Everything else on the host, such as its sshd, is left to the host's own filter.
 func admitted(pods netip.Prefix, ports []uint16) map[nft.Hook][]nft.Accept {
 	input := []nft.Accept{{From: pods, Replies: true}, {From: pods, Protocol: "icmp"},
 		{From: pods, Protocol: "udp", Port: 53}, {From: pods, Protocol: "tcp", Port: 53}}
@@ -25,16 +25,16 @@ func admitted(pods netip.Prefix, ports []uint16) map[nft.Hook][]nft.Accept {
 	}
 }
 
-// opening is a chain of somebody else's that needs rules of ours, or no longer does.
+// opening is a chain of another table that needs rules of ours, or no longer does.
 type opening struct {
 	chain nft.BaseChain
-	rules []nft.Accept // none: ours are to go
-	where string       // what stands in the way without them
+	rules []nft.Accept // none: ours have to be removed
+	where string       // the rule that stops the traffic without them
 }
 
-// openings says which chains are to be changed, and what stands in the way in those that are right. Of a chain that
-// lets some of each kind of traffic through, partly names the rules that drop the rest: they are taken to be meant. It is
-// pure. links are how the names of pods' links begin, and exit is the link of the default route.
+// openings decides which chains to change. For a chain that lets some of each kind of traffic through, partly names
+// the rules that drop the rest: they are assumed to be intended. It is pure. links is the prefix of the names of
+// pods' links, and exit is the link of the default route.
 func openings(chains []nft.BaseChain, tag, links, exit string, want map[nft.Hook][]nft.Accept) (change []opening, partly []string) {
 	for _, c := range chains {
 		var stop *nft.Effect
@@ -60,9 +60,9 @@ func openings(chains []nft.BaseChain, tag, links, exit string, want map[nft.Hook
 	return change, slices.Compact(partly)
 }
 
-// passes says whether traffic passes a link that a rule asks for. From a pod it comes in by the pod's link and leaves by
-// another pod's or by that of the default route; to a pod it is the other way round. Rules about other links, such as
-// the bridges of Docker or libvirt, are none of ours.
+// passes reports whether traffic passes a link that a rule matches. From a pod it comes in by the pod's link and
+// leaves by another pod's or by that of the default route; to a pod it is the other way round. Rules about other
+// links, such as the bridges of Docker or libvirt, do not concern pods.
 func passes(hook nft.Hook, traffic nft.Accept, l nft.Link, links, exit string) bool {
 	if l.Name == "" || hook == nft.Input && l.Out || hook == nft.Output && !l.Out {
 		return true
@@ -77,16 +77,16 @@ func passes(hook nft.Hook, traffic nft.Accept, l nft.Link, links, exit string) b
 	return is(links) || !podsEnd && hook == nft.Forward && exit != "" && is(exit)
 }
 
-// firewallClient is what opens a filter whose rules nobody else may change.
+// firewallClient opens a filter that only its own tool may change.
 type firewallClient interface {
-	// open lets the pods' range through; done is false where this client has nothing to open.
+	// open accepts the pods' range; done is false if there is nothing to open for this client.
 	open(pods netip.Prefix, want map[nft.Hook][]nft.Accept) (done bool, err error)
-	// close takes that back.
+	// close undoes open.
 	close(pods netip.Prefix, want map[nft.Hook][]nft.Accept) error
 }
 
-// openFirewalls has the filters of others accept pods' traffic. It returns whether it changed one, and what still
-// stands in the way.
+// openFirewalls makes the host's other filters accept pods' traffic. It returns whether it changed one, and what
+// still stops traffic.
 func (n *Network) openFirewalls() (changed bool, t Trouble, err error) {
 	chains, err := n.nf.Others(tables)
 	if err != nil {
@@ -103,7 +103,7 @@ func (n *Network) openFirewalls() (changed bool, t Trouble, err error) {
 			continue
 		}
 		if o.chain.Table == "firewalld" {
-			// Newer ones own their table, and then it takes changes from nobody else.
+			// Newer versions of firewalld own their table, which then nothing else can change.
 			if done, ferr := n.firewalld.open(pods, want); done && ferr == nil {
 				continue
 			} else if ferr != nil {
@@ -119,7 +119,7 @@ func (n *Network) openFirewalls() (changed bool, t Trouble, err error) {
 	return changed, t, nil
 }
 
-// closeFirewalls takes our rules out of the filters of others.
+// closeFirewalls removes our rules from the other filters.
 func (n *Network) closeFirewalls() []error {
 	chains, err := n.nf.Others(tables)
 	errs := []error{err}

@@ -11,25 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A flow that the kernel tracks outlives its pod: datagrams would go on to an address without a pod, or to the next
-// pod that gets the address. TCP notices by itself; a sender of UDP does not, and its flow lives as long as it
-// sends. Finding such flows costs the kernel a walk through its whole table, 5 ms however empty. So it is done in
-// the background, once for all pods removed in a while, and until then their addresses are not given out again.
+// A UDP flow in the kernel's connection tracking outlives its pod: datagrams would still go to an address without a
+// pod, or to the next pod that gets the address. TCP notices by itself; a sender of UDP does not, and its flow exists
+// as long as it sends. To find such flows the kernel walks through its whole table, which takes 5 ms even if the
+// table is empty. So it is done in the background, once for all pods removed within flowsAfter, and until then their
+// addresses are not assigned again.
 
 // flowsAfter is how long after a pod's removal its flows are ended.
 const flowsAfter = 100 * time.Millisecond
 
-// flows ends them.
+// flows ends the UDP flows of removed pods.
 type flows struct {
 	cut func(netlink.CustomConntrackFilter) error
 
 	walk sync.Mutex // one at a time
 
 	mu    sync.Mutex
-	timer *time.Timer // set while a walk is due
+	timer *time.Timer // set while a walk is scheduled
 }
 
-// flowFilter is which UDP flows are to go.
+// flowFilter selects the UDP flows to end.
 type flowFilter struct {
 	dead  func(netip.Addr) bool
 	ports []uint16 // of the host
@@ -47,19 +48,19 @@ func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	return dead(flow.Forward.SrcIP) || dead(flow.Forward.DstIP) || dead(flow.Reverse.SrcIP) || slices.Contains(f.ports, flow.Forward.DstPort)
 }
 
-// endFlows ends the UDP flows of all addresses that no pod has, and those to the given ports of the host, and then
+// endFlows ends the UDP flows of all addresses that no pod has, and those to the given ports of the host. Then it
 // frees the addresses of removed pods.
 func (n *Network) endFlows(ports ...uint16) {
 	n.flows.walk.Lock()
 	defer n.flows.walk.Unlock()
-	left := n.pool.leaving()
-	if err := n.flows.cut(flowFilter{n.pool.dead, ports}); err != nil {
+	left := n.pool.retiredAddrs()
+	if err := n.flows.cut(flowFilter{n.pool.unassigned, ports}); err != nil {
 		n.cfg.Log.Warn("flows of removed pods could not be ended", "error", err)
 	}
 	n.pool.free(left)
 }
 
-// endFlowsSoon has endFlows called after flowsAfter, once however often it is asked for until then.
+// endFlowsSoon calls endFlows after flowsAfter, once for all calls until then.
 func (n *Network) endFlowsSoon() {
 	f := &n.flows
 	f.mu.Lock()
@@ -74,7 +75,7 @@ func (n *Network) endFlowsSoon() {
 	}
 }
 
-// stop cancels a walk that is due; Keep makes up for it at the next start.
+// stop cancels a scheduled walk; Keep does it at the next start.
 func (f *flows) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

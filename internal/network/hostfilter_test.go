@@ -127,7 +127,8 @@ func TestPodsTalkBehindAFirewall(t *testing.T) {
 	}
 }
 
-// Rules that stop every connection of pods, though not every packet, are overruled; one for a port is meant, and named.
+// Rules that stop every connection of pods, though not every packet, are overruled; a rule for one port is assumed to
+// be intended, and is named.
 func TestNarrowRulesOfOthers(t *testing.T) {
 	n := running(t)
 	server := newPod(t, n, "server")
@@ -271,7 +272,7 @@ func TestFlushedRulesOfPodsComeBack(t *testing.T) {
 	}
 }
 
-// A pod has no say in the host's network, and cannot speak for others.
+// A pod cannot change the host's network, and cannot use addresses of others.
 func TestAPodCannotLie(t *testing.T) {
 	n := running(t)
 	liar := newPod(t, n, "liar")
@@ -339,7 +340,7 @@ func TestAPodCannotLie(t *testing.T) {
 	}
 }
 
-// A sender that never stops finds the pod that has the port now, not the one that is gone, by every way.
+// A sender that never stops reaches the pod that has the port now, not the removed one, on every path.
 func TestUDPFollowsThePod(t *testing.T) {
 	n := running(t)
 	echo := func(name string) *pod {
@@ -421,7 +422,7 @@ func TestEgressIsMasqueraded(t *testing.T) {
 	if err := n.host.LinkSetNsFd(wire, int(world.ns.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	// The link goes home at the end, for the tests that follow.
+	// The link is moved back at the end, for the tests that follow.
 	defer func() {
 		world.inside(func() error {
 			link, err := netlink.LinkByName("wire0")

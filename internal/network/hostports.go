@@ -25,7 +25,7 @@ func (p hostPort) String() string { return fmt.Sprintf("%d/%s", p.port, protocol
 
 var protocolNames = map[byte]corev1.Protocol{unix.IPPROTO_TCP: corev1.ProtocolTCP, unix.IPPROTO_UDP: corev1.ProtocolUDP, unix.IPPROTO_SCTP: corev1.ProtocolSCTP}
 
-// parsePorts reads the ports as a Pod has them. Without a protocol it is TCP.
+// parsePorts converts a Pod's container ports. The default protocol is TCP.
 func parsePorts(ports []corev1.ContainerPort) ([]hostPort, error) {
 	var out []hostPort
 	for _, p := range ports {
@@ -57,7 +57,7 @@ func parsePorts(ports []corev1.ContainerPort) ([]hostPort, error) {
 	return out, nil
 }
 
-// published is what forwards the host ports of one sandbox.
+// published are the published host ports of one sandbox.
 type published struct {
 	elements []nft.Element
 	relays   []*relay // on loopback
@@ -101,7 +101,7 @@ func (n *Network) AddHostPorts(sandbox string, addr netip.Addr, list []corev1.Co
 	n.ports[sandbox] = p
 	if n.ready {
 		if err := n.nf.Change(n.TableName(), true, wanted); err != nil {
-			// Somebody has flushed the table, say; then it is made anew as a whole.
+			// If the table was changed, by a flush for example, all of it is written again.
 			if same, serr := n.nf.Same(n.desired()); serr == nil && !same {
 				err = n.nf.Apply(n.desired())
 			}
@@ -113,7 +113,7 @@ func (n *Network) AddHostPorts(sandbox string, addr netip.Addr, list []corev1.Co
 	}
 	p.relays = n.relays(addr, ports)
 	if udp := udpPorts(ports); len(udp) > 0 {
-		// A client that was sending before there was a pod has a tracked flow to nowhere.
+		// A client that was sending before the pod existed has a tracked flow without DNAT.
 		n.endFlows(udp...)
 	}
 	return nil

@@ -15,17 +15,17 @@ import (
 	"minik8s/internal/nft"
 )
 
-// toolTime bounds a call of a tool of the host's.
+// toolTime bounds a call of one of the host's tools.
 const toolTime = 5 * time.Second
 
-// tool runs a program of the host's; exec.ErrNotFound if there is none.
+// tool runs one of the host's programs. The error is exec.ErrNotFound if it is not installed.
 type tool func(name string, args ...string) (string, error)
 
 func runTool(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.WaitDelay = time.Second // for what it has started itself and still holds its output
+	cmd.WaitDelay = time.Second // for its child processes that hold its output open
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s", name, err, bytes.TrimSpace(out))
@@ -33,7 +33,7 @@ func runTool(name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// firewalld is changed by its own client: a table that it owns nobody else can change.
+// firewalld is changed by its own client: only the owner of a table can change it.
 type firewalld struct{ run tool }
 
 func (f firewalld) open(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) (bool, error) {
@@ -46,21 +46,21 @@ func (f firewalld) open(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) (bool, e
 
 func (f firewalld) close(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) error {
 	if _, err := f.run("firewall-cmd", "--zone=trusted", "--query-source="+pods.String()); err != nil {
-		return nil // it is not there, or firewalld does not run
+		return nil // it is not installed, or firewalld does not run
 	}
 	_, err := f.run("firewall-cmd", "--zone=trusted", "--remove-source="+pods.String())
 	return err
 }
 
-// legacy is the kernel's older iptables. It is changed by whole tables, which its own tool does, and sends no events.
-// The tool is called only while the filter table is in use: listing it would already create it.
+// legacy is the kernel's older iptables. Only its own tool can change it, a whole table at a time, and it sends no
+// events. The tool is called only if the filter table exists, because listing the table creates it.
 type legacy struct {
 	run   tool
 	inUse func() bool
 	tag   string
 }
 
-// legacyInUse says whether the filter table of the older iptables is there in this network namespace.
+// legacyInUse reports whether the filter table of the older iptables is there in this network namespace.
 func legacyInUse() bool {
 	data, err := os.ReadFile("/proc/thread-self/net/ip_tables_names")
 	return err == nil && slices.Contains(strings.Fields(string(data)), "filter")
@@ -95,8 +95,8 @@ func (l legacy) open(_ netip.Prefix, want map[nft.Hook][]nft.Accept) (bool, erro
 	return true, errors.Join(errs...)
 }
 
-// legacyRight says, by what iptables -S prints, whether a chain has our rules first, or needs none: it has
-// the policy accept and no rules.
+// legacyRight reports, from the output of iptables -S, whether a chain has our rules first, or needs none because its
+// policy is accept and it has no rules.
 func legacyRight(saved, chain, tag string, want []nft.Accept) bool {
 	policy, rules := "", []string{}
 	for line := range strings.Lines(saved) {
@@ -142,7 +142,7 @@ func (l legacy) args(a nft.Accept) []string {
 	return append(out, "-m", "comment", "--comment", l.tag+": "+a.String(), "-j", "ACCEPT")
 }
 
-// remove takes our rules out of a chain, the last first, by their numbers.
+// remove removes our rules from a chain by their numbers, the last first.
 func (l legacy) remove(saved, chain string) error {
 	number, ours := 0, []int{}
 	for line := range strings.Lines(saved) {
@@ -167,7 +167,7 @@ func (l legacy) close(_ netip.Prefix, _ map[nft.Hook][]nft.Accept) error {
 	}
 	out, err := l.run(legacyTool, "-w", "-S")
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil // then it could put nothing in
+		return nil // then it could not have added rules either
 	}
 	errs := []error{err}
 	for _, chain := range legacyChains {

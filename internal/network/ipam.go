@@ -9,22 +9,21 @@ import (
 	"sync"
 )
 
-// ErrNoAddress is that the node's range is used up.
+// ErrNoAddress means that all addresses of the node's range are in use.
 var ErrNoAddress = errors.New("no free pod address")
 
-// reserved is how many addresses at the start of a range are kept back: the network's own and one for
-// whoever joins the nodes.
+// reserved is how many addresses at the start of a range are not assigned to pods: the network address, and one for
+// the connection between nodes.
 const reserved = 2
 
-// pool hands out the addresses of one prefix, round the circle, so that a freed one comes back
-// as late as possible.
+// pool assigns the addresses of one prefix in turn, so that a freed one is reused as late as possible.
 type pool struct {
-	mu     sync.Mutex
-	prefix netip.Prefix
-	used   map[netip.Addr]struct{}
-	left   map[netip.Addr]struct{} // of removed pods, not to be given out again yet: see flows.go
-	size   uint64                  // addresses in the prefix, at most 2^32
-	next   uint64                  // where to look first
+	mu      sync.Mutex
+	prefix  netip.Prefix
+	used    map[netip.Addr]struct{}
+	retired map[netip.Addr]struct{} // of removed pods, not to be assigned again yet: see flows.go
+	size    uint64                  // addresses in the prefix, at most 2^32
+	next    uint64                  // index of the address to try first
 }
 
 // setPrefix changes the range. Addresses in use stay in use.
@@ -51,7 +50,7 @@ func (p *pool) current() netip.Prefix {
 	return p.prefix
 }
 
-// get takes a free address.
+// get assigns a free address. The error is ErrNoAddress if there is none.
 func (p *pool) get() (netip.Addr, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +65,7 @@ func (p *pool) get() (netip.Addr, error) {
 		}
 		a := nth(p.prefix.Addr(), n)
 		_, taken := p.used[a]
-		if _, left := p.left[a]; !taken && !left {
+		if _, left := p.retired[a]; !taken && !left {
 			p.take(a)
 			return a, nil
 		}
@@ -74,7 +73,7 @@ func (p *pool) get() (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("%w: all of %s is in use", ErrNoAddress, p.prefix)
 }
 
-// reserve takes this very address, which a sandbox that is there already has. What comes next starts after it.
+// reserve marks an address as used that an existing sandbox has. The next address is looked for after it.
 func (p *pool) reserve(a netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,38 +91,38 @@ func (p *pool) put(a netip.Addr) {
 	delete(p.used, a)
 }
 
-// leave ends the use of an address; free makes it available.
-func (p *pool) leave(a netip.Addr) {
+// retire ends the use of an address; free makes it available again.
+func (p *pool) retire(a netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.used, a)
-	if p.left == nil {
-		p.left = map[netip.Addr]struct{}{}
+	if p.retired == nil {
+		p.retired = map[netip.Addr]struct{}{}
 	}
-	p.left[a] = struct{}{}
+	p.retired[a] = struct{}{}
 }
 
-// leaving are the addresses that have been left.
-func (p *pool) leaving() []netip.Addr {
+// retiredAddrs are the addresses that are retired and not free yet.
+func (p *pool) retiredAddrs() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Collect(maps.Keys(p.left))
+	return slices.Collect(maps.Keys(p.retired))
 }
 
 func (p *pool) free(list []netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range list {
-		delete(p.left, a)
+		delete(p.retired, a)
 	}
 }
 
-// dead says that an address is a pod's and no pod has it.
-func (p *pool) dead(a netip.Addr) bool {
+// unassigned reports whether an address is in the pods' range and no pod has it.
+func (p *pool) unassigned(a netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, used := p.used[a]
-	_, left := p.left[a]
+	_, left := p.retired[a]
 	return left || !used && p.prefix.IsValid() && p.prefix.Contains(a)
 }
 
@@ -132,7 +131,7 @@ func (p *pool) take(a netip.Addr) {
 		p.used = map[netip.Addr]struct{}{}
 	}
 	p.used[a] = struct{}{}
-	delete(p.left, a)
+	delete(p.retired, a)
 }
 
 func nth(base netip.Addr, n uint64) netip.Addr {

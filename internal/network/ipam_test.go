@@ -84,7 +84,7 @@ func TestRangesThatCannotWork(t *testing.T) {
 	}
 }
 
-// An address that a pod has left is nobody's until its flows have been ended.
+// The address of a removed pod is not assigned again until its flows have been ended.
 func TestALeftAddressRests(t *testing.T) {
 	var p pool
 	if err := p.setPrefix(netip.MustParsePrefix("10.1.2.0/29")); err != nil {
@@ -98,15 +98,15 @@ func TestALeftAddressRests(t *testing.T) {
 		}
 		all = append(all, a)
 	}
-	p.leave(all[1])
+	p.retire(all[1])
 	if a, err := p.get(); err == nil {
 		t.Errorf("%s is given out at once", a)
 	}
-	if !p.dead(all[1]) || p.dead(all[0]) || p.dead(netip.MustParseAddr("10.1.3.1")) {
+	if !p.unassigned(all[1]) || p.unassigned(all[0]) || p.unassigned(netip.MustParseAddr("10.1.3.1")) {
 		t.Error("who is dead?")
 	}
-	p.free(p.leaving())
-	if a, err := p.get(); err != nil || a != all[1] || p.dead(a) {
+	p.free(p.retiredAddrs())
+	if a, err := p.get(); err != nil || a != all[1] || p.unassigned(a) {
 		t.Errorf("%s, %v", a, err)
 	}
 }

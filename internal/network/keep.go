@@ -12,21 +12,21 @@ import (
 const (
 	// settle is how long to wait after a change before comparing: a restart of a firewall makes many in a row.
 	settle = 50 * time.Millisecond
-	// longestGap bounds the gap between two repairs while somebody keeps undoing them. The gap starts at settle,
-	// doubles with each repair, and is reset once no repair was needed for the time calm.
+	// longestGap bounds the gap between two repairs while another program keeps undoing them. The gap starts at
+	// settle, doubles with each repair, and is reset once no repair was needed for the time calm.
 	longestGap = 400 * time.Millisecond
 	calm       = 10 * time.Second
-	// again bounds the gap between two tries of what the kernel keeps refusing.
+	// again bounds the gap between two attempts that the kernel refuses.
 	again = 5 * time.Second
-	// share bounds what comparing costs while somebody changes other rules without end: the next comparison waits
+	// share bounds the cost of comparing while another program changes rules all the time: the next comparison waits
 	// this many times as long as the last one took, so comparing takes at most a tenth of a core.
 	share = 10
 )
 
-// Keep compares the rules, and what else the pods' network needs of the host, with what they should be whenever
-// somebody has changed any, and repairs them, until ctx ends.
+// Keep repairs the rules, and the rest of the host's network that pods need, whenever another program has changed
+// them, until ctx ends.
 func (n *Network) Keep(ctx context.Context) {
-	n.endFlowsSoon() // of pods that were removed while no daemon ran
+	n.endFlowsSoon() // for pods that were removed while no daemon ran
 	changed := make(chan struct{}, 1)
 	poke := func() {
 		select {
@@ -69,8 +69,8 @@ func (n *Network) Keep(ctx context.Context) {
 	}
 }
 
-// keepWatching subscribes again and again. What changed while there was no subscription is found by comparing once
-// there is one: watch calls started, too, which is poke.
+// keepWatching subscribes again whenever the subscription ends. Changes in between are found by a comparison at its
+// start: poke is also watch's started.
 func (n *Network) keepWatching(ctx context.Context, watch func(ctx context.Context, started, changed func()) error, poke func()) {
 	for ctx.Err() == nil {
 		if err := watch(ctx, poke, poke); err != nil {
@@ -80,15 +80,15 @@ func (n *Network) keepWatching(ctx context.Context, watch func(ctx context.Conte
 	}
 }
 
-// pace is how often is compared and repaired.
+// pace decides when to compare and repair.
 type pace struct {
 	gap      time.Duration // between two repairs
-	patience time.Duration // before the next try of what has failed
-	repaired time.Time     // when that was needed last
+	patience time.Duration // before the next attempt after a failure
+	repaired time.Time     // when the last repair was needed
 	next     time.Time     // the next comparison comes no sooner
 }
 
-// before is how long to wait before a comparison, now that something has changed.
+// before is how long to wait before a comparison, when something has changed.
 func (p *pace) before(now time.Time) time.Duration {
 	since := now.Sub(p.repaired)
 	if since > calm {
@@ -97,7 +97,7 @@ func (p *pace) before(now time.Time) time.Duration {
 	return max(settle, p.gap-since, p.next.Sub(now))
 }
 
-// compared notes a comparison.
+// compared records a comparison.
 func (p *pace) compared(began, ended time.Time, repaired bool) {
 	p.next = ended.Add(min(share*ended.Sub(began), longestGap))
 	if repaired {
@@ -117,7 +117,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Repair puts right what differs from what should be, and says whether anything did.
+// Repair restores what differs from the wanted state, and reports whether anything did.
 func (n *Network) Repair() (repaired bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -125,13 +125,13 @@ func (n *Network) Repair() (repaired bool, err error) {
 		return false, nil
 	}
 	whole := true
-	if n.held.IsValid() { // Setup has put it there
-		if whole, err = n.sharedWhole(n.held); err != nil {
+	if n.held.IsValid() { // Setup has added the route
+		if whole, err = n.sharedComplete(n.held); err != nil {
 			return false, err
 		}
 	}
 	if !whole {
-		if err := n.putShared(n.held); err != nil {
+		if err := n.setUpShared(n.held); err != nil {
 			return false, err
 		}
 		n.cfg.Log.Info("what the pods' network needs of the host had been taken away and is there again")
@@ -155,8 +155,8 @@ func (n *Network) Repair() (repaired bool, err error) {
 	return !whole || routed || !same || opened, err
 }
 
-// checkFirewalls has the filters of others accept pods' traffic, notes those that still stop it, and says whether
-// it changed any.
+// checkFirewalls makes the host's other filters accept pods' traffic, records those that still stop it, and reports
+// whether it changed any.
 func (n *Network) checkFirewalls() (changed bool, err error) {
 	changed, trouble, err := n.openFirewalls()
 	if err != nil {
@@ -176,16 +176,16 @@ func (n *Network) checkFirewalls() (changed bool, err error) {
 	return changed, nil
 }
 
-// Trouble is what of the host's packet filter is in the way of pods' traffic; normally nothing.
+// Trouble is what in the host's packet filter stops pods' traffic; normally nothing.
 type Trouble struct {
-	// Stopped names what stops all of it, or all from or to the node, and could not be opened.
+	// Stopped names filters that stop all of it, or all of it from or to the node, and could not be opened.
 	Stopped []string
-	// Partly names the rules that drop some of it, such as one port or address. They are taken to be meant.
+	// Partly names the rules that drop some of it, such as one port or address. They are assumed to be intended.
 	Partly []string
 }
 
-// Trouble says what of the host's packet filter is in the way. There is no event for a change of the older iptables,
-// nor for a table whose owner ends: while either is the case, Trouble looks again.
+// Trouble returns what in the host's packet filter stops pods' traffic. There is no event for a change of the older
+// iptables, nor for the end of a table's owner: while such a filter exists, Trouble checks again.
 func (n *Network) Trouble() Trouble {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// udpIdle is after how long without a datagram a client of a UDP port is forgotten.
+// udpIdle is after how long without a datagram the socket for a client of a UDP port is closed.
 const udpIdle = 2 * time.Minute
 
-// maxUDPClients bounds the clients of one UDP port; what comes from more of them is dropped.
+// maxUDPClients bounds the clients of one UDP port; datagrams of further clients are dropped.
 const maxUDPClients = 128
 
-// relay forwards one host port on loopback to a pod, in user space. It lives as long as the daemon; the
-// next one makes it anew.
+// relay forwards one host port on loopback to a pod, in user space. It ends with the daemon; the next start makes a
+// new one.
 type relay struct {
 	closed chan struct{}
 	once   sync.Once
 	listen io.Closer
 }
 
-// newRelay listens on a loopback address. SCTP is not served there.
+// newRelay listens on a loopback address. SCTP is not supported there.
 func newRelay(protocol byte, at, to netip.AddrPort, log *slog.Logger) (*relay, error) {
 	r := &relay{closed: make(chan struct{})}
 	switch protocol {
@@ -63,7 +63,7 @@ func (r *relay) tcp(l *net.TCPListener, to netip.AddrPort) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of files, for one
+		if err != nil { // out of file descriptors, for example
 			select {
 			case <-time.After(100 * time.Millisecond):
 				continue
@@ -75,7 +75,7 @@ func (r *relay) tcp(l *net.TCPListener, to netip.AddrPort) {
 	}
 }
 
-// join copies both ways until both have ended; a half that is closed is closed on the other side too.
+// join copies in both directions until both have ended; a half-close is passed on.
 func (r *relay) join(in *net.TCPConn, to netip.AddrPort) {
 	defer in.Close()
 	c, err := net.DialTimeout("tcp4", to.String(), 10*time.Second)
@@ -102,7 +102,7 @@ func (r *relay) join(in *net.TCPConn, to netip.AddrPort) {
 	}
 }
 
-// udp keeps a socket towards the pod for each client, by which answers find back.
+// udp keeps one socket to the pod per client, so that answers reach the right client.
 func (r *relay) udp(c *net.UDPConn, to netip.AddrPort, log *slog.Logger) {
 	var mu sync.Mutex
 	clients := map[netip.AddrPort]*net.UDPConn{}
@@ -120,7 +120,7 @@ func (r *relay) udp(c *net.UDPConn, to netip.AddrPort, log *slog.Logger) {
 			return
 		}
 		if err != nil {
-			continue // an answer that could not be delivered
+			continue // the error of an earlier answer that could not be delivered
 		}
 		mu.Lock()
 		out, known := clients[from]
@@ -147,13 +147,13 @@ func (r *relay) udp(c *net.UDPConn, to netip.AddrPort, log *slog.Logger) {
 	}
 }
 
-// answers hands a pod's datagrams to a client until it has been silent too long.
+// answers passes a pod's datagrams to a client until there are none for udpIdle.
 func answers(c, out *net.UDPConn, to netip.AddrPort) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := out.Read(buf)
 		if errors.Is(err, unix.ECONNREFUSED) {
-			continue // nobody listens in the pod yet
+			continue // the pod does not listen yet
 		}
 		if err != nil {
 			return
@@ -164,8 +164,8 @@ func answers(c, out *net.UDPConn, to netip.AddrPort) {
 	}
 }
 
-// relays starts what forwards the ports on loopback. A port on which another program listens there stays its own;
-// that is logged.
+// relays starts the relays of a pod's ports on loopback. A port on which another program listens is left to it, which
+// is logged.
 func (n *Network) relays(pod netip.Addr, ports []hostPort) []*relay {
 	var out []*relay
 	for _, p := range ports {

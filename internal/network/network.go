@@ -18,28 +18,27 @@ import (
 	"minik8s/internal/nft"
 )
 
-// Gateway is the next hop pods see.
+// Gateway is the next hop of pods' default route.
 var Gateway = netip.AddrFrom4([4]byte{169, 254, 1, 1})
 
-// hostMAC is the hardware address of every veth's host end. They never share a wire.
+// hostMAC is the hardware address of every veth's host end. Each is on a link of its own, so they may be equal.
 var hostMAC = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
 
 // Config is what a Network is made from.
 type Config struct {
-	// PodCIDR is this node's range; it may be given later by SetPodCIDR.
+	// PodCIDR is this node's range of pod addresses; it may be set later by SetPodCIDR.
 	PodCIDR netip.Prefix
-	// Owner tells apart two daemons in one network namespace; their data directory will do.
+	// Owner distinguishes two daemons in one network namespace, such as their data directory.
 	Owner string
-	// NodePorts are the TCP ports of the node that pods reach where the host filters what it receives: the
-	// API's.
+	// NodePorts are TCP ports of the node that pods may reach although the host filters its input: the API's.
 	NodePorts []uint16
-	// StateFile is where settings of the host are written down before they are changed. Empty: nowhere, and
-	// then they are not given back.
+	// StateFile is where the host's settings are saved before they are changed. Empty: they are not saved, and
+	// Teardown does not restore them.
 	StateFile string
 	Log       *slog.Logger
 }
 
-// Network is the pods' network of this node. Its methods may be called side by side.
+// Network is the pods' network of this node. Its methods are safe for concurrent use.
 type Network struct {
 	cfg    Config
 	owner  string // four digits made from Config.Owner
@@ -55,13 +54,13 @@ type Network struct {
 	mu      sync.Mutex
 	mtu     int // of the link with the default route; 0: the kernel's own choice
 	ready   bool
-	held    netip.Prefix          // the range the unreachable route is for
+	held    netip.Prefix          // the range of the unreachable route
 	ports   map[string]*published // host ports, by sandbox
 	pods    map[string]netip.Addr // the connected sandboxes, by id
-	trouble Trouble               // what of the filters of others is in the way
+	trouble Trouble               // what in other filters stops traffic
 }
 
-// New takes the network namespace of the process as the host's. Nothing is changed before Setup.
+// New makes the network of the process's network namespace, which is "the host". Nothing is changed before Setup.
 func New(cfg Config) (*Network, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -86,7 +85,7 @@ func New(cfg Config) (*Network, error) {
 	return n, nil
 }
 
-// Close lets go of the handles, and of host ports on loopback. Pods stay connected.
+// Close closes the netlink handles and the host ports on loopback. Pods stay connected.
 func (n *Network) Close() error {
 	n.flows.stop()
 	n.mu.Lock()
@@ -109,19 +108,19 @@ func (n *Network) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
 	return n.Setup(ctx)
 }
 
-// PodCIDR is the node's range; invalid as long as it is not known.
+// PodCIDR is the node's range of pod addresses; invalid until it is known.
 func (n *Network) PodCIDR() netip.Prefix { return n.pool.current() }
 
-// Ready says whether pods can be connected.
+// Ready reports whether pods can be connected.
 func (n *Network) Ready() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.ready
 }
 
-// Setup puts in place what all pods share: forwarding, the gateway's address and the rules. It is
-// idempotent, and does nothing while the node's range is not known. Call it after Restore and AddHostPorts
-// have named the pods of an earlier run: their host ports are then in the table from the first moment.
+// Setup makes what all pods share: forwarding, the gateway's address and the rules. It is idempotent, and does
+// nothing while the node's range is not known. Call it after Restore and AddHostPorts for the pods of an earlier run,
+// so that their host ports are in the table from the start.
 func (n *Network) Setup(ctx context.Context) error {
 	pods := n.pool.current()
 	if !pods.IsValid() {
@@ -132,10 +131,10 @@ func (n *Network) Setup(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.healLocalnet(); err != nil {
+	if err := n.undoRouteLocalnet(); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	if err := n.putShared(pods); err != nil {
+	if err := n.setUpShared(pods); err != nil {
 		return err
 	}
 	n.mtu = n.defaultMTU()
@@ -149,9 +148,9 @@ func (n *Network) Setup(ctx context.Context) error {
 	return nil
 }
 
-// holdRange adds an unreachable route for the node's range. The pods' own /32 routes are more specific; without
-// it a packet to an address that no pod has would leave by the default route.
-func (n *Network) holdRange(pods netip.Prefix) error {
+// addUnreachableRoute adds an unreachable route for the node's range of pod addresses. The pods' own /32 routes are
+// more specific; without it a packet to an address that no pod has would leave by the default route.
+func (n *Network) addUnreachableRoute(pods netip.Prefix) error {
 	if n.held.IsValid() && n.held != pods {
 		if err := n.freeRange(n.held); err != nil {
 			return err
@@ -175,8 +174,8 @@ func unreachable(p netip.Prefix) *netlink.Route {
 	return &netlink.Route{Dst: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}, Type: unix.RTN_UNREACHABLE, Protocol: unix.RTPROT_STATIC}
 }
 
-// Teardown removes the rules, here and in the filters of others, the gateway's address and the route, and
-// gives back the settings of the host: for uninstalling, and for tests.
+// Teardown removes our table, our rules in other filters, the gateway's address and the route, and restores the
+// host's settings: for uninstalling, and for tests.
 func (n *Network) Teardown(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,11 +191,11 @@ func (n *Network) Teardown(ctx context.Context) error {
 	if pods := n.pool.current(); pods.IsValid() {
 		errs = append(errs, n.freeRange(pods))
 	}
-	errs = append(errs, n.healLocalnet(), n.nf.Delete(n.TableName()))
-	return errors.Join(append(errs, n.giveBackSysctls())...)
+	errs = append(errs, n.undoRouteLocalnet(), n.nf.Delete(n.TableName()))
+	return errors.Join(append(errs, n.restoreSysctls())...)
 }
 
-// defaultMTU is that of the link the default route leaves by; 0 if there is none.
+// defaultMTU is the MTU of the default route's link; 0 if there is none.
 func (n *Network) defaultMTU() int {
 	if link := n.defaultLink(); link != nil {
 		return link.Attrs().MTU
@@ -204,7 +203,7 @@ func (n *Network) defaultMTU() int {
 	return 0
 }
 
-// defaultLink is the link the default route leaves by; nil if there is none.
+// defaultLink is the default route's link; nil if there is none.
 func (n *Network) defaultLink() netlink.Link {
 	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
 	if err != nil {
@@ -221,7 +220,7 @@ func (n *Network) defaultLink() netlink.Link {
 	return nil
 }
 
-// HostAddrs are the host's global IPv4 addresses, those of the link of the default route first.
+// HostAddrs are the host's global IPv4 addresses, those of the default route's link first.
 func (n *Network) HostAddrs() []netip.Addr {
 	list, err := dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {

@@ -55,13 +55,13 @@ func sysctl(t *testing.T, key string) string {
 	return v
 }
 
-// What of the host is changed is given back, and its loopback is never routed.
+// Changes of the host are undone, and its loopback is never routed.
 func TestTheHostIsGivenBack(t *testing.T) {
 	n := real(t)
 	if got := sysctl(t, "net/ipv4/ip_forward"); got != "0" {
 		t.Fatal("a new machine forwards:", got)
 	}
-	// As an earlier version has left it.
+	// As an earlier version left it.
 	old := n.desired()
 	old.Chains[0].Name = "guard"
 	if err := n.nf.Apply(old); err != nil {
@@ -117,7 +117,7 @@ func TestTheHostIsGivenBack(t *testing.T) {
 	}
 }
 
-// However the rules are taken away, they come back by themselves, once.
+// However the rules are removed, they are restored, once.
 func TestRulesComeBack(t *testing.T) {
 	n := real(t)
 	if err := n.Setup(t.Context()); err != nil {
@@ -189,7 +189,7 @@ func TestWhatPodsShareIsPutBack(t *testing.T) {
 		}
 	}()
 	whole := func() bool {
-		ok, err := n.sharedWhole(podRange)
+		ok, err := n.sharedComplete(podRange)
 		return err == nil && ok
 	}
 	lo, err := n.host.LinkByName("lo")
@@ -241,7 +241,7 @@ func TestPodsAreFoundAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Restore(sandbox, addr)
-	n.Restore("fedcba9876543210", addr.Next()) // whose link has gone: nothing is to be done about it
+	n.Restore("fedcba9876543210", addr.Next()) // its link is deleted: there is nothing to restore
 	ctx, stop := context.WithCancel(t.Context())
 	kept := make(chan struct{})
 	go func() { defer close(kept); n.Keep(ctx) }()

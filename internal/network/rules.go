@@ -6,10 +6,10 @@ import (
 	"minik8s/internal/nft"
 )
 
-// tables starts the names of the tables of all daemons.
+// tables is the prefix of the table names of all daemons.
 const tables = "minik8s-pods-"
 
-// TableName is the nftables table all of this lives in.
+// TableName is the name of this daemon's nftables table.
 func (n *Network) TableName() string { return tables + n.owner }
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
@@ -21,8 +21,8 @@ const (
 	hairpins    = "hairpins"     // (address, address) of pods that have host ports
 )
 
-// rules is the table as it should be. It is pure; TestRules shows it as the nft tool would. links is the prefix of
-// the names of pods' links.
+// rules is the wanted table. It is pure; TestRules shows it in the nft tool's syntax. links is the prefix of the
+// names of pods' links.
 func rules(name, links string, pods netip.Prefix, elements []nft.Element) nft.Table {
 	t := nft.Table{
 		Name: name,
@@ -39,7 +39,7 @@ func rules(name, links string, pods netip.Prefix, elements []nft.Element) nft.Ta
 			}
 		}
 	}
-	// To loopback a host port is forwarded in user space: to route it would open the host's loopback to pods.
+	// Host ports on loopback are forwarded in user space: routing them would open the host's loopback to pods.
 	forward := []nft.Rule{
 		{nft.ToLocal(), nft.NotTo(loopback), nft.DNATByAddress(hostPortsAt)},
 		{nft.ToLocal(), nft.NotTo(loopback), nft.DNATByPort(hostPorts)},
@@ -58,7 +58,7 @@ func rules(name, links string, pods netip.Prefix, elements []nft.Element) nft.Ta
 	return t
 }
 
-// desired is the table with the elements of the host ports there are now.
+// desired is the wanted table, with the elements of the present host ports.
 func (n *Network) desired() nft.Table {
 	pods := n.pool.current()
 	var elements []nft.Element

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// putShared puts in place what all pods share beside the rules: forwarding, the gateway's address and the
-// unreachable route for the node's range.
-func (n *Network) putShared(pods netip.Prefix) error {
+// setUpShared makes what all pods share beside the rules: forwarding, the gateway's address and the unreachable route
+// for the node's range.
+func (n *Network) setUpShared(pods netip.Prefix) error {
 	if err := n.changeSysctl("net/ipv4/ip_forward", "1"); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
@@ -29,11 +29,11 @@ func (n *Network) putShared(pods netip.Prefix) error {
 	if err := n.host.AddrReplace(lo, gw); err != nil {
 		return fmt.Errorf("network: gateway address: %w", err)
 	}
-	return n.holdRange(pods)
+	return n.addUnreachableRoute(pods)
 }
 
-// sharedWhole says whether all that putShared makes is still there.
-func (n *Network) sharedWhole(pods netip.Prefix) (bool, error) {
+// sharedComplete reports whether everything that setUpShared makes still exists.
+func (n *Network) sharedComplete(pods netip.Prefix) (bool, error) {
 	if forward, err := readSysctl("net/ipv4/ip_forward"); err != nil || forward != "1" {
 		return false, err
 	}
@@ -81,7 +81,7 @@ func (n *Network) unrouted() (map[string]netip.Addr, error) {
 	return out, nil
 }
 
-// restoreRoutes adds the missing routes to pods whose link is still there.
+// restoreRoutes adds the missing routes to pods whose link still exists.
 func (n *Network) restoreRoutes() (restored bool, err error) {
 	missing, err := n.unrouted()
 	for id, addr := range missing {
@@ -99,7 +99,7 @@ func (n *Network) restoreRoutes() (restored bool, err error) {
 	return restored, err
 }
 
-// isPod says whether that is the /32 of a connected pod.
+// isPod reports whether dst is the /32 of a connected pod.
 func (n *Network) isPod(dst *net.IPNet) bool {
 	if dst == nil {
 		return false
@@ -118,8 +118,8 @@ func (n *Network) isPod(dst *net.IPNet) bool {
 	return false
 }
 
-// watchShared calls changed when the gateway's address, the route of the node's range or that of a pod is taken away,
-// until ctx ends or nothing can be heard any more. started is called once nothing is missed.
+// watchShared calls changed when the gateway's address, the route of the node's range or that of a pod is removed,
+// until ctx or a subscription ends. started is called once no later change can be missed.
 func (n *Network) watchShared(ctx context.Context, started, changed func()) error {
 	done := make(chan struct{})
 	defer close(done)
@@ -147,7 +147,7 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if r.Type == unix.RTM_DELROUTE && n.isPod(r.Route.Dst) {
 				changed()
 			}
-			// A route that replaces ours comes as a new one, without an event for the end of ours.
+			// A route that replaces ours is reported as a new one, without an event for the end of ours.
 			ours := r.Route.Type == unix.RTN_UNREACHABLE
 			if r.Route.Dst != nil && r.Route.Dst.String() == n.PodCIDR().String() && ours == (r.Type == unix.RTM_DELROUTE) {
 				changed()

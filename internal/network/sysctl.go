@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/disk"
 )
 
-// state is what the state file holds.
+// state is the content of the state file.
 type state struct {
 	// Sysctls are the host's settings as they were before the first change, by their path below /proc/sys.
 	Sysctls map[string]string `json:"sysctls"`
@@ -42,7 +42,7 @@ func (n *Network) writeState(st state) error {
 	return disk.WriteFile(n.cfg.StateFile, data, 0o600)
 }
 
-// changeSysctl sets a setting of the host, after writing down what it was.
+// changeSysctl changes a setting of the host, after saving its value in the state file.
 func (n *Network) changeSysctl(key, value string) error {
 	have, err := readSysctl(key)
 	if err != nil || have == value {
@@ -63,8 +63,8 @@ func (n *Network) changeSysctl(key, value string) error {
 	return writeSysctl(key, value)
 }
 
-// giveBackSysctls sets back what was changed, unless another daemon here needs it.
-func (n *Network) giveBackSysctls() error {
+// restoreSysctls restores the changed settings, unless another daemon on this host needs them.
+func (n *Network) restoreSysctls() error {
 	st, err := n.readState()
 	if err != nil || len(st.Sysctls) == 0 {
 		return err
@@ -85,9 +85,9 @@ func (n *Network) giveBackSysctls() error {
 	return os.Remove(n.cfg.StateFile)
 }
 
-// healLocalnet takes back what versions before this one did: they let the whole host route loopback
-// addresses, with a chain named guard to keep others off.
-func (n *Network) healLocalnet() error {
+// undoRouteLocalnet undoes what earlier versions did: they set route_localnet for the whole host, with a chain named
+// guard to protect loopback addresses.
+func (n *Network) undoRouteLocalnet() error {
 	have, err := n.nf.Chains(n.TableName())
 	if err != nil || !slices.Contains(have[n.TableName()], "guard") {
 		return err
@@ -95,11 +95,11 @@ func (n *Network) healLocalnet() error {
 	return writeSysctl("net/ipv4/conf/all/route_localnet", "0")
 }
 
-// quieten keeps a pod from having a say in the host's network by its end of the link: no IPv6, of which
-// router advertisements would change the host's routes, and nothing with a source that is not behind it.
-// The settings are the link's own and go with it.
-func quieten(link string) error {
-	// /proc/sys/net is that of the opening thread, and the caller's is a pod's.
+// hardenLink keeps a pod from influencing the host's network through its link: no IPv6, because router advertisements
+// would change the host's routes, and no packets with a source that is not behind the link (rp_filter). The settings
+// belong to the link and are removed with it.
+func hardenLink(link string) error {
+	// /proc/sys/net shows the network namespace of the opening thread, and the caller's thread is in a pod's.
 	done := make(chan error, 1)
 	go func() {
 		var errs []error

@@ -14,7 +14,7 @@ import (
 // LinkName is the name of the host's end of the veth of a sandbox, whose id is at least eight letters or digits.
 func (n *Network) LinkName(sandbox string) string { return n.linkPrefix() + sandbox[:8] }
 
-// linkPrefix starts the names of all links of this owner.
+// linkPrefix is the prefix of the names of this daemon's links.
 func (n *Network) linkPrefix() string { return "mk" + n.owner }
 
 // Up brings up the loopback device of the network namespace the calling thread is in.
@@ -38,10 +38,10 @@ func loUp(h *netlink.Handle) error {
 
 // Connect joins a sandbox's network namespace to the host by a link of its own and returns the address it got. It
 // must be called on a thread that is in that namespace and locked to its goroutine. On an error nothing is left
-// behind but what goes with the namespace. The error is ErrNoAddress when the node's range is used up.
+// except what ends with the namespace. The error is ErrNoAddress when all addresses of the node's range are in use.
 func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
 	addr, err := n.pool.get()
-	if errors.Is(err, ErrNoAddress) { // some may be of pods that have just gone
+	if errors.Is(err, ErrNoAddress) { // some may be of pods that were just removed
 		n.endFlows()
 		addr, err = n.pool.get()
 	}
@@ -65,7 +65,7 @@ func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
 	if err := loUp(pod); err != nil {
 		return netip.Addr{}, err
 	}
-	// Made from inside, each end is born where it belongs and with its name, and needs no moving.
+	// The veth is created from inside the namespace, so each end is created in its place and with its name.
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = "eth0", mtu, podMAC(addr)
 	veth := &netlink.Veth{
@@ -88,7 +88,7 @@ func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
 	return addr, nil
 }
 
-// connectPod is the pod's half: its address, the gateway's hardware address and the two routes.
+// connectPod configures the pod's end: its address, the gateway's hardware address and the two routes.
 func connectPod(h *netlink.Handle, addr netip.Addr) error {
 	eth0, err := h.LinkByName("eth0")
 	if err != nil {
@@ -113,14 +113,14 @@ func connectPod(h *netlink.Handle, addr netip.Addr) error {
 	return nil
 }
 
-// connectHost is the host's half: the pod's hardware address and the route to it.
+// connectHost configures the host's end: the pod's hardware address and the route to it.
 func (n *Network) connectHost(sandbox string, addr netip.Addr) (netlink.Link, error) {
 	link, err := n.host.LinkByName(n.LinkName(sandbox))
 	if err != nil {
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(sandbox), err)
 	}
 	index := link.Attrs().Index
-	if err := quieten(n.LinkName(sandbox)); err != nil {
+	if err := hardenLink(n.LinkName(sandbox)); err != nil {
 		return nil, errors.Join(err, n.host.LinkDel(link))
 	}
 	if err := n.host.LinkSetUp(link); err != nil {
@@ -129,7 +129,7 @@ func (n *Network) connectHost(sandbox string, addr netip.Addr) (netlink.Link, er
 	return link, n.routeTo(index, addr)
 }
 
-// routeTo has the host reach a pod's address by its link.
+// routeTo adds the host's route to a pod's address by its link.
 func (n *Network) routeTo(index int, addr netip.Addr) error {
 	if err := n.host.NeighSet(neighbour(index, addr.AsSlice(), podMAC(addr))); err != nil {
 		return fmt.Errorf("network: neighbour entry of %s: %w", addr, err)
@@ -141,22 +141,22 @@ func (n *Network) routeTo(index int, addr netip.Addr) error {
 	return nil
 }
 
-// Disconnect frees a sandbox's address, removes its host ports and has its UDP flows ended. The veth itself goes
-// with the namespace, or with Sweep if that is lost. Calling it again does nothing.
+// Disconnect frees a sandbox's address, removes its host ports and ends its UDP flows in the background. The veth
+// ends with the namespace, or by Sweep if the namespace is lost. Calling it again does nothing.
 func (n *Network) Disconnect(sandbox string, addr netip.Addr) error {
 	n.mu.Lock()
 	delete(n.pods, sandbox)
 	n.mu.Unlock()
 	err := n.removeHostPorts(sandbox)
 	if addr.IsValid() {
-		n.pool.leave(addr)
+		n.pool.retire(addr)
 		n.endFlowsSoon()
 	}
 	return err
 }
 
-// Restore marks the address of a sandbox of an earlier run as used. Keep sees to it that the host still has a route
-// to it.
+// Restore marks the address of a sandbox of an earlier run as used. Keep ensures that the host still has a route to
+// it.
 func (n *Network) Restore(sandbox string, addr netip.Addr) {
 	if addr.Is4() {
 		n.pool.reserve(addr)
@@ -166,11 +166,11 @@ func (n *Network) Restore(sandbox string, addr netip.Addr) {
 	}
 }
 
-// dumpTries bounds how often a listing is begun anew.
+// dumpTries bounds how often a listing is repeated.
 const dumpTries = 20
 
-// dump lists what the kernel has, anew for as long as it answers EINTR: that says that something changed while it
-// was listed, as happens all the time while pods come and go.
+// dump lists objects of the kernel. It repeats the listing while the kernel answers EINTR, which means that something
+// changed during it, as often happens while pods are created and deleted.
 func dump[T any](list func() ([]T, error)) (out []T, err error) {
 	for range dumpTries {
 		if out, err = list(); !errors.Is(err, unix.EINTR) {

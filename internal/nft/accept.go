@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Accept is a rule that accepts IPv4 packets, in words that every kind of table has. What is left empty
-// matches all.
+// Accept is a rule that accepts IPv4 packets, with matches that every kind of table supports. An empty field matches
+// everything.
 type Accept struct {
 	From, To netip.Prefix
 	Protocol string // tcp, udp or icmp
 	Port     uint16 // of the destination, for tcp and udp
-	Replies  bool   // only what belongs to connections that there are
+	Replies  bool   // only packets of existing connections
 }
 
 // String names the rule; rules that differ have different names.
@@ -85,9 +85,9 @@ func protocolIs(p byte) []expr.Any {
 		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{p}}}
 }
 
-// iptables are the rule as iptables-nft would have made it: that calls a whole table incompatible for one
-// rule that it cannot print, and then neither Docker nor ufw can work with it any more. So what is not an
-// address or a protocol is a match of iptables' own.
+// iptables are the rule as iptables-nft would have made it. iptables-nft calls a whole table incompatible if it
+// cannot print one rule, and then neither Docker nor ufw can use the table any more. So everything except addresses
+// and protocols is a match extension of iptables.
 func (a Accept) iptables(comment string) []expr.Any {
 	var out []expr.Any
 	if a.Protocol != "" {

@@ -9,11 +9,10 @@ import (
 	"github.com/google/nftables/userdata"
 )
 
-// comment is what a rule of ours in another's chain carries.
+// comment is the comment of our rule in a chain of another table.
 func comment(tag string, a Accept) string { return tag + ": " + a.String() }
 
-// Admitted says whether the chain has exactly these rules with this tag, all before the rule with that
-// index.
+// Admitted reports whether the chain has exactly these rules with this tag, all before the rule with that index.
 func (c BaseChain) Admitted(tag string, list []Accept, before int) bool {
 	var have []string
 	for i, r := range c.Rules {

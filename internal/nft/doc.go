@@ -1,7 +1,7 @@
-// Package nft is the door to the kernel's packet filter. A table of ours is data: sets, chains and rules
-// that say what they match both as expressions and as text. It is put in place as one transaction, and
-// compared with what the kernel has. Of the tables of others it reads what may stop traffic, and puts accepting
-// rules into their chains.
+// Package nft is the interface to the kernel's packet filter (nftables, by netlink). A table of ours is data: sets,
+// chains and rules, each as expressions and as text. It is written as one transaction, and compared with what the
+// kernel has. In the tables of other programs it reads the rules that may stop traffic, and inserts accepting rules
+// into their chains.
 //
 // Who calls it: parts that own a table (the pods' network; later Services and policies). It knows nothing
 // of pods. The calling thread's network namespace is the one that is read and changed.
@@ -18,13 +18,12 @@
 //	watch.go    events: some ruleset has changed, perhaps by ourselves
 //	fake.go     a Ruleset in memory, for tests
 //
-// It promises: Apply leaves either the whole table or what was there before. Same compares with what the
-// kernel itself answered right after Apply, so a kernel that words a rule in its own way causes no second
-// repair. Rules put into another's chain carry a comment that starts with the caller's tag; Admit with that tag
-// and no rules takes them out again. In a table that iptables keeps they are of the kind that iptables-save can
-// print.
+// It promises: Apply leaves either the whole table or what was there before. Same compares with what the kernel
+// listed right after Apply, so a kernel that represents a rule differently causes no endless repairs. Rules put into
+// another's chain carry a comment that starts with the caller's tag; Admit with that tag and no rules takes them out
+// again. In a table of iptables-nft they are rules that iptables-save can print.
 //
 // # What survives
 //
-// All of it is the kernel's and stays when the process ends in whatever way. Nothing is written to disk.
+// Everything is in the kernel and stays however the process ends. Nothing is written to disk.
 package nft

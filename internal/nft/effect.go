@@ -11,12 +11,12 @@ type Effect struct {
 	Stop string
 	// Index is that rule's place among the chain's own rules; len(Rules) is the policy.
 	Index int
-	// Partly names the rules that drop a part of the traffic, or that may: not all that a rule can ask for is read.
+	// Partly names the rules that drop a part of the traffic, or may do so: not every match is understood.
 	Partly []string
 }
 
-// Effect says what becomes of traffic in the chain. Rules with the tag are left out. passes says of a match on a link
-// whether the traffic passes such a link.
+// Effect works out what the chain does with traffic. Rules with the tag are ignored. passes reports whether the
+// traffic passes a link that a rule matches.
 func (c BaseChain) Effect(tag string, traffic Accept, passes func(Link) bool) Effect {
 	w := walk{tag: tag, traffic: traffic, passes: passes}
 	end, at, where := w.through(c.Rules, All, All)
@@ -33,18 +33,18 @@ func (c BaseChain) Effect(tag string, traffic Accept, passes func(Link) bool) Ef
 	return out
 }
 
-// walk is the way of some traffic through a chain and those that it jumps to.
+// walk follows some traffic through a chain and the chains that it jumps to.
 type walk struct {
 	tag     string
 	traffic Accept
 	passes  func(Link) bool
-	by      string   // the chain that it has jumped to, for people
+	by      string   // the chain that was jumped to, for messages
 	partly  []string // the rules that drop a part
 }
 
-// through follows the traffic through a list of rules. It says what becomes of all of it, GoOn at the end of the list,
-// and by which rule. Of the traffic, the share toDrop comes to this list as far as rules that drop are concerned, and
-// toAccept for those that accept: see Match.of.
+// through follows the traffic through a list of rules. It returns the verdict for all of the traffic, GoOn at the end
+// of the list, and the rule that gave it. toDrop is the share of the traffic that reaches this list for rules that
+// drop, and toAccept the share for rules that accept: see Match.of.
 func (w *walk) through(rules []OtherRule, toDrop, toAccept Share) (end Verdict, at int, where string) {
 	for i, r := range rules {
 		drops, accepts := min(toDrop, w.of(r, true)), min(toAccept, w.of(r, false))
@@ -72,7 +72,7 @@ func (w *walk) through(rules []OtherRule, toDrop, toAccept Share) (end Verdict, 
 			}
 			end, _, where := sub.through(r.Into, drops, accepts)
 			w.partly = sub.partly
-			if end != GoOn || r.Verdict == Gotos && accepts == All { // nothing comes back from a goto
+			if end != GoOn || r.Verdict == Gotos && accepts == All { // a goto does not return
 				return end, i, where
 			}
 		}
@@ -80,7 +80,7 @@ func (w *walk) through(rules []OtherRule, toDrop, toAccept Share) (end Verdict, 
 	return GoOn, len(rules), ""
 }
 
-// of says how much of the traffic a rule is about.
+// of is the share of the traffic that a rule matches.
 func (w *walk) of(r OtherRule, drops bool) Share {
 	part := All
 	for _, l := range r.Links {

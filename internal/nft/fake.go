@@ -10,17 +10,17 @@ import (
 // Fake is a Ruleset in memory.
 type Fake struct {
 	mu sync.Mutex
-	// Tables are ours, by name.
+	// Tables are our tables, by name.
 	Tables map[string]Table
-	// Foreign are those of others.
+	// Foreign are the base chains of other tables.
 	Foreign []BaseChain
-	// Refuse is what Admit answers, by the name of a table.
+	// Refuse is the error that Admit returns, by the table's name.
 	Refuse map[string]error
-	// Writes counts what has changed something.
+	// Writes counts the calls that changed something.
 	Writes int
 }
 
-// NewFake has nothing in it.
+// NewFake makes an empty one.
 func NewFake() *Fake { return &Fake{Tables: map[string]Table{}, Refuse: map[string]error{}} }
 
 var _ Ruleset = (*Fake)(nil)

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// perMessage is how many elements go into one netlink message: an attribute's length has 16 bits, and the
-// library does not notice when it is not enough.
+// perMessage is how many elements go into one netlink message. The length of an attribute has 16 bits, and the
+// library does not check for overflow.
 const perMessage = 100
 
 // Kernel is the Ruleset of the network namespace of the calling thread.
 type Kernel struct {
 	mu sync.Mutex
-	// installed is each table of ours as the kernel listed it right after Apply.
+	// installed has each of our tables as the kernel listed it right after Apply.
 	installed map[string]string
 }
 
-// NewKernel changes nothing.
+// NewKernel makes one; it changes nothing.
 func NewKernel() *Kernel { return &Kernel{installed: map[string]string{}} }
 
 var _ Ruleset = (*Kernel)(nil)
@@ -67,7 +67,7 @@ func (k *Kernel) Apply(t Table) error {
 		return fmt.Errorf("nftables: %w", err)
 	}
 	tab := table(t.Name)
-	c.AddTable(tab) // deleting needs it to be there
+	c.AddTable(tab) // so that deleting it cannot fail
 	c.DelTable(tab)
 	c.AddTable(tab)
 	if err := t.queue(c, tab); err != nil {
@@ -85,7 +85,7 @@ func (k *Kernel) Apply(t Table) error {
 		want += len(ch.Rules)
 	}
 	if rules != want {
-		// Somebody was quicker. Nothing is remembered, so that the next comparison fails.
+		// Another program has changed it already. Nothing is remembered, so that the next comparison fails.
 		now = ""
 	}
 	k.installed[t.Name] = now
@@ -135,7 +135,7 @@ func kernelElements(list []Element) []nftables.SetElement {
 	return out
 }
 
-// dump is a table's chains and rules in a form that can be compared, and how many rules there are.
+// dump is a table's chains and rules as text that can be compared, and the number of rules.
 func dump(c *nftables.Conn, t *nftables.Table) (text string, rules int, err error) {
 	chains, err := c.ListChainsOfTableFamily(t.Family)
 	if err != nil {

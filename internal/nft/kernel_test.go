@@ -50,7 +50,7 @@ func conn(t *testing.T) *nftables.Conn {
 	return c
 }
 
-// Whatever somebody changes of a table of ours is seen, and nothing else.
+// Every change of our table by others is detected, and nothing else is taken for one.
 func TestSame(t *testing.T) {
 	asRoot(t)
 	k, tab := NewKernel(), sample()
@@ -236,7 +236,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// What rules of others ask for is read back from the kernel, however it was written.
+// The matches of rules in other tables are read from the kernel, whichever tool wrote them.
 func TestReadRulesOfOthers(t *testing.T) {
 	asRoot(t)
 	pods := netip.MustParsePrefix("10.244.3.0/24")

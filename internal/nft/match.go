@@ -2,20 +2,20 @@ package nft
 
 import "net/netip"
 
-// Match is what a rule of others asks of a packet beside its link.
+// Match is a condition of a rule in another table, other than on the link.
 type Match struct {
 	Field  Field
-	Not    bool         // it asks for all others
+	Not    bool         // negated
 	Prefix netip.Prefix // for BySource and ByDestination
 	Proto  byte         // for ByProtocol
 	Ports  [2]uint16    // for ByPort: the first and the last
 	States uint32       // for ByState: bits of conntrack, such as expr.CtStateBitNEW
 }
 
-// Field is what of a packet a Match looks at.
+// Field is the part of a packet that a Match looks at.
 type Field int
 
-// The fields that are read. Whatever else a rule asks for is Unread; Never is what no IPv4 packet has.
+// The fields that are understood. Every other condition is Unread; Never is a condition that no IPv4 packet meets.
 const (
 	Unread Field = iota
 	Never
@@ -26,7 +26,7 @@ const (
 	ByState
 )
 
-// Share is how much of some traffic a rule is about.
+// Share is how much of some traffic a rule matches.
 type Share int
 
 // The shares, in their order.
@@ -36,8 +36,8 @@ const (
 	All
 )
 
-// of says how much of the traffic a asks for matches. A connection is dropped if any of its packets is, and
-// accepted only if all are: this is what drops tells apart for a Match on states.
+// of is the share of the traffic of a that matches. drops matters for a Match on states: a connection is dropped if
+// any of its packets is dropped, and accepted only if all its packets are.
 func (m Match) of(a Accept, drops bool) Share {
 	p := Some
 	switch m.Field {
@@ -68,7 +68,7 @@ func (m Match) of(a Accept, drops bool) Share {
 func (m Match) ofStates(a Accept, drops bool) Share {
 	has := func(bit uint32) bool { return (m.States&bit != 0) != m.Not }
 	going, fresh := has(stateEstablished), has(stateNew)
-	if a.Replies { // only packets of connections that there are
+	if a.Replies { // only packets of existing connections
 		return allOrNone(going)
 	}
 	switch {
@@ -87,7 +87,7 @@ func allOrNone(all bool) Share {
 	return None
 }
 
-// overlap is how much of the addresses traffic lies in set. Traffic without a range is from or to anywhere.
+// overlap is the share of the range traffic that is in set. Traffic without a range is from or to anywhere.
 func overlap(set, traffic netip.Prefix) Share {
 	switch {
 	case set.Bits() == 0:

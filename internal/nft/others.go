@@ -7,7 +7,7 @@ import (
 	"github.com/google/nftables"
 )
 
-// Verdict is what a rule in a table of others does with a packet, as netfilter calls it.
+// Verdict is what a rule in another table does with a packet; netfilter's term.
 type Verdict int
 
 // The verdicts. After any other statement the packet goes on to the next rule.
@@ -20,7 +20,7 @@ const (
 	Returns
 )
 
-// BaseChain is a filtering base chain in a table of others, with the chains it jumps to.
+// BaseChain is a filtering base chain in another table, with the chains that it jumps to.
 type BaseChain struct {
 	Family string // ip or inet
 	Table  string
@@ -30,18 +30,18 @@ type BaseChain struct {
 	Rules  []OtherRule
 }
 
-// OtherRule is what of a rule is needed to say what becomes of pods' traffic.
+// OtherRule is the part of a rule that decides what becomes of pods' traffic.
 type OtherRule struct {
 	Chain   string
 	Handle  uint64
 	Comment string
 	Verdict Verdict
-	Links   []Link      // that it asks for; none: all links
-	Matches []Match     // what else it asks for; all have to hold
+	Links   []Link      // that it matches; none: all links
+	Matches []Match     // its other conditions; all have to hold
 	Into    []OtherRule // of the chain that it jumps to
 }
 
-// Link is a match on the link that a packet comes or leaves by.
+// Link is a match on the network link by which a packet comes in or leaves.
 type Link struct {
 	Out    bool
 	Name   string
@@ -54,7 +54,7 @@ func (c BaseChain) String() string {
 	return fmt.Sprintf("table %s %s chain %s", c.Family, c.Table, c.Name)
 }
 
-// Iptables says whether the chain is kept by iptables, whose chains have names in capitals.
+// Iptables reports whether the chain belongs to iptables-nft, whose base chains have names in capitals.
 func (c BaseChain) Iptables() bool {
 	return c.Family == "ip" && (c.Table == "filter" || c.Table == "mangle" || c.Table == "raw" || c.Table == "security") && c.Name == strings.ToUpper(c.Name)
 }
@@ -102,8 +102,8 @@ func hookOf(n nftables.ChainHook) (Hook, bool) {
 	return "", false
 }
 
-// readRules reads a chain and those that it jumps to, each once. A chain that has gone meanwhile or that
-// cannot be read is an empty one: a change of it is told, and it is read again.
+// readRules reads a chain and those that it jumps to, each once. A chain that was deleted meanwhile or cannot be read
+// counts as empty: every change sends an event, and then it is read again.
 func readRules(c *nftables.Conn, t *nftables.Table, chain string, known map[string][]OtherRule, depth int) []OtherRule {
 	if have, ok := known[chain]; ok || depth > maxDepth {
 		return have

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The states of conntrack that are told apart: bits of the kernel's, the same for nft and for iptables.
+// The states of conntrack that are distinguished: the kernel's bits, the same for nft and iptables.
 const (
 	stateEstablished = expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED
 	stateNew         = expr.CtStateBitNEW
@@ -27,7 +27,7 @@ type ruleReader struct {
 
 // load is what is in a register.
 type load struct {
-	from expr.Any // nil: what is not read here
+	from expr.Any // nil: not understood
 	mask []byte   // nil: all of it
 }
 
@@ -66,7 +66,7 @@ func (r *ruleReader) read(e expr.Any) {
 	case *expr.Range:
 		r.inRange(r.loaded[e.Register], e)
 	case *expr.Lookup:
-		// A set of links that is not read is taken to have those that matter.
+		// The elements of a set of links are not read; the set is assumed to have the links that matter.
 		if m, ok := r.loaded[e.SourceRegister].from.(*expr.Meta); e.IsDestRegSet || !ok || !isLink(m.Key) {
 			r.match(Match{})
 		}
@@ -81,7 +81,7 @@ func (r *ruleReader) read(e expr.Any) {
 			r.rule.Verdict = Drops
 		}
 	case *expr.Counter, *expr.Log, *expr.Immediate, *expr.Objref:
-	default: // also a limit
+	default: // such as a limit
 		r.match(Match{})
 	}
 }
@@ -173,7 +173,7 @@ func payload(p *expr.Payload, mask []byte, op expr.CmpOp, data []byte) Match {
 	return m
 }
 
-// portsBy are the ports that compare so with one.
+// portsBy are the ports for which the comparison with port holds.
 func portsBy(op expr.CmpOp, port uint16) Match {
 	m := Match{Field: ByPort, Ports: [2]uint16{port, port}}
 	switch op {
@@ -219,7 +219,7 @@ func (r *ruleReader) inRange(l load, e *expr.Range) {
 	r.match(Match{})
 }
 
-// extension reads a match of iptables' own.
+// extension reads a match extension of iptables.
 func (r *ruleReader) extension(e *expr.Match) {
 	switch info := e.Info.(type) {
 	case *xt.Comment:

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Part is a piece of a rule: a match or what is done.
+// Part is a part of a rule: a match or a statement.
 type Part struct {
 	text  string
 	exprs []expr.Any
 }
 
-// Rule is what happens to packets that all its matches hold for.
+// Rule is a list of matches, and statements for the packets for which all of them hold.
 type Rule []Part
 
 // String is the rule as the nft tool writes it.
@@ -36,14 +36,14 @@ func (r Rule) exprs() []expr.Any {
 	return out
 }
 
-// The registers a key is put together in, four bytes each.
+// The registers in which a key is assembled, four bytes each.
 const (
 	reg0 = unix.NFT_REG32_00
 	reg1 = unix.NFT_REG32_01
 	reg2 = unix.NFT_REG32_02
 )
 
-// Where an IPv4 header has its addresses.
+// The offsets of the addresses in an IPv4 header.
 const (
 	saddrAt = 12
 	daddrAt = 16
@@ -78,7 +78,7 @@ func inPrefix(p netip.Prefix, offset uint32, op expr.CmpOp) []expr.Any {
 	}, cmp}
 }
 
-// InBy matches packets that came in by a link whose name starts like this.
+// InBy matches packets that came in by a link whose name has this prefix.
 func InBy(prefix string) Part {
 	return Part{fmt.Sprintf("iifname %q", prefix+"*"), []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: unix.NFT_REG_1},
@@ -94,7 +94,7 @@ func ToLocal() Part {
 	}}
 }
 
-// Spoofed matches packets that came in by a link by which no route leads back to their source.
+// Spoofed matches packets that came in by a link over which there is no route back to their source.
 func Spoofed() Part {
 	return Part{"fib saddr . iif oif missing", []expr.Any{
 		&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, ResultOIF: true},
@@ -111,8 +111,8 @@ func PairIn(set string) Part {
 	}}
 }
 
-// DNATByPort sends a packet on to where a map of (protocol, port) to (address, port) says; one that the
-// map does not know goes to the next rule.
+// DNATByPort changes the destination by a map of (protocol, port) to (address, port); a packet that is not in the map
+// goes on to the next rule.
 func DNATByPort(set string) Part {
 	return Part{"dnat ip to meta l4proto . th dport map @" + set, append([]expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: reg0},
@@ -136,8 +136,8 @@ func dnatBy(set string) []expr.Any {
 	}
 }
 
-// Masquerade gives a packet the address of the link that it leaves by.
+// Masquerade gives a packet the source address of the link by which it leaves.
 func Masquerade() Part { return Part{"masquerade", []expr.Any{&expr.Masq{}}} }
 
-// Drop ends a packet.
+// Drop drops a packet.
 func Drop() Part { return Part{"drop", []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}} }

@@ -10,7 +10,7 @@ import (
 // Type is the type of a field of a set's key or value.
 type Type int
 
-// The types there are. Each takes four bytes in a key, what is shorter at their start.
+// The types. Each takes four bytes in a key; shorter values are at the start of them.
 const (
 	Address  Type = iota // IPv4
 	Protocol             // of layer 4
@@ -40,13 +40,13 @@ type Set struct {
 	Elements   []Element
 }
 
-// Element is an element of the named set, its fields as they stand in a packet, padded to four bytes each.
+// Element is an element of the named set, with its fields in network byte order, padded to four bytes each.
 type Element struct {
 	Set        string
 	Key, Value []byte
 }
 
-// Hook is where packets come to a chain.
+// Hook is the netfilter hook of a base chain.
 type Hook string
 
 // The hooks of families ip and inet.
@@ -67,7 +67,7 @@ type Chain struct {
 	Rules    []Rule
 }
 
-// Priorities that netfilter has names for.
+// Priorities that have names in netfilter.
 const (
 	PriorityRaw    = -300
 	PriorityDstNAT = -100
@@ -108,22 +108,22 @@ func typesText(list []Type) string {
 	return strings.Join(words, " . ")
 }
 
-// Ruleset is the kernel's packet filter in one network namespace. Its methods may be called side by side.
+// Ruleset is the kernel's packet filter in one network namespace. Its methods are safe for concurrent use.
 type Ruleset interface {
 	// Apply puts a table in place of one of that name, in one transaction.
 	Apply(t Table) error
-	// Change adds elements to the sets of a table, or takes them out, in one transaction. One to be taken
-	// out that is not there is no error.
+	// Change adds elements to the sets of a table, or removes them, in one transaction. Removing one that does not
+	// exist is not an error.
 	Change(table string, add bool, list []Element) error
-	// Same says whether a table is as Apply has left it, with the elements that t has now.
+	// Same reports whether a table is as Apply left it, with the elements that t has now.
 	Same(t Table) (bool, error)
-	// Chains lists the chains of each table of family ip whose name starts like this.
+	// Chains lists the chains of each table of family ip whose name has this prefix.
 	Chains(prefix string) (map[string][]string, error)
-	// Delete removes a table; that there is none is no error.
+	// Delete removes a table. It is not an error if there is none.
 	Delete(table string) error
-	// Others lists the filtering base chains of other tables than those whose names start like this.
+	// Others lists the filtering base chains of all tables whose names do not have the prefix except.
 	Others(except string) ([]BaseChain, error)
-	// Admit puts rules that accept at the head of another's base chain, in place of those that carry the
-	// same tag.
+	// Admit inserts accepting rules at the head of a base chain of another table. They replace rules with the same
+	// tag.
 	Admit(c BaseChain, tag string, list []Accept) error
 }

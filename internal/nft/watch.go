@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch calls changed after every change of any nftables ruleset in the network namespace of the calling
-// thread, its own included, until ctx ends, which is no error. What the kernel could not queue counts as a
-// change. started is called once nothing can be missed any more.
+// Watch calls changed after every change of any nftables ruleset in the network namespace of the calling thread, its
+// own included, until ctx ends, which is not an error. Events that the kernel could not queue count as a change.
+// started is called once no later change can be missed.
 func Watch(ctx context.Context, started, changed func()) error {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {

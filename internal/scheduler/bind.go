@@ -24,8 +24,8 @@ const (
 	writeTimeout = 15 * time.Second
 )
 
-// pool runs jobs with at most so many goroutines, first come first served. Handing a job over never
-// waits, and without jobs there is no goroutine.
+// pool runs jobs in order, in at most "writers" goroutines. Handing a job over never waits, and without jobs there is
+// no goroutine.
 type pool struct {
 	mu      sync.Mutex
 	jobs    []func()
@@ -59,9 +59,9 @@ func (p *pool) work(context.Context) error {
 	}
 }
 
-// bind writes where a pod goes. If that fails the deciding goroutine is told, together with what became
-// of the pod: a write whose answer was lost may have been done, and until that is known the pod keeps its
-// place, or another pod could be given it. began is when the pod's turn came.
+// bind writes a pod's binding. If that fails, the pod is read back and the deciding goroutine gets it: a write whose
+// answer was lost may have been done. Until that is known the pod counts on its node, or another pod could be given
+// its place. began is when the pod's turn came.
 func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string, began time.Time) {
 	if ctx.Err() != nil {
 		return
@@ -77,21 +77,22 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string, bega
 	default:
 		failed.since(began)
 		s.log.Debug("binding failed", "pod", pod.Namespace+"/"+pod.Name, "node", node, "error", err)
-		if found, known := s.look(ctx, pod); known {
-			s.note(note{unbound: pod, from: node, found: found})
+		if found, known := s.readBack(ctx, pod); known {
+			s.enqueue(clusterEvent{unbound: pod, from: node, found: found})
 		}
 	}
 }
 
 const (
-	minLook = 50 * time.Millisecond
-	maxLook = 5 * time.Second
+	minReadPause = 50 * time.Millisecond
+	maxReadPause = 5 * time.Second
 )
 
-// look reads a pod until the API answers; nil if it is gone, known is false if ctx has ended.
-func (s *Scheduler) look(ctx context.Context, pod *corev1.Pod) (found *corev1.Pod, known bool) {
+// readBack reads a pod, and retries until the API answers. found is nil if the pod is deleted; known is false if ctx
+// has ended.
+func (s *Scheduler) readBack(ctx context.Context, pod *corev1.Pod) (found *corev1.Pod, known bool) {
 	key := client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name}
-	for pause := minLook; ; pause = min(2*pause, maxLook) {
+	for pause := minReadPause; ; pause = min(2*pause, maxReadPause) {
 		rctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		now, err := client.Get[*corev1.Pod](rctx, s.client, key)
 		cancel()
@@ -109,9 +110,9 @@ func (s *Scheduler) look(ctx context.Context, pod *corev1.Pod) (found *corev1.Po
 	}
 }
 
-// unfit says on the pod why it has no node. The write is guarded by the pod's revision, so that it can
-// never say so of a pod that has got one since.
-func (s *Scheduler) unfit(ctx context.Context, pod *corev1.Pod, why *plan.Refusal) {
+// writeRefusal writes to the pod's status why it has no node. The write is guarded by the pod's resourceVersion, so
+// it fails if the pod has got a node since.
+func (s *Scheduler) writeRefusal(ctx context.Context, pod *corev1.Pod, why *plan.Refusal) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -131,7 +132,7 @@ func (s *Scheduler) unfit(ctx context.Context, pod *corev1.Pod, why *plan.Refusa
 	wctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err := s.client.Update(wctx, upd, client.WriteOptions{Subresource: "status"})
-	if apierrors.IsInvalid(err) { // the pod's annotations leave no room
+	if apierrors.IsInvalid(err) { // the pod's annotations are as large as the API admits
 		upd = upd.DeepCopy()
 		upd.Annotations = pod.Annotations
 		_, err = s.client.Update(wctx, upd, client.WriteOptions{Subresource: "status"})
@@ -142,5 +143,5 @@ func (s *Scheduler) unfit(ctx context.Context, pod *corev1.Pod, why *plan.Refusa
 	if !apierrors.IsConflict(err) {
 		s.log.Warn("could not say on a pod why it has no node", "pod", pod.Namespace+"/"+pod.Name, "error", err)
 	}
-	s.note(note{untold: pod})
+	s.enqueue(clusterEvent{unreported: pod})
 }

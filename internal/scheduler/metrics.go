@@ -6,8 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The scheduler's metrics, under the names that Kubernetes gives them. The deciding goroutine reads the
-// clock once for a pod that it places; all else is counted where its binding is written.
+// The scheduler's metrics, under the names that Kubernetes gives them. The deciding goroutine reads the clock once
+// for a pod that it places; everything else is counted where the binding is written. They are registered in init,
+// once: the registry of metrics is process-wide, and a second registration panics.
 var (
 	pending = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "scheduler_pending_pods",
 		Help: "Number of pending pods, by the queue type: active, those to be decided; backoff, those that rest first; unschedulable, those that fit nowhere until something changes."},
@@ -40,15 +41,15 @@ func newResult(name string) result {
 	return result{attempts.WithLabelValues(name), durations.WithLabelValues(name)}
 }
 
-// since counts an attempt that began then and ends now.
+// since counts an attempt that began at this time and ends now.
 func (r result) since(began time.Time) {
 	r.attempts.Inc()
 	r.took.Observe(time.Since(began).Seconds())
 }
 
-// measure says how many pods are in each place of the queue.
+// measure sets the gauges of how many pods are in each place of the queue.
 func (q *queue) measure() {
 	pendingActive.Set(float64(len(q.active)))
-	pendingResting.Set(float64(len(q.resting)))
+	pendingResting.Set(float64(len(q.backingOff)))
 	pendingParked.Set(float64(len(q.parked)))
 }

@@ -51,7 +51,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 		if a, r, p := now["scheduler_pending_pods/active"], now["scheduler_pending_pods/backoff"], now["scheduler_pending_pods/unschedulable"]; a != 0 || r != 0 || p != 1 {
-			return fmt.Sprintf("%v active, %v resting, %v parked", a, r, p)
+			return fmt.Sprintf("%v active, %v in back-off, %v parked", a, r, p)
 		}
 		return ""
 	})

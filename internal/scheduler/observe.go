@@ -9,50 +9,50 @@ import (
 	"minik8s/internal/scheduler/plan"
 )
 
-// note is one piece of news for the deciding goroutine: one of the groups of fields is set.
-type note struct {
+// clusterEvent is one change for the deciding goroutine. One of the groups of fields is set.
+type clusterEvent struct {
 	oldPod, pod             *corev1.Pod
 	oldNode, node           *corev1.Node
 	oldNamespace, namespace *corev1.Namespace
 	oldConfig, config       *minik8s.ClusterConfig
-	usage                   *report
+	usage                   *nodeUsage
 
-	unbound *corev1.Pod // its binding to from failed
-	from    string
-	found   *corev1.Pod // as read after that; nil: it is gone
-	untold  *corev1.Pod // what was to be said on it is not
-	synced  bool        // all pods of the first list have been noted
+	unbound    *corev1.Pod // its binding to the node "from" failed
+	from       string
+	found      *corev1.Pod // as read after that; nil: deleted
+	unreported *corev1.Pod // the reason could not be written to its status
+	synced     bool        // all pods of the first list have been queued
 }
 
-// news is what happened since parked pods were last looked at.
-type news struct {
-	// better are nodes that may take now what they refused before.
-	better map[string]struct{}
-	nodes  plan.Change // of any node
-	// placed and went are pods that came to a node or left it, relabelled those that count differently
-	// now, nodeWent a node, spaces a namespace's labels.
-	placed, went, relabelled, nodeWent, spaces bool
+// changes sums up what happened since parked pods were last looked at.
+type changes struct {
+	// improved are the nodes that may now accept a pod that they refused before.
+	improved map[string]struct{}
+	nodes    plan.Change // of any node
+	// A pod was placed on a node or removed from one; a pod's labels changed; a node was removed; a namespace's
+	// labels changed.
+	placed, removed, relabelled, nodeRemoved, namespaces bool
 }
 
-func (n *news) clear() { *n = news{better: map[string]struct{}{}} }
+func (n *changes) clear() { *n = changes{improved: map[string]struct{}{}} }
 
-func (n *news) none() bool {
-	return len(n.better) == 0 && !n.placed && !n.went && !n.relabelled && !n.nodeWent && !n.spaces
+func (n *changes) none() bool {
+	return len(n.improved) == 0 && !n.placed && !n.removed && !n.relabelled && !n.nodeRemoved && !n.namespaces
 }
 
-// helps says whether a refusal that depended on other pods may be another one now. Affinity is helped by
-// pods that go, too: one that asks for its own kind may become the first of it.
-func (n *news) helps(causes plan.Cause) bool {
+// mayHelp reports whether a refusal that depended on other pods may be out of date. A removed pod can help affinity,
+// too: a pod with affinity to its own kind may then be the first of that kind.
+func (n *changes) mayHelp(causes plan.Cause) bool {
 	moved := n.nodes&(plan.Added|plan.Labelled) != 0
-	return causes&plan.BySpread != 0 && (n.placed || n.went || n.relabelled || n.nodeWent || moved || n.nodes&plan.Opened != 0) ||
-		causes&plan.ByAffinity != 0 && (n.placed || n.went || n.relabelled || n.spaces || moved) ||
-		causes&plan.ByAntiAffinity != 0 && (n.went || n.relabelled || n.spaces || moved)
+	return causes&plan.BySpread != 0 && (n.placed || n.removed || n.relabelled || n.nodeRemoved || moved || n.nodes&plan.Opened != 0) ||
+		causes&plan.ByAffinity != 0 && (n.placed || n.removed || n.relabelled || n.namespaces || moved) ||
+		causes&plan.ByAntiAffinity != 0 && (n.removed || n.relabelled || n.namespaces || moved)
 }
 
-// note hands news to the deciding goroutine.
-func (s *Scheduler) note(n note) {
+// enqueue hands an event to the deciding goroutine.
+func (s *Scheduler) enqueue(e clusterEvent) {
 	s.mu.Lock()
-	s.notes = append(s.notes, n)
+	s.pending = append(s.pending, e)
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -60,35 +60,35 @@ func (s *Scheduler) note(n note) {
 	}
 }
 
-// read takes all notes, and wakes the parked pods that they may help.
+// read applies all pending events, and wakes the parked pods that they may help.
 func (s *Scheduler) read(ctx context.Context) {
 	s.mu.Lock()
-	notes := s.notes
-	s.notes = nil
+	pending := s.pending
+	s.pending = nil
 	s.mu.Unlock()
-	for i := range notes {
-		s.apply(ctx, &notes[i])
+	for i := range pending {
+		s.apply(ctx, &pending[i])
 	}
-	if s.news.none() {
+	if s.changes.none() {
 		return
 	}
 	if len(s.queue.parked) > 0 {
 		now := s.now()
-		// Nodes that come, go or open are few, and what a waiting pod says counts them: it is decided again
-		// even if it still fits nowhere, so that it says what is true.
-		counted := s.news.nodeWent || s.news.nodes&(plan.Added|plan.Opened) != 0
+		// Nodes are seldom added, removed or uncordoned, and a waiting pod's status counts them. So the pod is
+		// decided again even if it still fits nowhere: its status stays true.
+		counted := s.changes.nodeRemoved || s.changes.nodes&(plan.Added|plan.Opened) != 0
 		for _, e := range s.queue.parked {
-			if counted || s.news.helps(e.causes) || s.allowed(e) {
+			if counted || s.changes.mayHelp(e.causes) || s.allowed(e) {
 				s.queue.wake(e, now)
 			}
 		}
 	}
-	s.news.clear()
+	s.changes.clear()
 }
 
-// allowed says whether one of the nodes that changed would take a parked pod.
+// allowed reports whether one of the nodes that changed would take a parked pod.
 func (s *Scheduler) allowed(e *entry) bool {
-	for name := range s.news.better {
+	for name := range s.changes.improved {
 		if s.cluster.Allows(e.pod, name) {
 			return true
 		}
@@ -96,21 +96,21 @@ func (s *Scheduler) allowed(e *entry) bool {
 	return false
 }
 
-func (s *Scheduler) apply(ctx context.Context, n *note) {
+func (s *Scheduler) apply(ctx context.Context, n *clusterEvent) {
 	switch {
 	case n.pod != nil || n.oldPod != nil:
 		s.podChanged(ctx, n.oldPod, n.pod)
 	case n.node != nil:
 		if change := s.cluster.SetNode(n.node); change != 0 {
-			s.news.nodes |= change
-			s.news.better[n.node.Name] = struct{}{}
+			s.changes.nodes |= change
+			s.changes.improved[n.node.Name] = struct{}{}
 		}
 	case n.oldNode != nil:
 		s.cluster.RemoveNode(n.oldNode.Name)
-		s.news.nodeWent = true
+		s.changes.nodeRemoved = true
 	case n.namespace != nil:
 		if s.cluster.SetNamespace(n.namespace.Name, n.namespace.Labels) {
-			s.news.spaces = true
+			s.changes.namespaces = true
 		}
 	case n.oldNamespace != nil:
 		s.cluster.RemoveNamespace(n.oldNamespace.Name)
@@ -120,8 +120,8 @@ func (s *Scheduler) apply(ctx context.Context, n *note) {
 		s.cluster.SetUsage(n.usage.node, n.usage.cpuMillis, n.usage.memoryBytes)
 	case n.unbound != nil:
 		s.unbound(ctx, n.unbound, n.found, n.from)
-	case n.untold != nil:
-		s.untold(ctx, n.untold)
+	case n.unreported != nil:
+		s.writeFailed(ctx, n.unreported)
 	case n.synced:
 		s.synced = true
 	}
@@ -131,7 +131,7 @@ func finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// ours says whether it is for us to find the pod a node.
+// ours reports whether this scheduler has to find the pod a node.
 func ours(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && p.Spec.SchedulerName == Name &&
 		len(p.Spec.SchedulingGates) == 0 && !finished(p)
@@ -149,34 +149,34 @@ func (s *Scheduler) podChanged(ctx context.Context, old, now *corev1.Pod) {
 			return
 		}
 		if was := s.cluster.Where(now.UID); was != "" {
-			s.news.better[was] = struct{}{}
-			s.news.relabelled = true
+			s.changes.improved[was] = struct{}{}
+			s.changes.relabelled = true
 		}
 		s.cluster.Place(s.cluster.Pod(now), now.Spec.NodeName)
-		s.news.placed = true
+		s.changes.placed = true
 	case s.cluster.Where(now.UID) != "":
-		// Its binding is on the way. If that fails, the informer knows its newest state.
+		// Its binding is being written. If that fails, the informer has the pod's newest state.
 	case !ours(now):
 		s.queue.drop(now.UID)
 	default:
-		if e := s.queue.add(s.cluster.Pod(now)); e.untold && e.place == parked {
-			s.tell(ctx, e, e.told)
+		if e := s.queue.add(s.cluster.Pod(now)); e.writeFailed && e.place == parked {
+			s.report(ctx, e, e.reported)
 		}
 	}
 }
 
-// forget is for a pod that takes nothing any more.
+// forget drops a pod that no longer uses resources of a node.
 func (s *Scheduler) forget(p *corev1.Pod) {
 	s.queue.drop(p.UID)
 	if node, ok := s.cluster.Remove(p.UID); ok {
-		s.news.better[node] = struct{}{}
-		s.news.went = true
+		s.changes.improved[node] = struct{}{}
+		s.changes.removed = true
 	}
 }
 
-// unbound takes a pod off the node to which it could not be bound, unless it was bound all the same, or by
-// somebody else: found, which was read after the failure, knows. Only the informer knows better whether
-// it has gone since.
+// unbound takes a pod off the node after its binding failed. found, the pod as read after the failure, shows whether
+// it was bound all the same, or by another client; then it stays. The informer knows whether the pod was deleted
+// since.
 func (s *Scheduler) unbound(ctx context.Context, pod, found *corev1.Pod, from string) {
 	now, ok := s.pods.Get(pod.Namespace, pod.Name)
 	if ok && found != nil && found.Spec.NodeName != "" && now.UID == found.UID {
@@ -193,27 +193,27 @@ func (s *Scheduler) unbound(ctx context.Context, pod, found *corev1.Pod, from st
 		return
 	}
 	s.cluster.Remove(pod.UID)
-	s.news.better[from] = struct{}{}
-	s.news.went = true
+	s.changes.improved[from] = struct{}{}
+	s.changes.removed = true
 	if !ours(now) {
 		s.queue.drop(pod.UID)
 		return
 	}
-	if e := s.queue.all[pod.UID]; e != nil && e.place == gone {
+	if e := s.queue.all[pod.UID]; e != nil && e.place == unqueued {
 		e.pod = s.cluster.Pod(now)
-		s.queue.pause(e, s.now())
+		s.queue.backOff(e, s.now())
 	}
 }
 
-// untold remembers that a pod does not say why it has no node, and says it at once if the pod has changed
-// in the meantime; otherwise its next change will be the occasion.
-func (s *Scheduler) untold(ctx context.Context, pod *corev1.Pod) {
+// writeFailed records that the reason why a pod has no node could not be written to its status. If the pod has
+// changed in the meantime, the write is tried again now; otherwise at the pod's next change.
+func (s *Scheduler) writeFailed(ctx context.Context, pod *corev1.Pod) {
 	e := s.queue.all[pod.UID]
 	if e == nil {
 		return
 	}
-	e.untold = true
+	e.writeFailed = true
 	if e.place == parked && e.pod.Obj.ResourceVersion != pod.ResourceVersion {
-		s.tell(ctx, e, e.told)
+		s.report(ctx, e, e.reported)
 	}
 }

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// A pod that fits nowhere is tried again as soon as something could help; the second time that it
-	// was in vain it rests first: a second, doubling to ten.
-	minRest = time.Second
-	maxRest = 10 * time.Second
-	// flushEvery is when a parked pod is tried again though nothing is known that would help it.
+	// A pod that fits nowhere is tried again as soon as something changes that could help. From the second failure on
+	// it backs off first: one second, doubling to ten, as in Kubernetes (pkg/scheduler/backend/queue).
+	minBackoff = time.Second
+	maxBackoff = 10 * time.Second
+	// flushEvery is after how long a parked pod is tried again although nothing has changed that would help it.
 	flushEvery = 5 * time.Minute
 )
 
-// place is where in the queue a pod is.
+// place is the part of the queue that a pod is in. Kubernetes calls them activeQ, backoffQ and unschedulablePods.
 type place int
 
 const (
-	gone    place = iota
-	active        // to be decided
-	resting       // to be decided at due
-	parked        // fits nowhere until something changes
+	unqueued   place = iota
+	active           // to be decided
+	backingOff       // in back-off: to be decided at retryAt
+	parked           // fits nowhere until something changes
 )
 
 // entry is a pod without a node.
@@ -36,24 +36,24 @@ type entry struct {
 	created  int64 // seconds
 	order    uint64
 
-	place    place
-	slot     int // in its heap
-	due      time.Time
-	failures int
-	parkedAt time.Time
-	causes   plan.Cause
-	told     *plan.Refusal // why it has no node, as last written on it; nil: nothing was
-	untold   bool          // that writing failed
+	place       place
+	slot        int // in its heap
+	retryAt     time.Time
+	failures    int
+	parkedAt    time.Time
+	causes      plan.Cause
+	reported    *plan.Refusal // why it has no node, as last written to its status; nil: not written
+	writeFailed bool          // the last write of it failed
 }
 
-// queue is the pods without a node. It is for one goroutine and has no clock.
+// queue holds the pods without a node. Only one goroutine may use it. It has no clock: times are passed in.
 type queue struct {
-	all     map[types.UID]*entry
-	active  byTurn
-	resting byDue
-	parked  map[types.UID]*entry
-	order   uint64
-	flushAt time.Time // zero: nothing is parked
+	all        map[types.UID]*entry
+	active     byTurn
+	backingOff byRetryTime
+	parked     map[types.UID]*entry
+	order      uint64
+	flushAt    time.Time // zero: nothing is parked
 }
 
 func newQueue() *queue {
@@ -96,20 +96,20 @@ func (q *queue) drop(uid types.UID) {
 	}
 }
 
-// leave takes an entry out of the place where it is.
+// leave takes an entry out of the place that it is in.
 func (q *queue) leave(e *entry) {
 	switch e.place {
 	case active:
 		heap.Remove(&q.active, e.slot)
-	case resting:
-		heap.Remove(&q.resting, e.slot)
+	case backingOff:
+		heap.Remove(&q.backingOff, e.slot)
 	case parked:
 		delete(q.parked, e.pod.Obj.UID)
 		if len(q.parked) == 0 {
 			q.flushAt = time.Time{}
 		}
 	}
-	e.place = gone
+	e.place = unqueued
 }
 
 func (q *queue) activate(e *entry) {
@@ -117,13 +117,13 @@ func (q *queue) activate(e *entry) {
 	heap.Push(&q.active, e)
 }
 
-// pop takes the next pod to decide; nil if there is none. It stays known until drop, park or rest.
+// pop takes the next pod to decide; nil if there is none. It stays known to the queue until drop, park or backOff.
 func (q *queue) pop() *entry {
 	if len(q.active) == 0 {
 		return nil
 	}
 	e := heap.Pop(&q.active).(*entry)
-	e.place = gone
+	e.place = unqueued
 	return e
 }
 
@@ -131,43 +131,43 @@ func (q *queue) pop() *entry {
 func (q *queue) park(e *entry, causes plan.Cause, now time.Time) {
 	e.failures++
 	e.place, e.causes, e.parkedAt = parked, causes, now
-	e.due = now.Add(rest(e.failures - 1))
+	e.retryAt = now.Add(backoff(e.failures - 1))
 	q.parked[e.pod.Obj.UID] = e
 	if q.flushAt.IsZero() {
 		q.flushAt = now.Add(flushEvery)
 	}
 }
 
-// pause lets a pod come again after a rest, because a write for it failed.
-func (q *queue) pause(e *entry, now time.Time) {
+// backOff queues a pod again after a back-off, because a write for it failed.
+func (q *queue) backOff(e *entry, now time.Time) {
 	e.failures++
-	e.place, e.due = resting, now.Add(rest(e.failures))
-	heap.Push(&q.resting, e)
+	e.place, e.retryAt = backingOff, now.Add(backoff(e.failures))
+	heap.Push(&q.backingOff, e)
 }
 
-// rest is how long a pod waits after so many failures.
-func rest(failures int) time.Duration {
+// backoff is how long a pod waits after so many failures.
+func backoff(failures int) time.Duration {
 	if failures <= 0 {
 		return 0
 	}
-	return min(minRest<<min(failures-1, 8), maxRest)
+	return min(minBackoff<<min(failures-1, 8), maxBackoff)
 }
 
-// wake has a parked pod decided again, at once or when it has rested.
+// wake queues a parked pod again: at once, or when its back-off has ended.
 func (q *queue) wake(e *entry, now time.Time) {
 	q.leave(e)
-	if e.due.After(now) {
-		e.place = resting
-		heap.Push(&q.resting, e)
+	if e.retryAt.After(now) {
+		e.place = backingOff
+		heap.Push(&q.backingOff, e)
 		return
 	}
 	q.activate(e)
 }
 
-// release moves the pods whose time has come to those that are decided.
+// release makes the pods active whose back-off has ended, or that were parked for flushEvery.
 func (q *queue) release(now time.Time) {
-	for len(q.resting) > 0 && !q.resting[0].due.After(now) {
-		e := heap.Pop(&q.resting).(*entry)
+	for len(q.backingOff) > 0 && !q.backingOff[0].retryAt.After(now) {
+		e := heap.Pop(&q.backingOff).(*entry)
 		q.activate(e)
 	}
 	if q.flushAt.IsZero() || q.flushAt.After(now) {
@@ -186,16 +186,16 @@ func (q *queue) release(now time.Time) {
 	q.flushAt = next
 }
 
-// next is when release has something to do; zero: never, as things stand.
+// next is when release next has something to do; zero: not before something changes.
 func (q *queue) next() time.Time {
 	at := q.flushAt
-	if len(q.resting) > 0 && (at.IsZero() || q.resting[0].due.Before(at)) {
-		at = q.resting[0].due
+	if len(q.backingOff) > 0 && (at.IsZero() || q.backingOff[0].retryAt.Before(at)) {
+		at = q.backingOff[0].retryAt
 	}
 	return at
 }
 
-// byTurn is a heap: higher priority first, then the older pod, then the one that came first.
+// byTurn is a heap: higher priority first, then the older pod, then the one that was queued first.
 type byTurn []*entry
 
 func (h byTurn) Len() int { return len(h) }
@@ -213,14 +213,14 @@ func (h byTurn) Swap(i, j int) { h[i], h[j] = h[j], h[i]; h[i].slot, h[j].slot =
 func (h *byTurn) Push(x any)   { *h = push(*h, x.(*entry)) }
 func (h *byTurn) Pop() any     { var e *entry; *h, e = pop(*h); return e }
 
-// byDue is a heap: the one whose time comes first is first.
-type byDue []*entry
+// byRetryTime is a heap ordered by retryAt.
+type byRetryTime []*entry
 
-func (h byDue) Len() int           { return len(h) }
-func (h byDue) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h byDue) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].slot, h[j].slot = i, j }
-func (h *byDue) Push(x any)        { *h = push(*h, x.(*entry)) }
-func (h *byDue) Pop() any          { var e *entry; *h, e = pop(*h); return e }
+func (h byRetryTime) Len() int           { return len(h) }
+func (h byRetryTime) Less(i, j int) bool { return h[i].retryAt.Before(h[j].retryAt) }
+func (h byRetryTime) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].slot, h[j].slot = i, j }
+func (h *byRetryTime) Push(x any)        { *h = push(*h, x.(*entry)) }
+func (h *byRetryTime) Pop() any          { var e *entry; *h, e = pop(*h); return e }
 
 func push(list []*entry, e *entry) []*entry {
 	e.slot = len(list)

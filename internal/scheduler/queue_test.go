@@ -104,23 +104,23 @@ func TestQueueFlush(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	for _, test := range []struct {
-		causes plan.Cause
-		news   news
-		want   bool
+		causes  plan.Cause
+		changes changes
+		want    bool
 	}{
-		{plan.ByFit, news{placed: true, went: true, nodes: plan.Opened}, false}, // asked of the one node instead
-		{plan.ByAntiAffinity, news{placed: true}, false},
-		{plan.ByAntiAffinity, news{went: true}, true},
-		{plan.ByAffinity, news{went: true}, true}, // it may be the first of its kind now
-		{plan.ByAffinity, news{placed: true}, true},
-		{plan.ByAffinity | plan.ByFit, news{spaces: true}, true},
-		{plan.BySpread, news{spaces: true}, false},
-		{plan.BySpread, news{nodeWent: true}, true},
-		{plan.BySpread, news{nodes: plan.Grew}, false},
-		{plan.ByAntiAffinity, news{nodes: plan.Labelled}, true},
+		{plan.ByFit, changes{placed: true, removed: true, nodes: plan.Opened}, false}, // asked of the one node instead
+		{plan.ByAntiAffinity, changes{placed: true}, false},
+		{plan.ByAntiAffinity, changes{removed: true}, true},
+		{plan.ByAffinity, changes{removed: true}, true}, // it may be the first of its kind now
+		{plan.ByAffinity, changes{placed: true}, true},
+		{plan.ByAffinity | plan.ByFit, changes{namespaces: true}, true},
+		{plan.BySpread, changes{namespaces: true}, false},
+		{plan.BySpread, changes{nodeRemoved: true}, true},
+		{plan.BySpread, changes{nodes: plan.Grew}, false},
+		{plan.ByAntiAffinity, changes{nodes: plan.Labelled}, true},
 	} {
-		if got := test.news.helps(test.causes); got != test.want {
-			t.Errorf("%b, %+v: %v", test.causes, test.news, got)
+		if got := test.changes.mayHelp(test.causes); got != test.want {
+			t.Errorf("%b, %+v: %v", test.causes, test.changes, got)
 		}
 	}
 }

@@ -34,21 +34,21 @@ type Scheduler struct {
 	namespaces *informer.Informer[*corev1.Namespace]
 	configs    *informer.Informer[*minik8s.ClusterConfig]
 
-	// notes are changes that the one deciding goroutine has not seen yet.
-	mu    sync.Mutex
-	notes []note
-	wake  chan struct{}
+	// pending are events that the deciding goroutine has not applied yet.
+	mu      sync.Mutex
+	pending []clusterEvent
+	wake    chan struct{}
 
 	tasks  *supervise.Tasks
 	writes pool
 
-	// All below belongs to the deciding goroutine.
+	// The fields below belong to the deciding goroutine.
 	cluster  *plan.Cluster
 	queue    *queue
-	news     news
+	changes  changes
 	strategy plan.Strategy
 	synced   bool   // all pods that are bound are known: before that, nothing is decided
-	usage    *usage // nil: the strategy does not ask what nodes really use
+	usage    *usage // nil: the strategy does not use the nodes' measured usage
 }
 
 // New makes a scheduler; Run runs it once. record may be nil.
@@ -60,15 +60,15 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Schedul
 		namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Log: log}),
 		configs:    informer.New[*minik8s.ClusterConfig](c, api.ClusterConfigs, informer.Options{Log: log}),
 	}
-	s.news.clear()
-	s.pods.OnChange(func(old, now *corev1.Pod) { s.note(note{oldPod: old, pod: now}) })
-	s.nodes.OnChange(func(old, now *corev1.Node) { s.note(note{oldNode: old, node: now}) })
-	s.namespaces.OnChange(func(old, now *corev1.Namespace) { s.note(note{oldNamespace: old, namespace: now}) })
-	s.configs.OnChange(func(old, now *minik8s.ClusterConfig) { s.note(note{oldConfig: old, config: now}) })
+	s.changes.clear()
+	s.pods.OnChange(func(old, now *corev1.Pod) { s.enqueue(clusterEvent{oldPod: old, pod: now}) })
+	s.nodes.OnChange(func(old, now *corev1.Node) { s.enqueue(clusterEvent{oldNode: old, node: now}) })
+	s.namespaces.OnChange(func(old, now *corev1.Namespace) { s.enqueue(clusterEvent{oldNamespace: old, namespace: now}) })
+	s.configs.OnChange(func(old, now *minik8s.ClusterConfig) { s.enqueue(clusterEvent{oldConfig: old, config: now}) })
 	return s
 }
 
-// batch is how many pods are decided before the news is looked at again.
+// batch is how many pods are decided before pending events are applied again.
 const batch = 256
 
 // Run decides until ctx ends; ready is called once everything there is has been read.
@@ -77,7 +77,7 @@ func (s *Scheduler) Run(ctx context.Context, ready func()) error {
 	s.tasks.Go(s.work)
 	// Pods last, so that the first decisions know the nodes, the strategy and all pods that are bound.
 	s.tasks.InOrder(func() {
-		s.note(note{synced: true})
+		s.enqueue(clusterEvent{synced: true})
 		ready()
 	}, s.configs, s.namespaces, s.nodes, s.pods)
 	return s.tasks.Wait()
@@ -85,7 +85,7 @@ func (s *Scheduler) Run(ctx context.Context, ready func()) error {
 
 // work is the deciding goroutine.
 func (s *Scheduler) work(ctx context.Context) error {
-	defer newQueue().measure() // another master may decide from now on
+	defer newQueue().measure() // sets the gauges to 0: another master may schedule from now on
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -96,14 +96,14 @@ func (s *Scheduler) work(ctx context.Context) error {
 			continue
 		}
 		timer.Stop()
-		var due <-chan time.Time
+		var retryAt <-chan time.Time
 		if at := s.queue.next(); !at.IsZero() {
 			timer.Reset(max(0, at.Sub(s.now())))
-			due = timer.C
+			retryAt = timer.C
 		}
 		select {
 		case <-s.wake:
-		case <-due:
+		case <-retryAt:
 		case <-ctx.Done():
 		}
 	}
@@ -122,40 +122,40 @@ func (s *Scheduler) decideSome(ctx context.Context) bool {
 	return true
 }
 
-// decide finds a node for one pod. The binding is written beside the next decision: the pod counts on
-// its node from now on.
+// decide finds a node for one pod. The pod counts on its node from now on; the binding is written while the next pods
+// are decided.
 func (s *Scheduler) decide(ctx context.Context, e *entry) {
 	pod, began := e.pod.Obj, time.Now()
 	node, why := s.cluster.Choose(e.pod)
 	if why != nil {
 		unschedulable.since(began)
 		s.queue.park(e, why.Causes, s.now())
-		s.tell(ctx, e, why)
+		s.report(ctx, e, why)
 		return
 	}
 	s.cluster.Place(e.pod, node)
-	s.news.placed = true
-	e.place = gone
+	s.changes.placed = true
+	e.place = unqueued
 	s.writes.do(s.tasks, func() { s.bind(ctx, pod, node, began) })
 }
 
-// tell says on a pod why it has no node, if it does not say so already.
-func (s *Scheduler) tell(ctx context.Context, e *entry, why *plan.Refusal) {
+// report writes to a pod's status, and in an Event, why it has no node, unless the status says so already.
+func (s *Scheduler) report(ctx context.Context, e *entry, why *plan.Refusal) {
 	pod := e.pod.Obj
-	if e.told == nil { // perhaps an earlier life of the scheduler has told it
-		e.told = toldOn(pod)
+	if e.reported == nil { // an earlier run of the scheduler may have written it
+		e.reported = refusalIn(pod)
 	}
-	if e.told == nil || e.told.Text != why.Text {
+	if e.reported == nil || e.reported.Text != why.Text {
 		s.record.Event(pod, corev1.EventTypeWarning, "FailedScheduling", "%s", why.Text)
-	} else if !e.untold && maps.EqualFunc(e.told.Nodes, why.Nodes, placement.Refused.Equal) {
+	} else if !e.writeFailed && maps.EqualFunc(e.reported.Nodes, why.Nodes, placement.Refused.Equal) {
 		return
 	}
-	e.told, e.untold = why, false
-	s.writes.do(s.tasks, func() { s.unfit(ctx, pod, why) })
+	e.reported, e.writeFailed = why, false
+	s.writes.do(s.tasks, func() { s.writeRefusal(ctx, pod, why) })
 }
 
-// toldOn is what a pod says of why it has no node; nil if nothing.
-func toldOn(pod *corev1.Pod) *plan.Refusal {
+// refusalIn reads from a pod's status why it has no node; nil if it does not say.
+func refusalIn(pod *corev1.Pod) *plan.Refusal {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
 			c.Reason == corev1.PodReasonUnschedulable {

@@ -9,7 +9,7 @@ import (
 	"minik8s/internal/scheduler/plan"
 )
 
-// configChanged takes the strategy that the ClusterConfig names, and says so in an Event on it.
+// configChanged applies the strategy that the ClusterConfig names, and records an Event on it.
 func (s *Scheduler) configChanged(ctx context.Context, old, now *minik8s.ClusterConfig) {
 	about, config := now, minik8s.SchedulerConfig{}
 	if now == nil {
@@ -24,7 +24,7 @@ func (s *Scheduler) configChanged(ctx context.Context, old, now *minik8s.Cluster
 	if next == s.strategy {
 		return
 	}
-	// What is set when we begin is no change, and nobody needs to be told.
+	// What is set when the scheduler starts is not a change, so there is no Event for it.
 	if old != nil || s.synced {
 		s.record.Event(about, corev1.EventTypeNormal, "StrategyChanged", "The scheduler's strategy is now %s, it was %s", next, s.strategy)
 	}

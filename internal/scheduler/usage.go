@@ -12,8 +12,8 @@ import (
 	"minik8s/internal/informer"
 )
 
-// report is what a node really uses, as its kubelet writes it into its Lease with each heartbeat.
-type report struct {
+// nodeUsage is what a node really uses, as its kubelet writes it into its Lease with each heartbeat.
+type nodeUsage struct {
 	node                   string
 	cpuMillis, memoryBytes int64
 }
@@ -30,8 +30,8 @@ func (s *Scheduler) followUsage(ctx context.Context, want bool) {
 		leases := informer.New[*coordinationv1.Lease](s.client, api.Leases,
 			informer.Options{Namespace: corev1.NamespaceNodeLease, Log: s.log})
 		leases.OnChange(func(_, now *coordinationv1.Lease) {
-			if r := reported(now); r != nil {
-				s.note(note{usage: r})
+			if r := usageIn(now); r != nil {
+				s.enqueue(clusterEvent{usage: r})
 			}
 		})
 		s.tasks.Go(func(context.Context) error { return leases.Run(ctx, func() {}) })
@@ -41,8 +41,8 @@ func (s *Scheduler) followUsage(ctx context.Context, want bool) {
 	}
 }
 
-// reported reads a Lease; nil if it does not say what its node uses.
-func reported(lease *coordinationv1.Lease) *report {
+// usageIn reads a node's usage from its Lease; nil if it does not say.
+func usageIn(lease *coordinationv1.Lease) *nodeUsage {
 	if lease == nil {
 		return nil
 	}
@@ -51,5 +51,5 @@ func reported(lease *coordinationv1.Lease) *report {
 	if err1 != nil || err2 != nil || cpu < 0 || memory < 0 {
 		return nil
 	}
-	return &report{lease.Name, cpu, memory}
+	return &nodeUsage{lease.Name, cpu, memory}
 }

@@ -1,7 +1,7 @@
 package store
 
-// Change is one key's part in a write: what must be true of the key for anything to be written, and what
-// becomes of it. The functions below make the sensible ones.
+// Change is one key's part in a write: a guard that must hold or nothing is written, and what to do with the key. The
+// functions below make the useful ones.
 type Change struct {
 	Key   string
 	Guard Guard
@@ -12,14 +12,14 @@ type Change struct {
 	Value []byte
 }
 
-// Guard is what a change asks of its key.
+// Guard is a condition on a change's key.
 type Guard int
 
 // The guards.
 const (
 	Any    Guard = iota // nothing
-	Absent              // the key is not there: ErrExists
-	Same                // it is there (ErrNotFound) and as it was read (ErrConflict)
+	Absent              // the key does not exist, else ErrExists
+	Same                // it exists, else ErrNotFound, and was not changed since Modified, else ErrConflict
 )
 
 // Action is what a change does to its key.
@@ -32,30 +32,32 @@ const (
 	Remove
 )
 
-// Create sets a key that must not be there.
+// Create sets a key that must not exist (ErrExists).
 func Create(key string, value []byte) Change {
 	return Change{Key: key, Guard: Absent, Action: Set, Value: value}
 }
 
-// Update replaces the value of a key that was last changed at a revision.
+// Update replaces the value of a key that must have been last changed at the revision modified (ErrNotFound,
+// ErrConflict).
 func Update(key string, value []byte, modified int64) Change {
 	return Change{Key: key, Guard: Same, Modified: modified, Action: Set, Value: value}
 }
 
-// Delete removes a key that was last changed at a revision.
+// Delete removes a key that must have been last changed at the revision modified (ErrNotFound, ErrConflict).
 func Delete(key string, modified int64) Change {
 	return Change{Key: key, Guard: Same, Modified: modified, Action: Remove}
 }
 
-// Drop removes a key, if it is there; the guards of other keys say that it may go.
+// Drop removes a key if it exists, without a guard of its own: the guards on other keys of the same write decide.
 func Drop(key string) Change { return Change{Key: key, Action: Remove} }
 
-// Unchanged asks that a key is there and was last changed at a revision.
+// Unchanged is only a guard: the key must exist and have been last changed at the revision modified (ErrNotFound,
+// ErrConflict).
 func Unchanged(key string, modified int64) Change {
 	return Change{Key: key, Guard: Same, Modified: modified}
 }
 
-// Refused is the failure of a write by a guard: of the first one, in the order given, that did not hold.
+// Refused is the error of a write of which a guard did not hold: the first one, in the order given.
 type Refused struct {
 	Key string
 	Err error // ErrExists, ErrNotFound or ErrConflict
@@ -63,10 +65,11 @@ type Refused struct {
 
 func (e *Refused) Error() string { return e.Key + ": " + e.Err.Error() }
 
-// Unwrap has errors.Is see what kind of failure it is.
+// Unwrap lets errors.Is find ErrExists, ErrNotFound or ErrConflict.
 func (e *Refused) Unwrap() error { return e.Err }
 
-// Check says how the guard fails on a key; nil if it holds. modified is 0 if the key is not there.
+// Check is nil if the guard holds for a key that was last changed at modified, 0 if the key does not exist; else
+// ErrExists, ErrNotFound or ErrConflict.
 func (c Change) Check(modified int64) error {
 	switch {
 	case c.Guard == Absent && modified != 0:

@@ -5,27 +5,27 @@ import (
 	"errors"
 )
 
-// What a call can fail with; errors.Is tells. Anything else is the machinery's own trouble.
+// The errors of this package's calls, for errors.Is. Any other error is a failure of the store itself.
 var (
 	ErrNotFound  = errors.New("not found")
 	ErrExists    = errors.New("already exists")
 	ErrConflict  = errors.New("changed since it was read")
 	ErrCompacted = errors.New("the history at this revision is gone")
-	// ErrNoSpace is a store at its quota or a full disk: nothing can be written until something is
-	// deleted and the space is won back.
+	// ErrNoSpace means that the store is at its quota or the disk is full: only deletions and essential writes
+	// succeed until space is freed.
 	ErrNoSpace  = errors.New("the store is full")
 	ErrTooLarge = errors.New("the value is too large")
 )
 
 type essentialKey struct{}
 
-// Essential marks writes that go on when the store is nearly full: those that lead to something being
-// deleted, and the small ones without which the cluster would take itself for dead. Deletions are always.
+// Essential marks writes that are accepted even if the store is nearly full: those that lead to deletions, and the
+// small ones, such as heartbeats, without which nodes would be regarded as dead. Deletions are always accepted.
 func Essential(ctx context.Context) context.Context {
 	return context.WithValue(ctx, essentialKey{}, true)
 }
 
-// IsEssential says whether a write was marked.
+// IsEssential reports whether a write was marked.
 func IsEssential(ctx context.Context) bool { return ctx.Value(essentialKey{}) != nil }
 
 // KV is a key, its value and the revisions at which it was created and last changed.
@@ -46,7 +46,7 @@ type Page struct {
 	Count int64
 }
 
-// EventType tells a write from a deletion.
+// EventType distinguishes a write from a deletion.
 type EventType int
 
 // The types of events.
@@ -59,11 +59,11 @@ const (
 type Event struct {
 	Type EventType
 	KV   KV
-	// Prev is what was there before; only History says so, and nil is nothing.
+	// Prev is the key before the change; nil if it did not exist. Only History sets it.
 	Prev *KV
 }
 
-// Batch is what a watch delivers: changes in order, none left out up to Revision.
+// Batch is what a watch delivers: all changes up to Revision that were not delivered before, in order.
 type Batch struct {
 	Events   []Event
 	Revision int64
@@ -72,26 +72,26 @@ type Batch struct {
 // Store keeps the bytes.
 type Store interface {
 	Get(ctx context.Context, key string) (KV, error)
-	// List returns keys with the prefix that are greater than after, in order; limit 0 is all,
-	// revision 0 is now.
+	// List returns keys with the prefix that are greater than after, in order; limit 0 means all, revision 0 means
+	// now. The error is ErrCompacted if the revision is no longer kept.
 	List(ctx context.Context, prefix, after string, limit, revision int64) (Page, error)
-	// Write makes all changes at one revision, or, if a guard does not hold, none; then the error is a *Refused.
-	// No key may be in it twice.
+	// Write makes all changes at one revision, or none: if a guard does not hold, the error is a *Refused; without
+	// space, ErrNoSpace. No key may occur twice.
 	Write(ctx context.Context, changes ...Change) (revision int64, err error)
 	// Revision is not smaller than that of any write acknowledged before the call.
 	Revision(ctx context.Context) (int64, error)
-	// Watch delivers all changes below prefix with a revision greater than after; an empty prefix is every key.
-	// What was changed by one write comes in one batch.
+	// Watch delivers all changes of keys with the prefix at revisions greater than after; an empty prefix means every
+	// key. The changes of one write come in one batch.
 	Watch(ctx context.Context, prefix string, after int64) (Watch, error)
-	// History is a Watch of what has already happened: it ends, without an error, once it has delivered every
-	// change up to a revision not smaller than that of any write acknowledged before the call, which the last
-	// batch carries. ErrCompacted when the changes right after that revision are not kept any more.
+	// History is a Watch of past changes. It ends, without an error, once it has delivered every change up to a
+	// revision that is not smaller than that of any write acknowledged before the call; the last batch has that
+	// revision. ErrCompacted if the changes right after the given revision are no longer kept.
 	History(ctx context.Context, prefix string, after int64) (Watch, error)
-	// Compacted is the oldest revision that can still be read; not positive if all can.
+	// Compacted is the oldest revision that can still be read; 0 or less if all can.
 	Compacted() int64
 	// Compact drops the history before revision.
 	Compact(ctx context.Context, revision int64) error
-	// Size is the bytes on disk, and of those the bytes in use.
+	// Size is the number of bytes on disk, and how many of them are in use.
 	Size() (total, used int64)
 	Close() error
 }

@@ -50,7 +50,7 @@ func applying(t *testing.T, ctx context.Context, c client.Interface) {
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{}]}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"dota":{}}`,
-		`{"metadata":{"name":"a"}}`, `{}`, `null`, ``, // an empty template would give up all that its manager owns
+		`{"metadata":{"name":"a"}}`, `{}`, `null`, ``, // an empty configuration would give up all that its manager owns
 		`[]`, `{`,
 	} {
 		_, err = m.apply(ctx, "x", bad, false)
@@ -66,7 +66,7 @@ func applying(t *testing.T, ctx context.Context, c client.Interface) {
 	if again := must[api.Object](t)(m.apply(ctx, "x", manifest(`{"a":"1","b":"1"}`), false)); again.GetResourceVersion() != made.ResourceVersion {
 		t.Fatal("applying the same again has changed something")
 	}
-	// Another manager: what both say alike is shared, what they say otherwise is a conflict that names the first.
+	// Another manager: equal values are shared, a different value is a conflict that names the first manager.
 	must[api.Object](t)(m.apply(ctx, "y", manifest(`{"a":"1","c":"1"}`), false))
 	_, err = m.apply(ctx, "y", manifest(`{"a":"1","b":"2","c":"1"}`), false)
 	want(t, apierrors.IsConflict, err)
@@ -78,14 +78,14 @@ func applying(t *testing.T, ctx context.Context, c client.Interface) {
 	if fmt.Sprint(taken.Data) != "map[a:1 b:2 c:1]" {
 		t.Fatalf("taken over: %v", taken.Data)
 	}
-	// What a manager says no more goes, if nobody else says it.
+	// A field that a manager no longer applies is removed, unless another manager owns it.
 	left := must[api.Object](t)(m.apply(ctx, "x", manifest(`{}`), false)).(*corev1.ConfigMap)
 	if fmt.Sprint(left.Data) != "map[b:2 c:1]" {
 		t.Fatalf("given up: %v", left.Data)
 	}
-	// A write that is no apply is noted too, and takes over without asking.
+	// An update is recorded as a manager too, and takes fields over without a conflict.
 	left = left.DeepCopy()
-	left.Data["c"], left.ManagedFields = "9", nil // as a client does that does not know of them
+	left.Data["c"], left.ManagedFields = "9", nil // as a client does that does not know managedFields
 	now := must[api.Object](t)(c.Update(ctx, left, client.WriteOptions{FieldManager: "z"}))
 	if got := entries(now); !strings.Contains(got, "y Apply") || !strings.Contains(got, "z Update") {
 		t.Fatalf("managers: %s", got)
@@ -100,13 +100,13 @@ func applying(t *testing.T, ctx context.Context, c client.Interface) {
 		t.Fatalf("a dry run changed it: %+v", still)
 	}
 
-	// What nobody has applied is not kept book of.
+	// An object that was never applied has no managedFields.
 	plain := must[api.Object](t)(c.Create(ctx, configMap("b", map[string]string{"a": "1"}), client.WriteOptions{FieldManager: "z"})).(*corev1.ConfigMap).DeepCopy()
 	plain.Data["a"] = "2"
 	if now := must[api.Object](t)(c.Update(ctx, plain, client.WriteOptions{FieldManager: "z"})); len(now.GetManagedFields()) != 0 {
 		t.Fatalf("managers of what nobody applied: %s", entries(now))
 	}
-	// Its first apply finds what was there before as somebody's.
+	// The first apply records the fields that existed before as another manager's.
 	m.key = cmKey("b")
 	_, err = m.apply(ctx, "x", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"a":"3"}}`, false)
 	want(t, apierrors.IsConflict, err)
@@ -126,12 +126,12 @@ func applyingLists(t *testing.T, ctx context.Context, c client.Interface) {
 	if made.Generation != 1 || len(made.Spec.Template.Spec.Containers[0].Ports) != 2 {
 		t.Fatalf("%+v", made.Spec)
 	}
-	must[api.Object](t)(m.apply(ctx, "z", manifest(all), false)) // says the same, so there is nothing to quarrel about
+	must[api.Object](t)(m.apply(ctx, "z", manifest(all), false)) // the same values, so no conflict
 	must[api.Object](t)(m.apply(ctx, "z", manifest(`{}`), false))
 	must[api.Object](t)(m.apply(ctx, "y", manifest(`{"template":{"spec":{"containers":[{"name":"b","env":[{"name":"E","value":"1"}]}]}}}`), false))
 	_, err := m.apply(ctx, "y", manifest(`{"replicas":3}`), false)
 	want(t, apierrors.IsConflict, err)
-	// The owner gives a field up, another takes it.
+	// The owner gives a field up, another manager takes it.
 	must[api.Object](t)(m.apply(ctx, "x", manifest(strings.Replace(all, `"replicas":2,`, "", 1)), false))
 	now := must[api.Object](t)(m.apply(ctx, "y", manifest(`{"replicas":3}`), false)).(*appsv1.Deployment)
 	cs := now.Spec.Template.Spec.Containers

@@ -462,7 +462,7 @@ func binding(t *testing.T, ctx context.Context, c client.Interface) {
 	if bound.Spec.NodeName != "node1" {
 		t.Fatalf("bound to %q", bound.Spec.NodeName)
 	}
-	// A pod on a node goes in two steps: asked to, then gone when its kubelet says so.
+	// A pod on a node is deleted in two steps: marked first, and removed when its kubelet confirms.
 	asked := must[api.Object](t)(c.Delete(ctx, podKey("p"), nil))
 	if asked.GetDeletionTimestamp() == nil || *asked.GetDeletionGracePeriodSeconds() != 30 {
 		t.Fatalf("asked to go: %v", asked.GetDeletionTimestamp())
@@ -486,7 +486,7 @@ func dryRun(t *testing.T, ctx context.Context, c client.Interface) {
 	}
 }
 
-// ownership: what a caller hands in stays its own, before and after.
+// ownership: objects that a caller passes in stay the caller's: they are not changed or kept.
 func ownership(t *testing.T, ctx context.Context, c client.Interface) {
 	mine := configMap("a", map[string]string{"k": "v"})
 	before := mine.DeepCopy()

@@ -1,6 +1,6 @@
-// Package faulty wraps a client and does to its calls what networks and crashes do: it fails them
-// before or after they took effect, delays them, repeats writes, and breaks watches. Tests use it to
-// show that a part is right in spite of it. What it does follows from a seed.
+// Package faulty wraps a client and injects the faults of networks and crashes: calls fail before or after they took
+// effect, are delayed, writes are repeated, and watches break. Tests use it to show that a part is correct all the
+// same. The faults follow from a seed.
 package faulty
 
 import (
@@ -24,13 +24,13 @@ type Rates struct {
 	Drop, Lose float64
 	// Conflict answers a write with 409 without making it.
 	Conflict float64
-	// Repeat makes a write twice and gives the second answer, as a client does that retries.
+	// Repeat makes a write twice and returns the second answer, as a client that retries does.
 	Repeat float64
-	// Delay holds a call back by up to MaxDelay.
+	// Delay delays a call by up to MaxDelay.
 	Delay    float64
 	MaxDelay time.Duration
-	// Break ends a watch before an event. The objects that a watch begins with come whole, as a list does: what fails
-	// them is Drop. Otherwise a watch of many objects would never begin.
+	// Break ends a watch before an event. The initial objects are never cut off, like a list; Drop may fail them as a
+	// whole. Otherwise a watch of many objects would never get past them.
 	Break float64
 }
 
@@ -43,7 +43,7 @@ type Client struct {
 	off   bool
 }
 
-// New wraps a client; the same seed gives the same dice.
+// New wraps a client; the same seed gives the same random numbers.
 func New(c client.Interface, rates Rates, seed int64) *Client {
 	return &Client{Interface: c, rates: rates, rng: rand.New(rand.NewSource(seed))}
 }
@@ -167,7 +167,7 @@ func (c *Client) Watch(ctx context.Context, kind *api.Kind, opts client.WatchOpt
 type watcher struct {
 	client.Watcher
 	out     chan client.Event
-	initial bool // what there is at the beginning is still being sent
+	initial bool // the initial objects are still being sent
 }
 
 // Events implements client.Watcher.

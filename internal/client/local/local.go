@@ -1,8 +1,8 @@
-// Package local is client.Interface in the process of the master: calls of the registry's functions,
-// no HTTP, no encoding. The objects it returns are the cache's own, shared by all readers.
+// Package local is client.Interface in the master's process: it calls the registry's functions, without HTTP or
+// encoding. The objects it returns are the cache's own, shared by all readers.
 //
-// roles makes one for each part, with the part's identity, so that what a part may write is checked as
-// it would be over the wire. It holds no state.
+// roles makes one for each part, with the part's identity, so that its rights are checked as they would be over HTTP.
+// It has no state.
 package local
 
 import (
@@ -30,17 +30,17 @@ func New(reg *registry.Registry, user registry.User) *Client { return &Client{re
 
 var _ client.Interface = (*Client)(nil)
 
-// ask is a request of the client's user.
+// ask makes a request of the client's user.
 func (c *Client) ask(verb string, key client.Key, sub string) *registry.Request {
 	return &registry.Request{User: c.user, Verb: verb, Kind: key.Kind, Sub: sub, Namespace: key.Namespace, Name: key.Name}
 }
 
-// of is ask for the objects that options select.
+// of is ask for a list: the objects that options select.
 func (c *Client) of(verb string, kind *api.Kind, namespace string, f fields.Selector) *registry.Request {
 	return &registry.Request{User: c.user, Verb: verb, Kind: kind, Namespace: namespace, Fields: f}
 }
 
-// home is the namespace that an object goes to: default, if it names none and its kind has one.
+// home is the namespace that an object is written to: "default" if it names none and its kind is namespaced.
 func home(kind *api.Kind, obj api.Object) string {
 	if ns := obj.GetNamespace(); ns != "" || !kind.Namespaced {
 		return ns
@@ -94,7 +94,7 @@ func (c *Client) Update(ctx context.Context, obj api.Object, opts client.WriteOp
 	return object(c.reg.Update(ctx, c.ask("update", key, opts.Subresource), copyOf(obj), write(opts)))
 }
 
-// copyOf keeps the caller's object out of the registry, which takes over what it is given.
+// copyOf copies the caller's object, because the registry keeps and changes what it gets.
 func copyOf(obj api.Object) api.Object { return obj.DeepCopyObject().(api.Object) }
 
 func write(o client.WriteOptions) registry.WriteOptions {

@@ -10,7 +10,7 @@ import (
 	"minik8s/internal/client"
 )
 
-// decode reads an object, and writes its kind into it: lists leave it out.
+// decode decodes an object, and sets its kind, which items of lists lack.
 func decode(kind *api.Kind, data []byte) (api.Object, error) {
 	obj := kind.New()
 	if err := json.Unmarshal(data, obj); err != nil {
@@ -20,7 +20,7 @@ func decode(kind *api.Kind, data []byte) (api.Object, error) {
 	return obj, nil
 }
 
-// decodeList reads a page of objects. The items stand in one array, as the decoder made it.
+// decodeList reads a page of objects. The items are pointers into the decoder's one array.
 func decodeList(kind *api.Kind, data []byte) (*client.List, error) {
 	raw := kind.NewList()
 	if err := json.Unmarshal(data, raw); err != nil {

@@ -51,13 +51,13 @@ func (e *Unreachable) Error() string {
 // Unwrap is what the connection failed with.
 func (e *Unreachable) Unwrap() error { return e.Err }
 
-// IsUnreachable says whether err means that the server gave no answer at all.
+// IsUnreachable reports whether err means that the server gave no answer at all.
 func IsUnreachable(err error) bool {
 	var u *Unreachable
 	return errors.As(err, &u)
 }
 
-// reason is an error without the method and URL that net/http puts before it.
+// reason is an error without the method and URL that net/http prepends.
 func reason(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -66,7 +66,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// failed turns an error of the transport into one for people; the caller's own end stays what it is.
+// failed turns a transport error into an *Unreachable; if the caller's ctx has ended, that is the error.
 func (c *Client) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -87,7 +87,7 @@ func statusError(resp *http.Response, r request) error {
 		}
 		return &apierrors.StatusError{ErrStatus: status}
 	}
-	// Not ours: a proxy on the way, or a route that there is not.
+	// Not an error of the API server: from a proxy, or a route that does not exist.
 	text := strings.TrimSpace(string(data))
 	if len(text) > 300 {
 		text = text[:300] + " ..."

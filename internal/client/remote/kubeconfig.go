@@ -20,7 +20,8 @@ func FromKubeconfig(path, context string) (*Client, error) {
 	return New(cfg)
 }
 
-// ConfigFromKubeconfig reads a context of a kubeconfig file. Files that it names are read too.
+// ConfigFromKubeconfig reads a context of a kubeconfig file. Files that it refers to are read too. The error names
+// what is missing or not supported.
 func ConfigFromKubeconfig(path, context string) (Config, error) {
 	raw, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -56,8 +57,8 @@ func ConfigFromKubeconfig(path, context string) (Config, error) {
 	}, nil
 }
 
-// usable refuses the ways to log in that belong to other people's clouds, by name: a request without
-// credentials would be refused with a reason that leads nowhere.
+// usable refuses, by name, authentication methods that are not supported (exec and auth-provider plugins, for
+// example): a request without credentials would fail with a misleading reason.
 func usable(rc *rest.Config) error {
 	switch {
 	case rc.ExecProvider != nil:

@@ -106,7 +106,7 @@ func (c *Client) Delete(ctx context.Context, key client.Key, opts *metav1.Delete
 		return nil, err
 	}
 	if isStatus(data) {
-		// The server said only that it is done: what is known of the object is its place.
+		// The server answered only with a Status, so only the object's key is known.
 		obj := key.Kind.New()
 		obj.SetNamespace(key.Namespace)
 		obj.SetName(key.Name)
@@ -158,7 +158,7 @@ func (c *Client) Token(ctx context.Context, namespace, serviceAccount string, re
 	return out, json.Unmarshal(data, out)
 }
 
-// outgoing is an object with its kind written into it, which the structs in memory often lack.
+// outgoing is an object with its kind set, which structs in memory often lack.
 func outgoing(obj api.Object) (*api.Kind, api.Object, error) {
 	kind := api.KindOf(obj)
 	if kind == nil {
@@ -195,8 +195,8 @@ func deleteBody(opts *metav1.DeleteOptions) *metav1.DeleteOptions {
 	return &body
 }
 
-// CreateRaw stores a new object from a document as a person wrote it: what the server makes of a
-// manifest (the seeds' forms, unknown fields) is then the server's to say.
+// CreateRaw stores a new object from a manifest as it was written, without decoding it here: the server handles the
+// seed systems' dialects and unknown fields.
 func (c *Client) CreateRaw(ctx context.Context, kind *api.Kind, namespace string, doc []byte, opts client.WriteOptions) (api.Object, error) {
 	data, err := c.read(ctx, request{
 		method: http.MethodPost, path: collectionPath(kind, createNamespace(kind, namespace)), query: writeQuery(opts),

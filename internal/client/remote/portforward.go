@@ -16,13 +16,13 @@ import (
 	"minik8s/internal/channels"
 )
 
-// Ports is a way to the ports of one pod. It is safe for use from several goroutines.
+// Ports is a port-forward connection to one pod. It is safe for use from several goroutines.
 type Ports struct {
 	conn httpstream.Connection
 	next atomic.Int64
 }
 
-// PortForward opens a way to the ports of a pod; the caller closes it.
+// PortForward opens a port-forward connection to a pod; the caller closes it.
 func (c *Client) PortForward(ctx context.Context, ns, pod string) (*Ports, error) {
 	ws, err := c.webSocket(ctx, ns, pod, "portforward", nil, channels.PortForward)
 	if err != nil {
@@ -35,16 +35,16 @@ func (c *Client) PortForward(ctx context.Context, ns, pod string) (*Ports, error
 	return &Ports{conn: conn}, nil
 }
 
-// Done is closed when the way is: the pod has gone, or the server.
+// Done is closed when the connection is: the pod or the server has ended.
 func (p *Ports) Done() <-chan bool { return p.conn.CloseChan() }
 
-// Close closes it, with all that goes through it.
+// Close closes it, with all forwarded connections.
 func (p *Ports) Close() error { return p.conn.Close() }
 
-// Forward carries one connection to a port of the pod until either side has closed it, and closes it.
-// What goes wrong inside the pod is the error.
+// Forward carries one connection to a port of the pod until either side has closed it, and closes it. The error is
+// the one that the server reports, such as a refused port.
 func (p *Ports) Forward(local io.ReadWriteCloser, port int) error {
-	defer local.Close() //nolint:errcheck // all has been said
+	defer local.Close() //nolint:errcheck // nothing is left to send
 	h := http.Header{}
 	h.Set(corev1.PortHeader, strconv.Itoa(port))
 	h.Set(corev1.PortForwardRequestIDHeader, strconv.FormatInt(p.next.Add(1), 10))
@@ -62,7 +62,7 @@ func (p *Ports) Forward(local io.ReadWriteCloser, port int) error {
 	defer p.conn.RemoveStreams(failures, data)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		io.Copy(data, local) //nolint:errcheck // the other direction tells
+		io.Copy(data, local) //nolint:errcheck // the other direction reports errors
 		data.Close()         //nolint:errcheck // as above
 	})
 	_, err = io.Copy(local, data)

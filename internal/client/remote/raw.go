@@ -15,7 +15,7 @@ import (
 	"minik8s/internal/client"
 )
 
-// tableType asks for rows and columns in place of objects; a server that makes none sends objects.
+// tableType asks for Tables instead of objects; a server without them sends objects.
 const tableType = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 // Logs opens the log of a pod's container; query is that of pods/log: container, follow, previous,
@@ -32,8 +32,8 @@ func (c *Client) Logs(ctx context.Context, ns, pod string, query url.Values) (io
 	return resp.Body, nil
 }
 
-// Table is one object (with a name) or a list as the server lays it out for people. layout is
-// empty for Kubernetes' columns, or "x" or "a" for those of the seed systems.
+// Table is one object (with a name) or a list, as the Table that the server makes of it. layout is empty for
+// Kubernetes' columns, or "x" or "a" for those of the seed systems.
 func (c *Client) Table(ctx context.Context, kind *api.Kind, ns, name string, opts client.ListOptions, layout string) (*metav1.Table, error) {
 	path, query := collectionPath(kind, ns), listQuery(opts)
 	if name != "" {
@@ -53,15 +53,15 @@ func (c *Client) Table(ctx context.Context, kind *api.Kind, ns, name string, opt
 	return decodeTable(data)
 }
 
-// TableEvent is a change of an object, laid out as rows. Of a stream's tables only the first is
-// sure to carry the columns.
+// TableEvent is a change of an object, as rows of a Table. Only the first Table of a stream is certain to have the
+// column definitions.
 type TableEvent struct {
 	Type  client.EventType
 	Table *metav1.Table
 }
 
-// WatchTable calls each for every change of a kind, first for what there is, until ctx ends (nil),
-// each fails, or the stream breaks.
+// WatchTable calls each for every existing object of a kind, and then for every change. It returns nil when ctx ends,
+// each's error, or that of the stream.
 func (c *Client) WatchTable(ctx context.Context, kind *api.Kind, opts client.WatchOptions, layout string, each func(TableEvent) error) error {
 	query := watchQuery(opts)
 	if layout != "" {

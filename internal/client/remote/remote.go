@@ -17,7 +17,7 @@ import (
 
 var _ client.Interface = (*Client)(nil)
 
-// Config says where a server is and who asks.
+// Config is a server's address and the client's credentials.
 type Config struct {
 	// Server is the URL of the API: "https://10.0.0.1:6443". A path in it is kept.
 	Server string
@@ -27,21 +27,20 @@ type Config struct {
 	CA, Cert, Key []byte
 	// Token goes along as a bearer token.
 	Token string
-	// ServerName is the name that the server's certificate must carry, where it is not Server's.
+	// ServerName is the name that the server's certificate must have, if not the host of Server.
 	ServerName string
-	// Insecure does not check the server's certificate. Only a kubeconfig that says so sets it.
+	// Insecure turns off the check of the server's certificate. Only a kubeconfig can set it.
 	Insecure bool
 	// UserAgent names the caller in the server's logs.
 	UserAgent string
-	// Warn, which may be nil, is given the server's Warning headers. It may be called from several
-	// goroutines.
+	// Warn, which may be nil, is called with the server's Warning headers, possibly from several goroutines.
 	Warn func(text string)
 }
 
 // Client talks to one server. It is safe for use from several goroutines.
 type Client struct {
 	base  string // "https://10.0.0.1:6443", no slash at its end
-	at    string // what a person calls the place: the URL or the socket
+	at    string // the address for people: the URL or the socket
 	token string
 	agent string
 	warn  func(string)
@@ -50,8 +49,8 @@ type Client struct {
 
 const (
 	dialTimeout = 10 * time.Second
-	// A connection that carries only watches is silent for long: pings find out that the other side
-	// is gone, which otherwise takes the kernel a quarter of an hour.
+	// A connection with only watches may be idle for long: pings detect that the other side is dead, which takes the
+	// kernel a quarter of an hour.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 15 * time.Second
 )
@@ -95,13 +94,13 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// At is the place of the server, as a person would write it.
+// At is the server's address, for people: its URL or socket.
 func (c *Client) At() string { return c.at }
 
-// OnWarning sets what is given the server's Warning headers. Call it before the client is used.
+// OnWarning sets Config.Warn. Call it before the client is used.
 func (c *Client) OnWarning(warn func(text string)) { c.warn = warn }
 
-// Close gives back idle connections; calls that are under way go on.
+// Close closes idle connections; calls in progress continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func serverURL(server string) (string, error) {

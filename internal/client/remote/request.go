@@ -25,8 +25,8 @@ type request struct {
 	body        io.Reader
 }
 
-// Do makes a request that no other method makes. The caller closes the response's body. An answer
-// of 400 or more is returned as an error, like anywhere else. contentType may be empty.
+// Do makes a request that no other method makes. The caller closes the response's body. An answer of 400 or more is
+// returned as an error, as by the other methods. contentType may be empty.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, contentType string, body io.Reader) (*http.Response, error) {
 	return c.do(ctx, request{method: method, path: path, query: query, contentType: contentType, body: body, accept: "*/*"})
 }
@@ -98,7 +98,7 @@ func (c *Client) warnings(h http.Header) {
 	}
 }
 
-// isStatus says whether a body is a Status rather than an object.
+// isStatus reports whether a body is a Status rather than an object.
 func isStatus(data []byte) bool {
 	var t metav1.TypeMeta
 	return json.Unmarshal(data, &t) == nil && t.Kind == "Status"

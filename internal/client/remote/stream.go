@@ -24,13 +24,13 @@ import (
 // a TTY, all output comes by Stdout.
 type Streams struct {
 	TTY            bool
-	Stdin          io.Reader // a read that is under way at the end is not waited for
+	Stdin          io.Reader // a read in progress at the end is not waited for
 	Stdout, Stderr io.Writer
-	// Resize are the changes of the caller's terminal; the first is its size at the beginning.
+	// Resize are the sizes of the caller's terminal; the first is the initial size.
 	Resize <-chan channels.TermSize
 }
 
-// ExitError is a command that ran, and ended with another exit code than 0.
+// ExitError is the error of a command that ran and exited with a code other than 0.
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string {
@@ -59,12 +59,12 @@ func (c *Client) process(ctx context.Context, ns, pod, sub string, query url.Val
 		return err
 	}
 	conn := channels.New(ws)
-	defer conn.Close() //nolint:errcheck // what it had to say is known
+	defer conn.Close() //nolint:errcheck // the result is known
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if s.Stdin != nil {
 		go func() {
-			// It may end before its input does.
+			// The process may end before its input does.
 			if _, err := io.Copy(conn.Writer(channels.Stdin), s.Stdin); err == nil {
 				conn.CloseChannel(channels.Stdin) //nolint:errcheck // as above
 			}
@@ -82,7 +82,7 @@ func (c *Client) process(ctx context.Context, ns, pod, sub string, query url.Val
 	case err != nil:
 		return c.failed(ctx, fmt.Errorf("the connection broke: %w", err))
 	}
-	conn.Bye() //nolint:errcheck // the server has said its own
+	conn.Bye() //nolint:errcheck // the server has closed already
 	return outcome(status)
 }
 
@@ -100,7 +100,7 @@ func resize(conn *channels.Conn, sizes <-chan channels.TermSize, done <-chan str
 	}
 }
 
-// receive hands on what comes until the status has, and the end after it.
+// receive passes the output on until the status and the end of the stream have come.
 func receive(conn *channels.Conn, s Streams) (*metav1.Status, error) {
 	var status *metav1.Status
 	for {
@@ -137,7 +137,7 @@ func receive(conn *channels.Conn, s Streams) (*metav1.Status, error) {
 	}
 }
 
-// outcome is a status as an error.
+// outcome turns the status of a stream into an error; nil for success.
 func outcome(s *metav1.Status) error {
 	if s.Status == metav1.StatusSuccess {
 		return nil
@@ -152,7 +152,7 @@ func outcome(s *metav1.Status) error {
 	return &apierrors.StatusError{ErrStatus: *s}
 }
 
-// webSocket opens a subresource of a pod. A refusal is the error that any other request would give.
+// webSocket opens a subresource of a pod. A refusal is the same error that any other request would return.
 func (c *Client) webSocket(ctx context.Context, ns, pod, sub string, query url.Values, protocol string) (*websocket.Conn, error) {
 	path, err := objectPath(client.Key{Kind: api.Pods, Namespace: ns, Name: pod}, sub)
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *Client) webSocket(ctx context.Context, ns, pod, sub string, query url.V
 		Subprotocols: []string{protocol}, ReadBufferSize: 32 << 10, WriteBufferSize: 32 << 10,
 	}
 	if transport.TLSClientConfig != nil {
-		// HTTP/2 has no way to ask for this.
+		// WebSocket upgrades need HTTP/1.1.
 		dialer.TLSClientConfig = transport.TLSClientConfig.Clone()
 		dialer.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	}

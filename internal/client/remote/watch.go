@@ -23,7 +23,7 @@ type wireEvent struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// backlog is how many events wait for a slow reader before the connection itself does.
+// backlog is how many events are buffered for a slow reader before the connection is no longer read.
 const backlog = 64
 
 // Watch streams the changes of a kind.
@@ -47,7 +47,7 @@ func watchQuery(opts client.WatchOptions) url.Values {
 		q.Set("resourceVersion", opts.ResourceVersion)
 		return q
 	}
-	// The three go together: a server refuses the first without the others.
+	// The server requires all three together.
 	q.Set("sendInitialEvents", "true")
 	q.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
 	q.Set("allowWatchBookmarks", "true")
@@ -95,7 +95,7 @@ func (s *stream) next() (wireEvent, bool) {
 	return e, true
 }
 
-// end remembers why the stream is over; a caller that stopped it needs no reason.
+// end records why the stream ended; nil if the caller stopped it.
 func (s *stream) end(err error) {
 	stopped := s.ctx.Err() != nil
 	s.mu.Lock()

@@ -1,5 +1,5 @@
-// Package controllertest is a cluster in memory for the tests of controllers: a store without a disk,
-// the real registry over it, and hollow nodes that bind pods and say that they run.
+// Package controllertest is a cluster in memory for the tests of controllers: a store without a disk, the real
+// registry over it, and hollow nodes that bind pods and report them as running.
 //
 // Tests use it, and nothing else. They wait on conditions, through watches; it has no sleeps.
 package controllertest
@@ -48,8 +48,8 @@ func New(t testing.TB) *Cluster {
 	return c
 }
 
-// Start runs a part and returns once it is ready. kill ends it, at whatever it is doing, and returns when
-// it has ended; it ends with the test at the latest.
+// Start runs a part and returns once it is ready. kill ends the part, whatever it is doing, and returns when it has
+// ended. It ends with the test at the latest.
 func (c *Cluster) Start(run func(ctx context.Context, ready func()) error) (kill func()) {
 	c.t.Helper()
 	ready, ended := make(chan struct{}), make(chan struct{})
@@ -58,7 +58,7 @@ func (c *Cluster) Start(run func(ctx context.Context, ready func()) error) (kill
 	go func() {
 		defer c.wg.Done()
 		defer close(ended)
-		run(ctx, sync.OnceFunc(func() { close(ready) })) //nolint:errcheck // it ends when it is told to
+		run(ctx, sync.OnceFunc(func() { close(ready) })) //nolint:errcheck // it ends with its context
 	}()
 	select {
 	case <-ready:
@@ -104,7 +104,7 @@ func Create[T api.Object](c *Cluster, obj T) T {
 	return made.(T)
 }
 
-// Change applies a change to an object until no other writer comes between.
+// Change applies a change to an object, and retries on conflicts.
 func Change[T api.Object](c *Cluster, kind *api.Kind, name string, change func(T)) {
 	c.t.Helper()
 	for {

@@ -119,7 +119,7 @@ func active(now map[string]*corev1.Pod) (n, ready int) {
 	return n, ready
 }
 
-// forSeeds runs a test with several dice side by side.
+// forSeeds runs a test with several random seeds, in parallel.
 func forSeeds(t *testing.T, parts []string, test func(t *testing.T, w *world, rng *rand.Rand)) {
 	n := int64(6)
 	if testing.Short() {
@@ -164,7 +164,7 @@ func TestSetsNeverHaveTooMany(t *testing.T) {
 			Spec: corev1.ReplicationControllerSpec{Replicas: new(int32(older)), Template: new(ct.Template("old", "x:1"))}})
 		for range 10 {
 			list := ct.Until(w.Cluster, "some pods", api.Pods, func(list []*corev1.Pod) bool { return len(list) > (replicas+older)/2 })
-			for range 3 { // one that has gone already does not matter
+			for range 3 { // one that is deleted already does not matter
 				w.Admin().Delete(w.Context(), client.KeyOf(list[rng.IntN(len(list))]), nil) //nolint:errcheck // as said
 			}
 		}
@@ -218,7 +218,7 @@ func (b *bounds) deployment(app string, template corev1.PodTemplateSpec) *appsv1
 			MaxSurge: new(intstr.FromInt32(b.surge)), MaxUnavailable: new(intstr.FromInt32(b.unavailable))}}}}
 }
 
-// done says that a deployment is rolled out.
+// done reports whether a deployment is rolled out.
 func (b *bounds) done(d *appsv1.Deployment) bool {
 	s := d.Status
 	return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == b.replicas && s.AvailableReplicas == b.replicas && s.Replicas == b.replicas
@@ -256,7 +256,7 @@ func TestRolloutKeepsItsBounds(t *testing.T) {
 	})
 }
 
-// TestJobCountsRight has pods that fail by lot; each index is done exactly once.
+// TestJobCountsRight has pods that fail at random; each index is done exactly once.
 func TestJobCountsRight(t *testing.T) {
 	forSeeds(t, controllers, func(t *testing.T, w *world, rng *rand.Rand) {
 		const completions, parallelism = 15, 4

@@ -15,26 +15,25 @@ import (
 
 func conflict(err error) bool { return apierrors.IsConflict(err) }
 
-// Hollow adds nodes that run nothing: they bind pods in turn, or where their affinity says, report them
-// Running and Ready, or, where end names a phase for a pod, ended so, and let deleted ones go. end may
-// be nil.
+// Hollow adds nodes that run nothing. They bind pods in turn, or where their affinity says, report them Running and
+// Ready, and finish their deletion. Where end returns a phase for a pod, the pod is reported as ended in that phase.
+// end may be nil.
 func (c *Cluster) Hollow(end func(*corev1.Pod) corev1.PodPhase, nodes ...string) {
 	c.t.Helper()
 	c.hollow(end, true, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1000")}, nodes)
 }
 
-// HollowUnbound is Hollow for tests with a scheduler: pods are bound by it alone, and each node has room
-// for what room says.
-func (c *Cluster) HollowUnbound(room corev1.ResourceList, nodes ...string) {
+// HollowUnbound is Hollow for tests with a scheduler, which alone binds pods. allocatable is what each node has.
+func (c *Cluster) HollowUnbound(allocatable corev1.ResourceList, nodes ...string) {
 	c.t.Helper()
-	c.hollow(nil, false, room, nodes)
+	c.hollow(nil, false, allocatable, nodes)
 }
 
-func (c *Cluster) hollow(end func(*corev1.Pod) corev1.PodPhase, bind bool, room corev1.ResourceList, nodes []string) {
+func (c *Cluster) hollow(end func(*corev1.Pod) corev1.PodPhase, bind bool, allocatable corev1.ResourceList, nodes []string) {
 	c.t.Helper()
 	for _, name := range nodes {
 		Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
-			Status: corev1.NodeStatus{Capacity: room, Allocatable: room,
+			Status: corev1.NodeStatus{Capacity: allocatable, Allocatable: allocatable,
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
 	}
 	c.Start(func(ctx context.Context, ready func()) error {
@@ -52,8 +51,8 @@ func (c *Cluster) hollow(end func(*corev1.Pod) corev1.PodPhase, bind bool, room 
 				continue
 			}
 			turn++
-			// What fails was changed by somebody else, and so comes again.
-			c.serve(ctx, e.Object.(*corev1.Pod), nodes[turn%len(nodes)], end) //nolint:errcheck // as said
+			// A conflict means that another writer changed the pod, so another event follows.
+			c.serve(ctx, e.Object.(*corev1.Pod), nodes[turn%len(nodes)], end) //nolint:errcheck // see above
 		}
 		return nil
 	})
@@ -99,7 +98,7 @@ func (c *Cluster) serve(ctx context.Context, p *corev1.Pod, node string, end fun
 	return err
 }
 
-// chosen is the node that a pod's affinity names, else the one whose turn it is.
+// chosen is the node that a pod's affinity names, or else node.
 func chosen(p *corev1.Pod, node string) string {
 	a := p.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

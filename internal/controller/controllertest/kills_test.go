@@ -14,12 +14,11 @@ import (
 	ct "minik8s/internal/controller/controllertest"
 )
 
-// TestKilledInTheMiddleOfARollout kills the scheduler and the controllers, one at a time and at moments
-// that the dice choose, while deployments roll out on fifty nodes that are nearly full, through bad
-// connections. What is audited is what such a moment might break: a pod that is bound twice, a node with
-// more pods than it has room for, a deployment with too many pods or too few. In every other run a
-// template changes only when the one before is rolled out everywhere; what bound holds when is told at
-// bounds.
+// TestKilledInTheMiddleOfARollout kills the scheduler and the controllers, one at a time and at random moments, while
+// deployments roll out on fifty nodes that are nearly full, through bad connections. What is audited is what such a
+// moment might break: a pod that is bound twice, a node with more pods than it has room for, a deployment with too
+// many pods or too few. In every other run a template changes only when the one before is rolled out everywhere; see
+// bounds for which bound holds when.
 func TestKilledInTheMiddleOfARollout(t *testing.T) {
 	forSeeds(t, append([]string{"scheduler"}, controllers...), func(t *testing.T, w *world, rng *rand.Rand) {
 		const size, room = 50, 2 // 3 deployments of 30 and a surge of 4 for 100 places

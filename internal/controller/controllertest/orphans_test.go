@@ -15,8 +15,8 @@ import (
 	"minik8s/internal/controller/gc"
 )
 
-// TestDeletedWithoutAWord: a job whose deletion does not say what becomes of its pods leaves them, and nothing
-// holds them any longer; said to go, they go.
+// TestDeletedWithoutAWord: a job that is deleted without a propagation policy leaves its pods, and no finalizer holds
+// them any longer; they can be deleted.
 func TestDeletedWithoutAWord(t *testing.T) {
 	w := newWorld(t, 0, "job-controller")
 	w.heal()

@@ -79,7 +79,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 		if now != nil {
 			return
 		}
-		if key, ok := ownerOf(old); ok { // history is made again as far as it is known
+		if key, ok := ownerOf(old); ok { // a deleted revision is created again
 			d.loop.Add(key)
 		}
 	})
@@ -92,7 +92,7 @@ func (d *Controller) Run(ctx context.Context, ready func()) error {
 	return loop.Drive(ctx, ready, []supervise.Source{d.nodes, d.pods, d.revisions, d.sets}, d.loop.Workers(workers))
 }
 
-// nodeChanged wakes every set, but not for what only says that the node is alive.
+// nodeChanged wakes every set, except for heartbeats of the node.
 func (d *Controller) nodeChanged(old, now *corev1.Node) {
 	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) && apiequality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints) {
 		return
@@ -121,20 +121,20 @@ func (d *Controller) podChanged(old, now *corev1.Pod) {
 	}
 	key, ok := ownerOf(now)
 	if !ok {
-		d.offer(old, now)
+		d.wakeAdopters(old, now)
 		return
 	}
 	d.loop.Add(key)
 }
 
-// offer wakes the sets that may adopt a pod which is nobody's.
-func (d *Controller) offer(old, now *corev1.Pod) {
+// wakeAdopters wakes the sets that may adopt a pod without a controller.
+func (d *Controller) wakeAdopters(old, now *corev1.Pod) {
 	if metav1.GetControllerOfNoCopy(now) != nil || old != nil && maps.Equal(old.Labels, now.Labels) {
 		return
 	}
 	for _, ds := range d.sets.List() {
 		sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
-		if err == nil && owner.Judge(ds, sel, now) == owner.Adopt {
+		if err == nil && owner.RelationOf(ds, sel, now) == owner.Adopt {
 			d.loop.Add(loop.Key{Namespace: ds.Namespace, Name: ds.Name})
 		}
 	}
@@ -148,9 +148,9 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
 	if err != nil {
-		return nil // validation lets none in
+		return nil // validation refuses such a selector
 	}
-	// Asked before the pods are read: what is settled now is in what is read after.
+	// Checked before the pods are read: a write that is settled now is among the pods that are read afterwards.
 	settled, err := d.expect.Settled(ctx, key)
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (d *Controller) carryOut(ctx context.Context, key loop.Key, v *view, p plan
 	return deleteErr
 }
 
-// mayReplace says whether a failed pod may be replaced now; if not, the set comes again when it may.
+// mayReplace reports whether a failed pod may be replaced now; if not, the set is queued again for when it may.
 func (d *Controller) mayReplace(key loop.Key, ds *appsv1.DaemonSet, pod *corev1.Pod) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -141,7 +141,7 @@ func TestUpdatesWithinItsLimits(t *testing.T) {
 	}
 }
 
-// During a surge the older pod of a node counts, and the set comes again when the newer one will be
+// During a surge the older pod of a node counts, and the set is queued again for when the newer one will be
 // available.
 func TestStatusOfASurge(t *testing.T) {
 	now := time.Unix(1e6, 0)

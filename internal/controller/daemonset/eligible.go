@@ -20,7 +20,8 @@ func eligible(ds *appsv1.DaemonSet, node *corev1.Node) (run, stay bool) {
 	return placement.Untolerated(tolerations, node.Spec.Taints) < 0, placement.Evicts(tolerations, node.Spec.Taints) < 0
 }
 
-// tolerate is what the pod of a daemon set tolerates: it belongs to its node in good days and bad.
+// tolerate adds the tolerations of a daemon set's pods: they stay on their node whatever its condition
+// (AddOrUpdateDaemonPodTolerations in pkg/controller/daemon/util).
 func tolerate(spec *corev1.PodSpec) []corev1.Toleration {
 	out := slices.Clone(spec.Tolerations)
 	add := func(key string, effect corev1.TaintEffect) {
@@ -37,7 +38,7 @@ func tolerate(spec *corev1.PodSpec) []corev1.Toleration {
 	add(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule)
 	add(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule)
 	add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
-	// Not one of Kubernetes': a node that has just gone silent is tainted so too.
+	// Kubernetes does not add this one: a node that has just stopped its heartbeats has this taint, too.
 	add(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule)
 	add(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule)
 	if spec.HostNetwork {
@@ -46,8 +47,7 @@ func tolerate(spec *corev1.PodSpec) []corev1.Toleration {
 	return out
 }
 
-// bindTo makes the affinity of the pod for one node. What else was required of the node has been looked
-// at already.
+// bindTo is the affinity that ties a pod to one node. Other requirements on the node have been checked already.
 func bindTo(a *corev1.Affinity, node string) *corev1.Affinity {
 	out := a.DeepCopy()
 	if out == nil {

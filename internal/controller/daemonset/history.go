@@ -43,7 +43,7 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// revisionPlan is what the history needs.
+// revisionPlan is what to do about the history.
 type revisionPlan struct {
 	current *appsv1.ControllerRevision // nil: make one, of this number
 	number  int64
@@ -111,7 +111,7 @@ func (d *Controller) revise(ctx context.Context, ds *appsv1.DaemonSet, on []*cor
 	if p.current == nil {
 		return d.newRevision(ctx, ds, p)
 	}
-	if p.current.Revision < p.number { // it was rolled back to
+	if p.current.Revision < p.number { // a rollback to this revision
 		upd := p.current.DeepCopy()
 		upd.Revision = p.number
 		if _, err := d.client.Update(ctx, upd, client.WriteOptions{}); err != nil {
@@ -128,8 +128,8 @@ func hashOf(r *appsv1.ControllerRevision) string {
 	return r.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
 }
 
-// newRevision stores the current template. If the name is taken it is ours, not seen yet, or another
-// template has the same hash: then the hash is made anew with a count of such meetings.
+// newRevision stores the current template. If the name is taken, it is either ours, not seen yet, or another template
+// has the same hash. Then the hash is computed again with a higher collision count.
 func (d *Controller) newRevision(ctx context.Context, ds *appsv1.DaemonSet, p revisionPlan) (string, error) {
 	hash := pods.TemplateHash(&ds.Spec.Template, ds.Status.CollisionCount)
 	set := maps.Clone(ds.Spec.Template.Labels)

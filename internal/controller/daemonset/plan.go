@@ -19,7 +19,7 @@ const burst = 250
 type plan struct {
 	create []string      // a pod for each of these nodes
 	remove []*corev1.Pod // these are too many, misplaced or out of date
-	failed []*corev1.Pod // these have failed and are made anew, after a back-off
+	failed []*corev1.Pod // these have failed and are replaced after a back-off
 }
 
 // view is what a decision is made from.
@@ -31,7 +31,7 @@ type view struct {
 	now   time.Time
 }
 
-// group sorts pods by their node.
+// group groups pods by their node.
 func group(list []*corev1.Pod) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range list {
@@ -54,7 +54,7 @@ func group(list []*corev1.Pod) map[string][]*corev1.Pod {
 	return out
 }
 
-// decide is the whole controller.
+// decide is the controller's decision; it is pure.
 func decide(v *view) plan {
 	var p plan
 	if v.ds.DeletionTimestamp != nil {
@@ -65,7 +65,7 @@ func decide(v *view) plan {
 		known[node.Name] = true
 		v.manage(node, &p)
 	}
-	for name, on := range v.pods { // waiting for a node that has gone
+	for name, on := range v.pods { // pods that wait for a deleted node
 		for _, pod := range on {
 			// one that was adopted may wait for no node in particular
 			if name != "" && !known[name] && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
@@ -84,7 +84,7 @@ func (v *view) isNew(p *corev1.Pod) bool {
 	return p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] == v.hash
 }
 
-// manage brings one node to one pod; with a surge, to one new and one old for as long as that takes.
+// manage brings one node to one pod; during a surge, to one new and one old pod.
 func (v *view) manage(node *corev1.Node, p *plan) {
 	run, stay := eligible(v.ds, node)
 	on := v.pods[node.Name]
@@ -197,7 +197,7 @@ func (v *view) update(p *plan) {
 			if !v.available(fresh) {
 				missing++
 			}
-		case !v.available(old): // it serves nobody: replacing it costs nothing
+		case !v.available(old): // it is not available: replacing it costs nothing
 			missing++
 			p.remove = appendNew(p.remove, old)
 		default:
@@ -209,7 +209,7 @@ func (v *view) update(p *plan) {
 	}
 }
 
-// updateSurging makes the new pod beside the old one, and takes the old one when the new one is there.
+// updateSurging creates the new pod beside the old one, and deletes the old one when the new one is available.
 func (v *view) updateSurging(wanted []*corev1.Node, surge int, p *plan) {
 	var candidates []string
 	surging := 0
@@ -238,7 +238,8 @@ func appendNew[T comparable](list []T, item T) []T {
 	return append(list, item)
 }
 
-// status is how the daemon set stands.
+// status is the daemon set's status. lookAgain is when a pod will have been ready for long enough; 0 if none is
+// waiting for that.
 func (v *view) status() (s appsv1.DaemonSetStatus, lookAgain time.Duration) {
 	s = *v.ds.Status.DeepCopy()
 	s.CurrentNumberScheduled, s.NumberMisscheduled, s.DesiredNumberScheduled, s.NumberReady = 0, 0, 0, 0

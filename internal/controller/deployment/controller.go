@@ -72,9 +72,9 @@ func (d *Controller) setChanged(old, now *appsv1.ReplicaSet) {
 			}
 			continue
 		}
-		for _, dep := range d.deployments.List() { // one that may adopt it
+		for _, dep := range d.deployments.List() { // a deployment that may adopt it
 			sel, err := metav1.LabelSelectorAsSelector(dep.Spec.Selector)
-			if err == nil && dep.Namespace == rs.Namespace && owner.Judge(dep, sel, rs) == owner.Adopt {
+			if err == nil && dep.Namespace == rs.Namespace && owner.RelationOf(dep, sel, rs) == owner.Adopt {
 				d.loop.Add(loop.Key{Namespace: dep.Namespace, Name: dep.Name})
 			}
 		}
@@ -88,10 +88,10 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(dep.Spec.Selector)
 	if err != nil {
-		return nil // validation lets none in
+		return nil // validation refuses such a selector
 	}
 	if settled, err := d.expect.Settled(ctx, key); err != nil || !settled {
-		return err // the watch brings the sets as we wrote them, and with them this deployment again
+		return err // the watch will show the sets as written, and then wakes this deployment
 	}
 	sets, err := owner.Claim(ctx, d.client, dep, selector, d.setsOf.Candidates(dep))
 	if err != nil {
@@ -107,7 +107,8 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	return d.report(ctx, dep, &p)
 }
 
-// carryOut writes the sets. A conflict means that the decision was made on an old view: it is made again.
+// carryOut writes the sets. A conflict means that the decision was made on an old view: the deployment is reconciled
+// again.
 func (d *Controller) carryOut(ctx context.Context, key loop.Key, dep *appsv1.Deployment, p *plan) error {
 	for _, rs := range p.update {
 		wrote, err := d.client.Update(ctx, rs, client.WriteOptions{})
@@ -116,7 +117,7 @@ func (d *Controller) carryOut(ctx context.Context, key loop.Key, dep *appsv1.Dep
 			return err
 		}
 		d.expect.Wrote(key, wrote.(*appsv1.ReplicaSet))
-		d.tell(dep, p, rs.Name)
+		d.recordScaling(dep, p, rs.Name)
 	}
 	if p.create != nil {
 		if err := d.create(ctx, key, dep, p); err != nil {
@@ -132,8 +133,8 @@ func (d *Controller) carryOut(ctx context.Context, key loop.Key, dep *appsv1.Dep
 	return nil
 }
 
-// tell says on the deployment how a set was scaled.
-func (d *Controller) tell(dep *appsv1.Deployment, p *plan, set string) {
+// recordScaling records an Event on the deployment of how a set was scaled.
+func (d *Controller) recordScaling(dep *appsv1.Deployment, p *plan, set string) {
 	for _, s := range p.scaled {
 		if s.set != set {
 			continue
@@ -146,8 +147,8 @@ func (d *Controller) tell(dep *appsv1.Deployment, p *plan, set string) {
 	}
 }
 
-// create makes the set of the current template. If its name is taken, it is either ours, not seen yet,
-// or another template has the same hash: then the hash is made anew with a count of such meetings.
+// create makes the set of the current template. If its name is taken, it is either ours, not seen yet, or another
+// template has the same hash. Then the hash is computed again with a higher collision count.
 func (d *Controller) create(ctx context.Context, key loop.Key, dep *appsv1.Deployment, p *plan) error {
 	made, err := d.client.Create(ctx, p.create, client.WriteOptions{})
 	if err != nil {
@@ -156,7 +157,7 @@ func (d *Controller) create(ctx context.Context, key loop.Key, dep *appsv1.Deplo
 	switch {
 	case err == nil:
 		d.expect.Wrote(key, made.(*appsv1.ReplicaSet))
-		d.tell(dep, p, p.create.Name)
+		d.recordScaling(dep, p, p.create.Name)
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		there, getErr := client.Get[*appsv1.ReplicaSet](ctx, d.client, client.KeyOf(p.create))
@@ -179,23 +180,23 @@ func (d *Controller) create(ctx context.Context, key loop.Key, dep *appsv1.Deplo
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return err
 	}
-	d.stuck(ctx, dep, fmt.Sprintf("Failed to create new replica set %q: %v", p.create.Name, err))
+	d.reportCreateError(ctx, dep, fmt.Sprintf("Failed to create new replica set %q: %v", p.create.Name, err))
 	return err
 }
 
-// stuck says on the deployment that the set of its template cannot be made.
-func (d *Controller) stuck(ctx context.Context, dep *appsv1.Deployment, message string) {
+// reportCreateError writes to the deployment's status that the set of its template cannot be created.
+func (d *Controller) reportCreateError(ctx context.Context, dep *appsv1.Deployment, message string) {
 	d.record.Event(dep, corev1.EventTypeWarning, failedToCreate, "%s", message)
 	upd := dep.DeepCopy()
 	upd.Status.ObservedGeneration = dep.Generation
 	s := step{now: d.now()}
 	s.set(&upd.Status, appsv1.DeploymentProgressing, corev1.ConditionFalse, failedToCreate, message)
 	if hasDeadline(dep) && !apiequality.Semantic.DeepEqual(upd.Status, dep.Status) {
-		d.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"}) //nolint:errcheck // the set is tried again, and so is this
+		d.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"}) //nolint:errcheck // creating the set is retried, and so is this
 	}
 }
 
-// report writes the status and the revision, which go together.
+// report writes the status and the revision annotation in one update.
 func (d *Controller) report(ctx context.Context, dep *appsv1.Deployment, p *plan) error {
 	if p.statusSaved {
 		return nil

@@ -11,13 +11,13 @@ import (
 // plan is what has to be done about one deployment, in this order.
 type plan struct {
 	update []*appsv1.ReplicaSet // write these, with new replicas, annotations or minReadySeconds
-	scaled []scaling            // what to tell about it
+	scaled []scaling            // the Events to record about it
 	create *appsv1.ReplicaSet   // make the set of the current template
 	remove []*appsv1.ReplicaSet // history that is not kept
 
 	status      appsv1.DeploymentStatus
 	revision    string        // the deployment's annotation
-	lookAgain   time.Duration // when a rollout would be late; 0: when something changes
+	lookAgain   time.Duration // when the progress deadline ends; 0: when something changes
 	statusSaved bool          // the status is as it was, and the revision too
 }
 
@@ -38,7 +38,7 @@ type step struct {
 	plan               plan
 }
 
-// decide is the whole controller: the deployment, its sets as they stand, the clock.
+// decide is the controller's decision, from the deployment, its sets as they stand, and the time; it is pure.
 func decide(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, now time.Time) plan {
 	s := &step{d: d, now: now, want: map[string]int32{}}
 	s.current, s.old = split(d, sets)
@@ -60,7 +60,7 @@ func decide(d *appsv1.Deployment, sets []*appsv1.ReplicaSet, now time.Time) plan
 		}
 		s.writes()
 	}
-	s.conclude()
+	s.planStatus()
 	return s.plan
 }
 
@@ -87,20 +87,21 @@ func (s *step) pods() (n int32) {
 	return n
 }
 
-// available is how many pods of a set are surely available: those that it is about to lose do not count,
-// also if it was told to before, has not seen to it yet, and is to grow again now.
+// available is how many pods of a set are certainly available. Pods that the set is about to lose do not count, not
+// even if the set has yet to act on an earlier decision to shrink and is to grow again now.
 func (s *step) available(rs *appsv1.ReplicaSet) int32 {
 	return min(s.want[rs.Name], value(rs.Spec.Replicas), rs.Status.AvailableReplicas)
 }
 
-// ensure makes the set of the current template, with so many replicas, if there is none.
+// ensure plans the set of the current template, with this many replicas, if there is none; it reports whether there
+// was none.
 func (s *step) ensure(replicas int32) bool {
 	if s.current != nil {
 		return false
 	}
 	rs := newSet(s.d, nextRevision(s.old))
 	rs.Spec.Replicas = &replicas
-	s.mark(rs)
+	s.annotateSize(rs)
 	s.plan.create = rs
 	if replicas > 0 {
 		s.plan.scaled = append(s.plan.scaled, scaling{set: rs.Name, to: replicas})
@@ -108,8 +109,8 @@ func (s *step) ensure(replicas int32) bool {
 	return true
 }
 
-// mark notes on a set for what size of the deployment its replicas were chosen.
-func (s *step) mark(rs *appsv1.ReplicaSet) {
+// annotateSize annotates a set with the size of the deployment for which its replicas were chosen.
+func (s *step) annotateSize(rs *appsv1.ReplicaSet) {
 	rs.Annotations = with(rs.Annotations, desiredAnnotation, strconv.Itoa(int(value(s.d.Spec.Replicas))))
 	rs.Annotations = with(rs.Annotations, maxAnnotation, strconv.Itoa(int(value(s.d.Spec.Replicas)+s.surge)))
 }
@@ -118,18 +119,18 @@ func (s *step) mark(rs *appsv1.ReplicaSet) {
 // as far as availability allows.
 func (s *step) roll() {
 	replicas := value(s.d.Spec.Replicas)
-	room := max(replicas+s.surge-s.pods(), 0)
+	add := max(replicas+s.surge-s.pods(), 0)
 	if !observed(s.old) {
-		room = 0
+		add = 0
 	}
-	if s.ensure(min(room, replicas)) {
+	if s.ensure(min(add, replicas)) {
 		return
 	}
 	switch have := s.want[s.current.Name]; {
 	case have > replicas:
 		s.want[s.current.Name] = replicas
 	case have < replicas:
-		s.want[s.current.Name] += min(room, replicas-have)
+		s.want[s.current.Name] += min(add, replicas-have)
 	}
 	if observed(s.all()) {
 		s.rollDown(replicas - s.unavailable)
@@ -137,27 +138,26 @@ func (s *step) roll() {
 	s.cleanIfDone()
 }
 
-// observed says that the sets' own controller has seen their size and said how they stand since. Until
-// then a set that was scaled down may have more pods than anybody knows, and one that was scaled up
-// fewer that are available.
+// observed reports whether the sets' status reflects their present size. Until it does, a set that was scaled down
+// may have more pods than its status says, and one that was scaled up fewer that are available.
 func observed(sets []*appsv1.ReplicaSet) bool {
 	return !slices.ContainsFunc(sets, func(rs *appsv1.ReplicaSet) bool { return rs.Status.ObservedGeneration < rs.Generation })
 }
 
-// rollDown takes from the old sets, the oldest first, while at least need pods stay available.
+// rollDown scales the old sets down, the oldest first, while at least need pods stay available.
 func (s *step) rollDown(need int32) {
 	spare := s.total() - need - (s.want[s.current.Name] - s.available(s.current))
-	for _, rs := range s.old { // first what is not available anyway
+	for _, rs := range s.old { // first pods that are not available anyway
 		if take := min(s.want[rs.Name]-s.available(rs), spare); take > 0 {
 			s.want[rs.Name] -= take
 			spare -= take
 		}
 	}
-	surely := -need
+	available := -need
 	for _, rs := range s.all() {
-		surely += s.available(rs)
+		available += s.available(rs)
 	}
-	spare = min(spare, surely)
+	spare = min(spare, available)
 	for _, rs := range s.old {
 		if take := min(s.want[rs.Name], spare); take > 0 {
 			s.want[rs.Name] -= take
@@ -166,7 +166,7 @@ func (s *step) rollDown(need int32) {
 	}
 }
 
-// recreate lets every old pod end before it makes a new one.
+// recreate waits until every old pod has ended before it creates new ones.
 func (s *step) recreate() {
 	ended := true
 	for _, rs := range s.old {
@@ -190,14 +190,14 @@ func (s *step) cleanIfDone() {
 	}
 }
 
-// writes turns the wanted replicas into sets to write.
+// writes turns the wanted replicas into updates of sets.
 func (s *step) writes() {
 	for _, rs := range s.all() {
 		upd := rs.DeepCopy()
 		from, to := value(rs.Spec.Replicas), s.want[rs.Name]
 		upd.Spec.Replicas = &to
 		if from != to || to > 0 {
-			s.mark(upd)
+			s.annotateSize(upd)
 		}
 		if rs == s.current && !s.d.Spec.Paused {
 			upd.Annotations = annotations(s.d, upd, nextRevision(s.old))

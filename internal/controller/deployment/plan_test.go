@@ -86,8 +86,8 @@ func (w *world) act() plan {
 	return p
 }
 
-// keep lets a set's controller look: it says how the set stands, then makes or deletes pods, those that
-// are not ready first. It returns how many ready pods it deleted.
+// keep is one step of a set's controller: it writes the set's status, then creates or deletes pods, those that are
+// not ready first. It returns how many ready pods it deleted.
 func (s *set) keep() (lost int32) {
 	zero := int32(0)
 	observed := s.rs.Status.ObservedGeneration

@@ -20,7 +20,7 @@ func (s *step) active() []*appsv1.ReplicaSet {
 	return out
 }
 
-// resized says that the deployment's replicas were changed since its sets were last given theirs.
+// resized reports whether the deployment's replicas were changed since its sets were last scaled for them.
 func (s *step) resized() bool {
 	for _, rs := range s.active() {
 		if n, err := strconv.Atoi(rs.Annotations[desiredAnnotation]); err == nil && int32(n) != value(s.d.Spec.Replicas) {
@@ -30,8 +30,8 @@ func (s *step) resized() bool {
 	return false
 }
 
-// resize brings the sets to the deployment's new size without moving the rollout on: one set takes it
-// all, several share it in proportion to what they have.
+// resize scales the sets to the deployment's new size without advancing the rollout: a single set gets all of it,
+// several get shares in proportion to their size.
 func (s *step) resize() {
 	replicas := value(s.d.Spec.Replicas)
 	active := s.active()
@@ -64,7 +64,7 @@ func (s *step) newest() *appsv1.ReplicaSet {
 	return s.old[len(s.old)-1]
 }
 
-// saturated says that the current set has all that is wanted.
+// saturated reports whether the current set has all replicas that are wanted, and all are available.
 func (s *step) saturated() bool {
 	if s.current == nil {
 		return false
@@ -74,8 +74,8 @@ func (s *step) saturated() bool {
 	return err == nil && s.want[s.current.Name] == replicas && int32(n) == replicas && s.current.Status.AvailableReplicas == replicas
 }
 
-// share divides the pods to add or to take among the sets, the largest first; what rounding leaves over
-// goes to the largest.
+// share divides the pods to add or to remove among the sets, the largest first; what rounding leaves over goes to the
+// largest.
 func (s *step) share(active []*appsv1.ReplicaSet, replicas int32) {
 	allowed := int32(0)
 	if replicas > 0 {
@@ -89,7 +89,7 @@ func (s *step) share(active []*appsv1.ReplicaSet, replicas int32) {
 		if c := cmp.Compare(s.want[b.Name], s.want[a.Name]); c != 0 {
 			return c
 		}
-		if diff > 0 { // growing: the younger first
+		if diff > 0 { // growing: the newer first
 			return oldestFirst(b, a)
 		}
 		return oldestFirst(a, b)

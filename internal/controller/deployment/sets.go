@@ -17,7 +17,7 @@ import (
 	"minik8s/internal/controller/pods"
 )
 
-// The annotations by which Deployments and their ReplicaSets tell their story; kubectl reads them.
+// The annotations of Deployments and their ReplicaSets that kubectl rollout reads.
 const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 	historyAnnotation  = "deployment.kubernetes.io/revision-history"
@@ -36,7 +36,7 @@ func value(n *int32) int32 {
 	return *n
 }
 
-// sameTemplate compares two templates but for the hash.
+// sameTemplate compares two templates except for the hash.
 func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	x, y := a.DeepCopy(), b.DeepCopy()
 	delete(x.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
@@ -119,7 +119,7 @@ func annotations(d *appsv1.Deployment, rs *appsv1.ReplicaSet, rev int64) map[str
 	}
 	if before := revision(rs); before < rev {
 		out[revisionAnnotation] = strconv.FormatInt(rev, 10)
-		if before > 0 { // it was rolled back to: remember what it was
+		if before > 0 { // a rollback to it: remember its earlier revision
 			history := strconv.FormatInt(before, 10)
 			if h := out[historyAnnotation]; h != "" {
 				history = h + "," + history
@@ -130,8 +130,8 @@ func annotations(d *appsv1.Deployment, rs *appsv1.ReplicaSet, rev int64) map[str
 	return out
 }
 
-// limits are maxSurge and maxUnavailable as numbers of pods: a part of a pod counts as one for the
-// surge and as none for what may be missing, and if both come out as 0 one may be missing.
+// limits are maxSurge and maxUnavailable as numbers of pods: fractions are rounded up for the surge and down for what
+// may be unavailable, and if both are 0 one pod may be unavailable.
 func limits(d *appsv1.Deployment) (surge, unavailable int32) {
 	ru := d.Spec.Strategy.RollingUpdate
 	if d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType || ru == nil || value(d.Spec.Replicas) == 0 {

@@ -27,11 +27,11 @@ const (
 	scalingReplicaOf = "ScalingReplicaSet"
 )
 
-// conclude works out the status, the revision and when to look again.
-func (s *step) conclude() {
+// planStatus works out the status, the revision and when to reconcile again.
+func (s *step) planStatus() {
 	st := s.calculate()
 	s.progress(&st)
-	s.failures(&st)
+	s.copyReplicaFailure(&st)
 	s.plan.status = st
 	if s.plan.revision = s.d.Annotations[revisionAnnotation]; !s.d.Spec.Paused && s.d.DeletionTimestamp == nil {
 		if rs := s.plannedCurrent(); rs != nil {
@@ -39,7 +39,7 @@ func (s *step) conclude() {
 		}
 	}
 	s.plan.statusSaved = apiequality.Semantic.DeepEqual(st, s.d.Status) && s.plan.revision == s.d.Annotations[revisionAnnotation]
-	s.plan.lookAgain = s.late(&st)
+	s.plan.lookAgain = s.untilDeadline(&st)
 }
 
 // plannedCurrent is the current set as it will be.
@@ -55,7 +55,7 @@ func (s *step) plannedCurrent() *appsv1.ReplicaSet {
 	return s.current
 }
 
-// calculate is the status but for the progress.
+// calculate is the status without the condition Progressing.
 func (s *step) calculate() appsv1.DeploymentStatus {
 	st := *s.d.Status.DeepCopy()
 	st.ObservedGeneration = s.d.Generation
@@ -83,7 +83,7 @@ func (s *step) calculate() appsv1.DeploymentStatus {
 	return st
 }
 
-// complete says that the rollout has come to its end.
+// complete reports whether the rollout is finished.
 func complete(d *appsv1.Deployment, st *appsv1.DeploymentStatus) bool {
 	n := value(d.Spec.Replicas)
 	return st.UpdatedReplicas == n && st.Replicas == n && st.AvailableReplicas == n && st.ObservedGeneration >= d.Generation
@@ -117,27 +117,27 @@ func (s *step) progress(st *appsv1.DeploymentStatus) {
 		s.set(st, appsv1.DeploymentProgressing, corev1.ConditionUnknown, resumed, "Deployment is resumed")
 	case s.plan.create != nil:
 		s.set(st, appsv1.DeploymentProgressing, corev1.ConditionTrue, newSetCreated, fmt.Sprintf("Created new replica set %q", s.plan.create.Name))
-	case st.Replicas == st.UpdatedReplicas && reason == newSetAvailable: // it is over, and a lost pod does not begin it again
+	case st.Replicas == st.UpdatedReplicas && reason == newSetAvailable: // it is complete, and a lost pod does not start it again
 	case complete(s.d, st):
 		s.set(st, appsv1.DeploymentProgressing, corev1.ConditionTrue, newSetAvailable, about+" has successfully progressed.")
-	case s.moved(st):
-		s.renew(st, about+" is progressing.")
-	case s.isLate(cond):
+	case s.progressed(st):
+		s.setProgressing(st, about+" is progressing.")
+	case s.deadlineExceeded(cond):
 		s.set(st, appsv1.DeploymentProgressing, corev1.ConditionFalse, timedOut, about+" has timed out progressing.")
 	case cond == nil && s.current != nil:
 		s.set(st, appsv1.DeploymentProgressing, corev1.ConditionTrue, foundNewSet, fmt.Sprintf("Found new replica set %q", s.current.Name))
 	}
 }
 
-// moved says that the rollout has come further than the last status says.
-func (s *step) moved(st *appsv1.DeploymentStatus) bool {
+// progressed reports whether the rollout has advanced since the last status.
+func (s *step) progressed(st *appsv1.DeploymentStatus) bool {
 	was := &s.d.Status
 	return st.UpdatedReplicas > was.UpdatedReplicas || st.Replicas-st.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
 		st.ReadyReplicas > was.ReadyReplicas || st.AvailableReplicas > was.AvailableReplicas
 }
 
-// renew notes progress now: the deadline counts from here.
-func (s *step) renew(st *appsv1.DeploymentStatus, message string) {
+// setProgressing records progress now: the progress deadline counts from here.
+func (s *step) setProgressing(st *appsv1.DeploymentStatus, message string) {
 	c := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: setUpdated,
 		Message: message, LastUpdateTime: s.stamp(), LastTransitionTime: s.stamp()}
 	if old := find(st, c.Type); old != nil && old.Status == c.Status {
@@ -146,8 +146,8 @@ func (s *step) renew(st *appsv1.DeploymentStatus, message string) {
 	s.put(st, c)
 }
 
-// isLate says that nothing has moved for longer than the deadline allows.
-func (s *step) isLate(c *appsv1.DeploymentCondition) bool {
+// deadlineExceeded reports whether there was no progress for progressDeadlineSeconds.
+func (s *step) deadlineExceeded(c *appsv1.DeploymentCondition) bool {
 	switch {
 	case c == nil || c.Reason == newSetAvailable:
 		return false
@@ -157,8 +157,8 @@ func (s *step) isLate(c *appsv1.DeploymentCondition) bool {
 	return s.now.After(c.LastUpdateTime.Add(time.Duration(*s.d.Spec.ProgressDeadlineSeconds) * time.Second))
 }
 
-// late is when the rollout would be; 0 if it cannot be.
-func (s *step) late(st *appsv1.DeploymentStatus) time.Duration {
+// untilDeadline is how long until the progress deadline; 0 if none applies.
+func (s *step) untilDeadline(st *appsv1.DeploymentStatus) time.Duration {
 	c := find(st, appsv1.DeploymentProgressing)
 	if !hasDeadline(s.d) || s.d.Spec.Paused || c == nil || c.Reason == timedOut || c.Reason == newSetAvailable || complete(s.d, st) {
 		return 0
@@ -167,8 +167,8 @@ func (s *step) late(st *appsv1.DeploymentStatus) time.Duration {
 	return max(wait, 0) + time.Second
 }
 
-// failures carries the ReplicaFailure of a set over to the deployment.
-func (s *step) failures(st *appsv1.DeploymentStatus) {
+// copyReplicaFailure copies the condition ReplicaFailure of a set to the deployment.
+func (s *step) copyReplicaFailure(st *appsv1.DeploymentStatus) {
 	sets := s.all()
 	slices.Reverse(sets) // the current one first
 	for _, rs := range sets {
@@ -195,7 +195,7 @@ func find(st *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) *appsv1
 	return nil
 }
 
-// set makes a condition; one with the same status and reason stays as it is.
+// set sets a condition; one with the same status and reason stays as it is.
 func (s *step) set(st *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string) {
 	c := appsv1.DeploymentCondition{Type: t, Status: status, Reason: reason, Message: message,
 		LastUpdateTime: s.stamp(), LastTransitionTime: s.stamp()}

@@ -1,16 +1,16 @@
-// Package expect remembers what a controller has written and its view does not show yet, so that a slow
-// watch or a lost answer never makes it do the same twice.
+// Package expect remembers which writes of a controller its informer does not show yet, so that a slow watch or a
+// lost answer never makes the controller write the same twice.
 //
-// It promises: Settled says yes exactly when the informer shows every write that was noted for an
-// owner; when it has said no, the owner is woken as soon as that may have changed. Nothing is counted
-// and nothing times out: a write is known by its revision, a deletion by the object's UID, and both are
-// looked up in the view. A write that failed in such a way that it may have taken effect all the same is
-// looked up in the API before anything else is done.
+// It promises: Settled is true exactly when the informer shows every write that was recorded for an owner; after it
+// was false, the owner is woken as soon as that may have changed. Nothing is counted and nothing times out, unlike in
+// Kubernetes (ControllerExpectations in pkg/controller/controller_utils.go): a write is known by its revision, a
+// deletion by the object's UID, and both are looked up in the informer. A write that failed but may have taken effect
+// is looked up in the API before anything else is done.
 //
-// Controllers use it: Settled before they read what belongs to an owner, Wrote, Deleted or Failed after
-// their writes, and their handlers wake the owner of every object that changes. One owner must not be
-// worked on twice at once (the loop sees to that). It holds memory only; after a kill -9 the first list
-// is complete, and nothing is expected.
+// Controllers call Settled before they read an owner's dependents, and Wrote, Deleted or Failed after their writes;
+// their handlers wake the owner of every object that changes. One owner must not be reconciled twice at the same time
+// (package loop ensures that). It is in memory only; after a kill -9 the first list is complete, and nothing is
+// expected.
 package expect
 
 import (
@@ -33,20 +33,20 @@ type Tracker[T api.Object] struct {
 	client client.Interface
 	view   *informer.Informer[T]
 	mu     sync.Mutex
-	of     map[loop.Key]*owed[T]
+	of     map[loop.Key]*pending[T]
 }
 
-// owed is what the view has yet to show of one owner.
-type owed[T api.Object] struct {
+// pending are the writes of one owner that the view does not show yet.
+type pending[T api.Object] struct {
 	revision uint64
 	deleted  map[types.UID]T
-	unsure   []client.Key // what came of these has to be asked
+	unsure   []client.Key // writes whose outcome has to be read from the API
 }
 
-// New makes a tracker that looks things up in view, and in c where it must; wake is called with an owner
-// that waits after each list, which may have left out the event that it waits for.
+// New makes a tracker that looks writes up in view, and in c where their outcome is unknown. After each list wake is
+// called with every owner that waits, because a list may skip the event that the owner waits for.
 func New[T api.Object](c client.Interface, view *informer.Informer[T], wake func(owner loop.Key)) *Tracker[T] {
-	t := &Tracker[T]{client: c, view: view, of: map[loop.Key]*owed[T]{}}
+	t := &Tracker[T]{client: c, view: view, of: map[loop.Key]*pending[T]{}}
 	view.OnList(func() {
 		for _, owner := range t.owners() {
 			wake(owner)
@@ -65,16 +65,16 @@ func (t *Tracker[T]) owners() []loop.Key {
 	return out
 }
 
-func (t *Tracker[T]) get(owner loop.Key) *owed[T] {
+func (t *Tracker[T]) get(owner loop.Key) *pending[T] {
 	o := t.of[owner]
 	if o == nil {
-		o = &owed[T]{deleted: map[types.UID]T{}}
+		o = &pending[T]{deleted: map[types.UID]T{}}
 		t.of[owner] = o
 	}
 	return o
 }
 
-// Wrote notes a dependent as it was stored. It is safe to call side by side.
+// Wrote records a dependent as it was stored. It is safe for concurrent use.
 func (t *Tracker[T]) Wrote(owner loop.Key, stored T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,17 +82,17 @@ func (t *Tracker[T]) Wrote(owner loop.Key, stored T) {
 	o.revision = max(o.revision, api.Revision(stored.GetResourceVersion()))
 }
 
-// Deleted notes that a dependent is being deleted, or has gone. It is safe to call side by side.
+// Deleted records that a dependent is being deleted, or is deleted. It is safe for concurrent use.
 func (t *Tracker[T]) Deleted(owner loop.Key, obj T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.get(owner).deleted[obj.GetUID()] = obj
 }
 
-// Failed notes that a write of a dependent failed. If it surely had no effect that is all; else Settled
-// will find out. The object's name must be chosen by the caller. It is safe to call side by side.
+// Failed records that a write of a dependent failed with err. If the write may have had an effect all the same,
+// Settled finds out by the object's name, which the caller must have chosen. It is safe for concurrent use.
 func (t *Tracker[T]) Failed(owner loop.Key, obj T, err error) {
-	if surely(err) {
+	if hadNoEffect(err) {
 		return
 	}
 	t.mu.Lock()
@@ -101,18 +101,18 @@ func (t *Tracker[T]) Failed(owner loop.Key, obj T, err error) {
 	o.unsure = append(o.unsure, client.KeyOf(obj))
 }
 
-// surely says that a call which failed had no effect: the API has looked at it and said no. A conflict,
-// or that the name is taken, may be the answer to the same call made twice on its way.
-func surely(err error) bool {
-	status, told := err.(apierrors.APIStatus)
-	return told && status.Status().Code < http.StatusInternalServerError &&
+// hadNoEffect reports whether a failed call certainly had no effect, because the API refused it. A conflict, or that
+// the name is taken, does not count: it may be the answer to a repetition of a call that succeeded.
+func hadNoEffect(err error) bool {
+	status, answered := err.(apierrors.APIStatus)
+	return answered && status.Status().Code < http.StatusInternalServerError &&
 		!apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err)
 }
 
-// Settled says that the view shows everything the controller has done for an owner. The error is that
-// of asking the API what came of a write.
+// Settled reports whether the view shows everything the controller has written for an owner. The error is that of
+// reading the outcome of a write from the API.
 func (t *Tracker[T]) Settled(ctx context.Context, owner loop.Key) (bool, error) {
-	if err := t.ask(ctx, owner); err != nil {
+	if err := t.resolveUnsure(ctx, owner); err != nil {
 		return false, err
 	}
 	t.mu.Lock()
@@ -122,7 +122,7 @@ func (t *Tracker[T]) Settled(ctx context.Context, owner loop.Key) (bool, error) 
 		return true, nil
 	}
 	for uid, obj := range o.deleted {
-		if t.going(obj) {
+		if t.deletionShown(obj) {
 			delete(o.deleted, uid)
 		}
 	}
@@ -133,8 +133,8 @@ func (t *Tracker[T]) Settled(ctx context.Context, owner loop.Key) (bool, error) 
 	return true, nil
 }
 
-// ask finds out what came of the writes that failed.
-func (t *Tracker[T]) ask(ctx context.Context, owner loop.Key) error {
+// resolveUnsure reads from the API what became of failed writes.
+func (t *Tracker[T]) resolveUnsure(ctx context.Context, owner loop.Key) error {
 	t.mu.Lock()
 	var unsure []client.Key
 	if o := t.of[owner]; o != nil {
@@ -145,9 +145,9 @@ func (t *Tracker[T]) ask(ctx context.Context, owner loop.Key) error {
 		there, err := client.Get[T](ctx, t.client, key)
 		shown, ok := t.view.Get(key.Namespace, key.Name)
 		switch {
-		case err == nil && ours(owner, there):
+		case err == nil && mayBeOurs(owner, there):
 			t.Wrote(owner, there)
-		case err == nil: // another's, which had the name before: no event of it would wake us
+		case err == nil: // another owner's, which took the name: no event of it would wake this owner
 		case !apierrors.IsNotFound(err):
 			t.keep(owner, unsure[i:])
 			return err
@@ -159,8 +159,9 @@ func (t *Tracker[T]) ask(ctx context.Context, owner loop.Key) error {
 	return nil
 }
 
-// ours says that an object is not another owner's. It may be the owner itself, whose status was written.
-func ours(owner loop.Key, obj api.Object) bool {
+// mayBeOurs reports whether an object does not belong to another owner. It may be the owner itself, whose status was
+// written.
+func mayBeOurs(owner loop.Key, obj api.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(obj)
 	return ref == nil || ref.Name == owner.Name || obj.GetName() == owner.Name
 }
@@ -173,13 +174,13 @@ func (t *Tracker[T]) keep(owner loop.Key, unsure []client.Key) {
 	}
 }
 
-// going says that the view shows an object as being deleted, or shows it no more.
-func (t *Tracker[T]) going(obj T) bool {
+// deletionShown reports whether the view shows that an object is being deleted, or no longer shows it.
+func (t *Tracker[T]) deletionShown(obj T) bool {
 	now, ok := t.view.Get(obj.GetNamespace(), obj.GetName())
 	return !ok || now.GetUID() != obj.GetUID() || now.GetDeletionTimestamp() != nil
 }
 
-// Forget drops what was expected for an owner that is no more.
+// Forget drops what was expected for an owner that is deleted.
 func (t *Tracker[T]) Forget(owner loop.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -132,7 +132,7 @@ func TestSettled(t *testing.T) {
 	settled("nothing was done", true)
 
 	e.Wrote(key, pod("c", 12, false))
-	e.Wrote(key, pod("d", 11, false)) // written side by side, noted in the other order
+	e.Wrote(key, pod("d", 11, false)) // written concurrently, noted in the other order
 	settled("two were made", false)
 	event(client.Added, pod("d", 11, false))
 	settled("one of two was seen", false)
@@ -159,7 +159,7 @@ func TestSettled(t *testing.T) {
 	if k := <-woken; k != key {
 		t.Errorf("woke %v", k)
 	}
-	for len(told) > 0 { // what the list left out
+	for len(told) > 0 { // for changes that the list skipped
 		<-told
 	}
 	settled("a later list is there", true)

@@ -1,8 +1,7 @@
-// Package expire removes Events an hour after they last happened, so that the store does not fill with
-// what nobody reads any more.
+// Package expire removes Events an hour after they last happened, so that old Events do not fill the store.
 //
-// It reads and deletes Events. It sleeps until the oldest one is due: nothing ticks. roles runs it
-// beside the master. It keeps nothing.
+// It reads and deletes Events. It sleeps until the oldest one is due; it does not poll. roles runs it beside the
+// master. It keeps nothing.
 package expire
 
 import (
@@ -55,7 +54,7 @@ func (e *Controller) Run(ctx context.Context, ready func()) error {
 	}
 }
 
-// sweep removes what is due and says when to look again.
+// sweep removes the events that have expired and returns when the next one does.
 func (e *Controller) sweep(ctx context.Context) (time.Duration, error) {
 	events, _, err := client.All[*corev1.Event](ctx, e.client, api.Events, client.ListOptions{})
 	if err != nil {
@@ -76,7 +75,7 @@ func (e *Controller) sweep(ctx context.Context) (time.Duration, error) {
 	return max(next, batch), errors.Join(errs...)
 }
 
-// remove deletes the event as it was read: one that has happened again since is not old any more.
+// remove deletes the event only in the version that was read: one that has happened again since is not old.
 func (e *Controller) remove(ctx context.Context, ev *corev1.Event) error {
 	_, err := e.client.Delete(ctx, client.KeyOf(ev), &metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &ev.UID, ResourceVersion: &ev.ResourceVersion}})

@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/registry/registrytest"
 )
 
-// A kind that comes later owns and is owned like the others. What an object of it owns was left alone before.
+// A kind that is added later owns and is owned like the others. Dependents of its objects were left alone before.
 func TestAddKind(t *testing.T) {
 	c := ct.New(t)
 	c.Start(New(c.As("gc-controller"), c.Kinds(), quiet).Run)

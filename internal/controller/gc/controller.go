@@ -32,14 +32,14 @@ type Controller struct {
 	log    *slog.Logger
 }
 
-// New makes the controller for the kinds of a table, also those that come later.
+// New makes the controller for the kinds of a table, and for those that are added later.
 func New(c client.Interface, table *api.Table, log *slog.Logger) *Controller {
 	g := &Controller{client: c, table: table, graph: newGraph(), log: log}
 	g.loop = loop.New("gc", log, g.reconcile)
 	return g
 }
 
-// kinds are those that own or are owned. Nobody owns Events, and they go by themselves.
+// kinds are the kinds whose objects own or are owned. Events have no owners, and package expire removes them.
 func (g *Controller) kinds() []*api.Kind {
 	return slices.DeleteFunc(slices.Clone(g.table.Stored()), func(k *api.Kind) bool { return k == api.Events })
 }
@@ -49,7 +49,7 @@ func (g *Controller) Run(ctx context.Context, ready func()) error {
 	return loop.Drive(ctx, ready, []supervise.Source{everyKind{g}}, g.loop.Workers(workers))
 }
 
-// everyKind follows the objects of all kinds. It is ready when it has seen those of all that there were at first.
+// everyKind follows the objects of all kinds. It is ready when it has listed every kind that there was at the start.
 type everyKind struct{ g *Controller }
 
 // Run implements supervise.Source.
@@ -94,8 +94,8 @@ func (g *Controller) informer(kind *api.Kind) *informer.Informer[api.Object] {
 	return inf
 }
 
-// addDependents has everything looked at that has an owner: an owner whose kind was not served before was taken to
-// be there.
+// addDependents queues every object that has an owner: an owner of a kind that was not served before was assumed to
+// exist.
 func (g *Controller) addDependents() {
 	for _, uid := range g.graph.owned() {
 		g.add(uid)
@@ -104,13 +104,14 @@ func (g *Controller) addDependents() {
 
 func (g *Controller) add(uid types.UID) { g.loop.Add(loop.Key{Name: string(uid)}) }
 
-// changed keeps the graph and asks for a look at whatever the change may concern.
+// changed updates the graph and queues the objects that the change may concern.
 func (g *Controller) changed(kind *api.Kind, old, now api.Object) {
 	if now == nil {
 		uid := old.GetUID()
-		// It leaves the graph first: a dependent that is only now put there then misses its owner.
+		// It is removed from the graph first, so that a dependent that is added at this moment finds its owner
+		// missing.
 		g.graph.remove(uid)
-		for _, d := range g.graph.below(uid) {
+		for _, d := range g.graph.dependentsOf(uid) {
 			g.add(d.uid)
 		}
 		for _, o := range old.GetOwnerReferences() {
@@ -128,7 +129,7 @@ func (g *Controller) changed(kind *api.Kind, old, now api.Object) {
 	if old == nil {
 		return
 	}
-	for _, o := range old.GetOwnerReferences() { // one that waits for this object may not need to any more
+	for _, o := range old.GetOwnerReferences() { // an owner that waited for this object may not have to any more
 		if w := g.graph.get(o.UID); w != nil && w.waiting() {
 			g.add(o.UID)
 		}
@@ -140,7 +141,7 @@ func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if known == nil || g.atRest(known) {
 		return nil
 	}
-	fresh, err := g.client.Get(ctx, known.key) // decide on what is, not on what was
+	fresh, err := g.client.Get(ctx, known.key) // decide on the present state, not on the watch's
 	if apierrors.IsNotFound(err) || err == nil && fresh.GetUID() != known.uid {
 		return nil
 	}
@@ -148,10 +149,10 @@ func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return err
 	}
 	obj := itemOf(known.key.Kind, fresh)
-	owners := make([]standing, len(obj.owners))
+	owners := make([]ownerState, len(obj.owners))
 	var unseen error
 	for i := range obj.owners {
-		owners[i], err = g.look(ctx, obj, &obj.owners[i])
+		owners[i], err = g.ownerStateOf(ctx, obj, &obj.owners[i])
 		if errors.Is(err, errUnseen) {
 			unseen, err = err, nil
 		}
@@ -159,10 +160,10 @@ func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 			return err
 		}
 	}
-	below := g.graph.below(obj.uid)
-	a := decide(obj, owners, below)
-	if a.dropFinalizer != "" { // after that, nobody looks for dependents any more
-		if err := g.seenAll(ctx, obj, below); err != nil {
+	dependents := g.graph.dependentsOf(obj.uid)
+	a := decide(obj, owners, dependents)
+	if a.dropFinalizer != "" { // after that, dependents would not be looked for again
+		if err := g.seenAll(ctx, obj, dependents); err != nil {
 			return err
 		}
 	}
@@ -172,12 +173,12 @@ func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	return unseen
 }
 
-// seenAll asks the API for dependents of an owner that the watches have not shown yet; with one, the owner
-// has to come again. Kinds are watched apart, so that the deletion of an owner may be seen before the
-// creation of what it owns. Only deletions that wait for the collector pay for it.
-func (g *Controller) seenAll(ctx context.Context, owner *item, below []*item) error {
-	seen := make(map[types.UID]bool, len(below))
-	for _, d := range below {
+// seenAll asks the API for dependents of an owner that the watches have not shown yet. If there is one, the error is
+// errUnseen and the owner is reconciled again. Each kind has a watch of its own, so the deletion of an owner may be
+// seen before the creation of a dependent. Only deletions that wait for the collector pay for these lists.
+func (g *Controller) seenAll(ctx context.Context, owner *item, dependents []*item) error {
+	seen := make(map[types.UID]bool, len(dependents))
+	for _, d := range dependents {
 		seen[d.uid] = true
 	}
 	for _, kind := range g.kinds() {
@@ -197,7 +198,7 @@ func (g *Controller) seenAll(ctx context.Context, owner *item, below []*item) er
 	return nil
 }
 
-// atRest says, without asking anybody, that nothing has to be done: the usual case.
+// atRest reports, from the graph alone, whether nothing has to be done, which is the usual case.
 func (g *Controller) atRest(i *item) bool {
 	if i.deleting {
 		return !i.foreground && !i.orphan
@@ -211,16 +212,16 @@ func (g *Controller) atRest(i *item) bool {
 	return true
 }
 
-// errUnseen has an object come again, because it depends on another that the watches do not show yet. What
-// comes and goes while a watch is broken is never shown, and so nobody would be told of its end.
-var errUnseen = errors.New("it is there, and not yet seen")
+// errUnseen makes the loop retry an object because another one that it depends on is not shown by the watches yet. An
+// object that is created and deleted while a watch is broken is never shown, so no event would report its end.
+var errUnseen = errors.New("it exists, but the watch has not shown it yet")
 
-// look finds out how an owner stands; one that the graph does not have is asked for, and if it is there,
-// that is errUnseen beside the answer.
-func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerReference) (standing, error) {
+// ownerStateOf finds out the state of an owner. One that is not in the graph is read from the API; if it exists, the
+// state is returned together with errUnseen.
+func (g *Controller) ownerStateOf(ctx context.Context, obj *item, ref *metav1.OwnerReference) (ownerState, error) {
 	kind := g.table.ByGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	if kind == nil || kind.Namespaced && obj.key.Namespace == "" {
-		return there, nil // nothing is known about it, and what is not known is not deleted
+		return exists, nil // nothing is known about the owner, so its dependent is not deleted
 	}
 	at := client.Key{Kind: kind, Name: ref.Name}
 	if kind.Namespaced {
@@ -228,15 +229,15 @@ func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerRefer
 	}
 	var unseen error
 	o := g.graph.get(ref.UID)
-	// That it waits for its dependents, which costs them their life, is asked for too: another deletion may
-	// have overruled the one that the watch has shown.
+	// Whether it waits for its dependents, which deletes them, is read from the API, too: another deletion may have
+	// replaced the one that the watch has shown.
 	if o == nil || o.key != at || o.waiting() {
 		fresh, err := g.client.Get(ctx, at)
 		switch {
 		case apierrors.IsNotFound(err):
 			return absent, nil
 		case err != nil:
-			return there, err
+			return exists, err
 		case fresh.GetUID() != ref.UID:
 			return absent, nil
 		}
@@ -249,7 +250,7 @@ func (g *Controller) look(ctx context.Context, obj *item, ref *metav1.OwnerRefer
 	if o.waiting() {
 		return waiting, unseen
 	}
-	return there, unseen
+	return exists, unseen
 }
 
 func (g *Controller) carryOut(ctx context.Context, obj *item, live api.Object, a action) error {
@@ -272,7 +273,7 @@ func (g *Controller) carryOut(ctx context.Context, obj *item, live api.Object, a
 	case len(a.dropRefs) > 0:
 		err = owner.DropRefs(ctx, g.client, live, a.dropRefs...)
 	case a.remove != "":
-		rev := live.GetResourceVersion() // with another one it may have another owner
+		rev := live.GetResourceVersion() // with another resourceVersion it may have another owner
 		_, err = g.client.Delete(ctx, obj.key, &metav1.DeleteOptions{PropagationPolicy: &a.remove,
 			Preconditions: &metav1.Preconditions{UID: &obj.uid, ResourceVersion: &rev}})
 	}

@@ -23,19 +23,19 @@ func TestDecide(t *testing.T) {
 	loose := &item{uid: "l", owners: []metav1.OwnerReference{ref("x", false)}}
 	for name, test := range map[string]struct {
 		obj    *item
-		owners []standing
+		owners []ownerState
 		deps   []*item
 		want   func(a action) bool
 	}{
-		"all there":       {&item{uid: "x", owners: two}, []standing{there, there}, nil, func(a action) bool { return a.remove == "" && len(a.dropRefs) == 0 }},
-		"one gone":        {&item{uid: "x", owners: two}, []standing{there, absent}, nil, func(a action) bool { return slices.Equal(a.dropRefs, []types.UID{"b"}) && a.remove == "" }},
-		"all gone":        {&item{uid: "x", owners: two}, []standing{absent, absent}, nil, func(a action) bool { return a.remove == metav1.DeletePropagationBackground }},
-		"gone, orphaning": {&item{uid: "x", owners: two, orphan: true}, []standing{absent, absent}, nil, func(a action) bool { return a.remove == metav1.DeletePropagationOrphan }},
-		"owner waits":     {&item{uid: "x", owners: two}, []standing{absent, waiting}, nil, func(a action) bool { return a.remove == metav1.DeletePropagationBackground }},
-		"owner waits, dependents": {&item{uid: "x", owners: two}, []standing{absent, waiting}, []*item{dep}, func(a action) bool {
+		"all exist":       {&item{uid: "x", owners: two}, []ownerState{exists, exists}, nil, func(a action) bool { return a.remove == "" && len(a.dropRefs) == 0 }},
+		"one gone":        {&item{uid: "x", owners: two}, []ownerState{exists, absent}, nil, func(a action) bool { return slices.Equal(a.dropRefs, []types.UID{"b"}) && a.remove == "" }},
+		"all gone":        {&item{uid: "x", owners: two}, []ownerState{absent, absent}, nil, func(a action) bool { return a.remove == metav1.DeletePropagationBackground }},
+		"gone, orphaning": {&item{uid: "x", owners: two, orphan: true}, []ownerState{absent, absent}, nil, func(a action) bool { return a.remove == metav1.DeletePropagationOrphan }},
+		"owner waits":     {&item{uid: "x", owners: two}, []ownerState{absent, waiting}, nil, func(a action) bool { return a.remove == metav1.DeletePropagationBackground }},
+		"owner waits, dependents": {&item{uid: "x", owners: two}, []ownerState{absent, waiting}, []*item{dep}, func(a action) bool {
 			return a.remove == metav1.DeletePropagationForeground
 		}},
-		"going":   {&item{uid: "x", owners: two, deleting: true}, []standing{absent, absent}, nil, func(a action) bool { return a.remove == "" }},
+		"going":   {&item{uid: "x", owners: two, deleting: true}, []ownerState{absent, absent}, nil, func(a action) bool { return a.remove == "" }},
 		"blocked": {&item{uid: "x", deleting: true, foreground: true}, nil, []*item{dep}, func(a action) bool { return len(a.wake) == 1 && a.dropFinalizer == "" }},
 		"not blocked": {&item{uid: "x", deleting: true, foreground: true}, nil, []*item{loose}, func(a action) bool {
 			return len(a.wake) == 1 && a.dropFinalizer == metav1.FinalizerDeleteDependents
@@ -94,7 +94,7 @@ func TestCollects(t *testing.T) {
 	})
 	remove(other, metav1.DeletePropagationBackground)
 	ct.Until(c, "the one that had another owner too", api.ConfigMaps, names("b"))
-	// One that names an owner which never was goes too.
+	// One that names an owner which never existed is deleted, too.
 	chain("d", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "nobody", UID: "u"}})
 	ct.Until(c, "nobody's", api.ConfigMaps, names("b"))
 }

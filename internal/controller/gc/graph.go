@@ -16,7 +16,7 @@ type item struct {
 	key    client.Key
 	uid    types.UID
 	owners []metav1.OwnerReference // shared with the object
-	// deleting says that the deletion has begun; foreground and orphan, that it waits for the collector.
+	// deleting: the deletion has begun. foreground and orphan: it waits for the collector, by that finalizer.
 	deleting, foreground, orphan bool
 }
 
@@ -29,10 +29,10 @@ func itemOf(kind *api.Kind, obj api.Object) *item {
 	}
 }
 
-// waiting says that the object is being deleted in the foreground.
+// waiting reports whether the object is being deleted in the foreground.
 func (i *item) waiting() bool { return i.deleting && i.foreground }
 
-// graph is who owns whom, as far as the watches have told.
+// graph records the owners of objects, as far as the watches have shown them.
 type graph struct {
 	mu         sync.RWMutex
 	items      map[types.UID]*item
@@ -93,8 +93,8 @@ func (g *graph) owned() []types.UID {
 	return out
 }
 
-// below are the dependents of an owner.
-func (g *graph) below(uid types.UID) []*item {
+// dependentsOf are the dependents of an owner.
+func (g *graph) dependentsOf(uid types.UID) []*item {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	out := make([]*item, 0, len(g.dependents[uid]))

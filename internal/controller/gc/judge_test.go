@@ -38,10 +38,10 @@ func waits(o api.Object, finalizer string) bool {
 	return going(o) && slices.Contains(o.GetFinalizers(), finalizer)
 }
 
-// lives says that an owner keeps its dependents.
+// lives reports whether an owner keeps its dependents.
 func lives(o api.Object) bool { return o != nil && !waits(o, metav1.FinalizerDeleteDependents) }
 
-// unfinished names something that the collector still has to do; empty if there is nothing.
+// unfinished names something that the collector still has to do; empty if nothing.
 func unfinished(w world) string {
 	for key, obj := range w {
 		if going(obj) {
@@ -56,7 +56,7 @@ func unfinished(w world) string {
 	return ""
 }
 
-// judge replays a history and complains of everything that the collector should not have done.
+// judge replays a history and fails the test for everything that the collector should not have done.
 func judge(t *testing.T, history []client.Event, chosen map[types.UID]bool) {
 	t.Helper()
 	w := world{}

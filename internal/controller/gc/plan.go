@@ -5,27 +5,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// standing is how an owner stands.
-type standing int
+// ownerState is the state of an owner.
+type ownerState int
 
 const (
-	there   standing = iota
-	absent           // it is gone, or another object has its name
-	waiting          // it is being deleted and waits for its dependents
+	exists  ownerState = iota
+	absent             // deleted, or another object has its name
+	waiting            // being deleted, and waits for its dependents
 )
 
-// action is what has to be done about one object, in this order.
+// action is what to do about one object, in this order.
 type action struct {
-	release       []*item                    // take the object's reference off these dependents
-	wake          []types.UID                // look at these dependents
-	dropFinalizer string                     // the object has waited long enough
-	dropRefs      []types.UID                // references to owners that are gone, beside others that are not
-	remove        metav1.DeletionPropagation // delete the object so; empty: keep it
+	release       []*item                    // remove the reference to the object from these dependents
+	wake          []types.UID                // reconcile these dependents
+	dropFinalizer string                     // nothing blocks the object's deletion any more
+	dropRefs      []types.UID                // references to deleted owners, beside owners that exist
+	remove        metav1.DeletionPropagation // delete the object with this policy; empty: keep it
 }
 
-// decide is the whole collector: an object as it stands now, how each of its owners stands, and its
-// dependents.
-func decide(obj *item, owners []standing, dependents []*item) action {
+// decide is the collector's decision, from an object as it is now, the states of its owners, and its dependents. It
+// is pure, and follows Kubernetes' attemptToDeleteItem (pkg/controller/garbagecollector/garbagecollector.go).
+func decide(obj *item, owners []ownerState, dependents []*item) action {
 	switch {
 	case obj.deleting && obj.orphan:
 		return action{release: dependents, dropFinalizer: metav1.FinalizerOrphanDependents}
@@ -45,7 +45,7 @@ func decide(obj *item, owners []standing, dependents []*item) action {
 	alive, holds := 0, false
 	for i, o := range obj.owners {
 		switch owners[i] {
-		case there:
+		case exists:
 			alive++
 		case waiting:
 			holds = true
@@ -65,7 +65,7 @@ func decide(obj *item, owners []standing, dependents []*item) action {
 	return action{remove: metav1.DeletePropagationBackground}
 }
 
-// blocked says that a dependent that is still there asks its owner to wait for it.
+// blocked reports whether a dependent exists that blocks the owner's deletion (blockOwnerDeletion).
 func blocked(owner types.UID, dependents []*item) bool {
 	for _, d := range dependents {
 		for _, o := range d.owners {
@@ -77,7 +77,7 @@ func blocked(owner types.UID, dependents []*item) bool {
 	return false
 }
 
-// circular says that a dependent waits for its own dependents already: two that own each other would
+// circular reports whether a dependent is itself waiting for its dependents: two objects that own each other would
 // wait for ever.
 func circular(dependents []*item) bool {
 	for _, d := range dependents {

@@ -22,8 +22,8 @@ import (
 	ct "minik8s/internal/controller/controllertest"
 )
 
-// TestGraphs makes random graphs of owners and dependents, deletes some of them in random ways while the
-// collector's calls fail now and then, and judges the whole history of changes afterwards:
+// TestGraphs makes random graphs of owners and dependents, deletes some of them in random ways while the collector's
+// calls fail now and then, and checks the whole history of changes afterwards:
 //
 //   - nothing is collected while an owner of it lives, and nothing that names no owner;
 //   - in the end, whatever names owners has one that lives, and names no other;
@@ -40,7 +40,7 @@ func TestGraphs(t *testing.T) {
 			g := &garden{c: ct.New(t), t: t, rng: rand.New(rand.NewSource(seed)), chosen: map[types.UID]bool{}}
 			g.watch()
 			shaky := faulty.New(g.c.As("gc-controller"), rates, seed)
-			if seed%2 == 0 { // the graph grows before its eyes, or is found
+			if seed%2 == 0 { // the collector sees the graph grow, or finds it complete
 				g.c.Start(New(shaky, g.c.Kinds(), quiet).Run)
 				g.grow()
 			} else {

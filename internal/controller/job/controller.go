@@ -34,11 +34,11 @@ type Controller struct {
 	pods    *informer.Informer[*corev1.Pod]
 	podsOf  *owner.Index[*corev1.Pod]
 	expect  *expect.Tracker[*corev1.Pod]
-	// saved are the statuses that we wrote. What they count is counted nowhere else once the pods are
-	// untracked, so nothing is planned on an older one.
+	// saved tracks the statuses that were written. Once pods are untracked, only the status counts them, so nothing
+	// may be planned from an older one.
 	saved   *expect.Tracker[*batchv1.Job]
 	loop    *loop.Loop
-	orphans *loop.Loop // pods with our finalizer whose job may be gone
+	orphans *loop.Loop // pods with our finalizer whose job may be deleted
 	now     func() time.Time
 }
 
@@ -51,7 +51,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	j.podsOf = owner.NewIndex(j.pods)
 	j.loop = loop.New("job", log, j.reconcile)
 	j.expect, j.saved = expect.New(c, j.pods, j.loop.Add), expect.New(c, j.jobs, j.loop.Add)
-	j.orphans = loop.New("job-orphans", log, j.letGo)
+	j.orphans = loop.New("job-orphans", log, j.releaseOrphan)
 	j.jobs.OnChange(func(old, now *batchv1.Job) {
 		if now != nil {
 			j.loop.Add(keyOf(now))
@@ -67,8 +67,8 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	return j
 }
 
-// Run works until ctx ends. The pods are listed after the jobs: a UID in a job's status that is no pod's
-// then is surely one that has gone, and not one that we have yet to hear of.
+// Run works until ctx ends. The pods are listed after the jobs, so a UID in a job's status that no pod has is that of
+// a deleted pod, not of one that the informer has yet to show.
 func (j *Controller) Run(ctx context.Context, ready func()) error {
 	return loop.Drive(ctx, ready, []supervise.Source{j.jobs, j.pods}, j.loop.Workers(workers), j.orphans.Workers(1))
 }
@@ -96,7 +96,7 @@ func (j *Controller) podChanged(old, now *corev1.Pod) {
 	}
 	key, uid, ok := ownerOf(now)
 	if !ok {
-		j.offer(old, now)
+		j.wakeAdopters(old, now)
 		return
 	}
 	j.loop.Add(key)
@@ -105,8 +105,9 @@ func (j *Controller) podChanged(old, now *corev1.Pod) {
 	}
 }
 
-// offer wakes the jobs that may adopt a pod which is nobody's; if there is none, it need not be tracked.
-func (j *Controller) offer(old, now *corev1.Pod) {
+// wakeAdopters wakes the jobs that may adopt a pod without a controller. If there is none, the pod need not be
+// tracked.
+func (j *Controller) wakeAdopters(old, now *corev1.Pod) {
 	if metav1.GetControllerOfNoCopy(now) != nil || old != nil && metav1.GetControllerOfNoCopy(old) == nil && maps.Equal(old.Labels, now.Labels) {
 		return
 	}
@@ -124,11 +125,11 @@ func (j *Controller) offer(old, now *corev1.Pod) {
 
 func adopts(job *batchv1.Job, p *corev1.Pod) bool {
 	sel, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
-	return err == nil && owner.Judge(job, sel, p) == owner.Adopt
+	return err == nil && owner.RelationOf(job, sel, p) == owner.Adopt
 }
 
-// letGo takes the finalizer off a pod whose job is no more: nobody will count it.
-func (j *Controller) letGo(ctx context.Context, key loop.Key) error {
+// releaseOrphan removes the finalizer from a pod whose job is deleted: no job will count it.
+func (j *Controller) releaseOrphan(ctx context.Context, key loop.Key) error {
 	p, ok := j.pods.Get(key.Namespace, key.Name)
 	if !ok || !tracked(p) {
 		return nil
@@ -154,20 +155,20 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if !ok {
 		return nil
 	}
-	if gone, err := j.expire(ctx, job); gone || err != nil {
+	if deleted, err := j.expire(ctx, job); deleted || err != nil {
 		return err
 	}
-	if elsewhere(job) {
+	if managedByOther(job) {
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 	if err != nil {
-		return nil // validation lets none in
+		return nil // validation refuses such a selector
 	}
 	if !saved {
-		return nil // the watch brings the newer one, and with it this job again
+		return nil // the watch will show the newer status, and then wakes this job
 	}
-	settled, err := j.expect.Settled(ctx, key) // asked before the pods are read, so that they show what it saw
+	settled, err := j.expect.Settled(ctx, key) // checked before the pods are read, so that they include every settled write
 	if err != nil {
 		return err
 	}
@@ -182,8 +183,8 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	return j.carryOut(ctx, key, job, &p)
 }
 
-// elsewhere says that another controller sees to a job.
-func elsewhere(job *batchv1.Job) bool {
+// managedByOther reports whether spec.managedBy leaves a job to another controller (KEP-4368).
+func managedByOther(job *batchv1.Job) bool {
 	return job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName
 }
 
@@ -201,7 +202,7 @@ func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Jo
 		}
 		j.saved.Wrote(key, saved.(*batchv1.Job))
 	}
-	for _, e := range p.tell {
+	for _, e := range p.events {
 		j.record.Event(job, e.kind, e.reason, "%s", e.message)
 	}
 	if err := pods.All(len(p.untrack), func(i int) error { return j.untrack(ctx, p.untrack[i]) }); err != nil {
@@ -210,7 +211,7 @@ func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Jo
 	if err := j.control.DeleteAll(ctx, job, j.expect, p.end); err != nil {
 		return err
 	}
-	if err := j.forget(ctx, job, p.remove); err != nil {
+	if err := j.discard(ctx, job, p.remove); err != nil {
 		return err
 	}
 	made := make([]*corev1.Pod, len(p.create))
@@ -224,9 +225,9 @@ func (j *Controller) carryOut(ctx context.Context, key loop.Key, job *batchv1.Jo
 	return err
 }
 
-// forget deletes pods that are not to be counted. One after the other for each of them: a pod that is
-// untracked and lives on would work for nobody.
-func (j *Controller) forget(ctx context.Context, job *batchv1.Job, list []*corev1.Pod) error {
+// discard deletes pods that are not to be counted. Each pod is deleted right after it is untracked: a pod that is
+// untracked but not deleted would run without being counted.
+func (j *Controller) discard(ctx context.Context, job *batchv1.Job, list []*corev1.Pod) error {
 	return pods.All(len(list), func(i int) error {
 		if tracked(list[i]) {
 			if err := j.untrack(ctx, list[i]); err != nil {

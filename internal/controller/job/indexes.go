@@ -13,7 +13,7 @@ import (
 // indexes is a set of completion indexes.
 type indexes map[int]struct{}
 
-// eachIndex reads "0,2-4"; what is at or beyond limit, or no number, is left out.
+// eachIndex parses "0,2-4"; indexes at or beyond limit, and what is not a number, are left out.
 func eachIndex(s string, limit int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for part := range strings.SplitSeq(s, ",") {
@@ -84,7 +84,7 @@ func indexOf(p *corev1.Pod) int {
 	return n
 }
 
-// failuresBefore is how often the index of a pod had failed when the pod was made.
+// failuresBefore is how often the index of a pod had failed when the pod was created.
 func failuresBefore(p *corev1.Pod) int {
 	n, err := strconv.Atoi(p.Annotations[batchv1.JobIndexFailureCountAnnotation])
 	if err != nil {

@@ -354,8 +354,7 @@ func TestGoodEnough(t *testing.T) {
 	}
 }
 
-// What happens after a job is found to be good enough changes that no more, and it is complete when the last pod has
-// ended.
+// Once a job's success policy is met, nothing changes that, and it is complete when the last pod has ended.
 func TestStaysGoodEnough(t *testing.T) {
 	now := time.Unix(1e6, 0)
 	job := newJob(func(s *batchv1.JobSpec) {

@@ -15,15 +15,15 @@ import (
 // burst bounds what one round creates or deletes.
 const burst = 500
 
-// plan is what has to be done about one job, in this order: nothing after the status may be done if the
-// status could not be saved.
+// plan is what to do about one job, in this order: nothing after the status may be done if the status could not be
+// saved.
 type plan struct {
 	status  batchv1.JobStatus
 	changed bool
-	tell    []event
-	untrack []*corev1.Pod // take the finalizer off: they are in the status
+	events  []event
+	untrack []*corev1.Pod // remove the finalizer: they are in the status
 	end     []*corev1.Pod // delete; they will be counted as failures
-	remove  []*corev1.Pod // take the finalizer off and delete: they are not wanted any more, and no failures
+	remove  []*corev1.Pod // remove the finalizer and delete: they are surplus, and do not count as failures
 	create  []want
 	// lookAgain is when a back-off or the deadline ends; 0: when something changes.
 	lookAgain time.Duration
@@ -44,11 +44,11 @@ type step struct {
 	plan    plan
 }
 
-// decide is the whole controller. settled says that everything which was done before is in list.
+// decide is the controller's decision; it is pure. settled: list shows everything that was written before.
 func decide(job *batchv1.Job, list []*corev1.Pod, settled bool, now time.Time) plan {
 	s := &step{job: job, list: list, settled: settled, now: now}
 	if job.DeletionTimestamp != nil || finished(job) != nil {
-		for _, p := range list { // nothing is counted any more; let them go
+		for _, p := range list { // nothing is counted any more: remove the finalizer
 			if tracked(p) {
 				s.plan.untrack = append(s.plan.untrack, p)
 			}
@@ -100,13 +100,13 @@ func (s *step) set(t batchv1.JobConditionType, status corev1.ConditionStatus, re
 		}
 	}
 	if status == corev1.ConditionFalse {
-		return false // what never was need not be denied
+		return false // a condition that was never set need not be set to false
 	}
 	s.plan.status.Conditions = append(s.plan.status.Conditions, c)
 	return true
 }
 
-// suspension keeps the condition Suspended and the start time.
+// suspension updates the condition Suspended and the start time.
 func (s *step) suspension() {
 	if condition(&s.plan.status, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet) != nil {
 		return
@@ -120,7 +120,7 @@ func (s *step) suspension() {
 	}
 	if s.set(batchv1.JobSuspended, corev1.ConditionFalse, "JobResumed", "Job resumed") {
 		s.say(corev1.EventTypeNormal, "Resumed", "Job resumed")
-		st.StartTime = nil // the deadline counts from here
+		st.StartTime = nil // activeDeadlineSeconds counts anew after the suspension
 	}
 	if st.StartTime == nil {
 		start := s.stamp()
@@ -129,7 +129,7 @@ func (s *step) suspension() {
 }
 
 func (s *step) say(kind, reason, message string) {
-	s.plan.tell = append(s.plan.tell, event{kind, reason, message})
+	s.plan.events = append(s.plan.events, event{kind, reason, message})
 }
 
 // ending is the condition that says how the job will end; nil while it goes on.
@@ -145,14 +145,14 @@ func (s *step) ending() *batchv1.JobCondition {
 	return condition(&s.plan.status, target)
 }
 
-// outcome looks at every way in which a job ends.
+// outcome decides whether the job ends, and how.
 func (s *step) outcome() (target batchv1.JobConditionType, reason, message string) {
 	const fail, success = batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet
 	spec := &s.job.Spec
 	switch {
 	case s.failJob != "":
 		return fail, batchv1.JobReasonPodFailurePolicy, s.failJob
-	case spec.BackoffLimit != nil && s.bad() > *spec.BackoffLimit, tooManyRestarts(s.job, s.active):
+	case spec.BackoffLimit != nil && s.failedSoFar() > *spec.BackoffLimit, tooManyRestarts(s.job, s.active):
 		return fail, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"
 	case s.late():
 		return fail, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline"
@@ -161,18 +161,18 @@ func (s *step) outcome() (target batchv1.JobConditionType, reason, message strin
 	case len(s.failedIndexes) > 0 && len(s.failedIndexes)+len(s.completed) >= limitOf(s.job):
 		return fail, batchv1.JobReasonFailedIndexes, "Job has failed indexes"
 	}
-	if why := goodEnough(s.job, s.completed); why != "" {
+	if why := successPolicyMet(s.job, s.completed); why != "" {
 		return success, batchv1.JobReasonSuccessPolicy, why
 	}
 	switch {
-	case spec.Completions != nil && s.done() >= *spec.Completions,
-		spec.Completions == nil && s.done() > 0 && len(s.active) == 0:
+	case spec.Completions != nil && s.succeededSoFar() >= *spec.Completions,
+		spec.Completions == nil && s.succeededSoFar() > 0 && len(s.active) == 0:
 		return success, batchv1.JobReasonCompletionsReached, "Reached expected number of succeeded pods"
 	}
 	return "", "", ""
 }
 
-// late says that the deadline has passed; if there is one, the job is looked at again then.
+// late reports whether the deadline has passed; if it has not, the job is queued again for then.
 func (s *step) late() bool {
 	if s.job.Spec.ActiveDeadlineSeconds == nil || suspended(s.job) || s.plan.status.StartTime == nil {
 		return false
@@ -190,14 +190,14 @@ func (s *step) again(wait time.Duration) {
 	}
 }
 
-// finish ends what still runs, and when all of it is over and counted, the job.
+// finish ends the pods that still run, and, when all have ended and are counted, the job.
 func (s *step) finish(how *batchv1.JobCondition) {
 	target, reason, message := how.Type, how.Reason, how.Message
 	if s.settled {
 		s.plan.end = s.active
 	}
 	s.plan.lookAgain = 0
-	if len(s.active) > 0 || s.terminating > 0 || s.open() {
+	if len(s.active) > 0 || s.terminating > 0 || s.unfinished() {
 		return
 	}
 	if target == batchv1.JobFailureTarget {
@@ -257,15 +257,15 @@ func (s *step) target(active int) int {
 		parallel = int(*p)
 	}
 	if s.job.Spec.Completions == nil {
-		if s.done() > 0 { // the work is done: those that run may end, no new one begins
+		if s.succeededSoFar() > 0 { // the work is done: running pods may end, no new ones start
 			return min(active, parallel)
 		}
 		return parallel
 	}
-	return max(min(parallel, limitOf(s.job)-int(s.done())-len(s.failedIndexes)), 0)
+	return max(min(parallel, limitOf(s.job)-int(s.succeededSoFar())-len(s.failedIndexes)), 0)
 }
 
-// make plans new pods, unless a back-off holds them.
+// make plans new pods, unless a back-off delays them.
 func (s *step) make(active []*corev1.Pod, missing int) {
 	if !isIndexed(s.job) {
 		if wait := backoff(s.list, s.now, func(*corev1.Pod) bool { return true }); wait > 0 {
@@ -303,7 +303,7 @@ func (s *step) make(active []*corev1.Pod, missing int) {
 	}
 }
 
-// dropSurplusIndexes removes pods whose index is done, given up, out of range or run twice, and returns
+// dropSurplusIndexes removes pods whose index is completed, failed, out of range or run by another pod, and returns
 // the others.
 func (s *step) dropSurplusIndexes() (stay []*corev1.Pod) {
 	seen := indexes{}

@@ -49,7 +49,7 @@ func podFor(job *batchv1.Job, w want) *corev1.Pod {
 	return p
 }
 
-// untrack takes the finalizer off a pod. One that has gone needs nothing.
+// untrack removes the finalizer from a pod. A pod that is deleted is not an error.
 func (j *Controller) untrack(ctx context.Context, p *corev1.Pod) error {
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer}}})

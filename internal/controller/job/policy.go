@@ -11,8 +11,9 @@ import (
 	"minik8s/internal/controller/pods"
 )
 
-// judge is what a job's failure policy says about a pod that has failed; the first rule that matches.
-func judge(job *batchv1.Job, p *corev1.Pod) (action batchv1.PodFailurePolicyAction, why string) {
+// failurePolicyOf is the action of a job's failure policy for a failed pod, by the first rule that matches
+// (KEP-3329).
+func failurePolicyOf(job *batchv1.Job, p *corev1.Pod) (action batchv1.PodFailurePolicyAction, why string) {
 	if job.Spec.PodFailurePolicy == nil || p.Status.Phase != corev1.PodFailed {
 		return batchv1.PodFailurePolicyActionCount, ""
 	}
@@ -33,9 +34,9 @@ func judge(job *batchv1.Job, p *corev1.Pod) (action batchv1.PodFailurePolicyActi
 	return batchv1.PodFailurePolicyActionCount, ""
 }
 
-// goodEnough is what a job's success policy says about the indexes that have succeeded: the first rule that is met,
-// or nothing.
-func goodEnough(job *batchv1.Job, completed indexes) (why string) {
+// successPolicyMet says which rule of a job's success policy the completed indexes meet, the first one; empty if none
+// (KEP-3998).
+func successPolicyMet(job *batchv1.Job, completed indexes) (why string) {
 	if job.Spec.SuccessPolicy == nil || len(completed) == 0 {
 		return ""
 	}
@@ -82,8 +83,8 @@ const (
 	maxBackoff   = 10 * time.Minute
 )
 
-// backoff is how long to wait before a pod is made again: from the failures since the last success.
-// which selects the pods that count.
+// backoff is how long to wait before a pod is created again, by the failures since the last success. which selects
+// the pods that count.
 func backoff(list []*corev1.Pod, now time.Time, which func(*corev1.Pod) bool) time.Duration {
 	var success, last time.Time
 	for _, p := range list {
@@ -110,7 +111,7 @@ func backoff(list []*corev1.Pod, now time.Time, which func(*corev1.Pod) bool) ti
 	return max(last.Add(wait).Sub(now), 0)
 }
 
-// endedAt is when the last container of a pod ended; if nobody says, when it was deleted, else made.
+// endedAt is when the last container of a pod ended; if that is not known, when the pod was deleted, or else created.
 func endedAt(p *corev1.Pod) time.Time {
 	var at time.Time
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -131,7 +132,7 @@ func endedAt(p *corev1.Pod) time.Time {
 	return at
 }
 
-// tooManyRestarts says whether the containers of pods that are restarted in place have failed too often.
+// tooManyRestarts reports whether the containers of pods that are restarted in place have failed too often.
 func tooManyRestarts(job *batchv1.Job, list []*corev1.Pod) bool {
 	if job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure || job.Spec.BackoffLimit == nil {
 		return false

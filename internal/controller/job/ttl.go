@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/client"
 )
 
-// lifetime is how long a finished job still has; ok is false if it may stay.
+// lifetime is how long until a finished job is deleted; ok is false if it stays.
 func lifetime(job *batchv1.Job, now time.Time) (left time.Duration, ok bool) {
 	end := finished(job)
 	if end == nil || job.Spec.TTLSecondsAfterFinished == nil || job.DeletionTimestamp != nil {
@@ -20,8 +20,8 @@ func lifetime(job *batchv1.Job, now time.Time) (left time.Duration, ok bool) {
 	return end.LastTransitionTime.Add(time.Duration(*job.Spec.TTLSecondsAfterFinished) * time.Second).Sub(now), true
 }
 
-// expire deletes a job whose time has come, after its pods.
-func (j *Controller) expire(ctx context.Context, job *batchv1.Job) (gone bool, err error) {
+// expire deletes a job whose TTL has passed, after its pods.
+func (j *Controller) expire(ctx context.Context, job *batchv1.Job) (deleted bool, err error) {
 	left, ok := lifetime(job, j.now())
 	if !ok {
 		return false, nil
@@ -38,7 +38,7 @@ func (j *Controller) expire(ctx context.Context, job *batchv1.Job) (gone bool, e
 		return false, err
 	}
 	if left, ok := lifetime(fresh, j.now()); !ok || left > 0 || fresh.UID != job.UID {
-		return false, nil // somebody gave it more time
+		return false, nil // the TTL was extended meanwhile
 	}
 	foreground := metav1.DeletePropagationForeground
 	_, err = j.client.Delete(ctx, client.KeyOf(job), &metav1.DeleteOptions{PropagationPolicy: &foreground,

@@ -1,13 +1,12 @@
 // Package leader lets one of several masters run a controller: the one that holds a Lease.
 //
-// It promises: at most one holder at a time, as far as clocks run at the same speed (they need not show
-// the same time: a Lease counts as held for Duration from when the watcher saw it renewed); a holder that
-// cannot renew stops before another may begin; a holder that ends gives the Lease back, and one that was
-// killed and comes back under the same identity takes it up at once. A free Lease is taken at once, so a
-// single master loses no time; holding costs one write in RenewEvery.
+// It promises: at most one holder at a time, if clocks run at the same speed (they need not show the same time: a
+// Lease counts as held for Duration from when the watcher saw it renewed, as in client-go's leaderelection); a holder
+// that cannot renew stops before another may start; a holder that ends releases the Lease, and one that was killed
+// and starts again under the same identity takes it at once. A free Lease is taken at once, so a single master loses
+// no time. Holding costs one write per RenewEvery.
 //
-// roles wraps controllers in it. It reads and writes one Lease. The Lease survives a kill -9, and with
-// it the knowledge of who led.
+// roles wraps controllers in it. It reads and writes one Lease, which survives a kill -9, and with it who led.
 package leader
 
 import (
@@ -31,7 +30,7 @@ const (
 	Duration   = 15 * time.Second // for how long it is held after a renewal
 	RenewEvery = 10 * time.Second // how often its holder renews it
 	RetryEvery = 2 * time.Second  // how often others look, and a holder whose renewal failed tries again
-	// margin is how much earlier than others a holder believes that it has lost the Lease.
+	// margin is how much earlier than others a holder regards the Lease as lost.
 	margin = time.Second
 )
 
@@ -39,13 +38,13 @@ const (
 type Elector struct {
 	Client          client.Interface
 	Namespace, Name string // of the Lease
-	// Identity is this master's; the same after a restart, and no other's.
+	// Identity is unique to this master, and the same after a restart.
 	Identity string
 	Log      *slog.Logger
-	// Standby, which may be nil, is called once, when somebody else is found to hold the Lease: from then on
-	// this master does its part, which is to wait.
+	// Standby, which may be nil, is called once, when another master is found to hold the Lease: this one is then
+	// ready, and waits.
 	Standby func()
-	// Now and Sleep may be left out; tests set them. Sleep ends early, with an error, when ctx does.
+	// Now and Sleep may be nil; tests set them. Sleep returns early, with an error, when ctx ends.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
 
@@ -111,8 +110,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// acquire waits for the Lease; false if ctx ended before. It is ours since the moment before it was
-// written, not since we know that it was: others may have seen the write long before we heard of it.
+// acquire waits for the Lease; false if ctx ended before. since is the time just before the write, not of the answer:
+// others may have seen the write long before the answer came.
 func (e *Elector) acquire(ctx context.Context) (since time.Time, ok bool) {
 	standby := sync.OnceFunc(e.Standby)
 	for {
@@ -132,7 +131,7 @@ func (e *Elector) acquire(ctx context.Context) (since time.Time, ok bool) {
 	}
 }
 
-// hold renews the Lease, which was written at renewed, until ctx ends or it must be taken to be lost.
+// hold renews the Lease, which was written at renewed, until ctx ends or the Lease has to be regarded as lost.
 func (e *Elector) hold(ctx context.Context, renewed time.Time) {
 	wait := max(0, renewed.Add(RenewEvery).Sub(e.Now()))
 	for e.Sleep(ctx, wait) == nil {
@@ -148,7 +147,7 @@ func (e *Elector) hold(ctx context.Context, renewed time.Time) {
 		case held:
 			renewed, wait = started, max(0, started.Add(RenewEvery).Sub(e.Now()))
 			continue
-		case err == nil: // somebody else has it
+		case err == nil: // another master holds it
 			return
 		}
 		if ctx.Err() == nil {
@@ -158,7 +157,7 @@ func (e *Elector) hold(ctx context.Context, renewed time.Time) {
 	}
 }
 
-// try takes or renews the Lease. Without an error, held says whose it is.
+// try takes or renews the Lease. Without an error, held says whether this master holds it.
 func (e *Elector) try(ctx context.Context) (held bool, err error) {
 	lease, err := client.Get[*coordinationv1.Lease](ctx, e.Client, client.Key{Kind: api.Leases, Namespace: e.Namespace, Name: e.Name})
 	if apierrors.IsNotFound(err) {
@@ -181,7 +180,7 @@ func (e *Elector) try(ctx context.Context) (held bool, err error) {
 	return err == nil, err
 }
 
-// others says that somebody else holds the Lease, as far as can be known.
+// others reports whether another master holds the Lease, as far as can be known.
 func (e *Elector) others(l *coordinationv1.Lease) bool {
 	holder := l.Spec.HolderIdentity
 	if holder == nil || *holder == "" || *holder == e.Identity {
@@ -213,7 +212,7 @@ func (e *Elector) next(old *coordinationv1.Lease) *coordinationv1.Lease {
 	return l
 }
 
-// release gives the Lease back, so that another need not wait for it to run out.
+// release gives up the Lease, so that another master need not wait for it to expire.
 func (e *Elector) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, RetryEvery)
 	defer cancel()

@@ -51,7 +51,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// edit changes the Lease behind everybody's back.
+// edit changes the Lease directly, without an elector.
 func edit(t *testing.T, c *ct.Cluster, holder string) {
 	t.Helper()
 	l, err := client.Get[*coordinationv1.Lease](c.Context(), c.Admin(), client.Key{Kind: api.Leases, Namespace: metav1.NamespaceDefault, Name: "test"})
@@ -123,7 +123,7 @@ func (c *cable) Update(ctx context.Context, obj api.Object, opts client.WriteOpt
 	return c.now().Update(ctx, obj, opts)
 }
 
-// hung answers nothing before the caller loses patience.
+// hung never answers before the caller's timeout.
 type hung struct{ client.Interface }
 
 func (hung) Get(ctx context.Context, _ client.Key) (api.Object, error) {
@@ -172,7 +172,7 @@ func TestCannotRenew(t *testing.T) {
 	}
 }
 
-// late writes at once and answers late, and but once.
+// late is a client whose next write is done at once and answered late.
 type late struct {
 	hung
 	wrote atomic.Bool
@@ -230,7 +230,8 @@ func TestFailuresPass(t *testing.T) {
 	})
 }
 
-// Who is told to stop gives the Lease back, after its work has ended, and the next need only look.
+// A holder that is told to stop releases the Lease after its work has ended, and the next one takes it at its next
+// look.
 func TestHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := ct.New(t)

@@ -6,7 +6,7 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// Crew is a loop with as many workers as it is to have, for Drive.
+// Crew is a loop with its number of workers, for Drive.
 type Crew struct {
 	loop    *Loop
 	workers int
@@ -15,12 +15,12 @@ type Crew struct {
 // Workers is the loop with so many workers.
 func (l *Loop) Workers(n int) Crew { return Crew{l, n} }
 
-// Drive is the life of a controller: the sources, each when the one before is complete, and then the
-// loops. ready is called when the loops begin. When one of them panics all end, and Drive says why;
-// otherwise it returns when ctx ends.
+// Drive runs a controller: first the sources, each started when the one before it has synced, and then the loops.
+// ready is called when the loops start. When one of them panics all end, and the panic is the error; otherwise Drive
+// returns nil when ctx ends.
 func Drive(ctx context.Context, ready func(), sources []supervise.Source, loops ...Crew) error {
 	for _, c := range loops {
-		defer c.loop.end() // also of one that never began
+		defer c.loop.end() // also of a loop that was never started
 	}
 	t := supervise.NewTasks(ctx)
 	t.InOrder(func() {

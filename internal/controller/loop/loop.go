@@ -1,14 +1,13 @@
-// Package loop is the engine of every controller: a queue of keys, several workers, one reconcile.
+// Package loop is the work queue of every controller: a queue of keys, several workers, one reconcile function.
 //
-// It promises: a key is never worked on twice at once; a key that was added while it was being worked
-// on is worked on again; one whose reconcile failed comes again after a back-off of its own (5 ms
-// doubling to 30 s); a panic counts as a failure of that key and stops nobody else; the fifth failure
-// of a key in a row, and each after it, is logged as a warning. How many keys wait, come again, and how
-// long they wait and take, is in the process's metrics, by the loop's name.
+// It promises: a key is never worked on twice at once; a key that was added while it was being worked on is worked on
+// again; one whose reconcile failed is retried after a back-off of its own (5 ms doubling to 30 s); a panic counts as
+// a failure of that key and does not stop others; the fifth failure of a key in a row, and each after it, is logged
+// as a warning. The process's metrics have, by the loop's name, how many keys wait and are retried, and how long they
+// wait and take.
 //
-// Controllers use it: their informers' handlers call Add, their Reconcile reads the informers, makes a
-// plan and carries it out. Nothing of it survives a kill -9; the informers' first lists fill the queue
-// again.
+// Controllers use it: their informers' handlers call Add, their Reconcile reads the informers, makes a plan and
+// carries it out. Nothing survives a kill -9; the informers' first lists fill the queue again.
 package loop
 
 import (
@@ -44,7 +43,7 @@ type Loop struct {
 	metrics   metrics
 }
 
-// New makes a loop; reconcile must be safe for different keys side by side.
+// New makes a loop; reconcile must be safe to run concurrently for different keys.
 func New(name string, log *slog.Logger, reconcile func(ctx context.Context, key Key) error) *Loop {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](5*time.Millisecond, 30*time.Second)
 	m := newMetrics(name)
@@ -73,7 +72,7 @@ func Panics() map[string]int64 {
 	return out
 }
 
-// panics counts by the name of the loop; it is of the process, as the metrics are.
+// panics counts by the loop's name. It is process-wide, as the metrics are.
 var panics sync.Map
 
 func count(name string) {
@@ -81,7 +80,7 @@ func count(name string) {
 	n.(*atomic.Int64).Add(1)
 }
 
-// Len is how many keys wait.
+// Len is how many keys are queued.
 func (l *Loop) Len() int { return l.queue.Len() }
 
 // Run works with so many workers until ctx ends; then it returns nil.
@@ -124,7 +123,7 @@ func (l *Loop) step(ctx context.Context) bool {
 	}
 	defer l.queue.Done(key)
 	if ctx.Err() != nil {
-		return true // what is left goes
+		return true // the keys that are left are dropped
 	}
 	began := time.Now()
 	err := l.safe(ctx, key)

@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The metrics of all loops of the process, under the names that Kubernetes gives them.
+// The metrics of all loops of the process, under the names that Kubernetes gives them. They are registered in init,
+// once: the registry of metrics is process-wide, and a second registration panics.
 var (
 	depth = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_depth",
 		Help: "Current depth of workqueue."}, byName)
@@ -26,8 +27,7 @@ var (
 
 func init() { prometheus.MustRegister(depth, adds, retries, waited, worked) }
 
-// metrics are those of one loop. A loop that is made again under its name, because its part was started
-// again, counts on.
+// metrics are those of one loop. A new loop of the same name, made when its part is restarted, continues the counts.
 type metrics struct {
 	depth          prometheus.Gauge
 	adds, retries  prometheus.Counter
@@ -39,9 +39,8 @@ func newMetrics(name string) metrics {
 		waited: waited.WithLabelValues(name), worked: worked.WithLabelValues(name)}
 }
 
-// line is the order of the keys that wait, first come first served, and measures it. The work queue, which
-// calls it, holds its lock meanwhile. The work queue's own metrics would have each loop wake up twice a
-// second.
+// line is the order of the queued keys, first in first out, and measures them. The work queue calls it with its lock
+// held. The work queue's own metrics are not used because they wake every loop twice a second.
 type line struct {
 	metrics
 	keys []waiting
@@ -68,7 +67,7 @@ func (l *line) Len() int { return len(l.keys) }
 // Pop implements workqueue.Queue; there must be a key.
 func (l *line) Pop() Key {
 	w := l.keys[0]
-	l.keys[0] = waiting{} // the array lives on, its strings need not
+	l.keys[0] = waiting{} // the array is kept, so release the key's strings
 	l.keys = l.keys[1:]
 	l.depth.Dec()
 	l.waited.Observe(time.Since(w.since).Seconds())

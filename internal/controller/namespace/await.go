@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// lookAgain is when a namespace that waits is looked at though nothing has ended: its conditions say
-	// how many objects are left.
+	// lookAgain is after how long a waiting namespace is reconciled although not all is deleted, because its
+	// conditions say how many objects are left.
 	lookAgain = 10 * time.Second
-	// again is the pause before the look after something came between: a watch broke, an object was made.
-	again = 100 * time.Millisecond
+	// retryPause is the pause before the next round after a watch broke or an object was created in the namespace.
+	retryPause = 100 * time.Millisecond
 )
 
-// await brings the namespace back when what is left in it has gone. It does not block.
-func (n *Controller) await(ctx context.Context, key loop.Key, left []remains) {
+// requeueWhenEmpty queues the namespace again when the objects left in it are deleted. It does not block.
+func (n *Controller) requeueWhenEmpty(ctx context.Context, key loop.Key, left []remains) {
 	ctx, cancel := context.WithTimeout(ctx, lookAgain)
 	watches := supervise.NewTasks(ctx)
 	for _, r := range left {
-		watches.Go(func(ctx context.Context) error { return n.gone(ctx, key.Name, r) })
+		watches.Go(func(ctx context.Context) error { return n.awaitDeletions(ctx, key.Name, r) })
 	}
 	go func() {
 		defer cancel()
 		if watches.Wait() != nil {
-			n.loop.AddAfter(key, again)
+			n.loop.AddAfter(key, retryPause)
 			return
 		}
 		n.loop.Add(key)
@@ -37,8 +37,8 @@ func (n *Controller) await(ctx context.Context, key loop.Key, left []remains) {
 
 var errEnded = errors.New("the watch ended, and something is left")
 
-// gone returns nil once as many objects as were left have been deleted.
-func (n *Controller) gone(ctx context.Context, ns string, r remains) error {
+// awaitDeletions returns nil once as many objects as were left have been deleted.
+func (n *Controller) awaitDeletions(ctx context.Context, ns string, r remains) error {
 	w, err := n.client.Watch(ctx, r.kind, client.WatchOptions{Namespace: ns, ResourceVersion: r.revision})
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (n *Controller) gone(ctx context.Context, ns string, r remains) error {
 	defer w.Stop()
 	for e := range w.Events() {
 		switch e.Type {
-		case client.Added: // by somebody who did not know yet that the namespace is going
+		case client.Added: // by a client that was admitted before the namespace was terminating
 			r.count++
 		case client.Deleted:
 			r.count--

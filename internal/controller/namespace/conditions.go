@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fine is what a condition says while nothing is wrong.
-var fine = []corev1.NamespaceCondition{
+// healthy are the conditions while nothing is wrong.
+var healthy = []corev1.NamespaceCondition{
 	{Type: corev1.NamespaceDeletionDiscoveryFailure, Reason: "ResourcesDiscovered", Message: "All resources successfully discovered"},
 	{Type: corev1.NamespaceDeletionGVParsingFailure, Reason: "ParsedGroupVersions", Message: "All legacy kube types successfully parsed"},
 	{Type: corev1.NamespaceDeletionContentFailure, Reason: "ContentDeleted", Message: "All content successfully deleted, may be waiting on finalization"},
@@ -18,9 +18,10 @@ var fine = []corev1.NamespaceCondition{
 	{Type: corev1.NamespaceFinalizersRemaining, Reason: "ContentHasNoFinalizers", Message: "All content-preserving finalizers finished"},
 }
 
-// conditions is what a round found, in Kubernetes' words: tools and people know them.
+// conditions are the conditions for what a round found, as Kubernetes words them
+// (pkg/controller/namespace/deletion/status_condition_utils.go).
 func conditions(left []remains, err error) []corev1.NamespaceCondition {
-	out := slices.Clone(fine)
+	out := slices.Clone(healthy)
 	for i := range out {
 		c := &out[i]
 		c.Status = corev1.ConditionFalse
@@ -70,7 +71,7 @@ func finalizers(left []remains) string {
 	return strings.Join(parts, ", ")
 }
 
-// merge brings conditions up to date and says whether anything changed. Conditions of other types stay.
+// merge updates conditions and reports whether anything changed. Conditions of other types stay.
 func merge(status *corev1.NamespaceStatus, now []corev1.NamespaceCondition) bool {
 	changed := false
 	for _, c := range now {

@@ -38,7 +38,7 @@ func TestConditions(t *testing.T) {
 			corev1.NamespaceContentRemaining: "SomeResourcesRemain: Some resources are remaining: pods. has 1 resource instances"}},
 	} {
 		got := conditions(test.left, test.err)
-		if len(got) != len(fine) {
+		if len(got) != len(healthy) {
 			t.Errorf("%s: %d conditions", name, len(got))
 		}
 		for _, c := range got {
@@ -57,7 +57,7 @@ func TestConditions(t *testing.T) {
 // stays.
 func TestMerge(t *testing.T) {
 	status := corev1.NamespaceStatus{Conditions: []corev1.NamespaceCondition{{Type: "Theirs", Status: corev1.ConditionTrue}}}
-	if !merge(&status, conditions([]remains{{kind: api.Pods, count: 2}}, nil)) || len(status.Conditions) != 1+len(fine) {
+	if !merge(&status, conditions([]remains{{kind: api.Pods, count: 2}}, nil)) || len(status.Conditions) != 1+len(healthy) {
 		t.Fatalf("%+v", status)
 	}
 	if merge(&status, conditions([]remains{{kind: api.Pods, count: 2}}, nil)) {
@@ -95,7 +95,7 @@ func TestBegins(t *testing.T) {
 		"its conditions": {going, going, false},
 		"gone":           {going, nil, false},
 	} {
-		if got := begins(test.old, test.now); got != test.want {
+		if got := deletionBegins(test.old, test.now); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -18,23 +18,23 @@ import (
 type remains struct {
 	kind       *api.Kind
 	count      int
-	untouched  int            // of these, those whose deletion has not begun
+	notDeleted int            // of count, those whose deletion has not begun
 	finalizers map[string]int // how many of the objects each of them holds
-	revision   string         // of the list that says so
+	revision   string         // of the list that was counted
 }
 
-// empty deletes what is in the namespace and says what is left. Pods go first: while they run they may
-// need the rest, and what they still do is bounded by it. An error does not keep the other objects.
+// empty deletes what is in the namespace and returns what is left. Pods are deleted first, because they may need the
+// rest while they run. An error with one object does not stop the deletion of others.
 func (n *Controller) empty(ctx context.Context, ns string) ([]remains, error) {
 	left, err := n.clear(ctx, ns, []*api.Kind{api.Pods})
 	if err != nil || len(left) > 0 {
 		return left, err
 	}
-	return n.clear(ctx, ns, others(n.table))
+	return n.clear(ctx, ns, kindsButPods(n.table))
 }
 
-// others are the namespaced kinds but Pods.
-func others(table *api.Table) []*api.Kind {
+// kindsButPods are the namespaced kinds except Pods.
+func kindsButPods(table *api.Table) []*api.Kind {
 	var out []*api.Kind
 	for _, k := range table.Stored() {
 		if k.Namespaced && k != api.Pods {
@@ -47,7 +47,7 @@ func others(table *api.Table) []*api.Kind {
 // clear deletes every object of these kinds.
 func (n *Controller) clear(ctx context.Context, ns string, kinds []*api.Kind) (left []remains, err error) {
 	var found []*api.Kind
-	var going []doomed
+	var targets []target
 	var errs []error
 	for _, kind := range kinds {
 		list, err := n.client.List(ctx, kind, client.ListOptions{Namespace: ns})
@@ -58,11 +58,11 @@ func (n *Controller) clear(ctx context.Context, ns string, kinds []*api.Kind) (l
 		if len(list.Items) > 0 {
 			found = append(found, kind)
 		}
-		for _, obj := range untouched(list.Items) {
-			going = append(going, doomed{kind, obj})
+		for _, obj := range notDeleted(list.Items) {
+			targets = append(targets, target{kind, obj})
 		}
 	}
-	errs = append(errs, n.deleteAll(ctx, going)...)
+	errs = append(errs, n.deleteAll(ctx, targets)...)
 	for _, kind := range found {
 		list, err := n.client.List(ctx, kind, client.ListOptions{Namespace: ns})
 		if err != nil {
@@ -76,14 +76,14 @@ func (n *Controller) clear(ctx context.Context, ns string, kinds []*api.Kind) (l
 	return left, errors.Join(errs...)
 }
 
-// doomed is an object that is to be deleted, with its kind.
-type doomed struct {
+// target is an object to delete, with its kind.
+type target struct {
 	kind *api.Kind
 	obj  api.Object
 }
 
-// untouched are the objects whose deletion has not begun.
-func untouched(items []api.Object) []api.Object {
+// notDeleted are the objects whose deletion has not begun.
+func notDeleted(items []api.Object) []api.Object {
 	var out []api.Object
 	for _, obj := range items {
 		if obj.GetDeletionTimestamp() == nil {
@@ -94,7 +94,7 @@ func untouched(items []api.Object) []api.Object {
 }
 
 func remainsOf(kind *api.Kind, list *client.List) remains {
-	r := remains{kind: kind, count: len(list.Items), untouched: len(untouched(list.Items)),
+	r := remains{kind: kind, count: len(list.Items), notDeleted: len(notDeleted(list.Items)),
 		finalizers: map[string]int{}, revision: list.ResourceVersion}
 	for _, obj := range list.Items {
 		for _, f := range obj.GetFinalizers() {
@@ -110,9 +110,9 @@ type failure struct {
 	err error
 }
 
-// deleteAll deletes objects side by side. It returns the first error of each kind: a thousand alike would
-// say no more.
-func (n *Controller) deleteAll(ctx context.Context, objs []doomed) []error {
+// deleteAll deletes objects concurrently. It returns the first error of each kind: a thousand alike would not say
+// more.
+func (n *Controller) deleteAll(ctx context.Context, objs []target) []error {
 	var mu sync.Mutex
 	failed := map[*api.Kind]failure{}
 	fail := func(kind *api.Kind, f failure) {
@@ -127,13 +127,13 @@ func (n *Controller) deleteAll(ctx context.Context, objs []doomed) []error {
 			kind := objs[i].kind
 			fail(kind, failure{i, fmt.Errorf("%s %s: %w", kind, objs[i].obj.GetName(), err)})
 		}
-		return nil // one failure keeps no other object
+		return nil // one failure does not stop the others
 	})
 	if err != nil { // a panic
 		return []error{err}
 	}
 	var errs []error
-	for _, kind := range n.table.Stored() { // in their order, so that the condition's text stays the same
+	for _, kind := range n.table.Stored() { // in a fixed order, so that the condition's text does not change
 		if f, ok := failed[kind]; ok {
 			errs = append(errs, f.err)
 		}
@@ -141,13 +141,13 @@ func (n *Controller) deleteAll(ctx context.Context, objs []doomed) []error {
 	return errs
 }
 
-// deleteOne deletes the very object that was listed. One that is gone, or another by now, is the next
-// round's.
-func (n *Controller) deleteOne(ctx context.Context, d doomed) error {
+// deleteOne deletes exactly the object that was listed. One that is deleted already, or was replaced, is not an
+// error: the next round lists again.
+func (n *Controller) deleteOne(ctx context.Context, d target) error {
 	at := client.Key{Kind: d.kind, Namespace: d.obj.GetNamespace(), Name: d.obj.GetName()}
 	_, err := n.client.Delete(ctx, at, &metav1.DeleteOptions{
 		Preconditions:     metav1.NewUIDPreconditions(string(d.obj.GetUID())),
-		PropagationPolicy: new(metav1.DeletePropagationBackground), // each dependent is in here too, or is the collector's
+		PropagationPolicy: new(metav1.DeletePropagationBackground), // dependents are in the namespace too, or left to the garbage collector
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

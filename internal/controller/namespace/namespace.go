@@ -16,7 +16,7 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// workers is how many namespaces are emptied side by side.
+// workers is how many namespaces are emptied concurrently.
 const workers = 5
 
 // Controller is the namespace controller.
@@ -27,21 +27,21 @@ type Controller struct {
 	loop       *loop.Loop
 }
 
-// New makes the controller for the kinds of a table, also those that come later.
+// New makes the controller for the kinds of a table, and for those that are added later.
 func New(c client.Interface, table *api.Table, log *slog.Logger) *Controller {
 	n := &Controller{client: c, table: table, namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Log: log})}
 	n.loop = loop.New("namespace", log, n.reconcile)
 	n.namespaces.OnChange(func(old, now *corev1.Namespace) {
-		if begins(old, now) {
+		if deletionBegins(old, now) {
 			n.loop.Add(loop.Key{Name: now.Name})
 		}
 	})
 	return n
 }
 
-// begins says that a deletion has begun with this change. Later changes, most of them our own conditions,
-// do not start a round: the loop and the watches bring a namespace back until it is gone.
-func begins(old, now *corev1.Namespace) bool {
+// deletionBegins reports whether this change begins a deletion. Later changes, most of them our own conditions, do
+// not start a round: the loop and the watches queue a namespace again until it is deleted.
+func deletionBegins(old, now *corev1.Namespace) bool {
 	return now != nil && now.DeletionTimestamp != nil && (old == nil || old.DeletionTimestamp == nil)
 }
 
@@ -67,15 +67,15 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if rerr := n.report(ctx, ns, conditions(left, err)); rerr != nil || err != nil {
 		return errors.Join(err, rerr)
 	}
-	if slices.ContainsFunc(left, func(r remains) bool { return r.untouched > 0 }) {
-		n.loop.AddAfter(key, again) // made or changed while we deleted: nothing would end by itself
+	if slices.ContainsFunc(left, func(r remains) bool { return r.notDeleted > 0 }) {
+		n.loop.AddAfter(key, retryPause) // created or changed during the round: no event would follow
 		return nil
 	}
-	n.await(ctx, key, left)
+	n.requeueWhenEmpty(ctx, key, left)
 	return nil
 }
 
-// finalize lets the namespace go.
+// finalize removes the namespace's finalizer, so that it is deleted.
 func (n *Controller) finalize(ctx context.Context, ns *corev1.Namespace) error {
 	done := ns.DeepCopy()
 	done.Spec.Finalizers = slices.DeleteFunc(done.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })

@@ -38,7 +38,7 @@ func fill(c *ct.Cluster, ns string, many int) {
 	}
 }
 
-// held makes a ConfigMap that does not go before release.
+// held makes a ConfigMap that is not deleted before release.
 func held(c *ct.Cluster, ns string) (release func()) {
 	cm := ct.Create(c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "held", Finalizers: []string{hold}}})
 	return func() {
@@ -78,7 +78,7 @@ func gonesoon(c *ct.Cluster, ns string) {
 	ct.Until(c, "gone", api.Namespaces, func(list []*corev1.Namespace) bool { return find(list, ns) == nil })
 }
 
-// in counts the objects of a namespace, but for one name.
+// in counts the objects of a namespace, except for one name.
 func in(list []api.Object, ns, but string) int {
 	n := 0
 	for _, obj := range list {
@@ -127,7 +127,7 @@ func TestEmptiesInSpiteOfFaults(t *testing.T) {
 			shaky := faulty.New(c.As("namespace-controller"), rates, 1)
 			c.Start(New(shaky, c.Kinds(), quiet).Run)
 			remove(t, c, "large")
-			for _, kind := range others(c.Kinds()) {
+			for _, kind := range kindsButPods(c.Kinds()) {
 				ct.Until(c, kind.String()+" gone", kind, func(list []api.Object) bool { return in(list, "large", "held") == 0 })
 			}
 			shaky.Heal()
@@ -145,7 +145,7 @@ func TestEmptiesInSpiteOfFaults(t *testing.T) {
 	}
 }
 
-// Nothing but pods goes while a pod is there.
+// Nothing but pods is deleted while a pod exists.
 func TestPodsGoFirst(t *testing.T) {
 	c := ct.New(t)
 	c.Start(New(c.As("namespace-controller"), c.Kinds(), quiet).Run)
@@ -163,7 +163,7 @@ func TestPodsGoFirst(t *testing.T) {
 	gonesoon(c, "x")
 }
 
-// Objects of a kind that came after the controller had begun go with their namespace too.
+// Objects of a kind that was added after the controller's start are deleted with their namespace, too.
 func TestAddKind(t *testing.T) {
 	c := ct.New(t)
 	c.Start(New(c.As("namespace-controller"), c.Kinds(), quiet).Run)
@@ -188,7 +188,7 @@ func (b *broken) Delete(ctx context.Context, key client.Key, opts *metav1.Delete
 	return b.Interface.Delete(ctx, key, opts)
 }
 
-// What cannot be deleted is named, and keeps nothing else.
+// What cannot be deleted is named, and does not stop other deletions.
 func TestSaysWhatFails(t *testing.T) {
 	c := ct.New(t)
 	b := &broken{Interface: c.As("namespace-controller")}
@@ -216,7 +216,7 @@ func (n *counting) List(ctx context.Context, kind *api.Kind, opts client.ListOpt
 	return n.Interface.List(ctx, kind, opts)
 }
 
-// A namespace that waits asks nothing: one round begins the deletion, and one more finds that all is gone.
+// A waiting namespace does not poll: one round begins the deletion, and one more finds it empty.
 func TestWaitsWithoutAsking(t *testing.T) {
 	c := ct.New(t)
 	n := &counting{Interface: c.As("namespace-controller")}
@@ -227,7 +227,7 @@ func TestWaitsWithoutAsking(t *testing.T) {
 	says(c, "x", corev1.NamespaceFinalizersRemaining, hold)
 	release()
 	gonesoon(c, "x")
-	kinds := int32(len(others(c.Kinds())) + 1)
+	kinds := int32(len(kindsButPods(c.Kinds())) + 1)
 	if got, most := n.lists.Load(), 3*(kinds+1); got > most { // one more round than needed, for a slow machine
 		t.Errorf("%d lists, more than %d", got, most)
 	}

@@ -1,14 +1,13 @@
-// Package nodelifecycle notices nodes that have gone silent: their Lease is not renewed. It marks them
-// Ready=Unknown and taints them, so that nothing new is put there, and takes the taint away when the
-// node is back.
+// Package nodelifecycle detects silent nodes, whose Lease is not renewed. It marks them Ready=Unknown and taints
+// them, so that no new pods are scheduled there, and removes the taint when the node is back.
 //
-// A node counts as silent when we have seen no sign of life for Grace, by our own clock: what time a node
-// believes it to be does not matter. Whoever begins to look gives every node the full time.
+// A node counts as silent when this controller has seen no heartbeat for Grace, by its own clock; the nodes' clocks
+// do not matter. After a start of the controller every node has the full time again.
 //
-// It reads Nodes and Leases and writes a silent Node's conditions and taints, and the Ready condition of
-// the pods of a node that is not ready. It sleeps until the next Lease could be late: nothing ticks. roles
-// runs it beside the master. It keeps nothing that the next list does not bring back: who takes over finds
-// the nodes that are not ready, and goes through their pods. (Package tainteviction moves pods away.)
+// It reads Nodes and Leases and writes a silent Node's conditions and taints, and the Ready condition of the pods of
+// a node that is not ready. It sleeps until the next Lease could be late; it does not poll. roles runs it beside the
+// master. It keeps nothing that the next list does not bring back: a controller that takes over finds the nodes that
+// are not ready, and marks their pods. (Package tainteviction evicts the pods.)
 package nodelifecycle
 
 import (
@@ -29,7 +28,8 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// Grace is how long a node may be silent; the seeds' first step and Kubernetes' default of old.
+// Grace is how long a node may be silent: the earlier default of Kubernetes' node-monitor-grace-period, and that of
+// the seed systems.
 const Grace = 40 * time.Second
 
 // Controller is the controller.
@@ -40,8 +40,8 @@ type Controller struct {
 	leases *informer.Informer[*coordinationv1.Lease]
 	loop   *loop.Loop
 	now    func() time.Time
-	seen   sightings
-	told   spells
+	seen   heartbeats
+	marked unreadySince
 }
 
 // New makes the controller.
@@ -55,12 +55,12 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	n.nodes.OnChange(func(old, now *corev1.Node) {
 		n.seen.node(old, now)
 		if now == nil {
-			n.told.forget(old.Name)
+			n.marked.forget(old.Name)
 			return
 		}
 		n.loop.Add(loop.Key{Name: now.Name})
 	})
-	// A renewed lease only matters to a node that was given up; the others wait for their timer.
+	// A renewed Lease only matters to a node that is tainted; the others wait for their timer.
 	n.leases.OnChange(func(old, now *coordinationv1.Lease) {
 		n.seen.lease(old, now)
 		if now == nil {
@@ -90,28 +90,28 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	}
 	if p.status != nil {
 		if _, err := n.client.Update(ctx, p.status, client.WriteOptions{Subresource: "status"}); err != nil {
-			return ignoreGone(err)
+			return ignoreNotFound(err)
 		}
 		n.record.Event(node, corev1.EventTypeWarning, "NodeNotReady", "Node %s has not renewed its lease for %s", node.Name, Grace)
 	}
-	return errors.Join(n.retaint(ctx, node, p), n.unready(ctx, node, p))
+	return errors.Join(n.updateTaints(ctx, node, p), n.markPodsNotReady(ctx, node, p))
 }
 
-func (n *Controller) retaint(ctx context.Context, node *corev1.Node, p plan) error {
+func (n *Controller) updateTaints(ctx context.Context, node *corev1.Node, p plan) error {
 	if p.taints == nil {
 		return nil
 	}
 	fresh, err := client.Get[*corev1.Node](ctx, n.client, client.KeyOf(node))
 	if err != nil {
-		return ignoreGone(err)
+		return ignoreNotFound(err)
 	}
-	upd := fresh.DeepCopy() // with whatever taints others have put there since
+	upd := fresh.DeepCopy() // keeps taints that others have added since
 	upd.Spec.Taints = taintsFor(fresh, *p.taints, n.now())
 	_, err = n.client.Update(ctx, upd, client.WriteOptions{})
-	return ignoreGone(err)
+	return ignoreNotFound(err)
 }
 
-func ignoreGone(err error) error {
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -8,23 +8,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan is what has to be done about one node.
+// plan is what to do about one node.
 type plan struct {
 	status    *corev1.Node            // write this status
-	taints    *corev1.ConditionStatus // make our taints those of this readiness
-	unready   bool                    // its pods are not to be known as ready
+	taints    *corev1.ConditionStatus // set our taints to those of this Ready status
+	unready   bool                    // its pods have to be marked as not ready
 	silent    bool
 	lookAgain time.Duration // 0: when the node changes
 }
 
-// ours are the taints that say how a node is; they follow its Ready condition.
+// ours are the taints that this controller owns; they follow the Ready condition.
 var ours = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}
 
 func tainted(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(ours, t.Key) })
 }
 
-// decide is the whole controller: the node as it stands, and when we last saw a sign of life from it.
+// decide is the controller's decision, from the node as it stands and when its last heartbeat was seen; it is pure.
 func decide(node *corev1.Node, seen, now time.Time) plan {
 	var p plan
 	ready := condition(node, corev1.NodeReady)
@@ -57,7 +57,7 @@ func condition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition
 	return nil
 }
 
-// unknown is the node with every condition unknown: nobody can say.
+// unknown is the node with every condition set to Unknown.
 func unknown(node *corev1.Node, now time.Time) *corev1.Node {
 	n := node.DeepCopy()
 	for i := range n.Status.Conditions {

@@ -13,17 +13,17 @@ import (
 	"minik8s/internal/client"
 )
 
-// unready says on the pods of a node that is not ready that they are not either, so that what counts ready
-// pods stops counting these. Of a silent node it does so whenever it looks; where a kubelet still speaks, once
-// in each spell of not being ready, for that kubelet may know better and says so: they would contradict each
-// other without end. What failed, by another writer's coming first too, is tried again.
-func (n *Controller) unready(ctx context.Context, node *corev1.Node, p plan) error {
+// markPodsNotReady marks the pods of a node that is not ready as not ready, so that they no longer count as ready.
+// For a silent node it does so at every reconcile. Where the kubelet still sends heartbeats it does so once per
+// period of not being ready: that kubelet may know better and mark its pods ready again, and the two would undo each
+// other's writes for ever. Failed writes, conflicts too, are retried.
+func (n *Controller) markPodsNotReady(ctx context.Context, node *corev1.Node, p plan) error {
 	if !p.unready {
-		n.told.forget(node.Name)
+		n.marked.forget(node.Name)
 		return nil
 	}
-	spell := condition(node, corev1.NodeReady).LastTransitionTime
-	if !p.silent && n.told.of(node.Name, spell) {
+	since := condition(node, corev1.NodeReady).LastTransitionTime
+	if !p.silent && n.marked.of(node.Name, since) {
 		return nil
 	}
 	pods, _, err := client.All[*corev1.Pod](ctx, n.client, api.Pods, client.ListOptions{Fields: fields.OneTermEqualSelector("spec.nodeName", node.Name)})
@@ -37,16 +37,16 @@ func (n *Controller) unready(ctx context.Context, node *corev1.Node, p plan) err
 			continue
 		}
 		_, err := n.client.Update(ctx, upd, client.WriteOptions{Subresource: "status"})
-		failed = append(failed, ignoreGone(err))
+		failed = append(failed, ignoreNotFound(err))
 	}
 	err = errors.Join(failed...)
 	if err == nil {
-		n.told.add(node.Name, spell)
+		n.marked.add(node.Name, since)
 	}
 	return err
 }
 
-// notReady is the pod with its Ready condition taken away; nil if it has none that is true.
+// notReady is the pod with its Ready condition set to False; nil if it is not True.
 func (n *Controller) notReady(pod *corev1.Pod) *corev1.Pod {
 	for i, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -60,21 +60,21 @@ func (n *Controller) notReady(pod *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// spells are the times since which nodes were not ready when all their pods were last told so. It saves
-// work and quarrels, and nothing is lost with it.
-type spells struct {
+// unreadySince has, by node, the start of the period of not being ready for which all its pods have been marked. It
+// saves writes, and may be lost.
+type unreadySince struct {
 	mu    sync.Mutex
 	since map[string]metav1.Time
 }
 
-func (s *spells) of(node string, since metav1.Time) bool {
+func (s *unreadySince) of(node string, since metav1.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, ok := s.since[node]
 	return ok && known.Equal(&since)
 }
 
-func (s *spells) add(node string, since metav1.Time) {
+func (s *unreadySince) add(node string, since metav1.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since == nil {
@@ -83,7 +83,7 @@ func (s *spells) add(node string, since metav1.Time) {
 	s.since[node] = since
 }
 
-func (s *spells) forget(node string) {
+func (s *unreadySince) forget(node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.since, node)

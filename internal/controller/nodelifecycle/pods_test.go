@@ -17,8 +17,8 @@ import (
 	"minik8s/internal/events"
 )
 
-// Every pod of a node that is not ready comes to be known as such, whatever fails on the way, and though the
-// node was said to be so by somebody who did no more.
+// Every pod of a node that is not ready is marked so, whatever fails on the way, also if another writer marked the
+// node and not its pods.
 func TestPodsOfUnreadyNodes(t *testing.T) {
 	rates := faulty.Rates{Drop: 0.2, Lose: 0.2, Conflict: 0.2, Repeat: 0.2, Break: 0.05}
 	const pods = 12
@@ -64,8 +64,8 @@ func TestPodsOfUnreadyNodes(t *testing.T) {
 	}
 }
 
-// A kubelet that speaks is told once that its pods are not ready, and not again when it knows better, until
-// it becomes not ready once more.
+// The pods of a kubelet that sends heartbeats are marked once, and not again when it marks them ready, until the node
+// becomes not ready once more.
 func TestOnceInASpell(t *testing.T) {
 	c := controllertest.New(t)
 	controllertest.Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
@@ -73,11 +73,11 @@ func TestOnceInASpell(t *testing.T) {
 	readyPod(t, c, "p", "n")
 	n := New(c.As("nodelifecycle-controller"), events.New(c.Admin(), "test", "", nil), slog.New(slog.DiscardHandler))
 	n.seen.begin()
-	look := func(spell metav1.Time, status corev1.ConditionStatus) bool {
+	look := func(since metav1.Time, status corev1.ConditionStatus) bool {
 		t.Helper()
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: spell}}}}
-		if err := n.unready(c.Context(), node, decide(node, n.now(), n.now())); err != nil {
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: since}}}}
+		if err := n.markPodsNotReady(c.Context(), node, decide(node, n.now(), n.now())); err != nil {
 			t.Fatal(err)
 		}
 		pod := controllertest.Until(c, "it is there", api.Pods, func(all []*corev1.Pod) bool { return len(all) == 1 })[0]
@@ -88,7 +88,7 @@ func TestOnceInASpell(t *testing.T) {
 	first, second := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
 	for _, x := range []struct {
 		name   string
-		spell  metav1.Time
+		since  metav1.Time
 		status corev1.ConditionStatus
 		ready  bool // that is what the pod is afterwards
 	}{
@@ -97,7 +97,7 @@ func TestOnceInASpell(t *testing.T) {
 		{"well", first, corev1.ConditionTrue, true},
 		{"not ready again", second, corev1.ConditionFalse, false},
 	} {
-		if got := look(x.spell, x.status); got != x.ready {
+		if got := look(x.since, x.status); got != x.ready {
 			t.Errorf("%s: ready %v", x.name, got)
 		}
 	}

@@ -14,33 +14,33 @@ import (
 	"minik8s/internal/client"
 )
 
-// Verdict is what to do about an object that may belong to an owner.
-type Verdict int
+// Relation is how an object and a possible controller of it are related, and so what to do.
+type Relation int
 
-// The verdicts.
+// The relations.
 const (
-	Ignore  Verdict = iota // it belongs to another, or to nobody and not to us either
-	Keep                   // it is ours and matches
-	Adopt                  // it is nobody's and matches
-	Release                // it is ours and matches no more
+	Ignore  Relation = iota // another owner's, or no owner's and not to be adopted
+	Keep                    // the owner's, and it matches
+	Adopt                   // without a controller, and it matches
+	Release                 // the owner's, but it no longer matches
 )
 
-// Judge is the rule of ownership.
-func Judge(owner api.Object, selector labels.Selector, obj api.Object) Verdict {
+// RelationOf is Kubernetes' rule of ownership (ClaimObject in pkg/controller/controller_ref_manager.go).
+func RelationOf(owner api.Object, selector labels.Selector, obj api.Object) Relation {
 	matches := selector.Matches(labels.Set(obj.GetLabels()))
-	going := owner.GetDeletionTimestamp() != nil
+	ownerDeleting := owner.GetDeletionTimestamp() != nil
 	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
 		switch {
 		case ref.UID != owner.GetUID():
 			return Ignore
 		case matches:
 			return Keep
-		case going:
+		case ownerDeleting:
 			return Ignore
 		}
 		return Release
 	}
-	if going || !matches || obj.GetDeletionTimestamp() != nil || obj.GetNamespace() != owner.GetNamespace() {
+	if ownerDeleting || !matches || obj.GetDeletionTimestamp() != nil || obj.GetNamespace() != owner.GetNamespace() {
 		return Ignore
 	}
 	return Adopt
@@ -51,8 +51,8 @@ func Ref(o api.Object) metav1.OwnerReference {
 	return *metav1.NewControllerRef(o, api.KindOf(o).GVK())
 }
 
-// Claim returns those of objs that are the owner's, after adopting and releasing. finalizers are put on
-// what is adopted. With an error it returns what was claimed until then.
+// Claim adopts and releases objects, and returns those that are the owner's. finalizers are put on adopted objects.
+// With an error, the first of adopting or releasing, it returns what could be claimed.
 func Claim[T api.Object](ctx context.Context, c client.Interface, owner api.Object, selector labels.Selector, objs []T, finalizers ...string) ([]T, error) {
 	var mine []T
 	var firstErr error
@@ -63,7 +63,7 @@ func Claim[T api.Object](ctx context.Context, c client.Interface, owner api.Obje
 	}
 	checked, mayAdopt := false, error(nil)
 	for _, obj := range objs {
-		switch Judge(owner, selector, obj) {
+		switch RelationOf(owner, selector, obj) {
 		case Ignore:
 		case Keep:
 			mine = append(mine, obj)
@@ -71,7 +71,7 @@ func Claim[T api.Object](ctx context.Context, c client.Interface, owner api.Obje
 			failed(release(ctx, c, owner, obj))
 		case Adopt:
 			if !checked {
-				checked, mayAdopt = true, stillThere(ctx, c, owner)
+				checked, mayAdopt = true, confirmExists(ctx, c, owner)
 			}
 			if mayAdopt != nil {
 				failed(mayAdopt)
@@ -90,8 +90,8 @@ func Claim[T api.Object](ctx context.Context, c client.Interface, owner api.Obje
 	return mine, firstErr
 }
 
-// stillThere asks the API, not a cache: an owner that was deleted a moment ago must adopt nothing.
-func stillThere(ctx context.Context, c client.Interface, owner api.Object) error {
+// confirmExists asks the API, not a cache: an owner that was just deleted must not adopt anything.
+func confirmExists(ctx context.Context, c client.Interface, owner api.Object) error {
 	fresh, err := c.Get(ctx, client.KeyOf(owner))
 	switch {
 	case err != nil:
@@ -115,12 +115,12 @@ func adopt(ctx context.Context, c client.Interface, owner, obj api.Object, final
 func release(ctx context.Context, c client.Interface, owner, obj api.Object) error {
 	err := DropRefs(ctx, c, obj, owner.GetUID())
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
-		return nil // gone, or another object by now
+		return nil // deleted, or replaced by another object
 	}
 	return err
 }
 
-// DropRefs takes the references to owners off an object.
+// DropRefs removes the references to these owners from an object. Errors are the API's.
 func DropRefs(ctx context.Context, c client.Interface, obj api.Object, owners ...types.UID) error {
 	var refs []any
 	for _, uid := range owners {

@@ -17,7 +17,7 @@ type Index[T api.Object] struct {
 	orphans map[string]map[string]T    // by namespace, then name
 }
 
-// NewIndex follows an informer, and always agrees with it.
+// NewIndex makes an index that follows an informer and always agrees with it.
 func NewIndex[T api.Object](inf *informer.Informer[T]) *Index[T] {
 	x := &Index[T]{owned: map[types.UID]map[string]T{}, orphans: map[string]map[string]T{}}
 	inf.Index(x.change)
@@ -59,8 +59,8 @@ func (x *Index[T]) Owned(uid types.UID) []T {
 	return values(nil, x.owned[uid])
 }
 
-// Candidates are the objects that may be the owner's: those that name it, and those of its namespace
-// that name nobody.
+// Candidates are the objects that may be the owner's: those that name it as their controller, and those of its
+// namespace that have none.
 func (x *Index[T]) Candidates(owner api.Object) []T {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

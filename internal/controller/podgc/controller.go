@@ -23,12 +23,12 @@ const Threshold = 12500
 const (
 	// batch is the least time between two sweeps.
 	batch = 20 * time.Second
-	// quarantine is how long a node must be missing before its pods go.
+	// quarantine is how long a node must be missing before its pods are deleted.
 	quarantine = 40 * time.Second
 )
 
-// sweeping is the one key of the loop.
-var sweeping = loop.Key{Name: "sweep"}
+// sweepKey is the loop's only key.
+var sweepKey = loop.Key{Name: "sweep"}
 
 // Controller is the controller.
 type Controller struct {
@@ -50,7 +50,7 @@ func New(c client.Interface, threshold int, log *slog.Logger) *Controller {
 	g.loop = loop.New("podgc", log, g.sweep)
 	g.nodes.OnChange(func(_, now *corev1.Node) {
 		if now == nil {
-			g.loop.Add(sweeping)
+			g.loop.Add(sweepKey)
 		}
 	})
 	g.pods.OnChange(func(old, now *corev1.Pod) {
@@ -59,7 +59,7 @@ func New(c client.Interface, threshold int, log *slog.Logger) *Controller {
 		}
 		_, known := g.nodes.Get("", now.Spec.NodeName)
 		if pods.Finished(now) || now.Spec.NodeName != "" && !known {
-			g.loop.AddAfter(sweeping, batch)
+			g.loop.AddAfter(sweepKey, batch)
 		}
 	})
 	return g
@@ -67,7 +67,7 @@ func New(c client.Interface, threshold int, log *slog.Logger) *Controller {
 
 // Run works until ctx ends.
 func (g *Controller) Run(ctx context.Context, ready func()) error {
-	g.loop.Add(sweeping)
+	g.loop.Add(sweepKey)
 	return loop.Drive(ctx, ready, []supervise.Source{g.nodes, g.pods}, g.loop.Workers(1))
 }
 
@@ -91,24 +91,24 @@ func (g *Controller) sweep(ctx context.Context, _ loop.Key) error {
 			g.missing[node] = since
 		}
 		if left := since.Add(quarantine).Sub(g.now()); left > 0 {
-			g.loop.AddAfter(sweeping, left)
+			g.loop.AddAfter(sweepKey, left)
 			continue
 		}
-		if err := g.bury(ctx, node, list); err != nil {
+		if err := g.deletePodsOf(ctx, node, list); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bury removes the pods of a node that the API, too, does not know.
-func (g *Controller) bury(ctx context.Context, node string, list []*corev1.Pod) error {
+// deletePodsOf deletes the pods of a node, if the API confirms that there is no such Node.
+func (g *Controller) deletePodsOf(ctx context.Context, node string, list []*corev1.Pod) error {
 	if _, err := g.client.Get(ctx, client.Key{Kind: api.Nodes, Name: node}); !apierrors.IsNotFound(err) {
 		return err
 	}
 	for _, p := range list {
 		if !pods.Finished(p) {
-			if _, err := g.client.Update(ctx, lost(p, g.now()), client.WriteOptions{Subresource: "status"}); err != nil && !apierrors.IsNotFound(err) {
+			if _, err := g.client.Update(ctx, markFailed(p, g.now()), client.WriteOptions{Subresource: "status"}); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
 		}

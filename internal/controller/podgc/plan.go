@@ -35,7 +35,7 @@ func surplus(list []*corev1.Pod, threshold int) []*corev1.Pod {
 	return done[:over]
 }
 
-// stranded are the pods by the node that they are bound to and that is not there.
+// stranded are the pods that are bound to a Node that does not exist, by its name.
 func stranded(list []*corev1.Pod, there func(node string) bool) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range list {
@@ -46,8 +46,8 @@ func stranded(list []*corev1.Pod, there func(node string) bool) map[string][]*co
 	return out
 }
 
-// lost is a pod that its node took with it.
-func lost(p *corev1.Pod, now time.Time) *corev1.Pod {
+// markFailed is the pod with the status Failed, because its Node was deleted.
+func markFailed(p *corev1.Pod, now time.Time) *corev1.Pod {
 	upd := p.DeepCopy()
 	upd.Status.Phase = corev1.PodFailed
 	upd.Status.Reason, upd.Status.Message = "NodeLost", "the node "+p.Spec.NodeName+" of the pod was removed"

@@ -33,7 +33,7 @@ func TestStranded(t *testing.T) {
 	if len(got) != 1 || len(got["b"]) != 2 {
 		t.Errorf("%v", got)
 	}
-	p := lost(on("b"), time.Unix(1000, 0))
+	p := markFailed(on("b"), time.Unix(1000, 0))
 	if p.Status.Phase != corev1.PodFailed || len(p.Status.Conditions) != 1 {
 		t.Errorf("%+v", p.Status)
 	}

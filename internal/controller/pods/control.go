@@ -39,15 +39,15 @@ func FromTemplate(t *corev1.PodTemplateSpec, of api.Object) *corev1.Pod {
 	}
 }
 
-// Create stores a pod for its owner, says so and returns it as stored. The pod's name is chosen here
-// and not by the API, so that it is known also when the answer is lost.
+// Create stores a pod for its owner, records an Event on the owner, and returns the pod as stored. The pod's name is
+// chosen here and not by the API, so that it is known even if the answer is lost. Errors are the API's.
 func (c Control) Create(ctx context.Context, pod *corev1.Pod, of api.Object) (*corev1.Pod, error) {
 	pod.Name = api.GenerateName(pod.GenerateName)
 	made, err := c.Client.Create(ctx, pod.DeepCopy(), client.WriteOptions{})
 	if err != nil {
-		// A namespace that is ending refuses everything; nobody needs to be told.
+		// A terminating namespace refuses every pod; no Event is needed.
 		if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && ctx.Err() == nil {
-			// Without the name, which is another one each time: so that it is one event that happens again.
+			// Without the name, which is different each time, so that repetitions are counted on one Event.
 			c.Record.Event(of, corev1.EventTypeWarning, "FailedCreate", "Error creating: %s",
 				strings.ReplaceAll(err.Error(), pod.Name, pod.GenerateName))
 		}
@@ -57,14 +57,15 @@ func (c Control) Create(ctx context.Context, pod *corev1.Pod, of api.Object) (*c
 	return made.(*corev1.Pod), nil
 }
 
-// Delete starts the deletion of an owner's pod and says so. A pod that has gone already is no error.
+// Delete starts the deletion of an owner's pod and records an Event on the owner. A pod that is deleted already is
+// not an error.
 func (c Control) Delete(ctx context.Context, pod *corev1.Pod, of api.Object) error {
 	_, err := c.Client.Delete(ctx, client.KeyOf(pod), &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		if !apierrors.IsConflict(err) && ctx.Err() == nil { // a conflict: it is another pod of that name by now
+		if !apierrors.IsConflict(err) && ctx.Err() == nil { // a conflict: another pod has that name now
 			c.Record.Event(of, corev1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
 		}
 		return err
@@ -73,8 +74,7 @@ func (c Control) Delete(ctx context.Context, pod *corev1.Pod, of api.Object) err
 	return nil
 }
 
-// CreateAll makes the pods of a round, as many at once as seems to work, and notes in seen what came of
-// each.
+// CreateAll creates the pods of a round in growing batches, and records the outcome of each in seen.
 func (c Control) CreateAll(ctx context.Context, of api.Object, seen *expect.Tracker[*corev1.Pod], list []*corev1.Pod) error {
 	key := loop.Key{Namespace: of.GetNamespace(), Name: of.GetName()}
 	return slowStart(len(list), func(i int) error {
@@ -88,7 +88,7 @@ func (c Control) CreateAll(ctx context.Context, of api.Object, seen *expect.Trac
 	})
 }
 
-// DeleteAll deletes the pods of a round and notes in seen what came of each.
+// DeleteAll deletes the pods of a round and records the outcome of each in seen.
 func (c Control) DeleteAll(ctx context.Context, of api.Object, seen *expect.Tracker[*corev1.Pod], list []*corev1.Pod) error {
 	key := loop.Key{Namespace: of.GetNamespace(), Name: of.GetName()}
 	return All(len(list), func(i int) error {
@@ -102,11 +102,11 @@ func (c Control) DeleteAll(ctx context.Context, of api.Object, seen *expect.Trac
 	})
 }
 
-// firstBatch is how many writes are tried before more are believed to work.
+// firstBatch is the size of the first batch of writes.
 const firstBatch = 4
 
-// slowStart calls do for 0 to n-1, side by side in batches that double as long as none fails, and
-// returns the first error; what comes after the batch in which it happened is not tried.
+// slowStart calls do for 0 to n-1, concurrently in batches that double as long as none fails, as slowStartBatch does
+// in Kubernetes (pkg/controller/replicaset/replica_set.go). It returns the first error, and starts no batch after it.
 func slowStart(n int, do func(i int) error) error {
 	next := 0
 	for batch := firstBatch; next < n; batch *= 2 {
@@ -119,10 +119,10 @@ func slowStart(n int, do func(i int) error) error {
 	return nil
 }
 
-// abreast bounds the writes that are under way at once.
+// abreast bounds the writes that are in progress at the same time.
 const abreast = 64
 
-// All calls do for 0 to n-1 side by side and returns the first error.
+// All calls do for 0 to n-1 concurrently and returns the first error.
 func All(n int, do func(i int) error) (first error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// deletionCost is the annotation by which a pod says how dear it is.
+// deletionCost is the annotation with the cost of deleting a pod: cheaper pods are deleted first.
 const deletionCost = "controller.kubernetes.io/pod-deletion-cost"
 
-// ForDeletion orders a copy of pods, those to delete first in front: without a node; pending; not ready;
-// cheap by their annotation; doubled up with others of related on their node; ready, or made, more
-// recently; restarted more often. related are the pods of the same kind of work: those of all replica
-// sets of a deployment.
+// ForDeletion sorts a copy of pods, those to delete first in front: without a node; pending; not ready; with a low
+// deletion cost; with more pods of related on their node; ready, or created, more recently; restarted more often.
+// related are the pods of all replica sets of the same deployment. The order is that of Kubernetes
+// (ActivePodsWithRanks in pkg/controller/controller_utils.go).
 func ForDeletion(list, related []*corev1.Pod, now time.Time) []*corev1.Pod {
 	perNode := map[string]int{}
 	for _, p := range related {
@@ -61,8 +61,8 @@ func before(a, b *corev1.Pod, perNode map[string]int, now time.Time) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// younger puts the more recent first. Ages are compared by their order of magnitude, and within one the
-// UID decides, as good as by lot: otherwise every scale-down would spare the oldest node's pods.
+// younger orders the more recent first. Ages are compared by their order of magnitude, and within one the UID
+// decides, which is as good as random: otherwise every scale-down would spare the oldest node's pods.
 func younger(ta, tb time.Time, a, b *corev1.Pod, now time.Time) (c int, told bool) {
 	if ta.Equal(tb) {
 		return 0, false

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// Finished says that a pod will not run again.
+// Finished reports whether a pod will not run again.
 func Finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// Active says that a pod runs or will run: it is neither finished nor being deleted.
+// Active reports whether a pod runs or will run: it is neither finished nor being deleted.
 func Active(p *corev1.Pod) bool { return !Finished(p) && p.DeletionTimestamp == nil }
 
-// Terminating says that a pod is being deleted and has not ended yet.
+// Terminating reports whether a pod is being deleted and has not ended yet.
 func Terminating(p *corev1.Pod) bool { return !Finished(p) && p.DeletionTimestamp != nil }
 
 // Condition is a pod's condition; nil if it has none of the type.
@@ -31,14 +31,14 @@ func Condition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	return nil
 }
 
-// Ready says that a pod may be sent traffic.
+// Ready reports whether a pod may be sent traffic.
 func Ready(p *corev1.Pod) bool {
 	c := Condition(p, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Available says that a pod has been ready for minReady seconds; if it is ready and has not yet, wait is
-// how long it still needs.
+// Available reports whether a pod has been ready for minReady seconds. If it is ready, but not for that long, wait is
+// the remaining time.
 func Available(p *corev1.Pod, minReady int32, now time.Time) (ok bool, wait time.Duration) {
 	c := Condition(p, corev1.PodReady)
 	if c == nil || c.Status != corev1.ConditionTrue {
@@ -51,12 +51,12 @@ func Available(p *corev1.Pod, minReady int32, now time.Time) (ok bool, wait time
 	return wait <= 0, max(wait, 0)
 }
 
-// TemplateHash is a short name for a template: equal templates have equal hashes. collisions, which may
-// be nil, tells apart two templates whose hashes met.
+// TemplateHash is a short name for a template: equal templates have equal hashes. collisions, which may be nil,
+// distinguishes two templates whose hashes collide.
 func TemplateHash(t *corev1.PodTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	raw, err := json.Marshal(t)
-	if err != nil { // a template came out of JSON, so it goes into it
+	if err != nil { // cannot happen: the template was decoded from JSON
 		raw = []byte(err.Error())
 	}
 	h.Write(raw) //nolint:errcheck // a hash never fails

@@ -29,12 +29,12 @@ type Controller struct {
 	control pods.Control
 	pods    *informer.Informer[*corev1.Pod]
 	podsOf  *owner.Index[*corev1.Pod]
-	keepers []*keeper
+	kinds   []*kindController
 	now     func() time.Time
 }
 
-// keeper keeps the sets of one kind.
-type keeper struct {
+// kindController controls the sets of one kind.
+type kindController struct {
 	*Controller
 	form
 	sets   *informer.Informer[api.Object]
@@ -46,11 +46,11 @@ type keeper struct {
 	changes map[types.UID]change
 }
 
-// change is when a set's spec was last seen to change, and whether it is known that its pods are held back.
+// change is when a set's spec was last seen to change, and whether an Event has announced the back-off of its pods.
 type change struct {
 	generation int64
 	at         time.Time
-	told       bool
+	announced  bool
 }
 
 // New makes the controller.
@@ -60,18 +60,18 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	}
 	r.podsOf = owner.NewIndex(r.pods)
 	for _, f := range []form{replicaSets, replicationControllers} {
-		r.keepers = append(r.keepers, newKeeper(r, f, log))
+		r.kinds = append(r.kinds, newKindController(r, f, log))
 	}
 	r.pods.OnChange(func(old, now *corev1.Pod) {
-		for _, k := range r.keepers {
+		for _, k := range r.kinds {
 			k.podChanged(old, now)
 		}
 	})
 	return r
 }
 
-func newKeeper(r *Controller, f form, log *slog.Logger) *keeper {
-	k := &keeper{Controller: r, form: f, changes: map[types.UID]change{},
+func newKindController(r *Controller, f form, log *slog.Logger) *kindController {
+	k := &kindController{Controller: r, form: f, changes: map[types.UID]change{},
 		sets: informer.New[api.Object](r.client, f.kind, informer.Options{Log: log})}
 	k.setsOf = owner.NewIndex(k.sets)
 	k.loop = loop.New(f.queue, log, k.reconcile)
@@ -91,14 +91,15 @@ func newKeeper(r *Controller, f form, log *slog.Logger) *keeper {
 func (r *Controller) Run(ctx context.Context, ready func()) error {
 	var sources []supervise.Source
 	var loops []loop.Crew
-	for _, k := range r.keepers {
+	for _, k := range r.kinds {
 		sources, loops = append(sources, k.sets), append(loops, k.loop.Workers(k.workers))
 	}
 	return loop.Drive(ctx, ready, append(sources, r.pods), loops...)
 }
 
-// noteChange keeps when specs change. For a set that was there before us that is unknown, and so long ago.
-func (k *keeper) noteChange(old, now api.Object) {
+// noteChange records when specs change. For a set that existed before the controller's start the time is unknown, and
+// is taken to be long ago.
+func (k *kindController) noteChange(old, now api.Object) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -107,16 +108,17 @@ func (k *keeper) noteChange(old, now api.Object) {
 	case old == nil:
 		k.changes[now.GetUID()] = change{generation: now.GetGeneration()}
 	case k.changes[now.GetUID()].generation != now.GetGeneration():
-		k.changes[now.GetUID()] = change{generation: now.GetGeneration(), at: k.now().Truncate(time.Second)} // as pods' ages are
+		k.changes[now.GetUID()] = change{generation: now.GetGeneration(), at: k.now().Truncate(time.Second)} // as precise as pods' creation times
 	}
 }
 
-// holdBack has a set come again when its pods may be made, and tells people when that begins.
-func (k *keeper) holdBack(of set, wait time.Duration) {
+// requeueAfterBackoff queues a set again for when its pods may be created, and records an Event when a back-off
+// begins.
+func (k *kindController) requeueAfterBackoff(of set, wait time.Duration) {
 	k.mu.Lock()
 	c, known := k.changes[of.obj.GetUID()]
-	begins := wait > 0 && !c.told
-	if c.told = wait > 0; known {
+	begins := wait > 0 && !c.announced
+	if c.announced = wait > 0; known {
 		k.changes[of.obj.GetUID()] = c
 	}
 	k.mu.Unlock()
@@ -128,7 +130,7 @@ func (k *keeper) holdBack(of set, wait time.Duration) {
 	}
 }
 
-func (k *keeper) changedAt(of set) time.Time {
+func (k *kindController) changedAt(of set) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.changes[of.obj.GetUID()].at
@@ -139,7 +141,7 @@ func keyOf(obj api.Object) loop.Key {
 }
 
 // ownerOf is the set of our kind that a pod names as its controller.
-func (k *keeper) ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
+func (k *kindController) ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
 	if p == nil {
 		return loop.Key{}, "", false
 	}
@@ -150,7 +152,7 @@ func (k *keeper) ownerOf(p *corev1.Pod) (loop.Key, types.UID, bool) {
 	return loop.Key{Namespace: p.Namespace, Name: ref.Name}, ref.UID, true
 }
 
-func (k *keeper) podChanged(old, now *corev1.Pod) {
+func (k *kindController) podChanged(old, now *corev1.Pod) {
 	if old != nil {
 		if key, uid, ok := k.ownerOf(old); ok {
 			if _, newUID, still := k.ownerOf(now); !still || newUID != uid {
@@ -166,26 +168,26 @@ func (k *keeper) podChanged(old, now *corev1.Pod) {
 		return
 	}
 	if metav1.GetControllerOfNoCopy(now) == nil && now.DeletionTimestamp == nil {
-		k.offer(old, now)
+		k.wakeAdopters(old, now)
 	}
 }
 
-// offer wakes the sets that may adopt a pod which is nobody's.
-func (k *keeper) offer(old, now *corev1.Pod) {
+// wakeAdopters wakes the sets that may adopt a pod without a controller.
+func (k *kindController) wakeAdopters(old, now *corev1.Pod) {
 	if old != nil && metav1.GetControllerOfNoCopy(old) == nil && apiequality.Semantic.DeepEqual(old.Labels, now.Labels) {
-		return // its status only
+		return // only its status changed
 	}
 	for _, obj := range k.sets.List() {
 		if obj.GetNamespace() != now.Namespace || obj.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if sel, err := metav1.LabelSelectorAsSelector(k.read(obj).spec.Selector); err == nil && owner.Judge(obj, sel, now) == owner.Adopt {
+		if sel, err := metav1.LabelSelectorAsSelector(k.read(obj).spec.Selector); err == nil && owner.RelationOf(obj, sel, now) == owner.Adopt {
 			k.loop.Add(keyOf(obj))
 		}
 	}
 }
 
-func (k *keeper) reconcile(ctx context.Context, key loop.Key) error {
+func (k *kindController) reconcile(ctx context.Context, key loop.Key) error {
 	obj, ok := k.sets.Get(key.Namespace, key.Name)
 	if !ok {
 		k.expect.Forget(key)
@@ -194,9 +196,9 @@ func (k *keeper) reconcile(ctx context.Context, key loop.Key) error {
 	of := k.read(obj)
 	selector, err := metav1.LabelSelectorAsSelector(of.spec.Selector)
 	if err != nil {
-		return nil // validation lets none in; there is nothing to be done about it
+		return nil // validation refuses such a selector
 	}
-	settled, err := k.expect.Settled(ctx, key) // asked before the pods are read, so that they show what it saw
+	settled, err := k.expect.Settled(ctx, key) // checked before the pods are read, so that they include every settled write
 	if err != nil {
 		return err
 	}
@@ -221,17 +223,17 @@ func (k *keeper) reconcile(ctx context.Context, key loop.Key) error {
 	var failed error
 	if settled {
 		p = decide(of, active, ended, k.related(of, active), k.changedAt(of), k.now())
-		k.holdBack(of, p.lookAgain)
+		k.requeueAfterBackoff(of, p.lookAgain)
 		failed = k.carryOut(ctx, of, p)
 	}
-	if err := k.tell(ctx, of, active, terminating, p, failed, settled); err != nil {
+	if err := k.updateStatus(ctx, of, active, terminating, p, failed, settled); err != nil {
 		return err
 	}
 	return failed
 }
 
 // related are the pods of all sets of the same Deployment.
-func (k *keeper) related(of set, own []*corev1.Pod) []*corev1.Pod {
+func (k *kindController) related(of set, own []*corev1.Pod) []*corev1.Pod {
 	ref := metav1.GetControllerOfNoCopy(of.obj)
 	if ref == nil || len(own) <= int(wanted(of)) {
 		return own
@@ -243,7 +245,7 @@ func (k *keeper) related(of set, own []*corev1.Pod) []*corev1.Pod {
 	return all
 }
 
-func (k *keeper) carryOut(ctx context.Context, of set, p plan) error {
+func (k *kindController) carryOut(ctx context.Context, of set, p plan) error {
 	if len(p.remove) > 0 {
 		return k.control.DeleteAll(ctx, of.obj, k.expect, p.remove)
 	}
@@ -258,9 +260,9 @@ func (k *keeper) carryOut(ctx context.Context, of set, p plan) error {
 	return err
 }
 
-func (k *keeper) tell(ctx context.Context, of set, active []*corev1.Pod, terminating int32, p plan, failed error, settled bool) error {
+func (k *kindController) updateStatus(ctx context.Context, of set, active []*corev1.Pod, terminating int32, p plan, failed error, settled bool) error {
 	s, lookAgain := status(of, active, terminating, p, failed, k.now())
-	if !settled { // what was counted is not all there is: whoever waits for us must not believe it yet
+	if !settled { // not all pods are counted yet: a Deployment that waits must not take this status as current
 		s.ObservedGeneration = of.status.ObservedGeneration
 	}
 	if lookAgain > 0 {

@@ -15,19 +15,19 @@ import (
 // burst bounds what one round creates or deletes.
 const burst = 500
 
-// plan is what has to be done about one set.
+// plan is what to do about one set.
 type plan struct {
 	create int
 	remove []*corev1.Pod
-	// lookAgain is when pods may be made in place of those that failed; 0: now.
+	// lookAgain is how long until failed pods may be replaced; 0: now.
 	lookAgain time.Duration
 }
 
-// decide compares what is wanted with the active pods. failed are those that will not run again, related
-// those among which a deletion should thin out the nodes; changed is when its spec was last seen to change.
+// decide compares the wanted number with the active pods. failed are pods that will not run again. related are the
+// pods that deletions should spread evenly over nodes. changed is when the spec was last seen to change.
 func decide(of set, active, failed, related []*corev1.Pod, changed, now time.Time) plan {
 	if of.obj.GetDeletionTimestamp() != nil {
-		return plan{} // its pods are the garbage collector's
+		return plan{} // the garbage collector deletes its pods
 	}
 	switch diff := int(wanted(of)) - len(active); {
 	case diff > 0:
@@ -41,7 +41,7 @@ func decide(of set, active, failed, related []*corev1.Pod, changed, now time.Tim
 	return plan{}
 }
 
-// The back-off after pods that failed as a whole, which only a node that refuses them makes happen at once.
+// The back-off after failed pods. A pod fails at once only if its node refuses it.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
@@ -49,11 +49,10 @@ const (
 	forgetAfter = 2 * maxBackoff
 )
 
-// backoff is how long to wait before pods are made in place of failed ones. Those made before the set was
-// last changed do not count. As many as are wanted may fail
-// at once, say with their node, and are replaced at once. But when those in their place have failed as
-// well, something refuses them all: the wait doubles with each such round. (Kubernetes goes on as fast as
-// its client may.)
+// backoff is how long to wait before failed pods are replaced. Pods created before the set's last change do not
+// count. All pods may fail at the same time, with their node for example, and are then replaced at once. But when
+// their replacements have failed as well, something refuses them all: the wait doubles with each such round.
+// (Kubernetes has no such back-off; only its client's rate limit applies.)
 func backoff(failed []*corev1.Pod, wanted int, changed, now time.Time) time.Duration {
 	recent := 0
 	var last time.Time
@@ -85,8 +84,8 @@ func wanted(of set) int32 {
 	return *of.spec.Replicas
 }
 
-// status is how the set stands; failed is what went wrong in carrying the plan out. lookAgain is
-// when a pod will have been ready for long enough; 0 if none is waiting for that.
+// status is the set's status; failed is the error of carrying the plan out. lookAgain is when a pod will have been
+// ready for long enough; 0 if none is waiting for that.
 func status(of set, active []*corev1.Pod, terminating int32, did plan, failed error, now time.Time) (s appsv1.ReplicaSetStatus, lookAgain time.Duration) {
 	s = *of.status.DeepCopy()
 	s.Replicas, s.FullyLabeledReplicas, s.ReadyReplicas, s.AvailableReplicas = int32(len(active)), 0, 0, 0
@@ -112,7 +111,7 @@ func status(of set, active []*corev1.Pod, terminating int32, did plan, failed er
 	return s, lookAgain
 }
 
-// failure sets or takes away the condition ReplicaFailure.
+// failure sets or removes the condition ReplicaFailure.
 func failure(conditions []appsv1.ReplicaSetCondition, did plan, failed error, now time.Time) []appsv1.ReplicaSetCondition {
 	is := func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure }
 	if failed == nil {
@@ -128,7 +127,7 @@ func failure(conditions []appsv1.ReplicaSetCondition, did plan, failed error, no
 	c := appsv1.ReplicaSetCondition{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue,
 		Reason: reason, Message: failed.Error(), LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
 	if i := slices.IndexFunc(conditions, is); i >= 0 && conditions[i].Reason == reason {
-		return conditions // as it was: a message that changes each time would be written each time
+		return conditions // unchanged: a message that differs each time would be written each time
 	}
 	return append(slices.DeleteFunc(slices.Clone(conditions), is), c)
 }

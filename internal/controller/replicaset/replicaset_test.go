@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Pods that fail as soon as they are made are made again more and more slowly, not without end.
+// Pods that fail at once are replaced after a back-off that grows.
 func TestBacksOffFromFailures(t *testing.T) {
 	now := time.Unix(100000, 0)
 	for _, test := range []struct {
@@ -231,7 +231,7 @@ func TestAdoptsAndReleases(t *testing.T) {
 	})
 }
 
-// A set of each kind with one name have each their own pods, also where one selector would do for both.
+// Sets of both kinds with the same name have each their own pods, even if both have the same selector.
 func TestSameName(t *testing.T) {
 	c, _ := start(t)
 	forBoth(t, func(_ *testing.T, k kindOfSet) {
@@ -248,7 +248,7 @@ func TestSameName(t *testing.T) {
 	}
 }
 
-// What a kind reports is what is read of it the next time, and to say it again is to write nothing.
+// A kind's status is read back as it was written, and the same status is not written again.
 func TestReportsWhatItReads(t *testing.T) {
 	forBoth(t, func(t *testing.T, k kindOfSet) {
 		obj := k.make("web", 3)

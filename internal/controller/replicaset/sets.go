@@ -9,18 +9,19 @@ import (
 	"minik8s/internal/api"
 )
 
-// set is what keeps a number of pods, of whichever kind it is. It is shared, as all that informers show.
+// set is a ReplicaSet or a ReplicationController, read as one type. It is shared with the informer and must not be
+// changed.
 type set struct {
 	obj    api.Object // as stored: it is what pods and events name
 	spec   *appsv1.ReplicaSetSpec
 	status *appsv1.ReplicaSetStatus
 }
 
-// form is how the objects of a kind are read as sets.
+// form is how the objects of a kind are read and written as sets.
 type form struct {
 	kind  *api.Kind
-	queue string // as Kubernetes calls it
-	// workers is how many of the kind are worked on at once.
+	queue string // its name in metrics, as in Kubernetes
+	// workers is how many objects of the kind are reconciled at the same time.
 	workers int
 	read    func(obj api.Object) set
 	// report is a copy of obj with a new status; nil if it is the one that obj has.

@@ -1,8 +1,8 @@
-// Package serviceaccount gives every namespace what clients of Kubernetes expect to find there: the
-// ServiceAccount "default" and the ConfigMap "kube-root-ca.crt" with the cluster's CA.
+// Package serviceaccount gives every namespace the two objects that clients of Kubernetes expect: the ServiceAccount
+// "default" and the ConfigMap "kube-root-ca.crt" with the cluster's CA.
 //
-// It reads Namespaces, ServiceAccounts and ConfigMaps, and writes those two objects, also when
-// somebody removes or changes them. roles runs it beside the master. It keeps nothing.
+// It reads Namespaces, ServiceAccounts and ConfigMaps, and writes those two objects, also after they were deleted or
+// changed. roles runs it beside the master. It keeps nothing.
 package serviceaccount
 
 import (
@@ -66,7 +66,7 @@ func New(c client.Interface, ca []byte, log *slog.Logger) *Controller {
 		if now == nil {
 			now = old
 		}
-		s.loop.Add(loop.Key{Name: now.Namespace}) // also for a new one: somebody else may have been quicker
+		s.loop.Add(loop.Key{Name: now.Namespace}) // also for a new one: another client may have created it with other content
 	})
 	return s
 }
@@ -76,9 +76,9 @@ func (s *Controller) Run(ctx context.Context, ready func()) error {
 	return loop.Drive(ctx, ready, []supervise.Source{s.accounts, s.cas, s.namespaces}, s.loop.Workers(2))
 }
 
-// errUnseen brings a namespace back until the informers show what was made in it. What is made and removed
-// again while a watch is broken is never shown, and so nobody would be told of its removal.
-var errUnseen = errors.New("made, and not yet seen")
+// errUnseen makes the loop retry a namespace until the informers show what was created in it. An object that is
+// created and deleted while a watch is broken is never shown, so no event would report its deletion.
+var errUnseen = errors.New("created, but the watch has not shown it yet")
 
 func (s *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	ns, ok := s.namespaces.Get("", key.Name)
@@ -92,7 +92,8 @@ func (s *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	return errors.Join(err, s.publish(ctx, ns.Name))
 }
 
-// make makes an object that the informers do not show; it always has the namespace come again.
+// make creates an object that the informers do not show. It always returns an error, so that the namespace is
+// retried.
 func (s *Controller) make(ctx context.Context, obj api.Object) error {
 	if _, err := s.client.Create(ctx, obj, client.WriteOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -100,8 +101,7 @@ func (s *Controller) make(ctx context.Context, obj api.Object) error {
 	return errUnseen
 }
 
-// publish makes the CA's ConfigMap, or puts right what is ours in it; what others added to its metadata
-// stays.
+// publish creates the CA's ConfigMap, or restores its data; metadata that others added stays.
 func (s *Controller) publish(ctx context.Context, ns string) error {
 	have, ok := s.cas.Get(ns, rootCA)
 	if !ok {

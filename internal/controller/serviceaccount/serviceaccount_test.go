@@ -83,8 +83,7 @@ func TestKeepsBoth(t *testing.T) {
 	}
 }
 
-// What was there before us, and is not as it should be, is put right; a namespace that is going gets
-// nothing any more.
+// Objects with wrong content from before the start are corrected; nothing is created in a terminating namespace.
 func TestFindsThemWrong(t *testing.T) {
 	c := ct.New(t)
 	ct.Create(c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: rootCA}, Data: map[string]string{caKey: "of yesterday"}})
@@ -98,7 +97,7 @@ func TestFindsThemWrong(t *testing.T) {
 	}
 }
 
-// One that somebody else makes in the very moment of ours is put right too.
+// One that another client creates at the same moment is corrected, too.
 func TestSomebodyIsQuicker(t *testing.T) {
 	c := ct.New(t)
 	start(c, c.As("serviceaccount-controller"))
@@ -106,7 +105,7 @@ func TestSomebodyIsQuicker(t *testing.T) {
 		ns := fmt.Sprint("ns-", i)
 		ct.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 		// Either may win; in the end the content is ours.
-		c.Admin().Create(c.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: rootCA}, //nolint:errcheck // as said
+		c.Admin().Create(c.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: rootCA}, //nolint:errcheck // see above
 			Data: map[string]string{caKey: "theirs"}}, client.WriteOptions{})
 		whole(c, "", ns)
 	}

@@ -1,10 +1,10 @@
-// Package tainteviction sends pods away from nodes with NoExecute taints that they do not tolerate, or
-// tolerate no longer: a node that a person taints, or one that has gone silent.
+// Package tainteviction evicts pods from nodes with NoExecute taints that they do not tolerate, or no longer
+// tolerate: a node that a person taints, or a silent one. It follows Kubernetes (pkg/controller/tainteviction).
 //
-// It promises: a pod goes when its shortest toleration ends, counted from when the taint was added, and
-// stays if the taint goes before that. It reads Pods and Nodes; it writes the DisruptionTarget condition
-// of a pod and deletes it. It sleeps until the next toleration ends: nothing ticks. roles runs it beside
-// the master. It keeps nothing: after a kill -9 the first lists bring the taints back; a taint that carries no time counts from then.
+// It promises: a pod is deleted when its shortest toleration ends, counted from when the taint was added, and stays
+// if the taint is removed before that. It reads Pods and Nodes; it writes the DisruptionTarget condition of a pod and
+// deletes it. It sleeps until the next toleration ends; it does not poll. roles runs it beside the master. It keeps
+// nothing: after a kill -9 the first lists show the taints again; a taint without a time counts from then.
 package tainteviction
 
 import (
@@ -49,7 +49,7 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	}
 	t.loop = loop.New("tainteviction", log, t.reconcile)
 	t.pods.OnChange(func(old, now *corev1.Pod) {
-		// A pod matters when it comes to a node, or learns to tolerate less or more.
+		// A pod matters when it is bound to a node, or its tolerations change.
 		if now != nil && now.Spec.NodeName != "" && (old == nil || old.Spec.NodeName == "" || old.Generation != now.Generation) {
 			if node, ok := t.nodes.Get("", now.Spec.NodeName); !ok || noExecute(node) {
 				t.loop.Add(loop.Key{Namespace: now.Namespace, Name: now.Name})
@@ -68,7 +68,8 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	return t
 }
 
-// note remembers a node's NoExecute taints and forgets those that have gone. It says whether they changed.
+// note records when a node's NoExecute taints were first seen, and forgets removed ones. It reports whether the
+// taints changed.
 func (t *Controller) note(old, now *corev1.Node) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +102,7 @@ func taintsOn(n *corev1.Node) (out []taintOn) {
 	return out
 }
 
-// since is when a taint of a node was added, as far as anybody knows.
+// since is when a taint of a node was added, or else first seen.
 func (t *Controller) since(node string) func(*corev1.Taint) time.Time {
 	return func(taint *corev1.Taint) time.Time {
 		if taint.TimeAdded != nil {
@@ -137,7 +138,7 @@ func (t *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	}
 	node, ok := t.nodes.Get("", pod.Spec.NodeName)
 	if !ok {
-		return nil // podgc sees to pods of nodes that are not there
+		return nil // podgc deletes the pods of missing nodes
 	}
 	v := decide(pod, node, t.since(node.Name), t.now())
 	if v.after > 0 {
@@ -157,7 +158,7 @@ func (t *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	return err
 }
 
-// condition says on the pod why it goes.
+// condition writes the condition DisruptionTarget, which says why the pod is deleted.
 func (t *Controller) condition(ctx context.Context, pod *corev1.Pod) error {
 	fresh, err := client.Get[*corev1.Pod](ctx, t.client, client.KeyOf(pod))
 	if err != nil || fresh.UID != pod.UID {

@@ -8,15 +8,15 @@ import (
 	"minik8s/internal/api/placement"
 )
 
-// decision is what becomes of a pod on a node with NoExecute taints.
+// decision is what to do with a pod on a node with NoExecute taints.
 type decision struct {
 	evict bool
-	after time.Duration // look again; 0: never, as things stand
+	after time.Duration // reconcile again after this time; 0: not before something changes
 }
 
-// decide is the whole controller. A taint that a pod does not tolerate evicts it at once; of those that it
-// tolerates for a time, the shortest counts, from when the taint was added; seen is when it was first seen,
-// for taints that do not say.
+// decide is the controller's decision; it is pure. A taint that a pod does not tolerate evicts it at once. Of taints
+// that it tolerates for a time, the shortest time counts, from when the taint was added; for taints without a time,
+// seen is when they were first seen.
 func decide(pod *corev1.Pod, node *corev1.Node, seen func(*corev1.Taint) time.Time, now time.Time) decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return decision{}
@@ -44,8 +44,8 @@ func decide(pod *corev1.Pod, node *corev1.Node, seen func(*corev1.Taint) time.Ti
 	return v
 }
 
-// tolerated says whether a pod stays in spite of a taint, and for how long: less than 0 is for ever. Of
-// several tolerations the shortest time counts.
+// tolerated reports whether a pod tolerates a taint, and for how long; less than 0 is for ever. Of several
+// tolerations the shortest time counts.
 func tolerated(pod *corev1.Pod, taint *corev1.Taint) (stays bool, limited time.Duration) {
 	limited = -1
 	for i := range pod.Spec.Tolerations {

@@ -1,17 +1,19 @@
 // Package reflector follows the objects of a kind through watches that break, for as long as its caller lives.
 //
 // It promises: Replace is called with all objects there are, then Apply with every change after that, in order and
-// each once. A watch that ends is opened again where it had come to. When the server answers that with an error, as it
-// does when it has no history from there on, the next watch begins with everything again and Replace is called again;
-// the caller must take that as the whole truth. Between watches that bring nothing there is a pause, which doubles from
-// 50 ms to 5 s. Only the end of ctx ends it, and after that nothing is called any more.
+// each once. A watch that ends is opened again at the revision that it had reached. When the server answers that with
+// an error, as it does when the history from there is compacted, the next watch begins with a list again and Replace
+// is called again; objects that are not in the list do not exist any more. Between watches that bring nothing there
+// is a pause, which doubles from 50 ms to 5 s. Only the end of ctx ends it, and after that nothing is called any
+// more.
 //
-// The first objects come by the watch itself (sendInitialEvents, KEP-3157), so that there is one request and not two.
+// The list is sent by the watch itself (sendInitialEvents, KEP-3157), so that there is one request and not two.
 //
 // Package informer is a reflector with a cache; the kubelet keeps its pods, its Node and the objects that its pods
-// use by reflectors without one. This is the only place where a watch through client.Interface is recovered. What
-// looks alike is not: the registry's cache follows the store below client.Interface and never loses its connection to
-// it, and `get --watch` ends with the error that it met. Nothing survives a kill -9, nor need it.
+// use by reflectors without one. This is the only place where a watch through client.Interface is recovered. Two
+// others look alike but are different: the registry's cache follows the store below client.Interface and never loses
+// its connection to it, and `get --watch` ends with the watch's error. Nothing survives a kill -9, and nothing needs
+// to.
 package reflector
 
 import (
@@ -28,8 +30,8 @@ import (
 	"minik8s/internal/client"
 )
 
-// Reflector says what to follow and who is told. Its functions are called one at a time; while
-// one runs the watch waits.
+// Reflector says what to follow and what to call. Its functions are called one at a time; while one runs the watch
+// waits.
 type Reflector struct {
 	Client    client.Interface
 	Kind      *api.Kind
@@ -38,11 +40,12 @@ type Reflector struct {
 	Fields    fields.Selector
 	Log       *slog.Logger
 
-	// Replace is given all objects there are, at a revision.
+	// Replace is called with all objects that exist, and the revision of the list.
 	Replace func(items []api.Object, revision string)
-	// Apply is given each change after that, and bookmarks.
+	// Apply is called with each change after that, and with bookmarks.
 	Apply func(client.Event)
-	// Failed, which may be nil, is told why a watch brought nothing. The next is tried after a pause.
+	// Failed, which may be nil, is called with the reason when a watch brought nothing. The next is tried after a
+	// pause.
 	Failed func(error)
 }
 
@@ -55,7 +58,7 @@ var errIncomplete = errors.New("the watch ended before it had sent all objects")
 
 // Run follows until ctx ends.
 func (r *Reflector) Run(ctx context.Context) {
-	revision, pause := "", minPause // an empty revision: begin with everything
+	revision, pause := "", minPause // an empty revision: begin with a list
 	for {
 		next, err := r.watch(ctx, revision)
 		if ctx.Err() != nil {
@@ -85,14 +88,14 @@ func (r *Reflector) Run(ctx context.Context) {
 	}
 }
 
-// answered says that an error came from the server and not from the way to it.
+// answered reports whether an error is the server's answer, and not that of the connection to it.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
 
-// watch is one watch, from a revision or with everything first. It returns the revision that it has come to, which
-// is the one it was given if it brought nothing.
+// watch is one watch, from a revision, or with a list first. It returns the revision that it has reached, which is
+// the given one if it brought nothing.
 func (r *Reflector) watch(ctx context.Context, revision string) (string, error) {
 	w, err := r.Client.Watch(ctx, r.Kind, client.WatchOptions{Namespace: r.Namespace, Labels: r.Labels, Fields: r.Fields,
 		ResourceVersion: revision, Bookmarks: true})
@@ -124,8 +127,8 @@ func (r *Reflector) watch(ctx context.Context, revision string) (string, error) 
 	return revision, err
 }
 
-// log says that a watch is opened again. From the second that brings nothing in a row on it is a warning, unless
-// what it needed was only too old.
+// log logs that a watch is opened again. From the second one in a row that brings nothing it is a warning, unless the
+// history was only compacted.
 func (r *Reflector) log(err error, pause time.Duration) {
 	level := slog.LevelInfo
 	if pause > minPause && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {

@@ -27,7 +27,7 @@ type Manager struct {
 	err       error
 
 	mu sync.Mutex
-	// shares of each burstable pod; their sum is what their class weighs against others.
+	// shares are the cpu.shares of each burstable pod; their sum is the weight of their class.
 	shares map[string]uint64
 	ready  bool // the classes exist
 }
@@ -73,8 +73,8 @@ func (m *Manager) classPath(class corev1.PodQOSClass) string {
 
 var classes = []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort}
 
-// Hold takes the root until the closer is closed, or the process ends. What runs below it and is not known
-// is ended, so it is an error (ErrHeld) if another process holds it.
+// Hold locks the root until the closer is closed, or the process ends. A daemon kills unknown processes below its
+// root, so it is an error (ErrHeld) if another process has the lock.
 func (m *Manager) Hold() (io.Closer, error) {
 	h, err := m.mounted()
 	if err != nil {
@@ -116,7 +116,7 @@ func (m *Manager) Ensure(uid string, class corev1.PodQOSClass, res cri.Resources
 	return at, err
 }
 
-// Note counts a pod whose cgroup exists from before in the weight of its class; it writes nothing.
+// Note counts a pod whose cgroup exists already in the weight of its class; it writes nothing.
 func (m *Manager) Note(uid string, class corev1.PodQOSClass, res cri.Resources) {
 	if class != corev1.PodQOSBurstable {
 		return
@@ -141,8 +141,8 @@ func (m *Manager) ensureClasses(h hierarchy) error {
 			return err
 		}
 	}
-	// All pods together weigh less than the daemon's cgroup alone, whichever that is: pods that take all the CPU there
-	// is must not keep it from hearing of them.
+	// All pods together weigh less than the daemon's cgroup alone, whichever that is: pods that use all CPU time must
+	// not slow the daemon down.
 	if err := h.lower(m.root); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (m *Manager) ensureClasses(h hierarchy) error {
 	return nil
 }
 
-// weigh notes what a burstable pod weighs, 0 if it is gone, and sets the weight of the class.
+// weigh stores the shares of a burstable pod, 0 if it is removed, and sets the weight of the class.
 func (m *Manager) weigh(h hierarchy, uid string, shares uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +225,7 @@ func (m *Manager) RemoveRoot() error {
 	defer m.mu.Unlock()
 	m.ready = false
 	var errs []error
-	for _, dir := range append(h.dirs(m.shims()), h.dirs(path.Join(m.root, "shims"))...) { // where a daemon before this one had them
+	for _, dir := range append(h.dirs(m.shims()), h.dirs(path.Join(m.root, "shims"))...) { // where earlier versions had the shims
 		errs = append(errs, removeSoon(dir))
 	}
 	for _, class := range []corev1.PodQOSClass{corev1.PodQOSBurstable, corev1.PodQOSBestEffort, corev1.PodQOSGuaranteed} {
@@ -243,8 +243,8 @@ func (m *Manager) mounted() (hierarchy, error) {
 	return m.hierarchy, m.err
 }
 
-// removeTree removes a cgroup with those below it. A directory of a cgroup goes by rmdir, without
-// its files; one in which processes are is busy until they have ended.
+// removeTree removes a cgroup with those below it. The directory of a cgroup is removed by rmdir, without removing
+// its files; it is busy until its processes have ended.
 func removeTree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,7 +263,7 @@ func removeTree(dir string) error {
 	err = rmdir(dir)
 	if errors.Is(err, syscall.EBUSY) {
 		killAll(dir)
-		err = rmdir(dir) // if they still end, the caller comes again
+		err = rmdir(dir) // if processes are still ending, the caller retries
 	}
 	return err
 }

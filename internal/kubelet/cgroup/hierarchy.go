@@ -18,7 +18,7 @@ import (
 type hierarchy interface {
 	// ensure makes a cgroup, with its parents, and sets what is not 0 in res.
 	ensure(path string, res cri.Resources) error
-	// lower gives a cgroup half of the CPU weight that one has of which nobody has said anything.
+	// lower gives a cgroup half of the default CPU weight.
 	lower(path string) error
 	// join makes a cgroup without settings, with its parents, and moves a process there.
 	join(path string, pid int) error
@@ -28,11 +28,11 @@ type hierarchy interface {
 	home(path string) string
 }
 
-// limited are the v1 controllers that have a setting of ours; the runtime makes the rest.
+// limited are the v1 controllers that this package sets; the runtime makes the cgroups of the others.
 var limited = []string{"cpu", "memory", "pids"}
 
-// legacy is v1: the mount point of each controller, by its name. It has also those that are not
-// limited: the runtime makes cgroups there, which have to be removed.
+// legacy is cgroup v1: the mount point of each controller, by its name. It includes those that are not limited: the
+// runtime makes cgroups there, too, which have to be removed.
 type legacy map[string]string
 
 func (l legacy) home(path string) string {
@@ -119,7 +119,7 @@ func legacySettings(controller string, res cri.Resources) []setting {
 	case "memory":
 		if res.MemoryLimit > 0 {
 			limit := strconv.FormatInt(res.MemoryLimit, 10)
-			// Memory and swap together are never less than memory, so they make way first.
+			// The limit of memory and swap must not be less than that of memory, so it is lifted first.
 			out = append(out, setting{file: "memory.memsw.limit_in_bytes", value: "-1", optional: true},
 				setting{file: "memory.limit_in_bytes", value: limit},
 				setting{file: "memory.memsw.limit_in_bytes", value: limit, optional: true})
@@ -132,7 +132,7 @@ func legacySettings(controller string, res cri.Resources) []setting {
 	return out
 }
 
-// unified is v2.
+// unified is cgroup v2.
 type unified struct{ mount string }
 
 func (u unified) lower(path string) error {
@@ -165,7 +165,7 @@ func (u unified) ensure(path string, res cri.Resources) error {
 	return nil
 }
 
-// enable hands every controller that dir has on to its children.
+// enable enables every controller of dir for its children.
 func enable(dir string) error {
 	has, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -247,7 +247,7 @@ func parseMounts(mountinfo string) (hierarchy, error) {
 	switch {
 	case v1["memory"] != "" || v1["cpu"] != "":
 		if v2 != "" {
-			v1["unified"] = v2 // without controllers, but the runtime makes cgroups there too
+			v1["unified"] = v2 // it has no controllers, but the runtime makes cgroups there, too
 		}
 		return v1, nil
 	case v2 != "":

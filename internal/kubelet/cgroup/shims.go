@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// shims is where the processes live that look after containers: beside the root, and weighing as much as all pods
-// together. A shim that reaps a process spins in the kernel (shrink_dcache_parent) until that process's last thread,
-// which is in the pod's cgroup, has let go of its files in /proc. In a cgroup within the root, where it would weigh
-// 512 times what all BestEffort pods do, it kept that thread from running: 100 pods took up to 28 s to be gone.
+// shims is the cgroup of the shims: beside the root, with the same weight as all pods together. A shim that reaps a
+// process spins in the kernel (shrink_dcache_parent) until that process's last thread, which is in the pod's cgroup,
+// has released its files in /proc. In a cgroup within the root, where it would weigh 512 times what all BestEffort
+// pods do, it kept that thread from running: 100 pods took up to 28 s to be gone.
 func (m *Manager) shims() string { return m.root + "-shims" }
 
-// AddShim moves a process of the runtime out of the cgroup in which it was started, in every hierarchy there
-// is: whoever ends that one, as systemd does with a service's, or limits it, does not mean the pods.
+// AddShim moves a shim out of the cgroup in which it was started, in every hierarchy: killing or limiting that
+// cgroup, as systemd does with a service's, must not affect pods.
 func (m *Manager) AddShim(pid int) error {
 	h, err := m.mounted()
 	if err != nil {
@@ -28,8 +28,8 @@ func (m *Manager) AddShim(pid int) error {
 	return errors.Join(h.join(m.shims(), pid), h.lower(m.shims()))
 }
 
-// join goes on after a hierarchy that refuses: the named one, by which systemd counts, may be there while a
-// controller is not ours to use.
+// join continues after a hierarchy that refuses: the named one, which systemd uses, may be writable while a
+// controller is not.
 func (l legacy) join(path string, pid int) error {
 	var errs []error
 	for _, mount := range l.mounts() {
@@ -48,7 +48,7 @@ func joinDir(mount, path string, pid int) error {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		// In v1 no process may enter where it would have no processor or memory to run on.
+		// In v1 no process may enter a cgroup whose cpuset is empty.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			if err := inherit(above, dir, file); err != nil {
 				return err
@@ -75,7 +75,7 @@ func inherit(above, dir, file string) error {
 		return err
 	}
 	value, err := os.ReadFile(filepath.Join(above, file))
-	if err != nil || strings.TrimSpace(string(value)) == "" { // v2 says nothing where nothing is set
+	if err != nil || strings.TrimSpace(string(value)) == "" { // in v2 the file is empty where nothing is set
 		return nil
 	}
 	return setting{file: file, value: strings.TrimSpace(string(value))}.write(dir)

@@ -36,8 +36,8 @@ func (r *Runtime) Attach(ctx context.Context, id string, cfg cri.AttachConfig) e
 	return l.Copy(ctx, cfg.Stdout, cfg.Stderr, c.exited)
 }
 
-// attachInput passes input on to the container until one of them ends. A container without input, or
-// whose input has ended, takes none, which is no error.
+// attachInput passes input on to the container until one of them ends. It is not an error if the container has no
+// input, or its input has ended.
 func (r *Runtime) attachInput(ctx context.Context, c *container, from io.Reader) error {
 	f, err := os.OpenFile(filepath.Join(c.dir, "stdin"), os.O_WRONLY|unix.O_NONBLOCK, 0)
 	switch {

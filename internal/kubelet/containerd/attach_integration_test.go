@@ -26,7 +26,7 @@ func TestAttachJoinsTheContainersOwnStreams(t *testing.T) {
 	out, errOut := newOutput(), newOutput()
 	done := make(chan error)
 	go func() { done <- b.Attach(b.ctx, id, cri.AttachConfig{Stdin: in, Stdout: out, Stderr: errOut}) }()
-	for b.container(id).output.Listeners() < 2 { // what it writes before is not theirs
+	for b.container(id).output.Listeners() < 2 { // earlier output is not passed to them
 		runtime.Gosched()
 	}
 	go func() {
@@ -39,7 +39,7 @@ func TestAttachJoinsTheContainersOwnStreams(t *testing.T) {
 	if err := <-watching; err != nil {
 		t.Error(err)
 	}
-	// The order of two streams is nobody's to know.
+	// The order of the two streams is undefined.
 	if both := watched.String(); out.String() != "got hello\n" || errOut.String() != "end\n" || len(both) != len("got hello\nend\n") {
 		t.Errorf("stdout: %q, stderr: %q, both: %q", out.String(), errOut.String(), both)
 	}

@@ -7,7 +7,8 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// maxQueue is how many events wait for a slow subscriber before they are replaced by one that says: look at everything.
+// maxQueue is how many events are queued for a slow subscriber before they are replaced by one with an empty PodUID,
+// which means: look at everything.
 const maxQueue = 1024
 
 // Events implements cri.Runtime.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Config says where the runtime keeps its things and how it behaves.
+// Config configures a Runtime.
 type Config struct {
 	// DataDir is the daemon's data directory. The runtime owns bin, containerd, run and images in it.
 	DataDir string
@@ -17,8 +17,8 @@ type Config struct {
 	Socket string
 	// NodeName is the host name of pods on the host's network that ask for none.
 	NodeName string
-	// Network connects sandboxes. It is the caller's, who sets it up once New has returned, tells the runtime by
-	// NetworkChanged, and closes it after the runtime.
+	// Network connects sandboxes. The caller owns it: it calls Setup once New has returned, then NetworkChanged of
+	// the runtime, and closes the network after the runtime.
 	Network Network
 	// CgroupRoot is the parent of pods that name none. Empty: /minik8s.
 	CgroupRoot string
@@ -26,18 +26,18 @@ type Config struct {
 	// LogMaxFiles how many are kept, the current one included (5 if 0).
 	LogMaxSize  int64
 	LogMaxFiles int
-	// InsecureRegistries are host[:port] spoken to by plain HTTP; those on loopback always are.
+	// InsecureRegistries are host[:port] of registries to use by plain HTTP; those on loopback always are.
 	InsecureRegistries []string
-	// Warm is how many sandboxes (namespaces with an address, and a shim) are kept ready for the next pods.
+	// Warm is how many sandboxes (namespaces with an address, and a shim) are made in advance for the next pods.
 	// Negative: none; 0: one. Each takes 4 MB and saves a pod some 20 ms.
 	Warm int
 	// KeepShimPages leaves a shim that waits for a pod all of its program in memory.
 	KeepShimPages bool
-	// Log receives what is worth telling. Nil: slog.Default().
+	// Log is the logger. Nil: slog.Default().
 	Log *slog.Logger
 }
 
-// complete fills in what is left empty and refuses what cannot work.
+// complete sets the defaults of empty fields and returns an error for invalid ones.
 func (c *Config) complete() error {
 	if c.DataDir == "" {
 		return errors.New("containerd: no data directory given")

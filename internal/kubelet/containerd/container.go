@@ -39,7 +39,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 		if msg, code, ok := startFailure(err); ok {
 			return r.failStart(c, msg, code)
 		}
-		return fmt.Errorf("containerd: start: %w", plain(err))
+		return fmt.Errorf("containerd: start: %w", fromGRPC(err))
 	}
 	moved, err := c.advance(cri.Running, func(s *state) { s.StartedAt = time.Now() })
 	if moved {
@@ -71,7 +71,8 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	return r.removeContainer(ctx, c)
 }
 
-// removeContainer removes all there may be of a container; each step is safe without its counterpart.
+// removeContainer removes everything that may exist of a container; each step also works if there is nothing to
+// remove.
 func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 	id := c.meta.ID
 	if s, _ := c.get(); s.State == cri.Running {
@@ -107,6 +108,6 @@ func (r *Runtime) addContainer(c *container) {
 // newID is the name of a container or process: random, of hexadecimal digits.
 func newID() string {
 	var b [32]byte
-	rand.Read(b[:]) // never fails, says its documentation
+	rand.Read(b[:]) // never fails, by its documentation
 	return hex.EncodeToString(b[:])
 }

@@ -94,7 +94,7 @@ func TestContainersOfAPodShareItsNamespaces(t *testing.T) {
 		t.Errorf("the second container saw %q, want %q", got, want)
 	}
 	b.restart()
-	// The pid namespace is still there to be joined.
+	// The pid namespace can still be joined.
 	again := b.containerConfig("web", "client", "sh", "-c", "ps | grep -c 'http[d]'")
 	again.Attempt = 1
 	id := b.start(again)
@@ -144,7 +144,7 @@ func TestEndsThatNobodyAskedFor(t *testing.T) {
 			t.Fatal("no event")
 		}
 	}
-	// And while nobody is there to see it.
+	// And while no daemon runs.
 	id = b.up("other", "sleep", "1000")
 	_, pid = b.container(id).get()
 	if err := b.Close(); err != nil {
@@ -165,8 +165,8 @@ func TestEndsThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// A container that ends by itself while nobody is there is found with its own exit code and the time of its
-// end. (What it wrote meanwhile goes with its pipe, which the shim closes.)
+// A container that ends while no daemon runs is found with its own exit code and the time of its end. (Its output of
+// that time is lost with its pipe, which the shim closes.)
 func TestEndsWhileTheDaemonIsDown(t *testing.T) {
 	for _, code := range []int32{0, 7} {
 		b := newBench(t)
@@ -196,7 +196,7 @@ func TestOutputGoesOnAfterARestart(t *testing.T) {
 	for range 3 {
 		b.restart()
 	}
-	// It must not end while nobody is there: what it wrote then goes with its pipe.
+	// It must not end while no daemon runs: its output would be lost with its pipe.
 	eventually(t, "the last line", func() error {
 		if !strings.Contains(b.log(id), "line 1999\n") {
 			return errors.New("it is not there")
@@ -345,7 +345,7 @@ func TestStopSignalAndGrace(t *testing.T) {
 	}
 }
 
-// A container that never ran and is removed has not ended: nobody may take it for one that failed.
+// A container that never ran and is removed has not ended: it must not count as failed.
 func TestRemovedBeforeItRanHasNotEnded(t *testing.T) {
 	b := newBench(t)
 	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("idle")); err != nil {
@@ -359,7 +359,7 @@ func TestRemovedBeforeItRanHasNotEnded(t *testing.T) {
 	if err := b.deleteTask(b.ns(b.ctx), c); err != nil {
 		t.Fatal(err)
 	}
-	<-c.exited // its process has ended, and that was told
+	<-c.exited // its process has ended, and the event was sent
 	if got := c.report(); got.State != cri.Created {
 		t.Errorf("in the middle of its removal: %+v", got)
 	}

@@ -16,9 +16,9 @@ import (
 // crashDir names the data directory to the process that is to be killed.
 const crashDir = "MINIK8S_TEST_CRASH"
 
-// TestKilledAnywhere kills, with SIGKILL and at any moment, a process that makes and removes pods
-// without end. Whatever it was doing, the next one must be able to start, to see what is there, to finish it and
-// to remove it without leaving a trace.
+// TestKilledAnywhere kills, with SIGKILL and at any moment, a process that makes and removes pods without end.
+// Whatever it was doing, the next process must be able to start, to find what there is, to finish it and to remove it
+// without a trace.
 func TestKilledAnywhere(t *testing.T) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		makeAndRemove(t, dir)

@@ -66,7 +66,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 	if ctx.Err() != nil || !r.images.Repair(ctx, cfg.Image) {
 		return m.ID, err
 	}
-	// The image was damaged, and is repaired now.
+	// The image was damaged and has been repaired.
 	if c != nil {
 		if err := r.removeContainer(ctx, c); err != nil {
 			return "", err
@@ -78,7 +78,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 	return m.ID, err
 }
 
-// createAs makes all of a container, or nothing.
+// createAs makes a container completely, or not at all.
 func (r *Runtime) createAs(ctx context.Context, m meta, rec *record, cfg cri.ContainerConfig, img *image.Image) (*container, error) {
 	c := newContainer(m, r.containerDir(m.ID))
 	if err := r.create(ctx, c, rec, cfg, img); err != nil {
@@ -87,7 +87,7 @@ func (r *Runtime) createAs(ctx context.Context, m meta, rec *record, cfg cri.Con
 	return c, nil
 }
 
-// create makes all of a container. What it leaves when it fails is found by the container's id.
+// create makes a container. What it leaves on an error is found by the container's id.
 func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri.ContainerConfig, img *image.Image) error {
 	if err := r.work.Acquire(ctx, 1); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (r *Runtime) create(ctx context.Context, c *container, rec *record, cfg cri
 		rootfs <- err
 	}()
 	err := r.register(ctx, c, rec, cfg, img)
-	defer c.joins.Close() //nolint:errcheck // nothing was written; that there is none is no harm
+	defer c.joins.Close() //nolint:errcheck // it was only read; it may be nil
 	if err = errors.Join(err, <-rootfs); err != nil {
 		return err
 	}
@@ -141,13 +141,13 @@ func (r *Runtime) register(ctx context.Context, c *container, rec *record, cfg c
 	return r.createRecord(ctx, c, oci, r.containerd.Snapshotter)
 }
 
-// startOutput begins to read a container's output; fresh says that its process is not there yet.
+// startOutput starts reading a container's output; fresh: its process does not exist yet.
 func (r *Runtime) startOutput(c *container, path string, fresh bool) (*stdio.Output, error) {
 	return stdio.Start(stdio.Config{Dir: c.dir, LogPath: path, LogMaxSize: r.cfg.LogMaxSize, LogMaxFiles: r.cfg.LogMaxFiles,
 		TTY: c.meta.TTY, Fresh: fresh, Log: r.cfg.Log})
 }
 
-// lookupUser decides who the container's process is, by the image's files.
+// lookupUser decides the user of the container's process, by the image's files.
 func (r *Runtime) lookupUser(ctx context.Context, img *image.Image, s cri.Security) (spec.User, error) {
 	passwd, err := r.images.File(ctx, img, "etc/passwd")
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *Runtime) createRecord(ctx context.Context, c *container, oci *specs.Spe
 	}
 	rec := containers.Container{
 		ID: c.meta.ID, Image: c.meta.Image, SandboxID: shim,
-		// For whoever looks with ctr or nerdctl.
+		// For users of ctr or nerdctl.
 		Labels: map[string]string{
 			"io.kubernetes.pod.namespace": c.meta.PodNamespace, "io.kubernetes.pod.name": c.meta.PodName,
 			"io.kubernetes.pod.uid": c.meta.PodUID, "io.kubernetes.container.name": c.meta.Name,
@@ -203,8 +203,8 @@ func (r *Runtime) createRecord(ctx context.Context, c *container, oci *specs.Spe
 	return nil
 }
 
-// prepareRootFS makes the container's writable layer. The root label keeps it until it is removed
-// by name; one without a container is removed at start.
+// prepareRootFS makes the container's writable layer. Its gc.root label protects it from containerd's garbage
+// collector; one without a container is removed at the next start.
 func (r *Runtime) prepareRootFS(ctx context.Context, id string, img *image.Image) ([]*types.Mount, error) {
 	mounts, err := r.client.SnapshotService(r.containerd.Snapshotter).Prepare(ctx, id, img.ChainID,
 		snapshots.WithLabels(map[string]string{embed.GCRoot: "1"}))
@@ -223,7 +223,7 @@ func (r *Runtime) prepareRootFS(ctx context.Context, id string, img *image.Image
 	return out, nil
 }
 
-// createTask has the shim and runc make the process, up to the point of executing the command.
+// createTask has the shim and runc create the process, which waits before it executes the command.
 func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.Mount, stdin bool) error {
 	req := &tasks.CreateTaskRequest{ContainerID: c.meta.ID, Rootfs: mounts, Terminal: c.meta.TTY}
 	if c.output != nil {
@@ -247,7 +247,7 @@ func (r *Runtime) createTask(ctx context.Context, c *container, mounts []*types.
 			c.state.StartError, c.state.ExitCode = msg, code
 			return c.save(c.state)
 		}
-		return fmt.Errorf("containerd: create: %w", plain(err))
+		return fmt.Errorf("containerd: create: %w", fromGRPC(err))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

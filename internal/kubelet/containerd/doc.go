@@ -2,17 +2,17 @@
 // containerd 1.7, which runs inside this process unless Config.Socket names one that is already
 // running.
 //
-// Who calls it: roles makes one Runtime per worker and hands it to the kubelet as a cri.Runtime. Nothing else
-// imports it. The pods' network is handed to it as a Network.
+// Who calls it: roles makes one Runtime per worker and passes it to the kubelet as a cri.Runtime. Nothing else
+// imports it. It gets the pods' network as a Network.
 //
 // # What it is made of
 //
-// Its rooms know nothing of pods and of each other; the Runtime puts them together:
+// Its subpackages know nothing about pods; the Runtime puts them together:
 //
 //	embed/    containerd itself, assembled from its plugins, with its socket; or a connection to another's
 //	bin/      runc, the shim and pause, inside this binary
 //	image/    the image store: references, import, pull, damage found and repaired
-//	sandbox/  namespaces, link, shim and scratch directory of a pod; some are made ahead
+//	sandbox/  namespaces, link, shim and scratch directory of a pod; some are made in advance
 //	spec/     what a container's process is and is given; pure
 //	stdio/    pipes: a container's output to its log and to who is attached; exec's streams
 //
@@ -24,18 +24,19 @@
 //	exec.go       processes that are added to a container
 //	attach.go     a container's own streams; portforward.go its network; stats.go its use of resources
 //
-// A container's way: EnsureSandbox takes a sandbox that was made ahead, sets its host name and writes hosts, hostname
-// and resolv.conf (1 ms). CreateContainer prepares the root file system and the specification side by side, then the
-// shim has runc make the process (30 ms, nearly all of it runc's). StartContainer lets it run (5 ms, runc again). The
-// shim reports the end; nothing polls for it. To stop a container its process is signalled directly, without runc.
+// A container's way: EnsureSandbox takes a sandbox that was made in advance, sets its host name and writes hosts,
+// hostname and resolv.conf (1 ms). CreateContainer prepares the root file system and the specification concurrently,
+// then the shim has runc make the process (30 ms, nearly all of it runc's). StartContainer lets it run (5 ms, runc
+// again). The shim reports the end; nothing polls for it. To stop a container its process is signalled directly,
+// without runc.
 //
 // # What survives
 //
-// Everything, when the daemon ends in whatever way: shims and containers are processes of their own
-// and containerd finds them again. After a reboot the containers are reported as lost and the sandboxes are gone.
+// Everything, however the daemon ends: shims and containers are processes of their own and containerd finds them
+// again. After a reboot the containers are reported as lost and there are no sandboxes.
 //
-// Each step that leaves something in the kernel is preceded by a record on disk that names it: the
-// sandbox's directory before its namespaces, the pod's record before its sandbox is used, containerd's
-// container before its snapshot, task and pipes. At start, what no record names is removed; what is
-// busy then is logged and tried again, and keeps nothing from starting.
+// Each step that leaves something in the kernel is preceded by a record on disk that names it: the sandbox's
+// directory before its namespaces, the pod's record before its sandbox is used, containerd's container before its
+// snapshot, task and pipes. At start, what no record names is removed; what is busy then is logged and removed later,
+// and does not prevent the start.
 package containerd

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// flushTime is how long an exit waits for the last of the container's output to be logged.
+	// flushTime is how long the report of an exit waits until the container's last output is logged.
 	flushTime = time.Second
 )
 
@@ -79,23 +79,23 @@ func (r *Runtime) handle(ctx context.Context, e *events.Envelope) {
 		}
 	case *eventsapi.TaskExit:
 		if ev.ID != ev.ContainerID {
-			return // of a process that was added by exec
+			return // the exit of a process started by exec
 		}
 		if c := r.container(ev.ContainerID); c != nil {
-			// Not in line: the wait for one container's output must not delay the next event.
-			r.wg.Go(func() { r.exited(c, int32(ev.ExitStatus), ev.ExitedAt.AsTime()) })
+			// In a goroutine: the wait for one container's output must not delay the next event.
+			r.wg.Go(func() { r.recordExit(c, int32(ev.ExitStatus), ev.ExitedAt.AsTime()) })
 			return
 		}
-		r.wg.Go(func() { r.shimLost(ctx, ev.ContainerID) })
+		r.wg.Go(func() { r.shimExited(ctx, ev.ContainerID) })
 	}
 }
 
-// quickEnd is how soon a program ends that cannot be executed.
+// quickEnd is within how long a program that cannot be executed ends.
 const quickEnd = 5 * time.Second
 
-// mayBeDamage says that a container has ended as programs do whose files are damaged: they cannot be executed, or
-// not loaded.
-func mayBeDamage(s state) bool {
+// looksDamaged reports whether a container has ended like a program with damaged files, which cannot be executed or
+// loaded.
+func looksDamaged(s state) bool {
 	switch s.ExitCode {
 	case 126, 127, 255, 128 + 4, 128 + 7, 128 + 11: // not executable, not found, runc's; SIGILL, SIGBUS, SIGSEGV
 		return s.FinishedAt.Sub(s.StartedAt) < quickEnd
@@ -103,8 +103,8 @@ func mayBeDamage(s state) bool {
 	return false
 }
 
-// exited records a container's exit and sends an event.
-func (r *Runtime) exited(c *container, code int32, at time.Time) {
+// recordExit records a container's exit and sends an event.
+func (r *Runtime) recordExit(c *container, code int32, at time.Time) {
 	if s, _ := c.get(); s.State == cri.Exited || c.exitedDiscarded() {
 		return
 	}
@@ -114,7 +114,7 @@ func (r *Runtime) exited(c *container, code int32, at time.Time) {
 		s.ExitCode, s.FinishedAt = code, at
 		s.OOMKilled = s.OOMKilled && code != 0 || oom
 		if s.StartedAt.IsZero() {
-			// It ended before its start was seen.
+			// It ended before the event of its start.
 			s.StartedAt = at
 		}
 	})
@@ -122,18 +122,18 @@ func (r *Runtime) exited(c *container, code int32, at time.Time) {
 		r.cfg.Log.Warn("a container's exit could not be written down", "container", c.meta.Name, "err", err)
 	}
 	if moved {
-		if s, _ := c.get(); c.meta.Image != "" && mayBeDamage(s) {
+		if s, _ := c.get(); c.meta.Image != "" && looksDamaged(s) {
 			r.images.RepairLater(c.meta.Image)
 		}
 		r.events.send(cri.Event{PodUID: c.meta.PodUID, ContainerID: c.meta.ID})
 	}
 }
 
-// lost records the end of a container that was there when the machine went down. Whether it had exited before, and
-// how, was not seen.
-func (r *Runtime) lost(c *container) {
+// recordLost records the end of a container that existed when the machine went down. Whether and how it had exited
+// before is not known.
+func (r *Runtime) recordLost(c *container) {
 	began, ended := c.meta.CreatedAt, time.Now()
-	// It ended no later than the machine was started. The clock may have been set since, so that is checked.
+	// It ended before the machine was started. The clock may have been set since, so the times are checked.
 	if at := bootTime(); at.After(began) && at.Before(ended) {
 		ended = at
 	}
@@ -147,14 +147,14 @@ func (r *Runtime) lost(c *container) {
 	}
 }
 
-// bootTime is when the machine was booted, by the clock as it is now.
+// bootTime is when the machine was booted, by the present clock.
 func bootTime() time.Time {
 	return time.Now().Add(-embed.Uptime())
 }
 
-// shimLost handles the end of a shim. If a pod still has it, its containers are killed, since without a shim their
-// exits would not be seen, and the sandbox counts as broken.
-func (r *Runtime) shimLost(ctx context.Context, sandbox string) {
+// shimExited handles the end of a shim. If a pod still has it, its containers are killed, because without a shim
+// their exits would not be reported, and the sandbox counts as broken.
+func (r *Runtime) shimExited(ctx context.Context, sandbox string) {
 	r.mu.Lock()
 	var rec *record
 	for _, x := range r.records {
@@ -179,12 +179,12 @@ func (r *Runtime) shimLost(ctx context.Context, sandbox string) {
 		if err := r.deleteByRunc(ctx, c.meta.ID); err != nil {
 			r.cfg.Log.Warn("a container without a shim could not be ended", "container", c.meta.Name, "err", err)
 		}
-		r.exited(c, 137, time.Now())
+		r.recordExit(c, 137, time.Now())
 	}
 	r.events.send(cri.Event{PodUID: rec.Config.PodUID})
 }
 
-// oomKills is how many processes of a cgroup the kernel has killed for want of memory.
+// oomKills is how many processes of a cgroup the OOM killer has killed.
 func oomKills(cgroup string) int {
 	for _, f := range []struct{ path, key string }{
 		{filepath.Join("/sys/fs/cgroup/memory", cgroup, "memory.oom_control"), "oom_kill "},

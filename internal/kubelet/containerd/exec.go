@@ -26,14 +26,14 @@ import (
 
 const (
 	processType = "types.containerd.io/opencontainers/runtime-spec/1/Process"
-	// execPrefix starts the name of an added process's directory, in its container's.
+	// execPrefix is the prefix of the names of exec processes' directories, in their container's.
 	execPrefix = "exec-"
-	// sizeWait is how long a process waits for the size of its terminal, which clients send first of all.
+	// sizeWait is how long a start waits for the size of the terminal, which clients send first.
 	sizeWait = 50 * time.Millisecond
 )
 
-// added is a process that exec has added to a container.
-type added struct {
+// execProcess is a process that Exec has started in a container.
+type execProcess struct {
 	r       *Runtime
 	c       *container
 	id, dir string
@@ -51,9 +51,9 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 	if s, _ := c.get(); s.State != cri.Running {
 		return 0, cri.ErrNotRunning
 	}
-	x := &added{r: r, c: c, id: newID()[:16]}
+	x := &execProcess{r: r, c: c, id: newID()[:16]}
 	x.dir = filepath.Join(c.dir, execPrefix+x.id)
-	// For cleaning up, which is done also when ctx has ended.
+	// For cleaning up, also after the end of ctx.
 	undo := context.WithoutCancel(ctx)
 	if err := x.start(ctx, cfg); err != nil {
 		x.closeOutput()
@@ -84,7 +84,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 		x.closeOutput()
 		return code, nil
 	}
-	// The shim waits until no process holds the output open; the caller need not.
+	// The shim waits until no process has the output open; the caller does not.
 	for _, o := range x.out {
 		o.Mute()
 	}
@@ -93,7 +93,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 }
 
 // start makes the process and lets it run.
-func (x *added) start(ctx context.Context, cfg cri.ExecConfig) error {
+func (x *execProcess) start(ctx context.Context, cfg cri.ExecConfig) error {
 	process, err := x.r.processOf(ctx, x.c.meta.ID, cfg)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (x *added) start(ctx context.Context, cfg cri.ExecConfig) error {
 	return nil
 }
 
-func (x *added) pipe(path string, to io.Writer) error {
+func (x *execProcess) pipe(path string, to io.Writer) error {
 	o, err := stdio.OpenPipe(path, to)
 	if err == nil {
 		x.out = append(x.out, o)
@@ -141,25 +141,25 @@ func (x *added) pipe(path string, to io.Writer) error {
 	return err
 }
 
-func (x *added) closeOutput() {
+func (x *execProcess) closeOutput() {
 	for _, o := range x.out {
 		o.Close()
 	}
 }
 
-// execError tells a command that cannot be executed from other errors.
+// execError turns the error of a command that cannot be executed into a *cri.StartError.
 func execError(err error) error {
 	if msg, code, ok := startFailure(err); ok {
 		return &cri.StartError{Message: msg, ExitCode: code}
 	}
-	err = plain(err)
+	err = fromGRPC(err)
 	if errdefs.IsNotFound(err) || strings.Contains(err.Error(), "cannot exec in a stopped") {
 		return cri.ErrNotRunning
 	}
 	return fmt.Errorf("containerd: exec: %w", err)
 }
 
-// processOf is the container's own process, but for its command line and terminal.
+// processOf is the specification of the container's own process, with cfg's command line and terminal.
 func (r *Runtime) processOf(ctx context.Context, id string, cfg cri.ExecConfig) ([]byte, error) {
 	rec, err := r.client.ContainerService().Get(ctx, id)
 	if err != nil {
@@ -185,8 +185,8 @@ func (r *Runtime) processOf(ctx context.Context, id string, cfg cri.ExecConfig) 
 	return data, nil
 }
 
-// firstSize is the size of the caller's terminal at the beginning, if it comes in time: a program that
-// asks for the size at once would otherwise be told none. nil if it does not come.
+// firstSize is the initial size of the caller's terminal, if it comes in time; else nil. Without it a program that
+// asks for the size at its start would get none.
 func firstSize(ctx context.Context, sizes <-chan cri.TermSize) *specs.Box {
 	t := time.NewTimer(sizeWait)
 	defer t.Stop()
@@ -201,9 +201,9 @@ func firstSize(ctx context.Context, sizes <-chan cri.TermSize) *specs.Box {
 	return nil
 }
 
-// feed passes the input on until it ends, and then says so.
-func (x *added) feed(ctx context.Context, from io.Reader) {
-	// Opening it waits until the shim reads: what is written and closed before that would be lost.
+// feed copies the input until it ends, and then closes the process's input.
+func (x *execProcess) feed(ctx context.Context, from io.Reader) {
+	// Opening it waits until the shim reads: input that is written and closed before that would be lost.
 	pipe, err := fifo.OpenFifo(ctx, filepath.Join(x.dir, "stdin"), unix.O_WRONLY, 0)
 	if err != nil {
 		return
@@ -212,25 +212,25 @@ func (x *added) feed(ctx context.Context, from io.Reader) {
 	defer stop()
 	io.Copy(pipe, from) //nolint:errcheck // a process need not read all of it
 	pipe.Close()
-	// It may have been closed already, or the process have ended; then this does nothing.
+	// If it is closed already, or the process has ended, this does nothing.
 	x.r.client.TaskService().CloseIO(ctx, &tasks.CloseIORequest{ContainerID: x.c.meta.ID, ExecID: x.id, Stdin: true})
 }
 
-// wait returns the exit code, or an error when ctx has ended before.
-func (x *added) wait(ctx context.Context) (int32, error) {
+// wait returns the exit code, or an error if ctx ends before.
+func (x *execProcess) wait(ctx context.Context) (int32, error) {
 	resp, err := x.r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil:
-		return 0, fmt.Errorf("containerd: exec: %w", plain(err))
+		return 0, fmt.Errorf("containerd: exec: %w", fromGRPC(err))
 	}
 	return int32(resp.ExitStatus), nil
 }
 
-// drained waits until all output is passed on, and says whether it has ended. Something in the
-// background that holds it open counts as long as it writes.
-func (x *added) drained(ctx context.Context) bool {
+// drained waits until all output is passed on, and reports whether it has ended. A background process that holds it
+// open is waited for only as long as it writes.
+func (x *execProcess) drained(ctx context.Context) bool {
 	t := time.NewTicker(stdio.Silence)
 	defer t.Stop()
 	for _, o := range x.out {
@@ -252,19 +252,19 @@ func (x *added) drained(ctx context.Context) bool {
 	return true
 }
 
-// kill ends the process and all that it started, and waits until they have ended: runc makes it the leader of a
-// session. What is stuck in the kernel is not waited for without end.
-func (x *added) kill(ctx context.Context) {
+// kill kills the process and all its children, which are in its session, because runc makes it a session leader. It
+// waits until they have ended, but not for ever for one that is stuck in the kernel.
+func (x *execProcess) kill(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	for x.killSession(ctx) > 0 && ctx.Err() == nil { // it may have forked meanwhile
+	for x.killSession(ctx) > 0 && ctx.Err() == nil { // again: it may have forked meanwhile
 	}
 	x.r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: x.c.meta.ID, ExecID: x.id, Signal: uint32(unix.SIGKILL)})
 	x.wait(ctx) //nolint:errcheck // it has ended, or is stuck in the kernel
 }
 
-// killSession kills what lives of the session, waits for it until ctx ends, and says how many there were.
-func (x *added) killSession(ctx context.Context) (n int) {
+// killSession kills the session's processes, waits for their end until ctx ends, and returns how many there were.
+func (x *execProcess) killSession(ctx context.Context) (n int) {
 	var killed []int // pidfds
 	for _, pid := range sessionOf(x.pid) {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -284,7 +284,7 @@ func (x *added) killSession(ctx context.Context) (n int) {
 	return len(killed)
 }
 
-// awaitEnd waits until the process of a pidfd has ended, or ctx has, which has a deadline.
+// awaitEnd waits until the process of a pidfd has ended, or until ctx's deadline.
 func awaitEnd(ctx context.Context, fd int) {
 	deadline, _ := ctx.Deadline()
 	for ctx.Err() == nil {
@@ -295,13 +295,13 @@ func awaitEnd(ctx context.Context, fd int) {
 	}
 }
 
-// remove removes what containerd and the shim keep of the process, and its pipes.
-func (x *added) remove(ctx context.Context) {
+// remove removes the process from containerd and the shim, and its pipes.
+func (x *execProcess) remove(ctx context.Context) {
 	_, err := x.r.client.TaskService().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
-	if err = plain(err); err != nil && !errdefs.IsNotFound(err) && x.r.run.Err() == nil {
+	if err = fromGRPC(err); err != nil && !errdefs.IsNotFound(err) && x.r.run.Err() == nil {
 		x.r.cfg.Log.Warn("a process added by exec could not be removed", "container", x.c.meta.Name, "err", err)
 	}
-	os.RemoveAll(x.dir) //nolint:errcheck // it goes with the container's directory at last
+	os.RemoveAll(x.dir) //nolint:errcheck // it is removed with the container's directory at the latest
 }
 
 // resize passes changes of a terminal's size on. execID is empty for the container's own process.
@@ -320,18 +320,19 @@ func (r *Runtime) resize(ctx context.Context, id, execID string, sizes <-chan cr
 	}
 }
 
-// killAdded kills the processes that the last run had added to a container: the other ends of their streams are gone.
-func (r *Runtime) killAdded(ctx context.Context, c *container) error {
+// killExecs kills the exec processes of the last run in a container, because the clients of their streams are
+// disconnected.
+func (r *Runtime) killExecs(ctx context.Context, c *container) error {
 	dirs, err := filepath.Glob(filepath.Join(c.dir, execPrefix+"*"))
 	if err != nil {
 		return fmt.Errorf("containerd: exec: %w", err)
 	}
 	var errs []error
 	for _, dir := range dirs {
-		x := &added{r: r, c: c, dir: dir, id: strings.TrimPrefix(filepath.Base(dir), execPrefix)}
+		x := &execProcess{r: r, c: c, dir: dir, id: strings.TrimPrefix(filepath.Base(dir), execPrefix)}
 		resp, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: c.meta.ID, ExecID: x.id})
 		if err == nil {
-			// Its output is read on, or it may hang on it and the shim with it.
+			// Its output is still read, or it may block on it, and the shim too.
 			errs = append(errs, x.pipe(filepath.Join(dir, "stdout"), io.Discard), x.pipe(filepath.Join(dir, "stderr"), io.Discard))
 			for _, o := range x.out {
 				o.Opened()
@@ -361,7 +362,7 @@ func sessionOf(pid uint32) []int {
 		if err != nil {
 			continue // it has ended
 		}
-		// The name, in parentheses, may hold anything. After it: state, parent, group, session.
+		// The name, in parentheses, may contain any character. After it: state, parent, group, session.
 		_, rest, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
 		if f := strings.Fields(rest); len(f) > 3 && f[0] != "Z" && f[0] != "X" && f[3] == strconv.FormatUint(uint64(pid), 10) {
 			list = append(list, n)

@@ -114,7 +114,7 @@ func TestExecPassesLargeStreams(t *testing.T) {
 	if code := b.exec(id, cri.ExecConfig{Command: []string{"true"}, Stdin: bytes.NewReader(in)}); code != 0 {
 		t.Errorf("true: %d", code)
 	}
-	// One that leaves its output open in the background.
+	// One with a background process that holds its output open.
 	out.Reset()
 	if code := b.exec(id, cri.ExecConfig{Command: []string{"sh", "-c", "sleep 1000 & echo hi"}, Stdout: &out}); code != 0 || out.String() != "hi\n" {
 		t.Errorf("with a background job: %d, %q", code, out.String())
@@ -162,7 +162,7 @@ func TestTheEndOfExecLeavesNothing(t *testing.T) {
 	b := newBench(t)
 	id := b.up("web", "sleep", "1000")
 	_, pid := b.container(id).get()
-	// Of those that live: the container's first process, a sleep, buries nobody.
+	// Only living processes: the container's first process, a sleep, does not reap zombies.
 	procs := func() string {
 		var out bytes.Buffer
 		b.exec(id, cri.ExecConfig{Command: []string{"sh", "-c", "ps -o stat,comm | grep -v ^Z | grep -c 'tai[l]'"}, Stdout: &out})
@@ -178,7 +178,7 @@ func TestTheEndOfExecLeavesNothing(t *testing.T) {
 		done <- err
 	}()
 	out.await("up")
-	for deadline := time.Now().Add(20 * time.Second); ; { // the shell speaks before its children are what they will be
+	for deadline := time.Now().Add(20 * time.Second); ; { // the shell writes before its children have called exec
 		n := procs()
 		if n == "2" {
 			break
@@ -194,7 +194,7 @@ func TestTheEndOfExecLeavesNothing(t *testing.T) {
 	if n := procs(); n != "0" {
 		t.Errorf("%s of tail run after it was cut off", n)
 	}
-	// And what the daemon's end cuts off, the next start ends.
+	// And the next start ends what the daemon's end has cut off.
 	out = newOutput()
 	left := b.Runtime
 	go func() {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// garbage is something of an earlier run that could not be removed yet: it is busy.
+// garbage is a leftover of an earlier run that could not be removed yet because it is busy.
 type garbage struct {
 	what   string
 	remove func(context.Context) error
@@ -16,7 +16,7 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
-// discard removes something that an earlier run left, or notes it for collectGarbage.
+// discard removes a leftover of an earlier run, or queues it for collectGarbage.
 func (r *Runtime) discard(ctx context.Context, what string, f func(context.Context) error) {
 	if err := f(ctx); err != nil {
 		r.cfg.Log.Warn("what the last run left could not be removed, trying again", "what", what, "err", err)
@@ -24,7 +24,7 @@ func (r *Runtime) discard(ctx context.Context, what string, f func(context.Conte
 	}
 }
 
-// collectGarbage tries until nothing is left, ever more seldom.
+// collectGarbage retries until nothing is left, with a growing delay.
 func (r *Runtime) collectGarbage(ctx context.Context) {
 	for wait := firstRetry; len(r.garbage) > 0; wait = min(2*wait, lastRetry) {
 		t := time.NewTimer(wait)

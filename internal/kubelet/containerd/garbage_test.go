@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What an earlier run left and cannot be removed keeps nothing from starting, and goes when it can.
+// A leftover of an earlier run that cannot be removed does not prevent the start, and is removed later.
 func TestLeftoverThatIsBusy(t *testing.T) {
 	b := newBench(t)
 	b.up("stays", "sleep", "1000") // or there is nothing left after a stop

@@ -22,7 +22,7 @@ func (b *bench) layers() []image.Layer {
 	return list
 }
 
-// cutPower empties the unpacked files, as a power cut does to those that were not synced.
+// cutPower empties the unpacked files, as a power failure does to files that were not synced.
 func (b *bench) cutPower() {
 	b.t.Helper()
 	layers := b.layers()
@@ -47,7 +47,7 @@ func (b *bench) cutPower() {
 // syncedLabel is that of package image.
 const syncedLabel = "minik8s.io/settled"
 
-// unsettle makes the layers those of a version that did not wait for the disk.
+// unsettle removes the label, as if a version that did not sync had unpacked the layers.
 func (b *bench) unsettle() {
 	b.t.Helper()
 	layers := b.layers()
@@ -167,7 +167,7 @@ func TestDamagedImage(t *testing.T) {
 	}
 }
 
-// What fails for its own reasons has its image compared once, and keeps it.
+// The image of a container that fails for its own reasons is compared once, and kept.
 func TestMistakesAreNoDamage(t *testing.T) {
 	b := newBench(t)
 	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("p")); err != nil {

@@ -109,7 +109,7 @@ func (g *registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestPull(t *testing.T) {
 	b := newBench(t)
 	if err := b.RemoveImage(b.ctx, "minik8s/hello"); err != nil {
-		t.Fatal(err) // what is there is not fetched
+		t.Fatal(err) // a present image is not fetched
 	}
 	g := newRegistry(t, "hello.tar")
 	srv := httptest.NewServer(g)
@@ -117,7 +117,7 @@ func TestPull(t *testing.T) {
 	host := srv.Listener.Addr().String()
 	ref := host + "/team/app:v1"
 
-	// The same from several sides is one pull; progress is told while it lasts.
+	// Pulls of the same image at the same time are one pull; its progress is reported.
 	progress := make(chan cri.Progress, 100)
 	var wg sync.WaitGroup
 	for range 4 {

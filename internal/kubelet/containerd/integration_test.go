@@ -21,7 +21,7 @@ import (
 	"minik8s/internal/network"
 )
 
-// bench is a runtime with a directory and cgroup of its own, cleaned up at the end of the test.
+// bench is a runtime with a directory and a cgroup of its own, cleaned up at the end of the test.
 type bench struct {
 	*Runtime
 	t   testing.TB
@@ -226,7 +226,7 @@ func (b *bench) leftovers() {
 	})
 }
 
-// eventually waits for what the kernel does in its own time.
+// eventually waits for what the kernel does asynchronously.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

@@ -9,17 +9,18 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Network is what the runtime asks of the pods' network, to which a sandbox is an id.
+// Network is what the runtime needs of the pods' network. The network knows a sandbox only by its id.
 type Network interface {
 	sandbox.Network // to connect and disconnect sandboxes
 
-	// AddHostPorts forwards ports of the host to a sandbox, all or none. A port that another sandbox has is an error.
+	// AddHostPorts forwards ports of the host to a sandbox, all or none. It is an error if another sandbox has one of
+	// them.
 	AddHostPorts(sandbox string, addr netip.Addr, ports []corev1.ContainerPort) error
-	// Restore names a sandbox of an earlier run, which is still connected.
+	// Restore registers a sandbox of an earlier run, which is still connected.
 	Restore(sandbox string, addr netip.Addr)
 	// Sweep removes the links of all other sandboxes than these.
 	Sweep(sandboxes []string) error
-	// HostAddrs are the node's own addresses, the foremost first.
+	// HostAddrs are the node's own addresses, the primary one first.
 	HostAddrs() []netip.Addr
 }
 

@@ -17,7 +17,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// pauseName is the container that holds a shared process namespace. The kubelet is not told of it.
+// pauseName is the name of the container that holds a shared process namespace. It is hidden from the kubelet.
 const pauseName = "_pause"
 
 // startPause runs the pod's first process, whose pid namespace the containers join.
@@ -60,13 +60,13 @@ func (r *Runtime) startPause(ctx context.Context, rec *record) error {
 		return fmt.Errorf("containerd: pause: %s", s.StartError)
 	}
 	if _, err := r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: m.ID}); err != nil {
-		return fmt.Errorf("containerd: pause: %w", plain(err))
+		return fmt.Errorf("containerd: pause: %w", fromGRPC(err))
 	}
 	_, err = c.advance(cri.Running, func(s *state) { s.StartedAt = time.Now() })
 	return err
 }
 
-// removePause ends it, and with it whatever is left in its pid namespace.
+// removePause ends the pause container, and with it all processes left in its pid namespace.
 func (r *Runtime) removePause(ctx context.Context, rec *record) error {
 	for _, c := range r.containersOf(rec.Config.PodUID) {
 		if c.meta.Name == pauseName {
@@ -91,8 +91,8 @@ func (r *Runtime) pidNamespace(rec *record) (string, error) {
 	return "", fmt.Errorf("containerd: pod %s/%s has lost its shared pid namespace", rec.Config.PodNamespace, rec.Config.PodName)
 }
 
-// openPIDs opens the process namespace of a running container of a pod. The file is of that very namespace, also
-// when the process ends meanwhile and another gets its number.
+// openPIDs opens the process namespace of a running container of a pod. The file refers to that namespace even if the
+// process ends meanwhile and another gets its number.
 func (r *Runtime) openPIDs(podUID, id string) (*os.File, error) {
 	c := r.container(id)
 	if c == nil || c.meta.PodUID != podUID {

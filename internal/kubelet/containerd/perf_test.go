@@ -76,8 +76,8 @@ func BenchmarkFigures(t *testing.B) {
 	}
 }
 
-// cpuMeter tells the CPU time that this process, the shims and the containers have used: on a busy machine
-// it says more than the clock.
+// cpuMeter returns the CPU time that this process, the shims and the containers have used: on a busy machine it is
+// more reliable than the clock.
 func (b *bench) cpuMeter() func() time.Duration {
 	self := filepath.Join("/sys/fs/cgroup/cpuacct", b.cfg.CgroupRoot+"-self")
 	if err := os.Mkdir(self, 0o755); err != nil {
@@ -98,8 +98,8 @@ func (b *bench) cpuMeter() func() time.Duration {
 	}
 }
 
-// bare is how long containerd takes for a container alone, in this process and by its own client: a
-// snapshot, a shim, create and start. No pod, no network, no log.
+// bare is how long containerd needs for a container alone, in this process and by its own client: a snapshot, a shim,
+// create and start. No pod, no network, no log.
 func (b *bench) bare(id string) time.Duration {
 	ctx := b.ns(b.ctx)
 	img, err := b.client.GetImage(ctx, "docker.io/library/busybox:latest")

@@ -16,14 +16,13 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// record is what is written down about a pod's sandbox. It is written before the sandbox is put to use and
-// removed after everything else, so a pod's sandbox that is in the kernel is also here.
+// record is the record on disk of a pod's sandbox. It is written before the sandbox is used and removed after
+// everything else, so every pod's sandbox in the kernel has a record.
 type record struct {
 	Config    cri.SandboxConfig
 	Sandbox   sandbox.Sandbox `json:"Slot"` // as earlier versions named it
 	CreatedAt time.Time
-	// Whole is set when all steps are done. While it is not, the sandbox can only be finished by
-	// starting over.
+	// Whole is set when all steps are done. A sandbox that is not whole has to be made again.
 	Whole bool
 }
 
@@ -46,8 +45,8 @@ func (r *Runtime) writeRecord(rec *record) error {
 	return nil
 }
 
-// readRecords is what the last run has left. A directory without a readable record is that of a
-// sandbox that was only begun.
+// readRecords are the records of the last run. A directory without a readable record belongs to a sandbox that was
+// only started.
 func (r *Runtime) readRecords() ([]*record, error) {
 	entries, err := os.ReadDir(filepath.Join(r.cfg.RunDir, "sandboxes"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -71,7 +70,7 @@ func (r *Runtime) readRecords() ([]*record, error) {
 	return list, nil
 }
 
-// sandbox is a record as others see it. The node's addresses are asked for only for a pod on the host's network.
+// sandbox converts a record for the kubelet. The node's addresses are read only for a pod on the host's network.
 func (r *Runtime) sandbox(rec *record) *cri.Sandbox {
 	s := &cri.Sandbox{
 		ID:     rec.Sandbox.ID,
@@ -90,7 +89,8 @@ func (r *Runtime) sandbox(rec *record) *cri.Sandbox {
 	return s
 }
 
-// scratchDir is where a pod's small files are. Those of a version without a tmpfs per sandbox lie beside the record.
+// scratchDir is the directory of a pod's small files. In versions without a tmpfs per sandbox they are beside the
+// record.
 func (r *Runtime) scratchDir(rec *record) string {
 	return cmp.Or(r.sandboxes.ScratchDir(rec.Sandbox.ID), r.sandboxDir(rec.Config.PodUID))
 }

@@ -21,7 +21,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// restore finds again what the last run has left, and removes what belongs to nothing.
+// restore finds the sandboxes and containers of the last run, and removes what no record names.
 func (r *Runtime) restore(ctx context.Context) error {
 	records, err := r.readRecords()
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *Runtime) restoreContainers(ctx context.Context) error {
 	for _, stored := range list {
 		ext, ok := stored.Extensions[metaType]
 		if !ok {
-			continue // somebody else's, made with ctr
+			continue // not ours; made with ctr
 		}
 		var m meta
 		if err := json.Unmarshal(ext.GetValue(), &m); err != nil {
@@ -87,12 +87,12 @@ func (r *Runtime) restoreContainers(ctx context.Context) error {
 	return nil
 }
 
-// startCutOff is the exit code of runc's init when its start is broken off: the shim kills runc when the daemon that
-// asked for the start has been killed. The program has not begun then. (A program that exits with this very code
-// in the moment in which the daemon is killed is taken for one that has not begun, and run again.)
+// startCutOff is the exit code of runc's init when its start is interrupted: the shim kills runc when the daemon that
+// requested the start has been killed. The program has not started then. (A program that exits with this code at the
+// moment when the daemon is killed is taken for one that has not started, and is run again.)
 const startCutOff = 255
 
-// restoreTask finds out what became of a container that had not ended.
+// restoreTask finds out the state of a container that had not ended.
 func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 	resp, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: c.meta.ID})
 	if err != nil {
@@ -102,12 +102,12 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 		_, err := os.Stat(c.dir)
 		switch {
 		case errors.Is(err, os.ErrNotExist): // it is on a tmpfs, so the machine was rebooted
-			r.lost(c)
+			r.recordLost(c)
 		case err == nil && c.state.State == cri.Created:
 			// Creating it was interrupted, so the kubelet never got its id.
 			r.discard(ctx, "the container "+c.meta.ID, func(ctx context.Context) error { return r.removeContainer(ctx, c) })
 		default:
-			r.exited(c, 137, time.Now())
+			r.recordExit(c, 137, time.Now())
 		}
 		return nil
 	}
@@ -128,18 +128,18 @@ func (r *Runtime) restoreTask(ctx context.Context, c *container) error {
 		if p.ExitedAt != nil {
 			at = p.ExitedAt.AsTime()
 		}
-		r.exited(c, int32(p.ExitStatus), at)
+		r.recordExit(c, int32(p.ExitStatus), at)
 	case task.Status_CREATED:
 	default:
 		if _, err = c.advance(cri.Running, func(s *state) { s.StartedAt = c.meta.CreatedAt }); err == nil {
-			err = r.killAdded(ctx, c)
+			err = r.killExecs(ctx, c)
 		}
 	}
 	return err
 }
 
-// sweep removes what no record names: sandboxes, snapshots, directories and links. What cannot be removed now, a mount
-// or a cgroup that is busy for one, keeps nothing from starting: it is logged and tried again.
+// sweep removes what no record names: sandboxes, snapshots, directories and links. What cannot be removed now, such
+// as a busy mount or cgroup, does not prevent the start: it is logged and removed later.
 func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 	if err := r.sweepSandboxes(ctx, used); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (r *Runtime) sweepSandboxes(ctx context.Context, used map[string]bool) erro
 		if err := r.sandboxes.EndOrphans(ctx, used); err != nil {
 			r.cfg.Log.Warn("shims of the last run could not be ended", "err", err)
 		}
-		for id := range used { // an earlier version left them where they were started; or the last run was killed before it moved them
+		for id := range used { // an earlier version did not move shims; or the last run was killed before it did
 			r.sandboxes.MoveShim(ctx, id)
 		}
 	}
@@ -190,7 +190,7 @@ func (r *Runtime) sweepSandboxes(ctx context.Context, used map[string]bool) erro
 	return nil
 }
 
-// sweepSnapshots removes the root file systems of containers that are not there.
+// sweepSnapshots removes the root file systems of containers that do not exist.
 func (r *Runtime) sweepSnapshots(ctx context.Context) error {
 	sn := r.client.SnapshotService(r.containerd.Snapshotter)
 	var stale []string
@@ -215,7 +215,7 @@ func (r *Runtime) sweepSnapshots(ctx context.Context) error {
 	return nil
 }
 
-// resync is what follows a gap in the event stream.
+// resync reads the state of all containers after a gap in the event stream.
 func (r *Runtime) resync(ctx context.Context) {
 	for _, c := range r.allContainers() {
 		if s, _ := c.get(); s.State != cri.Running {
@@ -224,9 +224,9 @@ func (r *Runtime) resync(ctx context.Context) {
 		resp, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: c.meta.ID})
 		switch {
 		case err == nil && resp.Process.Status == task.Status_STOPPED:
-			r.exited(c, int32(resp.Process.ExitStatus), resp.Process.ExitedAt.AsTime())
+			r.recordExit(c, int32(resp.Process.ExitStatus), resp.Process.ExitedAt.AsTime())
 		case err != nil && errdefs.IsNotFound(errdefs.FromGRPC(err)):
-			r.exited(c, 137, time.Now())
+			r.recordExit(c, 137, time.Now())
 		}
 	}
 	r.events.send(cri.Event{})

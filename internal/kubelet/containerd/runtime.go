@@ -32,12 +32,12 @@ type Runtime struct {
 	sandboxes  *sandbox.Pool
 	cgroups    *cgroup.Manager
 	events     broadcaster
-	// work bounds what takes CPU time: a hundred pods at once are sooner done when a few at a time are worked on,
-	// and the first ones much sooner.
+	// work bounds work that takes CPU time: a hundred pods at once are ready sooner when only a few are worked on at
+	// a time, and the first ones much sooner.
 	work *semaphore.Weighted
 
 	garbage  []garbage       // of restore, and then of collectGarbage alone
-	restored bool            // what was there before is known
+	restored bool            // restore is done
 	run      context.Context // ends with the runtime
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
@@ -49,9 +49,9 @@ type Runtime struct {
 
 var _ cri.Runtime = (*Runtime)(nil)
 
-// New starts containerd, or connects to Config.Socket, and finds again what is there from before. The network has
-// been told of the sandboxes of an earlier run when it returns, and can be set up.
-// Images in DataDir/images are not touched; ImportDir does that. ctx bounds the start only.
+// New starts containerd, or connects to Config.Socket, and restores the pods of an earlier run. When it returns, it
+// has passed their sandboxes to the network, whose Setup can be called. It does not import images from
+// DataDir/images; ImportDir does. ctx bounds the start only.
 func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	return r, nil
 }
 
-// connect makes the client, and containerd behind it unless one is running, and the rooms on top of it.
+// connect starts containerd or connects to an external one, and makes the client and the parts that use it.
 func (r *Runtime) connect(ctx context.Context) (err error) {
 	cfg := embed.Config{DataDir: r.cfg.DataDir, RunDir: r.cfg.RunDir, Log: r.cfg.Log}
 	if r.cfg.Socket != "" {
@@ -102,10 +102,11 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// lateStart is how long after a start what a start need not wait for is done: see sandbox.EndLateOrphans.
+// lateStart is how long after a start the work is done that a start need not wait for: see sandbox.EndLateOrphans.
 const lateStart = 2 * time.Second
 
-// afterStart does, once, what a start need not wait for. began is when this run began, since the machine was booted.
+// afterStart does, once, the work that a start need not wait for. began is when this run began, since the machine was
+// booted.
 func (r *Runtime) afterStart(ctx context.Context, began time.Duration) {
 	if !r.containerd.Embedded() {
 		return
@@ -125,8 +126,8 @@ func (r *Runtime) afterStart(ctx context.Context, began time.Duration) {
 	}
 }
 
-// Close ends what runs in this process. Pods go on, and the next New finds them. If there are none,
-// it leaves neither process nor mount behind.
+// Close ends what runs in this process. Pods continue, and the next New finds them. Without pods, it leaves neither
+// process nor mount behind.
 func (r *Runtime) Close() error {
 	if r.containerd == nil { // it could not be started
 		return nil
@@ -147,20 +148,19 @@ func (r *Runtime) Close() error {
 	return err
 }
 
-// ImportDir imports the archives in a directory that have not been imported yet as they are now: see image.Store.
+// ImportDir imports the archives in a directory that are new or have changed: see image.Store.
 func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 	return r.images.ImportDir(ctx, dir)
 }
 
-// NetworkChanged is to be called when the network has become ready, or its range is another: sandboxes made ahead
-// have addresses of the old one and are made anew. Those of pods keep theirs.
+// NetworkChanged has to be called when the network becomes ready, or its range changes: sandboxes made in advance
+// have addresses of the old range and are replaced. Pods keep theirs.
 func (r *Runtime) NetworkChanged(ctx context.Context) {
 	r.sandboxes.Drop(r.ns(ctx))
 	r.sandboxes.Kick()
 }
 
-// Uninstall removes every pod. Images and the data directory stay. The runtime is of no more use after it but to be
-// closed.
+// Uninstall removes every pod. Images and the data directory stay. Afterwards only Close may be called.
 func (r *Runtime) Uninstall(ctx context.Context) error {
 	pods, err := r.Pods(ctx)
 	errs := []error{err}
@@ -214,7 +214,7 @@ func (r *Runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
 	return pods, nil
 }
 
-// Pod implements cri.Runtime. It is answered from memory, which the event stream keeps true.
+// Pod implements cri.Runtime. It is answered from memory, which the event stream keeps up to date.
 func (r *Runtime) Pod(_ context.Context, uid string) (cri.Pod, error) {
 	p := cri.Pod{UID: uid}
 	if rec := r.record(uid); rec != nil {
@@ -235,7 +235,7 @@ func (r *Runtime) record(uid string) *record {
 	return r.records[uid]
 }
 
-// setRecord publishes a record, which is not changed any more.
+// setRecord publishes a record, which must not be changed afterwards.
 func (r *Runtime) setRecord(rec *record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

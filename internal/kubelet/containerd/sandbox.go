@@ -27,8 +27,8 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 		if rec.Whole && r.sandboxes.Whole(ctx, &rec.Sandbox) {
 			return *r.sandbox(rec), nil
 		}
-		// Half-made, or its namespaces or shim are lost: what is left of it goes, and with it
-		// containers, which cannot be in the new one.
+		// Half-made, or its namespaces or shim are lost: the rest of it is removed, with its containers, which cannot
+		// move to the new one.
 		if err := r.removePod(ctx, cfg.PodUID); err != nil {
 			return cri.Sandbox{}, err
 		}
@@ -58,7 +58,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*reco
 		return nil, err
 	}
 	rec.Sandbox = *s
-	// From here on it is the pod's, and found by the record. Until here the next start removes it.
+	// From here on it belongs to the pod, by its record. Before that, the next start would remove it.
 	r.setRecord(rec)
 	if err := r.writeRecord(rec); err != nil {
 		return rec, err
@@ -146,7 +146,7 @@ func (r *Runtime) configure(cfg cri.SandboxConfig, s *sandbox.Sandbox) error {
 	})
 }
 
-// allowedSysctl refuses a setting that is the node's and not a namespace's of the pod.
+// allowedSysctl refuses a setting that is not namespaced, or not in a namespace of the pod.
 func allowedSysctl(cfg cri.SandboxConfig, key string) error {
 	key = strings.ReplaceAll(key, "/", ".")
 	var ok bool
@@ -182,7 +182,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 		r.setRecord(rec)
 	}
 	for _, c := range r.containersOf(uid) {
-		// There should be none: without the shim they would run on unseen.
+		// There should be none: without the shim their exits would not be reported.
 		if c.meta.Name != pauseName {
 			if err := r.removeContainer(ctx, c); err != nil {
 				return err

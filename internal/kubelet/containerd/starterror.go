@@ -7,13 +7,13 @@ import (
 	"github.com/containerd/containerd/errdefs"
 )
 
-// runcSays takes off what containerd, the shim and runc put before what happened.
+// runcSays removes what containerd, the shim and runc prepend to the message.
 var runcSays = regexp.MustCompile(`(?s)^.*?OCI runtime (?:create|start|exec) failed: (.*)$`)
 
 var runcPrefix = regexp.MustCompile(`^(?:runc (?:create|start) failed: |exec failed: )?(?:unable to (?:start|init) container process: )?(?:error during container init: )?`)
 
-// startFailure says whether an error of create or start is the container's own fault, with a message for
-// people and the exit code to show.
+// startFailure reports whether an error of create or start is the container's own fault, with a message for people
+// and the exit code to show.
 func startFailure(err error) (msg string, code int32, ok bool) {
 	m := runcSays.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -33,5 +33,5 @@ func startFailure(err error) (msg string, code int32, ok bool) {
 	return msg, 128, true
 }
 
-// plain takes grpc's wrapping off an error.
-func plain(err error) error { return errdefs.FromGRPC(err) }
+// fromGRPC converts an error of grpc into one of package errdefs.
+func fromGRPC(err error) error { return errdefs.FromGRPC(err) }

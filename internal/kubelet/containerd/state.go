@@ -31,24 +31,24 @@ type meta struct {
 	StopSignal                              string
 	Cgroup                                  string
 	TTY                                     bool
-	StdinOnce                               bool // its input ends with the first attached client's
+	StdinOnce                               bool // its stdin is closed with the first attached client's
 	OwnPIDs                                 bool // it has a process namespace of its own: all end with the first process
 	CreatedAt                               time.Time
 	Labels                                  map[string]string
 }
 
-// state is how far it has come. It is written to the container's directory on each change: the exit is also known to
-// its shim, but only as long as that lives.
+// state is the container's state. It is written to the container's directory on each change: the shim also knows the
+// exit, but only while it runs.
 type state struct {
 	State                 cri.ContainerState
 	StartedAt, FinishedAt time.Time
 	ExitCode              int32
 	OOMKilled             bool
-	// Lost says that it ended with the machine; how it ended is not known.
+	// Lost: it ended with the machine; how it ended is not known.
 	Lost bool
 	// StartError says that it never ran, and why.
 	StartError string
-	// Discarded says that it never ran and is being removed: the end of its process is not reported.
+	// Discarded: it never ran and is being removed; the end of its process is not reported.
 	Discarded bool
 }
 
@@ -76,8 +76,8 @@ func (c *container) get() (state, uint32) {
 	return c.state, c.pid
 }
 
-// advance moves the container to a later state; an earlier or the same one changes nothing. It
-// reports whether it has moved.
+// advance changes the container to a later state; an earlier or the same one changes nothing. It reports whether the
+// state changed.
 func (c *container) advance(to cri.ContainerState, change func(*state)) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *container) discard() error {
 	return c.save(c.state)
 }
 
-// exitedDiscarded notes the exit of a discarded container; false if it is not one.
+// exitedDiscarded records the exit of a discarded container; it returns false for other containers.
 func (c *container) exitedDiscarded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +136,7 @@ func (c *container) save(s state) error {
 	return nil
 }
 
-// report is the container as others see it.
+// report converts the container for the kubelet.
 func (c *container) report() cri.Container {
 	s, pid := c.get()
 	out := cri.Container{

@@ -20,8 +20,8 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// killTimeout bounds the wait for a process that was killed. It is longer only for one that is
-// stuck in the kernel.
+// killTimeout bounds the wait for the end of a killed process. Only a process that is stuck in the kernel takes
+// longer.
 const killTimeout = 30 * time.Second
 
 // StopContainer implements cri.Runtime.
@@ -67,7 +67,7 @@ func (r *Runtime) kill(ctx context.Context, c *container) error {
 	} else {
 		_, err := r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: c.meta.ID, Signal: uint32(unix.SIGKILL), All: true})
 		if err != nil && !errdefs.IsNotFound(errdefs.FromGRPC(err)) {
-			return fmt.Errorf("containerd: kill: %w", plain(err))
+			return fmt.Errorf("containerd: kill: %w", fromGRPC(err))
 		}
 	}
 	t := time.NewTimer(killTimeout)
@@ -82,16 +82,16 @@ func (r *Runtime) kill(ctx context.Context, c *container) error {
 	}
 }
 
-// signal signals the container's first process. It does so itself where it can be sure of which process
-// that is, since the way by the shim starts runc, which takes 10 ms; else by the shim.
+// signal signals the container's first process: directly, where it is certain which process that is, because the shim
+// would start runc, which takes 10 ms; else by the shim.
 func (r *Runtime) signal(ctx context.Context, c *container, sig unix.Signal) error {
 	_, pid := c.get()
 	if pid > 0 && c.meta.Cgroup != "" {
 		fd, err := unix.PidfdOpen(int(pid), 0)
 		if err == nil {
 			defer unix.Close(fd)
-			// The descriptor is of whatever process has the number now; only if that is in the
-			// container's cgroup is it the one that is meant.
+			// The descriptor refers to the process that has the number now; it is the container's only if it is in
+			// the container's cgroup.
 			if inCgroup(pid, c.meta.Cgroup) {
 				if err := unix.PidfdSendSignal(fd, sig, nil, 0); err == nil || errors.Is(err, unix.ESRCH) {
 					return nil
@@ -104,7 +104,7 @@ func (r *Runtime) signal(ctx context.Context, c *container, sig unix.Signal) err
 		if strings.Contains(err.Error(), "not running") || strings.Contains(err.Error(), "already finished") {
 			return nil
 		}
-		return fmt.Errorf("containerd: signal: %w", plain(err))
+		return fmt.Errorf("containerd: signal: %w", fromGRPC(err))
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func inCgroup(pid uint32, cgroup string) bool {
 func (r *Runtime) deleteTask(ctx context.Context, c *container) error {
 	id := c.meta.ID
 	if s, pid := c.get(); s.State == cri.Created && pid > 0 {
-		// It waits for its start; the shim removes only what has stopped.
+		// Its process waits for its start; the shim removes only stopped ones.
 		if err := c.discard(); err != nil {
 			return err
 		}
@@ -143,20 +143,20 @@ func (r *Runtime) deleteTask(ctx context.Context, c *container) error {
 	}
 	_, err := r.client.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
 	if err != nil && !r.containerd.Embedded() && strings.Contains(err.Error(), ttrpc.ErrClosed.Error()) {
-		// Another's shim ends with its last container, sometimes before it has answered.
+		// An external containerd's shim ends with its last container, sometimes before it has answered.
 		_, err = r.client.TaskService().Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
 	}
 	if err == nil {
 		return nil
 	}
 	if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) && r.sandboxes.ShimAlive(ctx, c.meta.SandboxID) {
-		return fmt.Errorf("containerd: delete task: %w", plain(err))
+		return fmt.Errorf("containerd: delete task: %w", fromGRPC(err))
 	}
 	return r.deleteByRunc(ctx, id)
 }
 
-// deleteByRunc removes what a shim that is gone has left of a container: its processes, its cgroup, its
-// mount and its bundle.
+// deleteByRunc removes what is left of a container after the end of its shim: its processes, its cgroup, its mount
+// and its bundle.
 func (r *Runtime) deleteByRunc(ctx context.Context, id string) error {
 	if !r.containerd.Embedded() {
 		return nil

@@ -30,7 +30,7 @@ func TestStartFailure(t *testing.T) {
 	}
 }
 
-// What earlier versions have written down about pods that still run is read.
+// Records of earlier versions about pods that still run can be read.
 func TestStoredNamesStay(t *testing.T) {
 	var rec record
 	if err := json.Unmarshal([]byte(`{"Config":{"PodUID":"u"},"Slot":{"ID":"abc","Kinds":["net"],"Addr":"10.0.0.5"},"Whole":true}`), &rec); err != nil {

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// Runtime makes sandboxes and containers real. Every method may be called again after any failure
-// or crash, and then either finishes the job or reports that it is done: Ensure and Remove are
-// idempotent. Calls for different pods run side by side, and so do calls for different containers of
-// one pod once its sandbox is there; calls for one container, and for a sandbox, come one after the
-// other, except that StopContainer may run beside everything.
+// Runtime makes sandboxes and containers. Every method may be called again after any failure or crash, and then
+// either finishes the work or reports that it is done: Ensure and Remove are idempotent. Calls for different pods run
+// concurrently, and so do calls for different containers of one pod once its sandbox is there; calls for one
+// container, and for a sandbox, come one after the other, except that StopContainer may run beside everything.
 type Runtime interface {
-	// Pods is all that this runtime holds for minik8s, also the half-made.
+	// Pods returns everything that this runtime has of minik8s, half-made sandboxes and containers included.
 	Pods(ctx context.Context) ([]Pod, error)
-	// Pod is what it holds for one pod; a Pod with neither sandbox nor containers if nothing.
+	// Pod returns what the runtime has of one pod; without any, a Pod with neither sandbox nor containers.
 	Pod(ctx context.Context, uid string) (Pod, error)
 
-	// EnsureSandbox gives the pod its namespaces, address, hostname and /etc files. If the
-	// sandbox exists and is whole, it is returned as it is.
+	// EnsureSandbox gives the pod its namespaces, address, hostname and /etc files. A sandbox that exists and is
+	// whole is returned unchanged.
 	EnsureSandbox(ctx context.Context, cfg SandboxConfig) (Sandbox, error)
 	// RemoveSandbox undoes EnsureSandbox: address, namespaces, mounts, files. Containers must be
 	// removed before.
@@ -28,8 +27,8 @@ type Runtime interface {
 	// CreateContainer prepares a container (snapshot, spec, shim); it does not start. The image
 	// must be present. The id is chosen by the runtime.
 	CreateContainer(ctx context.Context, cfg ContainerConfig) (id string, err error)
-	// StartContainer runs a created container. A command that cannot be executed is a
-	// *StartError, with the reason and exit code to show; from then on the container says so itself.
+	// StartContainer runs a created container. The error for a command that cannot be executed is a *StartError, with
+	// the reason and exit code to show; from then on the container's StartError has it, too.
 	StartContainer(ctx context.Context, id string) error
 	// StopContainer sends the image's or cfg's stop signal, waits up to grace, then kills. It returns
 	// when the container has exited. On a container that is not running it does nothing.
@@ -38,13 +37,13 @@ type Runtime interface {
 	// is killed first). Its log file stays.
 	RemoveContainer(ctx context.Context, id string) error
 
-	// Events sends an Event for each change of state that was not asked for by a call above, and
-	// those that were: a container started, exited, was OOM-killed. It comes from the
-	// runtime's event stream, not from a poll. The channel closes when ctx ends. After a gap in the
-	// stream an Event with an empty PodUID says: look at everything again.
+	// Events sends an Event for each change of state, whether caused by a call above or not: a container started,
+	// exited, was OOM-killed. It comes from the runtime's event stream, not from polling. The channel closes when ctx
+	// ends. After a gap in the stream it sends an Event with an empty PodUID, which means that everything may have
+	// changed.
 	Events(ctx context.Context) <-chan Event
 
-	// Stats is the use of resources by every running container, at one moment.
+	// Stats is the resource usage of every running container.
 	Stats(ctx context.Context) ([]Stats, error)
 
 	Streams
@@ -53,11 +52,11 @@ type Runtime interface {
 
 // Images is the image side of the runtime.
 type Images interface {
-	// ImageStatus says whether ref is present; nil, nil if it is not.
+	// ImageStatus returns the image ref if it is present; nil, nil if it is not.
 	ImageStatus(ctx context.Context, ref string) (*Image, error)
-	// PullImage fetches ref from its registry. progress, which may be nil, is called now and then.
-	// Errors wrap ErrImageNotFound, ErrImageUnauthorized or ErrRegistryUnavailable where that is
-	// what happened; errors.Is tells. Two pulls of one ref at a time are one pull.
+	// PullImage fetches ref from its registry. progress, which may be nil, is called now and then. Errors wrap
+	// ErrImageNotFound, ErrImageUnauthorized or ErrRegistryUnavailable where one of these is the reason (errors.Is).
+	// Concurrent pulls of one ref are one pull.
 	PullImage(ctx context.Context, ref string, auth *Auth, progress func(Progress)) (*Image, error)
 	// ImportImages reads an OCI or Docker archive (tar, also gzip or zstd).
 	ImportImages(ctx context.Context, archive io.Reader) ([]Image, error)
@@ -65,30 +64,30 @@ type Images interface {
 	RemoveImage(ctx context.Context, ref string) error
 }
 
-// Pod is what the runtime holds for one pod.
+// Pod is what the runtime has of one pod.
 type Pod struct {
 	UID        string
 	Sandbox    *Sandbox // nil: none
 	Containers []Container
 }
 
-// Sandbox is a pod's share of namespaces.
+// Sandbox has a pod's shared namespaces.
 type Sandbox struct {
-	// ID is of this one: the sandbox that follows it has another.
+	// ID is unique: a sandbox that replaces this one has another.
 	ID                            string
 	PodUID, PodNamespace, PodName string
 	CreatedAt                     time.Time
 	// Addresses of the pod; the node's own with HostNetwork.
 	Addresses   []netip.Addr
 	HostNetwork bool
-	// Whole is false for one that was half-made, or whose namespaces were lost (a reboot).
+	// Whole is false for a sandbox that is half-made, or whose namespaces were lost (by a reboot).
 	Whole bool
-	// Scratch is a directory of the sandbox's own for small files that containers write to. All of it together has
-	// a bound, and it goes with the sandbox. Empty: the runtime has none.
+	// Scratch is a directory of the sandbox for small files that containers write to. Its total size is bounded, and
+	// it is removed with the sandbox. Empty: the runtime has none.
 	Scratch string
 }
 
-// SandboxConfig is what a sandbox is made from.
+// SandboxConfig is the configuration of a sandbox.
 type SandboxConfig struct {
 	PodUID, PodNamespace, PodName string
 	Hostname, Domain              string
@@ -104,7 +103,7 @@ type SandboxConfig struct {
 	LogDir       string
 }
 
-// DNS is what goes into the pod's /etc/resolv.conf. All empty: the node's own file.
+// DNS is the content of the pod's /etc/resolv.conf. All empty: the node's own file.
 type DNS struct {
 	Servers, Searches, Options []string
 }
@@ -123,9 +122,9 @@ type HostPort struct {
 	Protocol      string // TCP, UDP or SCTP
 }
 
-// ContainerConfig is what a container is made from. All is decided: nothing is defaulted from the
-// pod here, but the command, arguments, environment, user, working directory and stop signal that
-// the image brings are merged in by the runtime where the config leaves them empty.
+// ContainerConfig is the configuration of a container. The pod's settings are final: the runtime adds no defaults,
+// except that it uses the image's command, arguments, environment, user, working directory and stop signal where the
+// config leaves them empty.
 type ContainerConfig struct {
 	PodUID, PodNamespace, PodName string
 	Name                          string
@@ -140,8 +139,8 @@ type ContainerConfig struct {
 	Devices    []string
 	// LogPath is the file for stdout and stderr, in the CRI format.
 	LogPath string
-	// TargetID is the running container whose process namespace it shares, in the same pod; empty: its own, or
-	// the pod's. When that one ends, so does it.
+	// TargetID is the running container of the same pod whose process namespace it shares; empty: its own, or the
+	// pod's. It ends when that container ends.
 	TargetID     string
 	Stdin        bool
 	StdinOnce    bool
@@ -174,7 +173,7 @@ type Resources struct {
 	PidsLimit   int64
 }
 
-// Security is who the process is and what it may do.
+// Security is the user and the rights of the process.
 type Security struct {
 	// RunAsUser nil: the image's user. RunAsGroup nil: that user's group.
 	RunAsUser, RunAsGroup *int64
@@ -186,14 +185,14 @@ type Security struct {
 	NoNewPrivileges  bool
 	AddCapabilities  []string // without CAP_; "ALL"
 	DropCapabilities []string
-	// Seccomp is "RuntimeDefault" (also if empty), "Unconfined" or the path of a profile. The
-	// runtime's default admits programs of the machine's own architecture only.
+	// Seccomp is "RuntimeDefault" (also if empty), "Unconfined" or the path of a profile. The runtime's default
+	// allows programs of the machine's own architecture only.
 	Seccomp string
 	// MaskProc false leaves /proc unmasked (procMount: Unmasked).
 	MaskProc bool
 }
 
-// ContainerState is where a container is in its life.
+// ContainerState is a state in a container's life cycle.
 type ContainerState int
 
 // The states of a container, in order; a container never goes back.
@@ -214,10 +213,9 @@ type Container struct {
 	FinishedAt       time.Time
 	ExitCode         int32
 	OOMKilled        bool
-	// Lost says that it ended with the machine, at some time before FinishedAt, and nobody saw how:
-	// ExitCode is made up. It may even have ended earlier, by itself.
+	// Lost: it ended with the machine, or even before, at some time before FinishedAt. ExitCode is made up.
 	Lost bool
-	// StartError says that it could not be started, and why: then it is Exited and never ran.
+	// StartError is why it could not be started; it is then Exited and never ran.
 	StartError string
 	// Signal that ended it; 0 if none did.
 	Signal int
@@ -252,7 +250,7 @@ type Image struct {
 	User string
 }
 
-// Auth is a login at a registry.
+// Auth is the credentials for a registry.
 type Auth struct{ Username, Password, Token string }
 
 // Progress of a pull, in bytes. Total is 0 as long as it is not known.

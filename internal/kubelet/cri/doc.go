@@ -1,5 +1,5 @@
-// Package cri is the seam between the kubelet, which decides, and the container runtime, which acts:
-// the words both use. (Kubernetes calls its own such seam the Container Runtime Interface.)
+// Package cri is the interface between the kubelet, which decides, and the container runtime, which acts. (It is not
+// Kubernetes' Container Runtime Interface, but has the same purpose.)
 //
 // Runtime is implemented by kubelet/containerd on real containers and by cri/fake in memory;
 // cri/critest is the contract both pass. The kubelet and tests call it.

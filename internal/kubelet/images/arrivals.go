@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// arrivals wakes those who wait for an image when images have come to the node.
+// arrivals wakes waiters for an image when images were added to the node.
 type arrivals struct {
 	mu sync.Mutex
 	ch chan struct{}
 }
 
-// next is closed when images come. Ask for it before looking whether the image is there.
+// next returns a channel that is closed when images are added. Call it before checking whether the image is present.
 func (a *arrivals) next() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -30,8 +30,8 @@ func (a *arrivals) announce() {
 	}
 }
 
-// unlessArrived runs a pull and ends it once the image has come another way: from an archive that was still
-// being read when the pod was made, or by an import. arrived says that this happened.
+// unlessArrived runs a pull and cancels it if the image is added in another way: from an archive that was still being
+// read when the pod was created, or by an import. arrived says that this happened.
 func (m *Manager) unlessArrived(ctx context.Context, image string, next <-chan struct{}, pull func(context.Context) error) (arrived bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

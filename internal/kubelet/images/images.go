@@ -27,10 +27,10 @@ func New(rt cri.Runtime, c client.Interface, now func() time.Time, log *slog.Log
 	return &Manager{runtime: rt, client: c, now: now, log: log}
 }
 
-// EventFunc records an Event about the container whose image is meant.
+// EventFunc records an Event about the container.
 type EventFunc func(kind, reason, format string, args ...any)
 
-// Changed says that images have come to the node by another way than Ensure: pulls of them end.
+// Changed has to be called when images were added to the node other than by Ensure: pulls of them are cancelled.
 func (m *Manager) Changed() { m.arrivals.announce() }
 
 // Ensure makes the image of a container of pod present, as its imagePullPolicy says. It may take as long as a pull,
@@ -43,18 +43,18 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, c *corev1.Contain
 	if policy == corev1.PullAlways {
 		return m.pull(ctx, pod, c.Image, event)
 	}
-	arrived := m.arrivals.next() // before looking, so that no arrival falls between
+	arrived := m.arrivals.next() // before the check, so that no arrival is missed
 	image, err := m.runtime.ImageStatus(ctx, c.Image)
 	switch {
 	case errors.Is(err, cri.ErrInvalidImageName):
-		return retryInvalidName(c.Image, err)
+		return invalidName(c.Image, err)
 	case err != nil:
-		return retryInspect(c.Image, err)
+		return inspectFailed(c.Image, err)
 	case image != nil:
 		event(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", c.Image)
 		return nil
 	case policy == corev1.PullNever:
-		return retryNeverPulled(c.Image)
+		return neverPulled(c.Image)
 	}
 	came, err := m.unlessArrived(ctx, c.Image, arrived, func(ctx context.Context) error { return m.pull(ctx, pod, c.Image, event) })
 	if came {

@@ -17,7 +17,7 @@ import (
 	"minik8s/internal/kubelet/plan/plantest"
 )
 
-// What is done by policy, what is told, and how soon a failure is retried.
+// What is done by each policy, the Events, and when a failure is retried.
 func TestEnsure(t *testing.T) {
 	rt := fake.New("web:1")
 	rt.Hooks.Pull = func(_ context.Context, ref string, _ func(cri.Progress)) (*cri.Image, error) {

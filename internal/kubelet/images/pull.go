@@ -12,7 +12,7 @@ import (
 
 const (
 	pullTimeout = time.Hour
-	// progressEvery is how often the progress of a pull is told; an Event is a write.
+	// progressEvery is how often the progress of a pull is recorded; an Event is a write.
 	progressEvery = 10 * time.Second
 )
 
@@ -24,10 +24,10 @@ func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, image string, event
 	began := m.now()
 	got, err := m.pullAs(ctx, image, authsFor(image, m.pullSecrets(ctx, pod, event)), m.progress(image, event))
 	if errors.Is(err, cri.ErrInvalidImageName) {
-		return retryInvalidName(image, err)
+		return invalidName(image, err)
 	}
 	if err != nil {
-		return retryPull(image, err)
+		return pullFailed(image, err)
 	}
 	took := m.now().Sub(began).Round(time.Millisecond)
 	event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %s (%s including waiting). Image size: %d bytes.",
@@ -44,7 +44,7 @@ func (m *Manager) pullAs(ctx context.Context, image string, auths []cri.Auth, pr
 	var err error
 	for i := range auths {
 		got, err = m.runtime.PullImage(ctx, image, &auths[i], progress)
-		// A registry may say of an image that a login may not see that it does not exist.
+		// A registry may report an image as not existing if the login has no access to it.
 		if !errors.Is(err, cri.ErrImageUnauthorized) && !errors.Is(err, cri.ErrImageNotFound) {
 			break
 		}
@@ -52,7 +52,7 @@ func (m *Manager) pullAs(ctx context.Context, image string, auths []cri.Auth, pr
 	return got, err
 }
 
-// progress tells how far a pull is, every progressEvery.
+// progress records a pull's progress in Events, every progressEvery.
 func (m *Manager) progress(image string, event EventFunc) func(cri.Progress) {
 	next := m.now().Add(progressEvery)
 	return func(p cri.Progress) {

@@ -17,8 +17,8 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// pullSecrets reads the pod's imagePullSecrets, among which are those of its account. One that is missing is told
-// in an Event and left out, for the image may be public.
+// pullSecrets reads the pod's imagePullSecrets, which include those of its service account. A missing one is reported
+// in an Event and left out, because the image may be public.
 func (m *Manager) pullSecrets(ctx context.Context, pod *corev1.Pod, event EventFunc) []*corev1.Secret {
 	var out []*corev1.Secret
 	for _, ref := range pod.Spec.ImagePullSecrets {
@@ -67,7 +67,7 @@ func authsFor(image string, secrets []*corev1.Secret) []cri.Auth {
 		auth  cri.Auth
 	}
 	var fit []candidate
-	at := placeOf(image)
+	at := repositoryOf(image)
 	for _, s := range secrets {
 		list, err := logins(s)
 		if err != nil {
@@ -75,7 +75,7 @@ func authsFor(image string, secrets []*corev1.Secret) []cri.Auth {
 		}
 		for registry, l := range list {
 			auth, ok := l.auth()
-			if place := placeNamed(registry); ok && covers(place, at) {
+			if place := configuredRepository(registry); ok && matches(place, at) {
 				fit = append(fit, candidate{place, auth})
 			}
 		}
@@ -108,11 +108,11 @@ func (l login) auth() (cri.Auth, bool) {
 	return a, a != (cri.Auth{})
 }
 
-// docker is the registry of images that name none, by the name that it has in configurations.
+// docker is Docker Hub's name in docker configurations, the registry of images that name none.
 const docker = "index.docker.io"
 
-// placeOf is the registry and path of an image: "index.docker.io/library/nginx".
-func placeOf(image string) string {
+// repositoryOf is the registry and path of an image: "index.docker.io/library/nginx".
+func repositoryOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
 		name = name[:colon]
@@ -133,9 +133,9 @@ func placeOf(image string) string {
 	return name
 }
 
-// placeNamed is the registry and path that an entry of a configuration means: without a scheme, and
-// without the version of the protocol that docker used to write.
-func placeNamed(registry string) string {
+// configuredRepository is the registry and path of an entry of a configuration, without a scheme and without the
+// protocol version that docker used to write.
+func configuredRepository(registry string) string {
 	if _, rest, ok := strings.Cut(registry, "://"); ok {
 		registry = rest
 	}
@@ -150,9 +150,9 @@ func placeNamed(registry string) string {
 	return strings.TrimSuffix(host+"/"+rest, "/")
 }
 
-// covers says that an entry for place is for the image at: its host fits part by part, where * stands for
-// one part or some of it, and its path is the beginning of the image's.
-func covers(place, at string) bool {
+// matches reports whether an entry for place applies to the image at: its host matches part by part, where * stands
+// for one part or some of it, and its path is a prefix of the image's.
+func matches(place, at string) bool {
 	host, dir, _ := strings.Cut(place, "/")
 	imageHost, imagePath, _ := strings.Cut(at, "/")
 	name, port, _ := strings.Cut(host, ":")

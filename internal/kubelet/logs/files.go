@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// parts opens all parts of a log, the oldest first. None at all is fs.ErrNotExist. The runtime may
-// rotate meanwhile: then it looks again, so that no part is missed and none comes twice.
+// parts opens all parts of a log, the oldest first. None at all is fs.ErrNotExist. The runtime may rotate meanwhile:
+// then the parts are listed again, so that none is missed or read twice.
 func parts(path string) ([]*os.File, error) {
 	for try := 0; ; try++ {
 		files, steady, err := openParts(path)
@@ -32,7 +32,7 @@ func openParts(path string) (files []*os.File, steady bool, err error) {
 	for _, name := range rotated {
 		f, err := os.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the oldest go
+			continue // the oldest are removed meanwhile
 		}
 		if err != nil {
 			closeAll(files)
@@ -80,8 +80,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// after opens the parts that come after f, which has been read to its end; none if f is still the
-// newest. If f itself has been removed, all there are come after it.
+// after opens the parts that follow f, which has been read to its end; none if f is still the newest. If f itself has
+// been removed, all parts follow it.
 func after(path string, f *os.File) ([]*os.File, error) {
 	mine, err := f.Stat()
 	if err != nil {
@@ -103,7 +103,7 @@ func after(path string, f *os.File) ([]*os.File, error) {
 	return files, nil
 }
 
-// content is the file's text: of a gzip file what is inside, in memory.
+// content is the file's text; a gzip file is decompressed in memory.
 func content(f *os.File) (io.ReadSeeker, error) {
 	if !strings.HasSuffix(f.Name(), ".gz") {
 		return f, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Hub watches the directories of the logs that are followed, all with one inotify instance, for a
-// user has few of those. It watches only while somebody follows. The zero Hub is ready.
+// Hub watches the directories of the logs that are followed, all with one inotify instance, because their number per
+// user is limited. It watches only while a log is followed. The zero Hub is ready to use.
 type Hub struct {
 	mu      sync.Mutex
 	watcher *fsnotify.Watcher
@@ -22,7 +22,7 @@ type follower struct {
 	changed chan struct{} // holds one
 }
 
-// watch tells on the channel when the log at path, or a part of it, has changed. stop must be called.
+// watch sends on the channel when the log at path, or a part of it, has changed. stop must be called.
 func (h *Hub) watch(path string) (changed <-chan struct{}, stop func(), err error) {
 	dir := filepath.Dir(path)
 	f := &follower{path: path, changed: make(chan struct{}, 1)}
@@ -53,7 +53,7 @@ func (h *Hub) leave(dir string, f *follower) {
 	delete(h.dirs[dir], f)
 	if len(h.dirs[dir]) == 0 {
 		delete(h.dirs, dir)
-		_ = h.watcher.Remove(dir) // it is gone if the directory is
+		_ = h.watcher.Remove(dir) // it is removed already if the directory is
 		h.closeIfIdle()
 	}
 }
@@ -73,17 +73,17 @@ func (h *Hub) forward(w *fsnotify.Watcher) {
 			if !ok {
 				return
 			}
-			h.tell(filepath.Dir(ev.Name), ev.Name)
+			h.notify(filepath.Dir(ev.Name), ev.Name)
 		case _, ok := <-w.Errors:
 			if !ok {
 				return
 			}
-			h.tell("", "") // the queue ran over: everybody looks
+			h.notify("", "") // the queue overflowed: notify every follower
 		}
 	}
 }
 
-func (h *Hub) tell(dir, name string) {
+func (h *Hub) notify(dir, name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for d, followers := range h.dirs {

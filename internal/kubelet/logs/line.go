@@ -10,7 +10,7 @@ import (
 type line struct {
 	at      []byte // RFC 3339, as written
 	stream  string // stdout or stderr
-	partial bool   // the line goes on in the next record
+	partial bool   // the line continues in the next record
 	content []byte
 }
 
@@ -22,7 +22,7 @@ func parse(raw []byte) (line, error) {
 	if !ok1 || !ok2 {
 		return line{}, fmt.Errorf("not a line of a container log: %q", clip(raw))
 	}
-	if !ok3 { // an empty line may have lost its blank
+	if !ok3 { // an empty line may lack the last blank
 		tag, content = rest, nil
 	}
 	name := string(stream)

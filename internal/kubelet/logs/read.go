@@ -13,7 +13,7 @@ import (
 
 // Options says what to read and how to show it.
 type Options struct {
-	// Follow goes on after the end until the container has exited.
+	// Follow continues at the end until the container has exited.
 	Follow bool
 	// Tail is how many lines to begin with, from the end; negative: all.
 	Tail int64
@@ -30,12 +30,12 @@ type Options struct {
 // errEnough ends the reading at the limit.
 var errEnough = errors.New("limit reached")
 
-// Read writes the log at path to w. With opts.Follow it ends when exited is closed and everything is
-// written, or with ctx; hub must then be set. A log that is not there is fs.ErrNotExist.
+// Read writes the log at path to w. With opts.Follow it ends when exited is closed and everything is written, or with
+// ctx; hub must then be set. The error is fs.ErrNotExist if there is no log.
 func Read(ctx context.Context, hub *Hub, path string, opts Options, exited <-chan struct{}, w io.Writer) error {
 	var changed <-chan struct{}
 	if opts.Follow {
-		// Watched before the first look, so that no change falls between.
+		// Watched before the first read, so that no change is missed.
 		ch, stop, err := hub.watch(path)
 		if err != nil {
 			return err
@@ -72,11 +72,11 @@ type reader struct {
 	opts  Options
 	out   io.Writer
 	left  int64
-	queue []*os.File // not begun yet
+	queue []*os.File // not read yet
 	file  *os.File   // the part being read
 	src   *bufio.Reader
 	rest  []byte // of a line whose end is not written yet
-	// inside: the record before was a part of a line, so that no time stamp is due.
+	// inside: the previous record was a part of a line, so no time stamp is written.
 	inside bool
 }
 
@@ -144,7 +144,7 @@ func (r *reader) drain() error {
 			if err := r.more(); err != nil || len(r.queue) == 0 {
 				return err
 			}
-			if r.file != nil { // what came between its end and its rotation
+			if r.file != nil { // what was written between its end and its rotation
 				if err := r.readFile(); err != nil {
 					return err
 				}
@@ -165,7 +165,7 @@ func (r *reader) drain() error {
 	}
 }
 
-// more looks for parts that came after the one that was read to its end.
+// more opens parts that follow the one that was read to its end.
 func (r *reader) more() (err error) {
 	if r.file == nil || !r.opts.Follow {
 		return nil
@@ -194,11 +194,11 @@ func (r *reader) readFile() error {
 	}
 }
 
-// show writes one record, if it is asked for.
+// show writes one record, if the options select it.
 func (r *reader) show(raw []byte) error {
 	l, err := parse(raw)
 	if err != nil {
-		return nil // torn by a crash; the lines around it are whole
+		return nil // damaged by a crash; the other lines are intact
 	}
 	if r.opts.Stream != "" && l.stream != r.opts.Stream {
 		return nil

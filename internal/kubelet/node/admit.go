@@ -9,12 +9,13 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// Admit is why a pod may not run on this node; nil if it may. The scheduler asks the same before it binds a pod;
-// of a pod that names its node itself nobody has asked it yet. An error says that it is not known yet.
+// Admit returns why a pod may not run on this node; nil if it may. The scheduler checks the same before it binds a
+// pod, but a pod that names its node itself was not checked yet. An error means that it is not known yet: the API
+// could not be reached.
 //
-// The Node as last seen may be older than the one by which the pod was bound, and lack a label that was set a
-// moment ago. So before a pod is rejected, which is final, the Node is read anew.
-func (n *Keeper) Admit(ctx context.Context, pod *corev1.Pod) (*plan.Rejection, error) {
+// The Node as last seen may be older than the one for which the pod was bound, and lack a label that was just set. So
+// before a pod is rejected, which is final, the Node is read again.
+func (n *Manager) Admit(ctx context.Context, pod *corev1.Pod) (*plan.Rejection, error) {
 	select {
 	case <-n.exists:
 	case <-ctx.Done():

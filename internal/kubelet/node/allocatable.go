@@ -9,17 +9,17 @@ import (
 )
 
 // Memory is the node's memory in bytes.
-func (n *Keeper) Memory() int64 {
+func (n *Manager) Memory() int64 {
 	c := n.capacity(nil)
 	return c.Memory().Value()
 }
 
 // Allocatable is what pods may request now.
-func (n *Keeper) Allocatable() corev1.ResourceList {
+func (n *Manager) Allocatable() corev1.ResourceList {
 	return allocatableOf(n.capacity(n.known()))
 }
 
-// allocatableOf is what pods may request of a capacity: all, but for a tenth of the disk.
+// allocatableOf is the allocatable part of a capacity: all, except for a tenth of the disk.
 func allocatableOf(capacity corev1.ResourceList) corev1.ResourceList {
 	c := maps.Clone(capacity)
 	if disk, ok := c[corev1.ResourceEphemeralStorage]; ok {
@@ -29,9 +29,9 @@ func allocatableOf(capacity corev1.ResourceList) corev1.ResourceList {
 	return c
 }
 
-// capacity is what the machine has, and what others have written into the Node's capacity, such as licences or
-// devices, of which the kubelet itself knows nothing. node may be nil.
-func (n *Keeper) capacity(node *corev1.Node) corev1.ResourceList {
+// capacity is the machine's, and what others have written into the Node's capacity, such as licences or devices that
+// the kubelet itself does not know. node may be nil.
+func (n *Manager) capacity(node *corev1.Node) corev1.ResourceList {
 	c := corev1.ResourceList{}
 	if node != nil {
 		maps.Copy(c, node.Status.Capacity)
@@ -41,7 +41,7 @@ func (n *Keeper) capacity(node *corev1.Node) corev1.ResourceList {
 	return c
 }
 
-// capacity is what the machine has, beside a number of pods that is a setting.
+// capacity is the machine's capacity, and the configured number of pods.
 func (h hostInfo) capacity(maxPods int) corev1.ResourceList {
 	size, _ := h.disk()
 	return corev1.ResourceList{

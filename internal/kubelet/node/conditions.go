@@ -11,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Where pressure begins. Kubernetes counts a disk as full at a tenth free; here it must in addition
-// be short in bytes, for a tenth of a large disk is room for many pods.
+// The thresholds of the pressure conditions. Kubernetes counts a disk as full at a tenth free; here it must also be
+// short in bytes, because a tenth of a large disk suffices for many pods.
 const (
 	lowMemory = 100 << 20
 	lowDisk   = 2 << 30
 	lowPids   = 1000
 )
 
-// conditions is how the node is now, in Kubernetes' words.
+// conditions are the machine's conditions now, in Kubernetes' words.
 func (h hostInfo) conditions() []corev1.NodeCondition {
 	size, free := h.disk()
 	memory := meminfo("MemAvailable")
@@ -49,7 +49,7 @@ func pressure(t corev1.NodeConditionType, on bool, bad, good, what string) corev
 }
 
 // conditions are those of the machine and of its network.
-func (n *Keeper) conditions() []corev1.NodeCondition {
+func (n *Manager) conditions() []corev1.NodeCondition {
 	list := n.host.conditions()
 	if n.cfg.Network != nil {
 		list = append(list, networkCondition(n.cfg.Network.Trouble()))
@@ -97,7 +97,7 @@ func setNodeCondition(st *corev1.NodeStatus, c corev1.NodeCondition, now time.Ti
 	st.Conditions = append(st.Conditions, c)
 }
 
-// isReady says that the Node's status says Ready.
+// isReady reports whether the Node's status says Ready.
 func isReady(node *corev1.Node) bool {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {

@@ -1,16 +1,16 @@
 // Package node keeps the kubelet's Node object and its Lease in the API.
 //
-// It promises: the Node is registered in at most two writes, and again whenever somebody deletes it; what others
-// wrote into it (labels, taints, capacity of devices) stays. Its status says what the machine has and how it is,
-// in Kubernetes' words, and is written when it changes, and every 5 minutes. The Lease is renewed with every
-// heartbeat; four heartbeats without a renewal mean that the node is lost, as in Kubernetes
-// (pkg/kubelet/nodestatus, KEP-589). It admits pods by the Node's labels and taints.
+// It promises: the Node is registered in at most two writes, and again whenever it is deleted; what others wrote into
+// it (labels, taints, capacity of devices) stays. Its status has the machine's capacity and conditions, in
+// Kubernetes' words, and is written when it changes, and every 5 minutes. The Lease is renewed with every heartbeat;
+// four heartbeats without a renewal mean that the node is lost, as in Kubernetes (pkg/kubelet/nodestatus, KEP-589).
+// It admits pods by the Node's labels and taints.
 //
 // The kubelet calls it: Register, then Run; Allocatable and Admit at any time. It calls the client, the runtime (for
 // images and usage) and reads /proc and the data directory's file system. After a kill -9 the Node is found in the
 // API and filled in; nothing else needs to survive.
 //
-//	node.go         Config, Keeper; heartbeats
+//	node.go         Config, Manager; heartbeats
 //	register.go     making the Node, or taking over the one that is there
 //	allocatable.go  capacity, and what of it pods may request
 //	status.go       the Node's status as a whole; its images

@@ -40,7 +40,7 @@ func readHostInfo(dataDir string) hostInfo {
 	return h
 }
 
-// firstOf is the content of the first of the files that has any.
+// firstOf is the content of the first file that is not empty.
 func firstOf(files ...string) string {
 	for _, f := range files {
 		if data, err := os.ReadFile(f); err == nil && len(bytes.TrimSpace(data)) > 0 {
@@ -79,7 +79,7 @@ func osName() string {
 	return "Linux"
 }
 
-// disk is the size of the file system of the data directory and what is free of it, in bytes.
+// disk is the size of the data directory's file system and its free space, in bytes.
 func (h hostInfo) disk() (size, free int64) {
 	var st unix.Statfs_t
 	for dir := h.dataDir; ; dir = filepath.Dir(dir) {
@@ -98,7 +98,7 @@ func (h hostInfo) info(kubelet, containerd string) corev1.NodeSystemInfo {
 		ContainerRuntimeVersion: cri.ContainerIDPrefix + containerd, KubeletVersion: kubelet}
 }
 
-// pidsLeft is how many more processes and threads the kernel takes.
+// pidsLeft is how many more processes and threads the kernel allows.
 func pidsLeft() int64 {
 	limit, err := strconv.ParseInt(firstOf("/proc/sys/kernel/pid_max"), 10, 64)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"minik8s/internal/client"
 )
 
-// leaseKeeper renews the Lease by which the control plane sees that the node lives.
-type leaseKeeper struct {
-	n     *Keeper
+// leaseRenewer renews the node's Lease, its heartbeat.
+type leaseRenewer struct {
+	n     *Manager
 	meter usageMeter
 }
 
-// renew renews the Lease and writes down what the node uses; it makes the Lease if there is none. Failures are
-// logged: the next heartbeat is the retry.
-func (l *leaseKeeper) renew(ctx context.Context, node *corev1.Node) {
+// renew renews the Lease, with the node's usage in it; it creates the Lease if there is none. Failures are logged:
+// the next heartbeat is the retry.
+func (l *leaseRenewer) renew(ctx context.Context, node *corev1.Node) {
 	ctx, cancel := context.WithTimeout(ctx, l.n.cfg.HeartbeatInterval)
 	defer cancel()
 	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name}
@@ -46,11 +46,11 @@ func (l *leaseKeeper) renew(ctx context.Context, node *corev1.Node) {
 }
 
 // seconds is how long the Lease holds: four heartbeats, as in Kubernetes.
-func (l *leaseKeeper) seconds() int32 {
+func (l *leaseRenewer) seconds() int32 {
 	return max(1, int32(4*l.n.cfg.HeartbeatInterval.Seconds()))
 }
 
-func (l *leaseKeeper) build(node *corev1.Node, now metav1.MicroTime, used map[string]string) *coordinationv1.Lease {
+func (l *leaseRenewer) build(node *corev1.Node, now metav1.MicroTime, used map[string]string) *coordinationv1.Lease {
 	seconds := l.seconds()
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name, Annotations: used},

@@ -15,13 +15,13 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Config is what the kubelet knows of its node beforehand. Name, DataDir, HeartbeatInterval, Now and Log must be set.
+// Config configures a Manager. Name, DataDir, HeartbeatInterval, Now and Log must be set.
 type Config struct {
 	Name string
 	IP   netip.Addr
-	// DataDir is on the disk that the node reports.
+	// DataDir is a directory on the disk that the Node reports.
 	DataDir string
-	// PodCIDR is the range of the pods' addresses that the runtime starts with.
+	// PodCIDR is the range of pod addresses that the runtime starts with.
 	PodCIDR netip.Prefix
 	MaxPods int
 	// Version and RuntimeVersion are what nodeInfo says.
@@ -32,22 +32,22 @@ type Config struct {
 	Capacity corev1.ResourceList
 	// Network is the pods' network; nil where there is none (hollow nodes).
 	Network Network
-	// HeartbeatInterval is between renewals of the Lease.
+	// HeartbeatInterval is the time between renewals of the Lease.
 	HeartbeatInterval time.Duration
 	Now               func() time.Time
 	Log               *slog.Logger
 }
 
-// Network is what the Node has to do with the pods' network.
+// Network is what a Manager needs of the pods' network.
 type Network interface {
-	// SetPodCIDR has pods take their addresses from the range that the Node names.
+	// SetPodCIDR makes pods get their addresses from the Node's range.
 	SetPodCIDR(ctx context.Context, prefix netip.Prefix) error
-	// Trouble names what of the host's packet filter stops pods' traffic, and what stops a part of it.
+	// Trouble names what in the host's packet filter stops pods' traffic, and what stops a part of it.
 	Trouble() (stopped, partly []string)
 }
 
-// Keeper keeps the Node object and its Lease.
-type Keeper struct {
+// Manager registers the Node object, and keeps it and its Lease up to date.
+type Manager struct {
 	cfg     Config
 	client  client.Interface
 	runtime cri.Runtime
@@ -63,20 +63,20 @@ type Keeper struct {
 	cidr   netip.Prefix  // the range that the runtime uses
 }
 
-// New makes a keeper; it writes nothing before Register.
-func New(cfg Config, c client.Interface, rt cri.Runtime, rec *events.Recorder) *Keeper {
-	return &Keeper{cfg: cfg, client: c, runtime: rt, events: rec, log: cfg.Log,
+// New makes a Manager; it writes nothing before Register.
+func New(cfg Config, c client.Interface, rt cri.Runtime, rec *events.Recorder) *Manager {
+	return &Manager{cfg: cfg, client: c, runtime: rt, events: rec, log: cfg.Log,
 		host: readHostInfo(cfg.DataDir), cidr: cfg.PodCIDR, exists: make(chan struct{})}
 }
 
-// ImagesChanged says that images have come or gone, so that the Node's list is renewed with the next heartbeat.
-func (n *Keeper) ImagesChanged() { n.imagesStale.Store(true) }
+// ImagesChanged has the Node's list of images updated with the next heartbeat.
+func (n *Manager) ImagesChanged() { n.imagesStale.Store(true) }
 
-// Run renews the Lease, keeps the status true and registers the Node again if it is deleted, until ctx ends. It
-// is called after Register.
-func (n *Keeper) Run(ctx context.Context) {
+// Run renews the Lease, keeps the status up to date and registers the Node again if it is deleted, until ctx ends.
+// Call it after Register.
+func (n *Manager) Run(ctx context.Context) {
 	n.events.Event(n.known(), corev1.EventTypeNormal, "Starting", "Starting kubelet.")
-	lease := &leaseKeeper{n: n}
+	lease := &leaseRenewer{n: n}
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { n.watch(ctx) })
@@ -103,8 +103,8 @@ func (n *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// remember keeps the Node as it is now, and has the runtime give pods addresses from the range that it names.
-func (n *Keeper) remember(ctx context.Context, node *corev1.Node) {
+// remember stores the Node as it is now, and applies its range of pod addresses.
+func (n *Manager) remember(ctx context.Context, node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.node == nil {
@@ -125,7 +125,7 @@ func (n *Keeper) remember(ctx context.Context, node *corev1.Node) {
 }
 
 // known is the Node as last seen or written; nil before that.
-func (n *Keeper) known() *corev1.Node {
+func (n *Manager) known() *corev1.Node {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.node

@@ -20,9 +20,9 @@ const (
 	maxRetry = 5 * time.Second
 )
 
-// Register makes the Node object, or fills in the one that is there, in at most two writes. While
-// the API cannot be reached it retries; an error is one that a retry does not cure.
-func (n *Keeper) Register(ctx context.Context) error {
+// Register creates the Node object, or updates the existing one, in at most two writes. It retries while the API
+// cannot be reached; an error is one for which a retry does not help.
+func (n *Manager) Register(ctx context.Context) error {
 	delay := minRetry
 	for {
 		err := n.registerOnce(ctx)
@@ -40,7 +40,7 @@ func (n *Keeper) Register(ctx context.Context) error {
 	}
 }
 
-func (n *Keeper) registerOnce(ctx context.Context) error {
+func (n *Manager) registerOnce(ctx context.Context) error {
 	fresh := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name}}
 	n.fillSpec(fresh)
 	fresh.Spec.Taints = slices.Clone(n.cfg.Taints)
@@ -53,15 +53,15 @@ func (n *Keeper) registerOnce(ctx context.Context) error {
 		return err
 	}
 	node := obj.(*corev1.Node)
-	if !isReady(node) { // the API dropped the status, which has a write of its own
+	if !isReady(node) { // the API ignores the status in a create; it needs a second write
 		return n.writeStatus(ctx, node)
 	}
 	n.remember(ctx, node)
 	return nil
 }
 
-// adopt takes over a Node that exists, from an earlier start or made by a manifest.
-func (n *Keeper) adopt(ctx context.Context) error {
+// adopt updates an existing Node, from an earlier start or a manifest.
+func (n *Manager) adopt(ctx context.Context) error {
 	for {
 		node, err := client.Get[*corev1.Node](ctx, n.client, n.key())
 		if err != nil {
@@ -83,12 +83,12 @@ func (n *Keeper) adopt(ctx context.Context) error {
 	}
 }
 
-func (n *Keeper) key() client.Key {
+func (n *Manager) key() client.Key {
 	return client.Key{Kind: api.Nodes, Name: n.cfg.Name}
 }
 
-// fillSpec sets the labels and so on that are the kubelet's; what others have set stays.
-func (n *Keeper) fillSpec(node *corev1.Node) {
+// fillSpec sets the kubelet's labels, annotations and so on; what others have set stays.
+func (n *Manager) fillSpec(node *corev1.Node) {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}

@@ -21,8 +21,8 @@ const (
 	maxImages = 50
 )
 
-// writeStatus writes the status that belongs to node, if it differs.
-func (n *Keeper) writeStatus(ctx context.Context, node *corev1.Node) error {
+// writeStatus writes node's present status, if it differs.
+func (n *Manager) writeStatus(ctx context.Context, node *corev1.Node) error {
 	for {
 		want := node.DeepCopy()
 		n.fillStatus(ctx, want, n.cfg.Now())
@@ -41,7 +41,7 @@ func (n *Keeper) writeStatus(ctx context.Context, node *corev1.Node) error {
 }
 
 // fillStatus sets all that the kubelet knows of the node.
-func (n *Keeper) fillStatus(ctx context.Context, node *corev1.Node, now time.Time) {
+func (n *Manager) fillStatus(ctx context.Context, node *corev1.Node, now time.Time) {
 	st := &node.Status
 	st.Capacity = n.capacity(node)
 	st.Allocatable = allocatableOf(st.Capacity)
@@ -58,8 +58,8 @@ func (n *Keeper) fillStatus(ctx context.Context, node *corev1.Node, now time.Tim
 	n.fillImages(ctx, st)
 }
 
-// statusChanged says whether the status as written is out of date, time stamps aside.
-func (n *Keeper) statusChanged(ctx context.Context, node *corev1.Node) bool {
+// statusChanged reports whether the written status is out of date, except for time stamps.
+func (n *Manager) statusChanged(ctx context.Context, node *corev1.Node) bool {
 	if n.imagesStale.Load() {
 		return true
 	}
@@ -78,8 +78,8 @@ func (n *Keeper) statusChanged(ctx context.Context, node *corev1.Node) bool {
 	return !isReady(node)
 }
 
-// fillImages lists the images; if the runtime does not say, the list stays as it was.
-func (n *Keeper) fillImages(ctx context.Context, st *corev1.NodeStatus) {
+// fillImages sets the list of images; on an error of the runtime the list stays as it was.
+func (n *Manager) fillImages(ctx context.Context, st *corev1.NodeStatus) {
 	n.imagesStale.Store(false)
 	images, err := n.runtime.ListImages(ctx)
 	if err != nil {

@@ -9,16 +9,15 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// usageMeter turns what containers have used since they began into what they use now. It belongs to the
-// goroutine of the heartbeat.
+// usageMeter computes the present usage from containers' counters since their start. Only the heartbeat's goroutine
+// may use it.
 type usageMeter struct {
 	last map[string]cri.Stats // by container
 	at   time.Time
 }
 
-// read is the annotations that say what the node's containers use; nil if the runtime does not say, or if
-// this is the first look: since when the processor was used is not known then, and a 0 would make a busy
-// node look idle to the scheduler.
+// read is the annotations with the usage of the node's containers; nil if the runtime has an error, or at the first
+// call: a rate needs two readings, and a 0 would make a busy node look idle to the scheduler.
 func (u *usageMeter) read(ctx context.Context, rt cri.Runtime, now time.Time) map[string]string {
 	stats, err := rt.Stats(ctx)
 	if err != nil {
@@ -29,7 +28,7 @@ func (u *usageMeter) read(ctx context.Context, rt cri.Runtime, now time.Time) ma
 	for _, s := range stats {
 		next[s.ContainerID] = s
 		memory += s.MemoryBytes
-		// Of a container that began since the last time all was used since then.
+		// All of the time of a container that started since the last reading was used since then.
 		if before := u.last[s.ContainerID].CPUNanos; s.CPUNanos > before {
 			nanos += s.CPUNanos - before
 		}

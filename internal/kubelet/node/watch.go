@@ -11,8 +11,8 @@ import (
 	"minik8s/internal/informer/reflector"
 )
 
-// watch follows the Node object: whoever deletes it finds it made again, as long as the kubelet runs.
-func (n *Keeper) watch(ctx context.Context) {
+// watch follows the Node object, and registers it again if it is deleted.
+func (n *Manager) watch(ctx context.Context) {
 	seen := func(obj api.Object) {
 		node := obj.(*corev1.Node)
 		n.remember(ctx, node)
@@ -38,15 +38,15 @@ func (n *Keeper) watch(ctx context.Context) {
 	r.Run(ctx)
 }
 
-func (n *Keeper) registerAgain(ctx context.Context) {
+func (n *Manager) registerAgain(ctx context.Context) {
 	n.log.Info("the Node object is gone, registering it again")
 	if err := n.Register(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("node not registered again", "error", err)
 	}
 }
 
-// repair marks the Node Ready at once when it says otherwise, as after a time without heartbeats.
-func (n *Keeper) repair(ctx context.Context, node *corev1.Node) {
+// repair marks the Node Ready at once if its status is not, as after a time without heartbeats.
+func (n *Manager) repair(ctx context.Context, node *corev1.Node) {
 	if isReady(node) {
 		return
 	}

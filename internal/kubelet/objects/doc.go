@@ -1,9 +1,9 @@
-// Package objects keeps the ConfigMaps and Secrets that the pods of a node name, as they are now.
+// Package objects has the present state of the ConfigMaps and Secrets that the pods of a node use, as Kubernetes'
+// watch-based manager does (pkg/kubelet/util/manager).
 //
-// It promises: an object is watched, by its name, as long as a pod of the node uses it, once however
-// many pods do; one that says it is immutable is read once and not watched any more. Who uses an object
-// is told of every change, and of its coming and going. An object that is not there is a *Missing, which
-// ends by a change and so need not be asked for again.
+// It promises: an object is watched, by its name, as long as a pod of the node uses it, once for all its users; an
+// immutable one is read once and then not watched. Users of an object are notified of every change, creation and
+// deletion. An object that does not exist is a *Missing; its creation is a change, so retries are not needed.
 //
 // The kubelet calls it; it reads from client. Nothing of it outlives the process.
 package objects

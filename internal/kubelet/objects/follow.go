@@ -10,8 +10,8 @@ import (
 	"minik8s/internal/informer/reflector"
 )
 
-// follow keeps a book true until ctx ends or the object says that it is immutable, which ends ctx by the book's stop.
-func (k *Keeper) follow(ctx context.Context, ref Ref, b *book) {
+// follow keeps a watched object up to date until ctx ends. It ends ctx itself, by stop, when the object is immutable.
+func (k *Manager) follow(ctx context.Context, ref Ref, b *watchedObject) {
 	set := func(obj api.Object) {
 		k.set(b, obj)
 		if obj != nil && immutable(obj) {
@@ -42,8 +42,8 @@ func (k *Keeper) follow(ctx context.Context, ref Ref, b *book) {
 	r.Run(ctx)
 }
 
-// same says that the book holds already what a watch that began with everything has found.
-func (k *Keeper) same(b *book, obj api.Object) bool {
+// same reports whether a list has brought nothing new.
+func (k *Manager) same(b *watchedObject, obj api.Object) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !b.known || (b.obj == nil) != (obj == nil) {

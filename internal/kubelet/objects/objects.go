@@ -34,40 +34,40 @@ func (e *Missing) Error() string {
 	return fmt.Sprintf("%s %q not found", strings.ToLower(e.Ref.Kind.Kind), e.Ref.Name)
 }
 
-// Keeper keeps the objects in use.
-type Keeper struct {
+// Manager watches the objects in use.
+type Manager struct {
 	client  client.Interface
 	log     *slog.Logger
 	spawn   func(func())
 	changed func(user types.UID)
 
-	mu    sync.Mutex
-	books map[Ref]*book
-	uses  map[types.UID][]Ref
+	mu      sync.Mutex
+	watched map[Ref]*watchedObject
+	uses    map[types.UID][]Ref
 }
 
-// book is one object in use.
-type book struct {
+// watchedObject is one object in use.
+type watchedObject struct {
 	users map[types.UID]bool
 	stop  context.CancelFunc
-	// known: obj is what the API has; nil: nothing of that name. Until then err is why it cannot be
-	// told, or nil while the answer is under way.
+	// known: obj is the API's object, or nil if it does not exist. While known is false, err is why it cannot be
+	// read, or nil before the first answer.
 	known bool
 	obj   api.Object
 	err   error
-	// news is closed and replaced when any of these changes.
-	news chan struct{}
+	// updated is closed and replaced when known, obj or err changes.
+	updated chan struct{}
 }
 
-// New makes a keeper with nothing in it. spawn runs its goroutines; changed is told each user of an
-// object that has changed, without a lock held.
-func New(c client.Interface, log *slog.Logger, spawn func(func()), changed func(types.UID)) *Keeper {
-	return &Keeper{client: c, log: log, spawn: spawn, changed: changed, books: map[Ref]*book{}, uses: map[types.UID][]Ref{}}
+// New makes an empty Manager. spawn runs its goroutines; changed is called for each user of an object that has
+// changed, without a lock held.
+func New(c client.Interface, log *slog.Logger, spawn func(func()), changed func(types.UID)) *Manager {
+	return &Manager{client: c, log: log, spawn: spawn, changed: changed, watched: map[Ref]*watchedObject{}, uses: map[types.UID][]Ref{}}
 }
 
-// Use says which objects a pod names; those that it named before and nobody else does are let go. The
-// watches end with ctx at the latest.
-func (k *Keeper) Use(ctx context.Context, user types.UID, refs []Ref) {
+// Use sets the objects that a pod uses. Objects that no pod uses any more are dropped. The watches end with ctx at
+// the latest.
+func (k *Manager) Use(ctx context.Context, user types.UID, refs []Ref) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := k.uses[user]
@@ -76,24 +76,24 @@ func (k *Keeper) Use(ctx context.Context, user types.UID, refs []Ref) {
 		k.uses[user] = refs
 	}
 	for _, ref := range refs {
-		b := k.books[ref]
+		b := k.watched[ref]
 		if b == nil {
 			own, cancel := context.WithCancel(ctx)
-			b = &book{users: map[types.UID]bool{}, stop: cancel, news: make(chan struct{})}
-			k.books[ref] = b
+			b = &watchedObject{users: map[types.UID]bool{}, stop: cancel, updated: make(chan struct{})}
+			k.watched[ref] = b
 			k.spawn(func() { k.follow(own, ref, b) })
 		}
 		b.users[user] = true
 	}
 	for _, ref := range before {
-		b := k.books[ref]
+		b := k.watched[ref]
 		if b == nil || contains(refs, ref) {
 			continue
 		}
 		delete(b.users, user)
 		if len(b.users) == 0 {
 			b.stop()
-			delete(k.books, ref)
+			delete(k.watched, ref)
 		}
 	}
 }
@@ -108,18 +108,19 @@ func contains(refs []Ref, ref Ref) bool {
 }
 
 // Drop is Use of nothing.
-func (k *Keeper) Drop(user types.UID) { k.Use(context.Background(), user, nil) }
+func (k *Manager) Drop(user types.UID) { k.Use(context.Background(), user, nil) }
 
-// Get is an object in use as it is now; it waits for the first answer. The object is shared.
-func (k *Keeper) Get(ctx context.Context, ref Ref) (api.Object, error) {
+// Get returns an object in use as it is now; it waits for the first answer. The object is shared. The error is a
+// *Missing if it does not exist.
+func (k *Manager) Get(ctx context.Context, ref Ref) (api.Object, error) {
 	for {
 		k.mu.Lock()
-		b := k.books[ref]
+		b := k.watched[ref]
 		if b == nil {
 			k.mu.Unlock()
 			return nil, fmt.Errorf("%s %q is not in use", ref.Kind.Kind, ref.Name)
 		}
-		known, obj, err, news := b.known, b.obj, b.err, b.news
+		known, obj, err, updated := b.known, b.obj, b.err, b.updated
 		k.mu.Unlock()
 		switch {
 		case known && obj == nil:
@@ -130,22 +131,22 @@ func (k *Keeper) Get(ctx context.Context, ref Ref) (api.Object, error) {
 			return nil, fmt.Errorf("%s %q cannot be read: %w", strings.ToLower(ref.Kind.Kind), ref.Name, err)
 		}
 		select {
-		case <-news:
+		case <-updated:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%s %q: %w", strings.ToLower(ref.Kind.Kind), ref.Name, ctx.Err())
 		}
 	}
 }
 
-// set notes what the API has, and tells who has been told otherwise.
-func (k *Keeper) set(b *book, obj api.Object) {
+// set stores the API's object, and notifies the users if they may have got another answer before.
+func (k *Manager) set(b *watchedObject, obj api.Object) {
 	k.mu.Lock()
-	told := b.known || b.err != nil
+	answered := b.known || b.err != nil
 	b.known, b.obj, b.err = true, obj, nil
-	close(b.news)
-	b.news = make(chan struct{})
+	close(b.updated)
+	b.updated = make(chan struct{})
 	var users []types.UID
-	if told {
+	if answered {
 		for u := range b.users {
 			users = append(users, u)
 		}
@@ -156,19 +157,19 @@ func (k *Keeper) set(b *book, obj api.Object) {
 	}
 }
 
-// fail notes why a book cannot be read; what was known of it may still be true. Who asks is told so, and
-// tries again by himself.
-func (k *Keeper) fail(b *book, err error) {
+// fail stores why an object cannot be read, unless it is known, which may still be true. Get returns the error, and
+// its caller retries.
+func (k *Manager) fail(b *watchedObject, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !b.known {
 		b.err = err
-		close(b.news)
-		b.news = make(chan struct{})
+		close(b.updated)
+		b.updated = make(chan struct{})
 	}
 }
 
-// immutable says that an object will stay as it is.
+// immutable reports whether an object is marked as immutable.
 func immutable(obj api.Object) bool {
 	switch o := obj.(type) {
 	case *corev1.ConfigMap:

@@ -24,7 +24,7 @@ const patience = 20 * time.Second
 
 // shelf is a keeper that reads as node n1 from a registry, and who was told of changes.
 type shelf struct {
-	*Keeper
+	*Manager
 	t     *testing.T
 	admin client.Interface
 	told  chan types.UID
@@ -35,7 +35,7 @@ func newShelf(t *testing.T) *shelf {
 	s := &shelf{t: t, admin: local.New(reg, registry.System), told: make(chan types.UID, 100)}
 	var wg sync.WaitGroup
 	t.Cleanup(wg.Wait)
-	s.Keeper = New(local.New(reg, registry.NodeUser("n1")), slog.New(slog.DiscardHandler), wg.Go, func(u types.UID) { s.told <- u })
+	s.Manager = New(local.New(reg, registry.NodeUser("n1")), slog.New(slog.DiscardHandler), wg.Go, func(u types.UID) { s.told <- u })
 	return s
 }
 

@@ -8,7 +8,7 @@ import (
 // Verb is what an action does.
 type Verb int
 
-// The actions. Each may be repeated; those of one pod run side by side.
+// The actions. Each may be repeated; those of one pod run concurrently.
 const (
 	SetUpVolumes Verb = iota
 	MakeSandbox
@@ -42,7 +42,7 @@ func (a Action) Key() string {
 	switch a.Verb {
 	case EnsureImage, StartContainer:
 		return a.Verb.String() + "/" + a.Container
-	case StopContainer: // a shorter grace overtakes a longer one
+	case StopContainer: // a stop with a shorter grace may run beside a longer one
 		return a.Verb.String() + "/" + a.ID + "/" + strconv.Itoa(int(a.Grace/time.Second))
 	case RemoveContainer:
 		return a.Verb.String() + "/" + a.ID

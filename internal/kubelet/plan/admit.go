@@ -14,10 +14,10 @@ import (
 // Rejection is why a pod is not admitted to the node, which makes it fail.
 type Rejection struct{ Reason, Message string }
 
-// NodeMismatch is why a pod does not belong on a node; nil if it does. It is Kubernetes' rule, in its words and
-// order (pkg/kubelet/lifecycle/predicate.go): the operating system, which labels of Nodes cannot change; then
-// node selector and required affinity; then the taints that would evict the pod. NoSchedule taints are not
-// looked at: they are for the scheduler, and a pod that names its node has passed it by.
+// NodeMismatch is why a pod may not run on a node; nil if it may. It is Kubernetes' rule, in its words and order
+// (pkg/kubelet/lifecycle/predicate.go): the operating system, which labels of Nodes cannot change; then node selector
+// and required affinity; then the taints that would evict the pod. NoSchedule taints are ignored: they are for the
+// scheduler, which a pod that names its node has bypassed.
 func NodeMismatch(pod *corev1.Pod, node *corev1.Node, os string) *Rejection {
 	if want, ok := pod.Labels[corev1.LabelOSStable]; ok && want != os {
 		return &Rejection{Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}
@@ -34,13 +34,13 @@ func NodeMismatch(pod *corev1.Pod, node *corev1.Node, os string) *Rejection {
 	return nil
 }
 
-// Claim is what a pod takes of its node's resources.
+// Claim is what a pod requests of its node's resources.
 type Claim struct {
 	Requests  podspec.Amounts
 	HostPorts []placement.Port
 }
 
-// ClaimOf is what pod takes.
+// ClaimOf is the pod's Claim.
 func ClaimOf(pod *corev1.Pod) Claim {
 	return Claim{Requests: podspec.Requests(&pod.Spec), HostPorts: placement.HostPorts(&pod.Spec)}
 }
@@ -69,7 +69,7 @@ func Exceeds(c Claim, others iter.Seq[Claim], allocatable corev1.ResourceList) *
 	}
 	for name, want := range c.Requests {
 		q, listed := allocatable[name]
-		if want == 0 || !listed && extended(name) { // the kubelet does not keep it: the scheduler has seen to it
+		if want == 0 || !listed && extended(name) { // not in the Node's allocatable: only the scheduler checks it
 			continue
 		}
 		if have := podspec.Amount(name, q); want > have-used[name] {
@@ -80,7 +80,7 @@ func Exceeds(c Claim, others iter.Seq[Claim], allocatable corev1.ResourceList) *
 	return nil
 }
 
-// extended says that a resource is not Kubernetes' own: example.com/gpu.
+// extended reports whether a resource is not Kubernetes' own: example.com/gpu.
 func extended(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }

@@ -17,11 +17,11 @@ const (
 // RestartAt is when the exited container c may be started again, and the back-off that is counted for it. A
 // zero time means at once.
 func (s *ContainerState) RestartAt(c *cri.Container) (time.Time, time.Duration) {
-	if c.Lost { // it ended with the machine, which is no crash
+	if c.Lost { // it ended with the machine, which is not a crash
 		return time.Time{}, 0
 	}
 	backoff, since := s.Backoff, s.BackoffSetAt
-	if since.IsZero() { // an earlier process started it: estimate from the attempts
+	if since.IsZero() { // an earlier run of the daemon started it: estimate from the attempts
 		backoff, since = estimateBackoff(c.Attempt), c.CreatedAt
 	}
 	if backoff == 0 || c.FinishedAt.Sub(since) > backoffResetAfter {
@@ -30,7 +30,7 @@ func (s *ContainerState) RestartAt(c *cri.Container) (time.Time, time.Duration) 
 	return c.FinishedAt.Add(backoff), backoff
 }
 
-// Started remembers the start of an attempt after the exit of prev (nil: this is the first attempt).
+// Started records the start of an attempt after the exit of prev (nil: this is the first attempt).
 func (s *ContainerState) Started(prev *cri.Container, now time.Time) {
 	if prev == nil || prev.Lost {
 		s.Backoff, s.BackoffSetAt = 0, now

@@ -4,8 +4,8 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// removeDead removes dead containers, but for the newest of a name and the one before, whose log can
-// still be asked for.
+// removeDead removes dead containers, except for the newest of a name and the one before, whose log can still be
+// requested.
 func (p *planner) removeDead() {
 	for _, c := range p.View.Containers {
 		if c.State == cri.Running {

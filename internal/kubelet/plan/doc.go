@@ -1,16 +1,15 @@
 // Package plan decides what to do next for a pod. It is pure: no I/O, no goroutine, and no clock: the time is given.
 //
-// It promises: Decide looks only at the present state (the API's object, what the runtime holds, what the
-// worker remembers, the time) and never at how it came about, so that the same Input always gives the same
-// Decision. Every Action may be repeated. An action that is in progress, or that waits for its retry, is not
-// begun again; whenever time alone will change the decision, Decision.Wake says when. A pod ends in stages,
-// each begun only after the one before is done: stop, final status, containers, sandbox, volumes and
-// cgroup, the API's object. Where Kubernetes' kubelet decides the same, its rule is followed.
+// It promises: Decide depends only on the present state (the API's object, the runtime's state, what the worker
+// remembers, the time) and never on past events, so that the same Input always gives the same Decision. Every Action
+// may be repeated. An action that is in progress, or that waits for its retry, is not started again; whenever time
+// alone will change the decision, Decision.Wake says when. A pod ends in stages, each begun only after the one before
+// is done: stop, final status, containers, sandbox, volumes and cgroup, the API's object. Where Kubernetes' kubelet
+// decides the same, its rule is followed.
 //
-// The kubelet's worker calls Decide and carries the actions out; package status makes the pod's status from
-// the same Input; package images returns its ActionError. Nothing of this package survives a kill -9: State
-// may be lost, after which decisions are repeated, never wrong. Only back-offs are estimated anew, from the
-// number of attempts.
+// The kubelet's worker calls Decide and carries the actions out; package status makes the pod's status from the same
+// Input; package images returns its ActionError. Nothing of this package survives a kill -9: State may be lost, after
+// which decisions are repeated, never wrong. Only back-offs are estimated, from the number of attempts.
 //
 //	plan.go       Input, Decision, Decide; what a pod that is to run needs
 //	action.go     the actions

@@ -10,8 +10,8 @@ import (
 )
 
 // Ephemeral containers are added to a pod while it runs, to look into it (KEP-277). Each runs once, as soon as the
-// pod has a sandbox, and is never restarted. The pod neither waits for them nor goes on for them: they count for
-// no phase and no condition, and end with the others.
+// pod has a sandbox, and is never restarted. The pod neither waits for them nor keeps running for them: they do not
+// affect its phase and conditions, and end with the others.
 
 // targetOf names the container whose processes the ephemeral container of that name is to see; empty: none, or
 // it sees those of all containers anyway.

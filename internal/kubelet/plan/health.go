@@ -33,7 +33,7 @@ func (in Input) HealthOf(c *cri.Container) Health {
 	return Health{}
 }
 
-// writtenStatus is what the API's status says of this very attempt c; nil: nothing.
+// writtenStatus is the API's status of exactly this attempt c; nil if there is none.
 func (in Input) writtenStatus(c *cri.Container) *corev1.ContainerStatus {
 	if st := podspec.ContainerStatus(&in.Pod.Status, c.Name); st != nil && st.ContainerID == cri.ContainerIDPrefix+c.ID {
 		return st
@@ -41,8 +41,8 @@ func (in Input) writtenStatus(c *cri.Container) *corev1.ContainerStatus {
 	return nil
 }
 
-// Started says that a running container has started up, by its startup probe if it has one. What an earlier
-// process found out is read from the status.
+// Started reports whether a running container has started up, by its startup probe if it has one. Results of an
+// earlier run of the daemon are read from the status.
 func (in Input) Started(c *cri.Container) bool {
 	spec := podspec.Container(in.Pod, c.Name)
 	if spec == nil || spec.StartupProbe == nil {
@@ -55,7 +55,7 @@ func (in Input) Started(c *cri.Container) bool {
 	return st != nil && st.Started != nil && *st.Started
 }
 
-// Ready says that a running container may receive traffic.
+// Ready reports whether a running container may receive traffic.
 func (in Input) Ready(c *cri.Container) bool {
 	if !in.Started(c) || in.HealthOf(c).Kill != nil {
 		return false
@@ -71,7 +71,7 @@ func (in Input) Ready(c *cri.Container) bool {
 	return st != nil && st.Ready
 }
 
-// killGrace is how long a container that is killed has to end.
+// killGrace is the grace period of a container that is killed.
 func killGrace(pod *corev1.Pod, s *KillOrder) time.Duration {
 	if s.Grace != nil {
 		return time.Duration(max(*s.Grace, 0)) * time.Second
@@ -79,14 +79,14 @@ func killGrace(pod *corev1.Pod, s *KillOrder) time.Duration {
 	return gracePeriod(pod)
 }
 
-// InPostStart says that the postStart hook of c is in progress: until it ends, c is not shown as running.
+// InPostStart reports whether the postStart hook of c is in progress: until it ends, c is not shown as running.
 func (in Input) InPostStart(c *cri.Container) bool {
 	spec := podspec.Container(in.Pod, c.Name)
 	return spec != nil && spec.Lifecycle != nil && spec.Lifecycle.PostStart != nil && c.State == cri.Running &&
 		in.State.IsInProgress(Action{Verb: StartContainer, Container: c.Name}.Key())
 }
 
-// Record takes in the result of a probe.
+// Record records the result of a probe.
 func (h *Health) Record(kind ProbeKind, ok bool, p *corev1.Probe) {
 	switch {
 	case kind == ReadinessProbe:

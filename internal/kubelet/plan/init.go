@@ -13,15 +13,15 @@ import (
 // each to its end. Sidecars stand among them in the list: each is started in its turn, is waited for until it has
 // started, and then runs as long as the pod. Main containers follow, all at once.
 
-// inSandbox says that c was made in the present sandbox. Init containers run again for each new sandbox. Times
+// inSandbox reports whether c was made in the present sandbox. Init containers run again for each new sandbox. Times
 // are not compared: the clock may have been set in between.
 func (in Input) inSandbox(c *cri.Container) bool {
 	s := in.View.Sandbox
 	return s != nil && s.Whole && c.SandboxID == s.ID
 }
 
-// Initialized says that the pod is past its init containers: a main container has been started in this
-// sandbox, or all of them are done.
+// Initialized reports whether the pod is past its init containers: a main container has been started in this sandbox,
+// or all of them are done.
 func (in Input) Initialized() bool {
 	if len(in.Pod.Spec.InitContainers) == 0 {
 		return true
@@ -46,7 +46,7 @@ func (in Input) Uninitialized() []string {
 	return out
 }
 
-// initDone says that an init container has succeeded, or that a sidecar has started.
+// initDone reports whether an init container has succeeded, or a sidecar has started.
 func (in Input) initDone(spec *corev1.Container) bool {
 	c := Newest(in.View, spec.Name)
 	if c == nil || !in.inSandbox(c) {
@@ -58,7 +58,7 @@ func (in Input) initDone(spec *corev1.Container) bool {
 	return c.State == cri.Exited && c.ExitCode == 0
 }
 
-// InitFailed says that an init container has failed and will not restart, so that the pod has failed.
+// InitFailed reports whether an init container has failed and will not restart, so that the pod has failed.
 func (in Input) InitFailed() bool {
 	if len(in.Pod.Spec.InitContainers) == 0 || in.Initialized() {
 		return false

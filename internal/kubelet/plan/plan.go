@@ -10,9 +10,9 @@ import (
 
 // Input is all that a decision is made from. Decide changes none of it.
 type Input struct {
-	// Pod is the API's object; nil once it is gone.
+	// Pod is the API's object; nil once it is deleted.
 	Pod *corev1.Pod
-	// View is what the runtime holds.
+	// View is the runtime's state of the pod.
 	View cri.Pod
 	// State is what the worker remembers.
 	State *State
@@ -21,7 +21,7 @@ type Input struct {
 	Now           time.Time
 }
 
-// Decision is what to begin now, and when to decide again even if nothing happens until then.
+// Decision is which actions to start now, and when to decide again even if nothing happens until then.
 type Decision struct {
 	Actions []Action
 	Wake    time.Time // zero: not before something happens
@@ -46,7 +46,7 @@ type planner struct {
 	out Decision
 }
 
-// add begins an action, unless it is in progress or waits for its retry.
+// add adds an action, unless it is in progress or waits for its retry.
 func (p *planner) add(a Action) {
 	key := a.Key()
 	if p.State.IsInProgress(key) || p.waitsForRetry(key) {
@@ -63,10 +63,10 @@ func (p *planner) wakeAt(t time.Time) {
 }
 
 // run decides for a pod that is to run: stop what should not run, then bring up volumes, sandbox and images
-// side by side, then start the containers.
+// concurrently, then start the containers.
 func (p *planner) run() {
 	if !p.State.Admitted {
-		return // the worker is woken by its admission
+		return // admission wakes the worker
 	}
 	if t := Deadline(p.Pod); !t.IsZero() {
 		p.wakeAt(t)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ActionError is the error of an action in the words of the pod's status and Events, with how soon the
-// action is tried again.
+// ActionError is the error of an action, with the reason for the pod's status and Events, and when the action is
+// retried.
 type ActionError struct {
 	// Reason is shown as the reason for which the container waits.
 	Reason string
@@ -16,7 +16,7 @@ type ActionError struct {
 	Err                error
 	// MinDelay is the delay before the first retry. It doubles with each failure, up to MaxDelay.
 	MinDelay, MaxDelay time.Duration
-	// WaitsForObject: a retry is of no use before an object that the pod names changes.
+	// WaitsForObject: a retry does not help before an object that the pod uses changes.
 	WaitsForObject bool
 }
 
@@ -43,7 +43,7 @@ type Failure struct {
 	WaitsForObject bool
 }
 
-// Fail remembers that the action of that key failed with e, and when to try it again.
+// Fail records that the action of that key failed with e, and when to retry it.
 func (s *State) Fail(key string, e *ActionError, now time.Time) *Failure {
 	f := s.Failures[key]
 	if f == nil {
@@ -59,8 +59,8 @@ func (s *State) Fail(key string, e *ActionError, now time.Time) *Failure {
 	return f
 }
 
-// waitsForRetry says that the action of that key has failed and is not to be tried again yet. It sees to it
-// that the worker wakes for the retry.
+// waitsForRetry reports whether the action of that key has failed and is not to be tried again yet. It sets the
+// worker's wake-up for the retry.
 func (p *planner) waitsForRetry(key string) bool {
 	f := p.State.Failures[key]
 	if f == nil || !f.WaitsForObject && !p.Now.Before(f.RetryAt) {
@@ -72,15 +72,15 @@ func (p *planner) waitsForRetry(key string) bool {
 	return true
 }
 
-// RetryImages lets every image that could not be pulled be tried again at once.
+// RetryImages lets all failed pulls be retried at once.
 func (s *State) RetryImages() {
 	maps.DeleteFunc(s.Failures, func(key string, _ *Failure) bool {
 		return strings.HasPrefix(key, EnsureImage.String()+"/")
 	})
 }
 
-// ObjectsChanged says that an object which the pod names has changed: actions that wait for one are tried
-// again, and volumes that follow one are brought up to date.
+// ObjectsChanged has to be called when an object that the pod uses has changed: actions that wait for one are
+// retried, and volumes that follow one are updated.
 func (s *State) ObjectsChanged() {
 	maps.DeleteFunc(s.Failures, func(_ string, f *Failure) bool { return f.WaitsForObject })
 	s.VolumeChanges++

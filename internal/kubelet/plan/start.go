@@ -7,8 +7,8 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// startable are the starts of the containers that should be started now. It sees to it that the worker wakes
-// for those that wait for their back-off.
+// startable are the starts of the containers that should be started now. It sets the worker's wake-up for those in
+// back-off.
 func (p *planner) startable() []Action {
 	var starts []Action
 	initialized := p.Initialized()
@@ -47,14 +47,14 @@ func (p *planner) addStart(starts []Action, name string) []Action {
 	case c == nil && podspec.EphemeralContainer(p.Pod, name) != nil && hasRun(p.Pod, name):
 		return starts
 	case c == nil:
-		// An init container whose end only the status knows of is run again: the sandbox is new.
+		// An init container whose end is only in the status is run again: the sandbox is new.
 		if t := lastTermination(p.Pod, name); t != nil && !runsOnce && !RestartPolicyAllows(p.Pod, name, t.ExitCode) {
 			return starts
 		}
 		a.Attempt = NextAttempt(p.Pod, name)
 	case c.State == cri.Created:
-		// No start is in progress, so one was interrupted, perhaps by the end of the daemon. It cannot be
-		// repeated (runc would wait for ever), so the container is made anew.
+		// No start is in progress, so one was interrupted, perhaps by the end of the daemon. It cannot be repeated
+		// (runc would wait for ever), so the container is recreated.
 		p.add(Action{Verb: RemoveContainer, Container: name, ID: c.ID, Attempt: c.Attempt})
 		return starts
 	case c.State == cri.Running:
@@ -87,7 +87,7 @@ func NextAttempt(pod *corev1.Pod, name string) int {
 	if st == nil {
 		return 0
 	}
-	if st.ContainerID != "" { // that many restarts, and the last attempt did exist
+	if st.ContainerID != "" { // restartCount restarts, and the last attempt existed
 		return int(st.RestartCount) + 1
 	}
 	return int(st.RestartCount)
@@ -101,7 +101,7 @@ func lastTermination(pod *corev1.Pod, name string) *corev1.ContainerStateTermina
 	return nil
 }
 
-// hasRun says that the status knows of a run of the container, even if the runtime has lost it since.
+// hasRun reports whether the status has a run of the container, even if the runtime has lost it since.
 func hasRun(pod *corev1.Pod, name string) bool {
 	st := podspec.ContainerStatus(&pod.Status, name)
 	return st != nil && st.ContainerID != ""

@@ -23,7 +23,7 @@ type State struct {
 	TornDown, LogsRemoved bool
 	// ObjectDeleted: the API's object is deleted.
 	ObjectDeleted bool
-	// DeletionSeen is when the kubelet heard that the pod is being deleted.
+	// DeletionSeen is when the kubelet first saw that the pod is being deleted.
 	DeletionSeen time.Time
 	// EndTimes is when exited containers ended, by id, by this process's monotonic clock.
 	EndTimes map[string]time.Time
@@ -57,7 +57,7 @@ type ContainerState struct {
 	AnnouncedBackoff int
 }
 
-// NewState is the state of a pod of which nothing is remembered.
+// NewState is the initial state, of a pod about which nothing is known.
 func NewState() *State {
 	return &State{InProgress: map[string]Running{}, Failures: map[string]*Failure{}, EndTimes: map[string]time.Time{},
 		Containers: map[string]*ContainerState{}, TerminationMessages: map[string]string{}, Health: map[string]*Health{}}
@@ -91,15 +91,15 @@ func (s *State) HealthFor(id string) *Health {
 	return h
 }
 
-// IsInProgress says that the action of that key is being carried out.
+// IsInProgress reports whether the action of that key is being carried out.
 func (s *State) IsInProgress(key string) bool {
 	_, ok := s.InProgress[key]
 	return ok
 }
 
-// EndTime translates the time at which the container of that id ended, as the runtime wrote it down, into
-// this process's monotonic clock, once: what is counted from it stays right when the machine's clock is set.
-// An end in the future becomes now.
+// EndTime converts the time at which the container of that id ended, as the runtime recorded it, to this process's
+// monotonic clock, once: durations since then stay right when the machine's clock is set. An end in the future
+// becomes now.
 func (s *State) EndTime(id string, at, now time.Time) time.Time {
 	if t, ok := s.EndTimes[id]; ok {
 		return t

@@ -18,7 +18,7 @@ type Termination struct {
 	Why       string
 }
 
-// orphanGrace is the grace period of pods whose object is gone: nothing says any more how long to wait.
+// orphanGrace is the grace period of pods whose object is deleted, so that their own grace period is not known.
 const orphanGrace = time.Second
 
 // Termination is why the pod is to end; nil: it is to run.
@@ -45,9 +45,9 @@ func gracePeriod(pod *corev1.Pod) time.Duration {
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
-// deletionGrace is what is left of the grace period. It counts from when the kubelet heard of the deletion, by
-// its own monotonic clock: the deletionTimestamp comes from another clock, or from before this one was set.
-// After a start of the daemon it counts anew, as in Kubernetes.
+// deletionGrace is what is left of the grace period. It counts from when the kubelet saw the deletion, by its own
+// monotonic clock: the deletionTimestamp is by another clock, or from before this clock was set. After a start of the
+// daemon it counts from the beginning, as in Kubernetes.
 func (in Input) deletionGrace() time.Duration {
 	whole := gracePeriod(in.Pod)
 	if g := in.Pod.DeletionGracePeriodSeconds; g != nil {
@@ -72,7 +72,7 @@ func DeadlineExceeded(pod *corev1.Pod, now time.Time) bool {
 	return !t.IsZero() && !now.Before(t)
 }
 
-// allContainersDone says that every main container has ended and none will restart, or that an init container
+// allContainersDone reports whether every main container has ended and none will restart, or that an init container
 // has failed for good, so that none will start. Sidecars do not keep a pod running.
 func allContainersDone(in Input) bool {
 	if in.InitFailed() {
@@ -89,7 +89,7 @@ func allContainersDone(in Input) bool {
 			}
 			continue
 		}
-		// The runtime has lost it; the status remembers how it ended.
+		// The runtime has lost it; the status has how it ended.
 		t := lastTermination(in.Pod, name)
 		if t == nil || RestartPolicyAllows(in.Pod, name, t.ExitCode) {
 			return false
@@ -187,7 +187,7 @@ func (p *planner) terminate(e Termination) {
 	p.out.Done = len(p.State.InProgress) == 0
 }
 
-// settingUp says that volumes or the sandbox are being made, so that their removal has to wait.
+// settingUp reports whether volumes or the sandbox are being made, so that their removal has to wait.
 func (p *planner) settingUp() bool {
 	return slices.ContainsFunc([]Verb{SetUpVolumes, MakeSandbox}, func(v Verb) bool {
 		return p.State.IsInProgress(Action{Verb: v}.Key())

@@ -13,8 +13,8 @@ import (
 	"minik8s/internal/kubelet/volume"
 )
 
-// Builder makes configurations for the pods of one node. All of its fields but ClusterDNS must be set, those that
-// a pod's spec does not ask for excepted.
+// Builder makes configurations for the pods of one node. All fields except ClusterDNS must be set, unless no pod's
+// spec uses them.
 type Builder struct {
 	NodeName string
 	NodeIP   netip.Addr
@@ -22,9 +22,9 @@ type Builder struct {
 	ClusterDNS    []string
 	ClusterDomain string
 	// Objects has the ConfigMaps and Secrets that variables come from, and Volumes what is mounted.
-	Objects *objects.Keeper
+	Objects *objects.Manager
 	Volumes *volume.Manager
-	// Images tells the user of an image.
+	// Images has the user of an image.
 	Images cri.Images
 	Events *events.Recorder
 	// Allocatable is what the node has for pods, and Memory all of its memory in bytes.

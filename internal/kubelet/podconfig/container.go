@@ -11,10 +11,10 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Files are where the container's log and its termination message go.
+// Files are the paths of the container's log and its termination message.
 type Files struct{ Log, TerminationMessage string }
 
-// Container is the configuration of one attempt of a container but for TargetID. It makes the file of the
+// Container is the configuration of one attempt of a container except for TargetID. It makes the file of the
 // termination message and the directory of the log.
 func (b *Builder) Container(ctx context.Context, pod *corev1.Pod, c *corev1.Container, attempt int, sandbox *cri.Sandbox, files Files) (cri.ContainerConfig, error) {
 	env, err := b.environment(ctx, pod, c, sandbox)

@@ -18,14 +18,14 @@ import (
 	"minik8s/internal/kubelet/objects"
 )
 
-// environment is the container's env, in order, with references to earlier variables filled in: first
-// what envFrom brings, then env itself. HOSTNAME is no part of it: the runtime sets that, so $(HOSTNAME)
-// stays as it is written unless the container declares it.
+// environment is the container's environment, in order, with references to earlier variables expanded: first the
+// variables of envFrom, then those of env. HOSTNAME is no part of it: the runtime sets that, so $(HOSTNAME) stays as
+// it is written unless the container declares it.
 func (b *Builder) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *cri.Sandbox) ([]cri.EnvVar, error) {
 	values := map[string]string{}
 	var out []cri.EnvVar
 	set := func(name, value string) {
-		if _, again := values[name]; again { // the last one wins, in the first one's place
+		if _, again := values[name]; again { // the last value counts, in the first one's position
 			for i := range out {
 				if out[i].Name == name {
 					out[i].Value = value
@@ -58,8 +58,8 @@ func (b *Builder) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Co
 	return out, nil
 }
 
-// envFrom sets a variable for each key of a ConfigMap or Secret. Keys that can be no variable are left
-// out, which an Event tells.
+// envFrom sets a variable for each key of a ConfigMap or Secret. Keys that are not valid names are left out, with an
+// Event.
 func (b *Builder) envFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Container, from *corev1.EnvFromSource, set func(name, value string)) error {
 	data := map[string]string{}
 	what := ""
@@ -96,7 +96,7 @@ func (b *Builder) envFrom(ctx context.Context, pod *corev1.Pod, c *corev1.Contai
 	return nil
 }
 
-// unlessOptional forgives that an optional object, or a key of one, is missing.
+// unlessOptional drops the error if an optional object, or a key of one, is missing.
 func unlessOptional(err error, optional *bool) error {
 	var missing *objects.Missing
 	if errors.As(err, &missing) && ptr.Deref(optional, false) {
@@ -160,7 +160,7 @@ func expand(s string, values map[string]string) string {
 	})
 }
 
-// expandKnown is expand for a path, in which a reference that stayed as it is would be made a directory.
+// expandKnown is expand for a path. An unknown name is an error, because it would become a directory's name.
 func expandKnown(s string, values map[string]string) (string, error) {
 	var missing []string
 	out := expandBy(s, func(name string) string {

@@ -54,7 +54,7 @@ func (b *Builder) fieldOf(pod *corev1.Pod, path string, sandbox *cri.Sandbox) (s
 		}
 		return strings.Join(ips, ","), nil
 	}
-	switch path { // of volumes only
+	switch path { // only for volumes
 	case "metadata.labels":
 		return listing(pod.Labels), nil
 	case "metadata.annotations":
@@ -70,7 +70,7 @@ func (b *Builder) fieldOf(pod *corev1.Pod, path string, sandbox *cri.Sandbox) (s
 	return "", fmt.Errorf("unsupported fieldPath: %v", path)
 }
 
-// listing is how all labels or annotations are written to a file: a line each, sorted.
+// listing is the content of a file with all labels or annotations: a line each, sorted.
 func listing(m map[string]string) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -79,8 +79,8 @@ func listing(m map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// resourceOf is what a resourceFieldRef names: a request or limit of the container in units of the
-// divisor, rounded up. A cpu or memory limit that is not set is all that the node has for pods.
+// resourceOf is what a resourceFieldRef names: a request or limit of the container in units of the divisor, rounded
+// up. A cpu or memory limit that is not set is the node's allocatable amount.
 func resourceOf(c *corev1.Container, r *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
 	which, name, _ := strings.Cut(r.Resource, ".")
 	var list corev1.ResourceList

@@ -10,7 +10,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// The formulas are Kubernetes'.
+// The formulas are Kubernetes' (pkg/kubelet/cm/helpers_linux.go and pkg/kubelet/qos/policy.go).
 const (
 	minShares, maxShares = 2, 262144
 	sharesPerCPU         = 1024
@@ -51,8 +51,8 @@ func containerResources(c *corev1.Container) cri.Resources {
 	return res
 }
 
-// PodResources are the cgroup settings of the pod as a whole: limits count only if every container
-// has one, for else one of them may use all there is.
+// PodResources are the cgroup settings of the pod as a whole: limits count only if every container has one, because
+// otherwise one container is unlimited.
 func PodResources(pod *corev1.Pod) cri.Resources {
 	res := cri.Resources{CPUShares: milliToShares(podspec.Requests(&pod.Spec)[corev1.ResourceCPU])}
 	if cpu, limited := podspec.Limit(&pod.Spec, corev1.ResourceCPU); limited {
@@ -66,8 +66,8 @@ func PodResources(pod *corev1.Pod) cri.Resources {
 	return res
 }
 
-// oomScoreAdj is how soon the kernel picks the container when memory runs out: the more it uses
-// beyond its request the sooner, Guaranteed pods last. capacity is the node's memory in bytes.
+// oomScoreAdj is the container's score for the OOM killer: the smaller its memory request, the sooner it is killed;
+// Guaranteed pods last. capacity is the node's memory in bytes.
 func oomScoreAdj(pod *corev1.Pod, c *corev1.Container, capacity int64) int {
 	if pod.Spec.PriorityClassName == api.SystemNodeCritical {
 		return guaranteedOOMScore // the node does not work without it

@@ -11,10 +11,10 @@ import (
 	"minik8s/internal/kubelet/resolvconf"
 )
 
-// maxHostname is what the kernel takes.
+// maxHostname is the kernel's limit, in bytes.
 const maxHostname = 63
 
-// hostnameOf is what `hostname` says in the pod.
+// hostnameOf is the pod's host name.
 func (b *Builder) hostnameOf(pod *corev1.Pod) string {
 	if pod.Spec.HostNetwork {
 		return b.NodeName
@@ -43,7 +43,7 @@ func (b *Builder) domainOf(pod *corev1.Pod) string {
 	return pod.Spec.Subdomain + "." + pod.Namespace + ".svc." + b.ClusterDomain
 }
 
-// Sandbox is the configuration of a pod's sandbox but for CgroupParent and HostPorts.
+// Sandbox is the configuration of a pod's sandbox except for CgroupParent and HostPorts.
 func (b *Builder) Sandbox(pod *corev1.Pod, logDir string) (cri.SandboxConfig, error) {
 	hostname := b.hostnameOf(pod)
 	if len(hostname) > maxHostname+1 {

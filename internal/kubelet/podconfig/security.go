@@ -73,7 +73,7 @@ func setSeccomp(s *cri.Security, p *corev1.SeccompProfile) {
 	}
 }
 
-// verifyNonRoot refuses to run a container as root that must not be.
+// verifyNonRoot is an error if a container with runAsNonRoot would run as root.
 func (b *Builder) verifyNonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.Container, s cri.Security) error {
 	must := false
 	if p := pod.Spec.SecurityContext; p != nil {
@@ -108,7 +108,7 @@ func (b *Builder) verifyNonRoot(ctx context.Context, pod *corev1.Pod, c *corev1.
 	return nil
 }
 
-// whose names a container in a message, as Kubernetes does.
+// whose is the part of a message that names the pod and the container, as in Kubernetes.
 func whose(pod *corev1.Pod, c *corev1.Container) string {
 	return fmt.Sprintf("pod: %q, container: %s", fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID), c.Name)
 }

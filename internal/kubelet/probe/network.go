@@ -19,18 +19,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// userAgent is what servers see, and may tell probes by.
+// userAgent is the User-Agent header, by which servers may recognise probes.
 const userAgent = "kube-probe/1.37"
 
 const maxRedirects = 10
 
-// errElsewhere stops a request that is sent on to another host: that the container says so is a yes.
+// errElsewhere stops a request that is redirected to another host, which counts as success, as in Kubernetes.
 var errElsewhere = errors.New("redirected to another host")
 
-// anyServer takes any certificate, as Kubernetes does: the container is asked how it is, not who.
+// anyServer accepts any certificate, as Kubernetes does: a probe checks health, not identity.
 var anyServer = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
 
-// transport is for requests of their own: no connection is kept, no proxy asked, no certificate checked.
+// transport makes a new connection per request, uses no proxy, and checks no certificate.
 var transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true, Proxy: nil, TLSClientConfig: anyServer}
 
 // transportH2C is the same for servers that speak HTTP/2 alone, and without TLS.
@@ -54,7 +54,7 @@ func (t Target) httpGet(ctx context.Context, h *corev1.HTTPGetAction) error {
 		return err
 	}
 	u, err := url.Parse(h.Path)
-	if err != nil { // Kubernetes takes what cannot be parsed as a plain path
+	if err != nil { // Kubernetes uses what cannot be parsed as a plain path
 		u = &url.URL{Path: h.Path}
 	}
 	if u.Path != "" && !strings.HasPrefix(u.Path, "/") {

@@ -16,7 +16,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Failure is an answer that says no.
+// Failure is a negative answer.
 type Failure struct{ Message string }
 
 func (f *Failure) Error() string { return f.Message }
@@ -28,19 +28,20 @@ type Execer interface {
 	Exec(ctx context.Context, id string, cfg cri.ExecConfig) (exit int32, err error)
 }
 
-// Target is the container that is asked.
+// Target is the container to probe.
 type Target struct {
 	Runtime Execer
 	ID      string
-	// IP of its pod; empty: it has none, and nobody can be asked by network.
+	// IP of its pod; empty: it has none, so network probes cannot be made.
 	IP   string
 	Spec *corev1.Container
 }
 
-// maxOutput is how much of an answer is kept for people.
+// maxOutput is how many bytes of an answer are kept for messages.
 const maxOutput = 10 << 10
 
-// Ask makes one request, and returns nil if the answer is yes. ctx bounds it.
+// Ask makes one probe. It returns nil for success, a *Failure for a negative answer, and another error if the probe
+// could not be made. ctx bounds it.
 func Ask(ctx context.Context, t Target, h *corev1.ProbeHandler) error {
 	switch {
 	case h.Exec != nil:
@@ -117,7 +118,7 @@ func dial(ctx context.Context, addr string) error {
 	return conn.Close()
 }
 
-// address is host, or else the pod's, and the port by its number or its name in the container.
+// address is host, or else the pod's IP, and the port, by its number or its name in the container.
 func (t Target) address(host string, port intstr.IntOrString) (string, error) {
 	if host == "" {
 		host = t.IP

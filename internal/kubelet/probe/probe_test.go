@@ -28,7 +28,7 @@ func (f execFunc) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 	return f(ctx, id, cfg)
 }
 
-// says checks an answer: "" is yes, "!" and words is trouble that is no answer.
+// says checks an answer: "" is success, "!" and words is an error that is not an answer.
 func says(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	var f *Failure

@@ -13,8 +13,8 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Node is the node's file: where that names only resolvers on loopback, which a pod cannot reach, the one
-// that systemd-resolved itself goes by. No file at all is an empty one.
+// Node returns the node's file, or, if that names only resolvers on loopback, which a pod cannot reach, the one that
+// systemd-resolved itself uses. It is empty, without an error, if there is no file.
 func Node() ([]byte, error) {
 	return read("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
 }

@@ -38,7 +38,7 @@ func setConditions(in plan.Input, st *corev1.PodStatus) {
 			out = append(out, c)
 		}
 	}
-	if podspec.Condition(out, corev1.PodScheduled) == nil { // bound by its manifest, no scheduler was asked
+	if podspec.Condition(out, corev1.PodScheduled) == nil { // bound by its manifest, without a scheduler
 		out = append(out, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
 			ObservedGeneration: in.Pod.Generation, LastTransitionTime: metav1.NewTime(in.Now).Rfc3339Copy()})
 	}

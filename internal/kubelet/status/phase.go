@@ -7,7 +7,7 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// endedInTime says that the containers had all ended for good before the pod's deadline.
+// endedInTime reports whether the containers had all ended for good before the pod's deadline.
 func endedInTime(pod *corev1.Pod, statuses []corev1.ContainerStatus) bool {
 	for i := range statuses {
 		t := statuses[i].State.Terminated
@@ -18,7 +18,7 @@ func endedInTime(pod *corev1.Pod, statuses []corev1.ContainerStatus) bool {
 	return true
 }
 
-// active says that a container runs or is being started.
+// active reports whether a container runs or is being started.
 func active(in plan.Input) bool {
 	for _, c := range in.View.Containers {
 		if c.State == cri.Running {
@@ -76,7 +76,7 @@ func phaseOf(in plan.Input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 	}
 }
 
-// willRestartAnyway says that a container restarts whatever the restart policy: with another image, or because
+// willRestartAnyway reports whether a container restarts whatever the restart policy: with another image, or because
 // it failed a probe or a hook.
 func willRestartAnyway(in plan.Input) bool {
 	for i := range in.Pod.Spec.Containers {

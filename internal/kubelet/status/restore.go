@@ -28,7 +28,7 @@ func Restore(view *cri.Pod, pod *corev1.Pod) {
 		}
 		for _, s := range []corev1.ContainerState{st.State, st.LastTerminationState} {
 			switch t, r := s.Terminated, s.Running; {
-			case t != nil && t.Reason == ReasonLost: // an earlier guess at the same end
+			case t != nil && t.Reason == ReasonLost: // an earlier estimate of the same end
 			case t != nil && t.ContainerID == cri.ContainerIDPrefix+c.ID:
 				c.Lost, c.ExitCode, c.Signal = false, t.ExitCode, int(t.Signal)
 				c.StartedAt, c.FinishedAt = goTime(t.StartedAt), goTime(t.FinishedAt)

@@ -11,11 +11,11 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// ReasonLost is the reason of an end that nobody saw.
+// ReasonLost is the reason of a termination whose exit code is not known.
 const ReasonLost = "ContainerStatusUnknown"
 
-// Of is the pod's status as it follows from in. What others own in the status (conditions that are not the
-// kubelet's) is kept. hostIP is the node's address, and may be invalid.
+// Of makes the pod's status from in. What others own in the status (conditions that are not the kubelet's) is kept.
+// hostIP is the node's address, and may be invalid.
 func Of(in plan.Input, hostIP netip.Addr) corev1.PodStatus {
 	pod := in.Pod
 	if podspec.Finished(pod.Status.Phase) && in.State.Rejected == nil {
@@ -45,7 +45,7 @@ func Of(in plan.Input, hostIP netip.Addr) corev1.PodStatus {
 			failUnstarted(&st)
 		}
 	}
-	// Whoever counts how pods end, as jobs do, must not wait for one that never started.
+	// Controllers that count finished pods, such as jobs', must not wait for one that never started.
 	if pod.DeletionTimestamp != nil && !active(in) && !podspec.Finished(st.Phase) {
 		failUnstarted(&st)
 	}

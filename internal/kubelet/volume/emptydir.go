@@ -33,7 +33,7 @@ func setUpEmptyDir(_ context.Context, _ Source, pod *corev1.Pod, v *corev1.Volum
 	}
 	mode := wantedMode(v.EmptyDir)
 	if sc := pod.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
-		// All that is made in it belongs to the group, too.
+		// Files that are created in it belong to the group, too.
 		if err := os.Chown(dir, -1, int(*sc.FSGroup)); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func mountTmpfs(dir string, size int64) error {
 	return nil
 }
 
-// isMounted says whether dir itself is a mount point.
+// isMounted reports whether dir itself is a mount point.
 func isMounted(dir string) (bool, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"minik8s/internal/kubelet/objects"
 )
 
-// Source is where the content of volumes comes from that follow objects or the pod itself. What it
-// returns may be shared and is not changed. What does not exist is an *objects.Missing.
+// Source has the content of volumes that follow objects or the pod itself. What it returns may be shared and must not
+// be changed. The error is an *objects.Missing for what does not exist.
 type Source interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Field is what a fieldRef in a file names.
 	Field(pod *corev1.Pod, path string) (string, error)
 	Resource(pod *corev1.Pod, ref *corev1.ResourceFieldSelector) (string, error)
-	// Token is a token of the pod's service account that holds for a while yet.
+	// Token is a token of the pod's service account that is not about to expire.
 	Token(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error)
 }
 
@@ -31,7 +31,7 @@ type file struct {
 	mode os.FileMode
 }
 
-// payload is all that a projected volume is to hold, by path.
+// payload has all files of a projected volume, by path.
 type payload map[string]file
 
 const defaultFileMode = 0o644
@@ -46,8 +46,8 @@ func modeOf(mode, otherwise *int32) os.FileMode {
 	return defaultFileMode
 }
 
-// pick is the files made of an object's keys: all of them, or the items. missing is what to say of a key
-// that is not there; nil: nothing.
+// pick makes the files of an object's keys: of all keys, or of the items. missing makes the error for a key that does
+// not exist; nil: it is left out.
 func pick(data map[string][]byte, items []corev1.KeyToPath, mode *int32, missing func(key string) error) (payload, error) {
 	out := payload{}
 	if len(items) == 0 {
@@ -168,7 +168,7 @@ func contentOfSource(ctx context.Context, from Source, pod *corev1.Pod, s *corev
 	return nil, errors.New("a source of a projected volume is not supported: only configMap, secret, downwardAPI and serviceAccountToken are")
 }
 
-// fromAccount is the file with a token. Where a group owns the volume, the others need not read it.
+// fromAccount is the file with a token. Where a group owns the volume, other users cannot read it.
 func fromAccount(ctx context.Context, from Source, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection, mode *int32) (payload, error) {
 	token, err := from.Token(ctx, pod, ask)
 	if err != nil {
@@ -181,7 +181,7 @@ func fromAccount(ctx context.Context, from Source, pod *corev1.Pod, ask *corev1.
 	return payload{ask.Path: f}, nil
 }
 
-// holdsSecrets says that a volume must not be written to a disk.
+// holdsSecrets reports whether a volume must not be written to a disk.
 func holdsSecrets(v *corev1.Volume) bool {
 	if v.Projected != nil {
 		for i := range v.Projected.Sources {
@@ -193,8 +193,7 @@ func holdsSecrets(v *corev1.Volume) bool {
 	return v.Secret != nil
 }
 
-// setUpProjected makes a volume hold what it is to hold now. A container that looks into it sees all of
-// the old content or all of the new.
+// setUpProjected writes a volume's present content. A container sees either all of the old content or all of the new.
 func setUpProjected(ctx context.Context, from Source, pod *corev1.Pod, v *corev1.Volume, dir string) error {
 	want, err := contentOf(ctx, from, pod, v)
 	if err != nil {

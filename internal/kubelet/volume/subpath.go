@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindSubPath binds what sub names inside volume to the path at, and returns at. A container that
-// writes to the volume may put links into it while we look, so the way is walked by an os.Root,
-// which never leaves the volume, and what was opened, not its name, is bound.
+// bindSubPath binds what sub names inside volume to the path at, and returns at. A container that writes to the
+// volume may put links into it while we look, so the path is opened with an os.Root, which never leaves the volume,
+// and the opened file, not its name, is bound.
 func bindSubPath(volume, sub, at string) (string, error) {
 	if filepath.IsAbs(sub) || !filepath.IsLocal(sub) {
 		return "", fmt.Errorf("a subPath must be a relative path without %q", "..")
@@ -64,8 +64,8 @@ func openOrMake(root *os.Root, sub string) (*os.File, error) {
 	return openInside(root, sub)
 }
 
-// openInside opens sub just to name it, without reading. Opened so, a link at its end is the link
-// itself; only then is it opened for reading, which follows links that stay inside.
+// openInside opens sub with O_PATH, which does not read and does not follow a link at its end. A link is then opened
+// for reading instead, which follows links that stay inside.
 func openInside(root *os.Root, sub string) (*os.File, error) {
 	f, err := root.OpenFile(sub, unix.O_PATH, 0)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Manager keeps the volumes of one node's pods.
+// Manager makes and removes the volumes of one node's pods.
 type Manager struct {
 	root string
 	from Source
@@ -30,7 +30,7 @@ func New(root string, from Source) *Manager { return &Manager{root: root, from: 
 // podDirMode is of the directories of pods.
 const podDirMode = 0o750
 
-// PodDir is where everything of a pod lies.
+// PodDir is the directory with everything of a pod.
 func (m *Manager) PodDir(uid string) string { return filepath.Join(m.root, uid) }
 
 // plugin serves one kind of volume.
@@ -87,11 +87,11 @@ func (m *Manager) dir(uid string, p *plugin, name string) string {
 	return filepath.Join(m.PodDir(uid), "volumes", p.kind, name)
 }
 
-// SetUp makes every volume of the pod, and brings up to date those that follow objects or the pod. The error names each that could not be made, with the reason.
+// SetUp makes every volume of the pod, and updates those that follow objects or the pod. The error names each that
+// could not be made, with the reason.
 func (m *Manager) SetUp(ctx context.Context, pod *corev1.Pod) error {
-	// Closed, as is what holds it: what a volume admits is meant for the pod's containers, which see the
-	// volume and not the way to it. A user of the machine would find files there to read, and a place for
-	// programs that run as their owner.
+	// Not accessible to other users: a volume's mode is meant for the pod's containers, which do not see its parent
+	// directories. Other users of the machine could read files there, and store setuid programs.
 	for _, dir := range []string{m.root, m.PodDir(string(pod.UID))} {
 		if err := disk.Private(dir, podDirMode); err != nil {
 			return err
@@ -114,8 +114,8 @@ func (m *Manager) SetUp(ctx context.Context, pod *corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// Mounts is what to mount into a container, in the order of its volumeMounts. expand fills in
-// $(NAME) in a subPathExpr, or says what it does not know. What a subPath names is bound anew at each call, so it is called once
+// Mounts is what to mount into a container, in the order of its volumeMounts. expand expands $(NAME) in a
+// subPathExpr; its error names an unknown one. What a subPath names is bound again at each call, so it is called once
 // for each start.
 func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, expand func(string) (string, error)) ([]cri.Mount, error) {
 	var out []cri.Mount
@@ -182,7 +182,7 @@ func (m *Manager) Pods() ([]string, error) {
 	return out, nil
 }
 
-// TearDown unmounts and removes all that lies under the pod's directory.
+// TearDown unmounts and removes everything under the pod's directory. It may be called without SetUp.
 func (m *Manager) TearDown(uid string) error {
 	if uid == "" || strings.ContainsAny(uid, "/") || uid == "." || uid == ".." {
 		return fmt.Errorf("%q is no uid of a pod", uid)
@@ -209,7 +209,7 @@ func unmountBelow(dir string) error {
 		return err
 	}
 	for _, at := range slices.Backward(mounts) {
-		// Lazily: a process that still looks into it must not keep the pod from going.
+		// Lazily: a process that still uses it must not prevent the pod's removal.
 		if err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("unmounting %s: %w", at, err)
 		}

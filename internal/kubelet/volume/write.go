@@ -62,7 +62,7 @@ func ownMode(mode os.FileMode, group int) os.FileMode {
 	return mode
 }
 
-// replace writes want beside what is there and turns dataLink to it.
+// replace writes want beside the present content and points dataLink to it.
 func replace(dir string, want payload, group int) (string, error) {
 	fresh, err := os.MkdirTemp(dir, time.Now().UTC().Format(timeFormat))
 	if err != nil {
@@ -116,7 +116,7 @@ func fill(dir string, want payload, group int) error {
 	return nil
 }
 
-// holds says that dir has just the files of want.
+// holds reports whether dir has just the files of want.
 func holds(dir string, want payload, group int) bool {
 	seen := 0
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -165,7 +165,7 @@ func tidy(dir, current string, want payload) error {
 		if name == current || name == dataLink || wanted[name] {
 			continue
 		}
-		// What is no link of ours was put there by somebody with a way in, a subPath for one.
+		// What is not our link was put there through a subPath, for example.
 		if !strings.HasPrefix(name, "..") && e.Type()&fs.ModeSymlink == 0 {
 			continue
 		}

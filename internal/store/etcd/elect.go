@@ -10,18 +10,18 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// electPause is between two looks whether the log has been taken in.
+// electPause is the pause between two checks whether the log has been applied.
 const electPause = 2 * time.Millisecond
 
-// elect makes a single member the leader as soon as it has applied its log. Left alone it would wait for
-// its election timeout, part of it random so that several members do not run against each other; one
-// alone has nobody to run against, and so may have a long timeout and few ticks. The message is the one
-// by which a leader hands over to a follower.
+// elect makes a single member the leader as soon as it has applied its log. Otherwise it would wait for its election
+// timeout, part of which is random so that several members do not become candidates at the same time. A single member
+// has no competitors, so its timeout may be long and its ticks few. The message sent is the one by which a leader
+// transfers its leadership (MsgTimeoutNow).
 //
-// It must not come before the log is applied: an election looks through the entries that are not, and
-// panics if etcd has compacted them by then. A single member that is not the leader commits nothing,
-// so once applied equals committed it stays so. That number is had from the status which etcd
-// publishes for debugging; where it is not to be had, the election timeout does it.
+// It must not be sent before the log is applied: an election reads the entries that are not applied yet, and panics
+// if etcd has compacted them by then. A single member that is not the leader commits nothing, so once applied equals
+// committed it stays so. Both numbers come from the status that etcd publishes for debugging (expvar); without it,
+// the member waits for the election timeout.
 func elect(ctx context.Context, s *etcdserver.EtcdServer) {
 	t := time.NewTicker(electPause)
 	defer t.Stop()

@@ -26,17 +26,17 @@ import (
 
 // Config is how to open the store.
 type Config struct {
-	Dir  string // made if it is not there
+	Dir  string // created if it does not exist
 	Name string // of the member; "default" if empty
 	// Quota is how many bytes the file may grow to; 0 means 2 GiB.
 	Quota int64
 	// HistoryRevisions is how many revisions are kept at most for watches that resume and lists that are read in
 	// pages; 0 means 100,000.
 	HistoryRevisions int64
-	// CompactEvery is how often old history is dropped, and how long it is kept at least if it is not too much;
-	// 0 means 5 minutes.
+	// CompactEvery is the interval of compactions, and how long history is kept at least unless it exceeds
+	// HistoryRevisions; 0 means 5 minutes.
 	CompactEvery time.Duration
-	// AwaitElection leaves a single member to its election timeout, which is some seconds; see elect.
+	// AwaitElection makes a single member wait for its election timeout of some seconds; see elect.
 	AwaitElection bool
 	Log           *slog.Logger
 }
@@ -48,21 +48,22 @@ type Store struct {
 	kv     pb.KVServer
 	space  *space
 	quit   chan struct{}
-	full   chan struct{} // there is too little space
-	aged   int64         // the revision of one round of housekeeping ago; housekeeping's own
+	full   chan struct{} // wakes housekeeping: there is too little space
+	aged   int64         // the revision at the last round; only housekeeping uses it
 	done   sync.WaitGroup
 }
 
 const (
-	// maxRequest bounds one value; Kubernetes' objects end at 1.5 MiB.
+	// maxRequest bounds one value, in bytes; Kubernetes limits objects to 1.5 MiB.
 	maxRequest = 2 << 20
 	startLimit = 30 * time.Second
-	// batchInterval is how often the tree is written from the log.
+	// batchInterval is how often etcd's database file is written from its log.
 	batchInterval = 500 * time.Millisecond
 )
 
-// segments sets the size of the log's parts. etcd preallocates 64 MB of each, which takes time and disk that a
-// cluster of one to a few dozen machines has better use for. It is a variable of the whole process.
+// segments guards wal.SegmentSizeBytes, etcd's size of log segments, which is a variable of the whole process. etcd
+// preallocates 64 MB for each segment; smaller ones save time and disk, and suffice for a cluster of one to a few
+// dozen machines.
 var segments sync.Mutex
 
 func setSegments(size int64) {
@@ -90,11 +91,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("etcd's directory: %w", err)
 	}
-	room, err := newSpace(cfg.Dir, cfg.Log)
+	disk, err := newSpace(cfg.Dir, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
-	setSegments(room.segment)
+	setSegments(disk.segment)
 	e, err := embed.StartEtcd(embedConfig(cfg))
 	if err != nil {
 		return nil, explain(cfg.Dir, err)
@@ -114,9 +115,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		e.Close()
 		return nil, fmt.Errorf("etcd in %s was not ready after %s", cfg.Dir, startLimit)
 	}
-	s := &Store{cfg: cfg, server: e, space: room, kv: v3rpc.NewQuotaKVServer(e.Server), quit: make(chan struct{}),
+	s := &Store{cfg: cfg, server: e, space: disk, kv: v3rpc.NewQuotaKVServer(e.Server), quit: make(chan struct{}),
 		full: make(chan struct{}, 1)}
-	room.file, room.short = e.Server.Backend(), s.short
+	disk.file, disk.wakeHousekeeping = e.Server.Backend(), s.wakeHousekeeping
 	s.done.Add(1)
 	go s.housekeeping()
 	return s, nil
@@ -128,18 +129,18 @@ func embedConfig(cfg Config) *embed.Config {
 	ec.Dir = cfg.Dir
 	ec.QuotaBackendBytes = cfg.Quota
 	ec.MaxRequestBytes = maxRequest
-	// Nobody listens: the only client is this process, and a single member has no peers. The address
-	// is only the member's name in the cluster until more members bring real ones.
+	// No port is opened: the only client is this process, and a single member has no peers. The address only names
+	// the member in the cluster until there are more members with real ones.
 	peer := url.URL{Scheme: "http", Host: "localhost:2380"}
 	ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil
 	ec.ListenPeerUrls, ec.AdvertisePeerUrls = nil, []url.URL{peer}
 	ec.InitialCluster = cfg.Name + "=" + peer.String()
-	// One member alone sends no heartbeats and elects itself (see elect), so its clock may go slowly:
-	// each tick wakes the processor. Several members will need the usual 100 and 1000.
+	// A single member sends no heartbeats and elects itself (see elect), so its ticks may be rare: each tick wakes
+	// the processor. Several members will need the usual 100 and 1000.
 	ec.TickMs, ec.ElectionMs = 500, 5000
-	// What is acknowledged is in the log; the batch is only how often the tree is written from it.
+	// Acknowledged writes are in the log; the batch is only how often the database file is written from it.
 	ec.BackendBatchInterval = batchInterval
-	// A part of the log that a snapshot covers is of no more use.
+	// A log segment that a snapshot covers is no longer needed.
 	ec.MaxWalFiles = 1
 	// Raft's log is kept in memory, and its files on the disk, up to the last snapshot: a small interval bounds both,
 	// also where each write is a megabyte. A member far behind gets a snapshot.
@@ -149,7 +150,7 @@ func embedConfig(cfg Config) *embed.Config {
 	return ec
 }
 
-// explain adds what a person can do to the errors that a start is likely to meet.
+// explain adds what a person can do to the likely errors of a start.
 func explain(dir string, err error) error {
 	switch {
 	case errors.Is(err, os.ErrPermission):
@@ -189,7 +190,7 @@ func wrap(err error) error {
 // Server is the etcd inside, for what only etcd has (metrics, membership).
 func (s *Store) Server() *etcdserver.EtcdServer { return s.server.Server }
 
-// zapCore hands etcd's log to slog; below warn it says much that nobody asked for.
+// zapCore passes etcd's log to slog, from level warn on; the levels below are too detailed.
 type zapCore struct {
 	log    *slog.Logger
 	fields []zapcore.Field

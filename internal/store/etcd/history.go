@@ -12,8 +12,8 @@ import (
 	"minik8s/internal/store"
 )
 
-// How much history is read at once: about so many bytes, and no more than so many revisions. etcd's own watch would
-// decode everything since the oldest revision asked for, however large the objects are.
+// How much history is read at a time, in bytes (about) and in revisions (at most). etcd's own watch would decode
+// everything since the requested revision at once, however large the objects are.
 const (
 	sliceBytes   = 512 << 10
 	firstSlice   = 16
@@ -23,10 +23,10 @@ const (
 // Compacted implements store.Store.
 func (s *Store) Compacted() int64 { return s.server.Server.KV().FirstRev() }
 
-// History implements store.Store. The file keeps every change under its revision, so it is read from there in
-// small slices, as fast as the reader takes them.
+// History implements store.Store. The database file keeps every change under its revision, so history is read from
+// there in small slices, as fast as the reader takes them.
 func (s *Store) History(ctx context.Context, prefix string, after int64) (store.Watch, error) {
-	// At the revision of the compaction itself what was there before is gone already.
+	// At the compacted revision itself the previous values are deleted already.
 	if after < s.Compacted() {
 		return nil, store.ErrCompacted
 	}
@@ -68,11 +68,11 @@ func (s *Store) history(ctx context.Context, w *watch, prefix string, after, unt
 	return nil
 }
 
-// slice reads the changes after a revision up to another, those below prefix with what was there before. size is the
-// bytes that were read.
+// slice reads the changes of keys with the prefix after one revision up to another, with their previous values. size
+// is the number of bytes read.
 //
-// It is bounded by revisions and not by etcd's limit: that takes first what is not in the file yet, which is the newest,
-// and leaves out what is older.
+// It is bounded by revisions and not by etcd's limit: a limit counts the newest changes first, which are not in the
+// file yet, and leaves out older ones.
 func (s *Store) slice(ctx context.Context, prefix string, after, until int64) (store.Batch, int, error) {
 	kv, tx := s.server.Server.KV(), s.server.Server.Backend().ReadTx()
 	from := mvcc.RevToBytes(mvcc.Revision{Main: after + 1}, mvcc.NewRevBytes())
@@ -98,13 +98,13 @@ func (s *Store) slice(ctx context.Context, prefix string, after, until int64) (s
 	}
 	tx.RUnlock()
 	err := before(ctx, kv, batch.Events)
-	if after < s.Compacted() { // while it was read
+	if after < s.Compacted() { // compacted while it was read
 		err = store.ErrCompacted
 	}
 	return batch, size, err
 }
 
-// before fills in what was there before each change.
+// before fills in the value before each change.
 func before(ctx context.Context, kv mvcc.KV, events []store.Event) error {
 	for i := range events {
 		e := &events[i]

@@ -10,8 +10,8 @@ import (
 	"minik8s/internal/store"
 )
 
-// etcd writes its file now and then, and what is newer is only in memory. Wherever the border between the two is, history
-// is whole and in order.
+// etcd writes its file in batches, and newer changes are only in memory. Wherever the border between the two is,
+// history is complete and in order.
 func TestHistoryAcrossTheFileAndMemory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -15,7 +15,7 @@ const (
 	fullPause = time.Second
 )
 
-// housekeeping drops old history and gives empty space back, both seldom.
+// housekeeping compacts old history and defragments the file, both seldom.
 func (s *Store) housekeeping() {
 	defer s.done.Done()
 	t := time.NewTicker(s.cfg.CompactEvery)
@@ -27,7 +27,7 @@ func (s *Store) housekeeping() {
 			s.aged = s.server.Server.KV().Rev()
 		case <-s.full:
 			s.keepHouse()
-			// Not again at once: each round rewrites the file.
+			// Not again immediately: each round rewrites the file.
 			select {
 			case <-time.After(fullPause):
 			case <-s.quit:
@@ -42,10 +42,10 @@ func (s *Store) housekeeping() {
 func (s *Store) keepHouse() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	full := s.noSpace() || room(s.space.room.Load()) != plenty
-	// What was there one round ago is old, however little has been written since.
+	full := s.noSpace() || spaceLevel(s.space.level.Load()) != plenty
+	// Revisions of one round ago are old, however little has been written since.
 	rev := max(s.server.Server.KV().Rev()-s.cfg.HistoryRevisions, s.aged)
-	if full { // history is worth less than being able to write
+	if full { // without space, all history is given up
 		rev = s.server.Server.KV().Rev()
 	}
 	if rev > s.server.Server.KV().FirstRev() {
@@ -58,7 +58,7 @@ func (s *Store) keepHouse() {
 		}
 	}
 	if full {
-		s.server.Server.Backend().ForceCommit() // the pages are counted as free then
+		s.server.Server.Backend().ForceCommit() // so that the freed pages are counted
 	}
 	total, used := s.Size()
 	if total-used >= defragMin && used < total/2 || full && total-used >= s.space.segment/4 {
@@ -69,9 +69,9 @@ func (s *Store) keepHouse() {
 	}
 }
 
-// compactWithin compacts where space is short. It waits until the old is out of the file, else that would be
-// copied with the rest. And it goes by steps: the file's pages are written anew elsewhere in it, before
-// the old ones can be used, and each step keeps to the room that was allocated for that.
+// compactWithin compacts when space is short. It waits until old revisions are removed from the file, or
+// defragmenting would copy them, too. It works in steps, because changed pages are written elsewhere in the file
+// before the old ones can be reused: each step needs no more than the space that is allocated for it.
 func (s *Store) compactWithin(ctx context.Context, rev int64) error {
 	resp, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, CountOnly: true})
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Store) compactWithin(ctx context.Context, rev int64) error {
 	}
 	_, used := s.Size()
 	const page = 4 << 10
-	each := 2 * max(used/max(resp.Count, 1), page) // a page holds two values at least
+	each := 2 * max(used/max(resp.Count, 1), page) // a page holds at least two values
 	step := max(s.space.headroom/2/each, 1)
 	for at := max(s.server.Server.KV().FirstRev(), 1); at < rev && ctx.Err() == nil; {
 		at = min(at+step, rev)
@@ -90,7 +90,7 @@ func (s *Store) compactWithin(ctx context.Context, rev int64) error {
 	return ctx.Err()
 }
 
-// defragment writes the file anew without its empty pages, if there is room for both.
+// defragment rewrites the file without its empty pages, if there is space for both.
 func (s *Store) defragment(used int64) {
 	if free := s.space.free(); free < used+s.space.segment/4 {
 		s.cfg.Log.Warn("etcd's file has empty pages that cannot be given back: writing it anew takes more room than there is", "needed", used, "free", free)
@@ -100,10 +100,10 @@ func (s *Store) defragment(used int64) {
 		s.cfg.Log.Warn("could not defragment etcd's file", "error", err)
 		return
 	}
-	s.space.rewritten()
+	s.space.fileReplaced()
 }
 
-// noSpace says whether etcd refuses writes because its quota was reached.
+// noSpace reports whether etcd refuses writes because its quota was reached.
 func (s *Store) noSpace() bool {
 	for _, a := range s.server.Server.Alarms() {
 		if a.Alarm == pb.AlarmType_NOSPACE {
@@ -113,7 +113,7 @@ func (s *Store) noSpace() bool {
 	return false
 }
 
-// disarm lets writes through again once there is room.
+// disarm clears etcd's NOSPACE alarm once there is space, so that it accepts writes again.
 func (s *Store) disarm(ctx context.Context) {
 	for _, a := range s.server.Server.Alarms() {
 		if a.Alarm != pb.AlarmType_NOSPACE {

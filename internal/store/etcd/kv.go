@@ -65,7 +65,7 @@ func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, erro
 			req.Success = append(req.Success, remove(key))
 		}
 		if c.Guard != store.Any {
-			req.Compare = append(req.Compare, lastChangedAt([]byte(c.Key), c.Modified)) // 0: it is not there
+			req.Compare = append(req.Compare, lastChangedAt([]byte(c.Key), c.Modified)) // 0: it does not exist
 			req.Failure = append(req.Failure, revisionOf([]byte(c.Key)))
 		}
 	}
@@ -79,7 +79,7 @@ func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, erro
 	return 0, refusal(changes, resp)
 }
 
-// refusal finds the guard that did not hold in the answers to the reads that are made in that case.
+// refusal finds the guard that did not hold, from the reads that a failed transaction answers with.
 func refusal(changes []store.Change, resp *pb.TxnResponse) error {
 	n := 0
 	for i := range changes {
@@ -98,25 +98,25 @@ func refusal(changes []store.Change, resp *pb.TxnResponse) error {
 	return store.ErrConflict
 }
 
-// entrySize is about what a change takes beside its value: key, guard, and pages of the tree.
+// entrySize is about how many bytes a change takes beside its value: key, guard, and pages of the database.
 const entrySize = 512
 
-// txn runs one transaction that brings size bytes; when it is refused for want of space, housekeeping is woken to
-// win some.
+// txn runs one transaction that writes about size bytes. If it is refused for lack of space, housekeeping is woken to
+// free some.
 func (s *Store) txn(ctx context.Context, size int, essential bool, req *pb.TxnRequest) (*pb.TxnResponse, error) {
 	if err := s.space.admit(size, essential); err != nil {
-		s.short()
+		s.wakeHousekeeping()
 		return nil, err
 	}
 	resp, err := s.kv.Txn(ctx, req)
 	if err = wrap(err); errors.Is(err, store.ErrNoSpace) {
-		s.short()
+		s.wakeHousekeeping()
 	}
 	return resp, err
 }
 
-// short wakes housekeeping.
-func (s *Store) short() {
+// wakeHousekeeping has housekeeping run now, because space is short.
+func (s *Store) wakeHousekeeping() {
 	select {
 	case s.full <- struct{}{}:
 	default:
@@ -140,8 +140,8 @@ func remove(key []byte) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
 }
 
-// Revision implements store.Store. A single member has applied every write that it acknowledged, so
-// its own revision will do; one of several asks the leader first (a linearizable read).
+// Revision implements store.Store. A single member has applied every write that it acknowledged, so its own revision
+// is current; one of several asks the leader first (a linearizable read).
 func (s *Store) Revision(ctx context.Context) (int64, error) {
 	if len(s.server.Server.Cluster().Members()) == 1 {
 		return s.server.Server.KV().Rev(), nil

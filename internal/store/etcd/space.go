@@ -17,60 +17,61 @@ import (
 	"minik8s/internal/store"
 )
 
-// A full disk must not reach etcd: it ends the process when it cannot write to its log or its file. So
-// writes are refused while there is still room, and room is kept that is already allocated, which
-// nobody else on the disk can take: the file's next pages, the log's next segment but one, and a reserve
-// that is given up for the rest, a start on a full disk above all.
+// etcd must never meet a full disk: it ends the process when it cannot write to its log or its file. So writes are
+// refused while there is still some space, and some space is allocated beforehand, so that no other program can use
+// it: the file's next pages, the log segment after the next, and a reserve file that is deleted for everything else,
+// mainly a start on a full disk.
 
 const (
-	// lookEvery is how long an answer about free space holds while there are writes; without them nobody asks.
-	lookEvery = 20 * time.Millisecond
-	// smallDisk is one on which all amounts are a quarter.
+	// measureEvery is how long a measurement of free space is used while there are writes; without writes nothing is
+	// measured.
+	measureEvery = 20 * time.Millisecond
+	// smallDisk is the size in bytes below which all amounts are a quarter.
 	smallDisk = 1 << 30
-	// segmentSize of etcd's log, on a disk that is not small.
+	// segmentSize is the size of etcd's log segments in bytes, on a disk that is not small.
 	segmentSize = 16 << 20
 )
 
-// room is how much space there is.
-type room int32
+// spaceLevel is how much space there is.
+type spaceLevel int32
 
 const (
-	plenty room = iota
-	low         // only what frees space, or keeps the cluster alive, is written
-	scarce      // and of that no more than has been allocated before
+	plenty spaceLevel = iota
+	low               // only writes that free space, or keep the cluster alive, are admitted
+	scarce            // as low, and in all no more bytes than are allocated beforehand
 )
 
 // space watches the disk under etcd.
 type space struct {
 	dir string
 	log *slog.Logger
-	// low is below floor bytes free, scarce below hard. headroom is what is allocated beyond the end of the
-	// file, reserve what is given up when space is scarce, and at least a segment of it if there is no room for more;
-	// segment is a part of the log, allowance what may be written while space is scarce.
+	// All in bytes. The level is low below floor bytes free, and scarce below hard. headroom is allocated beyond the
+	// end of the file, reserve is the size of the file that is deleted when space is scarce, and at least a segment if
+	// there is no room for more; segment is a segment of the log, allowance is what may be written while space is scarce.
 	floor, hard, headroom, reserve, segment, allowance int64
 
 	began        time.Time
-	next, nextAt atomic.Int64 // when to look again, after began, and after how many bytes
-	edge         atomic.Bool  // somebody is finding out whether there is room
-	room         atomic.Int32
-	left         atomic.Int64    // of the allowance
-	mu           sync.Mutex      // of all below
-	allocated    int64           // bytes of the file that have their blocks
+	next, nextAt atomic.Int64 // when to measure again: nanoseconds after began, or this many admitted bytes
+	deciding     atomic.Bool  // a measurement found too little space and is being repeated
+	level        atomic.Int32
+	allowed      atomic.Int64    // what is left of the allowance
+	mu           sync.Mutex      // guards the fields below
+	allocated    int64           // bytes of the file that have disk blocks
 	reserved     int64           // bytes of the reserve that have theirs
 	file         backend.Backend // nil until it is open
-	// admitted counts bytes; marks are what it was a while ago.
+	// admitted counts bytes; marks are earlier values of it.
 	admitted atomic.Int64
 	marks    [2]mark
-	// short wakes housekeeping.
-	short func()
+	// wakeHousekeeping is called when space becomes low.
+	wakeHousekeeping func()
 }
 
 type mark struct{ at, total int64 }
 
-// window is more than a batch of writes waits before it is in the file.
+// window is longer than a batch of writes takes to be in the file.
 const window = 2 * batchInterval
 
-// newSpace measures the disk and gives up the reserve if etcd could not start otherwise.
+// newSpace measures the disk, and deletes the reserve if etcd could not start otherwise.
 func newSpace(dir string, log *slog.Logger) (*space, error) {
 	var st unix.Statfs_t
 	var file unix.Stat_t
@@ -83,7 +84,8 @@ func newSpace(dir string, log *slog.Logger) (*space, error) {
 	}
 	s.floor, s.hard = 4*s.segment, s.segment
 	s.headroom, s.reserve, s.allowance = s.segment, 2*s.segment, s.segment/2
-	// etcd allocates the first name first. Where there is no room that is to be the one with blocks.
+	// etcd uses 0.tmp first. So if only 1.tmp exists, it gets that name: on a full disk etcd must find the file that
+	// has blocks.
 	wal := filepath.Join(dir, "member", "wal")
 	if _, err := os.Stat(filepath.Join(wal, "0.tmp")); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(filepath.Join(wal, "1.tmp"), filepath.Join(wal, "0.tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -114,45 +116,45 @@ func (s *space) clearWay() error {
 	return unix.Syncfs(int(d.Fd()))
 }
 
-// admit says whether n bytes may be written. Reading the clock is all it costs as a rule.
+// admit returns store.ErrNoSpace if n bytes may not be written. Usually it only reads the clock.
 func (s *space) admit(n int, essential bool) error {
 	if now := int64(time.Since(s.began)); now >= s.next.Load() || s.admitted.Load() >= s.nextAt.Load() {
-		s.look(now)
+		s.measure(now)
 	}
-	if s.edge.Load() { // wait until it is known whether there is room
+	if s.deciding.Load() { // wait until it is known whether there is space
 		s.mu.Lock()
-		//lint:ignore SA2001 to wait is all that is wanted
+		//lint:ignore SA2001 locking is only to wait
 		s.mu.Unlock()
 	}
-	is := room(s.room.Load())
-	if is != plenty && !essential || is == scarce && s.left.Add(-int64(n)) < 0 {
+	is := spaceLevel(s.level.Load())
+	if is != plenty && !essential || is == scarce && s.allowed.Add(-int64(n)) < 0 {
 		return store.ErrNoSpace
 	}
 	s.admitted.Add(int64(n))
 	return nil
 }
 
-// look asks the disk, unless somebody else does.
-func (s *space) look(now int64) {
+// measure updates the level from the disk's free space, unless another goroutine is doing so.
+func (s *space) measure(now int64) {
 	if !s.mu.TryLock() {
 		return
 	}
 	defer s.mu.Unlock()
-	s.next.Store(now + int64(lookEvery))
+	s.next.Store(now + int64(measureEvery))
 	s.nextAt.Store(s.admitted.Load() + s.segment/8)
 	if s.file == nil {
 		return
 	}
-	was := room(s.room.Load())
-	is, free := s.judge(was, s.pending(now))
+	was := spaceLevel(s.level.Load())
+	is, free := s.levelWith(was, s.pending(now))
 	if is != plenty && was == plenty {
-		// It may only be that what was admitted is not in the file yet. Then it is, and has its blocks, before
-		// anybody else can take them.
-		s.edge.Store(true)
+		// The space may only seem low because admitted writes are not in the file yet. They are written now, which
+		// gives them their blocks, and then the level is computed again.
+		s.deciding.Store(true)
 		s.file.ForceCommit()
-		s.settled(now)
-		is, free = s.judge(was, 0)
-		s.edge.Store(false)
+		s.allInFile(now)
+		is, free = s.levelWith(was, 0)
+		s.deciding.Store(false)
 	}
 	if err := s.allocate(is != was); err != nil {
 		s.log.Warn("no reserve for a full disk could be made", "error", err)
@@ -161,7 +163,7 @@ func (s *space) look(now int64) {
 		is = low // or the next start on a full disk might fail
 	}
 	if is == scarce && was != scarce {
-		s.left.Store(s.allowance)
+		s.allowed.Store(s.allowance)
 		if err := s.giveUpReserve(); err != nil {
 			s.log.Error("the reserve for a full disk could not be given up", "error", err)
 		}
@@ -169,23 +171,23 @@ func (s *space) look(now int64) {
 	if is == was {
 		return
 	}
-	s.room.Store(int32(is))
+	s.level.Store(int32(is))
 	switch {
 	case is == plenty:
 		s.log.Info("the disk has room again: everything is written", "free", free)
 	case was == plenty:
 		s.log.Error("the disk is full: new objects and changes are refused until there is room; deleting goes on", "free", free, "needed", s.floor, "dir", s.dir)
-		s.short()
+		s.wakeHousekeeping()
 	}
 }
 
-// judge says how much room there is when pending bytes more are in the file. Its log needs room on the disk, what
-// is to go into the file may also find it in pages of the file that are empty.
-func (s *space) judge(was room, pending int64) (room, int64) {
+// levelWith is the level once pending more bytes are in the file, and the free bytes of the disk. The log needs space
+// on the disk; the database can also use its file's empty pages.
+func (s *space) levelWith(was spaceLevel, pending int64) (spaceLevel, int64) {
 	free := s.free()
 	inFile := max(0, s.file.Size()-s.file.SizeInUse())
 	need := s.floor
-	if was != plenty { // not to and fro at the edge
+	if was != plenty { // hysteresis: no flapping at the limit
 		need += s.segment
 	}
 	switch {
@@ -197,8 +199,8 @@ func (s *space) judge(was room, pending int64) (room, int64) {
 	return plenty, free
 }
 
-// pending is how much may have been admitted and not be in the file yet: all of the last batches, and twice, for
-// pages are not full.
+// pending is how many bytes may have been admitted but are not in the file yet: all of the last batches, counted
+// twice because pages are not full.
 func (s *space) pending(now int64) int64 {
 	total := s.admitted.Load()
 	if now-s.marks[1].at > int64(window) {
@@ -207,14 +209,14 @@ func (s *space) pending(now int64) int64 {
 	return 2 * (total - s.marks[0].total)
 }
 
-// settled says that nothing is pending.
-func (s *space) settled(now int64) {
+// allInFile records that nothing is pending.
+func (s *space) allInFile(now int64) {
 	s.marks[0] = mark{now, s.admitted.Load()}
 	s.marks[1] = s.marks[0]
 }
 
-// rewritten is called when the file is another, which has no headroom.
-func (s *space) rewritten() {
+// fileReplaced is called after defragmenting: the new file has no headroom yet.
+func (s *space) fileReplaced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.allocated = 0
@@ -224,7 +226,7 @@ func (s *space) rewritten() {
 	}
 }
 
-// free is what is free of the disk, in bytes; if it does not say, enough.
+// free is the disk's free space in bytes; if that cannot be read, as much as is needed.
 func (s *space) free() int64 {
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.dir, &st); err != nil {
@@ -243,9 +245,9 @@ func (s *space) giveUpReserve() error {
 	return nil
 }
 
-// allocate sees to the room that is to be there when nothing else is: each time the file has grown into it, and
-// when all says that some of it was used. It takes nothing where there is little: half of an allocation
-// stays when the rest fails.
+// allocate renews the space that is allocated beforehand: when the file has grown into its headroom, and, with all,
+// when other parts were used. It does nothing when there is little space: a failed allocation would keep the part
+// that succeeded.
 func (s *space) allocate(all bool) error {
 	size := s.file.Size()
 	if size+s.headroom <= s.allocated && !all {
@@ -273,8 +275,8 @@ func (s *space) allocate(all bool) error {
 	return errors.Join(errs...)
 }
 
-// allocateSegment makes the log's segment after the next. etcd allocates one ahead, under the names 0.tmp and
-// 1.tmp in turn, and takes a file that is there; so the other name is free to hold the room for it.
+// allocateSegment allocates the log segment after the next. etcd allocates one segment ahead, under the names 0.tmp
+// and 1.tmp in turn, and uses a file that exists; so the other name can be allocated for it.
 func (s *space) allocateSegment() error {
 	wal := filepath.Join(s.dir, "member", "wal")
 	if _, err := os.Stat(wal); err != nil {
@@ -289,8 +291,8 @@ func (s *space) allocateSegment() error {
 	return nil
 }
 
-// preallocate gives a file blocks for so many bytes without changing its content or its size. A file system that
-// cannot is no error: there the floor is all.
+// preallocate gives a file disk blocks for n bytes without changing its content or its size. It is not an error if
+// the file system cannot do that: then only the floor protects etcd.
 func preallocate(path string, n int64, flags int) error {
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {

@@ -50,7 +50,7 @@ func smallDisk(t *testing.T, kind string) string {
 	return dir
 }
 
-// hog takes all that is left of a disk.
+// hog fills all that is left of a disk.
 func hog(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -145,7 +145,7 @@ func TestFullDisk(t *testing.T) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
-			for n := 0; ; n++ { // it needs no more than room, and housekeeping makes it
+			for n := 0; ; n++ { // it needs only space, which housekeeping makes
 				_, err := s.Write(ctx, store.Create(fmt.Sprintf("/again/%d", n), value))
 				if err == nil {
 					break
@@ -163,7 +163,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			s.Close()
 			hog(t, file)
-			s = open(t, etcd.Config{Dir: dir}) // a full disk keeps nothing from starting
+			s = open(t, etcd.Config{Dir: dir}) // a full disk does not prevent a start
 			defer s.Close()
 			page, err := s.List(ctx, "/again/", "", 0, 0)
 			if err != nil || len(page.KVs) != 1 {

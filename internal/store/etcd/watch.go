@@ -16,7 +16,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) (store.Wa
 	stream := s.server.Server.Watchable().NewWatchStream()
 	first, end := []byte(prefix), []byte(clientv3.GetPrefixRangeEnd(prefix))
 	if prefix == "" {
-		first, end = []byte{0}, []byte{} // from the first key on, says the hub's protocol
+		first, end = []byte{0}, []byte{} // all keys, in the hub's protocol
 	}
 	if _, err := stream.Watch(ctx, clientv3.AutoWatchID, first, end, after+1); err != nil {
 		stream.Close()
@@ -85,8 +85,8 @@ func (w *watch) run(ctx context.Context, stream mvcc.WatchStream, quit <-chan st
 	}
 }
 
-// toBatch gives the revision of the last change: for a watcher that is catching up the server's own
-// revision is ahead of what it has sent.
+// toBatch uses the revision of the last change, not the response's: while a watcher catches up, that one is ahead of
+// what was sent.
 func toBatch(resp mvcc.WatchResponse) store.Batch {
 	b := store.Batch{Events: make([]store.Event, len(resp.Events))}
 	for i, e := range resp.Events {

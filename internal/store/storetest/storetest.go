@@ -88,8 +88,8 @@ func stale(t *testing.T, s store.Store) {
 	}
 }
 
-// several: what a write changes it changes at one revision, and a watcher hears of it at once; a guard that does not
-// hold is named, and nothing is written.
+// several: a write makes all its changes at one revision, and a watcher gets them in one batch; the error names a
+// guard that does not hold, and nothing is written.
 func several(t *testing.T, s store.Store) {
 	c := ctx(t)
 	r1 := must[int64](t)(s.Write(c, store.Create("/a/old", []byte("1")), store.Create("/claims/1", nil)))

@@ -28,18 +28,18 @@ type Programs struct {
 	Runc, Shim, Pause string
 }
 
-// Built says whether the programs are embedded.
+// Built reports whether the programs are embedded.
 func Built() bool {
 	_, err := embedded.ReadFile("stamp")
 	return err == nil
 }
 
-// Unpack writes the embedded programs to dir, unless those of the same build are there and of the right size.
-// Each takes its place by a rename, so a program that is running is not disturbed.
+// Unpack writes the embedded programs to dir, unless those of the same build are there, with the right size. Each is
+// replaced by a rename, which does not affect running programs.
 //
-// settle, if it is not nil, has still to be called. It waits until the programs are on the disk, which is nothing to
-// wait for with a start, and then writes the stamp. Without a stamp the next start unpacks them again, so they
-// are whole also after a power cut. The error is ErrNotBuilt if there is nothing to unpack.
+// settle, if it is not nil, has to be called later. It waits until the programs are on the disk, which a start need
+// not wait for, and then writes the stamp. Without a stamp the next start unpacks them again, so they are complete
+// even after a power failure. The error is ErrNotBuilt if there is nothing to unpack.
 func Unpack(dir string) (p Programs, settle func() error, err error) {
 	p = Programs{
 		Runc:  filepath.Join(dir, "runc"),
@@ -61,7 +61,7 @@ func Unpack(dir string) (p Programs, settle func() error, err error) {
 	if err := disk.Private(dir, 0o700); err != nil {
 		return p, nil, err
 	}
-	// While they are replaced there is no stamp, so what an interruption leaves is not taken for whole.
+	// There is no stamp while they are replaced, so the next start unpacks them again after an interruption.
 	if err := os.Remove(stampFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return p, nil, err
 	}
@@ -78,7 +78,7 @@ func Unpack(dir string) (p Programs, settle func() error, err error) {
 	}, nil
 }
 
-// unpackAll unpacks the programs side by side.
+// unpackAll unpacks the programs concurrently.
 func unpackAll(paths []string) error {
 	errs := make([]error, len(paths))
 	var wg sync.WaitGroup
@@ -93,7 +93,7 @@ func unpackAll(paths []string) error {
 	return errors.Join(errs...)
 }
 
-// describeBuild is what the stamp says of a build: which it is, and how large its files are.
+// describeBuild is the content of the stamp: the build's identity, and the sizes of its files.
 func describeBuild(stamp []byte, paths []string) string {
 	text := strings.TrimSpace(string(stamp))
 	for _, p := range paths {

@@ -19,47 +19,47 @@ import (
 )
 
 const (
-	// Namespace is containerd's namespace for all that is minik8s's.
+	// Namespace is containerd's namespace for everything of minik8s.
 	Namespace = "minik8s"
 	// SpecType is the type of an OCI specification in containerd's metadata.
 	SpecType = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
-	// GCRoot is the label that keeps containerd's garbage collector from what it is on.
+	// GCRoot is the label that protects an object from containerd's garbage collector.
 	GCRoot = "containerd.io/gc.root"
 )
 
-// maxSocketPath is what fits into a sockaddr_un, less the final zero and the suffix of the ttrpc socket.
+// maxSocketPath is the longest path that fits into a sockaddr_un, less the final zero and the suffix of the ttrpc
+// socket.
 const maxSocketPath = 107 - len(".ttrpc")
 
-// Config says where containerd keeps its things.
+// Config configures containerd.
 type Config struct {
 	// DataDir is the daemon's data directory; containerd has bin and containerd in it.
 	DataDir string
-	// RunDir holds what belongs to running containers, and nothing that outlives the boot.
+	// RunDir holds the state of running containers, which is not needed after a reboot.
 	RunDir string
 	// Log receives containerd's warnings and errors.
 	Log *slog.Logger
 }
 
-// Containerd is a containerd to work with: the one in this process, or another's. Its fields are not changed once it
-// is there.
+// Containerd is a containerd: the one in this process, or an external one. Its fields do not change.
 type Containerd struct {
 	Client   *ctrd.Client
 	Programs bin.Programs
 	// Snapshotter makes the root file systems: overlayfs, or native where the kernel or disk lacks it.
 	Snapshotter string
-	// Root is where it keeps images and metadata; empty if it is another's.
+	// Root is where it keeps images and metadata; empty if it is external.
 	Root string
 	// Socket is where its API is served.
 	Socket string
 
 	runcRoot string
-	bundles  string       // of the shims and their containers; empty if it is another's
-	server   *server      // nil if it is another's
-	settle   func() error // what the unpacked programs still need; may be nil
+	bundles  string       // of the shims and their containers; empty if it is external
+	server   *server      // nil if it is external
+	settle   func() error // see bin.Unpack; may be nil
 	logger   *logrus.Entry
 }
 
-// Start unpacks the programs and starts containerd in this process. What a run that was killed was about to start is
+// Start unpacks the programs and starts containerd in this process. Shims that a killed run was just starting are
 // ended first.
 func Start(ctx context.Context, cfg Config) (*Containerd, error) {
 	c := &Containerd{
@@ -103,16 +103,15 @@ func Connect(ctx context.Context, socket string, cfg Config) (*Containerd, error
 	return c, nil
 }
 
-// Embedded says whether it runs in this process, and so its shims and files are ours.
+// Embedded reports whether it runs in this process, and so its shims and files are ours.
 func (c *Containerd) Embedded() bool { return c.server != nil }
 
-// Context gives a context our namespace in containerd, and our log for what containerd has to say. Every call of the
-// client needs it.
+// Context adds our namespace in containerd, and our logger, to a context. Every call of the client needs it.
 func (c *Containerd) Context(ctx context.Context) context.Context {
 	return namespaces.WithNamespace(log.WithLogger(ctx, c.logger), Namespace)
 }
 
-// RuncOptions are those of the shim for all containers.
+// RuncOptions are the shim's options, the same for all containers.
 func (c *Containerd) RuncOptions() *options.Options {
 	return &options.Options{BinaryName: c.Programs.Runc, Root: c.runcRoot}
 }
@@ -120,7 +119,7 @@ func (c *Containerd) RuncOptions() *options.Options {
 // RuncRoot is where runc keeps the state of our containers.
 func (c *Containerd) RuncRoot() string { return filepath.Join(c.runcRoot, Namespace) }
 
-// Bundle is the directory of a shim, or of a container in one; empty if containerd is another's.
+// Bundle is the directory of a shim, or of a container in one; empty if containerd is external.
 func (c *Containerd) Bundle(id string) string {
 	if c.bundles == "" {
 		return ""
@@ -128,7 +127,7 @@ func (c *Containerd) Bundle(id string) string {
 	return filepath.Join(c.bundles, id)
 }
 
-// SettlePrograms does what the unpacked programs still need: see bin.Unpack. A start does not wait for it.
+// SettlePrograms calls settle of bin.Unpack, which a start does not wait for.
 func (c *Containerd) SettlePrograms() error {
 	if c.settle == nil {
 		return nil
@@ -136,7 +135,7 @@ func (c *Containerd) SettlePrograms() error {
 	return c.settle()
 }
 
-// Stop ends containerd, or the connection to it. Containers and their shims go on.
+// Stop ends containerd, or the connection to it. Containers and their shims continue.
 func (c *Containerd) Stop() error {
 	if c.server != nil {
 		c.server.stop()

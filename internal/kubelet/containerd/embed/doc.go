@@ -1,7 +1,7 @@
 // Package embed is containerd itself: assembled from its plugins in this process, with its API on a socket that ctr
 // and nerdctl can use too, or reached by the socket of one that is already running.
 //
-// Who calls it: the runtime starts or connects one and hands it to its rooms: sandbox, image.
+// Who calls it: the runtime starts or connects one and passes it to its subpackages sandbox and image.
 //
 //	containerd.go  Start, Connect, Stop; what the other rooms need to know of it
 //	plugins.go     the plugins, in order; metadata, content store, servers
@@ -11,8 +11,8 @@
 //
 // # What survives
 //
-// Everything, when the daemon ends in whatever way: shims and containers are processes of their own and containerd
-// finds them again. Its metadata is in bolt databases that are synced to disk on each commit, so a power cut leaves
-// them consistent as well. A start that was under way is ended by the next Start; a shim that it made nonetheless is
-// found by its command line.
+// Everything, however the daemon ends: shims and containers are processes of their own and containerd finds them
+// again. Its metadata is in bolt databases that are synced to disk on each commit, so they are consistent after a
+// power failure, too. A start of a shim that was in progress is ended by the next Start; a shim that it made all the
+// same is found by its command line.
 package embed

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// retainExits keeps containerd from losing the exits of containers that ended while no daemon ran. When it loads its
-// shims, it takes one without processes that is no sandbox for leaked and removes it, and with it the exit code
-// and time that only that shim knows. So every container is registered as a sandbox too while the shims are
-// loaded; release undoes that.
+// retainExits prevents containerd from losing the exits of containers that ended while no daemon ran. When containerd
+// loads its shims, it regards a shim without processes that is not a sandbox's as leaked and removes it, and with it
+// the exit code and time that only this shim knows. So every container is also registered as a sandbox while the
+// shims are loaded; release undoes that.
 func retainExits(ctx context.Context, db *metadata.DB) (release func() error, err error) {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	list, err := metadata.NewContainerStore(db).List(ctx)
@@ -30,7 +30,7 @@ func retainExits(ctx context.Context, db *metadata.DB) (release func() error, er
 	for _, c := range list {
 		_, err := sandboxes.Create(ctx, sandbox.Sandbox{ID: c.ID, Runtime: sandbox.RuntimeOpts{Name: c.Runtime.Name},
 			Spec: &anypb.Any{TypeUrl: SpecType, Value: []byte("{}")}})
-		if err != nil && !errdefs.IsAlreadyExists(err) { // there already: a run that was killed right here
+		if err != nil && !errdefs.IsAlreadyExists(err) { // left by a run that was killed here
 			return nil, fmt.Errorf("containerd: container %s: %w", c.ID, err)
 		}
 		added = append(added, c.ID)

@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// bridge is a logger for containerd that hands what it says on to ours.
+// bridge is a logger for containerd that passes its entries on to our logger.
 func bridge(to *slog.Logger) *logrus.Entry {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
@@ -26,8 +26,8 @@ func (hook) Levels() []logrus.Level {
 	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
 }
 
-// Fire implements logrus.Hook. containerd's errors are warnings here: what they mean for a pod is for the caller to
-// say. Its warnings are of much that is ordinary, such as a shim that has ended, and so are some of its errors.
+// Fire implements logrus.Hook. containerd's errors are logged as warnings: the caller reports what they mean for a
+// pod. Its warnings, and some of its errors, are mostly about normal events, such as the end of a shim.
 func (h hook) Fire(e *logrus.Entry) error {
 	level := slog.LevelDebug
 	if e.Level <= logrus.ErrorLevel && !expected(e) {
@@ -41,9 +41,9 @@ func (h hook) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// expected says that an error belongs to the ordinary end of a sandbox. containerd reads a shim's log until the pipe is
-// closed; and it runs the shim's program once more to clean up, in a bundle that package sandbox has removed so
-// that it does not.
+// expected reports whether an error belongs to the ordinary end of a sandbox. containerd reads a shim's log until the
+// pipe is closed; and it runs the shim's program once more to clean up, in a bundle that package sandbox has removed
+// so that it does not.
 func expected(e *logrus.Entry) bool {
 	err, ok := e.Data[logrus.ErrorKey].(error)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// containerd's errors are seen at the usual level, but for those that every pod's end brings.
+// containerd's errors are seen at the usual level, except for those that every pod's end brings.
 func TestErrorsAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	log := bridge(slog.New(slog.NewTextHandler(&out, nil)))

@@ -54,9 +54,9 @@ import (
 	_ "github.com/containerd/containerd/snapshots/overlay/plugin"
 )
 
-// server is containerd inside this process: its plugins, and its API on a unix socket. containerd's
-// own services/server is not used because it adds to a registry of the whole process each time
-// it starts, so that it cannot be started twice in one (as tests of a restart do).
+// server is containerd inside this process: its plugins, and its API on a unix socket. containerd's own
+// services/server is not used because each start of it adds to a process-wide registry, so it cannot be started twice
+// in a process, as tests of a restart do.
 type server struct {
 	client  *ctrd.Client
 	grpc    *grpc.Server
@@ -67,11 +67,11 @@ type server struct {
 	cancel  context.CancelFunc
 }
 
-// pluginConfig is what is set otherwise than containerd would by default.
+// pluginConfig has the settings that differ from containerd's defaults.
 var pluginConfig = map[string]map[string]any{
-	// Each deletion leads to a collection: without it, removed snapshots stay on disk until something
-	// else is written. The threshold only spaces the looks of an idle scheduler, 5 ms / 0.0005 = 10 s
-	// apart; it would otherwise wake ten times a second for nothing.
+	// Each deletion triggers a collection: otherwise removed snapshots stay on disk until something else is written.
+	// The threshold only sets the interval at which an idle scheduler wakes, 5 ms / 0.0005 = 10 s; by default it
+	// wakes ten times a second for nothing.
 	"io.containerd.gc.v1.scheduler": {
 		"deletion_threshold": int64(1), "mutation_threshold": int64(100),
 		"schedule_delay": "200ms", "startup_delay": "2s", "pause_threshold": 0.0005,
@@ -81,7 +81,7 @@ var pluginConfig = map[string]map[string]any{
 // startServer starts containerd with its data in root, what belongs to running containers in state,
 // and its API at socket.
 func startServer(root, state, socket string, logger *slog.Logger) (_ *server, err error) {
-	// A part of containerd logs without a context, to a logger of the whole process. Nobody else here uses it.
+	// A part of containerd logs without a context, to logrus's process-wide logger. Nothing else here uses it.
 	logrus.SetOutput(io.Discard)
 	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), bridge(logger)))
 	s := &server{grpc: grpc.NewServer(), cancel: cancel}
@@ -126,12 +126,12 @@ func startServer(root, state, socket string, logger *slog.Logger) (_ *server, er
 	if err := serve(socket, s.grpc.Serve); err != nil {
 		return nil, err
 	}
-	// Shims report what happens to containers here.
+	// Shims report events of containers here.
 	return s, serve(socket+".ttrpc", func(l net.Listener) error { return s.ttrpc.Serve(ctx, l) })
 }
 
-// sweepTempMounts makes containerd mount what it unpacks below dir instead of in the system's directory
-// for temporary files, and unmounts there what an earlier process, killed while it unpacked, left behind.
+// sweepTempMounts makes containerd use dir for temporary mounts while it unpacks, instead of the system's directory
+// for temporary files. It unmounts what a process left there that was killed while it unpacked.
 func sweepTempMounts(dir string, logger *slog.Logger) error {
 	if err := mount.SetTempMountLocation(dir); err != nil {
 		return err
@@ -143,7 +143,7 @@ func sweepTempMounts(dir string, logger *slog.Logger) error {
 	return err
 }
 
-// load brings up the plugins in the order of what they need, and makes the client.
+// load starts the plugins in the order of their dependencies, and makes the client.
 func (s *server) load(ctx context.Context, root, state, socket string) error {
 	l := &loader{server: s, ctx: ctx, root: root, state: state, socket: socket,
 		set: plugin.NewPluginSet(), events: exchange.NewExchange(), release: func() error { return nil }}
@@ -164,17 +164,17 @@ func (s *server) load(ctx context.Context, root, state, socket string) error {
 	return nil
 }
 
-// loader brings up one plugin after the other.
+// loader starts one plugin after the other.
 type loader struct {
 	*server
 	ctx                 context.Context
 	root, state, socket string
 	set                 *plugin.Set
 	events              *exchange.Exchange
-	release             func() error // what retainExits has returned
+	release             func() error // returned by retainExits
 }
 
-// context is what a plugin is told of its surroundings.
+// context is the InitContext of a plugin.
 func (l *loader) context(r *plugin.Registration) *plugin.InitContext {
 	data := l.root
 	if r.Type == plugin.RuntimePluginV2 {
@@ -198,7 +198,7 @@ func (l *loader) load(r *plugin.Registration) error {
 	}
 	instance, err := p.Instance()
 	if plugin.IsSkipPlugin(err) || (err != nil && r.Type == plugin.SnapshotPlugin) {
-		return nil // a file system that is not supported here; there is another
+		return nil // a snapshotter that is not supported on this file system; there is another
 	}
 	if err == nil {
 		l.plugins = append(l.plugins, p)
@@ -223,7 +223,7 @@ func configure(r *plugin.Registration) error {
 	return tree.Unmarshal(r.Config)
 }
 
-// use does with a plugin that has come up what containerd does, and what we need of it besides.
+// use registers a started plugin as containerd does, and keeps what we need of it.
 func (l *loader) use(r *plugin.Registration, ic *plugin.InitContext, instance any) (err error) {
 	if m, ok := instance.(*runtimev2.ShimManager); ok {
 		l.shims = m
@@ -247,11 +247,11 @@ func (l *loader) use(r *plugin.Registration, ic *plugin.InitContext, instance an
 	return nil
 }
 
-// cleanSnapshots removes the directories of snapshots that were being made when the last run was killed: their
-// numbers are given out again.
+// cleanSnapshots removes the directories of snapshots that were being made when the last run was killed, because
+// their numbers are reused.
 func cleanSnapshots(ctx context.Context, c snapshots.Cleaner, dir string) {
 	err := c.Cleanup(ctx)
-	if errdefs.IsNotFound(err) { // it knows of no snapshot yet, so all there are were interrupted
+	if errdefs.IsNotFound(err) { // it has no snapshots yet, so all directories are of interrupted ones
 		err = removeChildren(dir)
 	}
 	if err != nil {
@@ -272,10 +272,10 @@ func removeChildren(dir string) error {
 	return errors.Join(errs...)
 }
 
-// registrations are the plugins linked in, in order, and three of our own: the content store, which
-// containerd too registers by hand; the metadata, whose own plugin never closes its database; and a
-// stand-in for the runtime of containerd 1.0 to 1.3, without which the tasks service refuses to
-// start; it is the current one under the old name.
+// registrations are the linked plugins, in order, and three of our own: the content store, which containerd also
+// registers by hand; the metadata, because containerd's plugin never closes its database; and a stand-in for the
+// runtime of containerd 1.0 to 1.3, without which the tasks service does not start; it is the current runtime under
+// the old name.
 func (s *server) registrations() []*plugin.Registration {
 	list := []*plugin.Registration{{
 		Type: plugin.ContentPlugin, ID: "content",
@@ -299,9 +299,9 @@ func (s *server) registrations() []*plugin.Registration {
 	return append(list, rest...)
 }
 
-// openMetadata opens the database of what containerd knows. Each commit is synced to disk, so that it is
-// consistent also after a power cut; on a disk that is slow at it (it is done some six times for a pod)
-// that is the price of images that survive.
+// openMetadata opens containerd's metadata database. Each commit is synced to disk, so that it is consistent even
+// after a power failure. There are about six commits per pod, which costs time on a disk with slow syncs; in return
+// images survive.
 func (s *server) openMetadata(ic *plugin.InitContext) (any, error) {
 	if err := os.MkdirAll(ic.Root, 0o711); err != nil {
 		return nil, err
@@ -321,7 +321,7 @@ func (s *server) openMetadata(ic *plugin.InitContext) (any, error) {
 		}
 	}
 	opts := *bolt.DefaultOptions
-	opts.NoFreelistSync = true // less to write; it is found again by reading the file
+	opts.NoFreelistSync = true // less to write; the list is rebuilt from the file
 	opts.Timeout = 10 * time.Second
 	if s.db, err = bolt.Open(filepath.Join(ic.Root, "meta.db"), 0o600, &opts); err != nil {
 		return nil, fmt.Errorf("is another daemon using this directory? %w", err)

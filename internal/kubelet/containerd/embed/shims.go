@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A daemon that is killed while it starts a shim leaves that start under way: a helper process, which may go on to
-// make a shim that no record names. Both are found by their command line, which has our socket in it.
+// If a daemon is killed while it starts a shim, the start continues: a helper process may go on to make a shim that
+// no record names. Both are found by their command line, which contains our socket.
 
 // Shim is a process of the shim's program that belongs to this containerd.
 type Shim struct {
 	Pid    int
 	ID     string // of the sandbox it is for
-	Helper bool   // it starts a shim and is none itself
+	Helper bool   // it only starts a shim
 	// Started is when the process was forked, since the machine was booted.
 	Started time.Duration
 }
@@ -84,7 +84,8 @@ func (c *Containerd) Shims() ([]Shim, error) {
 	return list, nil
 }
 
-// parseShim reads a shim's command line; ok is false for one of another containerd, and for one that only cleans up.
+// parseShim parses a shim's command line; ok is false for a shim of another containerd, and for a process that only
+// cleans up.
 func parseShim(pid int, line []byte, socket string) (s Shim, ok bool) {
 	s.Pid = pid
 	args := bytes.Split(bytes.TrimSuffix(line, []byte{0}), []byte{0})
@@ -101,7 +102,7 @@ func parseShim(pid int, line []byte, socket string) (s Shim, ok bool) {
 	return s, ok && last != "delete"
 }
 
-// EndShims kills the shims that which says, waits for their end, and removes their sockets.
+// EndShims kills the shims for which which is true, waits for their end, and removes their sockets.
 func (c *Containerd) EndShims(ctx context.Context, which func(Shim) bool) error {
 	list, err := c.Shims()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Image is an image that is here: what containers are made from.
+// Image is an image on this node, from which containers are made.
 type Image struct {
 	ID      string // digest of its config
 	ChainID string // the snapshot of all its layers
@@ -29,29 +29,30 @@ type Image struct {
 
 	target  digest.Digest
 	size    int64
-	files   sync.Map        // small files of it, by name; see File
+	files   sync.Map        // cache of small files, by name; see File
 	diffIDs []digest.Digest // of its layers
 
 	mu       sync.Mutex
-	whole    bool      // its layers are known to be unpacked, and on the disk
-	compared time.Time // when its files were compared with its content last, because a container had failed
+	whole    bool      // its layers are known to be unpacked and synced
+	compared time.Time // when its files were last compared with the stored content
 }
 
-// Compared is when the image's files were last compared with its content because a container had failed; zero if
-// never, or if they differed.
+// Compared is when the image's files were last compared with the stored content because a container had failed; zero
+// if never, or if they differed.
 func (i *Image) Compared() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.compared
 }
 
-// cache keeps what is read out of images by the digest they point to, which never changes.
+// cache caches what is read from images, by digest, so entries never change.
 type cache struct {
 	mu sync.Mutex
 	by map[digest.Digest]*Image
 }
 
-// normalize is Docker's rule: no registry is docker.io, no owner is library, neither tag nor digest is latest.
+// normalize completes a reference by Docker's rule: the default registry is docker.io, the default owner library, the
+// default tag latest.
 func normalize(ref string) (string, error) {
 	named, err := docker.ParseDockerRef(ref)
 	if err != nil {
@@ -60,7 +61,7 @@ func normalize(ref string) (string, error) {
 	return named.String(), nil
 }
 
-// isID says whether ref is an image's id and not a name.
+// isID reports whether ref is an image's id and not a name.
 func isID(ref string) bool {
 	d, err := digest.Parse(ref)
 	return err == nil && d.Algorithm() == digest.SHA256
@@ -86,7 +87,7 @@ func (s *Store) find(ctx context.Context, ref string) (*images.Image, error) {
 	if !errdefs.IsNotFound(err) {
 		return nil, fmt.Errorf("containerd: image %s: %w", name, err)
 	}
-	// A digest is also that of an image that came by its tag.
+	// An image that was pulled by its tag is also found by its digest.
 	repo, dgst, ok := strings.Cut(name, "@")
 	if !ok {
 		return nil, nil
@@ -118,7 +119,7 @@ func repository(name string) string {
 	return docker.TrimNamed(named).String()
 }
 
-// Get is the image a container is made from, all of it unpacked; nil if it is not here. ctx is of Containerd.Context.
+// Get returns an image with all layers unpacked; nil if it is not on this node. ctx is from Containerd.Context.
 func (s *Store) Get(ctx context.Context, ref string) (*Image, error) {
 	img, err := s.find(ctx, ref)
 	if img == nil || err != nil {
@@ -135,8 +136,8 @@ func (s *Store) Get(ctx context.Context, ref string) (*Image, error) {
 	return l, nil
 }
 
-// completeLayers unpacks the layers of an image that was recorded, but not unpacked, when an earlier run
-// was killed, and compares those of which it is not known that they reached the disk.
+// completeLayers unpacks the layers of an image that was recorded but not unpacked when an earlier run was killed,
+// and checks layers that may not have been synced.
 func (s *Store) completeLayers(ctx context.Context, l *Image, img *images.Image) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,7 +223,7 @@ func (s *Store) ListImages(ctx context.Context) ([]cri.Image, error) {
 		seen[i.Target.Digest] = true
 		d, err := s.describe(ctx, i.Target.Digest)
 		if err != nil {
-			// One whose content is damaged is no reason to hide the others.
+			// An image with damaged content must not hide the others.
 			s.cfg.Log.Warn("an image cannot be read", "image", i.Name, "err", err)
 			continue
 		}
@@ -258,8 +259,8 @@ func (s *Store) describe(ctx context.Context, target digest.Digest) (*cri.Image,
 	return out, nil
 }
 
-// RemoveImage implements cri.Images. By its id an image goes with all its names. That it is not
-// there is no error.
+// RemoveImage implements cri.Images. By its id an image is removed with all its names. It is not an error if it does
+// not exist.
 func (s *Store) RemoveImage(ctx context.Context, ref string) error {
 	ctx = s.cfg.Containerd.Context(ctx)
 	img, err := s.find(ctx, ref)

@@ -31,7 +31,7 @@ func (s *Store) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Imag
 		return nil, fmt.Errorf("containerd: import: %w", err)
 	}
 	defer tar.Close()
-	// What has been imported is not collected before it is unpacked.
+	// The lease protects imported content from the garbage collector until it is unpacked.
 	ctx, release, err := s.client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(time.Hour))
 	if err != nil {
 		return nil, fmt.Errorf("containerd: import: %w", err)
@@ -54,7 +54,7 @@ func (s *Store) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Imag
 		if img, err = s.rename(ctx, img); err != nil {
 			return nil, err
 		}
-		if err := s.unpackWhole(ctx, img); err != nil {
+		if err := s.unpackVerified(ctx, img); err != nil {
 			return nil, err
 		}
 		d, err := s.describe(ctx, img.Target.Digest)
@@ -68,8 +68,8 @@ func (s *Store) ImportImages(ctx context.Context, archive io.Reader) ([]cri.Imag
 	return out, s.sync()
 }
 
-// sync waits until all that is stored of images is on the disk: an image that is reported as imported or pulled is
-// still there after a power cut.
+// sync waits until the whole image store is on the disk, so that an image that is reported as imported or pulled
+// still exists after a power failure.
 func (s *Store) sync() error {
 	if !s.cfg.Containerd.Embedded() {
 		return nil
@@ -80,9 +80,9 @@ func (s *Store) sync() error {
 	return nil
 }
 
-// unpackWhole unpacks an image. One that is there already is compared with the archive: that it is damaged is a reason
-// to import it again.
-func (s *Store) unpackWhole(ctx context.Context, img images.Image) error {
+// unpackVerified unpacks an image. If it is unpacked already, its files are compared with the archive's content:
+// damage is a reason to import an image again.
+func (s *Store) unpackVerified(ctx context.Context, img images.Image) error {
 	l, err := s.read(ctx, &img)
 	if err != nil {
 		s.dropIfDamaged(ctx, &img, err)
@@ -134,15 +134,15 @@ func (s *Store) unpack(ctx context.Context, img images.Image) error {
 	return nil
 }
 
-// archiveStamp tells whether an archive has changed since it was imported.
+// archiveStamp is the state of an archive when it was imported, to detect changes.
 type archiveStamp struct {
 	Size    int64
 	ModTime time.Time
 }
 
-// ImportDir imports the archives (.tar, .tar.gz, .tgz, .tar.zst) in dir that have not been imported yet as they
-// are now, and returns the names of the images they held. A directory that is not there holds none.
-// An archive that cannot be read is an error, after the others have been read.
+// ImportDir imports the archives (.tar, .tar.gz, .tgz, .tar.zst) in dir that are new or have changed since their
+// import, and returns the names of their images. It is not an error if the directory does not exist. An archive that
+// cannot be read is an error, after the others have been read.
 func (s *Store) ImportDir(ctx context.Context, dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -184,7 +184,7 @@ func (s *Store) ImportDir(ctx context.Context, dir string) ([]string, error) {
 	return names, errors.Join(errs...)
 }
 
-// readStamps is what has been imported, by the archives' paths; nothing if that cannot be read.
+// readStamps are the stamps of imported archives, by path; none if they cannot be read.
 func (s *Store) readStamps() map[string]archiveStamp {
 	stamps := map[string]archiveStamp{}
 	if data, err := os.ReadFile(s.stampFile()); err == nil {
@@ -206,19 +206,19 @@ func (s *Store) writeStamps(stamps map[string]archiveStamp) error {
 	return disk.WriteFile(s.stampFile(), data, 0o600)
 }
 
-// stampFile is kept with the image store, so that the two are lost together.
+// stampFile is in the image store's directory, so that both are lost together.
 func (s *Store) stampFile() string {
 	return filepath.Join(s.cfg.Containerd.Root, "imported.json")
 }
 
-// archivesAgain imports all archives once more, because an image of theirs was damaged.
-func (s *Store) archivesAgain() {
+// reimportArchives imports all archives again, because one of their images was damaged.
+func (s *Store) reimportArchives() {
 	dir := s.archives.Load()
 	if dir == nil {
 		return
 	}
 	if err := os.Remove(s.stampFile()); err != nil {
-		return // there are none
+		return // there are no archives
 	}
 	s.wg.Go(func() {
 		if _, err := s.ImportDir(s.run, *dir); err != nil {

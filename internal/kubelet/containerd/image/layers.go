@@ -17,9 +17,8 @@ import (
 	"minik8s/internal/kubelet/containerd/embed"
 )
 
-// File reads a small file of an image out of its layers, topmost first; empty if it is not there. ctx is of
-// Containerd.Context.
-// os.Root keeps symbolic links of the image from leading out of the layer.
+// File reads a small file of an image from its layers, the topmost first; empty if it does not exist. ctx is from
+// Containerd.Context. os.Root prevents symbolic links of the image from leading out of the layer.
 func (s *Store) File(ctx context.Context, img *Image, name string) (string, error) {
 	if v, ok := img.files.Load(name); ok {
 		return v.(string), nil
@@ -43,7 +42,7 @@ func (s *Store) File(ctx context.Context, img *Image, name string) (string, erro
 	return text, nil
 }
 
-// readInLayer reads a file of one layer; found is also true for one that the layer deletes.
+// readInLayer reads a file of one layer; found is also true if the layer deletes the file.
 func readInLayer(dir, name string) (text string, found bool, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -75,12 +74,12 @@ func readInLayer(dir, name string) (text string, found bool, err error) {
 	return b.String(), true, sc.Err()
 }
 
-// ViewPrefix starts the names of the snapshots that are made for a moment to see where layers are; one that is left
-// over can go.
+// ViewPrefix is the prefix of the names of temporary snapshots, made to find the directories of layers; a leftover
+// can be removed.
 const ViewPrefix = "minik8s-view-"
 
-// layerDirs are the directories of an image's layers, topmost first. The overlay snapshotter names them
-// in the mount it would make of them.
+// layerDirs are the directories of an image's layers, topmost first. They are read from the overlay snapshotter's
+// mount options.
 func (s *Store) layerDirs(ctx context.Context, img *Image) ([]string, error) {
 	key := ViewPrefix + rand.Text()
 	sn := s.client.SnapshotService(s.snapshotter)

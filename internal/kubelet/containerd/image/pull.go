@@ -26,7 +26,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// progressEvery is how often a pull in progress is looked at.
+// progressEvery is how often the progress of a pull is reported.
 const progressEvery = 500 * time.Millisecond
 
 // pulls are those in progress, by reference and login.
@@ -40,7 +40,7 @@ type pullKey struct {
 	auth cri.Auth
 }
 
-// pull is one that any number of callers wait for. It ends early when none is left.
+// pull is a pull that any number of callers wait for. It is cancelled when none is left.
 type pull struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -70,7 +70,7 @@ func (s *Store) PullImage(ctx context.Context, ref string, auth *cri.Auth, progr
 	}
 }
 
-// joinPull waits for the pull of that key, and begins it if there is none.
+// joinPull adds a caller to the pull of that key, and starts it if there is none.
 func (s *Store) joinPull(ctx context.Context, key pullKey, progress *func(cri.Progress)) *pull {
 	ps := &s.pulls
 	ps.mu.Lock()
@@ -80,7 +80,7 @@ func (s *Store) joinPull(ctx context.Context, key pullKey, progress *func(cri.Pr
 	}
 	p := ps.by[key]
 	if p == nil {
-		// It has no caller of its own: it goes on as long as anybody waits for it.
+		// It does not end with its first caller's ctx, but when no caller waits for it any more.
 		run, cancel := context.WithCancel(s.cfg.Containerd.Context(context.WithoutCancel(ctx)))
 		p = &pull{cancel: cancel, done: make(chan struct{}), progress: map[*func(cri.Progress)]struct{}{}}
 		ps.by[key] = p
@@ -98,7 +98,7 @@ func (s *Store) joinPull(ctx context.Context, key pullKey, progress *func(cri.Pr
 	return p
 }
 
-// leavePull ends the pull if nobody waits for it any more.
+// leavePull removes a caller, and cancels the pull if no other waits for it.
 func (s *Store) leavePull(key pullKey, p *pull, progress *func(cri.Progress)) {
 	s.pulls.mu.Lock()
 	delete(p.progress, progress)
@@ -111,7 +111,7 @@ func (s *Store) leavePull(key pullKey, p *pull, progress *func(cri.Progress)) {
 	}
 }
 
-// forget lets the next caller begin anew.
+// forget drops a pull, so that the next caller starts a new one.
 func (ps *pulls) forget(key pullKey, p *pull) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Store) pull(ctx context.Context, key pullKey, p *pull) (*cri.Image, err
 	return s.describe(ctx, img.Target().Digest)
 }
 
-// watchPull reports how far a pull has come, from what the content store has taken in.
+// watchPull reports the progress of a pull, by what the content store has received.
 func (s *Store) watchPull(ctx context.Context, ref string, p *pull, sizes func() map[string]int64) {
 	t := time.NewTicker(progressEvery)
 	defer t.Stop()
@@ -200,7 +200,7 @@ func (s *Store) watchPull(ctx context.Context, ref string, p *pull, sizes func()
 	}
 }
 
-// resolver speaks to registries: by HTTPS, but by HTTP to those on loopback and those configured.
+// resolver talks to registries by HTTPS, but by HTTP to those on loopback and the configured ones.
 func (s *Store) resolver(auth cri.Auth) remotes.Resolver {
 	creds := func(string) (string, string, error) {
 		if auth.Token != "" {
@@ -231,7 +231,7 @@ func (s *Store) plainHTTP(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// pullError says which of the contract's errors happened.
+// pullError wraps the error of package cri that fits err.
 func pullError(ref string, err error) error {
 	kind := func(kind error) error { return fmt.Errorf("containerd: pull %s: %w: %w", ref, kind, err) }
 	var status remoteerrors.ErrUnexpectedStatus

@@ -11,12 +11,12 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// compareAgain is how long an image that was found whole is not compared again: that takes as long as to unpack it,
-// and most containers that fail at once do so for a mistake in their command.
+// compareAgain is how long an image that was found undamaged is not compared again. A comparison takes as long as
+// unpacking, and most containers that fail at once have a mistake in their command.
 const compareAgain = 10 * time.Minute
 
-// Repair compares an image's files with what they were unpacked from, if that has not been done lately, and says
-// whether they were damaged and are repaired now. ctx is of Containerd.Context.
+// Repair compares an image's files with the stored content, unless that was done lately, and reports whether they
+// were damaged and are now repaired. ctx is from Containerd.Context.
 func (s *Store) Repair(ctx context.Context, ref string) bool {
 	img, err := s.find(ctx, ref)
 	if err != nil || img == nil {
@@ -46,7 +46,7 @@ func (s *Store) Repair(ctx context.Context, ref string) bool {
 	return repaired
 }
 
-// RepairLater is Repair in the background: the next attempt of the container finds the image repaired.
+// RepairLater is Repair in the background, so that the container's next attempt finds the image repaired.
 func (s *Store) RepairLater(ref string) {
 	s.wg.Go(func() {
 		if s.cfg.Work.Acquire(s.run, 1) != nil {
@@ -57,8 +57,8 @@ func (s *Store) RepairLater(ref string) {
 	})
 }
 
-// dropIfDamaged removes an image whose content is not what its names promise, so that it is pulled or imported
-// again instead of being called present for ever.
+// dropIfDamaged removes an image whose content does not have its digest, so that it is pulled or imported again
+// instead of counting as present for ever.
 func (s *Store) dropIfDamaged(ctx context.Context, img *images.Image, why error) {
 	if !errors.Is(why, errDamaged) {
 		if why = s.verifyContent(ctx, img); !errors.Is(why, errDamaged) {
@@ -70,11 +70,11 @@ func (s *Store) dropIfDamaged(ctx context.Context, img *images.Image, why error)
 		s.cfg.Log.Warn("a damaged image could not be removed", "image", img.Name, "err", err)
 		return
 	}
-	s.archivesAgain()
+	s.reimportArchives()
 }
 
-// dropImage removes an image by all its names, its unpacked layers as far as nothing is above them, and the
-// content that is damaged: another image that shares it lacks it then, and is found out the same way.
+// dropImage removes an image with all its names, its unpacked layers that no other layer is based on, and its damaged
+// content. Another image that shares the content then lacks it, which is detected in the same way.
 func (s *Store) dropImage(ctx context.Context, img *images.Image) error {
 	cs := s.client.ContentStore()
 	drop := func(d ocispec.Descriptor) error {

@@ -13,17 +13,17 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Config is what a Store is made from.
+// Config configures a Store.
 type Config struct {
 	Containerd *embed.Containerd
-	// InsecureRegistries are host[:port] spoken to by plain HTTP; those on loopback always are.
+	// InsecureRegistries are host[:port] of registries to use by plain HTTP; those on loopback always are.
 	InsecureRegistries []string
-	// Work bounds what takes CPU time in the background, together with the work of others.
+	// Work bounds background work that takes CPU time; it is shared with other packages.
 	Work *semaphore.Weighted
 	Log  *slog.Logger
 }
 
-// Store is the images of this node. Its methods may be called side by side.
+// Store holds the images of this node. Its methods are safe for concurrent use.
 type Store struct {
 	cfg         Config
 	client      *ctrd.Client
@@ -32,16 +32,16 @@ type Store struct {
 	pulls       pulls
 	archives    atomic.Pointer[string] // the directory that ImportDir was last called with
 
-	run context.Context // of what goes on in the background
+	run context.Context // context of background work
 	wg  sync.WaitGroup
 }
 
 var _ cri.Images = (*Store)(nil)
 
-// New makes a Store. What it does in the background ends with ctx; Wait waits for that.
+// New makes a Store. Its background work ends with ctx; Wait waits for that.
 func New(ctx context.Context, cfg Config) *Store {
 	return &Store{cfg: cfg, client: cfg.Containerd.Client, snapshotter: cfg.Containerd.Snapshotter, run: cfg.Containerd.Context(ctx)}
 }
 
-// Wait waits until nothing goes on in the background.
+// Wait waits for the end of background work.
 func (s *Store) Wait() { s.wg.Wait() }

@@ -26,16 +26,15 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// syncedLabel is on the snapshots of layers whose files are known to be on the disk: they were synced before
-// the snapshot was committed, or compared later.
+// syncedLabel marks snapshots of layers whose files are known to be on the disk: they were synced before the snapshot
+// was committed, or compared later.
 const syncedLabel = "minik8s.io/settled"
 
-// errDamaged says that what an image is unpacked from is not what it should be. Only its registry or archive
-// can replace that.
+// errDamaged means that the stored content of an image is damaged. Only its registry or archive can replace it.
 var errDamaged = errors.New("its stored content is damaged")
 
-// unpackOpts make a layer's files wait for the disk before its snapshot is committed. After a power cut a layer
-// is whole or not there.
+// unpackOpts have a layer's files synced before its snapshot is committed. So after a power failure a layer is
+// complete or does not exist.
 func unpackOpts() []ctrd.UnpackOpt {
 	return []ctrd.UnpackOpt{ctrd.WithUnpackApplyOpts(diff.WithSyncFs(true)), func(_ context.Context, c *ctrd.UnpackConfig) error {
 		c.SnapshotOpts = append(c.SnapshotOpts, snapshots.WithLabels(map[string]string{syncedLabel: "1"}))
@@ -43,14 +42,14 @@ func unpackOpts() []ctrd.UnpackOpt {
 	}}
 }
 
-// Layer is one of an image: where it comes from, and where it is unpacked.
+// Layer is one layer of an image: its stored content, and where it is unpacked.
 type Layer struct {
 	Blob    ocispec.Descriptor
 	ChainID string // of its snapshot
 	Dir     string
 }
 
-// Layers are the unpacked layers of an image, the lowest first. ctx is of Containerd.Context.
+// Layers are the unpacked layers of an image, the lowest first. ctx is from Containerd.Context.
 func (s *Store) Layers(ctx context.Context, ref string) ([]Layer, error) {
 	img, err := s.find(ctx, ref)
 	if err != nil || img == nil {
@@ -63,8 +62,8 @@ func (s *Store) Layers(ctx context.Context, ref string) ([]Layer, error) {
 	return s.layersOf(ctx, l, img)
 }
 
-// layersOf are an image's unpacked layers, the lowest first; none where they cannot be told apart, as with
-// the native snapshotter, which copies each layer into the next.
+// layersOf are an image's unpacked layers, the lowest first; none where layers are not separate, as with the native
+// snapshotter, which copies each layer into the next.
 func (s *Store) layersOf(ctx context.Context, l *Image, img *images.Image) ([]Layer, error) {
 	if s.snapshotter != "overlayfs" {
 		return nil, nil
@@ -82,7 +81,7 @@ func (s *Store) layersOf(ctx context.Context, l *Image, img *images.Image) ([]La
 	dirs, err := s.layerDirs(ctx, l)
 	var missing *fs.PathError
 	if errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist) && s.cfg.Containerd.Embedded() && strings.HasPrefix(missing.Path, s.cfg.Containerd.Root+"/") {
-		// The directory of the topmost layer is missing, for which the snapshotter fails as a whole.
+		// The directory of the topmost layer is missing, which makes the snapshotter fail.
 		if err := os.MkdirAll(missing.Path, 0o755); err != nil {
 			return nil, err
 		}
@@ -102,16 +101,16 @@ func (s *Store) layersOf(ctx context.Context, l *Image, img *images.Image) ([]La
 	return out, nil
 }
 
-// repairLayers compares the unpacked layers of an image with the content they were unpacked from, and unpacks
-// anew what differs; with all false, only those that are not known to be on the disk. A layer is repaired
-// in its place, because other layers and containers lie above it. The error is errDamaged if the content is not
-// what it should be either; repaired says that something differed.
+// repairLayers compares the unpacked layers of an image with their stored content, and unpacks those that differ
+// again; with all false, only layers that are not known to be on the disk. A layer is repaired in place, because
+// other layers and containers are based on it. The error is errDamaged if the stored content is damaged, too;
+// repaired says that something differed.
 func (s *Store) repairLayers(ctx context.Context, l *Image, img *images.Image, all bool) (repaired bool, err error) {
 	sn := s.client.SnapshotService(s.snapshotter)
 	if !all {
 		info, err := sn.Stat(ctx, l.ChainID)
 		if err != nil || info.Labels[syncedLabel] != "" || !s.cfg.Containerd.Embedded() {
-			return false, err // those below it were synced before it; the files of another's containerd are not ours to judge
+			return false, err // the layers below were synced before it; and an external containerd's files are not checked
 		}
 	}
 	layers, err := s.layersOf(ctx, l, img)
@@ -170,8 +169,8 @@ func (s *Store) unpackInPlace(ctx context.Context, layers []Layer) error {
 	return nil
 }
 
-// compareLayer names a file that is not as the layer's content says; empty if all are. The content is
-// checked on the way.
+// compareLayer returns the name of a file that differs from the layer's stored content; empty if none does. The
+// content's digest is checked at the same time.
 func (s *Store) compareLayer(ctx context.Context, y Layer) (wrong string, err error) {
 	if err := s.verifyBlob(ctx, y.Blob); err != nil {
 		return "", err
@@ -197,7 +196,7 @@ func (s *Store) compareLayer(ctx context.Context, y Layer) (wrong string, err er
 	return compareTree(ctx, root, tar.NewReader(plain))
 }
 
-// compareTree compares a directory with an archive. What the archive holds twice counts as it comes last.
+// compareTree compares a directory with an archive. Of a file that is in the archive twice, the last one counts.
 func compareTree(ctx context.Context, root *os.Root, archive *tar.Reader) (wrong string, err error) {
 	damaged := map[string]bool{}
 	for {
@@ -235,11 +234,11 @@ func compareTree(ctx context.Context, root *os.Root, archive *tar.Reader) (wrong
 	return "", nil
 }
 
-// sameEntry says that name is what the archive holds. That it cannot be read is a difference.
+// sameEntry reports whether name is as in the archive. A file that cannot be read counts as different.
 func sameEntry(root *os.Root, name string, h *tar.Header, body io.Reader) (bool, error) {
 	st, err := root.Lstat(name)
 	if err != nil {
-		// A path through a symbolic link out of the layer cannot be followed here; that is no damage.
+		// A path through a symbolic link out of the layer cannot be followed here; that is not damage.
 		return !errors.Is(err, fs.ErrNotExist), nil
 	}
 	switch h.Typeflag {
@@ -262,7 +261,7 @@ func sameEntry(root *os.Root, name string, h *tar.Header, body io.Reader) (bool,
 	return true, nil
 }
 
-// sameBytes compares a file with what an archive says of it; only reading the archive can fail.
+// sameBytes compares a file with its content in an archive; the error is only that of reading the archive.
 func sameBytes(file, archive io.Reader) (bool, error) {
 	have, want := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {
@@ -270,7 +269,7 @@ func sameBytes(file, archive io.Reader) (bool, error) {
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return false, err
 		}
-		if m, _ := io.ReadFull(file, have[:n]); m != n || !bytes.Equal(have[:n], want[:n]) { //nolint:errcheck // short is different
+		if m, _ := io.ReadFull(file, have[:n]); m != n || !bytes.Equal(have[:n], want[:n]) { //nolint:errcheck // a short file differs
 			return false, nil
 		}
 		if err != nil {
@@ -279,7 +278,8 @@ func sameBytes(file, archive io.Reader) (bool, error) {
 	}
 }
 
-// verifyBlob reads what is stored under a digest and says errDamaged if it is something else, or not there.
+// verifyBlob reads the content stored under a digest. The error is errDamaged if it has another digest, or is
+// missing.
 func (s *Store) verifyBlob(ctx context.Context, d ocispec.Descriptor) error {
 	ra, err := s.client.ContentStore().ReaderAt(ctx, d)
 	if errdefs.IsNotFound(err) {
@@ -299,7 +299,8 @@ func (s *Store) verifyBlob(ctx context.Context, d ocispec.Descriptor) error {
 	return nil
 }
 
-// verifyContent checks all that an image refers to for this machine.
+// verifyContent checks everything that an image refers to for this platform. The error is errDamaged if something is
+// damaged.
 func (s *Store) verifyContent(ctx context.Context, img *images.Image) error {
 	cs := s.client.ContentStore()
 	check := images.HandlerFunc(func(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {

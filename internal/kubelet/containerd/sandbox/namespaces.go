@@ -16,8 +16,8 @@ const nsfsMagic = 0x6e736673
 // namespaceFlags are the kinds a sandbox can pin, by the name of their file.
 var namespaceFlags = map[string]int{"net": unix.CLONE_NEWNET, "uts": unix.CLONE_NEWUTS, "ipc": unix.CLONE_NEWIPC}
 
-// onThread runs f on a thread of its own that ends with it, so no other goroutine ever runs in a namespace that f
-// has entered. Goroutines that f starts are not in it.
+// onThread runs f on a thread of its own that ends with f, so no other goroutine ever runs in a namespace that f has
+// entered. Goroutines that f starts do not run on that thread.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	var run func()
@@ -62,7 +62,7 @@ func makeNamespaces(dir string, kinds []string, inside func() error) error {
 	})
 }
 
-// inNamespaces runs f on a thread that is in those of dir's namespaces that are pinned there.
+// inNamespaces runs f on a thread in those of the namespaces that are pinned in dir.
 func inNamespaces(dir string, kinds []string, f func() error) error {
 	return onThread(func() error {
 		for _, k := range kinds {
@@ -80,13 +80,13 @@ func inNamespaces(dir string, kinds []string, f func() error) error {
 	})
 }
 
-// isPinned says whether path is a namespace's file, and not the empty one that is left after a reboot.
+// isPinned reports whether path is a namespace's file, and not the empty one that is left after a reboot.
 func isPinned(path string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(path, &st) == nil && st.Type == nsfsMagic
 }
 
-// Unmount detaches what is mounted at path, however often; nothing being mounted is no error.
+// Unmount detaches all mounts at path. It is not an error if there are none.
 func Unmount(path string) error {
 	for range 16 {
 		switch err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); {

@@ -20,58 +20,58 @@ import (
 	"minik8s/internal/kubelet/containerd/embed"
 )
 
-// Network connects sandboxes, which are named by their ids.
+// Network connects sandboxes, which it knows by their ids.
 type Network interface {
 	// Ready says whether sandboxes can be connected. They cannot until the node has a pod range.
 	Ready() bool
-	// Connect gives the network namespace of the calling thread, which is locked to its goroutine, a link to the
-	// host and an address. What it leaves behind on an error goes with the namespace.
+	// Connect gives the network namespace of the calling thread, which is locked to its goroutine, a link to the host
+	// and an address. What it leaves on an error ends with the namespace.
 	Connect(sandbox string) (netip.Addr, error)
-	// Disconnect frees the address and removes the sandbox's host ports. The link goes with its namespace. For
-	// what is not connected it does nothing.
+	// Disconnect frees the address and removes the sandbox's host ports. The link ends with its namespace. It does
+	// nothing for a sandbox that is not connected.
 	Disconnect(sandbox string, addr netip.Addr) error
 }
 
-// Config is what a Pool is made from.
+// Config configures a Pool.
 type Config struct {
 	// Dir holds a directory per sandbox.
 	Dir        string
 	Containerd *embed.Containerd
 	Network    Network
 	Cgroups    *cgroup.Manager
-	// Work bounds what takes CPU time, together with the work of others.
+	// Work bounds work that takes CPU time; it is shared with other packages.
 	Work *semaphore.Weighted
-	// Warm is how many sandboxes are kept ready for the next pods.
+	// Warm is how many sandboxes are made in advance for the next pods.
 	Warm int
-	// KeepShimPages leaves a shim that waits all of its program in memory.
+	// KeepShimPages keeps all of a waiting shim's program in memory.
 	KeepShimPages bool
 	Log           *slog.Logger
 }
 
-// Sandbox is what every pod needs and what is the same for all: pinned namespaces, an address, memory shared under
-// /dev/shm, a scratch directory, and a shim with nothing to do yet. Its directory is made first and removed last, so
-// that whatever there is of it can be found from there. A tmpfs is mounted on the directory and all other mounts of the
-// sandbox lie within it, so that one unmount removes them: each waits for all processors.
+// Sandbox is what every pod needs and what is the same for all: pinned namespaces, an address, shared memory at
+// /dev/shm, a scratch directory, and a shim without containers. Its directory is made first and removed last, so that
+// everything of it can be found from there. A tmpfs is mounted on the directory and all other mounts of the sandbox
+// are inside it, so that one unmount removes them: each unmount waits for all processors.
 //
-// It is stored in the pods' records; its fields keep their names.
+// It is stored in the pods' records, so its fields must keep their names.
 type Sandbox struct {
 	ID    string
 	Kinds []string // the namespaces it has: net, uts, ipc
 	Addr  netip.Addr
 }
 
-// Ordinary are the namespaces of an ordinary pod, which sandboxes made ahead have.
+// Ordinary are the namespaces of an ordinary pod, and of sandboxes made in advance.
 var Ordinary = []string{"net", "uts", "ipc"}
 
-// Pool makes and removes sandboxes, and keeps some ready. Its methods may be called side by side. Every ctx is of
-// Containerd.Context.
+// Pool makes and removes sandboxes, some of them in advance. Its methods are safe for concurrent use. Every ctx is
+// from Containerd.Context.
 type Pool struct {
 	cfg    Config
 	client *ctrd.Client
 	warm   warm
 }
 
-// New makes a Pool, which makes nothing ahead before Start.
+// New makes a Pool. It makes no sandboxes in advance before Start.
 func New(cfg Config) *Pool { return &Pool{cfg: cfg, client: cfg.Containerd.Client} }
 
 // Dir is a sandbox's directory.
@@ -80,12 +80,12 @@ func (p *Pool) Dir(id string) string { return filepath.Join(p.cfg.Dir, id) }
 // newID is random, of hexadecimal digits.
 func newID() string {
 	var b [16]byte
-	rand.Read(b[:]) // never fails, says its documentation
+	rand.Read(b[:]) // never fails, by its documentation
 	return hex.EncodeToString(b[:])
 }
 
-// Get takes a sandbox that was made ahead, or makes one where there is none that fits. It is the caller's from then
-// on; until it is in a record, the next start removes it.
+// Get returns a sandbox that was made in advance, or makes one if none fits. It then belongs to the caller; until it
+// is in a record, the next start would remove it.
 func (p *Pool) Get(ctx context.Context, kinds []string) (*Sandbox, error) {
 	if slices.Equal(kinds, Ordinary) {
 		if !p.cfg.Network.Ready() {
@@ -103,7 +103,7 @@ func (p *Pool) Get(ctx context.Context, kinds []string) (*Sandbox, error) {
 	return p.make(ctx, kinds)
 }
 
-// Whole says whether all that a sandbox has is still there: namespaces and shim.
+// Whole reports whether all parts of a sandbox still exist: namespaces and shim.
 func (p *Pool) Whole(ctx context.Context, s *Sandbox) bool {
 	for _, k := range s.Kinds {
 		if !isPinned(filepath.Join(p.Dir(s.ID), k)) {
@@ -113,12 +113,12 @@ func (p *Pool) Whole(ctx context.Context, s *Sandbox) bool {
 	return p.ShimAlive(ctx, s.ID)
 }
 
-// Enter runs f on a thread that is in those of a sandbox's namespaces. Sockets that f makes stay in them.
+// Enter runs f on a thread in these kinds of a sandbox's namespaces. Sockets that f opens stay in them.
 func (p *Pool) Enter(id string, kinds []string, f func() error) error {
 	return inNamespaces(p.Dir(id), kinds, f)
 }
 
-// List is the ids of all sandboxes of which there is anything: a directory, or a shim that containerd knows.
+// List returns the ids of all sandboxes that have a directory, or a shim that containerd knows.
 func (p *Pool) List(ctx context.Context) ([]string, error) {
 	entries, err := os.ReadDir(p.cfg.Dir)
 	if err != nil {
@@ -182,13 +182,13 @@ func (p *Pool) make(ctx context.Context, kinds []string) (_ *Sandbox, err error)
 	})
 }
 
-// Remove removes all there is of a sandbox, also of one half-made or half-removed, of which only the id is known.
+// Remove removes everything of a sandbox. It may be half-made or half-removed, with only its ID set.
 func (p *Pool) Remove(ctx context.Context, s *Sandbox) error {
 	dir := p.Dir(s.ID)
-	// The shim takes a while to end, and the kernel to let go of the rest; neither waits for the other.
+	// The shim takes a while to end, and so does the kernel to release the rest; both are done concurrently.
 	freed := make(chan error, 1)
 	go func() {
-		freed <- errors.Join(unmountAll(dir), p.cfg.Network.Disconnect(s.ID, s.Addr)) // the veth goes with its namespace
+		freed <- errors.Join(unmountAll(dir), p.cfg.Network.Disconnect(s.ID, s.Addr)) // the veth ends with its namespace
 	}()
 	if err := errors.Join(p.stopShim(ctx, s.ID), <-freed); err != nil {
 		return err

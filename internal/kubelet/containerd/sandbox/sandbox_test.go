@@ -25,7 +25,7 @@ import (
 // TestMain removes what a test that is cut short leaves behind.
 func TestMain(m *testing.M) { machine.Run(m.Run) }
 
-// fakeNetwork hands out addresses and links nothing.
+// fakeNetwork assigns addresses and makes no links.
 type fakeNetwork struct {
 	mu        sync.Mutex
 	ready     bool
@@ -251,7 +251,7 @@ func TestSandboxesAreMadeAhead(t *testing.T) {
 	}
 }
 
-// One that was in the making when the network got another range is not given out.
+// A sandbox that was being made when the network's range changed is not used.
 func TestDropMeansThoseInTheMakingToo(t *testing.T) {
 	ctx, p, network := newPool(t)
 	var stale string

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What containers may write to outside their own file systems and volumes (hosts, hostname, resolv.conf, and the
-// kubelet's files for termination messages) lies on a tmpfs of the pod's own: its size bounds what they can write, and
-// its pages count as memory of the container that wrote them. It is mounted on the sandbox's directory, ahead of the
-// pod.
+// The files that containers may write outside their own file systems and volumes (hosts, hostname, resolv.conf, and
+// the kubelet's files for termination messages) are on a tmpfs per pod: its size bounds what they can write, and its
+// pages count as memory of the container that wrote them. It is mounted on the sandbox's directory, before the pod
+// exists.
 
-// scratchSize is how large the tmpfs of a sandbox is, in bytes, if what is put there at first is not larger.
+// scratchSize is the size of a sandbox's tmpfs in bytes, unless its initial files are larger.
 const scratchSize = 128 << 10
 
 const scratchFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
@@ -33,8 +33,8 @@ func mountTmpfs(dir string) error {
 	return nil
 }
 
-// unmountAll unmounts all there is in a sandbox's directory. What is still there after the first unmount was made by
-// an earlier version, which mounted each of them by itself.
+// unmountAll unmounts everything in a sandbox's directory. Mounts that are left after the first unmount are of an
+// earlier version, which made each mount separately.
 func unmountAll(dir string) error {
 	if err := Unmount(dir); err != nil {
 		return err
@@ -50,8 +50,8 @@ func unmountAll(dir string) error {
 	return errors.Join(errs...)
 }
 
-// GrowScratch makes room for files of that size in all, should the usual be too little: some machines' /etc/hosts is
-// long.
+// GrowScratch enlarges the tmpfs for files of that size in all, in bytes, if they would not fit: some machines'
+// /etc/hosts is long.
 func (p *Pool) GrowScratch(id string, size int) error {
 	if size <= scratchSize/2 {
 		return nil
@@ -62,7 +62,7 @@ func (p *Pool) GrowScratch(id string, size int) error {
 	return nil
 }
 
-// ScratchDir is where a sandbox's small files are; empty for one of an earlier version, which had no such directory.
+// ScratchDir is the directory of a sandbox's small files; empty for a sandbox of an earlier version without one.
 func (p *Pool) ScratchDir(id string) string {
 	dir := filepath.Join(p.Dir(id), "scratch")
 	if _, err := os.Stat(dir); err != nil {

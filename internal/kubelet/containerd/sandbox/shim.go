@@ -15,10 +15,10 @@ import (
 	"minik8s/internal/kubelet/containerd/embed"
 )
 
-// startShim starts a shim for the containers to come. containerd knows it as a sandbox.
+// startShim starts a shim for the pod's later containers. containerd knows it as a sandbox.
 //
 // That works only with the containerd in this process: the sandbox service of containerd 1.7 fails on its own events
-// when it is called over its socket. With another's the first container of a pod starts the shim and the others
+// when it is called over its socket. With an external one the first container of a pod starts the shim and the others
 // join it, by an annotation.
 func (p *Pool) startShim(ctx context.Context, id string) error {
 	if !p.cfg.Containerd.Embedded() {
@@ -43,13 +43,13 @@ func (p *Pool) startShim(ctx context.Context, id string) error {
 	return nil
 }
 
-// stopShim ends the shim of a sandbox; that there is none is no error.
+// stopShim ends the shim of a sandbox. It is not an error if there is none.
 func (p *Pool) stopShim(ctx context.Context, id string) error {
 	if !p.cfg.Containerd.Embedded() {
 		return nil // it has ended with its last container
 	}
-	// When a shim ends, containerd runs it once more to clean up after containers it may have left, which takes 20 ms.
-	// There are none here, and without the bundle it does not start.
+	// When a shim ends, containerd runs the shim's program again to clean up after its containers, which takes 20 ms.
+	// There are none here, and without the bundle the program does not start.
 	if err := os.RemoveAll(p.cfg.Containerd.Bundle(id)); err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
@@ -61,13 +61,13 @@ func (p *Pool) stopShim(ctx context.Context, id string) error {
 			return fmt.Errorf("containerd: stop shim: %w", errors.Join(stopErr, err))
 		}
 	} else if err := p.cfg.Containerd.EndShims(ctx, func(s embed.Shim) bool { return s.ID == id }); err != nil {
-		// containerd knows of none, but there may be one it has not come to know.
+		// containerd knows none, but there may be one that it does not know yet.
 		return err
 	}
 	if err := p.cfg.Containerd.RemoveShimSocket(ctx, id); err != nil {
 		return err
 	}
-	// Asked for first, because deleting from an empty store is an error of its own.
+	// Checked first, because deleting from an empty store is an error.
 	if _, err := p.client.SandboxStore().Get(ctx, id); err != nil {
 		if errdefs.IsNotFound(err) {
 			return nil
@@ -80,17 +80,17 @@ func (p *Pool) stopShim(ctx context.Context, id string) error {
 	return nil
 }
 
-// ShimAlive says whether the shim of a sandbox answers.
+// ShimAlive reports whether the shim of a sandbox answers.
 func (p *Pool) ShimAlive(ctx context.Context, id string) bool {
 	if !p.cfg.Containerd.Embedded() {
-		return true // there may be none, and then the next container starts one
+		return true // if there is none, the next container starts one
 	}
 	_, err := p.client.SandboxController().Platform(ctx, id)
 	return err == nil
 }
 
-// MoveShim puts the shim of a sandbox into the cgroup for shims, so that it outlives the one the daemon was started
-// in, a service's for one. Where cgroups cannot be made it stays there, and a warning says what that means.
+// MoveShim moves the shim of a sandbox into the cgroup for shims, so that it outlives the daemon's cgroup, that of a
+// service for example. Where cgroups cannot be made it stays there, and a warning says what that means.
 func (p *Pool) MoveShim(ctx context.Context, id string) {
 	pid, err := p.cfg.Containerd.ShimPid(ctx, id)
 	if errdefs.IsNotFound(err) {
@@ -104,16 +104,16 @@ func (p *Pool) MoveShim(ctx context.Context, id string) {
 	}
 }
 
-// EndOrphans ends the shims of sandboxes that are not kept: a run that was killed may have left some that neither a
-// record nor containerd knows.
+// EndOrphans ends the shims of sandboxes that are not in keep: a killed run may have left shims that neither a record
+// nor containerd knows.
 func (p *Pool) EndOrphans(ctx context.Context, keep map[string]bool) error {
 	return p.cfg.Containerd.EndShims(ctx, func(s embed.Shim) bool { return !s.Helper && !keep[s.ID] })
 }
 
-// EndLateOrphans ends the shims of sandboxes that are not there: one that the last run had forked, but that had not
-// come to execute the shim's program, is not recognized by EndOrphans. A sandbox has its directory before its shim
-// is started and until after it has ended. before is when this run began, since the machine was booted: a younger shim
-// is of this run, or of another client of its containerd.
+// EndLateOrphans ends the shims of sandboxes that do not exist. EndOrphans does not recognise a process that the last
+// run had forked but that had not yet executed the shim's program. A sandbox has its directory before its shim is
+// started and until after it has ended. before is when this run began, since the machine was booted: a younger shim is
+// of this run, or of another client of the same containerd.
 func (p *Pool) EndLateOrphans(ctx context.Context, before time.Duration) error {
 	return p.cfg.Containerd.EndShims(ctx, func(s embed.Shim) bool {
 		if s.Started > before {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trimShim takes the pages of the shim's program out of a shim that waits. Nearly all of the program is mapped
-// while it starts, 12 MB, and while it waits none of it is used. They are read into the page cache again at once, from
-// which the kernel can drop them, so that the pod that gets this shim does not wait for a disk.
+// trimShim pages the program of a waiting shim out of its memory. Nearly all of the program, 12 MB, is mapped while
+// it starts, and none of it is used while it waits. The pages are read into the page cache again at once, so that the
+// pod that gets this shim does not wait for a disk; the kernel can drop them from there.
 func trimShim(pid int, program string) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -35,7 +35,7 @@ func trimShim(pid int, program string) error {
 		if err1 != nil || err2 != nil || end <= start {
 			continue
 		}
-		// Two words: where, and how much, in the other process.
+		// An iovec: address and length in the other process.
 		vec := [2]uintptr{uintptr(start), uintptr(end - start)}
 		_, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(fd), uintptr(unsafe.Pointer(&vec)), 1, unix.MADV_PAGEOUT, 0, 0)
 		if errno != 0 {
@@ -72,7 +72,7 @@ func (p *Pool) trim() {
 			err = trimShim(s.Pid, p.cfg.Containerd.Programs.Shim)
 		}
 	}
-	if err != nil { // no process_madvise, say; there is no harm in it
+	if err != nil { // without process_madvise, for example; harmless
 		p.cfg.Log.Debug("a shim that waits keeps its memory", "err", err)
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// settleTime is how long the runtime must have been idle before a sandbox is made ahead, so that making it does not
-// compete with the pod whose sandbox it replaces.
+// settleTime is how long the runtime must have been idle before a sandbox is made in advance, so that making it does
+// not compete with the pod whose sandbox it replaces.
 const settleTime = 20 * time.Millisecond
 
-// trimTime is how long a sandbox waits before the memory of its shim is trimmed, once: not between one pod and the
-// next, but when none comes.
+// trimTime is how long a sandbox waits before its shim is trimmed, once. It is longer than the time between pods that
+// are created in a row.
 const trimTime = 3 * time.Second
 
-// warm is the sandboxes that were made ahead. They are made when the runtime is idle and never on a clock.
+// warm holds the sandboxes made in advance. They are made when the runtime is idle, not periodically.
 type warm struct {
 	mu      sync.Mutex
 	ready   []*Sandbox
@@ -22,12 +22,12 @@ type warm struct {
 	timer   *time.Timer // runs settleTime after the last of them has ended
 	trimmer *time.Timer // runs trimTime after a sandbox was made
 	filling bool
-	dropped int             // how often Drop was called: one in the making then is of no use
-	ctx     context.Context // nil: nothing is made
+	dropped int             // how often Drop was called: a sandbox being made meanwhile is dropped, too
+	ctx     context.Context // nil: none are made
 	wg      sync.WaitGroup
 }
 
-// Start lets sandboxes be made ahead until ctx ends.
+// Start starts making sandboxes in advance, until ctx ends.
 func (p *Pool) Start(ctx context.Context) {
 	p.warm.mu.Lock()
 	p.warm.ctx = ctx
@@ -35,8 +35,8 @@ func (p *Pool) Start(ctx context.Context) {
 	p.Kick()
 }
 
-// Stop waits for a sandbox that is being made ahead, and makes no more. Those there are stay; Drop removes them, or the
-// next start.
+// Stop makes no more sandboxes, and waits for one that is being made. Existing ones stay; Drop or the next start
+// removes them.
 func (p *Pool) Stop() {
 	p.warm.mu.Lock()
 	for _, t := range []*time.Timer{p.warm.timer, p.warm.trimmer} {
@@ -49,7 +49,7 @@ func (p *Pool) Stop() {
 	p.warm.wg.Wait()
 }
 
-// Busy says that the runtime is at work until the function it returns is called: nothing is made ahead meanwhile.
+// Busy marks the runtime as busy until done is called: no sandbox is made in advance meanwhile.
 func (p *Pool) Busy() (done func()) {
 	p.warm.mu.Lock()
 	p.warm.active++
@@ -62,7 +62,8 @@ func (p *Pool) Busy() (done func()) {
 	}
 }
 
-// Kick has sandboxes made once the runtime has been idle for settleTime. Call it when the network has become ready.
+// Kick starts making sandboxes once the runtime has been idle for settleTime. Call it when the network has become
+// ready.
 func (p *Pool) Kick() {
 	p.warm.mu.Lock()
 	defer p.warm.mu.Unlock()
@@ -102,7 +103,7 @@ func (p *Pool) fill() {
 	}
 	p.warm.mu.Unlock()
 	if err != nil {
-		// The next pod fails the same way and says so on itself; this is for when none comes.
+		// The next pod fails in the same way and reports it; this is for when there is none.
 		p.cfg.Log.Warn("no sandbox could be made ahead", "err", err)
 		return
 	}
@@ -124,7 +125,7 @@ func (p *Pool) take() *Sandbox {
 	return s
 }
 
-// Drop removes the sandboxes that were made ahead. Call it when the network has another range.
+// Drop removes the sandboxes made in advance. Call it when the network's range changes.
 func (p *Pool) Drop(ctx context.Context) {
 	p.warm.mu.Lock()
 	p.warm.dropped++

@@ -1,5 +1,5 @@
-// Package spec decides what a container's process is and what it is given: its OCI specification, its user, and the
-// files in its /etc. All of it follows from the pod's configuration, the image's, and the host's abilities.
+// Package spec makes a container's OCI specification, its user, and the files in its /etc, from the pod's
+// configuration, the image's, and the host's abilities.
 //
 // Who calls it: the runtime, for each container and sandbox.
 //
@@ -11,5 +11,5 @@
 //	pause.go     the container that holds a shared process namespace
 //	host.go      what of the host matters to the above
 //
-// It keeps and writes nothing, so a kill -9 is no matter to it. The host's files are read where that is said.
+// It has no state and writes nothing, so a kill -9 does not affect it. Functions that read the host's files say so.
 package spec

@@ -44,7 +44,7 @@ func podHosts(cfg cri.SandboxConfig, addr netip.Addr) []byte {
 	b.WriteString("fe00::1\tip6-allnodes\n")
 	b.WriteString("fe00::2\tip6-allrouters\n")
 	if addr.IsValid() && cfg.Hostname != "" {
-		if cfg.Domain != "" { // which a host name as the pod's full name has already
+		if cfg.Domain != "" { // a host name that is the pod's full name has it already
 			short := strings.TrimSuffix(cfg.Hostname, "."+cfg.Domain)
 			fmt.Fprintf(&b, "%s\t%s.%s\t%s\n", addr, short, cfg.Domain, short)
 		} else {
@@ -74,7 +74,7 @@ func writeAliases(b *bytes.Buffer, aliases []cri.HostAlias) {
 	}
 }
 
-// resolvConf is the file that says this; nil if there is nothing to say.
+// resolvConf is the resolv.conf with these settings; nil if there are none.
 func resolvConf(dns cri.DNS) []byte {
 	var b bytes.Buffer
 	if len(dns.Searches) > 0 {

@@ -16,8 +16,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// mounts are the container's, parents before children. A mount of the pod at a place where there is a
-// default one takes its place.
+// mounts are the container's, parents before children. A mount of the pod replaces a default mount at the same path.
 func mounts(in Input) []specs.Mount {
 	c := in.Container
 	access := "ro"
@@ -45,7 +44,7 @@ func mounts(in Input) []specs.Mount {
 		{Destination: "/etc/resolv.conf", Type: "bind", Source: filepath.Join(in.EtcDir, "resolv.conf"), Options: []string{"rbind", "rprivate", etc}},
 	}
 	if in.Sandbox.HostPID {
-		// The host's pids are seen through the host's proc.
+		// With the host's pid namespace, /proc is the host's.
 		list[0] = specs.Mount{Destination: "/proc", Type: "bind", Source: "/proc", Options: []string{"rbind", "nosuid", "noexec", "nodev"}}
 	}
 	for _, m := range c.Mounts {
@@ -69,7 +68,8 @@ func mounts(in Input) []specs.Mount {
 	return list
 }
 
-// rootPropagation is that of the container's root: a mount can follow the host's only if the root does.
+// rootPropagation is the propagation of the container's root: a mount can follow the host's mounts only if the root
+// does.
 func rootPropagation(mounts []cri.Mount) (mode string) {
 	for _, m := range mounts {
 		switch {

@@ -29,8 +29,8 @@ var (
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// capabilities are the default ones with what is added and dropped; those the daemon itself does not
-// have cannot be given and are left out, as in a machine inside a container.
+// capabilities are the default ones with what is added and dropped; those that the daemon itself does not have are
+// left out, as in a machine inside a container.
 func capabilities(s cri.Security, have []string) ([]string, error) {
 	var list []string
 	all := func(names []string) bool {

@@ -30,12 +30,11 @@ type Input struct {
 // defaultPath is PATH where the image says none.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// ErrNoCommand is a container with nothing to run.
+// ErrNoCommand means that neither the container nor its image has a command.
 var ErrNoCommand = errors.New("no command specified: neither the container nor its image has one")
 
-// Build decides everything about the container's process and its surroundings. It is a pure function but for a
-// seccomp profile of the pod's and devices, which it reads from the host. The error is ErrNoCommand if there is
-// nothing to run.
+// Build makes a container's specification. It is pure, except that it reads a pod's own seccomp profile and devices
+// from the host. The error is ErrNoCommand if there is no command, or says which setting is invalid.
 func Build(in Input) (*specs.Spec, error) {
 	c := in.Container
 	args, err := commandLine(c.Command, c.Args, in.Image.Entrypoint, in.Image.Cmd)
@@ -49,7 +48,7 @@ func Build(in Input) (*specs.Spec, error) {
 	oom := in.Host.clampOOM(c.OOMScoreAdj)
 	spec := &specs.Spec{
 		Version:  "1.1.0",
-		Hostname: "", // that of the sandbox's uts namespace
+		Hostname: "", // the sandbox's uts namespace has it
 		Root:     &specs.Root{Path: "rootfs", Readonly: c.Security.ReadOnlyRootFS},
 		Process: &specs.Process{
 			Terminal: c.TTY, Args: args, Cwd: cmp.Or(c.WorkingDir, in.Image.WorkingDir, "/"),
@@ -109,7 +108,7 @@ func commandLine(command, args, entrypoint, cmd []string) ([]string, error) {
 	return line, nil
 }
 
-// environment is the image's, the host name, and what the container says, which wins.
+// environment is the image's environment, the host name, and the container's environment, which takes precedence.
 func environment(in Input) []string {
 	var env []string
 	set := func(kv string) {
@@ -129,7 +128,7 @@ func environment(in Input) []string {
 	for _, kv := range in.Image.Env {
 		set(kv)
 	}
-	if in.Sandbox.Hostname != "" { // whatever the image was built on
+	if in.Sandbox.Hostname != "" { // replaces a HOSTNAME in the image
 		set("HOSTNAME=" + in.Sandbox.Hostname)
 	}
 	for _, v := range in.Container.Env {
@@ -178,7 +177,8 @@ func resources(r cri.Resources, host Host) *specs.LinuxResources {
 		}
 	}
 	if host.Memory2 {
-		// What is left of a container one process of which was killed for want of memory is seldom of use.
+		// All processes are killed together: the rest of a container is seldom of use after the OOM killer killed
+		// one.
 		out.Unified = map[string]string{"memory.oom.group": "1"}
 	}
 	if r.PidsLimit > 0 {

@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// User is who a container's process is, in numbers.
+// User is the user and groups of a container's process, as numbers.
 type User struct {
 	UID, GID uint32
 	Groups   []uint32 // supplementary, without GID
@@ -22,7 +22,7 @@ type User struct {
 // LookupUser decides it from the pod's security settings and the image's user ("user", "user:group", by name or
 // number), looking names up in the contents of the image's /etc/passwd and /etc/group. The supplementary groups are
 // those of the pod and, unless StrictGroups, those that /etc/group has the user in, as Kubernetes' policy Merge
-// (KEP-3619) says. The error names what is in neither file.
+// (KEP-3619) says. The error names the user or group that is not in these files.
 func LookupUser(image string, s cri.Security, passwd, group string) (User, error) {
 	name, groupName, _ := strings.Cut(image, ":")
 	if s.RunAsUser != nil {

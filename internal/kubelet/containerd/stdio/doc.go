@@ -8,12 +8,12 @@
 //	listener.go  Listener: who is attached
 //	pipe.go      Pipe: the output of exec; input
 //
-// It promises that a process never blocks on its output for long: what the log cannot take is held, then counted and
-// dropped; a listener that stops reading is detached after 10 s.
+// It promises that a process never blocks on its output for long: output that cannot be written to the log is
+// buffered, and beyond that counted and dropped; a listener that stops reading is detached after 10 s.
 //
 // # What survives
 //
-// The pipes are the kernel's; the shim holds its ends open. While no daemon reads, 64 KiB of output fit into each and
-// then the container waits; the next daemon reads on where the last one stopped. A line that was cut off by the end of
-// the daemon is marked partial (P) in the log.
+// The pipes are in the kernel; the shim holds its ends open. While no daemon reads, each holds 64 KiB of output, and
+// then the container blocks; the next daemon continues where the last one stopped. A line that was cut off by the end
+// of the daemon is marked partial (P) in the log.
 package stdio

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// backlog is how many pieces of output wait for an attached reader before the container does.
+	// backlog is how many pieces of output are buffered for an attached reader before the container blocks.
 	backlog = 16
-	// patience is how long a container waits for a reader that has stopped reading.
+	// patience is how long a container blocks for a reader that has stopped reading.
 	patience = 10 * time.Second
-	// Silence is how long the output of a process that has ended may be silent before what holds it open is taken to
-	// be something that it left in the background.
+	// Silence is how long the output of an exited process may be silent before it counts as ended: a background
+	// process may hold it open.
 	Silence = 2 * time.Second
 )
 
-// ErrTooSlow is what a Listener ends with that the container will not wait for.
+// ErrTooSlow is the error of a Listener that was detached because it stopped reading.
 var ErrTooSlow = errors.New("the attached client has stopped reading; it was detached so that the container can go on")
 
-// Listener gets a container's output beside its log, from when it was made on.
+// Listener gets a copy of a container's output, from the Listener's creation on.
 type Listener struct {
 	from    *Output
 	pieces  chan piece
-	closed  chan struct{} // closed by Close: nobody takes pieces any more
+	closed  chan struct{} // closed by Close: no more pieces are taken
 	dropped chan struct{} // closed when it was too slow
 }
 
@@ -41,7 +41,7 @@ type listeners struct {
 	list []*Listener
 }
 
-// Listen makes a Listener. Copy has to be called soon, or the container's output waits for it; and Close in the end.
+// Listen makes a Listener. Copy has to be called soon, or the container's output blocks; and Close in the end.
 func (o *Output) Listen() *Listener {
 	l := &Listener{from: o, pieces: make(chan piece, backlog), closed: make(chan struct{}), dropped: make(chan struct{})}
 	o.listeners.mu.Lock()
@@ -90,7 +90,7 @@ func (ls *listeners) write(stream string, data []byte) {
 	}
 }
 
-// drop ends a listener that is too slow. Both streams of a container may come to that at the same time.
+// drop ends a listener that is too slow. Both streams of a container may call it at the same time.
 func (ls *listeners) drop(l *Listener) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -100,9 +100,8 @@ func (ls *listeners) drop(l *Listener) {
 	}
 }
 
-// Copy writes what comes until the end: the container has exited, and its output has ended, or has been silent for
-// Silence since. A writer may be nil. The error is ErrTooSlow if the writers took too long, or what they say, or
-// that of ctx.
+// Copy writes the output until the container has exited and its output has ended, or has been silent for Silence
+// since. A writer may be nil. The error is ErrTooSlow if the writers took too long, a writer's error, or that of ctx.
 func (l *Listener) Copy(ctx context.Context, stdout, stderr io.Writer, exited <-chan struct{}) error {
 	to := map[string]io.Writer{"stdout": stdout, "stderr": stderr}
 	ended := l.from.done
@@ -128,7 +127,7 @@ func (l *Listener) Copy(ctx context.Context, stdout, stderr io.Writer, exited <-
 			return ctx.Err()
 		}
 	}
-	for { // what has come before the end
+	for { // the pieces from before the end
 		select {
 		case p := <-l.pieces:
 			if err := p.write(to); err != nil {

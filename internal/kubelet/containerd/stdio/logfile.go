@@ -15,19 +15,19 @@ import (
 const (
 	// rotatedTime is the suffix of a log that is no longer written to.
 	rotatedTime = "20060102-150405.000000"
-	// logRetry is after how long what has failed is tried again, if no output comes before.
+	// logRetry is after how long a failed write is retried, unless output comes before.
 	logRetry = time.Second
-	// maxPending is how much output is held while the log cannot be written: the disk is full, say. More is lost,
-	// since a container must not block on its output.
+	// maxPending is how many bytes of output are buffered while the log cannot be written, on a full disk for
+	// example. More is dropped, because a container must not block on its output.
 	maxPending = 256 << 10
 )
 
-// logFile is a container's log in the format of Kubernetes' container runtimes: each line is
-// time, stream, F or P, and the text. Its methods may be called side by side.
+// logFile is a container's log in the format of Kubernetes' container runtimes: each line is time, stream, F or P,
+// and the text. Its methods are safe for concurrent use.
 //
-// A full disk does not end it: what cannot be written is held and tried again, and what exceeds maxPending is counted
-// and the count logged. If the file cannot be renamed when it is full, it grows to twice the size, and is then
-// truncated.
+// A full disk does not end it: output that cannot be written is buffered and retried; what exceeds maxPending is
+// dropped, and the number of bytes is logged. If the file cannot be renamed when it is full, it grows to twice the
+// size, and is then truncated.
 type logFile struct {
 	path     string
 	maxSize  int64
@@ -40,7 +40,7 @@ type logFile struct {
 	size    int64
 	buf     []byte
 	pending []byte      // whole entries
-	lost    int64       // bytes that found no room
+	dropped int64       // bytes that did not fit into pending
 	retry   *time.Timer // set while there is something pending
 	warned  string      // the failure that was logged last
 	moved   bool        // file has been renamed, and a new one could not be made yet
@@ -55,7 +55,7 @@ func openLog(path string, maxSize int64, maxFiles int, log *slog.Logger) (*logFi
 	return l, l.open()
 }
 
-// open takes the file at path in place of the one before.
+// open opens the file at path, in place of the previous one.
 func (l *logFile) open() error {
 	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 	if err != nil {
@@ -108,10 +108,10 @@ func (l *logFile) put(p []byte) bool {
 	return true
 }
 
-// hold keeps an entry until it can be written.
+// hold buffers an entry until it can be written.
 func (l *logFile) hold(p []byte) {
 	if len(l.pending)+len(p) > maxPending {
-		l.lost += int64(len(p))
+		l.dropped += int64(len(p))
 		return
 	}
 	l.pending = append(l.pending, p...)
@@ -136,9 +136,9 @@ func (l *logFile) flush() bool {
 		l.retry.Stop()
 		l.retry = nil
 	}
-	if l.lost > 0 {
-		l.log.Warn("a container's log can be written again, and some output is lost", "log", l.path, "bytes", l.lost)
-		l.lost = 0
+	if l.dropped > 0 {
+		l.log.Warn("a container's log can be written again, and some output is lost", "log", l.path, "bytes", l.dropped)
+		l.dropped = 0
 	}
 	return true
 }
@@ -173,7 +173,7 @@ func (l *logFile) rotate() {
 // reopen renames the file and opens a new one.
 func (l *logFile) reopen(now time.Time) error {
 	if !l.moved {
-		// One that somebody has removed needs no moving.
+		// A file that was removed by others need not be renamed.
 		if err := l.rename(l.path, l.path+"."+now.UTC().Format(rotatedTime)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -204,7 +204,7 @@ func (l *logFile) dropOldest() error {
 	return errors.Join(errs...)
 }
 
-// close writes what is pending, once more, and ends the log.
+// close tries to write what is pending, and closes the log.
 func (l *logFile) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +212,7 @@ func (l *logFile) close() {
 		return
 	}
 	if len(l.pending) > 0 && !l.flush() {
-		l.log.Warn("the end of a container's output is lost", "log", l.path, "bytes", l.lost+int64(len(l.pending)))
+		l.log.Warn("the end of a container's output is lost", "log", l.path, "bytes", l.dropped+int64(len(l.pending)))
 	}
 	if l.retry != nil {
 		l.retry.Stop()

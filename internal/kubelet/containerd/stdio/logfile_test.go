@@ -155,8 +155,8 @@ func TestALogOnAFullDisk(t *testing.T) {
 	for range 200 {
 		l.write("stderr", false, bytes.Repeat([]byte("w"), maxLine))
 	}
-	if l.lost == 0 || len(l.pending) > maxPending {
-		t.Errorf("%d bytes lost, %d pending", l.lost, len(l.pending))
+	if l.dropped == 0 || len(l.pending) > maxPending {
+		t.Errorf("%d bytes lost, %d pending", l.dropped, len(l.pending))
 	}
 }
 

@@ -36,7 +36,7 @@ func (l *lines) feed(p []byte) {
 			p = p[i+1:]
 		case len(p) >= room && (i < 0 || i > room):
 			if len(p) == room {
-				// Whether the line ends here is seen only by what comes next.
+				// Only the next bytes show whether the line ends here.
 				l.rest = append(l.rest, p...)
 				return
 			}
@@ -56,18 +56,18 @@ func (l *lines) flush(p []byte, partial bool) {
 	}
 	l.rest = append(l.rest, p...)
 	l.to.write(l.stream, partial, l.rest)
-	l.rest = nil // not kept: most streams are silent most of the time
+	l.rest = nil // released: most streams are silent most of the time
 }
 
-// end writes what there is of a line that has no newline, at the end of the stream or of this run; readers
-// then show none either.
+// end writes an incomplete line, without a newline, at the end of the stream or of this run; readers of the log add
+// none either.
 func (l *lines) end() {
 	if len(l.rest) > 0 {
 		l.flush(nil, true)
 	}
 }
 
-// readBuffers are shared by all streams; a silent one holds none.
+// readBuffers are shared by all streams; a silent stream has none.
 var readBuffers = sync.Pool{New: func() any { return new([maxLine]byte) }}
 
 // Output copies a container's two pipes to its log, and to its listeners, until both have ended. Its methods do nothing
@@ -96,7 +96,7 @@ type Config struct {
 	LogMaxFiles int
 	// TTY says that there is only stdout.
 	TTY bool
-	// Fresh says that the pipes' other end is still to be opened; Opened must then be called when it is.
+	// Fresh says that the shim has not opened the pipes yet; Opened must be called when it has.
 	Fresh bool
 	Log   *slog.Logger
 }
@@ -209,8 +209,7 @@ func (o *Output) Opened() {
 	})
 }
 
-// Wait waits until all output is written, but no longer than d: a process that was left behind may hold the pipe
-// open.
+// Wait waits until all output is written, but no longer than d: a background process may hold the pipe open.
 func (o *Output) Wait(d time.Duration) {
 	if o == nil {
 		return
@@ -223,7 +222,7 @@ func (o *Output) Wait(d time.Duration) {
 	}
 }
 
-// Detach stops reading. The pipes keep what is written to them, up to their size, for the next run.
+// Detach stops reading. The pipes hold further output, up to their size, for the next run.
 func (o *Output) Detach() {
 	if o == nil {
 		return

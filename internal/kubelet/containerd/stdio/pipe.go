@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pipe is the pipe of the output of a process that was added to a container. It is read until its end, also when its
-// reader has failed: a process must not block on its output.
+// Pipe is an output pipe of a process that Exec started. It is read to its end even if its writer has failed: a
+// process must not block on its output.
 type Pipe struct {
 	file *os.File
 	keep *os.File // holds the pipe open for writing until the shim does
@@ -63,13 +63,13 @@ func (p *Pipe) copy(to io.Writer) {
 	}
 }
 
-// Mute throws away what comes from now on.
+// Mute discards output from now on.
 func (p *Pipe) Mute() { p.muted.Store(true) }
 
-// Moved is how many bytes have come so far.
+// Moved is how many bytes have been read so far.
 func (p *Pipe) Moved() int64 { return p.bytes.Load() }
 
-// Writing says whether the reader is being written to right now.
+// Writing reports whether a write to the reader is in progress.
 func (p *Pipe) Writing() bool { return p.writing.Load() }
 
 // Done is closed at the end of the output.
@@ -84,7 +84,7 @@ func (p *Pipe) Close() {
 	p.file.Close()
 }
 
-// MakeInput makes the pipe of a process's standard input, which nobody writes to yet.
+// MakeInput makes the pipe of a process's standard input, without a writer yet.
 func MakeInput(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
 		return fmt.Errorf("containerd: %w", err)

@@ -1,5 +1,5 @@
-// Package critest is the contract of cri.Runtime as tests. Each implementation runs them from a test of
-// its own: kubelet/containerd on real containers, cri/fake in memory.
+// Package critest is the contract of cri.Runtime as tests. Each implementation runs them: kubelet/containerd on real
+// containers, cri/fake in memory.
 package critest
 
 import (
@@ -19,8 +19,8 @@ type Harness struct {
 	Runtime cri.Runtime
 	// Sandbox is the configuration of an ordinary pod of this name; its uid is made from the name.
 	Sandbox func(name string) cri.SandboxConfig
-	// Container is that of a container of the pod that runs until it is told to stop, and then
-	// stops at once, from an image that is present.
+	// Container is that of a container of the pod that runs until its stop signal, and then stops at once, from an
+	// image that is present.
 	Container func(pod, name string) cri.ContainerConfig
 	// ShortImage and FullImage name an image that is present, without and with registry and tag.
 	ShortImage, FullImage string
@@ -28,10 +28,10 @@ type Harness struct {
 	Restart func(t *testing.T) cri.Runtime
 }
 
-// patience bounds the wait for what a runtime does in its own time.
+// patience bounds the wait for what a runtime does asynchronously.
 const patience = 30 * time.Second
 
-// grace is short, for a container that is asked to stop before it has come to listen.
+// grace is short, because a container may get its stop signal before it handles signals.
 const grace = time.Second
 
 // Run runs the contract. makeHarness is called for each part of it, and cleans up by t.Cleanup.

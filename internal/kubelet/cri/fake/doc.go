@@ -1,7 +1,6 @@
-// Package fake is a cri.Runtime in memory, for tests of the kubelet and for hollow nodes by the
-// thousand. Containers start at once and run until they are told otherwise.
+// Package fake is a cri.Runtime in memory, for tests of the kubelet and for thousands of hollow nodes. Containers
+// start at once and run until Exit or StopContainer.
 //
-// It promises the contract of package cri, and checks the caller's side of it: Violations lists
-// each breach. Hooks make a test's calls fail, wait or exit. Restart is what a kill -9 of the daemon
-// is to a real runtime: streams end, state stays.
+// It promises the contract of package cri, and checks that the caller keeps to it: Violations lists each breach.
+// Hooks make calls fail, wait or exit. Restart simulates a kill -9 of the daemon: streams end, state stays.
 package fake

@@ -20,11 +20,11 @@ type Hooks struct {
 	// "RemoveSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer",
 	// "PullImage". pod is the uid, name the container's or the image's. An error fails the call.
 	Before func(ctx context.Context, call, pod, name string) error
-	// After is called when the call has done its work; an error is returned though it is done.
+	// After is called when the call has taken effect; its error is returned all the same.
 	After func(ctx context.Context, call, pod, name string) error
-	// Pull decides what becomes of a pull; nil: every image is there to be had.
+	// Pull decides the result of a pull; nil: every image can be pulled.
 	Pull func(ctx context.Context, ref string, progress func(cri.Progress)) (*cri.Image, error)
-	// Login decides whether a pull with these credentials is let in; nil: every one is.
+	// Login decides whether a pull with these credentials is authorised; nil: all are.
 	Login func(auth *cri.Auth) error
 	// StopTime is how long a container takes to end after its stop signal; nil: it ends at once.
 	StopTime func(c cri.Container) time.Duration
@@ -128,7 +128,7 @@ func (r *Runtime) Restart() {
 	clear(r.listeners)
 }
 
-// Reboot is the loss of everything that runs: containers exit with 137, sandboxes are no more whole.
+// Reboot ends everything that runs: containers exit with 137, sandboxes are no longer whole.
 func (r *Runtime) Reboot() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *Runtime) Reboot() {
 			p.sandbox.Whole = false
 		}
 	}
-	r.tell(cri.Event{})
+	r.broadcast(cri.Event{})
 }
 
 // Exit ends a running container, as if its process did: the newest of that name in the pod. It says
@@ -163,7 +163,7 @@ func (r *Runtime) Exit(uid, name string, code int32, oom bool) bool {
 func (r *Runtime) exit(c *container, code int32, oom bool) {
 	c.State, c.ExitCode, c.OOMKilled, c.FinishedAt, c.Pid = cri.Exited, code, oom, r.Now(), 0
 	close(c.done)
-	r.tell(cri.Event{PodUID: c.PodUID, ContainerID: c.ID})
+	r.broadcast(cri.Event{PodUID: c.PodUID, ContainerID: c.ID})
 }
 
 // Config is what a container was made from.
@@ -222,9 +222,8 @@ func (r *Runtime) forget(ch chan cri.Event) {
 	delete(r.listeners, ch)
 }
 
-// tell sends ev to every listener; one that is full gets, in place of the oldest, the event that
-// says: look at everything.
-func (r *Runtime) tell(ev cri.Event) {
+// broadcast sends ev to every listener. A full one gets, in place of its oldest event, one with an empty PodUID.
+func (r *Runtime) broadcast(ev cri.Event) {
 	for ch := range r.listeners {
 		select {
 		case ch <- ev:

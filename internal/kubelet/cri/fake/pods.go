@@ -84,7 +84,7 @@ func (r *Runtime) create(cfg cri.ContainerConfig) (string, error) {
 	defer r.mu.Unlock()
 	p := r.pods[cfg.PodUID]
 	if p == nil || p.sandbox == nil || !p.sandbox.Whole {
-		if p == nil || p.sandbox == nil { // else it was lost just now
+		if p == nil || p.sandbox == nil { // nil: lost meanwhile
 			r.violate("container %s of %s created without a sandbox", cfg.Name, cfg.PodUID)
 		}
 		return "", fmt.Errorf("pod %s has no sandbox", cfg.PodUID)
@@ -160,7 +160,7 @@ func (r *Runtime) start(id string) error {
 		}
 	}
 	c.State, c.StartedAt, c.Pid = cri.Running, r.Now(), uint32(1000+r.next)
-	r.tell(cri.Event{PodUID: c.PodUID, ContainerID: id})
+	r.broadcast(cri.Event{PodUID: c.PodUID, ContainerID: id})
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (r *Runtime) Attach(ctx context.Context, id string, cfg cri.AttachConfig) e
 	}
 }
 
-// PortForward calls Hooks.PortForward; without it nobody listens on any port.
+// PortForward calls Hooks.PortForward; without it no port is open.
 func (r *Runtime) PortForward(ctx context.Context, podUID string, port int32) (io.ReadWriteCloser, error) {
 	r.mu.Lock()
 	p := r.pods[podUID]

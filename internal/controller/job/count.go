@@ -10,11 +10,11 @@ import (
 	"minik8s/internal/controller/pods"
 )
 
-// podCounts are the counts of a job's pods. This is the one place where numbers are made.
+// podCounts counts a job's pods. All numbers in a job's status come from here.
 type podCounts struct {
 	succeeded, failed        int32 // counted for good
 	uncounted                batchv1.UncountedTerminatedPods
-	completed, failedIndexes indexes       // of an Indexed job; the second are those that have failed too often
+	completed, failedIndexes indexes       // of an Indexed job
 	untrack                  []*corev1.Pod // may lose their finalizer once the counts are saved
 	active                   []*corev1.Pod
 	terminating              int32
@@ -33,8 +33,7 @@ func onlyFailed(job *batchv1.Job) bool {
 	return job.Spec.PodReplacementPolicy != nil && *job.Spec.PodReplacementPolicy == batchv1.Failed
 }
 
-// failed says that a pod counts as a failure: also one that somebody deleted, which may never come to
-// say how it ended.
+// failed reports whether a pod counts as a failure. One that was deleted does, too: it may never report how it ended.
 func failed(job *batchv1.Job, p *corev1.Pod) bool {
 	switch {
 	case p.Status.Phase == corev1.PodFailed:
@@ -52,7 +51,7 @@ func limitOf(job *batchv1.Job) int {
 	return int(*job.Spec.Completions)
 }
 
-// count takes the status on from where it stands.
+// count counts the pods, starting from the numbers in the job's status.
 func count(job *batchv1.Job, list []*corev1.Pod) *podCounts {
 	st := &job.Status
 	t := &podCounts{succeeded: st.Succeeded, failed: st.Failed, completed: indexes{}, failedIndexes: indexes{}, failures: map[int]int{}}
@@ -62,19 +61,19 @@ func count(job *batchv1.Job, list []*corev1.Pod) *podCounts {
 			t.failedIndexes = parseIndexes(*st.FailedIndexes, limitOf(job))
 		}
 	}
-	t.settle(st.UncountedTerminatedPods, list)
+	t.countUntracked(st.UncountedTerminatedPods, list)
 	for _, p := range list {
-		t.one(job, p)
+		t.add(job, p)
 	}
 	if isIndexed(job) {
-		t.perIndex(job)
+		t.failIndexes(job)
 		t.succeeded = int32(len(t.completed))
 	}
 	return t
 }
 
-// settle turns UIDs whose pods have no finalizer any more, or are deleted, into numbers.
-func (t *podCounts) settle(u *batchv1.UncountedTerminatedPods, list []*corev1.Pod) {
+// countUntracked adds the UIDs whose pods have lost their finalizer, or are deleted, to the numbers.
+func (t *podCounts) countUntracked(u *batchv1.UncountedTerminatedPods, list []*corev1.Pod) {
 	if u == nil {
 		return
 	}
@@ -100,8 +99,8 @@ func (t *podCounts) settle(u *batchv1.UncountedTerminatedPods, list []*corev1.Po
 	}
 }
 
-// one notes how a pod stands.
-func (t *podCounts) one(job *batchv1.Job, p *corev1.Pod) {
+// add counts one pod.
+func (t *podCounts) add(job *batchv1.Job, p *corev1.Pod) {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded:
 		if tracked(p) {
@@ -136,9 +135,9 @@ func (t *podCounts) success(job *batchv1.Job, p *corev1.Pod) {
 
 func (t *podCounts) failure(job *batchv1.Job, p *corev1.Pod) {
 	if p.DeletionTimestamp != nil && !tracked(p) {
-		return // it was not wanted any more, or it was counted
+		return // it was surplus, or was counted already
 	}
-	action, why := judge(job, p)
+	action, why := failurePolicyOf(job, p)
 	if ix := indexOf(p); ix >= 0 && action != batchv1.PodFailurePolicyActionIgnore {
 		t.failures[ix] = max(t.failures[ix], failuresBefore(p)+1)
 		if action == batchv1.PodFailurePolicyActionFailIndex && isIndexed(job) && ix < limitOf(job) {
@@ -157,8 +156,8 @@ func (t *podCounts) failure(job *batchv1.Job, p *corev1.Pod) {
 	}
 }
 
-// perIndex gives up indexes that have failed too often.
-func (t *podCounts) perIndex(job *batchv1.Job) {
+// failIndexes marks the indexes as failed that have exceeded backoffLimitPerIndex.
+func (t *podCounts) failIndexes(job *batchv1.Job) {
 	limit := job.Spec.BackoffLimitPerIndex
 	if limit == nil {
 		return
@@ -173,11 +172,11 @@ func (t *podCounts) perIndex(job *batchv1.Job) {
 	}
 }
 
-// done and bad are the numbers with those that are on their way.
-func (t *podCounts) done() int32 { return t.succeeded + int32(len(t.uncounted.Succeeded)) }
-func (t *podCounts) bad() int32  { return t.failed + int32(len(t.uncounted.Failed)) }
+// succeededSoFar and failedSoFar include pods that are not in the status's numbers yet.
+func (t *podCounts) succeededSoFar() int32 { return t.succeeded + int32(len(t.uncounted.Succeeded)) }
+func (t *podCounts) failedSoFar() int32    { return t.failed + int32(len(t.uncounted.Failed)) }
 
-// open says that something is still to be counted.
-func (t *podCounts) open() bool {
+// unfinished reports whether pods are still to be counted.
+func (t *podCounts) unfinished() bool {
 	return len(t.uncounted.Succeeded)+len(t.uncounted.Failed)+len(t.untrack) > 0
 }

@@ -38,22 +38,22 @@ func TestSightings(t *testing.T) {
 		theirs := noon.Add(clock.off)
 		for _, x := range []struct {
 			name  string
-			event func(*sightings)
+			event func(*heartbeats)
 			want  time.Duration // after noon
 		}{
-			{"nothing", func(*sightings) {}, 0},
-			{"a first lease", func(s *sightings) { s.lease(nil, lease(theirs)) }, time.Minute},
-			{"a lease renewed", func(s *sightings) { s.lease(lease(theirs), lease(theirs.Add(10*time.Second))) }, time.Minute},
-			{"a lease renewed by a clock set back", func(s *sightings) { s.lease(lease(theirs), lease(theirs.Add(-time.Hour))) }, time.Minute},
-			{"a lease changed, not renewed", func(s *sightings) { s.lease(lease(theirs), lease(theirs)) }, 0},
-			{"a lease deleted", func(s *sightings) { s.lease(lease(theirs), nil) }, 0},
-			{"a new node", func(s *sightings) { s.node(nil, node(theirs)) }, time.Minute},
-			{"a heartbeat", func(s *sightings) { s.node(node(theirs), node(theirs.Add(time.Second))) }, time.Minute},
-			{"a node changed by others", func(s *sightings) { s.node(node(noon), unknown) }, 0},
-			{"a restart", func(s *sightings) { s.begin() }, time.Minute},
+			{"nothing", func(*heartbeats) {}, 0},
+			{"a first lease", func(s *heartbeats) { s.lease(nil, lease(theirs)) }, time.Minute},
+			{"a lease renewed", func(s *heartbeats) { s.lease(lease(theirs), lease(theirs.Add(10*time.Second))) }, time.Minute},
+			{"a lease renewed by a clock set back", func(s *heartbeats) { s.lease(lease(theirs), lease(theirs.Add(-time.Hour))) }, time.Minute},
+			{"a lease changed, not renewed", func(s *heartbeats) { s.lease(lease(theirs), lease(theirs)) }, 0},
+			{"a lease deleted", func(s *heartbeats) { s.lease(lease(theirs), nil) }, 0},
+			{"a new node", func(s *heartbeats) { s.node(nil, node(theirs)) }, time.Minute},
+			{"a heartbeat", func(s *heartbeats) { s.node(node(theirs), node(theirs.Add(time.Second))) }, time.Minute},
+			{"a node changed by others", func(s *heartbeats) { s.node(node(noon), unknown) }, 0},
+			{"a restart", func(s *heartbeats) { s.begin() }, time.Minute},
 		} {
 			now := noon
-			s := &sightings{now: func() time.Time { return now }}
+			s := &heartbeats{now: func() time.Time { return now }}
 			s.begin()
 			now = noon.Add(time.Minute)
 			x.event(s)
