@@ -25,7 +25,8 @@ import (
 func (d *Daemon) workerParts() []supervise.Part {
 	return []supervise.Part{
 		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
-		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd"}},
+		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
+		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{"leader", "network"}},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{"leader", "network"}},
 	}
@@ -59,6 +60,16 @@ func (d *Daemon) runtimeConfig() containerd.Config {
 		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
 		InsecureRegistries: d.cfg.InsecureRegistries, Warm: warm, KeepShimPages: !d.cfg.Does(config.Trim), Log: d.log,
 	}
+}
+
+// prepareNetwork does what the network need not wait for containerd with.
+func (d *Daemon) prepareNetwork(ctx context.Context, ready func()) error {
+	if err := d.network.Prepare(ctx); err != nil {
+		return err
+	}
+	ready()
+	<-ctx.Done()
+	return nil
 }
 
 func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {

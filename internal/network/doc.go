@@ -1,12 +1,12 @@
 // Package network is the pods' network of this node: an address and a routed veth per pod, masquerading of what
 // leaves the cluster, and host ports.
 //
-// Who calls it: roles, which makes it, calls Setup, Keep and in the end Teardown, and passes it to the container
+// Who calls it: roles, which makes it, calls Prepare, Setup, Keep and in the end Teardown, and passes it to the container
 // runtime as the interface that the runtime declares: connect a sandbox, disconnect it, publish its ports. It knows a
 // pod's sandbox id, address and ports, and nothing about containers. "The host" is the network namespace the process
 // was started in, which need not be the machine's.
 //
-//	network.go    New, Setup, Teardown; the range
+//	network.go    New, Prepare, Setup, Teardown; the range
 //	veth.go       Connect and Disconnect: links, routes, neighbours
 //	ipam.go       the addresses of the range
 //	hostports.go  ports of the host, by nftables; loopback.go: on 127.0.0.1, by the daemon

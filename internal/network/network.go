@@ -57,6 +57,7 @@ type Network struct {
 	held    netip.Prefix          // the range of the unreachable route
 	ports   map[string]*published // host ports, by sandbox
 	pods    map[string]netip.Addr // the connected sandboxes, by id
+	bare    netip.Prefix          // the range for which Prepare has put the rules in place, without pods
 	trouble Trouble               // what in other filters stops traffic
 }
 
@@ -131,6 +132,46 @@ func (n *Network) Setup(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.prepare(pods); err != nil {
+		return err
+	}
+	if n.bare != pods || len(n.pods) > 0 || len(n.ports) > 0 {
+		if err := n.nf.Apply(n.desired()); err != nil {
+			return fmt.Errorf("network: %w", err)
+		}
+	}
+	n.bare, n.ready = netip.Prefix{}, true
+	if _, err := n.checkFirewalls(); err != nil {
+		n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
+	}
+	return nil
+}
+
+// Prepare does of Setup what can be done before the pods of an earlier run are known. It is optional: a transaction of
+// the packet filter takes some 10 ms, and the start need not wait for it. Rules that are there already, with the pods of
+// that run, stay until Setup.
+func (n *Network) Prepare(ctx context.Context) error {
+	pods := n.pool.current()
+	if !pods.IsValid() || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.prepare(pods); err != nil {
+		return err
+	}
+	there, err := n.nf.Chains(n.TableName())
+	if err != nil || len(there) > 0 || len(n.pods) > 0 {
+		return err
+	}
+	if err := n.nf.Apply(n.desired()); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	n.bare = pods
+	return nil
+}
+
+func (n *Network) prepare(pods netip.Prefix) error {
 	if err := n.undoRouteLocalnet(); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
@@ -138,13 +179,6 @@ func (n *Network) Setup(ctx context.Context) error {
 		return err
 	}
 	n.mtu = n.defaultMTU()
-	if err := n.nf.Apply(n.desired()); err != nil {
-		return fmt.Errorf("network: %w", err)
-	}
-	n.ready = true
-	if _, err := n.checkFirewalls(); err != nil {
-		n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
-	}
 	return nil
 }
 

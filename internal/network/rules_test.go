@@ -167,6 +167,43 @@ func withFake(t *testing.T) (*Network, *nft.Fake) {
 	return n, f
 }
 
+// Prepare saves Setup a transaction, and never takes away the rules of pods that are not known yet.
+func TestPrepare(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		between  func(n *Network, f *nft.Fake)
+		existing bool // the rules of an earlier run
+		writes   int
+	}{
+		{"the first start", func(*Network, *nft.Fake) {}, false, 1},
+		{"pods of an earlier run", func(n *Network, _ *nft.Fake) { n.Restore("one", podRange.Addr().Next().Next()) }, false, 2},
+		{"rules of an earlier run", func(_ *Network, f *nft.Fake) {
+			if f.Writes != 0 {
+				t.Error("they were replaced before its pods were known")
+			}
+		}, true, 1},
+	} {
+		n, f := withFake(t)
+		n.ready = false
+		if c.existing {
+			f.Tables[n.TableName()] = n.desired()
+		}
+		if err := n.Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.between(n, f)
+		if err := n.Setup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if same, err := f.Same(n.desired()); err != nil || !same || f.Writes != c.writes {
+			t.Errorf("%s: %d transactions, want %d; as it should be: %v, %v", c.name, f.Writes, c.writes, same, err)
+		}
+		if err := n.Teardown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestFiltersOfOthers(t *testing.T) {
 	n, f := withFake(t)
 	base := func(table, name string, hook nft.Hook, drops bool, list ...nft.OtherRule) nft.BaseChain {
