@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"time"
@@ -23,6 +24,14 @@ type Binding struct {
 	UID types.UID
 	// Annotations are added to the pod's.
 	Annotations map[string]string
+}
+
+// Bind gives a pod its node, once: pods/binding.
+func (r *Registry) Bind(ctx context.Context, q *Request, b Binding, opts WriteOptions) (*Entry, error) {
+	if err := r.authorizeAs(ctx, "create", q); err != nil {
+		return nil, err
+	}
+	return r.modify(ctx, q, opts, true, func(old api.Object) (api.Object, error) { return bound(old, b, r.now()) })
 }
 
 // bound is the pod old with its node. A pod is bound once, and not any more when it is going.

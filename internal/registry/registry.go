@@ -102,7 +102,8 @@ func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registr
 			rows[k] = &Strategy{}
 		}
 	}
-	r := &Registry{store: s, kinds: api.NewTable(api.Builtin()...), cache: storage.New(s, api.Kinds), log: log, now: time.Now}
+	kinds := api.NewTable(api.Builtin()...)
+	r := &Registry{store: s, kinds: kinds, cache: storage.New(s, kinds.Stored()), log: log, now: time.Now}
 	r.strategies.Store(&rows)
 	r.authorizer = authorization.New(r.kinds, pods{r.cache})
 	return r

@@ -198,14 +198,6 @@ func keepSpec(s *Strategy, obj, old api.Object) {
 	obj.SetManagedFields(given.GetManagedFields())
 }
 
-// Bind gives a pod its node, once: pods/binding.
-func (r *Registry) Bind(ctx context.Context, q *Request, b Binding, opts WriteOptions) (*Entry, error) {
-	if err := r.authorizeAs(ctx, "create", q); err != nil {
-		return nil, err
-	}
-	return r.modify(ctx, q, opts, true, func(old api.Object) (api.Object, error) { return bound(old, b, r.now()) })
-}
-
 // mayGo says that nothing holds a deleted object any more.
 func (r *Registry) mayGo(kind *api.Kind, obj api.Object) bool {
 	s := r.Strategy(kind)

@@ -23,6 +23,14 @@ func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
+// Quantity is one of the amounts as a quantity, for people.
+func (a Amounts) Quantity(name corev1.ResourceName) resource.Quantity {
+	if name == corev1.ResourceCPU {
+		return *resource.NewMilliQuantity(a[name], resource.DecimalSI)
+	}
+	return *resource.NewQuantity(a[name], resource.BinarySI)
+}
+
 // Requests is what a pod requests of its node: the sum of its containers and sidecars, or the largest init
 // container beside the sidecars started before it, whichever is more; and its overhead. Requests of the pod
 // as a whole replace those of its containers. It is Kubernetes' rule: PodRequests in

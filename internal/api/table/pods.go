@@ -272,17 +272,12 @@ func portsExtended(pod *corev1.Pod) string {
 }
 
 func requested(pod *corev1.Pod, name corev1.ResourceName) string {
-	sum, asked := pod.Spec.Overhead[name].DeepCopy(), false
-	for i := range pod.Spec.Containers {
-		if q, ok := pod.Spec.Containers[i].Resources.Requests[name]; ok {
-			sum.Add(q)
-			asked = true
-		}
-	}
-	if !asked {
+	sum := podspec.Requests(&pod.Spec)
+	if _, ok := sum[name]; !ok {
 		return "-"
 	}
-	return sum.String()
+	q := sum.Quantity(name)
+	return q.String()
 }
 
 // texts are columns that hold text and are always shown.

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 	"minik8s/internal/api/table"
 	"minik8s/internal/client"
 	"minik8s/internal/ctl/session"
@@ -62,23 +62,19 @@ func writeNodePods(out *sheet, node *corev1.Node, pods []*corev1.Pod) {
 		return a.Namespace < b.Namespace || (a.Namespace == b.Namespace && a.Name < b.Name)
 	})
 	out.line("Pods (%d):", len(pods))
-	asked := map[corev1.ResourceName]resource.Quantity{}
+	asked := podspec.Amounts{}
 	for _, pod := range pods {
 		out.line("  %-40s %s", pod.Namespace+"/"+pod.Name, table.PodStatus(pod))
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		for _, c := range pod.Spec.Containers {
-			for name, q := range c.Resources.Requests {
-				sum := asked[name]
-				sum.Add(q)
-				asked[name] = sum
-			}
+		for name, n := range podspec.Requests(&pod.Spec) {
+			asked[name] += n
 		}
 	}
 	out.line("Requested:")
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		sum, all := asked[name], node.Status.Allocatable[name]
+		sum, all := asked.Quantity(name), node.Status.Allocatable[name]
 		share := ""
 		if total := all.AsApproximateFloat64(); total > 0 {
 			share = fmt.Sprintf(" (%.0f %%)", 100*sum.AsApproximateFloat64()/total)

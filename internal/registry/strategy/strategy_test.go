@@ -3,6 +3,7 @@ package strategy
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,11 @@ import (
 
 func TestEveryKindHasAStrategy(t *testing.T) {
 	table := All()
+	for kind := range table {
+		if !slices.Contains(api.Kinds, kind) {
+			t.Errorf("%s has a strategy and is not in api.Kinds: it is not served", kind)
+		}
+	}
 	for _, kind := range api.Kinds {
 		s := table[kind]
 		if s == nil {
