@@ -57,6 +57,23 @@ func TestAddKind(t *testing.T) {
 			t.Fatalf("the watch tells %q, want %s", events.Text(), want)
 		}
 	}
+	// Server-side apply: without a schema, each field with its manager.
+	apply := func(manager, force, body string, code int, want string) {
+		t.Helper()
+		got, answer := c.do(root, "PATCH", gadgets+"/applied?fieldManager="+manager+force, body, "Content-Type", "application/apply-patch+yaml")
+		if got != code || !strings.Contains(answer, want) {
+			t.Errorf("%s applies: %d, want %d and %s: %s", manager, got, code, want, answer)
+		}
+	}
+	manifest := func(colours string) string {
+		return `{"apiVersion":"test.minik8s.io/v1","kind":"Gadget","metadata":{"name":"applied"},"colours":` + colours + `}`
+	}
+	apply("one", "", manifest(`{"hat":"red"}`), 201, `"hat":"red"`)
+	apply("two", "", manifest(`{"coat":"blue"}`), 200, `"hat":"red"`)
+	apply("two", "", manifest(`{"hat":"blue"}`), 409, `\"one\"`)
+	apply("two", "&force=true", manifest(`{"hat":"blue"}`), 200, `"colours":{"hat":"blue"}`)
+	expect("DELETE", gadgets+"/applied", "", 200)
+
 	// Rights are as for all kinds: the nodes have none, the service accounts of the namespace may read.
 	if code, _ := c.do(c.user("system:node:n1", "system:nodes"), "GET", gadgets, ""); code != http.StatusForbidden {
 		t.Errorf("a node reads gadgets: %d", code)

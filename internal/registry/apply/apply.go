@@ -27,16 +27,23 @@ func (f *Fields) manager(kind *api.Kind, sub string) (*managedfields.FieldManage
 	if m, ok := f.managers.Load(target{kind, sub}); ok {
 		return m.(*managedfields.FieldManager), nil
 	}
-	types, err := types()
-	if err != nil {
-		return nil, err
-	}
-	m, err := managedfields.NewDefaultFieldManager(types, converter{api.Scheme}, api.Scheme, api.Scheme, kind.GVK(), kind.GVK().GroupVersion(), sub, untouched(kind, sub))
+	m, err := newManager(kind, sub)
 	if err != nil {
 		return nil, err
 	}
 	got, _ := f.managers.LoadOrStore(target{kind, sub}, m)
 	return got.(*managedfields.FieldManager), nil
+}
+
+func newManager(kind *api.Kind, sub string) (*managedfields.FieldManager, error) {
+	if isAdded(kind) {
+		return added{kind}.manager(sub)
+	}
+	types, err := types()
+	if err != nil {
+		return nil, err
+	}
+	return managedfields.NewDefaultFieldManager(types, converter{api.Scheme}, api.Scheme, api.Scheme, kind.GVK(), kind.GVK().GroupVersion(), sub, untouched(kind, sub))
 }
 
 // untouched are the fields that a write of this target leaves as they are whatever it says, so that nobody comes to
