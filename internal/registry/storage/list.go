@@ -137,7 +137,7 @@ func (c *Cache) cached(kind *api.Kind, opts ListOptions, sel *Selector, after st
 // listAt returns a page of an older list: from the cache if no object of the kind has changed since, else from the
 // store, page by page.
 func (c *Cache) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, sel *Selector, t token) (*List, error) {
-	if t.Revision < c.store.Compacted() { // refused even if the cache could still answer, so that a token's lifetime does not depend on it
+	if t.Revision < c.store.Compacted() { // even if the cache could answer: a token's lifetime must not depend on it
 		return nil, expiredList(t)
 	}
 	if c.Of(kind).unchangedSince(t.Revision) {
