@@ -23,7 +23,7 @@ func podStrategy() *registry.Strategy {
 		Default: onOne(defaults.Pod),
 		PrepareCreate: onOne(func(pod *corev1.Pod) {
 			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(&pod.Spec)}
-			if len(pod.Spec.SchedulingGates) > 0 { // the scheduler does not see the pod yet, so the condition is set here
+			if len(pod.Spec.SchedulingGates) > 0 { // the scheduler skips such pods, so the condition is set here
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 					Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates"}}
 			}
