@@ -37,7 +37,8 @@ func (o WriteOptions) warn(msgs []string) {
 // generateTries is how many random suffixes are tried for a generateName before the create fails.
 const generateTries = 8
 
-// Create stores a new object. It takes ownership of obj: the caller must not use it afterwards.
+// Create stores a new object. It takes ownership of obj: the caller must not use it afterwards. The errors are 400,
+// 403, 404 (no such namespace), 409 (the object exists), 422 (it is not valid), and those of storage.Error.
 func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts WriteOptions) (*Entry, error) {
 	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 
 // Delete starts the deletion of an object. It removes the object at once if it has no finalizer and no grace period.
 // It returns the object as it is now, and whether it was removed. A precondition that does not hold is a conflict
-// (409).
+// (409). Other errors are 400, 403, 404, and those of storage.Error.
 func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOptions) (e *Entry, removed bool, err error) {
 	if err := r.authorizeAs(ctx, "delete", q); err != nil {
 		return nil, false, err

@@ -14,7 +14,7 @@ import (
 
 // Evict deletes a pod with the grace period and preconditions of the eviction. Before that it marks the pod as
 // disrupted, so that a Job need not count this as a failure. The right to evict a pod does not require the right to
-// delete it.
+// delete it. The errors are 400 and those of Delete.
 func (r *Registry) Evict(ctx context.Context, q *Request, eviction *policyv1.Eviction, opts WriteOptions) error {
 	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return err

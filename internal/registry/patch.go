@@ -30,7 +30,7 @@ type Patch struct {
 
 // Patch changes an object by a JSON patch, a merge patch, a strategic merge patch, or by applying a manifest
 // (server-side apply), which can also create the object. A patch without a resourceVersion is retried if another
-// write came first.
+// write came first. The errors are 400, 403, 404, 409, 413, 415, 422, and those of storage.Error.
 func (r *Registry) Patch(ctx context.Context, q *Request, p Patch, opts WriteOptions) (e *Entry, created bool, err error) {
 	if err := r.authorizeAs(ctx, "patch", q); err != nil {
 		return nil, false, err

@@ -32,7 +32,8 @@ type (
 	Event = storage.Event
 )
 
-// Get returns an object in its newest version.
+// Get returns an object in its newest version. The error is 404 if it does not exist, 403 if the user may not read
+// it.
 func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
 	if err := r.authorizeAs(ctx, "get", q); err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
 
 // Parent returns the parent object of a request for a subresource that is not an object: the pod of a log, the node
 // of its images. The request's name may contain more than the parent's name ("https:web:443"); authorisation uses the
-// whole name.
+// whole name. The errors are those of Get.
 func (r *Registry) Parent(ctx context.Context, q *Request, name string) (*Entry, error) {
 	if err := r.Authorize(ctx, q); err != nil {
 		return nil, err
@@ -51,7 +52,8 @@ func (r *Registry) Parent(ctx context.Context, q *Request, name string) (*Entry,
 }
 
 // List returns every object that opts selects, at one revision that includes every write acknowledged before the
-// call.
+// call. The errors are 400 for options that are not valid, 403, and 410 if the history for the requested revision is
+// gone.
 func (r *Registry) List(ctx context.Context, q *Request, opts ListOptions) (*List, error) {
 	if err := r.authorizeAs(ctx, "list", q); err != nil {
 		return nil, err
@@ -68,7 +70,8 @@ func (r *Registry) list(ctx context.Context, kind *api.Kind, opts ListOptions) (
 	return r.cache.List(ctx, kind, opts, sel)
 }
 
-// Watch opens a watch.
+// Watch opens a watch. The errors are 400 for a selector that is not valid, 403, 410 if the history is gone, and 504
+// if the revision lies in the future.
 func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*Watch, error) {
 	if err := r.authorizeAs(ctx, "watch", q); err != nil {
 		return nil, err

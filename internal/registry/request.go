@@ -15,7 +15,7 @@ import (
 // User is the sender of a request.
 type User = authorization.User
 
-// Groups that mean something here.
+// Groups that have a meaning here; the names are Kubernetes'.
 const (
 	GroupMasters         = authorization.GroupMasters
 	GroupNodes           = authorization.GroupNodes
@@ -26,10 +26,10 @@ const (
 // System is the daemon itself.
 var System = authorization.System
 
-// Part is the identity of a part of the daemon: "scheduler", "kubelet".
+// Part returns the identity of a part of the daemon: "scheduler", "kubelet".
 func Part(name string, groups ...string) User { return authorization.Part(name, groups...) }
 
-// NodeUser is the identity of the kubelet of a node.
+// NodeUser returns the identity of a node's kubelet.
 func NodeUser(node string) User { return authorization.NodeUser(node) }
 
 // Request is one operation on the API. The same value goes through authorisation, before anything is read, and then

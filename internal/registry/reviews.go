@@ -14,7 +14,7 @@ import (
 )
 
 // Ask answers a review: an object of one of api.Questions, which is returned with its status filled in. Every
-// authenticated user may ask about itself.
+// authenticated user may ask about itself. The errors are 400, 403 and 422.
 func (r *Registry) Ask(ctx context.Context, q *Request, obj api.Object) (api.Object, error) {
 	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return nil, err

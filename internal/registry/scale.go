@@ -46,7 +46,7 @@ func (r *Registry) needScale(q *Request) error {
 	return nil
 }
 
-// GetScale reads the scale of an object.
+// GetScale reads the scale of an object. The error is 404 if the object or its scale does not exist.
 func (r *Registry) GetScale(ctx context.Context, q *Request) (*autoscalingv1.Scale, error) {
 	if err := r.needScale(q); err != nil {
 		return nil, err

@@ -24,7 +24,8 @@ func (r *Registry) Issuer() (name string, keys []byte) {
 	return r.tokens.Issuer(), r.tokens.KeySet()
 }
 
-// Token makes a token of a service account with the lifetime, audience and pod binding that the request asks for.
+// Token makes a token of a service account with the lifetime, audience and pod binding that the request asks for. The
+// error is 404 if tokens are not served; otherwise see serviceaccount.Tokens.Request.
 func (r *Registry) Token(ctx context.Context, q *Request, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func wants(q url.Values) (streaming.Wants, error) {
 	return w, nil
 }
 
-// Exec runs a command in a container.
+// Exec runs a command in a container. An error comes before the connection is upgraded.
 func (h *Handler) Exec(w *echo.Response, req *http.Request, pod *corev1.Pod) error {
 	query := req.URL.Query()
 	want, err := wants(query)
@@ -42,7 +42,7 @@ func (h *Handler) Exec(w *echo.Response, req *http.Request, pod *corev1.Pod) err
 	})
 }
 
-// Attach connects to a container's own streams.
+// Attach connects to a container's own streams. An error comes before the connection is upgraded.
 func (h *Handler) Attach(w *echo.Response, req *http.Request, pod *corev1.Pod) error {
 	query := req.URL.Query()
 	want, err := wants(query)

@@ -27,7 +27,7 @@ type Attributes struct {
 	Sub string
 	// Namespace is empty for all namespaces, and for kinds without one; Name is empty for a collection.
 	Namespace, Name string
-	Fields          fields.Selector // of a list or watch
+	Fields          fields.Selector // for a list or watch
 }
 
 // Pods reads pods, on which the rights of nodes depend.

@@ -66,7 +66,7 @@ var recording = may([]string{"create", "update", "patch"}, api.Events)
 var partRules = map[string][]rule{
 	"system:scheduler": {
 		may(reading, api.Pods, api.Nodes, api.Namespaces, api.ClusterConfigs),
-		may(reading, api.Leases), // what nodes use, for min-cpu and min-mem
+		may(reading, api.Leases), // the use of nodes, for min-cpu and min-mem
 		mayBelow("binding", []string{"create"}, api.Pods),
 		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
 		recording,
@@ -110,7 +110,7 @@ var partRules = map[string][]rule{
 	},
 	"system:job-controller": {
 		may(reading, api.Jobs, api.Pods),
-		may(keeping, api.Pods), // also the finalizer by which pods are counted
+		may(keeping, api.Pods), // and remove the finalizer with which pods are counted
 		may([]string{"delete"}, api.Jobs),
 		mayBelow("status", changing, api.Jobs),
 		recording,

@@ -16,7 +16,7 @@ import (
 	"minik8s/internal/tokens"
 )
 
-// How long a token holds: as asked, within Kubernetes' bounds.
+// The lifetime of a token: as requested, within Kubernetes' bounds.
 const (
 	tokenSeconds    = 3600
 	minTokenSeconds = 10 * 60

@@ -30,7 +30,7 @@ type Cache struct {
 // cachedKinds is replaced as a whole when a kind is added.
 type cachedKinds struct {
 	byKind   map[*api.Kind]*Objects
-	byPrefix map[string]*Objects // in the store
+	byPrefix map[string]*Objects // by the prefix of their keys in the store
 }
 
 // Objects are the objects of one kind.

@@ -192,7 +192,7 @@ type page struct {
 	list  *List
 	sel   *Selector
 	limit int64
-	full  bool // one more matched than there is room for
+	full  bool // at least one more entry matched
 }
 
 func newPage(kind *api.Kind, opts ListOptions, sel *Selector, rev int64) *page {

@@ -12,7 +12,7 @@ type change struct {
 	prev, next *Entry
 	rev        int64
 	at         time.Time  // when it was read
-	encodings  *Encodings // of next, or for a deletion of prev
+	encodings  *Encodings // of next; for a deletion, of prev
 }
 
 // eventLog holds the last changes of a kind. Watchers are cursors on it: it keeps nothing per watcher. A watcher that
@@ -22,8 +22,8 @@ type eventLog struct {
 	first   int64 // number of changes[0], counted from the start of the process
 	floor   int64 // all changes after this revision are here
 	last    int64 // revision of the last change
-	bytes   int   // of what the changes hold
-	epoch   int   // counts restarts: cursors of an older epoch are lost
+	bytes   int   // sum of the changes' sizes
+	epoch   int   // counts reloads: cursors of an older epoch are no longer valid
 	more    chan struct{}
 	moreMu  sync.Mutex
 }

@@ -44,8 +44,8 @@ type Event struct {
 type Watch struct {
 	kc      *Objects
 	sel     *Selector
-	cur     *cursor     // in the log; nil while past is read
-	past    store.Watch // history, for a watcher that the log does not reach back to
+	cur     *cursor     // position in the log; nil while past is read
+	past    store.Watch // the store's history, for changes older than the log
 	first   []*Entry    // initial objects that are not yet sent
 	pending []Event
 	seen    int64 // everything up to this revision was read
