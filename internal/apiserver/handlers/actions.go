@@ -41,7 +41,7 @@ func (h *Handler) token(r *request) error {
 	return r.answerPlain(http.StatusCreated, made)
 }
 
-// evict serves pods/eviction: a deletion that may later be refused to protect the pod's set.
+// evict serves pods/eviction: a deletion that a future version may refuse, to protect the pod's set.
 func (h *Handler) evict(r *request) error {
 	opts, err := r.writeOptions()
 	if err != nil {

@@ -96,7 +96,7 @@ func Forbidden(q Attributes, why string) error {
 }
 
 // authorizeServiceAccount lets a pod's processes read their own namespace, except secrets. They may not change
-// anything, nor read logs or the streams of other pods.
+// anything, nor use logs or streams of any pod.
 func authorizeServiceAccount(q Attributes) error {
 	own := q.Namespace != "" && slices.Contains(q.User.Groups, GroupServiceAccounts+":"+q.Namespace)
 	object := q.Sub == "" || q.Sub == "status" || q.Sub == api.ScaleSubresource
