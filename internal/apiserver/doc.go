@@ -1,23 +1,23 @@
-// Package apiserver puts the registry on the wire: Kubernetes' HTTP API, so that stock kubectl and
-// client-go work, easy to reach with curl.
+// Package apiserver serves the registry as Kubernetes' HTTP API, so that stock kubectl and client-go work, and curl
+// is easy to use.
 //
-// It promises: who asks is known before anything else, and nobody else gets beyond health and version; every refusal is
-// a Kubernetes Status; a panic is a 500 for its request alone; nothing is served before every listener is open. What
-// its rooms promise is in their own doc.go.
+// It promises: the user is determined before anything else, and an unknown client reaches only health and version;
+// every refusal is a Kubernetes Status; a panic is a 500 for its own request only; nothing is served before every
+// listener is open. The promises of its packages are in their own doc.go.
 //
-// It decides nothing about objects: that is registry's. roles starts it. It has no state; requests
-// that were under way when the daemon was killed either took effect (and are on disk) or did not.
+// It decides nothing about objects: registry does. roles starts it. It has no state; requests that were under way
+// when the daemon was killed either took effect (and are on disk) or did not.
 //
-// The way of a request, each step a room of its own:
+// The way of a request, each step a file or package of its own:
 //
 //	listen.go            the HTTPS port and root's unix socket
 //	guard.go             around every request: panics, errors, counting
-//	authentication/      who asks
-//	server.go            which paths there are
+//	authentication/      the user of the request
+//	server.go            the paths
 //	handlers/            every kind: path, authorisation, verb
-//	flowcontrol/         its turn, and answers that a client has to take in time
+//	flowcontrol/         limits on requests under way, and on how long a client may take to read
 //	encoding/            objects, lists, events and errors as bytes
-//	nodes/               what only a node can give: logs, streams, images; proxy/ and streaming/ are its protocols
-//	discovery/ openapi/  which kinds there are, and what they look like
+//	nodes/               what only a node can serve: logs, streams, images; proxy/ and streaming/ are its protocols
+//	discovery/ openapi/  the kinds and their fields
 //	health.go            health, metrics, profiles; wellknown.go: version, paths, the tokens' issuer
 package apiserver

@@ -16,10 +16,10 @@ import (
 	"minik8s/internal/registry"
 )
 
-// open are the paths that anybody may read.
+// open are the paths that need no authentication.
 var open = []string{"/healthz", "/livez", "/readyz", "/version"}
 
-// guard is around every request: it finds out who asks, counts, and turns a panic into a 500.
+// guard wraps every request: it determines the user, counts, and turns a panic into a 500.
 func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		began := time.Now()
@@ -41,7 +41,7 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 			s.metrics.observe(c, time.Since(began))
 		}()
 		user, err := s.auth.Authenticate(c.Request())
-		if err != nil && (err != authentication.ErrNoCredentials || !isOpen(c.Request().URL.Path)) { //nolint:errorlint // it is that very error
+		if err != nil && (err != authentication.ErrNoCredentials || !isOpen(c.Request().URL.Path)) { //nolint:errorlint // it is never wrapped
 			return err
 		}
 		if user, err = s.auth.Impersonate(c.Request(), user); err != nil {
@@ -61,7 +61,7 @@ func isOpen(path string) bool {
 	return false
 }
 
-// byPath serves what is no object, to those who may use the path.
+// byPath serves a path that is not an object, for users who may use it.
 func (s *Server) byPath(serve echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := c.Request().URL.Path
@@ -77,10 +77,10 @@ func (s *Server) byPath(serve echo.HandlerFunc) echo.HandlerFunc {
 
 var errPanic = errors.New("the server failed on this request; its log says how")
 
-// fail writes any error as a Kubernetes Status. What is no Status is internal.
+// fail writes any error as a Kubernetes Status. An error that has no Status is internal (500).
 func (s *Server) fail(err error, c echo.Context) {
 	if c.Response().Committed {
-		return // too late to say: the answer is already on its way
+		return // too late: the answer has already begun
 	}
 	status := encoding.Status(err)
 	if status.Code >= 500 && status.Code != http.StatusInsufficientStorage {
@@ -94,5 +94,5 @@ func (s *Server) fail(err error, c echo.Context) {
 		h.Set("WWW-Authenticate", `Basic realm="minik8s"`)
 	}
 	body, contentType := encoding.Error(&status, c.Request().Header.Get("Accept"))
-	c.Blob(int(status.Code), contentType, body) //nolint:errcheck // the client has gone
+	c.Blob(int(status.Code), contentType, body) //nolint:errcheck // the client has disconnected
 }

@@ -16,7 +16,7 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// health answers /healthz, /livez (the API answers at all) and /readyz (every part is up).
+// health serves /healthz and /livez (the API answers), and /readyz (every part is up).
 func (s *Server) health(c echo.Context) error {
 	path := c.Request().URL.Path
 	_, verbose := c.QueryParams()["verbose"]
@@ -75,7 +75,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// codes are the status codes as labels, made once.
+// codes are the status codes as labels, allocated once.
 var codes = map[int]string{200: "200", 201: "201", 400: "400", 401: "401", 403: "403", 404: "404", 409: "409", 410: "410", 422: "422", 500: "500"}
 
 func (m *metrics) observe(c echo.Context, took time.Duration) {
@@ -87,7 +87,7 @@ func (m *metrics) observe(c echo.Context, took time.Duration) {
 	switch method {
 	case "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS":
 	default:
-		method = "other" // clients must not make labels up
+		method = "other" // so that clients cannot create new labels
 	}
 	m.requests.WithLabelValues(method, label).Inc()
 	if took < time.Minute && !isWatch(c) {
@@ -109,7 +109,7 @@ func (s *Server) serveMetrics(c echo.Context) error {
 	return nil
 }
 
-// profile is Go's own profiler, for root and the admin: where the time and the memory go.
+// profile serves Go's own profiler, for root and the admin: CPU and memory use.
 func (s *Server) profile(c echo.Context) error {
 	switch name := c.Param("*"); name {
 	case "profile":
@@ -122,7 +122,7 @@ func (s *Server) profile(c echo.Context) error {
 	return nil
 }
 
-// partsCollector reads how the parts stand when somebody asks, not before.
+// partsCollector reads the state of the parts only when metrics are requested.
 type partsCollector struct {
 	parts  func() []supervise.State
 	panics func() map[string]int64

@@ -37,14 +37,14 @@ func closeAll(ls []net.Listener) (err error) {
 	return err
 }
 
-// listenSocket opens the unix socket for root alone. One that a killed daemon left is replaced: the
-// lock on the data directory says that nobody else serves it.
+// listenSocket opens the unix socket, for root alone. It replaces the socket of a killed daemon: the lock on the data
+// directory ensures that no other daemon serves it.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("the API's unix socket: %w", err)
 	}
 	var lc net.ListenConfig
-	old := syscall.Umask(0o177) // no moment in which others may connect
+	old := syscall.Umask(0o177) // others must not be able to connect, not even for a moment
 	l, err := lc.Listen(ctx, "unix", path)
 	syscall.Umask(old)
 	if err != nil {
@@ -56,8 +56,8 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Listen opens the HTTPS port. The daemon does so before anything else: a port that is taken is then
-// known before a data directory is made or a pod is touched.
+// Listen opens the HTTPS port. The daemon does so before anything else, so that it notices a port in use before it
+// creates a data directory or touches a pod.
 func Listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -26,19 +26,19 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// Config is what a server is made from.
+// Config configures a server.
 type Config struct {
 	Registry *registry.Registry
 	// Listener is the HTTPS port, open; nil: no TCP. Run closes it.
 	Listener net.Listener
-	// Cert is the server's, ClientCA signs the certificates of its clients.
+	// Cert is the server's certificate; ClientCA signs the certificates of its clients.
 	Cert     tls.Certificate
 	ClientCA *x509.CertPool
-	// Address is the host and port under which others reach the API.
+	// Address is the host and port under which clients reach the API.
 	Address string
 	// Socket is the path of root's unix socket; empty: none.
 	Socket string
-	// Parts is how the daemon's parts stand, for /readyz and /metrics; Ready sums it up.
+	// Parts returns the state of the daemon's parts, for /readyz and /metrics; Ready summarises it.
 	Parts func() []supervise.State
 	Ready func() bool
 	// Panics counts the panics that parts survived, by name, for /metrics; nil: none are counted.
@@ -46,7 +46,7 @@ type Config struct {
 	Version version.Info
 	// Nodes reaches the node agents; nil: no node can be reached.
 	Nodes nodes.Agents
-	// WriteTimeout is how long a client may take for a piece of an answer; 0: half a minute.
+	// WriteTimeout is how long a client may take to read a piece of an answer; 0: half a minute.
 	WriteTimeout time.Duration
 	// Limits bound what is under way; zero: flowcontrol.Default.
 	Limits flowcontrol.Limits
@@ -63,7 +63,7 @@ type Server struct {
 	limiter *flowcontrol.Limiter
 }
 
-// New makes a server; Run listens.
+// New returns a server; Run listens.
 func New(cfg Config) *Server {
 	if cfg.WriteTimeout == 0 {
 		cfg.WriteTimeout = writeTimeout
@@ -83,7 +83,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Handler is the whole API as an http.Handler.
+// Handler returns the whole API as an http.Handler.
 func (s *Server) Handler() http.Handler { return s.echo }
 
 func (s *Server) routes(e *echo.Echo) {
@@ -121,14 +121,14 @@ func (s *Server) routes(e *echo.Echo) {
 	e.DELETE("/minik8s/v1/nodes/:node/images", images.RemoveImage)
 }
 
-// The limits that garbage, huge and slow requests meet.
+// The limits for malformed, large and slow requests.
 const (
 	maxHeader     = 64 << 10
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 3 * time.Minute
 	writeTimeout  = 30 * time.Second
-	// answerTimes is how many times that an answer may take which is not sent in pieces: from the end of the
-	// request's header on it is the body, the work and the writing.
+	// answerTimes times the write timeout is the limit for an answer that is not sent in pieces. It starts at the end
+	// of the request's header and includes the body, the work and the writing.
 	answerTimes = 3
 )
 
@@ -140,9 +140,9 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	}
 	srv := &http.Server{
 		Handler: s.echo, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimes * s.cfg.WriteTimeout, MaxHeaderBytes: maxHeader,
-		// Broken handshakes and clients that hang up are not our errors.
+		// Failed handshakes and clients that disconnect are not the server's errors.
 		ErrorLog:    log.New(io.Discard, "", 0),
-		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the watches when we stop
+		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the watches at shutdown
 		ConnContext: authentication.WithConn,
 	}
 	failed := make(chan error, len(listeners))
@@ -156,7 +156,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if srv.Shutdown(stop) != nil {
-			srv.Close() //nolint:errcheck // nothing is left to be done about it
+			srv.Close() //nolint:errcheck // no way to handle the error
 		}
 	}
 	if s.cfg.Socket != "" {

@@ -11,10 +11,10 @@ import (
 	"minik8s/internal/apiserver/encoding"
 )
 
-// version is /version.
+// version serves /version.
 func (s *Server) version(c echo.Context) error { return encoding.SendJSON(c, s.cfg.Version) }
 
-// issuer is where others learn to check the tokens of service accounts: OpenID Connect Discovery.
+// issuer serves OpenID Connect Discovery, from which others learn to check service account tokens.
 func (s *Server) issuer(c echo.Context) error {
 	name, keys := s.reg.Issuer()
 	if keys == nil {

@@ -14,8 +14,8 @@ import (
 	"minik8s/internal/store"
 )
 
-// admission is what a request goes through once it is authorised and its object is complete: each step may
-// complete New, or refuse the request because of other objects. The order counts.
+// admission lists the steps that a request passes once it is authorised and its object is complete. Each step may
+// complete New, or refuse the request because of other objects. The order matters.
 var admission = []func(r *Registry, ctx context.Context, q *Request) error{
 	(*Registry).admitNode,
 	(*Registry).admitNamespace,
@@ -33,7 +33,7 @@ func (r *Registry) admit(ctx context.Context, q *Request) error {
 	return nil
 }
 
-// admitNode holds a kubelet to what is its own, now that the object is known.
+// admitNode restricts a kubelet to its own objects, now that the object is known.
 func (r *Registry) admitNode(_ context.Context, q *Request) error {
 	node, ok := authorization.NodeOf(q.User)
 	if !ok {
@@ -52,8 +52,8 @@ func (r *Registry) admitNode(_ context.Context, q *Request) error {
 	return nil
 }
 
-// admitNamespace refuses what would be created in a namespace that is not there or is going. The write asks that it
-// still stands as it was seen here: nothing is created in a namespace that is being emptied.
+// admitNamespace refuses to create an object in a namespace that does not exist or is being deleted. The write
+// requires that the namespace is unchanged since this check, so nothing is created while it is being emptied.
 func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 	if q.Verb != "create" || q.Sub != "" || !q.Kind.Namespaced {
 		return nil
@@ -61,7 +61,7 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 	name := q.New.GetNamespace()
 	kc := r.cache.Of(api.Namespaces)
 	e := kc.Get(name)
-	if e == nil { // it may have been made a moment ago
+	if e == nil { // it may have been created a moment ago
 		if err := r.cache.Current(ctx); err != nil {
 			return storage.Error(api.Namespaces, name, err)
 		}
@@ -81,8 +81,8 @@ func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 	return nil
 }
 
-// admitKind asks what is the kind's own. What it misses on a create may have been made a moment ago, so before
-// it refuses, the cache has to be as new as the store.
+// admitKind runs the kind's own admission. On a create, an object that seems missing may have been created a moment
+// ago, so before it refuses, it waits until the cache is as new as the store.
 func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 	s := r.Strategy(q.Kind)
 	others := Lister{r.cache}
@@ -111,10 +111,10 @@ func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 	return nil
 }
 
-// Lister reads the other objects, as far as the cache knows them. They are shared.
+// Lister reads other objects from the cache, which may lag behind the store. The objects are shared.
 type Lister struct{ cache *storage.Cache }
 
-// Get is an object; nil if there is none.
+// Get returns an object; nil if it does not exist.
 func (l Lister) Get(kind *api.Kind, namespace, name string) api.Object {
 	if e := l.cache.Of(kind).Get(storage.KeyOf(kind, namespace, name)); e != nil {
 		return e.Object()
@@ -122,7 +122,7 @@ func (l Lister) Get(kind *api.Kind, namespace, name string) api.Object {
 	return nil
 }
 
-// List is every object of a kind that lives in no namespace.
+// List returns every object of a kind without namespaces.
 func (l Lister) List(kind *api.Kind) []api.Object {
 	entries, _ := l.cache.Of(kind).Snapshot("", "")
 	all := make([]api.Object, len(entries))

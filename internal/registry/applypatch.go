@@ -16,16 +16,16 @@ import (
 	"minik8s/internal/registry/storage"
 )
 
-// patchOptions is the kind that the query of a patch is called in errors; it is stored nowhere.
+// patchOptions is the kind that errors about a patch's query parameters name. It is never stored.
 var patchOptions = &api.Kind{Group: "meta.k8s.io", Version: "v1", Kind: "PatchOptions", Plural: "patchoptions"}
 
-// checkManager refuses what can be nobody's name for who writes.
+// checkManager refuses (422) a field manager name that is too long or has unprintable characters.
 func checkManager(manager string) error {
 	return invalid(patchOptions, "", metav1validation.ValidateFieldManager(manager, field.NewPath("fieldManager")))
 }
 
-// apply makes an object what a manifest says of it, and creates it if there is none. The manager, who must have a
-// name, comes to own the fields that the manifest names.
+// apply applies a manifest to an object, and creates the object if it does not exist. The manager must have a name,
+// and comes to own the fields that the manifest names.
 func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOptions) (e *Entry, created bool, err error) {
 	if opts.Manager == "" {
 		return nil, false, invalid(patchOptions, "", field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
@@ -50,13 +50,13 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 		}
 		e, err = r.applyNew(ctx, q, config, p, opts)
 		if try < maxRetries && apierrors.IsAlreadyExists(err) {
-			continue // somebody has made it meanwhile
+			continue // another request has created it meanwhile
 		}
 		return e, err == nil, err
 	}
 }
 
-// applied is live with the configuration in it.
+// applied returns live with the configuration applied to it.
 func (r *Registry) applied(q *Request, live api.Object, config *unstructured.Unstructured, p Patch, opts WriteOptions) (api.Object, error) {
 	obj, err := r.fields.Applied(q.served(), q.Sub, q.shown(live), config.DeepCopy().Object, opts.Manager, p.Force)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Registry) applied(q *Request, live api.Object, config *unstructured.Uns
 	return q.stored(obj), nil
 }
 
-// applyNew creates what is applied and not there; the user must be allowed that too.
+// applyNew creates the object that is applied and does not exist. The user must also be allowed to create it.
 func (r *Registry) applyNew(ctx context.Context, q *Request, config *unstructured.Unstructured, p Patch, opts WriteOptions) (*Entry, error) {
 	create := &Request{User: q.User, Verb: "create", Kind: q.Kind, Namespace: q.Namespace, Name: q.Name}
 	if err := r.Authorize(ctx, create); err != nil {
@@ -89,7 +89,7 @@ func (r *Registry) applyNew(ctx context.Context, q *Request, config *unstructure
 	return r.Create(ctx, create, obj, opts)
 }
 
-// configuration reads the manifest that is applied.
+// configuration reads the applied manifest.
 func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstructured.Unstructured, error) {
 	data := p.Data
 	if dialect := r.Strategy(q.Kind).Dialect; dialect != nil && q.Sub == "" {

@@ -15,16 +15,15 @@ import (
 	"minik8s/internal/store"
 )
 
-// WriteOptions goes with every write.
+// WriteOptions apply to every write.
 type WriteOptions struct {
 	DryRun bool
-	// Warn, which may be nil, is told what was accepted but has no effect.
+	// Warn, which may be nil, is called for each part of an object that is accepted but has no effect.
 	Warn func(string)
-	// Manager is the name under which the fields of this write are noted; see package apply. Only an apply
-	// needs one.
+	// Manager is the field manager recorded for this write; see package apply. Only an apply requires one.
 	Manager string
 
-	applied bool // the object's managedFields are what an apply has made of them
+	applied bool // an apply has already set the object's managedFields
 }
 
 func (o WriteOptions) warn(msgs []string) {
@@ -35,10 +34,11 @@ func (o WriteOptions) warn(msgs []string) {
 	}
 }
 
-// generateTries is how many random suffixes are tried before a generateName gives up.
+// generateTries is how many random suffixes are tried for a generateName before the create fails.
 const generateTries = 8
 
-// Create stores a new object. It takes obj over: the caller must not use it afterwards.
+// Create stores a new object. It takes ownership of obj: the caller must not use it afterwards. The errors are 400,
+// 403, 404 (no such namespace), 409 (the object exists), 422 (it is not valid), and those of storage.Error.
 func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts WriteOptions) (*Entry, error) {
 	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 	for try := 1; ; try++ {
 		if generated {
 			obj.SetName(api.GenerateName(obj.GetGenerateName()))
-			if s.Default != nil { // some defaults come from the name
+			if s.Default != nil { // some defaults depend on the name
 				s.Default(obj)
 			}
 		}
@@ -103,7 +103,7 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 	}
 }
 
-// mistakes is everything that is wrong with a new object.
+// mistakes returns every validation error of a new object.
 func (r *Registry) mistakes(kind *api.Kind, s *Strategy, obj api.Object) field.ErrorList {
 	errs := validation.ObjectMeta(obj, kind.Namespaced)
 	if s.Validate != nil {
@@ -137,7 +137,7 @@ func place(kind *api.Kind, namespace string, obj api.Object) error {
 	return nil
 }
 
-// prepareCreate sets what a new object gets from the server.
+// prepareCreate sets the fields of a new object that the server assigns.
 func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	obj.SetUID(uuid.NewUUID())
 	obj.SetCreationTimestamp(metav1.NewTime(r.now().UTC().Truncate(1e9)))
@@ -159,7 +159,7 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	}
 }
 
-// Refuse is a strict error as what a client is told: with every other mistake of the object.
+// Refuse turns a strict decoding error into the 400 for the client, with every other mistake of the object added.
 func (r *Registry) Refuse(q *Request, obj api.Object, strict *decode.StrictError) error {
 	msg := strict.Error()
 	kind, s := q.Kind, r.Strategy(q.Kind)

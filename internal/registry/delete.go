@@ -14,8 +14,9 @@ import (
 	"minik8s/internal/store"
 )
 
-// Delete starts the deletion of an object and carries it out at once if nothing holds it: no
-// finalizer, no grace period. It returns the object as it now stands, and whether it has been removed.
+// Delete starts the deletion of an object. It removes the object at once if it has no finalizer and no grace period.
+// It returns the object as it is now, and whether it was removed. A precondition that does not hold is a conflict
+// (409). Other errors are 400, 403, 404, and those of storage.Error.
 func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOptions) (e *Entry, removed bool, err error) {
 	if err := r.authorizeAs(ctx, "delete", q); err != nil {
 		return nil, false, err
@@ -76,8 +77,8 @@ func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *met
 	return e, false, err
 }
 
-// deleting is an object whose deletion has begun: with the time when it may go, and the finalizers of the policy asked
-// for. A second deletion may shorten the grace period, never lengthen it.
+// deleting returns the object with its deletion begun: with a deletion timestamp, and the finalizers of the requested
+// policy. A second deletion may shorten the grace period, never lengthen it.
 func (r *Registry) deleting(kind *api.Kind, before api.Object, opts *metav1.DeleteOptions) (api.Object, error) {
 	s := r.Strategy(kind)
 	grace := int64(0)
@@ -92,7 +93,7 @@ func (r *Registry) deleting(kind *api.Kind, before api.Object, opts *metav1.Dele
 		return nil, err
 	}
 	if !begun || s.Grace == nil || shorter {
-		obj.SetFinalizers(finalizers) // what is already ending gracefully keeps those with which it began
+		obj.SetFinalizers(finalizers) // an object that is already ending gracefully keeps its finalizers
 	}
 	if !begun || shorter {
 		t := metav1.NewTime(r.now().UTC().Truncate(time.Second).Add(time.Duration(grace) * time.Second))
@@ -108,9 +109,10 @@ func (r *Registry) deleting(kind *api.Kind, before api.Object, opts *metav1.Dele
 	return obj, nil
 }
 
-// propagated are the finalizers of an object that is to be deleted: the two by which the garbage collector
-// knows the propagation policy are those of the policy asked for, so that a second deletion may choose
-// another. One that asks for none leaves them as they are; if there is none either, orphans says what the kind does.
+// propagated returns the finalizers of an object to be deleted. Two finalizers tell the garbage collector the
+// propagation policy; they are set to match the requested policy, so a second deletion may choose another one. If no
+// policy is requested, they stay as they are. If there are none either, orphans says whether the kind's default is to
+// orphan.
 func propagated(have []string, opts *metav1.DeleteOptions, orphans bool) ([]string, error) {
 	want, asked, err := policyFinalizer(opts)
 	if err != nil {
@@ -130,12 +132,12 @@ func propagated(have []string, opts *metav1.DeleteOptions, orphans bool) ([]stri
 		out = append(out, want)
 	}
 	if slices.Equal(slices.Sorted(slices.Values(out)), slices.Sorted(slices.Values(have))) {
-		return have, nil // in whatever order: nothing is to be written
+		return have, nil // the same finalizers in another order: nothing to write
 	}
 	return out, nil
 }
 
-// DeleteWarning is what a client is told that deletes objects of a kind with such options; often nothing.
+// DeleteWarning returns the warning for deleting objects of a kind with these options; usually it is empty.
 func (r *Registry) DeleteWarning(kind *api.Kind, opts *metav1.DeleteOptions) string {
 	if _, asked, err := policyFinalizer(opts); asked || err != nil {
 		return ""
@@ -143,7 +145,8 @@ func (r *Registry) DeleteWarning(kind *api.Kind, opts *metav1.DeleteOptions) str
 	return r.Strategy(kind).OrphanWarning
 }
 
-// policyFinalizer is the finalizer of the policy asked for, if one is; Background has none.
+// policyFinalizer returns the finalizer of the requested policy, and whether one is requested. Background has no
+// finalizer.
 func policyFinalizer(opts *metav1.DeleteOptions) (finalizer string, asked bool, err error) {
 	//lint:ignore SA1019 old clients send the first
 	orphan, policy := opts.OrphanDependents, opts.PropagationPolicy
@@ -168,7 +171,7 @@ func policyFinalizer(opts *metav1.DeleteOptions) (finalizer string, asked bool, 
 	return "", false, apierrors.NewBadRequest("propagationPolicy: " + strconv.Quote(string(*policy)) + " is none of Background, Foreground, Orphan")
 }
 
-// remove takes the object out of the store, if old is still the newest.
+// remove deletes the object from the store, if old is still its newest version.
 func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last api.Object, opts WriteOptions) (*Entry, error) {
 	raw, err := storage.Encode(kind, last)
 	if err != nil {
@@ -184,7 +187,7 @@ func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last 
 	return storage.NewEntry(kind, old.Key(), rev, raw, last), nil
 }
 
-// DeleteCollection deletes every object that opts selects and returns what it deleted.
+// DeleteCollection deletes every object that opts selects and returns the deleted objects.
 func (r *Registry) DeleteCollection(ctx context.Context, q *Request, list ListOptions, opts *metav1.DeleteOptions) (*List, error) {
 	if err := r.authorizeAs(ctx, "deletecollection", q); err != nil {
 		return nil, err
@@ -199,7 +202,7 @@ func (r *Registry) DeleteCollection(ctx context.Context, q *Request, list ListOp
 	for _, e := range found.Entries {
 		obj := e.Object()
 		one := &Request{User: q.User, Verb: "delete", Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-		one.passed = one.access() // who may delete a collection may delete what is in it, as in Kubernetes
+		one.passed = one.access() // the right to delete a collection includes its objects, as in Kubernetes
 		deleted, _, err := r.Delete(ctx, one, opts)
 		if apierrors.IsNotFound(err) {
 			continue

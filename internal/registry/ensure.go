@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/store"
 )
 
-// EnsureNamespace creates one of the cluster's own namespaces if it is not there.
+// EnsureNamespace creates one of the cluster's own namespaces if it does not exist.
 func (r *Registry) EnsureNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := r.Create(store.Essential(ctx), own("create", api.Namespaces, "", ""), ns, WriteOptions{})
@@ -21,7 +21,7 @@ func (r *Registry) EnsureNamespace(ctx context.Context, name string) error {
 	return err
 }
 
-// EnsurePriorityClasses creates the cluster's own priority classes if they are not there.
+// EnsurePriorityClasses creates the cluster's own priority classes if they do not exist.
 func (r *Registry) EnsurePriorityClasses(ctx context.Context) error {
 	for _, pc := range api.SystemPriorityClasses() {
 		_, err := r.Create(store.Essential(ctx), own("create", api.PriorityClasses, "", ""), pc, WriteOptions{})

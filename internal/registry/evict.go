@@ -12,8 +12,9 @@ import (
 	"minik8s/internal/api"
 )
 
-// Evict deletes a pod, by the grace and preconditions that the eviction gives, and says on it first that it
-// was disrupted: a Job need not count that as a failure. Who may evict a pod need not be allowed to delete it.
+// Evict deletes a pod with the grace period and preconditions of the eviction. Before that it marks the pod as
+// disrupted, so that a Job need not count this as a failure. The right to evict a pod does not require the right to
+// delete it. The errors are 400 and those of Delete.
 func (r *Registry) Evict(ctx context.Context, q *Request, eviction *policyv1.Eviction, opts WriteOptions) error {
 	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return err
@@ -29,7 +30,7 @@ func (r *Registry) Evict(ctx context.Context, q *Request, eviction *policyv1.Evi
 	if opts.DryRun && !slices.Contains(del.DryRun, metav1.DryRunAll) {
 		del.DryRun = append(del.DryRun, metav1.DryRunAll)
 	}
-	if _, _, err := policyFinalizer(del); err != nil { // before anything is said on the pod
+	if _, _, err := policyFinalizer(del); err != nil { // check this before the pod is marked
 		return err
 	}
 	if !slices.Contains(del.DryRun, metav1.DryRunAll) {
@@ -41,8 +42,8 @@ func (r *Registry) Evict(ctx context.Context, q *Request, eviction *policyv1.Evi
 	return err
 }
 
-// markEvicted sets the condition DisruptionTarget. As that makes a new version of the pod, it is that version
-// which the deletion then asks for, if it asked for one at all.
+// markEvicted sets the condition DisruptionTarget. This makes a new version of the pod. If the deletion requires a
+// resourceVersion, it is changed to that of the new version.
 func (r *Registry) markEvicted(ctx context.Context, namespace, name string, del *metav1.DeleteOptions) error {
 	q := own("update", api.Pods, namespace, name).below("status")
 	e, err := r.modify(ctx, q, WriteOptions{}, true, func(old api.Object) (api.Object, error) {
@@ -62,7 +63,7 @@ func (r *Registry) markEvicted(ctx context.Context, namespace, name string, del 
 	return err
 }
 
-// setCondition puts a condition in place of the one of its type, and keeps the time if its status was so before.
+// setCondition replaces the condition of the same type, and keeps its transition time if the status is unchanged.
 func setCondition(st *corev1.PodStatus, c corev1.PodCondition) {
 	i := slices.IndexFunc(st.Conditions, func(have corev1.PodCondition) bool { return have.Type == c.Type })
 	if i < 0 {

@@ -18,25 +18,25 @@ import (
 
 var patchTypes = []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType}
 
-// Patch is a change of an object of one of Kubernetes' four types, as JSON.
+// Patch is a change to an object, as JSON, of one of Kubernetes' four patch types.
 type Patch struct {
 	Type types.PatchType
 	Data []byte
-	// Validation is Strict, Warn or Ignore: what to do about fields that the kind does not have.
+	// Validation is Strict, Warn or Ignore: how to treat fields that the kind does not have.
 	Validation string
-	// Force lets an apply take over fields that other managers have set otherwise.
+	// Force lets an apply take over fields that other managers have set to another value.
 	Force bool
 }
 
 // Patch changes an object by a JSON patch, a merge patch, a strategic merge patch, or by applying a manifest
-// (server-side apply), which also creates it. A patch that carries no resourceVersion is applied anew when another
-// writer came first.
+// (server-side apply), which can also create the object. A patch without a resourceVersion is retried if another
+// write came first. The errors are 400, 403, 404, 409, 413, 415, 422, and those of storage.Error.
 func (r *Registry) Patch(ctx context.Context, q *Request, p Patch, opts WriteOptions) (e *Entry, created bool, err error) {
 	if err := r.authorizeAs(ctx, "patch", q); err != nil {
 		return nil, false, err
 	}
 	switch {
-	case !slices.Contains(patchTypes, p.Type): // before the object is looked for: that it is missing would mislead
+	case !slices.Contains(patchTypes, p.Type): // before the lookup, where a 404 would mislead
 		return nil, false, patch.Unsupported(p.Type)
 	case p.Type == types.ApplyPatchType:
 		return r.apply(ctx, q, p, opts)
@@ -59,7 +59,7 @@ func (r *Registry) patch(ctx context.Context, q *Request, p Patch, opts WriteOpt
 			return nil, err
 		}
 		var patched func(map[string]any) ([]string, error)
-		if q.Sub == "" { // a manifest of the seeds that is applied again comes as a patch
+		if q.Sub == "" { // a seed manifest that is applied again comes as a patch
 			patched = dialect.Patched(kind)
 		}
 		obj, warnings, err := decode.Manifest(kind, patched, after, p.Validation)

@@ -16,15 +16,15 @@ import (
 	"minik8s/internal/registry/storage"
 )
 
-// What is read, under the names by which the registry's callers know it.
+// The types of storage for reading, under the names that the registry's callers use.
 type (
 	// Entry is one version of one object.
 	Entry = storage.Entry
-	// ListOptions selects objects. Namespace and Fields are those of the request, where there is one.
+	// ListOptions selects objects. Namespace and Fields are the request's, if there is a request.
 	ListOptions = storage.ListOptions
 	// List is a page of entries at one revision.
 	List = storage.List
-	// WatchOptions says what to watch and from when.
+	// WatchOptions says what to watch and from which revision.
 	WatchOptions = storage.WatchOptions
 	// Watch is an open watch.
 	Watch = storage.Watch
@@ -32,7 +32,8 @@ type (
 	Event = storage.Event
 )
 
-// Get is one object in its newest version.
+// Get returns an object in its newest version. The error is 404 if it does not exist, 403 if the user may not read
+// it.
 func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
 	if err := r.authorizeAs(ctx, "get", q); err != nil {
 		return nil, err
@@ -40,9 +41,9 @@ func (r *Registry) Get(ctx context.Context, q *Request) (*Entry, error) {
 	return r.read(ctx, q.Kind, q.Namespace, q.Name)
 }
 
-// Parent is the object below which a request asks for something that is no object: the pod of a log, the node of its
-// images. The request's name may hold the parent's among other things ("https:web:443"); what may be done is asked of the
-// whole.
+// Parent returns the parent object of a request for a subresource that is not an object: the pod of a log, the node
+// of its images. The request's name may contain more than the parent's name ("https:web:443"); authorisation uses the
+// whole name. The errors are those of Get.
 func (r *Registry) Parent(ctx context.Context, q *Request, name string) (*Entry, error) {
 	if err := r.Authorize(ctx, q); err != nil {
 		return nil, err
@@ -50,8 +51,9 @@ func (r *Registry) Parent(ctx context.Context, q *Request, name string) (*Entry,
 	return r.read(ctx, q.Kind, q.Namespace, name)
 }
 
-// List is every object that opts selects, at one revision that is not older than the newest write
-// acknowledged before the call.
+// List returns every object that opts selects, at one revision that includes every write acknowledged before the
+// call. The errors are 400 for options that are not valid, 403, and 410 if the history for the requested revision is
+// gone.
 func (r *Registry) List(ctx context.Context, q *Request, opts ListOptions) (*List, error) {
 	if err := r.authorizeAs(ctx, "list", q); err != nil {
 		return nil, err
@@ -68,7 +70,8 @@ func (r *Registry) list(ctx context.Context, kind *api.Kind, opts ListOptions) (
 	return r.cache.List(ctx, kind, opts, sel)
 }
 
-// Watch opens a watch.
+// Watch opens a watch. The errors are 400 for a selector that is not valid, 403, 410 if the history is gone, and 504
+// if the revision lies in the future.
 func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*Watch, error) {
 	if err := r.authorizeAs(ctx, "watch", q); err != nil {
 		return nil, err
@@ -81,7 +84,7 @@ func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*W
 	return r.cache.Watch(ctx, q.Kind, opts, sel)
 }
 
-// selector is what a list or watch selects by; a field that the kind cannot be selected by is refused (400).
+// selector builds the selector of a list or watch. A field that the kind cannot be selected by is refused (400).
 func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector, f fields.Selector) (*storage.Selector, error) {
 	strategy := r.Strategy(kind)
 	s := &storage.Selector{Namespace: namespace, Labels: l, Fields: f, FieldSet: strategy.Fields}
@@ -104,14 +107,14 @@ func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector,
 	return s, nil
 }
 
-// pods are what authorisation reads.
+// pods reads pods for authorisation.
 type pods struct{ cache *storage.Cache }
 
 // Pod implements authorization.Pods.
 func (p pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	key := storage.KeyOf(api.Pods, namespace, name)
 	e := p.cache.Of(api.Pods).Get(key)
-	if e == nil { // it may have been made a moment ago
+	if e == nil { // it may have been created a moment ago
 		if err := p.cache.Current(ctx); err != nil {
 			return nil, storage.Error(api.Pods, name, err)
 		}

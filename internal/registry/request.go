@@ -12,10 +12,10 @@ import (
 	"minik8s/internal/store"
 )
 
-// User is who asks.
+// User is the sender of a request.
 type User = authorization.User
 
-// Groups that mean something here.
+// Groups that have a meaning here; the names are Kubernetes'.
 const (
 	GroupMasters         = authorization.GroupMasters
 	GroupNodes           = authorization.GroupNodes
@@ -26,42 +26,42 @@ const (
 // System is the daemon itself.
 var System = authorization.System
 
-// Part is the identity of a part of the daemon: "scheduler", "kubelet".
+// Part returns the identity of a part of the daemon: "scheduler", "kubelet".
 func Part(name string, groups ...string) User { return authorization.Part(name, groups...) }
 
-// NodeUser is the identity of the kubelet of a node.
+// NodeUser returns the identity of a node's kubelet.
 func NodeUser(node string) User { return authorization.NodeUser(node) }
 
-// Request is one thing that somebody wants to do. It is the one value that goes through authorisation, before
-// anything is read, and then through admission: roles, quotas and policies hang there and nowhere else.
+// Request is one operation on the API. The same value goes through authorisation, before anything is read, and then
+// through admission: roles, quotas and policies are enforced there and nowhere else.
 type Request struct {
 	User User
-	// Verb is get, list, watch, create, update, patch, delete, deletecollection or impersonate; of a Path it is
-	// the method in small letters.
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or impersonate. If Path is set, it is
+	// the HTTP method in lower case.
 	Verb string
-	// Kind is what it is about; nil if it is about Path.
+	// Kind is the kind of the request; nil if it is about Path.
 	Kind *api.Kind
 	Path string
-	// View is the kind that the client sees, where that is another.
+	// View is the kind that the client sees, if that differs from Kind.
 	View *api.Kind
 	// Sub is the subresource, empty for the object itself.
 	Sub string
-	// Namespace is empty for all of them, and for kinds without one.
+	// Namespace is empty for all namespaces, and for kinds without one.
 	Namespace string
-	// Name is empty for a collection, and so for a create: the new object's name is in New.
+	// Name is empty for a collection, and therefore for a create: the new object's name is in New.
 	Name   string
 	Fields fields.Selector // of a list or watch
 
-	// Old and New are the object before and after, for admission; nil where there is none.
+	// Old and New are the object before and after the change, for admission; nil if there is none.
 	Old, New api.Object
 
-	// relied is what the write asks of the store beside its own key: that what admission relied on is as it was.
+	// relied lists what the write requires besides its own key: that the objects admission relied on are unchanged.
 	relied []store.Change
 
-	passed access // what authorisation has let through, so that it is asked once
+	passed access // what authorisation has allowed, so that it runs once
 }
 
-// access is the part of a request that authorisation has judged.
+// access is the part of a request that authorisation judges.
 type access struct {
 	verb, sub, namespace, name, path string
 	kind                             *api.Kind
@@ -71,14 +71,14 @@ func (q *Request) access() access {
 	return access{verb: q.Verb, sub: q.Sub, namespace: q.Namespace, name: q.Name, path: q.Path, kind: q.Kind}
 }
 
-// attributes are what the request is judged by.
+// attributes returns what authorisation judges.
 func (q *Request) attributes() authorization.Attributes {
 	return authorization.Attributes{User: q.User, Verb: q.Verb, Kind: q.Kind, Path: q.Path, Sub: q.Sub,
 		Namespace: q.Namespace, Name: q.Name, Fields: q.Fields}
 }
 
-// Authorize refuses what a user may not do. Every method of Registry that takes a request does so first;
-// others call it for what is reached through an object but is none, like the streams of a pod's containers.
+// Authorize refuses (403) what a user may not do. Every method of Registry that takes a request does so first. Other
+// packages call it for things reached through an object that are not objects, such as a container's streams.
 func (r *Registry) Authorize(ctx context.Context, q *Request) error {
 	if q.passed == q.access() && q.Verb != "" {
 		return nil
@@ -90,8 +90,8 @@ func (r *Registry) Authorize(ctx context.Context, q *Request) error {
 	return nil
 }
 
-// authorizeAs is Authorize for a method that does what verb says: a request that was let through as another
-// one is a mistake of the caller.
+// authorizeAs is Authorize for a method that performs verb. A request authorised for another verb is a caller's bug
+// (500).
 func (r *Registry) authorizeAs(ctx context.Context, verb string, q *Request) error {
 	if q.Verb != verb {
 		return apierrors.NewInternalError(fmt.Errorf("a request to %s %s was handed on as one to %s", q.Verb, q.Kind, verb))
@@ -99,12 +99,12 @@ func (r *Registry) authorizeAs(ctx context.Context, verb string, q *Request) err
 	return r.Authorize(ctx, q)
 }
 
-// own is a request that the daemon makes by itself.
+// own returns a request by the daemon itself.
 func own(verb string, kind *api.Kind, namespace, name string) *Request {
 	return &Request{User: System, Verb: verb, Kind: kind, Namespace: namespace, Name: name}
 }
 
-// below is a request for the subresource sub of what q asks for.
+// below returns a request for the subresource sub of q's object.
 func (q *Request) below(sub string) *Request {
 	c := *q
 	c.Sub = sub

@@ -13,8 +13,8 @@ import (
 	"minik8s/internal/api"
 )
 
-// Ask answers a question: an object of one of api.Questions, which comes back with its status filled in. What may
-// be asked of oneself anybody may ask whom the API knows.
+// Ask answers a review: an object of one of api.Questions, which is returned with its status filled in. Every
+// authenticated user may ask about itself. The errors are 400, 403 and 422.
 func (r *Registry) Ask(ctx context.Context, q *Request, obj api.Object) (api.Object, error) {
 	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return nil, err
@@ -61,7 +61,8 @@ func userInfo(u User) authenticationv1.UserInfo {
 	return info
 }
 
-// reviewToken says whose a token is, if it is for one of the audiences asked for, or for the API server's own.
+// reviewToken fills in the user of a token that is valid for one of the requested audiences, or for the API server's
+// own if none is requested.
 func (r *Registry) reviewToken(ctx context.Context, o *authenticationv1.TokenReview) error {
 	o.Status = authenticationv1.TokenReviewStatus{}
 	if o.Spec.Token == "" {
@@ -99,7 +100,7 @@ func (r *Registry) reviewSubject(ctx context.Context, kind *api.Kind, spec *auth
 	return err
 }
 
-// reviewAccess asks the rules what they would say to a user.
+// reviewAccess reports what the rules decide for a user.
 func (r *Registry) reviewAccess(ctx context.Context, kind *api.Kind, user User, res *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 	status, err := r.authorizer.Review(ctx, user, res, path)
 	if mistake := (*field.Error)(nil); errors.As(err, &mistake) {

@@ -16,20 +16,19 @@ import (
 	"minik8s/internal/registry/storage"
 )
 
-// ScaleStrategy is how the number of replicas of a kind is reached without knowing the kind.
+// ScaleStrategy reads and sets the number of replicas of a kind without knowing the kind.
 type ScaleStrategy struct {
-	// Get fills in what is the kind's own: the replicas wanted, those there are, the selector.
+	// Get fills in the kind's own part: the wanted replicas, the current ones, the selector.
 	Get func(obj api.Object, into *autoscalingv1.Scale)
-	// Set makes replicas the number wanted.
+	// Set sets the wanted number of replicas.
 	Set func(obj api.Object, replicas int32)
 }
 
-// ScaleKind is the kind of the body of the subresource scale. It is stored nowhere, so it is no row of
-// the table of kinds.
+// ScaleKind is the kind of the body of the subresource scale. It is never stored, so it is not in the table of kinds.
 var ScaleKind = &api.Kind{Group: "autoscaling", Version: "v1", Kind: "Scale", Plural: "scales", Singular: "scale",
 	Namespaced: true, New: func() api.Object { return &autoscalingv1.Scale{} }}
 
-// scaleOf is an object of a kind that has a scale as its Scale.
+// scaleOf returns the Scale of an object whose kind has one.
 func (r *Registry) scaleOf(kind *api.Kind, obj api.Object) *autoscalingv1.Scale {
 	s := &autoscalingv1.Scale{
 		TypeMeta: metav1.TypeMeta{Kind: ScaleKind.Kind, APIVersion: ScaleKind.APIVersion()},
@@ -47,7 +46,7 @@ func (r *Registry) needScale(q *Request) error {
 	return nil
 }
 
-// GetScale reads the scale of an object.
+// GetScale reads the scale of an object. The error is 404 if the object or its scale does not exist.
 func (r *Registry) GetScale(ctx context.Context, q *Request) (*autoscalingv1.Scale, error) {
 	if err := r.needScale(q); err != nil {
 		return nil, err
@@ -59,7 +58,8 @@ func (r *Registry) GetScale(ctx context.Context, q *Request) (*autoscalingv1.Sca
 	return r.scaleOf(q.Kind, e.Object()), nil
 }
 
-// UpdateScale sets the replicas that given asks for; with a resourceVersion in it, only of that version.
+// UpdateScale sets the replicas to those in given. If given has a resourceVersion, the object must be at that
+// version.
 func (r *Registry) UpdateScale(ctx context.Context, q *Request, given *autoscalingv1.Scale, opts WriteOptions) (*autoscalingv1.Scale, error) {
 	return r.changeScale(ctx, "update", q, opts, func(*autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 		return given, nil

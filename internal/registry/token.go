@@ -11,12 +11,12 @@ import (
 	"minik8s/internal/tokens"
 )
 
-// UseTokens gives the registry what signs the tokens of service accounts. It is called before anything is
-// served; without it there are no tokens.
+// UseTokens sets the authority that signs the tokens of service accounts. It is called before anything is served;
+// without it there are no tokens.
 func (r *Registry) UseTokens(a *tokens.Authority) { r.tokens = serviceaccount.New(a, reader{r}) }
 
-// Issuer is what a relying party needs to check tokens by itself: the issuer's name, and its keys as a JSON Web Key
-// Set. Without an authority both are empty.
+// Issuer returns what others need to check tokens themselves: the issuer's name, and its keys as a JSON Web Key Set.
+// Without an authority both are empty.
 func (r *Registry) Issuer() (name string, keys []byte) {
 	if r.tokens == nil {
 		return "", nil
@@ -24,7 +24,8 @@ func (r *Registry) Issuer() (name string, keys []byte) {
 	return r.tokens.Issuer(), r.tokens.KeySet()
 }
 
-// Token makes a token of a service account: as long-lived, for whom and bound to the pod that the request asks.
+// Token makes a token of a service account with the lifetime, audience and pod binding that the request asks for. The
+// error is 404 if tokens are not served; otherwise see serviceaccount.Tokens.Request.
 func (r *Registry) Token(ctx context.Context, q *Request, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	if err := r.authorizeAs(ctx, "create", q); err != nil {
 		return nil, err
@@ -37,7 +38,8 @@ func (r *Registry) Token(ctx context.Context, q *Request, req *authenticationv1.
 
 var errNoTokens = apierrors.NewUnauthorized("tokens are not served")
 
-// Authenticate is the user that a token stands for, as long as the token's service account and pod are there.
+// Authenticate returns the user of a token, as long as the token's service account and pod exist. The error is 401 if
+// the token is not valid.
 func (r *Registry) Authenticate(ctx context.Context, token string) (User, error) {
 	if r.tokens == nil {
 		return User{}, errNoTokens
@@ -45,7 +47,7 @@ func (r *Registry) Authenticate(ctx context.Context, token string) (User, error)
 	return r.tokens.Authenticate(ctx, token, r.tokens.Issuer())
 }
 
-// authenticateFor is Authenticate for a token that is shown to audience.
+// authenticateFor is Authenticate for a token that was presented for audience.
 func (r *Registry) authenticateFor(ctx context.Context, token, audience string) (User, error) {
 	if r.tokens == nil {
 		return User{}, errNoTokens
@@ -53,7 +55,7 @@ func (r *Registry) authenticateFor(ctx context.Context, token, audience string) 
 	return r.tokens.Authenticate(ctx, token, audience)
 }
 
-// reader reads for what has been authorised already.
+// reader reads objects for requests that are already authorised.
 type reader struct{ *Registry }
 
 // Read implements serviceaccount.Reader.

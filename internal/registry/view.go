@@ -6,7 +6,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// served is the kind as the client sees it.
+// served returns the kind as the client sees it.
 func (q *Request) served() *api.Kind {
 	if q.View != nil {
 		return q.View
@@ -14,7 +14,7 @@ func (q *Request) served() *api.Kind {
 	return q.Kind
 }
 
-// shown is a stored object as the client sees it; stored is what a client has given, as it is stored.
+// shown converts a stored object to the client's view; stored converts the client's object to the stored kind.
 func (q *Request) shown(obj api.Object) api.Object {
 	if q.View == nil {
 		return obj
@@ -33,7 +33,7 @@ func (q *Request) stored(obj api.Object) api.Object {
 	return out
 }
 
-// StoredFields is a field selector in the names of the stored kind.
+// StoredFields translates a field selector to the field names of the stored kind.
 func StoredFields(view *api.Kind, sel fields.Selector) (fields.Selector, error) {
 	if sel == nil || view == nil {
 		return sel, nil

@@ -11,8 +11,8 @@ import (
 	"minik8s/internal/store"
 )
 
-// write puts an object, which becomes shared, and its bytes into the store. The same transaction asks that nothing has
-// changed on which admission relied; if something has, the error is an outrunError.
+// write stores an object, which becomes shared, and its bytes. The same transaction checks that nothing has changed
+// that admission relied on; if something has, the error is an outrunError.
 func (r *Registry) write(ctx context.Context, q *Request, key string, obj api.Object, raw []byte, change store.Change) (*Entry, error) {
 	kind := q.Kind
 	if r.Strategy(kind).Essential {
@@ -25,15 +25,15 @@ func (r *Registry) write(ctx context.Context, q *Request, key string, obj api.Ob
 	return e, storage.Error(kind, obj.GetName(), err)
 }
 
-// outrunError is a write that was refused because another one was faster: it has changed what admission relied on.
+// outrunError means that a write was refused because another write has changed what admission relied on.
 type outrunError struct{ *store.Refused }
 
-// maxOutrun bounds how often a write is tried that others outrun: of any number that start together one wins each
-// time.
+// maxOutrun bounds how often an outrun write is retried. Of any number of writes that start together, one succeeds in
+// each round.
 const maxOutrun = 1000
 
-// outrun says whether a write is to be tried again, with admission first: it was outrun, and now the cache knows by
-// what. If not, cause is what the client is told.
+// outrun reports whether a write should be retried from admission on: it was outrun, and the cache now has the change
+// that outran it. If not, cause is the error for the client.
 func (r *Registry) outrun(ctx context.Context, q *Request, err error, try int) (again bool, cause error) {
 	var by outrunError
 	if !errors.As(err, &by) {
@@ -48,11 +48,12 @@ func (r *Registry) outrun(ctx context.Context, q *Request, err error, try int) (
 	return true, nil
 }
 
-// exclusiveRoot is where the groups of Strategy.Exclusive have a key each, without a value: every write of the group
-// changes it. No API group has such a name.
+// exclusiveRoot is the prefix of one key, without a value, for each group of Strategy.Exclusive. Every write of the
+// group changes its key. No API group has such a name.
 const exclusiveRoot = storage.Root + "_exclusive/"
 
-// admitExclusive has admission see every earlier write of the group, and the write ask that none came since.
+// admitExclusive makes admission see every earlier write of the group, and makes the write fail if another has come
+// since.
 func (r *Registry) admitExclusive(ctx context.Context, q *Request) error {
 	s := r.Strategy(q.Kind)
 	if s.Exclusive == nil || q.Sub != "" || q.New == nil {

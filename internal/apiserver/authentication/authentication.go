@@ -16,29 +16,30 @@ import (
 
 type connKey struct{}
 
-// WithConn lets a handler know over which connection its request came.
+// WithConn stores the connection of a request in its context, for handlers.
 func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// Registry is what knows the tokens, and who may impersonate whom.
+// Registry checks tokens, and decides who may impersonate whom.
 type Registry interface {
 	Authenticate(ctx context.Context, token string) (registry.User, error)
 	Authorize(ctx context.Context, q *registry.Request) error
 }
 
-// Authenticator finds out who asks.
+// Authenticator determines the user of a request.
 type Authenticator struct{ reg Registry }
 
-// New is an authenticator.
+// New returns an authenticator.
 func New(reg Registry) *Authenticator { return &Authenticator{reg: reg} }
 
-// ErrNoCredentials is for who shows nothing at all.
+// ErrNoCredentials is the error (401) for a request without credentials.
 var ErrNoCredentials error = apierrors.NewUnauthorized("show a client certificate of the cluster's CA (see admin.kubeconfig in the data directory) " +
 	"or a service account's token, or use the unix socket as root")
 
-// Authenticate knows a client by its certificate or by the token of a service account, and root by the unix
-// socket that only root can open. The error is 401; of who shows nothing, ErrNoCredentials.
+// Authenticate identifies a client by its certificate or its service account token, and root by the unix socket,
+// which only root can open. The error is 401; it is ErrNoCredentials if the request has no credentials. If a token
+// could not be checked, it is the registry's error.
 func (a *Authenticator) Authenticate(req *http.Request) (registry.User, error) {
 	if tls := req.TLS; tls != nil {
 		if len(tls.VerifiedChains) == 0 || len(tls.VerifiedChains[0]) == 0 {
@@ -56,8 +57,8 @@ func (a *Authenticator) Authenticate(req *http.Request) (registry.User, error) {
 	return registry.User{}, ErrNoCredentials
 }
 
-// bearer is who shows a token. A bad one is refused even where none is needed: who sends it believes that
-// it is good.
+// bearer returns the user of the request's bearer token. An invalid token is refused even on a path that needs none,
+// because its sender takes it for valid.
 func (a *Authenticator) bearer(req *http.Request) (registry.User, error) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(req.Header.Get("Authorization")), " ")
 	if shown := streaming.Bearer(req); scheme == "" && shown != "" {
@@ -71,10 +72,10 @@ func (a *Authenticator) bearer(req *http.Request) (registry.User, error) {
 
 const userKey = "user"
 
-// SetUser notes who asks.
+// SetUser stores the user of a request.
 func SetUser(c echo.Context, u registry.User) { c.Set(userKey, u) }
 
-// User is who asks.
+// User returns the user of a request.
 func User(c echo.Context) registry.User {
 	u, _ := c.Get(userKey).(registry.User)
 	return u

@@ -1,10 +1,10 @@
-// Package authentication is who asks: the user whose certificate, token or unix socket a request came with, or whom that
-// user may impersonate.
+// Package authentication determines the user of a request, from a certificate, a token or the unix socket, and the
+// user to impersonate, if the request asks for that.
 //
-// It promises: a client certificate counts only as verified against the cluster's CA; a token that does not hold is
-// refused even where none is needed; only root's unix socket needs neither; an Impersonate- header is obeyed or refused,
-// never passed over.
+// It promises: a client certificate counts only if it is verified against the cluster's CA; an invalid token is
+// refused even where none is needed; only root's unix socket needs neither; an Impersonate- header is obeyed or
+// refused, never ignored.
 //
-// apiserver calls it, once for each request. It decides nothing about what a user may do: that is registry's
-// (authorisation), which it asks about impersonation. It has no state.
+// apiserver calls it, once for each request. It does not decide what a user may do: registry does (authorisation),
+// and decides about impersonation too. It has no state.
 package authentication

@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/registry"
 )
 
-// The headers by which a client asks to be judged as somebody else: kubectl --as, --as-group, --as-uid.
+// The headers with which a client asks to be treated as another user: kubectl --as, --as-group, --as-uid.
 const (
 	impersonateUser  = "Impersonate-User"
 	impersonateGroup = "Impersonate-Group"
@@ -20,7 +20,7 @@ const (
 	impersonateExtra = "Impersonate-Extra-"
 )
 
-// What impersonation is asked about. They are kinds of no object, and in no table.
+// The kinds for which authorisation is asked about impersonation. They have no objects and are in no table.
 var (
 	users           = &api.Kind{Version: "v1", Kind: "User", Plural: "users"}
 	groups          = &api.Kind{Version: "v1", Kind: "Group", Plural: "groups"}
@@ -31,8 +31,8 @@ var (
 
 const serviceAccountPrefix = "system:serviceaccount:"
 
-// Impersonate is who the request is to be judged as: user, or whom the headers name, if user may be them. It
-// never passes over a header: who is not obeyed is refused (403).
+// Impersonate returns the user to judge the request as: user itself, or the one that the Impersonate headers name, if
+// user may impersonate it. It never ignores a header: impersonation that is not allowed is refused (403).
 func (a *Authenticator) Impersonate(req *http.Request, user registry.User) (registry.User, error) {
 	as, asked, err := impersonated(req.Header)
 	if err != nil || !asked {
@@ -64,7 +64,7 @@ func (a *Authenticator) Impersonate(req *http.Request, user registry.User) (regi
 	if err != nil {
 		return registry.User{}, err
 	}
-	// What everybody has who is known under such a name, without asking for it.
+	// Groups that every user of this kind of name has without asking for them.
 	if ns, _, ok := serviceAccount(as.Name); ok && len(as.Groups) == 0 {
 		as.Groups = []string{registry.GroupServiceAccounts, registry.GroupServiceAccounts + ":" + ns}
 	}
@@ -74,7 +74,7 @@ func (a *Authenticator) Impersonate(req *http.Request, user registry.User) (regi
 	return as, nil
 }
 
-// serviceAccount takes the name of a service account's user apart.
+// serviceAccount splits the user name of a service account into its namespace and name.
 func serviceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
 	if !ok {

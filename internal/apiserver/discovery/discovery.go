@@ -13,10 +13,10 @@ import (
 	"minik8s/internal/apiserver/encoding"
 )
 
-// Handler answers what clients ask about the kinds that are served.
+// Handler serves the discovery of the kinds.
 type Handler struct{ Kinds *api.Table }
 
-// CoreVersions is /api.
+// CoreVersions serves /api.
 func (h Handler) CoreVersions(c echo.Context) error {
 	if wantsAggregated(c) {
 		return h.aggregate(c, func(group string) bool { return group == "" })
@@ -34,7 +34,7 @@ func apiGroup(name string, versions []string) metav1.APIGroup {
 	return g
 }
 
-// Groups is /apis.
+// Groups serves /apis.
 func (h Handler) Groups(c echo.Context) error {
 	if wantsAggregated(c) {
 		return h.aggregate(c, func(group string) bool { return group != "" })
@@ -49,7 +49,7 @@ func (h Handler) Groups(c echo.Context) error {
 	return send(c, list)
 }
 
-// Group is /apis/GROUP.
+// Group serves /apis/GROUP.
 func (h Handler) Group(c echo.Context) error {
 	_, versions := h.Kinds.GroupVersions()
 	v := versions[c.Param("group")]
@@ -70,7 +70,7 @@ func verbsOf(k *api.Kind) []string {
 	return allVerbs
 }
 
-// Resources is the discovery of one group and version.
+// Resources serves the discovery of one group and version.
 func (h Handler) Resources(c echo.Context) error {
 	group, version := c.Param("group"), c.Param("version")
 	if version == "" {
@@ -95,7 +95,7 @@ func (h Handler) Resources(c echo.Context) error {
 	return send(c, list)
 }
 
-// subresources is every path below an object, status included.
+// subresources returns every subresource of a kind, status included.
 func subresources(k *api.Kind) []api.Subresource {
 	subs := slices.Clone(k.Subresources)
 	if k.Status {
@@ -115,7 +115,7 @@ func wantsAggregated(c echo.Context) bool {
 	return err == nil && m.As == encoding.GroupDiscoveryList
 }
 
-// send answers in JSON; who accepts nothing that the API speaks is refused (406).
+// send answers in JSON. If the client accepts no format that the API serves, it is refused (406).
 func send(c echo.Context, v any) error {
 	if _, err := encoding.Negotiate(c.Request().Header.Get("Accept")); err != nil {
 		return err
@@ -123,7 +123,7 @@ func send(c echo.Context, v any) error {
 	return encoding.SendJSON(c, v)
 }
 
-// aggregate is all of discovery in one answer.
+// aggregate sends all of discovery in one answer.
 func (h Handler) aggregate(c echo.Context, want func(group string) bool) error {
 	list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
 		Items: []apidiscoveryv2.APIGroupDiscovery{}}

@@ -1,9 +1,9 @@
-// Package encoding is how objects, lists, events of watches and errors become bytes, as the client asks for them in its
-// Accept header: JSON, YAML or Kubernetes' protobuf; whole objects, their metadata, or rows of a Table.
+// Package encoding turns objects, lists, watch events and errors into bytes, as the client's Accept header asks:
+// JSON, YAML or Kubernetes' protobuf; whole objects, their metadata, or rows of a Table.
 //
-// It promises: this is the only place where an answer's bytes are made; a plain object goes out as the bytes that are
-// stored, without being decoded; a list is encoded item by item and never held as a whole;
-// an Accept header that names only what is not served is an error (406), and none at all means JSON.
+// It promises: answers are encoded only here; a plain object is sent as the stored bytes, without being decoded; a
+// list is encoded item by item and never held as a whole; an Accept header that names only unserved media types is an
+// error (406), and no header means JSON.
 //
 // Callers are apiserver and its handlers. It has no state.
 //

@@ -11,15 +11,15 @@ import (
 	"minik8s/internal/registry"
 )
 
-// List is a list as the client asked for it, piece by piece: what stands before the items, each item, what stands after
-// them. All three append to dst.
+// List encodes a list piece by piece, in the requested format: what comes before the items, each item, and what comes
+// after them. All three append to dst.
 type List struct {
 	Head func(dst []byte) ([]byte, error)
 	Item func(dst []byte, i int, e *registry.Entry) ([]byte, error)
 	Tail func(dst []byte, n int) []byte
 }
 
-// List is how a list is encoded.
+// List prepares the encoding of a list.
 func (enc *Encoder) List(l *registry.List) (*List, error) {
 	lm := metav1.ListMeta{ResourceVersion: strconv.FormatInt(l.Revision, 10), Continue: l.Continue, RemainingItemCount: l.Remaining}
 	var head any
@@ -59,7 +59,7 @@ func (enc *Encoder) List(l *registry.List) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The head is an object that may end with its empty items.
+	// The head is an object, which may end with its empty items.
 	raw = bytes.TrimSuffix(raw, []byte("}"))
 	for _, empty := range []string{"[]", "null"} {
 		raw = bytes.TrimSuffix(raw, []byte(`,"`+key+`":`+empty))
@@ -86,7 +86,7 @@ func jsonList(head []byte, key string, item func([]byte, *registry.Entry) ([]byt
 	}
 }
 
-// yamlList is the same list in YAML: the items are a sequence below the last key.
+// yamlList is jsonList in YAML: the items are a sequence below the last key.
 func yamlList(head []byte, key string, item func([]byte, *registry.Entry) ([]byte, error)) *List {
 	return &List{
 		Head: func(dst []byte) ([]byte, error) {

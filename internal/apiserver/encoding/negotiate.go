@@ -14,7 +14,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// Format is how an answer is written.
+// Format is how an answer is encoded.
 type Format int
 
 // The formats.
@@ -24,7 +24,7 @@ const (
 	Protobuf
 )
 
-// What a client may ask to get instead of the objects themselves.
+// What a client may ask for instead of the objects themselves.
 const (
 	Table               = "Table"
 	PartialMetadata     = "PartialObjectMetadata"
@@ -47,7 +47,7 @@ type MediaType struct {
 	Group, Version string
 }
 
-// NegotiateFor is Negotiate for objects of a kind, which may have no protobuf of their own.
+// NegotiateFor is Negotiate for objects of a kind, some of which have no protobuf encoding. The error is 406.
 func NegotiateFor(kind *api.Kind, accept string) (MediaType, error) {
 	m, err := Negotiate(accept)
 	if err == nil && m.Format == Protobuf {
@@ -58,8 +58,8 @@ func NegotiateFor(kind *api.Kind, accept string) (MediaType, error) {
 	return m, err
 }
 
-// NegotiatePlain is NegotiateFor for what has no metadata, and so no row in a table: it goes as itself, to who takes
-// that too.
+// NegotiatePlain is NegotiateFor for objects without metadata, which cannot be rows of a Table. If the Accept header
+// also allows the object itself, that is sent. Otherwise the error is 406.
 func NegotiatePlain(kind *api.Kind, accept string) (MediaType, error) {
 	var plain []string
 	for clause := range strings.SplitSeq(accept, ",") {
@@ -78,7 +78,8 @@ func notAcceptable() error {
 		Message: "only the following media types are accepted: " + JSONType + ", " + YAMLType + ", " + ProtobufType}}
 }
 
-// Negotiate takes the first clause of an Accept header that can be served; JSON if there is no header. The error is 406.
+// Negotiate takes the first clause of an Accept header that can be served; JSON if there is no header. The error is
+// 406.
 func Negotiate(accept string) (MediaType, error) {
 	if accept == "" || accept == JSONType || accept == "*/*" {
 		return MediaType{}, nil
@@ -91,7 +92,7 @@ func Negotiate(accept string) (MediaType, error) {
 	return MediaType{}, notAcceptable()
 }
 
-// parseClause reads one clause of an Accept header; false if its type is none that is known.
+// parseClause reads one clause of an Accept header. It returns false if the media type is unknown.
 func parseClause(clause string) (m MediaType, known bool) {
 	params := strings.Split(clause, ";")
 	switch strings.TrimSpace(params[0]) {
@@ -116,7 +117,7 @@ func parseClause(clause string) (m MediaType, known bool) {
 	return m, true
 }
 
-// served says whether there is such an answer.
+// served reports whether the API has answers of this media type.
 func (m MediaType) served() bool {
 	switch m.As {
 	case "", PartialMetadata, PartialMetadataList:
@@ -129,7 +130,7 @@ func (m MediaType) served() bool {
 	return false
 }
 
-// ContentType is the header of an answer.
+// ContentType returns the Content-Type header of an answer.
 func (m MediaType) ContentType() string {
 	switch m.Format {
 	case YAML:
@@ -140,7 +141,7 @@ func (m MediaType) ContentType() string {
 	return JSONType
 }
 
-// StreamType is the header of a watch.
+// StreamType returns the Content-Type header of a watch.
 func (m MediaType) StreamType() string {
 	if m.Format == Protobuf {
 		return ProtobufType + ";stream=watch"
@@ -156,10 +157,10 @@ var (
 // protobufMagic begins every object in Kubernetes' protobuf.
 var protobufMagic = []byte("k8s\x00")
 
-// IsProtobuf says whether a body is in Kubernetes' protobuf.
+// IsProtobuf reports whether a body is in Kubernetes' protobuf.
 func IsProtobuf(data []byte) bool { return bytes.HasPrefix(data, protobufMagic) }
 
-// DecodeProtobuf reads such a body.
+// DecodeProtobuf reads a body in Kubernetes' protobuf.
 func DecodeProtobuf(data []byte, into runtime.Object) error {
 	_, _, err := protobufSerializer.Decode(data, nil, into)
 	return err
@@ -173,7 +174,7 @@ func encodeProtobuf(obj runtime.Object) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Body is a whole answer: body, which is JSON or protobuf, in the format that was asked for.
+// Body converts a whole answer, which is JSON or protobuf, to the requested format.
 func (m MediaType) Body(body []byte) ([]byte, error) {
 	switch m.Format {
 	case YAML:
@@ -188,7 +189,7 @@ func (m MediaType) Body(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// toYAML makes YAML of a JSON answer.
+// toYAML converts a JSON answer to YAML.
 func toYAML(json []byte) ([]byte, error) { return yaml.JSONToYAML(json) }
 
 func partialMetadata(obj api.Object) *metav1.PartialObjectMetadata {

@@ -18,19 +18,19 @@ import (
 	"minik8s/internal/registry"
 )
 
-// Encoder makes the bytes of one answer. What it appends is JSON, or protobuf where that was asked for; YAML is made of
-// the JSON when an answer is whole (Body).
+// Encoder makes the bytes of one answer. It appends JSON, or protobuf if requested; YAML is converted from the JSON
+// when an answer is whole (Body).
 type Encoder struct {
 	MediaType
-	// Kind is the kind as it is stored; View, if it is not nil, the one that the client sees.
+	// Kind is the stored kind; View, if it is not nil, the kind that the client sees.
 	Kind, View *api.Kind
-	// IncludeObject is how much of an object goes along with its row in a Table: None, Metadata (also ""), Object.
+	// IncludeObject is how much of an object comes with its row in a Table: None, Metadata (also ""), Object.
 	IncludeObject string
-	// Layout is which columns a Table has.
+	// Layout defines the columns of a Table.
 	Layout table.Layout
 }
 
-// Served is the kind as the client sees it.
+// Served returns the kind as the client sees it.
 func (enc *Encoder) Served() *api.Kind {
 	if enc.View != nil {
 		return enc.View
@@ -38,7 +38,7 @@ func (enc *Encoder) Served() *api.Kind {
 	return enc.Kind
 }
 
-// shown is an entry as the client sees it.
+// shown returns an entry as the client sees it.
 func (enc *Encoder) shown(e *registry.Entry) (*registry.Entry, error) {
 	if enc.View == nil {
 		return e, nil
@@ -46,8 +46,8 @@ func (enc *Encoder) shown(e *registry.Entry) (*registry.Entry, error) {
 	return e.In(enc.View)
 }
 
-// Entry appends an object as the client asked for it: itself, its metadata, or a Table of one row;
-// columns says whether the names of the columns go along.
+// Entry appends an object in the requested form: itself, its metadata, or a Table of one row; columns says whether
+// the Table has its column names.
 func (enc *Encoder) Entry(dst []byte, e *registry.Entry, columns bool) ([]byte, error) {
 	switch enc.As {
 	case Table:
@@ -71,7 +71,7 @@ func (enc *Encoder) Entry(dst []byte, e *registry.Entry, columns bool) ([]byte, 
 	return e.AppendJSON(dst), nil
 }
 
-// Object appends what has no stored bytes.
+// Object appends an object that has no stored bytes.
 func (enc *Encoder) Object(dst []byte, obj runtime.Object) ([]byte, error) {
 	if enc.Format != Protobuf {
 		return appendJSON(dst, obj)
@@ -91,8 +91,8 @@ func appendJSON(dst []byte, v any) ([]byte, error) {
 	return append(dst, raw...), nil
 }
 
-// Event appends an event of a watch, whose object is appended by object: a line of JSON, or protobuf behind its
-// length.
+// Event appends an event of a watch: a line of JSON, or protobuf after its length. The callback object appends the
+// event's object.
 func (enc *Encoder) Event(dst []byte, typ string, object func(dst []byte) ([]byte, error)) ([]byte, error) {
 	if enc.Format == Protobuf {
 		raw, err := object(nil)
@@ -117,7 +117,7 @@ func (enc *Encoder) Event(dst []byte, typ string, object func(dst []byte) ([]byt
 	return append(dst, '}', '\n'), nil
 }
 
-// Bookmark is an empty object of the kind that is watched, with a revision.
+// Bookmark returns an empty object of the watched kind with a revision.
 func (enc *Encoder) Bookmark(revision int64, initialEnd bool) runtime.Object {
 	kind := enc.Served()
 	obj := kind.New()
@@ -137,8 +137,8 @@ func (enc *Encoder) Bookmark(revision int64, initialEnd bool) runtime.Object {
 	return obj
 }
 
-// Key names the encoding in which this client gets the object of an event: watches with the same key share one. false:
-// it is not worth sharing, or depends on what only this client asks for.
+// Key names the encoding of an event's object for this client; watches with the same key share one. It returns false
+// if the encoding is not worth sharing, or depends on options of this client only.
 func (enc *Encoder) Key() (string, bool) {
 	if enc.As == "" && enc.Format == JSON && enc.View == nil { // the stored bytes
 		return "", false
@@ -149,7 +149,7 @@ func (enc *Encoder) Key() (string, bool) {
 	return strings.Join([]string{enc.Served().Group, strconv.Itoa(int(enc.Format)), enc.As, enc.IncludeObject}, "|"), true
 }
 
-// table is a Table without rows.
+// table returns a Table without rows.
 func (enc *Encoder) table(lm metav1.ListMeta, columns bool) *metav1.Table {
 	t := &metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"}, ListMeta: lm,
 		ColumnDefinitions: []metav1.TableColumnDefinition{}, Rows: []metav1.TableRow{}}
@@ -159,7 +159,7 @@ func (enc *Encoder) table(lm metav1.ListMeta, columns bool) *metav1.Table {
 	return t
 }
 
-// tableRow is an object as a row, with as much of it beside the cells as the client asks for.
+// tableRow returns an object as a row, with as much of the object as the client asks for.
 func (enc *Encoder) tableRow(e *registry.Entry, now time.Time) (metav1.TableRow, error) {
 	row := metav1.TableRow{Cells: table.Row(enc.Kind, e.Object(), enc.Layout, now)}
 	switch enc.IncludeObject {

@@ -11,15 +11,15 @@ import (
 	"minik8s/internal/registry"
 )
 
-// protoMessage is what the types of Kubernetes that can be written as protobuf have.
+// protoMessage has the methods of Kubernetes types that can be written as protobuf.
 type protoMessage interface {
 	Size() int
 	MarshalToSizedBuffer(into []byte) (int, error)
 }
 
-// protobufList is a list in Kubernetes' protobuf. The message is in an envelope that says beforehand how
-// long it is, so the items are measured first; each is then encoded into its place. All lists of Kubernetes
-// have their metadata in field 1 and their items in field 2.
+// protobufList encodes a list in Kubernetes' protobuf. The envelope of the message begins with its length, so the
+// items are measured first; each is then encoded in place. All Kubernetes lists have their metadata in field 1 and
+// their items in field 2.
 func (enc *Encoder) protobufList(l *registry.List, lm metav1.ListMeta) (*List, error) {
 	typ := metav1.TypeMeta{Kind: enc.Served().Kind + "List", APIVersion: enc.Served().APIVersion()}
 	message := func(e *registry.Entry) (protoMessage, error) {
@@ -73,7 +73,7 @@ func (enc *Encoder) protobufList(l *registry.List, lm metav1.ListMeta) (*List, e
 	}, nil
 }
 
-// protobufSize is how long the message of a list is: its metadata and its items.
+// protobufSize returns the length of a list's message: its metadata and its items.
 func protobufSize(meta []byte, entries []*registry.Entry, message func(*registry.Entry) (protoMessage, error)) (int, error) {
 	size := len(field(nil, 1, len(meta))) + len(meta)
 	for _, e := range entries {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Error is an error as a Status, encoded, with its media type: protobuf for who asks for that, else JSON.
+// Error encodes a Status and returns its media type: protobuf if the client asks for it, else JSON.
 func Error(status *metav1.Status, accept string) (body []byte, contentType string) {
 	if m, err := Negotiate(accept); err == nil && m.Format == Protobuf {
 		if b, err := encodeProtobuf(status); err == nil {
@@ -22,7 +22,7 @@ func Error(status *metav1.Status, accept string) (body []byte, contentType strin
 	return append(b, '\n'), JSONType
 }
 
-// Status is any error as a Kubernetes Status. What is no Status is internal.
+// Status converts any error to a Kubernetes Status. An error that has no Status is internal (500).
 func Status(err error) metav1.Status {
 	var api apierrors.APIStatus
 	if errors.As(err, &api) {
@@ -38,7 +38,7 @@ func Status(err error) metav1.Status {
 	if errors.As(err, &he) {
 		st := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 			Code: int32(he.Code), Message: fmt.Sprint(he.Message),
-			Details: &metav1.StatusDetails{}} // clients look into it without asking whether it is there
+			Details: &metav1.StatusDetails{}} // clients read it without checking for nil
 		switch he.Code {
 		case http.StatusNotFound:
 			st.Reason, st.Message = metav1.StatusReasonNotFound, "the server could not find the requested resource"
@@ -52,7 +52,7 @@ func Status(err error) metav1.Status {
 	return st
 }
 
-// SendJSON answers with what is no object of the API.
+// SendJSON answers with a value that is not an API object.
 func SendJSON(c echo.Context, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -13,34 +13,36 @@ import (
 	"minik8s/internal/registry"
 )
 
-// Limits say how much may be under way at once. A unit is about what a small request costs; see ListUnits, BodyUnits.
+// Limits bound how much may be under way at once. A unit is about the cost of a small request; see ListUnits,
+// BodyUnits.
 type Limits struct {
-	Units int64 // of masters and nodes together, and as much again of everybody else
+	Units int64 // for masters and nodes together, and as much again for everyone else
 	Long  int64 // watches, followed logs, execs, counted in the same way
-	// Users is by how many everybody else's share is divided: no user gets more than that part. A pod that holds all
-	// it can get does not keep the others out.
+	// Users divides the share of everyone else: no user gets more than that fraction. A pod that uses all it can get
+	// does not block the others.
 	Users int64
-	// Heaviest is what the heaviest request takes.
+	// Heaviest is the cost of the heaviest request.
 	Heaviest int64
-	// MaxWait is how long a request waits for its turn before it is sent away.
+	// MaxWait is how long a request waits for its turn before it is refused.
 	MaxWait time.Duration
 }
 
-// Default limits. The heaviest request takes a fourth of a user's part, so that one can do more than one thing at a time.
+// Default limits. The heaviest request takes a fourth of a user's part, so that the user can do more than one thing
+// at a time.
 var Default = Limits{Units: 400, Long: 4000, Users: 4, Heaviest: 400 / 4 / 4, MaxWait: 2 * time.Second}
 
-// retryAfterSeconds is when a client that was sent away may come again.
+// retryAfterSeconds is when a refused client may retry.
 const retryAfterSeconds = 1
 
-// share is what a number of users have between them, and each of them.
+// share is the units of a group of users: in total, and for each user.
 type share struct {
 	all   *semaphore.Weighted
 	each  int64 // of one user
 	mu    sync.Mutex
-	users map[string]*part // those who have something under way or wait for it
+	users map[string]*part // those with something under way or waiting
 }
 
-// part is what one user has of a share.
+// part is one user's part of a share.
 type part struct {
 	sem  *semaphore.Weighted
 	refs int
@@ -70,11 +72,12 @@ func (s *share) done(user string, p *part) {
 	}
 }
 
-// take waits for units of a user's part and of the whole, in this order and in turn; with wait 0 it does not wait.
+// take waits for units of the user's part, then of the whole share, each in order of arrival. With wait 0 it does not
+// wait.
 func (s *share) take(ctx context.Context, user string, units int64, wait time.Duration) (leave func(), ok bool) {
 	p, until := s.part(user), time.Now().Add(wait)
 	get := func(sem *semaphore.Weighted) bool {
-		if sem.TryAcquire(units) { // nearly always: it costs no timer
+		if sem.TryAcquire(units) { // nearly always, and it needs no timer
 			return true
 		}
 		if wait == 0 {
@@ -100,26 +103,26 @@ func (s *share) take(ctx context.Context, user string, units int64, wait time.Du
 	}, true
 }
 
-// Limiter bounds what is under way. Masters and nodes have a share of their own: a pod that asks in a loop does not
-// keep the cluster's owner out.
+// Limiter bounds what is under way. Masters and nodes have a share of their own: a pod that sends requests in a loop
+// does not block the cluster's owner.
 type Limiter struct {
 	limits      Limits
 	short, long [2]*share
 	inflight    atomic.Int64 // short ones
 }
 
-// NewLimiter is a limiter with nothing under way.
+// NewLimiter returns a limiter with nothing under way.
 func NewLimiter(l Limits) *Limiter {
 	return &Limiter{limits: l,
 		short: [2]*share{newShare(l.Units, l.Units), newShare(l.Units, l.Units/l.Users)},
 		long:  [2]*share{newShare(l.Long, l.Long), newShare(l.Long, l.Long/l.Users)}}
 }
 
-// Inflight is how many requests are under way that are not long.
+// Inflight returns the number of short requests under way.
 func (l *Limiter) Inflight() int64 { return l.inflight.Load() }
 
-// Enter waits for a request's turn; leave gives its units back. What lasts as long as a client likes does not
-// wait, and is not counted among the short ones. The error is 429.
+// Enter waits for a request's turn; leave gives its units back. A long request, which lasts as long as the client
+// wants, does not wait, and is not counted as a short one. The error is 429.
 func (l *Limiter) Enter(ctx context.Context, u registry.User, units int64, long bool) (leave func(), err error) {
 	which := 1
 	if slices.Contains(u.Groups, registry.GroupMasters) || slices.Contains(u.Groups, registry.GroupNodes) {
@@ -149,12 +152,12 @@ func tooMany(what string) error {
 
 // What one unit pays for.
 const (
-	bytesPerUnit   = 64 << 10 // of a body, which is decoded into some ten times as much
+	bytesPerUnit   = 64 << 10 // of a body, which takes some ten times as much when decoded
 	objectsPerUnit = 500      // of a list
 )
 
-// ListUnits is what a list of so many objects takes.
+// ListUnits returns the cost of a list of that many objects.
 func ListUnits(objects int64) int64 { return 1 + objects/objectsPerUnit }
 
-// BodyUnits is what a body of so many bytes takes.
+// BodyUnits returns the cost of a body of that many bytes.
 func BodyUnits(bytes int64) int64 { return 1 + bytes/bytesPerUnit }

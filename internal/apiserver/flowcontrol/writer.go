@@ -8,17 +8,17 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// ChunkSize is how much of an answer is built before it is sent. However long a list is, this much of it is
-// in memory at a time.
+// ChunkSize is how much of an answer is built before it is sent. However long a list is, only this much of it is in
+// memory at a time.
 const ChunkSize = 64 << 10
 
 // chunks are the buffers of the answers under way.
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, ChunkSize); return &b }}
 
-// Buffer is an empty buffer for a chunk.
+// Buffer returns an empty buffer for a chunk.
 func Buffer() []byte { return *chunks.Get().(*[]byte) }
 
-// Release keeps a buffer for the next answer, but not one that a large object has made large.
+// Release keeps a buffer for the next answer, unless a large object has made it large.
 func Release(buf []byte) {
 	if cap(buf) <= 2*ChunkSize {
 		b := buf[:0]
@@ -26,30 +26,30 @@ func Release(buf []byte) {
 	}
 }
 
-// Writer writes an answer that is sent in pieces. A client that does not take a piece in time is cut
-// off, so that a stalled one holds nothing for long; between the pieces there may be any time.
+// Writer writes an answer in pieces. A client that does not read a piece in time is cut off, so that a stalled client
+// does not hold memory for long. The time between pieces is not limited.
 type Writer struct {
 	w  http.ResponseWriter
 	rc *http.ResponseController
-	// Buffered leaves it to the connection when a piece is sent; else each is sent at once.
+	// Buffered lets the connection decide when to send a piece; otherwise each piece is sent at once.
 	Buffered bool
 	// timeout is how long a piece may take.
 	timeout time.Duration
 }
 
-// NewWriter writes an answer of whose pieces each may take timeout.
+// NewWriter writes an answer each of whose pieces may take timeout.
 func NewWriter(w *echo.Response, timeout time.Duration) *Writer {
 	p := &Writer{w: w, rc: http.NewResponseController(w.Writer), timeout: timeout}
 	p.clearDeadline()
 	return p
 }
 
-// clearDeadline takes away the deadline that every answer has from its beginning: there is none until the next piece.
+// clearDeadline removes the deadline that every answer has from the start, until the next piece sets one.
 func (p *Writer) clearDeadline() {
-	p.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // where it cannot be set there is none
+	p.rc.SetWriteDeadline(time.Time{}) //nolint:errcheck // a connection without deadlines has none to clear
 }
 
-// Write implements io.Writer. What is large is several pieces.
+// Write implements io.Writer. It splits large writes into several pieces.
 func (p *Writer) Write(b []byte) (n int, err error) {
 	for len(b) > 2*ChunkSize && err == nil {
 		var m int
@@ -64,7 +64,7 @@ func (p *Writer) Write(b []byte) (n int, err error) {
 }
 
 func (p *Writer) piece(b []byte) (int, error) {
-	p.rc.SetWriteDeadline(time.Now().Add(p.timeout)) //nolint:errcheck // where it cannot be set there is none
+	p.rc.SetWriteDeadline(time.Now().Add(p.timeout)) //nolint:errcheck // some connections have no deadlines
 	n, err := p.w.Write(b)
 	if err != nil || p.Buffered {
 		return n, err

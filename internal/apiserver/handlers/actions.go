@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/registry"
 )
 
-// review gives a question (a SubjectAccessReview, say) back with its answer.
+// review returns a review (a SubjectAccessReview, for example) with its status filled in.
 func (h *Handler) review(r *request) error {
 	if err := r.negotiatePlain(); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (h *Handler) review(r *request) error {
 	return r.answerObject(http.StatusCreated, answered)
 }
 
-// token is serviceaccounts/token: it makes a token, which is in the answer and nowhere else.
+// token serves serviceaccounts/token: it makes a token, which is only in the answer and is not stored.
 func (h *Handler) token(r *request) error {
 	req := &authenticationv1.TokenRequest{}
 	if err := r.decodeBody("TokenRequest", req); err != nil {
@@ -41,7 +41,7 @@ func (h *Handler) token(r *request) error {
 	return r.answerPlain(http.StatusCreated, made)
 }
 
-// evict is pods/eviction: a deletion that may be refused one day for the sake of the pod's set.
+// evict serves pods/eviction: a deletion that a future version may refuse, to protect the pod's set.
 func (h *Handler) evict(r *request) error {
 	opts, err := r.writeOptions()
 	if err != nil {
@@ -58,7 +58,7 @@ func (h *Handler) evict(r *request) error {
 		Status: metav1.StatusSuccess, Code: http.StatusCreated})
 }
 
-// bind is pods/binding: the scheduler's answer.
+// bind serves pods/binding, with which the scheduler gives a pod its node.
 func (h *Handler) bind(r *request) error {
 	opts, err := r.writeOptions()
 	if err != nil {

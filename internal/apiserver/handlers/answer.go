@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/registry"
 )
 
-// answer sends one object as the client asked for it.
+// answer sends one object in the requested form.
 func (r *request) answer(code int, e *registry.Entry) error {
 	body, err := r.out.Entry(nil, e, true)
 	if err != nil {
@@ -20,7 +20,7 @@ func (r *request) answer(code int, e *registry.Entry) error {
 	return r.send(code, body)
 }
 
-// answerObject sends what is no stored object.
+// answerObject sends an object that is not stored.
 func (r *request) answerObject(code int, obj runtime.Object) error {
 	body, err := r.out.Object(nil, obj)
 	if err != nil {
@@ -29,7 +29,8 @@ func (r *request) answerObject(code int, obj runtime.Object) error {
 	return r.send(code, body)
 }
 
-// answerPlain is answerObject for what has no metadata, and so no row in a table (406 for who takes nothing else).
+// answerPlain is answerObject for objects without metadata, which cannot be rows of a Table (406 if the client
+// accepts nothing else).
 func (r *request) answerPlain(code int, obj runtime.Object) error {
 	if err := r.negotiatePlain(); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (r *request) negotiatePlain() (err error) {
 	return err
 }
 
-// send sends a body that is JSON, or protobuf where that was asked for.
+// send sends a body that is JSON, or protobuf if requested.
 func (r *request) send(code int, body []byte) error {
 	body, err := r.out.Body(body)
 	if err != nil {
@@ -59,7 +60,7 @@ func (r *request) send(code int, body []byte) error {
 	return err
 }
 
-// answerList sends a list as the client asked for it, piece by piece.
+// answerList sends a list in the requested form, piece by piece.
 func (h *Handler) answerList(r *request, l *registry.List) error {
 	list, err := r.out.List(l)
 	if err != nil {
@@ -78,13 +79,13 @@ func (h *Handler) answerList(r *request, l *registry.List) error {
 	for i, e := range l.Entries {
 		if b, err = list.Item(b, i, e); err != nil {
 			if r.Response().Committed {
-				panic(http.ErrAbortHandler) // half a list must not look like a whole one
+				panic(http.ErrAbortHandler) // part of a list must not look like a whole one
 			}
 			return err
 		}
 		if len(b) >= flowcontrol.ChunkSize {
 			if _, err := out.Write(b); err != nil {
-				return nil //nolint:nilerr // the client has gone
+				return nil //nolint:nilerr // the client has disconnected
 			}
 			b = b[:0]
 		}
@@ -93,6 +94,6 @@ func (h *Handler) answerList(r *request, l *registry.List) error {
 	if !r.Response().Committed {
 		header.Set("Content-Length", strconv.Itoa(len(b)))
 	}
-	out.Write(b) //nolint:errcheck // a client that has gone needs no answer
+	out.Write(b) //nolint:errcheck // a client that has disconnected needs no answer
 	return nil
 }

@@ -19,17 +19,17 @@ import (
 	"minik8s/internal/registry/decode"
 )
 
-// The limits that huge and slow bodies meet.
+// The limits for large and slow bodies.
 const (
 	maxBody     = 3 << 20
-	maxDrain    = 16 << 20 // of a body that is too large, to be polite
+	maxDrain    = 16 << 20 // of a body that is too large, so that its client can read the answer
 	bodyTimeout = 30 * time.Second
 )
 
 // body reads the request's body, bounded in size and in time.
 func (r *request) body() ([]byte, error) {
 	rc := http.NewResponseController(r.Response())
-	rc.SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:errcheck // where it cannot be set there is none
+	rc.SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:errcheck // some connections have no deadlines
 	defer rc.SetReadDeadline(time.Time{})           //nolint:errcheck // as above
 	limited := http.MaxBytesReader(r.Response(), r.Request().Body, maxBody)
 	var data []byte
@@ -42,8 +42,8 @@ func (r *request) body() ([]byte, error) {
 	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) || r.Request().ContentLength > maxBody {
-		// A client that still writes would see a broken connection instead of the answer.
-		io.CopyN(io.Discard, r.Request().Body, maxDrain) //nolint:errcheck // a courtesy
+		// A client that is still writing would see a broken connection instead of the answer.
+		io.CopyN(io.Discard, r.Request().Body, maxDrain) //nolint:errcheck // best effort
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a body may have %d bytes", maxBody))
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *Handler) decode(r *request) (api.Object, error) {
 	return obj, nil
 }
 
-// decodeBody reads a body that asks for something to be done and is stored nowhere.
+// decodeBody reads a body that requests an action and is not stored.
 func (r *request) decodeBody(kind string, into runtime.Object) error {
 	data, err := r.body()
 	if err != nil {
@@ -101,22 +101,22 @@ func (r *request) decodeBody(kind string, into runtime.Object) error {
 	return nil
 }
 
-// notValid is a body that could not be read, with what is wrong with it and where.
+// notValid returns the error (400) for a body that could not be read, with each mistake and its place.
 func notValid(kind string, data []byte, into runtime.Object, err error) error {
 	text := err.Error()
-	if asJSON, bad := yaml.YAMLToJSON(data); bad == nil && !encoding.IsProtobuf(data) { // JSON comes out as it went in
+	if asJSON, bad := yaml.YAMLToJSON(data); bad == nil && !encoding.IsProtobuf(data) { // JSON is left unchanged
 		text = decode.Explain(asJSON, into, err)
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("the body is not a valid %s: %s", kind, text))
 }
 
-// patchBody is a patch with its type, as JSON also where it came as YAML.
+// patchBody returns the patch type and the patch as JSON, converted from YAML if necessary.
 func (r *request) patchBody() (types.PatchType, []byte, error) {
 	data, err := r.body()
 	if err != nil {
 		return "", nil, err
 	}
-	ct, _, _ := mime.ParseMediaType(r.Request().Header.Get("Content-Type")) //nolint:errcheck // an odd type is refused by the registry
+	ct, _, _ := mime.ParseMediaType(r.Request().Header.Get("Content-Type")) //nolint:errcheck // the registry refuses an unknown type
 	if !looksJSON(data) && ct != string(types.JSONPatchType) {
 		if data, err = yaml.YAMLToJSON(data); err != nil {
 			return "", nil, apierrors.NewBadRequest("the patch is not valid: " + err.Error())

@@ -13,14 +13,14 @@ import (
 	"minik8s/internal/registry"
 )
 
-// Config is what a handler is made from.
+// Config configures a handler.
 type Config struct {
 	Registry *registry.Registry
 	Limiter  *flowcontrol.Limiter
 	Nodes    *nodes.Handler
-	// Watches counts those that are open.
+	// Watches counts the open watches.
 	Watches prometheus.Gauge
-	// WriteTimeout is how long a client may take for a piece of an answer.
+	// WriteTimeout is how long a client may take to read a piece of an answer.
 	WriteTimeout time.Duration
 }
 
@@ -38,7 +38,7 @@ func New(c Config) *Handler {
 	return &Handler{reg: c.Registry, limiter: c.Limiter, nodes: c.Nodes, watches: c.Watches, writeTimeout: c.WriteTimeout}
 }
 
-// Serve is the one handler of every kind: it asks who may before anything is read, body included.
+// Serve is the one handler of every kind. It authorises the request before it reads anything, the body included.
 func (h *Handler) Serve(c echo.Context) error {
 	r, err := h.parse(c)
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *Handler) Serve(c echo.Context) error {
 		if r.list, err = r.listOptions(); err != nil {
 			return err
 		}
-		name = "" // of a watch of one object, which its field selector names
+		name = "" // the name in a watch of one object is in its field selector
 	}
 	r.ask = &registry.Request{User: authentication.User(c), Verb: to.verb,
 		Kind: r.kind, View: r.view, Sub: r.sub, Namespace: r.namespace, Name: name, Fields: r.list.Fields}
@@ -74,7 +74,7 @@ func (h *Handler) Serve(c echo.Context) error {
 	return to.serve(h, r)
 }
 
-// weight is how many units of the limiter a request takes.
+// weight returns how many units of the limiter a request takes.
 func (h *Handler) weight(r *request, to route) int64 {
 	switch to.verb {
 	case "list", "deletecollection":
@@ -85,7 +85,7 @@ func (h *Handler) weight(r *request, to route) int64 {
 		return flowcontrol.ListUnits(n)
 	case "create", "update", "patch":
 		n := r.Request().ContentLength
-		if n < 0 || n > maxBody { // it does not say
+		if n < 0 || n > maxBody { // the length is unknown
 			n = maxBody
 		}
 		return flowcontrol.BodyUnits(n)

@@ -19,7 +19,7 @@ import (
 	"minik8s/internal/registry"
 )
 
-// writeOptions reads dryRun, and collects warnings as headers.
+// writeOptions reads dryRun and the field manager, and sends warnings as headers.
 func (r *request) writeOptions() (registry.WriteOptions, error) {
 	o := registry.WriteOptions{Warn: r.warn, Manager: r.query.Get("fieldManager")}
 	apply := strings.HasPrefix(r.Request().Header.Get("Content-Type"), string(types.ApplyPatchType))
@@ -46,7 +46,7 @@ func (r *request) writeOptions() (registry.WriteOptions, error) {
 	return o, nil
 }
 
-// maxWarning bounds one Warning header.
+// maxWarning bounds the length of one Warning header.
 const maxWarning = 1000
 
 func (r *request) warn(msg string) {
@@ -103,13 +103,13 @@ func (r *request) watchOptions() (registry.WatchOptions, error) {
 		return o, apierrors.NewBadRequest("resourceVersion: not a number: " + strconv.Quote(l.ResourceVersion))
 	}
 	o.Revision = rev
-	// Without a revision Kubernetes sends what there is, then the changes.
+	// Without a revision Kubernetes sends the existing objects, then the changes.
 	o.Initial = isTrue(send) || send == "" && rev == 0
 	o.InitialEnd = isTrue(send) && o.Bookmarks
 	return o, nil
 }
 
-// deleteOptions come in the body, in the query, or not at all.
+// deleteOptions are read from the body or the query, if given.
 func (r *request) deleteOptions() (*metav1.DeleteOptions, error) {
 	opts := &metav1.DeleteOptions{}
 	data, err := r.body()

@@ -10,9 +10,9 @@ import (
 	"minik8s/internal/apiserver/proxy"
 )
 
-// connecting are the routes of a subresource of a pod that makes something else of the connection: GET is a
-// WebSocket's way to ask, POST is SPDY's, and both are allowed to whoever may create. An error of serve comes before the
-// connection is upgraded, and is an answer like any other.
+// connecting returns the routes of a pod subresource that upgrades the connection. GET is for a WebSocket, POST for
+// SPDY, and both need the right to create. An error of serve comes before the connection is upgraded, and is an
+// ordinary answer.
 func connecting(serve func(*nodes.Handler, *echo.Response, *http.Request, *corev1.Pod) error) map[string]route {
 	to := route{verb: "create", long: true, foreign: true, serve: func(h *Handler, r *request) error {
 		pod, err := h.pod(r, r.name)
@@ -24,7 +24,8 @@ func connecting(serve func(*nodes.Handler, *echo.Response, *http.Request, *corev
 	return map[string]route{http.MethodGet: to, http.MethodPost: to}
 }
 
-// proxying are the routes of a subresource that passes any request on, each method allowed as what it is for objects.
+// proxying returns the routes of a subresource that forwards any request. Each method needs the verb that it has for
+// objects.
 func proxying(serve func(*Handler, *request) error) map[string]route {
 	routes := map[string]route{}
 	for method, verb := range map[string]string{http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create",
@@ -34,8 +35,9 @@ func proxying(serve func(*Handler, *request) error) map[string]route {
 	return routes
 }
 
-// pod is the pod of an authorised request for what only its node can give. Its name may be only a part of what the path
-// names.
+// pod returns the pod of an authorised request for something that only its node can serve. Its name may be only a
+// part of the name in the path. The errors are 404, 400 if the pod is on no node, and 503 if the node cannot be
+// reached.
 func (h *Handler) pod(r *request, name string) (*corev1.Pod, error) {
 	e, err := h.reg.Parent(r.Request().Context(), r.ask, name)
 	if err != nil {
@@ -45,7 +47,7 @@ func (h *Handler) pod(r *request, name string) (*corev1.Pod, error) {
 	return pod, h.nodes.Reachable(pod)
 }
 
-// logs is pods/log.
+// logs serves pods/log.
 func (h *Handler) logs(r *request) error {
 	opts, err := nodes.LogOptions(r.query)
 	if err != nil {
@@ -58,7 +60,7 @@ func (h *Handler) logs(r *request) error {
 	return h.nodes.Logs(r.Response(), r.Request(), pod, opts)
 }
 
-// proxy is pods/proxy.
+// proxy serves pods/proxy.
 func (h *Handler) proxy(r *request) error {
 	target, err := proxy.ParseTarget(r.name)
 	if err != nil {

@@ -13,25 +13,25 @@ import (
 	"minik8s/internal/registry"
 )
 
-// request is a path below a group and version, taken apart:
+// request is a parsed path below a group and version:
 //
 //	RESOURCE [/NAME [/SUB]], or namespaces/NS/RESOURCE [/NAME [/SUB]]
 //
-// Where the subresource takes a path, that follows.
+// If the subresource takes a path, that follows.
 type request struct {
 	echo.Context
 	kind            *api.Kind
 	view            *api.Kind // the kind that the client sees; nil: as it is stored
 	namespace, name string
 	sub             string
-	path            string // what follows the subresource, with its first slash, escaped as the client has it
+	path            string // what follows the subresource, with its first slash, escaped as the client sent it
 	query           url.Values
 	out             encoding.Encoder
 	list            registry.ListOptions // of a collection, and of a watch
 	ask             *registry.Request    // what has been authorised
 }
 
-// parse finds what a path means; NotFound if it means nothing here.
+// parse reads the path. The error is NotFound if the API has no such path.
 func (h *Handler) parse(c echo.Context) (*request, error) {
 	r := &request{Context: c, query: c.QueryParams()}
 	resource, err := r.parsePath(belowVersion(c))
@@ -46,12 +46,12 @@ func (h *Handler) parse(c echo.Context) (*request, error) {
 	return r, nil
 }
 
-// parsePath takes the path apart, except that what the resource is is not known yet.
+// parsePath splits the path. It does not look up the resource's kind.
 func (r *request) parsePath(path escapedPath) (resource string, err error) {
 	if resource, err = path.next(); err != nil {
 		return "", err
 	}
-	if resource == "watch" { // the old way to say ?watch=1
+	if resource == "watch" { // the old form of ?watch=1
 		r.query.Set("watch", "true")
 		if resource, err = path.next(); err != nil {
 			return "", err
@@ -103,10 +103,10 @@ func (r *request) findKind(kinds *api.Table, resource string) error {
 	return nil
 }
 
-// escapedPath is what is left of a path, as the client has it; empty, or with a slash first.
+// escapedPath is the rest of a path, as the client sent it; empty, or with a slash first.
 type escapedPath string
 
-// belowVersion is the path below a group and version.
+// belowVersion returns the path below a group and version.
 func belowVersion(c echo.Context) escapedPath {
 	rest := c.Request().URL.EscapedPath()
 	for range strings.Count(strings.TrimSuffix(c.Path(), "/*"), "/") {
@@ -118,7 +118,8 @@ func belowVersion(c echo.Context) escapedPath {
 	return escapedPath(rest)
 }
 
-// cutSegment takes the first segment off a path that begins with a slash; so does what is left, unless it is empty.
+// cutSegment removes the first segment of a path that begins with a slash. The rest begins with one too, unless it is
+// empty.
 func cutSegment(path string) (segment, rest string) {
 	if path == "" {
 		return "", ""
@@ -130,7 +131,7 @@ func cutSegment(path string) (segment, rest string) {
 	return path, ""
 }
 
-// next takes the next segment off, unescaped; "" at the end. One that is empty is not found.
+// next removes and returns the next segment, unescaped; "" at the end. An empty segment is NotFound.
 func (p *escapedPath) next() (string, error) {
 	if strings.Trim(string(*p), "/") == "" {
 		return "", nil
@@ -144,7 +145,7 @@ func (p *escapedPath) next() (string, error) {
 	return plain, nil
 }
 
-// served is the kind as the client sees it.
+// served returns the kind as the client sees it.
 func (r *request) served() *api.Kind { return r.out.Served() }
 
 func (r *request) accept() string { return r.Request().Header.Get("Accept") }

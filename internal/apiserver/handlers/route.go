@@ -9,9 +9,9 @@ import (
 	"minik8s/internal/apiserver/nodes"
 )
 
-// route is what serves a method at a path of the API: verb is what the user must be allowed, long says that
-// the answer lasts as long as the client likes, foreign that it is a container's: which media types the client accepts is
-// then between these two.
+// route serves one method at a path of the API. verb is what the user must be allowed to do. long marks an answer
+// that lasts as long as the client wants. foreign marks an answer that comes from a container: its media type is then
+// up to the client and the container.
 type route struct {
 	verb          string
 	serve         func(*Handler, *request) error
@@ -35,8 +35,7 @@ var (
 	watchRoute   = route{verb: "watch", serve: (*Handler).watch, long: true}
 )
 
-// subroutes are the routes of what lies below an object, by its name. Which kinds have it, the table of
-// kinds says.
+// subroutes are the routes of the subresources, by name. The table of kinds says which kinds have which.
 var subroutes = map[string]map[string]route{
 	"status": {
 		http.MethodGet:   {verb: "get", serve: (*Handler).get},
@@ -64,7 +63,7 @@ var subroutes = map[string]map[string]route{
 	"proxy":       proxying((*Handler).proxy),
 }
 
-// route finds what serves a request.
+// route finds the route of a request.
 func (r *request) route() (route, error) {
 	method := r.Request().Method
 	routes := objectRoutes

@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/registry/decode"
 )
 
-// getScale reads the number of replicas of whatever kind has one.
+// getScale reads the number of replicas of any kind that has one.
 func (h *Handler) getScale(r *request) error {
 	return r.answerScale(h.reg.GetScale(r.Request().Context(), r.ask))
 }

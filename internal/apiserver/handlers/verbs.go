@@ -89,7 +89,7 @@ func (h *Handler) delete(r *request) error {
 	if w := h.reg.DeleteWarning(r.kind, opts); w != "" {
 		r.warn(w)
 	}
-	if !removed || r.kind == api.Pods { // as Kubernetes: pods are always shown
+	if !removed || r.kind == api.Pods { // as in Kubernetes: the answer always shows pods
 		return r.answer(http.StatusOK, e)
 	}
 	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,

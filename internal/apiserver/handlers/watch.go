@@ -17,10 +17,10 @@ import (
 	"minik8s/internal/registry"
 )
 
-// maxWatch is how long a watch lasts for a client that does not say.
+// maxWatch is how long a watch lasts if the client gives no timeout.
 const maxWatch = time.Hour
 
-// watch streams changes until the client goes, its time is up, or it was too slow (410).
+// watch streams changes until the client disconnects, its time is up, or it was too slow (410).
 func (h *Handler) watch(r *request) error {
 	opts, err := r.watchOptions()
 	if err != nil {
@@ -52,13 +52,13 @@ func (h *Handler) watch(r *request) error {
 	header.Set("Cache-Control", "no-cache, private")
 	r.Response().WriteHeader(http.StatusOK)
 	st := &stream{r: r, out: flowcontrol.NewWriter(r.Response(), h.writeTimeout)}
-	if _, err := st.out.Write(nil); err != nil { // the client sees that the watch stands
-		return nil //nolint:nilerr // the client has gone
+	if _, err := st.out.Write(nil); err != nil { // shows the client that the watch is open
+		return nil //nolint:nilerr // the client has disconnected
 	}
 	return st.run(ctx, w)
 }
 
-// watchMessages sends the events as messages of a WebSocket, each one by itself.
+// watchMessages sends the events as messages of a WebSocket, one event per message.
 func (h *Handler) watchMessages(r *request, w *registry.Watch) error {
 	r.out.Format = encoding.JSON
 	out, ctx, closing, err := streaming.Open(r.Response(), r.Request(), true, h.writeTimeout)
@@ -73,7 +73,7 @@ func (h *Handler) watchMessages(r *request, w *registry.Watch) error {
 type stream struct {
 	r     *request
 	out   io.Writer
-	buf   []byte // what is not yet sent; nil between bursts, so that a quiet watch holds none
+	buf   []byte // not yet sent; nil between bursts, so that a quiet watch holds no memory
 	begun bool   // a Table's first event carries the columns
 	// single: every event is sent by itself.
 	single bool
@@ -90,7 +90,7 @@ func (st *stream) run(ctx context.Context, w *registry.Watch) error {
 		}
 		for _, e := range events {
 			if err := st.event(e); err != nil {
-				return nil //nolint:nilerr // the client has gone
+				return nil //nolint:nilerr // the client has disconnected
 			}
 			if (st.single || len(st.buf) >= flowcontrol.ChunkSize) && st.flush() != nil {
 				return nil
@@ -102,7 +102,7 @@ func (st *stream) run(ctx context.Context, w *registry.Watch) error {
 	}
 }
 
-// flush sends what is in the buffer and gives the buffer back.
+// flush sends what is in the buffer and releases the buffer.
 func (st *stream) flush() error {
 	if len(st.buf) == 0 {
 		return nil
@@ -127,7 +127,7 @@ func (st *stream) event(e registry.Event) error {
 		if !ok || e.Encodings == nil || columns && st.r.out.As == encoding.Table {
 			return st.r.out.Entry(dst, e.Entry, columns)
 		}
-		if e.Type == api.Deleted { // its object is what was there before; for others, whose selectors still show it, it is not
+		if e.Type == api.Deleted { // carries the object as it was; a watch that still sees it sends the new version
 			key = "deleted|" + key
 		}
 		raw, err := e.Encodings.Get(key, func() ([]byte, error) { return st.r.out.Entry(nil, e.Entry, false) })
@@ -135,7 +135,7 @@ func (st *stream) event(e registry.Event) error {
 	})
 }
 
-// add adds an event, whose object is appended by object.
+// add adds an event; the callback object appends the event's object.
 func (st *stream) add(typ string, object func(dst []byte) ([]byte, error)) (err error) {
 	if st.buf == nil {
 		st.buf = flowcontrol.Buffer()

@@ -12,12 +12,12 @@ import (
 	"minik8s/internal/apiserver/streaming"
 )
 
-// Agents reaches the agent of a node by the node's name, for what is not an object.
+// Agents reaches the agent of a node, by the node's name, for everything that is not an object.
 type Agents interface {
 	Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error)
 	Images(node string) (Images, error)
-	// Connectable says why Exec and Attach would fail at once; nil if they would not. In all three,
-	// container may be empty if the pod has but one.
+	// Connectable returns the error with which Exec and Attach would fail at once, or nil. In all three, container
+	// may be empty if the pod has only one.
 	Connectable(node, namespace, pod, container string) error
 	// Exec runs a command in a container and returns its exit code.
 	Exec(ctx context.Context, node, namespace, pod, container string, command []string, s streaming.Streams) (int32, error)
@@ -45,11 +45,11 @@ type Image struct {
 	Size int64    `json:"size"` // bytes
 }
 
-// Handler serves what the agents give.
+// Handler serves the agents' logs, streams and connections.
 type Handler struct {
-	// Agents reaches the nodes; nil: none can be reached.
+	// Agents reaches the nodes; nil: no node can be reached.
 	Agents Agents
-	// WriteTimeout is how long a client may take for a piece of an answer.
+	// WriteTimeout is how long a client may take to read a piece of an answer.
 	WriteTimeout time.Duration
 	Log          *slog.Logger
 }

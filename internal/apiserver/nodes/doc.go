@@ -1,11 +1,11 @@
-// Package nodes serves what only the agent of a node can give: a container's log, its streams (exec, attach,
+// Package nodes serves what only a node's agent can provide: a container's log, its streams (exec, attach,
 // portforward), connections to a pod's ports (proxy), and the images on the node.
 //
-// It promises: whatever is refused is refused before the connection is upgraded, as an ordinary answer; what a client
-// stops reading, and what it leaves, ends at the agent too. Agents is the seam to the nodes, which roles fills.
+// It promises: a refusal comes before the connection is upgraded, as an ordinary answer; when a client stops reading
+// or disconnects, the work at the agent ends too. Agents is the interface to the nodes, which roles implements.
 //
-// Callers are apiserver and its handlers, which have authorised the request and found the pod. Package streaming has the
-// protocols, proxy what is HTTP. It has no state: with the daemon its streams end.
+// Callers are apiserver and its handlers, which have authorised the request and found the pod. Package streaming has
+// the protocols, proxy the HTTP part. It has no state: its streams end with the daemon.
 //
-// Its files: agents.go is the seam, logs.go, streams.go and images.go what is served.
+// Its files: agents.go has the interface; logs.go, streams.go and images.go serve requests.
 package nodes

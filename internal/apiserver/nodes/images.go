@@ -15,13 +15,13 @@ import (
 	"minik8s/internal/registry"
 )
 
-// ImageHandler serves the images on a node, which are no objects: /minik8s/v1/nodes/NODE/images.
+// ImageHandler serves the images on a node, which are not API objects: /minik8s/v1/nodes/NODE/images.
 type ImageHandler struct {
 	*Handler
 	Registry *registry.Registry
 }
 
-// images finds the images of the node that a path names.
+// images returns the images of the node in the path.
 func (h *ImageHandler) images(c echo.Context, verb string) (Images, error) {
 	node := c.Param("node")
 	q := &registry.Request{User: authentication.User(c), Verb: verb, Kind: api.Nodes, Sub: "images", Name: node}
@@ -38,7 +38,7 @@ type imageList struct {
 	Items []Image `json:"items"`
 }
 
-// ListImages lists them.
+// ListImages lists the node's images.
 func (h *ImageHandler) ListImages(c echo.Context) error {
 	images, err := h.images(c, "get")
 	if err != nil {
@@ -63,7 +63,7 @@ func (h *ImageHandler) AddImage(c echo.Context) error {
 	if ct := c.Request().Header.Get("Content-Type"); !strings.HasPrefix(ct, "application/x-tar") {
 		return apierrors.NewBadRequest("to pull an image give ?ref=NAME; to import an archive send it with Content-Type: application/x-tar")
 	}
-	flowcontrol.NewWriter(c.Response(), h.WriteTimeout) // an import takes as long as it takes
+	flowcontrol.NewWriter(c.Response(), h.WriteTimeout) // an import may take any time
 	items, err := images.Import(c.Request().Context(), c.Request().Body)
 	if err != nil {
 		return apierrors.NewBadRequest("the archive cannot be imported: " + err.Error())
@@ -85,7 +85,7 @@ func (h *ImageHandler) pullImage(c echo.Context, images Images, ref string) erro
 	last := pullLine{Ref: ref}
 	err := images.Pull(c.Request().Context(), ref, func(done, total int64) {
 		last.Done, last.Total = done, total
-		enc.Encode(last) //nolint:errcheck // a client that has gone ends the context
+		enc.Encode(last) //nolint:errcheck // ctx ends when the client disconnects
 	})
 	if err != nil {
 		if !c.Response().Committed {

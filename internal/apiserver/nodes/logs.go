@@ -18,11 +18,11 @@ import (
 	"minik8s/internal/apiserver/streaming"
 )
 
-// Logs streams a container's log from the node that has it, in the body or, over a WebSocket, as messages.
+// Logs streams a container's log from its node, in the body or, over a WebSocket, as messages.
 func (h *Handler) Logs(w *echo.Response, req *http.Request, pod *corev1.Pod, opts *corev1.PodLogOptions) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	// The log is opened first: a refusal is an ordinary answer.
+	// Open the log first, so that a refusal is an ordinary answer.
 	in, err := h.Agents.Logs(ctx, pod.Spec.NodeName, pod.Namespace, pod.Name, opts.Container, opts)
 	if err != nil {
 		return err
@@ -41,8 +41,8 @@ func (h *Handler) Logs(w *echo.Response, req *http.Request, pod *corev1.Pod, opt
 		w.Header().Set("Content-Type", "text/plain")
 		w.WriteHeader(http.StatusOK)
 		out = flowcontrol.NewWriter(w, h.WriteTimeout)
-		if _, err := out.Write(nil); err != nil { // the client sees that the log is open, also one that says nothing yet
-			return nil //nolint:nilerr // the client has gone
+		if _, err := out.Write(nil); err != nil { // shows the client that the log is open, even if it is still empty
+			return nil //nolint:nilerr // the client has disconnected
 		}
 	}
 	if _, err := io.Copy(out, in); err != nil && ctx.Err() == nil {

@@ -14,7 +14,7 @@ import (
 	"minik8s/internal/apiserver/streaming"
 )
 
-// wants reads which streams a client asks for.
+// wants reads which streams a client requests.
 func wants(q url.Values) (streaming.Wants, error) {
 	w := streaming.Wants{Stdin: isTrue(q.Get("stdin")), Stdout: isTrue(q.Get("stdout")), Stderr: isTrue(q.Get("stderr")), TTY: isTrue(q.Get("tty"))}
 	if !w.Stdin && !w.Stdout && !w.Stderr {
@@ -23,7 +23,7 @@ func wants(q url.Values) (streaming.Wants, error) {
 	return w, nil
 }
 
-// Exec runs a command in a container.
+// Exec runs a command in a container. An error comes before the connection is upgraded.
 func (h *Handler) Exec(w *echo.Response, req *http.Request, pod *corev1.Pod) error {
 	query := req.URL.Query()
 	want, err := wants(query)
@@ -42,7 +42,7 @@ func (h *Handler) Exec(w *echo.Response, req *http.Request, pod *corev1.Pod) err
 	})
 }
 
-// Attach connects to a container's own streams.
+// Attach connects to a container's own streams. An error comes before the connection is upgraded.
 func (h *Handler) Attach(w *echo.Response, req *http.Request, pod *corev1.Pod) error {
 	query := req.URL.Query()
 	want, err := wants(query)
@@ -65,7 +65,7 @@ func (h *Handler) PortForward(w *echo.Response, req *http.Request, pod *corev1.P
 	})
 }
 
-// Proxy passes a request on to a port of a pod; path is what the pod sees of the request's.
+// Proxy forwards a request to a port of a pod; path is the part of the request's path that the pod gets.
 func (h *Handler) Proxy(w *echo.Response, req *http.Request, pod *corev1.Pod, target proxy.Target, path string) error {
 	p := proxy.Proxy{Target: target, Pod: pod, Path: path, WriteTimeout: h.WriteTimeout, Log: h.Log,
 		Dial: func(ctx context.Context, port int32) (io.ReadWriteCloser, error) {

@@ -7,11 +7,11 @@ import (
 	"minik8s/internal/api"
 )
 
-// schemaSet is the schemas by name, each Go type once.
+// schemaSet holds the schemas by name, each Go type once.
 type schemaSet struct {
 	byName object
-	at     string // where in the document they are
-	// lone: a reference may have no neighbours, as in OpenAPI v3.
+	at     string // the place of the schemas in the document
+	// lone: a reference may have no sibling keys, as in OpenAPI v3.
 	lone bool
 }
 
@@ -19,7 +19,7 @@ func newSchemas(at string) schemaSet {
 	return schemaSet{byName: object{}, at: at, lone: strings.HasPrefix(at, "#/components/")}
 }
 
-// schemaName is how Kubernetes names a type: io.k8s.api.core.v1.Pod.
+// schemaName returns Kubernetes' name of a type: io.k8s.api.core.v1.Pod.
 func schemaName(t reflect.Type) string {
 	parts := strings.Split(t.PkgPath(), "/")
 	if len(parts) < 3 || !strings.HasPrefix(t.PkgPath(), "k8s.io/") {
@@ -34,7 +34,7 @@ func (s schemaSet) add(t reflect.Type, k *api.Kind) {
 		return
 	}
 	schema := object{"type": "object"}
-	s.byName[name] = schema // before the fields: types refer to themselves
+	s.byName[name] = schema // before the fields, because types refer to themselves
 	if k != nil {
 		schema["x-kubernetes-group-version-kind"] = []object{gvkOf(k)}
 	}
@@ -52,7 +52,7 @@ func (s schemaSet) add(t reflect.Type, k *api.Kind) {
 	}
 }
 
-// fields adds a property per JSON field, embedded structs flattened.
+// fields adds a property per JSON field, with embedded structs flattened.
 func (s schemaSet) fields(t reflect.Type, docs map[string]string, props object) {
 	for f := range t.Fields() {
 		tag, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -85,7 +85,7 @@ func (s schemaSet) fields(t reflect.Type, docs map[string]string, props object) 
 	}
 }
 
-// scalars are the types that are written as something else than their Go struct.
+// scalars are the types whose JSON differs from their Go struct.
 var scalars = map[string]object{
 	"k8s.io/apimachinery/pkg/api/resource.Quantity":        {"type": "string", "x-kubernetes-quantity": true},
 	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":            {"type": "string", "format": "date-time"},

@@ -14,12 +14,12 @@ import (
 	"minik8s/internal/apiserver/encoding"
 )
 
-// protobufV2 is the media type in which client-go and Helm get the old document. They ask for it with an @, which is no
-// media type that could be read in an answer.
+// protobufV2 is the media type of the old document for client-go and Helm. They request it with an @, which is not
+// valid in the media type of an answer.
 const protobufV2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-// V2 is everything in one document of the older OpenAPI, for clients that do not know the newer. Few ask for
-// it, so it is made each time and not kept.
+// V2 serves everything in one OpenAPI v2 document, for clients that do not know v3. It is rarely requested, so it is
+// made each time and not kept.
 func (o *Documents) V2(c echo.Context) error {
 	body, err := json.Marshal(describeAll(o.kinds.Served()))
 	if err != nil {
@@ -38,7 +38,7 @@ func (o *Documents) V2(c echo.Context) error {
 	return c.Blob(http.StatusOK, protobufV2, body)
 }
 
-// describeAll is the OpenAPI v2 document.
+// describeAll returns the OpenAPI v2 document.
 func describeAll(kinds []*api.Kind) object {
 	paths, schemas := object{}, newSchemas("#/definitions/")
 	for _, k := range kinds {

@@ -15,17 +15,17 @@ import (
 	"minik8s/internal/apiserver/encoding"
 )
 
-// Documents are the descriptions of the kinds, each made when it is first asked for.
+// Documents are the descriptions of the kinds, each made when it is first requested.
 type Documents struct {
 	kinds *api.Table
 
 	mu   sync.Mutex
 	docs map[string]document // by path: "api/v1"
-	// until is closed when the documents do not hold any more, because another kind is served.
+	// until is closed when the documents become outdated because another kind is served.
 	until <-chan struct{}
 }
 
-// New is the documents of a table of kinds.
+// New returns the documents of a table of kinds.
 func New(kinds *api.Table) *Documents { return &Documents{kinds: kinds} }
 
 type document struct {
@@ -40,7 +40,7 @@ func gvPath(group, version string) string {
 	return "apis/" + group + "/" + version
 }
 
-// document is the document at a path; false if no group and version has it.
+// document returns the document at a path; false if no group and version has that path.
 func (o *Documents) document(path string) (document, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,7 +73,7 @@ func (o *Documents) document(path string) (document, bool) {
 	return document{}, false
 }
 
-// Index is /openapi/v3: which documents there are.
+// Index serves /openapi/v3, the list of documents.
 func (o *Documents) Index(c echo.Context) error {
 	paths := map[string]any{}
 	groups, versions := o.kinds.GroupVersions()
@@ -88,7 +88,7 @@ func (o *Documents) Index(c echo.Context) error {
 	return encoding.SendJSON(c, map[string]any{"paths": paths})
 }
 
-// V3 is the document of one group and version.
+// V3 serves the document of one group and version.
 func (o *Documents) V3(c echo.Context) error {
 	d, ok := o.document(strings.Trim(c.Param("*"), "/"))
 	if !ok {
@@ -100,7 +100,7 @@ func (o *Documents) V3(c echo.Context) error {
 
 type object = map[string]any
 
-// describeGroup is the OpenAPI v3 document of one group and version.
+// describeGroup returns the OpenAPI v3 document of one group and version.
 func describeGroup(kinds []*api.Kind, group, version string) object {
 	paths, schemas := object{}, newSchemas("#/components/schemas/")
 	for _, k := range kinds {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// asConn is a stream to a pod as a connection. One that comes from another node has no deadlines; none are needed,
-// since the request's end closes it.
+// asConn makes a net.Conn of a stream to a pod. A stream from another node has no deadlines. It needs none, because
+// the end of the request closes it.
 func asConn(c io.ReadWriteCloser) net.Conn {
 	if conn, ok := c.(net.Conn); ok {
 		return conn

@@ -1,14 +1,16 @@
-// Package proxy passes any HTTP request on to a port of a pod, and the answer back: the subresource proxy.
+// Package proxy forwards any HTTP request to a port of a pod, and sends the answer back: the subresource proxy.
 //
-// It promises: what the client has shown to the API (tokens, impersonation) does not reach the pod; links of the answer
-// that lead to the pod itself, in its Location header and in a page of HTML, lead through the API again; other sites'
-// scripts get no leave from a pod to read what is the API's; a request that is upgraded (a WebSocket) is passed on too.
+// It promises: the client's credentials for the API (tokens, impersonation) do not reach the pod; links to the pod
+// itself, in the Location header and in HTML pages of its answers, are changed to go through the API again; a pod
+// cannot give other sites' scripts permission (CORS) to read the API's content; upgraded requests (a WebSocket) are
+// forwarded too.
 //
-// The caller has authorised the request and gives it the connection. It has no state: with the daemon its connections end.
+// The caller has authorised the request and provides the connection. It has no state: its connections end with the
+// daemon.
 //
 // Its files:
 //
-//	target.go   which scheme, pod and port a path names
+//	target.go   the scheme, pod and port in a path
 //	proxy.go    one request
 //	links.go html.go    the addresses in its answer
 //	conn.go     a stream to a pod as a connection

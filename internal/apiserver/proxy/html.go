@@ -12,20 +12,20 @@ import (
 	"golang.org/x/net/html"
 )
 
-// linkAttributes are those of HTML whose value is a link.
+// linkAttributes are the HTML attributes whose value is a link.
 var linkAttributes = map[string]bool{"action": true, "background": true, "cite": true, "codebase": true, "data": true, "formaction": true,
 	"href": true, "icon": true, "longdesc": true, "manifest": true, "poster": true, "profile": true, "src": true, "usemap": true}
 
-// maxToken bounds a piece of HTML that has to be held as a whole, a tag or a script. What follows a longer one is passed
-// on as it is.
+// maxToken bounds a piece of HTML that must be held as a whole, a tag or a script. If a piece is longer, the rest of
+// the page is passed on unchanged.
 const maxToken = 1 << 20
 
-// page has the links of a page lead through the API, as it comes. Whatever is no page in HTML, or is written in a way
-// that cannot be read here, stays as it is.
+// page changes the links of an HTML page to go through the API, while the page arrives. An answer that is not HTML,
+// or whose encoding is not supported, stays unchanged.
 func (p *links) page(resp *http.Response) error {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	packed := resp.Header.Get("Content-Encoding")
-	part := resp.Header.Get("Content-Range") != "" // whose bytes are counted
+	part := resp.Header.Get("Content-Range") != "" // changed links would shift its byte range
 	if err != nil || kind != "text/html" || part || packed != "" && packed != "gzip" ||
 		resp.Request.Method == http.MethodHead || resp.StatusCode == http.StatusSwitchingProtocols {
 		return nil
@@ -62,7 +62,7 @@ func (p *links) rewrite(to io.Writer, from io.Reader, packed bool) error {
 		return p.copyPage(to, func() error { return nil }, from)
 	}
 	in, err := gzip.NewReader(from)
-	if errors.Is(err, io.EOF) { // nothing at all, as with a 304
+	if errors.Is(err, io.EOF) { // an empty body, as with a 304
 		return nil
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *links) rewrite(to io.Writer, from io.Reader, packed bool) error {
 	return errors.Join(p.copyPage(out, out.Flush, in), out.Close())
 }
 
-// copyPage copies a page and changes its links. What has come is sent on before more is waited for.
+// copyPage copies a page and changes its links. It sends what has arrived before it waits for more.
 func (p *links) copyPage(to io.Writer, flush func() error, from io.Reader) error {
 	out := bufio.NewWriter(to)
 	z := html.NewTokenizer(from)
@@ -84,7 +84,7 @@ func (p *links) copyPage(to io.Writer, flush func() error, from io.Reader) error
 			if changed, ok := p.tag(z.Token()); ok {
 				raw = []byte(changed)
 			}
-			out.Write(raw) //nolint:errcheck // Flush tells
+			out.Write(raw) //nolint:errcheck // Flush returns the error
 		} else {
 			out.Write(z.Raw()) //nolint:errcheck // as above
 		}
@@ -109,7 +109,7 @@ func (p *links) copyPage(to io.Writer, flush func() error, from io.Reader) error
 	}
 }
 
-// tag is a tag with its links changed; false if there are none to change.
+// tag returns a tag with its links changed; false if there are none to change.
 func (p *links) tag(t html.Token) (string, bool) {
 	changed := false
 	for i, a := range t.Attr {

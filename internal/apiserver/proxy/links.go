@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// links are the addresses that a pod names in its answers, as the client has to follow them: through the API.
+// links changes the addresses in a pod's answers so that the client reaches them through the API.
 type links struct {
-	prefix  string // of the path, up to what the pod sees of it; escaped
-	backend string // what the pod is called here
-	host    string // and what the client calls the API
+	prefix  string // of the path, up to the part that the pod gets; escaped
+	backend string // the pod's host in the forwarded request
+	host    string // the API's host in the client's request
 }
 
-// rewriteResponse makes an answer one of the API: links to the pod itself lead through the API again, and scripts of other
-// sites get no leave from a pod to read what is the API's.
+// rewriteResponse adapts an answer: links to the pod itself go through the API again, and the CORS headers are
+// removed, so that a pod cannot let other sites' scripts read the API's content.
 func (p *links) rewriteResponse(resp *http.Response) error {
 	for _, name := range []string{"Access-Control-Allow-Credentials", "Access-Control-Allow-Headers",
 		"Access-Control-Allow-Methods", "Access-Control-Allow-Origin"} {
@@ -26,7 +26,7 @@ func (p *links) rewriteResponse(resp *http.Response) error {
 	return p.page(resp)
 }
 
-// through is a link as the client has to follow it. Those to other places, and relative ones, stay as they are.
+// through returns the link as the client must follow it. Links to other places, and relative ones, stay unchanged.
 func (p *links) through(link string) string {
 	u, err := url.Parse(link)
 	if err != nil || u.Opaque != "" || u.Host != "" && u.Host != p.backend && u.Host != p.host || !strings.HasPrefix(u.Path, "/") {

@@ -23,8 +23,8 @@ import (
 	"minik8s/internal/apiserver/streaming"
 )
 
-// How long a pod may take to accept a connection and to agree on TLS. For its answer there is no bound but the
-// client's patience, as in Kubernetes: who asks may well wait for something to happen.
+// How long a pod may take to accept a connection and to agree on TLS. The time for its answer is not limited, as in
+// Kubernetes: the client may be waiting for something to happen.
 const (
 	dialTimeout = 30 * time.Second
 	tlsTimeout  = 10 * time.Second
@@ -35,20 +35,21 @@ var errNoConnection = fmt.Errorf("the pod took no connection within %s", dialTim
 // Dialer connects to a port of a pod.
 type Dialer func(ctx context.Context, port int32) (io.ReadWriteCloser, error)
 
-// Proxy passes one request on.
+// Proxy forwards one request.
 type Proxy struct {
 	Target Target
 	Pod    *corev1.Pod
-	// Path is what the pod sees of the request's path, escaped as the client has it; empty or with a slash first.
+	// Path is the part of the request's path that the pod gets, escaped as the client sent it; empty or with a slash
+	// first.
 	Path string
 	Dial Dialer
-	// WriteTimeout is how long the client may take for a piece of the answer.
+	// WriteTimeout is how long the client may take to read a piece of the answer.
 	WriteTimeout time.Duration
 	Log          *slog.Logger
 }
 
-// Serve passes the request on and the answer back. An error (503) is that the pod gave none; nothing has been written
-// then.
+// Serve forwards the request and sends the answer back. The error is 503 if the pod gave no answer; nothing has been
+// written then.
 func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
 	if p.redirect(w, in) {
 		return nil
@@ -73,13 +74,13 @@ func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
 	case errors.Is(context.Cause(ctx), errNoConnection):
 		failed = errNoConnection
 	case in.Context().Err() != nil:
-		return nil // the client has gone
+		return nil // the client has disconnected
 	}
 	return apierrors.NewServiceUnavailable("error trying to reach service: " + failed.Error())
 }
 
-// redirect sends who reads a pod's root without a slash at the end to where there is one: links in what is there would
-// else be of one level too high.
+// redirect redirects a request for a pod's root without a trailing slash to the path with one. Otherwise relative
+// links on that page would be one level too high.
 func (p *Proxy) redirect(w *echo.Response, in *http.Request) bool {
 	if p.Path != "" || in.Header.Get("Upgrade") != "" || in.Method != http.MethodGet && in.Method != http.MethodHead {
 		return false
@@ -93,7 +94,7 @@ func (p *Proxy) redirect(w *echo.Response, in *http.Request) bool {
 	return true
 }
 
-// transport is over one connection to the pod. One that does not come in time cancels ctx with errNoConnection.
+// transport uses one connection to the pod. If it is not open in time, ctx is cancelled with errNoConnection.
 func (p *Proxy) transport(ctx context.Context, cancel context.CancelCauseFunc, port int32) *http.Transport {
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -105,14 +106,14 @@ func (p *Proxy) transport(ctx context.Context, cancel context.CancelCauseFunc, p
 			}
 			return asConn(conn), nil
 		},
-		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a pod's certificate names no address that could be known
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // no pod address is known in advance to verify a certificate against
 		TLSHandshakeTimeout: tlsTimeout,
 		DisableKeepAlives:   true,
-		DisableCompression:  true, // what client and pod agree on is theirs
+		DisableCompression:  true, // client and pod negotiate compression themselves
 	}
 }
 
-// host is what the pod is called in the request that it gets.
+// host returns the pod's host name in the forwarded request.
 func (p *Proxy) host() string {
 	if ip := p.Pod.Status.PodIP; ip != "" {
 		return ip
@@ -120,8 +121,7 @@ func (p *Proxy) host() string {
 	return p.Pod.Name
 }
 
-// rewriteRequest makes the request for the pod out of the client's. What the client has shown to the API is none of the pod's
-// business.
+// rewriteRequest turns the client's request into the one for the pod, without the client's credentials for the API.
 func (p *Proxy) rewriteRequest(pr *httputil.ProxyRequest, host string) {
 	out, in := pr.Out, pr.In
 	path := p.Path
@@ -129,10 +129,10 @@ func (p *Proxy) rewriteRequest(pr *httputil.ProxyRequest, host string) {
 		path = "/"
 	}
 	out.URL = &url.URL{Scheme: p.Target.Scheme, Host: host, RawQuery: in.URL.RawQuery}
-	if decoded, err := url.PathUnescape(path); err == nil { // it was, or the server would not have taken it
+	if decoded, err := url.PathUnescape(path); err == nil { // it cannot fail: the server has decoded the path already
 		out.URL.Path, out.URL.RawPath = decoded, path
 	}
-	out.Header["X-Forwarded-For"] = in.Header["X-Forwarded-For"] // SetXForwarded adds to it
+	out.Header["X-Forwarded-For"] = in.Header["X-Forwarded-For"] // SetXForwarded appends to it
 	pr.SetXForwarded()
 	out.Header.Set("X-Forwarded-Uri", in.URL.EscapedPath())
 	out.Header.Del("Authorization")
@@ -144,7 +144,7 @@ func (p *Proxy) rewriteRequest(pr *httputil.ProxyRequest, host string) {
 	streaming.DropBearer(out.Header)
 }
 
-// response is an answer each piece of which the client has to take in time.
+// response is an answer each of whose pieces the client must read in time.
 type response struct {
 	*echo.Response
 	pieces *flowcontrol.Writer
@@ -153,7 +153,7 @@ type response struct {
 // Write implements io.Writer.
 func (p *response) Write(b []byte) (int, error) { return p.pieces.Write(b) }
 
-// WriteHeader implements http.ResponseWriter. What is said before the answer ("100 Continue") is not yet the answer.
+// WriteHeader implements http.ResponseWriter. An informational status ("100 Continue") does not begin the answer yet.
 func (p *response) WriteHeader(code int) {
 	if code >= 100 && code < 200 && code != http.StatusSwitchingProtocols {
 		p.Writer.WriteHeader(code)

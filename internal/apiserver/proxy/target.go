@@ -9,10 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Target is where in a pod a request goes.
+// Target is the pod, scheme and port that a request goes to.
 type Target struct {
 	Scheme, Pod string
-	Port        int32 // 0: it was not said
+	Port        int32 // 0: not given
 }
 
 // ParseTarget reads NAME, NAME:PORT or SCHEME:NAME:PORT; the scheme and the port may be empty. The error is 400.
@@ -49,7 +49,7 @@ func ParseTarget(id string) (Target, error) {
 	return t, nil
 }
 
-// PortOf is the port that is meant: the one that was said, the first that the pod's containers declare, or the scheme's.
+// PortOf returns the given port, else the first that the pod's containers declare, else the scheme's default.
 func (t Target) PortOf(pod *corev1.Pod) int32 {
 	if t.Port != 0 {
 		return t.Port

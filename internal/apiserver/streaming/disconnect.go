@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkInterval is how often a connection is checked. A client that has disconnected is mostly noticed at once, by
-// reading; not so if nobody takes the input that it had sent before.
+// checkInterval is how often a connection is checked. Most disconnects are noticed at once by a read, but not while
+// input that the client sent earlier is still unread.
 var checkInterval = 10 * time.Second
 
 // hijacked remembers the connection that an upgrade takes over.
@@ -28,9 +28,9 @@ func (c *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// watchConnection calls disconnected when the client has closed the connection, also if nobody reads what it sent before
-// that: then its end is not come to by reading. A client that was killed while it had more to send than
-// is taken does not even close the connection, until something is sent to it: that is what ping is for.
+// watchConnection calls disconnected when the client has closed the connection. It notices this even while earlier
+// input from the client is unread; a read would not reach the end of the connection then. If a client is killed while
+// it still has input to send, its connection closes only when the server sends something, so ping sends something.
 func watchConnection(ctx context.Context, conn net.Conn, ping func() error, disconnected func()) {
 	t := time.NewTicker(checkInterval)
 	defer t.Stop()
@@ -47,7 +47,7 @@ func watchConnection(ctx context.Context, conn net.Conn, ping func() error, disc
 	}
 }
 
-// hungUp asks the kernel whether the other side has closed a connection.
+// hungUp asks the kernel whether the other side has closed the connection.
 func hungUp(conn net.Conn) bool {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
 		conn = t.NetConn()

@@ -11,17 +11,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The protocols by which a client may ask for bytes as they are, or as text.
+// The protocols with which a client requests bytes as they are, or as base64 text.
 const (
 	binaryProtocol = "binary.k8s.io"
 	base64Protocol = "base64.binary.k8s.io"
 )
 
-// bearerPrefix begins a WebSocket protocol that is none: a page's script can set no Authorization header, so
-// it puts its token there. It is read by the one who authenticates, and never chosen as the protocol.
+// bearerPrefix begins an entry in the list of WebSocket protocols that is not a protocol but a token: a page's script
+// cannot set an Authorization header, so it sends its token there. Package authentication reads it; it is never
+// chosen as the protocol.
 const bearerPrefix = "base64url.bearer.authorization.k8s.io."
 
-// Bearer is the token that a client of a WebSocket shows among its protocols; empty if it shows none.
+// Bearer returns the token among the WebSocket protocols of a request; empty if there is none.
 func Bearer(req *http.Request) string {
 	if !IsWebSocket(req) {
 		return ""
@@ -36,7 +37,7 @@ func Bearer(req *http.Request) string {
 	return ""
 }
 
-// DropBearer takes the token of a WebSocket's client out of a request that is passed on.
+// DropBearer removes the token from the WebSocket protocols of a request that is forwarded.
 func DropBearer(h http.Header) {
 	const name = "Sec-Websocket-Protocol"
 	given := h.Values(name)
@@ -55,10 +56,10 @@ func DropBearer(h http.Header) {
 	}
 }
 
-// IsWebSocket says whether a client asks for a WebSocket.
+// IsWebSocket reports whether a client requests a WebSocket.
 func IsWebSocket(req *http.Request) bool { return websocket.IsWebSocketUpgrade(req) }
 
-// Messages is what the server says on a WebSocket, a message for each Write.
+// Messages sends one WebSocket message for each Write.
 type Messages struct {
 	ws      *websocket.Conn
 	kind    int
@@ -66,9 +67,9 @@ type Messages struct {
 	timeout time.Duration
 }
 
-// Open makes a WebSocket of the connection for an answer that is a stream. Of text each message is as it was
-// written; of bytes it is so unless the client has asked for base64. ctx ends when the client has gone. A client that
-// does not take a message within timeout is cut off. An error comes before the upgrade.
+// Open upgrades the connection to a WebSocket for a streamed answer. Text is sent as it was written; bytes too,
+// unless the client has requested base64. The returned context ends when the client has disconnected. A client that
+// does not read a message within timeout is cut off. An error (400) comes before the upgrade.
 func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Duration) (*Messages, context.Context, func(), error) {
 	m := &Messages{kind: websocket.TextMessage, timeout: timeout}
 	chosen, err := m.choose(req, text)
@@ -81,7 +82,7 @@ func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Dura
 	}
 	m.ws = ws
 	ctx, cancel := context.WithCancel(req.Context())
-	go func() { // what the client says is of no interest, that it leaves is
+	go func() { // messages from the client are ignored; an error means that it has disconnected
 		defer cancel()
 		for {
 			if _, _, err := ws.NextReader(); err != nil {
@@ -93,12 +94,12 @@ func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Dura
 	go watchConnection(ctx, ws.NetConn(), ping, cancel)
 	return m, ctx, func() {
 		cancel()
-		ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second)) //nolint:errcheck // a courtesy
-		ws.Close()                                                                                                                           //nolint:errcheck // nothing is left to be done about it
+		ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second)) //nolint:errcheck // best effort
+		ws.Close()                                                                                                                           //nolint:errcheck // no way to handle the error
 	}, nil
 }
 
-// choose agrees with the client on a protocol, none if it offers none, and so on how messages are written.
+// choose selects a protocol, none if the client offers none, and with it the form of the messages.
 func (m *Messages) choose(req *http.Request, text bool) (protocol []string, err error) {
 	var offered []string
 	for _, p := range websocket.Subprotocols(req) {
@@ -108,7 +109,7 @@ func (m *Messages) choose(req *http.Request, text bool) (protocol []string, err 
 	}
 	switch {
 	case text && len(offered) > 0:
-		return offered[:1], nil // whatever it is called, the events are sent as text; a browser wants its word back
+		return offered[:1], nil // events are sent as text under any protocol; a browser requires one of its own in the answer
 	case text:
 		return nil, nil
 	case len(offered) == 0:

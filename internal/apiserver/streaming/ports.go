@@ -19,15 +19,14 @@ import (
 )
 
 const (
-	// portProtocol is what a SPDY client asks for.
+	// portProtocol is the protocol that a SPDY client requests.
 	portProtocol = "portforward.k8s.io"
 	// maxHalves is how many streams may wait for their other half.
 	maxHalves = 256
 )
 
-// Ports upgrades the connection and forwards what comes through it: each connection of the client's is
-// two streams, one for the data and one for what goes wrong. dial's context ends when the client has
-// gone. An error comes before the upgrade.
+// Ports upgrades the connection and forwards the client's connections in it. Each of them is two streams, one for
+// data and one for errors. dial's context ends when the client has disconnected. An error comes before the upgrade.
 func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Context, port int32) (io.ReadWriteCloser, error)) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
@@ -45,7 +44,7 @@ func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Conte
 	if err != nil || conn == nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is left to be done about it
+	defer conn.Close() //nolint:errcheck // no way to handle the error
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
@@ -55,7 +54,7 @@ func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Conte
 		case s := <-streams:
 			data, failures, err := halves.pair(s)
 			if err != nil {
-				s.Reset() //nolint:errcheck // nonsense
+				s.Reset() //nolint:errcheck // not a valid stream
 				conn.RemoveStreams(s.Stream)
 				continue
 			}
@@ -79,7 +78,8 @@ type halves map[string]opened
 
 var errNoHalf = errors.New("a stream that is no half of a connection")
 
-// pair is a connection whose second half is s; nil if s is the first. The error is that s cannot be one.
+// pair returns the connection that s completes; nil if s is its first half. The error means that s is not a valid
+// half.
 func (h halves) pair(s opened) (data, failures *opened, err error) {
 	id, kind := s.Headers().Get(corev1.PortForwardRequestIDHeader), s.Headers().Get(corev1.StreamType)
 	other, there := h[id]
@@ -98,7 +98,7 @@ func (h halves) pair(s opened) (data, failures *opened, err error) {
 	return &s, &other, nil
 }
 
-// tunnelled is SPDY through a WebSocket.
+// tunnelled returns a SPDY connection inside a WebSocket.
 func tunnelled(w http.ResponseWriter, req *http.Request) (httpstream.Connection, <-chan opened, error) {
 	ws, err := upgrade(w, req, channels.PortForward)
 	if err != nil {
@@ -107,7 +107,7 @@ func tunnelled(w http.ResponseWriter, req *http.Request) (httpstream.Connection,
 	streams, handler := queue(maxHalves)
 	conn, err := spdy.NewServerConnectionWithPings(channels.Tunnel(ws), handler, checkInterval)
 	if err != nil {
-		return nil, nil, nil // it has answered, and closed
+		return nil, nil, nil // it has answered, and closed the connection
 	}
 	return conn, streams, nil
 }
@@ -117,7 +117,7 @@ func forward(ctx context.Context, data, failures opened, dial func(ctx context.C
 	<-data.replied
 	<-failures.replied
 	fail := func(format string, args ...any) {
-		fmt.Fprintf(failures, format, args...) //nolint:errcheck // who has gone does not want to know
+		fmt.Fprintf(failures, format, args...) //nolint:errcheck // the client may have disconnected
 		failures.Close()                       //nolint:errcheck // as above
 		data.Reset()                           //nolint:errcheck // as above
 	}
@@ -133,12 +133,12 @@ func forward(ctx context.Context, data, failures opened, dial func(ctx context.C
 	}
 	stop := context.AfterFunc(ctx, func() { pod.Close(); data.Reset() })
 	defer stop()
-	defer pod.Close() //nolint:errcheck // it has said all, or failed
+	defer pod.Close() //nolint:errcheck // all data was read, or the stream failed
 	sent := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(pod, data)
 		if half, ok := pod.(interface{ CloseWrite() error }); ok && err == nil {
-			half.CloseWrite() //nolint:errcheck // it has been closed by the other side, then
+			half.CloseWrite() //nolint:errcheck // it fails only if the other side has closed it
 		} else {
 			pod.Close() //nolint:errcheck // as above
 		}
@@ -149,10 +149,10 @@ func forward(ctx context.Context, data, failures opened, dial func(ctx context.C
 		fail("error forwarding port %d: %v", port, err)
 		return
 	}
-	// The pod says no more. Clients take that for the end of the connection.
+	// The pod sends no more. Clients take that for the end of the connection.
 	data.Close()     //nolint:errcheck // as in fail
 	failures.Close() //nolint:errcheck // as in fail
-	pod.Close()      //nolint:errcheck // what still comes is not wanted
+	pod.Close()      //nolint:errcheck // further data is not wanted
 	await(sent, closeTimeout)
 	data.Reset() //nolint:errcheck // as in fail
 }

@@ -16,10 +16,10 @@ import (
 	"minik8s/internal/channels"
 )
 
-// Wants are the streams that a client asks for.
+// Wants are the streams that a client requests.
 type Wants struct{ Stdin, Stdout, Stderr, TTY bool }
 
-// Streams are a client's ends of a process's streams; those that it did not ask for are nil.
+// Streams are the client's ends of a process's streams; those not requested are nil.
 type Streams struct {
 	TTY            bool
 	Stdin          io.Reader
@@ -30,13 +30,12 @@ type Streams struct {
 // process is a connection that carries the streams of one process.
 type process interface {
 	streams() Streams
-	// finish tells how it ended, and closes the connection.
+	// finish sends the process's result, and closes the connection.
 	finish(metav1.Status)
 }
 
-// Process upgrades the connection and has run talk to the client. The context of run ends when the
-// client has gone. An error comes before the upgrade, and is not answered yet. What run
-// returns is told to the client.
+// Process upgrades the connection and connects run to the client. run's context ends when the client has
+// disconnected. An error comes before the upgrade, and the caller must answer it. run's result is sent to the client.
 func Process(w http.ResponseWriter, req *http.Request, want Wants, run func(context.Context, Streams) (int32, error)) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
@@ -63,7 +62,7 @@ func Process(w http.ResponseWriter, req *http.Request, want Wants, run func(cont
 	return nil
 }
 
-// outcome is how a process ended, in the words that clients know.
+// outcome returns the result of a process as the Status that clients expect.
 func outcome(exit int32, err error) metav1.Status {
 	switch {
 	case err != nil:
@@ -79,12 +78,12 @@ func outcome(exit int32, err error) metav1.Status {
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "ExitCode", Message: strconv.Itoa(int(exit))}}}}
 }
 
-// resizes are the changes of a terminal's size, of which only the last matters.
+// resizes are changes of a terminal's size, of which only the last matters.
 type resizes chan channels.TermSize
 
 func newResizes() resizes { return make(resizes, 1) }
 
-// put takes the place of a size that nobody has taken.
+// put replaces a size that was not yet read.
 func (r resizes) put(data []byte) {
 	var s channels.TermSize
 	if json.Unmarshal(data, &s) != nil || s.Width == 0 || s.Height == 0 {
@@ -103,7 +102,8 @@ func (r resizes) put(data []byte) {
 	}
 }
 
-// upgrade makes a WebSocket of the connection, or has answered why not.
+// upgrade upgrades the connection to a WebSocket. The error is 400 if the client offers none of the protocols or the
+// handshake fails.
 func upgrade(w http.ResponseWriter, req *http.Request, protocols ...string) (*websocket.Conn, error) {
 	offered := websocket.Subprotocols(req)
 	known := false
@@ -118,12 +118,13 @@ func upgrade(w http.ResponseWriter, req *http.Request, protocols ...string) (*we
 	return open(w, req, protocols)
 }
 
-// open answers the handshake of a WebSocket, or has answered why not.
+// open performs the handshake of a WebSocket. The error is 400 if it fails.
 func open(w http.ResponseWriter, req *http.Request, protocols []string) (*websocket.Conn, error) {
 	var failed error
 	up := websocket.Upgrader{Subprotocols: protocols, ReadBufferSize: 32 << 10, WriteBufferSize: 32 << 10,
 		WriteBufferPool: &buffers,
-		// Who asks shows a certificate or is root: there are no cookies that a page could borrow.
+		// Clients authenticate with a certificate or token, or as root: there are no cookies that a page could
+		// misuse.
 		CheckOrigin: func(*http.Request) bool { return true },
 		Error: func(_ http.ResponseWriter, _ *http.Request, _ int, reason error) {
 			failed = apierrors.NewBadRequest("the WebSocket cannot be opened: " + reason.Error())

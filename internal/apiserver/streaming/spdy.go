@@ -18,7 +18,7 @@ import (
 	"minik8s/internal/channels"
 )
 
-// openTimeout is how long a client may take to open the streams that it has asked for.
+// openTimeout is how long a client may take to open the streams that it has requested.
 const openTimeout = 30 * time.Second
 
 func isSPDY(req *http.Request) bool {
@@ -31,9 +31,9 @@ type opened struct {
 	replied <-chan struct{}
 }
 
-// accept upgrades the connection to SPDY, or has answered why not. The client's streams come by the
-// channel, as many as room says at a time; more are refused. disconnected is called when the client has disconnected,
-// until ctx ends.
+// accept upgrades the connection to SPDY. It returns an error (403) if the client does not offer the protocol, and no
+// connection if the upgrade failed and was already answered. The client's streams arrive in the channel; if more than
+// room streams wait there, new ones are refused. disconnected is called when the client disconnects before ctx ends.
 func accept(ctx context.Context, disconnected func(), w http.ResponseWriter, req *http.Request, protocol string, room int) (httpstream.Connection, <-chan opened, error) {
 	known := false
 	for _, v := range req.Header.Values(httpstream.HeaderProtocolVersion) {
@@ -57,7 +57,7 @@ func accept(ctx context.Context, disconnected func(), w http.ResponseWriter, req
 	return conn, streams, nil
 }
 
-// queue makes the channel by which new streams come, and what fills it.
+// queue returns the channel for new streams, and the handler that fills it.
 func queue(room int) (<-chan opened, httpstream.NewStreamHandler) {
 	streams := make(chan opened, room)
 	return streams, func(s httpstream.Stream, replied <-chan struct{}) error {
@@ -98,7 +98,7 @@ func spdyProcess(ctx context.Context, cancel context.CancelFunc, w http.Response
 		case s := <-streams:
 			kind := s.Headers().Get(corev1.StreamType)
 			if !missing[kind] {
-				s.Reset() //nolint:errcheck // it was not asked for
+				s.Reset() //nolint:errcheck // it was not requested
 				continue
 			}
 			<-s.replied
@@ -109,7 +109,7 @@ func spdyProcess(ctx context.Context, cancel context.CancelFunc, w http.Response
 		case <-conn.CloseChan():
 		case <-ctx.Done():
 		}
-		conn.Close() //nolint:errcheck // the client has gone, or does not speak
+		conn.Close() //nolint:errcheck // the client has disconnected, or does not respond
 		return nil, nil
 	}
 	go func() {
@@ -150,11 +150,11 @@ func (p *spdied) streams() Streams { return p.s }
 
 func (p *spdied) finish(st metav1.Status) {
 	if data, err := json.Marshal(st); err == nil {
-		p.byType[corev1.StreamTypeError].Write(data) //nolint:errcheck // who has gone does not want to know
+		p.byType[corev1.StreamTypeError].Write(data) //nolint:errcheck // the client may have disconnected
 	}
 	for _, s := range p.byType {
 		s.Close() //nolint:errcheck // as above
 	}
 	await(p.conn.CloseChan(), closeTimeout)
-	p.conn.Close() //nolint:errcheck // nothing is left to be done about it
+	p.conn.Close() //nolint:errcheck // no way to handle the error
 }

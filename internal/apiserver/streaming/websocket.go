@@ -12,14 +12,14 @@ import (
 	"minik8s/internal/channels"
 )
 
-// closeTimeout is how long a client may take to close the connection once all has been sent.
+// closeTimeout is how long a client may take to close the connection once everything has been sent.
 const closeTimeout = 5 * time.Second
 
 // channelled is a process on a WebSocket.
 type channelled struct {
 	conn  *channels.Conn
 	s     Streams
-	input *io.PipeWriter // nil: not asked for
+	input *io.PipeWriter // nil: not requested
 	sizes resizes
 	// received is closed when nothing more comes from the client.
 	received chan struct{}
@@ -45,7 +45,7 @@ func channelProcess(ctx context.Context, cancel context.CancelFunc, w http.Respo
 		p.sizes = newResizes()
 		p.s.Resize = p.sizes
 	}
-	// Clients of old wait for a first message to know that the connection stands.
+	// Older clients wait for a first message to know that the connection is open.
 	if err := p.conn.Write(first, nil); err != nil {
 		cancel()
 	}
@@ -59,7 +59,7 @@ func channelProcess(ctx context.Context, cancel context.CancelFunc, w http.Respo
 	return p, nil
 }
 
-// receive hands on what the client sends until it has gone.
+// receive passes on what the client sends until it disconnects.
 func (p *channelled) receive() {
 	defer p.stopInput()
 	for {
@@ -70,7 +70,7 @@ func (p *channelled) receive() {
 		case m.Channel == channels.Stdin && m.End:
 			p.stopInput()
 		case m.Channel == channels.Stdin && p.input != nil:
-			p.input.Write(m.Data) //nolint:errcheck // nobody takes it any more
+			p.input.Write(m.Data) //nolint:errcheck // the process may have closed its input
 		case m.Channel == channels.Resize && p.sizes != nil && !m.End:
 			p.sizes.put(m.Data)
 		}
@@ -92,10 +92,10 @@ func (p *channelled) finish(st metav1.Status) {
 		err = p.conn.Write(channels.Error, data)
 	}
 	if err == nil && p.conn.Bye() == nil {
-		// What the client still sends is read, or its end would not get to know the status.
+		// Read what the client still sends; otherwise the status would not reach the client.
 		await(p.received, closeTimeout)
 	}
-	p.conn.Close() //nolint:errcheck // nothing is left to be done about it
+	p.conn.Close() //nolint:errcheck // no way to handle the error
 }
 
 // await waits until done is closed, but no longer than d.

@@ -12,12 +12,12 @@ import (
 	"minik8s/internal/api"
 )
 
-// Fields keeps book of who manages which field. The zero value is ready.
+// Fields tracks which manager owns which field. The zero value is ready.
 type Fields struct {
 	managers sync.Map // of targets, to *managedfields.FieldManager
 }
 
-// target is what a write is of: a kind's objects, or what lies below them.
+// target is what a write addresses: the objects of a kind, or a subresource of them.
 type target struct {
 	kind *api.Kind
 	sub  string
@@ -46,8 +46,8 @@ func newManager(kind *api.Kind, sub string) (*managedfields.FieldManager, error)
 	return managedfields.NewDefaultFieldManager(types, converter{api.Scheme}, api.Scheme, api.Scheme, kind.GVK(), kind.GVK().GroupVersion(), sub, untouched(kind, sub))
 }
 
-// untouched are the fields that a write of this target leaves as they are whatever it says, so that nobody comes to
-// manage them by it.
+// untouched names the fields that a write to this target never changes, whatever its body says. Ignoring them keeps
+// the writer from becoming their manager.
 func untouched(kind *api.Kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	field := ""
 	switch {
@@ -62,9 +62,9 @@ func untouched(kind *api.Kind, sub string) map[fieldpath.APIVersion]fieldpath.Fi
 	return map[fieldpath.APIVersion]fieldpath.Filter{v: fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie(field)))}
 }
 
-// Applied is what becomes of live, which may be an empty object of the kind (or view), when manager applies config: the
-// fields that it names are set, and those that it named before and does not name now are given up. A field that
-// another manager has set otherwise is a conflict (409), unless force takes it over.
+// Applied returns live with config applied by manager; live may be an empty object of the kind (or view). The fields
+// in config are set; fields that the manager set earlier and now leaves out are given up. If another manager has set
+// a field to another value, the error is a conflict (409), unless force takes the field over.
 func (f *Fields) Applied(kind *api.Kind, sub string, live api.Object, config map[string]any, manager string, force bool) (api.Object, error) {
 	m, err := f.manager(kind, sub)
 	if err != nil {
@@ -72,7 +72,7 @@ func (f *Fields) Applied(kind *api.Kind, sub string, live api.Object, config map
 	}
 	obj, err := m.Apply(live, &unstructured.Unstructured{Object: config}, manager, force)
 	if err != nil {
-		if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // it is made by Apply itself
+		if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // Apply returns it unwrapped
 			return nil, err
 		}
 		return nil, apierrors.NewBadRequest("the configuration cannot be applied: " + err.Error())
@@ -84,8 +84,9 @@ func (f *Fields) Applied(kind *api.Kind, sub string, live api.Object, config map
 	return out, nil
 }
 
-// Written notes in obj what manager has changed since live by a write that is no apply. Only objects that somebody
-// has applied are kept book of; obj of others loses what a client may have put there.
+// Written records in obj's managedFields which fields manager has changed since live by a write that is not an apply.
+// Only objects that have been applied at least once are tracked; for others, managedFields sent by a client are
+// dropped.
 func (f *Fields) Written(kind *api.Kind, sub string, live, obj api.Object, manager string) {
 	if len(live.GetManagedFields()) == 0 {
 		obj.SetManagedFields(nil)

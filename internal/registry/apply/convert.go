@@ -7,8 +7,8 @@ import (
 	"minik8s/internal/api"
 )
 
-// converter converts objects from one version to another: as the scheme does, and between a stored kind and its views.
-// So the fields that a manager has applied in one version are its own in the other too.
+// converter converts objects between versions, as the scheme does, and between a stored kind and its views. So a
+// manager keeps its fields in every version.
 type converter struct{ *runtime.Scheme }
 
 // ConvertToVersion implements runtime.ObjectConvertor.

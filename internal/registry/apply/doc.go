@@ -1,11 +1,11 @@
-// Package apply is server-side apply: who manages which field of an object, what a manager's new manifest makes of
-// it, and where two managers disagree. The work is apimachinery's own field manager; here are the schema it needs
-// and the rule for whom it keeps book.
+// Package apply is server-side apply: which manager owns which field of an object, how a manager's new manifest
+// changes it, and where two managers conflict. apimachinery's own field manager does the work; this package adds the
+// schema that it needs and the rule for which objects are tracked.
 //
-// It promises: an object that nobody has applied carries no managedFields, and writing it costs nothing more; from
-// its first apply on, each write notes its manager. A conflict names the other managers and their fields (409). What
-// changes nothing gives the same object back, times included.
+// It promises: an object that was never applied carries no managedFields, and writing it costs nothing more; from its
+// first apply on, each write records its manager. A conflict names the other managers and their fields (409). An
+// apply that changes nothing returns the same object, timestamps included.
 //
-// The caller is registry. It keeps no state but the parsed schema, which is read when it is first needed: most
-// clusters never need it.
+// The caller is registry. Its only state is the parsed schema, which is read when it is first needed: most clusters
+// never need it.
 package apply

@@ -12,21 +12,21 @@ import (
 	"minik8s/internal/registry/decode"
 )
 
-// Manifest is a manifest that is applied. What it leaves out is no field of it, so it stays a document.
+// Manifest is an applied manifest. A field that it leaves out must stay absent, so it is kept as a document.
 type Manifest struct {
 	Config *unstructured.Unstructured
-	// Typed is the same as an object.
+	// Typed is the same manifest as an object.
 	Typed api.Object
 	// Warnings are for the client.
 	Warnings []string
 }
 
-// ReadManifest reads a manifest in JSON that is applied at a path. The errors are 400; with a decode.StrictError, Typed is
-// what could be read.
+// ReadManifest reads a JSON manifest that is applied at a path. The errors are 400; with a decode.StrictError, Typed
+// holds what could be read.
 func ReadManifest(kind *api.Kind, namespace, name string, data []byte, validation string) (Manifest, error) {
 	strictly := validation
 	if strictly == metav1.FieldValidationIgnore {
-		strictly = metav1.FieldValidationWarn // what is unknown has to be known here, though nobody is told
+		strictly = metav1.FieldValidationWarn // unknown fields must be found here, even if no one is warned
 	}
 	var says metav1.TypeMeta
 	if err := json.Unmarshal(data, &says); err != nil || says.Kind == "" || says.APIVersion == "" {
@@ -66,8 +66,8 @@ func ReadManifest(kind *api.Kind, namespace, name string, data []byte, validatio
 	return m, err
 }
 
-// dropTimes takes out the empty creationTimestamp that older clients write in metadata, a template's too: nobody
-// means to manage it.
+// dropTimes removes the empty creationTimestamp that older clients write in metadata, including a template's: no
+// manager intends to own it.
 func dropTimes(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -84,7 +84,7 @@ func dropTimes(v any) {
 	}
 }
 
-// known is a configuration without the fields that its kind does not have.
+// known returns a configuration without the fields that its kind does not have.
 func known(kind *api.Kind, typed api.Object, config *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(typed)
 	if err != nil {
@@ -99,7 +99,7 @@ func known(kind *api.Kind, typed api.Object, config *unstructured.Unstructured) 
 	return config, nil
 }
 
-// prune takes from doc what the decoded object has not.
+// prune removes from doc what the decoded object does not have.
 func prune(doc, has any) {
 	switch doc := doc.(type) {
 	case map[string]any:

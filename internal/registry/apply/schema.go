@@ -15,7 +15,7 @@ import (
 //go:embed schema.yaml
 var schemaYAML string
 
-// types is the schema as the field managers read it, parsed at the first call.
+// types returns the schema as the field managers read it, parsed at the first call.
 var types = sync.OnceValues(func() (managedfields.TypeConverter, error) {
 	parser, err := typed.NewParser(typed.YAMLObject(schemaYAML))
 	if err != nil {

@@ -14,41 +14,41 @@ import (
 	"minik8s/internal/api"
 )
 
-// Attributes are what a request is judged by.
+// Attributes describe a request to be judged.
 type Attributes struct {
 	User User
-	// Verb is get, list, watch, create, update, patch, delete, deletecollection or impersonate; of a Path it is
-	// the method in small letters.
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or impersonate. If Path is set, it is
+	// the HTTP method in lower case.
 	Verb string
-	// Kind is what it is about; nil if it is about Path.
+	// Kind is the kind of the request; nil if it is about Path.
 	Kind *api.Kind
 	Path string
 	// Sub is the subresource, empty for the object itself.
 	Sub string
-	// Namespace is empty for all of them, and for kinds without one; Name for a collection.
+	// Namespace is empty for all namespaces, and for kinds without one; Name is empty for a collection.
 	Namespace, Name string
-	Fields          fields.Selector // of a list or watch
+	Fields          fields.Selector // for a list or watch
 }
 
-// Pods are what the rights of nodes depend on.
+// Pods reads pods, on which the rights of nodes depend.
 type Pods interface {
-	// Pod is a pod in its newest version; nil if there is none.
+	// Pod returns a pod in its newest version; nil if it does not exist.
 	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
-	// InNamespace are the pods of a namespace, as far as is known here.
+	// InNamespace returns the pods of a namespace from the cache, which may lag behind the store.
 	InNamespace(namespace string) iter.Seq[*corev1.Pod]
 }
 
-// Authorizer says who may do what.
+// Authorizer decides who may do what.
 type Authorizer struct {
 	kinds *api.Table
 	pods  Pods
 }
 
-// New is an authorizer for the kinds of a table.
+// New returns an authorizer for the kinds of a table.
 func New(kinds *api.Table, pods Pods) *Authorizer { return &Authorizer{kinds: kinds, pods: pods} }
 
-// Authorize refuses (403) what a user may not do. It reads nothing but whose pods are where, so that a refusal does
-// not tell what there is.
+// Authorize refuses (403) what a user may not do. It reads nothing but which node each pod is on, so that a refusal
+// does not reveal which objects exist. If that read fails, it returns the error of the read.
 func (a *Authorizer) Authorize(ctx context.Context, q Attributes) error {
 	u := q.User
 	switch {
@@ -70,7 +70,7 @@ func (a *Authorizer) Authorize(ctx context.Context, q Attributes) error {
 	return Forbidden(q, "")
 }
 
-// Forbidden is the refusal of a request, with the reason, which may be empty.
+// Forbidden returns the refusal (403) of a request, with a reason, which may be empty.
 func Forbidden(q Attributes, why string) error {
 	var gr schema.GroupResource
 	msg := fmt.Sprintf("User %q cannot %s path %q", q.User.Name, q.Verb, q.Path)
@@ -95,8 +95,8 @@ func Forbidden(q Attributes, why string) error {
 	return err
 }
 
-// authorizeServiceAccount: what runs in a pod may read its own namespace, but for the secrets. It may
-// change nothing, and cannot read what others' processes say.
+// authorizeServiceAccount lets a pod's processes read their own namespace, except secrets. They may not change
+// anything, nor use logs or streams of any pod.
 func authorizeServiceAccount(q Attributes) error {
 	own := q.Namespace != "" && slices.Contains(q.User.Groups, GroupServiceAccounts+":"+q.Namespace)
 	object := q.Sub == "" || q.Sub == "status" || q.Sub == api.ScaleSubresource
@@ -106,8 +106,8 @@ func authorizeServiceAccount(q Attributes) error {
 	return Forbidden(q, "a service account may only read its own namespace, and no secrets")
 }
 
-// authorizeNode: a kubelet touches its own Node and Lease, and the pods bound to it. What has no name yet,
-// as it is being created, admission holds to the same.
+// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node. An object that is being
+// created has no name in the request yet; admission applies the same limits to it.
 func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	node, _ := NodeOf(q.User)
 	read := q.Sub == "" && slices.Contains(reading, q.Verb)
@@ -145,7 +145,8 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	return Forbidden(q, "")
 }
 
-// NotHere is also said of a pod that does not exist: a node is told of no others' names.
+// NotHere is also the answer for a pod that does not exist, so that a node does not learn the names of other nodes'
+// pods.
 const NotHere = "no pod of that name is on this node"
 
 func (a *Authorizer) authorizeNodePod(ctx context.Context, q Attributes, node string) error {
@@ -169,8 +170,8 @@ func (a *Authorizer) authorizeNodePod(ctx context.Context, q Attributes, node st
 	return Forbidden(q, NotHere)
 }
 
-// used says whether a pod of the node names the object, so that its kubelet may read it. A list or watch
-// names one by its namespace and the field selector metadata.name.
+// used reports whether a pod of the node refers to the object, so that its kubelet may read it. A list or watch names
+// the object by its namespace and the field selector metadata.name.
 func (a *Authorizer) used(node string, q Attributes) bool {
 	name := q.Name
 	if name == "" && q.Fields != nil {

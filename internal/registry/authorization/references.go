@@ -8,7 +8,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// refers says whether a pod names a ConfigMap, Secret or ServiceAccount anywhere.
+// refers reports whether a pod refers to a ConfigMap, Secret or ServiceAccount anywhere.
 func refers(p *corev1.Pod, kind *api.Kind, name string) bool {
 	if kind == api.ServiceAccounts {
 		return p.Spec.ServiceAccountName == name

@@ -11,8 +11,9 @@ import (
 	"minik8s/internal/api"
 )
 
-// Review asks the rules what they would say to a user about an object (res) or a path, one of which is given. The error
-// is a *field.Error, or that nobody knows.
+// Review reports what the rules decide for a user about an object (res) or a path; exactly one of them must be given.
+// The error is a *field.Error if both or neither is given. Any other error means that no decision was possible
+// because a pod could not be read.
 func (a *Authorizer) Review(ctx context.Context, user User, res *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 	ask := Attributes{User: user}
 	switch spec := field.NewPath("spec"); {
@@ -41,12 +42,13 @@ func (a *Authorizer) Review(ctx context.Context, user User, res *authorizationv1
 	return authorizationv1.SubjectAccessReviewStatus{Reason: err.Error()}, nil
 }
 
-// kindNamed is a kind by group and resource, also one that is not served: rules can speak of it all the same.
+// kindNamed finds a kind by group and resource. It also returns one for a kind that is not served, because rules can
+// name that too.
 func (a *Authorizer) kindNamed(group, resource string) *api.Kind {
 	for _, k := range a.kinds.Served() {
 		if k.Group == group && k.Plural == resource {
 			if k.View != nil {
-				return k.View.Of // by which it is judged
+				return k.View.Of // access is judged by the stored kind
 			}
 			return k
 		}
@@ -54,7 +56,7 @@ func (a *Authorizer) kindNamed(group, resource string) *api.Kind {
 	return &api.Kind{Group: group, Plural: resource, Kind: resource, Namespaced: true}
 }
 
-// RulesOf is what a user may do in a namespace, as far as rules say it; of nodes they do not say it all.
+// RulesOf lists what a user may do in a namespace, as far as rules express it. For nodes the list is incomplete.
 func (a *Authorizer) RulesOf(u User, namespace string) authorizationv1.SubjectRulesReviewStatus {
 	out := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}}
 	if slices.Contains(u.Groups, GroupMasters) {
@@ -91,7 +93,7 @@ func (a *Authorizer) RulesOf(u User, namespace string) authorizationv1.SubjectRu
 	return out
 }
 
-// resourceRules is a rule as Kubernetes writes it: one for each API group.
+// resourceRules returns a rule in Kubernetes' form: one rule for each API group.
 func resourceRules(table *api.Table, r rule, verbs []string) []authorizationv1.ResourceRule {
 	below := ""
 	if r.sub != "" {
@@ -118,7 +120,7 @@ func resourceRules(table *api.Table, r rule, verbs []string) []authorizationv1.R
 	return out
 }
 
-// readsOwn is what a service account may do in its own namespace, as rules.
+// readsOwn returns, as rules, what a service account may do in its own namespace.
 func (a *Authorizer) readsOwn() []rule {
 	var kinds, status, scaled []*api.Kind
 	for _, k := range a.kinds.Stored() {

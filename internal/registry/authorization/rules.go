@@ -7,12 +7,12 @@ import (
 	"minik8s/internal/api"
 )
 
-// rule lets somebody do something.
+// rule allows some verbs on some kinds or paths.
 type rule struct {
 	kinds []*api.Kind // nil: every kind
 	sub   string      // "" is the object itself
 	verbs []string    // nil: every verb
-	paths []string    // instead of kinds: what is no object; "/x/*" is all below /x
+	paths []string    // instead of kinds: non-resource paths; "/x/*" is everything below /x
 }
 
 func (r rule) allows(q Attributes) bool {
@@ -32,7 +32,7 @@ func pathMatches(pattern, path string) bool {
 	return pattern == path
 }
 
-// anyone is what everybody may do whom the API knows: find out what it serves, and how it is.
+// anyone is what every authenticated user may do: find out what the API serves, and its health.
 var anyone = []rule{
 	{verbs: []string{"get", "head"}, paths: []string{
 		"/", "/api", "/api/*", "/apis", "/apis/*", "/openapi/*", "/version", "/version/*",
@@ -48,7 +48,7 @@ func anyoneMay(q Attributes) bool {
 var (
 	reading  = []string{"get", "list", "watch"}
 	changing = []string{"update", "patch"}
-	keeping  = []string{"create", "delete", "patch"} // of pods, by what owns them
+	keeping  = []string{"create", "delete", "patch"} // of pods, by their owners' controllers
 )
 
 func may(verbs []string, kinds ...*api.Kind) rule { return rule{kinds: kinds, verbs: verbs} }
@@ -57,16 +57,16 @@ func mayBelow(sub string, verbs []string, kinds ...*api.Kind) rule {
 	return rule{kinds: kinds, sub: sub, verbs: verbs}
 }
 
-// recording is what an event recorder does.
+// recording is what an event recorder may do.
 var recording = may([]string{"create", "update", "patch"}, api.Events)
 
-// partRules is what each part may do, and so also the list of who writes what. Two parts write one field
-// only where one speaks for another that is silent: nodelifecycle says that the pods of a lost node are not
-// ready, which is else their kubelet's to say.
+// partRules lists what each part may do, and therefore which part writes what. Two parts write the same field only
+// where one speaks for another that is silent: nodelifecycle marks the pods of a lost node as not ready, which is
+// otherwise written by their kubelet.
 var partRules = map[string][]rule{
 	"system:scheduler": {
 		may(reading, api.Pods, api.Nodes, api.Namespaces, api.ClusterConfigs),
-		may(reading, api.Leases), // what nodes use, for min-cpu and min-mem
+		may(reading, api.Leases), // the use of nodes, for min-cpu and min-mem
 		mayBelow("binding", []string{"create"}, api.Pods),
 		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
 		recording,
@@ -110,7 +110,7 @@ var partRules = map[string][]rule{
 	},
 	"system:job-controller": {
 		may(reading, api.Jobs, api.Pods),
-		may(keeping, api.Pods), // also the finalizer by which pods are counted
+		may(keeping, api.Pods), // and remove the finalizer with which pods are counted
 		may([]string{"delete"}, api.Jobs),
 		mayBelow("status", changing, api.Jobs),
 		recording,

@@ -15,10 +15,10 @@ import (
 	"minik8s/internal/api"
 )
 
-// Manifest reads a manifest, JSON or YAML, of the kind that the request's path names. dialect, which
-// may be nil, first makes a manifest of a seed system canonical. validation is Strict, Warn or Ignore: what to do
-// about fields that the kind does not have, and about those given twice. The errors are 400; a StrictError, which is none yet,
-// comes with what could be read.
+// Manifest reads a manifest, JSON or YAML, of the kind that the request's path names. dialect, which may be nil,
+// first converts a seed system's manifest to the canonical form. validation is Strict, Warn or Ignore: how to treat
+// fields that the kind does not have and fields given twice. Errors are 400, except StrictError: it is not an API
+// error yet, and comes with the object as far as it could be read.
 func Manifest(kind *api.Kind, dialect func(map[string]any) ([]string, error), data []byte, validation string) (api.Object, []string, error) {
 	strict := []string{}
 	if !looksLikeJSON(data) {
@@ -59,14 +59,14 @@ func Manifest(kind *api.Kind, dialect func(map[string]any) ([]string, error), da
 	return obj, notes, nil
 }
 
-// StrictError is a manifest with fields that its kind does not have, or with one given twice. The object
-// that comes with it holds the rest, so that its other mistakes can be named too.
+// StrictError reports fields that the kind does not have, or fields given twice. The object returned with it holds
+// the rest, so that its other mistakes can be reported too.
 type StrictError struct{ Fields []string }
 
-// Error implements error, in the words by which kubectl knows it.
+// Error implements error, in the wording that kubectl recognises.
 func (e *StrictError) Error() string { return "strict decoding error: " + strings.Join(e.Fields, ", ") }
 
-// BadRequest is a strict error as a bad request; other errors are one already.
+// BadRequest turns a strict error into a bad request (400); other errors are already API errors.
 func BadRequest(err error) error {
 	var strict *StrictError
 	if errors.As(err, &strict) {
@@ -80,7 +80,7 @@ func looksLikeJSON(data []byte) bool {
 	return len(t) > 0 && t[0] == '{'
 }
 
-// Canonical is a document in JSON after a dialect; notes say what it changed.
+// Canonical returns a document in JSON after its dialect was converted; notes say what was changed.
 func Canonical(kind *api.Kind, data []byte, dialect func(map[string]any) ([]string, error)) ([]byte, []string, error) {
 	var doc map[string]any
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -92,7 +92,7 @@ func Canonical(kind *api.Kind, data []byte, dialect func(map[string]any) ([]stri
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	if notes == nil { // nothing was changed: keep the bytes, with their duplicates for the strict decoder
+	if notes == nil { // unchanged: keep the bytes and their duplicate keys for the strict decoder
 		return data, nil, nil
 	}
 	out, err := json.Marshal(doc)
@@ -102,7 +102,7 @@ func Canonical(kind *api.Kind, data []byte, dialect func(map[string]any) ([]stri
 	return out, notes, nil
 }
 
-// checkKind refuses a body of another kind than its path says; one that names none is taken as it is.
+// checkKind refuses a body of another kind than its path names; a body without a kind is accepted.
 func checkKind(kind *api.Kind, obj api.Object) error {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Kind != "" && gvk.Kind != kind.Kind || gvk.Version != "" && gvk.GroupVersion() != kind.GVK().GroupVersion() {

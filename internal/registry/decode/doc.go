@@ -1,8 +1,8 @@
-// Package decode is the way from a client's bytes to an object: YAML or JSON, a seed's dialect, strict fields.
+// Package decode turns a client's bytes into an object: YAML or JSON, a seed's dialect, strict fields.
 //
-// It promises: a document that cannot be read is refused with the path of every part that does not fit, what belongs there
-// and what was given; fields that the kind does not have, and fields given twice, are refused, warned about or ignored
-// as the client asks; nothing past it knows that dialects exist.
+// It promises: a document that cannot be read is refused with the path of every part that does not fit, what is
+// expected there and what was given; unknown fields and fields given twice are refused, warned about or ignored as
+// the client asks; code after this package does not know about dialects.
 //
 // Callers are registry and apiserver's handlers. It has no state.
 //

@@ -20,13 +20,14 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// mostMistakes bounds what a client is told at once; who got more wrong than this starts over anyway.
+// mostMistakes bounds how many mistakes one error lists. With more than that, the document is the wrong one
+// altogether.
 const mostMistakes = 10
 
-// Explain says in the words of a manifest why a document could not be read into a value: the path of
-// every part that does not fit, what belongs there, and what was given. err is what the decoder said, in
-// Go's words; it names at most one part, and not by its path. This walks the document a second time beside
-// the value's type, which only a document that has failed already has to bear.
+// Explain says in terms of the manifest why a document could not be decoded into a value: the path of every part that
+// does not fit, what is expected there, and what was given. err is the decoder's error, which speaks of Go types and
+// names at most one part, without its path. Explain walks the document a second time, next to the value's type; only
+// a document that has already failed pays for that.
 func Explain(data []byte, into any, err error) string {
 	if ok, offset := kjson.SyntaxErrorOffset(err); ok {
 		return position(data, offset) + plainJSON(err)
@@ -40,7 +41,7 @@ func Explain(data []byte, into any, err error) string {
 	var m mistakes
 	m.walk("", doc, reflect.TypeOf(into))
 	switch {
-	case len(m) == 0: // a key that is given twice, or in other letters than ours
+	case len(m) == 0: // a key given twice, or with other upper and lower case than ours
 		return plainJSON(err)
 	case len(m) > mostMistakes:
 		return fmt.Sprintf("%s; and %d more", strings.Join(m[:mostMistakes], "; "), len(m)-mostMistakes)
@@ -48,7 +49,7 @@ func Explain(data []byte, into any, err error) string {
 	return strings.Join(m, "; ")
 }
 
-// position is an offset as people count; documents of one line are told the column only.
+// position turns an offset into a line and column. For a document of one line it gives the column only.
 func position(data []byte, offset int64) string {
 	before := data[:min(max(offset-1, 0), int64(len(data)))]
 	line, column := bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n')
@@ -58,7 +59,7 @@ func position(data []byte, offset int64) string {
 	return fmt.Sprintf("line %d, column %d: ", line, column)
 }
 
-// plainJSON is a decoder's error without the decoder's name.
+// plainJSON returns a decoder's error without the decoder's name.
 func plainJSON(err error) string {
 	switch e := err.(type) {
 	case *json.UnmarshalTypeError:
@@ -70,7 +71,7 @@ func plainJSON(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// mistakes are the parts of a document that do not fit the type, each with its path.
+// mistakes lists the parts of a document that do not fit the type, each with its path.
 type mistakes []string
 
 func (m *mistakes) add(path, expected string, got any) {
@@ -83,10 +84,10 @@ func (m *mistakes) add(path, expected string, got any) {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// walk compares a part of a document with the type that it is to become. Keys that the type does not have
-// are not its concern: the strict decoder names them.
+// walk compares a part of a document with the type that it is decoded into. It ignores keys that the type does not
+// have: the strict decoder reports those.
 func (m *mistakes) walk(path string, doc any, t reflect.Type) {
-	if doc == nil { // null is nothing at all, wherever it stands
+	if doc == nil { // null means absent everywhere
 		return
 	}
 	for t.Kind() == reflect.Pointer {
@@ -123,7 +124,7 @@ func (m *mistakes) walk(path string, doc any, t reflect.Type) {
 	}
 }
 
-// object walks what has keys; typeOf is the type of what stands under a key, nil if the key is unknown.
+// object walks a JSON object. typeOf returns the type of a key's value, nil if the key is unknown.
 func (m *mistakes) object(path string, doc any, typeOf func(key string) reflect.Type) {
 	object, ok := doc.(map[string]any)
 	if !ok {
@@ -152,7 +153,7 @@ func (m *mistakes) list(path string, doc any, t reflect.Type) {
 	}
 }
 
-// bytes does not repeat what it was given: bytes are secrets, more often than not.
+// bytes does not repeat the given value, because bytes are usually secrets.
 func (m *mistakes) bytes(path string, doc any) {
 	text, ok := doc.(string)
 	if !ok {
@@ -178,7 +179,7 @@ func (m *mistakes) whole(path string, doc any, bits int, parse func(string) erro
 	}
 }
 
-// quote adds to the last mistake how a string is written that looks like something else.
+// quote adds to the last mistake how to quote a string that looks like another type.
 func (m *mistakes) quote(doc any) {
 	switch v := doc.(type) {
 	case bool, json.Number:
@@ -186,7 +187,7 @@ func (m *mistakes) quote(doc any) {
 	}
 }
 
-// inWords says what types expect that read themselves.
+// inWords describes what types with their own decoding expect.
 var inWords = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():  "a quantity such as 2, 500m or 1Gi",
 	reflect.TypeFor[intstr.IntOrString](): "a whole number or a string",
@@ -211,8 +212,8 @@ func (m *mistakes) readsItself(path string, doc any, t reflect.Type) {
 	m.add(path, words, doc)
 }
 
-// fieldsOf gives a struct's fields by their names in JSON, with those of embedded structs that have no name
-// of their own among them.
+// fieldsOf returns a struct's fields by their JSON names, including those of embedded structs without a name of their
+// own.
 func fieldsOf(t reflect.Type) func(key string) reflect.Type {
 	fields := map[string]reflect.Type{}
 	collectFields(t, fields)
@@ -241,7 +242,7 @@ func collectFields(t reflect.Type, into map[string]reflect.Type) {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// below is the path of what stands under a key; keys with dots and slashes stand in brackets.
+// below returns the path of a key's value. Keys with dots and slashes are put in brackets.
 func below(path, key string) string {
 	switch {
 	case !plainKey.MatchString(key):
@@ -252,7 +253,7 @@ func below(path, key string) string {
 	return path + "." + key
 }
 
-// given is a part of a document in a few words.
+// given describes a part of a document in a few words.
 func given(doc any) string {
 	switch v := doc.(type) {
 	case string:

@@ -14,18 +14,18 @@ import (
 	"minik8s/internal/api"
 )
 
-// A JSON patch is bounded as in Kubernetes: in its operations, and in how many bytes its copies add up to.
+// A JSON patch is bounded as in Kubernetes: in its number of operations, and in the total size of its copies.
 const (
 	maxOperations = 10000
 	maxCopies     = 3 << 20
 )
 
-// LimitCopies sets the second bound. The library has it as one variable for the whole process, so it is set once, by
-// whoever builds the registry, before anything is patched.
+// LimitCopies sets the second bound. The library keeps it in a variable for the whole process, so the code that
+// builds the registry sets it once, before any patch.
 func LimitCopies() { jsonpatch.AccumulatedCopySizeLimit = maxCopies }
 
-// Apply is the document before, changed by a patch of one of the three types that need nothing else: JSON patch, merge
-// patch, strategic merge patch. kind says by which keys the last merges lists. The errors are 400, 413, 415 and 422.
+// Apply returns the document before, changed by a JSON patch, merge patch or strategic merge patch. kind gives the
+// merge keys of lists for the strategic merge patch. The errors are 400, 413, 415 and 422.
 func Apply(kind *api.Kind, name string, pt types.PatchType, before, patch []byte) ([]byte, error) {
 	bad := func(err error) error {
 		return apierrors.NewBadRequest("the patch cannot be applied: " + err.Error())
@@ -63,10 +63,10 @@ func Apply(kind *api.Kind, name string, pt types.PatchType, before, patch []byte
 	return nil, Unsupported(pt)
 }
 
-// NamesRevision says whether a patch asks for a certain resourceVersion.
+// NamesRevision reports whether a patch requires a certain resourceVersion.
 func NamesRevision(patch []byte) bool { return bytes.Contains(patch, []byte("resourceVersion")) }
 
-// Unsupported is 415: no such type of patches is served.
+// Unsupported returns 415: this patch type is not served.
 func Unsupported(pt types.PatchType) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
@@ -74,7 +74,7 @@ func Unsupported(pt types.PatchType) error {
 			types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyPatchType)}}
 }
 
-// unappliable is a JSON patch whose operations do not fit the object.
+// unappliable returns the error for a JSON patch whose operations do not fit the object.
 func unappliable(kind *api.Kind, name string, err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,

@@ -10,9 +10,9 @@ import (
 	"minik8s/internal/api"
 )
 
-// checkStrategic finds what apimachinery's strategic merge would panic over: a merge key that is no plain
-// value, or a directive that lists anything else than plain values. The schema, read off the kind's Go type,
-// says which lists have a merge key.
+// checkStrategic finds what would make apimachinery's strategic merge panic: a merge key that is not a plain value,
+// or a directive that lists something other than plain values. The schema, read from the kind's Go type, says which
+// lists have a merge key.
 func checkStrategic(kind *api.Kind, patch []byte) error {
 	var doc map[string]any
 	if err := json.Unmarshal(patch, &doc); err != nil {
@@ -28,8 +28,8 @@ func checkStrategic(kind *api.Kind, patch []byte) error {
 	return checkKeys(doc, meta, nil)
 }
 
-// The directives of a strategic merge patch that hold lists: the merge keys of a list in their order, the fields to
-// keep, the plain items to delete.
+// The directives of a strategic merge patch that hold lists: the order of a list's merge keys, the fields to keep,
+// the plain items to delete.
 const (
 	orderPrefix  = "$setElementOrder/"
 	retainKeys   = "$retainKeys"
@@ -79,7 +79,7 @@ func checkKeys(doc map[string]any, schema strategicpatch.LookupPatchMeta, path *
 		case map[string]any:
 			sub, _, err := schema.LookupPatchMetadataForStruct(name)
 			if err != nil {
-				continue // what the schema does not know is merged as a plain map
+				continue // a field that the schema does not know is merged as a plain map
 			}
 			if err := checkKeys(v, sub, below); err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// Gadgets is a kind that no table has from the start. Tests add it while a cluster runs.
+// Gadgets is a kind that is not in the table at start. Tests add it while a cluster runs.
 var Gadgets = &api.Kind{
 	Group: "test.minik8s.io", Version: "v1", Kind: "Gadget", Plural: "gadgets", Singular: "gadget", ShortNames: []string{"gd"}, Namespaced: true,
 	New:     func() api.Object { return &Gadget{} },

@@ -19,8 +19,8 @@ import (
 	"minik8s/internal/tokens"
 )
 
-// New is a registry over a store in memory that runs until the test ends, with the namespaces default
-// and kube-node-lease.
+// New returns a registry with the namespaces default and kube-node-lease, over a store in memory. It runs until the
+// test ends.
 func New(t testing.TB) *registry.Registry {
 	t.Helper()
 	reg, stop := Start(t, memory.New())
@@ -28,7 +28,7 @@ func New(t testing.TB) *registry.Registry {
 	return reg
 }
 
-// Start is a registry over a given store, for tests that restart it; stop ends it.
+// Start returns a registry over a given store, for tests that restart it; stop ends it.
 func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 	t.Helper()
 	reg = registry.New(s, strategy.All(), slog.New(slog.DiscardHandler))
@@ -56,12 +56,12 @@ func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 	}
 }
 
-// Ask is a request of the daemon itself; tests put in another User.
+// Ask returns a request by the daemon itself; tests may set another User.
 func Ask(verb string, kind *api.Kind, namespace, name, sub string) *registry.Request {
 	return &registry.Request{User: registry.System, Verb: verb, Kind: kind, Namespace: namespace, Name: name, Sub: sub}
 }
 
-// signer makes tokens that end with the test.
+// signer returns a token authority with a new key, for one test.
 func signer(t testing.TB) *tokens.Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,9 +1,10 @@
-// Package serviceaccount makes and checks the tokens of service accounts: the subresource token, and who shows one.
+// Package serviceaccount makes the tokens of service accounts (the subresource token) and authenticates requests that
+// carry one.
 //
-// It promises: a token holds as long as its account, and its pod if it is bound to one, are there, as of now; a kubelet
-// gets tokens of the pods on its own node only, and none that is not bound to one; a token for one audience is worth
-// nothing to another.
+// It promises: a token is valid as long as its account exists, and its pod if it is bound to one, checked against the
+// newest version; a kubelet gets tokens only for pods on its own node, and only bound ones; a token for one audience
+// is not accepted for another.
 //
-// registry calls it and has authorised the request; package tokens signs. It has no state: which tokens hold is in
-// the objects.
+// registry calls it after it has authorised the request; package tokens signs. It has no state: whether a token is
+// valid follows from the objects.
 package serviceaccount

@@ -16,21 +16,21 @@ import (
 	"minik8s/internal/tokens"
 )
 
-// How long a token holds: as asked, within Kubernetes' bounds.
+// The lifetime of a token: as requested, within Kubernetes' bounds.
 const (
 	tokenSeconds    = 3600
 	minTokenSeconds = 10 * 60
 	maxTokenSeconds = 1 << 32
 )
 
-// tokenLeeway is how long after its time a deleted pod's or service account's tokens still hold.
+// tokenLeeway is how long the tokens of a deleted pod or service account stay valid after its deletion timestamp.
 const tokenLeeway = time.Minute
 
-// tokenRequests is the kind of the body of serviceaccounts/token, which is stored nowhere.
+// tokenRequests is the kind of the body of serviceaccounts/token. Such objects are never stored.
 var tokenRequests = &api.Kind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest", Plural: "tokenrequests", Singular: "tokenrequest",
 	Namespaced: true, New: func() api.Object { return &authenticationv1.TokenRequest{} }}
 
-// Reader reads an object in its newest version; the error of one that there is not is NotFound.
+// Reader reads the newest version of an object. The error is NotFound if the object does not exist.
 type Reader interface {
 	Read(ctx context.Context, kind *api.Kind, namespace, name string) (api.Object, error)
 }
@@ -41,17 +41,17 @@ type Tokens struct {
 	objects   Reader
 }
 
-// New signs with an authority, for the accounts and pods that objects has.
+// New returns Tokens that sign with the authority a, for the accounts and pods that objects reads.
 func New(a *tokens.Authority, objects Reader) *Tokens { return &Tokens{authority: a, objects: objects} }
 
-// Issuer is the issuer's name, which is also the audience of tokens for the API server.
+// Issuer returns the issuer's name, which is also the audience of tokens for the API server.
 func (t *Tokens) Issuer() string { return t.authority.Issuer() }
 
-// KeySet is the issuer's keys as a JSON Web Key Set.
+// KeySet returns the issuer's keys as a JSON Web Key Set.
 func (t *Tokens) KeySet() []byte { return t.authority.KeySet() }
 
-// Request makes a token of a service account: as long-lived, for whom and bound to the pod that req asks. user is who
-// asks. The errors are those of the API.
+// Request makes a token of a service account with the lifetime, audience and pod binding that req asks for. user is
+// the requester. The errors are API errors: 400, 403, 404, 409 or 422, and 500 if signing or reading fails.
 func (t *Tokens) Request(ctx context.Context, user authorization.User, namespace, name string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	out := req.DeepCopy()
 	if err := t.completeRequest(name, out); err != nil {
@@ -75,7 +75,7 @@ func (t *Tokens) Request(ctx context.Context, user authorization.User, namespace
 	return out, nil
 }
 
-// completeRequest fills in what a request leaves out, and refuses what cannot be.
+// completeRequest fills in what a request leaves out, and refuses invalid values.
 func (t *Tokens) completeRequest(name string, req *authenticationv1.TokenRequest) error {
 	if req.Name != "" && req.Name != name {
 		return apierrors.NewBadRequest("metadata.name: " + req.Name + " does not match the name of the path, " + name)
@@ -103,8 +103,8 @@ func (t *Tokens) completeRequest(name string, req *authenticationv1.TokenRequest
 	return nil
 }
 
-// bindTo finds the pod that a token is to be bound to: it must run as the account. A kubelet gets tokens
-// of the pods on its own node only, and none that is not bound to one.
+// bindTo finds the pod that a token is to be bound to. The pod must run as the account. A kubelet gets tokens only
+// for the pods on its own node, and no token without a pod.
 func (t *Tokens) bindTo(ctx context.Context, user authorization.User, namespace, account string, ref *authenticationv1.BoundObjectReference) (*tokens.Ref, error) {
 	node, isNode := authorization.NodeOf(user)
 	if ref == nil && isNode {
@@ -115,7 +115,7 @@ func (t *Tokens) bindTo(ctx context.Context, user authorization.User, namespace,
 	}
 	elsewhere := apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token bound to a pod scheduled on a different node"))
 	obj, err := t.objects.Read(ctx, api.Pods, namespace, ref.Name)
-	if isNode && apierrors.IsNotFound(err) { // which names there are is not told
+	if isNode && apierrors.IsNotFound(err) { // do not reveal which pods exist
 		return nil, elsewhere
 	}
 	if err != nil {
@@ -133,8 +133,9 @@ func (t *Tokens) bindTo(ctx context.Context, user authorization.User, namespace,
 	return &tokens.Ref{Name: pod.Name, UID: string(pod.UID)}, nil
 }
 
-// Authenticate is the user that a token stands for which is shown to audience, as long as the token's service account and
-// pod are there. The error is 401, or that nobody knows.
+// Authenticate returns the user of a token that was presented for audience. The token's service account, and its pod
+// if it is bound to one, must still exist. The error is 401 for a token that is not valid, or the reader's own error
+// if the account or pod could not be read.
 func (t *Tokens) Authenticate(ctx context.Context, token, audience string) (authorization.User, error) {
 	h, err := t.authority.Read(token, audience)
 	if err != nil {
@@ -158,8 +159,8 @@ func (t *Tokens) Authenticate(ctx context.Context, token, audience string) (auth
 	return u, nil
 }
 
-// stands says whether that very object is there, as of now: what was deleted ends its tokens at once. The
-// error is that nobody knows.
+// stands reports whether the object with exactly this UID still exists in its newest version: deleting an object
+// invalidates its tokens. The error is set if the object could not be read.
 func (t *Tokens) stands(ctx context.Context, kind *api.Kind, namespace string, ref tokens.Ref) (bool, error) {
 	obj, err := t.objects.Read(ctx, kind, namespace, ref.Name)
 	switch {

@@ -17,12 +17,12 @@ import (
 	"minik8s/internal/store"
 )
 
-// cache holds every object in its last version, and the last changes, each kind apart.
+// Cache holds every object in its newest version, and the last changes, separately for each kind.
 type Cache struct {
 	store store.Store
 	kinds atomic.Pointer[cachedKinds]
 
-	rev  atomic.Int64 // every change up to here is in
+	rev  atomic.Int64 // every change up to this revision is in the cache
 	mu   sync.Mutex   // guards wait
 	wait chan struct{}
 }
@@ -30,10 +30,10 @@ type Cache struct {
 // cachedKinds is replaced as a whole when a kind is added.
 type cachedKinds struct {
 	byKind   map[*api.Kind]*Objects
-	byPrefix map[string]*Objects // in the store
+	byPrefix map[string]*Objects // by the prefix of their keys in the store
 }
 
-// Objects are those of one kind.
+// Objects are the objects of one kind.
 type Objects struct {
 	cache  *Cache
 	kind   *api.Kind
@@ -46,8 +46,8 @@ type Objects struct {
 	early   []store.Event
 	loading bool
 	loaded  int64 // the revision of the list that the tree began with; earlier changes are in it
-	// written are objects on their way into the store, by key: the watch brings the same bytes
-	// back and need not decode them.
+	// written are objects on their way into the store, by key. The watch returns the same bytes, which then need not
+	// be decoded.
 	written sync.Map // string -> *handover
 }
 
@@ -56,7 +56,7 @@ type handover struct {
 	obj api.Object
 }
 
-// New is a cache over a store, of these kinds. It is empty until Run is ready.
+// New returns a cache over a store, for these kinds. It is empty until Run calls ready.
 func New(s store.Store, kinds []*api.Kind) *Cache {
 	c := &Cache{store: s, wait: make(chan struct{})}
 	c.kinds.Store(&cachedKinds{})
@@ -87,7 +87,7 @@ func (c *Cache) put(kc *Objects) {
 	c.kinds.Store(next)
 }
 
-// Drop takes a kind out again.
+// Drop removes a kind.
 func (c *Cache) Drop(kind *api.Kind) {
 	have := c.kinds.Load()
 	next := &cachedKinds{byKind: maps.Clone(have.byKind), byPrefix: maps.Clone(have.byPrefix)}
@@ -96,10 +96,10 @@ func (c *Cache) Drop(kind *api.Kind) {
 	c.kinds.Store(next)
 }
 
-// Of is the objects of a kind; nil if it is not cached.
+// Of returns the objects of a kind; nil if the kind is not cached.
 func (c *Cache) Of(kind *api.Kind) *Objects { return c.kinds.Load().byKind[kind] }
 
-// Add reads the objects of another kind while the cache runs, and follows them from then on.
+// Add loads the objects of another kind while the cache runs, and follows them from then on.
 func (c *Cache) Add(ctx context.Context, kind *api.Kind) error {
 	kc := c.newObjects(kind)
 	kc.loading = true
@@ -111,7 +111,7 @@ func (c *Cache) Add(ctx context.Context, kind *api.Kind) error {
 	kc.mu.Lock()
 	defer kc.mu.Unlock()
 	if !kc.loading {
-		return nil // the whole cache has been loaded anew meanwhile
+		return nil // meanwhile the whole cache was loaded again
 	}
 	for _, kv := range page.KVs {
 		kc.tree.ReplaceOrInsert(kc.stored(kv))
@@ -125,21 +125,21 @@ func (c *Cache) Add(ctx context.Context, kind *api.Kind) error {
 	return nil
 }
 
-// stored is an entry that was read from the store.
+// stored returns an entry that was read from the store.
 func (kc *Objects) stored(kv store.KV) *Entry {
 	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, raw: kv.Value}
 }
 
-// Run reads everything, then follows the store until ctx ends. ready is called when the cache is
-// whole. When the store's history is gone it reads everything again.
+// Run reads everything, then follows the store until ctx ends. ready is called when the cache is complete. When the
+// store's history is compacted it reads everything again.
 func (c *Cache) Run(ctx context.Context, log *slog.Logger, ready func()) error {
 	for {
 		rev, err := c.load(ctx)
 		if err != nil {
 			return err
 		}
-		// Everything, and not only what is below Root: reads wait until the cache has come to the store's revision, which
-		// a write elsewhere moves too.
+		// Watch everything, not only the keys below Root: reads wait until the cache has reached the store's
+		// revision, and writes elsewhere advance it too.
 		w, err := c.store.Watch(ctx, "", rev)
 		if err != nil {
 			return err
@@ -159,8 +159,8 @@ func (c *Cache) Run(ctx context.Context, log *slog.Logger, ready func()) error {
 	}
 }
 
-// load replaces the whole cache with what the store holds. Open watches end with 410, as what
-// happened in between is not known.
+// load replaces the whole cache with the contents of the store. Open watches end with 410, because the changes in
+// between are not known.
 func (c *Cache) load(ctx context.Context) (int64, error) {
 	page, err := c.store.List(ctx, Root, "", 0, 0)
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	return page.Revision, nil
 }
 
-// place finds the kind that a key of the store belongs to; nil if it is none's.
+// place finds the kind that a key of the store belongs to; nil if there is none.
 func (k *cachedKinds) place(key string) *Objects {
 	rest, ok := strings.CutPrefix(key, Root)
 	if !ok {
@@ -205,7 +205,7 @@ func (k *cachedKinds) place(key string) *Objects {
 	return nil
 }
 
-// apply takes in a batch of changes, in order.
+// apply applies a batch of changes, in order.
 func (c *Cache) apply(batch store.Batch) {
 	kinds := c.kinds.Load()
 	for i := range batch.Events {
@@ -226,7 +226,7 @@ func (kc *Objects) apply(e *store.Event) {
 	kc.follow(e)
 }
 
-// follow takes in a change. The caller holds mu.
+// follow applies one change. The caller holds mu.
 func (kc *Objects) follow(e *store.Event) {
 	if e.KV.Modified <= kc.loaded {
 		return
@@ -287,7 +287,7 @@ func (c *Cache) Reach(ctx context.Context, rev int64) error {
 	return nil
 }
 
-// Get is an object by its key; nil if there is none.
+// Get returns an object by its key; nil if it does not exist.
 func (kc *Objects) Get(key string) *Entry {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
@@ -295,8 +295,8 @@ func (kc *Objects) Get(key string) *Entry {
 	return e
 }
 
-// Snapshot is every entry below a namespace ("" is all) after a key, in order, and the revision they
-// stand at together.
+// Snapshot returns every entry of a namespace ("" is all) after a key, in order, and the revision that they all
+// belong to.
 func (kc *Objects) Snapshot(namespace, after string) ([]*Entry, int64) {
 	var out []*Entry
 	if namespace == "" && after == "" {
@@ -311,12 +311,12 @@ func (kc *Objects) Snapshot(namespace, after string) ([]*Entry, int64) {
 	return out, rev
 }
 
-// scan shows the entries of Snapshot one by one, as long as show says true.
+// scan passes the entries of Snapshot to show one by one, as long as show returns true.
 func (kc *Objects) scan(namespace, after string, show func(*Entry) bool) int64 {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
-	// The log is appended under the same lock, so its revision is at least that of every entry
-	// here; c.rev may already be further, and is as true for this kind once it was read first.
+	// The log is appended under the same lock, so its revision is at least that of every entry here. c.rev may
+	// already be higher; it holds for this kind too, because it is read first.
 	rev := max(kc.cache.rev.Load(), kc.log.last)
 	from, to := after, ""
 	if namespace != "" {
@@ -331,28 +331,28 @@ func (kc *Objects) scan(namespace, after string, show func(*Entry) bool) int64 {
 	return rev
 }
 
-// unchangedSince says that no object of the kind has changed after a revision, as far as the cache has read.
+// unchangedSince reports whether no object of the kind has changed after a revision, as far as the cache has read.
 func (kc *Objects) unchangedSince(rev int64) bool {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	return kc.log.last <= rev
 }
 
-// Len is how many objects there are.
+// Len returns the number of objects.
 func (kc *Objects) Len() int {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
 	return kc.tree.Len()
 }
 
-// Revision is that of the newest change in the cache.
+// Revision returns the revision of the newest change in the cache.
 func (c *Cache) Revision() int64 { return c.rev.Load() }
 
-// Write writes an object, its bytes and whatever else is to change with it, in one transaction, and leaves the decoded
-// object where the watch will find it. obj becomes shared. The error is the store's own.
+// Write makes all changes in one transaction: the object's bytes, and whatever else has to change with it. It leaves
+// the decoded object where the watch finds it. obj becomes shared. The error is the store's own.
 func (kc *Objects) Write(ctx context.Context, key string, obj api.Object, raw []byte, changes ...store.Change) (*Entry, error) {
-	// The cached object gets its revision from the watch, the caller's from the write's answer: two
-	// goroutines, so two objects, which share all but the outermost struct.
+	// The cached object gets its revision in the watch's goroutine, the caller's object in this one. So there are two
+	// objects, which share everything but the outermost struct.
 	h := &handover{raw: raw, obj: Shallow(obj)}
 	kc.written.Store(key, h)
 	rev, err := kc.cache.store.Write(ctx, changes...)
@@ -360,15 +360,15 @@ func (kc *Objects) Write(ctx context.Context, key string, obj api.Object, raw []
 		kc.written.CompareAndDelete(key, h)
 		return nil, err
 	}
-	// Forget it when the watch has passed by without using it (another write of the key came between).
+	// Drop it if the watch has passed this revision without using it (another write of the key came in between).
 	if kc.cache.rev.Load() >= rev {
 		kc.written.CompareAndDelete(key, h)
 	}
 	return NewEntry(kc.kind, key, rev, raw, obj), nil
 }
 
-// CheckShared says which of the shared objects somebody has changed, although nobody may. Tests call it
-// when all is done; registrytest does for every test.
+// CheckShared reports shared objects that were changed, which is never allowed. registrytest calls it at the end of
+// every test.
 func (c *Cache) CheckShared() error {
 	var errs []error
 	for kind, kc := range c.kinds.Load().byKind {

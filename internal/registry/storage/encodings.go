@@ -2,9 +2,9 @@ package storage
 
 import "sync"
 
-// Encodings are the object of one change as bytes. All who watch it share them: each is made once, by whoever
-// needs it first. Watchers read a change at about the same time, so they are kept for the last few changes
-// of a kind only, and not those of large objects.
+// Encodings hold the object of one change as bytes, shared by all its watchers: the first watcher that needs an
+// encoding makes it. Watchers read a change at about the same time, so encodings are kept only for the last few
+// changes of a kind, and not for large objects.
 type Encodings struct {
 	mu   sync.Mutex
 	made map[string][]byte
@@ -13,17 +13,17 @@ type Encodings struct {
 
 const (
 	keptEncodings = 64       // changes of a kind whose encodings are kept
-	maxEncoding   = 16 << 10 // bytes of one that is kept
+	maxEncoding   = 16 << 10 // bytes of an encoding that is kept
 )
 
-// drop forgets the encodings of a change that is no longer one of the last.
+// drop removes the encodings of a change that is no longer among the last.
 func (f *Encodings) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.made, f.over = nil, true
 }
 
-// Get is the encoding of that name, which encode makes if nobody has yet. It must not be changed.
+// Get returns the encoding of that name, made by encode if it does not exist yet. It must not be changed.
 func (f *Encodings) Get(name string, encode func() ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// Entry is one version of one object: the bytes as stored, and the object decoded from them, once.
+// Entry is one version of one object: the bytes as stored, and the object decoded from them once.
 type Entry struct {
 	kind *api.Kind
 	key  string // namespace/name, or name
@@ -25,24 +25,24 @@ type Entry struct {
 	obj  atomic.Pointer[api.Object]
 }
 
-// Revision of this version; it is the object's resourceVersion.
+// Revision returns the revision of this version, which is the object's resourceVersion.
 func (e *Entry) Revision() int64 { return e.rev }
 
-// Key is namespace/name, or name for kinds without a namespace.
+// Key returns namespace/name, or name for kinds without a namespace.
 func (e *Entry) Key() string { return e.key }
 
-// Equal says whether raw, as Encode makes it, is what is stored.
+// Equal reports whether the stored bytes equal raw, which comes from Encode.
 func (e *Entry) Equal(raw []byte) bool { return bytes.Equal(e.raw, raw) }
 
-// Object is the decoded object; shared, never to be changed.
+// Object returns the decoded object. It is shared and must never be changed.
 func (e *Entry) Object() api.Object {
 	if p := e.obj.Load(); p != nil {
 		return *p
 	}
 	obj := e.kind.New()
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.raw, obj); err != nil {
-		// Only what encode made is ever stored, so these bytes were damaged outside. Name the object,
-		// so that it can still be seen and deleted.
+		// Only output of Encode is ever stored, so these bytes were damaged from outside. Name the object, so that it
+		// can still be seen and deleted.
 		ns, name, ok := strings.Cut(e.key, "/")
 		if !ok {
 			ns, name = "", e.key
@@ -60,14 +60,14 @@ func (e *Entry) Object() api.Object {
 	return *e.obj.Load()
 }
 
-// AppendJSON adds the object as it goes over the wire to dst: the stored bytes with the
-// resourceVersion put in. Nothing is decoded or encoded.
+// AppendJSON appends the object to dst as it is sent to clients: the stored bytes with the resourceVersion inserted.
+// Nothing is decoded or encoded.
 func (e *Entry) AppendJSON(dst []byte) []byte {
 	n := len(jsonHead(e.kind))
 	if len(e.raw) <= n {
 		return append(dst, e.raw...)
 	}
-	if e.rev == 0 { // a dry run of a create: it has none
+	if e.rev == 0 { // a dry run of a create has no revision
 		return append(dst, e.raw...)
 	}
 	dst = append(dst, e.raw[:n]...)
@@ -80,12 +80,13 @@ func (e *Entry) AppendJSON(dst []byte) []byte {
 	return append(dst, e.raw[n:]...)
 }
 
-// jsonHead is how every stored object of a kind begins, so that its revision can be put in without reading the rest.
+// jsonHead is the beginning of every stored object of a kind. The revision is inserted after it without reading the
+// rest.
 func jsonHead(k *api.Kind) string {
 	return `{"kind":"` + k.Kind + `","apiVersion":"` + k.APIVersion() + `","metadata":{`
 }
 
-// Encode is the object as it is stored.
+// Encode returns the object as it is stored.
 func Encode(kind *api.Kind, obj api.Object) ([]byte, error) {
 	obj.SetResourceVersion("")
 	obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
@@ -99,7 +100,7 @@ func Encode(kind *api.Kind, obj api.Object) ([]byte, error) {
 	return headFirst(kind, raw)
 }
 
-// headFirst is an object whose Go type has its fields in another order, as it is stored.
+// headFirst moves apiVersion, kind and metadata to the front, for Go types with another field order.
 func headFirst(kind *api.Kind, raw []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -123,7 +124,7 @@ func headFirst(kind *api.Kind, raw []byte) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// NewEntry is an entry of an object that was just encoded, so that it need not be decoded again.
+// NewEntry returns an entry of an object that was just encoded, so that it need not be decoded again.
 func NewEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object) *Entry {
 	e := &Entry{kind: kind, key: key, rev: rev, raw: raw}
 	if obj != nil {
@@ -135,7 +136,7 @@ func NewEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object)
 	return e
 }
 
-// at is the same object at a later revision: what a watch sends for a deletion.
+// at returns the same object at a later revision, which a watch sends for a deletion.
 func (e *Entry) at(rev int64) *Entry {
 	later := &Entry{kind: e.kind, key: e.key, rev: rev, raw: e.raw}
 	if p := e.obj.Load(); p != nil {
@@ -146,10 +147,10 @@ func (e *Entry) at(rev int64) *Entry {
 	return later
 }
 
-// Root is below which all objects are stored.
+// Root is the prefix of all stored objects.
 const Root = "/registry/"
 
-// PrefixOf is where the objects of a kind are stored.
+// PrefixOf returns the prefix of the keys of a kind's objects.
 func PrefixOf(k *api.Kind) string {
 	if k.Group == "" {
 		return Root + k.Plural + "/"
@@ -157,7 +158,7 @@ func PrefixOf(k *api.Kind) string {
 	return Root + k.Group + "/" + k.Plural + "/"
 }
 
-// KeyOf is namespace/name, or name for kinds without a namespace.
+// KeyOf returns namespace/name, or name for kinds without a namespace.
 func KeyOf(k *api.Kind, namespace, name string) string {
 	if k.Namespaced {
 		return namespace + "/" + name
@@ -165,11 +166,11 @@ func KeyOf(k *api.Kind, namespace, name string) string {
 	return name
 }
 
-// Size is about how many bytes the object has as JSON.
+// Size returns the approximate number of bytes of the object as JSON.
 func (e *Entry) Size() int { return len(e.raw) }
 
-// Shallow is a copy of the outermost struct only: its own metadata strings, everything behind
-// pointers, maps and slices shared. Right for objects that nobody changes any more.
+// Shallow copies the outermost struct only, with its own metadata strings; everything behind pointers, maps and
+// slices is shared. This is safe for objects that are not changed any more.
 func Shallow(obj api.Object) api.Object {
 	src := reflect.ValueOf(obj).Elem()
 	dst := reflect.New(src.Type())
@@ -177,7 +178,7 @@ func Shallow(obj api.Object) api.Object {
 	return dst.Interface().(api.Object)
 }
 
-// In is an entry as another view of its kind shows it.
+// In returns an entry converted to another view of its kind.
 func (e *Entry) In(view *api.Kind) (*Entry, error) {
 	obj := view.View.Shown(e.Object())
 	raw, err := Encode(view, obj)

@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/store"
 )
 
-// Error turns a failure of the store into what a client is told.
+// Error turns an error of the store into an API error: 404, 409, 410, 413, 504, 507, or else 500.
 func Error(k *api.Kind, name string, err error) error {
 	switch {
 	case err == nil:
@@ -40,7 +40,7 @@ func Error(k *api.Kind, name string, err error) error {
 	return apierrors.NewInternalError(err)
 }
 
-// Conflict is 409: another version is the newest.
+// Conflict returns 409: another version is the newest.
 func Conflict(k *api.Kind, name string) error {
 	return apierrors.NewConflict(k.GR(), name, errors.New(
 		"the object has been modified; please apply your changes to the latest version and try again"))

@@ -17,7 +17,7 @@ import (
 	"minik8s/internal/store"
 )
 
-// ListOptions selects objects. Namespace and Fields are those of the request, where there is one.
+// ListOptions selects objects. Namespace and Fields are the request's, if there is a request.
 type ListOptions struct {
 	Namespace string // empty: all
 	Labels    labels.Selector
@@ -38,8 +38,8 @@ type List struct {
 	Remaining *int64
 }
 
-// List is every object that opts selects, at one revision: as new as the newest write acknowledged before the call, or the
-// one that opts asks for.
+// List returns every object that opts selects, at one revision: the one that opts asks for, or else one that includes
+// every write acknowledged before the call. The errors are 400, and 410 if the history of that revision is gone.
 func (c *Cache) List(ctx context.Context, kind *api.Kind, opts ListOptions, sel *Selector) (*List, error) {
 	if err := checkMatch(opts); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (c *Cache) List(ctx context.Context, kind *api.Kind, opts ListOptions, sel 
 	return c.listAt(ctx, kind, opts, sel, t)
 }
 
-// checkMatch refuses what does not go together, as Kubernetes does.
+// checkMatch refuses options that do not go together, as Kubernetes does.
 func checkMatch(o ListOptions) error {
 	bad := func(text string) error { return apierrors.NewBadRequest("resourceVersionMatch: " + text) }
 	switch {
@@ -101,10 +101,10 @@ func (c *Cache) listNow(ctx context.Context, kind *api.Kind, opts ListOptions, s
 	return l, nil
 }
 
-// cached is the page of the cache that comes after a key.
+// cached returns the page that follows a key, from the cache.
 func (c *Cache) cached(kind *api.Kind, opts ListOptions, sel *Selector, after string) *List {
 	kc := c.Of(kind)
-	if opts.Limit <= 0 || !sel.all() { // what decodes objects to look at them does so without the lock
+	if opts.Limit <= 0 || !sel.all() { // a scan that decodes objects to filter them must not hold the lock
 		entries, rev := kc.Snapshot(opts.Namespace, after)
 		p := newPage(kind, opts, sel, rev)
 		if sel.all() {
@@ -125,7 +125,7 @@ func (c *Cache) cached(kind *api.Kind, opts ListOptions, sel *Selector, after st
 		if !p.full {
 			p.take(e)
 		}
-		if p.full { // what is left is only counted
+		if p.full { // the rest is only counted
 			rest++
 		}
 		return true
@@ -134,14 +134,14 @@ func (c *Cache) cached(kind *api.Kind, opts ListOptions, sel *Selector, after st
 	return p.list
 }
 
-// listAt is a page of an older list: from the cache if no object of the kind has changed since, else from the store,
-// a page at a time.
+// listAt returns a page of an older list: from the cache if no object of the kind has changed since, else from the
+// store, page by page.
 func (c *Cache) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, sel *Selector, t token) (*List, error) {
-	if t.Revision < c.store.Compacted() { // also where the cache could still tell: what a token holds does not depend on it
+	if t.Revision < c.store.Compacted() { // even if the cache could answer: a token's lifetime must not depend on it
 		return nil, expiredList(t)
 	}
 	if c.Of(kind).unchangedSince(t.Revision) {
-		// Once more after the page was read: a change may have come in between.
+		// Check again after the page was read: a change may have come in between.
 		if l := c.cached(kind, opts, sel, t.After); c.Of(kind).unchangedSince(t.Revision) {
 			l.at(t.Revision)
 			return l, nil
@@ -158,7 +158,7 @@ func (c *Cache) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, se
 		after = prefix + t.After
 	}
 	for {
-		// One more than the page shows, so that it is known whether more follow.
+		// Read one more than the page holds, to know whether more follow.
 		limit := opts.Limit
 		if limit > 0 {
 			limit = max(opts.Limit+1, minStorePage)
@@ -184,15 +184,15 @@ func (c *Cache) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, se
 	}
 }
 
-// minStorePage is how many objects are read at once when a selector lets only some of them through.
+// minStorePage is how many objects a read fetches at least, because a selector may drop some of them.
 const minStorePage = 256
 
-// page takes entries that match until it is full.
+// page collects matching entries until it is full.
 type page struct {
 	list  *List
 	sel   *Selector
 	limit int64
-	full  bool // one more matched than there is room for
+	full  bool // at least one more entry matched
 }
 
 func newPage(kind *api.Kind, opts ListOptions, sel *Selector, rev int64) *page {
@@ -209,7 +209,7 @@ func (p *page) take(e *Entry) {
 	}
 }
 
-// end says where a page that is full goes on, and how many objects are left.
+// end sets where the list continues after a full page, and how many objects are left.
 func (p *page) end(rev, rest int64) {
 	if !p.full {
 		return
@@ -220,15 +220,15 @@ func (p *page) end(rev, rest int64) {
 	}
 }
 
-// at makes a list that was read later one of an older revision at which it was the same.
+// at gives a list that was read later an older revision at which it was the same.
 func (l *List) at(rev int64) {
 	if l.Revision = rev; l.Continue != "" {
 		l.Continue = token{Revision: rev, After: l.Entries[len(l.Entries)-1].key}.String()
 	}
 }
 
-// expiredList is 410 for a list whose history is gone. It carries a token by which a client that can do with a list
-// that is not of one moment goes on after the same key with what there is now.
+// expiredList returns 410 for a list whose history is gone. It carries a token with which a client can continue after
+// the same key with the current objects, if it accepts a list of more than one revision.
 func expiredList(t token) error {
 	if t.After == "" {
 		return expired(t.Revision)
@@ -239,13 +239,13 @@ func expiredList(t token) error {
 	return err
 }
 
-// token is where a list goes on.
+// token says where a list continues.
 type token struct {
 	Revision int64  `json:"rv"`
 	After    string `json:"after"`
 }
 
-// inconsistent is the revision of a token that goes on with what there is now.
+// inconsistent is the revision of a token that continues with the current objects.
 const inconsistent = -1
 
 func (t token) String() string {

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// change is one step of one object: next nil is a deletion, prev nil a creation.
+// change is one change of one object: next is nil for a deletion, prev for a creation.
 type change struct {
 	prev, next *Entry
 	rev        int64
 	at         time.Time  // when it was read
-	encodings  *Encodings // of next, or for a deletion of prev
+	encodings  *Encodings // of next; for a deletion, of prev
 }
 
-// eventLog is the last changes of a kind. Watchers are cursors on it: nothing is kept per watcher, and
-// one that falls behind the window reads on from the store's history until it has caught up.
+// eventLog holds the last changes of a kind. Watchers are cursors on it: it keeps nothing per watcher. A watcher that
+// falls behind the log reads the store's history until it has caught up.
 type eventLog struct {
 	changes []change
 	first   int64 // number of changes[0], counted from the start of the process
-	floor   int64 // changes after this revision are all here
+	floor   int64 // all changes after this revision are here
 	last    int64 // revision of the last change
-	bytes   int   // of what the changes hold
-	epoch   int   // counts restarts: cursors of an older epoch are lost
+	bytes   int   // sum of the changes' sizes
+	epoch   int   // counts reloads: cursors of an older epoch are no longer valid
 	more    chan struct{}
 	moreMu  sync.Mutex
 }
 
-// The window: enough for a watcher to catch up after a pause without going to the store, little enough to be held
-// at idle. What it holds is bounded in bytes, whatever the size of an object.
+// The size of the log: large enough for a watcher to catch up after a pause without going to the store, small enough
+// to keep while idle. It is bounded in bytes, whatever the size of an object.
 const (
 	maxLogChanges = 16384
 	maxLogBytes   = 8 << 20
@@ -62,8 +62,8 @@ func (l *eventLog) append(c change) {
 	l.wake()
 }
 
-// size is what a change keeps in memory that nothing else does: what was there before. The newest version the cache
-// has anyway, until a later change has it as its prev. Of the encodings only a few are kept.
+// size is the memory that only this change keeps: the previous version. The cache holds the newest version anyway,
+// until it becomes the prev of a later change. Only a few encodings are kept.
 func (c change) size() int {
 	const itself = 128
 	if c.prev != nil {
@@ -87,14 +87,14 @@ func (l *eventLog) wake() {
 	l.moreMu.Unlock()
 }
 
-// cursor reads the log from a place on.
+// cursor reads the log from one position on.
 type cursor struct {
 	kc    *Objects
 	next  int64
 	epoch int
 }
 
-// cursorAt is a cursor for all changes after rev; false when the log does not reach back that far.
+// cursorAt returns a cursor for all changes after rev; false if the log does not reach back that far.
 func (kc *Objects) cursorAt(rev int64) (*cursor, bool) {
 	kc.mu.RLock()
 	defer kc.mu.RUnlock()
@@ -105,8 +105,8 @@ func (kc *Objects) cursorAt(rev int64) (*cursor, bool) {
 	return &cursor{kc: kc, next: kc.log.first + int64(i), epoch: kc.log.epoch}, true
 }
 
-// read waits for changes and returns all there are, at most max; false when they are lost.
-// wake, which may be nil, ends the wait early.
+// read waits for changes and returns at most max of them; false if they are no longer in the log. wake, which may be
+// nil, ends the wait early.
 func (c *cursor) read(ctx context.Context, max int, wake <-chan struct{}) ([]change, bool) {
 	for {
 		c.kc.log.moreMu.Lock()

@@ -14,13 +14,13 @@ type Selector struct {
 	Namespace string // empty: all
 	Labels    labels.Selector
 	Fields    fields.Selector
-	// FieldSet is what a kind's fields can be selected by, beside name and namespace; nil: nothing.
+	// FieldSet returns the fields that a kind can be selected by, besides name and namespace; nil: none.
 	FieldSet func(obj api.Object) fields.Set
 }
 
 func (s *Selector) all() bool { return s.Labels == nil && s.Fields == nil }
 
-// matches does not look at the namespace; see inNamespace.
+// matches ignores the namespace; see inNamespace.
 func (s *Selector) matches(e *Entry) bool {
 	if s.all() {
 		return true

@@ -13,12 +13,13 @@ import (
 	"minik8s/internal/store"
 )
 
-// WatchOptions says what to watch and from when. Namespace and Fields are those of the request.
+// WatchOptions says what to watch and from which revision. Namespace and Fields are the request's.
 type WatchOptions struct {
 	Namespace string
 	Labels    labels.Selector
 	Fields    fields.Selector
-	// Revision is where to go on. 0 with Initial: first everything there is; 0 without: from now.
+	// Revision is where to continue. If it is 0, Initial decides: with it, all objects come first; without it, the
+	// watch starts now.
 	Revision int64
 	// Initial sends every object as Added first.
 	Initial   bool
@@ -34,8 +35,8 @@ type Event struct {
 	Entry      *Entry
 	Revision   int64
 	InitialEnd bool
-	// Encodings are the encodings of Entry that other watches of the change have made; nil for a Bookmark, for what was
-	// there at the beginning, and for what comes from history.
+	// Encodings are the shared encodings of Entry for this change. It is nil for a Bookmark, for an initial object,
+	// and for a change from history.
 	Encodings *Encodings
 }
 
@@ -43,12 +44,12 @@ type Event struct {
 type Watch struct {
 	kc      *Objects
 	sel     *Selector
-	cur     *cursor     // in the log; nil while past is read
-	past    store.Watch // history, for a watcher that the log does not reach back to
-	first   []*Entry    // what there was at the beginning and is not yet sent
+	cur     *cursor     // position in the log; nil while past is read
+	past    store.Watch // the store's history, for changes older than the log
+	first   []*Entry    // initial objects that are not yet sent
 	pending []Event
-	seen    int64 // revision up to which all was read
-	sent    int64 // revision of the last event or bookmark: where the client would go on
+	seen    int64 // everything up to this revision was read
+	sent    int64 // revision of the last event or bookmark, from which the client would continue
 	opts    WatchOptions
 	tick    <-chan struct{}
 }
@@ -59,7 +60,7 @@ var bookmarkEvery = time.Minute
 // batchMax bounds what one Next returns.
 const batchMax = 256
 
-// Watch opens a watch. It costs nothing while nothing happens.
+// Watch opens a watch. An idle watch costs nothing. The error is 410 if the history that it needs is gone.
 func (c *Cache) Watch(ctx context.Context, kind *api.Kind, opts WatchOptions, sel *Selector) (*Watch, error) {
 	kc := c.Of(kind)
 	w := &Watch{kc: kc, sel: sel, opts: opts}
@@ -87,8 +88,8 @@ func (c *Cache) Watch(ctx context.Context, kind *api.Kind, opts WatchOptions, se
 	return w, nil
 }
 
-// reached waits until the cache is at a revision that this server has given out: a client that watches
-// from its own write's revision may be faster than the cache, and must not be sent that write.
+// reached waits until the cache is at a revision that this server has given out. A client that watches from the
+// revision of its own write may be faster than the cache, and must not receive that write.
 func (c *Cache) reached(ctx context.Context, kind *api.Kind, rev int64) error {
 	if c.rev.Load() >= rev {
 		return nil
@@ -102,8 +103,8 @@ func (c *Cache) reached(ctx context.Context, kind *api.Kind, rev int64) error {
 	return nil
 }
 
-// initial is the next part of what there was at the beginning, and at its end a bookmark for those who want
-// one. The objects themselves are the cache's: however many there are, all that is made here is a batch.
+// initial returns the next batch of the initial objects, and after the last one a bookmark if the client wants one.
+// The objects are the cache's own, so only one batch is allocated, however many there are.
 func (w *Watch) initial() []Event {
 	n := min(len(w.first), batchMax)
 	var out []Event
@@ -121,8 +122,8 @@ func (w *Watch) initial() []Event {
 	return out
 }
 
-// bookmarkClock is one timer for the bookmarks of all watches. Its channel is closed after bookmarkEvery; it is made
-// when a watch asks for it, so that nothing ticks while there is none.
+// bookmarkClock is one timer for the bookmarks of all watches. Its channel is closed after bookmarkEvery. A watch
+// creates it when needed, so that no timer runs without watches.
 var bookmarkClock struct {
 	sync.Mutex
 	ch chan struct{}
@@ -147,8 +148,8 @@ func bookmarkTick() <-chan struct{} {
 	return c.ch
 }
 
-// enter finds where to go on after what was seen: in the log, or in the store's history if the log does not reach
-// back that far, as after a restart or a burst.
+// enter finds where to continue after w.seen: in the log, or in the store's history if the log does not reach back
+// that far, as after a restart or a burst.
 func (w *Watch) enter(ctx context.Context) error {
 	if cur, ok := w.kc.cursorAt(w.seen); ok {
 		w.cur = cur
@@ -162,12 +163,12 @@ func (w *Watch) enter(ctx context.Context) error {
 	return Error(w.kc.kind, "", err)
 }
 
-// changes waits for the next changes, at most batchMax of them from the log; none when the tick woke it.
+// changes waits for the next changes, at most batchMax of them from the log. It returns none if the tick woke it.
 func (w *Watch) changes(ctx context.Context) ([]change, error) {
 	for ctx.Err() == nil {
 		if w.cur != nil {
-			// In this order: a change is in the log before the cache's revision says so. If the log then has nothing
-			// to read, everything up to the revision of before has been.
+			// The order matters: a change enters the log before the cache's revision includes it. If the log then has
+			// nothing to read, everything up to before has been read.
 			before := w.kc.cache.rev.Load()
 			got, ok := w.cur.read(ctx, batchMax, w.tick)
 			switch {
@@ -175,10 +176,10 @@ func (w *Watch) changes(ctx context.Context) ([]change, error) {
 				w.seen = got[len(got)-1].rev
 				return got, nil
 			case ok:
-				w.seen = max(w.seen, before) // there was nothing to read up to there
+				w.seen = max(w.seen, before) // there was nothing to read up to this revision
 				return nil, nil
 			}
-			w.cur = nil // too slow for the log
+			w.cur = nil // the watch was too slow for the log
 			if err := w.enter(ctx); err != nil {
 				return nil, err
 			}
@@ -210,7 +211,7 @@ func (w *Watch) changes(ctx context.Context) ([]change, error) {
 	return nil, nil
 }
 
-// changesOf is a batch of history as changes.
+// changesOf converts a batch of history to changes.
 func (kc *Objects) changesOf(batch store.Batch) []change {
 	var out []change
 	for _, e := range batch.Events {
@@ -229,8 +230,8 @@ func (kc *Objects) changesOf(batch store.Batch) []change {
 	return out
 }
 
-// Next waits for events. It fails with Expired when the history it needs is gone, and returns nothing, without an
-// error, when ctx has ended.
+// Next waits for events. It fails with Expired (410) when the history that it needs is gone. When ctx has ended, it
+// returns nothing and no error.
 func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 	for {
 		if len(w.pending) > 0 {
@@ -262,11 +263,11 @@ func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// bookmark tells a watcher once a minute how far all was read, also one whose selector shows it nothing of what
-// happens: it then need not read that again when it comes back.
+// bookmark tells a client once a minute up to which revision everything was read, even if its selector matches none
+// of the changes. When the client comes back, it need not read them again.
 func (w *Watch) bookmark() {
 	select {
-	case <-w.tick: // never, where nobody asked for bookmarks
+	case <-w.tick: // never, if no bookmarks were requested
 	default:
 		return
 	}
@@ -276,8 +277,7 @@ func (w *Watch) bookmark() {
 	}
 }
 
-// see is a change through the selector: an object that comes to match is Added, one that ceases to is
-// Deleted.
+// see applies the selector to a change: an object that starts to match is Added, one that stops matching is Deleted.
 func (w *Watch) see(c change) (Event, bool) {
 	any := c.next
 	if any == nil {

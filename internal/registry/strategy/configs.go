@@ -21,7 +21,7 @@ func secretStrategy() *registry.Strategy {
 	return &registry.Strategy{
 		Default: onOne(defaults.Secret),
 		PrepareUpdate: onStep(func(s, old *corev1.Secret) {
-			if s.Type == "" { // it cannot change, so an update need not repeat it
+			if s.Type == "" { // the type cannot change, so an update may omit it
 				s.Type = old.Type
 			}
 		}),

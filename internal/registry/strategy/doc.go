@@ -1,9 +1,9 @@
-// Package strategy is what is each kind's own in the flow that all share: its defaults, its validation, what an
-// update may change, what a selector can ask for, and what admission refuses. Package registry has the flow and says
-// in registry.Strategy what a row can hold; the name is Kubernetes' (pkg/registry/core/pod/strategy.go and others).
+// Package strategy holds what is specific to each kind in the shared flow: its defaults, its validation, what an
+// update may change, what selectors can use, and what admission refuses. Package registry has the flow and documents
+// in registry.Strategy what a row can hold. The name is Kubernetes' (pkg/registry/core/pod/strategy.go and others).
 //
-// It promises: a row decides by the objects that it is given, and by those beside them that the cache has; it writes
-// nothing and waits for nothing.
+// It promises: a row decides from the objects that it is given and from other objects in the cache; it writes nothing
+// and waits for nothing.
 //
 // Roles hands All to registry.New; tests of the registry do so too. To add a kind, add its row here.
 package strategy

@@ -16,8 +16,8 @@ import (
 	"minik8s/internal/registry"
 )
 
-// namespaceStrategy: a namespace that is deleted is Terminating until the controller that empties it
-// takes its finalizer off spec.finalizers, by the finalize subresource.
+// namespaceStrategy: a deleted namespace is Terminating until the controller that empties it removes its finalizer
+// from spec.finalizers, by the finalize subresource.
 func namespaceStrategy() *registry.Strategy {
 	return &registry.Strategy{
 		Default: onOne(defaults.Namespace),
@@ -56,5 +56,5 @@ func namespaceStrategy() *registry.Strategy {
 	}
 }
 
-// lasting are the namespaces that cannot go; the same as Kubernetes'.
+// lasting are the namespaces that cannot be deleted; the same as Kubernetes'.
 var lasting = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}

@@ -22,7 +22,7 @@ func nodeStrategy() *registry.Strategy {
 		Validate: checkOne(func(node *corev1.Node) field.ErrorList {
 			return append(validation.Node(node), validation.NodeStatus(node)...)
 		}),
-		BornWithStatus: true, // as in Kubernetes: who registers a node knows how it stands
+		BornWithStatus: true, // as in Kubernetes: a node is registered together with its state
 		ValidateUpdate: checkStep(validation.NodeUpdate),
 		ValidateStatus: checkStep(func(node, _ *corev1.Node) field.ErrorList { return validation.NodeStatus(node) }),
 		CopyStatus:     onStep(func(dst, src *corev1.Node) { dst.Status = src.Status }),
@@ -43,14 +43,14 @@ func nodeStrategy() *registry.Strategy {
 	}
 }
 
-// takesPodRange says whether a write gives a node its pods' range of addresses, which happens once.
+// takesPodRange reports whether a write sets a node's pod address ranges, which happens once.
 func takesPodRange(obj, old api.Object) bool {
 	return len(obj.(*corev1.Node).Spec.PodCIDRs) > 0 && (old == nil || len(old.(*corev1.Node).Spec.PodCIDRs) == 0)
 }
 
-// admitPodRange sees to it that no two nodes give pods addresses of one range. A node wishes for a range; if that is
-// taken, by the same machine under an earlier name or by one with the same settings, it gets the next free one of the same
-// size. With a range of each IP family both have to be free.
+// admitPodRange ensures that no two nodes use the same pod address range. A node requests a range. If it is taken, by
+// the same machine under an earlier name or by a node with the same settings, the node gets the next free range of
+// the same size. A node with one range for each IP family is refused if either is taken.
 func admitPodRange(obj, old api.Object, others registry.Lister) error {
 	if !takesPodRange(obj, old) {
 		return nil
@@ -70,10 +70,10 @@ func admitPodRange(obj, old api.Object, others registry.Lister) error {
 	for i, cidr := range node.Spec.PodCIDRs {
 		wish, err := netip.ParsePrefix(cidr)
 		if err != nil {
-			continue // validation has said so
+			continue // validation reports it
 		}
 		free, in := wish.Masked(), ""
-		for range len(taken) + 1 { // each step passes one that is taken
+		for range len(taken) + 1 { // each step skips a taken range
 			by, overlaps := overlapping(taken, free)
 			if !overlaps {
 				break
@@ -99,7 +99,7 @@ func overlapping(taken map[netip.Prefix]string, p netip.Prefix) (netip.Prefix, b
 	return netip.Prefix{}, false
 }
 
-// after is the first range of the size of p behind both.
+// after returns the first range of the size of p that lies after both.
 func after(taken, p netip.Prefix) netip.Prefix {
 	if taken.Bits() > p.Bits() {
 		taken = p
@@ -107,7 +107,7 @@ func after(taken, p netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(nextRange(taken).Addr(), p.Bits())
 }
 
-// nextRange is the range of the same size that follows; after the last comes the first.
+// nextRange returns the next range of the same size; the first one follows the last.
 func nextRange(p netip.Prefix) netip.Prefix {
 	b := p.Addr().AsSlice()
 	for i, carry := (p.Bits()-1)/8, 1<<((8-p.Bits()%8)%8); i >= 0 && carry > 0; i, carry = i-1, carry>>8 {

@@ -23,13 +23,13 @@ func podStrategy() *registry.Strategy {
 		Default: onOne(defaults.Pod),
 		PrepareCreate: onOne(func(pod *corev1.Pod) {
 			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(&pod.Spec)}
-			if len(pod.Spec.SchedulingGates) > 0 { // the scheduler does not look at it yet, so this is said here
+			if len(pod.Spec.SchedulingGates) > 0 { // the scheduler skips such pods, so the condition is set here
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 					Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates"}}
 			}
 		}),
 		PrepareUpdate: onStep(func(pod, old *corev1.Pod) {
-			if pod.Spec.NodeName == "" { // a manifest written by hand does not know what the scheduler chose
+			if pod.Spec.NodeName == "" { // a handwritten manifest does not name the scheduled node
 				pod.Spec.NodeName = old.Spec.NodeName
 			}
 			keepPriority(&pod.Spec, &old.Spec)
@@ -45,7 +45,7 @@ func podStrategy() *registry.Strategy {
 		CopyStatus: onStep(func(dst, src *corev1.Pod) {
 			class := dst.Status.QOSClass
 			dst.Status = src.Status
-			if dst.Status.QOSClass == "" { // a kubelet need not repeat it
+			if dst.Status.QOSClass == "" { // a kubelet may omit it
 				dst.Status.QOSClass = class
 			}
 		}),
@@ -72,9 +72,9 @@ func validatePod(pod *corev1.Pod) field.ErrorList {
 	return append(validation.Pod(pod), refused...)
 }
 
-// admitPod wants the pod's service account to be there, gives a pod that names no imagePullSecrets those of the
-// account, and resolves its priority. "default" appears in every namespace by itself, a moment after the
-// namespace does.
+// admitPod requires the pod's service account to exist, copies the account's imagePullSecrets to a pod that has none,
+// and resolves the pod's priority. The account "default" is created in every namespace automatically, a moment after
+// the namespace.
 func admitPod(obj api.Object, others registry.Lister) error {
 	pod := obj.(*corev1.Pod)
 	name := pod.Spec.ServiceAccountName
@@ -102,8 +102,8 @@ func podFields(obj api.Object) fields.Set {
 	}
 }
 
-// podGrace is how long a pod has to end: as asked, else as its spec says. One that runs nowhere, or
-// has ended, goes at once.
+// podGrace returns the seconds that a pod has to terminate: those requested, else its spec's. A pod that is on no
+// node, or has ended, is deleted at once.
 func podGrace(obj api.Object, asked *int64) int64 {
 	pod := obj.(*corev1.Pod)
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -122,7 +122,7 @@ func podGrace(obj api.Object, asked *int64) int64 {
 	return grace
 }
 
-// takeBinding takes from given, which bound made, what a binding may change.
+// takeBinding copies what a binding may change from given, which bound made.
 func takeBinding(pod, given *corev1.Pod) field.ErrorList {
 	pod.Spec.NodeName = given.Spec.NodeName
 	pod.Annotations = given.Annotations
@@ -130,8 +130,7 @@ func takeBinding(pod, given *corev1.Pod) field.ErrorList {
 	return nil
 }
 
-// takeEphemeralContainers takes the ephemeral containers of given into pod, which has its own still. Nothing
-// else of given counts.
+// takeEphemeralContainers copies the ephemeral containers of given into pod. Everything else in given is ignored.
 func takeEphemeralContainers(pod, given *corev1.Pod) field.ErrorList {
 	old := pod.DeepCopy()
 	pod.Spec.EphemeralContainers = given.Spec.EphemeralContainers

@@ -28,8 +28,8 @@ func priorityClassStrategy() *registry.Strategy {
 	}
 }
 
-// classOf is the priority class of a pod that names one, else the default class; nil if there is none. Those of
-// the system are always there.
+// classOf returns the priority class that a pod names, or the default class if it names none; nil if it does not
+// exist. The system's classes always exist.
 func classOf(name string, others registry.Lister) *schedulingv1.PriorityClass {
 	if name == "" {
 		return defaultClass(others)
@@ -43,8 +43,8 @@ func classOf(name string, others registry.Lister) *schedulingv1.PriorityClass {
 	return pc
 }
 
-// defaultClass is the class of pods that name none; nil if there is none. Of two that were made at the same
-// moment it is the lesser, as in Kubernetes.
+// defaultClass returns the class of pods that name none; nil if there is no default. Of two created at the same
+// moment it is the one with the lower value, as in Kubernetes.
 func defaultClass(others registry.Lister) *schedulingv1.PriorityClass {
 	var found *schedulingv1.PriorityClass
 	for _, obj := range others.List(api.PriorityClasses) {
@@ -55,7 +55,7 @@ func defaultClass(others registry.Lister) *schedulingv1.PriorityClass {
 	return found
 }
 
-// admitClass: there is one default class at most.
+// admitClass ensures that there is at most one default class.
 func admitClass(obj api.Object, others registry.Lister) error {
 	pc := obj.(*schedulingv1.PriorityClass)
 	if other := defaultClass(others); pc.GlobalDefault && other != nil && other.Name != pc.Name {
@@ -64,8 +64,8 @@ func admitClass(obj api.Object, others registry.Lister) error {
 	return nil
 }
 
-// admitPriority gives a pod the priority of its class, or 0. A pod may repeat what it gets, as one does that was
-// read from the API, and not say anything else.
+// admitPriority gives a pod the priority of its class, or 0. A pod may repeat that value, as a pod read from the API
+// does, but not set another.
 func admitPriority(spec *corev1.PodSpec, others registry.Lister) error {
 	name, value, policy := spec.PriorityClassName, int32(0), corev1.PreemptLowerPriority
 	switch pc := classOf(name, others); {
@@ -89,7 +89,7 @@ func admitPriority(spec *corev1.PodSpec, others registry.Lister) error {
 	return nil
 }
 
-// keepPriority leaves a pod its priority when an update does not repeat what admission has given it.
+// keepPriority keeps a pod's priority when an update omits what admission has set.
 func keepPriority(spec, old *corev1.PodSpec) {
 	if spec.Priority == nil {
 		spec.Priority = old.Priority

@@ -7,7 +7,7 @@ import (
 	"minik8s/internal/registry"
 )
 
-// All is what is each kind's own: a row per stored kind of package api.
+// All returns the strategy of each stored kind of package api.
 func All() map[*api.Kind]*registry.Strategy {
 	return map[*api.Kind]*registry.Strategy{
 		api.Namespaces:             namespaceStrategy(),
@@ -30,23 +30,23 @@ func All() map[*api.Kind]*registry.Strategy {
 	}
 }
 
-// onOne lets a func for one type stand in a row for all; the registry hands a row only objects of its
-// own kind.
+// onOne adapts a func for one type to a row for all types. The registry calls a row only with objects of its own
+// kind.
 func onOne[T api.Object](f func(T)) func(api.Object) {
 	return func(obj api.Object) { f(obj.(T)) }
 }
 
-// onStep is onOne for the step from an old object to a new one.
+// onStep is onOne for funcs of an old and a new object.
 func onStep[T api.Object](f func(obj, old T)) func(obj, old api.Object) {
 	return func(obj, old api.Object) { f(obj.(T), old.(T)) }
 }
 
-// checkOne is onOne for a check.
+// checkOne is onOne for a validation.
 func checkOne[T api.Object](f func(T) field.ErrorList) func(api.Object) field.ErrorList {
 	return func(obj api.Object) field.ErrorList { return f(obj.(T)) }
 }
 
-// checkStep is onStep for a check.
+// checkStep is onStep for a validation.
 func checkStep[T api.Object](f func(obj, old T) field.ErrorList) func(obj, old api.Object) field.ErrorList {
 	return func(obj, old api.Object) field.ErrorList { return f(obj.(T), old.(T)) }
 }

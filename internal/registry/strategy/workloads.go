@@ -21,7 +21,7 @@ import (
 	"minik8s/internal/registry"
 )
 
-// templateWarnings are those of the pods that a template will make.
+// templateWarnings returns the warnings about the pods of a template.
 func templateWarnings[T api.Object](of func(T) *corev1.PodTemplateSpec) func(api.Object) []string {
 	return warningsAt(field.NewPath("spec", "template"), of)
 }
@@ -33,14 +33,14 @@ func warningsAt[T api.Object](template *field.Path, of func(T) *corev1.PodTempla
 	}
 }
 
-// specChanged compares a part of two objects by meaning.
+// specChanged compares a part of two objects semantically.
 func specChanged[T api.Object](of func(T) any) func(obj, old api.Object) bool {
 	return func(obj, old api.Object) bool {
 		return !apiequality.Semantic.DeepEqual(of(obj.(T)), of(old.(T)))
 	}
 }
 
-// selectorText is a selector as a Scale carries it.
+// selectorText returns a selector in the form of a Scale's status.
 func selectorText(s *metav1.LabelSelector) string {
 	sel, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -126,7 +126,7 @@ func deploymentStrategy() *registry.Strategy {
 		ValidateStatus: checkStep(validation.DeploymentStatusUpdate),
 		Warnings:       templateWarnings(func(d *appsv1.Deployment) *corev1.PodTemplateSpec { return &d.Spec.Template }),
 		CopyStatus:     onStep(func(dst, src *appsv1.Deployment) { dst.Status = src.Status }),
-		// As in Kubernetes, a changed annotation (a change-cause) counts too: the controller carries it on.
+		// As in Kubernetes, a changed annotation (a change-cause) counts too: the controller copies it.
 		SpecChanged: func(obj, old api.Object) bool {
 			d, before := obj.(*appsv1.Deployment), old.(*appsv1.Deployment)
 			return !apiequality.Semantic.DeepEqual(d.Spec, before.Spec) || !maps.Equal(d.Annotations, before.Annotations)
@@ -168,7 +168,7 @@ func controllerRevisionStrategy() *registry.Strategy {
 func jobStrategy() *registry.Strategy {
 	return &registry.Strategy{
 		Default: onOne(func(job *batchv1.Job) {
-			ownLabels(job) // before the defaults: the template's labels become the job's
+			ownLabels(job) // before the defaults, which copy the template's labels to the job
 			defaults.Job(job)
 		}),
 		Validate:       checkOne(validation.Job),
@@ -188,8 +188,8 @@ func jobStrategy() *registry.Strategy {
 	}
 }
 
-// ownLabels gives a job's pods labels that no other job's have, and the job the selector for them,
-// unless it manages its selector itself.
+// ownLabels gives a job's pods labels that no other job's have, and the job the matching selector, unless it manages
+// its selector itself.
 func ownLabels(job *batchv1.Job) {
 	if m := job.Spec.ManualSelector; m != nil && *m || job.UID == "" || job.Name == "" {
 		return
