@@ -29,7 +29,7 @@ func (c *Cluster) Choose(p *Pod) (string, *Refusal) {
 	return n.name, nil
 }
 
-// targets are the nodes that the pod can only be on; nil if it may be on any.
+// targets returns the only nodes that the pod can be on; nil if it may be on any.
 func (p *Pod) targets() []string {
 	if name := p.Obj.Spec.NodeName; name != "" {
 		return []string{name}
