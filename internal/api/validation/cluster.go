@@ -65,7 +65,7 @@ func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// NodeUpdate checks the change from old: podCIDRs must not change.
+// NodeUpdate checks the change from old: podCIDRs and providerID must not change once they are set.
 func NodeUpdate(node, old *corev1.Node) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList

@@ -26,7 +26,7 @@ func Job(job *batchv1.Job) field.ErrorList {
 	}
 	errs = append(errs, optional(path.Child("completionMode"), s.CompletionMode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
 	replacement := []batchv1.PodReplacementPolicy{batchv1.Failed}
-	if s.PodFailurePolicy == nil { // a pod is judged by how it ends, and must only then be replaced
+	if s.PodFailurePolicy == nil { // with a failure policy a pod is judged by how it ends, and only then replaced
 		replacement = append(replacement, batchv1.TerminatingOrFailed)
 	}
 	errs = append(errs, optional(path.Child("podReplacementPolicy"), s.PodReplacementPolicy, replacement...)...)
