@@ -104,7 +104,7 @@ func (s *situation) podFailed(pod *corev1.Pod) Explanation {
 		v.because("%s", strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": "))
 	}
 	s.unfit(&v, pod)
-	failed, known := "", false // the container to look into; whether the reason for its end is known
+	failed, known := "", false // the container to look into; whether a kill explains the failure
 	for i, status := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
 		t := status.State.Terminated
 		if t == nil || t.ExitCode == 0 {

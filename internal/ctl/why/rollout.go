@@ -124,7 +124,7 @@ func (s *situation) deployment(d *appsv1.Deployment) workload {
 	return w
 }
 
-// paused explains what a paused deployment is not doing: nothing, a template that has no pods yet, or the rest of a
+// paused explains what a paused deployment holds back: nothing, a template that has no pods yet, or the rest of a
 // rollout. The number of pods still follows its replicas.
 func (s *situation) paused(w *workload, n progress) {
 	switch {
