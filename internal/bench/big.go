@@ -54,7 +54,7 @@ func bigWatch(r *report, d *daemon, c *http.Client, base string) error {
 	var added []float64
 	var took time.Duration
 	for range 3 {
-		if err := request(c, base, "GET", "/debug/pprof/heap?gc=1", nil, nil); err != nil { // so that garbage is not counted
+		if err := request(c, base, "GET", "/debug/pprof/heap?gc=1", nil, nil); err != nil { // not counting garbage
 			return err
 		}
 		time.Sleep(15 * time.Second) // so that freed memory is returned and not counted

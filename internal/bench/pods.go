@@ -17,7 +17,7 @@ const (
 	atOnce   = 100
 )
 
-// ends at once on SIGTERM.
+// polite is a command that ends at once on SIGTERM.
 var polite = []string{"sh", "-c", "trap exit TERM; while :; do sleep 3600 & wait $!; done"}
 
 // pods measures real pods with one container.

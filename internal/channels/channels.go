@@ -33,7 +33,7 @@ const (
 	maxMessage = 1 << 20
 	// pieceSize is how many bytes a Writer sends at once.
 	pieceSize = 32 << 10
-	// closeTimeout is how long Bye waits for a connection that does not accept data.
+	// closeTimeout is how long a ping or a goodbye waits for a connection that accepts no data.
 	closeTimeout = time.Second
 )
 

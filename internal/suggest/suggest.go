@@ -17,7 +17,7 @@ const (
 )
 
 // Nearest returns the words that may have been meant by an unknown word: the nearest first, at most three. Words are
-// near if at most one in three letters differs. Words that begin with the unknown word come after them.
+// near if they differ in at most one letter for each three. Words that begin with the unknown word come after them.
 func Nearest(word string, words []string) []string {
 	type near struct {
 		word  string

@@ -16,7 +16,7 @@ import (
 func Pod(pod *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := PodSpec(&pod.Spec, &pod.ObjectMeta, path)
-	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 { // gates would have no effect on a pod that has a node
+	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 { // gates have no effect on a pod with a node
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
 	}
 	return errs
