@@ -22,7 +22,7 @@ type Object interface {
 	metav1.Object
 }
 
-// HasKind is an object of a kind that is not compiled in, whose Go type does not tell it.
+// HasKind is an object of a kind that is not compiled in. Its Go type does not tell its kind, so it says so itself.
 type HasKind interface{ APIKind() *Kind }
 
 // Kind is one row of the table of kinds.
@@ -30,29 +30,29 @@ type Kind struct {
 	Group, Version, Kind string
 	Plural, Singular     string
 	ShortNames           []string
-	// Categories are the words that stand for several kinds at once: "all".
+	// Categories are words that name several kinds at once: "all".
 	Categories []string
 	Namespaced bool
-	// Status says that the kind has a status subresource: a write to the object leaves the
-	// status as it was, a write to .../status leaves everything else.
+	// Status: the kind has a status subresource. A write to the object does not change the status, and a write to
+	// .../status changes nothing else.
 	Status bool
 	// Subresources beyond status, for discovery: "binding", "log".
 	Subresources []Subresource
-	// Verbs are what can be done with the kind; nil: everything.
+	// Verbs are the operations that the kind supports; nil: all.
 	Verbs []string
-	// Asked kinds are questions, which are answered and stored nowhere.
+	// Asked: objects of the kind are questions. They are answered and never stored.
 	Asked bool
-	// View, where it is set, says of which stored kind this is another form.
+	// View, if set, makes this kind another form of a stored kind.
 	View *View
-	// Aliases are what the two seed systems call the kind on their command lines, where that
-	// differs from plural, singular and short names.
+	// Aliases are the names of the kind on the command lines of the two seed systems, if they differ from plural,
+	// singular and short names.
 	Aliases []string
 
 	New     func() Object
 	NewList func() runtime.Object
 }
 
-// Stored says that there are objects of the kind in the store.
+// Stored reports whether the store holds objects of the kind.
 func (k *Kind) Stored() bool { return k.View == nil && !k.Asked }
 
 // Subresource is a path below an object, as discovery lists it.
@@ -62,11 +62,11 @@ type Subresource struct {
 	// Group and Version of that body, where they differ from the parent's.
 	Group, Version string
 	Verbs          []string
-	// Path says that a path of any length may follow the name.
+	// Path: a path of any length may follow the name.
 	Path bool
 }
 
-// Subresource is the subresource of that name; nil if the kind has none, beside status.
+// Subresource returns the subresource of that name, not counting status; nil if the kind has none.
 func (k *Kind) Subresource(name string) *Subresource {
 	for i := range k.Subresources {
 		if k.Subresources[i].Name == name {
@@ -86,18 +86,18 @@ func (k *Kind) GVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Plural}
 }
 
-// GR is GVR without the version, as errors carry it.
+// GR is GVR without the version, as used in errors.
 func (k *Kind) GR() schema.GroupResource {
 	return schema.GroupResource{Group: k.Group, Resource: k.Plural}
 }
 
-// APIVersion is what the object's apiVersion field says: "v1", "apps/v1".
+// APIVersion is the value of the object's apiVersion field: "v1", "apps/v1".
 func (k *Kind) APIVersion() string { return k.GVK().GroupVersion().String() }
 
-// String is the kind as errors and logs name it: "pods", "leases.coordination.k8s.io".
+// String is the kind's name in errors and logs: "pods", "leases.coordination.k8s.io".
 func (k *Kind) String() string { return k.GR().String() }
 
-// The kinds, each under the name that code uses for it.
+// The kinds, with the names that code uses for them.
 var (
 	Namespaces = &Kind{
 		Version: "v1", Kind: "Namespace", Plural: "namespaces", Singular: "namespace",
@@ -218,7 +218,7 @@ var (
 	}
 )
 
-// EphemeralContainersSubresource is the path below a pod by which containers are added to it while it runs.
+// EphemeralContainersSubresource is the path below a pod for adding containers to it while it runs.
 const EphemeralContainersSubresource = "ephemeralcontainers"
 
 // ScaleSubresource is the path below every kind that has a number of replicas.
@@ -227,21 +227,21 @@ const ScaleSubresource = "scale"
 var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscaling", Version: "v1",
 	Verbs: []string{"get", "patch", "update"}}
 
-// Kinds is the stored kinds that are compiled in, in the order in which discovery lists them.
+// Kinds lists the stored kinds that are compiled in, in the order of discovery.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
 	Leases, PriorityClasses, ClusterConfigs,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 
-// Builtin is every kind that is compiled in: those that are stored, other forms of them, and those that are asked.
+// Builtin returns all kinds that are compiled in: stored kinds, other forms of them, and questions.
 func Builtin() []*Kind { return slices.Concat(Kinds, Views, Questions) }
 
-// ByGVK finds the kind that is compiled in under a name; nil if there is none.
+// ByGVK returns the compiled-in kind with this group, version and kind; nil if there is none.
 func ByGVK(gvk schema.GroupVersionKind) *Kind { return byGVK(Kinds, gvk) }
 
-// ByWord finds the kind that a person means by word: plural, singular, kind, short name, a seed's
-// word, each in any case, or plural.group. nil if there is none.
+// ByWord returns the kind that a person means by word: its plural, singular, kind, short name or alias from a seed
+// system, in upper or lower case, or plural.group. nil if there is none.
 func ByWord(word string) *Kind {
 	w := strings.ToLower(word)
 	for _, k := range Kinds {
@@ -259,7 +259,7 @@ func ByWord(word string) *Kind {
 	return nil
 }
 
-// KindOf finds the kind of a decoded object: it says so itself (HasKind), or its Go type does; nil if it is none of ours.
+// KindOf returns the kind of a decoded object: from HasKind, or else from its Go type; nil if we do not serve it.
 func KindOf(obj runtime.Object) *Kind {
 	if o, ok := obj.(HasKind); ok {
 		return o.APIKind()

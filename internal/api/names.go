@@ -8,8 +8,8 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 )
 
-// GenerateName adds five random letters to a base, as Kubernetes does for metadata.generateName. The
-// base is cut so that the name is a DNS label.
+// GenerateName adds five random letters to base, as Kubernetes does for metadata.generateName. base is cut so that the
+// name is a DNS label.
 func GenerateName(base string) string {
 	const maxBase = 63 - 5
 	if len(base) > maxBase {
@@ -18,11 +18,11 @@ func GenerateName(base string) string {
 	return strings.ToLower(base) + utilrand.String(5)
 }
 
-// SystemNamespaces are those in which the parts of every cluster keep their own objects; the names are Kubernetes'.
+// SystemNamespaces are the namespaces in which every cluster keeps its own objects, with Kubernetes' names.
 var SystemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
-// Reasons of a Node's condition NetworkUnavailable: the host's packet filter stops all of some kind of pods' traffic,
-// or only a part, such as one port.
+// Reasons of a Node's condition NetworkUnavailable: the host's packet filter blocks all traffic of some kind of pods,
+// or only part of it, such as one port.
 const (
 	ReasonHostPacketFilter   = "HostPacketFilter"
 	ReasonPodTrafficFiltered = "PodTrafficFiltered"

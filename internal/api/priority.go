@@ -5,14 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The priority classes that every cluster has, and what a person's own may be worth at most.
+// The priority classes that every cluster has, and the highest value for classes that users create.
 const (
 	SystemNodeCritical    = "system-node-critical"
 	SystemClusterCritical = "system-cluster-critical"
 	HighestUserPriority   = int32(1_000_000_000)
 )
 
-// SystemPriorityClasses are the classes that are there without being created, in the order of their worth.
+// SystemPriorityClasses returns the built-in classes, ordered by value.
 func SystemPriorityClasses() []*schedulingv1.PriorityClass {
 	return []*schedulingv1.PriorityClass{{
 		ObjectMeta:  metav1.ObjectMeta{Name: SystemNodeCritical},

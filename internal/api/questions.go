@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The kinds that are asked: a client creates one with a question in it and gets it back with the answer. They are
-// stored nowhere, so they are no rows of Kinds.
+// The kinds that are questions: a client creates an object with a question in it and gets it back with the answer. They
+// are never stored, so they are not in Kinds.
 var (
 	TokenReviews = question("authentication.k8s.io", "TokenReview", false, func() Object { return &authenticationv1.TokenReview{} })
 	// SelfSubjectReviews answer who the client is.
@@ -21,7 +21,7 @@ var (
 	SelfSubjectRulesReviews   = question("authorization.k8s.io", "SelfSubjectRulesReview", false, func() Object { return &authorizationv1.SelfSubjectRulesReview{} })
 )
 
-// Questions is their table.
+// Questions lists these kinds.
 var Questions = []*Kind{TokenReviews, SelfSubjectReviews, SubjectAccessReviews, LocalSubjectAccessReviews, SelfSubjectAccessReviews, SelfSubjectRulesReviews}
 
 func question(group, kind string, namespaced bool, make func() Object) *Kind {

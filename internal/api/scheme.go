@@ -19,7 +19,7 @@ import (
 	"minik8s/internal/api/minik8s"
 )
 
-// Scheme knows the Go type of every kind we serve, for the codecs of apimachinery.
+// Scheme knows the Go type of every kind that we serve, for apimachinery's codecs.
 var Scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
@@ -27,7 +27,8 @@ func newScheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, coordinationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
 		schedulingv1.AddToScheme, minik8s.AddToScheme,
-		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, eventsv1.AddToScheme, // the bodies of scale, eviction and token, questions, and other forms
+		// Bodies of scale, eviction and token; questions; other forms of stored kinds.
+		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, eventsv1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}

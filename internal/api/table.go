@@ -8,38 +8,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Table is the kinds that a cluster serves. It begins with those that are compiled in; others may come while it
-// runs, and whoever follows the kinds (discovery, the garbage collector, the emptying of namespaces) asks the table
-// each time, or waits on Changed. It is safe for use by many goroutines.
+// Table holds the kinds that a cluster serves: those compiled in, and others that may be added while it runs. Code that
+// follows the kinds (discovery, the garbage collector, the emptying of namespaces) asks the table each time, or waits
+// on Changed. It is safe for concurrent use.
 type Table struct {
 	mu      sync.RWMutex
-	served  []*Kind // replaced as a whole, in the order of discovery
+	served  []*Kind // replaced as a whole; in the order of discovery
 	stored  []*Kind
 	changed chan struct{}
 }
 
-// NewTable is a table of these kinds.
+// NewTable returns a table of these kinds.
 func NewTable(kinds ...*Kind) *Table {
 	t := &Table{changed: make(chan struct{}), served: kinds}
 	t.stored = slices.DeleteFunc(slices.Clone(kinds), func(k *Kind) bool { return !k.Stored() })
 	return t
 }
 
-// Served is every kind that a path of the API names. Callers must not change the slice.
+// Served returns every kind that has a path in the API. Callers must not change the slice.
 func (t *Table) Served() []*Kind {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.served
 }
 
-// Stored is the kinds of which there are objects in the store. Callers must not change the slice.
+// Stored returns the kinds whose objects are stored. Callers must not change the slice.
 func (t *Table) Stored() []*Kind {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.stored
 }
 
-// GroupVersions are the groups of the kinds that are served, in the order of the table, each with its versions.
+// GroupVersions returns the groups of the served kinds, in the order of the table, and the versions of each.
 func (t *Table) GroupVersions() (groups []string, versions map[string][]string) {
 	versions = map[string][]string{}
 	for _, k := range t.Served() {
@@ -53,7 +53,7 @@ func (t *Table) GroupVersions() (groups []string, versions map[string][]string) 
 	return groups, versions
 }
 
-// Add has a kind served from now on, if it is Free. Kinds are added by one goroutine at a time.
+// Add starts serving a kind. It fails like Free. Only one goroutine at a time may add kinds.
 func (t *Table) Add(k *Kind) error {
 	if err := t.Free(k); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (t *Table) Add(k *Kind) error {
 	return nil
 }
 
-// Free is an error if another kind has the path or the name of this one.
+// Free returns an error if another kind already has the path or the name of k.
 func (t *Table) Free(k *Kind) error {
 	for _, other := range t.Served() {
 		if other.GVR() == k.GVR() || other.GVK() == k.GVK() {
@@ -79,15 +79,15 @@ func (t *Table) Free(k *Kind) error {
 	return nil
 }
 
-// Changed is closed when a kind comes next. A follower takes it before it asks for the kinds, so that it misses
-// none.
+// Changed returns a channel that is closed when the next kind is added. Take it before asking for the kinds, so that
+// none is missed.
 func (t *Table) Changed() <-chan struct{} {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.changed
 }
 
-// ByResource finds the kind at a path of the API; nil if there is none.
+// ByResource returns the kind at a path of the API; nil if there is none.
 func (t *Table) ByResource(gvr schema.GroupVersionResource) *Kind {
 	for _, k := range t.Served() {
 		if k.Plural == gvr.Resource && k.Group == gvr.Group && k.Version == gvr.Version {
@@ -97,7 +97,7 @@ func (t *Table) ByResource(gvr schema.GroupVersionResource) *Kind {
 	return nil
 }
 
-// ByGVK finds the stored kind that a manifest names; nil if there is none.
+// ByGVK returns the stored kind that a manifest names; nil if there is none.
 func (t *Table) ByGVK(gvk schema.GroupVersionKind) *Kind { return byGVK(t.Stored(), gvk) }
 
 func byGVK(kinds []*Kind, gvk schema.GroupVersionKind) *Kind {

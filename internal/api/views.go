@@ -6,17 +6,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// View makes a kind another version of one that is stored: the same objects, under another group and version.
+// View makes a kind another version of a stored kind: the same objects, under another group and version.
 type View struct {
 	Of *Kind
-	// Shown is a stored object in this version, Stored the way back. Both give a new object, which may share what is
-	// in the old one.
+	// Shown converts a stored object to this version, and Stored converts it back. Both return a new object, which may
+	// share data with the old one.
 	Shown, Stored func(Object) Object
-	// Fields are the names that field selectors have in this version, with those of the stored one.
+	// Fields maps the names of field selectors in this version to those of the stored version.
 	Fields map[string]string
 }
 
-// EventsV1 are Events as the newer API has them.
+// EventsV1 are Events in the newer API.
 var EventsV1 = &Kind{
 	Group: "events.k8s.io", Version: "v1", Kind: "Event", Plural: "events", Singular: "event",
 	ShortNames: []string{"ev"}, Namespaced: true,
@@ -33,7 +33,7 @@ var EventsV1 = &Kind{
 		}},
 }
 
-// Views is the table of the kinds that are another version of a stored one.
+// Views lists the kinds that are another version of a stored kind.
 var Views = []*Kind{EventsV1}
 
 func newEvent(e *corev1.Event) *eventsv1.Event {

@@ -23,7 +23,7 @@ func kilobyte(name string) m {
 	return m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": name}, "data": m{"k": strings.Repeat("x", 850)}}
 }
 
-// hammer does one thing n times over so many connections and gives the rate and the times.
+// hammer calls do n times over several connections and returns the rate and the times.
 func hammer(n int, do func(i int) error) (perSecond float64, times samples, err error) {
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -57,7 +57,7 @@ func hammer(n int, do func(i int) error) (perSecond float64, times samples, err 
 	return float64(n) / time.Since(began).Seconds(), times, err
 }
 
-// apiFigures are the API over TLS, the client on the same cores.
+// apiFigures measures the API over TLS, with the client on the same cores.
 func apiFigures(r *report) error {
 	return withDaemon(false, func(d *daemon) error { return overTLS(r, d) })
 }
@@ -71,7 +71,7 @@ func overTLS(r *report, d *daemon) error {
 	if err != nil {
 		return err
 	}
-	// Warm: connections open, the heap at its size.
+	// Warm-up: opens the connections and lets the heap reach its size.
 	if _, _, err := hammer(listed, func(i int) error {
 		return request(c, base, "POST", cmPath, kilobyte(fmt.Sprintf("warm-%d", i)), nil)
 	}); err != nil {
@@ -121,7 +121,7 @@ func lists(r *report, c *http.Client, base string) error {
 	return nil
 }
 
-// latency is from the start of a write to its event on one watch.
+// latency measures the time from the start of a write to its event on one watch.
 func latency(r *report, c *http.Client, base string, sync time.Duration) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/containerd/containerd/images"
 )
 
-// importImage reads an archive of one image and gives the image's name.
+// importImage imports an archive with one image and returns the image's name.
 func importImage(ctx context.Context, c *containerd.Client, archive string) (string, error) {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -47,13 +47,13 @@ func removeCgroup(dir string) (err error) {
 }
 
 func removeImage(ctx context.Context, c *containerd.Client, name string, d *daemon) error {
-	// What there is of it depends on the machine: one cgroup, or one for each controller.
+	// The machine has either one cgroup or one for each controller.
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		dirs, err := filepath.Glob(root + d.cgroup + "-bare")
 		for _, dir := range dirs {
 			err = errors.Join(err, removeCgroup(dir))
 		}
-		if err != nil { // "clean" comes by again; no figure hangs on it
+		if err != nil { // "clean" tries again later; no figure depends on it
 			fmt.Fprintln(os.Stderr, "a cgroup of the bare containers stays:", err)
 		}
 	}

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// How many objects the figures of a large cluster are measured with.
+// The numbers of objects in the measurements of a large cluster.
 const (
 	bigPods   = 50_000
 	bigPage   = 500
 	bigResume = 10_000
 )
 
-// waitingPod is a pod that nothing happens to: the scheduler leaves it alone.
+// waitingPod returns a pod that nothing happens to, because the scheduler ignores it.
 func waitingPod(name string) m {
 	return m{"apiVersion": "v1", "kind": "Pod", "metadata": m{"name": name, "labels": m{"app": "big"}},
 		"spec": m{"schedulingGates": []m{{"name": "example.com/never"}}, "containers": []m{{"name": "c", "image": "busybox", "command": []string{"sleep", "1000"}}}}}
 }
 
-// big are the figures of a large cluster: a new watch, pages of a list, a watch that comes back after a restart.
+// big measures a large cluster: a new watch, pages of a list, and a watch that resumes after a restart.
 func big(r *report) error {
 	return withDaemon(false, func(d *daemon) error { return largeCluster(r, d) })
 }
@@ -49,15 +49,15 @@ func largeCluster(r *report, d *daemon) error {
 	return resume(r, d)
 }
 
-// bigWatch opens a watch on all pods and looks at the daemon's memory while it sends what there is.
+// bigWatch opens a watch on all pods and measures the daemon's memory while the watch sends the existing pods.
 func bigWatch(r *report, d *daemon, c *http.Client, base string) error {
 	var added []float64
 	var took time.Duration
 	for range 3 {
-		if err := request(c, base, "GET", "/debug/pprof/heap?gc=1", nil, nil); err != nil { // so that garbage is no part of it
+		if err := request(c, base, "GET", "/debug/pprof/heap?gc=1", nil, nil); err != nil { // not counting garbage
 			return err
 		}
-		time.Sleep(15 * time.Second) // nor memory that is free and not yet given back
+		time.Sleep(15 * time.Second) // so that freed memory is returned and not counted
 		_, before, _ := memory(d)
 		ctx, cancel := context.WithCancel(context.Background())
 		began := time.Now()
@@ -121,7 +121,7 @@ func bigPages(r *report, c *http.Client, base string) error {
 				break
 			}
 		}
-		// The second time something has changed since the first page.
+		// The second time, something has changed since the first page.
 		if err := request(c, base, "POST", podsPath, waitingPod("after"), nil); err != nil {
 			break //nolint:nilerr // it is there already
 		}
@@ -130,7 +130,7 @@ func bigPages(r *report, c *http.Client, base string) error {
 	return nil
 }
 
-// resume restarts the daemon and comes back with a watch from before.
+// resume restarts the daemon and resumes a watch from before the restart.
 func resume(r *report, d *daemon) error {
 	if _, _, err := hammer(bigResume, func(i int) error {
 		return d.do("POST", cmPath, kilobyte(fmt.Sprintf("r%05d", i)), nil)

@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// samples are times of one thing done many times.
+// samples are the times of an operation that was done many times.
 type samples []time.Duration
 
-// p is a percentile.
+// p returns a percentile.
 func (s samples) p(percent int) time.Duration {
 	if len(s) == 0 {
 		return 0
@@ -46,7 +46,7 @@ type daemon struct {
 	http   *http.Client // over the unix socket
 }
 
-// startDaemon starts one on an empty directory and returns at once.
+// startDaemon starts a daemon on an empty directory and returns at once.
 func startDaemon(images bool, args ...string) (*daemon, error) {
 	dir, err := os.MkdirTemp("", "minik8s-bench-")
 	if err != nil {
@@ -80,7 +80,7 @@ func startDaemon(images bool, args ...string) (*daemon, error) {
 	return d, d.launch()
 }
 
-// launch starts the daemon on its directory; after it has ended, once more.
+// launch starts the daemon on its directory. It may be called again after the daemon has ended.
 func (d *daemon) launch() error {
 	d.cmd = exec.Command(binary, append([]string{"--data-dir", d.dir, "--cgroup-root", d.cgroup}, d.args...)...)
 	d.cmd.Stdout, d.cmd.Stderr = io.Discard, &d.log
@@ -88,8 +88,8 @@ func (d *daemon) launch() error {
 	return d.cmd.Start()
 }
 
-// withDaemon runs do with a daemon that is ready, with the images loaded if images says so, and removes it afterwards.
-// args are more flags.
+// withDaemon runs do with a ready daemon and removes the daemon afterwards. images says whether to load the images.
+// args are additional flags.
 func withDaemon(images bool, do func(d *daemon) error, args ...string) (err error) {
 	d, err := startDaemon(images, args...)
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *daemon) ready() error {
 	})
 }
 
-// until asks every millisecond.
+// until calls done every millisecond until it is true. It fails after limit.
 func (d *daemon) until(limit time.Duration, done func() bool) error {
 	for end := time.Now().Add(limit); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -143,7 +143,7 @@ func (d *daemon) until(limit time.Duration, done func() bool) error {
 	return nil
 }
 
-// stop ends the daemon and removes all that it made.
+// stop ends the daemon and removes everything that it created.
 func (d *daemon) stop() error {
 	err := d.cmd.Process.Signal(syscall.SIGTERM)
 	if werr := d.cmd.Wait(); err == nil && werr != nil {
@@ -153,7 +153,7 @@ func (d *daemon) stop() error {
 	if cerr != nil {
 		cerr = fmt.Errorf("clean: %w: %s", cerr, out)
 	}
-	return errors.Join(err, cerr, os.RemoveAll(d.dir)) // the images are ours
+	return errors.Join(err, cerr, os.RemoveAll(d.dir)) // the images belong to the bench
 }
 
 // do sends a request over the socket and decodes the answer into out, which may be nil.
@@ -195,7 +195,7 @@ func request(c *http.Client, base, method, path string, body, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// secure is a client over TLS with the admin's certificate and its own connections.
+// secure returns a TLS client with the admin's certificate and its own connections.
 func (d *daemon) secure(conns int) (*http.Client, string, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(d.dir, "admin.kubeconfig"))
 	if err != nil {
@@ -206,7 +206,7 @@ func (d *daemon) secure(conns int) (*http.Client, string, error) {
 		return nil, "", err
 	}
 	tr := &http.Transport{MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns,
-		// One request at a time on each connection, as the figure says; not HTTP/2's many on one.
+		// One request at a time on each connection, as the figure says, instead of many on one as with HTTP/2.
 		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
 	pool, err := rootPool(cfg.CAData)
 	if err != nil {

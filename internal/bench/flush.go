@@ -9,8 +9,8 @@ import (
 
 const flushes = 5
 
-// flushed is from the loss of all the host's nftables rules to a host port that answers again, the longest of
-// a few in a row.
+// flushed measures the time from the loss of all the host's nftables rules until a host port answers again: the longest
+// of several in a row.
 func flushed(r *report) error {
 	return withDaemon(true, func(d *daemon) error { return flushing(r, d) })
 }
@@ -21,7 +21,7 @@ func flushing(r *report, d *daemon) error {
 	if err := d.do("POST", podsPath, web, nil); err != nil {
 		return err
 	}
-	// A new connection each time: one that there is goes on without any rule.
+	// A new connection each time, because an existing one continues without any rules.
 	c := &http.Client{Timeout: 20 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}
 	answers := func() bool {
 		resp, err := c.Get("http://192.0.2.1:30080/")

@@ -1,6 +1,6 @@
-// Command bench measures minik8sd from the outside, as a client would, and prints each figure beside
-// what was asked for and what bounds it. It starts the daemon that `make build` made, in a network
-// namespace and a directory of its own, and leaves nothing behind.
+// Command bench measures minik8sd from the outside, like a client. It prints each figure with the goal and with what
+// limits it. It starts the daemon that `make build` built, in its own network namespace and directory, and removes
+// everything afterwards.
 package main
 
 import (
@@ -20,8 +20,8 @@ type figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	Reach string  `json:"reach"` // what was asked for
-	Bound string  `json:"bound"` // what limits it, measured in the same run where that is possible
+	Reach string  `json:"reach"` // the goal
+	Bound string  `json:"bound"` // what limits it, measured in the same run if possible
 }
 
 // report collects figures.
@@ -47,7 +47,7 @@ func format(v float64, unit string) string {
 	return fmt.Sprintf("%.2f %s", v, unit)
 }
 
-// part is a group of figures that can be asked for by name.
+// part is a group of figures that can be selected by name.
 type part struct {
 	name string
 	run  func(*report) error
@@ -120,7 +120,7 @@ func size(r *report) error {
 	return nil
 }
 
-// calibrate is how long this machine takes to write and sync 1 kB, the floor of a write.
+// calibrate measures how long this machine takes to write and sync 1 kB. A write cannot be faster.
 func calibrate(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, "sync")
 	if err != nil {

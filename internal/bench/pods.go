@@ -17,10 +17,10 @@ const (
 	atOnce   = 100
 )
 
-// ends at once on SIGTERM.
+// polite is a command that ends at once on SIGTERM.
 var polite = []string{"sh", "-c", "trap exit TERM; while :; do sleep 3600 & wait $!; done"}
 
-// pods are the times of real pods with one container.
+// pods measures real pods with one container.
 func pods(r *report) error {
 	return withDaemon(true, func(d *daemon) error { return realPods(r, d) })
 }
@@ -53,7 +53,7 @@ func imagePresent(d *daemon) bool {
 	return d.do("GET", "/minik8s/v1/nodes/"+nodes.Items[0].Metadata.Name+"/images", nil, &images) == nil && len(images.Items) >= 2
 }
 
-// bareStarts is the floor: create and start of one container by containerd alone, no pod around it.
+// bareStarts measures the lower limit: create and start of one container with containerd alone, without a pod.
 func bareStarts(d *daemon) (samples, error) {
 	c, err := containerd.New(filepath.Join(d.dir, "containerd", "containerd.sock"))
 	if err != nil {
@@ -61,7 +61,7 @@ func bareStarts(d *daemon) (samples, error) {
 	}
 	defer c.Close() //nolint:errcheck // it was only used
 	ctx := namespaces.WithNamespace(context.Background(), "minik8s-bench")
-	// Held until the end, or containerd collects what it does not see in use.
+	// The lease is held until the end, or else containerd collects what it considers unused.
 	ctx, release, err := c.WithLease(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func bareStarts(d *daemon) (samples, error) {
 	var times samples
 	for i := range oneByOne {
 		took, err := bareStart(ctx, c, d, img, fmt.Sprintf("bare-%d", i))
-		if err != nil { // a shim that has just ended may take a call with it
+		if err != nil { // a shim that is just ending may make the call fail
 			if failed++; failed > oneByOne/3 {
 				return nil, fmt.Errorf("a bare start: %w", err)
 			}
@@ -93,7 +93,7 @@ func bareStarts(d *daemon) (samples, error) {
 	return times, removeImage(ctx, c, name, d)
 }
 
-// bareStart is one create and start of a container, timed, and its removal.
+// bareStart creates and starts a container once, measures the time, and removes the container.
 func bareStart(ctx context.Context, c *containerd.Client, d *daemon, img containerd.Image, id string) (time.Duration, error) {
 	shim := containerd.WithRuntime(filepath.Join(d.dir, "bin", "containerd-shim-runc-v2"), runcOptions(d))
 	began := time.Now()
@@ -115,7 +115,7 @@ func bareStart(ctx context.Context, c *containerd.Client, d *daemon, img contain
 	return took, err
 }
 
-// sequential is one pod after the other.
+// sequential measures pods that are started one after the other.
 func sequential(r *report, d *daemon, ch <-chan seen, bare samples) error {
 	var scheduled, running, gone samples
 	for i := range oneByOne {
@@ -136,7 +136,7 @@ func sequential(r *report, d *daemon, ch <-chan seen, bare samples) error {
 			return err
 		}
 		running = append(running, e.at.Sub(began))
-		time.Sleep(150 * time.Millisecond) // a person's pace: the shell in the pod has set its trap, too
+		time.Sleep(150 * time.Millisecond) // like a person's pace; the shell in the pod has set its trap by then
 		began = time.Now()
 		if err := d.do("DELETE", podsPath+"/"+name, nil, nil); err != nil {
 			return err
@@ -156,7 +156,7 @@ func sequential(r *report, d *daemon, ch <-chan seen, bare samples) error {
 	return nil
 }
 
-// together is many pods at once.
+// together measures many pods at once.
 func together(r *report, d *daemon, ch <-chan seen, bare samples) error {
 	began := time.Now()
 	rate, _, err := hammer(atOnce, func(i int) error {

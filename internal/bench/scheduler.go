@@ -20,13 +20,13 @@ import (
 const (
 	schedulerNodes = 5000
 	schedulerPods  = 10000
-	// antiGroups is in how many sets of pods that keep apart the pods of the second figure are.
+	// antiGroups is the number of sets, in the second figure, of pods that must be apart from each other.
 	antiGroups = 20
 )
 
-// schedulerFigures are of the scheduler alone, in this process, on an API that answers at once: hollow
-// nodes, pods that wait, a binding that is only counted. The time is from the moment that the scheduler
-// has the first pod to the last binding.
+// schedulerFigures measures the scheduler alone, in this process, with an API that answers at once: nodes without
+// machines, waiting pods, and bindings that are only counted. The time is from when the scheduler has the first pod
+// until the last binding.
 func schedulerFigures(r *report) error {
 	bound := fmt.Sprintf("%d nodes, %d pods, in process, bindings only counted", schedulerNodes, schedulerPods)
 	for _, kind := range []struct {
@@ -98,7 +98,7 @@ func hollowPod(i int, apart bool) *corev1.Pod {
 	return p
 }
 
-// hollowAPI is as much of an API as the scheduler needs, and it costs nothing.
+// hollowAPI is the part of an API that the scheduler needs, at no cost.
 type hollowAPI struct {
 	client.Interface // nil: nothing else is called
 	nodes, pods      []api.Object
@@ -107,7 +107,7 @@ type hollowAPI struct {
 	done             chan struct{}
 }
 
-// Watch sends all there is, and then nothing more.
+// Watch sends everything that exists, and then nothing more.
 func (h *hollowAPI) Watch(ctx context.Context, kind *api.Kind, _ client.WatchOptions) (client.Watcher, error) {
 	var items []api.Object
 	switch kind {

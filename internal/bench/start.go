@@ -23,7 +23,7 @@ func pod(name, image string, command ...string) m {
 
 const podsPath = "/api/v1/namespaces/default/pods"
 
-// start is from exec on an empty directory to a Ready node and to a pod with a node.
+// start measures the time from exec on an empty directory until the node is Ready, and until a pod has a node.
 func start(r *report) error {
 	var nodes, scheduled samples
 	for range 5 {
@@ -85,7 +85,7 @@ func startOnce() (node, scheduled time.Duration, err error) {
 	return node, time.Since(d.began), err
 }
 
-// idle is what the daemon and all its processes take with nothing to do.
+// idle measures what the daemon and all its processes use with nothing to do.
 func idle(r *report) error {
 	d, err := startDaemon(true)
 	if err != nil {
@@ -93,7 +93,7 @@ func idle(r *report) error {
 	}
 	err = d.ready()
 	if err == nil {
-		time.Sleep(20 * time.Second) // what start-up left is given back
+		time.Sleep(20 * time.Second) // until memory from the start has been returned
 		pss, anon, n := memory(d)
 		r.add("memory at idle (PSS of everything)", pss/1024, "MiB", "<= 72 MiB", fmt.Sprintf("%d processes", n))
 		r.add("memory at idle, anonymous", anon/1024, "MiB", "<= 32 MiB", "Go's heap of etcd, containerd and us")
@@ -109,7 +109,7 @@ func idle(r *report) error {
 	return err
 }
 
-// processes are those of the daemon: itself, and what runs from its directory.
+// processes returns the daemon's processes: itself, and those that run from its directory.
 func processes(d *daemon) []string {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -128,7 +128,7 @@ func processes(d *daemon) []string {
 	return out
 }
 
-// memory is the proportional and the anonymous size in KiB.
+// memory returns the proportional and the anonymous size in KiB.
 func memory(d *daemon) (pss, anon float64, n int) {
 	for _, p := range processes(d) {
 		f, err := os.Open(p + "/smaps_rollup")
@@ -157,7 +157,7 @@ func memory(d *daemon) (pss, anon float64, n int) {
 	return pss, anon, n
 }
 
-// cpu is the seconds of processor time used so far.
+// cpu returns the seconds of processor time used so far.
 func cpu(d *daemon) float64 {
 	var ticks float64
 	for _, p := range processes(d) {

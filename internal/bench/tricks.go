@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tricks are what each optimisation is worth that is not plain code: the figure with it, beside that of a daemon that
-// is told to leave it out. One that is worth nothing any more should go.
+// tricks measures what each optimisation gains that is not plain code: the figure with it, and the figure of a daemon
+// that is told not to use it. An optimisation without a gain should be removed.
 func tricks(r *report) error {
 	for _, t := range []struct {
 		name, without, unit string
@@ -46,7 +46,7 @@ func startToReady(args ...string) (float64, error) {
 	return ms(times.p(50)), nil
 }
 
-// settled is how long after the start all that is done once is done.
+// settled is the time after the start when everything that is done only once is done.
 const settled = 8 * time.Second
 
 func idleMemory(args ...string) (mib float64, err error) {
@@ -95,7 +95,7 @@ func startOfPods(args ...string) (p50 float64, err error) {
 				return err
 			}
 			times = append(times, time.Since(began))
-			time.Sleep(300 * time.Millisecond) // the next sandbox is made
+			time.Sleep(300 * time.Millisecond) // until the next sandbox is made
 		}
 		p50 = ms(times.p(50))
 		return nil

@@ -18,11 +18,11 @@ func rootPool(pem []byte) (*x509.CertPool, error) {
 	return p, nil
 }
 
-// seen is an event of a watch and when it came.
+// seen is an event of a watch, with the time when it arrived.
 type seen struct {
 	at   time.Time
 	Type string `json:"type"`
-	// Object is what the bench looks at of a pod, node or ConfigMap.
+	// Object has the fields that the bench reads of a pod, node or ConfigMap.
 	Object struct {
 		Metadata struct {
 			Name            string `json:"name"`
@@ -69,7 +69,7 @@ func watch(ctx context.Context, c *http.Client, url string) (<-chan seen, error)
 	return out, nil
 }
 
-// wait reads events until ok says that one is the one.
+// wait reads events until ok returns true, and returns that event. It fails after limit.
 func wait(ch <-chan seen, limit time.Duration, ok func(seen) bool) (seen, error) {
 	t := time.NewTimer(limit)
 	defer t.Stop()

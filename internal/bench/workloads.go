@@ -8,7 +8,7 @@ import (
 
 const setSize = 50
 
-// workloads are a ReplicaSet of real pods going up and down.
+// workloads measures a ReplicaSet of real pods that is scaled up and down.
 func workloads(r *report) error {
 	return withDaemon(true, func(d *daemon) error { return setUpAndDown(r, d) })
 }
@@ -68,7 +68,7 @@ func setUpAndDown(r *report, d *daemon) error {
 	return nil
 }
 
-// hollowNodeJSON is a Node without a machine: it is Ready and has room.
+// hollowNodeJSON is a Node without a machine: it is Ready and has room for pods.
 func hollowNodeJSON(name string) m {
 	room := m{"cpu": "32", "memory": "128Gi", "pods": "110"}
 	return m{"apiVersion": "v1", "kind": "Node",
@@ -77,8 +77,8 @@ func hollowNodeJSON(name string) m {
 			"conditions": []m{{"type": "Ready", "status": "True", "reason": "Hollow", "message": "it has no machine"}}}}
 }
 
-// endToEnd is pods created, bound and watched through the API and etcd on hollow nodes, and then what the
-// master weighs with many of both.
+// endToEnd measures pods that are created, bound and watched through the API and etcd on nodes without machines. Then
+// it measures the master's memory with many of both.
 func endToEnd(r *report) (err error) {
 	d, err := startDaemon(false, "--role=master")
 	if err != nil {
@@ -111,7 +111,7 @@ func endToEnd(r *report) (err error) {
 	return nil
 }
 
-// nodes makes hollow nodes and their status.
+// nodes creates nodes without machines, and their status.
 func nodes(d *daemon, from, to int) error {
 	_, _, err := hammer(to-from, func(i int) error {
 		name := fmt.Sprintf("hollow-%d", from+i)
@@ -123,7 +123,7 @@ func nodes(d *daemon, from, to int) error {
 	return err
 }
 
-// fill creates pods and waits until a watch has shown each with a node.
+// fill creates pods and waits until a watch has shown each of them with a node.
 func fill(d *daemon, prefix string, n int) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -30,7 +30,7 @@ const (
 // Pair is a certificate and its key, in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// TLS is the pair as crypto/tls takes it.
+// TLS returns the pair for crypto/tls. It fails if the pair is not valid.
 func (p Pair) TLS() (tls.Certificate, error) { return tls.X509KeyPair(p.Cert, p.Key) }
 
 // Authority signs certificates.
@@ -40,14 +40,15 @@ type Authority struct {
 	key  crypto.Signer
 }
 
-// Pool is the authority as what a peer trusts.
+// Pool returns the CA's certificate as a pool of trusted certificates.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// OpenAuthority reads the CA of a directory, or makes one if there is none.
+// OpenAuthority reads the CA of a directory, or makes one if there is none. It fails if the files are damaged or cannot
+// be read or written.
 func OpenAuthority(dir, name string) (*Authority, error) {
 	pair, err := read(dir, "ca")
 	if errors.Is(err, os.ErrNotExist) {
@@ -88,7 +89,7 @@ func newAuthority(dir, name string) (*Authority, error) {
 	return &Authority{Pair: pair, cert: cert, key: key}, nil
 }
 
-// sign makes a key and its certificate; without an issuer it signs itself.
+// sign makes a key and its certificate. Without an issuer the certificate is self-signed.
 func sign(tmpl, issuer *x509.Certificate, issuerKey crypto.Signer) (*ecdsa.PrivateKey, Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -114,7 +115,7 @@ func sign(tmpl, issuer *x509.Certificate, issuerKey crypto.Signer) (*ecdsa.Priva
 	}, nil
 }
 
-// Server gives the certificate of a server with these names and addresses, kept under a file name.
+// Server returns a server's certificate for these names and addresses, and stores it under a file name.
 func (a *Authority) Server(dir, file string, hosts []string) (Pair, error) {
 	tmpl := leaf(pkix.Name{CommonName: "minik8s"}, x509.ExtKeyUsageServerAuth)
 	for _, h := range hosts {
@@ -127,7 +128,7 @@ func (a *Authority) Server(dir, file string, hosts []string) (Pair, error) {
 	return a.leaf(dir, file, tmpl)
 }
 
-// Client gives the certificate of a user with these groups, kept under a file name.
+// Client returns the certificate of a user with these groups, and stores it under a file name.
 func (a *Authority) Client(dir, file, user string, groups ...string) (Pair, error) {
 	return a.leaf(dir, file, leaf(pkix.Name{CommonName: user, Organization: groups}, x509.ExtKeyUsageClientAuth))
 }
@@ -138,8 +139,8 @@ func leaf(name pkix.Name, usage x509.ExtKeyUsage) *x509.Certificate {
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}}
 }
 
-// leaf reads a certificate, or makes it anew when it is not there, not ours, not long valid or lacks
-// a name.
+// leaf reads a certificate. It makes a new one if there is none, or if it is not from this CA, expires soon or lacks a
+// name.
 func (a *Authority) leaf(dir, file string, tmpl *x509.Certificate) (Pair, error) {
 	pair, err := read(dir, file)
 	if err == nil && a.good(pair, tmpl) {
@@ -193,7 +194,7 @@ func write(dir, file string, p Pair) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	// The key first: a certificate without its key would look whole to nobody, but be found.
+	// The key is written first. A certificate without its key would be found at the next start, but be useless.
 	if err := disk.WriteFile(filepath.Join(dir, file+".key"), p.Key, 0o600); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func certificate(t *testing.T, a *certs.Authority) *x509.Certificate {
 	return cert
 }
 
-// A damaged CA is reported and left alone: a new one would lock every client out.
+// A damaged CA is reported and not replaced: a new one would lock out every client.
 func TestDamagedCAIsNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	authority(t, dir)

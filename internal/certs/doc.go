@@ -1,8 +1,8 @@
-// Package certs makes the cluster's certificates: its CA, and what that CA signs; and keys for other uses.
+// Package certs makes the cluster's certificates: its CA, the certificates that the CA signs, and keys for other uses.
 //
-// It promises: files are written whole or not at all, keys for their owner alone; what is there and
-// still good is used again, what is damaged is reported and never overwritten; a server certificate
-// that lacks a name or is about to expire is made anew.
+// It promises: files are written completely or not at all. Only their owner can read keys. Existing certificates that
+// are still good are used again. Damaged ones are reported and never overwritten. A server certificate that lacks a
+// name or is about to expire is made again.
 //
-// roles calls it at start. All of it is files, and survives a kill -9.
+// Package roles calls it at start. Everything is in files and survives a kill -9.
 package certs

@@ -14,8 +14,9 @@ import (
 	"minik8s/internal/disk"
 )
 
-// OpenKey reads the key FILE.key of a directory, or makes one if there is none: a key that signs other things
-// than certificates. Masters of one cluster share it as they share the CA.
+// OpenKey reads the key FILE.key of a directory, or makes one if there is none. The key is for signing other things
+// than certificates. Masters of one cluster share it, like the CA. It fails if the file is damaged or cannot be read or
+// written.
 func OpenKey(dir, file string) (*ecdsa.PrivateKey, error) {
 	path := filepath.Join(dir, file+".key")
 	data, err := os.ReadFile(path)

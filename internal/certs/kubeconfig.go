@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kubeconfig is a file by which kubectl reaches the cluster as one user.
+// Kubeconfig returns a kubeconfig with which kubectl reaches the cluster as one user.
 func Kubeconfig(cluster, server string, ca []byte, user string, client Pair) ([]byte, error) {
 	b64 := base64.StdEncoding.EncodeToString
 	type m = map[string]any

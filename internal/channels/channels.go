@@ -9,9 +9,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// The protocols, by the names under which a client asks for them.
+// The protocols, with the names by which clients request them.
 const (
-	V5 = "v5.channel.k8s.io" // V4, and an end of the input can be told
+	V5 = "v5.channel.k8s.io" // V4, plus a message for the end of the input
 	V4 = "v4.channel.k8s.io"
 	// PortForward is a tunnel for SPDY.
 	PortForward = "SPDY/3.1+portforward.k8s.io"
@@ -24,45 +24,45 @@ const (
 	Stderr byte = 2
 	Error  byte = 3 // one metav1.Status, at the end
 	Resize byte = 4 // a TermSize in JSON for each change
-	// closing carries the number of a channel that has ended.
+	// closing is the channel for the number of a channel that has ended.
 	closing byte = 255
 )
 
 const (
-	// maxMessage bounds what the other side may send at once.
+	// maxMessage is the largest message that the other side may send.
 	maxMessage = 1 << 20
-	// pieceSize is how much a Writer sends at once.
+	// pieceSize is how many bytes a Writer sends at once.
 	pieceSize = 32 << 10
-	// closeTimeout bounds the wait for a connection that takes no more to take the goodbye.
+	// closeTimeout is how long a ping or a goodbye waits for a connection that accepts no data.
 	closeTimeout = time.Second
 )
 
 // TermSize is the size of a terminal, in characters.
 type TermSize struct{ Width, Height uint16 }
 
-// Conn is a WebSocket with channels. Read is for one goroutine, all else for any.
+// Conn is a WebSocket with channels. Only one goroutine may call Read; all other methods are safe for concurrent use.
 type Conn struct {
 	ws *websocket.Conn
-	mu sync.Mutex // of writing
+	mu sync.Mutex // for writing
 }
 
-// New takes a WebSocket over.
+// New makes a Conn from a WebSocket, which it takes over.
 func New(ws *websocket.Conn) *Conn {
 	ws.SetReadLimit(maxMessage)
 	return &Conn{ws: ws}
 }
 
-// Protocol is the one that was agreed on.
+// Protocol returns the protocol that was agreed on.
 func (c *Conn) Protocol() string { return c.ws.Subprotocol() }
 
-// Message is a piece of one channel's stream, or its end.
+// Message is a piece of a channel's stream, or its end.
 type Message struct {
 	Channel byte
 	Data    []byte
 	End     bool
 }
 
-// Read waits for the next message; io.EOF says that the other side has said goodbye.
+// Read waits for the next message. It returns io.EOF if the other side has said goodbye.
 func (c *Conn) Read() (Message, error) {
 	for {
 		_, data, err := c.ws.ReadMessage()
@@ -83,7 +83,7 @@ func (c *Conn) Read() (Message, error) {
 	}
 }
 
-// Write sends p on a channel. An empty p is sent, too.
+// Write sends p on a channel, even if p is empty.
 func (c *Conn) Write(channel byte, p []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *Conn) Write(channel byte, p []byte) error {
 	return errors.Join(err, w.Close())
 }
 
-// CloseChannel says that nothing more comes on a channel. Only V5 has words for it.
+// CloseChannel tells the other side that a channel has ended. Only V5 has a message for this.
 func (c *Conn) CloseChannel(channel byte) error {
 	if c.Protocol() != V5 {
 		return nil
@@ -105,7 +105,7 @@ func (c *Conn) CloseChannel(channel byte) error {
 	return c.Write(closing, []byte{channel})
 }
 
-// Writer is a channel as an io.Writer. What is too large for a message becomes several.
+// Writer returns a channel as an io.Writer. Data that is too large for one message is sent as several.
 func (c *Conn) Writer(channel byte) io.Writer { return writer{c, channel} }
 
 type writer struct {
@@ -125,17 +125,17 @@ func (w writer) Write(p []byte) (int, error) {
 	return sent, nil
 }
 
-// Ping asks the other side for a sign of life, which Read takes in silence.
+// Ping asks the other side for an answer; Read handles the answer without returning it.
 func (c *Conn) Ping() error {
 	return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(closeTimeout))
 }
 
-// Bye says goodbye. The other side answers with its own, by which Read ends.
+// Bye says goodbye. The other side answers with its own goodbye, and Read then returns io.EOF.
 func (c *Conn) Bye() error {
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	return c.ws.WriteControl(websocket.CloseMessage, bye, time.Now().Add(closeTimeout))
 }
 
-// Close closes the connection. What the other side has not received by then may be lost if it has
-// sent something that was not read: say Bye, and Read to the end, before.
+// Close closes the connection. If the other side has sent something that was not read, data that it has not received
+// yet may be lost. To avoid this, call Bye and Read until io.EOF first.
 func (c *Conn) Close() error { return c.ws.Close() }

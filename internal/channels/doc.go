@@ -1,7 +1,7 @@
-// Package channels is what both ends of kubectl exec, attach and port-forward have in common: several
-// streams on one WebSocket, as Kubernetes' channel protocol numbers them, and a WebSocket as the plain
-// connection that a protocol of more streams (SPDY) runs through.
+// Package channels is shared by both ends of kubectl exec, attach and port-forward. It carries several streams over one
+// WebSocket, numbered as in Kubernetes' channel protocol. It also makes a WebSocket a plain connection, through which a
+// protocol with more streams (SPDY) can run.
 //
-// It promises: writers may be used side by side; a message arrives whole. It knows
-// nothing of pods. apiserver/streaming and client/remote use it. It keeps no state.
+// It promises that several goroutines may write at the same time, and that a message arrives whole. It does not know
+// pods. apiserver/streaming and client/remote use it. It keeps no state.
 package channels

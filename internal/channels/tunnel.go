@@ -10,17 +10,17 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Tunnel is a WebSocket as a connection: what is written at once is a message, what is read flows.
+// Tunnel makes a WebSocket a net.Conn. Each Write is one message; Read ignores the limits of messages.
 func Tunnel(ws *websocket.Conn) net.Conn { return &tunnel{ws: ws} }
 
 type tunnel struct {
 	ws   *websocket.Conn
-	rest io.Reader // of the message that is being read
+	rest io.Reader // rest of the message being read
 
-	mu sync.Mutex // of writing
+	mu sync.Mutex // for writing
 }
 
-// Read is for one goroutine, as of any connection that carries a protocol.
+// Read may only be called by one goroutine, as usual for a connection that carries a protocol.
 func (t *tunnel) Read(p []byte) (int, error) {
 	for {
 		if t.rest == nil {

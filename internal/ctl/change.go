@@ -114,7 +114,7 @@ func (p *program) scaleCommand() *cli.Command {
 	}
 }
 
-// eachOf does something to every object that the arguments name; they must be of the kinds given.
+// eachOf calls do for every object that the arguments name. The objects must be of the given kinds.
 func (p *program) eachOf(c *cli.Context, kinds []*api.Kind, do func(s *session.Session, obj api.Object) error) error {
 	s, err := p.session(c)
 	if err != nil {
@@ -149,8 +149,8 @@ func oneOfKinds(what string, obj api.Object, kinds []*api.Kind) error {
 	return exit.Usagef("%s is for %s, not for %s", what, names, brief.RefOf(obj))
 }
 
-// cfgCommand shows and changes the settings of the cluster that change while it runs. They are in the
-// ClusterConfig named "cluster".
+// cfgCommand shows and changes the settings of the cluster that can change while it runs. They are in the ClusterConfig
+// named "cluster".
 func (p *program) cfgCommand() *cli.Command {
 	return &cli.Command{
 		Name: "cfg", Usage: "show the cluster's settings, or change one: sched=STRATEGY", ArgsUsage: "[sched=STRATEGY]",

@@ -12,13 +12,13 @@ import (
 	"minik8s/internal/suggest"
 )
 
-// Command is `minik8sd ctl`. Its errors are cli.ExitCoders whose text is ready to print.
+// Command is `minik8sd ctl`. Its errors are cli.ExitCoders with text that is ready to print.
 func Command() *cli.Command {
 	return &cli.Command{
 		Name:      "ctl",
 		Usage:     "talk to a cluster: apply, get, describe, why, logs and more (ctl --help)",
 		ArgsUsage: "COMMAND [flags] [arguments]",
-		// The commands below parse their own arguments: people write flags after names, too.
+		// The commands below parse their own arguments, because people also write flags after names.
 		SkipFlagParsing: true,
 		HideHelp:        true,
 		Action: func(c *cli.Context) error {
@@ -27,7 +27,7 @@ func Command() *cli.Command {
 	}
 }
 
-// run is one call of the command line, without the words "minik8sd ctl".
+// run executes one command line, given without the words "minik8sd ctl".
 func (p *program) run(ctx context.Context, args []string) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -44,9 +44,9 @@ func (p *program) app() *cli.App {
 		UsageText:   "minik8sd ctl COMMAND [flags] [arguments]",
 		Description: description(),
 		Reader:      p.In, Writer: p.Out, ErrWriter: p.Err,
-		// A file's name may have a comma in it.
+		// The name of a file may contain a comma.
 		DisableSliceFlagSeparator: true,
-		// Errors are returned to main, which ends the process.
+		// Errors are returned to main, which exits.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   usageError,
 		Flags:          connectionFlags(),
@@ -71,7 +71,7 @@ func (p *program) app() *cli.App {
 	return app
 }
 
-// prepare sets what all commands have in common.
+// prepare makes the settings that all commands share.
 func prepare(c *cli.Command) {
 	c.OnUsageError = usageError
 	// Otherwise "help" could not be the name of an object.

@@ -46,10 +46,10 @@ func (p *program) completeCommand() *cli.Command {
 	}
 }
 
-// completeIn is how long a completion may take: a person is waiting for it.
+// completeIn is the time limit of a completion, because a person waits for it.
 const completeIn = time.Second
 
-// arguments are the kinds, or the names of a kind's objects, where a command wants one.
+// arguments returns the kinds, or the names of a kind's objects, that a command takes at this position.
 func (p *program) arguments(c *cli.Context, command string, words []string) []string {
 	var kind *api.Kind
 	switch command {
@@ -75,7 +75,7 @@ func (p *program) arguments(c *cli.Context, command string, words []string) []st
 	return p.names(c, kind)
 }
 
-// names are those of a kind's objects; none if they cannot be had in time.
+// names returns the names of a kind's objects; none if they do not arrive in time.
 func (p *program) names(c *cli.Context, kind *api.Kind) []string {
 	s, err := p.session(c)
 	if err != nil {

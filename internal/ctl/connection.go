@@ -15,12 +15,12 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// program is ctl with what it takes from the process around it; tests put other things in place.
+// program is ctl with everything that it takes from its process. Tests replace these parts.
 type program struct {
 	*console.Console
 	getenv func(string) string
 	now    func() time.Time
-	// pause is how long a loop that waits sleeps between two requests.
+	// pause is how long a waiting loop sleeps between two requests.
 	pause   time.Duration
 	connect func(session.Where) (session.Server, error)
 }
@@ -56,14 +56,14 @@ func (p *program) session(c *cli.Context) (*session.Session, error) {
 	return s, nil
 }
 
-// exit makes the error that main gets: the text that a person reads, and the exit code.
+// exit converts an error for main: the text to print, and the exit code.
 func (p *program) exit(err error) error {
 	if err == nil {
 		return nil
 	}
 	var ended *remote.ExitError
 	if errors.As(err, &ended) {
-		return cli.Exit("", ended.Code) // the command has said what there was to say
+		return cli.Exit("", ended.Code) // the command has printed everything itself
 	}
 	return cli.Exit(p.PaintErr(console.Red, "error: ")+exit.Message(err), exit.CodeOf(err))
 }

@@ -98,7 +98,7 @@ func TestApply(t *testing.T) {
 	}
 	step("the first", webManifest, "pod/web created\n")
 	step("the same", webManifest, "pod/web unchanged\n")
-	// Another's label stays, one that the webManifest gives up goes.
+	// A label that others set stays; one that the webManifest no longer has is removed.
 	f.ctl("", "label", "pod", "web", "other=yes")
 	step("a label less", strings.Replace(webManifest, "    tier: front\n", "", 1), "pod/web configured\n")
 	labels := f.get(path).GetLabels()
@@ -133,7 +133,7 @@ func TestDelete(t *testing.T) {
 	}
 	f = newFake(t)
 	bodies := 0
-	for _, args := range [][]string{{"delete", "job", "sum"}, {"reset", "--yes"}} { // also of a kind that leaves its pods by itself
+	for _, args := range [][]string{{"delete", "job", "sum"}, {"reset", "--yes"}} { // also of a kind that does not delete its pods by default
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sum"}}
 		f.put(pathOf(job), job)
 		f.routes["DELETE "+pathOf(job)] = func(w http.ResponseWriter, r *http.Request) {

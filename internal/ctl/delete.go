@@ -61,7 +61,7 @@ func (p *program) delete(c *cli.Context) error {
 	return count.Err()
 }
 
-// toDelete finds the objects to delete. Those that are not there are counted as failures.
+// toDelete finds the objects to delete. Objects that do not exist are counted as failures.
 func toDelete(c *cli.Context, s *session.Session, count *exit.Tally) ([]api.Object, error) {
 	if len(c.StringSlice("filename")) > 0 {
 		return inFiles(c, s, count)
@@ -96,7 +96,7 @@ func toDelete(c *cli.Context, s *session.Session, count *exit.Tally) ([]api.Obje
 	return out, nil
 }
 
-// allOf are the objects of a kind that --all or a selector means; it says so if there are none.
+// allOf returns the objects of a kind that --all or a selector selects. If there are none, it prints that.
 func allOf(c *cli.Context, s *session.Session, kind *api.Kind) ([]api.Object, error) {
 	found, err := target.Pick(c.Context, s, []string{kind.GR().String()}, scopeOf(c), c.Bool("all"))
 	if err != nil {
@@ -109,7 +109,7 @@ func allOf(c *cli.Context, s *session.Session, kind *api.Kind) ([]api.Object, er
 	return found, nil
 }
 
-// inFiles are the objects that the manifests of -f name. Those that are not there are counted as failures.
+// inFiles returns the objects that the manifests of -f name. Objects that do not exist are counted as failures.
 func inFiles(c *cli.Context, s *session.Session, count *exit.Tally) ([]api.Object, error) {
 	if args := c.Args().Slice(); len(args) > 1 {
 		return nil, exit.Usagef("with -f at most a KIND is given: %q is too much", args[1])
@@ -155,7 +155,7 @@ func (p *program) clearCommand() *cli.Command {
 	}
 }
 
-// clearAll deletes what users made.
+// clearAll deletes everything that users created.
 func clearAll(ctx context.Context, s *session.Session, yes bool, opts deletion.Options) error {
 	objects, err := deletion.UserObjects(ctx, s.API)
 	if err != nil {
@@ -170,7 +170,7 @@ func clearAll(ctx context.Context, s *session.Session, yes bool, opts deletion.O
 			return err
 		}
 	}
-	// The garbage collector may have deleted what an earlier one owned.
+	// The garbage collector may already have deleted an object, because its owner was deleted before it.
 	opts.Request, opts.IgnoreNotFound = deletion.WithDependents(), true
 	opts.Message = func(obj api.Object) string {
 		return brief.RefOf(obj) + " deleted" + brief.Namespace(obj.GetNamespace())
@@ -180,7 +180,7 @@ func clearAll(ctx context.Context, s *session.Session, yes bool, opts deletion.O
 	return count.Err()
 }
 
-// ask lists the objects and asks whether to delete them. Where no person can answer, --yes is needed.
+// ask lists the objects and asks whether to delete them. Without a person to answer, --yes is required.
 func ask(s *session.Session, objects []api.Object) error {
 	if !s.InTTY {
 		return exit.Usagef("this deletes %d objects: say --yes if that is meant", len(objects))

@@ -1,23 +1,22 @@
-// Package ctl is the command line of minik8s for people: `minik8sd ctl`. Here are the tree of commands and their flags; what
-// they do is in the rooms below:
+// Package ctl is the command line of minik8s for people: `minik8sd ctl`. This package has the tree of commands and
+// their flags. The packages below it do the work:
 //
 //	commandline                          the words of the command line: their order, their completion
-//	session console exit brief           one command at work: its server, where it writes, how it ends, in which words
+//	session console exit brief           one command: its server, its output, its exit code, its wording
 //	target                               what arguments name: kinds, objects, selectors
-//	get printer describe why             what objects look like, and what is wrong with them
-//	manifest change rollout deletion     what is written: manifests, single fields, templates, deletions
+//	get printer describe why             show objects, and what is wrong with them
+//	manifest change rollout deletion     write: manifests, single fields, templates, deletions
 //	wait                                 until pods are ready, rollouts done, objects gone
-//	stream cp nodeimage                  terminals, ports, files and images, to a node and back
+//	stream cp nodeimage                  terminals, ports, files and images, to and from a node
 //
-// It promises that an exit code can be trusted (0 done, 1 failed, 2 wrong usage, 3 not found, 4
-// exists or conflicts, 5 no server; of exec, the command's own), that a message says what to do next, that what is piped is
-// plain text, and that nothing secret is printed that was not asked for by name: describe shows the
-// sizes of a Secret's values only.
+// It promises reliable exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists or conflicts, 5 no server;
+// for exec, the command's own. A message says what to do next. Piped output is plain text. Secrets are printed only if
+// they were asked for by name: describe shows only the sizes of a Secret's values.
 //
-// Command is for main; nothing else calls this package or its rooms. They speak to the API server alone, through
-// package client/remote, so ctl works from any machine that has a kubeconfig. The rooms know no flag and, but for
-// commandline, no command: each is called by the commands with what it needs.
+// Command is for main; nothing else calls this package or the packages below it. They use only the API server, through
+// package client/remote, so ctl works on any machine that has a kubeconfig. The packages below do not know flags and,
+// except for commandline, do not know commands: the commands pass them what they need.
 //
-// It keeps no state. A kill -9 in the middle of an apply leaves the documents before it applied and
-// those after it untouched; the same command again finishes the work.
+// It keeps no state. After a kill -9 in the middle of an apply, the documents before it are applied and those after it
+// are not; running the command again finishes the work.
 package ctl

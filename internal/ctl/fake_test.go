@@ -28,7 +28,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// fakeAPI is as much of an API server as the commands need: objects in a map, and rows of names.
+// fakeAPI is the part of an API server that the commands need: objects in a map, and rows of names.
 type fakeAPI struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -80,7 +80,7 @@ func (f *fakeAPI) get(path string) api.Object {
 	return f.objects[path]
 }
 
-// parse takes a path apart: the kind, the namespace, the name and what is below it.
+// parse splits a path into the kind, the namespace, the name and what is below it.
 func parse(path string) (k *api.Kind, ns, name, sub string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	group, version, rest := "", "", []string(nil)
@@ -168,7 +168,7 @@ func (f *fakeAPI) create(w http.ResponseWriter, r *http.Request, k *api.Kind, ns
 
 func (f *fakeAPI) patch(w http.ResponseWriter, r *http.Request, k *api.Kind, obj api.Object, body []byte) {
 	old, _ := json.Marshal(obj)
-	// For the maps that are patched here, the two forms do the same.
+	// For the maps that are patched here, both forms of patches do the same.
 	data, err := strategicpatch.StrategicMergePatch(old, body, k.New())
 	if err != nil {
 		fail(w, apierrors.NewBadRequest(err.Error()))
@@ -241,7 +241,7 @@ func fail(w http.ResponseWriter, err *apierrors.StatusError) {
 	reply(w, int(status.Code), status)
 }
 
-// ran is what a command did.
+// ran is the result of a command.
 type ran struct {
 	out, err string
 	code     int
@@ -271,7 +271,7 @@ func (f *fakeAPI) ctl(stdin string, args ...string) ran {
 	return result
 }
 
-// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it.
+// golden compares with a file in testdata; UPDATE_GOLDEN=1 writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

@@ -8,7 +8,7 @@ import (
 	"minik8s/internal/ctl/target"
 )
 
-// selectFlags choose several objects.
+// selectFlags are the flags that select several objects.
 func selectFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "only those with these labels: `K=V,K2!=V2,K3`"},
@@ -16,12 +16,12 @@ func selectFlags() []cli.Flag {
 	}
 }
 
-// allFlag means all objects where no name is given.
+// allFlag selects all objects when no name is given.
 func allFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "all", Usage: "all objects of the kind in the namespace"}
 }
 
-// scopeOf is what selectFlags, and get's --field-selector, say.
+// scopeOf returns the scope from selectFlags and from get's --field-selector.
 func scopeOf(c *cli.Context) target.Scope {
 	return target.Scope{AllNamespaces: c.Bool("all-namespaces"), Labels: c.String("selector"), Fields: c.String("field-selector")}
 }

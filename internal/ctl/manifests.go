@@ -30,12 +30,12 @@ func writeFlags() []cli.Flag {
 	}
 }
 
-// documents reads the files of -f. The first argument may be their kind.
+// documents reads the files of -f. The first argument may name their kind.
 func documents(c *cli.Context, s *session.Session) ([]*manifest.Document, error) {
 	return manifest.Read(c.Context, s, manifest.Files{Names: c.StringSlice("filename"), Recursive: c.Bool("recursive")}, c.Args().First())
 }
 
-// manifestOptions are what the flags say about how documents are written.
+// manifestOptions returns how to write documents, from the flags.
 func manifestOptions(c *cli.Context) manifest.Options {
 	return manifest.Options{DryRun: c.Bool("dry-run"), Validation: c.String("validate"), ServerSide: c.Bool("server-side"),
 		ForceConflicts: c.Bool("force-conflicts"), FieldManager: c.String("field-manager"), Recreate: c.Bool("force")}
@@ -63,10 +63,10 @@ func (p *program) createCommand() *cli.Command {
 	}
 }
 
-// writer writes one document. It returns the object, and in a word what was done: "created".
+// writer writes one document. It returns the object and a word for what it did: "created".
 type writer func(context.Context, *session.Session, *manifest.Document, manifest.Options) (api.Object, string, error)
 
-// eachDocument writes every document of a manifest and prints what was done with each.
+// eachDocument writes every document of a manifest and prints what it did with each.
 func (p *program) eachDocument(c *cli.Context, write writer) error {
 	if c.NArg() > 1 {
 		return exit.Usagef("one KIND at most, and the files with -f: %q is too much", c.Args().Get(1))
@@ -142,7 +142,7 @@ func (p *program) update(c *cli.Context) error {
 	return count.Err()
 }
 
-// checkName refuses a manifest that is not of the one object that was named.
+// checkName returns an error unless the manifest contains just the named object.
 func checkName(ctx context.Context, s *session.Session, docs []*manifest.Document, name string) error {
 	if len(docs) != 1 {
 		return exit.Usagef("a NAME was given and the manifest holds %d objects", len(docs))

@@ -16,7 +16,7 @@ import (
 	"minik8s/internal/ctl/target"
 )
 
-// streamFlags are what exec and attach have in common.
+// streamFlags are the flags that exec and attach share.
 func streamFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass the input of this command on"},
@@ -36,7 +36,7 @@ type containerRef struct {
 	container string
 }
 
-// container finds a pod and its container: the one of --container, else the one that is given, else the default one.
+// container finds a pod and its container: the one from --container, or the given one, or the default one.
 func (p *program) container(c *cli.Context, pod, container string) (*containerRef, error) {
 	s, err := p.session(c)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *program) logsCommand() *cli.Command {
 	}
 }
 
-// logQuery is the query of pods/log that the flags ask for.
+// logQuery returns the query for pods/log that the flags ask for.
 func logQuery(c *cli.Context) url.Values {
 	query := url.Values{}
 	for _, flag := range []string{"follow", "previous", "timestamps"} {

@@ -30,10 +30,10 @@ func (p *program) versionCommand() *cli.Command {
 	}
 }
 
-// Version is that of minik8s; main sets it from the build's.
+// Version is the version of minik8s; main sets it from the build's version.
 var Version = ""
 
-// clientVersion is what the build wrote into the binary.
+// clientVersion returns the version that the build wrote into the binary.
 func clientVersion() string {
 	text := Version
 	if info, ok := debug.ReadBuildInfo(); ok && text == "" {

@@ -44,7 +44,7 @@ func (p *program) whyCommand() *cli.Command {
 	}
 }
 
-// whyTargets reads the arguments of why. Names are needed; a single word that is no kind is the name of a pod.
+// whyTargets reads the arguments of why. Names are required. A single word that is not a kind is the name of a pod.
 func whyTargets(args []string) ([]target.Target, error) {
 	if len(args) == 1 && !strings.Contains(args[0], "/") && api.ByWord(args[0]) == nil {
 		return []target.Target{{Kind: api.Pods, Name: args[0]}}, nil

@@ -16,7 +16,7 @@ import (
 	"minik8s/internal/ctl/why/whytest"
 )
 
-// The whole way for a namespace: its conditions, the object that holds it, and how to look at that.
+// All steps for a namespace: its conditions, the object that holds it, and how to look at that object.
 func TestWhyNamespace(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", DeletionTimestamp: new(metav1.NewTime(testTime.Add(-time.Minute)))}}
 	ns.Status.Conditions = []corev1.NamespaceCondition{
@@ -38,7 +38,7 @@ func TestWhyNamespace(t *testing.T) {
 	}
 }
 
-// A ReplicationController is a workload like a ReplicaSet: it is scaled, and explained by its conditions and its pods.
+// A ReplicationController is a workload like a ReplicaSet: it is scaled, and explained by its conditions and pods.
 func TestReplicationControllers(t *testing.T) {
 	rc := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "rc"},
 		Spec: corev1.ReplicationControllerSpec{Replicas: new(int32(2)), Selector: map[string]string{"app": "web"}},
@@ -58,8 +58,7 @@ func TestReplicationControllers(t *testing.T) {
 	}
 }
 
-// The whole way for a deployment whose new pod cannot mount a volume, or crashes: only the pod's events and
-// its log tell why.
+// All steps for a deployment whose new pod cannot mount a volume, or crashes: only the pod's events and log tell why.
 func TestWhyDeployment(t *testing.T) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "d"}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -102,7 +101,7 @@ func TestWhyDeployment(t *testing.T) {
 	}
 }
 
-// The whole way for a pod whose terms choose namespaces by their labels: the namespaces are asked for, and only then.
+// All steps for a pod whose terms select namespaces by labels: only then are the namespaces requested.
 func TestWhyNamespaceSelector(t *testing.T) {
 	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
 	run := func() (*fakeAPI, ran) {
@@ -133,7 +132,7 @@ func TestWhyNamespaceSelector(t *testing.T) {
 	}
 }
 
-// The whole way for one that is paused: its command names it, though nothing of it has been made.
+// All steps for a paused deployment: the suggested command names it, though it has no pods of its new template.
 func TestWhyPaused(t *testing.T) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "d"}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}

@@ -1,5 +1,5 @@
-// Package suggest finds what a person may have meant by a word that is not known: the "did you mean" of settings,
-// commands, kinds and the names of objects.
+// Package suggest finds what may have been meant by an unknown word: the "did you mean" for settings, commands, kinds
+// and the names of objects.
 //
-// It promises one rule for all of them, and nothing else; it keeps no state. Everybody may call it.
+// It promises the same rule for all of them. It keeps no state. Any package may call it.
 package suggest

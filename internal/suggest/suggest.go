@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// most is how many words are suggested.
+	// most is the maximum number of suggestions.
 	most = 3
-	// maxEdits is how many letters of a long word may be wrong, left out, put in, or swapped with the next.
+	// maxEdits is how many letters of a long word may be wrong, missing, extra, or swapped with the next one.
 	maxEdits = 3
-	// minPrefix is how many letters make a beginning that is worth completing.
+	// minPrefix is the shortest prefix that is completed.
 	minPrefix = 3
 )
 
-// Nearest are the words that may have been meant by one that is none of them: the nearest first, three at most. Near
-// are those that differ in a letter for each three of the word, and after them those that begin with it.
+// Nearest returns the words that may have been meant by an unknown word: the nearest first, at most three. Words are
+// near if they differ in at most one letter for each three. Words that begin with the unknown word come after them.
 func Nearest(word string, words []string) []string {
 	type near struct {
 		word  string
 		edits int
 	}
-	// A short word is near to everything.
+	// Almost everything is near to a short word, so the limit depends on the length.
 	limit := min(maxEdits, (len(word)+2)/3)
 	var found []near
 	seen := map[string]bool{word: true}

@@ -1,11 +1,10 @@
 // Package supervise starts, watches and stops the parts of the daemon.
 //
-// It promises: a part starts when those that it names are ready (After), never after a sleep, and whatever the order of
-// the list; a Must part that ends takes the whole group down with its error; a Keep part that ends,
-// fails or panics is started again with back-off, and counted; when the group is told to stop it
-// stops each part before those it came after, within a bound, and names the one that hung. A part that ends
-// leaves nothing behind: the context of its run ends with it, and a panic in one of its Tasks is a panic
-// of the part.
+// It promises: a part starts when the parts that it names (After) are ready. This never depends on a sleep or on the
+// order of the list. If a Must part ends, the whole group ends with its error. If a Keep part ends, fails or panics, it
+// is started again with back-off, and this is counted. When the group is told to stop, it stops each part before those
+// it came after, within a time limit, and names a part that hung. A part that ends leaves nothing running: the context
+// of its run ends with it, and a panic in one of its Tasks counts as a panic of the part.
 //
-// It knows nothing of minik8s; roles and tests call it. Nothing of it survives a kill -9.
+// It knows nothing of minik8s. Package roles and tests call it. Nothing of it survives a kill -9.
 package supervise

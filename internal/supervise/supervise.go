@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// Policy is what happens when a part ends before it was told to.
+// Policy says what happens when a part ends before it was told to.
 type Policy int
 
 const (
 	// Must ends the group with the part's error.
 	Must Policy = iota
-	// Keep starts the part again, after a back-off that doubles from 100 ms to 30 s and falls
-	// back once the part has run for a minute.
+	// Keep starts the part again, after a back-off that doubles from 100 ms to 30 s. The back-off is reset once the
+	// part has run for a minute.
 	Keep
 )
 
-// Part is one thing that runs. Run returns when ctx ends; it calls ready once it can be relied on.
+// Part is one thing that runs. Run must return when ctx ends, and call ready when the part can be used.
 type Part struct {
 	Name   string
 	Policy Policy
 	Run    func(ctx context.Context, ready func()) error
-	// After names the parts that have to be ready before this one starts; it is stopped before they are. A part that
-	// names none starts at once.
+	// After names the parts that must be ready before this one starts. This part is stopped before they are. A part
+	// without After starts at once.
 	After []string
-	// StopTimeout bounds how long it may take to stop; 0 means 2 s.
+	// StopTimeout is the time limit for stopping the part; 0 means 2 s.
 	StopTimeout time.Duration
 }
 
-// State is how a part stands, for /readyz?verbose and /metrics.
+// State is the state of a part, for /readyz?verbose and /metrics.
 type State struct {
 	Name     string
 	Ready    bool
@@ -42,13 +42,13 @@ type State struct {
 	LastErr  string
 }
 
-// Group is a list of parts that live and die together.
+// Group is a list of parts that start and stop together.
 type Group struct {
 	log   *slog.Logger
 	mu    sync.Mutex
 	parts []*running
 	ready bool
-	// AtOnce has all parts told to stop at the same time, not each when the one after it has ended. Set it
+	// AtOnce tells all parts to stop at the same time, instead of each when those after it have ended. It must be set
 	// before Run.
 	AtOnce bool
 }
@@ -57,12 +57,12 @@ type running struct {
 	Part
 	state   State
 	after   []*running
-	readyCh chan struct{} // closed at the first ready
+	readyCh chan struct{} // closed when the part is first ready
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
 
-// New makes a group; it starts nothing.
+// New makes a group. It does not start it.
 func New(log *slog.Logger, parts ...Part) *Group {
 	g := &Group{log: log}
 	for _, p := range parts {
@@ -75,9 +75,9 @@ func New(log *slog.Logger, parts ...Part) *Group {
 	return g
 }
 
-// Run starts every part once those it comes after are ready, and returns when all have stopped: nil if ctx ended, else
-// the error of the Must part that failed. started is called once all are ready; it may be nil. Parts that come after one
-// that there is not, or after each other in a circle, are an error, and nothing is started.
+// Run starts every part once the parts it comes after are ready, and returns when all have stopped. It returns nil if
+// ctx ended, or else the error of the Must part that failed. started, if not nil, is called once all are ready. Run
+// fails, and starts nothing, if After names an unknown part or the parts come after each other in a circle.
 func (g *Group) Run(ctx context.Context, started func()) error {
 	order, err := g.order()
 	if err != nil {
@@ -117,7 +117,7 @@ start:
 	return errors.Join(err, g.stop(order))
 }
 
-// order is the parts, each behind those it comes after, else as they were given.
+// order returns the parts so that each follows those it comes after, otherwise in the given order.
 func (g *Group) order() ([]*running, error) {
 	byName := map[string]*running{}
 	for _, r := range g.parts {
@@ -146,7 +146,7 @@ func (g *Group) order() ([]*running, error) {
 	return order, nil
 }
 
-// circle names the parts that have no place in the order.
+// circle names the parts that are in a circle and cannot be ordered.
 func circle(parts, order []*running) string {
 	var names []string
 	for _, r := range parts {
@@ -157,7 +157,7 @@ func circle(parts, order []*running) string {
 	return strings.Join(names, ", ")
 }
 
-// stop ends the parts in reverse and reports those that did not end in time.
+// stop stops the parts in reverse order and returns an error that names those that did not end in time.
 func (g *Group) stop(parts []*running) error {
 	var hung []string
 	for _, r := range parts {
@@ -185,7 +185,7 @@ func (g *Group) stop(parts []*running) error {
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 30 * time.Second
-	// goodRun is how long a part must run for its back-off to start over.
+	// goodRun is how long a part must run until its back-off is reset.
 	goodRun = time.Minute
 )
 
@@ -232,7 +232,7 @@ func (g *Group) keep(ctx context.Context, r *running, fatal chan<- error) {
 	}
 }
 
-// once runs the part one time. What it started goes with it, also when it panics: its context ends.
+// once runs the part one time. Its context ends with the run, so what it started ends too, even after a panic.
 func (g *Group) once(ctx context.Context, r *running) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -259,7 +259,7 @@ func (g *Group) once(ctx context.Context, r *running) error {
 	return err
 }
 
-// Ready says whether every part has become ready and none has failed since.
+// Ready reports whether every part has become ready and none has failed since.
 func (g *Group) Ready() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -274,7 +274,7 @@ func (g *Group) Ready() bool {
 	return true
 }
 
-// States is how each part stands, in the order of the list.
+// States returns the state of each part, in the order of the list.
 func (g *Group) States() []State {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// journal is what happened, in order.
+// journal records what happened, in order.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -31,7 +31,7 @@ func (j *journal) String() string {
 	return strings.Join(j.lines, " ")
 }
 
-// steady runs until it is told to stop.
+// steady returns a part that runs until it is told to stop.
 func (j *journal) steady(name string) supervise.Part {
 	return supervise.Part{Name: name, Policy: supervise.Must, Run: func(ctx context.Context, ready func()) error {
 		j.add("+%s", name)
@@ -42,7 +42,7 @@ func (j *journal) steady(name string) supervise.Part {
 	}}
 }
 
-// after is a part that comes after others.
+// after returns a part that comes after others.
 func after(p supervise.Part, names ...string) supervise.Part {
 	p.After = names
 	return p
@@ -62,7 +62,7 @@ func TestStartsInOrderStopsInReverse(t *testing.T) {
 	}
 }
 
-// TestOrderIsWhatPartsName, not how they are listed.
+// TestOrderIsWhatPartsName checks that After sets the order, not the list.
 func TestOrderIsWhatPartsName(t *testing.T) {
 	parts := func(j *journal) []supervise.Part {
 		return []supervise.Part{after(j.steady("d"), "c", "b"), after(j.steady("b"), "a"), j.steady("a"), after(j.steady("c"), "b")}
@@ -81,7 +81,7 @@ func TestOrderIsWhatPartsName(t *testing.T) {
 	}
 }
 
-// TestOrderThatCannotBe starts nothing and says why.
+// TestOrderThatCannotBe checks that nothing starts, and that the error says why.
 func TestOrderThatCannotBe(t *testing.T) {
 	j := &journal{}
 	for want, parts := range map[string][]supervise.Part{
@@ -97,7 +97,7 @@ func TestOrderThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestEndsWhileOthersWait: what has not started yet does not keep a group that fails from ending.
+// TestEndsWhileOthersWait checks that a failing group ends even if some parts have not started yet.
 func TestEndsWhileOthersWait(t *testing.T) {
 	j := &journal{}
 	broken := supervise.Part{Name: "broken", Policy: supervise.Must, Run: func(context.Context, func()) error { return errors.New("no") }}

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// Panic is the error that a panic is turned into.
+// Panic is the error made from a panic.
 type Panic struct {
 	Value any
 	Stack string
 }
 
-// Error implements error; the stack is for the log.
+// Error implements error. It omits the stack, which is for the log.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// Safe calls do; if that panics, the error is a *Panic.
+// Safe calls do. If do panics, the error is a *Panic.
 func Safe(do func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -26,8 +26,8 @@ func Safe(do func() error) (err error) {
 	return do()
 }
 
-// Tasks are the goroutines of one part. They live and end together: when one fails or panics the others
-// are cancelled, so that the part can be started again with nothing left of it.
+// Tasks are the goroutines of one part. They end together: when one fails or panics, the others are cancelled, so that
+// nothing is left running when the part is started again.
 type Tasks struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -36,14 +36,14 @@ type Tasks struct {
 	err    error
 }
 
-// NewTasks makes tasks that end with ctx at the latest.
+// NewTasks makes tasks that end when ctx ends, or earlier.
 func NewTasks(ctx context.Context) *Tasks {
 	t := &Tasks{}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	return t
 }
 
-// Go starts a task; tasks may start others.
+// Go starts a task. Tasks may start other tasks.
 func (t *Tasks) Go(task func(ctx context.Context) error) {
 	t.wg.Add(1)
 	go func() {
@@ -55,13 +55,13 @@ func (t *Tasks) Go(task func(ctx context.Context) error) {
 	}()
 }
 
-// Source is a task that others wait for, such as an informer: it runs until ctx ends and calls ready,
-// once, when its view is complete.
+// Source is a task that others wait for, such as an informer. It runs until ctx ends, and calls ready once, when its
+// view is complete.
 type Source interface {
 	Run(ctx context.Context, ready func()) error
 }
 
-// InOrder starts the sources, each when the one before is ready, and calls then when all are.
+// InOrder starts each source when the one before is ready, and calls then when all are ready.
 func (t *Tasks) InOrder(then func(), sources ...Source) {
 	if len(sources) == 0 {
 		then()
@@ -72,7 +72,7 @@ func (t *Tasks) InOrder(then func(), sources ...Source) {
 	})
 }
 
-// Wait returns when all tasks have ended, with the error of the one that failed first.
+// Wait waits until all tasks have ended, and returns the error of the one that failed first.
 func (t *Tasks) Wait() error {
 	t.wg.Wait()
 	t.cancel()

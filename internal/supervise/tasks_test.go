@@ -14,7 +14,7 @@ type source func(ctx context.Context, ready func()) error
 
 func (s source) Run(ctx context.Context, ready func()) error { return s(ctx, ready) }
 
-// A task that panics ends the others, and Wait says why.
+// A task that panics ends the others, and Wait returns why.
 func TestTasksEndTogether(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -41,7 +41,7 @@ func TestTasksEndTogether(t *testing.T) {
 	}
 }
 
-// A part that is started again after a panic has nothing of its earlier life beside it.
+// When a part is started again after a panic, nothing of its earlier run is left.
 func TestRestartLeavesNothingBehind(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -1,7 +1,7 @@
-// Package tokens signs and reads the tokens of service accounts: JSON Web Tokens (RFC 7519) signed with
-// ES256, their claims laid out as Kubernetes lays them out, so that what reads Kubernetes' tokens reads these.
+// Package tokens signs and reads the tokens of service accounts: JSON Web Tokens (RFC 7519), signed with ES256, with
+// the same claims as in Kubernetes, so that any reader of Kubernetes' tokens can read them.
 //
-// It promises: what Read returns was signed by this cluster's key, is not expired, and is meant for one of
-// the audiences asked for. Whether the account and the pod still exist it does not know: package registry
-// does, for which roles makes the one Authority. It stores nothing; tokens outlive a kill -9 as the key does.
+// It promises: a token that Read accepts was signed by this cluster's key, has not expired, and is for the requested
+// audience. It does not know whether the account and the pod still exist; package registry checks that, and roles makes
+// the one Authority for it. It stores nothing. Tokens survive a kill -9, because the key does.
 package tokens

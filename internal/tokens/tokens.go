@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// Authority signs tokens and knows them again.
+// Authority signs tokens and verifies them.
 type Authority struct {
 	key    *ecdsa.PrivateKey
 	keyID  string
@@ -23,7 +23,7 @@ type Authority struct {
 	now    func() time.Time
 }
 
-// New is the authority of a cluster; issuer is the name it goes by: a URL.
+// New returns the authority of a cluster. issuer is its name, a URL. It fails if the key cannot be used.
 func New(key *ecdsa.PrivateKey, issuer string) (*Authority, error) {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
@@ -33,12 +33,12 @@ func New(key *ecdsa.PrivateKey, issuer string) (*Authority, error) {
 	return &Authority{key: key, keyID: base64.RawURLEncoding.EncodeToString(sum[:]), issuer: issuer, now: time.Now}, nil
 }
 
-// Issuer is also the audience of the API server itself.
+// Issuer returns the issuer, which is also the audience of the API server.
 func (a *Authority) Issuer() string { return a.issuer }
 
-// KeySet is the public key as a JSON Web Key Set (RFC 7517), by which others check tokens.
+// KeySet returns the public key as a JSON Web Key Set (RFC 7517), with which others verify tokens.
 func (a *Authority) KeySet() []byte {
-	point, err := a.key.PublicKey.Bytes() // 4, then both coordinates
+	point, err := a.key.PublicKey.Bytes() // the byte 4, then both coordinates
 	if err != nil {
 		return nil
 	}
@@ -52,21 +52,21 @@ func (a *Authority) KeySet() []byte {
 	return set
 }
 
-// Ref names an object for good: one made anew under the same name has another UID.
+// Ref identifies one object for ever. Another object with the same name has another UID.
 type Ref struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
 }
 
-// Holder is whom a token is for.
+// Holder is the account, and perhaps the pod, that a token is for.
 type Holder struct {
 	Namespace      string `json:"namespace"`
 	ServiceAccount Ref    `json:"serviceaccount"`
-	// Pod is what the token is bound to: it ends with it. Nil: only the service account's end is its own.
+	// Pod is the pod that the token is bound to; the token ends with it. Nil: it ends with the service account.
 	Pod *Ref `json:"pod,omitempty"`
 }
 
-// User is the holder's user name.
+// User returns the holder's user name.
 func (h Holder) User() string {
 	return "system:serviceaccount:" + h.Namespace + ":" + h.ServiceAccount.Name
 }
@@ -76,10 +76,10 @@ type claims struct {
 	Holder Holder `json:"kubernetes.io"`
 }
 
-// clockSkew is how far another reader's clock may be behind ours.
+// clockSkew is how far the clock of another reader may be behind ours.
 const clockSkew = time.Minute
 
-// Issue signs a token that holds for a while.
+// Issue signs a token that is valid for the given time. It fails if signing fails.
 func (a *Authority) Issue(h Holder, audiences []string, lasts time.Duration) (token string, until time.Time, err error) {
 	now := a.now().Truncate(time.Second)
 	until = now.Add(lasts)
@@ -92,11 +92,12 @@ func (a *Authority) Issue(h Holder, audiences []string, lasts time.Duration) (to
 	return token, until, err
 }
 
-// Read is the holder of a token, if it is ours, holds now, and is for the audience.
+// Read returns the holder of a token. It fails if the token was not signed by us, is not valid now, or is not for the
+// audience.
 func (a *Authority) Read(token, audience string) (Holder, error) {
 	var c claims
 	_, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return a.key.Public(), nil },
-		// The algorithm is ours to say: a token that names its own could name none.
+		// We fix the algorithm, because a token that chooses its own could choose none.
 		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}),
 		jwt.WithIssuer(a.issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(a.now))
 	switch {

@@ -52,7 +52,7 @@ func TestRead(t *testing.T) {
 	for _, x := range []struct {
 		name, token string
 		at          time.Duration // after it was issued
-		wrong       string        // in what is said; empty: it is good
+		wrong       string        // part of the error; empty: the token is valid
 	}{
 		{"good", good, 0, ""},
 		{"to the last second", good, time.Hour - time.Second, ""},

@@ -7,8 +7,8 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 )
 
-// Namespace gives a namespace the label by which selectors find it, the finalizer that empties it when
-// it is deleted, and its phase. A name that is still to be generated gets its label later.
+// Namespace sets a namespace's name label, which selectors use, its phase, and the finalizer that empties it on
+// deletion. If the name is still to be generated, the label is set later.
 func Namespace(ns *corev1.Namespace) {
 	if ns.Name != "" && ns.Labels[corev1.LabelMetadataName] != ns.Name {
 		if ns.Labels == nil {
@@ -16,7 +16,7 @@ func Namespace(ns *corev1.Namespace) {
 		}
 		ns.Labels[corev1.LabelMetadataName] = ns.Name
 	}
-	// One that is going has perhaps had its finalizer taken off already: it must not come back.
+	// The finalizer of a namespace that is being deleted may already have been removed, and must not come back.
 	if ns.DeletionTimestamp == nil && !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
 		ns.Spec.Finalizers = append(slices.Clone(ns.Spec.Finalizers), corev1.FinalizerKubernetes)
 	}
@@ -25,15 +25,14 @@ func Namespace(ns *corev1.Namespace) {
 	}
 }
 
-// PriorityClass lets pods of a class take others' room, unless it says otherwise.
+// PriorityClass allows preemption for pods of the class, unless it is set otherwise.
 func PriorityClass(pc *schedulingv1.PriorityClass) {
 	if pc.PreemptionPolicy == nil {
 		pc.PreemptionPolicy = new(corev1.PreemptLowerPriority)
 	}
 }
 
-// Node keeps podCIDR and podCIDRs alike and lets everything that a node has be allocated, unless it
-// says otherwise.
+// Node makes podCIDR and podCIDRs agree, and sets allocatable to the whole capacity, unless it is set otherwise.
 func Node(node *corev1.Node) {
 	switch {
 	case node.Spec.PodCIDR != "" && len(node.Spec.PodCIDRs) == 0:
@@ -46,7 +45,7 @@ func Node(node *corev1.Node) {
 	}
 }
 
-// Secret gives a secret its type and moves stringData, which is for writing only, into data.
+// Secret sets the type of a secret, and moves stringData, which can only be written, into data.
 func Secret(s *corev1.Secret) {
 	if s.Type == "" {
 		s.Type = corev1.SecretTypeOpaque

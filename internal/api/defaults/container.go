@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// container fills in one container of a pod.
+// container sets the defaults of one container of a pod.
 func container(c *corev1.Container, hostNetwork bool) {
 	if c.ImagePullPolicy == "" {
 		c.ImagePullPolicy = PullPolicy(c.Image)
@@ -44,8 +44,8 @@ func container(c *corev1.Container, hostNetwork bool) {
 	}
 }
 
-// PullPolicy is when an image is pulled if the container does not say: always for the tag latest, which
-// is also what no tag means; otherwise when it is not there.
+// PullPolicy returns when an image is pulled if the container does not say: always for the tag latest or no tag,
+// otherwise only if it is not present.
 func PullPolicy(image string) corev1.PullPolicy {
 	name, _, digest := strings.Cut(image, "@")
 	tag := ""
@@ -58,7 +58,7 @@ func PullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// requests asks for as much of a resource as its limit, where nothing is asked for.
+// requests sets each missing request to the limit of that resource.
 func requests(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {
 		if _, given := r.Requests[name]; given {

@@ -131,7 +131,7 @@ func TestNode(t *testing.T) {
 	equal(t, n, decode[corev1.Node](t, `{spec: {podCIDR: 10.244.1.0/24, podCIDRs: [10.244.1.0/24]}, status: {capacity: {cpu: 2}, allocatable: {cpu: 2}}}`))
 }
 
-// FuzzTwice: whatever the object, filled in twice is filled in once.
+// FuzzTwice checks that filling in an object twice is the same as once.
 func FuzzTwice(f *testing.F) {
 	files, err := filepath.Glob("../../../testdata/dialects/*.yaml")
 	if err != nil {

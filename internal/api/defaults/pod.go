@@ -4,12 +4,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The seconds for which a pod stays on a node that is not ready or cannot be reached, if it does not
-// say so itself.
+// How many seconds a pod stays on a node that is not ready or cannot be reached, unless the pod says otherwise.
 const defaultTolerationSeconds = 300
 
-// Pod fills in a pod: its spec, and what only pods get, not the templates of workloads: the two
-// tolerations for lost nodes and the service account. Their priority is not here: that is a priority class's to say.
+// Pod sets the defaults of a pod: those of its spec, and those that pods get but templates of workloads do not: the two
+// tolerations for lost nodes, and the service account. The priority is not set here, since it depends on the priority
+// class.
 func Pod(pod *corev1.Pod) {
 	PodSpec(&pod.Spec)
 	spec := &pod.Spec
@@ -27,7 +27,7 @@ func Pod(pod *corev1.Pod) {
 	tolerate(spec, corev1.TaintNodeUnreachable)
 }
 
-// tolerate lets the pod stay for a while on a node with the taint, unless it says how long itself.
+// tolerate lets the pod stay for a limited time on a node with the taint, unless the pod says how long itself.
 func tolerate(spec *corev1.PodSpec, taint string) {
 	for _, t := range spec.Tolerations {
 		if (t.Key == taint || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "") {
@@ -40,7 +40,7 @@ func tolerate(spec *corev1.PodSpec, taint string) {
 	})
 }
 
-// PodSpec fills in the specification of a pod or of a workload's template.
+// PodSpec sets the defaults of the spec of a pod or of a workload's template.
 func PodSpec(spec *corev1.PodSpec) {
 	if spec.RestartPolicy == "" {
 		spec.RestartPolicy = corev1.RestartPolicyAlways
@@ -57,7 +57,7 @@ func PodSpec(spec *corev1.PodSpec) {
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &corev1.PodSecurityContext{}
 	}
-	// Templates name the account in either of the two fields, and Kubernetes keeps them alike.
+	// A template may name the account in either of two fields, and Kubernetes keeps them equal.
 	if spec.ServiceAccountName == "" {
 		spec.ServiceAccountName = spec.DeprecatedServiceAccount
 	}
@@ -78,7 +78,7 @@ func PodSpec(spec *corev1.PodSpec) {
 	}
 }
 
-// volume fills in a volume; one without a source is an emptyDir.
+// volume sets the defaults of a volume. A volume without a source becomes an emptyDir.
 func volume(v *corev1.VolumeSource) {
 	mode := func(m **int32) {
 		if *m == nil {

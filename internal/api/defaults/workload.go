@@ -10,31 +10,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The defaults of Kubernetes for workloads.
+// Kubernetes' defaults for workloads.
 const (
 	historyLimit     = 10
 	progressDeadline = 600
 	backoffLimit     = 6
 )
 
-// orSet gives a pointer that is nil a value.
+// orSet sets a nil pointer to a value.
 func orSet[T any](p **T, value T) {
 	if *p == nil {
 		*p = &value
 	}
 }
 
-// PodTemplate fills in a template that stands for itself.
+// PodTemplate sets the defaults of a PodTemplate object.
 func PodTemplate(t *corev1.PodTemplate) { PodSpec(&t.Template.Spec) }
 
-// ReplicaSet fills in a replica set.
+// ReplicaSet sets the defaults of a replica set.
 func ReplicaSet(rs *appsv1.ReplicaSet) {
 	orSet(&rs.Spec.Replicas, 1)
 	PodSpec(&rs.Spec.Template.Spec)
 }
 
-// ReplicationController fills in a replication controller: one pod, and the labels of its template, where it has no
-// selector and no labels of its own.
+// ReplicationController sets the defaults of a replication controller: one pod, and the labels of its template as
+// selector and labels if it has none of its own.
 func ReplicationController(rc *corev1.ReplicationController) {
 	orSet(&rc.Spec.Replicas, 1)
 	if rc.Spec.Template == nil {
@@ -49,8 +49,8 @@ func ReplicationController(rc *corev1.ReplicationController) {
 	PodSpec(&rc.Spec.Template.Spec)
 }
 
-// Deployment fills in a deployment: rolling updates by a quarter, ten revisions kept, ten minutes to make
-// progress.
+// Deployment sets the defaults of a deployment: rolling updates by a quarter, ten old revisions kept, ten minutes to
+// make progress.
 func Deployment(d *appsv1.Deployment) {
 	orSet(&d.Spec.Replicas, 1)
 	if d.Spec.Strategy.Type == "" {
@@ -68,7 +68,7 @@ func Deployment(d *appsv1.Deployment) {
 	PodSpec(&d.Spec.Template.Spec)
 }
 
-// DaemonSet fills in a daemon set: rolling updates of one node after the other.
+// DaemonSet sets the defaults of a daemon set: rolling updates, one node at a time.
 func DaemonSet(ds *appsv1.DaemonSet) {
 	if ds.Spec.UpdateStrategy.Type == "" {
 		ds.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
@@ -84,7 +84,7 @@ func DaemonSet(ds *appsv1.DaemonSet) {
 	PodSpec(&ds.Spec.Template.Spec)
 }
 
-// Job fills in a job: one pod, six retries.
+// Job sets the defaults of a job: one pod, six retries.
 func Job(job *batchv1.Job) {
 	s := &job.Spec
 	if s.Completions == nil && s.Parallelism == nil {

@@ -9,15 +9,15 @@ import (
 	"minik8s/internal/api"
 )
 
-// For is the func that makes a manifest of the kind canonical, in place; nil if the kind has no
-// dialect. Its notes are nil when nothing was changed, otherwise a line per rewriting. It fails when
-// the manifest says two different things about the same.
+// For returns the function that makes a manifest of the kind canonical, in place; nil if the kind has no dialect. Its
+// notes have one line per change, and are nil if nothing was changed. It fails if the manifest gives two different
+// values for the same thing.
 func For(kind *api.Kind) func(doc map[string]any) (notes []string, err error) {
 	return reader(kind, false)
 }
 
-// Patched is For of a stored object with a patch over it. The object was canonical, so a seed's word can
-// only have come with the patch: it wins over the canonical one beside it, which is what it was read as before.
+// Patched is like For, but for a stored object to which a patch was applied. The stored object was canonical, so a seed
+// system's word can only come from the patch. It therefore replaces the canonical value beside it.
 func Patched(kind *api.Kind) func(doc map[string]any) (notes []string, err error) {
 	return reader(kind, true)
 }
@@ -56,8 +56,8 @@ func reader(kind *api.Kind, patched bool) func(doc map[string]any) ([]string, er
 	}
 }
 
-// Identify says what a whole manifest is, before anything is known about it: the canonical apiVersion
-// and kind. A missing or odd apiVersion follows from the kind.
+// Identify returns the canonical apiVersion and kind of a whole manifest. If apiVersion is missing or not canonical, it
+// follows from the kind. It fails if the kind is missing or unknown.
 func Identify(doc map[string]any) (apiVersion, kind string, err error) {
 	word, _ := doc["kind"].(string)
 	if word == "" {
@@ -83,13 +83,13 @@ func Identify(doc map[string]any) (apiVersion, kind string, err error) {
 	switch {
 	case sameKind == nil:
 		return "", "", fmt.Errorf("kind: %q is not served; this version of minik8s serves %s", word, served())
-	case plain == "" || plain == "v1": // the seeds write v1 for kinds of any group
+	case plain == "" || plain == "v1": // the seed systems write v1 for kinds of any group
 		return sameKind.APIVersion(), sameKind.Kind, nil
 	}
 	return "", "", fmt.Errorf("apiVersion: %q is not served for kind %s; use %s", given, sameKind.Kind, sameKind.APIVersion())
 }
 
-// plainVersion takes off what belongs to a path: "/api/v1" is v1, "/apis/apps/v1" is apps/v1.
+// plainVersion removes path prefixes: "/api/v1" becomes v1, "/apis/apps/v1" becomes apps/v1.
 func plainVersion(v string) string {
 	v = strings.Trim(strings.TrimSpace(v), "/")
 	for _, prefix := range []string{"apis/", "api/"} {
@@ -100,7 +100,7 @@ func plainVersion(v string) string {
 	return v
 }
 
-// served lists the kinds for a message.
+// served lists the kinds, for a message.
 func served() string {
 	names := make([]string, len(api.Kinds))
 	for i, k := range api.Kinds {
@@ -109,7 +109,7 @@ func served() string {
 	return strings.Join(names, ", ")
 }
 
-// rewriter collects what was done to a document.
+// rewriter collects notes about what was changed in a document.
 type rewriter struct {
 	patched bool // see Patched
 	notes   []string
@@ -126,8 +126,8 @@ func (r *rewriter) fail(path, format string, args ...any) {
 	}
 }
 
-// version fills in a missing apiVersion and mends an odd one. A body that names no kind is left to its
-// request's path.
+// version sets a missing apiVersion and corrects one that is not canonical. If the body has no kind, the path of the
+// request decides, and nothing is changed here.
 func (r *rewriter) version(doc map[string]any, kind *api.Kind) {
 	if word, _ := doc["kind"].(string); word != kind.Kind {
 		return
@@ -139,7 +139,7 @@ func (r *rewriter) version(doc map[string]any, kind *api.Kind) {
 	if plain := plainVersion(given); plain == "" {
 		doc["apiVersion"] = kind.APIVersion()
 		r.note("apiVersion", "missing, %s was filled in", kind.APIVersion())
-	} else if plain == "v1" { // the seeds write v1 for kinds of any group
+	} else if plain == "v1" { // the seed systems write v1 for kinds of any group
 		doc["apiVersion"] = kind.APIVersion()
 		r.note("apiVersion", "%q was read as %s", given, kind.APIVersion())
 	} else if plain == kind.APIVersion() {
@@ -148,7 +148,7 @@ func (r *rewriter) version(doc map[string]any, kind *api.Kind) {
 	}
 }
 
-// lift moves a field of the metadata that stands at the top of the document to where it belongs.
+// lift moves a metadata field from the top of the document into metadata.
 func (r *rewriter) lift(doc map[string]any, key string) {
 	value, ok := doc[key].(string)
 	if !ok {
@@ -173,7 +173,7 @@ func (r *rewriter) lift(doc map[string]any, key string) {
 	r.note(key, "moved to metadata.%s", key)
 }
 
-// noNamespace drops the namespace of what lives in none.
+// noNamespace removes the namespace from objects of kinds without namespaces.
 func (r *rewriter) noNamespace(doc map[string]any, kind *api.Kind) {
 	if _, ok := doc["namespace"].(string); ok {
 		delete(doc, "namespace")
@@ -186,7 +186,7 @@ func (r *rewriter) noNamespace(doc map[string]any, kind *api.Kind) {
 	}
 }
 
-// rename moves a value to the field's canonical name; one that is there already wins, unless it is older.
+// rename moves a value to the field's canonical name. A value already there wins, unless it is older than the patch.
 func (r *rewriter) rename(m map[string]any, path, from, to string) {
 	value, ok := m[from]
 	if !ok {
@@ -204,7 +204,7 @@ func (r *rewriter) rename(m map[string]any, path, from, to string) {
 	r.note(path+"."+from, "read as %s", to)
 }
 
-// alias replaces a word by the canonical one.
+// alias replaces a word by its canonical form.
 func (r *rewriter) alias(m map[string]any, path, key string, words map[string]string) {
 	if word, ok := m[key].(string); ok {
 		if canonical, ok := words[word]; ok {
@@ -214,7 +214,7 @@ func (r *rewriter) alias(m map[string]any, path, key string, words map[string]st
 	}
 }
 
-// drop takes out a field that has no meaning here.
+// drop removes a field that has no meaning in minik8s.
 func (r *rewriter) drop(m map[string]any, path, key, why string) {
 	if _, ok := m[key]; ok {
 		delete(m, key)
@@ -222,7 +222,7 @@ func (r *rewriter) drop(m map[string]any, path, key, why string) {
 	}
 }
 
-// number turns a number that is written as a string into one.
+// number converts a number that is written as a string.
 func (r *rewriter) number(m map[string]any, path, key string) {
 	s, ok := m[key].(string)
 	if !ok {
@@ -234,19 +234,19 @@ func (r *rewriter) number(m map[string]any, path, key string) {
 	}
 }
 
-// object is v as a map; nil, which can be read, if it is something else.
+// object returns v as a map. If v is something else, it returns nil, which can be read like an empty map.
 func object(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-// list is v as a list; nil if it is something else.
+// list returns v as a list; nil if it is something else.
 func list(v any) []any {
 	l, _ := v.([]any)
 	return l
 }
 
-// scalar is a number or a boolean as it is written in a manifest.
+// scalar returns a number or a boolean as written in a manifest.
 func scalar(v any) (string, bool) {
 	switch x := v.(type) {
 	case bool:

@@ -15,7 +15,7 @@ import (
 
 const manifests = "../../../testdata/dialects"
 
-// parse reads a manifest as the API server does: numbers as they are written.
+// parse reads a manifest as the API server does: numbers stay as they are written.
 func parse(t testing.TB, manifest []byte) map[string]any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON(manifest)
@@ -36,7 +36,7 @@ func parseJSON(t testing.TB, raw []byte) map[string]any {
 	return doc
 }
 
-// same compares two documents by their JSON, in which a number has one form.
+// same compares two documents as JSON, in which a number has only one form.
 func same(t testing.TB, got, want map[string]any) {
 	t.Helper()
 	raw, err := json.Marshal(got)
@@ -207,8 +207,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// TestPatched: in a stored object with a patch over it, the words of the patch are newer than what is beside
-// them.
+// TestPatched checks that in a patched object the words of the patch replace the values beside them.
 func TestPatched(t *testing.T) {
 	const c = `{"kind":"Pod","apiVersion":"v1","spec":{"containers":[%]}}`
 	const rs = `{"kind":"ReplicaSet","apiVersion":"apps/v1","metadata":{"name":"r"},"spec":%}`

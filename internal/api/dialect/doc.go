@@ -1,10 +1,9 @@
-// Package dialect reads the manifests of the two systems that minik8s continues.
+// Package dialect reads the manifests of the two seed systems that minik8s continues.
 //
-// It promises that a document which is canonical is left as it is, that every rewriting is named in a
-// note for the one who wrote the manifest, and that a document of any shape at all, wrong types
-// included, passes through without a panic: what it does not understand stays in place for the strict
-// decoder to refuse. Nothing past it knows that dialects exist.
+// It promises: a canonical document is not changed. Every change is named in a note for the author of the manifest. No
+// document causes a panic, whatever its shape and types: what is not understood stays in place, and the strict decoder
+// then refuses it. The code behind it does not know that dialects exist.
 //
-// Package registry runs For on the bodies of requests, and Patched on what a patch makes of an object; ctl
-// runs Identify to find out where a manifest goes. It holds no state and does no I/O.
+// Package registry runs For on the bodies of requests, and Patched on the result of a patch. ctl runs Identify to find
+// out where to send a manifest. The package holds no state and does no I/O.
 package dialect

@@ -1,10 +1,10 @@
 package dialect
 
-// NodeIP is the annotation that keeps the address which a seed's manifest gives a node. What a node's
-// address is in truth its kubelet reports, in status.addresses.
+// NodeIP is the annotation that keeps the address that a seed system's manifest gives a node. The node's real address
+// is reported by its kubelet in status.addresses.
 const NodeIP = "minik8s.io/node-ip"
 
-// node: the address, at the top in one system and below spec in the other.
+// node moves the address, which one seed system puts at the top of the document and the other below spec.
 func node(r *rewriter, doc map[string]any) {
 	r.address(doc, doc, "ip", "ip")
 	if spec := object(doc["spec"]); spec != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The words of the seeds for values that Kubernetes spells otherwise.
+// The seed systems' words for values that Kubernetes spells differently.
 var (
 	restartPolicies = map[string]string{"RestartOnFailure": "OnFailure"}
 	pullPolicies    = map[string]string{"PullIfNotPresent": "IfNotPresent"}
@@ -15,7 +15,7 @@ var (
 // pod makes a pod's manifest canonical.
 func pod(r *rewriter, doc map[string]any) { podSpec(r, object(doc["spec"]), "spec") }
 
-// podSpec makes the specification of a pod, or of a workload's template, canonical.
+// podSpec makes the spec of a pod, or of a workload's template, canonical.
 func podSpec(r *rewriter, spec map[string]any, path string) {
 	if spec == nil {
 		return
@@ -36,7 +36,7 @@ func podSpec(r *rewriter, spec map[string]any, path string) {
 	r.softAntiAffinity(spec, path)
 }
 
-// container makes a container canonical and adds the volumes that it mounts to mounted.
+// container makes a container canonical and appends the names of the volumes that it mounts to mounted.
 func (r *rewriter) container(c map[string]any, path string, mounted []string) []string {
 	r.rename(c, path, "cmd", "command")
 	r.alias(c, path, "imagePullPolicy", pullPolicies)
@@ -79,7 +79,7 @@ func (r *rewriter) container(c map[string]any, path string, mounted []string) []
 	return mounted
 }
 
-// limits: resources that stand without limits or requests are limits.
+// limits turns resources that are given without limits or requests into limits.
 func (r *rewriter) limits(c map[string]any, path string) {
 	resources := object(c["resources"])
 	for _, name := range []string{"cpu", "memory"} {
@@ -106,8 +106,8 @@ func (r *rewriter) limits(c map[string]any, path string) {
 	}
 }
 
-// sharedVolumes declares the volumes that are mounted and declared nowhere: directories that the pod's
-// containers share and that end with the pod.
+// sharedVolumes declares the volumes that are mounted but not declared, as directories that the pod's containers share
+// and that are removed with the pod.
 func (r *rewriter) sharedVolumes(spec map[string]any, path string, mounted []string) {
 	volumes, isList := spec["volumes"].([]any)
 	if spec["volumes"] != nil && !isList {
@@ -132,7 +132,7 @@ const (
 	soft = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 
-// softAntiAffinity: a hard term that does not say apart in what sense is a wish, for different hosts.
+// softAntiAffinity turns a required term without a topologyKey into a preference for different hosts.
 func (r *rewriter) softAntiAffinity(spec map[string]any, path string) {
 	anti := object(object(spec["affinity"])["podAntiAffinity"])
 	if anti == nil {
@@ -167,7 +167,7 @@ func (r *rewriter) softAntiAffinity(spec map[string]any, path string) {
 	}
 }
 
-// wished says whether a preference for term is there already.
+// wished reports whether a preference for term exists already.
 func wished(wishes []any, term map[string]any) bool {
 	return slices.ContainsFunc(wishes, func(w any) bool { return reflect.DeepEqual(object(w)["podAffinityTerm"], any(term)) })
 }

@@ -2,8 +2,8 @@ package dialect
 
 import "maps"
 
-// OwnerLabel is the label that ties the pods of a ReplicaSet to it when its manifest has neither a
-// selector nor labels for its pods.
+// OwnerLabel is the label that ties a ReplicaSet's pods to it if its manifest has neither a selector nor labels for its
+// pods.
 const OwnerLabel = "minik8s.io/replicaset"
 
 // template makes the pod template of a workload canonical.
@@ -11,7 +11,8 @@ func template(r *rewriter, doc map[string]any) {
 	podSpec(r, object(object(object(doc["spec"])["template"])["spec"]), "spec.template.spec")
 }
 
-// replicaSet: the template, and the selector, which the seeds leave out or write without matchLabels.
+// replicaSet makes the template and the selector canonical. The seed systems leave the selector out, or write it
+// without matchLabels.
 func replicaSet(r *rewriter, doc map[string]any) {
 	template(r, doc)
 	spec := object(doc["spec"])
@@ -38,7 +39,7 @@ func replicaSet(r *rewriter, doc map[string]any) {
 	if len(object(given["matchLabels"])) > 0 || len(list(given["matchExpressions"])) > 0 {
 		return
 	}
-	for key := range given { // something that we do not know: the strict decoder will say so
+	for key := range given { // an unknown field: the strict decoder reports it
 		if key != "matchLabels" && key != "matchExpressions" {
 			return
 		}
@@ -51,7 +52,7 @@ func replicaSet(r *rewriter, doc map[string]any) {
 	r.ownerLabel(doc, spec, pods)
 }
 
-// ownerLabel gives template and selector a label made of the name of the ReplicaSet.
+// ownerLabel gives template and selector a label with the name of the ReplicaSet.
 func (r *rewriter) ownerLabel(doc, spec, pods map[string]any) {
 	name, _ := object(doc["metadata"])["name"].(string)
 	meta, isMap := pods["metadata"].(map[string]any)
@@ -70,15 +71,15 @@ func (r *rewriter) ownerLabel(doc, spec, pods map[string]any) {
 	r.note("spec.selector", "missing, and so are labels of the template: its pods get the label %s", OwnerLabel)
 }
 
-// isOwn: a selector that ownerLabel made.
+// isOwn reports whether ownerLabel made the selector.
 func isOwn(doc, selector map[string]any) bool {
 	name, _ := object(doc["metadata"])["name"].(string)
 	labels := object(selector["matchLabels"])
 	return len(selector) == 1 && len(labels) == 1 && name != "" && labels[OwnerLabel] == name
 }
 
-// withoutOlder is a selector that a patch has written without matchLabels, less the matchLabels it was read as
-// before.
+// withoutOlder returns a selector that a patch wrote without matchLabels, without the matchLabels that the stored
+// object had.
 func withoutOlder(selector map[string]any) map[string]any {
 	newer := maps.Clone(selector)
 	delete(newer, "matchLabels")
@@ -88,7 +89,7 @@ func withoutOlder(selector map[string]any) map[string]any {
 	return newer
 }
 
-// plainLabels is a copy of a map of labels; nil if it is empty or something else, such as a selector.
+// plainLabels returns a copy of a map of labels; nil if it is empty or something else, such as a selector.
 func plainLabels(m map[string]any) map[string]any {
 	if len(m) == 0 {
 		return nil

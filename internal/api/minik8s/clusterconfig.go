@@ -8,8 +8,8 @@ import (
 // ClusterConfigName is the name of the one ClusterConfig.
 const ClusterConfigName = "cluster"
 
-// ClusterConfig is the settings of the cluster that change while it runs. There is one, named "cluster";
-// without it everything has its default.
+// ClusterConfig holds the settings of the cluster that can change while it runs. There is only one, named "cluster".
+// Without it all settings have their defaults.
 type ClusterConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -17,21 +17,21 @@ type ClusterConfig struct {
 	Spec ClusterConfigSpec `json:"spec,omitempty"`
 }
 
-// ClusterConfigSpec is the settings, by the part that heeds them.
+// ClusterConfigSpec holds the settings, grouped by the part that uses them.
 type ClusterConfigSpec struct {
 	Scheduler SchedulerConfig `json:"scheduler,omitempty"`
 }
 
-// SchedulerConfig is what the scheduler heeds.
+// SchedulerConfig holds the settings of the scheduler.
 type SchedulerConfig struct {
-	// Strategy is how a node is chosen among those that fit: one of Strategies; empty is the first.
+	// Strategy is how a node is chosen among those that fit: one of Strategies. Empty means the first.
 	Strategy string `json:"strategy,omitempty"`
 }
 
-// Strategies are the names that SchedulerConfig.Strategy may have, the default first.
+// Strategies are the possible values of SchedulerConfig.Strategy, the default first.
 var Strategies = []string{"spread", "random", "round-robin", "min-pods", "max-pods", "min-cpu", "min-mem"}
 
-// StrategyOr is the strategy that is set, or the default.
+// StrategyOr returns the strategy that is set, or the default.
 func (c *SchedulerConfig) StrategyOr() string {
 	if c.Strategy == "" {
 		return Strategies[0]
@@ -39,7 +39,7 @@ func (c *SchedulerConfig) StrategyOr() string {
 	return c.Strategy
 }
 
-// ClusterConfigList is a list of them, of length 0 or 1.
+// ClusterConfigList is a list of ClusterConfigs, with 0 or 1 items.
 type ClusterConfigList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
@@ -47,7 +47,7 @@ type ClusterConfigList struct {
 	Items []ClusterConfig `json:"items"`
 }
 
-// SwaggerDoc is what `kubectl explain` says.
+// SwaggerDoc returns the text for `kubectl explain`.
 func (ClusterConfig) SwaggerDoc() map[string]string {
 	return map[string]string{
 		"":         "ClusterConfig is the settings of the cluster that change while it runs. There is one, named cluster.",
@@ -56,12 +56,12 @@ func (ClusterConfig) SwaggerDoc() map[string]string {
 	}
 }
 
-// SwaggerDoc is what `kubectl explain` says.
+// SwaggerDoc returns the text for `kubectl explain`.
 func (ClusterConfigSpec) SwaggerDoc() map[string]string {
 	return map[string]string{"": "The settings of the cluster.", "scheduler": "What the scheduler heeds."}
 }
 
-// SwaggerDoc is what `kubectl explain` says.
+// SwaggerDoc returns the text for `kubectl explain`.
 func (SchedulerConfig) SwaggerDoc() map[string]string {
 	return map[string]string{
 		"":         "The settings of the scheduler.",
@@ -69,13 +69,13 @@ func (SchedulerConfig) SwaggerDoc() map[string]string {
 	}
 }
 
-// DeepCopyInto makes out what c is.
+// DeepCopyInto copies c to out.
 func (c *ClusterConfig) DeepCopyInto(out *ClusterConfig) {
 	*out = *c
 	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 }
 
-// DeepCopy is a ClusterConfig of one's own.
+// DeepCopy returns a copy that shares nothing with c.
 func (c *ClusterConfig) DeepCopy() *ClusterConfig {
 	if c == nil {
 		return nil

@@ -1,8 +1,7 @@
-// Package minik8s is the Go types of the kinds that are our own: the group minik8s.io/v1.
+// Package minik8s has the Go types of minik8s' own kinds: the group minik8s.io/v1.
 //
-// It promises structs that read like Kubernetes' own: TypeMeta and ObjectMeta first, a spec that people
-// write, a status that parts write. Package api puts them into its table and its scheme; everything may
-// import them. There is no state here.
+// It promises structs that look like Kubernetes' own: TypeMeta and ObjectMeta first, a spec that people write, a status
+// that components write. Package api adds them to its table and scheme. Any package may import them. It holds no state.
 package minik8s
 
 import (
@@ -11,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is where the kinds are served: /apis/minik8s.io/v1.
+// GroupVersion is the group and version of the kinds, served at /apis/minik8s.io/v1.
 var GroupVersion = schema.GroupVersion{Group: "minik8s.io", Version: "v1"}
 
-// AddToScheme makes the types known to a scheme.
+// AddToScheme registers the types in a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ClusterConfig{}, &ClusterConfigList{})
 	metav1.AddToGroupVersion(s, GroupVersion)

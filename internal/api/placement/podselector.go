@@ -9,23 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// PodSelector chooses pods by their labels, in some namespaces: a term of pod affinity or anti-affinity, or the pods
-// that a topology spread constraint counts.
+// PodSelector selects pods by their labels, in some namespaces. It stands for a term of pod affinity or anti-affinity,
+// or the pods that a topology spread constraint counts.
 type PodSelector struct {
 	Labels labels.Selector
-	// Namespaces are those that are chosen by name.
+	// Namespaces are the namespaces selected by name.
 	Namespaces []string
-	// NamespaceLabels chooses more namespaces by their labels; nil: none.
+	// NamespaceLabels selects more namespaces by their labels; nil: none.
 	NamespaceLabels labels.Selector
 	// SkipsTerminating leaves out pods that are being deleted.
 	SkipsTerminating bool
 }
 
-// NamespaceLabels are the labels of namespaces, by name.
+// NamespaceLabels maps the names of namespaces to their labels.
 type NamespaceLabels map[string]map[string]string
 
-// TermSelector is what a term of pod affinity or anti-affinity chooses. Without namespaces and a namespaceSelector it
-// chooses in the owner's; matchLabelKeys and mismatchLabelKeys take the owner's labels.
+// TermSelector returns what a term of pod affinity or anti-affinity selects. Without namespaces and namespaceSelector
+// it selects in the owner's namespace. matchLabelKeys and mismatchLabelKeys use the owner's labels.
 func TermSelector(t *corev1.PodAffinityTerm, owner *corev1.Pod) PodSelector {
 	s := PodSelector{Labels: labelSelector(t.LabelSelector, owner.Labels, t.MatchLabelKeys, t.MismatchLabelKeys), Namespaces: t.Namespaces}
 	if t.NamespaceSelector != nil {
@@ -36,14 +36,14 @@ func TermSelector(t *corev1.PodAffinityTerm, owner *corev1.Pod) PodSelector {
 	return s
 }
 
-// SpreadSelector is what a topology spread constraint of a pod chooses: in the pod's namespace, pods that are not being
-// deleted.
+// SpreadSelector returns what a pod's topology spread constraint selects: pods in the pod's namespace that are not
+// being deleted.
 func SpreadSelector(t *corev1.TopologySpreadConstraint, owner *corev1.Pod) PodSelector {
 	return PodSelector{Labels: labelSelector(t.LabelSelector, owner.Labels, t.MatchLabelKeys, nil),
 		Namespaces: []string{owner.Namespace}, SkipsTerminating: true}
 }
 
-// Matches says whether it chooses a pod. Only a selector with NamespaceLabels reads the labels of namespaces.
+// Matches reports whether a pod is selected. The labels of namespaces are only read if s has NamespaceLabels.
 func (s *PodSelector) Matches(pod *corev1.Pod, namespaces NamespaceLabels) bool {
 	if s.SkipsTerminating && pod.DeletionTimestamp != nil {
 		return false
@@ -55,7 +55,7 @@ func (s *PodSelector) Matches(pod *corev1.Pod, namespaces NamespaceLabels) bool 
 	return s.Labels.Matches(labels.Set(pod.Labels))
 }
 
-// AllMatch says whether every one of the selectors chooses a pod.
+// AllMatch reports whether all of the selectors select a pod.
 func AllMatch(selectors []PodSelector, pod *corev1.Pod, namespaces NamespaceLabels) bool {
 	for i := range selectors {
 		if !selectors[i].Matches(pod, namespaces) {
@@ -65,7 +65,7 @@ func AllMatch(selectors []PodSelector, pod *corev1.Pod, namespaces NamespaceLabe
 	return true
 }
 
-// SharedLabel is a label that every pod which it chooses has; ok is false if there is none.
+// SharedLabel returns a label that every selected pod has; ok is false if there is none.
 func (s *PodSelector) SharedLabel() (key, value string, ok bool) {
 	reqs, _ := s.Labels.Requirements()
 	for i := range reqs {
@@ -79,8 +79,8 @@ func (s *PodSelector) SharedLabel() (key, value string, ok bool) {
 	return "", "", false
 }
 
-// labelSelector is a label selector with the requirements that matchLabelKeys and mismatchLabelKeys add from the
-// owner's labels; a key that the owner does not have adds none.
+// labelSelector returns a label selector with the requirements that matchLabelKeys and mismatchLabelKeys add from the
+// owner's labels. A key that the owner does not have adds none.
 func labelSelector(ls *metav1.LabelSelector, own map[string]string, match, mismatch []string) labels.Selector {
 	sel, err := metav1.LabelSelectorAsSelector(ls)
 	if err != nil {
@@ -103,7 +103,7 @@ func labelSelector(ls *metav1.LabelSelector, own map[string]string, match, misma
 	return sel
 }
 
-// RequiredAffinity are the terms of required pod affinity: a node must meet them all.
+// RequiredAffinity returns the terms of required pod affinity. A node must meet all of them.
 func RequiredAffinity(spec *corev1.PodSpec) []corev1.PodAffinityTerm {
 	if spec.Affinity == nil || spec.Affinity.PodAffinity == nil {
 		return nil
@@ -111,7 +111,7 @@ func RequiredAffinity(spec *corev1.PodSpec) []corev1.PodAffinityTerm {
 	return spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// RequiredAntiAffinity are the terms of required pod anti-affinity.
+// RequiredAntiAffinity returns the terms of required pod anti-affinity.
 func RequiredAntiAffinity(spec *corev1.PodSpec) []corev1.PodAffinityTerm {
 	if spec.Affinity == nil || spec.Affinity.PodAntiAffinity == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Which pods a term chooses, for an owner in the namespace default with the labels app=web, hash=7.
+// Which pods a term selects, for an owner in the namespace default with the labels app=web, hash=7.
 func TestTermSelector(t *testing.T) {
 	namespaces := NamespaceLabels{"default": nil, "blue": {"team": "a"}, "red": {"team": "b"}}
 	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": "web", "hash": "7"}}}
@@ -46,7 +46,7 @@ func TestTermSelector(t *testing.T) {
 	}
 }
 
-// Which nodes a constraint counts, and by default: those that the pod's nodeSelector takes, whatever their taints.
+// Which nodes a constraint counts. By default: those that match the pod's nodeSelector, whatever their taints.
 func TestSpreadRule(t *testing.T) {
 	for _, x := range []struct {
 		name, constraint              string

@@ -6,20 +6,20 @@ import (
 	"minik8s/internal/api/podspec"
 )
 
-// Port is a port of the node that a pod takes. Equal ports are equal values.
+// Port is a port of the node that a pod uses. Equal ports are equal values.
 type Port struct {
 	IP       string // "" is every address
 	Protocol corev1.Protocol
 	Port     int32
 }
 
-// Clashes says whether two host ports cannot be on one node: a port without an address is on all of them.
+// Clashes reports whether two host ports cannot be on the same node. A port without an address is on all addresses.
 func (a Port) Clashes(b Port) bool {
 	return a.Port == b.Port && a.Protocol == b.Protocol && (a.IP == b.IP || a.IP == "" || b.IP == "")
 }
 
-// HostPorts are the host ports that a pod takes for as long as it runs: those of its containers and of its sidecars.
-// Other init containers end before, and take none. On the host's network every port of a container is one.
+// HostPorts returns the host ports that a pod uses for as long as it runs: those of its containers and sidecars. Other
+// init containers end before and are not counted. With hostNetwork every port of a container is a host port.
 func HostPorts(spec *corev1.PodSpec) []Port {
 	var out []Port
 	for i := range spec.Containers {
@@ -52,7 +52,7 @@ func appendHostPorts(out []Port, spec *corev1.PodSpec, c *corev1.Container) []Po
 	return out
 }
 
-// Protocol is a port's; one that names none is TCP.
+// Protocol returns the protocol of a port; TCP if it names none.
 func Protocol(p corev1.ContainerPort) corev1.Protocol {
 	if p.Protocol == "" {
 		return corev1.ProtocolTCP

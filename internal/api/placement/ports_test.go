@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Two host ports clash by address and protocol.
+// Whether two host ports clash depends on address and protocol.
 func TestPortsClash(t *testing.T) {
 	at := func(ip string, protocol corev1.Protocol) corev1.ContainerPort {
 		return corev1.ContainerPort{HostPort: 80, HostIP: ip, Protocol: protocol}
@@ -31,7 +31,7 @@ func TestPortsClash(t *testing.T) {
 	}
 }
 
-// Only what runs as long as the pod keeps a port; on the host's network every port is the host's.
+// Only containers that run as long as the pod keep a port. With hostNetwork every port is a host port.
 func TestHostPorts(t *testing.T) {
 	for _, x := range []struct {
 		name, spec string

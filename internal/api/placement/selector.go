@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Selects says whether nodeSelector and required node affinity take the node.
+// Selects reports whether the node matches nodeSelector and required node affinity.
 func Selects(spec *corev1.PodSpec, node *corev1.Node) bool {
 	for k, v := range spec.NodeSelector {
 		if have, ok := node.Labels[k]; !ok || have != v {
@@ -24,8 +24,8 @@ func Selects(spec *corev1.PodSpec, node *corev1.Node) bool {
 	return !required
 }
 
-// RequiredTerms are those of the required node affinity, of which a node must match one; required is false
-// if there is no such affinity. (One without a term is matched by no node.)
+// RequiredTerms returns the terms of required node affinity; a node must match one of them. required is false if there
+// is no such affinity. (An affinity without terms is matched by no node.)
 func RequiredTerms(spec *corev1.PodSpec) (terms []corev1.NodeSelectorTerm, required bool) {
 	a := spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -34,7 +34,7 @@ func RequiredTerms(spec *corev1.PodSpec) (terms []corev1.NodeSelectorTerm, requi
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, true
 }
 
-// MatchTerm says whether a term takes the node: all of it must hold, and an empty one takes nothing.
+// MatchTerm reports whether the node matches a term: all parts of the term must hold. An empty term matches nothing.
 func MatchTerm(t *corev1.NodeSelectorTerm, node *corev1.Node) bool {
 	if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
 		return false
@@ -52,7 +52,7 @@ func MatchTerm(t *corev1.NodeSelectorTerm, node *corev1.Node) bool {
 	return true
 }
 
-// matchName matches the one field of a node that may be asked for.
+// matchName matches the only field of a node that a term may use.
 func matchName(r *corev1.NodeSelectorRequirement, name string) bool {
 	if r.Key != metav1.ObjectNameField || len(r.Values) != 1 {
 		return false
@@ -83,7 +83,7 @@ func matchLabel(r *corev1.NodeSelectorRequirement, labels map[string]string) boo
 	return false
 }
 
-// compare is Gt and Lt, which know whole numbers only.
+// compare does Gt and Lt, which work on whole numbers only.
 func compare(r *corev1.NodeSelectorRequirement, have string) bool {
 	if len(r.Values) != 1 {
 		return false
@@ -99,8 +99,8 @@ func compare(r *corev1.NodeSelectorRequirement, have string) bool {
 	return is < than
 }
 
-// Pins are the nodes that a pod can only be on, by name; nil if it may be on any. A DaemonSet's pods are
-// such: one node has to be looked at, not thousands.
+// Pins returns the names of the only nodes that a pod can be on; nil if it may be on any. For a DaemonSet's pod, for
+// example, one node has to be checked instead of thousands.
 func Pins(spec *corev1.PodSpec) []string {
 	terms, _ := RequiredTerms(spec)
 	var names []string

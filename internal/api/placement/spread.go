@@ -6,20 +6,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SpreadRule is a topology spread constraint with Kubernetes' defaults filled in. Whom it counts is SpreadSelector's.
+// SpreadRule is a topology spread constraint with Kubernetes' defaults filled in. SpreadSelector says which pods it
+// counts.
 type SpreadRule struct {
 	TopologyKey string
 	MaxSkew     int32
-	// MinDomains is below how many domains the least of the counts is taken for zero.
+	// MinDomains: with fewer domains than this, the lowest count is taken as zero.
 	MinDomains int32
-	// Required is whenUnsatisfiable DoNotSchedule.
+	// Required: whenUnsatisfiable is DoNotSchedule.
 	Required bool
 
 	ignoresAffinity bool // nodeAffinityPolicy Ignore
 	honoursTaints   bool // nodeTaintsPolicy Honor
 }
 
-// SpreadRuleOf reads a constraint.
+// SpreadRuleOf returns the rule of a constraint.
 func SpreadRuleOf(t *corev1.TopologySpreadConstraint) SpreadRule {
 	r := SpreadRule{TopologyKey: t.TopologyKey, MaxSkew: t.MaxSkew, MinDomains: 1,
 		Required:        t.WhenUnsatisfiable != corev1.ScheduleAnyway,
@@ -31,14 +32,14 @@ func SpreadRuleOf(t *corev1.TopologySpreadConstraint) SpreadRule {
 	return r
 }
 
-// CountsNode says whether the pods of a node count, which has the rule's topology key: selected says that the pod's
-// nodeSelector and node affinity take the node, tolerated that the pod tolerates its taints, complete that it has the
-// topology keys of all required rules of the pod (InAllDomains).
+// CountsNode reports whether the pods of a node count. The node must have the rule's topology key. selected says that
+// it matches the pod's nodeSelector and node affinity, tolerated that the pod tolerates its taints, complete that it
+// has the topology keys of all required rules of the pod (InAllDomains).
 func (r *SpreadRule) CountsNode(selected, tolerated, complete bool) bool {
 	return (complete || !r.Required) && (selected || r.ignoresAffinity) && (tolerated || !r.honoursTaints)
 }
 
-// InAllDomains says whether a node has the topology keys of all the rules that are required.
+// InAllDomains reports whether a node has the topology keys of all required rules.
 func InAllDomains(rules []SpreadRule, node *corev1.Node) bool {
 	return !slices.ContainsFunc(rules, func(r SpreadRule) bool {
 		_, ok := node.Labels[r.TopologyKey]
@@ -46,6 +47,6 @@ func InAllDomains(rules []SpreadRule, node *corev1.Node) bool {
 	})
 }
 
-// CountsPods says whether pods count at all: a selector that is given and empty counts none, though it chooses the pod
-// itself; so do Kubernetes' filters (countPodsMatchSelector in plugins/podtopologyspread).
+// CountsPods reports whether any pods count. A selector that is given but empty counts none, though it selects the pod
+// itself. Kubernetes' filters do the same (countPodsMatchSelector in plugins/podtopologyspread).
 func CountsPods(s *PodSelector) bool { return !s.Labels.Empty() }

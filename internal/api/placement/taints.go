@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Tolerates says whether one of the tolerations takes the taint.
+// Tolerates reports whether one of the tolerations matches the taint.
 func Tolerates(list []corev1.Toleration, taint *corev1.Taint) bool {
 	for i := range list {
 		if Takes(&list[i], taint) {
@@ -14,7 +14,7 @@ func Tolerates(list []corev1.Toleration, taint *corev1.Taint) bool {
 	return false
 }
 
-// Takes says whether a toleration takes the taint, for however long.
+// Takes reports whether a toleration matches the taint, for any length of time.
 func Takes(t *corev1.Toleration, taint *corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
@@ -28,7 +28,7 @@ func Takes(t *corev1.Toleration, taint *corev1.Taint) bool {
 	return false
 }
 
-// Untolerated is the number of the first taint that keeps a pod from coming; -1 if none does.
+// Untolerated returns the index of the first taint that keeps a pod from coming; -1 if none does.
 func Untolerated(list []corev1.Toleration, taints []corev1.Taint) int {
 	for i := range taints {
 		if taints[i].Effect != corev1.TaintEffectPreferNoSchedule && !Tolerates(list, &taints[i]) {
@@ -38,7 +38,7 @@ func Untolerated(list []corev1.Toleration, taints []corev1.Taint) int {
 	return -1
 }
 
-// Evicts is the number of the first taint that drives away a pod which is there already; -1 if none does.
+// Evicts returns the index of the first taint that evicts a pod that is already there; -1 if none does.
 func Evicts(list []corev1.Toleration, taints []corev1.Taint) int {
 	for i := range taints {
 		if taints[i].Effect == corev1.TaintEffectNoExecute && !Tolerates(list, &taints[i]) {

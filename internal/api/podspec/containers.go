@@ -8,12 +8,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IsSidecar says that an init container is to run as long as the pod.
+// IsSidecar reports whether an init container runs as long as the pod.
 func IsSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// InitContainer is the init container or sidecar of that name; nil if it is a main container, or none.
+// InitContainer returns the init container or sidecar of that name; nil if there is none.
 func InitContainer(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.InitContainers {
 		if pod.Spec.InitContainers[i].Name == name {
@@ -23,13 +23,13 @@ func InitContainer(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// HasSidecar says that the container of that name is a sidecar.
+// HasSidecar reports whether the container of that name is a sidecar.
 func HasSidecar(pod *corev1.Pod, name string) bool {
 	c := InitContainer(pod, name)
 	return c != nil && IsSidecar(c)
 }
 
-// Containers is the pod's containers in the order in which they start.
+// Containers returns the pod's containers in the order in which they start.
 func Containers(pod *corev1.Pod) []*corev1.Container {
 	out := make([]*corev1.Container, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
 	for i := range pod.Spec.InitContainers {
@@ -41,7 +41,7 @@ func Containers(pod *corev1.Pod) []*corev1.Container {
 	return out
 }
 
-// EphemeralContainer is the ephemeral container of that name; nil if it is another's.
+// EphemeralContainer returns the ephemeral container of that name; nil if there is none.
 func EphemeralContainer(pod *corev1.Pod, name string) *corev1.EphemeralContainer {
 	for i := range pod.Spec.EphemeralContainers {
 		if pod.Spec.EphemeralContainers[i].Name == name {
@@ -51,7 +51,7 @@ func EphemeralContainer(pod *corev1.Pod, name string) *corev1.EphemeralContainer
 	return nil
 }
 
-// AllContainers is the pod's containers of all kinds, the ephemeral ones last.
+// AllContainers returns the pod's containers of all kinds, the ephemeral ones last.
 func AllContainers(pod *corev1.Pod) []*corev1.Container {
 	out := Containers(pod)
 	for i := range pod.Spec.EphemeralContainers {
@@ -60,7 +60,7 @@ func AllContainers(pod *corev1.Pod) []*corev1.Container {
 	return out
 }
 
-// Container is the container of that name, of whatever kind; nil if the pod has none.
+// Container returns the container of that name, of any kind; nil if the pod has none.
 func Container(pod *corev1.Pod, name string) *corev1.Container {
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
@@ -75,12 +75,12 @@ func Container(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// defaultContainer is the annotation that names the container which is meant when none is named. It is for
-// clients: the API server does not look at it.
+// defaultContainer is the annotation that names the container to use when the user names none. Only clients use it; the
+// API server ignores it.
 const defaultContainer = "kubectl.kubernetes.io/default-container"
 
-// DefaultContainer is the container that a client means when its user names none: the one that the annotation
-// names, or the only main container; empty if the user has to choose.
+// DefaultContainer returns the container to use when the user names none: the one in the annotation, or the only main
+// container; empty if the user has to choose.
 func DefaultContainer(pod *corev1.Pod) string {
 	if name := pod.Annotations[defaultContainer]; name != "" {
 		return name
@@ -91,9 +91,9 @@ func DefaultContainer(pod *corev1.Pod) string {
 	return ""
 }
 
-// ChooseContainer is the container that a request for logs, exec or attach means, of whatever kind: the one that
-// it names, or the only main container. Errors are BadRequest in Kubernetes' words
-// (pkg/registry/core/pod/strategy.go): no such container, or several to choose from.
+// ChooseContainer returns the container for a request for logs, exec or attach: the one it names, of any kind, or the
+// only main container. It fails with BadRequest, in Kubernetes' words (pkg/registry/core/pod/strategy.go), if there is
+// no such container or there are several to choose from.
 func ChooseContainer(pod *corev1.Pod, name string) (string, error) {
 	switch {
 	case name != "" && Container(pod, name) != nil:

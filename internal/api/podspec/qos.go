@@ -2,11 +2,11 @@ package podspec
 
 import corev1 "k8s.io/api/core/v1"
 
-// QOSClass is the quality of service that a pod's requests and limits earn it: Guaranteed if every container
-// limits CPU and memory and requests just as much, BestEffort if none asks for anything, otherwise
-// Burstable. It is Kubernetes' rule (ComputePodQOS in pkg/apis/core/v1/helper/qos): an amount of zero asks
-// for nothing, so a request of zero below a limit makes the pod Burstable. A limit without a request counts
-// as both: the answer is the same before and after the defaults.
+// QOSClass returns the quality of service that follows from a pod's requests and limits: Guaranteed if every container
+// has limits for CPU and memory and requests equal to them, BestEffort if no container requests anything, otherwise
+// Burstable. It is Kubernetes' rule (ComputePodQOS in pkg/apis/core/v1/helper/qos). Zero counts as no request, so a
+// request of zero below a limit makes the pod Burstable. A limit without a request counts as both, so the result is the
+// same before and after the defaults are applied.
 func QOSClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	asks, guaranteed := false, true
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -32,7 +32,7 @@ func QOSClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-// QOSClassOf is the pod's quality of service: the one that the API has written down, since it cannot change.
+// QOSClassOf returns the pod's quality of service from its status, since it cannot change.
 func QOSClassOf(pod *corev1.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass

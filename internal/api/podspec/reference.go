@@ -2,7 +2,7 @@ package podspec
 
 import corev1 "k8s.io/api/core/v1"
 
-// Reference names a container of the pod, or with an empty name the pod, as what an Event is about.
+// Reference returns a reference, for Events, to a container of the pod, or to the pod if the name is empty.
 func Reference(pod *corev1.Pod, name string) corev1.ObjectReference {
 	ref := corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
 		UID: pod.UID, ResourceVersion: pod.ResourceVersion}

@@ -5,14 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amounts are quantities of resources as numbers: cpu in thousandths of a core, all else in units.
+// Amounts are quantities of resources as numbers: cpu in thousandths of a core, all others in units.
 type Amounts map[corev1.ResourceName]int64
 
-// MaxAmount stands for every amount that is larger. Sums of all that can meet in one pod or on one node stay
-// far below where numbers overflow.
+// MaxAmount replaces every larger amount. The sums within one pod or one node then stay far from an overflow.
 const MaxAmount = 1 << 50
 
-// Amount is a quantity as a number.
+// Amount returns a quantity as a number.
 func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	if q.CmpInt64(MaxAmount) >= 0 { // before it is multiplied
 		return MaxAmount
@@ -31,11 +30,11 @@ func (a Amounts) Quantity(name corev1.ResourceName) resource.Quantity {
 	return *resource.NewQuantity(a[name], resource.BinarySI)
 }
 
-// Requests is what a pod requests of its node: the sum of its containers and sidecars, or the largest init
-// container beside the sidecars started before it, whichever is more; and its overhead. Requests of the pod
-// as a whole replace those of its containers. It is Kubernetes' rule: PodRequests in
-// k8s.io/component-helpers/resource/helpers.go, without in-place resizing. Like that one it reads requests
-// only: where a container has but a limit, the defaults have copied it.
+// Requests returns what a pod requests of its node: the larger of two amounts, plus its overhead. One is the sum of its
+// containers and sidecars. The other is the largest init container plus the sidecars started before it. Requests of the
+// pod as a whole replace those of its containers. It is Kubernetes' rule: PodRequests in
+// k8s.io/component-helpers/resource/helpers.go, without in-place resizing. Like PodRequests it reads only requests: for
+// a container with only a limit, the defaults have copied it.
 func Requests(spec *corev1.PodSpec) Amounts {
 	sum := aggregate(spec, requestsOf)
 	if spec.Resources != nil {
@@ -47,9 +46,9 @@ func Requests(spec *corev1.PodSpec) Amounts {
 	return sum
 }
 
-// Limit is what a pod's containers may use of a resource together; limited is false if one of them has no
-// limit, for that one may use all there is. A limit of the pod as a whole goes before those of its
-// containers. Otherwise they add up as requests do (PodLimits in k8s.io/component-helpers/resource).
+// Limit returns how much of a resource a pod's containers may use together. limited is false if one of them has no
+// limit, since that one may use everything. A limit of the pod as a whole replaces those of its containers. Otherwise
+// limits add up as requests do (PodLimits in k8s.io/component-helpers/resource).
 func Limit(spec *corev1.PodSpec, name corev1.ResourceName) (limit int64, limited bool) {
 	if spec.Resources != nil {
 		if q, ok := spec.Resources.Limits[name]; ok {
@@ -73,7 +72,8 @@ func Limit(spec *corev1.PodSpec, name corev1.ResourceName) (limit int64, limited
 func requestsOf(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
 func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
 
-// aggregate adds up one list of each container, as those containers run side by side or in turn.
+// aggregate adds up one list of each container. Containers that run at the same time are added; of those that run one
+// after the other the largest counts.
 func aggregate(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) Amounts {
 	sum := Amounts{}
 	for i := range spec.Containers {

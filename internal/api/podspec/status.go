@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ContainerStatus is the status of a container of whatever kind.
+// ContainerStatus returns the status of a container of any kind.
 func ContainerStatus(st *corev1.PodStatus, name string) *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{st.ContainerStatuses, st.InitContainerStatuses, st.EphemeralContainerStatuses} {
 		if c := statusOf(list, name); c != nil {
@@ -23,7 +23,7 @@ func statusOf(list []corev1.ContainerStatus, name string) *corev1.ContainerStatu
 	return nil
 }
 
-// Condition is the condition of that type; nil if there is none.
+// Condition returns the condition of that type; nil if there is none.
 func Condition(list []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range list {
 		if list[i].Type == t {
@@ -33,7 +33,7 @@ func Condition(list []corev1.PodCondition, t corev1.PodConditionType) *corev1.Po
 	return nil
 }
 
-// Finished says that the phase is a final one.
+// Finished reports whether the phase is final.
 func Finished(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }

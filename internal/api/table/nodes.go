@@ -77,14 +77,14 @@ func address(node *corev1.Node, of corev1.NodeAddressType) string {
 	return ""
 }
 
-// The columns of the seeds, word for word.
+// The seed system's columns, word for word.
 func nodeColumnsExtended() []metav1.TableColumnDefinition {
 	return texts("Hostname", "Status", "Ipv4", "Cpu", "Memory", "Pods", "Last Sync Time", "Error")
 }
 
 func nodeColumnsCompact() []metav1.TableColumnDefinition { return texts("NAME", "UID", "STATUS", "IP") }
 
-// nodeRowExtended: Cpu, Memory and Pods are what the node has room for, as its own object tells no more.
+// nodeRowExtended shows the node's capacity as Cpu, Memory and Pods, since the Node object has no more than that.
 func nodeRowExtended(node *corev1.Node, _ time.Time) []any {
 	sync, problem := time.Time{}, ""
 	if c := ready(node); c != nil {
@@ -105,7 +105,7 @@ func nodeRowCompact(node *corev1.Node, _ time.Time) []any {
 	return []any{node.Name, string(node.UID), nodeStateCompact(node), seedAddress(node)}
 }
 
-// nodeStateExtended: Ready, NotReady, Unknown, Deleted.
+// nodeStateExtended returns Ready, NotReady, Unknown or Deleted.
 func nodeStateExtended(node *corev1.Node) string {
 	c := ready(node)
 	switch {
@@ -119,7 +119,7 @@ func nodeStateExtended(node *corev1.Node) string {
 	return "NotReady"
 }
 
-// nodeStateCompact: Pending until the kubelet is up, Running while it is Ready, Terminated afterwards.
+// nodeStateCompact returns Pending until the kubelet is up, Running while it is Ready, Terminated afterwards.
 func nodeStateCompact(node *corev1.Node) string {
 	c := ready(node)
 	switch {
@@ -133,7 +133,7 @@ func nodeStateCompact(node *corev1.Node) string {
 	return "Terminated"
 }
 
-// seedAddress is the address that the node reports, else the one that its manifest gave.
+// seedAddress returns the address that the node reports, or else the one from its manifest.
 func seedAddress(node *corev1.Node) string {
 	return or(address(node, corev1.NodeInternalIP), node.Annotations[dialect.NodeIP])
 }

@@ -13,26 +13,26 @@ import (
 // Layout chooses the columns.
 type Layout string
 
-// The layouts: that of Kubernetes, and those of the two seed systems, which pods, nodes and replica sets have.
+// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes and replica sets.
 const (
 	Default Layout = ""
-	// Extended also shows UIDs, ports, what is asked of CPU and memory, and errors.
+	// Extended also shows UIDs, ports, requests for CPU and memory, and errors.
 	Extended Layout = "x"
 	// Compact shows names, UIDs, nodes, states and addresses.
 	Compact Layout = "a"
 )
 
-// none is how Kubernetes shows a name or an address that is not there.
+// none is how Kubernetes shows a missing name or address.
 const none = "<none>"
 
-// layout is the columns of a kind and the cells of an object.
+// layout has the columns of a kind and makes the cells of an object.
 type layout struct {
 	columns []metav1.TableColumnDefinition
 	row     func(obj api.Object, now time.Time) []any
 }
 
-// layoutOf is the layout of a kind; a kind without one of its own shows name and age, and one without a
-// seed's columns shows those of Kubernetes.
+// layoutOf returns the layout of a kind. A kind without its own layout shows name and age. A kind without columns for a
+// seed system shows Kubernetes' columns.
 func layoutOf(kind *api.Kind, l Layout) layout {
 	switch {
 	case kind == api.Pods && l == Extended:
@@ -87,12 +87,12 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 	return layout{plainColumns, plainRow}
 }
 
-// Columns are the columns of a kind; those with Priority 1 are shown when asked for wide.
+// Columns returns the columns of a kind. Those with Priority 1 are shown only in wide output.
 func Columns(kind *api.Kind, l Layout) []metav1.TableColumnDefinition {
 	return layoutOf(kind, l).columns
 }
 
-// Row is the cells of one object, as many as there are columns.
+// Row returns the cells of one object, as many as there are columns.
 func Row(kind *api.Kind, obj api.Object, l Layout, now time.Time) []any {
 	lay := layoutOf(kind, l)
 	cells := lay.row(obj, now)
@@ -102,8 +102,8 @@ func Row(kind *api.Kind, obj api.Object, l Layout, now time.Time) []any {
 	return cells[:len(lay.columns)]
 }
 
-// Build is a table of objects of one kind. The rows' Object is left to the caller, who knows how much of
-// it the client wants.
+// Build makes a table of objects of one kind. The caller sets the rows' Object, since it knows how much of it the
+// client wants.
 func Build(kind *api.Kind, objs []api.Object, l Layout, now time.Time) *metav1.Table {
 	t := &metav1.Table{
 		TypeMeta:          metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},
@@ -116,7 +116,7 @@ func Build(kind *api.Kind, objs []api.Object, l Layout, now time.Time) *metav1.T
 	return t
 }
 
-// Conditions says which rows may be greyed out: those of pods that have ended.
+// Conditions marks rows that may be greyed out: those of pods that have ended.
 func Conditions(obj api.Object) []metav1.TableRowCondition {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
@@ -128,7 +128,7 @@ func Conditions(obj api.Object) []metav1.TableRowCondition {
 	}}
 }
 
-// typed makes a row func of one for a certain type; any other object shows its name only.
+// typed adapts a row function for one type. For an object of any other type, only the name is shown.
 func typed[T api.Object](row func(T, time.Time) []any) func(api.Object, time.Time) []any {
 	return func(obj api.Object, now time.Time) []any {
 		if t, ok := obj.(T); ok {
@@ -147,7 +147,7 @@ func plainRow(obj api.Object, now time.Time) []any {
 	return []any{obj.GetName(), since(obj.GetCreationTimestamp().Time, now)}
 }
 
-// since is how long ago something was, in the short form of Kubernetes: "3m5s".
+// since returns the time from t to now in Kubernetes' short form: "3m5s".
 func since(t, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
@@ -155,7 +155,7 @@ func since(t, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t))
 }
 
-// or is s, or other if s is empty.
+// or returns s, or other if s is empty.
 func or(s, other string) string {
 	if s == "" {
 		return other

@@ -167,7 +167,7 @@ func TestBuild(t *testing.T) {
 	if len(table.Rows) != 2 || len(table.Rows[0].Conditions) != 0 || len(table.Rows[1].Conditions) != 1 {
 		t.Errorf("%+v", table.Rows)
 	}
-	// Cells must survive the copy that codecs make, so they are JSON's own types only.
+	// Cells must survive the copy that codecs make, so they may only have JSON's own types.
 	for _, kind := range api.Kinds {
 		for _, l := range []Layout{Default, Extended, Compact} {
 			cells := Row(kind, kind.New(), l, now)

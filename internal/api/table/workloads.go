@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// workloadColumns are a workload's: its name, its own, its age, and when asked for wide its template.
+// workloadColumns returns a workload's columns: name, its own columns, age, and in wide output those of its template.
 func workloadColumns(own ...metav1.TableColumnDefinition) []metav1.TableColumnDefinition {
 	out := []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
@@ -26,12 +26,12 @@ func workloadColumns(own ...metav1.TableColumnDefinition) []metav1.TableColumnDe
 		metav1.TableColumnDefinition{Name: "Selector", Type: "string", Priority: 1, Description: "What selects the pods."})
 }
 
-// templateCells are the cells that go with the last three columns.
+// templateCells returns the cells for the last three columns.
 func templateCells(t *corev1.PodTemplateSpec, s *metav1.LabelSelector) []any {
 	return append(containerCells(t), metav1.FormatLabelSelector(s))
 }
 
-// containerCells are the names and images of a template's containers.
+// containerCells returns the names and images of a template's containers.
 func containerCells(t *corev1.PodTemplateSpec) []any {
 	var names, images []string
 	for i := range t.Spec.Containers {
@@ -187,7 +187,8 @@ func replicaSetColumnsCompact() []metav1.TableColumnDefinition {
 	return texts("NAME", "UID", "DESIRED", "CURRENT")
 }
 
-// replicaSetRowExtended: Cpu and Memory are what one pod requests, as the set's own object tells no more.
+// replicaSetRowExtended shows the requests of one pod as Cpu and Memory, since the ReplicaSet object has no more than
+// that.
 func replicaSetRowExtended(rs *appsv1.ReplicaSet, _ time.Time) []any {
 	pod := &corev1.Pod{Spec: rs.Spec.Template.Spec}
 	sync, problem := rs.CreationTimestamp.Time, ""
@@ -206,7 +207,7 @@ func replicaSetRowExtended(rs *appsv1.ReplicaSet, _ time.Time) []any {
 	}
 }
 
-// replicaSetStateExtended: Scaling, Ready, Error, Deleted, Unknown.
+// replicaSetStateExtended returns Scaling, Ready, Error, Deleted or Unknown.
 func replicaSetStateExtended(rs *appsv1.ReplicaSet, problem string) string {
 	switch {
 	case rs.DeletionTimestamp != nil:

@@ -65,7 +65,7 @@ func amounts(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// NodeUpdate checks the step from old: addresses of pods stay where they are.
+// NodeUpdate checks the change from old: podCIDRs and providerID must not change once they are set.
 func NodeUpdate(node, old *corev1.Node) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
@@ -88,10 +88,10 @@ func Namespace(ns *corev1.Namespace) field.ErrorList {
 	return errs
 }
 
-// NamespaceUpdate checks the step from old; what a namespace's update may not change is put back before.
+// NamespaceUpdate accepts every change: fields that must not change are reset before.
 func NamespaceUpdate(_, _ *corev1.Namespace) field.ErrorList { return nil }
 
-// NamespaceStatusUpdate checks a write of the status: only what is being deleted is Terminating.
+// NamespaceStatusUpdate checks a write of the status: only a namespace that is being deleted may be Terminating.
 func NamespaceStatusUpdate(ns, _ *corev1.Namespace) field.ErrorList {
 	path := field.NewPath("status", "phase")
 	errs := oneOf(path, ns.Status.Phase, corev1.NamespaceActive, corev1.NamespaceTerminating)
@@ -120,7 +120,7 @@ func Lease(l *coordinationv1.Lease) field.ErrorList {
 	return errs
 }
 
-// LeaseUpdate checks the step from old: any holder may follow any other.
+// LeaseUpdate accepts every change: any holder may follow any other.
 func LeaseUpdate(_, _ *coordinationv1.Lease) field.ErrorList { return nil }
 
 // ServiceAccount checks a service account.
@@ -132,14 +132,14 @@ func ServiceAccount(sa *corev1.ServiceAccount) field.ErrorList {
 	return errs
 }
 
-// Event checks an event: it lies in the namespace of what it is about.
+// Event checks an event. It must be in the namespace of the object that it is about.
 func Event(e *corev1.Event) field.ErrorList {
 	var errs field.ErrorList
 	about := e.InvolvedObject.Namespace
 	if about != e.Namespace && (about != "" || e.Namespace != "default" && e.Namespace != "kube-system") {
 		errs = append(errs, field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace"))
 	}
-	if !e.EventTime.IsZero() { // written by the newer API, which has more rules
+	if !e.EventTime.IsZero() { // written through the newer API, which has more rules
 		errs = append(errs, required(field.NewPath("reportingComponent"), e.ReportingController)...)
 		if e.ReportingController != "" {
 			errs = append(errs, say(field.NewPath("reportingComponent"), e.ReportingController, validation.IsQualifiedName(e.ReportingController))...)

@@ -20,5 +20,5 @@ func ClusterConfig(c *minik8s.ClusterConfig) field.ErrorList {
 	return errs
 }
 
-// ClusterConfigUpdate checks settings that replace others: any step may be taken.
+// ClusterConfigUpdate checks new settings. They may differ from the old ones in any way.
 func ClusterConfigUpdate(c, _ *minik8s.ClusterConfig) field.ErrorList { return ClusterConfig(c) }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxConfig is how much a ConfigMap or a Secret may hold.
+// maxConfig is the maximum size of the data of a ConfigMap or a Secret.
 const maxConfig = 1 << 20
 
 // ConfigMap checks keys and size.
@@ -36,7 +36,7 @@ func ConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	return errs
 }
 
-// ConfigMapUpdate checks that one that is immutable stays as it is.
+// ConfigMapUpdate checks that an immutable ConfigMap does not change.
 func ConfigMapUpdate(c, old *corev1.ConfigMap) field.ErrorList {
 	if !isTrue(old.Immutable) {
 		return nil
@@ -62,7 +62,7 @@ func stillImmutable(b *bool) field.ErrorList {
 	return field.ErrorList{field.Forbidden(field.NewPath("immutable"), whenImmutable)}
 }
 
-// Secret checks keys, size, and what its type asks for.
+// Secret checks keys, size, and what the secret's type requires.
 func Secret(s *corev1.Secret) field.ErrorList {
 	data := field.NewPath("data")
 	var errs field.ErrorList
@@ -111,7 +111,7 @@ func Secret(s *corev1.Secret) field.ErrorList {
 	return errs
 }
 
-// SecretUpdate checks that the type stays, and that one that is immutable stays as it is.
+// SecretUpdate checks that the type does not change, and that an immutable Secret does not change at all.
 func SecretUpdate(s, old *corev1.Secret) field.ErrorList {
 	var errs field.ErrorList
 	if s.Type != old.Type {

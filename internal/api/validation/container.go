@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/api/podspec"
 )
 
-// containers checks all containers of a pod, and what they must not take from one another.
+// containers checks all containers of a pod, and that they do not use the same names and host ports.
 func containers(spec *corev1.PodSpec, declared sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.Containers) == 0 {
@@ -21,7 +21,7 @@ func containers(spec *corev1.PodSpec, declared sets.Set[string], path *field.Pat
 	}
 	seen := sets.New[string]()
 	each := func(list []corev1.Container, path *field.Path) {
-		hostPorts := sets.New[string]() // init containers run before the others, so the two lists do not clash
+		hostPorts := sets.New[string]() // init containers run before the others, so the two lists cannot clash
 		for i := range list {
 			c, at := &list[i], path.Index(i)
 			if c.Name != "" && seen.Has(c.Name) {
@@ -40,7 +40,7 @@ func containers(spec *corev1.PodSpec, declared sets.Set[string], path *field.Pat
 	return append(errs, ephemeral(spec, declared, seen, path.Child("ephemeralContainers"))...)
 }
 
-// shortLived: an init container that is not a sidecar is not looked after while it runs.
+// shortLived forbids probes and hooks on an init container that is not a sidecar.
 func shortLived(c *corev1.Container, path *field.Path) field.ErrorList {
 	if podspec.IsSidecar(c) {
 		return nil
@@ -89,7 +89,7 @@ func container(c *corev1.Container, declared sets.Set[string], path *field.Path)
 	return errs
 }
 
-// ports checks one container's ports; hostPorts holds those that containers before it have taken.
+// ports checks one container's ports. hostPorts holds those used by the containers before it.
 func ports(list []corev1.ContainerPort, hostNetwork bool, hostPorts sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()
@@ -127,13 +127,13 @@ func ports(list []corev1.ContainerPort, hostNetwork bool, hostPorts sets.Set[str
 	return errs
 }
 
-// fieldPaths are what a fieldRef in an environment may name, beside labels and annotations.
+// fieldPaths are the fields that a fieldRef in an environment variable may name, besides labels and annotations.
 var fieldPaths = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
 	"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 }
 
-// volumePaths are what a fieldRef in a file may name: all labels or annotations, too.
+// volumePaths are the fields that a fieldRef in a file may name, including all labels or annotations.
 var volumePaths = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations",
 }
@@ -212,7 +212,7 @@ func keyRef(name, key string, path *field.Path) field.ErrorList {
 	return append(errs, say(path.Child("key"), key, validation.IsConfigMapKey(key))...)
 }
 
-// fieldRef checks a reference to a field of the pod; allowed are the plain paths.
+// fieldRef checks a reference to a field of the pod. allowed are the paths without a subscript.
 func fieldRef(r *corev1.ObjectFieldSelector, allowed []string, path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("apiVersion"), r.APIVersion, "v1")
 	at := path.Child("fieldPath")

@@ -8,20 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// resourcePaths are what a resourceFieldRef may name, beside huge pages of any size.
+// resourcePaths are the resources that a resourceFieldRef may name, besides huge pages of any size.
 var resourcePaths = []string{
 	"limits.cpu", "limits.ephemeral-storage", "limits.memory",
 	"requests.cpu", "requests.ephemeral-storage", "requests.memory",
 }
 
-// The divisors: whole or thousandth CPUs; for bytes, one of each unit.
+// The allowed divisors: whole or thousandths of CPUs, and for bytes one of each unit.
 var (
 	cpuDivisors  = []string{"1m", "1"}
 	byteDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 )
 
-// resourceRef checks a reference to a request or limit of a container. As in Kubernetes, that there is a container
-// of that name is left to the kubelet.
+// resourceRef checks a reference to a request or limit of a container. As in Kubernetes, the kubelet checks whether a
+// container of that name exists.
 func resourceRef(r *corev1.ResourceFieldSelector, path *field.Path) field.ErrorList {
 	which, name, _ := strings.Cut(r.Resource, ".")
 	huge := (which == "limits" || which == "requests") && strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ephemeral checks a pod's ephemeral containers: each is an ordinary container without what makes one a lasting
-// part of its pod. taken are the names of the others.
+// ephemeral checks a pod's ephemeral containers. They have the rules of ordinary containers, without the fields that
+// only make sense for lasting parts of a pod. taken are the names of the other containers.
 func ephemeral(spec *corev1.PodSpec, declared, taken sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	others := taken.Clone()
@@ -30,8 +30,8 @@ func ephemeral(spec *corev1.PodSpec, declared, taken sets.Set[string], path *fie
 	return errs
 }
 
-// passing forbids an ephemeral container what it may not have. Paths within volumes are bind mounts that stay until
-// the pod ends.
+// passing forbids what an ephemeral container may not have. It may not use subPath, because a subPath is a bind mount
+// that stays until the pod ends.
 func passing(c *corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	forbid := func(at *field.Path, set bool) {
@@ -57,7 +57,7 @@ func passing(c *corev1.Container, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// PodCreate checks what only a new pod may not have.
+// PodCreate checks what is forbidden only in a new pod.
 func PodCreate(pod *corev1.Pod) field.ErrorList {
 	if len(pod.Spec.EphemeralContainers) == 0 {
 		return nil
@@ -66,10 +66,10 @@ func PodCreate(pod *corev1.Pod) field.ErrorList {
 		"cannot be set on create: add them to the running pod by its subresource ephemeralcontainers, as kubectl debug does")}
 }
 
-// PodEphemeralUpdate checks a write of the ephemeral containers of old: they may only become more.
+// PodEphemeralUpdate checks a write of the ephemeral containers of old: they may only be added.
 func PodEphemeralUpdate(pod, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec", "ephemeralContainers")
-	now := map[string]*corev1.EphemeralContainer{} // a patch need not keep their order
+	now := map[string]*corev1.EphemeralContainer{} // a patch may change their order
 	for i := range pod.Spec.EphemeralContainers {
 		now[pod.Spec.EphemeralContainers[i].Name] = &pod.Spec.EphemeralContainers[i]
 	}

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What a job's failure policy may hold at most.
+// The maximum sizes in a job's failure policy.
 const (
 	maxFailureRules      = 20
 	maxFailureConditions = 20
 	maxFailureExitCodes  = 255
 )
 
-// failurePolicy checks what a job makes of pods that have failed.
+// failurePolicy checks a job's rules for failed pods.
 func failurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if s.PodFailurePolicy == nil {
 		return nil
@@ -62,7 +62,8 @@ func failureRule(s *batchv1.JobSpec, rule *batchv1.PodFailurePolicyRule, path *f
 	return errs
 }
 
-// failureExitCodes: an ordered set of codes, with which a container of the template, or any, ends.
+// failureExitCodes checks a rule about exit codes: they must be sorted, without duplicates, and the container must be
+// in the template, if one is named.
 func failureExitCodes(codes *batchv1.PodFailurePolicyOnExitCodesRequirement, spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("operator"), codes.Operator, batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn)
 	if name := codes.ContainerName; name != nil && !slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers),

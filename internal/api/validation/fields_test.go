@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// fate is what becomes of the fields of a struct. Every field that a pod's specification can hold is in
-// one of these lists, so that a field which is new to the wire types is noticed here and not ignored.
+// fate says how each field of a struct is treated. Every field of a pod's spec must be in one of these lists, so that a
+// field that is new in the wire types is noticed here and not ignored.
 type fate struct {
 	of      any
 	served  string
 	partly  string // some values are served, others refused or warned about
-	idle    string // taken as they are: what they would act on is not there
+	idle    string // accepted, but what they affect does not exist here
 	warned  string
 	refused string
-	never   string // what the rules themselves forbid, as Kubernetes does
+	never   string // forbidden by the rules, as in Kubernetes
 }
 
 var fates = []fate{
@@ -123,8 +123,8 @@ var fates = []fate{
 	{of: corev1.PodOS{}, partly: "name"},
 }
 
-// TestEveryFieldHasAFate walks through all that a pod's specification can hold and compares it with the
-// list above; and it sets each field to see that NotServed does what the list says.
+// TestEveryFieldHasAFate compares all fields of a pod's spec with the list above. It also sets each field and checks
+// that NotServed does what the list says.
 func TestEveryFieldHasAFate(t *testing.T) {
 	w := &walker{t: t, todo: map[reflect.Type]fate{}, done: map[reflect.Type]bool{}}
 	for _, f := range fates {
@@ -144,7 +144,7 @@ type walker struct {
 	done map[reflect.Type]bool
 }
 
-// walk goes through a struct that lies below a PodSpec at the chain of fields.
+// walk visits a struct below a PodSpec, at the chain of fields.
 func (w *walker) walk(of reflect.Type, chain []int) {
 	if w.done[of] {
 		return
@@ -170,8 +170,7 @@ func (w *walker) walk(of reflect.Type, chain []int) {
 	}
 }
 
-// fields goes through the fields of a struct, and those of structs within it that have no name of their
-// own, and takes them off the list.
+// fields visits the fields of a struct, and those of embedded structs, and removes them from the list.
 func (w *walker) fields(of reflect.Type, chain []int, listed map[string]string) {
 	for i := range of.NumField() {
 		at := append(slices.Clone(chain), i)
@@ -193,7 +192,7 @@ func (w *walker) fields(of reflect.Type, chain []int, listed map[string]string) 
 	}
 }
 
-// check sets the one field of a pod and looks at what NotServed says.
+// check sets one field of a pod and checks the result of NotServed.
 func (w *walker) check(name, kind string, chain []int) {
 	var spec corev1.PodSpec
 	set(reflect.ValueOf(&spec).Elem(), chain)
@@ -212,7 +211,7 @@ func (w *walker) check(name, kind string, chain []int) {
 	}
 }
 
-// element is the struct that a field holds, be it by a pointer or in a list; nil if it holds none.
+// element returns the struct type in a field, also behind a pointer or in a list; nil if there is none.
 func element(of reflect.Type) reflect.Type {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 		of = of.Elem()
@@ -223,7 +222,7 @@ func element(of reflect.Type) reflect.Type {
 	return of
 }
 
-// set gives the field at the chain below v a value that is not empty, and makes all on the way to it.
+// set gives the field at the chain below v a value that is not empty, and creates everything on the way to it.
 func set(v reflect.Value, chain []int) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice {
 		if v.Kind() == reflect.Slice {

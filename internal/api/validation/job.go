@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxIndexed bounds the parallelism of an Indexed job, whose status lists its indexes.
+// maxIndexed is the maximum parallelism of an Indexed job, because its status lists its indexes.
 const maxIndexed = 100000
 
 // Job checks a job.
@@ -26,7 +26,7 @@ func Job(job *batchv1.Job) field.ErrorList {
 	}
 	errs = append(errs, optional(path.Child("completionMode"), s.CompletionMode, batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
 	replacement := []batchv1.PodReplacementPolicy{batchv1.Failed}
-	if s.PodFailurePolicy == nil { // else a pod is judged by how it ends, and only then replaced
+	if s.PodFailurePolicy == nil { // with a failure policy a pod is judged by how it ends, and only then replaced
 		replacement = append(replacement, batchv1.TerminatingOrFailed)
 	}
 	errs = append(errs, optional(path.Child("podReplacementPolicy"), s.PodReplacementPolicy, replacement...)...)
@@ -52,7 +52,7 @@ func Job(job *batchv1.Job) field.ErrorList {
 	return append(errs, successPolicy(s, path.Child("successPolicy"))...)
 }
 
-// hostName checks that the pods of an Indexed job, whose host names end in their index, can have theirs.
+// hostName checks that host names of an Indexed job's pods, which end in the index, are valid.
 func hostName(job *batchv1.Job) field.ErrorList {
 	s := &job.Spec
 	if s.CompletionMode == nil || *s.CompletionMode != batchv1.IndexedCompletion || s.Completions == nil || *s.Completions == 0 {
@@ -66,7 +66,7 @@ func hostName(job *batchv1.Job) field.ErrorList {
 	return nil
 }
 
-// indexed checks what only Indexed jobs have.
+// indexed checks the fields that only Indexed jobs have.
 func indexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	isIndexed := s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion
@@ -96,7 +96,7 @@ func indexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// JobUpdate checks the step from old: what a job does never changes once it has begun.
+// JobUpdate checks the change from old: what a job does must not change.
 func JobUpdate(job, old *batchv1.Job) field.ErrorList {
 	path := field.NewPath("spec")
 	now, was := &job.Spec, &old.Spec

@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/api/defaults"
 )
 
-// job is a job with the given spec beside its template, filled in as the API server does.
+// job returns a job with the given spec besides its template, with the API server's defaults.
 func job(t testing.TB, spec string) *batchv1.Job {
 	t.Helper()
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "default"}, Spec: *decode[batchv1.JobSpec](t, spec+`

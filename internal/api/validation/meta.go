@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// nameRule is what the name of an object of this type must look like.
+// nameRule returns the rule for the name of an object of this type.
 func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
 	switch obj.(type) {
 	case *corev1.Namespace:
@@ -27,7 +27,7 @@ func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
 	return apivalidation.NameIsDNSSubdomain
 }
 
-// ObjectMeta checks the metadata of an object whose name has been generated if it was to be.
+// ObjectMeta checks the metadata of an object. A name that is to be generated must already be set.
 func ObjectMeta(obj api.Object, namespaced bool) field.ErrorList {
 	return apivalidation.ValidateObjectMetaAccessor(obj, namespaced, nameRule(obj), field.NewPath("metadata"))
 }
@@ -44,7 +44,7 @@ func ObjectMetaUpdate(obj, old api.Object, namespaced bool) field.ErrorList {
 	return append(errs, apivalidation.ValidateImmutableField(obj.GetUID(), old.GetUID(), path.Child("uid"))...)
 }
 
-// say is an error at path for each of the messages of a rule of apimachinery.
+// say returns an error at path for each message of an apimachinery rule.
 func say(path *field.Path, value any, messages []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, m := range messages {
@@ -53,7 +53,7 @@ func say(path *field.Path, value any, messages []string) field.ErrorList {
 	return errs
 }
 
-// oneOf: a field that must have one of a few values.
+// oneOf checks that a field has one of the allowed values.
 func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	switch {
 	case slices.Contains(allowed, value):
@@ -64,7 +64,7 @@ func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-// optional: like oneOf, but the field may be left out.
+// optional is like oneOf, but the field may be left out.
 func optional[T ~string](path *field.Path, value *T, allowed ...T) field.ErrorList {
 	if value == nil {
 		return nil
@@ -72,7 +72,7 @@ func optional[T ~string](path *field.Path, value *T, allowed ...T) field.ErrorLi
 	return oneOf(path, *value, allowed...)
 }
 
-// required: a string that must not be empty.
+// required checks that a string is not empty.
 func required(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -80,7 +80,7 @@ func required(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// nonNegative: numbers that must not be below zero.
+// nonNegative checks that a number is not below zero.
 func nonNegative[T ~int32 | ~int64](path *field.Path, value T) field.ErrorList {
 	return apivalidation.ValidateNonnegativeField(int64(value), path)
 }

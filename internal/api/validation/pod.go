@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Pod checks a pod's specification; its metadata is checked by ObjectMeta.
+// Pod checks a pod's spec. ObjectMeta checks its metadata.
 func Pod(pod *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := PodSpec(&pod.Spec, &pod.ObjectMeta, path)
-	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 { // else the gates would keep nobody
+	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 { // gates have no effect on a pod with a node
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
 	}
 	return errs
 }
 
-// PodSpec checks the specification of a pod, or of the template of a workload, whose metadata is meta.
+// PodSpec checks the spec of a pod, or of a workload's template, with the metadata meta.
 func PodSpec(spec *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	errs, declared := volumes(spec.Volumes, path.Child("volumes"))
 	errs = append(errs, containers(spec, declared, path)...)
@@ -54,7 +54,7 @@ func PodSpec(spec *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.Path) fi
 	return errs
 }
 
-// names checks what is named after something else or names something else.
+// names checks the fields that are names, and references to other objects.
 func names(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	check := func(child, value string, rule func(string) []string) {
@@ -82,7 +82,7 @@ func names(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// hostnameOverride: a pod that sets its name as a whole takes it from nowhere else.
+// hostnameOverride checks a pod that sets its whole host name: no other field may then set it.
 func hostnameOverride(name string, spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := say(path, name, validation.IsDNS1123Subdomain(name))
 	if len(name) > maxHostname {
@@ -97,10 +97,10 @@ func hostnameOverride(name string, spec *corev1.PodSpec, path *field.Path) field
 	return errs
 }
 
-// maxHostname is what the kernel takes.
+// maxHostname is the kernel's limit.
 const maxHostname = 64
 
-// The bounds that the resolver has.
+// The resolver's limits.
 const (
 	maxNameservers = 3
 	maxSearches    = 32
@@ -141,7 +141,7 @@ func dns(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// podSecurity checks the pod's security context, and what a pod shares with its host.
+// podSecurity checks the pod's security context, and what the pod shares with its host.
 func podSecurity(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
@@ -167,7 +167,7 @@ func podSecurity(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	seen := sets.New[string]()
 	for i, s := range sc.Sysctls {
 		name := at.Child("sysctls").Index(i).Child("name")
-		// net.ipv4.ip_forward or net/ipv4/ip_forward: parts of lower case letters, digits, - and _.
+		// net.ipv4.ip_forward or net/ipv4/ip_forward: each part has lower case letters, digits, - and _.
 		plain := strings.NewReplacer("_", "-", "/", ".").Replace(s.Name)
 		switch {
 		case s.Name == "":

@@ -13,10 +13,10 @@ import (
 	"minik8s/internal/api"
 )
 
-// systemPrefix is of names that only the cluster's own classes may have.
+// systemPrefix is the prefix of names that only the cluster's own classes may have.
 const systemPrefix = "system-"
 
-// PriorityClass checks a priority class: people's own stay below those of the system.
+// PriorityClass checks a priority class: values of users' classes must be below those of the system's.
 func PriorityClass(pc *schedulingv1.PriorityClass) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -34,7 +34,7 @@ func PriorityClass(pc *schedulingv1.PriorityClass) field.ErrorList {
 	return append(errs, optional(field.NewPath("preemptionPolicy"), pc.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 }
 
-// PriorityClassUpdate checks the step from an old class: pods hold copies of its value, which stay.
+// PriorityClassUpdate checks the change from old: the value must not change, since pods hold copies of it.
 func PriorityClassUpdate(pc, old *schedulingv1.PriorityClass) field.ErrorList {
 	var errs field.ErrorList
 	if pc.Value != old.Value {

@@ -62,7 +62,7 @@ func lifecycle(l *corev1.Lifecycle, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// handler checks what a probe or a hook does: exactly one thing.
+// handler checks the action of a probe or a hook: there must be exactly one.
 func handler(h corev1.LifecycleHandler, grpc *corev1.GRPCAction, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	kinds := 0

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// standard: a resource that every node has, as against one that a device plugin brings.
+// standard reports whether every node has the resource; other resources come from device plugins.
 func standard(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
 		hugePages(name)
@@ -59,7 +59,7 @@ func quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) f
 	return errs
 }
 
-// resourceName: a standard resource, or one with a domain: "example.com/gpu".
+// resourceName checks a resource's name: a standard resource, or one with a domain: "example.com/gpu".
 func resourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	switch {
 	case standard(name):
@@ -80,7 +80,7 @@ func sorted(list corev1.ResourceList) []corev1.ResourceName {
 	return names
 }
 
-// mounts checks where a container sees the pod's volumes.
+// mounts checks where a container mounts the pod's volumes.
 func mounts(c *corev1.Container, declared sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	paths := sets.New[string]()
@@ -122,7 +122,7 @@ func mounts(c *corev1.Container, declared sets.Set[string], path *field.Path) fi
 	return errs
 }
 
-// inside: a path that stays below where it starts; empty is fine.
+// inside checks that a path stays below its starting point. It may be empty.
 func inside(path *field.Path, value string) field.ErrorList {
 	var errs field.ErrorList
 	if strings.HasPrefix(value, "/") {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// scheduling checks everything by which a pod chooses its node.
+// scheduling checks all fields that affect which node a pod gets.
 func scheduling(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))
 	for i := range spec.Tolerations {

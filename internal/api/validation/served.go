@@ -9,19 +9,19 @@ import (
 	"minik8s/internal/api/podspec"
 )
 
-// servedVolumes are the volume sources that the kubelet mounts.
+// servedVolumes are the volume sources that the kubelet can mount.
 var servedVolumes = []string{"emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected"}
 
-// What minik8s does about a field that it does not serve.
+// How minik8s reacts to a field that it does not support.
 const (
-	refuse reaction = iota // the pod would not do what it is for
-	warn                   // the pod runs, without what the field asks for
+	refuse reaction = iota // the pod could not do its work
+	warn                   // the pod runs, but without this
 )
 
 type reaction int
 
-// unserved is a field of a pod that this version does not act on. One of the funcs says whether a pod
-// uses it. To serve it, delete its line.
+// unserved is a field of a pod that this version does not support. One of the functions reports whether a pod uses it.
+// To support the field, delete its line.
 type unserved struct {
 	path    string // below spec, or below the container, the variable or the mount
 	how     reaction
@@ -36,7 +36,7 @@ type unserved struct {
 
 const later = " not served by this version of minik8s"
 
-// notServed is the one table of what is missing.
+// notServed is the only list of unsupported fields.
 var notServed = []unserved{
 	{path: "runtimeClassName", how: refuse, message: "runtime classes are" + later + ": every pod runs on runc",
 		pod: func(s *corev1.PodSpec) bool { return s.RuntimeClassName != nil && *s.RuntimeClassName != "" }},
@@ -135,7 +135,7 @@ var notServed = []unserved{
 		}},
 }
 
-// ownsFiles says whether a volume names the owner of its files.
+// ownsFiles reports whether a volume sets the owner of its files.
 func ownsFiles(v *corev1.VolumeSource) bool {
 	keys := func(user *int64, items []corev1.KeyToPath) bool {
 		return user != nil || slices.ContainsFunc(items, func(k corev1.KeyToPath) bool { return k.User != nil })
@@ -159,8 +159,8 @@ func ownsFiles(v *corev1.VolumeSource) bool {
 	return false
 }
 
-// NotServed names what a pod asks for and this version does not do: refused is what it could not run
-// rightly without, warnings is the rest.
+// NotServed returns what a pod uses and this version does not support: refused is what the pod cannot run correctly
+// without, warnings is the rest.
 func NotServed(spec *corev1.PodSpec, path *field.Path) (refused field.ErrorList, warnings []string) {
 	found := func(f *unserved, at *field.Path) {
 		if at = at.Child(f.path); f.how == refuse {
@@ -193,7 +193,7 @@ func NotServed(spec *corev1.PodSpec, path *field.Path) (refused field.ErrorList,
 		}
 		for j := range spec.EphemeralContainers {
 			c := corev1.Container(spec.EphemeralContainers[j].EphemeralContainerCommon)
-			// Kubernetes itself forbids these.
+			// Kubernetes forbids these here itself.
 			c.Resources, c.ResizePolicy, c.RestartPolicy, c.RestartPolicyRules = corev1.ResourceRequirements{}, nil, nil, nil
 			inContainer(f, &c, path.Child("ephemeralContainers").Index(j), found)
 		}

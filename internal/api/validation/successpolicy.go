@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What a job's success policy may hold at most.
+// The maximum sizes in a job's success policy.
 const (
 	maxSuccessRules   = 20
 	maxSuccessIndexes = 64 << 10 // bytes of one rule's list
 )
 
-// successPolicy checks which indexes an Indexed job needs to have succeeded.
+// successPolicy checks which indexes of an Indexed job must have succeeded.
 func successPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if s.SuccessPolicy == nil || s.Completions == nil {
-		return nil // a job without completions has been told
+		return nil // a job without completions is reported elsewhere
 	}
 	var errs field.ErrorList
 	rules := path.Child("rules")
@@ -39,7 +39,7 @@ func successRule(rule *batchv1.SuccessPolicyRule, completions int32, path *field
 		return field.ErrorList{field.Required(path, "at least one of succeededCount or succeededIndexes must be specified")}
 	}
 	var errs field.ErrorList
-	named := int32(0) // how many indexes the rule names
+	named := int32(0) // number of indexes that the rule names
 	if list := rule.SucceededIndexes; list != nil {
 		at := path.Child("succeededIndexes")
 		if len(*list) > maxSuccessIndexes {
@@ -63,7 +63,8 @@ func successRule(rule *batchv1.SuccessPolicyRule, completions int32, path *field
 	return errs
 }
 
-// indexList counts the indexes of a list like "0,2-4", which go upwards and are below completions.
+// indexList counts the indexes of a list like "0,2-4". It fails if the list cannot be read, does not ascend, or has an
+// index that is not below completions.
 func indexList(list string, completions int32) (total int32, err error) {
 	if list == "" {
 		return 0, nil

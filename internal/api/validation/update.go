@@ -15,19 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// mayChange is what PodUpdate says when something else was changed.
+// mayChange is PodUpdate's message when another field was changed.
 const mayChange = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, " +
 	"`spec.activeDeadlineSeconds`, `spec.schedulingGates` (only removals), `spec.tolerations` (only additions to existing tolerations), " +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 
-// PodUpdate checks that pod changes of old only what may change while containers run.
+// PodUpdate checks that pod differs from old only in the fields that may change while containers run.
 func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	errs = append(errs, deadlineUpdate(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds, path.Child("activeDeadlineSeconds"))...)
 	errs = append(errs, tolerationsUpdate(pod.Spec.Tolerations, old.Spec.Tolerations, path.Child("tolerations"))...)
 
-	// What remains when everything that may change is put back must be as it was.
+	// After everything that may change is reset, the rest must be as before.
 	rest := pod.Spec.DeepCopy()
 	rest.ActiveDeadlineSeconds = old.Spec.ActiveDeadlineSeconds
 	rest.Tolerations = old.Spec.Tolerations
@@ -45,7 +45,7 @@ func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	return append(errs, field.Forbidden(path, mayChange+"; changed: "+strings.Join(changed(rest, &old.Spec), ", ")))
 }
 
-// gatesRemoved says whether a pod has no gate that it had not before: gates may only be taken away.
+// gatesRemoved reports whether a pod has no new gate: gates may only be removed.
 func gatesRemoved(now, was []corev1.PodSchedulingGate) bool {
 	return !slices.ContainsFunc(now, func(g corev1.PodSchedulingGate) bool { return !slices.Contains(was, g) })
 }
@@ -70,7 +70,7 @@ func deadlineUpdate(now, was *int64, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// tolerationsUpdate: each of the old ones must still be there; only its seconds may differ.
+// tolerationsUpdate checks that every old toleration is still there; only its seconds may differ.
 func tolerationsUpdate(now, was []corev1.Toleration, path *field.Path) field.ErrorList {
 	for _, old := range was {
 		kept := slices.ContainsFunc(now, func(t corev1.Toleration) bool {
@@ -84,10 +84,10 @@ func tolerationsUpdate(now, was []corev1.Toleration, path *field.Path) field.Err
 	return nil
 }
 
-// maxChanged is how many changed fields a message lists.
+// maxChanged is the maximum number of changed fields in a message.
 const maxChanged = 8
 
-// changed names the fields in which two values of one type differ: "spec.containers[0].args".
+// changed returns the fields in which two values of one type differ: "spec.containers[0].args".
 func changed(now, was any) []string {
 	var paths []string
 	compare("spec", tree(now), tree(was), &paths)
@@ -128,7 +128,7 @@ func compare(path string, a, b any, paths *[]string) {
 	}
 }
 
-// PodStatusUpdate checks what a kubelet or a controller reports about a pod.
+// PodStatusUpdate checks a pod's status as reported by a kubelet or a controller.
 func PodStatusUpdate(pod, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("status")
 	var errs field.ErrorList

@@ -27,7 +27,7 @@ func decode[T any](t testing.TB, manifest string) *T {
 	return v
 }
 
-// pod is a pod with the given spec, filled in as the API server does before it validates.
+// pod returns a pod with the given spec and the API server's defaults.
 func pod(t testing.TB, spec string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: *decode[corev1.PodSpec](t, spec)}
@@ -35,7 +35,7 @@ func pod(t testing.TB, spec string) *corev1.Pod {
 	return p
 }
 
-// paths is what errors are about: "Required spec.containers".
+// paths returns the types and fields of errors: "Required spec.containers".
 func paths(errs field.ErrorList) []string {
 	var out []string
 	for _, e := range errs {
@@ -311,7 +311,7 @@ func TestClusterKinds(t *testing.T) {
 		"NotSupported status.phase", "Invalid status.podIPs[0].ip", "NotSupported status.conditions[0].status")
 }
 
-// FuzzAll: no object, filled in or not, makes a rule panic.
+// FuzzAll checks that no object, with or without defaults, makes a rule panic.
 func FuzzAll(f *testing.F) {
 	files, err := filepath.Glob("../../../testdata/dialects/*.yaml")
 	if err != nil {

@@ -39,8 +39,8 @@ func volumes(list []corev1.Volume, path *field.Path) (field.ErrorList, sets.Set[
 	return errs, declared
 }
 
-// sourcesOf names the sources that a volume has, as a manifest spells them: "emptyDir". Every source
-// is a pointer in the struct, so that a kind of volume that is new to the wire types is seen too.
+// sourcesOf returns the names of a volume's sources, as spelled in a manifest: "emptyDir". Every source is a pointer in
+// the struct, so that sources added to the wire types later are found too.
 func sourcesOf(v *corev1.VolumeSource) []string {
 	var set []string
 	value := reflect.ValueOf(v).Elem()
@@ -121,7 +121,7 @@ func items(list []corev1.KeyToPath, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// fileName: where a projected file lies in its volume.
+// fileName checks the path of a projected file in its volume.
 func fileName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}

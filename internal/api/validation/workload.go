@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// PodTemplate checks a template that stands for itself: any kind of pod may be made from it.
+// PodTemplate checks a PodTemplate object. It may be for any kind of pod.
 func PodTemplate(t *corev1.PodTemplate) field.ErrorList {
 	return podTemplate(&t.Template, nil, field.NewPath("template"))
 }
@@ -31,7 +31,7 @@ func ReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	return append(errs, lastingTemplate(&rs.Spec.Template, rs.Spec.Selector, path.Child("template"))...)
 }
 
-// ReplicaSetUpdate checks the step from old: the selector stays.
+// ReplicaSetUpdate checks the change from old: the selector must not change.
 func ReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
 	return apivalidation.ValidateImmutableField(rs.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
 }
@@ -43,7 +43,7 @@ func ReplicaSetStatusUpdate(rs, _ *appsv1.ReplicaSet) field.ErrorList {
 		"readyReplicas": s.ReadyReplicas, "availableReplicas": s.AvailableReplicas})
 }
 
-// ReplicationController checks a replication controller. Its selector may change, as its template may.
+// ReplicationController checks a replication controller. Its selector and its template may change.
 func ReplicationController(rc *corev1.ReplicationController) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := count(path.Child("replicas"), rc.Spec.Replicas)
@@ -80,7 +80,7 @@ func Deployment(d *appsv1.Deployment) field.ErrorList {
 	return errs
 }
 
-// DeploymentUpdate checks the step from old: the selector stays.
+// DeploymentUpdate checks the change from old: the selector must not change.
 func DeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
 	return apivalidation.ValidateImmutableField(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
 }
@@ -137,7 +137,7 @@ func DaemonSet(ds *appsv1.DaemonSet) field.ErrorList {
 	return errs
 }
 
-// DaemonSetUpdate checks the step from old: the selector stays.
+// DaemonSetUpdate checks the change from old: the selector must not change.
 func DaemonSetUpdate(ds, old *appsv1.DaemonSet) field.ErrorList {
 	return apivalidation.ValidateImmutableField(ds.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
 }
@@ -159,7 +159,7 @@ func ControllerRevision(r *appsv1.ControllerRevision) field.ErrorList {
 	return errs
 }
 
-// ControllerRevisionUpdate checks the step from old: what a revision holds never changes.
+// ControllerRevisionUpdate checks the change from old: the data must not change.
 func ControllerRevisionUpdate(r, old *appsv1.ControllerRevision) field.ErrorList {
 	return apivalidation.ValidateImmutableField(string(r.Data.Raw), string(old.Data.Raw), field.NewPath("data"))
 }
@@ -204,7 +204,7 @@ func isZero(v *intstr.IntOrString) bool {
 	return strings.Trim(v.StrVal, "0") == "%"
 }
 
-// workloadSelector: it is there, and it does not select every pod.
+// workloadSelector checks that there is a selector and that it does not select every pod.
 func workloadSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if s == nil {
 		return field.ErrorList{field.Required(path, "")}
@@ -216,7 +216,7 @@ func workloadSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList
 	return errs
 }
 
-// podTemplate checks a template that selector must select.
+// podTemplate checks a template. selector must select its labels.
 func podTemplate(t *corev1.PodTemplateSpec, selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	meta := path.Child("metadata")
 	errs := metav1validation.ValidateLabels(t.Labels, meta.Child("labels"))

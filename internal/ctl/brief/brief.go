@@ -10,7 +10,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// Ref is an object as messages name it: "pod/web".
+// Ref returns an object's name for messages: "pod/web".
 func Ref(kind *api.Kind, name string) string {
 	word := kind.Singular
 	if kind.Group != "" {
@@ -19,7 +19,7 @@ func Ref(kind *api.Kind, name string) string {
 	return word + "/" + name
 }
 
-// RefOf is Ref of an object of a known kind.
+// RefOf is Ref for an object whose kind is known from its type.
 func RefOf(obj api.Object) string {
 	kind := api.KindOf(obj)
 	if kind == nil {
@@ -28,7 +28,8 @@ func RefOf(obj api.Object) string {
 	return Ref(kind, obj.GetName())
 }
 
-// Namespace is what a command needs to find an object again: " -n x", or nothing in the default one.
+// Namespace returns the flag that a command needs to find an object again: " -n x", or nothing for the default
+// namespace.
 func Namespace(namespace string) string {
 	if namespace == "" || namespace == "default" {
 		return ""
@@ -36,7 +37,7 @@ func Namespace(namespace string) string {
 	return " -n " + namespace
 }
 
-// Clip keeps a line a line.
+// Clip makes text a single line of at most width characters.
 func Clip(text string, width int) string {
 	text = strings.ReplaceAll(text, "\n", " ")
 	if r := []rune(text); len(r) > width {
@@ -45,7 +46,7 @@ func Clip(text string, width int) string {
 	return text
 }
 
-// EventTime is when an event was last seen; the API has grown four places for it.
+// EventTime returns when an event was last seen. The API has four fields for it.
 func EventTime(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
@@ -58,7 +59,7 @@ func EventTime(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// PodCondition finds a condition of a pod; nil if it has none of the type.
+// PodCondition returns a condition of a pod; nil if the pod has none of that type.
 func PodCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == t {
@@ -68,7 +69,7 @@ func PodCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodConditi
 	return nil
 }
 
-// NodeReady is a node's Ready condition; nil if it never reported.
+// NodeReady returns a node's Ready condition; nil if the node never reported.
 func NodeReady(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == corev1.NodeReady {
@@ -78,8 +79,8 @@ func NodeReady(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// Settled says whether a pod has come to where waiting for it ends: it is ready, or has done its
-// work. bad says that it has failed for good.
+// Settled reports whether waiting for a pod is over, because it is ready or has finished. bad reports that it failed
+// for good.
 func Settled(pod *corev1.Pod) (done, bad bool) {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded:
@@ -91,7 +92,7 @@ func Settled(pod *corev1.Pod) (done, bad bool) {
 	return ready != nil && ready.Status == corev1.ConditionTrue, false
 }
 
-// Restarts is how often a pod's containers were started again, together.
+// Restarts returns the total number of restarts of a pod's containers.
 func Restarts(pod *corev1.Pod) int {
 	n := 0
 	for _, s := range pod.Status.ContainerStatuses {
@@ -100,7 +101,7 @@ func Restarts(pod *corev1.Pod) int {
 	return n
 }
 
-// Leaving is what the deletion of an object waits for.
+// Leaving returns what the deletion of an object waits for.
 func Leaving(obj api.Object) string {
 	if f := obj.GetFinalizers(); len(f) > 0 {
 		return "waiting for " + strings.Join(f, ", ")
@@ -111,7 +112,7 @@ func Leaving(obj api.Object) string {
 	return "terminating"
 }
 
-// Quoted is a list of words, each in quotation marks.
+// Quoted returns a list of words, each in quotation marks.
 func Quoted(words []string) string {
 	var out []string
 	for _, w := range words {

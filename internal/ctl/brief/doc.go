@@ -1,5 +1,5 @@
-// Package brief says things about objects in few words, the same in all commands: how messages name an object, what
-// a command line needs to find it again, how a pod stands.
+// Package brief has short texts about objects that all commands share: how messages name an object, which flags a
+// command needs to find it again, what state a pod is in.
 //
-// It promises nothing but the words; it keeps no state. All rooms of ctl call it.
+// It only makes texts and keeps no state. All packages of ctl call it.
 package brief

@@ -12,10 +12,10 @@ import (
 	"minik8s/internal/client"
 )
 
-// EventsOf are the events about an object, the newest last.
+// EventsOf returns the events about an object, the newest last.
 func EventsOf(ctx context.Context, c client.Interface, obj api.Object) ([]*corev1.Event, error) {
 	list, _, err := client.All[*corev1.Event](ctx, c, api.Events, client.ListOptions{
-		// Events about objects without a namespace are kept in the default one.
+		// Events about objects without a namespace are stored in the default namespace.
 		Namespace: orDefault(obj.GetNamespace()),
 		Fields:    fields.OneTermEqualSelector("involvedObject.name", obj.GetName()),
 	})
@@ -26,7 +26,7 @@ func EventsOf(ctx context.Context, c client.Interface, obj api.Object) ([]*corev
 	var out []*corev1.Event
 	for _, e := range list {
 		about := e.InvolvedObject
-		// Who reports on a node often knows its name only, and puts that in place of the UID.
+		// Reporters about a node often know only its name, and put it in place of the UID.
 		same := about.UID == "" || about.UID == obj.GetUID() || string(about.UID) == obj.GetName()
 		if same && about.Name == obj.GetName() && (kind == nil || about.Kind == kind.Kind) {
 			out = append(out, e)

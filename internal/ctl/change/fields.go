@@ -23,10 +23,10 @@ func Merge(ctx context.Context, s *session.Session, obj api.Object, change map[s
 	return err
 }
 
-// Scalable are the kinds whose spec.replicas is a number of pods.
+// Scalable are the kinds with a number of pods in spec.replicas.
 var Scalable = []*api.Kind{api.Deployments, api.ReplicaSets, api.ReplicationControllers}
 
-// Replicas sets how many pods a workload of a Scalable kind has.
+// Replicas sets the number of pods of a workload of a Scalable kind.
 func Replicas(ctx context.Context, s *session.Session, obj api.Object, replicas int) error {
 	if err := Merge(ctx, s, obj, map[string]any{"spec": map[string]any{"replicas": replicas}}); err != nil {
 		return err

@@ -13,12 +13,12 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// MapField is a map of an object's metadata in which people set keys.
+// MapField is a map in an object's metadata in which people set keys.
 type MapField struct {
 	// Field is its name.
 	Field string
 
-	done  string // what is said when it was changed
+	done  string // what is printed after a change
 	of    func(api.Object) map[string]string
 	wrong func(key, value string) []string
 }
@@ -33,13 +33,13 @@ var (
 	}}
 )
 
-// Edit is which keys of such a map to set and which to remove.
+// Edit says which keys of the map to set and which to remove.
 type Edit struct {
 	set    map[string]string
 	remove []string
 }
 
-// Parse takes KEY=VALUE and KEY- away from arguments; the others name objects.
+// Parse takes KEY=VALUE and KEY- out of the arguments; the remaining ones name objects.
 func (m *MapField) Parse(args []string) (names []string, edit Edit, err error) {
 	edit.set = map[string]string{}
 	for _, arg := range args {
@@ -70,7 +70,7 @@ func (m *MapField) Parse(args []string) (names []string, edit Edit, err error) {
 	return names, edit, nil
 }
 
-// Apply edits one object. A key that has another value is kept, which is an error, unless overwrite is true.
+// Apply edits one object. If a key already has another value and overwrite is false, the value is kept and Apply fails.
 func (m *MapField) Apply(ctx context.Context, s *session.Session, obj api.Object, edit Edit, overwrite bool) error {
 	change, kept := edit.against(m.of(obj), overwrite)
 	name := brief.RefOf(obj)
@@ -89,8 +89,8 @@ func (m *MapField) Apply(ctx context.Context, s *session.Session, obj api.Object
 	return nil
 }
 
-// against compares an edit with the keys that an object has now: which of them change (nil removes a key), and which are
-// kept because they have another value.
+// against compares an edit with an object's present keys. It returns which keys change (nil removes a key), and which
+// are kept because they have another value.
 func (edit *Edit) against(now map[string]string, overwrite bool) (change map[string]any, kept []string) {
 	change = map[string]any{}
 	for key, value := range edit.set {

@@ -53,7 +53,7 @@ func ShowSettings(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// SetSettings writes into the ClusterConfig, and makes it if there is none.
+// SetSettings writes into the ClusterConfig, and creates it if there is none.
 func SetSettings(ctx context.Context, s *session.Session, spec minik8s.ClusterConfigSpec) error {
 	change, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
@@ -67,7 +67,7 @@ func SetSettings(ctx context.Context, s *session.Session, spec minik8s.ClusterCo
 	if err = patch(); apierrors.IsNotFound(err) {
 		_, err = s.API.Create(ctx, &minik8s.ClusterConfig{
 			ObjectMeta: metav1.ObjectMeta{Name: minik8s.ClusterConfigName}, Spec: spec}, opts)
-		if apierrors.IsAlreadyExists(err) { // somebody made it in the meantime
+		if apierrors.IsAlreadyExists(err) { // somebody created it in the meantime
 			err = patch()
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Complete lists what the word that is being typed may become: a flag, a command, or one of the arguments that the command
+// Complete lists the possible completions of the word being typed: flags, commands, or the arguments that the command
 // takes after the words before it.
 func Complete(root []cli.Flag, commands []*cli.Command, before []string, last string, arguments func(command string, words []string) []string) []string {
 	cmd, below, words := follow(root, commands, before)
@@ -30,7 +30,7 @@ func Complete(root []cli.Flag, commands []*cli.Command, before []string, last st
 	return matching(arguments(cmd.Name, words), last)
 }
 
-// follow reads the words before the one that is being typed: the command that they name, its subcommands, its arguments.
+// follow reads the words before the one being typed and returns the command, its subcommands and its arguments.
 func follow(root []cli.Flag, commands []*cli.Command, before []string) (cmd *cli.Command, below []*cli.Command, words []string) {
 	flags := map[string]flagSpec{}
 	learn(flags, root, true)

@@ -6,11 +6,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagSpec is what the command line needs to know of a flag.
+// flagSpec is what reordering needs to know of a flag.
 type flagSpec struct {
 	name string // the first of its names
 	bool bool   // takes no value
-	root bool   // stands before the command
+	root bool   // belongs before the command
 }
 
 func learn(into map[string]flagSpec, flags []cli.Flag, root bool) {
@@ -26,14 +26,14 @@ func learn(into map[string]flagSpec, flags []cli.Flag, root bool) {
 
 func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 
-// parsedFlag is a flag in the one form that the parser gets.
+// parsedFlag is a flag in the form that the parser gets.
 type parsedFlag struct {
 	flagSpec
 	text string
 }
 
-// parseFlag reads the flags in one word ("-A", "--tail=3", "-oyaml", "-fp"), and says how many of
-// the words that follow it took as a value: 0 or 1. nil means that it is not known.
+// parseFlag reads the flags in one word ("-A", "--tail=3", "-oyaml", "-fp"). It also returns how many of the following
+// words it used as a value: 0 or 1. nil means that the flag is unknown.
 func parseFlag(flags map[string]flagSpec, arg string, rest []string) ([]parsedFlag, int) {
 	body := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
 	name, value, has := strings.Cut(body, "=")
@@ -43,7 +43,7 @@ func parseFlag(flags map[string]flagSpec, arg string, rest []string) ([]parsedFl
 	if strings.HasPrefix(arg, "--") {
 		return nil, 0
 	}
-	// A word of single letters, of which only the last may take a value.
+	// Several single-letter flags in one word: only the last may have a value.
 	var out []parsedFlag
 	for i, letter := range body {
 		k, ok := flags[string(letter)]

@@ -4,10 +4,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Reorder makes `get pods -A -n x` into what the parser understands: the flags of ctl itself, the
-// command, the command's flags, and after "--" the arguments. Flags are written in one way only,
-// `--name=value`, so that -f and --filename may both be given. What it does not know it leaves in
-// place of a flag, for the parser to refuse by name.
+// Reorder turns words like `get pods -A -n x` into the order that the parser needs: ctl's own flags, the command, the
+// command's flags, and after "--" the arguments. All flags are written as `--name=value`, so that -f and --filename may
+// both be given. Unknown flags stay among the flags, so that the parser refuses them by name.
 func Reorder(root []cli.Flag, commands []*cli.Command, args []string) []string {
 	flags := map[string]flagSpec{}
 	learn(flags, root, true)
@@ -28,14 +27,14 @@ func Reorder(root []cli.Flag, commands []*cli.Command, args []string) []string {
 	return out
 }
 
-// sortedWords are the words of a command line by what they are.
+// sortedWords are the words of a command line, sorted by their role.
 type sortedWords struct {
 	root, own []string // flags of ctl, and of the command
 	words     []string // arguments
 	help      bool
 }
 
-// sortWords tells flags and arguments apart. The words at the places of at name the command itself.
+// sortWords separates flags from arguments. The words at the positions in at name the command itself.
 func sortWords(flags map[string]flagSpec, at map[int]bool, args []string) (l sortedWords) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -69,9 +68,9 @@ func sortWords(flags map[string]flagSpec, at map[int]bool, args []string) (l sor
 	return l
 }
 
-// locate finds the words of the command: their places in args, the words, and the command itself.
+// locate finds the words that name the command. It returns their positions in args, the words, and the command.
 func locate(flags map[string]flagSpec, commands []*cli.Command, args []string) (map[int]bool, []string, *cli.Command) {
-	// Before the command is known, any command's flag tells whether it takes a value.
+	// While the command is unknown, a flag takes a value if it does so in any command.
 	anyFlag := map[string]flagSpec{}
 	learnAll(anyFlag, commands)
 	for name, k := range flags {
@@ -85,7 +84,7 @@ func locate(flags map[string]flagSpec, commands []*cli.Command, args []string) (
 			break
 		}
 		if isFlag(arg) {
-			// -f takes a file with apply and nothing with logs: a command's name is not its value.
+			// -f takes a file with apply and nothing with logs, so the name of a command is not taken as its value.
 			if _, took := parseFlag(anyFlag, arg, args[i+1:]); took == 1 && !isCommand(commands, args[i+1]) {
 				i++
 			}
@@ -109,8 +108,7 @@ func locate(flags map[string]flagSpec, commands []*cli.Command, args []string) (
 	return at, path, cmd
 }
 
-// learnAll learns the flags of all commands, also of those below commands. Where two differ, the one
-// with a value wins.
+// learnAll collects the flags of all commands and their subcommands. If two differ, the one with a value wins.
 func learnAll(into map[string]flagSpec, commands []*cli.Command) {
 	for _, c := range commands {
 		own := map[string]flagSpec{}

@@ -1,7 +1,7 @@
 package commandline
 
-// Scripts make a shell complete the words of ctl, by its name. They ask the program itself what may come next: `ctl
-// __complete WORD... LAST`, where LAST is the word that is being typed and may be empty.
+// Scripts are the completion scripts, by the name of the shell. They ask the program for completions: `ctl __complete
+// WORD... LAST`, where LAST is the word being typed, perhaps empty.
 var Scripts = map[string]string{
 	"bash": `_minik8sd_complete() {
     [ "${COMP_WORDS[1]}" = ctl ] || { [ "$COMP_CWORD" -eq 1 ] && COMPREPLY=($(compgen -W ctl -- "${COMP_WORDS[1]}")); return; }

@@ -20,7 +20,7 @@ type Console struct {
 	colour bool
 }
 
-// New is a console over three streams. NO_COLOR and TERM=dumb in the environment turn colours off.
+// New makes a console from three streams. NO_COLOR and TERM=dumb in the environment turn colours off.
 func New(in io.Reader, out, errOut io.Writer, getenv func(string) string) *Console {
 	return &Console{In: in, Out: out, Err: errOut, InTTY: isTerminal(in), ErrTTY: isTerminal(errOut),
 		colour: isTerminal(out) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
@@ -36,12 +36,12 @@ func (c *Console) Say(format string, args ...any) {
 	fmt.Fprintf(c.Out, format+"\n", args...)
 }
 
-// Note writes a line beside the result: a hint, a warning.
+// Note writes a line that is not part of the result: a hint, a warning.
 func (c *Console) Note(format string, args ...any) {
 	fmt.Fprintf(c.Err, format+"\n", args...)
 }
 
-// Progress replaces the last progress line on a terminal. Elsewhere it writes nothing: a log has no use for it.
+// Progress replaces the last progress line on a terminal. Elsewhere it writes nothing, since logs do not need it.
 func (c *Console) Progress(format string, args ...any) {
 	if c.ErrTTY {
 		fmt.Fprintf(c.Err, "\r\x1b[K"+format, args...)
@@ -55,7 +55,7 @@ func (c *Console) EndProgress() {
 	}
 }
 
-// The colours, as a terminal's control sequences name them.
+// The colours, as control sequences of a terminal.
 const (
 	Bold   = "1"
 	Red    = "31"
@@ -71,7 +71,7 @@ func (c *Console) Paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// PaintErr is Paint for text that goes to Err.
+// PaintErr is like Paint, for text that goes to Err.
 func (c *Console) PaintErr(colour, text string) string {
 	if !c.ErrTTY {
 		return text
@@ -79,7 +79,7 @@ func (c *Console) PaintErr(colour, text string) string {
 	return c.Paint(colour, text)
 }
 
-// StateColour is the colour of a state: green for well, yellow for under way, red for wrong.
+// StateColour returns the colour of a state: green for good, yellow for in progress, red for wrong.
 func StateColour(state string) string {
 	switch state {
 	case "Running", "Ready", "Active", "Bound", "Succeeded", "Completed", "True", "Available":
@@ -93,8 +93,8 @@ func StateColour(state string) string {
 	return Red
 }
 
-// Complain prints the error of one object, where a command goes on with the next.
+// Complain prints the error of one object, for a command that continues with the next.
 func (c *Console) Complain(err error) { c.Note("%s%s", c.PaintErr(Red, "error: "), exit.Message(err)) }
 
-// Tally counts the failures of a command that works on several objects, and prints all but the last.
+// Tally counts the failures of a command that works on several objects. It prints all errors but the last.
 func (c *Console) Tally() *exit.Tally { return &exit.Tally{Tell: c.Complain} }

@@ -1,5 +1,6 @@
-// Package console is where a command of ctl reads and writes: results to the output, everything else beside it.
+// Package console is where a command of ctl reads and writes: results go to the output, everything else to the error
+// output.
 //
-// It promises that what is piped is plain text: colours and progress lines are for terminals only. All rooms of ctl
-// write through it. It keeps no state but the streams.
+// It promises that piped output is plain text: colours and progress lines are for terminals only. All packages of ctl
+// write through it. It keeps no state except the streams.
 package console

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// pack writes a file, or a directory with all in it, as an archive in which it is called name.
+// pack writes a file, or a directory with everything in it, as an archive in which it has the given name.
 func pack(w io.Writer, from, name string) error {
 	tw := tar.NewWriter(w)
 	err := filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
@@ -30,7 +30,7 @@ func pack(w io.Writer, from, name string) error {
 				return err
 			}
 		case !st.IsDir() && !st.Mode().IsRegular():
-			return nil // sockets and the like are nobody's to copy
+			return nil // sockets and the like cannot be copied
 		}
 		h, err := tar.FileInfoHeader(st, link)
 		if err != nil {
@@ -41,7 +41,7 @@ func pack(w io.Writer, from, name string) error {
 			return err
 		}
 		h.Name = path.Join(name, filepath.ToSlash(rel))
-		h.Uid, h.Gid, h.Uname, h.Gname = 0, 0, "", "" // who they are here means nothing there
+		h.Uid, h.Gid, h.Uname, h.Gname = 0, 0, "", "" // this machine's users mean nothing in the container
 		if err := tw.WriteHeader(h); err != nil || !st.Mode().IsRegular() {
 			return err
 		}
@@ -56,9 +56,8 @@ func pack(w io.Writer, from, name string) error {
 	return errors.Join(err, tw.Close())
 }
 
-// unpack writes what an archive has under name to the path to. Whatever the archive says, nothing is
-// written outside of it: an archive from a container is not to be trusted. Links are left out, with a
-// note.
+// unpack writes what an archive has under name to the path to. It never writes outside of that path, because an archive
+// from a container cannot be trusted. Links are skipped, with a note.
 func unpack(r io.Reader, name, to string, note func(string, ...any)) error {
 	root, err := os.OpenRoot(filepath.Dir(to))
 	if err != nil {

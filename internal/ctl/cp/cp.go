@@ -16,7 +16,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// PodPath takes POD:PATH apart; pod is empty for a path of this machine.
+// PodPath splits POD:PATH. pod is empty for a path on this machine.
 func PodPath(arg string) (file, pod string) {
 	if pod, file, ok := strings.Cut(arg, ":"); ok && pod != "" && !strings.HasPrefix(pod, ".") && !strings.HasPrefix(pod, "/") {
 		return file, pod
@@ -31,7 +31,7 @@ type Copying struct {
 	Container string
 }
 
-// run runs a command in the container. If it fails, the error is what it wrote to stderr.
+// run runs a command in the container. If the command fails, its stderr is the error.
 func (x *Copying) run(ctx context.Context, in io.Reader, out io.Writer, command ...string) error {
 	var complaint strings.Builder
 	err := x.Session.API.Exec(ctx, x.Pod.Namespace, x.Pod.Name, x.Container, command, remote.Streams{Stdin: in, Stdout: out, Stderr: &complaint})
@@ -45,7 +45,7 @@ func (x *Copying) run(ctx context.Context, in io.Reader, out io.Writer, command 
 	return err
 }
 
-// In copies a file or a directory of this machine into the container.
+// In copies a file or a directory from this machine into the container.
 func (x *Copying) In(ctx context.Context, from, to string) error {
 	if _, err := os.Lstat(from); err != nil {
 		return exit.Failf(exit.NotFound, "%v", err)
@@ -53,7 +53,7 @@ func (x *Copying) In(ctx context.Context, from, to string) error {
 	if to == "" {
 		to = "."
 	}
-	// A path with a slash at its end is a directory; if there is none, tar says so.
+	// A path that ends with a slash is a directory; if it does not exist, tar reports that.
 	inside := strings.HasSuffix(to, "/")
 	if !inside {
 		err := x.run(ctx, nil, io.Discard, "test", "-d", to)
@@ -112,5 +112,5 @@ func (x *Copying) Out(ctx context.Context, from, to string) error {
 	return err
 }
 
-// errTruncated is what the reader of an archive gets if its sender failed.
+// errTruncated is what the reader of an archive gets if the sender failed.
 var errTruncated = errors.New("the archive ends early")

@@ -60,7 +60,7 @@ func TestAnArchiveCannotLeaveItsPlace(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(place, "to"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(dir, filepath.Join(place, "to", "out")); err != nil { // as if one had been there before
+		if err := os.Symlink(dir, filepath.Join(place, "to", "out")); err != nil { // as if a link had been there before
 			t.Fatal(err)
 		}
 		var archive bytes.Buffer

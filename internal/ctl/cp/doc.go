@@ -1,5 +1,5 @@
-// Package cp copies files between this machine and a container, by the container's tar.
+// Package cp copies files between this machine and a container, with the container's tar.
 //
-// It promises that nothing is written outside of the place that was named, whatever the container's archive says. ctl's cp
-// calls it. It keeps no state: a copy that was interrupted leaves what has arrived.
+// It promises never to write outside of the given path, whatever the container's archive contains. ctl's cp calls it.
+// It keeps no state: after an interrupted copy, the files that have arrived stay.
 package cp

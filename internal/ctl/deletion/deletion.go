@@ -14,26 +14,26 @@ import (
 	"minik8s/internal/ctl/wait"
 )
 
-// WithDependents deletes what an object owns too, whatever its kind does by itself.
+// WithDependents returns options that also delete what the object owns, whatever the default of its kind is.
 func WithDependents() *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 }
 
-// Options are how objects are deleted.
+// Options say how to delete objects.
 type Options struct {
-	// Request is what the server is told.
+	// Request has the options that are sent to the server.
 	Request *metav1.DeleteOptions
-	// IgnoreNotFound counts an object that is gone already as deleted.
+	// IgnoreNotFound counts an object that is already gone as deleted.
 	IgnoreNotFound bool
-	// Message is the line that is printed of an object that was told to go.
+	// Message returns the line to print for an object whose deletion was requested.
 	Message func(api.Object) string
-	// Wait waits until the objects are gone; Timeout is for all of them together, 0 is as long as it takes.
+	// Wait waits until the objects are gone. Timeout is for all of them together; 0 means no limit.
 	Wait    bool
 	Timeout time.Duration
 }
 
-// All deletes objects, and counts those that failed. All are told to go before the first is waited for: their grace periods
-// run side by side.
+// All deletes objects, and counts those that failed. It requests all deletions before it waits for the first, so that
+// grace periods run at the same time.
 func All(ctx context.Context, s *session.Session, count *exit.Tally, objects []api.Object, o Options) {
 	var leaving []api.Object
 	for _, obj := range objects {

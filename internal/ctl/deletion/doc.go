@@ -1,6 +1,6 @@
-// Package deletion deletes objects and waits until they are gone, and knows which of a cluster's objects users made.
+// Package deletion deletes objects, waits until they are gone, and knows which objects of a cluster users created.
 //
-// It promises that what depends on an object goes with it, and that what the system gives by itself is not counted as
-// anybody's. The commands of ctl and the replacing of manifests call it. It keeps no state: an interrupted wait stops
-// waiting, not deleting.
+// It promises that an object's dependents are deleted with it, and that objects which the system creates do not count
+// as users' objects. ctl's commands and the replacing of manifests call it. It keeps no state: an interrupted wait does
+// not stop the deletion.
 package deletion

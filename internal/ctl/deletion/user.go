@@ -10,11 +10,12 @@ import (
 	"minik8s/internal/client"
 )
 
-// UserObjects are the objects that users made, in the order in which they are deleted: owners before what they own, and namespaces last.
+// UserObjects returns the objects that users created, in the order of deletion: owners before what they own, and
+// namespaces last.
 func UserObjects(ctx context.Context, c client.Interface) ([]api.Object, error) {
 	var owners, namespaces []api.Object
 	for _, kind := range api.Kinds {
-		// Events and leases come from the system, and go by themselves.
+		// Events and leases are created and removed by the system.
 		if kind == api.Events || kind == api.Leases || (!kind.Namespaced && kind != api.Namespaces) {
 			continue
 		}
@@ -30,7 +31,7 @@ func UserObjects(ctx context.Context, c client.Interface) ([]api.Object, error) 
 				}
 			case slices.Contains(api.SystemNamespaces, obj.GetNamespace()) || givenBySystem(kind, obj):
 			case metav1.GetControllerOf(obj) != nil:
-				// Its owner is deleted, and would make it anew before that.
+				// Its owner is deleted; while the owner exists, it would create it again.
 			default:
 				owners = append(owners, obj)
 			}
@@ -39,7 +40,8 @@ func UserObjects(ctx context.Context, c client.Interface) ([]api.Object, error) 
 	return append(owners, namespaces...), nil
 }
 
-// givenBySystem names what appears by itself in every namespace, and again when it is deleted.
+// givenBySystem reports whether the system creates the object in every namespace, and creates it again if it is
+// deleted.
 func givenBySystem(kind *api.Kind, obj api.Object) bool {
 	switch kind.Kind {
 	case "ServiceAccount":

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resources writes amounts under a name, and nothing if there are none.
+// resources writes amounts under a name; nothing if there are none.
 func (s *sheet) resources(name string, list corev1.ResourceList) {
 	amounts := map[string]string{}
 	for k, q := range list {

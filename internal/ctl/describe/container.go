@@ -125,7 +125,7 @@ func writeState(s *session.Session, out *sheet, name string, state *corev1.Conta
 	}
 }
 
-// source is where a variable's value comes from; the value itself is not looked up.
+// source returns where a variable's value comes from. It does not look up the value.
 func source(from *corev1.EnvVarSource) string {
 	switch {
 	case from.FieldRef != nil:

@@ -18,7 +18,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Show writes all about an object, and the events that tell of it.
+// Show writes everything about an object, and the events about it.
 func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 	var out sheet
 	writeMeta(s, &out, obj)
@@ -53,7 +53,7 @@ func writeMeta(s *session.Session, out *sheet, obj api.Object) {
 	out.pairs("Labels", obj.GetLabels())
 	notes := map[string]string{}
 	for k, v := range obj.GetAnnotations() {
-		// It repeats the whole manifest, of a Secret with its values.
+		// It repeats the whole manifest, including the values of a Secret.
 		if k != corev1.LastAppliedConfigAnnotation {
 			notes[k] = brief.Clip(v, 200)
 		}
@@ -71,7 +71,7 @@ func writeMeta(s *session.Session, out *sheet, obj api.Object) {
 	}
 }
 
-// writeSecret shows how long the values are, and no more.
+// writeSecret shows only the lengths of the values.
 func writeSecret(out *sheet, secret *corev1.Secret) {
 	out.field("Type", string(secret.Type))
 	out.line("Data:")
@@ -88,7 +88,7 @@ func writeSecret(out *sheet, secret *corev1.Secret) {
 	}
 }
 
-// writeRest shows what an object says beyond its metadata, as YAML.
+// writeRest shows an object without its metadata, as YAML.
 func writeRest(out *sheet, obj api.Object) error {
 	data, err := json.Marshal(obj)
 	if err != nil {
@@ -124,7 +124,7 @@ func writeRest(out *sheet, obj api.Object) error {
 	return nil
 }
 
-// hide replaces passwords and tokens: the seed systems' GPU jobs have them in their manifests.
+// hide replaces passwords and tokens, which the manifests of the seed systems' GPU jobs contain.
 func hide(v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,6 +1,6 @@
-// Package describe tells all about one object: its metadata, what is known of its kind (pods, nodes, secrets), else what
-// it says as YAML, and its events.
+// Package describe shows everything about one object: its metadata, then details for some kinds (pods, nodes, secrets)
+// or its content as YAML for others, then its events.
 //
-// It promises that nothing secret is shown: of a Secret's values only the sizes, of passwords in manifests too. ctl's
+// It promises to show no secrets: only the sizes of a Secret's values, and also of passwords in manifests. ctl's
 // describe calls it. It asks the API and keeps no state.
 package describe

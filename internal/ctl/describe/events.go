@@ -20,7 +20,7 @@ func eventCount(e *corev1.Event) int {
 	return max(int(e.Count), 1)
 }
 
-// showEvents prints the events about an object. If they cannot be read it says so; that is no error.
+// showEvents prints the events about an object. If they cannot be read, it prints that and does not fail.
 func showEvents(ctx context.Context, s *session.Session, obj api.Object) {
 	events, err := brief.EventsOf(ctx, s.API, obj)
 	switch {
@@ -34,7 +34,7 @@ func showEvents(ctx context.Context, s *session.Session, obj api.Object) {
 	}
 }
 
-// eventRows lays events out as describe shows them.
+// eventRows returns the rows in which describe shows events.
 func eventRows(s *session.Session, events []*corev1.Event) [][]string {
 	var rows [][]string
 	for _, e := range events {

@@ -62,7 +62,7 @@ func writePod(s *session.Session, out *sheet, pod *corev1.Pod) {
 	}
 }
 
-// ephemeralContainers are those that were added to a pod while it ran, as ordinary ones.
+// ephemeralContainers returns a pod's ephemeral containers as ordinary ones.
 func ephemeralContainers(pod *corev1.Pod) []corev1.Container {
 	var out []corev1.Container
 	for _, e := range pod.Spec.EphemeralContainers {

@@ -12,7 +12,7 @@ type sheet struct {
 	indent string
 }
 
-// nameWidth is where the values begin.
+// nameWidth is the column in which the values begin.
 const nameWidth = 18
 
 // line writes a line as it is.
@@ -30,7 +30,7 @@ func (s *sheet) field(name, value string) {
 	s.line("%-*s%s", nameWidth-len(s.indent), name+":", value)
 }
 
-// pairs writes a map, a pair in a line.
+// pairs writes a map, one pair per line.
 func (s *sheet) pairs(name string, m map[string]string) {
 	var lines []string
 	for k, v := range m {
@@ -55,14 +55,14 @@ func (s *sheet) lines(name string, values []string) {
 	}
 }
 
-// block writes several lines further in.
+// block writes several lines with an indent.
 func (s *sheet) block(indent, text string) {
 	for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		s.line("%s%s", indent, l)
 	}
 }
 
-// indented writes what do writes, further in.
+// indented adds an indent to what do writes.
 func (s *sheet) indented(indent string, do func()) {
 	old := s.indent
 	s.indent += indent

@@ -1,6 +1,6 @@
-// Package exit has the exit codes of ctl and the words in which errors are told.
+// Package exit has the exit codes of ctl and makes the text of its errors.
 //
-// It promises codes that scripts may trust (0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists or conflicts, 5 no
-// server; of exec, the command's own), and a message that says what to do next. It prints nothing itself and keeps no
-// state. All rooms of ctl make their errors with it.
+// It promises reliable exit codes (0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists or conflicts, 5 no server;
+// for exec, the command's own) and messages that say what to do next. It prints nothing and keeps no state. All
+// packages of ctl make their errors with it.
 package exit

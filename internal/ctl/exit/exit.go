@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/client/remote"
 )
 
-// The exit codes, which scripts may trust; 0 is success.
+// The exit codes, on which scripts may rely; 0 is success.
 const (
 	Failed      = 1
 	Usage       = 2
@@ -21,7 +21,7 @@ const (
 	Unreachable = 5
 )
 
-// failure is an error that knows its exit code.
+// failure is an error with an exit code.
 type failure struct {
 	code int
 	text string
@@ -29,17 +29,17 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
-// Usagef is an error of somebody who used a command wrongly.
+// Usagef returns an error about wrong usage of a command.
 func Usagef(format string, args ...any) error {
 	return &failure{Usage, fmt.Sprintf(format, args...)}
 }
 
-// Failf is an error with an exit code.
+// Failf returns an error with an exit code.
 func Failf(code int, format string, args ...any) error {
 	return &failure{code, fmt.Sprintf(format, args...)}
 }
 
-// CodeOf is the exit code of an error.
+// CodeOf returns the exit code of an error.
 func CodeOf(err error) int {
 	var f *failure
 	var exit *remote.ExitError
@@ -60,7 +60,7 @@ func CodeOf(err error) int {
 	return Failed
 }
 
-// Message is an error in a person's words; the mistakes of a manifest stand one per line.
+// Message returns the text of an error for people. The mistakes in a manifest are listed one per line.
 func Message(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -105,10 +105,10 @@ func mistakes(s metav1.Status) string {
 	return b.String()
 }
 
-// Tally counts the failures of a command that works on several objects. It goes on after a failure, and fails as a whole
-// in the end.
+// Tally counts the failures of a command that works on several objects. The command continues after a failure, and
+// fails at the end.
 type Tally struct {
-	// Tell prints the error of one object, if another fails too.
+	// Tell prints the error of one object, once another one fails too.
 	Tell func(error)
 
 	done   int
@@ -117,13 +117,13 @@ type Tally struct {
 	last   error
 }
 
-// Add counts one object.
+// Add counts the result of one object.
 func (t *Tally) Add(err error) {
 	t.done++
 	if err == nil {
 		return
 	}
-	// A single error is main's to print. With another one, the earlier is printed now.
+	// main prints a single error. With another one, the earlier error is printed now.
 	if t.last != nil {
 		t.Tell(t.last)
 	}
@@ -136,7 +136,7 @@ func (t *Tally) Add(err error) {
 	}
 }
 
-// Err is the command's error: the only one there was, or how many there were.
+// Err returns the command's error: the only one, or how many there were.
 func (t *Tally) Err() error {
 	switch {
 	case t.failed == 0:

@@ -1,5 +1,5 @@
-// Package get shows objects: as the tables that the server lays out or as they are, once or with every change.
+// Package get shows objects: as tables from the server or as whole objects, once or with every change.
 //
-// It promises that a watch which the server ends goes on where it ended, and that a list of nothing prints nothing. ctl's
-// get calls it. It keeps no state.
+// It promises that when the server ends a watch, the watch resumes where it ended, and that an empty list prints
+// nothing to the output. ctl's get calls it. It keeps no state.
 package get

@@ -15,8 +15,8 @@ import (
 	"minik8s/internal/ctl/target"
 )
 
-// followTable prints a row for every change after a table. A server may close a long watch at any time, so it is opened
-// again where it ended.
+// followTable prints a row for every change after a table. A server may close a long watch at any time; it is then
+// reopened where it ended.
 func followTable(ctx context.Context, s *session.Session, kind *api.Kind, from found, seed string, g *printer.Grid) error {
 	at := from.table.ResourceVersion
 	if at == "" && len(from.table.Rows) == 1 {
@@ -42,7 +42,7 @@ func followTable(ctx context.Context, s *session.Session, kind *api.Kind, from f
 	}
 }
 
-// followObjects prints the objects that there are, and then every change.
+// followObjects prints the existing objects, and then every change.
 func followObjects(ctx context.Context, s *session.Session, r Request) error {
 	opts, err := watchOf(ctx, s, r)
 	if err != nil {
@@ -75,7 +75,7 @@ func followObjects(ctx context.Context, s *session.Session, r Request) error {
 	}
 }
 
-// watchOf is the watch of a request's one target.
+// watchOf returns the watch options for a request's only target.
 func watchOf(ctx context.Context, s *session.Session, r Request) (client.WatchOptions, error) {
 	t := r.Targets[0]
 	if t.Name != "" {
@@ -89,5 +89,5 @@ func watchOf(ctx context.Context, s *session.Session, r Request) (client.WatchOp
 	return client.WatchOptions{Namespace: list.Namespace, Labels: list.Labels, Fields: list.Fields}, err
 }
 
-// endedByServer says whether a watch ended only because servers end watches now and then.
+// endedByServer reports whether a watch ended only because servers end watches from time to time.
 func endedByServer(err error) bool { return err == nil || errors.Is(err, io.EOF) }

@@ -20,9 +20,10 @@ import (
 type Request struct {
 	Targets []target.Target
 	Scope   target.Scope
-	// Form is how: "" and wide are tables, x and a those of the seed systems; yaml, yml, json and name are objects.
+	// Form is the output format: "" and wide are tables, x and a are those of the seed systems; yaml, yml, json and
+	// name print objects.
 	Form string
-	// Watch goes on with every change.
+	// Watch continues with every change.
 	Watch          bool
 	NoHeaders      bool
 	IgnoreNotFound bool
@@ -52,7 +53,7 @@ func Show(ctx context.Context, s *session.Session, r Request) error {
 	return showTables(ctx, s, r)
 }
 
-// seed is the seed system whose columns are asked for; "" for none.
+// seed returns the seed system whose columns are requested; "" for none.
 func (r *Request) seed() string {
 	if r.Form == "x" || r.Form == "a" {
 		return r.Form
@@ -60,12 +61,12 @@ func (r *Request) seed() string {
 	return ""
 }
 
-// missing says whether an error is only that an object is not there, and the request ignores that.
+// missing reports whether an error only says that an object does not exist, and the request ignores that.
 func (r *Request) missing(err error) bool {
 	return r.IgnoreNotFound && exit.CodeOf(err) == exit.NotFound
 }
 
-// showTables shows what the server lays out.
+// showTables shows tables from the server.
 func showTables(ctx context.Context, s *session.Session, r Request) error {
 	count := s.Tally()
 	several := len(kindsOf(r.Targets)) > 1
@@ -96,13 +97,13 @@ func showTables(ctx context.Context, s *session.Session, r Request) error {
 	return count.Err()
 }
 
-// found is a table, and the list options by which its objects are watched.
+// found is a table, with the list options for watching its objects.
 type found struct {
 	table *metav1.Table
 	in    client.ListOptions
 }
 
-// tableOf asks for the table of a target.
+// tableOf requests the table of a target.
 func tableOf(ctx context.Context, s *session.Session, r Request, t target.Target) (found, error) {
 	opts, err := r.Scope.Options(s, t.Kind)
 	if err != nil {
@@ -126,11 +127,11 @@ func tableOf(ctx context.Context, s *session.Session, r Request, t target.Target
 	return found{table, opts}, nil
 }
 
-// grid is where the rows of a kind are printed; several says that there are other kinds on the page.
+// grid returns the grid for the rows of a kind. several says that other kinds are printed too.
 func (r *Request) grid(s *session.Session, kind *api.Kind, several bool) *printer.Grid {
 	layout := printer.Layout{
 		Wide: r.Form == "wide" || r.seed() != "", NoHeaders: r.NoHeaders,
-		// x writes the namespace into the name itself.
+		// The layout x has the namespace in the name.
 		Namespace: r.Scope.AllNamespaces && kind.Namespaced && r.Form != "x",
 	}
 	if several {

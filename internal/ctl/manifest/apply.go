@@ -17,8 +17,9 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Apply creates an object or merges the manifest into it: what the manifest says is set, what it said at the last apply
-// and says no more is taken out, and the rest stays as others made it. It says what became of the object.
+// Apply creates an object or merges the manifest into it: fields in the manifest are set, fields that were in the last
+// applied manifest but not in this one are removed, and all other fields keep their values. It returns the object and
+// what was done.
 func Apply(ctx context.Context, s *session.Session, d *Document, o Options) (api.Object, string, error) {
 	opts, err := o.write()
 	switch {
@@ -47,7 +48,7 @@ func Apply(ctx context.Context, s *session.Session, d *Document, o Options) (api
 	return merge(ctx, s, d, current, opts)
 }
 
-// merge brings an object that exists to what the manifest says.
+// merge changes an existing object to match the manifest.
 func merge(ctx context.Context, s *session.Session, d *Document, current api.Object, opts client.WriteOptions) (api.Object, string, error) {
 	patch, err := difference(s, d, current)
 	if err != nil {
@@ -64,14 +65,14 @@ func merge(ctx context.Context, s *session.Session, d *Document, current api.Obj
 	if err != nil {
 		return nil, "", err
 	}
-	// A value that is only written in another way makes a patch that changes nothing.
+	// A value that is only written differently makes a patch that changes nothing.
 	if obj.GetResourceVersion() == current.GetResourceVersion() {
 		return obj, "unchanged", nil
 	}
 	return obj, "configured", nil
 }
 
-// applyServerSide has the server merge the manifest.
+// applyServerSide lets the server merge the manifest.
 func applyServerSide(ctx context.Context, s *session.Session, d *Document, o Options, opts client.WriteOptions) (api.Object, string, error) {
 	data, err := json.Marshal(d.canonical)
 	if err != nil {
@@ -86,7 +87,8 @@ func applyServerSide(ctx context.Context, s *session.Session, d *Document, o Opt
 	return obj, "applied", err
 }
 
-// applyNew creates an object. The document is sent as it was written: the server understands the seed systems' forms.
+// applyNew creates an object. The document is sent as it was written, since the server understands the seed systems'
+// forms.
 func applyNew(ctx context.Context, s *session.Session, d *Document, opts client.WriteOptions) (api.Object, error) {
 	doc := d.doc
 	if _, ok := doc["metadata"].(map[string]any); !ok {
@@ -100,7 +102,7 @@ func applyNew(ctx context.Context, s *session.Session, d *Document, opts client.
 	return s.API.CreateRaw(ctx, d.Kind, d.Namespace, body, opts)
 }
 
-// difference is the patch that brings an object to what the manifest says.
+// difference returns the patch that changes an object to match the manifest.
 func difference(s *session.Session, d *Document, current api.Object) ([]byte, error) {
 	now, err := json.Marshal(current)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Create sends a document as it was written; an object that exists is an error.
+// Create sends a document as it was written. It fails if the object exists.
 func Create(ctx context.Context, s *session.Session, d *Document, o Options) (api.Object, string, error) {
 	opts, err := o.write()
 	if err != nil {

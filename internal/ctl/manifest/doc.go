@@ -1,11 +1,11 @@
-// Package manifest reads manifests from files, folders, URLs and standard input, and writes what they say: apply, create,
+// Package manifest reads manifests from files, folders, URLs and standard input, and writes them: apply, create,
 // replace.
 //
-// It promises that a manifest is read as a whole before anything is sent; that manifests of the seed systems are taken as
-// they are; that apply takes out what an earlier manifest said and this one does not, and leaves what others set; that
-// nothing is deleted for a replacement that could not be created. A kill -9 in the middle leaves the documents before it
-// written and those after it untouched; the same command again finishes the work.
+// It promises: a manifest is read completely before anything is sent. Manifests of the seed systems are accepted
+// unchanged. Apply removes what the last manifest had and this one does not, and keeps what others set. Nothing is
+// deleted for a replacement that could not be created. After a kill -9 in the middle, the documents before it are
+// written and those after it are not; running the command again finishes the work.
 //
-// The commands of ctl call it, one document after the other. It keeps no state here: what was applied last is in an
-// annotation of the object.
+// The commands of ctl call it, one document after the other. It keeps no state here: an annotation on the object holds
+// what was last applied.
 package manifest

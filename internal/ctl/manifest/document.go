@@ -17,25 +17,25 @@ import (
 	"minik8s/internal/ctl/target"
 )
 
-// Document is one document of a manifest, understood.
+// Document is one document of a manifest, with its kind and name.
 type Document struct {
-	// Source is where it stands: "web.yaml, document 2".
+	// Source is where it was read: "web.yaml, document 2".
 	Source          string
 	Kind            *api.Kind
 	Namespace, Name string
 
 	doc map[string]any // as it was written
-	// canonical is doc in Kubernetes' form, where a seed's form was given.
+	// canonical is doc in Kubernetes' form, if doc is in a seed system's form.
 	canonical map[string]any
 }
 
-// Key is the object that the document is about.
+// Key returns the key of the document's object.
 func (d *Document) Key() client.Key {
 	return client.Key{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
 }
 
-// Read reads the documents of files. A kind given on the command line, as the second seed's users do, must be that of
-// every document; word is empty if there is none.
+// Read reads the documents of files. Users of the second seed system give a kind on the command line: every document
+// must then be of that kind. word is empty if none was given. It fails if any document has a mistake.
 func Read(ctx context.Context, s *session.Session, files Files, word string) ([]*Document, error) {
 	docs, err := readAll(ctx, s.Console, files)
 	if err != nil {
@@ -61,13 +61,13 @@ func Read(ctx context.Context, s *session.Session, files Files, word string) ([]
 		}
 	}
 	if len(bad) > 0 {
-		// Nothing has been sent yet: a manifest with a mistake is not begun.
+		// Nothing has been sent yet: a manifest with a mistake is not started.
 		return nil, exit.Usagef("%s", strings.Join(bad, "\n"))
 	}
 	return out, nil
 }
 
-// understand finds the kind of a document and brings it into Kubernetes' form.
+// understand finds the kind of a document and converts it to Kubernetes' form.
 func understand(s *session.Session, r raw) (*Document, error) {
 	apiVersion, kindName, err := dialect.Identify(r.doc)
 	if err != nil {
@@ -79,7 +79,7 @@ func understand(s *session.Session, r raw) (*Document, error) {
 	}
 	d := &Document{Source: r.source, doc: r.doc, Kind: kind, canonical: runtime.DeepCopyJSON(r.doc)}
 	if form := dialect.For(kind); form != nil {
-		// The notes are dropped here: the server sends them as warnings.
+		// The notes are dropped here, because the server sends them as warnings.
 		if _, err := form(d.canonical); err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func understand(s *session.Session, r raw) (*Document, error) {
 	return d, d.locate(s)
 }
 
-// locate reads which object a document is about: its name, and its namespace or the session's.
+// locate reads the name and namespace of a document's object; the session's namespace if it has none.
 func (d *Document) locate(s *session.Session) error {
 	meta, _ := d.canonical["metadata"].(map[string]any)
 	if meta == nil {
@@ -117,7 +117,7 @@ func (d *Document) locate(s *session.Session) error {
 	return nil
 }
 
-// plain turns a document into the types that JSON has (maps, slices, strings, numbers), whatever a dialect put into it.
+// plain converts a document to JSON's types (maps, slices, strings, numbers), whatever types a dialect used.
 func plain(doc map[string]any) (map[string]any, error) {
 	data, err := json.Marshal(doc)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// annotated is doc with the canonical document, as text, in the annotation where kubectl too keeps what was applied last:
-// the base of the next apply, which compares in Kubernetes' form whatever form was sent.
+// annotated returns doc with the canonical document, as text, in the same annotation that kubectl uses for what was
+// last applied. The next apply compares with it, in Kubernetes' form, whatever form was sent.
 func annotated(doc, canonical map[string]any) ([]byte, error) {
 	base := runtime.DeepCopyJSON(canonical)
 	delete(annotations(base), corev1.LastAppliedConfigAnnotation)
@@ -21,7 +21,7 @@ func annotated(doc, canonical map[string]any) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// annotations are those of a document, made if there are none.
+// annotations returns a document's annotations, and creates them if there are none.
 func annotations(doc map[string]any) map[string]any {
 	meta, ok := doc["metadata"].(map[string]any)
 	if !ok {

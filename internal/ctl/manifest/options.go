@@ -6,17 +6,17 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Options are how documents are written.
+// Options say how to write documents.
 type Options struct {
 	// DryRun lets the server check everything and change nothing.
 	DryRun bool
-	// Validation is how fields that are not known are taken: strict, warn or ignore; "" is strict.
+	// Validation is how unknown fields are treated: strict, warn or ignore; "" is strict.
 	Validation string
-	// ServerSide lets the server merge an apply, under the name FieldManager. ForceConflicts takes fields over that others have
-	// set otherwise.
+	// ServerSide lets the server merge an apply, with the field manager FieldManager. ForceConflicts takes over fields
+	// that others have set to other values.
 	ServerSide, ForceConflicts bool
 	FieldManager               string
-	// Recreate lets a replacement delete an object and create it anew, where it cannot be changed.
+	// Recreate lets a replacement delete and create an object again if it cannot be changed.
 	Recreate bool
 }
 

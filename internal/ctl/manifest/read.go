@@ -15,11 +15,11 @@ import (
 	"minik8s/internal/ctl/exit"
 )
 
-// Files are the sources of manifests as a person names them.
+// Files are the sources of manifests, as given by the user.
 type Files struct {
 	// Names are files, folders, URLs, or - for standard input.
 	Names []string
-	// Recursive reads folders with all that is below them.
+	// Recursive reads folders with all their subfolders.
 	Recursive bool
 }
 
@@ -60,7 +60,7 @@ func readOne(ctx context.Context, c *console.Console, source string) ([]raw, err
 	return split(source, data)
 }
 
-// expand makes the files of a folder out of it, in the order of their names.
+// expand returns the files in a folder, sorted by name.
 func expand(file string, recursive bool) ([]string, error) {
 	if file == "-" || isURL(file) {
 		return []string{file}, nil
@@ -103,7 +103,7 @@ func expand(file string, recursive bool) ([]string, error) {
 
 func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }
 
-// maxManifest bounds what is read from one source: no manifest comes near it.
+// maxManifest limits how much is read from one source; real manifests are far smaller.
 const maxManifest = 64 << 20
 
 func fetch(ctx context.Context, c *console.Console, source string) ([]byte, error) {

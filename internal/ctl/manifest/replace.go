@@ -17,10 +17,11 @@ import (
 	"minik8s/internal/ctl/wait"
 )
 
-// recreateWait is how long a replacement waits for the old object to end.
+// recreateWait is how long a replacement waits until the old object is gone.
 const recreateWait = 2 * time.Minute
 
-// Replace writes a document over an object. A resourceVersion in the document guards it.
+// Replace overwrites an object with a document. If the document has a resourceVersion, Replace fails if the object has
+// changed since.
 func Replace(ctx context.Context, s *session.Session, d *Document, o Options) (api.Object, string, error) {
 	opts, err := o.write()
 	if err != nil {
@@ -50,11 +51,11 @@ func Replace(ctx context.Context, s *session.Session, d *Document, o Options) (a
 	return out, "replaced by a new one", err
 }
 
-// recreate deletes an object and creates it as the document says.
+// recreate deletes an object and creates it again from the document.
 func recreate(ctx context.Context, s *session.Session, d *Document, obj api.Object, opts client.WriteOptions) (api.Object, error) {
 	obj.SetResourceVersion("")
 	obj.SetUID("")
-	// A dry run under another name comes first: nothing is deleted for a manifest that could not be created.
+	// A dry run under another name comes first, so that nothing is deleted for a manifest that cannot be created.
 	trial := obj.DeepCopyObject().(api.Object)
 	trial.SetName("")
 	trial.SetGenerateName("trial-")
@@ -65,7 +66,7 @@ func recreate(ctx context.Context, s *session.Session, d *Document, obj api.Obje
 	if err != nil {
 		return nil, err
 	}
-	// The old object must be gone: until then the server refuses a new one of that name.
+	// The old object must be gone first, since the server refuses a second object of that name.
 	del := deletion.WithDependents()
 	del.Preconditions = metav1.NewUIDPreconditions(string(old.GetUID()))
 	if _, err := s.API.Delete(ctx, d.Key(), del); err != nil && !apierrors.IsNotFound(err) {

@@ -14,13 +14,13 @@ import (
 	"minik8s/internal/ctl/exit"
 )
 
-// raw is one document of a manifest as it was written.
+// raw is one document of a manifest, as written.
 type raw struct {
 	source string // "web.yaml", or "web.yaml, document 2"
 	doc    map[string]any
 }
 
-// split takes the documents of a source apart: YAML's "---", and the items of a List.
+// split splits a source into documents: at YAML's "---", and into the items of a List.
 func split(source string, data []byte) ([]raw, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	var parts [][]byte
@@ -44,22 +44,22 @@ func split(source string, data []byte) ([]raw, error) {
 		if err != nil {
 			return nil, err
 		}
-		if doc != nil { // there may be only comments
+		if doc != nil { // a document may have only comments
 			docs = append(docs, items(raw{at, doc})...)
 		}
 	}
 	return docs, nil
 }
 
-// decode reads one document; nil if there is nothing in it.
+// decode reads one document; nil if it is empty.
 func decode(at string, part []byte) (map[string]any, error) {
-	// Strict: otherwise the second of two equal keys would win silently.
+	// Strict: otherwise the second of two equal keys would silently win.
 	text, err := yaml.YAMLToJSONStrict(part)
 	if err != nil {
 		return nil, exit.Failf(exit.Failed, "%s: %v", at, err)
 	}
 	var v any
-	// The decoder of apimachinery keeps integers whole.
+	// The decoder of apimachinery keeps integers as integers.
 	if err := utiljson.Unmarshal(text, &v); err != nil {
 		return nil, exit.Failf(exit.Failed, "%s: %v", at, err)
 	}
@@ -73,7 +73,7 @@ func decode(at string, part []byte) (map[string]any, error) {
 	return doc, nil
 }
 
-// items are those of a List, or the document itself.
+// items returns the items of a List, or the document itself.
 func items(r raw) []raw {
 	list, ok := r.doc["items"].([]any)
 	if kind, _ := r.doc["kind"].(string); !ok || kind != "List" {

@@ -1,5 +1,5 @@
 // Package nodeimage lists, imports, pulls and removes the images of a node, through the API server.
 //
-// It promises that it says how far a long transfer has come. ctl's image calls it. It keeps no state: what was transferred is
-// the node's.
+// It promises to show the progress of a long transfer. ctl's image calls it. It keeps no state: images that were
+// transferred are on the node.
 package nodeimage

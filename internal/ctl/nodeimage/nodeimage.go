@@ -20,7 +20,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// image is one image of a node, as the server tells it.
+// image is one image of a node, as the server reports it.
 type image struct {
 	ID   string   `json:"id"`
 	Tags []string `json:"tags"`
@@ -31,7 +31,7 @@ type listing struct {
 	Items []image `json:"items"`
 }
 
-// pulling is one line of a pull's progress.
+// pulling is one line of progress of a pull.
 type pulling struct {
 	Ref   string `json:"ref"`
 	Done  int64  `json:"done"`
@@ -47,7 +47,7 @@ type Images struct {
 	path    string // their route at the API server
 }
 
-// Of finds the images of a node; an empty name is the only node that there is.
+// Of returns the images of a node. An empty name means the only node.
 func Of(ctx context.Context, s *session.Session, node string) (*Images, error) {
 	if node == "" {
 		list, err := s.API.List(ctx, api.Nodes, client.ListOptions{})
@@ -107,7 +107,7 @@ func readImages(resp *http.Response) (listing, error) {
 	return found, nil
 }
 
-// Import loads archives (docker save, OCI) into the node; - is standard input.
+// Import loads archives (docker save, OCI) onto the node; - is standard input.
 func (im *Images) Import(ctx context.Context, files []string) error {
 	count := im.session.Tally()
 	for _, file := range files {
@@ -154,7 +154,7 @@ func (im *Images) importOne(ctx context.Context, file string) error {
 	return nil
 }
 
-// Pull pulls images from their registry to the node.
+// Pull pulls images from their registries to the node.
 func (im *Images) Pull(ctx context.Context, names []string) error {
 	count := im.session.Tally()
 	for _, name := range names {

@@ -14,10 +14,10 @@ type meter struct {
 	tell func(done int64)
 }
 
-// tellEvery is after how many bytes a meter reports.
+// tellEvery is the number of bytes between two reports of a meter.
 const tellEvery = 1 << 20
 
-// Read counts.
+// Read reads and counts.
 func (m *meter) Read(b []byte) (int, error) {
 	n, err := m.Reader.Read(b)
 	m.done += int64(n)
@@ -28,7 +28,7 @@ func (m *meter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// portion is how far something has come: "12.0 MiB of 40.1 MiB (30 %)".
+// portion returns progress as text: "12.0 MiB of 40.1 MiB (30 %)".
 func portion(done, total int64) string {
 	if total <= 0 {
 		return bytesOf(done)
@@ -36,7 +36,7 @@ func portion(done, total int64) string {
 	return fmt.Sprintf("%s of %s (%d %%)", bytesOf(done), bytesOf(total), done*100/total)
 }
 
-// bytesOf is a size for people.
+// bytesOf returns a size as text.
 func bytesOf(n int64) string {
 	const step = 1024
 	if n < step {
@@ -50,7 +50,7 @@ func bytesOf(n int64) string {
 	return fmt.Sprintf("%.1f %s", value, []string{"KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
-// shortID is the beginning of a digest, which is enough to compare images by eye.
+// shortID returns the beginning of a digest, which is enough to compare images by eye.
 func shortID(id string) string {
 	id = strings.TrimPrefix(id, "sha256:")
 	if len(id) > 12 {

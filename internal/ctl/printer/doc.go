@@ -1,6 +1,5 @@
-// Package printer lays out what ctl prints: the tables that a server sends, tables of ctl's own, and objects as YAML, as
-// JSON or by their names.
+// Package printer formats what ctl prints: the server's tables, ctl's own tables, and objects as YAML, JSON or names.
 //
-// It promises that rows which come later stand under the columns of the first, and that a cell is one line. The commands
-// and rooms of ctl call it. It keeps no state but that of a grid that is being printed.
+// It promises that later rows align with the columns of the first rows, and that a cell is one line. ctl's commands and
+// packages call it. It keeps no state except that of a grid while it is being printed.
 package printer

@@ -15,14 +15,13 @@ import (
 
 // Layout says how a server's table is shown.
 type Layout struct {
-	Wide      bool // also the columns that usually are left out
-	Namespace bool // a column for the namespace in front
+	Wide      bool // also show the columns that are normally hidden
+	Namespace bool // show the namespace as the first column
 	Prefix    string
 	NoHeaders bool
 }
 
-// Grid prints rows under the same columns. Rows that come later, from a watch, keep the widths of
-// the first ones as long as they fit.
+// Grid prints rows in aligned columns. Later rows, from a watch, use the widths of the first rows as long as they fit.
 type Grid struct {
 	console *console.Console
 	layout  Layout
@@ -31,16 +30,16 @@ type Grid struct {
 	started bool
 }
 
-// NewGrid is a grid without columns: the first table brings them.
+// NewGrid returns a grid without columns; they come with the first table.
 func NewGrid(c *console.Console, layout Layout) *Grid { return &Grid{console: c, layout: layout} }
 
-// Started says whether a line was printed.
+// Started reports whether a line was printed.
 func (g *Grid) Started() bool { return g.started }
 
-// gap is the blank between two columns.
+// gap separates two columns.
 const gap = "   "
 
-// Print writes the rows of a table; the first one brings the columns and, if it has rows, the header.
+// Print writes the rows of a table. The first table sets the columns and, if it has rows, prints the header.
 func (g *Grid) Print(t *metav1.Table) {
 	if len(t.ColumnDefinitions) > 0 {
 		g.columns = t.ColumnDefinitions
@@ -75,7 +74,7 @@ func (g *Grid) lines(rows [][]string) {
 	g.started = true
 }
 
-// line lays out a row. Cells are padded before they are coloured: control sequences have no width.
+// line formats a row. Cells are padded before they are coloured, because control sequences have no width.
 func (g *Grid) line(row, names []string, head bool) string {
 	var b strings.Builder
 	for i, cell := range row {
@@ -133,7 +132,7 @@ func (g *Grid) row(r *metav1.TableRow) []string {
 	return row
 }
 
-// RowMeta is the metadata that the server sends along with a row.
+// RowMeta returns the metadata that the server sends with a row.
 func RowMeta(r *metav1.TableRow) metav1.ObjectMeta {
 	var obj metav1.PartialObjectMetadata
 	if json.Unmarshal(r.Object.Raw, &obj) != nil {
@@ -147,7 +146,7 @@ func cell(v any) string {
 	case nil:
 		return "<none>"
 	case string:
-		// A cell is one line, whatever an event's message says.
+		// A cell is one line, even if an event's message has several.
 		return strings.ReplaceAll(strings.TrimSpace(v), "\n", " ")
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
@@ -155,7 +154,7 @@ func cell(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Table prints aligned columns that are not a server's.
+// Table prints a table of ctl's own in aligned columns.
 func Table(c *console.Console, header []string, rows [][]string) {
 	g := NewGrid(c, Layout{})
 	for _, name := range header {

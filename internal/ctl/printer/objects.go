@@ -10,7 +10,7 @@ import (
 	"minik8s/internal/ctl/console"
 )
 
-// Objects writes objects in a form (yaml, json or name): a single one as itself, several as a List.
+// Objects prints objects as yaml, json or name: a single one by itself, several as a List.
 func Objects(c *console.Console, objects []api.Object, form string, single bool) error {
 	if form == "name" {
 		for _, obj := range objects {

@@ -18,7 +18,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// History lists the templates that there were, or with a number other than 0 shows that one.
+// History lists a workload's revisions. If number is not 0, it shows the template of that revision.
 func History(ctx context.Context, s *session.Session, obj api.Object, number int64) error {
 	list, err := revisions(ctx, s, obj)
 	if err != nil {
@@ -53,7 +53,7 @@ func showTemplate(s *session.Session, obj api.Object, list []revision, number in
 	return nil
 }
 
-// Undo goes back to the template of a revision; 0 is the one before.
+// Undo restores the template of a revision; 0 means the previous one.
 func Undo(ctx context.Context, s *session.Session, obj api.Object, number int64) error {
 	if err := notPaused(obj); err != nil {
 		return err
@@ -93,7 +93,7 @@ func Undo(ctx context.Context, s *session.Session, obj api.Object, number int64)
 	return nil
 }
 
-// replacement is a template as a patch that takes the place of the old one instead of being merged with it.
+// replacement returns a template as a patch that replaces the old template instead of merging with it.
 func replacement(t corev1.PodTemplateSpec) (map[string]any, error) {
 	data, err := json.Marshal(t)
 	if err != nil {

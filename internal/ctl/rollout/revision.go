@@ -18,7 +18,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// The annotations by which kubectl too notes why a template changed, and which revision a ReplicaSet is of.
+// The annotations, also used by kubectl, for why a template changed and for the revision of a ReplicaSet.
 const (
 	changeCause = "kubernetes.io/change-cause"
 	revisionOf  = "deployment.kubernetes.io/revision"
@@ -31,7 +31,7 @@ type revision struct {
 	template corev1.PodTemplateSpec
 }
 
-// revisions are a workload's templates, oldest first; the last one is its own.
+// revisions returns a workload's templates, the oldest first and the present one last.
 func revisions(ctx context.Context, s *session.Session, obj api.Object) ([]revision, error) {
 	of := ofDaemonSet
 	if api.KindOf(obj) == api.Deployments {
@@ -42,7 +42,7 @@ func revisions(ctx context.Context, s *session.Session, obj api.Object) ([]revis
 	return out, err
 }
 
-// ofDeployment are the templates that a Deployment keeps in its ReplicaSets.
+// ofDeployment returns the templates that a Deployment keeps in its ReplicaSets.
 func ofDeployment(ctx context.Context, c client.Interface, obj api.Object) ([]revision, error) {
 	sets, _, err := client.All[*appsv1.ReplicaSet](ctx, c, api.ReplicaSets, client.ListOptions{Namespace: obj.GetNamespace()})
 	var out []revision
@@ -58,7 +58,7 @@ func ofDeployment(ctx context.Context, c client.Interface, obj api.Object) ([]re
 	return out, err
 }
 
-// ofDaemonSet are the templates that a DaemonSet keeps in its ControllerRevisions.
+// ofDaemonSet returns the templates that a DaemonSet keeps in its ControllerRevisions.
 func ofDaemonSet(ctx context.Context, c client.Interface, obj api.Object) ([]revision, error) {
 	history, _, err := client.All[*appsv1.ControllerRevision](ctx, c, api.ControllerRevisions, client.ListOptions{Namespace: obj.GetNamespace()})
 	var out []revision
@@ -74,7 +74,7 @@ func ofDaemonSet(ctx context.Context, c client.Interface, obj api.Object) ([]rev
 	return out, err
 }
 
-// images are those of a template, in its order.
+// images returns the images of a template, in its order.
 func (r *revision) images() string {
 	var out []string
 	for _, c := range r.template.Spec.Containers {

@@ -13,18 +13,18 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Kinds are those whose pods are replaced step by step when their template changes.
+// Kinds are the kinds whose pods are replaced step by step when their template changes.
 var Kinds = []*api.Kind{api.Deployments, api.DaemonSets}
 
-// restartedAt is the annotation by which kubectl too restarts pods.
+// restartedAt is the annotation that is set to restart pods, also by kubectl.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// Pause lets changes of a Deployment's template wait.
+// Pause makes a Deployment wait with changes of its template.
 func Pause(ctx context.Context, s *session.Session, obj api.Object) error {
 	return setPaused(ctx, s, obj, true, "paused")
 }
 
-// Resume carries out the changes that wait.
+// Resume lets a paused Deployment carry out its changes.
 func Resume(ctx context.Context, s *session.Session, obj api.Object) error {
 	return setPaused(ctx, s, obj, false, "resumed")
 }
@@ -41,7 +41,7 @@ func setPaused(ctx context.Context, s *session.Session, obj api.Object, on bool,
 	return nil
 }
 
-// Restart replaces all pods of a workload by new ones of the same template.
+// Restart replaces all pods of a workload with new pods of the same template.
 func Restart(ctx context.Context, s *session.Session, obj api.Object) error {
 	if err := notPaused(obj); err != nil {
 		return err
@@ -55,7 +55,7 @@ func Restart(ctx context.Context, s *session.Session, obj api.Object) error {
 	return nil
 }
 
-// notPaused refuses a Deployment that would not carry out a changed template.
+// notPaused returns an error if a Deployment is paused and would not carry out a new template.
 func notPaused(obj api.Object) error {
 	if d, ok := obj.(*appsv1.Deployment); ok && d.Spec.Paused {
 		return exit.Failf(exit.Failed, "%s is paused; resume it first: minik8sd ctl rollout resume deployment %s%s", brief.RefOf(obj), d.Name, brief.Namespace(d.Namespace))

@@ -17,8 +17,8 @@ import (
 	"minik8s/internal/ctl/wait"
 )
 
-// Status waits until the new pods of a workload have taken over, or says how it stands: the error is then that it goes on.
-// A timeout of 0 waits for ever.
+// Status waits until the new pods of a workload have replaced the old ones. With noWait it prints the progress instead,
+// and fails if the rollout is not done. A timeout of 0 means no limit.
 func Status(ctx context.Context, s *session.Session, obj api.Object, timeout time.Duration, noWait bool) error {
 	name, end := brief.RefOf(obj), ""
 	look := func(ctx context.Context) (bool, string, error) {
@@ -46,7 +46,7 @@ func Status(ctx context.Context, s *session.Session, obj api.Object, timeout tim
 	return err
 }
 
-// progress says how far a rollout is. The error is that it will not come to its end by itself.
+// progress returns how far a rollout is. It fails if the rollout cannot finish by itself.
 func progress(obj api.Object) (how string, done bool, err error) {
 	var want, updated, available, all int32
 	var generation, observed int64

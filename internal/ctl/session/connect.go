@@ -21,7 +21,7 @@ import (
 	"minik8s/internal/ctl/exit"
 )
 
-// Server is what the commands need of the API: package remote has it, tests put a fake in place.
+// Server is what the commands need of the API. Package remote implements it; tests use a fake.
 type Server interface {
 	client.Interface
 	CreateRaw(ctx context.Context, kind *api.Kind, namespace string, doc []byte, opts client.WriteOptions) (api.Object, error)
@@ -37,19 +37,19 @@ type Server interface {
 }
 
 const (
-	// DefaultDataDir is the daemon's data directory if nobody names another.
+	// DefaultDataDir is the daemon's data directory if no other is set.
 	DefaultDataDir = "/var/lib/minik8s"
-	// DataDirVariable names another.
+	// DataDirVariable sets another one.
 	DataDirVariable = "MINIK8S_DATA_DIR"
 )
 
-// Where is what a person said about the server; all of it may be empty.
+// Where is what the user said about the server; all of it may be empty.
 type Where struct {
 	Server, Kubeconfig, Context, DataDir string
 }
 
-// Dial finds the server: what the person names, else the data directory's socket, its kubeconfig, and $KUBECONFIG.
-// Warnings of the server go to the console.
+// Dial finds the server: the one that the user names, or else through the data directory's socket, its kubeconfig, or
+// $KUBECONFIG. The server's warnings go to the console. It fails if no server is found.
 func Dial(c *console.Console, getenv func(string) string, w Where) (Server, error) {
 	cfg, err := find(getenv, w)
 	if err != nil {
@@ -64,7 +64,7 @@ func Dial(c *console.Console, getenv func(string) string, w Where) (Server, erro
 	return server, nil
 }
 
-// find finds out how to reach the server. If the person names none, this machine's socket and kubeconfigs are tried.
+// find decides how to reach the server. If the user names none, it tries this machine's socket and kubeconfigs.
 func find(getenv func(string) string, w Where) (remote.Config, error) {
 	dir := w.DataDir
 	if dir == "" {
@@ -106,8 +106,8 @@ func find(getenv func(string) string, w Where) (remote.Config, error) {
 		strings.Join(tried, "\n  "))
 }
 
-// byURL is a server that was named by its URL. The URL has no credentials: they come from the kubeconfig that was named,
-// or from the admin's, if this user may read it.
+// byURL is for a server given by its URL. A URL has no credentials: they come from the kubeconfig that was given, or
+// from the admin's, if this user may read it.
 func byURL(w Where, admin string) (remote.Config, error) {
 	cfg, err := remote.Config{}, error(nil)
 	if w.Kubeconfig != "" {
@@ -127,7 +127,7 @@ func fromKubeconfig(file, context string) (remote.Config, error) {
 	return cfg, nil
 }
 
-// dialSocket says whether someone listens on a socket that this user may open.
+// dialSocket checks that somebody listens on a socket and that this user may open it.
 func dialSocket(socket string) error {
 	if _, err := os.Stat(socket); err != nil {
 		return err
@@ -139,7 +139,7 @@ func dialSocket(socket string) error {
 	return conn.Close()
 }
 
-// reason is an error without the path that stands before it.
+// reason returns an error's text without the path in front of it.
 func reason(err error) string {
 	switch {
 	case os.IsNotExist(err) || strings.Contains(err.Error(), "no such file"):

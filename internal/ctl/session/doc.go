@@ -1,6 +1,5 @@
-// Package session is one command of ctl at work: the console it writes to, the server it talks to, the namespace it
-// works in.
+// Package session has what one running command of ctl uses: its console, its server and its namespace.
 //
-// It promises that the server is found as people expect (what they name, else what this machine has), and that an error
-// says what was tried. ctl makes a Session for each command; the other rooms of ctl work with it. It keeps no state.
+// It promises to find the server that people expect (the one they name, or else this machine's), and errors that say
+// what was tried. ctl makes a Session for each command, and the other packages of ctl use it. It keeps no state.
 package session

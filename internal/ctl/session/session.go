@@ -11,23 +11,23 @@ import (
 	"minik8s/internal/ctl/console"
 )
 
-// Manager is the name under which ctl owns fields (metadata.managedFields).
+// Manager is ctl's field manager (metadata.managedFields).
 const Manager = "minik8sd-ctl"
 
-// Session is one command at work.
+// Session is one running command.
 type Session struct {
 	*console.Console
 	API       Server
 	Namespace string
-	// NamespaceGiven says that the namespace was named on the command line.
+	// NamespaceGiven: the namespace was given on the command line.
 	NamespaceGiven bool
 	// Now is the clock.
 	Now func() time.Time
-	// Pause is how long a loop that waits sleeps between two requests.
+	// Pause is how long a waiting loop sleeps between two requests.
 	Pause time.Duration
 }
 
-// NamespaceFor is the namespace to look in for objects of a kind; empty for kinds that have none.
+// NamespaceFor returns the namespace for objects of a kind; empty for kinds without namespaces.
 func (s *Session) NamespaceFor(kind *api.Kind) string {
 	if !kind.Namespaced {
 		return ""
@@ -35,7 +35,7 @@ func (s *Session) NamespaceFor(kind *api.Kind) string {
 	return s.Namespace
 }
 
-// Sleep waits a moment; false means that the command was interrupted.
+// Sleep sleeps for d; false means that the command was interrupted.
 func (s *Session) Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -47,7 +47,7 @@ func (s *Session) Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Age is how long ago something was, as get writes it.
+// Age returns the time since t, in get's format.
 func (s *Session) Age(t time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
@@ -55,7 +55,7 @@ func (s *Session) Age(t time.Time) string {
 	return duration.HumanDuration(s.Now().Sub(t))
 }
 
-// When is a time and its age, as describe writes it.
+// When returns a time and its age, in describe's format.
 func (s *Session) When(t metav1.Time) string {
 	if t.IsZero() {
 		return "<unknown>"

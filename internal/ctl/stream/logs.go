@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Logs prints the log of a container; the query is that of pods/log. To be interrupted is no error.
+// Logs prints the log of a container. query is that of pods/log. An interruption is not an error.
 func Logs(ctx context.Context, s *session.Session, pod *corev1.Pod, container string, query url.Values) error {
 	query.Set("container", container)
 	log, err := s.API.Logs(ctx, pod.Namespace, pod.Name, query)

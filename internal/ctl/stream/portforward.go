@@ -15,10 +15,10 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// PortPair is a port of this machine (0: any that is free) and one of the pod.
+// PortPair is a port of this machine (0: any free one) and a port of the pod.
 type PortPair struct{ Local, Remote int }
 
-// ParsePortPair reads [LOCAL:]PORT.
+// ParsePortPair reads [LOCAL:]PORT. It fails if a port is not valid.
 func ParsePortPair(arg string) (PortPair, error) {
 	local, far, both := strings.Cut(arg, ":")
 	if !both {
@@ -35,7 +35,7 @@ func ParsePortPair(arg string) (PortPair, error) {
 	return PortPair{int(l), int(r)}, nil
 }
 
-// Forward listens on an address of this machine and passes connections on to the pod, until ctx ends or the pod is lost.
+// Forward listens on an address of this machine and forwards connections to the pod, until ctx ends or the pod is lost.
 func Forward(ctx context.Context, s *session.Session, pod *corev1.Pod, address string, pairs []PortPair) error {
 	ports, err := s.API.PortForward(ctx, pod.Namespace, pod.Name)
 	if err != nil {

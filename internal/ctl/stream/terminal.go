@@ -13,8 +13,8 @@ import (
 	"minik8s/internal/ctl/exit"
 )
 
-// Run runs f with the console's streams: the input only if stdin asks for it. With tty the terminal passes every key on
-// as it is while f runs, and f is told of changes of its size; without a terminal to hand over it goes on without one.
+// Run runs f with the console's streams; the input is included only if stdin is true. With tty the terminal passes on
+// every key unchanged while f runs, and f is told when the size changes. If there is no terminal, f runs without one.
 func Run(c *console.Console, stdin, tty bool, f func(remote.Streams) error) error {
 	st := remote.Streams{Stdout: c.Out, Stderr: c.Err}
 	if stdin {
@@ -40,7 +40,7 @@ func Run(c *console.Console, stdin, tty bool, f func(remote.Streams) error) erro
 	return f(st)
 }
 
-// watchSize tells the size of a terminal, now and after each change, until stop is called.
+// watchSize sends the size of a terminal, now and after each change, until stop is called.
 func watchSize(fd int) (<-chan channels.TermSize, func()) {
 	sizes, done := make(chan channels.TermSize), make(chan struct{})
 	changed := make(chan os.Signal, 1)

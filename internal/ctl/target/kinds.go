@@ -8,7 +8,7 @@ import (
 	"minik8s/internal/suggest"
 )
 
-// Kinds reads a list of kinds as people write it: "pods", "po,nodes", "all", "PODS".
+// Kinds reads a list of kinds as people write it: "pods", "po,nodes", "all", "PODS". It fails if one is unknown.
 func Kinds(words string) ([]*api.Kind, error) {
 	var kinds []*api.Kind
 	seen := map[*api.Kind]bool{}
@@ -45,7 +45,7 @@ func Kinds(words string) ([]*api.Kind, error) {
 	return kinds, nil
 }
 
-// Kind reads a word that must be one kind.
+// Kind reads a word that must be one kind. It fails if it is unknown or names several.
 func Kind(word string) (*api.Kind, error) {
 	kinds, err := Kinds(word)
 	if err != nil {

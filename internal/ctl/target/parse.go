@@ -7,13 +7,13 @@ import (
 	"minik8s/internal/ctl/exit"
 )
 
-// Target is what an argument names: an object, or with no name all of a kind.
+// Target is what an argument names: an object, or without a name all objects of a kind.
 type Target struct {
 	Kind *api.Kind
 	Name string
 }
 
-// Parse reads KINDS, KIND NAME..., or KIND/NAME...
+// Parse reads KINDS, KIND NAME..., or KIND/NAME... It fails if a kind is unknown or the forms are mixed.
 func Parse(args []string) ([]Target, error) {
 	if len(args) == 0 {
 		return nil, exit.Usagef("which kind? One of: %s", KindList())
@@ -47,7 +47,7 @@ func Parse(args []string) ([]Target, error) {
 		return nil, exit.Usagef("a name needs one kind: %q are %d; write KIND/NAME for each", args[0], len(kinds))
 	}
 	for _, name := range args[1:] {
-		// "pod pod/web" is what one pastes from another command's output.
+		// "pod pod/web" results from pasting another command's output.
 		if word, rest, ok := strings.Cut(name, "/"); ok && api.ByWord(word) == kinds[0] {
 			name = rest
 		}

@@ -18,7 +18,7 @@ type Scope struct {
 	Labels, Fields string // selectors, as they are written
 }
 
-// Options are the options of a list that a scope asks for.
+// Options returns the list options of a scope.
 func (sc Scope) Options(s *session.Session, kind *api.Kind) (client.ListOptions, error) {
 	opts := client.ListOptions{Namespace: s.NamespaceFor(kind)}
 	if sc.AllNamespaces {
@@ -38,8 +38,8 @@ func (sc Scope) Options(s *session.Session, kind *api.Kind) (client.ListOptions,
 	return opts, nil
 }
 
-// Pick finds the objects that arguments and a scope name. Without a name or a selector all of a kind are meant, which
-// needs all to be true.
+// Pick finds the objects that arguments and a scope select. Without a name or a selector it selects all objects of a
+// kind, and fails unless all is true.
 func Pick(ctx context.Context, s *session.Session, args []string, scope Scope, all bool) ([]api.Object, error) {
 	targets, err := Parse(args)
 	if err != nil {
@@ -72,7 +72,7 @@ func Pick(ctx context.Context, s *session.Session, args []string, scope Scope, a
 	return out, count.Err()
 }
 
-// SayNone says that a list is empty. It goes to the error output: a script that counts lines counts none.
+// SayNone prints that a list is empty. It goes to the error output, so that a script that counts lines gets zero.
 func SayNone(s *session.Session, kind *api.Kind, opts client.ListOptions) {
 	where := ""
 	if kind.Namespaced {

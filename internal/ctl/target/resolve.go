@@ -18,7 +18,7 @@ import (
 
 var uidForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// Resolve finds the object that a person means by NAME, NAMESPACE/NAME or a UID.
+// Resolve finds an object by NAME, NAMESPACE/NAME or UID.
 func Resolve(ctx context.Context, s *session.Session, t Target) (api.Object, error) {
 	if uidForm.MatchString(strings.ToLower(t.Name)) {
 		list, err := s.API.List(ctx, t.Kind, client.ListOptions{})
@@ -39,7 +39,7 @@ func Resolve(ctx context.Context, s *session.Session, t Target) (api.Object, err
 	return obj, err
 }
 
-// keyOf is where NAME or NAMESPACE/NAME is.
+// keyOf returns the key for NAME or NAMESPACE/NAME.
 func keyOf(s *session.Session, t Target) client.Key {
 	key := client.Key{Kind: t.Kind, Namespace: s.NamespaceFor(t.Kind), Name: t.Name}
 	if ns, name, ok := strings.Cut(t.Name, "/"); ok {
@@ -51,7 +51,7 @@ func keyOf(s *session.Session, t Target) client.Key {
 	return key
 }
 
-// notFound says that an object is not there, and which ones a person may have meant.
+// notFound returns an error that an object does not exist, with the names that may have been meant.
 func notFound(ctx context.Context, s *session.Session, key client.Key) error {
 	text := key.Kind.Singular + " " + strconv.Quote(key.Name) + " not found"
 	if key.Kind.Namespaced {

@@ -1,6 +1,6 @@
-// Package wait waits for what a command began: until pods are ready, until an object is gone, until a rollout is done. It
-// says meanwhile how it goes.
+// Package wait waits for the result of a command: until pods are ready, an object is gone, or a rollout is done. It
+// shows the progress while it waits.
 //
-// It promises that nothing it waits for is changed, and that a wait which comes to no good end says what to type next. The
-// commands of ctl call it. It keeps no state: an interrupted wait changes nothing.
+// It promises to change nothing, and to say what to type next if the wait fails. The commands of ctl call it. It keeps
+// no state: an interrupted wait changes nothing.
 package wait

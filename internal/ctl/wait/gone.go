@@ -13,11 +13,11 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// patience is after how long a slow deletion is explained.
+// patience is the time after which a slow deletion is explained.
 const patience = 5 * time.Second
 
-// Gone waits until an object is gone, or another has taken its name. An empty uid stands for whichever object has the
-// name; a timeout of 0 waits for ever.
+// Gone waits until an object is gone, or another has its name. With an empty uid any object of that name counts. A
+// timeout of 0 means no limit.
 func Gone(ctx context.Context, s *session.Session, key client.Key, uid types.UID, timeout time.Duration) error {
 	name := brief.Ref(key.Kind, key.Name)
 	why := "minik8sd ctl why " + key.Kind.Singular + " " + key.Name + brief.Namespace(key.Namespace)

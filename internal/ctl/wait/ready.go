@@ -15,8 +15,8 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Ready waits until the pods among objects are ready or have done their work. The timeout is for all of them together;
-// 0 waits for ever.
+// Ready waits until the pods among objects are ready or have finished. The timeout is for all of them together; 0 means
+// no limit. It fails if a pod fails for good or the time is over.
 func Ready(ctx context.Context, s *session.Session, objects []api.Object, timeout time.Duration) error {
 	start := s.Now()
 	for _, obj := range objects {
@@ -64,7 +64,7 @@ func ready(ctx context.Context, s *session.Session, pod *corev1.Pod, start time.
 	return nil
 }
 
-// stateOf is how a pod stands, with what was last said about it: among others how far a pull has come.
+// stateOf returns a pod's state with the last message about it, such as the progress of a pull.
 func stateOf(ctx context.Context, s *session.Session, pod *corev1.Pod) string {
 	state := table.PodStatus(pod)
 	events, err := brief.EventsOf(ctx, s.API, pod)

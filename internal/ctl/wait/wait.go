@@ -10,25 +10,25 @@ import (
 
 // Awaited is something that a command waits for.
 type Awaited struct {
-	// Name is how messages name it.
+	// Name is its name in messages.
 	Name string
-	// Look asks whether it has happened, or else in which state it is. An error ends the waiting.
+	// Look reports whether it has happened, or else its present state. An error ends the wait.
 	Look func(ctx context.Context) (done bool, state string, err error)
-	// Late is the error when Timeout is over; a Timeout of 0 waits for ever.
+	// Late returns the error for when Timeout is over; a Timeout of 0 means no limit.
 	Timeout time.Duration
 	Late    func(state string, took time.Duration) error
-	// Patience is how long the state is not printed.
+	// Patience is the time during which the state is not printed.
 	Patience time.Duration
-	// Hint is printed behind the time in a progress line. Note is the line where there is no terminal, once for each
-	// state; the default is "NAME: STATE".
+	// Hint is printed after the time in a progress line. Note makes the line for output that is not a terminal, once
+	// for each state; the default is "NAME: STATE".
 	Hint string
 	Note func(state string) string
 }
 
-// lineWidth is how many letters of a state a progress line shows: a line that breaks could not be cleared.
+// lineWidth is how many characters of a state a progress line shows. A line that wraps could not be cleared.
 const lineWidth = 100
 
-// Until waits for something; it says how long that took, counted from start.
+// Until waits for something and returns how long that took since start.
 func Until(ctx context.Context, s *session.Session, start time.Time, a Awaited) (time.Duration, error) {
 	defer s.EndProgress()
 	told := ""

@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// What is told while a command waits, and how it ends. The clock goes on by a second with each look.
+// What is printed while a command waits, and how the wait ends. Each look advances the clock by a second.
 func TestUntil(t *testing.T) {
 	broken := errors.New("broken")
 	for _, x := range []struct {

@@ -13,8 +13,8 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// blamed is the pod whose trouble explains its workload's; nil if all are well. Pods that are being deleted
-// come last, and those of the newest template before older ones.
+// blamed returns the pod whose trouble explains its workload's; nil if all are well. Pods that are being deleted are
+// considered last, and pods of the newest template before older ones.
 func (s *situation) blamed() *corev1.Pod {
 	var worst *corev1.Pod
 	most := 0
@@ -26,9 +26,9 @@ func (s *situation) blamed() *corev1.Pod {
 	return worst
 }
 
-// badness orders pods by how much they explain, 0 for one that is well.
+// badness rates how much a pod explains; 0 means that it is well.
 func (s *situation) badness(pod *corev1.Pod) int {
-	const isNew = 10 // above whatever is wrong with an old one
+	const isNew = 10 // more than anything that can be wrong with an old pod
 	if pod.DeletionTimestamp != nil {
 		return 1
 	}
@@ -41,17 +41,17 @@ func (s *situation) badness(pod *corev1.Pod) int {
 
 func (s *situation) trouble(pod *corev1.Pod) int {
 	const (
-		waits   = 3 // for anything: its volumes, its readiness
-		failed  = 4 // for good
+		waits   = 3 // for its volumes, its readiness or anything else
+		failed  = 4 // failed for good
 		noNode  = 5
-		stopped = 6 // a container crashes, or cannot be made
+		stopped = 6 // a container crashes or cannot be created
 	)
 	_, job := s.obj.(*batchv1.Job)
 	done, bad := brief.Settled(pod)
 	switch {
 	case bad && job:
 		return failed
-	case bad: // it has been replaced, and is only kept to be looked at
+	case bad: // it has been replaced and is kept only for inspection
 		return waits - 1
 	case pod.Spec.NodeName == "":
 		return noNode
@@ -65,7 +65,7 @@ func (s *situation) trouble(pod *corev1.Pod) int {
 	return waits
 }
 
-// stuck says whether a container of the pod has ended badly, or waits for more than its turn.
+// stuck reports whether a container of the pod has ended badly, or waits for more than its turn to start.
 func stuck(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
 		if w := c.State.Waiting; w != nil {
@@ -75,7 +75,7 @@ func stuck(pod *corev1.Pod) bool {
 	})
 }
 
-// blamePod adds the reasons of the pod that stands worst.
+// blamePod adds the reasons of the pod in the worst state.
 func (s *situation) blamePod(v *Explanation, w workload) {
 	sick := map[string]int{}
 	for _, p := range s.pods {

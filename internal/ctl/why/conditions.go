@@ -8,7 +8,7 @@ import (
 	"minik8s/internal/api"
 )
 
-// conditionsOf are an object's conditions, whatever its kind: they look alike in all.
+// conditionsOf returns an object's conditions. They have the same form in all kinds.
 func conditionsOf(obj api.Object) []metav1.Condition {
 	data, err := json.Marshal(obj)
 	if err != nil {

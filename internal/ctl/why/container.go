@@ -9,7 +9,7 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// podContainers explains the first container that is not well; false means that none says why.
+// podContainers explains the first container that is not well; false means that no container gives a reason.
 func (s *situation) podContainers(pod *corev1.Pod) (Explanation, bool) {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
@@ -18,7 +18,7 @@ func (s *situation) podContainers(pod *corev1.Pod) (Explanation, bool) {
 			}
 		}
 	}
-	// The containers were not made, and say no more than that they wait.
+	// The containers were not created; their status only says that they wait.
 	e := s.lastWarning("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady")
 	if e == nil || pod.Status.Phase == corev1.PodRunning {
 		return s.ephemeralContainers(pod)
@@ -36,8 +36,8 @@ func (s *situation) podContainers(pod *corev1.Pod) (Explanation, bool) {
 	return v, true
 }
 
-// ephemeralContainers explains the first ephemeral container that does not start. How one ended is no trouble of
-// the pod.
+// ephemeralContainers explains the first ephemeral container that does not start. How one ended does not matter to the
+// pod.
 func (s *situation) ephemeralContainers(pod *corev1.Pod) (Explanation, bool) {
 	for i := range pod.Status.EphemeralContainerStatuses {
 		status := &pod.Status.EphemeralContainerStatuses[i]
@@ -105,13 +105,13 @@ func (s *situation) waiting(pod *corev1.Pod, status *corev1.ContainerStatus, w *
 		v.because("container %s: %s", status.Name, text)
 		v.try("describe %s", s.args())
 	default:
-		// ContainerCreating, PodInitializing: under way, or held up by something that only events tell.
+		// ContainerCreating, PodInitializing: in progress, or blocked by something that only events show.
 		return Explanation{}, false
 	}
 	return v, true
 }
 
-// said is a waiting container's message, or where it has none an event's.
+// said returns a waiting container's message, or an event's if there is none.
 func said(w *corev1.ContainerStateWaiting, e *corev1.Event) string {
 	switch {
 	case w.Message != "":
@@ -176,7 +176,7 @@ func (s *situation) died(v *Explanation, pod *corev1.Pod, status *corev1.Contain
 	v.try("describe %s", s.args())
 }
 
-// notExecutable says whether a runtime's message is about the command itself.
+// notExecutable reports whether the runtime's message is about the command itself.
 func notExecutable(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "executable file not found") || strings.Contains(text, "exec format error") ||
@@ -199,7 +199,7 @@ func (s *situation) noCommand(v *Explanation, pod *corev1.Pod, status *corev1.Co
 	v.advise("correct command and args in the manifest, then: minik8sd ctl update pod %s%s -f FILE --force", pod.Name, brief.Namespace(pod.Namespace))
 }
 
-// ended is how a container ended, in words.
+// ended returns in words how a container ended.
 func ended(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("ended with exit code %d", t.ExitCode)
 	switch {
@@ -224,7 +224,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// lastWords shows the end of a container's log.
+// lastWords adds the last lines of a container's log.
 func (s *situation) lastWords(v *Explanation, container string) {
 	text := strings.TrimRight(s.logs[container], "\n")
 	if text == "" || len(v.Log) > 0 {

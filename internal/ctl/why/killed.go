@@ -9,17 +9,17 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// killing is why the kubelet ended a container that would have run on.
+// killing is the reason why the kubelet killed a container that would have kept running.
 type killing struct {
 	why    string // "its liveness probe failed: HTTP probe failed with statuscode: 500"
 	advice string
 }
 
-// killers are what may condemn a container. The kubelet says so twice: by a warning, which has the reason,
-// and by the event Killing, which says that this was the end of it: one failure alone is none.
+// killers are the reasons for which the kubelet kills a container. It reports each twice: in a warning with the cause,
+// and in the event Killing, which says that the container was killed. A single failure does not kill.
 var killers = []struct {
-	killing         string // in the words of Killing, in small letters
-	reason, opening string // the warning, and how its message begins
+	killing         string // text in the event Killing, in lower case
+	reason, opening string // the warning's reason, and the start of its message
 	why, advice     string
 }{
 	{"failed liveness probe", "Unhealthy", "Liveness probe ", "its liveness probe failed",
@@ -32,11 +32,10 @@ var killers = []struct {
 
 const hookAdvice = "mend the container's lifecycle.postStart: the container is ended when the hook fails"
 
-// clockSlack is how far the times of events, in whole seconds and sent a little later, may be off.
+// clockSlack is how far the times of events may be off: they are in whole seconds and sent a little later.
 const clockSlack = 2 * time.Second
 
-// killed says what ended a container's run t from outside; false if it ended by itself, as far as events
-// tell.
+// killed returns what ended a container's run t from outside; false if it ended by itself, as far as events show.
 func (s *situation) killed(container string, t *corev1.ContainerStateTerminated) (killing, bool) {
 	for i := len(s.events) - 1; i >= 0; i-- {
 		e := s.events[i]
@@ -52,7 +51,7 @@ func (s *situation) killed(container string, t *corev1.ContainerStateTerminated)
 	return killing{}, false
 }
 
-// complaint is the newest warning of a kind about a container, as the end of a sentence.
+// complaint returns the newest warning of a kind about a container, worded as the end of a sentence.
 func (s *situation) complaint(container, reason, opening string) string {
 	for i := len(s.events) - 1; i >= 0; i-- {
 		e := s.events[i]
@@ -64,7 +63,7 @@ func (s *situation) complaint(container, reason, opening string) string {
 	return ""
 }
 
-// concerns says whether an event of a pod is about one container: it is told by the path, as in
+// concerns reports whether an event of a pod is about one container. The event's field path tells, as in
 // "spec.containers{web}".
 func concerns(e *corev1.Event, container string) bool {
 	return strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+container+"}")

@@ -15,10 +15,10 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// mostNamed is how many objects a sentence names; more would push the rest off the screen.
+// mostNamed is how many objects a sentence names. More would not fit on the screen.
 const mostNamed = 3
 
-// explainLeaving tells what a deletion waits for.
+// explainLeaving explains what a deletion waits for.
 func (s *situation) explainLeaving() Explanation {
 	at := s.obj.GetDeletionTimestamp()
 	v := Explanation{Head: s.name() + " is being deleted"}
@@ -35,7 +35,7 @@ func (s *situation) explainLeaving() Explanation {
 	return v
 }
 
-// workloadLeaving adds the pods, for which a workload waits that is deleted in the foreground.
+// workloadLeaving adds the pods. A workload that is deleted in the foreground waits for them.
 func (s *situation) workloadLeaving() Explanation {
 	v := s.explainLeaving()
 	if worst := s.blamed(); worst != nil {
@@ -45,14 +45,14 @@ func (s *situation) workloadLeaving() Explanation {
 	return v
 }
 
-// removers says who takes the finalizers away that the system itself puts there.
+// removers says who removes the finalizers that the system sets.
 var removers = map[string]string{
 	metav1.FinalizerDeleteDependents: "the garbage collector takes it away when what the object owns is gone",
 	metav1.FinalizerOrphanDependents: "the garbage collector takes it away when it has released what the object owns",
 	batchv1.JobTrackingFinalizer:     "the job controller takes it away when it has counted the pod",
 }
 
-// remover says who is to take a finalizer away. Of strangers only the name tells something.
+// remover returns who should remove a finalizer. For finalizers that are not the system's only the name is known.
 func remover(finalizer string) string {
 	if who := removers[finalizer]; who != "" {
 		return who
@@ -63,7 +63,7 @@ func remover(finalizer string) string {
 	return "whoever put it there must take it away"
 }
 
-// heldBack names an object's finalizers, and how to do without who should take them away.
+// heldBack names an object's finalizers, and how to remove them by hand.
 func (s *situation) heldBack(v *Explanation, obj api.Object) {
 	finalizers := obj.GetFinalizers()
 	if len(finalizers) == 0 {
@@ -75,14 +75,14 @@ func (s *situation) heldBack(v *Explanation, obj api.Object) {
 	}
 	v.try("describe %s %s%s", kind.Singular, obj.GetName(), brief.Namespace(obj.GetNamespace()))
 	if at := obj.GetDeletionTimestamp(); at == nil || !s.now.After(at.Time) {
-		return // it is not late yet
+		return // not late yet
 	}
-	// delete --force must not be tried in vain: it shortens the grace period, and finalizers stay.
+	// Do not suggest delete --force: it shortens the grace period, but finalizers stay.
 	v.advise(`last of all, by hand, since delete --force takes no finalizer away; what it waits for is then never done: `+
 		`kubectl patch %s %s%s --type=merge -p '{"metadata":{"finalizers":null}}'`, kind.Singular, obj.GetName(), brief.Namespace(obj.GetNamespace()))
 }
 
-// namespaceLeaving tells what is left in a namespace: its controller says how much, the objects who holds them.
+// namespaceLeaving explains what is left in a namespace. Its controller says how much; the objects say what holds them.
 func (s *situation) namespaceLeaving(v *Explanation, ns *corev1.Namespace) {
 	for _, c := range ns.Status.Conditions {
 		if c.Status == corev1.ConditionTrue {
@@ -101,7 +101,7 @@ func (s *situation) namespaceLeaving(v *Explanation, ns *corev1.Namespace) {
 	}
 }
 
-// heldIn are the objects of a namespace that are being deleted and have a finalizer.
+// heldIn returns the objects of a namespace that are being deleted and have a finalizer.
 func (l *look) heldIn(ctx context.Context, namespace string) []api.Object {
 	var held []api.Object
 	for _, kind := range api.Kinds {
@@ -126,7 +126,7 @@ func (s *situation) podLeaving(pod *corev1.Pod) Explanation {
 	node := s.node(pod.Spec.NodeName)
 	switch {
 	case pod.Spec.NodeName == "" || allEnded(pod) && len(pod.Finalizers) > 0:
-		// Nothing of it runs: force would change nothing.
+		// Nothing of it runs, so force would change nothing.
 		v.try("get %s -w", s.args())
 		return v
 	case node == nil:
@@ -145,7 +145,7 @@ func (s *situation) podLeaving(pod *corev1.Pod) Explanation {
 	return v
 }
 
-// allEnded says whether nothing of a pod runs any more, as far as its status knows.
+// allEnded reports whether no container of a pod runs any more, according to its status.
 func allEnded(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated == nil {

@@ -14,7 +14,7 @@ import (
 	"minik8s/internal/ctl/why/whytest"
 )
 
-// What a finalizer holds is said with who takes it away; force is no advice, for it does not.
+// The explanation of a finalizer says who removes it. It does not suggest force, which does not remove finalizers.
 func TestExplainFinalizers(t *testing.T) {
 	held := func(name string, finalizers ...string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "default", Name: name, Finalizers: finalizers, DeletionTimestamp: new(whytest.Ago(time.Minute))}

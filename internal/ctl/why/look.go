@@ -18,21 +18,22 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// Source is where the facts are: the API and the logs of pods.
+// Source is what explanations are made from: the API and the logs of pods.
 type Source interface {
 	client.Interface
-	// Logs is the log of a pod's container, as pods/log has it.
+	// Logs returns the log of a pod's container, as pods/log does.
 	Logs(ctx context.Context, namespace, pod string, query url.Values) (io.ReadCloser, error)
 }
 
-// Explain looks at an object and at what it depends on, and says why it is as it is and what to do. What cannot be
-// had is left out: half an explanation is better than none. The error, beside that half, is that of the first thing asked.
+// Explain looks at an object and what it depends on, and explains its state and what to do. What cannot be read is left
+// out, because half an explanation is better than none. The error is that of the first request; the explanation is
+// returned with it.
 func Explain(ctx context.Context, from Source, kind *api.Kind, obj api.Object, now time.Time) (Explanation, error) {
 	s, err := (&look{from}).at(ctx, kind, obj, now)
 	return explain(s), err
 }
 
-// look gathers what explain needs to know.
+// look collects what explain needs.
 type look struct{ api Source }
 
 func (l *look) at(ctx context.Context, kind *api.Kind, obj api.Object, when time.Time) (situation, error) {
@@ -58,8 +59,8 @@ func (l *look) at(ctx context.Context, kind *api.Kind, obj api.Object, when time
 	return now, err
 }
 
-// pods gathers what explains a workload: its pods, which of them are new, and all about the one that
-// stands worst.
+// pods collects what explains a workload: its pods, which of them are new, and everything about the pod in the worst
+// state.
 func (l *look) pods(ctx context.Context, now *situation) {
 	w, _ := now.workload()
 	if w.selector == nil {
@@ -74,7 +75,7 @@ func (l *look) pods(ctx context.Context, now *situation) {
 	if err != nil {
 		return
 	}
-	// What others keep is no concern of this one, though the selector fits.
+	// Pods of other owners do not belong to this workload, even if its selector matches them.
 	now.pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !mayBelong(now.obj, p) })
 	now.template = l.templateOf(ctx, now.obj, in)
 	if pod := now.blamed(); pod != nil {
@@ -84,8 +85,8 @@ func (l *look) pods(ctx context.Context, now *situation) {
 	}
 }
 
-// neighbours gathers the pods that may be why a pod has no node: all that are on one and have not ended. The labels of
-// namespaces are asked for only if a term chooses namespaces by them.
+// neighbours collects the pods that may be the reason why a pod has no node: all that have a node and have not ended.
+// The labels of namespaces are read only if a term selects namespaces by them.
 func (l *look) neighbours(ctx context.Context, now *situation, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
 		return
@@ -104,14 +105,14 @@ func (l *look) neighbours(ctx context.Context, now *situation, pod *corev1.Pod) 
 	}
 }
 
-// choosesNamespaces says whether a required term of a pod chooses namespaces by their labels.
+// choosesNamespaces reports whether a required term of a pod selects namespaces by their labels.
 func choosesNamespaces(pod *corev1.Pod) bool {
 	byLabel := func(t corev1.PodAffinityTerm) bool { return t.NamespaceSelector != nil }
 	return slices.ContainsFunc(placement.RequiredAffinity(&pod.Spec), byLabel) ||
 		slices.ContainsFunc(placement.RequiredAntiAffinity(&pod.Spec), byLabel)
 }
 
-// mayBelong says whether a pod is a workload's own; a Deployment's belong to its sets.
+// mayBelong reports whether a pod may be a workload's own. A Deployment's pods belong to its ReplicaSets.
 func mayBelong(obj api.Object, pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	_, deployment := obj.(*appsv1.Deployment)
@@ -121,7 +122,7 @@ func mayBelong(obj api.Object, pod *corev1.Pod) bool {
 	return owner != nil && owner.UID == obj.GetUID()
 }
 
-// lastLogs are the last lines of a pod's containers that have crashed.
+// lastLogs returns the last log lines of a pod's crashed containers.
 func (l *look) lastLogs(ctx context.Context, pod *corev1.Pod) map[string]string {
 	logs := map[string]string{}
 	for _, c := range crashed(pod) {
@@ -145,7 +146,7 @@ type crashedContainer struct {
 	previous bool
 }
 
-// crashed are the containers whose last words help.
+// crashed returns the containers whose last log lines help.
 func crashed(pod *corev1.Pod) []crashedContainer {
 	var out []crashedContainer
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {

@@ -13,9 +13,9 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// A pod may have no node because of pods that have one. This file finds them.
+// A pod may have no node because of pods that have one. This file finds those pods.
 
-// takenPorts names the host ports that are taken, and by whom.
+// takenPorts names the host ports that are in use, and the pods that use them.
 func (s *situation) takenPorts(v *Explanation, pod *corev1.Pod, by placement.Refused) {
 	for _, name := range by.Nodes {
 		for _, t := range s.portsTaken(pod, name) {
@@ -26,7 +26,7 @@ func (s *situation) takenPorts(v *Explanation, pod *corev1.Pod, by placement.Ref
 	v.advise("ask for another hostPort, or for none; or delete the pod that has it")
 }
 
-// taken is a port that a pod wants, and who has it.
+// taken is a port that a pod wants, and the pod that has it.
 type taken struct {
 	port placement.Port
 	by   *corev1.Pod
@@ -47,7 +47,7 @@ func (s *situation) portsTaken(pod *corev1.Pod, node string) []taken {
 
 func fullName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// missedPods tells which pods the pod wants to be with. A pod counts for it only if all the terms choose it.
+// missedPods tells which pods the pod must be with. A pod counts only if all the terms select it.
 func (s *situation) missedPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
 	terms := termsOf(placement.RequiredAffinity(&pod.Spec), pod)
 	var all []placement.PodSelector
@@ -65,7 +65,7 @@ func (s *situation) missedPods(v *Explanation, pod *corev1.Pod, _ placement.Refu
 	}
 }
 
-// avoidedPods tells which pods the pod wants to be apart from.
+// avoidedPods tells which pods the pod must be apart from.
 func (s *situation) avoidedPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
 	for _, t := range termsOf(placement.RequiredAntiAffinity(&pod.Spec), pod) {
 		found := s.chosen(t.PodSelector)
@@ -79,7 +79,7 @@ func (s *situation) avoidedPods(v *Explanation, pod *corev1.Pod, _ placement.Ref
 	v.advise("add a node, make room by deleting or scaling down what is in the way, or prefer instead of require it: preferredDuringSchedulingIgnoredDuringExecution")
 }
 
-// avoidingPods tells which pods want to be apart from the pod.
+// avoidingPods tells which pods must be apart from the pod.
 func (s *situation) avoidingPods(v *Explanation, pod *corev1.Pod, _ placement.Refused) {
 	told := 0
 	for _, p := range s.placed {
@@ -93,7 +93,7 @@ func (s *situation) avoidingPods(v *Explanation, pod *corev1.Pod, _ placement.Re
 	}
 }
 
-// term is a term of pod affinity: which pods, and how near.
+// term is a term of pod affinity: which pods, and in which topology domain.
 type term struct {
 	placement.PodSelector
 	topology string
@@ -108,7 +108,7 @@ func termsOf(list []corev1.PodAffinityTerm, owner *corev1.Pod) []term {
 	return out
 }
 
-// String is the pods that a term chooses, for people: "a pod with app=web of a namespace with team=a".
+// String describes the pods that a term selects: "a pod with app=web of a namespace with team=a".
 func (t *term) String() string {
 	text := "a pod with " + labelled(t.Labels)
 	var places []string
@@ -128,7 +128,7 @@ func (t *term) String() string {
 	return text + " of " + strings.Join(places, " or ")
 }
 
-// flag tells a command where the pods of a term are.
+// flag returns the flag with which a command finds the pods of a term.
 func (t *term) flag() string {
 	if t.NamespaceLabels == nil && len(t.Namespaces) == 1 {
 		return brief.Namespace(t.Namespaces[0])
@@ -136,7 +136,7 @@ func (t *term) flag() string {
 	return " -A"
 }
 
-// chosen are the placed pods that all the selectors choose.
+// chosen returns the pods with a node that all the selectors select.
 func (s *situation) chosen(selectors ...placement.PodSelector) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range s.placed {
@@ -147,7 +147,7 @@ func (s *situation) chosen(selectors ...placement.PodSelector) []*corev1.Pod {
 	return out
 }
 
-// labelled is a selector of labels for people.
+// labelled returns a label selector as text.
 func labelled(selector labels.Selector) string {
 	if _, selectable := selector.Requirements(); !selectable {
 		return "no labels at all (without a labelSelector no pod is chosen)"
@@ -158,7 +158,7 @@ func labelled(selector labels.Selector) string {
 	return selector.String()
 }
 
-// onNodes names a few pods and where they are.
+// onNodes names some pods and their nodes.
 func onNodes(pods []*corev1.Pod) string {
 	var names []string
 	for _, p := range pods {
@@ -194,7 +194,7 @@ func (s *situation) unevenSpread(v *Explanation, pod *corev1.Pod, _ placement.Re
 	v.try("describe nodes")
 }
 
-// spread counts the pods that one of a pod's rules counts, by domain, and names the nodes that are in none.
+// spread counts, by domain, the pods that one of a pod's rules counts. It also returns the nodes without a domain.
 func (s *situation) spread(pod *corev1.Pod, rules []placement.SpreadRule, r *placement.SpreadRule, selector *placement.PodSelector) (in map[string]int, outside []string) {
 	in = map[string]int{}
 	for _, n := range s.nodes {
@@ -217,7 +217,7 @@ func (s *situation) spread(pod *corev1.Pod, rules []placement.SpreadRule, r *pla
 	return in, outside
 }
 
-// counts are the pods of each domain, for people.
+// counts returns the numbers of pods per domain as text.
 func counts(in map[string]int) string {
 	var parts []string
 	for _, domain := range slices.Sorted(maps.Keys(in)) {

@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/ctl/why/whytest"
 )
 
-// Pods are chosen as the scheduler chooses them: the explanation names those by which it refused, and no others.
+// Pods are selected as in the scheduler: the explanation names the pods that caused the refusal, and no others.
 func TestExplainNeighbours(t *testing.T) {
 	const (
 		apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, TERM}]}}"

@@ -59,7 +59,7 @@ func (s *situation) explainPod(pod *corev1.Pod) Explanation {
 	return v
 }
 
-// filtered tells of a host whose packet filter stops what the pod sends or is sent.
+// filtered reports a host whose packet filter blocks traffic to or from the pod.
 func (s *situation) filtered(v *Explanation, pod *corev1.Pod) {
 	n := s.node(pod.Spec.NodeName)
 	if n == nil || pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -73,13 +73,13 @@ func (s *situation) filtered(v *Explanation, pod *corev1.Pod) {
 			v.because("its network on node %s is cut: %s", n.Name, c.Message)
 			v.advise("have that rule accept the addresses of pods, %s, or take it away", n.Spec.PodCIDR)
 			v.try("why node %s", n.Name)
-		case c.Reason == api.ReasonPodTrafficFiltered && !v.Good: // perhaps that is why, perhaps not
+		case c.Reason == api.ReasonPodTrafficFiltered && !v.Good: // this may or may not be the reason
 			v.because("what it sends or is sent may be stopped on node %s: %s", n.Name, c.Message)
 		}
 	}
 }
 
-// restarted tells of runs before this one, and what ended the last of each container.
+// restarted reports earlier runs, and what ended the last run of each container.
 func (s *situation) restarted(v *Explanation, pod *corev1.Pod) {
 	n := brief.Restarts(pod)
 	if n == 0 {
@@ -104,7 +104,7 @@ func (s *situation) podFailed(pod *corev1.Pod) Explanation {
 		v.because("%s", strings.Trim(pod.Status.Reason+": "+pod.Status.Message, ": "))
 	}
 	s.unfit(&v, pod)
-	failed, known := "", false // the container to look into; that it was killed, and why
+	failed, known := "", false // the container to look into; whether a kill explains the failure
 	for i, status := range append(slices.Clone(pod.Status.InitContainerStatuses), pod.Status.ContainerStatuses...) {
 		t := status.State.Terminated
 		if t == nil || t.ExitCode == 0 {
@@ -131,7 +131,7 @@ func (s *situation) podFailed(pod *corev1.Pod) Explanation {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
 		v.because("its restartPolicy is Never")
 	}
-	if failed != "" { // one that never ran has no log
+	if failed != "" { // a container that never ran has no log
 		v.try("logs %s -c %s%s", pod.Name, failed, brief.Namespace(pod.Namespace))
 	}
 	v.try("describe %s", s.args())
@@ -139,7 +139,8 @@ func (s *situation) podFailed(pod *corev1.Pod) Explanation {
 	return v
 }
 
-// unfit advises on a pod that its node refused: it names the node itself, or was bound before the node changed.
+// unfit advises on a pod that its node refused: the pod names the node itself, or the node changed after the pod was
+// bound.
 func (s *situation) unfit(v *Explanation, pod *corev1.Pod) {
 	switch pod.Status.Reason {
 	case "NodeAffinity":
@@ -154,7 +155,7 @@ func (s *situation) unfit(v *Explanation, pod *corev1.Pod) {
 	}
 }
 
-// podNodeLost says whether a pod sits on a node that has gone silent.
+// podNodeLost explains a pod whose node has stopped reporting; false if the node is fine.
 func (s *situation) podNodeLost(pod *corev1.Pod) (Explanation, bool) {
 	if !s.onLostNode(pod) {
 		return Explanation{}, false
@@ -175,7 +176,7 @@ func (s *situation) podNodeLost(pod *corev1.Pod) (Explanation, bool) {
 	return v, true
 }
 
-// onLostNode says whether a pod's node is not ready, or not there; where no nodes are known, it is no reason.
+// onLostNode reports whether a pod's node is not ready or does not exist. If no nodes are known, it returns false.
 func (s *situation) onLostNode(pod *corev1.Pod) bool {
 	if node := s.node(pod.Spec.NodeName); node != nil {
 		return !isReady(node)

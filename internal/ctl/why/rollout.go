@@ -18,16 +18,16 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// template is the label by which the pods of a workload's newest template are told from older ones, that
-// a rollout has yet to replace. Without a key, nothing is known and every pod counts as new.
+// template is the label that distinguishes pods of a workload's newest template from older ones, which a rollout still
+// has to replace. Without a key nothing is known, and every pod counts as new.
 type template struct{ key, value string }
 
-// noTemplate is the label's value while nothing was made of the newest template; no hash looks like it.
+// noTemplate is the label's value as long as nothing was created from the newest template. It cannot be a hash.
 const noTemplate = "none"
 
 func (t template) made(pod *corev1.Pod) bool { return t.key == "" || pod.Labels[t.key] == t.value }
 
-// templateOf finds the label of a workload's newest template in what keeps its history.
+// templateOf finds the label of a workload's newest template in the objects that keep its history.
 func (l *look) templateOf(ctx context.Context, obj api.Object, in client.ListOptions) template {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
@@ -42,7 +42,7 @@ func (l *look) templateOf(ctx context.Context, obj api.Object, in client.ListOpt
 	return template{}
 }
 
-// deploymentTemplate is the hash of the set with the deployment's own template; while there is none, no
+// deploymentTemplate returns the hash of the ReplicaSet with the deployment's present template. If there is none, no
 // pod is new.
 func deploymentTemplate(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) template {
 	const key = appsv1.DefaultDeploymentUniqueLabelKey
@@ -70,7 +70,7 @@ func daemonSetTemplate(ds *appsv1.DaemonSet, history []*appsv1.ControllerRevisio
 	return template{key, newest.Labels[key]}
 }
 
-// progress counts the pods that stay, of the newest template and of older ones.
+// progress counts the pods that are not being deleted, of the newest template and of older ones.
 type progress struct{ fresh, ready, old, oldReady int32 }
 
 func (s *situation) progress() progress {
@@ -91,12 +91,12 @@ func (s *situation) progress() progress {
 	return n
 }
 
-// deployment judges the pods of the newest template only: old ones that are ready hide that a rollout is stuck.
+// deployment looks only at pods of the newest template, because ready old pods would hide a stuck rollout.
 func (s *situation) deployment(d *appsv1.Deployment) workload {
 	st := &d.Status
 	w := workload{selector: d.Spec.Selector, want: ptr.Deref(d.Spec.Replicas, 1)}
 	n := progress{fresh: st.UpdatedReplicas, old: st.Replicas - st.UpdatedReplicas}
-	n.oldReady = min(n.old, st.ReadyReplicas) // as if every old one were ready that can be
+	n.oldReady = min(n.old, st.ReadyReplicas) // assumes that as many old ones are ready as possible
 	n.ready = st.ReadyReplicas - n.oldReady
 	if s.template.key != "" {
 		n = s.progress()
@@ -114,7 +114,7 @@ func (s *situation) deployment(d *appsv1.Deployment) workload {
 	late := false
 	for _, c := range st.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse || c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			w.bad = true // its message is among the conditions
+			w.bad = true // the message is among the conditions
 			late = late || c.Type == appsv1.DeploymentProgressing
 		}
 	}
@@ -124,8 +124,8 @@ func (s *situation) deployment(d *appsv1.Deployment) workload {
 	return w
 }
 
-// paused tells what a paused deployment holds back: nothing, a template that is not tried at all, or the
-// rest of a rollout. Its size still follows its replicas.
+// paused explains what a paused deployment holds back: nothing, a template that has no pods yet, or the rest of a
+// rollout. The number of pods still follows its replicas.
 func (s *situation) paused(w *workload, n progress) {
 	switch {
 	case s.template.key != "" && s.template.value == noTemplate:
@@ -140,14 +140,13 @@ func (s *situation) paused(w *workload, n progress) {
 	w.commands = append(w.commands, "rollout resume "+s.args())
 }
 
-// newestStuck says whether the pod to blame is one of the newest template, with more than a wait to blame.
+// newestStuck reports whether the blamed pod has the newest template and does more than wait.
 func (s *situation) newestStuck() bool {
 	worst := s.blamed()
 	return worst != nil && worst.DeletionTimestamp == nil && s.template.made(worst) && (stuck(worst) || worst.Spec.NodeName == "")
 }
 
-// daemonSet does the same with the pods of a daemon set, which replaces old ones by itself unless it is
-// told to leave them alone.
+// daemonSet does the same for a daemon set. It replaces old pods by itself, unless its strategy is OnDelete.
 func (s *situation) daemonSet(ds *appsv1.DaemonSet) workload {
 	st := &ds.Status
 	w := workload{selector: ds.Spec.Selector, want: st.DesiredNumberScheduled, ready: st.NumberReady}
@@ -181,7 +180,7 @@ func (s *situation) daemonSet(ds *appsv1.DaemonSet) workload {
 	return w
 }
 
-// outOfDate names the pods that their daemon set leaves alone.
+// outOfDate names the old pods that their daemon set does not replace.
 func (s *situation) outOfDate(w *workload, old int32) {
 	if old == 1 {
 		w.note("1 pod has the old template; the updateStrategy is OnDelete: delete it, and one of the new template takes its place")
@@ -191,12 +190,12 @@ func (s *situation) outOfDate(w *workload, old int32) {
 	for _, p := range s.pods {
 		if p.DeletionTimestamp == nil && !s.template.made(p) {
 			w.commands = append(w.commands, "delete pod "+p.Name+brief.Namespace(p.Namespace))
-			return // the next call names the next: they are best deleted one by one
+			return // the next call names the next pod: they are best deleted one by one
 		}
 	}
 }
 
-// noNode says of each node why a daemon set does not run there.
+// noNode explains for each node why a daemon set does not run there.
 func (s *situation) noNode(w *workload, spec *corev1.PodSpec) {
 	if len(s.nodes) == 0 {
 		w.fault("there is no node at all")

@@ -12,8 +12,8 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// podUnscheduled tells why no node took a pod. The scheduler has said by which filter which nodes refuse it
-// (placement.Refusals); here each is put in words, with the labels, taints and pods that it is about.
+// podUnscheduled explains why no node took a pod. The scheduler has recorded which filter refused which nodes
+// (placement.Refusals); this explains each filter, with the labels, taints and pods involved.
 func (s *situation) podUnscheduled(pod *corev1.Pod) Explanation {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return s.gated(pod)
@@ -55,7 +55,7 @@ func (s *situation) podUnscheduled(pod *corev1.Pod) Explanation {
 	return v
 }
 
-// gated is a pod that nobody places before its gates are taken away.
+// gated explains a pod that is not scheduled until its gates are removed.
 func (s *situation) gated(pod *corev1.Pod) Explanation {
 	v := Explanation{Head: s.name() + " is Pending: scheduling gates hold it, and the scheduler does not look at it yet"}
 	for _, g := range pod.Spec.SchedulingGates {
@@ -66,7 +66,7 @@ func (s *situation) gated(pod *corev1.Pod) Explanation {
 	return v
 }
 
-// refusal is what the scheduler said of a pod last.
+// refusal returns the scheduler's last message about a pod.
 func (s *situation) refusal(pod *corev1.Pod) string {
 	if c := brief.PodCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 		return c.Message
@@ -100,7 +100,7 @@ func (s *situation) fullNodes(v *Explanation, _ *corev1.Pod, _ placement.Refused
 	v.advise("ask for less in the containers' resources.requests, or make room: minik8sd ctl describe nodes shows who has what")
 }
 
-// someOf names a few of so many, and counts the rest.
+// someOf names some of the items, and counts the rest.
 func someOf(names []string, all int) string {
 	few := names[:min(len(names), mostNamed)]
 	switch more := all - len(few); {
@@ -112,8 +112,8 @@ func someOf(names []string, all int) string {
 	return strings.Join(few, ", ")
 }
 
-// unlikeNodes tells of the nodes that nodeSelector and node affinity do not take, and which of them a
-// label would make fit.
+// unlikeNodes explains nodes that do not match nodeSelector and node affinity, and which of them would fit with another
+// label.
 func (s *situation) unlikeNodes(v *Explanation, pod *corev1.Pod, by placement.Refused) {
 	all := by.Count == len(s.nodes)
 	v.because("%s", noMatch(all, askedOfNode(&pod.Spec), someOf(by.Nodes, by.Count)))
@@ -133,7 +133,7 @@ func (s *situation) unlikeNodes(v *Explanation, pod *corev1.Pod, by placement.Re
 	}
 }
 
-// noMatch says in one line which nodes are not what is asked for.
+// noMatch says in one line which nodes do not match.
 func noMatch(all bool, asked, unlike string) string {
 	if all {
 		return "no node matches " + asked
@@ -141,7 +141,7 @@ func noMatch(all bool, asked, unlike string) string {
 	return fmt.Sprintf("nodes that do not match %s: %s", asked, unlike)
 }
 
-// askedOfNode is what a pod asks of a node's labels: "disk=ssd and zone In (a, b)".
+// askedOfNode returns what a pod requires of a node's labels: "disk=ssd and zone In (a, b)".
 func askedOfNode(spec *corev1.PodSpec) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
@@ -166,10 +166,10 @@ func askedOfNode(spec *corev1.PodSpec) string {
 	return strings.Join(parts, " and ")
 }
 
-// itsOwn are the labels that a node reports of itself: to set others would be a lie, and would not last.
+// itsOwn are labels that a node reports about itself. Other values would be wrong, and would be overwritten.
 var itsOwn = []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable}
 
-// lacking are the labels with which a node would be one that the pod asks for; nil if none would do.
+// lacking returns the labels that would make a node match; nil if no labels would.
 func lacking(spec *corev1.PodSpec, node *corev1.Node) map[string]string {
 	terms, _ := placement.RequiredTerms(spec)
 	if len(terms) == 0 {
@@ -206,7 +206,7 @@ func lacking(spec *corev1.PodSpec, node *corev1.Node) map[string]string {
 	return nil
 }
 
-// setting are the words for label: a label that has another value needs a flag to be changed.
+// setting returns the arguments for `label`. Changing an existing label needs a flag.
 func setting(node *corev1.Node, labels map[string]string) []string {
 	var words []string
 	changes := false
@@ -231,7 +231,7 @@ func (s *situation) taintedNodes(v *Explanation, pod *corev1.Pod, by placement.R
 		}
 		i := placement.Untolerated(pod.Spec.Tolerations, n.Spec.Taints)
 		if i < 0 {
-			continue // it has been taken off since
+			continue // it has been removed since
 		}
 		taint := &n.Spec.Taints[i]
 		if said[taint.ToString()] {
@@ -240,7 +240,7 @@ func (s *situation) taintedNodes(v *Explanation, pod *corev1.Pod, by placement.R
 		said[taint.ToString()] = true
 		v.because("node %s has the taint %s, which the pod does not tolerate", n.Name, taint.ToString())
 		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
-			v.try("why node %s", n.Name) // the system's own: it goes when the node is well
+			v.try("why node %s", n.Name) // a taint of the system, which goes away when the node is well
 			continue
 		}
 		v.advise("%s", tolerance(n.Name, taint))
@@ -248,7 +248,7 @@ func (s *situation) taintedNodes(v *Explanation, pod *corev1.Pod, by placement.R
 	}
 }
 
-// tolerance is what to do about a taint: on the pod's side, or on the node's.
+// tolerance returns what to do about a taint: on the pod, or on the node.
 func tolerance(node string, taint *corev1.Taint) string {
 	operator := "operator: Exists"
 	if taint.Value != "" {

@@ -15,7 +15,7 @@ import (
 	"minik8s/internal/scheduler/plan"
 )
 
-// labelledNode is a ready node with room for a core.
+// labelledNode returns a ready node with room for one core.
 func labelledNode(name string, labels ...string) *corev1.Node {
 	node := whytest.GoodNode(name)
 	node.Labels = map[string]string{corev1.LabelHostname: name}
@@ -27,7 +27,7 @@ func labelledNode(name string, labels ...string) *corev1.Node {
 	return node
 }
 
-// placedPod is a pod of the app web on a node, with a spec in YAML.
+// placedPod returns a pod of the app web on a node, with a spec in YAML.
 func placedPod(t *testing.T, name, node, spec string) *corev1.Pod {
 	pod := whytest.PodOf(name, "", func(p *corev1.Pod) { p.Spec = *podSpec(t, spec) })
 	pod.Spec.NodeName = node
@@ -43,7 +43,7 @@ func podSpec(t *testing.T, text string) *corev1.PodSpec {
 	return spec
 }
 
-// refuse is what the scheduler says of a pod that no node takes.
+// refuse returns what the scheduler says of a pod that no node takes.
 func refuse(t *testing.T, pod *corev1.Pod, nodes []*corev1.Node, placed []*corev1.Pod, namespaces placement.NamespaceLabels) *plan.Refusal {
 	t.Helper()
 	c := plan.New(1)

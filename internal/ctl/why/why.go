@@ -14,46 +14,46 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// situation is all that explain knows.
+// situation is everything that explain knows.
 type situation struct {
 	kind   *api.Kind
 	obj    api.Object
 	events []*corev1.Event // the newest last
 	nodes  []*corev1.Node
-	logs   map[string]string // by container: of the pod, or of a workload's blamed one
+	logs   map[string]string // by container: logs of the pod, or of a workload's blamed pod
 	now    time.Time
 
-	// Of a workload:
+	// For a workload:
 	pods     []*corev1.Pod
 	template template
 	told     []*corev1.Event // about the blamed pod
 
-	// placed are the cluster's pods that have a node, where they may be why another pod has none.
+	// placed are the cluster's pods that have a node, if they may be the reason why another pod has none.
 	placed []*corev1.Pod
-	// namespaces are the labels of namespaces, where a term of these pods chooses by them.
+	// namespaces are the labels of namespaces, if a term of these pods selects by them.
 	namespaces placement.NamespaceLabels
-	// held are the objects that finalizers hold in a namespace that is being deleted.
+	// held are the objects with finalizers in a namespace that is being deleted.
 	held []api.Object
 }
 
-// Explanation is what a person is told.
+// Explanation is the result for the user.
 type Explanation struct {
-	// Head says in one line how the object stands, Good whether that is well.
+	// Head describes the object's state in one line. Good says whether that state is well.
 	Head string
 	Good bool
-	// Why is the reasons, a line each.
+	// Why has the reasons, one per line.
 	Why []string
-	// Log is the last lines of a crashed container, and LogHead whose they are.
+	// Log has the last lines of a crashed container, and LogHead says which one.
 	LogHead string
 	Log     []string
-	// Next is what to do: commands to type, or steps in words.
+	// Next says what to do: commands to type, or steps in words.
 	Next []string
 }
 
-// logTail is how many lines of a crashed container's log fit on the screen beside the rest.
+// logTail is how many lines of a crashed container's log fit on the screen with everything else.
 const logTail = 10
 
-// explain says why an object is as it is, and what to do. It asks nobody: everything is in s.
+// explain says why an object is in its state, and what to do. It sends no requests: everything is in s.
 func explain(s situation) Explanation {
 	switch obj := s.obj.(type) {
 	case *corev1.Pod:
@@ -73,7 +73,7 @@ func (v *Explanation) because(format string, args ...any) {
 	v.Why = append(v.Why, fmt.Sprintf(format, args...))
 }
 
-// try adds a command to type next; the words "minik8sd ctl" are put before it.
+// try adds a command to type next, with "minik8sd ctl" in front.
 func (v *Explanation) try(format string, args ...any) {
 	line := "minik8sd ctl " + fmt.Sprintf(format, args...)
 	for _, l := range v.Next {
@@ -84,20 +84,20 @@ func (v *Explanation) try(format string, args ...any) {
 	v.Next = append(v.Next, line)
 }
 
-// advise adds a step that is no command of ours.
+// advise adds a step that is not a command of ctl.
 func (v *Explanation) advise(format string, args ...any) {
 	v.Next = append(v.Next, fmt.Sprintf(format, args...))
 }
 
-// name is the object as messages name it: "pod/web".
+// name is the object's name in messages: "pod/web".
 func (s *situation) name() string { return brief.Ref(s.kind, s.obj.GetName()) }
 
-// args are the words that name the object in a command: "pod web -n x".
+// args returns the arguments that name the object in a command: "pod web -n x".
 func (s *situation) args() string {
 	return s.kind.Singular + " " + s.obj.GetName() + brief.Namespace(s.obj.GetNamespace())
 }
 
-// lastWarning is the newest warning with one of the reasons; with none given, the newest at all.
+// lastWarning returns the newest warning with one of the reasons; without reasons, the newest of all.
 func (s *situation) lastWarning(reasons ...string) *corev1.Event {
 	for i := len(s.events) - 1; i >= 0; i-- {
 		e := s.events[i]
@@ -127,7 +127,7 @@ func (s *situation) node(name string) *corev1.Node {
 
 func (s *situation) ago(t time.Time) string { return duration.HumanDuration(s.now.Sub(t)) + " ago" }
 
-// explainOther goes by what every kind has: a deletion, conditions, warnings.
+// explainOther uses what every kind has: a deletion, conditions, warnings.
 func (s *situation) explainOther() Explanation {
 	v := Explanation{Head: s.name() + " is there", Good: true}
 	if s.obj.GetDeletionTimestamp() != nil {

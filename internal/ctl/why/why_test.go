@@ -14,8 +14,7 @@ import (
 	"minik8s/internal/ctl/why/whytest"
 )
 
-// crashLooping is a pod on a good node whose container web waits to be started again, having run from a
-// minute ago to 30 s ago.
+// crashLooping is a pod on a good node. Its container web waits for its restart; it ran from a minute ago to 30 s ago.
 func crashLooping(code int32, reason string) situation {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.PodSpec{NodeName: "n",
 		Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}}
@@ -29,7 +28,7 @@ func crashLooping(code int32, reason string) situation {
 	return situation{kind: api.Pods, obj: pod, nodes: []*corev1.Node{node}, now: whytest.Noon}
 }
 
-// told is an event about a container.
+// told returns an event about a container.
 func told(d time.Duration, container, kind, reason, message string) *corev1.Event {
 	return &corev1.Event{Type: kind, Reason: reason, Message: message, LastTimestamp: whytest.Ago(d),
 		InvolvedObject: corev1.ObjectReference{FieldPath: "spec.containers{" + container + "}"}}
@@ -87,7 +86,7 @@ func TestExplainKilled(t *testing.T) {
 	}
 }
 
-// A pod that is up again still tells why it was not; one that has failed for good too.
+// A pod that runs again still says why it did not run before. So does one that has failed for good.
 func TestExplainKilledBefore(t *testing.T) {
 	events := []*corev1.Event{told(31*time.Second, "web", corev1.EventTypeWarning, "Unhealthy", "Liveness probe failed: too slow"),
 		told(30*time.Second, "web", corev1.EventTypeNormal, "Killing", "Container web failed liveness probe, will be restarted")}
@@ -134,7 +133,7 @@ func TestExplainUnfit(t *testing.T) {
 	}
 }
 
-// A workload's trouble is that of its first pod which is not well, with what is told about that.
+// A workload's trouble is that of its first pod that is not well, with the events about that pod.
 func TestExplainWorkloadByItsPod(t *testing.T) {
 	s := crashLooping(137, "Error")
 	pod := s.obj.(*corev1.Pod)
@@ -188,7 +187,7 @@ func TestExplainJob(t *testing.T) {
 	}
 }
 
-// A pod on a host that filters its traffic away is told so, whatever else there is to say.
+// For a pod on a host that blocks its traffic, this is always mentioned.
 func TestExplainFiltered(t *testing.T) {
 	s := crashLooping(1, "Error")
 	s.nodes[0].Spec.PodCIDR = "10.244.0.0/24"
@@ -211,7 +210,8 @@ func TestExplainFiltered(t *testing.T) {
 	}
 }
 
-// TestExplainEphemeral: one that does not start is told of; how one ended is no trouble of the pod.
+// TestExplainEphemeral checks that an ephemeral container that does not start is mentioned, and that how one ended does
+// not matter.
 func TestExplainEphemeral(t *testing.T) {
 	for _, x := range []struct {
 		name  string

@@ -15,34 +15,34 @@ import (
 	"minik8s/internal/ctl/brief"
 )
 
-// workload is what explain needs of an object that keeps pods.
+// workload is what explain needs to know of an object that manages pods.
 type workload struct {
 	want, ready int32
 	selector    *metav1.LabelSelector
-	// done says that nothing more is to come, and how it ended.
+	// done says how it ended, if it has finished.
 	done string
 	good bool
-	// head takes the place of the numbers.
+	// head replaces the numbers.
 	head string
-	// bad says that it is not well, whatever the numbers are; why holds the reasons, and what else is to be said.
+	// bad: it is not well, whatever the numbers are. why has the reasons, and other remarks.
 	bad      bool
 	why      []string
 	advice   []string
-	commands []string // of ours, without the words before them
+	commands []string // of ctl, without "minik8sd ctl"
 }
 
-// fault is a reason for which a workload is not well though enough pods are ready.
+// fault adds a reason why a workload is not well although enough pods are ready.
 func (w *workload) fault(format string, args ...any) {
 	w.bad = true
 	w.note(format, args...)
 }
 
-// note is to be said even when all is well.
+// note adds a remark that is shown even if all is well.
 func (w *workload) note(format string, args ...any) {
 	w.why = append(w.why, fmt.Sprintf(format, args...))
 }
 
-// rolling says how far new pods have replaced old ones, and that these serve meanwhile; end is when they go.
+// rolling says how far new pods have replaced old ones, and that the old ones serve meanwhile. end says when they go.
 func (w *workload) rolling(n progress, end string) {
 	w.head = fmt.Sprintf("is rolling out: %d of %d pods are new, %d of them ready", n.fresh, w.want, n.ready)
 	serve := ""
@@ -52,21 +52,21 @@ func (w *workload) rolling(n progress, end string) {
 	w.fault("pods of an older template that are still there: %d%s; %s", n.old, serve, end)
 }
 
-// behind finds fault with a status that is about an older spec.
+// behind adds a fault if the status is about an older spec.
 func (w *workload) behind(spec, status int64) {
 	if status < spec {
 		w.fault("its controller has not acted on its newest spec yet; is a master running?")
 	}
 }
 
-// keepsPods says whether an object is a workload.
+// keepsPods reports whether an object is a workload.
 func keepsPods(obj api.Object) bool {
 	s := situation{kind: api.KindOf(obj), obj: obj}
 	_, ok := s.workload()
 	return ok
 }
 
-// workload reads a workload; false for objects that keep no pods.
+// workload reads a workload; false for objects that manage no pods.
 func (s *situation) workload() (workload, bool) {
 	switch o := s.obj.(type) {
 	case *appsv1.ReplicaSet:
@@ -94,7 +94,7 @@ func (s *situation) workload() (workload, bool) {
 	return workload{}, false
 }
 
-// heading is a workload in one line.
+// heading describes a workload in one line.
 func (s *situation) heading(w workload) string {
 	_, job := s.obj.(*batchv1.Job)
 	switch {
@@ -108,8 +108,8 @@ func (s *situation) heading(w workload) string {
 	return fmt.Sprintf("%s has %d of %d pods ready", s.name(), w.ready, w.want)
 }
 
-// explainWorkload goes from the numbers to the conditions, and from there to the pod that stands worst,
-// whose own reasons are the workload's.
+// explainWorkload looks at the numbers, then the conditions, then the pod in the worst state. The reasons of that pod
+// are the workload's.
 func (s *situation) explainWorkload(w workload) Explanation {
 	if s.obj.GetDeletionTimestamp() != nil {
 		return s.workloadLeaving()
@@ -138,11 +138,11 @@ func (s *situation) explainWorkload(w workload) Explanation {
 	return v
 }
 
-// badConditions says what a workload's conditions complain of.
+// badConditions adds the problems in a workload's conditions.
 func (s *situation) badConditions(v *Explanation) {
 	for _, c := range conditionsOf(s.obj) {
 		if c.Type == string(batchv1.JobSuspended) {
-			continue // jobNow has said it
+			continue // jobNow reports it
 		}
 		if bad := c.Status == metav1.ConditionFalse || strings.HasSuffix(c.Type, "Failure") || c.Type == "Failed"; bad && c.Message != "" {
 			v.because("%s: %s", c.Reason, brief.Clip(c.Message, 300))
@@ -156,7 +156,7 @@ func runsNone(job *batchv1.Job) bool {
 	return job.Spec.Parallelism != nil && *job.Spec.Parallelism == 0
 }
 
-// jobNow tells what a job that has not ended does at this moment, and how much patience it has left.
+// jobNow explains what an unfinished job is doing now, and how many failures and how much time it has left.
 func (s *situation) jobNow(v *Explanation, job *batchv1.Job) {
 	since := ""
 	for _, c := range job.Status.Conditions {

@@ -60,7 +60,7 @@ func TestExplainDeployment(t *testing.T) {
 	}
 }
 
-// What is to be typed next fits what is the matter.
+// The suggested commands fit the problem.
 func TestExplainRolloutNext(t *testing.T) {
 	template7 := template{"hash", whytest.Newest}
 	old, fresh := whytest.PodOf("old", "6", nil), whytest.PodOf("fresh", whytest.Newest, nil)
@@ -100,7 +100,7 @@ func TestExplainRolloutNext(t *testing.T) {
 	}
 }
 
-// expect compares a Explanation with its head and one of the reasons; without one, there must be none.
+// expect compares an Explanation's head and one of its reasons; with an empty why there must be none.
 func expect(t *testing.T, v Explanation, good bool, head, why string) {
 	t.Helper()
 	said := strings.Join(v.Why, "\n")
@@ -110,7 +110,7 @@ func expect(t *testing.T, v Explanation, good bool, head, why string) {
 }
 
 func TestExplainDaemonSet(t *testing.T) {
-	// With surge the node counts as ready by its old pod, and as updated by its new one.
+	// With surge, the old pod makes the node count as ready, and the new one makes it count as updated.
 	surging := appsv1.DaemonSetStatus{DesiredNumberScheduled: 1, CurrentNumberScheduled: 1, UpdatedNumberScheduled: 1, NumberReady: 1, NumberAvailable: 1}
 	half := appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, CurrentNumberScheduled: 2, UpdatedNumberScheduled: 1, NumberReady: 2, NumberAvailable: 2}
 	old, fresh := whytest.PodOf("old", "6", nil), whytest.PodOf("fresh", whytest.Newest, nil)
@@ -154,7 +154,7 @@ func TestExplainDaemonSet(t *testing.T) {
 	}
 }
 
-// The pod to blame is the first of each list, wherever in the list it stands.
+// The pod to blame is the first of each list, wherever it is among the pods.
 func TestBlamed(t *testing.T) {
 	younger := func(change func(*corev1.Pod)) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {

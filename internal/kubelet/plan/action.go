@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Verb is what an action does.
+// Verb is the kind of an action.
 type Verb int
 
-// The actions. Each may be repeated; those of one pod run concurrently.
+// The actions. Each may be repeated. Actions of one pod run concurrently.
 const (
 	SetUpVolumes Verb = iota
 	MakeSandbox
@@ -24,7 +24,7 @@ const (
 var verbNames = [...]string{"volumes", "sandbox", "image", "start", "stop", "remove", "removeSandbox",
 	"tearDown", "delete"}
 
-// String is the verb in keys and logs.
+// String is the verb's name in keys and logs.
 func (v Verb) String() string { return verbNames[v] }
 
 // Action is one thing to do.
@@ -34,15 +34,15 @@ type Action struct {
 	ID        string // of the container in the runtime
 	Attempt   int
 	Grace     time.Duration
-	Why       string // of a stop: the format of its Event, which gets the container's name
+	Why       string // for a stop: the format of its Event; the argument is the container's name
 }
 
-// Key names the action: of one key, one action is in progress at a time.
+// Key identifies the action. Of the actions with the same key, only one is in progress at a time.
 func (a Action) Key() string {
 	switch a.Verb {
 	case EnsureImage, StartContainer:
 		return a.Verb.String() + "/" + a.Container
-	case StopContainer: // a stop with a shorter grace may run beside a longer one
+	case StopContainer: // a stop with a shorter grace period may run beside a longer one
 		return a.Verb.String() + "/" + a.ID + "/" + strconv.Itoa(int(a.Grace/time.Second))
 	case RemoveContainer:
 		return a.Verb.String() + "/" + a.ID

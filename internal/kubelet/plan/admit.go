@@ -11,13 +11,13 @@ import (
 	"minik8s/internal/api/podspec"
 )
 
-// Rejection is why a pod is not admitted to the node, which makes it fail.
+// Rejection is the reason why a pod is not admitted to the node. The pod then fails.
 type Rejection struct{ Reason, Message string }
 
-// NodeMismatch is why a pod may not run on a node; nil if it may. It is Kubernetes' rule, in its words and order
-// (pkg/kubelet/lifecycle/predicate.go): the operating system, which labels of Nodes cannot change; then node selector
-// and required affinity; then the taints that would evict the pod. NoSchedule taints are ignored: they are for the
-// scheduler, which a pod that names its node has bypassed.
+// NodeMismatch returns why a pod may not run on a node; nil if it may. It is Kubernetes' rule, with its words and order
+// (pkg/kubelet/lifecycle/predicate.go): the operating system, which Node labels cannot change; then node selector and
+// required affinity; then taints that would evict the pod. NoSchedule taints are ignored: only the scheduler uses them,
+// and a pod that names its node has bypassed the scheduler.
 func NodeMismatch(pod *corev1.Pod, node *corev1.Node, os string) *Rejection {
 	if want, ok := pod.Labels[corev1.LabelOSStable]; ok && want != os {
 		return &Rejection{Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}
@@ -40,13 +40,13 @@ type Claim struct {
 	HostPorts []placement.Port
 }
 
-// ClaimOf is the pod's Claim.
+// ClaimOf returns the pod's Claim.
 func ClaimOf(pod *corev1.Pod) Claim {
 	return Claim{Requests: podspec.Requests(&pod.Spec), HostPorts: placement.HostPorts(&pod.Spec)}
 }
 
-// Exceeds is why a pod does not fit beside the claims of others; nil if it does. Reasons and messages are
-// those of Kubernetes (pkg/kubelet/lifecycle/predicate.go).
+// Exceeds returns why a pod does not fit beside the claims of others; nil if it fits. Reasons and messages are those of
+// Kubernetes (pkg/kubelet/lifecycle/predicate.go).
 func Exceeds(c Claim, others iter.Seq[Claim], allocatable corev1.ResourceList) *Rejection {
 	pods, used := int64(0), podspec.Amounts{}
 	for o := range others {
@@ -80,7 +80,7 @@ func Exceeds(c Claim, others iter.Seq[Claim], allocatable corev1.ResourceList) *
 	return nil
 }
 
-// extended reports whether a resource is not Kubernetes' own: example.com/gpu.
+// extended reports whether a resource is not one of Kubernetes' own: example.com/gpu.
 func extended(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }

@@ -39,7 +39,7 @@ func TestBackoffGrows(t *testing.T) {
 	}
 }
 
-// An end that was written down by a clock ahead of ours holds no restart up for longer than the back-off.
+// If an end was recorded by a clock ahead of ours, it delays a restart by no more than the back-off.
 func TestBackoffByAClockThatIsSet(t *testing.T) {
 	for _, x := range []struct {
 		name  string
@@ -57,14 +57,14 @@ func TestBackoffByAClockThatIsSet(t *testing.T) {
 		if at, _ := mem.Container("web").RestartAt(&c); at.Sub(plantest.Noon) != x.wait {
 			t.Errorf("%s: it waits %s, want %s", x.name, at.Sub(plantest.Noon), x.wait)
 		}
-		// What was once told from the clock stays, whatever becomes of that.
+		// A time that was once converted stays the same, even if the clock is set.
 		if again := mem.EndTime(c.ID, x.ended, plantest.Noon.Add(-time.Hour)); !again.Equal(c.FinishedAt) {
 			t.Errorf("%s: it ended at %s, and then at %s", x.name, c.FinishedAt, again)
 		}
 	}
 }
 
-// What was lost is run again at once, and is no crash; what crashed before waits on.
+// A lost container runs again at once and is not a crash. One that crashed before keeps waiting.
 func TestNoBackoffForTheLost(t *testing.T) {
 	lost := plantest.Exited("web", 3, 137, plantest.Noon)
 	lost.Lost = true

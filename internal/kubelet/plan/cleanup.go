@@ -4,8 +4,8 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// removeDead removes dead containers, except for the newest of a name and the one before, whose log can still be
-// requested.
+// removeDead removes dead containers. It keeps the newest of each name, and the one before if it was started, since its
+// log can still be requested.
 func (p *planner) removeDead() {
 	for _, c := range p.View.Containers {
 		if c.State == cri.Running {
@@ -23,7 +23,7 @@ func (p *planner) removeDead() {
 	}
 }
 
-// stopDuplicates stops an attempt that runs beside a newer one.
+// stopDuplicates stops a container that is running although there is a newer attempt of it.
 func (p *planner) stopDuplicates() {
 	for _, c := range p.View.Containers {
 		if n := Newest(p.View, c.Name); c.State == cri.Running && n.ID != c.ID {

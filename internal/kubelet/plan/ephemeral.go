@@ -9,12 +9,12 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Ephemeral containers are added to a pod while it runs, to look into it (KEP-277). Each runs once, as soon as the
-// pod has a sandbox, and is never restarted. The pod neither waits for them nor keeps running for them: they do not
-// affect its phase and conditions, and end with the others.
+// Ephemeral containers are added to a running pod in order to inspect it (KEP-277). Each runs once, as soon as the pod
+// has a sandbox, and is never restarted. The pod does not wait for them and does not keep running for them. They do not
+// affect its phase and conditions, and end with the other containers.
 
-// targetOf names the container whose processes the ephemeral container of that name is to see; empty: none, or
-// it sees those of all containers anyway.
+// targetOf returns the name of the container whose processes an ephemeral container should see. It is empty if there is
+// none, or if the ephemeral container sees the processes of all containers anyway.
 func targetOf(pod *corev1.Pod, name string) string {
 	e := podspec.EphemeralContainer(pod, name)
 	if share := pod.Spec.ShareProcessNamespace; e == nil || pod.Spec.HostPID || share != nil && *share {
@@ -23,8 +23,8 @@ func targetOf(pod *corev1.Pod, name string) string {
 	return e.TargetContainerName
 }
 
-// TargetID is the id of the running container whose processes the container of that name is to see; empty if it
-// needs none. If it needs one that does not run, missing says so, and the container is not started yet.
+// TargetID returns the id of the running container whose processes the named container should see; empty if it needs
+// none. If the one it needs does not run, missing says so, and the container must not be started yet.
 func TargetID(pod *corev1.Pod, view cri.Pod, name string) (id, missing string) {
 	target := targetOf(pod, name)
 	if target == "" {

@@ -9,23 +9,23 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Health is what probes and hooks have found out about one container.
+// Health has the results of one container's probes and hooks.
 type Health struct {
-	// Started and Ready are results of probes; nil: there is none yet.
+	// Started and Ready are results of probes; nil: no result yet.
 	Started, Ready *bool
-	// Kill: the container is to be stopped, and restarted if its policy allows.
+	// Kill, if set: the container must be stopped, and restarted if its policy allows.
 	Kill *KillOrder
 	// PreStopped: its preStop hook has been started.
 	PreStopped bool
 }
 
-// KillOrder is why a container is to be stopped and how long that may take.
+// KillOrder says why a container must be stopped and how long that may take.
 type KillOrder struct {
-	Why   string // the format of its Event, which gets the container's name
+	Why   string // the format of its Event; the argument is the container's name
 	Grace *int64 // seconds; nil: the pod's grace period
 }
 
-// HealthOf is the health of c.
+// HealthOf returns the health of c.
 func (in Input) HealthOf(c *cri.Container) Health {
 	if h := in.State.Health[c.ID]; h != nil {
 		return *h
@@ -33,7 +33,7 @@ func (in Input) HealthOf(c *cri.Container) Health {
 	return Health{}
 }
 
-// writtenStatus is the API's status of exactly this attempt c; nil if there is none.
+// writtenStatus returns the status in the API of this attempt c; nil if there is none.
 func (in Input) writtenStatus(c *cri.Container) *corev1.ContainerStatus {
 	if st := podspec.ContainerStatus(&in.Pod.Status, c.Name); st != nil && st.ContainerID == cri.ContainerIDPrefix+c.ID {
 		return st
@@ -41,7 +41,7 @@ func (in Input) writtenStatus(c *cri.Container) *corev1.ContainerStatus {
 	return nil
 }
 
-// Started reports whether a running container has started up, by its startup probe if it has one. Results of an
+// Started reports whether a running container has started up; its startup probe decides, if it has one. Results from an
 // earlier run of the daemon are read from the status.
 func (in Input) Started(c *cri.Container) bool {
 	spec := podspec.Container(in.Pod, c.Name)
@@ -71,7 +71,7 @@ func (in Input) Ready(c *cri.Container) bool {
 	return st != nil && st.Ready
 }
 
-// killGrace is the grace period of a container that is killed.
+// killGrace returns the grace period of a container that is killed.
 func killGrace(pod *corev1.Pod, s *KillOrder) time.Duration {
 	if s.Grace != nil {
 		return time.Duration(max(*s.Grace, 0)) * time.Second
@@ -79,7 +79,7 @@ func killGrace(pod *corev1.Pod, s *KillOrder) time.Duration {
 	return gracePeriod(pod)
 }
 
-// InPostStart reports whether the postStart hook of c is in progress: until it ends, c is not shown as running.
+// InPostStart reports whether the postStart hook of c is in progress. Until it ends, c is not shown as running.
 func (in Input) InPostStart(c *cri.Container) bool {
 	spec := podspec.Container(in.Pod, c.Name)
 	return spec != nil && spec.Lifecycle != nil && spec.Lifecycle.PostStart != nil && c.State == cri.Running &&

@@ -9,19 +9,19 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// A pod's containers start in this order (KEP-753). Init containers run before all others, one after the other,
-// each to its end. Sidecars stand among them in the list: each is started in its turn, is waited for until it has
-// started, and then runs as long as the pod. Main containers follow, all at once.
+// A pod's containers start in this order (KEP-753). Init containers run before all others, one after the other, and
+// each must end. Sidecars are in the same list. Each is started in its turn, the next one waits until it has started,
+// and it then runs as long as the pod. Main containers follow, all at once.
 
-// inSandbox reports whether c was made in the present sandbox. Init containers run again for each new sandbox. Times
-// are not compared: the clock may have been set in between.
+// inSandbox reports whether c was created in the present sandbox. Init containers run again in each new sandbox. Times
+// are not compared, because the clock may have been set in between.
 func (in Input) inSandbox(c *cri.Container) bool {
 	s := in.View.Sandbox
 	return s != nil && s.Whole && c.SandboxID == s.ID
 }
 
-// Initialized reports whether the pod is past its init containers: a main container has been started in this sandbox,
-// or all of them are done.
+// Initialized reports whether the pod has passed its init containers: a main container has been started in this
+// sandbox, or all init containers are done.
 func (in Input) Initialized() bool {
 	if len(in.Pod.Spec.InitContainers) == 0 {
 		return true
@@ -35,7 +35,7 @@ func (in Input) Initialized() bool {
 	return len(in.Uninitialized()) == 0
 }
 
-// Uninitialized names the init containers and sidecars that are not done.
+// Uninitialized returns the names of the init containers and sidecars that are not done.
 func (in Input) Uninitialized() []string {
 	var out []string
 	for i := range in.Pod.Spec.InitContainers {
@@ -58,7 +58,7 @@ func (in Input) initDone(spec *corev1.Container) bool {
 	return c.State == cri.Exited && c.ExitCode == 0
 }
 
-// InitFailed reports whether an init container has failed and will not restart, so that the pod has failed.
+// InitFailed reports whether an init container has failed and will not restart. The pod has then failed.
 func (in Input) InitFailed() bool {
 	if len(in.Pod.Spec.InitContainers) == 0 || in.Initialized() {
 		return false

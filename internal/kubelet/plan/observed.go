@@ -4,8 +4,8 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// NewestStarted is Newest among those that have been started: one that is only created says nothing about the
-// pod yet.
+// NewestStarted is like Newest, but only for containers that have been started: one that is only created says nothing
+// about the pod yet.
 func NewestStarted(view cri.Pod, name string) *cri.Container {
 	var found *cri.Container
 	for i := range view.Containers {
@@ -17,7 +17,7 @@ func NewestStarted(view cri.Pod, name string) *cri.Container {
 	return found
 }
 
-// Newest is the container of that name with the highest attempt; nil if there is none.
+// Newest returns the container of that name with the highest attempt; nil if there is none.
 func Newest(view cri.Pod, name string) *cri.Container {
 	var found *cri.Container
 	for i := range view.Containers {

@@ -8,28 +8,28 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Input is all that a decision is made from. Decide changes none of it.
+// Input is everything that a decision is made from. Decide does not change it.
 type Input struct {
 	// Pod is the API's object; nil once it is deleted.
 	Pod *corev1.Pod
-	// View is the runtime's state of the pod.
+	// View is the pod's state in the runtime.
 	View cri.Pod
 	// State is what the worker remembers.
 	State *State
-	// StatusWritten: the API has the status that follows from all this.
+	// StatusWritten: the API already has the status that follows from this input.
 	StatusWritten bool
 	Now           time.Time
 }
 
-// Decision is which actions to start now, and when to decide again even if nothing happens until then.
+// Decision says which actions to start now, and when to decide again if nothing happens before.
 type Decision struct {
 	Actions []Action
-	Wake    time.Time // zero: not before something happens
-	// Done: nothing is left of the pod, here or in the API; the worker may end.
+	Wake    time.Time // zero: only when something happens
+	// Done: nothing is left of the pod, here or in the API, and the worker may end.
 	Done bool
 }
 
-// Decide says what to do next for a pod.
+// Decide returns what to do next for a pod.
 func Decide(in Input) Decision {
 	p := planner{Input: in}
 	if why := in.Termination(); why != nil {
@@ -55,15 +55,15 @@ func (p *planner) add(a Action) {
 	p.out.Actions = append(p.out.Actions, a)
 }
 
-// wakeAt has the worker decide again at t, or earlier.
+// wakeAt makes the worker decide again at t or earlier.
 func (p *planner) wakeAt(t time.Time) {
 	if p.out.Wake.IsZero() || t.Before(p.out.Wake) {
 		p.out.Wake = t
 	}
 }
 
-// run decides for a pod that is to run: stop what should not run, then bring up volumes, sandbox and images
-// concurrently, then start the containers.
+// run decides for a pod that should run. It stops what should not run, then prepares volumes, sandbox and images
+// concurrently, then starts the containers.
 func (p *planner) run() {
 	if !p.State.Admitted {
 		return // admission wakes the worker
@@ -71,7 +71,7 @@ func (p *planner) run() {
 	if t := Deadline(p.Pod); !t.IsZero() {
 		p.wakeAt(t)
 	}
-	for _, f := range p.State.Failures { // from then on the status says ImagePullBackOff
+	for _, f := range p.State.Failures { // at that time the status changes to ImagePullBackOff
 		if t := f.At.Add(PullErrorShownFor); f.Reason == ReasonErrImagePull && p.Now.Before(t) {
 			p.wakeAt(t)
 		}

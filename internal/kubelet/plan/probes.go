@@ -9,7 +9,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// ProbeKind is what a probe is for.
+// ProbeKind is the purpose of a probe.
 type ProbeKind string
 
 // The kinds of probes, as Events name them.
@@ -19,13 +19,13 @@ const (
 	ReadinessProbe ProbeKind = "Readiness"
 )
 
-// ProbeKey names a probe of one attempt of a container.
+// ProbeKey identifies a probe of one attempt of a container.
 type ProbeKey struct {
 	ContainerID string
 	Kind        ProbeKind
 }
 
-// Probe is a probe that runs.
+// Probe is a probe that should run.
 type Probe struct {
 	Container string
 	Spec      *corev1.Probe
@@ -43,8 +43,8 @@ func hasProbes(pod *corev1.Pod) bool {
 	return false
 }
 
-// Probes are the probes that should run now. Readiness and liveness wait for the startup probe; of a pod that
-// is to end only readiness is probed, as in Kubernetes (pkg/kubelet/prober/worker.go).
+// Probes returns the probes that should run now. Readiness and liveness wait for the startup probe. For a pod that is
+// ending only readiness is probed, as in Kubernetes (pkg/kubelet/prober/worker.go).
 func Probes(in Input) map[ProbeKey]Probe {
 	if in.Pod == nil || !hasProbes(in.Pod) {
 		return nil
@@ -81,8 +81,8 @@ type Streak struct {
 	length int
 }
 
-// Add counts an answer and says whether there are now as many in a row as the thresholds of p ask for, so that
-// it is the probe's result.
+// Add counts an answer. It reports whether there are now as many equal answers in a row as p's threshold requires, so
+// that the answer becomes the probe's result.
 func (t *Streak) Add(ok bool, p *corev1.Probe) (counts bool) {
 	if t.length == 0 || t.last != ok {
 		t.last, t.length = ok, 0

@@ -27,7 +27,7 @@ func TestRetriesBackOff(t *testing.T) {
 	}
 }
 
-// An image that comes another way, and an object that changes, end the waits for them and no others.
+// An image that arrives in another way, and an object that changes, each end only the waits for them.
 func TestRetriesEndedByEvents(t *testing.T) {
 	keys := func(s *plan.State) int { return len(s.Failures) }
 	s := plan.NewState()

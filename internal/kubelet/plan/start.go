@@ -7,7 +7,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// startable are the starts of the containers that should be started now. It sets the worker's wake-up for those in
+// startable returns the actions for containers that should start now. It also sets the worker's wake-up for those in
 // back-off.
 func (p *planner) startable() []Action {
 	var starts []Action
@@ -16,7 +16,7 @@ func (p *planner) startable() []Action {
 		isInit := podspec.InitContainer(p.Pod, spec.Name) != nil
 		switch {
 		case initialized && isInit && !podspec.IsSidecar(spec):
-			continue // its work is done for good
+			continue // it is done for good
 		case !initialized && isInit && p.initDone(spec):
 			if podspec.IsSidecar(spec) {
 				starts = p.addStart(starts, spec.Name) // its image may have changed
@@ -25,7 +25,7 @@ func (p *planner) startable() []Action {
 		}
 		starts = p.addStart(starts, spec.Name)
 		if !initialized && isInit {
-			break // all others wait for this one
+			break // all others wait for it
 		}
 	}
 	for i := range p.Pod.Spec.EphemeralContainers {
@@ -34,8 +34,8 @@ func (p *planner) startable() []Action {
 	return starts
 }
 
-// addStart appends the start of the container of that name to starts, if it should be started now. A container
-// that runs but should not, or was left half-made, is stopped or removed instead.
+// addStart appends to starts the start of the container of that name, if it should start now. If it runs but should
+// not, or was only partly created, it is stopped or removed instead.
 func (p *planner) addStart(starts []Action, name string) []Action {
 	a := Action{Verb: StartContainer, Container: name}
 	if p.State.IsInProgress(a.Key()) {
@@ -47,14 +47,14 @@ func (p *planner) addStart(starts []Action, name string) []Action {
 	case c == nil && podspec.EphemeralContainer(p.Pod, name) != nil && hasRun(p.Pod, name):
 		return starts
 	case c == nil:
-		// An init container whose end is only in the status is run again: the sandbox is new.
+		// An init container whose end is only in the status runs again, since the sandbox is new.
 		if t := lastTermination(p.Pod, name); t != nil && !runsOnce && !RestartPolicyAllows(p.Pod, name, t.ExitCode) {
 			return starts
 		}
 		a.Attempt = NextAttempt(p.Pod, name)
 	case c.State == cri.Created:
-		// No start is in progress, so one was interrupted, perhaps by the end of the daemon. It cannot be repeated
-		// (runc would wait for ever), so the container is recreated.
+		// No start is in progress, so an earlier one was interrupted, perhaps because the daemon ended. It cannot be
+		// repeated (runc would wait forever), so the container is created again.
 		p.add(Action{Verb: RemoveContainer, Container: name, ID: c.ID, Attempt: c.Attempt})
 		return starts
 	case c.State == cri.Running:
@@ -81,7 +81,7 @@ func (p *planner) addStart(starts []Action, name string) []Action {
 	return append(starts, a)
 }
 
-// NextAttempt is the attempt to make if the runtime knows of none: restart counts never fall.
+// NextAttempt returns the next attempt number if the runtime knows of no attempt. Restart counts must never decrease.
 func NextAttempt(pod *corev1.Pod, name string) int {
 	st := podspec.ContainerStatus(&pod.Status, name)
 	if st == nil {
@@ -93,7 +93,7 @@ func NextAttempt(pod *corev1.Pod, name string) int {
 	return int(st.RestartCount)
 }
 
-// lastTermination is how the container ended for good according to the status; nil if it did not.
+// lastTermination returns how the container ended for good, according to the status; nil if it did not.
 func lastTermination(pod *corev1.Pod, name string) *corev1.ContainerStateTerminated {
 	if st := podspec.ContainerStatus(&pod.Status, name); st != nil && st.ContainerID != "" {
 		return st.State.Terminated
@@ -101,7 +101,7 @@ func lastTermination(pod *corev1.Pod, name string) *corev1.ContainerStateTermina
 	return nil
 }
 
-// hasRun reports whether the status has a run of the container, even if the runtime has lost it since.
+// hasRun reports whether the status says that the container has run, even if the runtime no longer has it.
 func hasRun(pod *corev1.Pod, name string) bool {
 	st := podspec.ContainerStatus(&pod.Status, name)
 	return st != nil && st.ContainerID != ""

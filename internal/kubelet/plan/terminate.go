@@ -10,18 +10,18 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Termination is why and how a pod ends.
+// Termination says why and how a pod ends.
 type Termination struct {
 	Grace time.Duration
-	// RemoveAll: the object is deleted or being deleted, so that nothing of the pod is to stay, not even logs.
+	// RemoveAll: the object is deleted or being deleted, so nothing of the pod may stay, not even logs.
 	RemoveAll bool
 	Why       string
 }
 
-// orphanGrace is the grace period of pods whose object is deleted, so that their own grace period is not known.
+// orphanGrace is the grace period of pods whose object is deleted. Their own grace period is no longer known.
 const orphanGrace = time.Second
 
-// Termination is why the pod is to end; nil: it is to run.
+// Termination returns why the pod must end; nil: it should run.
 func (in Input) Termination() *Termination {
 	switch pod := in.Pod; {
 	case pod == nil:
@@ -45,9 +45,9 @@ func gracePeriod(pod *corev1.Pod) time.Duration {
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
-// deletionGrace is what is left of the grace period. It counts from when the kubelet saw the deletion, by its own
-// monotonic clock: the deletionTimestamp is by another clock, or from before this clock was set. After a start of the
-// daemon it counts from the beginning, as in Kubernetes.
+// deletionGrace returns the rest of the grace period. It counts from when the kubelet saw the deletion, on its own
+// monotonic clock, because the deletionTimestamp is from another clock, or from before this clock was set. When the
+// daemon starts again it counts from the beginning, as in Kubernetes.
 func (in Input) deletionGrace() time.Duration {
 	whole := gracePeriod(in.Pod)
 	if g := in.Pod.DeletionGracePeriodSeconds; g != nil {
@@ -59,7 +59,7 @@ func (in Input) deletionGrace() time.Duration {
 	return max(0, whole-in.Now.Sub(in.State.DeletionSeen))
 }
 
-// Deadline is when activeDeadlineSeconds ends the pod; zero: it has none, or has not started.
+// Deadline returns when activeDeadlineSeconds ends the pod; zero if it has none or the pod has not started.
 func Deadline(pod *corev1.Pod) time.Time {
 	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil {
 		return time.Time{}
@@ -72,7 +72,7 @@ func DeadlineExceeded(pod *corev1.Pod, now time.Time) bool {
 	return !t.IsZero() && !now.Before(t)
 }
 
-// allContainersDone reports whether every main container has ended and none will restart, or that an init container
+// allContainersDone reports whether every main container has ended and none will restart, or whether an init container
 // has failed for good, so that none will start. Sidecars do not keep a pod running.
 func allContainersDone(in Input) bool {
 	if in.InitFailed() {
@@ -89,7 +89,7 @@ func allContainersDone(in Input) bool {
 			}
 			continue
 		}
-		// The runtime has lost it; the status has how it ended.
+		// The runtime no longer has it; the status says how it ended.
 		t := lastTermination(in.Pod, name)
 		if t == nil || RestartPolicyAllows(in.Pod, name, t.ExitCode) {
 			return false
@@ -98,11 +98,11 @@ func allContainersDone(in Input) bool {
 	return true
 }
 
-// minSidecarGrace is how long a sidecar has at least to stop when the others have used up the grace period.
+// minSidecarGrace is the shortest time that a sidecar gets to stop, even if the others used up the grace period.
 const minSidecarGrace = 2 * time.Second
 
-// stopAll stops all running containers, and says whether one still runs or is being started or stopped.
-// Sidecars serve the others until those have ended: they are stopped after them, the last one first (KEP-753).
+// stopAll stops all running containers. It reports whether one is still running or is being started or stopped.
+// Sidecars serve the other containers, so they are stopped after them, the last one first (KEP-753).
 func (p *planner) stopAll(grace time.Duration, why string) bool {
 	others, busy := false, false
 	sidecar := func(name string) bool { return p.Pod != nil && podspec.HasSidecar(p.Pod, name) }
@@ -144,7 +144,7 @@ func (p *planner) stopAll(grace time.Duration, why string) bool {
 	return busy
 }
 
-// stop stops c, unless a stop that kills it no later is in progress.
+// stop stops c, unless a stop that kills it at the same time or earlier is in progress.
 func (p *planner) stop(c *cri.Container, grace time.Duration, why string) {
 	by := p.Now.Add(grace)
 	for _, f := range p.State.InProgress {
@@ -155,7 +155,7 @@ func (p *planner) stop(c *cri.Container, grace time.Duration, why string) {
 	p.add(Action{Verb: StopContainer, Container: c.Name, ID: c.ID, Attempt: c.Attempt, Grace: grace, Why: why})
 }
 
-// terminate decides for a pod that is to end: each stage waits for the one before.
+// terminate decides for a pod that must end. Each stage waits for the one before.
 func (p *planner) terminate(e Termination) {
 	if p.stopAll(e.Grace, e.Why) || p.settingUp() {
 		return
@@ -187,7 +187,7 @@ func (p *planner) terminate(e Termination) {
 	p.out.Done = len(p.State.InProgress) == 0
 }
 
-// settingUp reports whether volumes or the sandbox are being made, so that their removal has to wait.
+// settingUp reports whether volumes or the sandbox are being created. Their removal then has to wait.
 func (p *planner) settingUp() bool {
 	return slices.ContainsFunc([]Verb{SetUpVolumes, MakeSandbox}, func(v Verb) bool {
 		return p.State.IsInProgress(Action{Verb: v}.Key())

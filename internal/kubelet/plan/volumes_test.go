@@ -10,12 +10,12 @@ import (
 	"minik8s/internal/kubelet/plan/plantest"
 )
 
-// A pod's worker wakes when a token is to be renewed, and then brings the volume up to date.
+// A pod's worker wakes when a token must be renewed, and then updates the volume.
 func TestTokenRenewalWakes(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		due  time.Duration // from now
-		want bool          // that the volumes are made anew
+		want bool          // whether the volumes are made again
 	}{{"later", time.Minute, false}, {"now", 0, true}, {"long ago", -time.Hour, true}} {
 		pod := plantest.Pod("web")
 		pod.Spec.Volumes = []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}

@@ -6,7 +6,7 @@ import (
 	"minik8s/internal/api/podspec"
 )
 
-// The resources that have fixed numbers; others get theirs when they are first seen.
+// The resources with fixed numbers. Any other resource gets a number when it is first seen.
 const (
 	cpu = iota
 	memory
@@ -37,7 +37,7 @@ func (r *resources) id(name corev1.ResourceName) int {
 	return id
 }
 
-// list is quantities by the number of their resource.
+// list returns the quantities, indexed by resource number.
 func (r *resources) list(from corev1.ResourceList) []int64 {
 	out := make([]int64, ephemeralStorage+1, len(r.short)+1)
 	for name, q := range from {
@@ -60,20 +60,20 @@ func at(list []int64, id int) int64 {
 	return 0
 }
 
-// want is a request above zero.
+// want is a request above zero for one resource.
 type want struct {
 	id int
 	n  int64
 }
 
-// What a container that asks for nothing counts for in scores, never in filters: without it, pods that
-// ask for nothing would all go to the node where nobody has asked for anything.
+// What a container without requests counts for in scores (never in filters). Without it, all pods without requests
+// would go to the node with the fewest requests.
 const (
 	idleCPU    = 100       // thousandths of a core
 	idleMemory = 200 << 20 // bytes
 )
 
-// weight is what a pod counts for in scores: cpu and memory.
+// weight returns the cpu and memory that a pod counts for in scores.
 func weight(spec *corev1.PodSpec, sum podspec.Amounts) [2]int64 {
 	w := [2]int64{sum[corev1.ResourceCPU], sum[corev1.ResourceMemory]}
 	for i := range spec.Containers {

@@ -1,10 +1,10 @@
 package plan
 
-// maxWalk is how many of the best candidates are tried one after the other before all are looked at.
+// maxWalk is how many of the best candidates are tried one by one before all candidates are scanned.
 const maxWalk = 48
 
-// Choose names the node that the pod should get, or says why there is none. The caller Places the pod
-// before it asks again.
+// Choose returns the name of the node that the pod should get, or the reason why there is none. The caller must call
+// Place for the pod before it calls Choose again.
 func (c *Cluster) Choose(p *Pod) (string, *Refusal) {
 	if c.known == 0 {
 		return "", &Refusal{Text: "no nodes available to schedule pods"}
@@ -29,7 +29,7 @@ func (c *Cluster) Choose(p *Pod) (string, *Refusal) {
 	return n.name, nil
 }
 
-// targets are the nodes that the pod can only be on; nil if it may be on any.
+// targets returns the only nodes that the pod can be on; nil if it may be on any.
 func (p *Pod) targets() []string {
 	if name := p.Obj.Spec.NodeName; name != "" {
 		return []string{name}
@@ -37,7 +37,7 @@ func (p *Pod) targets() []string {
 	return p.pins
 }
 
-// amongPins chooses among a few nodes; -1 if none of them does.
+// amongPins chooses among a few nodes; -1 if none of them takes the pod.
 func (c *Cluster) amongPins(p *Pod, names []string) int32 {
 	d := c.prepare(p, nil)
 	best, bestRank := int32(-1), rank{}
@@ -73,7 +73,7 @@ func better(x, y rank) bool {
 	return x.turn < y.turn
 }
 
-// best is the candidate that d leaves and that ranks highest; -1 if there is none.
+// best returns the highest-ranked candidate that d allows; -1 if there is none.
 func (c *Cluster) best(cl *class, d *dynamics) int32 {
 	switch {
 	case len(cl.heap) == 0:
@@ -103,9 +103,9 @@ func (c *Cluster) best(cl *class, d *dynamics) int32 {
 	return i
 }
 
-// descend tries the candidates from the best on, at most maxWalk of them; done says that it tried all.
+// descend tries at most maxWalk candidates, the best first. done reports whether it tried all of them.
 func (c *Cluster) descend(cl *class, d *dynamics) (i int32, done bool) {
-	// walk is a small heap of places in the large one: the best that was not tried is always in it.
+	// walk is a small heap of positions in the class's heap. It always holds the best candidate not yet tried.
 	walk := append(c.walk[:0], 0)
 	defer func() { c.walk = walk }()
 	for tried := 0; len(walk) > 0; tried++ {
@@ -157,7 +157,7 @@ func (cl *class) rise(walk []int32) {
 	}
 }
 
-// scan looks at all candidates.
+// scan tries all candidates.
 func (c *Cluster) scan(cl *class, d *dynamics) int32 {
 	best, bestRank, equal := int32(-1), rank{}, 0
 	for _, i := range cl.heap {
@@ -174,7 +174,7 @@ func (c *Cluster) scan(cl *class, d *dynamics) int32 {
 			continue
 		}
 		if c.strategy == Random && best >= 0 && r.wish == bestRank.wish {
-			// Each of the equal ones is kept with the same chance.
+			// Each of several equal candidates is kept with the same probability.
 			if equal++; c.rand.IntN(equal) > 0 {
 				continue
 			}

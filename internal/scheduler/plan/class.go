@@ -6,36 +6,36 @@ import (
 	"minik8s/internal/api/placement"
 )
 
-// What is known of a node for a class beside whether it is a candidate; topology spread asks for it.
+// What a class knows of a node besides whether it is a candidate; topology spread needs it.
 const (
 	okSelected uint8 = 1 << iota // nodeSelector and required node affinity
 	okTaints
 )
 
-// rank is a candidate's place: higher wish first, then higher score, then the one that waited longest.
+// rank orders candidates: higher wish first, then higher score, then the one that was chosen longest ago.
 type rank struct {
 	wish, score int64
 	turn        uint64
 }
 
-// class is the nodes as pods of one kind see them: a heap of the candidates.
+// class is how pods of one kind see the nodes: a heap of the candidates.
 type class struct {
 	flags  []uint8
 	ranks  []rank
 	heap   []int32 // nodes, the best first
 	pos    []int32 // by node: place in heap; -1: no candidate
-	behind int     // number of the next change to read
+	behind int     // number of the next change in the log to read
 	used   uint64
-	wishes bool // candidates differ in wish
-	// none is why there is no candidate, and noneAt the change up to which that is so.
+	wishes bool // candidates have different wish values
+	// none is the reason why there is no candidate; noneAt is the number of changes up to which it holds.
 	none   *Refusal
 	noneAt int
 }
 
-// maxClasses bounds how many classes are kept; a class of 5,000 nodes takes 200 kB.
+// maxClasses is the most classes that are kept; a class for 5,000 nodes takes 200 kB.
 const maxClasses = 64
 
-// class finds the class of a pod and brings it up to date.
+// class returns the class of a pod, brought up to date.
 func (c *Cluster) class(p *Pod) *class {
 	c.buf = p.classKey(c.buf)
 	cl := c.classes[string(c.buf)]
@@ -59,7 +59,7 @@ func (c *Cluster) class(p *Pod) *class {
 	return cl
 }
 
-// dropClass lets go the class that was used longest ago.
+// dropClass removes the least recently used class.
 func (c *Cluster) dropClass() {
 	oldest, at := "", ^uint64(0)
 	for key, cl := range c.classes {
@@ -70,7 +70,7 @@ func (c *Cluster) dropClass() {
 	delete(c.classes, oldest)
 }
 
-// eval looks at one node for a pod.
+// eval checks and ranks one node for a pod.
 func (c *Cluster) eval(p *Pod, n *node) (flags uint8, r rank, ok bool) {
 	if n.obj == nil {
 		return 0, rank{}, false
@@ -91,10 +91,10 @@ func (c *Cluster) eval(p *Pod, n *node) (flags uint8, r rank, ok bool) {
 	return flags, rank{c.wish(p, n), c.strategy.score(p, n), n.turn}, true
 }
 
-// unwelcomeCost is what a PreferNoSchedule taint costs, in the measure of preferred terms' weights.
+// unwelcomeCost is the cost of an untolerated PreferNoSchedule taint, on the scale of the weights of preferred terms.
 const unwelcomeCost = 100
 
-// wish is how much the pod likes the node for what the node itself is.
+// wish returns how much the pod prefers the node for the node's own properties.
 func (c *Cluster) wish(p *Pod, n *node) int64 {
 	w := liking(&p.Obj.Spec, n.obj)
 	if len(n.obj.Spec.Taints) > 0 {
@@ -103,7 +103,7 @@ func (c *Cluster) wish(p *Pod, n *node) int64 {
 	return w
 }
 
-// build makes the class from nothing.
+// build makes the class from scratch.
 func (cl *class) build(c *Cluster, p *Pod) {
 	size := len(c.nodes)
 	cl.flags = slices.Grow(cl.flags[:0], size)[:size]
@@ -124,7 +124,7 @@ func (cl *class) build(c *Cluster, p *Pod) {
 	}
 }
 
-// renew looks at one node again.
+// renew evaluates one node again.
 func (cl *class) renew(c *Cluster, p *Pod, i int32) {
 	for int(i) >= len(cl.pos) {
 		cl.pos = append(cl.pos, -1)
@@ -156,7 +156,7 @@ func (cl *class) renew(c *Cluster, p *Pod, i int32) {
 	cl.wishes = cl.wishes || ok && r.wish != 0
 }
 
-// before says which of two candidates is better.
+// before reports whether candidate a is better than b.
 func (cl *class) before(a, b int32) bool {
 	x, y := &cl.ranks[a], &cl.ranks[b]
 	switch {
@@ -186,7 +186,7 @@ func (cl *class) up(i int) {
 	}
 }
 
-// down says whether it moved anything.
+// down moves an entry down the heap and reports whether it moved.
 func (cl *class) down(i int) bool {
 	start := i
 	for {

@@ -10,13 +10,13 @@ import (
 	"minik8s/internal/api/placement"
 )
 
-// Cluster is the nodes and what counts on them, kept by events. It is for one goroutine.
+// Cluster holds the nodes and the pods that count on them, updated by events. Only one goroutine may use it.
 type Cluster struct {
 	resources  *resources
-	nodes      []*node // by index; a place that is free holds a node that is not known
+	nodes      []*node // by index; a free place holds a node that is not known
 	free       []int32
 	byName     map[string]*node
-	known      int // nodes of which the object is known
+	known      int // number of nodes whose object is known
 	pods       map[types.UID]*Pod
 	namespaces placement.NamespaceLabels
 
@@ -24,11 +24,11 @@ type Cluster struct {
 	counters   map[string]*counter
 	index      map[indexKey][]*counter
 	wide       []*counter
-	clock      uint64 // of the counters' use
+	clock      uint64 // counts uses of counters
 	limit      int
 
 	classes map[string]*class
-	// changes is the log of nodes that changed; the first of them has the number first.
+	// changes is the log of nodes that changed. Its first entry has the number first.
 	changes []int32
 	first   int
 
@@ -36,15 +36,15 @@ type Cluster struct {
 	turn     uint64
 	rand     *rand.Rand
 
-	// Memory that is used again and again, so that a decision allocates next to nothing.
+	// Memory that is reused, so that a decision allocates almost nothing.
 	buf    []byte
 	found  []*counter
 	walk   []int32
 	dyn    dynamics
-	counts [][]int32 // of domains, by constraint
+	counts [][]int32 // per domain, for each constraint
 }
 
-// New is an empty cluster with the default strategy. The seed makes the strategy random repeatable.
+// New returns an empty cluster with the default strategy. The seed makes the random strategy repeatable.
 func New(seed uint64) *Cluster {
 	return &Cluster{
 		resources: newResources(), byName: map[string]*node{}, pods: map[types.UID]*Pod{},
@@ -54,16 +54,16 @@ func New(seed uint64) *Cluster {
 	}
 }
 
-// SetStrategy changes how Choose chooses among nodes that please a pod equally.
+// SetStrategy sets how Choose chooses among nodes that a pod prefers equally.
 func (c *Cluster) SetStrategy(s Strategy) {
 	if s == c.strategy {
 		return
 	}
 	c.strategy = s
-	clear(c.classes) // their order is another one now
+	clear(c.classes) // the strategy changes their order
 }
 
-// SetNamespace takes the labels of a namespace; it says whether they changed.
+// SetNamespace stores the labels of a namespace and reports whether they changed.
 func (c *Cluster) SetNamespace(name string, labels map[string]string) bool {
 	old, had := c.namespaces[name]
 	c.namespaces[name] = labels
@@ -80,7 +80,7 @@ func (c *Cluster) RemoveNamespace(name string) {
 	c.recountWide()
 }
 
-// recountWide has the terms that choose namespaces by label counted anew when they are next asked for.
+// recountWide makes the terms that select namespaces by label be counted again at their next use.
 func (c *Cluster) recountWide() {
 	for _, ct := range c.counters {
 		for i := range ct.match {
@@ -91,7 +91,7 @@ func (c *Cluster) recountWide() {
 	}
 }
 
-// Place counts a pod on a node; one that counts elsewhere is moved. The node need not be known.
+// Place counts a pod on a node; if it counts on another node, it is moved. The node need not be known.
 func (c *Cluster) Place(p *Pod, name string) {
 	uid := p.Obj.UID
 	if c.pods[uid] != nil {
@@ -125,7 +125,7 @@ func (c *Cluster) Place(p *Pod, name string) {
 	c.touch(n)
 }
 
-// Remove stops counting a pod; it says where the pod counted.
+// Remove stops counting a pod and returns the node on which it counted.
 func (c *Cluster) Remove(uid types.UID) (node string, ok bool) {
 	p := c.pods[uid]
 	if p == nil {
@@ -160,7 +160,7 @@ func (c *Cluster) Remove(uid types.UID) (node string, ok bool) {
 	return n.name, true
 }
 
-// Where is the node on which a pod counts; "" if nowhere.
+// Where returns the node on which a pod counts; "" if none.
 func (c *Cluster) Where(uid types.UID) string {
 	if p := c.pods[uid]; p != nil {
 		return p.where.name
@@ -168,8 +168,8 @@ func (c *Cluster) Where(uid types.UID) string {
 	return ""
 }
 
-// Refresh takes the newest state of a pod that counts on the node it names. It is false if more has
-// changed than the plan can overlook: then Place it anew.
+// Refresh takes the newest state of a pod that already counts on its node. It returns false if something changed that
+// the plan depends on; the caller must then call Place again.
 func (c *Cluster) Refresh(obj *corev1.Pod) bool {
 	p := c.pods[obj.UID]
 	if p == nil || p.where.name != obj.Spec.NodeName || p.Obj.Generation != obj.Generation ||
@@ -180,12 +180,12 @@ func (c *Cluster) Refresh(obj *corev1.Pod) bool {
 	return true
 }
 
-// Nodes is how many nodes are known.
+// Nodes returns the number of known nodes.
 func (c *Cluster) Nodes() int { return c.known }
 
-// touch notes that a node changed, for the classes.
+// touch records in the log that a node changed, for the classes.
 func (c *Cluster) touch(n *node) {
-	if len(c.changes) >= 2*len(c.nodes)+1024 { // classes that are further behind start over
+	if len(c.changes) >= 2*len(c.nodes)+1024 { // classes that are further behind are rebuilt
 		half := len(c.changes) / 2
 		c.changes = append(c.changes[:0], c.changes[half:]...)
 		c.first += half

@@ -8,8 +8,7 @@ import (
 	"minik8s/internal/api/placement"
 )
 
-// topology maps nodes to their domains: the values of one label, numbered. The key "" stands for the
-// node itself.
+// topology maps nodes to their domains: the values of one label, numbered. The key "" makes each node its own domain.
 type topology struct {
 	key string
 	ids map[string]int32
@@ -40,7 +39,7 @@ func (t *topology) set(n *node) {
 	t.of[n.index] = id
 }
 
-// size is how many numbers domains may have.
+// size returns the number of domain numbers in use.
 func (t *topology) size() int {
 	if t.key == "" {
 		return len(t.of)
@@ -60,20 +59,20 @@ func (c *Cluster) topology(key string) *topology {
 	return t
 }
 
-// counter is one term, of whichever pods have it: how many pods it chooses in each domain, and how many
-// pods there have it as their required anti-affinity.
+// counter belongs to one term, whichever pods have it. It counts in each domain the pods that the term selects, and the
+// pods that have the term as required anti-affinity.
 type counter struct {
 	key   string
-	match []placement.PodSelector // all must choose a pod
+	match []placement.PodSelector // a pod must match all of them
 	topo  *topology
-	// tracked says that n is kept; it is from the first time that a pod asks.
+	// tracked: n is kept up to date. This starts when a pod first needs it.
 	tracked bool
-	n       []int32 // by domain
+	n       []int32 // pods selected, by domain
 	total   int64
-	owners  []int32 // by domain
-	owned   int     // pods counted anywhere that own it
+	owners  []int32 // pods with this anti-affinity term, by domain
+	owned   int     // number of pods, anywhere, that have this anti-affinity term
 	used    uint64
-	dead    bool // taken out of the index; a pod that still needs it revives it
+	dead    bool // removed from the index; a pod that still needs it puts it back
 }
 
 func (ct *counter) chooses(c *Cluster, pod *corev1.Pod) bool {
@@ -94,13 +93,13 @@ func count(list []int32, domain int32) int32 {
 	return 0
 }
 
-// indexKey is where a counter is found: a namespace and a label that every chosen pod has, or no label.
+// indexKey is how a counter is found: a namespace and a label that every selected pod has, or no label.
 type indexKey struct{ namespace, key, value string }
 
-// maxCounters is how many counters are kept before those that nobody owns or uses go.
+// maxCounters is how many counters are kept before those without owners or recent use are removed.
 const maxCounters = 1024
 
-// counter finds the counter of a key, or makes it.
+// counter returns the counter for a key, and makes it if there is none.
 func (c *Cluster) counter(key []byte, topo string, match func() []placement.PodSelector) *counter {
 	if ct := c.counters[string(key)]; ct != nil {
 		return ct
@@ -110,7 +109,7 @@ func (c *Cluster) counter(key []byte, topo string, match func() []placement.PodS
 	return ct
 }
 
-// live is ct, or what has taken its place while no pod needed it.
+// live returns ct, or the counter that replaced it while no pod needed it.
 func (c *Cluster) live(ct *counter) *counter {
 	if !ct.dead {
 		return ct
@@ -131,7 +130,7 @@ func (c *Cluster) enter(ct *counter) {
 	ct.used = c.clock
 	c.counters[ct.key] = ct
 	for i := range ct.match {
-		if ct.match[i].NamespaceLabels == nil { // one of the selectors that must all match is enough to find it
+		if ct.match[i].NamespaceLabels == nil { // indexing by one of the selectors is enough, since all must match
 			for _, k := range c.indexKeys(&ct.match[i]) {
 				c.index[k] = append(c.index[k], ct)
 			}
@@ -152,7 +151,7 @@ func (c *Cluster) indexKeys(s *placement.PodSelector) []indexKey {
 	return out
 }
 
-// sweep lets go the counters that no pod owns and none has asked for lately.
+// sweep removes the counters that no pod owns and that have not been used lately.
 func (c *Cluster) sweep() {
 	gone := func(ct *counter) bool { return ct.dead }
 	for key, ct := range c.counters {
@@ -177,7 +176,7 @@ func (c *Cluster) sweep() {
 	c.limit = max(maxCounters, 2*len(c.counters))
 }
 
-// hits are the counters that choose a pod; the slice is good until the next call.
+// hits returns the counters that select a pod. The slice is valid until the next call.
 func (c *Cluster) hits(pod *corev1.Pod) []*counter {
 	out := c.found[:0]
 	if len(c.counters) == 0 {
@@ -201,7 +200,7 @@ func (c *Cluster) choosing(out, list []*counter, pod *corev1.Pod) []*counter {
 	return out
 }
 
-// count adds a pod to (by 1) or takes it from (-1) the counters, at the domains that its node has now.
+// count adds a pod to the counters (by 1) or removes it (by -1), in the present domains of its node.
 func (c *Cluster) count(p *Pod, n *node, by int32) {
 	for _, ct := range c.hits(p.Obj) {
 		if !ct.tracked {
@@ -219,7 +218,7 @@ func (c *Cluster) count(p *Pod, n *node, by int32) {
 	}
 }
 
-// track begins to keep how many pods a counter chooses.
+// track starts counting the pods that a counter selects.
 func (c *Cluster) track(ct *counter) {
 	c.clock++
 	ct.used = c.clock

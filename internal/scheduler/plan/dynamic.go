@@ -2,32 +2,32 @@ package plan
 
 import "slices"
 
-// dynamics is what a pod asks of other pods, or they of it, made ready for looking at many nodes.
+// dynamics is what a pod requires of other pods, and they of it, prepared for checking many nodes.
 type dynamics struct {
 	anti     []*counter // the pod's own anti-affinity
-	existing []*counter // anti-affinity of pods that are there, which chooses this pod
+	existing []*counter // anti-affinity of existing pods that selects this pod
 	affinity []*counter
-	// alone: no pod meets the affinity, and this one would: it may be the first of its kind.
+	// alone: no pod matches the affinity, but this pod itself does, so it may be the first of its kind.
 	alone  bool
 	soft   []softTerm
 	spread []spreadState
 }
 
-// spreadState is a topology spread constraint at this moment.
+// spreadState is the present state of a topology spread constraint.
 type spreadState struct {
 	*spreadTerm
-	counts []int32 // by domain, the pods chosen; -1: no domain for this pod
+	counts []int32 // pods selected, by domain; -1: not a domain for this pod
 	min    int32
 }
 
-// spreadCost is what each pod in a domain costs a ScheduleAnyway constraint, in the measure of preferred
-// terms' weights; a node outside of all domains costs as much as many.
+// spreadCost is the cost of each pod in a domain for a ScheduleAnyway constraint, on the scale of the weights of
+// preferred terms. A node outside all domains costs as much as many pods.
 const (
 	spreadCost  = 10
 	outsideCost = 100 * spreadCost
 )
 
-// prepare makes c.dyn that of a pod; nil if nothing depends on other pods. cl may be nil if the pod has no
+// prepare fills c.dyn for a pod and returns it; nil if nothing depends on other pods. cl may be nil if the pod has no
 // spread constraints.
 func (c *Cluster) prepare(p *Pod, cl *class) *dynamics {
 	d := &c.dyn
@@ -55,7 +55,7 @@ func (c *Cluster) prepare(p *Pod, cl *class) *dynamics {
 	return d
 }
 
-// asked makes sure that counters are kept.
+// asked makes sure that the counters are tracked.
 func (c *Cluster) asked(list []*counter) []*counter {
 	for i := range list {
 		list[i] = c.live(list[i])
@@ -64,7 +64,7 @@ func (c *Cluster) asked(list []*counter) []*counter {
 	return list
 }
 
-// prepareSpread counts the pods of each domain over the nodes that are eligible for the pod.
+// prepareSpread counts the pods in each domain, over the nodes that are eligible for the pod.
 func (c *Cluster) prepareSpread(d *dynamics, p *Pod, cl *class) {
 	for i := range p.spread {
 		t := &p.spread[i]
@@ -76,7 +76,7 @@ func (c *Cluster) prepareSpread(d *dynamics, p *Pod, cl *class) {
 		if n.obj == nil || i >= len(cl.flags) {
 			continue
 		}
-		complete := true // has a domain for every required constraint
+		complete := true // the node has a domain for every required constraint
 		for j := range d.spread {
 			if s := &d.spread[j]; s.Required && s.topo.of[i] < 0 {
 				complete = false
@@ -111,7 +111,7 @@ func (c *Cluster) prepareSpread(d *dynamics, p *Pod, cl *class) {
 	}
 }
 
-// domains is memory for the counts of the i-th constraint, all -1.
+// domains returns memory for the counts of the i-th constraint, all set to -1.
 func (c *Cluster) domains(i, size int) []int32 {
 	for i >= len(c.counts) {
 		c.counts = append(c.counts, nil)
@@ -133,7 +133,7 @@ const (
 	whyExisting    = "node(s) didn't satisfy existing pods anti-affinity rules"
 )
 
-// check says which filter refuses a node, and why; 0 if none does.
+// check returns the filter that refuses a node, and the reason; 0 if none does.
 func (d *dynamics) check(i int32) (Cause, string) {
 	for j := range d.spread {
 		s := &d.spread[j]
@@ -171,12 +171,12 @@ func (d *dynamics) check(i int32) (Cause, string) {
 	return 0, ""
 }
 
-// wishful says whether check's nodes differ in how much the pod likes them.
+// wishful reports whether the pod may prefer some nodes to others because of the pods there.
 func (d *dynamics) wishful() bool {
 	return len(d.soft) > 0 || slices.ContainsFunc(d.spread, func(s spreadState) bool { return !s.Required })
 }
 
-// wish is how much the pod likes a node for the pods around it.
+// wish returns how much the pod prefers a node because of the pods there and in its domains.
 func (d *dynamics) wish(i int32) (sum int64) {
 	for j := range d.soft {
 		if s := &d.soft[j]; s.ct.topo.of[i] >= 0 {

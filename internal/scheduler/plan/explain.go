@@ -8,10 +8,10 @@ import (
 	"minik8s/internal/api/placement"
 )
 
-// Cause is the filters that refused a pod, together.
+// Cause is the set of filters that refused a pod.
 type Cause uint16
 
-// The filters, each a bit.
+// The filters, one bit each.
 const (
 	ByClosed       Cause = 1 << iota // the node is cordoned or not ready
 	ByName                           // spec.nodeName
@@ -21,19 +21,19 @@ const (
 	ByFit                            // resources, or the number of pods
 	BySpread                         // topology spread
 	ByAffinity                       // pod affinity
-	ByAntiAffinity                   // pod anti-affinity, either way
+	ByAntiAffinity                   // pod anti-affinity, the pod's own or that of existing pods
 )
 
-// Refusal is why a pod has no node.
+// Refusal is the reason why a pod gets no node.
 type Refusal struct {
-	// Text is what a person reads: "0/3 nodes are available: 2 Insufficient cpu, 1 ...".
+	// Text is for people: "0/3 nodes are available: 2 Insufficient cpu, 1 ...".
 	Text   string
 	Causes Cause
-	// Nodes are the same for programs: by which filter which nodes refuse.
+	// Nodes says the same for programs: which filter refuses which nodes.
 	Nodes placement.Refusals
 }
 
-// The reasons of the filters of one node; those of taints and resources are made where they are known.
+// The reasons of the filters that look at one node. Those for taints and resources are made elsewhere.
 const (
 	whyName     = "node(s) didn't match the requested node name"
 	whySelector = "node(s) didn't match Pod's node affinity/selector"
@@ -41,7 +41,7 @@ const (
 	whyPods     = "Too many pods"
 )
 
-// diagnosis counts the reasons why nodes refuse a pod, as kube-scheduler's of that name does.
+// diagnosis counts the reasons why nodes refuse a pod, like kube-scheduler's type of that name.
 type diagnosis struct {
 	reasons map[string]int
 	causes  Cause
@@ -57,24 +57,24 @@ func (t *diagnosis) add(cause Cause, reason string) {
 	t.causes |= cause
 }
 
-// codes are the causes as programs read them.
+// codes maps causes to the codes that programs read.
 var codes = map[Cause]placement.Code{ByClosed: placement.Closed, ByName: placement.OtherNode, ByTaint: placement.Taint,
 	BySelector: placement.NodeLabels, ByPorts: placement.HostPort, ByFit: placement.Resources, BySpread: placement.Spread,
 	ByAffinity: placement.PodAffinity, ByAntiAffinity: placement.PodAntiAffinity}
 
-// refuse is the refusal of a pod of a class. If other pods play no part, it holds until a node changes.
+// refuse returns the refusal of a pod of a class. If other pods play no part, it holds until a node changes.
 func (c *Cluster) refuse(p *Pod, cl *class, d *dynamics) *Refusal {
 	if len(cl.heap) > 0 {
 		return c.refusal(p, d)
 	}
 	if cl.none == nil || cl.noneAt != cl.behind {
-		// Without a candidate the filters of one node have refused everywhere, and they come first.
+		// There is no candidate: the filters that look at one node refuse everywhere, and they come first.
 		cl.none, cl.noneAt = c.refusal(p, nil), cl.behind
 	}
 	return cl.none
 }
 
-// refusal asks every node for its reasons.
+// refusal collects the reasons of every node.
 func (c *Cluster) refusal(p *Pod, d *dynamics) *Refusal {
 	t := newDiagnosis()
 	if d == nil && len(p.spread) == 0 {
@@ -95,7 +95,7 @@ func (c *Cluster) refusal(p *Pod, d *dynamics) *Refusal {
 	return &Refusal{Text: explain(c.known, t.reasons), Causes: t.causes, Nodes: t.nodes}
 }
 
-// fitsBeside says whether a node would take a pod, did its labels not matter.
+// fitsBeside reports whether a node would take the pod if the pod's labels did not matter.
 func (c *Cluster) fitsBeside(p *Pod, n *node, d *dynamics) bool {
 	if !n.portsFree(p) || !n.fits(p) {
 		return false
@@ -107,9 +107,8 @@ func (c *Cluster) fitsBeside(p *Pod, n *node, d *dynamics) bool {
 	return cause == 0
 }
 
-// reasons adds why a node refuses a pod: the first filter that does, in Kubernetes' order. Of resources
-// every one that is short is named. cause is 0 if it takes the pod; others says that it is for the sake of a pod that
-// is there.
+// reasons adds why a node refuses a pod: the first filter that does, in Kubernetes' order. For resources, every one
+// that is short is named. cause is 0 if the node takes the pod. others reports that an existing pod causes the refusal.
 func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *diagnosis) (cause Cause, others bool) {
 	spec := &p.Obj.Spec
 	if ok, why := n.open(spec.Tolerations); !ok {
@@ -152,7 +151,7 @@ func (c *Cluster) reasons(p *Pod, n *node, d *dynamics, t *diagnosis) (cause Cau
 	return 0, false
 }
 
-// explain sums reasons up as Kubernetes does.
+// explain summarizes the reasons as Kubernetes does.
 func explain(nodes int, reasons map[string]int) string {
 	parts := make([]string, 0, len(reasons))
 	for r, n := range reasons {
@@ -162,7 +161,7 @@ func explain(nodes int, reasons map[string]int) string {
 	return fmt.Sprintf("0/%d nodes are available: %s.", nodes, strings.Join(parts, ", "))
 }
 
-// Refusals are the reasons for which a known node would refuse the pod now; none if it would take it.
+// Refusals returns the reasons why a known node would refuse the pod now; none if it would take it.
 func (c *Cluster) Refusals(p *Pod, name string) []string {
 	n := c.byName[name]
 	if n == nil || n.obj == nil {
@@ -182,8 +181,8 @@ func (c *Cluster) Refusals(p *Pod, name string) []string {
 	return out
 }
 
-// Allows says whether a node would take a pod as far as filters of one node go: a cheap question, by
-// which a change of one node is known to be no help.
+// Allows reports whether a node passes the filters that look at one node alone. It is cheap, and tells when a change of
+// one node cannot help a pod.
 func (c *Cluster) Allows(p *Pod, name string) bool {
 	n := c.byName[name]
 	if n == nil {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// filterCluster has three zones' nodes, each with a character, and some pods.
+// filterCluster has nodes in three zones, each node with different properties, and some pods.
 func filterCluster(t *testing.T) *Cluster {
 	c := New(1)
 	c.SetNamespace("default", map[string]string{"team": "a"})
@@ -98,7 +98,7 @@ func TestFilters(t *testing.T) {
 					t.Errorf("node %s: %q, want %q", node, got, want)
 				}
 			}
-			// Choose must agree with the verdicts one by one.
+			// Choose must agree with the result for each node.
 			node, why := c.Choose(p)
 			if (why != nil) != (test.a != "" && test.b != "" && test.d != "") {
 				t.Errorf("chose %q, %+v", node, why)
@@ -193,8 +193,8 @@ func TestDomainsFollowLabels(t *testing.T) {
 	}
 }
 
-// With matchLabelKeys an owner that lacks the label asks for something else than one whose label is empty: they share no
-// counter.
+// With matchLabelKeys, an owner without the label and one whose label is empty require different things, so they must
+// not share a counter.
 func TestMatchLabelKeysOfAnEmptyLabel(t *testing.T) {
 	const spec = "containers: [{name: c}]\naffinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [" +
 		"{topologyKey: kubernetes.io/hostname, matchLabelKeys: [hash], labelSelector: {matchLabels: {app: web}}}]}}"

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ready is a Ready node with its host name as a label.
+// ready returns a Ready node with its host name as a label.
 func ready(name, cpu, memory string, pods int, labels map[string]string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 	for k, v := range labels {
@@ -34,7 +34,7 @@ func fromYAML[T any](t testing.TB, text string) *T {
 	return v
 }
 
-// aPod is a pod of the namespace default with a specification in YAML.
+// aPod returns a pod in the namespace default, with a spec in YAML.
 func aPod(t testing.TB, name string, labels map[string]string, spec string) *corev1.Pod {
 	t.Helper()
 	return &corev1.Pod{
@@ -43,7 +43,7 @@ func aPod(t testing.TB, name string, labels map[string]string, spec string) *cor
 	}
 }
 
-// asking is a pod with requests.
+// asking returns a pod with requests.
 func asking(name, cpu, memory string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
@@ -64,7 +64,7 @@ func assign(t testing.TB, c *Cluster, obj *corev1.Pod) string {
 	return node
 }
 
-// uniform is a cluster of equal nodes n0, n1, ... in three zones.
+// uniform returns a cluster of equal nodes n0, n1, ... in three zones.
 func uniform(nodes int) *Cluster {
 	c := New(1)
 	for i := range nodes {

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The counters of terms are found by what the terms choose, written as bytes: terms that choose alike share a counter.
+// Counters are found by what their term selects, written as bytes. Terms that select the same pods share a counter.
 
-// appendAffinityTerm writes a term so that equal terms are written equally.
+// appendAffinityTerm writes a term so that equal terms give equal bytes.
 func appendAffinityTerm(b []byte, t *corev1.PodAffinityTerm, pod *corev1.Pod) []byte {
 	b = append(b, 'n')
 	if len(t.Namespaces) == 0 && t.NamespaceSelector == nil {
@@ -32,7 +32,7 @@ func appendAffinityTerm(b []byte, t *corev1.PodAffinityTerm, pod *corev1.Pod) []
 	return appendKeys(b, pod.Labels, t.MatchLabelKeys, t.MismatchLabelKeys)
 }
 
-// appendKeys writes what matchLabelKeys and mismatchLabelKeys take from the pod's own labels.
+// appendKeys writes the requirements that matchLabelKeys and mismatchLabelKeys take from the pod's own labels.
 func appendKeys(b []byte, own map[string]string, match, mismatch []string) []byte {
 	b = appendOwn(b, '+', own, match)
 	return appendOwn(b, '-', own, mismatch)
@@ -40,7 +40,7 @@ func appendKeys(b []byte, own map[string]string, match, mismatch []string) []byt
 
 func appendOwn(b []byte, mark byte, own map[string]string, keys []string) []byte {
 	for _, key := range keys {
-		if value, ok := own[key]; ok { // a label that is missing adds no requirement, one that is empty does
+		if value, ok := own[key]; ok { // a missing label adds no requirement, an empty one does
 			b = appendString(appendString(append(b, mark), key), value)
 		}
 	}
@@ -85,7 +85,7 @@ func appendMap(b []byte, m map[string]string) []byte {
 	return b
 }
 
-// appendString writes a string with its length, so that no two lists of strings look alike.
+// appendString writes a string with its length, so that different lists of strings never give the same bytes.
 func appendString(b []byte, s string) []byte {
 	b = strconv.AppendInt(b, int64(len(s)), 10)
 	b = append(b, ':')

@@ -6,10 +6,10 @@ import (
 	"minik8s/internal/api/placement"
 )
 
-// closed is the taint for which a cordoned node stands, whether or not it carries it.
+// closed is the taint that a cordoned node counts as having, even if it is not in its spec.
 var closed = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
-// unwelcome is how many PreferNoSchedule taints a pod does not tolerate.
+// unwelcome returns the number of PreferNoSchedule taints that a pod does not tolerate.
 func unwelcome(list []corev1.Toleration, taints []corev1.Taint) (n int64) {
 	for i := range taints {
 		if taints[i].Effect == corev1.TaintEffectPreferNoSchedule && !placement.Tolerates(list, &taints[i]) {
@@ -19,7 +19,7 @@ func unwelcome(list []corev1.Toleration, taints []corev1.Taint) (n int64) {
 	return n
 }
 
-// liking is the sum of the weights of the preferred node terms that take the node.
+// liking returns the sum of the weights of the preferred node terms that match the node.
 func liking(spec *corev1.PodSpec, node *corev1.Node) (sum int64) {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"minik8s/internal/api/podspec"
 )
 
-// world is a cluster as a list of everything, asked without any counter or index: slow, and plainly right.
+// world is a cluster as plain lists, without counters or an index: slow, but obviously correct.
 type world struct {
 	nodes map[string]*corev1.Node
 	pods  map[string]*corev1.Pod // bound, by name
@@ -27,7 +27,7 @@ func (w *world) on(node string) (out []*corev1.Pod) {
 	return out
 }
 
-// mayHost says whether a node may have a pod, by all filters.
+// mayHost reports whether all filters let the pod have the node.
 func (w *world) mayHost(pod *corev1.Pod, node *corev1.Node) bool {
 	spec := &pod.Spec
 	if node.Spec.Unschedulable && !placement.Tolerates(spec.Tolerations, &closed) || node.Status.Conditions[0].Status != corev1.ConditionTrue ||
@@ -64,14 +64,14 @@ func matches(ls *metav1.LabelSelector, set map[string]string) bool {
 	return err == nil && sel.Matches(labels.Set(set))
 }
 
-// chooses says whether a term of owner chooses a pod.
+// chooses reports whether a term of owner selects a pod.
 func (w *world) chooses(t *corev1.PodAffinityTerm, owner, pod *corev1.Pod) bool {
 	in := slices.Contains(t.Namespaces, pod.Namespace) || t.NamespaceSelector != nil && matches(t.NamespaceSelector, w.space[pod.Namespace]) ||
 		len(t.Namespaces) == 0 && t.NamespaceSelector == nil && owner.Namespace == pod.Namespace
 	return in && matches(t.LabelSelector, pod.Labels)
 }
 
-// together says whether both nodes have the same value of a label.
+// together reports whether both nodes have the same value of a label.
 func together(a, b *corev1.Node, key string) bool {
 	if a == nil || b == nil {
 		return false

@@ -11,11 +11,11 @@ import (
 	"minik8s/internal/api/placement"
 )
 
-// node is a node and the sums of the pods that count on it.
+// node is a node with the sums over the pods that count on it.
 type node struct {
 	name  string
 	index int32
-	obj   *corev1.Node // nil: pods are known, the node is not (yet)
+	obj   *corev1.Node // nil: pods on it are known, but the node is not (yet)
 
 	ready     corev1.ConditionStatus
 	room      []int64 // allocatable, by resource
@@ -24,25 +24,25 @@ type node struct {
 	load      [2]int64
 	ports     map[placement.Port]int
 	pods      []*Pod
-	tainted   []string // the reason for each of the taints
-	turn      uint64   // when it was last chosen: ties go to the one that waited longest
-	usage     [2]int64 // as the node reported it
+	tainted   []string // the reason text for each taint
+	turn      uint64   // when it was last chosen: of equal nodes, the one chosen longest ago is next
+	usage     [2]int64 // as reported by the node
 	reported  bool
-	sinceThen [2]int64 // what pods weigh that came after the report
+	sinceThen [2]int64 // weight of the pods that came after the report
 }
 
-// Change is what became of a node, as far as pods that fit nowhere may be glad of it.
+// Change says how a node changed, in the ways that may let a waiting pod fit.
 type Change uint8
 
-// The changes of a node.
+// The kinds of changes.
 const (
 	Added  Change = 1 << iota
-	Opened        // readiness, cordon or taints
+	Opened        // readiness, cordon or taints changed
 	Labelled
 	Grew
 )
 
-// SetNode takes a node as it now is.
+// SetNode stores the present state of a node and returns what changed.
 func (c *Cluster) SetNode(obj *corev1.Node) Change {
 	n := c.byName[obj.Name]
 	if n == nil {
@@ -73,7 +73,7 @@ func (c *Cluster) SetNode(obj *corev1.Node) Change {
 		}
 	}
 	moved := change&(Added|Labelled) != 0
-	if moved { // its pods count in other domains from now on
+	if moved { // its pods count in other domains now
 		for _, p := range n.pods {
 			c.count(p, n, -1)
 		}
@@ -108,7 +108,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// RemoveNode forgets a node; its pods count until they go, too.
+// RemoveNode forgets a node. Its pods still count until they are removed too.
 func (c *Cluster) RemoveNode(name string) {
 	n := c.byName[name]
 	if n == nil || n.obj == nil {
@@ -129,7 +129,7 @@ func (c *Cluster) RemoveNode(name string) {
 	c.drop(n)
 }
 
-// add gives a new node a place in the array.
+// add gives a new node an index in the array.
 func (c *Cluster) add(name string) *node {
 	n := &node{name: name, ports: map[placement.Port]int{}}
 	if last := len(c.free) - 1; last >= 0 {
@@ -147,17 +147,17 @@ func (c *Cluster) add(name string) *node {
 	return n
 }
 
-// drop lets a node's place go when nothing is known of it any more.
+// drop frees a node's index when neither the node nor pods on it are known.
 func (c *Cluster) drop(n *node) {
 	if n.obj != nil || len(n.pods) > 0 || c.byName[n.name] != n {
 		return
 	}
 	delete(c.byName, n.name)
-	// The place keeps the empty node until another takes it.
+	// The empty node stays at this index until another node takes it.
 	c.free = append(c.free, n.index)
 }
 
-// open says whether the node takes pods at all, as far as this pod tolerates.
+// open reports whether the node accepts pods at all, given the pod's tolerations.
 func (n *node) open(tolerations []corev1.Toleration) (ok bool, why string) {
 	if n.obj.Spec.Unschedulable && !placement.Tolerates(tolerations, &closed) {
 		return false, "node(s) were unschedulable"
@@ -173,7 +173,7 @@ func (n *node) open(tolerations []corev1.Toleration) (ok bool, why string) {
 	return ok, "node(s) were not ready"
 }
 
-// The taints for which a node stands that is not ready, or not heard of, whether or not it carries them.
+// The taints that a node counts as having, even if not in its spec, when it is not ready or has not been heard of.
 var (
 	notReady    = corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 	unreachable = corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}
@@ -205,7 +205,7 @@ func (n *node) portsFree(p *Pod) bool {
 	return true
 }
 
-// SetUsage takes what a node says it really uses: thousandths of a core and bytes.
+// SetUsage stores the real usage that a node reports: thousandths of a core, and bytes.
 func (c *Cluster) SetUsage(name string, cpuMillis, memoryBytes int64) {
 	n := c.byName[name]
 	if n == nil {

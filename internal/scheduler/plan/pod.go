@@ -10,26 +10,26 @@ import (
 	"minik8s/internal/api/podspec"
 )
 
-// Pod is what the plan needs of a pod, worked out once.
+// Pod is what the plan needs to know of a pod, computed once.
 type Pod struct {
-	// Obj is shared with all readers: never to be changed.
+	// Obj is shared with all readers and must not be changed.
 	Obj *corev1.Pod
 
-	wants  []want // in the order of their numbers
+	wants  []want // ordered by resource number
 	weight [2]int64
 	ports  []placement.Port
 	pins   []string
 
 	anti     []*counter // required anti-affinity
-	affinity []*counter // required affinity: for each topology key, the pods that all terms choose
+	affinity []*counter // required affinity, one per topology key: counts the pods that match all its terms
 	soft     []softTerm
 	spread   []spreadTerm
 
-	where *node // where it counts; nil: nowhere
-	slot  int   // in where.pods
+	where *node // the node on which it counts; nil: none
+	slot  int   // index in where.pods
 }
 
-// softTerm is a preferred term; anti-affinity has a negative weight.
+// softTerm is a preferred term. Anti-affinity has a negative weight.
 type softTerm struct {
 	ct     *counter
 	weight int64
@@ -38,13 +38,13 @@ type softTerm struct {
 // spreadTerm is a topology spread constraint.
 type spreadTerm struct {
 	placement.SpreadRule
-	ct   *counter // of the nodes themselves
+	ct   *counter // topology of the nodes
 	topo *topology
-	self int32 // how many the pod itself adds: 1 if the constraint chooses it
-	none bool  // counts no pods
+	self int32 // how many the pod itself adds: 1 if the constraint selects it
+	none bool  // selects no pods
 }
 
-// Pod works a pod out. Of a pod that has its node only what others must heed is needed.
+// Pod computes a Pod. For a pod that already has a node, only what affects other pods is computed.
 func (c *Cluster) Pod(obj *corev1.Pod) *Pod {
 	spec := &obj.Spec
 	p := &Pod{Obj: obj, ports: placement.HostPorts(spec)}
@@ -84,13 +84,13 @@ func (p *Pod) prefer(c *Cluster, terms []corev1.WeightedPodAffinityTerm, sign in
 	}
 }
 
-// term is the counter of one term.
+// term returns the counter of one term.
 func (c *Cluster) term(pod *corev1.Pod, t *corev1.PodAffinityTerm) *counter {
 	c.buf = appendString(appendAffinityTerm(c.buf[:0], t, pod), t.TopologyKey)
 	return c.counter(c.buf, t.TopologyKey, func() []placement.PodSelector { return []placement.PodSelector{placement.TermSelector(t, pod)} })
 }
 
-// allOf are the counters of terms of which a pod must meet all at once: one for each topology key.
+// allOf returns counters for terms that a pod must match all at once: one counter for each topology key.
 func (c *Cluster) allOf(pod *corev1.Pod, terms []corev1.PodAffinityTerm) []*counter {
 	if len(terms) == 1 {
 		return []*counter{c.term(pod, &terms[0])}
@@ -127,8 +127,8 @@ func (c *Cluster) spreadTerm(pod *corev1.Pod, t *corev1.TopologySpreadConstraint
 	return s
 }
 
-// classKey writes all of a pod that filters of one node and its score look at: pods with equal keys are
-// alike for them.
+// classKey writes everything of a pod that its score and the filters of one node use. Pods with equal keys share a
+// class.
 func (p *Pod) classKey(b []byte) []byte {
 	spec := &p.Obj.Spec
 	b = appendString(b[:0], spec.NodeName)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// random makes nodes and pods with a little of everything, few values each, so that they meet.
+// random makes nodes and pods that use a bit of everything, with few different values, so that they affect each other.
 type random struct{ *rand.Rand }
 
 func (r random) one(values ...string) string { return values[r.IntN(len(values))] }
@@ -110,9 +110,9 @@ func (r random) pod(name string) *corev1.Pod {
 	return p
 }
 
-// TestProperties: whatever happens, Choose names only nodes that may host the pod, and names one if there
-// is one. So no node is over-committed, nothing is where a filter refuses, and everything that fits
-// somewhere gets a node.
+// TestProperties checks that, whatever happens, Choose returns only nodes that may host the pod, and returns one if
+// there is one. So no node is over-committed, no pod is where a filter refuses it, and every pod that fits somewhere
+// gets a node.
 func TestProperties(t *testing.T) {
 	runs, steps := 60, 250
 	if testing.Short() {
@@ -149,7 +149,7 @@ func TestProperties(t *testing.T) {
 				setSpace(r.one("default", "prod"), r.one("a", "b"))
 				continue
 			case 4, 5, 6, 7:
-				for name, p := range w.pods { // any
+				for name, p := range w.pods { // any pod
 					delete(w.pods, name)
 					if node, ok := c.Remove(p.UID); !ok || node != p.Spec.NodeName {
 						t.Fatalf("seed %d: pod %s was on %q, %v", seed, name, node, ok)
@@ -160,7 +160,7 @@ func TestProperties(t *testing.T) {
 			case 8:
 				c.SetStrategy(all[r.IntN(len(all))])
 				continue
-			case 9: // another state of a pod that is there
+			case 9: // a new state of an existing pod
 				for name, p := range w.pods {
 					next := p.DeepCopy()
 					next.Labels["app"] = r.one("x", "y", "z")
@@ -212,7 +212,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// mustBeEmptyAfter removes everything and looks for what is left over.
+// mustBeEmptyAfter removes everything and checks that nothing is left over.
 func (c *Cluster) mustBeEmptyAfter(t *testing.T, w *world) {
 	t.Helper()
 	var uids []types.UID

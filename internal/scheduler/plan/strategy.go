@@ -1,30 +1,29 @@
 package plan
 
-// Strategy is how a node is chosen among those that fit a pod and that its own wishes leave.
+// Strategy is how a node is chosen among those that fit a pod and that it prefers most.
 type Strategy string
 
-// The strategies, by the names that ClusterConfig and the command line use.
+// The strategies, with the names that ClusterConfig and the command line use.
 const (
-	// Spread takes the node with the largest share of cpu and memory not asked for; ties go round.
+	// Spread takes the node with the largest share of cpu and memory not requested; equal nodes take turns.
 	Spread Strategy = "spread"
-	// Random takes any, each as likely as the others.
+	// Random takes any node, all with the same probability.
 	Random Strategy = "random"
-	// RoundRobin takes the one that was chosen longest ago.
+	// RoundRobin takes the node that was chosen longest ago.
 	RoundRobin Strategy = "round-robin"
-	// MinPods and MaxPods take the one with the fewest and the most pods.
+	// MinPods and MaxPods take the node with the fewest and the most pods.
 	MinPods Strategy = "min-pods"
 	MaxPods Strategy = "max-pods"
-	// MinCPU and MinMem take the one that really uses the smallest share, as the nodes report it, with
-	// what pods that came since then ask for; a node that reports nothing counts what its pods ask for.
+	// MinCPU and MinMem take the node with the smallest share in real use: the usage that the node reports, plus the
+	// requests of the pods that came since. For a node that reports nothing, the requests of its pods count.
 	MinCPU Strategy = "min-cpu"
 	MinMem Strategy = "min-mem"
 )
 
-// grain is the number of steps in which shares are told apart: nodes that differ by less are equal, and
-// take turns.
+// grain is the number of steps into which shares are divided. Nodes in the same step are equal, and take turns.
 const grain = 10000
 
-// score is how well a node does for a strategy, pod included: more is better.
+// score returns how good a node is by a strategy, with the pod included: more is better.
 func (s Strategy) score(p *Pod, n *node) int64 {
 	switch s {
 	case Spread:
@@ -48,7 +47,7 @@ func (n *node) uses(resource int) int64 {
 	return n.usage[resource] + n.sinceThen[resource]
 }
 
-// share is part of whole in steps of grain. Stand-ins for requests may make it more than all.
+// share returns part/whole in steps of grain. It can exceed grain, since containers without requests count too.
 func share(part, whole int64) int64 {
 	if whole <= 0 {
 		return grain

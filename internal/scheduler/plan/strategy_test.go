@@ -18,7 +18,7 @@ func TestSpreadGoesRound(t *testing.T) {
 			t.Errorf("round %d: only %v", round, got)
 		}
 	}
-	// Pods that ask for nothing spread, too, and see the others.
+	// Pods without requests are spread too, and affect each other.
 	big := asking("big", "16", "32Gi")
 	at := assign(t, c, big)
 	for i := range 8 {
@@ -45,7 +45,7 @@ func TestStrategies(t *testing.T) {
 			t.Errorf("%s: %q (%+v), want %s", s, got, why, want)
 		}
 	}
-	// Between two reports what was placed counts.
+	// Pods placed between two reports count.
 	c.SetStrategy(MinCPU)
 	c.Place(c.Pod(asking("burst", "6", "1Gi")), "n0")
 	if got, _ := c.Choose(c.Pod(asking("p", "1", "1Gi"))); got != "n3" {
@@ -72,8 +72,8 @@ func TestRandomIsFair(t *testing.T) {
 	}
 }
 
-// TestRoundRobinQueue is the second seed's scheduler: a queue of nodes; its head takes a pod and goes to
-// the tail; so does a node that anti-affinity chose; a pod that names its node does not touch the queue.
+// TestRoundRobinQueue checks the second seed system's order, a queue of nodes. The head takes a pod and goes to the
+// tail. A node chosen by anti-affinity goes to the tail too. A pod that names its node does not change the queue.
 func TestRoundRobinQueue(t *testing.T) {
 	c := uniform(3)
 	c.SetStrategy(RoundRobin)
@@ -96,11 +96,11 @@ affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{
 	if got := next("d"); got != "n1" {
 		t.Errorf("the head after it: %s", got)
 	}
-	// n2 is the head now; then n0, which has x; so the next ones apart go to n2 and n1.
+	// n2 is the head now, then n0, which has x. So the next pods that must be apart go to n2 and n1.
 	if x, y := apart("y"), apart("z"); x != "n2" || y != "n1" {
 		t.Errorf("apart: %s, %s", x, y)
 	}
-	// Everywhere is one: the wish cannot be met any more, and it is only a wish.
+	// Every node has one. The preference cannot be met any more, but it is only a preference.
 	if got := apart("w"); got != "n0" {
 		t.Errorf("the fourth: %s", got)
 	}

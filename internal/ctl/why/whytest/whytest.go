@@ -1,4 +1,4 @@
-// Package whytest has the pods and nodes by which explanations are tested. Only tests import it.
+// Package whytest makes pods and nodes for tests of explanations. Only tests import it.
 package whytest
 
 import (
@@ -8,16 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Noon is when the tests look.
+// Noon is the present time in the tests.
 var Noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// Ago is a time before noon.
+// Ago returns a time before Noon.
 func Ago(d time.Duration) metav1.Time { return metav1.NewTime(Noon.Add(-d)) }
 
 // Newest is the hash of a workload's newest template.
 const Newest = "7"
 
-// PodOf is a pod of the template with a hash, ready on the node n; change makes it something else.
+// PodOf returns a pod whose template has the given hash, ready on the node n; change may modify it.
 func PodOf(name, hash string, change func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web", "hash": hash}}}
 	pod.Spec = corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}
@@ -28,7 +28,7 @@ func PodOf(name, hash string, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// Waiting is a change: the container cannot start for a reason.
+// Waiting makes the container wait with a reason.
 func Waiting(reason string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.Conditions = corev1.PodPending, nil
@@ -36,26 +36,26 @@ func Waiting(reason string) func(*corev1.Pod) {
 	}
 }
 
-// Crashing is a change: the container ends again and again.
+// Crashing makes the container crash repeatedly.
 func Crashing(p *corev1.Pod) {
 	Waiting("CrashLoopBackOff")(p)
 	p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, FinishedAt: Ago(time.Minute)}
 }
 
-// Unscheduled is a change: no node has the pod.
+// Unscheduled makes the pod one without a node.
 func Unscheduled(p *corev1.Pod) {
 	p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
 }
 
-// Departing is a change: the pod is being deleted.
+// Departing makes the pod one that is being deleted.
 func Departing(p *corev1.Pod) { p.DeletionTimestamp = new(Ago(time.Second)) }
 
-// GaveUp is a change: the pod was evicted.
+// GaveUp makes the pod one that was evicted.
 func GaveUp(p *corev1.Pod) {
 	p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}
 }
 
-// GoodNode is a node that is ready.
+// GoodNode returns a node that is ready.
 func GoodNode(name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}

@@ -12,7 +12,7 @@ import (
 	"minik8s/internal/kubelet/plan"
 )
 
-// WantsDisk asks for a node whose disk is of a kind.
+// WantsDisk makes the pod require a node with this kind of disk.
 func WantsDisk(disk string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -40,7 +40,7 @@ func RestartPolicy(p corev1.RestartPolicy) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.RestartPolicy = p }
 }
 
-// WithDebug adds ephemeral containers; "a>web" is one that wants to see the processes of web.
+// WithDebug adds ephemeral containers; "a>web" is one that targets the container web.
 func WithDebug(names ...string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		for _, name := range names {
@@ -52,7 +52,7 @@ func WithDebug(names ...string) func(*corev1.Pod) {
 	}
 }
 
-// Ran is what the status says of an ephemeral container that the runtime may not have any more.
+// Ran sets an ephemeral container's status, for one that the runtime may no longer have.
 func Ran(name string, state corev1.ContainerState) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: name, ContainerID: "containerd://x", State: state}}
@@ -63,7 +63,7 @@ var Noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func Ago(d time.Duration) time.Time { return Noon.Add(-d) }
 
-// Given builds an input for decide, step by step.
+// Given builds an input for Decide, step by step.
 type Given struct{ In plan.Input }
 
 func At(pod *corev1.Pod) *Given {
@@ -144,7 +144,7 @@ func ExecProbe(command string) *corev1.Probe {
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{command}}}}
 }
 
-// WithInits puts init containers before web; a name that ends in * is a sidecar.
+// WithInits puts init containers before web. A name that ends in * is a sidecar.
 func WithInits(names ...string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		for _, name := range names {
