@@ -51,9 +51,13 @@ func removeImage(ctx context.Context, c *containerd.Client, name string, d *daem
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 		dirs, err := filepath.Glob(root + d.cgroup + "-bare")
 		for _, dir := range dirs {
-			err = errors.Join(err, removeCgroup(dir))
+			below, gerr := filepath.Glob(dir + "/bare-*") // of a start that failed
+			err = errors.Join(err, gerr)
+			for _, sub := range append(below, dir) {
+				err = errors.Join(err, removeCgroup(sub))
+			}
 		}
-		if err != nil { // "clean" tries again later; no figure depends on it
+		if err != nil { // no figure depends on it
 			fmt.Fprintln(os.Stderr, "a cgroup of the bare containers stays:", err)
 		}
 	}
