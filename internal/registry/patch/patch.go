@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,8 +22,10 @@ const (
 )
 
 // LimitCopies sets the second bound. The library keeps it in a variable for the whole process, so the code that
-// builds the registry sets it once, before any patch.
-func LimitCopies() { jsonpatch.AccumulatedCopySizeLimit = maxCopies }
+// builds the registry sets it, before any patch. A process with several registries, as a test, sets it once.
+func LimitCopies() { limitCopies() }
+
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxCopies })
 
 // Apply returns the document before, changed by a JSON patch, merge patch or strategic merge patch. kind gives the
 // merge keys of lists for the strategic merge patch. The errors are 400, 413, 415 and 422.
