@@ -15,7 +15,7 @@
 //	allocatable.go  capacity, and what of it pods may request
 //	status.go       the Node's status as a whole; its images
 //	conditions.go   pressure of memory, disk and processes; what stops pods' traffic
-//	host.go         facts about the machine
+//	host.go         what the machine is and has
 //	admit.go        whether a pod belongs on this node
 //	lease.go        the Lease
 //	usage.go        what the containers use, for the scheduler

@@ -254,6 +254,9 @@ func (s *space) allocate(all bool) error {
 		return nil
 	}
 	var errs []error
+	if _, err := os.Stat(s.reservePath()); errors.Is(err, fs.ErrNotExist) {
+		s.reserved = 0 // somebody else may have deleted it
+	}
 	const page = 4 << 10
 	if n := min(s.reserve, s.reserved+s.free()-s.hard) &^ (page - 1); n >= s.segment && n > s.reserved {
 		err := preallocate(s.reservePath(), n, os.O_RDWR|os.O_CREATE)

@@ -1,3 +1,4 @@
+// Package plantest makes pods and views of the runtime for tests of the kubelet's plan. Only tests import it.
 package plantest
 
 import (
