@@ -169,6 +169,7 @@ func (r *Runtime) Uninstall(ctx context.Context) error {
 	}
 	r.sandboxes.Stop()
 	r.sandboxes.Drop(r.ns(ctx))
+	r.images.Wait() // a comparison or an import in the background holds temporary snapshots
 	if r.containerd.Embedded() {
 		errs = append(errs, r.endAllShims(ctx))
 	}

@@ -87,7 +87,7 @@ func (s *Store) layerDirs(ctx context.Context, img *Image) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("containerd: layers: %w", err)
 	}
-	if err := sn.Remove(ctx, key); err != nil {
+	if err := sn.Remove(context.WithoutCancel(ctx), key); err != nil { // also if ctx has just ended
 		return nil, fmt.Errorf("containerd: layers: %w", err)
 	}
 	var dirs []string
