@@ -31,6 +31,7 @@ import (
 	"minik8s/internal/controller/tainteviction"
 	"minik8s/internal/disk"
 	"minik8s/internal/events"
+	"minik8s/internal/informer"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/strategy"
 	"minik8s/internal/scheduler"
@@ -187,8 +188,9 @@ type runner interface {
 }
 
 // ledParts are the scheduler and the controllers. Each has an identity with the part's name, by which package
-// registry decides its rights.
+// registry decides its rights. They share the views of their informers.
 func (d *Daemon) ledParts() []supervise.Part {
+	views := informer.NewViews(d.as(registry.Part("views")), d.log)
 	var parts []supervise.Part
 	add := func(name string, make func(ctx context.Context, c client.Interface) runner) {
 		parts = append(parts, supervise.Part{Name: name, Policy: supervise.Keep,
@@ -197,21 +199,23 @@ func (d *Daemon) ledParts() []supervise.Part {
 			}})
 	}
 	add("scheduler", func(ctx context.Context, c client.Interface) runner {
-		return scheduler.New(c, d.recorder(ctx, "scheduler", scheduler.Name), d.log)
+		return scheduler.New(c, views, d.recorder(ctx, "scheduler", scheduler.Name), d.log)
 	})
-	add("namespace-controller", func(_ context.Context, c client.Interface) runner { return namespace.New(c, d.reg.Kinds(), d.log) })
+	add("namespace-controller", func(_ context.Context, c client.Interface) runner {
+		return namespace.New(c, views, d.reg.Kinds(), d.log)
+	})
 	add("serviceaccount-controller", func(_ context.Context, c client.Interface) runner {
-		return serviceaccount.New(c, d.ca.Cert, d.log)
+		return serviceaccount.New(c, views, d.ca.Cert, d.log)
 	})
-	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, d.reg.Kinds(), d.log) })
+	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, views, d.reg.Kinds(), d.log) })
 	add("podgc-controller", func(_ context.Context, c client.Interface) runner {
-		return podgc.New(c, podgc.Threshold, d.log)
+		return podgc.New(c, views, podgc.Threshold, d.log)
 	})
 	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })
 	// Parts that record Events.
-	withRecorder := func(name string, make func(client.Interface, *events.Recorder, *slog.Logger) runner) {
+	withRecorder := func(name string, make constructor[runner]) {
 		add(name, func(ctx context.Context, c client.Interface) runner {
-			return make(c, d.recorder(ctx, name, name), d.log)
+			return make(c, views, d.recorder(ctx, name, name), d.log)
 		})
 	}
 	withRecorder("nodelifecycle-controller", as(nodelifecycle.New))
@@ -223,9 +227,14 @@ func (d *Daemon) ledParts() []supervise.Part {
 	return parts
 }
 
+// constructor is how most controllers are made.
+type constructor[R runner] = func(client.Interface, *informer.Views, *events.Recorder, *slog.Logger) R
+
 // as adapts a controller's constructor to return a runner.
-func as[R runner](make func(client.Interface, *events.Recorder, *slog.Logger) R) func(client.Interface, *events.Recorder, *slog.Logger) runner {
-	return func(c client.Interface, r *events.Recorder, log *slog.Logger) runner { return make(c, r, log) }
+func as[R runner](make constructor[R]) constructor[runner] {
+	return func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return make(c, v, r, log)
+	}
 }
 
 // states are the states of all parts, also of those that run while this master leads.

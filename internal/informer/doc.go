@@ -3,16 +3,22 @@
 // It promises: Get and List answer from memory; each handler sees every change of an object once, in order, also
 // changes that happened while a broken watch was opened again. Package reflector recovers the watch: where it cannot
 // resume, everything is listed again and handlers get the difference. An informer never fails silently: Run returns
-// only when ctx ends. Get, List, the indexes and Revision always agree: once Revision has reached that of a write,
-// all of them show the write.
+// when ctx ends, or with a handler's panic. Get, List, the indexes and Revision always agree: once Revision has
+// reached that of a write, all of them show the write. What was written before Run is shown when Run calls ready.
 //
-// Handlers must not do work, only queue what is to be done (a work queue). The objects are shared: never change them.
-// Any part may use it, over either client. Nothing of it survives a kill -9, and nothing needs to.
+// Parts of one process that are given the same Views share one watch and one map for each kind and selection, as
+// Kubernetes' controllers share their informers (client-go tools/cache/shared_informer.go). Sharing changes nothing
+// else. A part sees a kind only if its own client may list it: it lists the kind once, with its own rights, before it
+// joins. Parts start, fail and start again independently: a handler that panics ends its own informer, and the
+// last informer that leaves closes the watch.
 //
-// Each part has informers of its own, also where several parts of a process follow one kind. What that costs is one
-// watch and, measured with 10,000 pods, 76 bytes of heap per object: the objects themselves are the registry's, decoded
-// once per process. Seven parts follow pods, so six views could be saved: about 4.5 MB at 10,000 pods, nothing that
-// shows in a cluster at rest. What it buys: a part reads with its own rights (registry's rules are the whole list of
-// who reads what), it starts, fails and is started again by itself, and a handler that panics ends one part and not
-// all that share the view.
+// Handlers must not do work, only queue what is to be done (a work queue): those of one view are called one after the
+// other. The objects are shared: never change them. Any part may use it, over either client. Nothing of it survives a
+// kill -9, and nothing needs to.
+//
+// Its files:
+//
+//	informer.go   what a part holds: handlers, Get, List
+//	views.go      the views of a process, which come with the first informer and go with the last
+//	view.go       one view: a watch, a map, and the informers that follow it
 package informer

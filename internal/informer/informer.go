@@ -3,14 +3,14 @@ package informer
 import (
 	"context"
 	"log/slog"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-	"minik8s/internal/informer/reflector"
 )
 
 // Options selects what an informer sees.
@@ -19,6 +19,8 @@ type Options struct {
 	Labels    labels.Selector
 	Fields    fields.Selector
 	Log       *slog.Logger
+	// Views are shared with other informers of the process. Nil: the informer has a watch and a map of its own.
+	Views *Views
 }
 
 // Handler is called with each change: old is the zero T for a new object, now is the zero T for a deleted one.
@@ -30,10 +32,8 @@ type Informer[T api.Object] struct {
 	kind   *api.Kind
 	opts   Options
 
-	mu       sync.RWMutex
-	objects  map[string]T
+	view     atomic.Pointer[view] // nil until it has joined one
 	indexes  []Handler[T]
-	revision uint64
 	handlers []Handler[T]
 	listed   []func()
 }
@@ -43,7 +43,10 @@ func New[T api.Object](c client.Interface, kind *api.Kind, opts Options) *Inform
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Informer[T]{client: c, kind: kind, opts: opts, objects: map[string]T{}}
+	if opts.Views == nil {
+		opts.Views = newOwn(c, opts.Log)
+	}
+	return &Informer[T]{client: c, kind: kind, opts: opts}
 }
 
 // OnChange adds a handler. Call it before Run.
@@ -59,141 +62,137 @@ func (i *Informer[T]) OnList(f func()) { i.listed = append(i.listed, f) }
 
 // Revision is the store's revision that the view has reached; 0 before the first list.
 func (i *Informer[T]) Revision() uint64 {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	return i.revision
+	v := i.view.Load()
+	if v == nil {
+		return 0
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.revision
 }
 
 // Get returns one object; false if it does not exist. The object is shared and must not be changed.
 func (i *Informer[T]) Get(namespace, name string) (T, bool) {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	obj, ok := i.objects[mapKey(namespace, name)]
-	return obj, ok
+	var none T
+	v := i.view.Load()
+	if v == nil {
+		return none, false
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	obj, ok := v.objects[mapKey(namespace, name)]
+	if !ok {
+		return none, false
+	}
+	return obj.(T), true
 }
 
 // List returns every object, in no order. They are shared and must not be changed.
 func (i *Informer[T]) List() []T {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	out := make([]T, 0, len(i.objects))
-	for _, obj := range i.objects {
-		out = append(out, obj)
+	v := i.view.Load()
+	if v == nil {
+		return nil
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]T, 0, len(v.objects))
+	for _, obj := range v.objects {
+		out = append(out, obj.(T))
 	}
 	return out
 }
 
 // Len is how many objects there are.
 func (i *Informer[T]) Len() int {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	return len(i.objects)
+	v := i.view.Load()
+	if v == nil {
+		return 0
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return len(v.objects)
 }
-
-func mapKey(namespace, name string) string { return namespace + "/" + name }
 
 // Run follows the kind until ctx ends; ready is called when Get and List show all objects that existed at the start.
+// The error is a handler's panic. Run may be called once.
 func (i *Informer[T]) Run(ctx context.Context, ready func()) error {
-	ready = sync.OnceFunc(ready)
-	r := reflector.Reflector{Client: i.client, Kind: i.kind, Namespace: i.opts.Namespace, Labels: i.opts.Labels, Fields: i.opts.Fields,
-		Log: i.opts.Log, Apply: i.apply,
-		Replace: func(items []api.Object, revision string) {
-			i.replace(items, revision)
+	after, ok := i.newest(ctx)
+	if !ok {
+		return nil
+	}
+	v := i.opts.Views.enter(i.kind, i.opts)
+	defer i.opts.Views.leave(i.kind, i.opts, v)
+	m := &member{after: after, joined: make(chan struct{}), ended: make(chan error, 1),
+		index: i.index, notify: i.notify, list: i.list, enter: func() { i.view.Store(v) }}
+	v.join(m)
+	defer v.leave(m)
+	joined := m.joined
+	for {
+		select {
+		case <-joined:
+			joined = nil
 			ready()
-		}}
-	r.Run(ctx)
-	return nil
-}
-
-// change is what handlers are called with.
-type change[T api.Object] struct{ old, now T }
-
-// replace replaces the view by a list and calls the handlers with the difference.
-func (i *Informer[T]) replace(items []api.Object, revision string) {
-	i.notify(i.become(items, revision))
-	for _, f := range i.listed {
-		f()
-	}
-}
-
-func (i *Informer[T]) become(items []api.Object, revision string) (changes []change[T]) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	seen := make(map[string]bool, len(items))
-	for _, obj := range items {
-		seen[mapKey(obj.GetNamespace(), obj.GetName())] = true
-		changes = i.put(changes, obj.(T))
-	}
-	for key, obj := range i.objects {
-		if !seen[key] {
-			changes = i.drop(changes, obj)
+		case err := <-m.ended:
+			return err
+		case <-ctx.Done():
+			return nil
 		}
 	}
-	i.reached(revision)
-	return changes
 }
 
-// apply applies an event of the watch and calls the handlers.
-func (i *Informer[T]) apply(e client.Event) { i.notify(i.follow(e)) }
+const (
+	minPause = 50 * time.Millisecond
+	maxPause = 5 * time.Second
+)
 
-func (i *Informer[T]) follow(e client.Event) (changes []change[T]) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	switch e.Type {
-	case client.Bookmark:
-	case client.Deleted:
-		changes = i.drop(nil, e.Object.(T))
-	default:
-		changes = i.put(nil, e.Object.(T))
+// newest is the newest revision of the objects that exist now; false if ctx ended. It reads with the part's own
+// client, so that a part sees only what it may see. A view of its own is read with that client anyway.
+func (i *Informer[T]) newest(ctx context.Context) (revision uint64, ok bool) {
+	if i.opts.Views.own {
+		return 0, true
 	}
-	i.reached(e.ResourceVersion)
-	return changes
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		l, err := i.client.List(ctx, i.kind, client.ListOptions{Namespace: i.opts.Namespace, Labels: i.opts.Labels, Fields: i.opts.Fields})
+		if err == nil {
+			for _, obj := range l.Items {
+				revision = max(revision, api.Revision(obj.GetResourceVersion()))
+			}
+			return revision, true
+		}
+		i.opts.Log.Warn("cannot list, trying again", "kind", i.kind.String(), "error", err, "in", pause)
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return 0, false
+		}
+	}
 }
 
-// put stores an object; the lock is held.
-func (i *Informer[T]) put(changes []change[T], obj T) []change[T] {
-	var none T
-	key := mapKey(obj.GetNamespace(), obj.GetName())
-	old, had := i.objects[key]
-	if had && old.GetResourceVersion() == obj.GetResourceVersion() {
-		return changes
-	}
-	if had && old.GetUID() != obj.GetUID() { // deleted and created again while there was no watch
-		changes, old = i.drop(changes, old), none
-	}
-	i.objects[key] = obj
-	i.index(old, obj)
-	return append(changes, change[T]{old, obj})
+// typed are the old and the new object of a change.
+func typed[T api.Object](c change) (old, now T) {
+	old, _ = c.old.(T)
+	now, _ = c.now.(T)
+	return old, now
 }
 
-// drop removes an object, whose last state may be newer than the view's; the lock is held.
-func (i *Informer[T]) drop(changes []change[T], last T) []change[T] {
-	var none T
-	key := mapKey(last.GetNamespace(), last.GetName())
-	had, ok := i.objects[key]
-	if !ok {
-		return changes
-	}
-	delete(i.objects, key)
-	i.index(had, none)
-	return append(changes, change[T]{last, none})
-}
-
-func (i *Informer[T]) index(old, now T) {
+func (i *Informer[T]) index(c change) {
 	for _, h := range i.indexes {
-		h(old, now)
+		h(typed[T](c))
 	}
 }
 
-// reached records the view's revision; the lock is held.
-func (i *Informer[T]) reached(revision string) {
-	i.revision = max(i.revision, api.Revision(revision))
-}
-
-func (i *Informer[T]) notify(changes []change[T]) {
+func (i *Informer[T]) notify(changes []change) {
 	for _, c := range changes {
 		for _, h := range i.handlers {
-			h(c.old, c.now)
+			h(typed[T](c))
 		}
+	}
+}
+
+func (i *Informer[T]) list() {
+	for _, f := range i.listed {
+		f()
 	}
 }

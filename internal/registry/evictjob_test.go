@@ -126,7 +126,7 @@ func startJobs(t *testing.T, reg *registry.Registry) {
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := job.New(as, events.New(as, "t", "", nil), slog.New(slog.DiscardHandler)).Run(ctx, func() { close(ready) }); err != nil {
+		if err := job.New(as, nil, events.New(as, "t", "", nil), slog.New(slog.DiscardHandler)).Run(ctx, func() { close(ready) }); err != nil {
 			t.Error(err)
 		}
 	}()

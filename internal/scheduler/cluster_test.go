@@ -79,7 +79,7 @@ func start(t *testing.T, faulty func(call func() error) error) *testCluster {
 	c.Interface, c.bind, c.binds = local.New(reg, registry.Part("scheduler")), faulty, map[types.UID]int{}
 	rec := events.New(c.Interface, Name, "", log)
 	run(func() { rec.Run(ctx) })
-	run(func() { New(&c.faults, rec, log).Run(ctx, func() { close(ready) }) }) //nolint:errcheck // it ends with ctx
+	run(func() { New(&c.faults, nil, rec, log).Run(ctx, func() { close(ready) }) }) //nolint:errcheck // it ends with ctx
 	<-ready
 	return c
 }

@@ -25,6 +25,7 @@ const Name = "default-scheduler"
 // Scheduler decides where pods run.
 type Scheduler struct {
 	client client.Interface
+	views  *informer.Views
 	record *events.Recorder
 	log    *slog.Logger
 	now    func() time.Time
@@ -52,13 +53,13 @@ type Scheduler struct {
 }
 
 // New makes a scheduler; Run runs it once. record may be nil.
-func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Scheduler {
-	s := &Scheduler{client: c, record: record, log: log, now: time.Now, wake: make(chan struct{}, 1),
+func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Scheduler {
+	s := &Scheduler{client: c, views: views, record: record, log: log, now: time.Now, wake: make(chan struct{}, 1),
 		cluster: plan.New(uint64(time.Now().UnixNano())), queue: newQueue(), strategy: plan.Spread,
-		pods:       informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
-		nodes:      informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
-		namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Log: log}),
-		configs:    informer.New[*minik8s.ClusterConfig](c, api.ClusterConfigs, informer.Options{Log: log}),
+		pods:       informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
+		nodes:      informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
+		namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Views: views, Log: log}),
+		configs:    informer.New[*minik8s.ClusterConfig](c, api.ClusterConfigs, informer.Options{Views: views, Log: log}),
 	}
 	s.changes.clear()
 	s.pods.OnChange(func(old, now *corev1.Pod) { s.enqueue(clusterEvent{oldPod: old, pod: now}) })

@@ -28,7 +28,7 @@ func (s *Scheduler) followUsage(ctx context.Context, want bool) {
 		ctx, stop := context.WithCancel(ctx)
 		s.usage = &usage{stop}
 		leases := informer.New[*coordinationv1.Lease](s.client, api.Leases,
-			informer.Options{Namespace: corev1.NamespaceNodeLease, Log: s.log})
+			informer.Options{Namespace: corev1.NamespaceNodeLease, Views: s.views, Log: s.log})
 		leases.OnChange(func(_, now *coordinationv1.Lease) {
 			if r := usageIn(now); r != nil {
 				s.enqueue(clusterEvent{usage: r})

@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
+	"minik8s/internal/informer"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store/memory"
@@ -30,6 +31,8 @@ type Cluster struct {
 	reg *registry.Registry
 	ctx context.Context
 	wg  sync.WaitGroup
+	// views are shared by the parts of the cluster, as by those of a master.
+	views *informer.Views
 }
 
 // New starts a cluster that ends with the test.
@@ -37,6 +40,7 @@ func New(t testing.TB) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), strategy.All(), slog.New(slog.DiscardHandler))}
+	c.views = informer.NewViews(c.As("views"), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		cancel()
 		c.wg.Wait()
@@ -73,6 +77,9 @@ func (c *Cluster) Start(run func(ctx context.Context, ready func()) error) (kill
 
 // As is a client with the identity of a part, which may do what the part may.
 func (c *Cluster) As(part string) client.Interface { return local.New(c.reg, registry.Part(part)) }
+
+// Views are the views that parts share in a master.
+func (c *Cluster) Views() *informer.Views { return c.views }
 
 // Admin is a client that may do everything.
 func (c *Cluster) Admin() client.Interface { return local.New(c.reg, registry.System) }

@@ -27,6 +27,7 @@ import (
 	"minik8s/internal/controller/pods"
 	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/events"
+	"minik8s/internal/informer"
 	"minik8s/internal/scheduler"
 )
 
@@ -48,15 +49,26 @@ type world struct {
 	seed  int64
 	bad   []*faulty.Client
 	kills map[string]func()
+	views *informer.Views
 }
 
 // makers make the parts of a master that the tests are about.
-var makers = map[string]func(client.Interface, *events.Recorder, *slog.Logger) part{
-	"replicaset-controller": func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return replicaset.New(c, r, log) },
-	"deployment-controller": func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return deployment.New(c, r, log) },
-	"daemonset-controller":  func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return daemonset.New(c, r, log) },
-	"job-controller":        func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return job.New(c, r, log) },
-	"scheduler":             func(c client.Interface, r *events.Recorder, log *slog.Logger) part { return scheduler.New(c, r, log) },
+var makers = map[string]func(client.Interface, *informer.Views, *events.Recorder, *slog.Logger) part{
+	"replicaset-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
+		return replicaset.New(c, v, r, log)
+	},
+	"deployment-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
+		return deployment.New(c, v, r, log)
+	},
+	"daemonset-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
+		return daemonset.New(c, v, r, log)
+	},
+	"job-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
+		return job.New(c, v, r, log)
+	},
+	"scheduler": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
+		return scheduler.New(c, v, r, log)
+	},
 }
 
 // controllers are all of them but the scheduler.
@@ -64,6 +76,10 @@ var controllers = []string{"replicaset-controller", "deployment-controller", "da
 
 func newWorld(t *testing.T, seed int64, parts ...string) *world {
 	w := &world{Cluster: ct.New(t), t: t, seed: seed, kills: map[string]func(){}}
+	if seed%2 == 0 { // in every other run all share their views
+		c := faulty.New(w.As("views"), rates, seed)
+		w.bad, w.views = append(w.bad, c), informer.NewViews(c, slog.New(slog.DiscardHandler))
+	}
 	for _, name := range parts {
 		w.begin(name)
 	}
@@ -74,7 +90,7 @@ func newWorld(t *testing.T, seed int64, parts ...string) *world {
 func (w *world) begin(name string) {
 	c := faulty.New(w.As(name), rates, w.seed)
 	w.bad = append(w.bad, c)
-	w.kills[name] = w.Start(makers[name](c, events.New(w.As(name), "test", "", nil), slog.New(slog.DiscardHandler)).Run)
+	w.kills[name] = w.Start(makers[name](c, w.views, events.New(w.As(name), "test", "", nil), slog.New(slog.DiscardHandler)).Run)
 }
 
 func (w *world) heal() {

@@ -20,7 +20,7 @@ import (
 func TestDeletedWithoutAWord(t *testing.T) {
 	w := newWorld(t, 0, "job-controller")
 	w.heal()
-	w.Start(gc.New(w.As("gc-controller"), w.Kinds(), slog.New(slog.DiscardHandler)).Run)
+	w.Start(gc.New(w.As("gc-controller"), w.Views(), w.Kinds(), slog.New(slog.DiscardHandler)).Run)
 	w.Hollow(nil, "n1")
 	running := func(name string) {
 		ct.Create(w.Cluster, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{

@@ -57,13 +57,13 @@ type backoff struct {
 }
 
 // New makes the controller.
-func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
 	d := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: time.Now,
 		failures:  map[string]backoff{},
-		sets:      informer.New[*appsv1.DaemonSet](c, api.DaemonSets, informer.Options{Log: log}),
-		nodes:     informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
-		pods:      informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
-		revisions: informer.New[*appsv1.ControllerRevision](c, api.ControllerRevisions, informer.Options{Log: log}),
+		sets:      informer.New[*appsv1.DaemonSet](c, api.DaemonSets, informer.Options{Views: views, Log: log}),
+		nodes:     informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
+		pods:      informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
+		revisions: informer.New[*appsv1.ControllerRevision](c, api.ControllerRevisions, informer.Options{Views: views, Log: log}),
 	}
 	d.podsOf, d.revisionsOf = owner.NewIndex(d.pods), owner.NewIndex(d.revisions)
 	d.loop = loop.New("daemonset", log, d.reconcile)

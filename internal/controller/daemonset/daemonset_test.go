@@ -179,7 +179,7 @@ func TestLeavesStrangersAlone(t *testing.T) {
 func TestRunsInACluster(t *testing.T) {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2", "n3")
-	c.Start(New(c.As("daemonset-controller"), events.New(c.As("daemonset-controller"), "t", "", nil), slog.New(slog.DiscardHandler)).Run)
+	c.Start(New(c.As("daemonset-controller"), c.Views(), events.New(c.As("daemonset-controller"), "t", "", nil), slog.New(slog.DiscardHandler)).Run)
 	ds := newSet(0, 1)
 	ds.UID = ""
 	ct.Create(c, ds)

@@ -37,10 +37,10 @@ type Controller struct {
 }
 
 // New makes the controller.
-func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
 	d := &Controller{client: c, record: record, now: time.Now,
-		deployments: informer.New[*appsv1.Deployment](c, api.Deployments, informer.Options{Log: log}),
-		sets:        informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, informer.Options{Log: log}),
+		deployments: informer.New[*appsv1.Deployment](c, api.Deployments, informer.Options{Views: views, Log: log}),
+		sets:        informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, informer.Options{Views: views, Log: log}),
 	}
 	d.setsOf = owner.NewIndex(d.sets)
 	d.loop = loop.New("deployment", log, d.reconcile)

@@ -19,8 +19,8 @@ func start(t *testing.T) *ct.Cluster {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2")
 	log := slog.New(slog.DiscardHandler)
-	c.Start(replicaset.New(c.As("replicaset-controller"), events.New(c.As("replicaset-controller"), "t", "", nil), log).Run)
-	c.Start(New(c.As("deployment-controller"), events.New(c.As("deployment-controller"), "t", "", nil), log).Run)
+	c.Start(replicaset.New(c.As("replicaset-controller"), c.Views(), events.New(c.As("replicaset-controller"), "t", "", nil), log).Run)
+	c.Start(New(c.As("deployment-controller"), c.Views(), events.New(c.As("deployment-controller"), "t", "", nil), log).Run)
 	return c
 }
 

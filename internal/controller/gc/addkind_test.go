@@ -16,7 +16,7 @@ import (
 // A kind that is added later owns and is owned like the others. Dependents of its objects were left alone before.
 func TestAddKind(t *testing.T) {
 	c := ct.New(t)
-	c.Start(New(c.As("gc-controller"), c.Kinds(), quiet).Run)
+	c.Start(New(c.As("gc-controller"), c.Views(), c.Kinds(), quiet).Run)
 	owned := func(name string, by *registrytest.Gadget) *corev1.ConfigMap {
 		return ct.Create(c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "test.minik8s.io/v1", Kind: "Gadget", Name: by.Name, UID: by.UID}}}})

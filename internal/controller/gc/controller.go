@@ -26,6 +26,7 @@ const workers = 20
 // Controller is the garbage collector.
 type Controller struct {
 	client client.Interface
+	views  *informer.Views
 	table  *api.Table
 	graph  *graph
 	loop   *loop.Loop // its keys are UIDs
@@ -33,8 +34,8 @@ type Controller struct {
 }
 
 // New makes the controller for the kinds of a table, and for those that are added later.
-func New(c client.Interface, table *api.Table, log *slog.Logger) *Controller {
-	g := &Controller{client: c, table: table, graph: newGraph(), log: log}
+func New(c client.Interface, views *informer.Views, table *api.Table, log *slog.Logger) *Controller {
+	g := &Controller{client: c, views: views, table: table, graph: newGraph(), log: log}
 	g.loop = loop.New("gc", log, g.reconcile)
 	return g
 }
@@ -89,7 +90,7 @@ func (e everyKind) Run(ctx context.Context, ready func()) error {
 }
 
 func (g *Controller) informer(kind *api.Kind) *informer.Informer[api.Object] {
-	inf := informer.New[api.Object](g.client, kind, informer.Options{Log: g.log})
+	inf := informer.New[api.Object](g.client, kind, informer.Options{Views: g.views, Log: g.log})
 	inf.OnChange(func(old, now api.Object) { g.changed(kind, old, now) })
 	return inf
 }

@@ -53,7 +53,7 @@ func TestDecide(t *testing.T) {
 // TestCollects: a chain of three, deleted in each of the three ways.
 func TestCollects(t *testing.T) {
 	c := ct.New(t)
-	c.Start(New(c.As("gc-controller"), c.Kinds(), slog.New(slog.DiscardHandler)).Run)
+	c.Start(New(c.As("gc-controller"), c.Views(), c.Kinds(), slog.New(slog.DiscardHandler)).Run)
 	chain := func(name string, owners ...api.Object) *corev1.ConfigMap {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		for _, o := range owners {

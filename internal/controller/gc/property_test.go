@@ -41,11 +41,11 @@ func TestGraphs(t *testing.T) {
 			g.watch()
 			shaky := faulty.New(g.c.As("gc-controller"), rates, seed)
 			if seed%2 == 0 { // the collector sees the graph grow, or finds it complete
-				g.c.Start(New(shaky, g.c.Kinds(), quiet).Run)
+				g.c.Start(New(shaky, nil, g.c.Kinds(), quiet).Run)
 				g.grow()
 			} else {
 				g.grow()
-				g.c.Start(New(shaky, g.c.Kinds(), quiet).Run)
+				g.c.Start(New(shaky, nil, g.c.Kinds(), quiet).Run)
 			}
 			g.cut()
 			shaky.Heal()

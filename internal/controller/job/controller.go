@@ -43,10 +43,10 @@ type Controller struct {
 }
 
 // New makes the controller.
-func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
 	j := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: time.Now,
-		jobs: informer.New[*batchv1.Job](c, api.Jobs, informer.Options{Log: log}),
-		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
+		jobs: informer.New[*batchv1.Job](c, api.Jobs, informer.Options{Views: views, Log: log}),
+		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 	}
 	j.podsOf = owner.NewIndex(j.pods)
 	j.loop = loop.New("job", log, j.reconcile)

@@ -387,7 +387,7 @@ func TestStaysGoodEnough(t *testing.T) {
 func start(t *testing.T, end func(*corev1.Pod) corev1.PodPhase) *ct.Cluster {
 	c := ct.New(t)
 	c.Hollow(end, "n1")
-	c.Start(New(c.As("job-controller"), events.New(c.As("job-controller"), "t", "", nil), slog.New(slog.DiscardHandler)).Run)
+	c.Start(New(c.As("job-controller"), c.Views(), events.New(c.As("job-controller"), "t", "", nil), slog.New(slog.DiscardHandler)).Run)
 	return c
 }
 

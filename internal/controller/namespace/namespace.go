@@ -28,8 +28,8 @@ type Controller struct {
 }
 
 // New makes the controller for the kinds of a table, and for those that are added later.
-func New(c client.Interface, table *api.Table, log *slog.Logger) *Controller {
-	n := &Controller{client: c, table: table, namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Log: log})}
+func New(c client.Interface, views *informer.Views, table *api.Table, log *slog.Logger) *Controller {
+	n := &Controller{client: c, table: table, namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Views: views, Log: log})}
 	n.loop = loop.New("namespace", log, n.reconcile)
 	n.namespaces.OnChange(func(old, now *corev1.Namespace) {
 		if deletionBegins(old, now) {

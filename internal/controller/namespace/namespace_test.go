@@ -125,7 +125,7 @@ func TestEmptiesInSpiteOfFaults(t *testing.T) {
 			fill(c, "other", 1)
 			release := held(c, "large")
 			shaky := faulty.New(c.As("namespace-controller"), rates, 1)
-			c.Start(New(shaky, c.Kinds(), quiet).Run)
+			c.Start(New(shaky, nil, c.Kinds(), quiet).Run)
 			remove(t, c, "large")
 			for _, kind := range kindsButPods(c.Kinds()) {
 				ct.Until(c, kind.String()+" gone", kind, func(list []api.Object) bool { return in(list, "large", "held") == 0 })
@@ -148,7 +148,7 @@ func TestEmptiesInSpiteOfFaults(t *testing.T) {
 // Nothing but pods is deleted while a pod exists.
 func TestPodsGoFirst(t *testing.T) {
 	c := ct.New(t)
-	c.Start(New(c.As("namespace-controller"), c.Kinds(), quiet).Run)
+	c.Start(New(c.As("namespace-controller"), c.Views(), c.Kinds(), quiet).Run)
 	fill(c, "x", 1)
 	pod := ct.Create(c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "held", Finalizers: []string{hold}}, Spec: ct.Template("x", "x:1").Spec})
 	remove(t, c, "x")
@@ -166,7 +166,7 @@ func TestPodsGoFirst(t *testing.T) {
 // Objects of a kind that was added after the controller's start are deleted with their namespace, too.
 func TestAddKind(t *testing.T) {
 	c := ct.New(t)
-	c.Start(New(c.As("namespace-controller"), c.Kinds(), quiet).Run)
+	c.Start(New(c.As("namespace-controller"), c.Views(), c.Kinds(), quiet).Run)
 	c.AddKind(registrytest.Gadgets, &registry.Strategy{})
 	ct.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
 	ct.Create(c, &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "g"}})
@@ -193,7 +193,7 @@ func TestSaysWhatFails(t *testing.T) {
 	c := ct.New(t)
 	b := &broken{Interface: c.As("namespace-controller")}
 	b.bad.Store(true)
-	c.Start(New(b, c.Kinds(), quiet).Run)
+	c.Start(New(b, nil, c.Kinds(), quiet).Run)
 	fill(c, "x", 2)
 	remove(t, c, "x")
 	says(c, "x", corev1.NamespaceDeletionContentFailure, "secrets x-0: not today")
@@ -220,7 +220,7 @@ func (n *counting) List(ctx context.Context, kind *api.Kind, opts client.ListOpt
 func TestWaitsWithoutAsking(t *testing.T) {
 	c := ct.New(t)
 	n := &counting{Interface: c.As("namespace-controller")}
-	c.Start(New(n, c.Kinds(), quiet).Run)
+	c.Start(New(n, nil, c.Kinds(), quiet).Run)
 	ct.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
 	release := held(c, "x")
 	remove(t, c, "x")

@@ -35,10 +35,10 @@ type Controller struct {
 }
 
 // New makes the controller.
-func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
 	n := &Controller{client: c, record: record, now: time.Now,
-		nodes:  informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
-		leases: informer.New[*coordinationv1.Lease](c, api.Leases, informer.Options{Namespace: corev1.NamespaceNodeLease, Log: log}),
+		nodes:  informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
+		leases: informer.New[*coordinationv1.Lease](c, api.Leases, informer.Options{Namespace: corev1.NamespaceNodeLease, Views: views, Log: log}),
 	}
 	n.seen.now = func() time.Time { return n.now() }
 	n.loop = loop.New("nodelifecycle", log, n.reconcile)

@@ -42,10 +42,10 @@ type Controller struct {
 }
 
 // New makes the controller; threshold is how many finished pods may stay.
-func New(c client.Interface, threshold int, log *slog.Logger) *Controller {
+func New(c client.Interface, views *informer.Views, threshold int, log *slog.Logger) *Controller {
 	g := &Controller{client: c, threshold: threshold, now: time.Now, missing: map[string]time.Time{},
-		pods:  informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
-		nodes: informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
+		pods:  informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
+		nodes: informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
 	}
 	g.loop = loop.New("podgc", log, g.sweep)
 	g.nodes.OnChange(func(_, now *corev1.Node) {

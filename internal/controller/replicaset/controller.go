@@ -54,13 +54,13 @@ type change struct {
 }
 
 // New makes the controller.
-func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
 	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: time.Now,
-		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
+		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 	}
 	r.podsOf = owner.NewIndex(r.pods)
 	for _, f := range []form{replicaSets, replicationControllers} {
-		r.kinds = append(r.kinds, newKindController(r, f, log))
+		r.kinds = append(r.kinds, newKindController(r, f, views, log))
 	}
 	r.pods.OnChange(func(old, now *corev1.Pod) {
 		for _, k := range r.kinds {
@@ -70,9 +70,9 @@ func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Control
 	return r
 }
 
-func newKindController(r *Controller, f form, log *slog.Logger) *kindController {
+func newKindController(r *Controller, f form, views *informer.Views, log *slog.Logger) *kindController {
 	k := &kindController{Controller: r, form: f, changes: map[types.UID]change{},
-		sets: informer.New[api.Object](r.client, f.kind, informer.Options{Log: log})}
+		sets: informer.New[api.Object](r.client, f.kind, informer.Options{Views: views, Log: log})}
 	k.setsOf = owner.NewIndex(k.sets)
 	k.loop = loop.New(f.queue, log, k.reconcile)
 	k.expect = expect.New(r.client, r.pods, k.loop.Add)

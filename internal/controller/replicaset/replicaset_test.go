@@ -131,7 +131,7 @@ func TestOrderOfDeletion(t *testing.T) {
 func start(t *testing.T) (*ct.Cluster, *Controller) {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2")
-	r := New(c.As("replicaset-controller"), events.New(c.As("replicaset-controller"), "test", "", nil), slog.New(slog.DiscardHandler))
+	r := New(c.As("replicaset-controller"), c.Views(), events.New(c.As("replicaset-controller"), "test", "", nil), slog.New(slog.DiscardHandler))
 	c.Start(r.Run)
 	return c, r
 }

@@ -37,12 +37,12 @@ type Controller struct {
 }
 
 // New makes the controller; ca is the cluster's CA in PEM.
-func New(c client.Interface, ca []byte, log *slog.Logger) *Controller {
+func New(c client.Interface, views *informer.Views, ca []byte, log *slog.Logger) *Controller {
 	byName := func(name string) informer.Options {
-		return informer.Options{Log: log, Fields: fields.OneTermEqualSelector("metadata.name", name)}
+		return informer.Options{Views: views, Log: log, Fields: fields.OneTermEqualSelector("metadata.name", name)}
 	}
 	s := &Controller{client: c, ca: string(ca),
-		namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Log: log}),
+		namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Views: views, Log: log}),
 		accounts:   informer.New[*corev1.ServiceAccount](c, api.ServiceAccounts, byName(account)),
 		cas:        informer.New[*corev1.ConfigMap](c, api.ConfigMaps, byName(rootCA)),
 	}

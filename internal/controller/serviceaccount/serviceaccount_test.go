@@ -12,13 +12,16 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/faulty"
 	ct "minik8s/internal/controller/controllertest"
+	"minik8s/internal/informer"
 )
 
 const ca = "the CA"
 
 var quiet = slog.New(slog.DiscardHandler)
 
-func start(c *ct.Cluster, cl client.Interface) { c.Start(New(cl, []byte(ca), quiet).Run) }
+func start(c *ct.Cluster, cl client.Interface, views *informer.Views) {
+	c.Start(New(cl, views, []byte(ca), quiet).Run)
+}
 
 // whole waits until these namespaces have what they should, with the account that is not the one of uid.
 func whole(c *ct.Cluster, uid string, namespaces ...string) (*corev1.ServiceAccount, *corev1.ConfigMap) {
@@ -56,7 +59,7 @@ func remove(t *testing.T, c *ct.Cluster, obj api.Object) {
 // Every namespace has both objects, also after somebody has removed or changed them.
 func TestKeepsBoth(t *testing.T) {
 	c := ct.New(t)
-	start(c, c.As("serviceaccount-controller"))
+	start(c, c.As("serviceaccount-controller"), c.Views())
 	ct.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "later"}})
 	sa, cm := whole(c, "", "default", "later")
 	remove(t, c, sa)
@@ -89,7 +92,7 @@ func TestFindsThemWrong(t *testing.T) {
 	ct.Create(c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: rootCA}, Data: map[string]string{caKey: "of yesterday"}})
 	ct.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going"}})
 	remove(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going"}})
-	start(c, c.As("serviceaccount-controller"))
+	start(c, c.As("serviceaccount-controller"), c.Views())
 	whole(c, "", "default")
 	list, err := c.Admin().List(c.Context(), api.ServiceAccounts, client.ListOptions{Namespace: "going"})
 	if err != nil || len(list.Items) > 0 {
@@ -100,7 +103,7 @@ func TestFindsThemWrong(t *testing.T) {
 // One that another client creates at the same moment is corrected, too.
 func TestSomebodyIsQuicker(t *testing.T) {
 	c := ct.New(t)
-	start(c, c.As("serviceaccount-controller"))
+	start(c, c.As("serviceaccount-controller"), c.Views())
 	for i := range 20 {
 		ns := fmt.Sprint("ns-", i)
 		ct.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
@@ -115,7 +118,7 @@ func TestKeepsBothInSpiteOfFaults(t *testing.T) {
 	c := ct.New(t)
 	shaky := faulty.New(c.As("serviceaccount-controller"),
 		faulty.Rates{Drop: 0.2, Lose: 0.2, Conflict: 0.2, Repeat: 0.2, Break: 0.02}, 1)
-	start(c, shaky)
+	start(c, shaky, nil)
 	var all []string
 	for i := range 20 {
 		ns := fmt.Sprint("ns-", i)

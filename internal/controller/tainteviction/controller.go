@@ -35,10 +35,10 @@ type Controller struct {
 type taintOn struct{ node, key, value string }
 
 // New makes the controller.
-func New(c client.Interface, record *events.Recorder, log *slog.Logger) *Controller {
+func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
 	t := &Controller{client: c, record: record, now: time.Now, seen: map[taintOn]time.Time{},
-		pods:  informer.New[*corev1.Pod](c, api.Pods, informer.Options{Log: log}),
-		nodes: informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log}),
+		pods:  informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
+		nodes: informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
 	}
 	t.loop = loop.New("tainteviction", log, t.reconcile)
 	t.pods.OnChange(func(old, now *corev1.Pod) {

@@ -71,6 +71,7 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
 		recording,
 	},
+	"system:views":  {{verbs: reading}}, // what informers share; a part joins only where it may list itself
 	"system:leader": {may([]string{"get", "create", "update"}, api.Leases)},
 	"system:namespace-controller": {
 		{verbs: []string{"get", "list", "watch", "delete"}},
