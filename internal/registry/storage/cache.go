@@ -379,7 +379,7 @@ func (c *Cache) CheckShared() error {
 				continue
 			}
 			raw, err := Encode(kind, (*obj).DeepCopyObject().(api.Object))
-			if err != nil || !bytes.Equal(raw, e.raw) {
+			if err != nil || !e.Equal(raw) {
 				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.raw, err))
 			}
 		}

@@ -31,8 +31,29 @@ func (e *Entry) Revision() int64 { return e.rev }
 // Key returns namespace/name, or name for kinds without a namespace.
 func (e *Entry) Key() string { return e.key }
 
-// Equal reports whether the stored bytes equal raw, which comes from Encode.
-func (e *Entry) Equal(raw []byte) bool { return bytes.Equal(e.raw, raw) }
+// Equal reports whether the stored object is the one of raw, which comes from Encode. The order of fields does not
+// matter: the daemon that stored the object may have had a Go type with another order.
+func (e *Entry) Equal(raw []byte) bool {
+	return bytes.Equal(e.raw, raw) || reordered(e.raw, raw)
+}
+
+// reordered reports whether two JSON texts differ in nothing but the order of their fields. Texts of different length,
+// or with different bytes, need not be decoded.
+func reordered(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	sum := 0
+	for i := range a {
+		sum += int(a[i]) - int(b[i])
+	}
+	if sum != 0 {
+		return false
+	}
+	var x, y any
+	return kjson.UnmarshalCaseSensitivePreserveInts(a, &x) == nil && kjson.UnmarshalCaseSensitivePreserveInts(b, &y) == nil &&
+		reflect.DeepEqual(x, y)
+}
 
 // Object returns the decoded object. It is shared and must never be changed.
 func (e *Entry) Object() api.Object {
@@ -63,9 +84,12 @@ func (e *Entry) Object() api.Object {
 // AppendJSON appends the object to dst as it is sent to clients: the stored bytes with the resourceVersion inserted.
 // Nothing is decoded or encoded.
 func (e *Entry) AppendJSON(dst []byte) []byte {
-	n := len(jsonHead(e.kind))
-	if len(e.raw) <= n {
-		return append(dst, e.raw...)
+	head := jsonHead(e.kind)
+	n := len(head)
+	if !bytes.HasPrefix(e.raw, []byte(head)) || e.raw[len(e.raw)-1] != '}' { // damaged from outside
+		if raw, err := json.Marshal(e.Object()); err == nil {
+			return append(dst, raw...)
+		}
 	}
 	if e.rev == 0 { // a dry run of a create has no revision
 		return append(dst, e.raw...)
@@ -100,7 +124,8 @@ func Encode(kind *api.Kind, obj api.Object) ([]byte, error) {
 	return headFirst(kind, raw)
 }
 
-// headFirst moves apiVersion, kind and metadata to the front, for Go types with another field order.
+// headFirst moves kind, apiVersion and metadata to the front, for Go types with another field order. Below the head,
+// nothing depends on the order.
 func headFirst(kind *api.Kind, raw []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
