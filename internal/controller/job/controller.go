@@ -59,12 +59,22 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 		}
 		j.expect.Forget(keyOf(old))
 		j.saved.Forget(keyOf(old))
-		for _, p := range j.podsOf.Owned(old.UID) {
-			j.orphans.Add(keyOf(p))
-		}
+		j.letGo(old)
 	})
 	j.pods.OnChange(j.podChanged)
 	return j
+}
+
+// letGo queues the pods of a deleted job. Some may have lost their owner before the watch showed that the job is being
+// deleted: then they were left for the job to adopt.
+func (j *Controller) letGo(job *batchv1.Job) {
+	for _, p := range j.podsOf.Candidates(job) {
+		if metav1.GetControllerOfNoCopy(p) == nil {
+			j.wakeAdopters(nil, p)
+			continue
+		}
+		j.orphans.Add(keyOf(p))
+	}
 }
 
 // Run works until ctx ends. The pods are listed after the jobs, so a UID in a job's status that no pod has is that of
