@@ -5,6 +5,7 @@
 //
 //	containerd.go  Start, Connect, Stop; what the other rooms need to know of it
 //	plugins.go     the plugins, in order; metadata, content store, servers
+//	collect.go     garbage collection that may fail
 //	exits.go       how containers ended while no daemon ran is not lost
 //	shims.go       the shims' processes, also those that containerd does not know
 //	log.go         what containerd logs

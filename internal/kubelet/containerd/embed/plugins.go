@@ -272,7 +272,7 @@ func removeChildren(dir string) error {
 	return errors.Join(errs...)
 }
 
-// registrations are the linked plugins, in order, and three of our own: the content store, which containerd also
+// registrations are the linked plugins, in order, that of the garbage collector wrapped, and three of our own: the content store, which containerd also
 // registers by hand; the metadata, because containerd's plugin never closes its database; and a stand-in for the
 // runtime of containerd 1.0 to 1.3, without which the tasks service does not start; it is the current runtime under
 // the old name.
@@ -292,6 +292,9 @@ func (s *server) registrations() []*plugin.Registration {
 				Type: plugin.RuntimePlugin, ID: "v2",
 				InitFn: func(ic *plugin.InitContext) (any, error) { return ic.GetByID(plugin.RuntimePluginV2, "task") },
 			})
+		}
+		if r.Type == plugin.GCPlugin {
+			r = collecting(r)
 		}
 		rest = append(rest, r)
 	}
