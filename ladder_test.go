@@ -59,11 +59,6 @@ var callers = map[string][]string{
 	"internal/store":    {"internal/store", "internal/registry", "roles"},
 }
 
-// allowed are imports that go sideways or up on purpose.
-var allowed = map[[2]string]string{
-	{"internal/client/local", "internal/registry"}: "local is the registry seen as a client",
-}
-
 // doors are vendors with one door each. A door is a package with all below it; "=" before it is that package alone.
 var doors = map[string][]string{
 	"github.com/labstack/echo/v4":      {"internal/apiserver"},
@@ -162,9 +157,6 @@ func check(t *testing.T, path, from, to string) {
 	}
 	own, ours := strings.CutPrefix(to, "minik8s/")
 	if !ours || strings.HasSuffix(from, "test") { // contracts and helpers of tests may look anywhere
-		return
-	}
-	if _, ok := allowed[[2]string{from, own}]; ok {
 		return
 	}
 	for pkg, rooms := range callers {

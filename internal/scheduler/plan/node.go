@@ -48,29 +48,10 @@ func (c *Cluster) SetNode(obj *corev1.Node) Change {
 	if n == nil {
 		n = c.add(obj.Name)
 	}
-	old := n.obj
-	ready := corev1.ConditionUnknown
-	for i := range obj.Status.Conditions {
-		if obj.Status.Conditions[i].Type == corev1.NodeReady {
-			ready = obj.Status.Conditions[i].Status
-		}
-	}
-	var change Change
-	switch {
-	case old == nil:
-		change = Added
+	ready := readiness(obj)
+	change := changeOf(n, obj, ready)
+	if n.obj == nil {
 		c.known++
-	default:
-		if ready != n.ready || old.Spec.Unschedulable != obj.Spec.Unschedulable || !slices.EqualFunc(old.Spec.Taints, obj.Spec.Taints,
-			func(a, b corev1.Taint) bool { return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect }) {
-			change |= Opened
-		}
-		if !maps.Equal(old.Labels, obj.Labels) {
-			change |= Labelled
-		}
-		if !sameAmounts(old.Status.Allocatable, obj.Status.Allocatable) {
-			change |= Grew
-		}
 	}
 	moved := change&(Added|Labelled) != 0
 	if moved { // its pods count in other domains now
@@ -100,6 +81,35 @@ func (c *Cluster) SetNode(obj *corev1.Node) Change {
 	}
 	if change != 0 {
 		c.touch(n)
+	}
+	return change
+}
+
+// readiness is the status of a node's Ready condition.
+func readiness(obj *corev1.Node) corev1.ConditionStatus {
+	for i := range obj.Status.Conditions {
+		if obj.Status.Conditions[i].Type == corev1.NodeReady {
+			return obj.Status.Conditions[i].Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+// changeOf is what differs between a node as it was stored last and as it is now.
+func changeOf(n *node, now *corev1.Node, ready corev1.ConditionStatus) (change Change) {
+	old := n.obj
+	if old == nil {
+		return Added
+	}
+	if ready != n.ready || old.Spec.Unschedulable != now.Spec.Unschedulable || !slices.EqualFunc(old.Spec.Taints, now.Spec.Taints,
+		func(a, b corev1.Taint) bool { return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect }) {
+		change |= Opened
+	}
+	if !maps.Equal(old.Labels, now.Labels) {
+		change |= Labelled
+	}
+	if !sameAmounts(old.Status.Allocatable, now.Status.Allocatable) {
+		change |= Grew
 	}
 	return change
 }

@@ -272,10 +272,10 @@ func removeChildren(dir string) error {
 	return errors.Join(errs...)
 }
 
-// registrations are the linked plugins, in order, that of the garbage collector wrapped, and three of our own: the content store, which containerd also
-// registers by hand; the metadata, because containerd's plugin never closes its database; and a stand-in for the
-// runtime of containerd 1.0 to 1.3, without which the tasks service does not start; it is the current runtime under
-// the old name.
+// registrations are the linked plugins, in order, with the garbage collector's wrapped, and three of our own: the
+// content store, which containerd also registers by hand; the metadata, because containerd's plugin never closes its
+// database; and a stand-in for the runtime of containerd 1.0 to 1.3, without which the tasks service does not start;
+// it is the current runtime under the old name.
 func (s *server) registrations() []*plugin.Registration {
 	list := []*plugin.Registration{{
 		Type: plugin.ContentPlugin, ID: "content",

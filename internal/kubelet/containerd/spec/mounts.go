@@ -18,6 +18,19 @@ import (
 
 // mounts are the container's, parents before children. A mount of the pod replaces a default mount at the same path.
 func mounts(in Input) []specs.Mount {
+	list := defaultMounts(in)
+	for _, m := range in.Container.Mounts {
+		mine := podMount(m)
+		list = slices.DeleteFunc(list, func(x specs.Mount) bool { return x.Destination == mine.Destination })
+		list = append(list, mine)
+	}
+	depth := func(m specs.Mount) int { return strings.Count(path.Clean(m.Destination), "/") }
+	slices.SortStableFunc(list, func(a, b specs.Mount) int { return depth(a) - depth(b) })
+	return list
+}
+
+// defaultMounts are those that every container has.
+func defaultMounts(in Input) []specs.Mount {
 	c := in.Container
 	access := "ro"
 	if c.Security.Privileged {
@@ -47,25 +60,23 @@ func mounts(in Input) []specs.Mount {
 		// With the host's pid namespace, /proc is the host's.
 		list[0] = specs.Mount{Destination: "/proc", Type: "bind", Source: "/proc", Options: []string{"rbind", "nosuid", "noexec", "nodev"}}
 	}
-	for _, m := range c.Mounts {
-		dst := path.Clean(m.ContainerPath)
-		list = slices.DeleteFunc(list, func(x specs.Mount) bool { return x.Destination == dst })
-		propagation := "rprivate"
-		switch m.Propagation {
-		case "HostToContainer":
-			propagation = "rslave"
-		case "Bidirectional":
-			propagation = "rshared"
-		}
-		rw := "rw"
-		if m.ReadOnly {
-			rw = "ro"
-		}
-		list = append(list, specs.Mount{Destination: dst, Type: "bind", Source: m.HostPath, Options: []string{"rbind", propagation, rw}})
-	}
-	depth := func(m specs.Mount) int { return strings.Count(path.Clean(m.Destination), "/") }
-	slices.SortStableFunc(list, func(a, b specs.Mount) int { return depth(a) - depth(b) })
 	return list
+}
+
+// podMount is a mount of a volume.
+func podMount(m cri.Mount) specs.Mount {
+	propagation := "rprivate"
+	switch m.Propagation {
+	case "HostToContainer":
+		propagation = "rslave"
+	case "Bidirectional":
+		propagation = "rshared"
+	}
+	rw := "rw"
+	if m.ReadOnly {
+		rw = "ro"
+	}
+	return specs.Mount{Destination: path.Clean(m.ContainerPath), Type: "bind", Source: m.HostPath, Options: []string{"rbind", propagation, rw}}
 }
 
 // rootPropagation is the propagation of the container's root: a mount can follow the host's mounts only if the root
