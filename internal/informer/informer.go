@@ -116,14 +116,14 @@ func (i *Informer[T]) Len() int {
 // Run follows the kind until ctx ends; ready is called when Get and List show all objects that existed at the start.
 // The error is a handler's panic. Run may be called once.
 func (i *Informer[T]) Run(ctx context.Context, ready func()) error {
-	after, ok := i.newest(ctx)
+	seen, ok := i.look(ctx)
 	if !ok {
 		return nil
 	}
 	v := i.opts.Views.enter(i.kind, i.opts)
 	defer i.opts.Views.leave(i.kind, i.opts, v)
-	m := &member{after: after, joined: make(chan struct{}), ended: make(chan error, 1),
-		index: i.index, notify: i.notify, list: i.list, enter: func() { i.view.Store(v) }}
+	m := &member{seen: seen, joined: make(chan struct{}), ended: make(chan error, 1),
+		index: i.index, notify: i.notify, list: i.list, shows: i.view.Store}
 	v.join(m)
 	defer v.leave(m)
 	joined := m.joined
@@ -145,19 +145,19 @@ const (
 	maxPause = 5 * time.Second
 )
 
-// newest is the newest revision of the objects that exist now; false if ctx ended. It reads with the part's own
-// client, so that a part sees only what it may see. A view of its own is read with that client anyway.
-func (i *Informer[T]) newest(ctx context.Context) (revision uint64, ok bool) {
+// look lists the objects that exist now; false if ctx ended. It reads with the part's own client, so that a part sees
+// only what it may list. A view of its own is read with that client anyway.
+func (i *Informer[T]) look(ctx context.Context) (seen *listing, ok bool) {
 	if i.opts.Views.own {
-		return 0, true
+		return nil, true
 	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		l, err := i.client.List(ctx, i.kind, client.ListOptions{Namespace: i.opts.Namespace, Labels: i.opts.Labels, Fields: i.opts.Fields})
 		if err == nil {
-			for _, obj := range l.Items {
-				revision = max(revision, api.Revision(obj.GetResourceVersion()))
-			}
-			return revision, true
+			return listingOf(l), true
+		}
+		if ctx.Err() != nil {
+			return nil, false
 		}
 		i.opts.Log.Warn("cannot list, trying again", "kind", i.kind.String(), "error", err, "in", pause)
 		t := time.NewTimer(pause)
@@ -165,15 +165,28 @@ func (i *Informer[T]) newest(ctx context.Context) (revision uint64, ok bool) {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return 0, false
+			return nil, false
 		}
 	}
 }
 
+func listingOf(l *client.List) *listing {
+	seen := &listing{revision: api.Revision(l.ResourceVersion), keys: make(map[string]bool, len(l.Items))}
+	for _, obj := range l.Items {
+		seen.newest = max(seen.newest, api.Revision(obj.GetResourceVersion()))
+		seen.keys[mapKey(obj.GetNamespace(), obj.GetName())] = true
+	}
+	return seen
+}
+
 // typed are the old and the new object of a change.
 func typed[T api.Object](c change) (old, now T) {
-	old, _ = c.old.(T)
-	now, _ = c.now.(T)
+	if c.old != nil {
+		old = c.old.(T)
+	}
+	if c.now != nil {
+		now = c.now.(T)
+	}
 	return old, now
 }
 

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -31,19 +32,46 @@ type view struct {
 
 // member is an informer as its view sees it.
 type member struct {
-	after  uint64             // the revision that the view must have reached before it joins
-	enter  func()             // called when it joins, with mu held
+	seen   *listing           // what the view must show before the member joins; nil: anything
+	shows  func(v *view)      // gives it the view that it reads from now on, with mu held
 	index  func(c change)     // called for each change, with mu held
 	notify func(all []change) // called for the same changes when mu is free again
 	list   func()             // called after each list, also for the first objects
 	joined chan struct{}      // closed when it has joined
-	ended  chan error         // gets the error that ends it; it is not called any more
+	ended  chan error         // gets the error that ends it
+	// failed says that a handler has panicked, broken that an index has. The other handlers are not called any more.
+	failed, broken bool
 }
 
 // change is one object's change: old is nil for a new object, now is nil for a deleted one.
 type change struct{ old, now api.Object }
 
-// join lets a member follow the view, as soon as the view has reached the member's revision. The member is called with
+// listing is what a member's own list has shown.
+type listing struct {
+	revision uint64
+	newest   uint64 // the newest revision of an object
+	keys     map[string]bool
+}
+
+// covers reports whether the view shows all that a listing has shown: each of its objects, and nothing that had been
+// deleted before; turn is held. The view's own revision need not reach the listing's: that of a kind that nobody
+// changes stays behind.
+func (v *view) covers(l *listing) bool {
+	if l == nil {
+		return true
+	}
+	if v.revision < l.newest {
+		return false
+	}
+	for key, obj := range v.objects {
+		if !l.keys[key] && api.Revision(obj.GetResourceVersion()) <= l.revision {
+			return false
+		}
+	}
+	return true
+}
+
+// join lets a member follow the view, as soon as the view shows what the member has listed. The member is called with
 // all objects first.
 func (v *view) join(m *member) {
 	v.turn.Lock()
@@ -56,12 +84,25 @@ func (v *view) join(m *member) {
 	v.admit()
 }
 
-// leave ends the calls to a member; none is in progress when it returns.
+// leave ends the calls to a member; none is in progress when it returns. The member goes on showing what it showed last,
+// as its indexes do.
 func (v *view) leave(m *member) {
 	v.turn.Lock()
 	defer v.turn.Unlock()
+	if slices.Contains(v.members, m) {
+		v.mu.Lock()
+		v.freeze(m)
+		v.mu.Unlock()
+	}
 	same := func(o *member) bool { return o == m }
 	v.members, v.waiting = slices.DeleteFunc(v.members, same), slices.DeleteFunc(v.waiting, same)
+}
+
+// freeze gives a member a copy of the view as it is; both locks are held.
+func (v *view) freeze(m *member) {
+	if !m.broken {
+		m.shows(&view{objects: maps.Clone(v.objects), revision: v.revision})
+	}
 }
 
 // fail ends all members.
@@ -70,9 +111,8 @@ func (v *view) fail(err error) {
 	defer v.turn.Unlock()
 	v.failed = err
 	for _, m := range append(v.members, v.waiting...) {
-		m.ended <- err
+		m.end(err)
 	}
-	v.members, v.waiting = nil, nil
 }
 
 // admit lets those join who have waited long enough; turn is held.
@@ -82,12 +122,13 @@ func (v *view) admit() {
 	}
 	var still []*member
 	for _, m := range v.waiting {
-		if v.revision < m.after {
+		if !v.covers(m.seen) {
 			still = append(still, m)
 			continue
 		}
+		m.seen = nil
 		if err := supervise.Safe(func() error { v.introduce(m); return nil }); err != nil {
-			m.ended <- err
+			m.end(err)
 			continue
 		}
 		v.members = append(v.members, m)
@@ -111,7 +152,7 @@ func (v *view) showTo(m *member) []change {
 		m.index(c)
 		all = append(all, c)
 	}
-	m.enter()
+	m.shows(v)
 	return all
 }
 
@@ -120,7 +161,7 @@ func (v *view) replace(items []api.Object, revision string) {
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	changes := v.become(items, revision)
-	v.each(func(m *member) {
+	v.tell(func(m *member) {
 		m.notify(changes)
 		m.list()
 	})
@@ -150,7 +191,7 @@ func (v *view) apply(e client.Event) {
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	if changes := v.follow(e); len(changes) > 0 {
-		v.each(func(m *member) { m.notify(changes) })
+		v.tell(func(m *member) { m.notify(changes) })
 	}
 	v.admit()
 }
@@ -196,25 +237,45 @@ func (v *view) drop(changes []change, last api.Object) []change {
 	return append(changes, change{old: last})
 }
 
-func (v *view) index(c change) { v.each(func(m *member) { m.index(c) }) }
+// index calls the members' indexes; both locks are held. An index that panics gets no more changes, and its member shows
+// what it showed before.
+func (v *view) index(c change) {
+	for _, m := range v.members {
+		if m.broken {
+			continue
+		}
+		if err := supervise.Safe(func() error { m.index(c); return nil }); err != nil {
+			v.freeze(m)
+			m.broken = true
+			m.end(err)
+		}
+	}
+}
+
+// tell calls the members' handlers; turn is held. After a panic the member's handlers are not called any more. Its
+// indexes are, because what it shows must agree with them until it leaves.
+func (v *view) tell(call func(m *member)) {
+	for _, m := range v.members {
+		if m.failed {
+			continue
+		}
+		if err := supervise.Safe(func() error { call(m); return nil }); err != nil {
+			m.end(err)
+		}
+	}
+}
+
+// end ends a member with an error.
+func (m *member) end(err error) {
+	if !m.failed {
+		m.failed = true
+		m.ended <- err
+	}
+}
 
 // reached records the view's revision; both locks are held.
 func (v *view) reached(revision string) {
 	v.revision = max(v.revision, api.Revision(revision))
-}
-
-// each calls something of every member; turn is held. A member that panics has ended.
-func (v *view) each(call func(m *member)) {
-	var panicked []*member
-	for _, m := range v.members {
-		if err := supervise.Safe(func() error { call(m); return nil }); err != nil {
-			m.ended <- err
-			panicked = append(panicked, m)
-		}
-	}
-	if panicked != nil {
-		v.members = slices.DeleteFunc(v.members, func(m *member) bool { return slices.Contains(panicked, m) })
-	}
 }
 
 func mapKey(namespace, name string) string { return namespace + "/" + name }

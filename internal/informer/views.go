@@ -41,11 +41,12 @@ type selection struct {
 
 func selectionOf(kind *api.Kind, o Options) selection {
 	s := selection{kind: kind, namespace: o.Namespace}
-	if o.Labels != nil {
-		s.labels = o.Labels.String()
+	// A selector that selects nothing is, as text, one that selects everything.
+	if o.Labels != nil && !o.Labels.Empty() {
+		s.labels = "=" + o.Labels.String()
 	}
-	if o.Fields != nil {
-		s.fields = o.Fields.String()
+	if o.Fields != nil && !o.Fields.Empty() {
+		s.fields = "=" + o.Fields.String()
 	}
 	return s
 }

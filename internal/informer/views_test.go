@@ -135,28 +135,85 @@ func TestOneWatchForAll(t *testing.T) {
 	await(t, "ready again", again)
 }
 
-// An informer that joins a view which is behind is not ready before the view shows what was written before.
+// An informer that joins a view which is behind is not ready before the view shows what was written and deleted before.
 func TestShowsWhatWasWrittenBefore(t *testing.T) {
-	c := local.New(registrytest.New(t), registry.System)
-	slow := &slowWatch{Interface: c, gate: make(chan struct{}, 10)}
-	views := informer.NewViews(slow, quiet)
-	first := informer.New[*corev1.ConfigMap](c, api.ConfigMaps, informer.Options{Views: views})
-	ready, _ := start(t, first)
-	await(t, "the first is ready", ready)
-	create(t, c, configMap("late", "1"))
-	second := informer.New[*corev1.ConfigMap](c, api.ConfigMaps, informer.Options{Views: views})
-	ready, _ = start(t, second)
-	select {
-	case <-ready:
-		if _, ok := second.Get("default", "late"); !ok {
-			t.Fatal("it is ready, and does not show what was written before")
-		}
-	case <-time.After(50 * time.Millisecond): // it waits: that is what we want to see
+	for what, do := range map[string]func(c client.Interface) error{
+		"created": func(c client.Interface) error {
+			_, err := c.Create(t.Context(), configMap("other", "1"), client.WriteOptions{})
+			return err
+		},
+		"changed": func(c client.Interface) error {
+			_, err := c.Update(t.Context(), configMap("a", "2"), client.WriteOptions{})
+			return err
+		},
+		"deleted": func(c client.Interface) error {
+			_, err := c.Delete(t.Context(), client.KeyOf(configMap("a", "")), nil)
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := local.New(registrytest.New(t), registry.System)
+			create(t, c, configMap("a", "1"))
+			create(t, c, configMap("z", "1")) // the newest is another
+			slow := &slowWatch{Interface: c, gate: make(chan struct{}, 10)}
+			views := informer.NewViews(slow, quiet)
+			first := informer.New[*corev1.ConfigMap](c, api.ConfigMaps, informer.Options{Views: views})
+			ready, _ := start(t, first)
+			await(t, "the first is ready", ready)
+			if err := do(c); err != nil {
+				t.Fatal(err)
+			}
+			second := informer.New[*corev1.ConfigMap](c, api.ConfigMaps, informer.Options{Views: views})
+			ready, _ = start(t, second)
+			agrees := func() {
+				t.Helper()
+				list, _, err := client.All[*corev1.ConfigMap](t.Context(), c, api.ConfigMaps, client.ListOptions{})
+				if err != nil || len(list) != second.Len() {
+					t.Fatalf("%d objects of %d are shown: %v", second.Len(), len(list), err)
+				}
+				for _, cm := range list {
+					if shown, ok := second.Get(cm.Namespace, cm.Name); !ok || shown.ResourceVersion != cm.ResourceVersion {
+						t.Fatalf("%s: shown is %v", cm.Name, shown)
+					}
+				}
+			}
+			select {
+			case <-ready:
+				agrees()
+			case <-time.After(50 * time.Millisecond): // it waits: that is what we want to see
+			}
+			slow.gate <- struct{}{}
+			await(t, "the second is ready", ready)
+			agrees()
+		})
 	}
-	slow.gate <- struct{}{}
-	await(t, "the second is ready", ready)
-	if _, ok := second.Get("default", "late"); !ok {
-		t.Error("it does not show what was written before")
+}
+
+// After Run, an informer shows what it showed last: its indexes hear of nothing new either.
+func TestStandsStillAfterwards(t *testing.T) {
+	c := local.New(registrytest.New(t), registry.System)
+	views := informer.NewViews(c, quiet)
+	stopped := informer.New[*corev1.ConfigMap](c, api.ConfigMaps, informer.Options{Views: views})
+	goesOn := informer.New[*corev1.ConfigMap](c, api.ConfigMaps, informer.Options{Views: views})
+	shown := make(chan struct{})
+	goesOn.OnChange(func(_, now *corev1.ConfigMap) {
+		if now.Name == "b" {
+			close(shown)
+		}
+	})
+	create(t, c, configMap("a", "1"))
+	ready, stop := start(t, stopped)
+	await(t, "ready", ready)
+	ready, _ = start(t, goesOn)
+	await(t, "ready", ready)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	at := stopped.Revision()
+	create(t, c, configMap("b", "1"))
+	await(t, "the other shows it", shown)
+	if _, ok := stopped.Get("default", "b"); ok || stopped.Len() != 1 || stopped.Revision() != at {
+		t.Errorf("it shows %d objects at %d, before it was %d", stopped.Len(), stopped.Revision(), at)
 	}
 }
 

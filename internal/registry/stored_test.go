@@ -125,7 +125,8 @@ func TestStoredFieldOrderDoesNotMatter(t *testing.T) {
 // is damaged, and can be deleted.
 func TestDamagedObject(t *testing.T) {
 	s := memory.New()
-	for name, raw := range map[string]string{"zeros": "\x00\x00\x00", "empty": "", "cut": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cut","names`} {
+	for name, raw := range map[string]string{"zeros": "\x00\x00\x00", "empty": "", "null": "null", "nothing": "{}", "other": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","namespace":"default"}}`,
+		"middle": "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\x00\x00\"middle\",\"namespace\":\"default\"}}", "cut": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cut","names`} {
 		if _, err := s.Write(t.Context(), store.Create("/registry/configmaps/default/"+name, []byte(raw))); err != nil {
 			t.Fatal(err)
 		}
@@ -133,10 +134,11 @@ func TestDamagedObject(t *testing.T) {
 	reg, stop := registrytest.Start(t, s)
 	defer stop()
 	l, err := reg.List(t.Context(), registrytest.Ask("list", api.ConfigMaps, "default", "", ""), registry.ListOptions{})
-	if err != nil || len(l.Entries) != 3 {
+	if err != nil || len(l.Entries) != 7 {
 		t.Fatal(l, err)
 	}
 	for _, e := range l.Entries {
+		e.Object() // as the garbage collector does
 		var sent corev1.ConfigMap
 		if err := json.Unmarshal(e.AppendJSON(nil), &sent); err != nil {
 			t.Errorf("%s: %v: %s", e.Key(), err, e.AppendJSON(nil))

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
@@ -68,12 +69,15 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 // letGo queues the pods of a deleted job. Some may have lost their owner before the watch showed that the job is being
 // deleted: then they were left for the job to adopt.
 func (j *Controller) letGo(job *batchv1.Job) {
+	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
 	for _, p := range j.podsOf.Candidates(job) {
-		if metav1.GetControllerOfNoCopy(p) == nil {
+		switch {
+		case !tracked(p):
+		case metav1.GetControllerOfNoCopy(p) != nil:
+			j.orphans.Add(keyOf(p))
+		case err == nil && selector.Matches(labels.Set(p.Labels)):
 			j.wakeAdopters(nil, p)
-			continue
 		}
-		j.orphans.Add(keyOf(p))
 	}
 }
 

@@ -6,8 +6,8 @@
 // It promises: an acknowledged write is in every later read; a list is of one revision; a watch from the revision of
 // a list misses and repeats nothing, even across a restart or a burst, or ends with 410 when the store has dropped
 // the history in between; readers never block each other, and an idle watch costs nothing. Entries are shared: nobody
-// may change them. Nothing depends on the order of fields in what is stored, and an object whose bytes were damaged from
-// outside is shown as damaged, without harm to others.
+// may change them. Nothing depends on the order of fields in what is stored. An object whose bytes were damaged from
+// outside is shown as damaged as soon as anything has decoded it, as the garbage collector decodes all but Events.
 //
 // The cache follows the store by a single watch over all kinds, not one per kind, because then "the cache is current"
 // is one comparison: its revision against the store's. It keeps the last changes in a log that is bounded in bytes

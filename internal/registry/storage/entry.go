@@ -61,18 +61,12 @@ func (e *Entry) Object() api.Object {
 		return *p
 	}
 	obj := e.kind.New()
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(e.raw, obj); err != nil {
-		// Only output of Encode is ever stored, so these bytes were damaged from outside. Name the object, so that it
-		// can still be seen and deleted.
-		ns, name, ok := strings.Cut(e.key, "/")
-		if !ok {
-			ns, name = "", e.key
-		}
-		obj = e.kind.New()
-		obj.SetNamespace(ns)
-		obj.SetName(name)
-		obj.SetAnnotations(map[string]string{"minik8s.io/damaged": err.Error()})
-		obj.GetObjectKind().SetGroupVersionKind(e.kind.GVK())
+	err := kjson.UnmarshalCaseSensitivePreserveInts(e.raw, obj)
+	if err == nil && KeyOf(e.kind, obj.GetNamespace(), obj.GetName()) != e.key {
+		err = fmt.Errorf("the bytes are those of %q", KeyOf(e.kind, obj.GetNamespace(), obj.GetName()))
+	}
+	if err != nil {
+		obj = e.damaged(err)
 	}
 	if e.rev != 0 {
 		obj.SetResourceVersion(strconv.FormatInt(e.rev, 10))
@@ -81,12 +75,39 @@ func (e *Entry) Object() api.Object {
 	return *e.obj.Load()
 }
 
+// damagedAnnotation says why an object cannot be read.
+const damagedAnnotation = "minik8s.io/damaged"
+
+// damaged is what is shown of an object that cannot be read. Only output of Encode is ever stored, so its bytes were
+// damaged from outside. It has its name, so that it can be seen and deleted.
+func (e *Entry) damaged(why error) api.Object {
+	ns, name, ok := strings.Cut(e.key, "/")
+	if !ok {
+		ns, name = "", e.key
+	}
+	obj := e.kind.New()
+	obj.SetNamespace(ns)
+	obj.SetName(name)
+	obj.SetAnnotations(map[string]string{damagedAnnotation: why.Error()})
+	obj.GetObjectKind().SetGroupVersionKind(e.kind.GVK())
+	return obj
+}
+
+// intact reports whether the stored bytes may be sent as they are. Bytes that nobody has decoded yet are judged by
+// their beginning and end only: decoding each object for each answer would cost more than all the rest.
+func (e *Entry) intact(head string) bool {
+	if p := e.obj.Load(); p != nil && (*p).GetAnnotations()[damagedAnnotation] != "" {
+		return false
+	}
+	return bytes.HasPrefix(e.raw, []byte(head)) && e.raw[len(e.raw)-1] == '}'
+}
+
 // AppendJSON appends the object to dst as it is sent to clients: the stored bytes with the resourceVersion inserted.
-// Nothing is decoded or encoded.
+// Nothing is decoded or encoded, but for a damaged object.
 func (e *Entry) AppendJSON(dst []byte) []byte {
 	head := jsonHead(e.kind)
 	n := len(head)
-	if !bytes.HasPrefix(e.raw, []byte(head)) || e.raw[len(e.raw)-1] != '}' { // damaged from outside
+	if !e.intact(head) {
 		if raw, err := json.Marshal(e.Object()); err == nil {
 			return append(dst, raw...)
 		}

@@ -13,20 +13,17 @@ import (
 
 // collector is containerd's metadata as the scheduler of its garbage collection sees it. If the first collection fails,
 // that scheduler dereferences a nil pointer (run in gc/scheduler/scheduler.go), which would end the daemon: on a full
-// disk, or when it stops in the middle of a collection. So a failure before the first success is logged here, and
-// counts as a collection that found nothing. The next deletion brings another.
+// disk, or when it stops in the middle of a collection. So a failure of the first is logged here, and counts as a
+// collection that found nothing. The next deletion brings another.
 type collector struct {
 	*metadata.DB
-	worked atomic.Bool
+	called atomic.Bool
 }
 
 // GarbageCollect is the database's.
 func (c *collector) GarbageCollect(ctx context.Context) (gc.Stats, error) {
 	stats, err := c.DB.GarbageCollect(ctx)
-	switch {
-	case err == nil:
-		c.worked.Store(true)
-	case !c.worked.Load():
+	if first := !c.called.Swap(true); first && err != nil {
 		if ctx.Err() == nil {
 			log.G(ctx).WithError(err).Error("garbage collection failed")
 		}
