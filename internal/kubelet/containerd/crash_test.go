@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -121,6 +122,13 @@ func TestUninstallEndsShimsThatNobodyKnows(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- left.Wait() }()
+		eventually(t, "a process with its command line", func() error { // an exec shows it a moment after Start returns
+			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", left.Process.Pid))
+			if err == nil && !strings.HasPrefix(string(line), b.containerd.Programs.Shim) {
+				err = fmt.Errorf("it is %q", line)
+			}
+			return err
+		})
 		if err := b.Uninstall(b.ctx); err != nil {
 			t.Fatal(err)
 		}
