@@ -36,6 +36,7 @@ var floors = map[string]int{
 	"internal/machine":       1,
 	"internal/nft":           1, // the kernel's packet filter; knows no pod
 	"internal/channels":      1,
+	"internal/streaming":     1, // the other end of channels; the kubelet and the API server stream alike
 	"internal/datadir":       2, // the data directory as a whole; writes by disk
 	"internal/disk":          1, // how every part writes files that outlive it
 	"internal/api":           0,
@@ -71,8 +72,8 @@ var doors = map[string][]string{
 	"github.com/google/nftables":       {"internal/nft", "internal/bench"},
 	"github.com/mdlayher/netlink":      {"internal/nft"},
 	"github.com/vishvananda/netlink":   {"internal/network", "internal/machine"},
-	"github.com/gorilla/websocket":     {"internal/channels", "internal/apiserver/streaming", "internal/client/remote"},
-	"k8s.io/streaming":                 {"internal/apiserver/streaming", "internal/client/remote"},
+	"github.com/gorilla/websocket":     {"internal/channels", "internal/streaming", "internal/client/remote"},
+	"k8s.io/streaming":                 {"internal/streaming", "internal/client/remote"},
 	"sigs.k8s.io/yaml":                 {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
 }
 

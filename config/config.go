@@ -24,6 +24,9 @@ type Config struct {
 
 	APIAddress string
 	APIPort    int
+	// KubeletAddress is where the kubelet's server listens; empty: as APIAddress.
+	KubeletAddress string
+	KubeletPort    int
 
 	PodCIDR       netip.Prefix
 	ClusterDomain string
@@ -131,6 +134,18 @@ var Keys = []Key{
 		}, get: func(c *Config) string { return c.APIAddress }},
 	{Name: "api-port", Default: "6443", Doc: "the port of the API (HTTPS)",
 		set: intBetween(1, 65535, func(c *Config) *int { return &c.APIPort }), get: func(c *Config) string { return fmt.Sprint(c.APIPort) }},
+	{Name: "kubelet-address", Default: "", Doc: "the address that the kubelet's server listens on; empty: that of the API",
+		set: func(c *Config, v string) error {
+			if v != "" {
+				if _, err := netip.ParseAddr(v); err != nil {
+					return err
+				}
+			}
+			c.KubeletAddress = v
+			return nil
+		}, get: func(c *Config) string { return c.KubeletAddress }},
+	{Name: "kubelet-port", Default: "10250", Doc: "the port of the kubelet's server (HTTPS), for logs, exec and so on; 0: any that is free",
+		set: intBetween(0, 65535, func(c *Config) *int { return &c.KubeletPort }), get: func(c *Config) string { return fmt.Sprint(c.KubeletPort) }},
 	{Name: "pod-cidr", Default: "10.244.0.0/24", Doc: "the addresses of this node's pods",
 		set: func(c *Config, v string) error {
 			p, err := netip.ParsePrefix(v)

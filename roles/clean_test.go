@@ -67,7 +67,7 @@ func TestCleanRefusesWhatIsNotOurs(t *testing.T) {
 			}
 		}
 	}
-	p := &process{t: t, args: []string{"--data-dir", link, "--api-port=7443"}}
+	p := &process{t: t, args: []string{"--data-dir", link, "--api-port=7443", "--kubelet-port=0"}}
 	p.fails("thesis.tex", "--data-dir")
 	if after := tree(t, home); !slices.Equal(before, after) {
 		t.Errorf("there was %v, there is %v", before, after)

@@ -19,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"minik8s/config"
-	"minik8s/internal/apiserver"
-	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
@@ -74,7 +72,9 @@ type Daemon struct {
 	cgroups io.Closer
 	// listener is the API's port, opened before anything is changed.
 	listener net.Listener
-	began    time.Time
+	// kubeletListener is the port of the kubelet's server; nil without a worker.
+	kubeletListener net.Listener
+	began           time.Time
 
 	// What the parts share. Each is set by the part that makes it, before that part is ready and so before the parts
 	// that use it start.
@@ -93,17 +93,15 @@ type Daemon struct {
 // nothing. Errors, such as a directory, port or cgroup in use by another daemon, say what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: log, began: time.Now()}
-	if cfg.Has(config.Master) {
-		var err error
-		if d.listener, err = apiserver.Listen(net.JoinHostPort(cfg.APIAddress, strconv.Itoa(cfg.APIPort))); err != nil {
-			if _, serr := os.Stat(d.path(datadir.LockName)); serr == nil {
-				if lerr := d.claim(); lerr != nil { // another daemon in this directory is the likelier reason
-					return nil, lerr
-				}
-				d.Close()
+	if err := d.openPorts(); err != nil {
+		d.Close()
+		if _, serr := os.Stat(d.path(datadir.LockName)); serr == nil {
+			if lerr := d.claim(); lerr != nil { // another daemon in this directory is the likelier reason
+				return nil, lerr
 			}
-			return nil, err
+			d.Close()
 		}
+		return nil, err
 	}
 	if err := d.claim(); err != nil {
 		d.Close()
@@ -223,6 +221,10 @@ func (d *Daemon) Close() {
 		d.listener.Close() //nolint:errcheck // the server has closed it, if it ran
 		d.listener = nil
 	}
+	if d.kubeletListener != nil {
+		d.kubeletListener.Close() //nolint:errcheck // as above
+		d.kubeletListener = nil
+	}
 	if d.cgroups != nil {
 		d.cgroups.Close() //nolint:errcheck // as below
 		d.cgroups = nil
@@ -253,15 +255,3 @@ func (d *Daemon) Banner() string {
 	fmt.Fprintf(&b, "  kubeconfig  export KUBECONFIG=%s\n", d.path(kubeconfigName))
 	return b.String()
 }
-
-// nodeAgents implements apiserver.Nodes for the only kubelet, which is in this process.
-type nodeAgents struct{ d *Daemon }
-
-func (n nodeAgents) own(node string) error {
-	if node != n.d.cfg.NodeName || n.d.kubelet.Load() == nil {
-		return fmt.Errorf("node %s cannot be reached from here", node)
-	}
-	return nil
-}
-
-var _ nodes.Agents = nodeAgents{}

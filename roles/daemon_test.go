@@ -401,12 +401,14 @@ func TestRefusesToStart(t *testing.T) {
 		second.fails("another minik8sd", fmt.Sprint(first.cmd.Process.Pid), first.dir)
 	})
 	t.Run("a second daemon on one cgroup", func(t *testing.T) {
-		second := &process{t: t, args: []string{"--data-dir", t.TempDir(), "--cgroup-root", "/" + filepath.Base(first.dir), "--api-port=7443"}}
+		second := &process{t: t, args: []string{"--data-dir", t.TempDir(), "--cgroup-root", "/" + filepath.Base(first.dir), "--api-port=7443", "--kubelet-port=0"}}
 		second.fails("another daemon's pods", "--cgroup-root")
 	})
 	t.Run("the port is in use", func(t *testing.T) {
 		p := newProcess(t)
 		p.fails("6443", "in use", "--api-port")
+		p.args = append(p.args, "--api-port=7443")
+		p.fails("10250", "in use", "--kubelet-port")
 	})
 	t.Run("a wrong setting", func(t *testing.T) {
 		p := &process{t: t, args: []string{"--api-port=0", "--data-dir=" + t.TempDir()}}
@@ -417,7 +419,7 @@ func TestRefusesToStart(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := &process{t: t, args: []string{"--data-dir", file, "--api-port=7443"}}
+		p := &process{t: t, args: []string{"--data-dir", file, "--api-port=7443", "--kubelet-port=0"}}
 		p.fails("data directory")
 	})
 	t.Run("a directory on a read-only disk", func(t *testing.T) {
@@ -426,7 +428,7 @@ func TestRefusesToStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) }) //nolint:errcheck // it was mounted
-		p := &process{t: t, args: []string{"--data-dir", filepath.Join(dir, "data"), "--api-port=7443"}}
+		p := &process{t: t, args: []string{"--data-dir", filepath.Join(dir, "data"), "--api-port=7443", "--kubelet-port=0"}}
 		p.fails("data directory", "--data-dir")
 	})
 }

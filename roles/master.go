@@ -147,14 +147,16 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
+	kubelets, err := d.kubelets()
+	if err != nil {
+		return err
+	}
 	cfg := apiserver.Config{
+		Kubelets: kubelets,
 		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
 		Registry: d.reg, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
 		Listener: d.listener,
 		Parts:    d.states, Ready: d.Ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
-	}
-	if d.cfg.Has(config.Worker) {
-		cfg.Nodes = nodeAgents{d}
 	}
 	return apiserver.New(cfg).Run(ctx, ready)
 }

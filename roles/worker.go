@@ -2,20 +2,11 @@ package roles
 
 import (
 	"context"
-	"io"
 	"net/netip"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"minik8s/config"
-	"minik8s/internal/apiserver/nodes"
-	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/containerd"
-	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/network"
-	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 )
 
@@ -27,6 +18,7 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
 		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
+		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd"}},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{"leader", "network"}},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{"leader", "network"}},
 	}
@@ -125,82 +117,14 @@ func (d *Daemon) imagesChanged() {
 	}
 }
 
-func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
-	info := VersionInfo()
-	k := kubelet.New(kubelet.Config{
-		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
-		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
-		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
-		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
-		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
-	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
-	d.kubelet.Store(k)
-	return k.Run(ctx, ready)
-}
-
 // nodeLabels are the configured labels and, on a master, the role's.
 func (d *Daemon) nodeLabels() map[string]string {
-	out := map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	out := map[string]string{}
+	if d.cfg.Has(config.Master) {
+		out["node-role.kubernetes.io/control-plane"] = ""
+	}
 	for k, v := range d.cfg.NodeLabels {
 		out[k] = v
 	}
 	return out
-}
-
-// Logs implements nodes.Agents.
-func (n nodeAgents) Logs(ctx context.Context, node, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
-	if err := n.own(node); err != nil {
-		return nil, err
-	}
-	return n.d.kubelet.Load().Logs(ctx, namespace, pod, container, opts)
-}
-
-// Images implements nodes.Agents.
-func (n nodeAgents) Images(node string) (nodes.Images, error) {
-	if err := n.own(node); err != nil {
-		return nil, err
-	}
-	return nodeImages{n.d.runtime, n.d.imagesChanged}, nil
-}
-
-// nodeImages are the images of this node as the API shows them.
-type nodeImages struct {
-	rt      cri.Images
-	changed func() // makes pods that wait for an image try again
-}
-
-func toImages(in []cri.Image) []nodes.Image {
-	out := make([]nodes.Image, len(in))
-	for i, x := range in {
-		out[i] = nodes.Image{ID: x.ID, Tags: x.Tags, Size: x.Size}
-	}
-	return out
-}
-
-func (n nodeImages) List(ctx context.Context) ([]nodes.Image, error) {
-	l, err := n.rt.ListImages(ctx)
-	return toImages(l), err
-}
-
-func (n nodeImages) Pull(ctx context.Context, ref string, progress func(done, total int64)) error {
-	_, err := n.rt.PullImage(ctx, ref, nil, func(p cri.Progress) { progress(p.Done, p.Total) })
-	n.changed()
-	return err
-}
-
-func (n nodeImages) Import(ctx context.Context, archive io.Reader) ([]nodes.Image, error) {
-	l, err := n.rt.ImportImages(ctx, archive)
-	n.changed()
-	return toImages(l), err
-}
-
-func (n nodeImages) Remove(ctx context.Context, ref string) error {
-	img, err := n.rt.ImageStatus(ctx, ref)
-	if err == nil && img == nil {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "images"}, ref)
-	}
-	if err != nil {
-		return err
-	}
-	return n.rt.RemoveImage(ctx, ref)
 }

@@ -25,6 +25,8 @@ import (
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
+	"minik8s/internal/kubelet/server"
+	"minik8s/internal/kubelet/server/servertest"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
 	"minik8s/internal/store"
@@ -46,6 +48,11 @@ type cluster struct {
 func start(t *testing.T) *cluster { return startPatient(t, 0) }
 
 func startPatient(t *testing.T, patience time.Duration) *cluster {
+	return startWith(t, patience, talkers{})
+}
+
+// startWith has these pods on node n1.
+func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster {
 	t.Helper()
 	// The second registry over one store, so that there is history from before its time.
 	kept := memory.New()
@@ -72,7 +79,7 @@ func startPatient(t *testing.T, patience time.Duration) *cluster {
 	}
 	c.address = l.Addr().String()
 	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listener: l, Address: c.address, Cert: cert, ClientCA: c.ca.Pool(),
-		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Nodes: oneNode{}, Log: slog.New(slog.DiscardHandler)})
+		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Kubelets: servertest.Kubelets(t, c.ca, pods, "n1"), DialPod: here, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

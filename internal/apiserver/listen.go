@@ -55,20 +55,3 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	}
 	return l, nil
 }
-
-// Listen opens the HTTPS port. The daemon does so before anything else, so that it notices a port in use before it
-// creates a data directory or touches a pod.
-func Listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, explainListen(addr, err)
-	}
-	return l, nil
-}
-
-func explainListen(addr string, err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("the API's address %s is in use by another program: stop it or choose another --api-port", addr)
-	}
-	return fmt.Errorf("the API cannot listen on %s: %w", addr, err)
-}

@@ -317,7 +317,7 @@ func TestQuietStreamsLast(t *testing.T) {
 	const patience = 50 * time.Millisecond
 	c := startPatient(t, patience)
 	sys := local.New(c.reg, registry.System)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "i"}, {Name: late, Image: "i"}}}}
 	if _, err := sys.Create(t.Context(), pod, client.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}

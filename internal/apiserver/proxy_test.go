@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/registry"
 )
 
-// Dial connects to the port on this machine, by something that is no more than a stream.
-func (oneNode) Dial(ctx context.Context, _, _, _ string, port int32) (io.ReadWriteCloser, error) {
+// here connects to the port on this machine, by something that is no more than a stream.
+func here(ctx context.Context, _ *corev1.Pod, port int32) (io.ReadWriteCloser, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

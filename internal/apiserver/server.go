@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
 
 	"minik8s/internal/apiserver/authentication"
@@ -44,8 +45,10 @@ type Config struct {
 	// Panics counts the panics that parts survived, by name, for /metrics; nil: none are counted.
 	Panics  func() map[string]int64
 	Version version.Info
-	// Nodes reaches the node agents; nil: no node can be reached.
-	Nodes nodes.Agents
+	// Kubelets reaches the kubelets of nodes: see nodes.Kubelets. Nil: no node can be reached.
+	Kubelets http.RoundTripper
+	// DialPod connects to a port of a pod; nil: by the pod's address.
+	DialPod func(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadWriteCloser, error)
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0: half a minute.
 	WriteTimeout time.Duration
 	// Limits bound what is under way; zero: flowcontrol.Default.
@@ -111,14 +114,12 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/openapi/v3/*", docs.V3)
 	get("/.well-known/openid-configuration", s.issuer)
 	get("/openid/v1/jwks", s.issuerKeys)
-	agents := &nodes.Handler{Agents: s.cfg.Nodes, WriteTimeout: s.cfg.WriteTimeout, Log: s.cfg.Log}
+	agents := &nodes.Handler{Kubelets: s.cfg.Kubelets, Dial: s.cfg.DialPod, WriteTimeout: s.cfg.WriteTimeout, Log: s.cfg.Log}
 	objects := handlers.New(handlers.Config{Registry: s.reg, Limiter: s.limiter, Nodes: agents, Watches: s.metrics.watches, WriteTimeout: s.cfg.WriteTimeout})
 	e.Any("/api/v1/*", objects.Serve)
 	e.Any("/apis/:group/:version/*", objects.Serve)
 	images := &nodes.ImageHandler{Handler: agents, Registry: s.reg}
-	e.GET("/minik8s/v1/nodes/:node/images", images.ListImages)
-	e.POST("/minik8s/v1/nodes/:node/images", images.AddImage)
-	e.DELETE("/minik8s/v1/nodes/:node/images", images.RemoveImage)
+	e.Match([]string{http.MethodGet, http.MethodPost, http.MethodDelete}, "/minik8s/v1/nodes/:node/images", images.Images)
 }
 
 // The limits for malformed, large and slow requests.

@@ -15,21 +15,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
+	"minik8s/internal/kubelet/server/servertest"
 	"minik8s/internal/registry"
 )
 
-// oneNode is a node on which every container has said the same; of the rest it has nothing.
-type oneNode struct{ nodes.Agents }
+// talkers are pods whose containers have all said the same; of the rest they have nothing.
+type talkers struct{ servertest.NoPods }
 
 const said = "hello\nworld"
 
 // late is a container that says it only after a while.
 const late = "late"
 
-func (oneNode) Logs(ctx context.Context, _, _, _, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
+func (talkers) Logs(ctx context.Context, _, _, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
 	r, w := io.Pipe()
 	go func() {
 		if container == late {
@@ -94,7 +94,7 @@ func TestStreamsOnWebSockets(t *testing.T) {
 	if _, resp, err := open(anyone, cms+"?watch=1", "base64url.bearer.authorization.k8s.io.eA"); err == nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("with a token that is none: %v", err)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	if _, err := sys.Create(t.Context(), pod, client.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}

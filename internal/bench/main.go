@@ -61,6 +61,7 @@ var parts = []part{
 	{"many", endToEnd},
 	{"big", big},
 	{"pods", pods},
+	{"streams", streams},
 	{"tricks", tricks},
 }
 
@@ -68,7 +69,7 @@ func main() { machine.Run(run) }
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, flush, api, pods, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, flush, api, pods, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

@@ -3,5 +3,5 @@
 // protocol with more streams (SPDY) can run.
 //
 // It promises that several goroutines may write at the same time, and that a message arrives whole. It does not know
-// pods. apiserver/streaming and client/remote use it. It keeps no state.
+// pods. streaming and client/remote use it. It keeps no state.
 package channels

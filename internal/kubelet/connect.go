@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -59,24 +57,6 @@ func (k *Kubelet) PortForward(ctx context.Context, namespace, pod string, port i
 		return nil, err
 	}
 	return k.runtime.PortForward(ctx, string(s.pod.UID), port)
-}
-
-// Dial connects to a port of a pod on this node by the pod's address, as other clients in the cluster do. The caller
-// closes the connection.
-func (k *Kubelet) Dial(ctx context.Context, namespace, pod string, port int32) (io.ReadWriteCloser, error) {
-	s, err := k.podOf(namespace, pod)
-	if err != nil {
-		return nil, err
-	}
-	addr, err := netip.ParseAddr(s.pod.Status.PodIP)
-	if err != nil {
-		return nil, apierrors.NewBadRequest("pod " + pod + " has no address yet")
-	}
-	if !addr.IsGlobalUnicast() { // only a forged status has such an address
-		return nil, apierrors.NewBadRequest("pod " + pod + " has an address that is no pod's: " + addr.String())
-	}
-	var d net.Dialer
-	return d.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, uint16(port)).String())
 }
 
 // runningIn finds a container that runs.

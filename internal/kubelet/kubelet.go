@@ -29,6 +29,8 @@ type Config struct {
 	NodeName string
 	// NodeIP is the node's own address, the hostIP of its pods.
 	NodeIP netip.Addr
+	// Port is that of the kubelet's server (package server); 0: it has none.
+	Port int32
 	// DataDir holds pods/ (volumes, termination messages) and pods-logs/.
 	DataDir string
 	// PodPidsLimit is how many processes and threads a pod may have; 0: no limit.
@@ -134,7 +136,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 // nodeConfig is the part of the configuration for package node.
 func (k *Kubelet) nodeConfig() node.Config {
 	c := &k.cfg
-	return node.Config{Name: c.NodeName, IP: c.NodeIP, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
+	return node.Config{Name: c.NodeName, IP: c.NodeIP, Port: c.Port, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
 		Version: c.Version, RuntimeVersion: c.RuntimeVersion, Labels: c.Labels, Taints: c.Taints, Capacity: c.Capacity,
 		Network: c.Network, HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
 }

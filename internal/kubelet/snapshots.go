@@ -47,6 +47,20 @@ func (g *snapshots) get(namespace, pod string) (s snapshot, ok bool) {
 	return s, true
 }
 
+// Pods are the pods of this node. They must not be changed.
+func (k *Kubelet) Pods() []*corev1.Pod {
+	g := &k.snapshots
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make([]*corev1.Pod, 0, len(g.pods))
+	for _, s := range g.pods {
+		if s.pod != nil {
+			out = append(out, s.pod)
+		}
+	}
+	return out
+}
+
 // publishSnapshot brings the snapshot up to date. It runs in the worker's goroutine, after observe.
 func (w *worker) publishSnapshot() {
 	g := &w.k.snapshots

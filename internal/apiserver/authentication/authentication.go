@@ -10,8 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/registry"
+	"minik8s/internal/streaming"
 )
 
 type connKey struct{}

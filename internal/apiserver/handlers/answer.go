@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"minik8s/internal/apiserver/encoding"
-	"minik8s/internal/apiserver/flowcontrol"
 	"minik8s/internal/registry"
+	"minik8s/internal/streaming"
 )
 
 // answer sends one object in the requested form.
@@ -66,9 +66,9 @@ func (h *Handler) answerList(r *request, l *registry.List) error {
 	if err != nil {
 		return err
 	}
-	b := flowcontrol.Buffer()
-	defer func() { flowcontrol.Release(b) }()
-	out := flowcontrol.NewWriter(r.Response(), h.writeTimeout)
+	b := streaming.Buffer()
+	defer func() { streaming.Release(b) }()
+	out := streaming.NewWriter(r.Response(), h.writeTimeout)
 	out.Buffered = true
 	header := r.Response().Header()
 	header.Set("Content-Type", r.out.ContentType())
@@ -83,7 +83,7 @@ func (h *Handler) answerList(r *request, l *registry.List) error {
 			}
 			return err
 		}
-		if len(b) >= flowcontrol.ChunkSize {
+		if len(b) >= streaming.ChunkSize {
 			if _, err := out.Write(b); err != nil {
 				return nil //nolint:nilerr // the client has disconnected
 			}

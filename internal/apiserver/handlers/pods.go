@@ -49,15 +49,11 @@ func (h *Handler) pod(r *request, name string) (*corev1.Pod, error) {
 
 // logs serves pods/log.
 func (h *Handler) logs(r *request) error {
-	opts, err := nodes.LogOptions(r.query)
-	if err != nil {
-		return err
-	}
 	pod, err := h.pod(r, r.name)
 	if err != nil {
 		return err
 	}
-	return h.nodes.Logs(r.Response(), r.Request(), pod, opts)
+	return h.nodes.Logs(r.Response(), r.Request(), pod, r.query)
 }
 
 // proxy serves pods/proxy.

@@ -11,10 +11,9 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver/encoding"
-	"minik8s/internal/apiserver/flowcontrol"
-	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/client"
 	"minik8s/internal/registry"
+	"minik8s/internal/streaming"
 )
 
 // maxWatch is how long a watch lasts if the client gives no timeout.
@@ -51,7 +50,7 @@ func (h *Handler) watch(r *request) error {
 	header.Set("Content-Type", r.out.StreamType())
 	header.Set("Cache-Control", "no-cache, private")
 	r.Response().WriteHeader(http.StatusOK)
-	st := &stream{r: r, out: flowcontrol.NewWriter(r.Response(), h.writeTimeout)}
+	st := &stream{r: r, out: streaming.NewWriter(r.Response(), h.writeTimeout)}
 	if _, err := st.out.Write(nil); err != nil { // shows the client that the watch is open
 		return nil //nolint:nilerr // the client has disconnected
 	}
@@ -92,7 +91,7 @@ func (st *stream) run(ctx context.Context, w *registry.Watch) error {
 			if err := st.event(e); err != nil {
 				return nil //nolint:nilerr // the client has disconnected
 			}
-			if (st.single || len(st.buf) >= flowcontrol.ChunkSize) && st.flush() != nil {
+			if (st.single || len(st.buf) >= streaming.ChunkSize) && st.flush() != nil {
 				return nil
 			}
 		}
@@ -108,7 +107,7 @@ func (st *stream) flush() error {
 		return nil
 	}
 	_, err := st.out.Write(st.buf)
-	flowcontrol.Release(st.buf)
+	streaming.Release(st.buf)
 	st.buf = nil
 	return err
 }
@@ -138,7 +137,7 @@ func (st *stream) event(e registry.Event) error {
 // add adds an event; the callback object appends the event's object.
 func (st *stream) add(typ string, object func(dst []byte) ([]byte, error)) (err error) {
 	if st.buf == nil {
-		st.buf = flowcontrol.Buffer()
+		st.buf = streaming.Buffer()
 	}
 	st.buf, err = st.r.out.Event(st.buf, typ, object)
 	return err

@@ -1,11 +1,15 @@
-// Package nodes serves what only a node's agent can provide: a container's log, its streams (exec, attach,
-// portforward), connections to a pod's ports (proxy), and the images on the node.
+// Package nodes serves what only a node's kubelet can provide: a container's log, its streams (exec, attach,
+// portforward), and the images on the node. Each request is passed on to the kubelet's HTTPS server, also to that of
+// this machine; a connection that is upgraded is upgraded by the kubelet, and its bytes are passed through. Connections
+// to a pod's ports (proxy) are made from here, by the pod's address.
 //
 // It promises: a refusal comes before the connection is upgraded, as an ordinary answer; when a client stops reading
-// or disconnects, the work at the agent ends too. Agents is the interface to the nodes, which roles implements.
+// or disconnects, the work at the kubelet ends too. A kubelet is believed only with a certificate of the cluster's CA
+// for the node's name, whatever address its Node object has.
 //
-// Callers are apiserver and its handlers, which have authorised the request and found the pod. Package streaming has
-// the protocols, proxy the HTTP part. It has no state: its streams end with the daemon.
+// Callers are apiserver and its handlers, which have authorised the request and found the pod. Package kubelet/server
+// is the other end, package streaming has the protocols, proxy the HTTP part. It has no state: its streams end with the
+// daemon.
 //
-// Its files: agents.go has the interface; logs.go, streams.go and images.go serve requests.
+// Its files: kubelets.go reaches kubelets; logs.go, streams.go and images.go serve requests.
 package nodes

@@ -19,8 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"minik8s/internal/apiserver/flowcontrol"
-	"minik8s/internal/apiserver/streaming"
+	"minik8s/internal/streaming"
 )
 
 // How long a pod may take to accept a connection and to agree on TLS. The time for its answer is not limited, as in
@@ -67,7 +66,7 @@ func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
 		ModifyResponse: through.rewriteResponse,
 		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	reverse.ServeHTTP(&response{w, flowcontrol.NewWriter(w, p.WriteTimeout)}, in.WithContext(ctx))
+	reverse.ServeHTTP(InPieces(w, p.WriteTimeout), in.WithContext(ctx))
 	switch {
 	case failed == nil:
 		return nil
@@ -135,19 +134,29 @@ func (p *Proxy) rewriteRequest(pr *httputil.ProxyRequest, host string) {
 	out.Header["X-Forwarded-For"] = in.Header["X-Forwarded-For"] // SetXForwarded appends to it
 	pr.SetXForwarded()
 	out.Header.Set("X-Forwarded-Uri", in.URL.EscapedPath())
-	out.Header.Del("Authorization")
-	for name := range out.Header {
+	DropCredentials(out.Header)
+}
+
+// DropCredentials removes from the header of a request that is passed on what was meant for the API server alone.
+func DropCredentials(h http.Header) {
+	h.Del("Authorization")
+	for name := range h {
 		if strings.HasPrefix(name, "Impersonate-") {
-			out.Header.Del(name)
+			h.Del(name)
 		}
 	}
-	streaming.DropBearer(out.Header)
+	streaming.DropBearer(h)
+}
+
+// InPieces is an answer each of whose pieces the client must read within timeout.
+func InPieces(w *echo.Response, timeout time.Duration) http.ResponseWriter {
+	return &response{w, streaming.NewWriter(w, timeout)}
 }
 
 // response is an answer each of whose pieces the client must read in time.
 type response struct {
 	*echo.Response
-	pieces *flowcontrol.Writer
+	pieces *streaming.Writer
 }
 
 // Write implements io.Writer.

@@ -17,33 +17,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/apiserver"
-	"minik8s/internal/apiserver/nodes"
-	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/certs"
 	"minik8s/internal/channels"
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/server/servertest"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
 )
 
-// nodes is node n1 with programs that know three commands, and an echo on every pod's port 7.
-type agents struct{ nodes.Agents }
+// programs are those of node n1: they know three commands, and there is an echo on every pod's port 7.
+type programs struct{ servertest.NoPods }
 
-func (agents) Connectable(_, _, _, container string) error {
+func (programs) Connectable(_, _, container string) error {
 	if container == "none" {
 		return apierrors.NewBadRequest("container none is not valid for pod web")
 	}
 	return nil
 }
 
-func (agents) Exec(ctx context.Context, node, ns, pod, container string, command []string, s streaming.Streams) (int32, error) {
-	switch command[0] {
+func (programs) Exec(_ context.Context, ns, pod, container string, s cri.ExecConfig) (int32, error) {
+	switch s.Command[0] {
 	case "cat":
 		_, err := io.Copy(s.Stdout, s.Stdin)
 		return 0, err
 	case "say":
-		fmt.Fprint(s.Stdout, strings.Join([]string{node, ns, pod, container, strings.Join(command[1:], "|")}, " "))
+		fmt.Fprint(s.Stdout, strings.Join([]string{ns, pod, container, strings.Join(s.Command[1:], "|")}, " "))
 		if s.Stderr != nil {
 			fmt.Fprint(s.Stderr, "aside")
 		}
@@ -56,13 +56,13 @@ func (agents) Exec(ctx context.Context, node, ns, pod, container string, command
 	return 0, apierrors.NewInternalError(errors.New("no such command"))
 }
 
-func (agents) Attach(_ context.Context, _, _, _, _ string, s streaming.Streams) error {
+func (programs) Attach(_ context.Context, _, _, _ string, s cri.AttachConfig) error {
 	in, err := io.ReadAll(s.Stdin)
 	fmt.Fprintf(s.Stdout, "got %s", in)
 	return err
 }
 
-func (agents) PortForward(_ context.Context, _, _, _ string, port int32) (io.ReadWriteCloser, error) {
+func (programs) PortForward(_ context.Context, _, _ string, port int32) (io.ReadWriteCloser, error) {
 	if port != 7 {
 		return nil, errors.New("connection refused")
 	}
@@ -98,7 +98,7 @@ func streamServer(t *testing.T) map[string]*remote.Client {
 	address := l.Addr().String()
 	socket := filepath.Join(dir, "api.sock")
 	srv := apiserver.New(apiserver.Config{Registry: registrytest.New(t), Socket: socket, Listener: l, Cert: cert, ClientCA: ca.Pool(),
-		Nodes: agents{}, Log: slog.New(slog.DiscardHandler)})
+		Kubelets: servertest.Kubelets(t, ca, programs{}, "n1"), Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -143,7 +143,7 @@ func TestStreams(t *testing.T) {
 			var out, errOut bytes.Buffer
 			err := c.Exec(ctx, "default", "web", "c", []string{"say", "a b", "", "ü&="}, remote.Streams{Stdout: &out, Stderr: &errOut})
 			var exit *remote.ExitError
-			if !errors.As(err, &exit) || exit.Code != 42 || out.String() != "n1 default web c a b||ü&=" || errOut.String() != "aside" {
+			if !errors.As(err, &exit) || exit.Code != 42 || out.String() != "default web c a b||ü&=" || errOut.String() != "aside" {
 				t.Errorf("say: %v, %q, %q", err, out.String(), errOut.String())
 			}
 			big := bytes.Repeat([]byte("0123456789abcdef"), 10<<16) // 10 MiB

@@ -19,6 +19,8 @@ import (
 type Config struct {
 	Name string
 	IP   netip.Addr
+	// Port is that of the kubelet's server; 0: it has none (hollow nodes).
+	Port int32
 	// DataDir is a directory on the disk that the Node reports.
 	DataDir string
 	// PodCIDR is the range of pod addresses that the runtime starts with.

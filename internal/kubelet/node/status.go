@@ -50,6 +50,7 @@ func (n *Manager) fillStatus(ctx context.Context, node *corev1.Node, now time.Ti
 		st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip.String()})
 	}
 	st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: n.cfg.Name})
+	st.DaemonEndpoints.KubeletEndpoint.Port = n.cfg.Port
 	st.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)}
 	st.NodeInfo = n.host.info(n.cfg.Version, n.cfg.RuntimeVersion)
 	for _, c := range n.conditions() {

@@ -3,6 +3,8 @@ package authorization
 import (
 	"slices"
 	"strings"
+
+	"minik8s/internal/api"
 )
 
 // User is the sender of a request. UID and Extra are additional information and do not affect decisions.
@@ -14,7 +16,7 @@ type User struct {
 
 // Groups that have a meaning here; the names are Kubernetes'.
 const (
-	GroupMasters       = "system:masters" // may do everything
+	GroupMasters       = api.GroupMasters // may do everything
 	GroupNodes         = "system:nodes"   // a kubelet; its user is system:node:NAME
 	GroupAuthenticated = "system:authenticated"
 	nodeUserPrefix     = "system:node:"

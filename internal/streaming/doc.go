@@ -6,5 +6,7 @@
 //
 // It promises: a connection is upgraded only once success is certain, so a refusal is an ordinary answer; a client
 // that vanishes, stops reading or sends nonsense ends its own work and nothing else; the exit code and every failure
-// arrive as a Kubernetes Status. apiserver calls it. It has no state: its connections end with the daemon.
+// arrive as a Kubernetes Status; an answer is sent in pieces, and a client that does not read a piece in time is cut off
+// (Writer). The kubelet's server calls it for streams, the API server for watches and logs. It has no state: its
+// connections end with the daemon.
 package streaming

@@ -20,8 +20,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
-	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/channels"
+	"minik8s/internal/streaming"
 )
 
 type process func(context.Context, streaming.Streams) (int32, error)

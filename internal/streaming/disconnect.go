@@ -28,6 +28,30 @@ func (c *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
+// NoticeDisconnect makes an answer whose connection is watched once something takes it over, until ctx ends:
+// disconnected is called when the client has closed it, also while input that the client sent earlier is unread.
+func NoticeDisconnect(ctx context.Context, w http.ResponseWriter, disconnected func()) http.ResponseWriter {
+	return &noticing{ResponseWriter: w, ctx: ctx, disconnected: disconnected}
+}
+
+type noticing struct {
+	http.ResponseWriter
+	ctx          context.Context
+	disconnected func()
+}
+
+// Hijack implements http.Hijacker.
+func (n *noticing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(n.ResponseWriter).Hijack()
+	if err == nil {
+		go watchConnection(n.ctx, conn, func() error { return nil }, n.disconnected) // the other end of the stream pings
+	}
+	return conn, rw, err
+}
+
+// Unwrap gives http.ResponseController the answer itself.
+func (n *noticing) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+
 // watchConnection calls disconnected when the client has closed the connection. It notices this even while earlier
 // input from the client is unread; a read would not reach the end of the connection then. If a client is killed while
 // it still has input to send, its connection closes only when the server sends something, so ping sends something.

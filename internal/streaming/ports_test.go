@@ -17,8 +17,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
-	"minik8s/internal/apiserver/streaming"
 	"minik8s/internal/channels"
+	"minik8s/internal/streaming"
 )
 
 // servePorts is a server of a pod in which an echo listens on port 7, and nobody anywhere else.

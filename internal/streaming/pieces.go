@@ -1,11 +1,9 @@
-package flowcontrol
+package streaming
 
 import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/labstack/echo/v4"
 )
 
 // ChunkSize is how much of an answer is built before it is sent. However long a list is, only this much of it is in
@@ -38,8 +36,12 @@ type Writer struct {
 }
 
 // NewWriter writes an answer each of whose pieces may take timeout.
-func NewWriter(w *echo.Response, timeout time.Duration) *Writer {
-	p := &Writer{w: w, rc: http.NewResponseController(w.Writer), timeout: timeout}
+func NewWriter(w http.ResponseWriter, timeout time.Duration) *Writer {
+	below := w
+	if u, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
+		below = u.Unwrap() // echo's own Flush reports no error
+	}
+	p := &Writer{w: w, rc: http.NewResponseController(below), timeout: timeout}
 	p.clearDeadline()
 	return p
 }

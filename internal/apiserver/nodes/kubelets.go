@@ -1,0 +1,174 @@
+package nodes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/apiserver/proxy"
+	"minik8s/internal/registry"
+	"minik8s/internal/streaming"
+)
+
+// How long a kubelet may take to accept a connection and to agree on TLS. The time for its answer is not limited: it
+// may be pulling an image.
+const (
+	dialTimeout = 10 * time.Second
+	idleTimeout = time.Minute
+	maxIdle     = 4 // connections to one kubelet that are kept for the next request
+)
+
+// Kubelets is a transport for requests to https://NODE/PATH, where NODE is the name of a Node. find returns the address
+// of its kubelet. The kubelet must have a certificate of ca for the node's name; cert is the API server's.
+func Kubelets(find func(ctx context.Context, node string) (address string, err error), cert tls.Certificate, ca *x509.CertPool) http.RoundTripper {
+	d := net.Dialer{Timeout: dialTimeout}
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, at string) (net.Conn, error) {
+			node, _, err := net.SplitHostPort(at)
+			if err != nil {
+				return nil, err
+			}
+			address, err := find(ctx, node)
+			if err != nil {
+				return nil, err
+			}
+			return d.DialContext(ctx, network, address)
+		},
+		// Streams take over their connection, which only HTTP/1.1 allows.
+		TLSClientConfig:     &tls.Config{RootCAs: ca, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
+		DisableCompression: true, // what is sent on is sent as it came
+	}
+}
+
+// ByNode finds the address of a kubelet in its Node object.
+func ByNode(reg *registry.Registry) func(ctx context.Context, node string) (string, error) {
+	return func(ctx context.Context, name string) (string, error) {
+		e, err := reg.Get(ctx, &registry.Request{User: registry.System, Verb: "get", Kind: api.Nodes, Name: name})
+		if err != nil {
+			return "", err
+		}
+		node := e.Object().(*corev1.Node)
+		port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
+		for _, a := range node.Status.Addresses {
+			if a.Type == corev1.NodeInternalIP && port != 0 {
+				return net.JoinHostPort(a.Address, strconv.Itoa(int(port))), nil
+			}
+		}
+		return "", errors.New("its kubelet has not reported its address yet")
+	}
+}
+
+// Handler serves what the kubelets of nodes provide.
+type Handler struct {
+	// Kubelets reaches the kubelets: see the function Kubelets. Nil: no node can be reached.
+	Kubelets http.RoundTripper
+	// Dial connects to a port of a pod; nil: by the pod's address.
+	Dial func(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadWriteCloser, error)
+	// WriteTimeout is how long a client may take to read a piece of an answer.
+	WriteTimeout time.Duration
+	Log          *slog.Logger
+}
+
+// Reachable refuses a pod that is on no node (400), or on one that cannot be reached (503).
+func (h *Handler) Reachable(pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" {
+		return apierrors.NewBadRequest("pod " + pod.Name + " does not have a host assigned")
+	}
+	return h.reachable(pod.Spec.NodeName)
+}
+
+func (h *Handler) reachable(node string) error {
+	if h.Kubelets == nil {
+		return unreachable(node, errors.New("this API server reaches no kubelet"))
+	}
+	return nil
+}
+
+func unreachable(node string, why error) error {
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("node %s cannot be reached: %v", node, why))
+}
+
+// at is a path of a node's kubelet.
+func at(node, path string, query url.Values) *url.URL {
+	return &url.URL{Scheme: "https", Host: node, Path: path, RawQuery: query.Encode()}
+}
+
+// get opens an answer of a kubelet. The errors are the kubelet's own, and 503 if it cannot be reached.
+func (h *Handler) get(ctx context.Context, node, path string, query url.Values) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at(node, path, query).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := h.Kubelets.RoundTrip(req)
+	if err != nil {
+		return nil, unreachable(node, err)
+	}
+	if err := refusal(resp); err != nil {
+		resp.Body.Close() //nolint:errcheck // it was only read
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// relay sends a request on to a path of a node's kubelet, and the answer back. If the kubelet upgrades the connection,
+// bytes are passed on in both directions until either side ends. The errors are those of get.
+func (h *Handler) relay(w *echo.Response, req *http.Request, node, path string, query url.Values) error {
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	var failed error
+	reverse := httputil.ReverseProxy{
+		Transport: h.Kubelets, FlushInterval: -1, ErrorLog: slog.NewLogLogger(h.Log.Handler(), slog.LevelDebug),
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			pr.Out.URL, pr.Out.Host = at(node, path, query), ""
+			proxy.DropCredentials(pr.Out.Header)
+		},
+		ModifyResponse: refusal,
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	reverse.ServeHTTP(streaming.NoticeDisconnect(ctx, proxy.InPieces(w, h.WriteTimeout), cancel), req.WithContext(ctx))
+	var known apierrors.APIStatus
+	switch {
+	case failed == nil || req.Context().Err() != nil: // or the client has disconnected
+		return nil
+	case errors.As(failed, &known):
+		return failed
+	}
+	return unreachable(node, failed)
+}
+
+// maxRefusal is how much of a refusal is read.
+const maxRefusal = 64 << 10
+
+// refusal is the error in a kubelet's answer, if it is one.
+func refusal(resp *http.Response) error {
+	if resp.StatusCode < http.StatusBadRequest {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	if err != nil {
+		return err
+	}
+	var status metav1.Status
+	if json.Unmarshal(text, &status) != nil || status.Kind != "Status" {
+		return apierrors.NewGenericServerResponse(resp.StatusCode, resp.Request.Method, api.Nodes.GR(), resp.Request.URL.Host, string(text), 0, true)
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}

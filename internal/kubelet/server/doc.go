@@ -1,0 +1,19 @@
+// Package server is the kubelet's HTTPS server: what only a pod's node can provide. Its paths are those of Kubernetes'
+// kubelet (pkg/kubelet/server/server.go):
+//
+//	/containerLogs/NAMESPACE/POD/CONTAINER   a log; the query is that of pods/log
+//	/exec/NAMESPACE/POD/CONTAINER            a command in a container; the query is that of pods/exec
+//	/attach/NAMESPACE/POD/CONTAINER          a container's own streams
+//	/portForward/NAMESPACE/POD               connections to a pod's ports
+//	/pods                                    the pods of this node
+//	/stats/summary                           what their containers use
+//	/healthz                                 whether the kubelet works
+//	/images                                  this node's images: list, pull or import, remove (not in Kubernetes)
+//
+// It promises: who has no certificate of the cluster's CA gets no connection, and who is not of the group
+// system:masters, as the API server is, gets 403; a refusal comes before a connection is upgraded, as a Status in JSON;
+// when a client stops reading or disconnects, the work for it ends.
+//
+// roles runs it beside the kubelet. The API server authorises users and passes their requests on to it; package
+// streaming has the protocols. It has no state: its streams end with the daemon.
+package server

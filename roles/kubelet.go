@@ -1,0 +1,81 @@
+package roles
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+
+	"minik8s/config"
+	"minik8s/internal/apiserver/nodes"
+	"minik8s/internal/kubelet"
+	"minik8s/internal/kubelet/server"
+	"minik8s/internal/registry"
+)
+
+func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
+	info := VersionInfo()
+	k := kubelet.New(kubelet.Config{
+		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, Port: int32(portOf(d.kubeletListener)), DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
+		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
+		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
+		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
+		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
+	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
+	d.kubelet.Store(k)
+	return k.Run(ctx, ready)
+}
+
+// kubeletAddress is where the kubelet's server listens; empty: on all addresses.
+func (d *Daemon) kubeletAddress() string {
+	if d.cfg.KubeletAddress != "" {
+		return d.cfg.KubeletAddress
+	}
+	return d.cfg.APIAddress
+}
+
+// runKubeletServer serves for as long as the daemon runs; the kubelet may be started again meanwhile.
+func (d *Daemon) runKubeletServer(ctx context.Context, ready func()) error {
+	pair, err := d.ca.Server(d.path("pki"), "kubelet", []string{d.cfg.NodeName, d.cfg.NodeIP.String(), "localhost", "127.0.0.1", "::1"})
+	if err != nil {
+		return err
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		return err
+	}
+	s := server.New(server.Config{NodeName: d.cfg.NodeName, Runtime: d.runtime, ImagesChanged: d.imagesChanged,
+		Pods: func() server.Pods {
+			if k := d.kubelet.Load(); k != nil {
+				return k
+			}
+			return nil
+		},
+		Cert: cert, ClientCA: d.ca.Pool(), Log: d.log})
+	ready()
+	return s.Serve(ctx, d.kubeletListener)
+}
+
+// kubelets reaches every kubelet over HTTPS, also this machine's. That one is reached even when the machine's address
+// has changed.
+func (d *Daemon) kubelets() (http.RoundTripper, error) {
+	pair, err := d.ca.Client(d.path("pki"), "apiserver-kubelet-client", "kube-apiserver-kubelet-client", registry.GroupMasters)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		return nil, err
+	}
+	find := nodes.ByNode(d.reg)
+	return nodes.Kubelets(func(ctx context.Context, node string) (string, error) {
+		if node == d.cfg.NodeName && d.cfg.Has(config.Worker) {
+			address := d.kubeletAddress()
+			if address == "" {
+				address = "127.0.0.1"
+			}
+			return net.JoinHostPort(address, strconv.Itoa(portOf(d.kubeletListener))), nil
+		}
+		return find(ctx, node)
+	}, cert, d.ca.Pool()), nil
+}

@@ -1,0 +1,46 @@
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+
+	"minik8s/config"
+)
+
+// openPorts opens the ports of the daemon's roles. The daemon does so before anything else, so that it notices a port in
+// use before it creates a data directory or touches a pod.
+func (d *Daemon) openPorts() (err error) {
+	if d.cfg.Has(config.Master) {
+		if d.listener, err = listen("the API's address", "api-port", d.cfg.APIAddress, d.cfg.APIPort); err != nil {
+			return err
+		}
+	}
+	if d.cfg.Has(config.Worker) {
+		d.kubeletListener, err = listen("the kubelet's address", "kubelet-port", d.kubeletAddress(), d.cfg.KubeletPort)
+	}
+	return err
+}
+
+// listen opens a port. what names it, and flag chooses another one.
+func listen(what, flag, address string, port int) (net.Listener, error) {
+	at := net.JoinHostPort(address, strconv.Itoa(port))
+	l, err := net.Listen("tcp", at)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s %s is in use by another program: stop it or choose another --%s", what, at, flag)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s cannot be used: %w", what, at, err)
+	}
+	return l, nil
+}
+
+// portOf is the port of a listener.
+func portOf(l net.Listener) int {
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
+}
