@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	// Streams take over their connection, which only HTTP/1.1 allows.
 	secure := tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{s.cfg.Cert}, ClientCAs: s.cfg.ClientCA,
-		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}})
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(secure) }()
 	select {
