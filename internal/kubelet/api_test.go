@@ -3,6 +3,8 @@ package kubelet
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -13,8 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
+	"minik8s/internal/apiserver"
+	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
+	"minik8s/internal/client/remote"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
 )
@@ -31,8 +36,50 @@ type testAPI struct {
 
 func newTestAPI(t testing.TB) *testAPI {
 	reg := registrytest.New(t)
+	node := client.Interface(local.New(reg, registry.NodeUser("node1")))
+	if overTheWire {
+		node = dialled(t, reg)
+	}
 	return &testAPI{Interface: local.New(reg, registry.System), node: &nodeClient{
-		Interface: local.New(reg, registry.NodeUser("node1")), watches: map[*nodeWatch]struct{}{}}}
+		Interface: node, watches: map[*nodeWatch]struct{}{}}}
+}
+
+// dialled is the client of a worker on another machine: over TLS, with the node's certificate.
+func dialled(t testing.TB, reg *registry.Registry) client.Interface {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	ca, err := certs.OpenAuthority(dir, "test-ca")
+	must(err)
+	server, err := ca.Server(dir, "apiserver", []string{"127.0.0.1"})
+	must(err)
+	cert, err := server.TLS()
+	must(err)
+	user := registry.NodeUser("node1")
+	own, err := ca.Client(dir, "node", user.Name, user.Groups...)
+	must(err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	srv := apiserver.New(apiserver.Config{Registry: reg, Listener: l, Cert: cert, ClientCA: ca.Pool(), Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Run(ctx, func() { close(ready) }); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	<-ready
+	c, err := remote.New(remote.Config{Server: "https://" + l.Addr().String(), CA: ca.Cert, Cert: own.Cert, Key: own.Key})
+	must(err)
+	t.Cleanup(c.Close)
+	return c
 }
 
 // nodeClient can fail writes and break watches, and knows which watches are open.

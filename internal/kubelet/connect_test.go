@@ -51,6 +51,13 @@ func TestConnectingToContainers(t *testing.T) {
 		return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil &&
 			p.Status.ContainerStatuses[0].State.Waiting.Reason == "ErrImageNeverPull"
 	})
+	// What the kubelet has written it knows a moment later, when the API's answer is there.
+	eventually(t, "known to wait for its image", func() error {
+		if err := b.k.Connectable("default", "stuck", ""); !strings.Contains(err.Error(), "ErrImageNeverPull") {
+			return err
+		}
+		return nil
+	})
 
 	var out strings.Builder
 	code, err := b.k.Exec(t.Context(), "default", "one", "", cri.ExecConfig{Command: []string{"ls"}, Stdout: &out})
