@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,6 +25,30 @@ func KeyOf(obj api.Object) Key {
 	return Key{Kind: api.KindOf(obj), Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
+// KindFor is the kind of an object that is to be written. The error is BadRequest if its Go type is no kind's.
+func KindFor(obj api.Object) (*api.Kind, error) {
+	if kind := api.KindOf(obj); kind != nil {
+		return kind, nil
+	}
+	return nil, apierrors.NewBadRequest(fmt.Sprintf("%T is no kind of the API", obj))
+}
+
+// Home is the namespace of an object that names none: "default" if its kind is namespaced.
+func Home(kind *api.Kind, namespace string) string {
+	if kind.Namespaced && namespace == "" {
+		return metav1.NamespaceDefault
+	}
+	return namespace
+}
+
+// CheckCreate refuses options that a creation cannot have (BadRequest).
+func CheckCreate(opts WriteOptions) error {
+	if opts.Subresource != "" {
+		return apierrors.NewBadRequest("subresource " + opts.Subresource + ": create makes whole objects; there are Bind and Token")
+	}
+	return nil
+}
+
 // String is "pods default/web".
 func (k Key) String() string {
 	if k.Namespace == "" {
@@ -39,15 +65,16 @@ type Interface interface {
 	// Watch streams changes until ctx ends, Stop is called or the stream breaks.
 	Watch(ctx context.Context, kind *api.Kind, opts WatchOptions) (Watcher, error)
 
-	// Create stores a new object and returns it as stored. generateName works.
+	// Create stores a new object and returns it as stored. generateName works. It has no subresource (BadRequest).
 	Create(ctx context.Context, obj api.Object, opts WriteOptions) (api.Object, error)
 	// Update replaces an object, or with opts.Subresource "status" its status only. With a
 	// resourceVersion in obj it is refused as a Conflict if the stored one differs; without one
 	// it overwrites.
 	Update(ctx context.Context, obj api.Object, opts WriteOptions) (api.Object, error)
 	Patch(ctx context.Context, key Key, patch Patch, opts WriteOptions) (api.Object, error)
-	// Delete starts the deletion. It returns the object as it now stands: deleted, or with a deletionTimestamp while
-	// finalizers or a grace period delay that. opts may be nil.
+	// Delete starts the deletion. It returns the object as it now stands, with a deletionTimestamp while finalizers or a
+	// grace period delay its end. Of an object that is gone only kind, namespace, name and UID are sure. opts may be
+	// nil.
 	Delete(ctx context.Context, key Key, opts *metav1.DeleteOptions) (api.Object, error)
 	// DeleteCollection deletes the objects that opts selects and returns them.
 	DeleteCollection(ctx context.Context, kind *api.Kind, opts ListOptions, del *metav1.DeleteOptions) (*List, error)

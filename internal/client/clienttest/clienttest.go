@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) client.Interface) {
 		"a service account gets a token":    token,
 		"dry run changes nothing":           dryRun,
 		"what a caller keeps stays its own": ownership,
+		"managers, answers, wrong calls":    edges,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -498,4 +499,40 @@ func ownership(t *testing.T, ctx context.Context, c client.Interface) {
 	if cm := must[*corev1.ConfigMap](t)(client.Get[*corev1.ConfigMap](ctx, c, cmKey("a"))); cm.Data["k"] != "v" {
 		t.Fatal("a change of the caller's object reached the cluster")
 	}
+}
+
+// unknown is an object of a type that no table of kinds has.
+type unknown struct{ corev1.ConfigMap }
+
+// APIKind implements api.HasKind.
+func (*unknown) APIKind() *api.Kind { return nil }
+
+// edges is what is seldom used, and so the easiest to get differently.
+func edges(t *testing.T, ctx context.Context, c client.Interface) {
+	// Managers are noted from the first apply on.
+	manifest := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default","finalizers":["example.com/hold"]}}`
+	made := must[api.Object](t)(c.Patch(ctx, cmKey("a"), client.Patch{Type: types.ApplyPatchType, Data: []byte(manifest)}, client.WriteOptions{FieldManager: "me"}))
+	changed := made.DeepCopyObject().(*corev1.ConfigMap)
+	changed.Data = map[string]string{"k": "v"}
+	made = must[api.Object](t)(c.Update(ctx, changed, client.WriteOptions{FieldManager: "you"}))
+	if f := made.GetManagedFields(); len(f) != 2 || f[0].Manager != "me" || f[1].Manager != "you" {
+		t.Fatalf("its managers are %+v", f)
+	}
+	_, err := c.Create(ctx, configMap("b", nil), client.WriteOptions{Subresource: "status"})
+	want(t, apierrors.IsBadRequest, err)
+	_, err = c.Get(ctx, cmKey("b"))
+	want(t, apierrors.IsNotFound, err)
+	answer := func(what string, of api.Object) {
+		t.Helper()
+		got := must[api.Object](t)(c.Delete(ctx, cmKey(of.GetName()), nil))
+		if got.GetUID() != of.GetUID() || got.GetName() != of.GetName() || got.GetNamespace() != "default" || got.GetObjectKind().GroupVersionKind() != api.ConfigMaps.GVK() {
+			t.Fatalf("%s: the answer is %+v", what, got)
+		}
+	}
+	answer("deleted, but held", made)
+	answer("deleted", must[api.Object](t)(c.Create(ctx, configMap("gone", nil), client.WriteOptions{})))
+	_, err = c.Create(ctx, &unknown{*configMap("u", nil)}, client.WriteOptions{})
+	want(t, apierrors.IsBadRequest, err)
+	_, err = c.Update(ctx, &unknown{*configMap("u", nil)}, client.WriteOptions{})
+	want(t, apierrors.IsBadRequest, err)
 }

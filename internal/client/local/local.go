@@ -35,14 +35,6 @@ func (c *Client) of(verb string, kind *api.Kind, namespace string, f fields.Sele
 	return &registry.Request{User: c.user, Verb: verb, Kind: kind, Namespace: namespace, Fields: f}
 }
 
-// home is the namespace that an object is written to: "default" if it names none and its kind is namespaced.
-func home(kind *api.Kind, obj api.Object) string {
-	if ns := obj.GetNamespace(); ns != "" || !kind.Namespaced {
-		return ns
-	}
-	return metav1.NamespaceDefault
-}
-
 // Get implements client.Interface.
 func (c *Client) Get(ctx context.Context, key client.Key) (api.Object, error) {
 	return object(c.reg.Get(ctx, c.ask("get", key, "")))
@@ -78,14 +70,23 @@ func (c *Client) List(ctx context.Context, kind *api.Kind, opts client.ListOptio
 
 // Create implements client.Interface.
 func (c *Client) Create(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
-	kind := api.KindOf(obj)
-	return object(c.reg.Create(ctx, c.of("create", kind, home(kind, obj), nil), copyOf(obj), write(opts)))
+	kind, err := client.KindFor(obj)
+	if err == nil {
+		err = client.CheckCreate(opts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object(c.reg.Create(ctx, c.of("create", kind, client.Home(kind, obj.GetNamespace()), nil), copyOf(obj), write(opts)))
 }
 
 // Update implements client.Interface.
 func (c *Client) Update(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
-	key := client.KeyOf(obj)
-	key.Namespace = home(key.Kind, obj)
+	kind, err := client.KindFor(obj)
+	if err != nil {
+		return nil, err
+	}
+	key := client.Key{Kind: kind, Namespace: client.Home(kind, obj.GetNamespace()), Name: obj.GetName()}
 	return object(c.reg.Update(ctx, c.ask("update", key, opts.Subresource), copyOf(obj), write(opts)))
 }
 

@@ -45,12 +45,10 @@ func (c *Client) Create(ctx context.Context, obj api.Object, opts client.WriteOp
 	if err != nil {
 		return nil, err
 	}
-	path := collectionPath(kind, createNamespace(kind, obj.GetNamespace()))
-	if opts.Subresource != "" {
-		if path, err = objectPath(keyOf(kind, obj), opts.Subresource); err != nil {
-			return nil, err
-		}
+	if err := client.CheckCreate(opts); err != nil {
+		return nil, err
 	}
+	path := collectionPath(kind, client.Home(kind, obj.GetNamespace()))
 	data, err := c.send(ctx, http.MethodPost, path, writeQuery(opts), obj)
 	if err != nil {
 		return nil, err
@@ -106,8 +104,9 @@ func (c *Client) Delete(ctx context.Context, key client.Key, opts *metav1.Delete
 		return nil, err
 	}
 	if isStatus(data) {
-		// The server answered only with a Status, so only the object's key is known.
+		// The server answered only with a Status, so only the object's key and UID are known.
 		obj := key.Kind.New()
+		obj.SetUID(statusUID(data))
 		obj.SetNamespace(key.Namespace)
 		obj.SetName(key.Name)
 		obj.GetObjectKind().SetGroupVersionKind(key.Kind.GVK())
@@ -160,9 +159,9 @@ func (c *Client) Token(ctx context.Context, namespace, serviceAccount string, re
 
 // outgoing is an object with its kind set, which structs in memory often lack.
 func outgoing(obj api.Object) (*api.Kind, api.Object, error) {
-	kind := api.KindOf(obj)
-	if kind == nil {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("%T is no kind of the API", obj))
+	kind, err := client.KindFor(obj)
+	if err != nil {
+		return nil, nil, err
 	}
 	if obj.GetObjectKind().GroupVersionKind() == kind.GVK() {
 		return kind, obj, nil
@@ -176,14 +175,7 @@ func outgoing(obj api.Object) (*api.Kind, api.Object, error) {
 }
 
 func keyOf(kind *api.Kind, obj api.Object) client.Key {
-	return client.Key{Kind: kind, Namespace: createNamespace(kind, obj.GetNamespace()), Name: obj.GetName()}
-}
-
-func createNamespace(kind *api.Kind, namespace string) string {
-	if kind.Namespaced && namespace == "" {
-		return metav1.NamespaceDefault
-	}
-	return namespace
+	return client.Key{Kind: kind, Namespace: client.Home(kind, obj.GetNamespace()), Name: obj.GetName()}
 }
 
 func deleteBody(opts *metav1.DeleteOptions) *metav1.DeleteOptions {
@@ -199,7 +191,7 @@ func deleteBody(opts *metav1.DeleteOptions) *metav1.DeleteOptions {
 // seed systems' dialects and unknown fields.
 func (c *Client) CreateRaw(ctx context.Context, kind *api.Kind, namespace string, doc []byte, opts client.WriteOptions) (api.Object, error) {
 	data, err := c.read(ctx, request{
-		method: http.MethodPost, path: collectionPath(kind, createNamespace(kind, namespace)), query: writeQuery(opts),
+		method: http.MethodPost, path: collectionPath(kind, client.Home(kind, namespace)), query: writeQuery(opts),
 		contentType: jsonType, body: bytes.NewReader(doc),
 	})
 	if err != nil {

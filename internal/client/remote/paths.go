@@ -27,7 +27,7 @@ func objectPath(key client.Key, subresource string) (string, error) {
 		// An empty name would be the path of the collection, and a delete of everything.
 		return "", apierrors.NewBadRequest("a name is needed for " + key.Kind.String())
 	}
-	path := collectionPath(key.Kind, createNamespace(key.Kind, key.Namespace)) + "/" + url.PathEscape(key.Name)
+	path := collectionPath(key.Kind, client.Home(key.Kind, key.Namespace)) + "/" + url.PathEscape(key.Name)
 	if subresource != "" {
 		path += "/" + subresource
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -102,4 +103,13 @@ func (c *Client) warnings(h http.Header) {
 func isStatus(data []byte) bool {
 	var t metav1.TypeMeta
 	return json.Unmarshal(data, &t) == nil && t.Kind == "Status"
+}
+
+// statusUID is the UID of the object that a Status is about; empty if it says none.
+func statusUID(data []byte) types.UID {
+	var s metav1.Status
+	if json.Unmarshal(data, &s) != nil || s.Details == nil {
+		return ""
+	}
+	return s.Details.UID
 }
