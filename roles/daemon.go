@@ -74,6 +74,7 @@ type Daemon struct {
 	listener net.Listener
 	// kubeletListener is the port of the kubelet's server; nil without a worker.
 	kubeletListener net.Listener
+	kubeletPort     int
 	began           time.Time
 
 	// What the parts share. Each is set by the part that makes it, before that part is ready and so before the parts
@@ -215,7 +216,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	})
 }
 
-// Close releases the data directory, the port and the cgroup.
+// Close releases the data directory, the ports and the cgroup.
 func (d *Daemon) Close() {
 	if d.listener != nil {
 		d.listener.Close() //nolint:errcheck // the server has closed it, if it ran

@@ -16,14 +16,17 @@ import (
 func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 	info := VersionInfo()
 	k := kubelet.New(kubelet.Config{
-		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, Port: int32(portOf(d.kubeletListener)), DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
+		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, Port: int32(d.kubeletPort), DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
 		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
 	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
-	d.kubelet.Store(k)
-	return k.Run(ctx, ready)
+	defer d.kubelet.Store(nil)
+	return k.Run(ctx, func() {
+		d.kubelet.Store(k)
+		ready()
+	})
 }
 
 // kubeletAddress is where the kubelet's server listens; empty: on all addresses.
@@ -74,7 +77,7 @@ func (d *Daemon) kubelets() (http.RoundTripper, error) {
 			if address == "" {
 				address = "127.0.0.1"
 			}
-			return net.JoinHostPort(address, strconv.Itoa(portOf(d.kubeletListener))), nil
+			return net.JoinHostPort(address, strconv.Itoa(d.kubeletPort)), nil
 		}
 		return find(ctx, node)
 	}, cert, d.ca.Pool()), nil

@@ -19,9 +19,12 @@ func (d *Daemon) openPorts() (err error) {
 		}
 	}
 	if d.cfg.Has(config.Worker) {
-		d.kubeletListener, err = listen("the kubelet's address", "kubelet-port", d.kubeletAddress(), d.cfg.KubeletPort)
+		if d.kubeletListener, err = listen("the kubelet's address", "kubelet-port", d.kubeletAddress(), d.cfg.KubeletPort); err != nil {
+			return err
+		}
+		d.kubeletPort = portOf(d.kubeletListener)
 	}
-	return err
+	return nil
 }
 
 // listen opens a port. what names it, and flag chooses another one.

@@ -22,6 +22,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver"
+	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
@@ -35,12 +36,13 @@ import (
 
 // cluster is an API over TLS and a socket.
 type cluster struct {
-	t       *testing.T
-	reg     *registry.Registry
-	kept    store.Store
-	ca      *certs.Authority
-	dir     string
-	address string
+	t        *testing.T
+	reg      *registry.Registry
+	kept     store.Store
+	ca       *certs.Authority
+	dir      string
+	address  string
+	kubelets *switchable
 	// patience is how long a client may take for a piece of an answer; 0: as always.
 	patience time.Duration
 }
@@ -79,7 +81,7 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster 
 	}
 	c.address = l.Addr().String()
 	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listener: l, Address: c.address, Cert: cert, ClientCA: c.ca.Pool(),
-		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Kubelets: servertest.Kubelets(t, c.ca, pods, "n1"), DialPod: here, Log: slog.New(slog.DiscardHandler)})
+		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Kubelets: c.toKubelets(pods), DialPod: here, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -91,6 +93,27 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster 
 	t.Cleanup(func() { cancel(); <-done })
 	<-ready
 	return c
+}
+
+// switchable finds the kubelet of every node at one address.
+type switchable struct {
+	to      string
+	missing bool
+}
+
+// toKubelets reaches a kubelet with these pods as that of node n1.
+func (c *cluster) toKubelets(pods server.Pods) http.RoundTripper {
+	c.t.Helper()
+	c.kubelets = &switchable{to: servertest.Start(c.t, c.ca, server.Config{Pods: func() server.Pods { return pods }}, "n1")}
+	cert := servertest.Cert(c.t)(c.ca.Client(c.t.TempDir(), "client", "apiserver", registry.GroupMasters))
+	tr := nodes.Kubelets(func(ctx context.Context, node string) (string, error) {
+		if c.kubelets.missing {
+			return nodes.ByNode(c.reg)(ctx, "missing")
+		}
+		return c.kubelets.to, nil
+	}, cert, c.ca.Pool())
+	tr.(*http.Transport).DisableKeepAlives = true // each request finds anew
+	return tr
 }
 
 // root is a client on the socket.

@@ -13,8 +13,8 @@ import (
 
 const streamed = 100
 
-// streams measures exec and logs: through the API server, which passes them on to the kubelet's server, and directly at
-// the kubelet's server, which is the lower limit.
+// streams measures exec and logs through the API server, which passes them on to the kubelet's server, and logs directly
+// at the kubelet's server, which is their lower limit.
 func streams(r *report) error {
 	return withDaemon(true, func(d *daemon) error { return execAndLogs(r, d) })
 }

@@ -43,10 +43,23 @@ type noticing struct {
 // Hijack implements http.Hijacker.
 func (n *noticing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(n.ResponseWriter).Hijack()
-	if err == nil {
-		go watchConnection(n.ctx, conn, func() error { return nil }, n.disconnected) // the other end of the stream pings
+	if err != nil {
+		return nil, nil, err
 	}
-	return conn, rw, err
+	go watchConnection(n.ctx, conn, func() error { return nil }, n.disconnected) // the other end of the stream pings
+	return &lingering{conn}, rw, nil
+}
+
+// lingering is a connection whose client has closeTimeout to close it once everything has been sent.
+type lingering struct{ net.Conn }
+
+// CloseWrite says that everything has been sent.
+func (l *lingering) CloseWrite() error {
+	time.AfterFunc(closeTimeout, func() { l.Close() })
+	if half, ok := l.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 // Unwrap gives http.ResponseController the answer itself.

@@ -1,6 +1,7 @@
 package streaming
 
 import (
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -22,6 +23,21 @@ func Release(buf []byte) {
 		b := buf[:0]
 		chunks.Put(&b)
 	}
+}
+
+// Reader remembers the error that reading has ended with, other than io.EOF: io.Copy does not say which side failed.
+type Reader struct {
+	io.Reader
+	Err error
+}
+
+// Read implements io.Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // io.Copy compares the same way
+		r.Err = err
+	}
+	return n, err
 }
 
 // Writer writes an answer in pieces. A client that does not read a piece in time is cut off, so that a stalled client

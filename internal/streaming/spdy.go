@@ -21,6 +21,9 @@ import (
 // openTimeout is how long a client may take to open the streams that it has requested.
 const openTimeout = 30 * time.Second
 
+// AcceptedProtocols is the header in which a refusal tells a SPDY client what it could have asked for.
+const AcceptedProtocols = httpstream.HeaderAcceptedProtocolVersions
+
 func isSPDY(req *http.Request) bool {
 	return httpstream.IsUpgradeRequest(req) && strings.EqualFold(req.Header.Get(httpstream.HeaderUpgrade), spdy.HeaderSpdy31)
 }

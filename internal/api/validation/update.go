@@ -146,6 +146,9 @@ func PodStatusUpdate(pod, old *corev1.Pod) field.ErrorList {
 	for i, ip := range status.PodIPs {
 		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("podIPs").Index(i).Child("ip"), ip.IP, true, nil)...)
 	}
+	if status.PodIP != "" && len(status.PodIPs) == 0 {
+		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("podIP"), status.PodIP, true, nil)...)
+	}
 	if status.PodIP != "" && len(status.PodIPs) > 0 && status.PodIPs[0].IP != status.PodIP {
 		errs = append(errs, field.Invalid(path.Child("podIPs").Index(0).Child("ip"), status.PodIPs[0].IP, "must be the podIP, "+status.PodIP))
 	}

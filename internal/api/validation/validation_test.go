@@ -309,6 +309,7 @@ func TestClusterKinds(t *testing.T) {
 	expect(t, Event(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}))
 	expect(t, PodStatusUpdate(decode[corev1.Pod](t, `{status: {phase: Tired, podIP: 10.0.0.1, podIPs: [{ip: 10.0.0.2}], conditions: [{type: Ready, status: "Yes"}]}}`), &corev1.Pod{}),
 		"NotSupported status.phase", "Invalid status.podIPs[0].ip", "NotSupported status.conditions[0].status")
+	expect(t, PodStatusUpdate(decode[corev1.Pod](t, `{status: {podIP: "::%lo"}}`), &corev1.Pod{}), "Invalid status.podIP")
 }
 
 // FuzzAll checks that no object, with or without defaults, makes a rule panic.

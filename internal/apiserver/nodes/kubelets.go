@@ -52,7 +52,7 @@ func Kubelets(find func(ctx context.Context, node string) (address string, err e
 			}
 			return d.DialContext(ctx, network, address)
 		},
-		// Streams take over their connection, which only HTTP/1.1 allows. So each needs a new one, which a resumed
+		// Streams take over their connection, which only HTTP/1.1 allows. So most need a new one, which a resumed
 		// session makes much cheaper.
 		TLSClientConfig: &tls.Config{RootCAs: ca, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13,
 			NextProtos: []string{"http/1.1"}, ClientSessionCache: tls.NewLRUClientSessionCache(sessions)},
@@ -114,6 +114,21 @@ func at(node, path string, query url.Values) *url.URL {
 	return &url.URL{Scheme: "https", Host: node, Path: path, RawQuery: query.Encode()}
 }
 
+// refused is a kubelet's own answer, which says why it does not do what was asked.
+type refused struct{ error }
+
+// Unwrap is the answer as an API error.
+func (r refused) Unwrap() error { return r.error }
+
+// failure is the error that a user gets: what the kubelet says, or 503 if it said nothing.
+func failure(node string, err error) error {
+	var r refused
+	if errors.As(err, &r) {
+		return r.error
+	}
+	return unreachable(node, err)
+}
+
 // get opens an answer of a kubelet. The errors are the kubelet's own, and 503 if it cannot be reached.
 func (h *Handler) get(ctx context.Context, node, path string, query url.Values) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at(node, path, query).String(), nil)
@@ -121,14 +136,13 @@ func (h *Handler) get(ctx context.Context, node, path string, query url.Values) 
 		return nil, err
 	}
 	resp, err := h.Kubelets.RoundTrip(req)
-	if err != nil {
-		return nil, unreachable(node, err)
-	}
-	if err := refusal(resp); err != nil {
+	if err == nil {
+		if err = check(resp); err == nil {
+			return resp.Body, nil
+		}
 		resp.Body.Close() //nolint:errcheck // it was only read
-		return nil, err
 	}
-	return resp.Body, nil
+	return nil, failure(node, err)
 }
 
 // relay sends a request on to a path of a node's kubelet, and the answer back. If the kubelet upgrades the connection,
@@ -143,35 +157,51 @@ func (h *Handler) relay(w *echo.Response, req *http.Request, node, path string, 
 			pr.Out.URL, pr.Out.Host = at(node, path, query), ""
 			proxy.DropCredentials(pr.Out.Header)
 		},
-		ModifyResponse: refusal,
-		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+		ModifyResponse: func(resp *http.Response) error {
+			err := check(resp)
+			if v := resp.Header.Get(streaming.AcceptedProtocols); err != nil && v != "" {
+				w.Header().Set(streaming.AcceptedProtocols, v)
+			}
+			return err
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
 	reverse.ServeHTTP(streaming.NoticeDisconnect(ctx, proxy.InPieces(w, h.WriteTimeout), cancel), req.WithContext(ctx))
-	var known apierrors.APIStatus
 	switch {
-	case failed == nil || req.Context().Err() != nil: // or the client has disconnected
+	case failed == nil:
 		return nil
-	case errors.As(failed, &known):
-		return failed
+	case req.Context().Err() != nil && !w.Committed:
+		// The client has disconnected, or this server stops. An empty answer would look like a good one.
+		panic(http.ErrAbortHandler)
+	case req.Context().Err() != nil:
+		return nil
 	}
-	return unreachable(node, failed)
+	return failure(node, failed)
 }
 
 // maxRefusal is how much of a refusal is read.
 const maxRefusal = 64 << 10
 
-// refusal is the error in a kubelet's answer, if it is one.
-func refusal(resp *http.Response) error {
-	if resp.StatusCode < http.StatusBadRequest {
+// check returns the error in a kubelet's answer, if it is not what was asked for: an upgraded connection, or else an
+// ordinary answer. Redirects are not followed, and not passed on: a kubelet that somebody has taken over could send
+// clients, with their credentials, elsewhere.
+func check(resp *http.Response) error {
+	resp.Header.Del("Set-Cookie")
+	upgrade := resp.Request.Header.Get("Upgrade") != ""
+	if upgrade && resp.StatusCode == http.StatusSwitchingProtocols || !upgrade && resp.StatusCode/100 == 2 {
 		return nil
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	if err != nil {
 		return err
 	}
+	if resp.StatusCode < http.StatusBadRequest || resp.StatusCode > 599 {
+		return fmt.Errorf("its kubelet gave an answer that makes no sense: %s", resp.Status)
+	}
 	var status metav1.Status
 	if json.Unmarshal(text, &status) != nil || status.Kind != "Status" {
-		return apierrors.NewGenericServerResponse(resp.StatusCode, resp.Request.Method, api.Nodes.GR(), resp.Request.URL.Host, string(text), 0, true)
+		return refused{apierrors.NewGenericServerResponse(resp.StatusCode, resp.Request.Method, api.Nodes.GR(), resp.Request.URL.Host, string(text), 0, true)}
 	}
-	return &apierrors.StatusError{ErrStatus: status}
+	status.Code = int32(resp.StatusCode)
+	return refused{&apierrors.StatusError{ErrStatus: status}}
 }

@@ -47,8 +47,12 @@ func (h *Handler) Logs(w *echo.Response, req *http.Request, pod *corev1.Pod, que
 			return nil //nolint:nilerr // the client has disconnected
 		}
 	}
-	if _, err := io.Copy(out, in); err != nil && ctx.Err() == nil {
+	broken := &streaming.Reader{Reader: in}
+	if _, err := io.Copy(out, broken); err != nil && ctx.Err() == nil {
 		h.Log.Debug("a log stream broke", "pod", pod.Name, "error", err)
+	}
+	if broken.Err != nil && req.Context().Err() == nil {
+		panic(http.ErrAbortHandler) // a clean end would make what was sent look like the whole log
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func byAddress(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadWriteCl
 	if err != nil {
 		return nil, apierrors.NewBadRequest("pod " + pod.Name + " has no address yet")
 	}
-	if !addr.IsGlobalUnicast() { // only a forged status has such an address
+	if !addr.IsGlobalUnicast() || addr.Zone() != "" { // only a forged status has such an address
 		return nil, apierrors.NewBadRequest("pod " + pod.Name + " has an address that is no pod's: " + addr.String())
 	}
 	var d net.Dialer

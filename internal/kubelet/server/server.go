@@ -49,7 +49,8 @@ type Config struct {
 	// Cert is the server's certificate. ClientCA signs those of its clients.
 	Cert     tls.Certificate
 	ClientCA *x509.CertPool
-	// WriteTimeout is how long a client may take to read a piece of an answer; 0: 30 s.
+	// WriteTimeout is how long a client may take to read a piece of an answer; 0: 2 min. The API server waits for its
+	// own clients, some pieces at a time, so it has to be longer than the API server's.
 	WriteTimeout time.Duration
 	Log          *slog.Logger
 }
@@ -63,7 +64,7 @@ type Server struct {
 // New makes a server; Serve serves.
 func New(cfg Config) *Server {
 	if cfg.WriteTimeout == 0 {
-		cfg.WriteTimeout = 30 * time.Second
+		cfg.WriteTimeout = 2 * time.Minute
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux()}
 	handle := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
@@ -96,7 +97,7 @@ const (
 	answerTimes = 3
 )
 
-// Serve serves connections of l until ctx ends; then its streams end too. It closes l.
+// Serve serves connections of l until ctx ends, which also tells its streams to end. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimes * s.cfg.WriteTimeout,

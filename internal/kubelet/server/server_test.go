@@ -77,7 +77,16 @@ func (f *fixture) as(t *testing.T, ca *certs.Authority, name string, groups ...s
 
 func get(t *testing.T, c *http.Client, url string) (int, string) {
 	t.Helper()
-	resp, err := c.Get(url)
+	return do(t, c, http.MethodGet, url)
+}
+
+func do(t *testing.T, c *http.Client, method, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +104,7 @@ var paths = []string{"/healthz", "/pods", "/stats/summary", "/containerLogs/defa
 // Nobody but masters gets anything from a kubelet, on any path.
 func TestWhoMayAsk(t *testing.T) {
 	f := start(t, onePod{})
+	methods := []string{http.MethodGet, http.MethodPost, http.MethodDelete}
 	other, err := certs.OpenAuthority(t.TempDir(), "test-ca") // the same name, another key
 	if err != nil {
 		t.Fatal(err)
@@ -110,10 +120,12 @@ func TestWhoMayAsk(t *testing.T) {
 	for who, c := range map[string]*http.Client{"a node": f.as(t, f.ca, "system:node:n1", "system:nodes"), "somebody": f.as(t, f.ca, "alice", "people"),
 		"who is only called so": f.as(t, f.ca, "system:masters")} {
 		for _, path := range paths {
-			code, text := get(t, c, "https://"+f.address+path)
-			var status metav1.Status
-			if err := json.Unmarshal([]byte(text), &status); err != nil || code != http.StatusForbidden || status.Reason != metav1.StatusReasonForbidden {
-				t.Errorf("%s: %s: %d %s", who, path, code, text)
+			for _, method := range methods {
+				code, text := do(t, c, method, "https://"+f.address+path)
+				var status metav1.Status
+				if err := json.Unmarshal([]byte(text), &status); err != nil || code != http.StatusForbidden || status.Reason != metav1.StatusReasonForbidden {
+					t.Errorf("%s: %s %s: %d %s", who, method, path, code, text)
+				}
 			}
 		}
 	}

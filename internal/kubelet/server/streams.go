@@ -34,8 +34,13 @@ func (s *Server) logs(w http.ResponseWriter, req *http.Request) error {
 	if _, err := out.Write(nil); err != nil { // shows the client that the log is open, even if it is still empty
 		return ignore(err)
 	}
-	if _, err := io.Copy(out, in); err != nil && ctx.Err() == nil {
+	broken := &streaming.Reader{Reader: in}
+	_, err = io.Copy(out, broken)
+	if err != nil && ctx.Err() == nil {
 		s.cfg.Log.Debug("a log stream broke", "pod", req.PathValue("pod"), "error", err)
+	}
+	if err != nil || broken.Err != nil {
+		panic(http.ErrAbortHandler) // a clean end would make what was sent look like the whole log
 	}
 	return nil
 }
