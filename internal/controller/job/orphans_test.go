@@ -23,6 +23,12 @@ type lateJobs struct {
 	held sync.RWMutex
 }
 
+// wait waits until it is not held.
+func (l *lateJobs) wait() {
+	l.held.RLock()
+	defer l.held.RUnlock()
+}
+
 type lateWatch struct {
 	client.Watcher
 	events chan client.Event
@@ -39,8 +45,7 @@ func (l *lateJobs) Watch(ctx context.Context, kind *api.Kind, opts client.WatchO
 	go func() {
 		defer close(w.events)
 		for e := range inner.Events() {
-			l.held.RLock()
-			l.held.RUnlock() //nolint:staticcheck // it only waits
+			l.wait()
 			select {
 			case w.events <- e:
 			case <-ctx.Done():
