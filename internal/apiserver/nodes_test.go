@@ -186,6 +186,14 @@ func TestKubeletThatLies(t *testing.T) {
 		t.Errorf("half a log ends cleanly: %q", text)
 	}
 	resp.Body.Close() //nolint:errcheck // it was read
+	d.Subprotocols = nil
+	ws, _, err := d.Dial("wss://"+c.address+pod+"/log", nil)
+	for err == nil {
+		_, _, err = ws.ReadMessage()
+	}
+	if !websocket.IsCloseError(err, websocket.CloseInternalServerErr) {
+		t.Errorf("half a log on a WebSocket ends with %v", err)
+	}
 	// A node that is not there is away, whatever is asked of it.
 	c.kubelets.missing = true
 	for _, path := range []string{pod + "/log", pod + "/exec?command=x&stdout=1"} {

@@ -69,9 +69,10 @@ type Messages struct {
 
 // Open upgrades the connection to a WebSocket for a streamed answer. Text is sent as it was written; bytes too,
 // unless the client has requested base64. The returned context ends when the client has disconnected. A client that
-// does not read a message within timeout is cut off. An error (400) comes before the upgrade.
-func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Duration) (*Messages, context.Context, func(), error) {
-	m := &Messages{kind: websocket.TextMessage, timeout: timeout}
+// does not read a message within timeout is cut off. closing ends the answer, and says whether it is whole. An error
+// (400) comes before the upgrade.
+func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Duration) (m *Messages, left context.Context, closing func(whole bool), err error) {
+	m = &Messages{kind: websocket.TextMessage, timeout: timeout}
 	chosen, err := m.choose(req, text)
 	if err != nil {
 		return nil, nil, nil, err
@@ -92,10 +93,14 @@ func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Dura
 	}()
 	ping := func() error { return ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(timeout)) }
 	go watchConnection(ctx, ws.NetConn(), ping, cancel)
-	return m, ctx, func() {
+	return m, ctx, func(whole bool) {
 		cancel()
-		ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second)) //nolint:errcheck // best effort
-		ws.Close()                                                                                                                           //nolint:errcheck // no way to handle the error
+		code := websocket.CloseNormalClosure
+		if !whole {
+			code = websocket.CloseInternalServerErr
+		}
+		ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Second)) //nolint:errcheck // best effort
+		ws.Close()                                                                                                   //nolint:errcheck // no way to handle the error
 	}, nil
 }
 

@@ -64,7 +64,7 @@ func (h *Handler) watchMessages(r *request, w *registry.Watch) error {
 	if err != nil {
 		return err
 	}
-	defer closing()
+	defer closing(true)
 	return (&stream{r: r, out: out, single: true}).run(ctx, w)
 }
 

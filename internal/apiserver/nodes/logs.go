@@ -31,12 +31,13 @@ func (h *Handler) Logs(w *echo.Response, req *http.Request, pod *corev1.Pod, que
 	}
 	defer in.Close() //nolint:errcheck // it was only read
 	var out io.Writer
+	broken := &streaming.Reader{Reader: in}
 	if streaming.IsWebSocket(req) {
 		messages, left, closing, err := streaming.Open(w, req, false, h.WriteTimeout)
 		if err != nil {
 			return err
 		}
-		defer closing()
+		defer func() { closing(broken.Err == nil) }()
 		context.AfterFunc(left, cancel)
 		out = messages
 	} else {
@@ -47,7 +48,6 @@ func (h *Handler) Logs(w *echo.Response, req *http.Request, pod *corev1.Pod, que
 			return nil //nolint:nilerr // the client has disconnected
 		}
 	}
-	broken := &streaming.Reader{Reader: in}
 	if _, err := io.Copy(out, broken); err != nil && ctx.Err() == nil {
 		h.Log.Debug("a log stream broke", "pod", pod.Name, "error", err)
 	}
