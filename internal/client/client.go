@@ -59,24 +59,35 @@ func (k Key) String() string {
 
 // Interface reads and writes objects. Objects that it returns may be shared with other readers: never change them,
 // use DeepCopyObject first. It neither keeps nor changes its arguments.
+//
+// What the API answers is an error with a Status (package apierrors of apimachinery). Every call may be Forbidden,
+// TooManyRequests, or an error of the connection without a Status: a write may then have been done.
 type Interface interface {
+	// Get returns one object, as of the last acknowledged write. The error is NotFound if there is none.
 	Get(ctx context.Context, key Key) (api.Object, error)
+	// List returns the objects that opts selects, all at one revision. The error is Expired (410) if Continue is from
+	// a list whose revision is gone, and BadRequest for a field that cannot be selected by.
 	List(ctx context.Context, kind *api.Kind, opts ListOptions) (*List, error)
-	// Watch streams changes until ctx ends, Stop is called or the stream breaks.
+	// Watch streams changes until ctx ends, Stop is called or the stream breaks. The error is Expired (410) if the
+	// history since opts.ResourceVersion is gone.
 	Watch(ctx context.Context, kind *api.Kind, opts WatchOptions) (Watcher, error)
 
-	// Create stores a new object and returns it as stored. generateName works. It has no subresource (BadRequest).
+	// Create stores a new object and returns it as stored. generateName works. It has no subresource (BadRequest). The
+	// error is AlreadyExists if the name is taken, and Invalid, with every field that is wrong, if it breaks a rule.
 	Create(ctx context.Context, obj api.Object, opts WriteOptions) (api.Object, error)
 	// Update replaces an object, or with opts.Subresource "status" its status only. With a
 	// resourceVersion in obj it is refused as a Conflict if the stored one differs; without one
-	// it overwrites.
+	// it overwrites. The error is NotFound if there is none, and Invalid as in Create.
 	Update(ctx context.Context, obj api.Object, opts WriteOptions) (api.Object, error)
+	// Patch changes an object and returns it as stored. The errors are those of Update, BadRequest for a patch that
+	// cannot be read, and Conflict, for an apply, with the fields that others manage.
 	Patch(ctx context.Context, key Key, patch Patch, opts WriteOptions) (api.Object, error)
 	// Delete starts the deletion. It returns the object as it now stands, with a deletionTimestamp while finalizers or a
 	// grace period delay its end. Of an object that is gone only kind, namespace, name and UID are sure. opts may be
-	// nil.
+	// nil. The error is NotFound if there is none, and Conflict if it is not the one that opts names.
 	Delete(ctx context.Context, key Key, opts *metav1.DeleteOptions) (api.Object, error)
-	// DeleteCollection deletes the objects that opts selects and returns them.
+	// DeleteCollection deletes the objects that opts selects and returns them. What was deleted before an error stays
+	// deleted.
 	DeleteCollection(ctx context.Context, kind *api.Kind, opts ListOptions, del *metav1.DeleteOptions) (*List, error)
 	// Bind binds a pod to a node (pods/binding). The error is a Conflict if the pod already has a node.
 	Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -76,7 +77,11 @@ func (s *Scheduler) bind(ctx context.Context, pod *corev1.Pod, node string, bega
 	case ctx.Err() != nil:
 	default:
 		failed.since(began)
-		s.log.Debug("binding failed", "pod", pod.Namespace+"/"+pod.Name, "node", node, "error", err)
+		level := slog.LevelWarn
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // another write came first
+			level = slog.LevelDebug
+		}
+		s.log.Log(ctx, level, "binding failed", "pod", pod.Namespace+"/"+pod.Name, "node", node, "error", err)
 		if found, known := s.readBack(ctx, pod); known {
 			s.enqueue(clusterEvent{unbound: pod, from: node, found: found})
 		}

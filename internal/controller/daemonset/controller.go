@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
 	"minik8s/internal/controller/expect"
 	"minik8s/internal/controller/loop"
@@ -221,7 +222,7 @@ func podFor(ds *appsv1.DaemonSet, node, hash string) *corev1.Pod {
 		p.Labels = map[string]string{}
 	}
 	p.Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = hash
-	p.Spec.Tolerations = tolerate(&ds.Spec.Template.Spec)
+	p.Spec.Tolerations = placement.DaemonTolerations(&ds.Spec.Template.Spec)
 	p.Spec.Affinity = bindTo(ds.Spec.Template.Spec.Affinity, node)
 	return p
 }

@@ -21,6 +21,8 @@ const (
 	Duration   = 15 * time.Second // for how long it is held after a renewal
 	RenewEvery = 10 * time.Second // how often its holder renews it
 	RetryEvery = 2 * time.Second  // how often others look, and a holder whose renewal failed tries again
+	// warnAfter is the failure in a row, while it waits for the Lease, from which on each is a warning.
+	warnAfter = 5
 	// margin is how much earlier than others a holder regards the Lease as lost.
 	margin = time.Second
 )
@@ -105,16 +107,21 @@ func sleep(ctx context.Context, d time.Duration) error {
 // others may have seen the write long before the answer came.
 func (e *Elector) acquire(ctx context.Context) (since time.Time, ok bool) {
 	standby := sync.OnceFunc(e.Standby)
-	for {
+	for failures := 1; ; failures++ {
 		since = e.Now()
 		held, err := e.try(ctx)
 		switch {
 		case held:
 			return since, true
 		case err == nil:
+			failures = 0
 			standby()
 		case ctx.Err() == nil:
-			e.Log.Debug("the lease cannot be read or written", "lease", e.Name, "error", err)
+			level := slog.LevelDebug
+			if failures >= warnAfter {
+				level = slog.LevelWarn
+			}
+			e.Log.Log(ctx, level, "the lease cannot be read or written", "lease", e.Name, "failures", failures, "error", err)
 		}
 		if e.Sleep(ctx, RetryEvery) != nil {
 			return since, false

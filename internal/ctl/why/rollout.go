@@ -3,7 +3,6 @@ package why
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -200,23 +199,31 @@ func (s *situation) noNode(w *workload, spec *corev1.PodSpec) {
 	if len(s.nodes) == 0 {
 		w.fault("there is no node at all")
 	}
+	nodes := s.nodes
+	if name := spec.NodeName; name != "" { // it wants this one alone
+		n := s.node(name)
+		if n == nil {
+			w.fault("its pods name the node %s (spec.nodeName), and there is no such node", name)
+			w.bad = true
+			return
+		}
+		nodes = []*corev1.Node{n}
+	}
 	var unlike []string
-	for _, n := range s.nodes {
+	for _, n := range nodes {
 		if !placement.Selects(spec, n) {
 			unlike = append(unlike, n.Name)
 			continue
 		}
-		taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
-			return strings.HasPrefix(t.Key, "node.kubernetes.io/") // a daemon set's pods tolerate these
-		})
-		if i := placement.Untolerated(spec.Tolerations, taints); i >= 0 {
-			w.fault("node %s has the taint %s, which its pods do not tolerate", n.Name, taints[i].ToString())
-			w.advice = append(w.advice, tolerance(n.Name, &taints[i]))
+		if i := placement.Untolerated(placement.DaemonTolerations(spec), n.Spec.Taints); i >= 0 {
+			taint := &n.Spec.Taints[i]
+			w.fault("node %s has the taint %s, which its pods do not tolerate", n.Name, taint.ToString())
+			w.advice = append(w.advice, tolerance(n.Name, taint))
 			w.commands = append(w.commands, "describe node "+n.Name)
 		}
 	}
 	if len(unlike) > 0 {
-		w.fault("%s", noMatch(len(unlike) == len(s.nodes), askedOfNode(spec), someOf(unlike, len(unlike))))
+		w.fault("%s", noMatch(len(unlike) == len(nodes), askedOfNode(spec), someOf(unlike, len(unlike))))
 		n := s.node(unlike[0])
 		if isReady(n) && !n.Spec.Unschedulable && placement.Untolerated(spec.Tolerations, n.Spec.Taints) < 0 {
 			if labels := lacking(spec, n); labels != nil {

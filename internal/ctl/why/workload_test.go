@@ -191,3 +191,29 @@ func TestBlamed(t *testing.T) {
 		t.Errorf("%s is blamed, and is well", got.Name)
 	}
 }
+
+// A daemon set's nodes are chosen by the controller's own rule.
+func TestDaemonSetWithoutANode(t *testing.T) {
+	for what, x := range map[string]struct {
+		spec  corev1.PodSpec
+		taint string
+		says  string // empty: the node would do
+	}{
+		"a node that is not there":      {corev1.PodSpec{NodeName: "elsewhere"}, "", "there is no such node"},
+		"its own node":                  {corev1.PodSpec{NodeName: "n"}, "", ""},
+		"its pods stay at any pressure": {corev1.PodSpec{}, corev1.TaintNodeDiskPressure, ""},
+		"no network":                    {corev1.PodSpec{}, corev1.TaintNodeNetworkUnavailable, "do not tolerate"},
+		"it needs no network":           {corev1.PodSpec{HostNetwork: true}, corev1.TaintNodeNetworkUnavailable, ""},
+	} {
+		node := whytest.GoodNode("n")
+		if x.taint != "" {
+			node.Spec.Taints = []corev1.Taint{{Key: x.taint, Effect: corev1.TaintEffectNoSchedule}}
+		}
+		ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "web"}}
+		ds.Spec.Template.Spec = x.spec
+		v := explain(situation{kind: api.DaemonSets, obj: ds, now: whytest.Noon, nodes: []*corev1.Node{node}})
+		if said := strings.Join(v.Why, "\n"); !strings.Contains(said, x.says) || x.says == "" && said != "" {
+			t.Errorf("%s: %q, want %q", what, said, x.says)
+		}
+	}
+}

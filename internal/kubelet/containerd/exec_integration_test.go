@@ -171,14 +171,16 @@ func TestTheEndOfExecLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	out := newOutput()
 	done := make(chan error)
+	in, input := io.Pipe()
 	go func() {
-		in, _ := io.Pipe()
+		// A yes that ran from the start could keep the others from starting, on a busy machine: a pod without
+		// requests gets little of it.
 		_, err := b.Exec(ctx, id, cri.ExecConfig{Stdin: in, Stdout: out,
-			Command: []string{"sh", "-c", "tail -f /dev/null & tail -f /dev/null & echo up; yes"}})
+			Command: []string{"sh", "-c", "tail -f /dev/null & tail -f /dev/null & echo up; read go; yes"}})
 		done <- err
 	}()
 	out.await("up")
-	for deadline := time.Now().Add(20 * time.Second); ; { // the shell writes before its children have called exec
+	for deadline := time.Now().Add(time.Minute); ; { // the shell writes before its children have called exec
 		n := procs()
 		if n == "2" {
 			break
@@ -187,6 +189,10 @@ func TestTheEndOfExecLeavesNothing(t *testing.T) {
 			t.Fatalf("%s of tail run, want 2", n)
 		}
 	}
+	if _, err := io.WriteString(input, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	out.await("y\ny\n")
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("cut off: %v", err)

@@ -60,7 +60,10 @@ type Images interface {
 	PullImage(ctx context.Context, ref string, auth *Auth, progress func(Progress)) (*Image, error)
 	// ImportImages reads an OCI or Docker archive (tar, also gzip or zstd).
 	ImportImages(ctx context.Context, archive io.Reader) ([]Image, error)
+	// ListImages returns all images of this node. The error is the runtime's.
 	ListImages(ctx context.Context) ([]Image, error)
+	// RemoveImage removes the name ref of an image, or by its id the image with all its names. It is no error if it is
+	// not there. Running containers keep their files.
 	RemoveImage(ctx context.Context, ref string) error
 }
 

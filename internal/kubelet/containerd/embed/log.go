@@ -19,6 +19,16 @@ func bridge(to *slog.Logger) *logrus.Entry {
 	return logrus.NewEntry(l)
 }
 
+// bridgeStandard passes on what a part of containerd logs without a context, to logrus's process-wide logger. Nothing
+// else here uses it.
+func bridgeStandard(to *slog.Logger) {
+	l := logrus.StandardLogger()
+	l.SetOutput(io.Discard)
+	hooks := logrus.LevelHooks{}
+	hooks.Add(hook{to})
+	l.ReplaceHooks(hooks)
+}
+
 type hook struct{ to *slog.Logger }
 
 // Levels implements logrus.Hook.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sirupsen/logrus"
 )
 
 // containerd's errors are seen at the usual level, except for those that every pod's end brings.
@@ -20,8 +22,10 @@ func TestErrorsAreLogged(t *testing.T) {
 	log.WithError(&os.PathError{Op: "fork/exec", Err: os.ErrNotExist}).Error("failed to delete")
 	log.Warn("cleaning up after shim disconnected")
 	log.Info("anything")
+	bridgeStandard(slog.New(slog.NewTextHandler(&out, nil)))
+	logrus.WithError(errors.New("no context")).Error("standard")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="containerd: copy shim log" error="disk full"`) || !strings.Contains(lines[1], "loading") {
+	if len(lines) != 3 || !strings.Contains(lines[2], `level=WARN msg="containerd: standard" error="no context"`) || !strings.Contains(lines[0], `level=WARN msg="containerd: copy shim log" error="disk full"`) || !strings.Contains(lines[1], "loading") {
 		t.Errorf("logged:\n%s", out.String())
 	}
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/containerd/log"
 	"github.com/containerd/ttrpc"
 	toml "github.com/pelletier/go-toml"
-	"github.com/sirupsen/logrus"
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/grpc"
 
@@ -81,8 +80,7 @@ var pluginConfig = map[string]map[string]any{
 // startServer starts containerd with its data in root, what belongs to running containers in state,
 // and its API at socket.
 func startServer(root, state, socket string, logger *slog.Logger) (_ *server, err error) {
-	// A part of containerd logs without a context, to logrus's process-wide logger. Nothing else here uses it.
-	logrus.SetOutput(io.Discard)
+	bridgeStandard(logger)
 	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), bridge(logger)))
 	s := &server{grpc: grpc.NewServer(), cancel: cancel}
 	defer func() {
