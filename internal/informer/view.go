@@ -23,7 +23,7 @@ type view struct {
 	listed  bool
 	failed  error
 	members []*member
-	waiting []*member // they join when the view has reached their revision
+	waiting []*member // they join when the view shows what they have listed
 
 	mu       sync.RWMutex // taken after turn
 	objects  map[string]api.Object

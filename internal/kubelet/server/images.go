@@ -32,7 +32,7 @@ func listOf(images []cri.Image) imageList {
 	return l
 }
 
-func (s *Server) listImages(w http.ResponseWriter, req *http.Request) error {
+func (s *Server) listImages(w http.ResponseWriter, req *http.Request, _ Pods) error {
 	images, err := s.cfg.Runtime.ListImages(req.Context())
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (s *Server) listImages(w http.ResponseWriter, req *http.Request) error {
 }
 
 // addImage pulls ?ref=, with progress as lines of JSON, or imports an archive from the body.
-func (s *Server) addImage(w http.ResponseWriter, req *http.Request) error {
+func (s *Server) addImage(w http.ResponseWriter, req *http.Request, _ Pods) error {
 	if ref := req.URL.Query().Get("ref"); ref != "" {
 		return s.pullImage(w, req, ref)
 	}
@@ -86,7 +86,7 @@ func (s *Server) pullImage(w http.ResponseWriter, req *http.Request, ref string)
 }
 
 // removeImage removes ?ref=.
-func (s *Server) removeImage(w http.ResponseWriter, req *http.Request) error {
+func (s *Server) removeImage(w http.ResponseWriter, req *http.Request, _ Pods) error {
 	ref := req.URL.Query().Get("ref")
 	if ref == "" {
 		return apierrors.NewBadRequest("ref: say which image to remove")

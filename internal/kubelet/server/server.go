@@ -67,9 +67,14 @@ func New(cfg Config) *Server {
 		cfg.WriteTimeout = 2 * time.Minute
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux()}
-	handle := func(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
+	handle := func(pattern string, serve func(http.ResponseWriter, *http.Request, Pods) error) {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
-			if err := serve(w, req); err != nil {
+			pods := cfg.Pods() // once for each request: the kubelet may end meanwhile
+			err := error(apierrors.NewServiceUnavailable("the kubelet of node " + cfg.NodeName + " is starting"))
+			if pods != nil {
+				err = serve(w, req, pods)
+			}
+			if err != nil {
 				fail(w, err)
 			}
 		})
@@ -130,10 +135,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		fail(w, apierrors.NewForbidden(api.Nodes.GR(), s.cfg.NodeName, errNotMaster))
 		return
 	}
-	if s.cfg.Pods() == nil {
-		fail(w, apierrors.NewServiceUnavailable("the kubelet of node "+s.cfg.NodeName+" is starting"))
-		return
-	}
 	s.mux.ServeHTTP(w, req)
 }
 
@@ -154,7 +155,7 @@ func send(w http.ResponseWriter, code int, v any) {
 	json.NewEncoder(w).Encode(v) //nolint:errcheck // the client has disconnected
 }
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) health(w http.ResponseWriter, _ *http.Request, _ Pods) error {
 	w.Header().Set("Content-Type", "text/plain")
 	_, err := io.WriteString(w, "ok")
 	return ignore(err)
@@ -163,9 +164,9 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 // ignore drops the error of writing an answer: the client has disconnected.
 func ignore(error) error { return nil }
 
-func (s *Server) pods(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) pods(w http.ResponseWriter, _ *http.Request, pods Pods) error {
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []corev1.Pod{}}
-	for _, p := range s.cfg.Pods().Pods() {
+	for _, p := range pods.Pods() {
 		list.Items = append(list.Items, *p)
 	}
 	send(w, http.StatusOK, list)

@@ -41,7 +41,7 @@ type (
 )
 
 // summary sends what the containers of this node's pods use.
-func (s *Server) summary(w http.ResponseWriter, req *http.Request) error {
+func (s *Server) summary(w http.ResponseWriter, req *http.Request, pods Pods) error {
 	stats, err := s.cfg.Runtime.Stats(req.Context())
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Server) summary(w http.ResponseWriter, req *http.Request) error {
 			CPU: cpuStats{x.Time, x.CPUNanos}, Memory: memoryStats{x.Time, x.MemoryBytes}})
 	}
 	out := summary{Node: nodeStats{s.cfg.NodeName}, Pods: []podStats{}}
-	for _, p := range s.cfg.Pods().Pods() {
+	for _, p := range pods.Pods() {
 		if containers := of[string(p.UID)]; containers != nil {
 			slices.SortFunc(containers, func(a, b containerStats) int { return strings.Compare(a.Name, b.Name) })
 			out.Pods = append(out.Pods, podStats{podReference{p.Name, p.Namespace, string(p.UID)}, containers})

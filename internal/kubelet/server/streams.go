@@ -15,7 +15,7 @@ import (
 var errNotMaster = errors.New("only the API server and administrators may use a kubelet")
 
 // logs sends a container's log.
-func (s *Server) logs(w http.ResponseWriter, req *http.Request) error {
+func (s *Server) logs(w http.ResponseWriter, req *http.Request, pods Pods) error {
 	opts, err := streaming.ParseLogOptions(req.URL.Query())
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func (s *Server) logs(w http.ResponseWriter, req *http.Request) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	// Open the log first, so that a refusal is an ordinary answer.
-	in, err := s.cfg.Pods().Logs(ctx, req.PathValue("namespace"), req.PathValue("pod"), req.PathValue("container"), opts)
+	in, err := pods.Logs(ctx, req.PathValue("namespace"), req.PathValue("pod"), req.PathValue("container"), opts)
 	if err != nil {
 		return err
 	}
@@ -46,42 +46,42 @@ func (s *Server) logs(w http.ResponseWriter, req *http.Request) error {
 }
 
 // exec runs a command in a container. An error comes before the connection is upgraded.
-func (s *Server) exec(w http.ResponseWriter, req *http.Request) error {
+func (s *Server) exec(w http.ResponseWriter, req *http.Request, pods Pods) error {
 	command := req.URL.Query()["command"]
 	if len(command) == 0 || command[0] == "" {
 		return apierrors.NewBadRequest("you must specify at least 1 command for the container")
 	}
 	namespace, pod, container := req.PathValue("namespace"), req.PathValue("pod"), req.PathValue("container")
-	return s.process(w, req, func(ctx context.Context, c streaming.Streams) (int32, error) {
-		return s.cfg.Pods().Exec(ctx, namespace, pod, container, cri.ExecConfig{Command: command, TTY: c.TTY,
+	return process(w, req, pods, func(ctx context.Context, c streaming.Streams) (int32, error) {
+		return pods.Exec(ctx, namespace, pod, container, cri.ExecConfig{Command: command, TTY: c.TTY,
 			Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Resize: c.Resize})
 	})
 }
 
 // attach connects to a container's own streams. An error comes before the connection is upgraded.
-func (s *Server) attach(w http.ResponseWriter, req *http.Request) error {
+func (s *Server) attach(w http.ResponseWriter, req *http.Request, pods Pods) error {
 	namespace, pod, container := req.PathValue("namespace"), req.PathValue("pod"), req.PathValue("container")
-	return s.process(w, req, func(ctx context.Context, c streaming.Streams) (int32, error) {
-		return 0, s.cfg.Pods().Attach(ctx, namespace, pod, container,
+	return process(w, req, pods, func(ctx context.Context, c streaming.Streams) (int32, error) {
+		return 0, pods.Attach(ctx, namespace, pod, container,
 			cri.AttachConfig{Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Resize: c.Resize})
 	})
 }
 
 // process connects the client to what run runs in the container of the path.
-func (s *Server) process(w http.ResponseWriter, req *http.Request, run func(context.Context, streaming.Streams) (int32, error)) error {
+func process(w http.ResponseWriter, req *http.Request, pods Pods, run func(context.Context, streaming.Streams) (int32, error)) error {
 	want, err := streaming.ParseWants(req.URL.Query())
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Pods().Connectable(req.PathValue("namespace"), req.PathValue("pod"), req.PathValue("container")); err != nil {
+	if err := pods.Connectable(req.PathValue("namespace"), req.PathValue("pod"), req.PathValue("container")); err != nil {
 		return err
 	}
 	return streaming.Process(w, req, want, run)
 }
 
 // portForward forwards connections to a pod's ports.
-func (s *Server) portForward(w http.ResponseWriter, req *http.Request) error {
+func (s *Server) portForward(w http.ResponseWriter, req *http.Request, pods Pods) error {
 	return streaming.Ports(w, req, func(ctx context.Context, port int32) (io.ReadWriteCloser, error) {
-		return s.cfg.Pods().PortForward(ctx, req.PathValue("namespace"), req.PathValue("pod"), port)
+		return pods.PortForward(ctx, req.PathValue("namespace"), req.PathValue("pod"), port)
 	})
 }
