@@ -6,8 +6,8 @@
 //	etcd             containerd --- containerd.Network --> network
 //	registry (cache) network
 //	apiserver        kubelet  --- client.Interface (local) --> registry
-//	scheduler        images
-//	controllers
+//	scheduler        kubelet-server <--- HTTPS --- apiserver
+//	controllers      images
 //
 // The end-to-end tests start a Daemon, too. It promises: one daemon per data directory, which only root may enter,
 // and from which clean removes only what the daemon made; parts start when what they need is ready; SIGTERM (the end

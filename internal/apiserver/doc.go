@@ -15,9 +15,9 @@
 //	authentication/      the user of the request
 //	server.go            the paths
 //	handlers/            every kind: path, authorisation, verb
-//	flowcontrol/         limits on requests under way, and on how long a client may take to read
+//	flowcontrol/         limits on requests under way
 //	encoding/            objects, lists, events and errors as bytes
-//	nodes/               what only a node can serve: logs, streams, images; proxy/ and streaming/ are its protocols
+//	nodes/               what only a kubelet can serve: logs, streams, images; proxy/ forwards to ports of pods
 //	discovery/ openapi/  the kinds and their fields
 //	health.go            health, metrics, profiles; wellknown.go: version, paths, the tokens' issuer
 package apiserver

@@ -14,8 +14,8 @@
 // watch.
 //
 // Handlers must not do work, only queue what is to be done (a work queue): those of one view are called one after the
-// other, so a slow one delays all parts that share the view. The objects are shared: never change them. Any part may use it, over either client. Nothing of it survives a
-// kill -9, and nothing needs to.
+// other, so a slow one delays all parts that share the view. The objects are shared: never change them. Any part may
+// use it, over either client. Nothing of it survives a kill -9, and nothing needs to.
 //
 // Its files:
 //

@@ -39,5 +39,6 @@
 //	node        the Node, its allocatable resources, its Lease
 //	objects     the ConfigMaps and Secrets in use
 //	volume, cgroup, logs, probe, resolvconf   one thing each
+//	server      logs, exec and so on over HTTPS, for the API server
 //	cri         the seam to the runtime; containerd is behind it
 package kubelet

@@ -20,7 +20,7 @@ type collector struct {
 	called atomic.Bool
 }
 
-// GarbageCollect is the database's.
+// GarbageCollect is that of the database, but for the first failure.
 func (c *collector) GarbageCollect(ctx context.Context) (gc.Stats, error) {
 	stats, err := c.DB.GarbageCollect(ctx)
 	if first := !c.called.Swap(true); first && err != nil {
