@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -172,6 +173,13 @@ var (
 		New:        func() Object { return &coordinationv1.Lease{} },
 		NewList:    func() runtime.Object { return &coordinationv1.LeaseList{} },
 	}
+	CertificateSigningRequests = &Kind{
+		Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest",
+		Plural: "certificatesigningrequests", Singular: "certificatesigningrequest", ShortNames: []string{"csr"}, Status: true,
+		Subresources: []Subresource{{Name: ApprovalSubresource, Kind: "CertificateSigningRequest", Verbs: []string{"get", "patch", "update"}}},
+		New:          func() Object { return &certificatesv1.CertificateSigningRequest{} },
+		NewList:      func() runtime.Object { return &certificatesv1.CertificateSigningRequestList{} },
+	}
 	PriorityClasses = &Kind{
 		Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Plural: "priorityclasses", Singular: "priorityclass",
 		ShortNames: []string{"pc"},
@@ -221,6 +229,9 @@ var (
 // EphemeralContainersSubresource is the path below a pod for adding containers to it while it runs.
 const EphemeralContainersSubresource = "ephemeralcontainers"
 
+// ApprovalSubresource is the path below a certificate signing request for approving or denying it.
+const ApprovalSubresource = "approval"
+
 // ScaleSubresource is the path below every kind that has a number of replicas.
 const ScaleSubresource = "scale"
 
@@ -230,7 +241,7 @@ var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscali
 // Kinds lists the stored kinds that are compiled in, in the order of discovery.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
-	Leases, PriorityClasses, ClusterConfigs,
+	Leases, CertificateSigningRequests, PriorityClasses, ClusterConfigs,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 

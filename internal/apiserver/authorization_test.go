@@ -134,8 +134,13 @@ func TestEveryDoor(t *testing.T) {
 				return d.sub == "" && in(d.verb, "create", "update", "patch")
 			case api.Leases:
 				return ns == "kube-node-lease" && d.verb == "create"
+			case api.CertificateSigningRequests:
+				return d.sub == "" && in(d.verb, "get", "list", "watch", "create")
 			}
 			return false
+		}},
+		{"a machine that joins", c.user(""), []string{"Authorization", "Bearer " + c.joinToken().Bearer()}, 403, func(_ string, d door) bool {
+			return d.kind == api.CertificateSigningRequests && d.sub == "" && in(d.verb, "get", "list", "watch", "create")
 		}},
 		{"a part", c.user("system:replicaset-controller"), nil, 403, func(_ string, d door) bool {
 			switch d.kind {

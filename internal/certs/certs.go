@@ -22,9 +22,11 @@ import (
 )
 
 const (
-	caYears     = 10
-	leafYears   = 1
-	renewBefore = 30 * 24 * time.Hour
+	caYears = 10
+	// DefaultLifetime is how long the certificates last that the CA signs.
+	DefaultLifetime = 365 * 24 * time.Hour
+	// maxBackdate is how far the clock of another machine may be behind for a new certificate to be valid there.
+	maxBackdate = time.Hour
 )
 
 // Pair is a certificate and its key, in PEM.
@@ -36,8 +38,10 @@ func (p Pair) TLS() (tls.Certificate, error) { return tls.X509KeyPair(p.Cert, p.
 // Authority signs certificates.
 type Authority struct {
 	Pair
-	cert *x509.Certificate
-	key  crypto.Signer
+	// Lifetime is how long new certificates last, from now.
+	Lifetime time.Duration
+	cert     *x509.Certificate
+	key      crypto.Signer
 }
 
 // Pool returns the CA's certificate as a pool of trusted certificates.
@@ -50,7 +54,7 @@ func (a *Authority) Pool() *x509.CertPool {
 // OpenAuthority reads the CA of a directory, or makes one if there is none. It fails if the files are damaged or cannot
 // be read or written.
 func OpenAuthority(dir, name string) (*Authority, error) {
-	pair, err := read(dir, "ca")
+	pair, err := Read(dir, "ca")
 	if errors.Is(err, os.ErrNotExist) {
 		return newAuthority(dir, name)
 	}
@@ -65,7 +69,7 @@ func OpenAuthority(dir, name string) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the CA in %s is damaged: %w", dir, err)
 	}
-	return &Authority{Pair: pair, cert: cert, key: c.PrivateKey.(crypto.Signer)}, nil
+	return &Authority{Pair: pair, Lifetime: DefaultLifetime, cert: cert, key: c.PrivateKey.(crypto.Signer)}, nil
 }
 
 func newAuthority(dir, name string) (*Authority, error) {
@@ -78,7 +82,7 @@ func newAuthority(dir, name string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := write(dir, "ca", pair); err != nil {
+	if err := Write(dir, "ca", pair); err != nil {
 		return nil, err
 	}
 	block, _ := pem.Decode(pair.Cert)
@@ -86,7 +90,7 @@ func newAuthority(dir, name string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Authority{Pair: pair, cert: cert, key: key}, nil
+	return &Authority{Pair: pair, Lifetime: DefaultLifetime, cert: cert, key: key}, nil
 }
 
 // sign makes a key and its certificate. Without an issuer the certificate is self-signed.
@@ -98,26 +102,33 @@ func sign(tmpl, issuer *x509.Certificate, issuerKey crypto.Signer) (*ecdsa.Priva
 	if issuer == nil {
 		issuer, issuerKey = tmpl, key
 	}
+	cert, err := create(tmpl, issuer, key.Public(), issuerKey)
+	if err != nil {
+		return nil, Pair{}, err
+	}
+	keyPEM, err := encodeKey(key)
+	if err != nil {
+		return nil, Pair{}, err
+	}
+	return key, Pair{Cert: cert, Key: keyPEM}, nil
+}
+
+// create signs a certificate and returns it in PEM.
+func create(tmpl, issuer *x509.Certificate, public crypto.PublicKey, issuerKey crypto.Signer) ([]byte, error) {
+	var err error
 	if tmpl.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
-		return nil, Pair{}, err
+		return nil, err
 	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, issuer, key.Public(), issuerKey)
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, issuer, public, issuerKey)
 	if err != nil {
-		return nil, Pair{}, err
+		return nil, err
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, Pair{}, err
-	}
-	return key, Pair{
-		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		Key:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
-	}, nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
 // Server returns a server's certificate for these names and addresses, and stores it under a file name.
 func (a *Authority) Server(dir, file string, hosts []string) (Pair, error) {
-	tmpl := leaf(pkix.Name{CommonName: "minik8s"}, x509.ExtKeyUsageServerAuth)
+	tmpl := a.template(pkix.Name{CommonName: "minik8s"}, a.Lifetime, x509.ExtKeyUsageServerAuth)
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			tmpl.IPAddresses = append(tmpl.IPAddresses, ip)
@@ -130,19 +141,24 @@ func (a *Authority) Server(dir, file string, hosts []string) (Pair, error) {
 
 // Client returns the certificate of a user with these groups, and stores it under a file name.
 func (a *Authority) Client(dir, file, user string, groups ...string) (Pair, error) {
-	return a.leaf(dir, file, leaf(pkix.Name{CommonName: user, Organization: groups}, x509.ExtKeyUsageClientAuth))
+	return a.leaf(dir, file, a.template(pkix.Name{CommonName: user, Organization: groups}, a.Lifetime, x509.ExtKeyUsageClientAuth))
 }
 
-func leaf(name pkix.Name, usage x509.ExtKeyUsage) *x509.Certificate {
+// template is a certificate to be signed. It is valid from a moment ago, and not longer than the CA.
+func (a *Authority) template(name pkix.Name, lasts time.Duration, usage ...x509.ExtKeyUsage) *x509.Certificate {
 	now := time.Now()
-	return &x509.Certificate{Subject: name, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(leafYears, 0, 0),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}}
+	until := now.Add(lasts)
+	if until.After(a.cert.NotAfter) {
+		until = a.cert.NotAfter
+	}
+	return &x509.Certificate{Subject: name, NotBefore: now.Add(-min(maxBackdate, lasts/10)), NotAfter: until,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usage}
 }
 
-// leaf reads a certificate. It makes a new one if there is none, or if it is not from this CA, expires soon or lacks a
-// name.
+// leaf reads a certificate. It makes a new one if there is none, or if it is not from this CA, is due for renewal or
+// lacks a name.
 func (a *Authority) leaf(dir, file string, tmpl *x509.Certificate) (Pair, error) {
-	pair, err := read(dir, file)
+	pair, err := Read(dir, file)
 	if err == nil && a.good(pair, tmpl) {
 		return pair, nil
 	}
@@ -153,16 +169,12 @@ func (a *Authority) leaf(dir, file string, tmpl *x509.Certificate) (Pair, error)
 	if err != nil {
 		return Pair{}, err
 	}
-	return pair, write(dir, file, pair)
+	return pair, Write(dir, file, pair)
 }
 
 func (a *Authority) good(pair Pair, want *x509.Certificate) bool {
-	c, err := pair.TLS()
-	if err != nil {
-		return false
-	}
-	cert, err := x509.ParseCertificate(c.Certificate[0])
-	if err != nil || cert.CheckSignatureFrom(a.cert) != nil || time.Until(cert.NotAfter) < renewBefore {
+	cert, err := pair.leaf()
+	if err != nil || cert.CheckSignatureFrom(a.cert) != nil || !time.Now().Before(RenewAt(cert)) {
 		return false
 	}
 	for _, n := range want.DNSNames {
@@ -178,7 +190,17 @@ func (a *Authority) good(pair Pair, want *x509.Certificate) bool {
 	return cert.Subject.CommonName == want.Subject.CommonName && slices.Equal(cert.Subject.Organization, want.Subject.Organization)
 }
 
-func read(dir, file string) (Pair, error) {
+// leaf is the certificate, if it fits its key.
+func (p Pair) leaf() (*x509.Certificate, error) {
+	c, err := p.TLS()
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(c.Certificate[0])
+}
+
+// Read reads FILE.crt and FILE.key of a directory; the error is os.ErrNotExist if either is not there.
+func Read(dir, file string) (Pair, error) {
 	cert, err := os.ReadFile(filepath.Join(dir, file+".crt"))
 	if err != nil {
 		return Pair{}, err
@@ -190,7 +212,8 @@ func read(dir, file string) (Pair, error) {
 	return Pair{Cert: cert, Key: key}, nil
 }
 
-func write(dir, file string, p Pair) error {
+// Write stores a pair as FILE.crt and FILE.key of a directory, which it makes.
+func Write(dir, file string, p Pair) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

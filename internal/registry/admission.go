@@ -44,6 +44,12 @@ func (r *Registry) admitNode(_ context.Context, q *Request) error {
 		if q.New != nil && q.New.GetName() != node {
 			return authorization.Forbidden(q.attributes(), "a node may only use its own "+q.Kind.Kind)
 		}
+		if now, ok := q.New.(*corev1.Node); ok {
+			old, _ := q.Old.(*corev1.Node)
+			if err := authorization.RestrictNode(q.User, now, old); err != nil {
+				return authorization.Forbidden(q.attributes(), err.Error())
+			}
+		}
 	case api.Pods:
 		if pod, ok := q.Old.(*corev1.Pod); q.Old != nil && (!ok || pod.Spec.NodeName != node) {
 			return authorization.Forbidden(q.attributes(), authorization.NotHere)

@@ -55,7 +55,7 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 	if !opts.applied {
 		obj.SetManagedFields(nil)
 	}
-	r.prepareCreate(kind, s, obj)
+	r.prepareCreate(q, s, obj)
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	for try := 1; ; try++ {
 		if generated {
@@ -138,7 +138,7 @@ func place(kind *api.Kind, namespace string, obj api.Object) error {
 }
 
 // prepareCreate sets the fields of a new object that the server assigns.
-func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
+func (r *Registry) prepareCreate(q *Request, s *Strategy, obj api.Object) {
 	obj.SetUID(uuid.NewUUID())
 	obj.SetCreationTimestamp(metav1.NewTime(r.now().UTC().Truncate(1e9)))
 	obj.SetDeletionTimestamp(nil)
@@ -148,8 +148,11 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	if s.SpecChanged != nil {
 		obj.SetGeneration(1)
 	}
-	if s.CopyStatus != nil && kind.Status && !s.BornWithStatus {
-		s.CopyStatus(obj, kind.New())
+	if s.CopyStatus != nil && q.Kind.Status && !s.BornWithStatus {
+		s.CopyStatus(obj, q.Kind.New())
+	}
+	if s.Author != nil {
+		s.Author(obj, q.User)
 	}
 	if s.PrepareCreate != nil {
 		s.PrepareCreate(obj)
@@ -165,7 +168,7 @@ func (r *Registry) Refuse(q *Request, obj api.Object, strict *decode.StrictError
 	kind, s := q.Kind, r.Strategy(q.Kind)
 	obj = q.stored(obj)
 	if err := place(kind, q.Namespace, obj); err == nil {
-		r.prepareCreate(kind, s, obj)
+		r.prepareCreate(q, s, obj)
 		if errs := r.mistakes(kind, s, obj); len(errs) > 0 {
 			msg += "; and " + errs.ToAggregate().Error()
 		}

@@ -25,6 +25,7 @@
 //	write.go        the transaction they end in, and what it relies on
 //	binding.go evict.go scale.go token.go                   subresources that are more than a part of an object
 //	read.go view.go get, list, watch, and the view in which a client sees a kind
+//	jointoken.go    who shows a join token
 //	ensure.go       the objects that every cluster has
 //
 // Its packages: authorization decides who may do what, decode turns a client's bytes into an object, patch and apply

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/authorization"
 	"minik8s/internal/registry/storage"
 )
 
@@ -108,10 +109,10 @@ func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector,
 }
 
 // pods reads pods for authorisation.
-type pods struct{ cache *storage.Cache }
+type objects struct{ cache *storage.Cache }
 
-// Pod implements authorization.Pods.
-func (p pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+// Pod implements authorization.Objects.
+func (p objects) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	key := storage.KeyOf(api.Pods, namespace, name)
 	e := p.cache.Of(api.Pods).Get(key)
 	if e == nil { // it may have been created a moment ago
@@ -126,8 +127,16 @@ func (p pods) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, err
 	return e.Object().(*corev1.Pod), nil
 }
 
-// InNamespace implements authorization.Pods.
-func (p pods) InNamespace(namespace string) iter.Seq[*corev1.Pod] {
+// MachineKey implements authorization.Objects.
+func (p objects) MachineKey(node string) string {
+	if e := p.cache.Of(api.Nodes).Get(storage.KeyOf(api.Nodes, "", node)); e != nil {
+		return e.Object().GetAnnotations()[authorization.KeyAnnotation]
+	}
+	return ""
+}
+
+// InNamespace implements authorization.Objects.
+func (p objects) InNamespace(namespace string) iter.Seq[*corev1.Pod] {
 	return func(yield func(*corev1.Pod) bool) {
 		entries, _ := p.cache.Of(api.Pods).Snapshot(namespace, "")
 		for _, e := range entries {

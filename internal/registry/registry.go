@@ -41,6 +41,8 @@ type Strategy struct {
 	Default func(obj api.Object)
 	// PrepareCreate and PrepareUpdate set what only the server may set.
 	PrepareCreate func(obj api.Object)
+	// Author notes in a new object who makes it.
+	Author        func(obj api.Object, by User)
 	PrepareUpdate func(obj, old api.Object)
 	// Validate names every mistake of an object; ValidateCreate also those that only a new one can have, ValidateUpdate
 	// those of the step from old.
@@ -105,7 +107,7 @@ func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registr
 	kinds := api.NewTable(api.Builtin()...)
 	r := &Registry{store: s, kinds: kinds, cache: storage.New(s, kinds.Stored()), log: log, now: time.Now}
 	r.strategies.Store(&rows)
-	r.authorizer = authorization.New(r.kinds, pods{r.cache})
+	r.authorizer = authorization.New(r.kinds, objects{r.cache})
 	return r
 }
 

@@ -23,6 +23,9 @@ const (
 	GroupServiceAccounts = authorization.GroupServiceAccounts
 )
 
+// KeyExtra is the key of User.Extra with the certs.KeyPin of a kubelet's key.
+const KeyExtra = authorization.KeyExtra
+
 // System is the daemon itself.
 var System = authorization.System
 
@@ -31,6 +34,9 @@ func Part(name string, groups ...string) User { return authorization.Part(name, 
 
 // NodeUser returns the identity of a node's kubelet.
 func NodeUser(node string) User { return authorization.NodeUser(node) }
+
+// MasterNode returns the identity of a master's own kubelet, whose key has this certs.KeyPin.
+func MasterNode(node, keyPin string) User { return authorization.MasterNode(node, keyPin) }
 
 // Request is one operation on the API. The same value goes through authorisation, before anything is read, and then
 // through admission: roles, quotas and policies are enforced there and nowhere else.

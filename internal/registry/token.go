@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
+	"minik8s/internal/bootstrap"
 	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/tokens"
 )
@@ -38,9 +39,12 @@ func (r *Registry) Token(ctx context.Context, q *Request, req *authenticationv1.
 
 var errNoTokens = apierrors.NewUnauthorized("tokens are not served")
 
-// Authenticate returns the user of a token, as long as the token's service account and pod exist. The error is 401 if
-// the token is not valid.
+// Authenticate returns the user of a join token, or of a service account's token as long as the account and the pod
+// exist. The error is 401 if the token is not valid.
 func (r *Registry) Authenticate(ctx context.Context, token string) (User, error) {
+	if t, err := bootstrap.Parse(token); err == nil {
+		return r.authenticateJoin(ctx, t)
+	}
 	if r.tokens == nil {
 		return User{}, errNoTokens
 	}

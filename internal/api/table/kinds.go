@@ -1,13 +1,16 @@
 package table
 
 import (
+	"slices"
 	"strings"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"minik8s/internal/api/minik8s"
 )
@@ -81,6 +84,41 @@ func leaseRow(l *coordinationv1.Lease, now time.Time) []any {
 		holder = *l.Spec.HolderIdentity
 	}
 	return []any{l.Name, holder, since(l.CreationTimestamp.Time, now)}
+}
+
+var csrColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+	{Name: "SignerName", Type: "string", Description: "The signer that is asked."},
+	{Name: "Requestor", Type: "string", Description: "Who asks."},
+	{Name: "RequestedDuration", Type: "string", Description: "How long the certificate shall last."},
+	{Name: "Condition", Type: "string", Description: "What was decided, and whether the certificate is issued."},
+}
+
+func csrRow(c *certificatesv1.CertificateSigningRequest, now time.Time) []any {
+	lasts := "<none>"
+	if s := c.Spec.ExpirationSeconds; s != nil {
+		lasts = duration.HumanDuration(time.Duration(*s) * time.Second)
+	}
+	has := func(t certificatesv1.RequestConditionType) bool {
+		return slices.ContainsFunc(c.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == t })
+	}
+	var state []string
+	switch {
+	case has(certificatesv1.CertificateDenied):
+		state = append(state, "Denied")
+	case has(certificatesv1.CertificateApproved):
+		state = append(state, "Approved")
+	default:
+		state = append(state, "Pending")
+	}
+	if has(certificatesv1.CertificateFailed) {
+		state = append(state, "Failed")
+	}
+	if len(c.Status.Certificate) > 0 {
+		state = append(state, "Issued")
+	}
+	return []any{c.Name, since(c.CreationTimestamp.Time, now), c.Spec.SignerName, c.Spec.Username, lasts, strings.Join(state, ",")}
 }
 
 var clusterConfigColumns = []metav1.TableColumnDefinition{

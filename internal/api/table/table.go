@@ -69,6 +69,8 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 		return layout{serviceAccountColumns, typed(serviceAccountRow)}
 	case api.Leases:
 		return layout{leaseColumns, typed(leaseRow)}
+	case api.CertificateSigningRequests:
+		return layout{csrColumns, typed(csrRow)}
 	case api.PriorityClasses:
 		return layout{priorityClassColumns, typed(priorityClassRow)}
 	case api.ClusterConfigs:

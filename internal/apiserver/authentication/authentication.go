@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"minik8s/internal/certs"
 	"minik8s/internal/registry"
 	"minik8s/internal/streaming"
 )
@@ -46,8 +47,12 @@ func (a *Authenticator) Authenticate(req *http.Request) (registry.User, error) {
 			return a.bearer(req)
 		}
 		cert := tls.VerifiedChains[0][0]
-		return registry.User{Name: cert.Subject.CommonName,
-			Groups: append(slices.Clip(cert.Subject.Organization), registry.GroupAuthenticated)}, nil
+		user := registry.User{Name: cert.Subject.CommonName,
+			Groups: append(slices.Clip(cert.Subject.Organization), registry.GroupAuthenticated)}
+		if slices.Contains(user.Groups, registry.GroupNodes) {
+			user.Extra = map[string][]string{registry.KeyExtra: {certs.KeyPin(cert.RawSubjectPublicKeyInfo)}}
+		}
+		return user, nil
 	}
 	if c, ok := req.Context().Value(connKey{}).(net.Conn); ok {
 		if _, unix := c.(*net.UnixConn); unix {

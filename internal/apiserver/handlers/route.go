@@ -47,6 +47,11 @@ var subroutes = map[string]map[string]route{
 		http.MethodPut:   {verb: "update", serve: (*Handler).update},
 		http.MethodPatch: {verb: "patch", serve: (*Handler).patch},
 	},
+	api.ApprovalSubresource: {
+		http.MethodGet:   {verb: "get", serve: (*Handler).get},
+		http.MethodPut:   {verb: "update", serve: (*Handler).update},
+		http.MethodPatch: {verb: "patch", serve: (*Handler).patch},
+	},
 	"finalize": {http.MethodPut: {verb: "update", serve: (*Handler).update}},
 	api.ScaleSubresource: {
 		http.MethodGet:   {verb: "get", serve: (*Handler).getScale},

@@ -30,8 +30,10 @@ type Attributes struct {
 	Fields          fields.Selector // for a list or watch
 }
 
-// Pods reads pods, on which the rights of nodes depend.
-type Pods interface {
+// Objects reads what the rights of nodes depend on.
+type Objects interface {
+	// MachineKey returns the KeyAnnotation of a Node from the cache; empty if there is none.
+	MachineKey(node string) string
 	// Pod returns a pod in its newest version; nil if it does not exist.
 	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	// InNamespace returns the pods of a namespace from the cache, which may lag behind the store.
@@ -40,14 +42,17 @@ type Pods interface {
 
 // Authorizer decides who may do what.
 type Authorizer struct {
-	kinds *api.Table
-	pods  Pods
+	kinds   *api.Table
+	objects Objects
 }
 
 // New returns an authorizer for the kinds of a table.
-func New(kinds *api.Table, pods Pods) *Authorizer { return &Authorizer{kinds: kinds, pods: pods} }
+func New(kinds *api.Table, objects Objects) *Authorizer {
+	return &Authorizer{kinds: kinds, objects: objects}
+}
 
-// Authorize refuses (403) what a user may not do. It reads nothing but which node each pod is on, so that a refusal
+// Authorize refuses (403) what a user may not do. It reads nothing but which node each pod is on, and whose each node's
+// name is, so that a refusal
 // does not reveal which objects exist. If that read fails, it returns the error of the read.
 func (a *Authorizer) Authorize(ctx context.Context, q Attributes) error {
 	u := q.User
@@ -61,6 +66,8 @@ func (a *Authorizer) Authorize(ctx context.Context, q Attributes) error {
 		return a.authorizeNode(ctx, q)
 	case slices.Contains(u.Groups, GroupServiceAccounts):
 		return authorizeServiceAccount(q)
+	case slices.Contains(u.Groups, GroupBootstrappers) && asking.allows(q):
+		return nil
 	}
 	for _, rule := range partRules[u.Name] {
 		if rule.allows(q) {
@@ -110,6 +117,11 @@ func authorizeServiceAccount(q Attributes) error {
 // created has no name in the request yet; admission applies the same limits to it.
 func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	node, _ := NodeOf(q.User)
+	if key := machineKey(q.User); key != "" {
+		if owner := a.objects.MachineKey(node); owner != "" && owner != key {
+			return Forbidden(q, ErrOtherMachine(node).Error())
+		}
+	}
 	read := q.Sub == "" && slices.Contains(reading, q.Verb)
 	change := slices.Contains(changing, q.Verb) || q.Verb == "get"
 	switch q.Kind {
@@ -125,6 +137,10 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 			return nil
 		}
 		return Forbidden(q, "a node may only use its own Lease in "+corev1.NamespaceNodeLease)
+	case api.CertificateSigningRequests:
+		if asking.allows(q) {
+			return nil
+		}
 	case api.Events:
 		if recording.allows(q) {
 			return nil
@@ -159,7 +175,7 @@ func (a *Authorizer) authorizeNodePod(ctx context.Context, q Attributes, node st
 		}
 		return Forbidden(q, "a node may only list pods with the field selector spec.nodeName="+node)
 	case q.Sub == "" && (q.Verb == "get" || q.Verb == "delete"), q.Sub == "status" && slices.Contains(changing, q.Verb):
-		pod, err := a.pods.Pod(ctx, q.Namespace, q.Name)
+		pod, err := a.objects.Pod(ctx, q.Namespace, q.Name)
 		if err != nil {
 			return err
 		}
@@ -180,7 +196,7 @@ func (a *Authorizer) used(node string, q Attributes) bool {
 	if name == "" || q.Namespace == "" {
 		return false
 	}
-	for p := range a.pods.InNamespace(q.Namespace) {
+	for p := range a.objects.InNamespace(q.Namespace) {
 		if p.Spec.NodeName == node && refers(p, q.Kind, name) {
 			return true
 		}

@@ -12,5 +12,6 @@
 //	user.go         users, and the groups that have a meaning here
 //	authorizer.go   what is judged, and how; references.go: the objects that a pod refers to
 //	rules.go        what each part may do
+//	noderestriction.go  what a kubelet may write into its own Node, and whose a node's name is
 //	review.go       access reviews
 package authorization

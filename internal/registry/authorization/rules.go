@@ -60,6 +60,9 @@ func mayBelow(sub string, verbs []string, kinds ...*api.Kind) rule {
 // recording is what an event recorder may do.
 var recording = may([]string{"create", "update", "patch"}, api.Events)
 
+// asking is what a machine may do to get a certificate, as Kubernetes' system:node-bootstrapper.
+var asking = may([]string{"create", "get", "list", "watch"}, api.CertificateSigningRequests)
+
 // partRules lists what each part may do, and therefore which part writes what. Two parts write the same field only
 // where one speaks for another that is silent: nodelifecycle marks the pods of a lost node as not ready, which is
 // otherwise written by their kubelet.
@@ -128,5 +131,12 @@ var partRules = map[string][]rule{
 		may(reading, api.Nodes),
 		recording,
 	},
-	"system:event-expiry": {may([]string{"list", "delete"}, api.Events)},
+	"system:certificates-controller": {
+		may([]string{"get", "list", "watch", "delete"}, api.CertificateSigningRequests),
+		mayBelow(api.ApprovalSubresource, []string{"update"}, api.CertificateSigningRequests),
+		mayBelow("status", []string{"update"}, api.CertificateSigningRequests),
+		may(reading, api.Nodes), // whose each name is, and the addresses that a serving certificate may have
+	},
+	"system:token-cleaner": {may([]string{"list", "watch", "delete"}, api.Secrets)},
+	"system:event-expiry":  {may([]string{"list", "delete"}, api.Events)},
 }

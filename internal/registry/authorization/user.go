@@ -20,6 +20,11 @@ const (
 	GroupNodes         = "system:nodes"   // a kubelet; its user is system:node:NAME
 	GroupAuthenticated = "system:authenticated"
 	nodeUserPrefix     = "system:node:"
+	// GroupMasterNodes is the group of masters' kubelets, which may label their Node as a master's. No certificate is
+	// signed for it; a master's own daemon is in it.
+	GroupMasterNodes = "minik8s:master-nodes"
+	// GroupBootstrappers is the group of machines that show a join token.
+	GroupBootstrappers = "system:bootstrappers"
 	// GroupServiceAccounts is the group of all service accounts; with ":NAMESPACE" appended, of those of a namespace.
 	GroupServiceAccounts = "system:serviceaccounts"
 )
@@ -35,6 +40,14 @@ func Part(name string, groups ...string) User {
 // NodeUser returns the identity of a node's kubelet.
 func NodeUser(node string) User {
 	return User{Name: nodeUserPrefix + node, Groups: []string{GroupNodes, GroupAuthenticated}}
+}
+
+// MasterNode returns the identity of the kubelet of a master, whose key has this certs.KeyPin.
+func MasterNode(node, keyPin string) User {
+	u := NodeUser(node)
+	u.Groups = append(u.Groups, GroupMasterNodes)
+	u.Extra = map[string][]string{KeyExtra: {keyPin}}
+	return u
 }
 
 // NodeOf returns the node whose kubelet the user is; false if the user is not a kubelet.

@@ -1,0 +1,117 @@
+package authorization
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// KeyAnnotation on a Node is the certs.KeyPin of the machine that has this name. The first kubelet that registers under
+// a name gets it; a machine with another key is refused until the Node is deleted.
+const KeyAnnotation = "minik8s.io/machine-key"
+
+// KeyExtra is the key of User.Extra with the certs.KeyPin of the key by which a kubelet authenticated.
+const KeyExtra = "minik8s.io/machine-key"
+
+func machineKey(u User) string {
+	if v := u.Extra[KeyExtra]; len(v) == 1 {
+		return v[0]
+	}
+	return ""
+}
+
+// ErrOtherMachine is the reason why a machine may not use a Node.
+func ErrOtherMachine(node string) error {
+	return fmt.Errorf("the name %s belongs to another machine: choose another with --node-name, or, if that machine is gone or was set up anew, "+
+		"free the name with \"minik8sd ctl delete node %s\"", node, node)
+}
+
+// RestrictNode applies to a write of a kubelet to its own Node what Kubernetes' admission plugin NodeRestriction does,
+// and binds the name to the machine. old is nil for a new Node. It changes node only in KeyAnnotation.
+func RestrictNode(u User, node, old *corev1.Node) error {
+	bound := ""
+	if old != nil {
+		bound = old.Annotations[KeyAnnotation]
+	}
+	key := machineKey(u)
+	if key != "" && bound != "" && key != bound {
+		return ErrOtherMachine(node.Name)
+	}
+	if bound == "" {
+		bound = key
+	}
+	if node.Annotations[KeyAnnotation] != bound {
+		node.Annotations = maps.Clone(node.Annotations)
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		delete(node.Annotations, KeyAnnotation)
+		if bound != "" {
+			node.Annotations[KeyAnnotation] = bound
+		}
+	}
+	if slices.Contains(u.Groups, GroupMasterNodes) {
+		return nil
+	}
+	var labels map[string]string
+	if old != nil {
+		labels = old.Labels
+		if !equality.Semantic.DeepEqual(node.Spec.Taints, old.Spec.Taints) {
+			return errors.New("a node may not change its own taints")
+		}
+		if !equality.Semantic.DeepEqual(node.OwnerReferences, old.OwnerReferences) {
+			return errors.New("a node may not change its own ownerReferences")
+		}
+	}
+	if forbidden := changedLabels(labels, node.Labels); len(forbidden) > 0 {
+		return fmt.Errorf("a node may not set its own labels %s: a master's administrator may", strings.Join(forbidden, ", "))
+	}
+	return nil
+}
+
+// changedLabels are the labels that differ and that a kubelet may not set.
+func changedLabels(old, now map[string]string) []string {
+	var out []string
+	for k, v := range now {
+		if have, ok := old[k]; (!ok || have != v) && !mayLabel(k) {
+			out = append(out, k)
+		}
+	}
+	for k := range old {
+		if _, ok := now[k]; !ok && !mayLabel(k) {
+			out = append(out, k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// mayLabel reports whether a kubelet may set a label on its own Node, as in Kubernetes: any whose prefix is not
+// Kubernetes', and those of Kubernetes' that describe the machine.
+func mayLabel(key string) bool {
+	prefix, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return true
+	}
+	in := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
+	switch {
+	case in("node-restriction.kubernetes.io"):
+		return false
+	case in("kubelet.kubernetes.io"), in("node.kubernetes.io"):
+		return true
+	case in("kubernetes.io"), in("k8s.io"):
+		return slices.Contains(ownLabels, key)
+	}
+	return true
+}
+
+var ownLabels = []string{
+	corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,
+	corev1.LabelFailureDomainBetaRegion, corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelOSStable,
+	corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+}
