@@ -27,3 +27,13 @@ const (
 	ReasonHostPacketFilter   = "HostPacketFilter"
 	ReasonPodTrafficFiltered = "PodTrafficFiltered"
 )
+
+// MachineKeyAnnotation on a Node identifies the key (certs.KeyPin) of the machine that has this name. The first kubelet
+// that registers under a name gets it; a machine with another key is refused until the Node is deleted.
+const MachineKeyAnnotation = "minik8s.io/machine-key"
+
+// OtherMachine says why a machine may not use the name of a Node.
+func OtherMachine(node string) string {
+	return "the name " + node + " belongs to another machine: choose another with --node-name, or, if that machine is gone or was set up anew, " +
+		"free the name with \"minik8sd ctl delete node " + node + "\""
+}

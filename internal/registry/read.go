@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
-	"minik8s/internal/registry/authorization"
 	"minik8s/internal/registry/storage"
 )
 
@@ -130,7 +129,7 @@ func (p objects) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, 
 // MachineKey implements authorization.Objects.
 func (p objects) MachineKey(node string) string {
 	if e := p.cache.Of(api.Nodes).Get(storage.KeyOf(api.Nodes, "", node)); e != nil {
-		return e.Object().GetAnnotations()[authorization.KeyAnnotation]
+		return e.Object().GetAnnotations()[api.MachineKeyAnnotation]
 	}
 	return ""
 }

@@ -78,6 +78,9 @@ func (c *Cluster) Start(run func(ctx context.Context, ready func()) error) (kill
 // As is a client with the identity of a part, which may do what the part may.
 func (c *Cluster) As(part string) client.Interface { return local.New(c.reg, registry.Part(part)) }
 
+// AsUser is a client with the identity of a user.
+func (c *Cluster) AsUser(u registry.User) client.Interface { return local.New(c.reg, u) }
+
 // Views are the views that parts share in a master.
 func (c *Cluster) Views() *informer.Views { return c.views }
 

@@ -32,7 +32,7 @@ type Attributes struct {
 
 // Objects reads what the rights of nodes depend on.
 type Objects interface {
-	// MachineKey returns the KeyAnnotation of a Node from the cache; empty if there is none.
+	// MachineKey returns the api.MachineKeyAnnotation of a Node from the cache; empty if there is none.
 	MachineKey(node string) string
 	// Pod returns a pod in its newest version; nil if it does not exist.
 	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
@@ -119,7 +119,7 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	node, _ := NodeOf(q.User)
 	if key := machineKey(q.User); key != "" {
 		if owner := a.objects.MachineKey(node); owner != "" && owner != key {
-			return Forbidden(q, ErrOtherMachine(node).Error())
+			return Forbidden(q, api.OtherMachine(node))
 		}
 	}
 	read := q.Sub == "" && slices.Contains(reading, q.Verb)

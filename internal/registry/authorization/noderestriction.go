@@ -9,11 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-)
 
-// KeyAnnotation on a Node is the certs.KeyPin of the machine that has this name. The first kubelet that registers under
-// a name gets it; a machine with another key is refused until the Node is deleted.
-const KeyAnnotation = "minik8s.io/machine-key"
+	"minik8s/internal/api"
+)
 
 // KeyExtra is the key of User.Extra with the certs.KeyPin of the key by which a kubelet authenticated.
 const KeyExtra = "minik8s.io/machine-key"
@@ -25,34 +23,28 @@ func machineKey(u User) string {
 	return ""
 }
 
-// ErrOtherMachine is the reason why a machine may not use a Node.
-func ErrOtherMachine(node string) error {
-	return fmt.Errorf("the name %s belongs to another machine: choose another with --node-name, or, if that machine is gone or was set up anew, "+
-		"free the name with \"minik8sd ctl delete node %s\"", node, node)
-}
-
 // RestrictNode applies to a write of a kubelet to its own Node what Kubernetes' admission plugin NodeRestriction does,
-// and binds the name to the machine. old is nil for a new Node. It changes node only in KeyAnnotation.
+// and binds the name to the machine. old is nil for a new Node. It changes node only in the annotation api.MachineKeyAnnotation.
 func RestrictNode(u User, node, old *corev1.Node) error {
 	bound := ""
 	if old != nil {
-		bound = old.Annotations[KeyAnnotation]
+		bound = old.Annotations[api.MachineKeyAnnotation]
 	}
 	key := machineKey(u)
 	if key != "" && bound != "" && key != bound {
-		return ErrOtherMachine(node.Name)
+		return errors.New(api.OtherMachine(node.Name))
 	}
 	if bound == "" {
 		bound = key
 	}
-	if node.Annotations[KeyAnnotation] != bound {
+	if node.Annotations[api.MachineKeyAnnotation] != bound {
 		node.Annotations = maps.Clone(node.Annotations)
 		if node.Annotations == nil {
 			node.Annotations = map[string]string{}
 		}
-		delete(node.Annotations, KeyAnnotation)
+		delete(node.Annotations, api.MachineKeyAnnotation)
 		if bound != "" {
-			node.Annotations[KeyAnnotation] = bound
+			node.Annotations[api.MachineKeyAnnotation] = bound
 		}
 	}
 	if slices.Contains(u.Groups, GroupMasterNodes) {

@@ -1,0 +1,187 @@
+package certificates
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/bootstrap"
+	"minik8s/internal/certs"
+)
+
+// The names in a kubelet's certificates.
+const (
+	nodeUserPrefix = "system:node:"
+	nodesGroup     = "system:nodes"
+)
+
+// nodes are the Nodes that a decision looks at.
+type nodes interface {
+	// get returns a Node; nil if there is none.
+	get(name string) *corev1.Node
+	// owner is the name of the Node that has an address or host name, besides not; empty if none has.
+	owner(address, not string) string
+}
+
+// decision is what becomes of a request that nobody has decided about. The zero decision is to wait: for a person, or
+// for the Node that it is about.
+type decision struct {
+	approve, deny   bool
+	reason, message string
+}
+
+func denied(format string, args ...any) decision {
+	return decision{deny: true, reason: "NotThisMachine", message: fmt.Sprintf(format, args...)}
+}
+
+// decide returns the decision about a request, which its signer would sign.
+func decide(csr *certificatesv1.CertificateSigningRequest, req *x509.CertificateRequest, all nodes) decision {
+	name, ok := strings.CutPrefix(req.Subject.CommonName, nodeUserPrefix)
+	if !ok {
+		return decision{}
+	}
+	itself := csr.Spec.Username == req.Subject.CommonName && slices.Contains(csr.Spec.Groups, nodesGroup)
+	node := all.get(name)
+	switch csr.Spec.SignerName {
+	case certificatesv1.KubeAPIServerClientKubeletSignerName:
+		joins := slices.Contains(csr.Spec.Groups, bootstrap.GroupWorkers)
+		if !itself && !joins {
+			return decision{}
+		}
+		if node != nil {
+			if key := node.Annotations[api.MachineKeyAnnotation]; key != "" && key != certs.KeyPin(req.RawSubjectPublicKeyInfo) {
+				return denied("%s", api.OtherMachine(name))
+			}
+		}
+		return decision{approve: true, reason: "AutoApproved", message: "a kubelet's client certificate, for a machine that may join or has joined"}
+	case certificatesv1.KubeletServingSignerName:
+		if !itself || node == nil {
+			return decision{}
+		}
+		for _, host := range hosts(req) {
+			if other := all.owner(host, name); other != "" {
+				return denied("%s is an address of node %s", host, other)
+			}
+			if !isOwn(host, node) {
+				return denied("%s is no address of node %s, which has %s", host, name, strings.Join(addresses(node), ", "))
+			}
+		}
+		return decision{approve: true, reason: "AutoApproved", message: "a kubelet's serving certificate, for the addresses of its Node"}
+	}
+	return decision{}
+}
+
+func hosts(req *x509.CertificateRequest) []string {
+	out := slices.Clone(req.DNSNames)
+	for _, ip := range req.IPAddresses {
+		out = append(out, ip.String())
+	}
+	return out
+}
+
+func addresses(n *corev1.Node) []string {
+	out := make([]string, len(n.Status.Addresses))
+	for i, a := range n.Status.Addresses {
+		out[i] = a.Address
+	}
+	return out
+}
+
+// isOwn reports whether a Node has an address or name, or it is one that every machine has for itself.
+func isOwn(host string, n *corev1.Node) bool {
+	if host == n.Name || host == "localhost" || slices.Contains(addresses(n), host) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// usages are what a signer puts into its certificates.
+type usages struct {
+	needs certificatesv1.KeyUsage
+	ext   x509.ExtKeyUsage
+}
+
+var signers = map[string]usages{
+	certificatesv1.KubeAPIServerClientSignerName:        {certificatesv1.UsageClientAuth, x509.ExtKeyUsageClientAuth},
+	certificatesv1.KubeAPIServerClientKubeletSignerName: {certificatesv1.UsageClientAuth, x509.ExtKeyUsageClientAuth},
+	certificatesv1.KubeletServingSignerName:             {certificatesv1.UsageServerAuth, x509.ExtKeyUsageServerAuth},
+}
+
+// keyUsages are the other usages that a request to one of our signers may name.
+var keyUsages = map[certificatesv1.KeyUsage]x509.KeyUsage{
+	certificatesv1.UsageDigitalSignature: x509.KeyUsageDigitalSignature,
+	certificatesv1.UsageKeyEncipherment:  x509.KeyUsageKeyEncipherment,
+}
+
+// check returns what a request's certificate is for; the error says why its signer does not sign it, as Kubernetes'
+// signers do (pkg/apis/certificates/helpers.go).
+func check(csr *certificatesv1.CertificateSigningRequest, req *x509.CertificateRequest) (x509.KeyUsage, []x509.ExtKeyUsage, error) {
+	signer := signers[csr.Spec.SignerName]
+	var usage x509.KeyUsage
+	for _, u := range csr.Spec.Usages {
+		bit, ok := keyUsages[u]
+		if !ok && u != signer.needs {
+			return 0, nil, fmt.Errorf("usage %q is not signed by %s", u, csr.Spec.SignerName)
+		}
+		usage |= bit
+	}
+	if !slices.Contains(csr.Spec.Usages, signer.needs) {
+		return 0, nil, fmt.Errorf("usage %q is required by %s", signer.needs, csr.Spec.SignerName)
+	}
+	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		if err := checkKubelet(req, signer.needs == certificatesv1.UsageServerAuth); err != nil {
+			return 0, nil, err
+		}
+	} else if slices.Contains(req.Subject.Organization, api.GroupMasters) {
+		return 0, nil, errors.New("certificates of the group " + api.GroupMasters + " are not signed")
+	}
+	return usage, []x509.ExtKeyUsage{signer.ext}, nil
+}
+
+// checkKubelet checks the names of a kubelet's certificate, for serving or as a client.
+func checkKubelet(req *x509.CertificateRequest, serving bool) error {
+	switch {
+	case !slices.Equal(req.Subject.Organization, []string{nodesGroup}):
+		return fmt.Errorf("subject organization is not %s", nodesGroup)
+	case len(req.Subject.CommonName) <= len(nodeUserPrefix) || !strings.HasPrefix(req.Subject.CommonName, nodeUserPrefix):
+		return fmt.Errorf("subject common name does not begin with %s", nodeUserPrefix)
+	case len(req.EmailAddresses) > 0 || len(req.URIs) > 0:
+		return errors.New("email and URI subjectAltNames are not allowed")
+	case serving && len(req.DNSNames)+len(req.IPAddresses) == 0:
+		return errors.New("DNS or IP subjectAltName is required")
+	case !serving && len(req.DNSNames)+len(req.IPAddresses) > 0:
+		return errors.New("DNS and IP subjectAltNames are not allowed")
+	}
+	return nil
+}
+
+// How long requests are kept, as in Kubernetes' csrcleaner.
+const (
+	keepDone    = time.Hour
+	keepPending = 24 * time.Hour
+)
+
+// endOf is when a request is deleted.
+func endOf(csr *certificatesv1.CertificateSigningRequest) time.Time {
+	for _, c := range csr.Status.Conditions {
+		at := c.LastUpdateTime.Time
+		if at.IsZero() {
+			at = csr.CreationTimestamp.Time
+		}
+		return at.Add(keepDone)
+	}
+	return csr.CreationTimestamp.Add(keepPending)
+}
+
+func has(csr *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) bool {
+	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == t })
+}
