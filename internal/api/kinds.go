@@ -221,6 +221,9 @@ var (
 // EphemeralContainersSubresource is the path below a pod for adding containers to it while it runs.
 const EphemeralContainersSubresource = "ephemeralcontainers"
 
+// StatusSubresource is the path below every kind that has a status.
+const StatusSubresource = "status"
+
 // ScaleSubresource is the path below every kind that has a number of replicas.
 const ScaleSubresource = "scale"
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/streaming"
 )
 
@@ -21,17 +22,21 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// Registry checks tokens, and decides who may impersonate whom.
+// Registry decides who may impersonate whom.
 type Registry interface {
-	Authenticate(ctx context.Context, token string) (registry.User, error)
 	Authorize(ctx context.Context, q *registry.Request) error
 }
 
 // Authenticator determines the user of a request.
-type Authenticator struct{ reg Registry }
+type Authenticator struct {
+	reg    Registry
+	tokens *serviceaccount.Tokens
+}
 
-// New returns an authenticator.
-func New(reg Registry) *Authenticator { return &Authenticator{reg: reg} }
+// New returns an authenticator; tokens checks the tokens of service accounts.
+func New(reg Registry, tokens *serviceaccount.Tokens) *Authenticator {
+	return &Authenticator{reg: reg, tokens: tokens}
+}
 
 // ErrNoCredentials is the error (401) for a request without credentials.
 var ErrNoCredentials error = apierrors.NewUnauthorized("show a client certificate of the cluster's CA (see admin.kubeconfig in the data directory) " +
@@ -67,7 +72,7 @@ func (a *Authenticator) bearer(req *http.Request) (registry.User, error) {
 	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
 		return registry.User{}, ErrNoCredentials
 	}
-	return a.reg.Authenticate(req.Context(), strings.TrimSpace(token))
+	return a.tokens.Authenticate(req.Context(), strings.TrimSpace(token), a.tokens.Issuer())
 }
 
 const userKey = "user"

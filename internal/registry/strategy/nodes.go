@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/api/dialect"
 	"minik8s/internal/api/validation"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/authorization"
 )
 
 func nodeStrategy() *registry.Strategy {
@@ -39,7 +40,19 @@ func nodeStrategy() *registry.Strategy {
 			}
 			return ""
 		},
+		Restrict:  ownOnly("Node"),
 		Essential: true,
+	}
+}
+
+// ownOnly lets a kubelet write only the object of a kind that has its node's name.
+func ownOnly(kind string) func(u registry.User, obj, old api.Object) string {
+	return func(u registry.User, obj, _ api.Object) string {
+		node, ok := authorization.NodeOf(u)
+		if ok && obj != nil && obj.GetName() != node {
+			return "a node may only use its own " + kind
+		}
+		return ""
 	}
 }
 
