@@ -151,7 +151,7 @@ func (r *Registry) prepareCreate(kind *api.Kind, s *Strategy, obj api.Object) {
 	if s.SpecChanged != nil {
 		obj.SetGeneration(1)
 	}
-	if s.CopyStatus != nil && kind.Status && !s.BornWithStatus {
+	if s.CopyStatus != nil && kind.HasStatus() && !s.BornWithStatus {
 		s.CopyStatus(obj, kind.New())
 	}
 	if s.PrepareCreate != nil {

@@ -148,7 +148,7 @@ func keepSystemFields(obj, old api.Object) {
 func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Object, sub string, opts WriteOptions) field.ErrorList {
 	switch {
 	case sub == "" || s.FormOf(sub) != nil: // what a form changes is a part of the whole
-		if kind.Status && s.CopyStatus != nil {
+		if s.CopyStatus != nil && kind.HasStatus() {
 			s.CopyStatus(obj, old)
 		}
 		if s.PrepareUpdate != nil {

@@ -157,6 +157,6 @@ func (r *request) served() *api.Kind {
 
 func (r *request) accept() string { return r.Request().Header.Get("Accept") }
 
-func isNamespaceSub(s string) bool { return s == "status" || api.Namespaces.Subresource(s) != nil }
+func isNamespaceSub(s string) bool { return api.Namespaces.Subresource(s) != nil }
 
 func isTrue(s string) bool { return s == "true" || s == "1" }

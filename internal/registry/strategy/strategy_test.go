@@ -29,7 +29,7 @@ func TestEveryKindHasAStrategy(t *testing.T) {
 			t.Errorf("%s has no strategy", kind)
 			continue
 		}
-		if kind.Status && s.CopyStatus == nil {
+		if kind.HasStatus() && s.CopyStatus == nil {
 			t.Errorf("%s has a status and no CopyStatus", kind)
 		}
 		// Subresources are declared in the table of kinds alone; a strategy only says what its own mean.
