@@ -2,7 +2,6 @@ package roles
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -120,8 +119,7 @@ func firstErr(errs ...error) error {
 
 // runRegistry is ready when the cache is complete and the cluster's own namespaces and priority classes exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
-	d.reg = registry.New(d.store, strategy.All(), d.log)
-	d.reg.UseTokens(d.tokens)
+	d.reg = registry.New(d.store, strategy.All(d.tokens), d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { ended <- d.reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }()
@@ -130,13 +128,8 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	case err := <-ended:
 		return err
 	}
-	for _, ns := range append([]string{metav1.NamespaceDefault}, api.SystemNamespaces...) {
-		if err := d.reg.EnsureNamespace(ctx, ns); err != nil {
-			return fmt.Errorf("namespace %s: %w", ns, err)
-		}
-	}
-	if err := d.reg.EnsurePriorityClasses(ctx); err != nil {
-		return fmt.Errorf("priority classes: %w", err)
+	if err := d.reg.Ensure(ctx, api.SystemObjects()...); err != nil {
+		return err
 	}
 	ready()
 	return <-ended
@@ -154,7 +147,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	cfg := apiserver.Config{
 		Kubelets: kubelets,
 		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
-		Registry: d.reg, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
+		Registry: d.reg, Tokens: d.tokens, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
 		Listener: d.listener,
 		Parts:    d.states, Ready: d.Ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
 	}

@@ -34,12 +34,9 @@ type Kind struct {
 	// Categories are words that name several kinds at once: "all".
 	Categories []string
 	Namespaced bool
-	// Status: the kind has a status subresource. A write to the object does not change the status, and a write to
-	// .../status changes nothing else.
-	Status bool
-	// Subresources beyond status, for discovery: "binding", "log".
+	// Subresources are the paths below an object: "status", "log". Routes, discovery and OpenAPI follow them.
 	Subresources []Subresource
-	// Verbs are the operations that the kind supports; nil: all.
+	// Verbs are the operations that the kind supports; nil: all. Routes, discovery and OpenAPI follow them.
 	Verbs []string
 	// Asked: objects of the kind are questions. They are answered and never stored.
 	Asked bool
@@ -56,18 +53,47 @@ type Kind struct {
 // Stored reports whether the store holds objects of the kind.
 func (k *Kind) Stored() bool { return k.View == nil && !k.Asked }
 
-// Subresource is a path below an object, as discovery lists it.
+// Subresource is a path below an object. What a write there does is said in package strategy.
 type Subresource struct {
 	Name string // "log"
-	Kind string // the kind of its body: "Binding"
-	// Group and Version of that body, where they differ from the parent's.
-	Group, Version string
-	Verbs          []string
+	// Kind is the kind of its body: "Binding"; empty: the parent's. Group and Version are those of that body, where they
+	// differ from the parent's.
+	Kind, Group, Version string
+	Verbs                []string
+	// Connects: it leads to a container, not to an object. An upgraded connection is asked for by GET and by POST, and
+	// needs the right to create.
+	Connects bool
 	// Path: a path of any length may follow the name.
 	Path bool
 }
 
-// Subresource returns the subresource of that name, not counting status; nil if the kind has none.
+// Body returns the kind of the body of one of the kind's subresources.
+func (k *Kind) Body(sub *Subresource) schema.GroupVersionKind {
+	gvk := k.GVK()
+	if sub.Kind != "" {
+		gvk.Kind = sub.Kind
+	}
+	if sub.Version != "" {
+		gvk.Group, gvk.Version = sub.Group, sub.Version
+	}
+	return gvk
+}
+
+var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+
+// Operations returns the verbs that can be used on objects of the kind. Callers must not change the slice.
+func (k *Kind) Operations() []string {
+	if k.Verbs != nil {
+		return k.Verbs
+	}
+	return allVerbs
+}
+
+// HasStatus reports whether the kind has the subresource status: a write to the object does not change the status, and
+// a write to .../status changes nothing else.
+func (k *Kind) HasStatus() bool { return k.Subresource(StatusSubresource) != nil }
+
+// Subresource returns the subresource of that name; nil if the kind has none.
 func (k *Kind) Subresource(name string) *Subresource {
 	for i := range k.Subresources {
 		if k.Subresources[i].Name == name {
@@ -102,29 +128,31 @@ func (k *Kind) String() string { return k.GR().String() }
 var (
 	Namespaces = &Kind{
 		Version: "v1", Kind: "Namespace", Plural: "namespaces", Singular: "namespace",
-		ShortNames: []string{"ns"}, Status: true,
-		Subresources: []Subresource{{Name: "finalize", Kind: "Namespace", Verbs: []string{"update"}}},
+		ShortNames:   []string{"ns"},
+		Subresources: []Subresource{{Name: "finalize", Verbs: []string{"update"}}, status},
 		New:          func() Object { return &corev1.Namespace{} },
 		NewList:      func() runtime.Object { return &corev1.NamespaceList{} },
 	}
 	Nodes = &Kind{
 		Version: "v1", Kind: "Node", Plural: "nodes", Singular: "node",
-		ShortNames: []string{"no"}, Status: true,
-		New:     func() Object { return &corev1.Node{} },
-		NewList: func() runtime.Object { return &corev1.NodeList{} },
+		ShortNames:   []string{"no"},
+		Subresources: []Subresource{status},
+		New:          func() Object { return &corev1.Node{} },
+		NewList:      func() runtime.Object { return &corev1.NodeList{} },
 	}
 	Pods = &Kind{
 		Version: "v1", Kind: "Pod", Plural: "pods", Singular: "pod",
-		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true, Status: true,
+		ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true,
 		Subresources: []Subresource{
-			{Name: "attach", Kind: "PodAttachOptions", Verbs: []string{"create", "get"}},
-			{Name: "exec", Kind: "PodExecOptions", Verbs: []string{"create", "get"}},
-			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: []string{"create", "get"}},
+			{Name: "attach", Kind: "PodAttachOptions", Verbs: []string{"create", "get"}, Connects: true},
+			{Name: "exec", Kind: "PodExecOptions", Verbs: []string{"create", "get"}, Connects: true},
+			{Name: "portforward", Kind: "PodPortForwardOptions", Verbs: []string{"create", "get"}, Connects: true},
 			{Name: "binding", Kind: "Binding", Verbs: []string{"create"}},
-			{Name: EphemeralContainersSubresource, Kind: "Pod", Verbs: []string{"get", "patch", "update"}},
+			{Name: EphemeralContainersSubresource, Verbs: []string{"get", "patch", "update"}},
 			{Name: "eviction", Kind: "Eviction", Group: "policy", Version: "v1", Verbs: []string{"create"}},
-			{Name: "log", Kind: "Pod", Verbs: []string{"get"}},
-			{Name: "proxy", Kind: "PodProxyOptions", Verbs: []string{"create", "delete", "get", "patch", "update"}, Path: true},
+			{Name: "log", Verbs: []string{"get"}, Connects: true},
+			{Name: "proxy", Kind: "PodProxyOptions", Verbs: []string{"create", "delete", "get", "patch", "update"}, Connects: true, Path: true},
+			status,
 		},
 		New:     func() Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
@@ -132,7 +160,7 @@ var (
 	ReplicationControllers = &Kind{
 		Version: "v1", Kind: "ReplicationController", Plural: "replicationcontrollers", Singular: "replicationcontroller",
 		ShortNames: []string{"rc"}, Categories: []string{"all"},
-		Namespaced: true, Status: true, Subresources: []Subresource{scale},
+		Namespaced: true, Subresources: []Subresource{scale, status},
 		New:     func() Object { return &corev1.ReplicationController{} },
 		NewList: func() runtime.Object { return &corev1.ReplicationControllerList{} },
 	}
@@ -175,8 +203,8 @@ var (
 	}
 	CertificateSigningRequests = &Kind{
 		Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest",
-		Plural: "certificatesigningrequests", Singular: "certificatesigningrequest", ShortNames: []string{"csr"}, Status: true,
-		Subresources: []Subresource{{Name: ApprovalSubresource, Kind: "CertificateSigningRequest", Verbs: []string{"get", "patch", "update"}}},
+		Plural: "certificatesigningrequests", Singular: "certificatesigningrequest", ShortNames: []string{"csr"},
+		Subresources: []Subresource{status, {Name: ApprovalSubresource, Kind: "CertificateSigningRequest", Verbs: []string{"get", "patch", "update"}}},
 		New:          func() Object { return &certificatesv1.CertificateSigningRequest{} },
 		NewList:      func() runtime.Object { return &certificatesv1.CertificateSigningRequestList{} },
 	}
@@ -195,22 +223,23 @@ var (
 	ReplicaSets = &Kind{
 		Group: "apps", Version: "v1", Kind: "ReplicaSet", Plural: "replicasets", Singular: "replicaset",
 		ShortNames: []string{"rs"}, Aliases: []string{"rss"}, Categories: []string{"all"},
-		Namespaced: true, Status: true, Subresources: []Subresource{scale},
+		Namespaced: true, Subresources: []Subresource{scale, status},
 		New:     func() Object { return &appsv1.ReplicaSet{} },
 		NewList: func() runtime.Object { return &appsv1.ReplicaSetList{} },
 	}
 	Deployments = &Kind{
 		Group: "apps", Version: "v1", Kind: "Deployment", Plural: "deployments", Singular: "deployment",
 		ShortNames: []string{"deploy"}, Categories: []string{"all"},
-		Namespaced: true, Status: true, Subresources: []Subresource{scale},
+		Namespaced: true, Subresources: []Subresource{scale, status},
 		New:     func() Object { return &appsv1.Deployment{} },
 		NewList: func() runtime.Object { return &appsv1.DeploymentList{} },
 	}
 	DaemonSets = &Kind{
 		Group: "apps", Version: "v1", Kind: "DaemonSet", Plural: "daemonsets", Singular: "daemonset",
-		ShortNames: []string{"ds"}, Categories: []string{"all"}, Namespaced: true, Status: true,
-		New:     func() Object { return &appsv1.DaemonSet{} },
-		NewList: func() runtime.Object { return &appsv1.DaemonSetList{} },
+		ShortNames: []string{"ds"}, Categories: []string{"all"}, Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &appsv1.DaemonSet{} },
+		NewList:      func() runtime.Object { return &appsv1.DaemonSetList{} },
 	}
 	ControllerRevisions = &Kind{
 		Group: "apps", Version: "v1", Kind: "ControllerRevision", Plural: "controllerrevisions", Singular: "controllerrevision",
@@ -220,9 +249,10 @@ var (
 	}
 	Jobs = &Kind{
 		Group: "batch", Version: "v1", Kind: "Job", Plural: "jobs", Singular: "job",
-		Categories: []string{"all"}, Namespaced: true, Status: true,
-		New:     func() Object { return &batchv1.Job{} },
-		NewList: func() runtime.Object { return &batchv1.JobList{} },
+		Categories: []string{"all"}, Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &batchv1.Job{} },
+		NewList:      func() runtime.Object { return &batchv1.JobList{} },
 	}
 )
 
@@ -232,8 +262,13 @@ const EphemeralContainersSubresource = "ephemeralcontainers"
 // ApprovalSubresource is the path below a certificate signing request for approving or denying it.
 const ApprovalSubresource = "approval"
 
+// StatusSubresource is the path below every kind that has a status.
+const StatusSubresource = "status"
+
 // ScaleSubresource is the path below every kind that has a number of replicas.
 const ScaleSubresource = "scale"
+
+var status = Subresource{Name: StatusSubresource, Verbs: []string{"get", "patch", "update"}}
 
 var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscaling", Version: "v1",
 	Verbs: []string{"get", "patch", "update"}}

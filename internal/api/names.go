@@ -21,6 +21,18 @@ func GenerateName(base string) string {
 // SystemNamespaces are the namespaces in which every cluster keeps its own objects, with Kubernetes' names.
 var SystemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
+// SystemObjects returns new copies of the objects that every cluster has: its namespaces and priority classes.
+func SystemObjects() []Object {
+	var objs []Object
+	for _, name := range append([]string{metav1.NamespaceDefault}, SystemNamespaces...) {
+		objs = append(objs, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, class := range SystemPriorityClasses() {
+		objs = append(objs, class)
+	}
+	return objs
+}
+
 // Reasons of a Node's condition NetworkUnavailable: the host's packet filter blocks all traffic of some kind of pods,
 // or only part of it, such as one port.
 const (

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"minik8s/internal/api"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
 )
@@ -32,10 +33,10 @@ func TestAddKind(t *testing.T) {
 	}
 	expect("GET", "/openapi/v3", "", 200) // what is kept of it holds no longer
 	expect("GET", gadgets, "", 404)
-	if err := c.reg.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{}); err != nil {
+	if err := c.reg.AddKind(t.Context(), registrytest.Gadgets, registrytest.GadgetStrategy()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.reg.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{}); err == nil {
+	if err := c.reg.AddKind(t.Context(), registrytest.Gadgets, registrytest.GadgetStrategy()); err == nil {
 		t.Error("added twice")
 	}
 	expect("GET", "/apis", "", 200, `"test.minik8s.io"`)
@@ -43,6 +44,30 @@ func TestAddKind(t *testing.T) {
 	expect("GET", "/openapi/v3", "", 200, "apis/test.minik8s.io/v1")
 	expect("GET", "/openapi/v3/apis/test.minik8s.io/v1", "", 200, "colours")
 	expect("GET", "/openapi/v2", "", 200, "/namespaces/{namespace}/gadgets")
+
+	// Subresources and verbs are the table's, everywhere alike.
+	expect("GET", "/apis/test.minik8s.io/v1", "", 200, `"name":"gadgets/paint","singularName":"","namespaced":true,"kind":"Gadget","verbs":["create"]`)
+	expect("GET", "/openapi/v3/apis/test.minik8s.io/v1", "", 200, `/namespaces/{namespace}/gadgets/{name}/paint":{"post":`)
+	expect("POST", gadgets, `{"metadata":{"name":"fence"}}`, 201)
+	expect("POST", gadgets+"/fence/paint", `{"colours":{"post":"green"}}`, 201, `"green"`)
+	expect("GET", gadgets+"/fence", "", 200, `"green"`)
+	expect("GET", gadgets+"/fence/paint", "", 405)
+	expect("GET", gadgets+"/fence/status", "", 404)
+	expect("DELETE", gadgets+"/fence", "", 200)
+	relics := &api.Kind{Group: "test.minik8s.io", Version: "v1", Kind: "Relic", Plural: "relics", Singular: "relic", Namespaced: true,
+		Verbs: []string{"get", "list"}, New: registrytest.Gadgets.New, NewList: registrytest.Gadgets.NewList}
+	if err := c.reg.AddKind(t.Context(), relics, &registry.Strategy{}); err != nil {
+		t.Fatal(err)
+	}
+	const relic = "/apis/test.minik8s.io/v1/namespaces/default/relics"
+	expect("GET", relic, "", 200)
+	expect("GET", relic+"?watch=1", "", 405)
+	expect("POST", relic, "{}", 405)
+	expect("DELETE", relic+"/a", "", 405)
+	expect("GET", "/openapi/v3/apis/test.minik8s.io/v1", "", 200, `/relics":{"get":{"responses"`, `/relics/{name}":{"get":{"responses"`)
+	if _, doc := c.do(root, "GET", "/openapi/v3/apis/test.minik8s.io/v1", ""); strings.Contains(doc, `/relics/{name}":{"delete"`) {
+		t.Error("OpenAPI tells of a verb that the kind has not")
+	}
 
 	events := c.watch(gadgets + "?watch=1")
 	expect("POST", gadgets, `{"apiVersion":"test.minik8s.io/v1","kind":"Gadget","metadata":{"name":"a","labels":{"x":"y"}},"colours":{"hat":"red"}}`, 201, `"red"`)
@@ -82,7 +107,7 @@ func TestAddKind(t *testing.T) {
 	// What is stored is found again by a server that is told of the kind before anybody asks.
 	again, stop := registrytest.Start(t, c.kept)
 	defer stop()
-	if err := again.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{}); err != nil {
+	if err := again.AddKind(t.Context(), registrytest.Gadgets, registrytest.GadgetStrategy()); err != nil {
 		t.Fatal(err)
 	}
 	if n := again.Count(registrytest.Gadgets); n != 1 {

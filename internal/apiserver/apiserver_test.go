@@ -60,7 +60,8 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster 
 	kept := memory.New()
 	_, stop := registrytest.Start(t, kept)
 	stop()
-	reg, stop := registrytest.Start(t, kept)
+	authority := registrytest.Signer(t)
+	reg, stop := registrytest.StartWith(t, kept, authority)
 	t.Cleanup(stop)
 	c := &cluster{t: t, reg: reg, kept: kept, dir: t.TempDir(), patience: patience}
 	var err error
@@ -80,7 +81,7 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster 
 		t.Fatal(err)
 	}
 	c.address = l.Addr().String()
-	srv := apiserver.New(apiserver.Config{Registry: c.reg, Listener: l, Address: c.address, Cert: cert, ClientCA: c.ca.Pool(),
+	srv := apiserver.New(apiserver.Config{Registry: c.reg, Tokens: authority, Listener: l, Address: c.address, Cert: cert, ClientCA: c.ca.Pool(),
 		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Kubelets: c.toKubelets(pods), DialPod: here, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})

@@ -40,9 +40,6 @@ func doors(namespace, name string) []door {
 			door{method: "DELETE", path: base, query: "?labelSelector=no=such", kind: k, verb: "deletecollection"})
 		verbs := map[string]string{"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 		subs := []string{""}
-		if k.Status {
-			subs = append(subs, "status")
-		}
 		for _, s := range k.Subresources {
 			subs = append(subs, s.Name)
 		}

@@ -21,23 +21,26 @@ import (
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
+	"minik8s/internal/store/memory"
 )
 
 // TestTooManyRequests: when others have taken all there is, a request is sent away with when to come again; the
 // cluster's owner is not, and afterwards all goes on.
 func TestTooManyRequests(t *testing.T) {
-	reg := registrytest.New(t)
+	authority := registrytest.Signer(t)
+	reg, stop := registrytest.StartWith(t, memory.New(), authority)
+	defer stop()
 	if _, err := local.New(reg, registry.System).Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "robot"}}, client.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := reg.Token(t.Context(), registrytest.Ask("create", api.ServiceAccounts, "default", "robot", "token"), &authenticationv1.TokenRequest{})
+	made, err := reg.Act(t.Context(), registrytest.Ask("create", api.ServiceAccounts, "default", "robot", "token"), &authenticationv1.TokenRequest{}, registry.WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	limits := flowcontrol.Default
 	limits.MaxWait = time.Millisecond
-	s := New(Config{Registry: reg, Limits: limits, Log: slog.New(slog.DiscardHandler)})
+	s := New(Config{Registry: reg, Tokens: authority, Limits: limits, Log: slog.New(slog.DiscardHandler)})
 	get := func(path, token string) *httptest.ResponseRecorder {
 		req := httptest.NewRequest(http.MethodGet, path, nil)
 		req.TLS = &tls.ConnectionState{}
@@ -64,15 +67,15 @@ func TestTooManyRequests(t *testing.T) {
 			t.Errorf("one user has more than a share: %v", err)
 		}
 		if i == 0 {
-			if w := get(path, made.Status.Token); w.Code != http.StatusOK {
+			if w := get(path, made.(*authenticationv1.TokenRequest).Status.Token); w.Code != http.StatusOK {
 				t.Errorf("one user keeps another out: %d %s", w.Code, w.Body)
 			}
 		}
 	}
-	if w := get(path, made.Status.Token); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "TooManyRequests") {
+	if w := get(path, made.(*authenticationv1.TokenRequest).Status.Token); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "TooManyRequests") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
-	if w := get("/api/v1/namespaces/default/secrets", made.Status.Token); w.Code != http.StatusForbidden {
+	if w := get("/api/v1/namespaces/default/secrets", made.(*authenticationv1.TokenRequest).Status.Token); w.Code != http.StatusForbidden {
 		t.Errorf("who may not is told so all the same: %d", w.Code)
 	}
 	for _, u := range []registry.User{registry.System, registry.NodeUser("n")} {
@@ -85,7 +88,7 @@ func TestTooManyRequests(t *testing.T) {
 	for _, l := range leave {
 		l()
 	}
-	if w := get(path, made.Status.Token); w.Code != http.StatusOK {
+	if w := get(path, made.(*authenticationv1.TokenRequest).Status.Token); w.Code != http.StatusOK {
 		t.Errorf("afterwards: %d %s", w.Code, w.Body)
 	}
 	leave = nil
@@ -96,7 +99,7 @@ func TestTooManyRequests(t *testing.T) {
 		}
 		leave = append(leave, l)
 	}
-	if w := get(path+"?watch=1", made.Status.Token); w.Code != http.StatusTooManyRequests {
+	if w := get(path+"?watch=1", made.(*authenticationv1.TokenRequest).Status.Token); w.Code != http.StatusTooManyRequests {
 		t.Errorf("one watch too many: %d", w.Code)
 	}
 	for _, l := range leave {

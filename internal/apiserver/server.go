@@ -24,12 +24,16 @@ import (
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/openapi"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/supervise"
+	"minik8s/internal/tokens"
 )
 
 // Config configures a server.
 type Config struct {
 	Registry *registry.Registry
+	// Tokens signs the tokens of service accounts; nil: there are none.
+	Tokens *tokens.Authority
 	// Listener is the HTTPS port, open; nil: no TCP. Run closes it.
 	Listener net.Listener
 	// Cert is the server's certificate; ClientCA signs the certificates of its clients.
@@ -60,6 +64,7 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	reg     *registry.Registry
+	tokens  *serviceaccount.Tokens
 	echo    *echo.Echo
 	metrics *metrics
 	auth    *authentication.Authenticator
@@ -74,8 +79,10 @@ func New(cfg Config) *Server {
 	if cfg.Limits == (flowcontrol.Limits{}) {
 		cfg.Limits = flowcontrol.Default
 	}
-	s := &Server{cfg: cfg, reg: cfg.Registry, echo: echo.New(), metrics: newMetrics(),
-		auth: authentication.New(cfg.Registry), limiter: flowcontrol.NewLimiter(cfg.Limits)}
+	objects := cfg.Registry.Objects()
+	checks := serviceaccount.New(cfg.Tokens, objects)
+	s := &Server{cfg: cfg, reg: cfg.Registry, tokens: checks, echo: echo.New(), metrics: newMetrics(),
+		auth: authentication.New(cfg.Registry, objects, checks), limiter: flowcontrol.NewLimiter(cfg.Limits)}
 	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Panics, cfg.Registry},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "minik8s_api_requests_inflight",
 			Help: "Requests under way that are not watches or other streams."}, func() float64 { return float64(s.limiter.Inflight()) }))

@@ -16,8 +16,8 @@ func (s *Server) version(c echo.Context) error { return encoding.SendJSON(c, s.c
 
 // issuer serves OpenID Connect Discovery, from which others learn to check service account tokens.
 func (s *Server) issuer(c echo.Context) error {
-	name, keys := s.reg.Issuer()
-	if keys == nil {
+	name := s.tokens.Issuer()
+	if name == "" {
 		return echo.ErrNotFound
 	}
 	return encoding.SendJSON(c, map[string]any{"issuer": name, "jwks_uri": "https://" + s.cfg.Address + "/openid/v1/jwks",
@@ -26,7 +26,7 @@ func (s *Server) issuer(c echo.Context) error {
 }
 
 func (s *Server) issuerKeys(c echo.Context) error {
-	_, keys := s.reg.Issuer()
+	keys := s.tokens.KeySet()
 	if keys == nil {
 		return echo.ErrNotFound
 	}

@@ -2,11 +2,8 @@ package registry
 
 import (
 	"context"
-	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry/authorization"
@@ -17,7 +14,7 @@ import (
 // admission lists the steps that a request passes once it is authorised and its object is complete. Each step may
 // complete New, or refuse the request because of other objects. The order matters.
 var admission = []func(r *Registry, ctx context.Context, q *Request) error{
-	(*Registry).admitNode,
+	(*Registry).admitUser,
 	(*Registry).admitNamespace,
 	(*Registry).admitExclusive,
 	(*Registry).admitKind,
@@ -33,55 +30,36 @@ func (r *Registry) admit(ctx context.Context, q *Request) error {
 	return nil
 }
 
-// admitNode restricts a kubelet to its own objects, now that the object is known.
-func (r *Registry) admitNode(_ context.Context, q *Request) error {
-	node, ok := authorization.NodeOf(q.User)
-	if !ok {
+// admitUser refuses what the kind does not let this user do.
+func (r *Registry) admitUser(_ context.Context, q *Request) error {
+	restrict := r.Strategy(q.Kind).Restrict
+	if restrict == nil {
 		return nil
 	}
-	switch q.Kind {
-	case api.Nodes, api.Leases:
-		if q.New != nil && q.New.GetName() != node {
-			return authorization.Forbidden(q.attributes(), "a node may only use its own "+q.Kind.Kind)
-		}
-		if now, ok := q.New.(*corev1.Node); ok {
-			old, _ := q.Old.(*corev1.Node)
-			if err := authorization.RestrictNode(q.User, now, old); err != nil {
-				return authorization.Forbidden(q.attributes(), err.Error())
-			}
-		}
-	case api.Pods:
-		if pod, ok := q.Old.(*corev1.Pod); q.Old != nil && (!ok || pod.Spec.NodeName != node) {
-			return authorization.Forbidden(q.attributes(), authorization.NotHere)
-		}
+	if reason := restrict(q.User, q.New, q.Old); reason != "" {
+		return authorization.Forbidden(q.attributes(), reason)
 	}
 	return nil
 }
 
-// admitNamespace refuses to create an object in a namespace that does not exist or is being deleted. The write
-// requires that the namespace is unchanged since this check, so nothing is created while it is being emptied.
+// admitNamespace refuses to create an object in a namespace that does not exist or takes no more. The write requires
+// that the namespace is unchanged since this check, so nothing is created while it is being emptied.
 func (r *Registry) admitNamespace(ctx context.Context, q *Request) error {
 	if q.Verb != "create" || q.Sub != "" || !q.Kind.Namespaced {
 		return nil
 	}
 	name := q.New.GetNamespace()
-	kc := r.cache.Of(api.Namespaces)
-	e := kc.Get(name)
-	if e == nil { // it may have been created a moment ago
-		if err := r.cache.Current(ctx); err != nil {
-			return storage.Error(api.Namespaces, name, err)
-		}
-		e = kc.Get(name)
+	e, err := cached{r.cache}.known(ctx, api.Namespaces, "", name)
+	if err != nil {
+		return err
 	}
 	if e == nil {
 		return apierrors.NewNotFound(api.Namespaces.GR(), name)
 	}
-	if e.Object().(*corev1.Namespace).Status.Phase == corev1.NamespaceTerminating {
-		err := apierrors.NewForbidden(q.Kind.GR(), q.New.GetName(),
-			errors.New("unable to create new content in namespace "+name+" because it is being terminated"))
-		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-			Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being terminated", Field: "metadata.namespace"})
-		return err
+	if admit := r.Strategy(api.Namespaces).AdmitContent; admit != nil {
+		if err := admit(e.Object(), q.Kind, q.New); err != nil {
+			return err
+		}
 	}
 	q.relied = append(q.relied, store.Unchanged(storage.PrefixOf(api.Namespaces)+name, e.Revision()))
 	return nil

@@ -21,14 +21,14 @@ var patchOptions = &api.Kind{Group: "meta.k8s.io", Version: "v1", Kind: "PatchOp
 
 // checkManager refuses (422) a field manager name that is too long or has unprintable characters.
 func checkManager(manager string) error {
-	return invalid(patchOptions, "", metav1validation.ValidateFieldManager(manager, field.NewPath("fieldManager")))
+	return Invalid(patchOptions, "", metav1validation.ValidateFieldManager(manager, field.NewPath("fieldManager")))
 }
 
 // apply applies a manifest to an object, and creates the object if it does not exist. The manager must have a name,
 // and comes to own the fields that the manifest names.
 func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOptions) (e *Entry, created bool, err error) {
 	if opts.Manager == "" {
-		return nil, false, invalid(patchOptions, "", field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
+		return nil, false, Invalid(patchOptions, "", field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
 	}
 	if err := checkManager(opts.Manager); err != nil {
 		return nil, false, err
@@ -58,12 +58,12 @@ func (r *Registry) apply(ctx context.Context, q *Request, p Patch, opts WriteOpt
 
 // applied returns live with the configuration applied to it.
 func (r *Registry) applied(q *Request, live api.Object, config *unstructured.Unstructured, p Patch, opts WriteOptions) (api.Object, error) {
-	obj, err := r.fields.Applied(q.served(), q.Sub, q.shown(live), config.DeepCopy().Object, opts.Manager, p.Force)
+	obj, err := r.fields.Applied(r.shapeOf(q).kind(), q.Sub, r.shapeOf(q).shown(live), config.DeepCopy().Object, opts.Manager, p.Force)
 	if err != nil {
 		return nil, err
 	}
 	obj.SetResourceVersion("")
-	return q.stored(obj), nil
+	return r.shapeOf(q).stored(obj, live)
 }
 
 // applyNew creates the object that is applied and does not exist. The user must also be allowed to create it.
@@ -100,7 +100,7 @@ func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstr
 		}
 		opts.warn(notes)
 	}
-	m, err := apply.ReadManifest(q.served(), q.Namespace, q.Name, data, p.Validation)
+	m, err := apply.ReadManifest(r.shapeOf(q).kind(), q.Namespace, q.Name, data, p.Validation)
 	var strict *decode.StrictError
 	if errors.As(err, &strict) {
 		return nil, r.Refuse(q, m.Typed, strict)

@@ -44,7 +44,10 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 		return nil, err
 	}
 	kind := q.Kind
-	obj = q.stored(obj)
+	obj, err := r.shapeOf(q).stored(obj, nil)
+	if err != nil {
+		return nil, err
+	}
 	if err := place(kind, q.Namespace, obj); err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 
 func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.Object, opts WriteOptions) (*Entry, error) {
 	kind := q.Kind
-	if err := invalid(kind, obj.GetName(), r.mistakes(kind, s, obj)); err != nil {
+	if err := Invalid(kind, obj.GetName(), r.mistakes(kind, s, obj)); err != nil {
 		return nil, err
 	}
 	key := storage.KeyOf(kind, obj.GetNamespace(), obj.GetName())
@@ -148,11 +151,11 @@ func (r *Registry) prepareCreate(q *Request, s *Strategy, obj api.Object) {
 	if s.SpecChanged != nil {
 		obj.SetGeneration(1)
 	}
-	if s.CopyStatus != nil && q.Kind.Status && !s.BornWithStatus {
+	if s.CopyStatus != nil && q.Kind.HasStatus() && !s.BornWithStatus {
 		s.CopyStatus(obj, q.Kind.New())
 	}
 	if s.Author != nil {
-		s.Author(obj, q.User)
+		s.Author(obj, nil, q.User)
 	}
 	if s.PrepareCreate != nil {
 		s.PrepareCreate(obj)
@@ -166,8 +169,15 @@ func (r *Registry) prepareCreate(q *Request, s *Strategy, obj api.Object) {
 func (r *Registry) Refuse(q *Request, obj api.Object, strict *decode.StrictError) error {
 	msg := strict.Error()
 	kind, s := q.Kind, r.Strategy(q.Kind)
-	obj = q.stored(obj)
-	if err := place(kind, q.Namespace, obj); err == nil {
+	shape := r.shapeOf(q)
+	if shape.form != nil {
+		return apierrors.NewBadRequest(msg)
+	}
+	obj, err := shape.stored(obj, nil)
+	if err == nil {
+		err = place(kind, q.Namespace, obj)
+	}
+	if err == nil {
 		r.prepareCreate(q, s, obj)
 		if errs := r.mistakes(kind, s, obj); len(errs) > 0 {
 			msg += "; and " + errs.ToAggregate().Error()

@@ -34,7 +34,7 @@ func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOp
 		if err := r.admit(ctx, q); err != nil {
 			return nil, false, err
 		}
-		if err := preconditions(kind, old.Object(), opts.Preconditions); err != nil {
+		if err := CheckPreconditions(kind, old.Object(), opts.Preconditions); err != nil {
 			return nil, false, err
 		}
 		e, removed, err := r.delete(ctx, q, old, opts)
@@ -44,12 +44,13 @@ func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOp
 	}
 }
 
-func preconditions(kind *api.Kind, obj api.Object, p *metav1.Preconditions) error {
+// CheckPreconditions refuses (409) an object that is not the one that a deletion means.
+func CheckPreconditions(kind *api.Kind, obj api.Object, p *metav1.Preconditions) error {
 	if p == nil {
 		return nil
 	}
 	if p.UID != nil && *p.UID != obj.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
-		return conflictf(kind, obj.GetName(), "the precondition (uid, resourceVersion) does not match the object's uid %s and resourceVersion %s",
+		return Conflictf(kind, obj.GetName(), "the precondition (uid, resourceVersion) does not match the object's uid %s and resourceVersion %s",
 			obj.GetUID(), obj.GetResourceVersion())
 	}
 	return nil
@@ -143,6 +144,12 @@ func (r *Registry) DeleteWarning(kind *api.Kind, opts *metav1.DeleteOptions) str
 		return ""
 	}
 	return r.Strategy(kind).OrphanWarning
+}
+
+// CheckDelete refuses (400) options that contradict each other or are not known.
+func CheckDelete(opts *metav1.DeleteOptions) error {
+	_, _, err := policyFinalizer(opts)
+	return err
 }
 
 // policyFinalizer returns the finalizer of the requested policy, and whether one is requested. Background has no

@@ -19,16 +19,16 @@
 // Its files:
 //
 //	registry.go     the Registry, Strategy, the kinds it serves
-//	request.go      a request and its user; reviews.go answers reviews of rights and tokens
+//	request.go      a request and its user
 //	admission.go    what a write has to pass besides its own validation
 //	create.go update.go delete.go patch.go applypatch.go    the flow of each write; packages patch and apply change documents
 //	write.go        the transaction they end in, and what it relies on
-//	binding.go evict.go scale.go token.go                   subresources that are more than a part of an object
-//	read.go view.go get, list, watch, and the view in which a client sees a kind
-//	jointoken.go    who shows a join token
+//	subresource.go  what a kind can have below its objects, and what the registry offers to it and to answers
+//	read.go view.go get, list, watch, and the shape in which a client sees an object
 //	ensure.go       the objects that every cluster has
 //
 // Its packages: authorization decides who may do what, decode turns a client's bytes into an object, patch and apply
 // change documents, storage has the objects in the store and in memory, serviceaccount the tokens, strategy what is
-// specific to each kind.
+// specific to each kind, with subresource and review: the actions and forms below objects, the answers to questions.
+// The registry itself knows one kind, Namespaces, in which others lie.
 package registry

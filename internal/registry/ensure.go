@@ -2,31 +2,21 @@ package registry
 
 import (
 	"context"
+	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/store"
 )
 
-// EnsureNamespace creates one of the cluster's own namespaces if it does not exist.
-func (r *Registry) EnsureNamespace(ctx context.Context, name string) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := r.Create(store.Essential(ctx), own("create", api.Namespaces, "", ""), ns, WriteOptions{})
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
-}
-
-// EnsurePriorityClasses creates the cluster's own priority classes if they do not exist.
-func (r *Registry) EnsurePriorityClasses(ctx context.Context) error {
-	for _, pc := range api.SystemPriorityClasses() {
-		_, err := r.Create(store.Essential(ctx), own("create", api.PriorityClasses, "", ""), pc, WriteOptions{})
+// Ensure creates the cluster's own objects, those of them that do not exist.
+func (r *Registry) Ensure(ctx context.Context, objs ...api.Object) error {
+	for _, obj := range objs {
+		kind, name := api.KindOf(obj), obj.GetName()
+		_, err := r.Create(store.Essential(ctx), Own("create", kind, obj.GetNamespace(), "", ""), obj, WriteOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return err
+			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}
 	}
 	return nil

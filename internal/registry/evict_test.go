@@ -57,7 +57,7 @@ func TestEvict(t *testing.T) {
 			if x.options != nil {
 				eviction.DeleteOptions = x.options(pod)
 			}
-			err = reg.Evict(t.Context(), registrytest.Ask("create", api.Pods, "default", pod.Name, "eviction"), eviction, registry.WriteOptions{DryRun: x.dry})
+			_, err = reg.Act(t.Context(), registrytest.Ask("create", api.Pods, "default", pod.Name, "eviction"), eviction, registry.WriteOptions{DryRun: x.dry})
 			if (err != nil) != x.refused || err != nil && !apierrors.IsConflict(err) {
 				t.Fatal(err)
 			}

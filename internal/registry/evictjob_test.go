@@ -94,7 +94,7 @@ func TestEvictedPodOfAJob(t *testing.T) {
 			pod := until(t, admin, api.Pods, "begun", func(list []*corev1.Pod) bool { return len(list) == 1 })[0]
 			setStatus(t, admin, pod, corev1.PodRunning, 0)
 			if x.evict {
-				if err := reg.Evict(t.Context(), registrytest.Ask("create", api.Pods, "default", pod.Name, "eviction"), &policyv1.Eviction{}, registry.WriteOptions{}); err != nil {
+				if _, err := reg.Act(t.Context(), registrytest.Ask("create", api.Pods, "default", pod.Name, "eviction"), &policyv1.Eviction{}, registry.WriteOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -38,19 +38,22 @@ func (r *Registry) Patch(ctx context.Context, q *Request, p Patch, opts WriteOpt
 	switch {
 	case !slices.Contains(patchTypes, p.Type): // before the lookup, where a 404 would mislead
 		return nil, false, patch.Unsupported(p.Type)
+	case p.Type == types.ApplyPatchType && r.shapeOf(q).form != nil:
+		return nil, false, patch.Unsupported(p.Type)
 	case p.Type == types.ApplyPatchType:
 		return r.apply(ctx, q, p, opts)
 	case p.Force:
-		return nil, false, invalid(patchOptions, "", field.ErrorList{field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")})
+		return nil, false, Invalid(patchOptions, "", field.ErrorList{field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")})
 	}
 	e, err = r.patch(ctx, q, p, opts)
 	return e, false, err
 }
 
 func (r *Registry) patch(ctx context.Context, q *Request, p Patch, opts WriteOptions) (*Entry, error) {
-	kind, name := q.served(), q.Name
+	shape, name := r.shapeOf(q), q.Name
+	kind := shape.kind()
 	return r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) {
-		before, err := json.Marshal(q.shown(old))
+		before, err := json.Marshal(shape.shown(old))
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
@@ -73,6 +76,6 @@ func (r *Registry) patch(ctx context.Context, q *Request, p Patch, opts WriteOpt
 		if obj.GetResourceVersion() == old.GetResourceVersion() && !patch.NamesRevision(p.Data) {
 			obj.SetResourceVersion("")
 		}
-		return q.stored(obj), nil
+		return shape.stored(obj, old)
 	})
 }

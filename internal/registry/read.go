@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -107,39 +106,44 @@ func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector,
 	return s, nil
 }
 
-// pods reads pods for authorisation.
-type objects struct{ cache *storage.Cache }
+// cached reads from the cache, for authorisation and admission.
+type cached struct{ *storage.Cache }
 
-// Pod implements authorization.Objects.
-func (p objects) Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	key := storage.KeyOf(api.Pods, namespace, name)
-	e := p.cache.Of(api.Pods).Get(key)
-	if e == nil { // it may have been created a moment ago
-		if err := p.cache.Current(ctx); err != nil {
-			return nil, storage.Error(api.Pods, name, err)
-		}
-		e = p.cache.Of(api.Pods).Get(key)
-	}
+// Known implements authorization.Reader.
+func (c cached) Known(ctx context.Context, kind *api.Kind, namespace, name string) (api.Object, error) {
+	e, err := c.known(ctx, kind, namespace, name)
 	if e == nil {
-		return nil, nil
+		return nil, err
 	}
-	return e.Object().(*corev1.Pod), nil
+	return e.Object(), nil
 }
 
-// MachineKey implements authorization.Objects.
-func (p objects) MachineKey(node string) string {
-	if e := p.cache.Of(api.Nodes).Get(storage.KeyOf(api.Nodes, "", node)); e != nil {
-		return e.Object().GetAnnotations()[api.MachineKeyAnnotation]
+// known returns an entry, also one that was created a moment ago; nil if there is none.
+func (c cached) known(ctx context.Context, kind *api.Kind, namespace, name string) (*Entry, error) {
+	key := storage.KeyOf(kind, namespace, name)
+	if e := c.Of(kind).Get(key); e != nil {
+		return e, nil
+	}
+	if err := c.Current(ctx); err != nil { // it may have been created a moment ago
+		return nil, storage.Error(kind, name, err)
+	}
+	return c.Of(kind).Get(key), nil
+}
+
+// Annotation implements authorization.Reader.
+func (c cached) Annotation(kind *api.Kind, name, key string) string {
+	if e := c.Of(kind).Get(storage.KeyOf(kind, "", name)); e != nil {
+		return e.Object().GetAnnotations()[key]
 	}
 	return ""
 }
 
-// InNamespace implements authorization.Objects.
-func (p objects) InNamespace(namespace string) iter.Seq[*corev1.Pod] {
-	return func(yield func(*corev1.Pod) bool) {
-		entries, _ := p.cache.Of(api.Pods).Snapshot(namespace, "")
+// InNamespace implements authorization.Reader.
+func (c cached) InNamespace(kind *api.Kind, namespace string) iter.Seq[api.Object] {
+	return func(yield func(api.Object) bool) {
+		entries, _ := c.Of(kind).Snapshot(namespace, "")
 		for _, e := range entries {
-			if !yield(e.Object().(*corev1.Pod)) {
+			if !yield(e.Object()) {
 				return
 			}
 		}

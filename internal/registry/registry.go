@@ -17,7 +17,6 @@ import (
 	"minik8s/internal/registry/apply"
 	"minik8s/internal/registry/authorization"
 	"minik8s/internal/registry/patch"
-	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/registry/storage"
 	"minik8s/internal/store"
 )
@@ -29,7 +28,6 @@ type Registry struct {
 	kinds      *api.Table
 	strategies atomic.Pointer[map[*api.Kind]*Strategy]
 	authorizer *authorization.Authorizer
-	tokens     *serviceaccount.Tokens // nil: none are made
 	fields     apply.Fields
 	log        *slog.Logger
 	now        func() time.Time
@@ -41,9 +39,9 @@ type Strategy struct {
 	Default func(obj api.Object)
 	// PrepareCreate and PrepareUpdate set what only the server may set.
 	PrepareCreate func(obj api.Object)
-	// Author notes in a new object who makes it.
-	Author        func(obj api.Object, by User)
 	PrepareUpdate func(obj, old api.Object)
+	// Author notes in an object who writes it. old is nil for a new object.
+	Author func(obj, old api.Object, by User)
 	// Validate names every mistake of an object; ValidateCreate also those that only a new one can have, ValidateUpdate
 	// those of the step from old.
 	Validate       func(obj api.Object) field.ErrorList
@@ -65,6 +63,9 @@ type Strategy struct {
 	FieldNames []string
 	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
 	Grace func(obj api.Object, asked *int64) int64
+	// Restrict says why a user may not make this change, now that the objects are known; empty: the user may. The rules
+	// of authorisation see only kind and name. old is nil for a new object, obj for a deletion.
+	Restrict func(u User, obj, old api.Object) string
 	// Admit completes a new object from the other objects, or refuses it because of them. It may be asked again
 	// after a refusal, when more of them are known. AdmitUpdate may refuse what replaces an object.
 	Admit       func(obj api.Object, others Lister) error
@@ -81,21 +82,24 @@ type Strategy struct {
 	// what a client that did not say is told.
 	Orphans       bool
 	OrphanWarning string
+	// AdmitContent is of the kind that others lie in, Namespaces: it may refuse a new object inside of scope.
+	AdmitContent func(scope api.Object, kind *api.Kind, obj api.Object) error
 	// MayDelete refuses deletions; nil: everything may go.
 	MayDelete func(obj api.Object) error
-	// Subresources are writes below an object other than status: "finalize".
-	Subresources map[string]func(obj, given api.Object) field.ErrorList
-	// Scale is how the kind's number of replicas is read and set by the subresource scale; nil: it has
-	// none.
-	Scale *ScaleStrategy
+	// ReturnDeleted has a deletion answered with the object as it was, not with a Status that it is gone.
+	ReturnDeleted bool
+	// Subresources are what can be done below an object, other than to its status: "finalize". What the table of kinds
+	// names and is not here is served by apiserver: streams from a container.
+	Subresources map[string]Subresource
+	// Answer fills in the status of an object of a kind that is a question.
+	Answer func(ctx context.Context, o Objects, q *Request, obj api.Object) error
 	// Empty says that a deleted object may go, beyond having no finalizers.
 	Empty func(obj api.Object) bool
 	// Dialect turns a manifest of a seed system into the canonical one; see package dialect.
 	Dialect func(doc map[string]any) (notes []string, err error)
 }
 
-// New is a registry over a store, of the kinds that are compiled in; rows is what is the stored ones' own (package
-// strategy). Nothing can be read before Run is ready.
+// New is a registry over a store, of the kinds that are compiled in; rows is what is their own (package strategy). Nothing can be read before Run is ready.
 func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registry {
 	patch.LimitCopies()
 	rows = maps.Clone(rows)
@@ -107,7 +111,7 @@ func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registr
 	kinds := api.NewTable(api.Builtin()...)
 	r := &Registry{store: s, kinds: kinds, cache: storage.New(s, kinds.Stored()), log: log, now: time.Now}
 	r.strategies.Store(&rows)
-	r.authorizer = authorization.New(r.kinds, objects{r.cache})
+	r.authorizer = authorization.New(r.kinds, cached{r.cache})
 	return r
 }
 
@@ -158,11 +162,13 @@ func (r *Registry) Count(k *api.Kind) int { return r.cache.Of(k).Len() }
 // when all is done; registrytest does for every test.
 func (r *Registry) CheckShared() error { return r.cache.CheckShared() }
 
-func conflictf(kind *api.Kind, name, format string, args ...any) error {
+// Conflictf returns the error for a write that another has made impossible (409).
+func Conflictf(kind *api.Kind, name, format string, args ...any) error {
 	return apierrors.NewConflict(kind.GR(), name, fmt.Errorf(format, args...))
 }
 
-func invalid(k *api.Kind, name string, errs field.ErrorList) error {
+// Invalid returns the error for an object with these mistakes (422); nil if there are none.
+func Invalid(k *api.Kind, name string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}

@@ -105,14 +105,7 @@ func (r *Registry) authorizeAs(ctx context.Context, verb string, q *Request) err
 	return r.Authorize(ctx, q)
 }
 
-// own returns a request by the daemon itself.
-func own(verb string, kind *api.Kind, namespace, name string) *Request {
-	return &Request{User: System, Verb: verb, Kind: kind, Namespace: namespace, Name: name}
-}
-
-// below returns a request for the subresource sub of q's object.
-func (q *Request) below(sub string) *Request {
-	c := *q
-	c.Sub = sub
-	return &c
+// Own returns a request by the daemon itself; sub is empty for the object itself.
+func Own(verb string, kind *api.Kind, namespace, name, sub string) *Request {
+	return &Request{User: System, Verb: verb, Kind: kind, Namespace: namespace, Name: name, Sub: sub}
 }

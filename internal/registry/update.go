@@ -25,14 +25,17 @@ func (r *Registry) Update(ctx context.Context, q *Request, obj api.Object, opts 
 	if err := r.authorizeAs(ctx, "update", q); err != nil {
 		return nil, err
 	}
-	obj = q.stored(obj)
 	if err := place(q.Kind, q.Namespace, obj); err != nil {
 		return nil, err
+	}
+	shape := r.shapeOf(q)
+	if obj.GetName() == "" && shape.form != nil {
+		obj.SetName(q.Name)
 	}
 	if obj.GetName() != q.Name || q.Name == "" { // also a missing one: such a body is no object of ours, and would empty it
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name: %q is not the name of the path, %q", obj.GetName(), q.Name))
 	}
-	return r.modify(ctx, q, opts, false, func(api.Object) (api.Object, error) { return storage.Shallow(obj), nil })
+	return r.modify(ctx, q, opts, false, func(old api.Object) (api.Object, error) { return shape.stored(storage.Shallow(obj), old) })
 }
 
 // maxRetries bounds how often a patch is tried on a newer object.
@@ -91,7 +94,10 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	}
 	keepSystemFields(obj, before)
 	errs := r.prepareUpdate(kind, s, obj, before, q.Sub, opts)
-	if err := invalid(kind, before.GetName(), errs); err != nil {
+	if s.Author != nil {
+		s.Author(obj, before, q.User)
+	}
+	if err := Invalid(kind, before.GetName(), errs); err != nil {
 		return nil, err
 	}
 	if !opts.applied {
@@ -143,9 +149,9 @@ func keepSystemFields(obj, old api.Object) {
 
 // prepareUpdate takes from obj what this kind of write may change and validates the result.
 func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Object, sub string, opts WriteOptions) field.ErrorList {
-	switch sub {
-	case "", api.ScaleSubresource: // what a scale changes is the spec
-		if kind.Status && s.CopyStatus != nil {
+	switch {
+	case sub == "" || s.FormOf(sub) != nil: // what a form changes is a part of the whole
+		if s.CopyStatus != nil && kind.HasStatus() {
 			s.CopyStatus(obj, old)
 		}
 		if s.PrepareUpdate != nil {
@@ -168,7 +174,7 @@ func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Objec
 			opts.warn(s.Warnings(obj))
 		}
 		return errs
-	case "status":
+	case sub == api.StatusSubresource:
 		keepSpec(s, obj, old)
 		errs := validation.ObjectMetaUpdate(obj, old, kind.Namespaced)
 		if s.ValidateStatus != nil {
@@ -179,7 +185,7 @@ func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Objec
 	given := storage.Shallow(obj)
 	overwrite(obj, old.DeepCopyObject().(api.Object))
 	obj.SetManagedFields(given.GetManagedFields())
-	errs := s.Subresources[sub](obj, given)
+	errs := s.Subresources[sub].Part(obj, given)
 	if len(errs) == 0 && s.Warnings != nil && opts.Warn != nil {
 		opts.warn(s.Warnings(obj))
 	}

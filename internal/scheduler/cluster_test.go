@@ -58,7 +58,7 @@ func start(t *testing.T, faulty func(call func() error) error) *testCluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.DiscardHandler)
-	reg := registry.New(memory.New(), strategy.All(), log)
+	reg := registry.New(memory.New(), strategy.All(nil), log)
 	var wg sync.WaitGroup
 	run := func(f func()) {
 		wg.Add(1)
@@ -69,10 +69,7 @@ func start(t *testing.T, faulty func(call func() error) error) *testCluster {
 	var once sync.Once
 	run(func() { reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }) //nolint:errcheck // it ends with ctx
 	<-loaded
-	if err := reg.EnsureNamespace(ctx, "default"); err != nil {
-		t.Fatal(err)
-	}
-	if err := reg.EnsureNamespace(ctx, corev1.NamespaceNodeLease); err != nil {
+	if err := reg.Ensure(ctx, api.SystemObjects()...); err != nil {
 		t.Fatal(err)
 	}
 	c := &testCluster{t: t, admin: local.New(reg, registry.System)}

@@ -6,12 +6,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"minik8s/internal/api"
+	"minik8s/internal/bootstrap"
 	"minik8s/internal/certs"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/streaming"
 )
 
@@ -22,17 +28,22 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// Registry checks tokens, and decides who may impersonate whom.
+// Registry decides who may impersonate whom.
 type Registry interface {
-	Authenticate(ctx context.Context, token string) (registry.User, error)
 	Authorize(ctx context.Context, q *registry.Request) error
 }
 
 // Authenticator determines the user of a request.
-type Authenticator struct{ reg Registry }
+type Authenticator struct {
+	reg     Registry
+	objects serviceaccount.Reader
+	tokens  *serviceaccount.Tokens
+}
 
-// New returns an authenticator.
-func New(reg Registry) *Authenticator { return &Authenticator{reg: reg} }
+// New returns an authenticator; tokens checks the tokens of service accounts, objects has the join tokens.
+func New(reg Registry, objects serviceaccount.Reader, tokens *serviceaccount.Tokens) *Authenticator {
+	return &Authenticator{reg: reg, objects: objects, tokens: tokens}
+}
 
 // ErrNoCredentials is the error (401) for a request without credentials.
 var ErrNoCredentials error = apierrors.NewUnauthorized("show a client certificate of the cluster's CA (see admin.kubeconfig in the data directory) " +
@@ -72,7 +83,24 @@ func (a *Authenticator) bearer(req *http.Request) (registry.User, error) {
 	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
 		return registry.User{}, ErrNoCredentials
 	}
-	return a.reg.Authenticate(req.Context(), strings.TrimSpace(token))
+	if t, err := bootstrap.Parse(token); err == nil {
+		return a.joining(req.Context(), t)
+	}
+	return a.tokens.Authenticate(req.Context(), strings.TrimSpace(token), a.tokens.Issuer())
+}
+
+// joining returns the user of a join token. The error is 401 if the token is not valid.
+func (a *Authenticator) joining(ctx context.Context, t bootstrap.Token) (registry.User, error) {
+	obj, err := a.objects.Read(ctx, api.Secrets, metav1.NamespaceSystem, bootstrap.SecretName(t.ID))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return registry.User{}, err
+	}
+	secret, _ := obj.(*corev1.Secret)
+	stored, err := bootstrap.Check(t, secret, time.Now())
+	if err != nil {
+		return registry.User{}, apierrors.NewUnauthorized(err.Error())
+	}
+	return registry.User{Name: bootstrap.User(t.ID), Groups: append([]string{bootstrap.Group, registry.GroupAuthenticated}, stored.Groups...)}, nil
 }
 
 const userKey = "user"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
@@ -61,15 +62,6 @@ func (h Handler) Group(c echo.Context) error {
 	return send(c, g)
 }
 
-var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-
-func verbsOf(k *api.Kind) []string {
-	if k.Verbs != nil {
-		return k.Verbs
-	}
-	return allVerbs
-}
-
 // Resources serves the discovery of one group and version.
 func (h Handler) Resources(c echo.Context) error {
 	group, version := c.Param("group"), c.Param("version")
@@ -83,10 +75,10 @@ func (h Handler) Resources(c echo.Context) error {
 		}
 		list.GroupVersion = k.APIVersion()
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, SingularName: k.Singular,
-			Namespaced: k.Namespaced, Kind: k.Kind, Verbs: verbsOf(k), ShortNames: k.ShortNames, Categories: k.Categories})
+			Namespaced: k.Namespaced, Kind: k.Kind, Verbs: k.Operations(), ShortNames: k.ShortNames, Categories: k.Categories})
 		for _, sub := range subresources(k) {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural + "/" + sub.Name,
-				Namespaced: k.Namespaced, Kind: sub.Kind, Group: sub.Group, Version: sub.Version, Verbs: sub.Verbs})
+				Namespaced: k.Namespaced, Kind: k.Body(&sub).Kind, Group: sub.Group, Version: sub.Version, Verbs: sub.Verbs})
 		}
 	}
 	if list.GroupVersion == "" {
@@ -95,19 +87,9 @@ func (h Handler) Resources(c echo.Context) error {
 	return send(c, list)
 }
 
-// subresources returns every subresource of a kind, status included.
+// subresources returns the subresources of a kind in the order of their names.
 func subresources(k *api.Kind) []api.Subresource {
-	subs := slices.Clone(k.Subresources)
-	if k.Status {
-		subs = append(subs, api.Subresource{Name: "status", Kind: k.Kind, Verbs: []string{"get", "patch", "update"}})
-	}
-	slices.SortFunc(subs, func(a, b api.Subresource) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return subs
+	return slices.SortedFunc(slices.Values(k.Subresources), func(a, b api.Subresource) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func wantsAggregated(c echo.Context) bool {
@@ -155,16 +137,13 @@ func (h Handler) discoverVersion(group, version string) apidiscoveryv2.APIVersio
 		if k.Namespaced {
 			scope = apidiscoveryv2.ScopeNamespace
 		}
-		res := apidiscoveryv2.APIResourceDiscovery{Resource: k.Plural, SingularResource: k.Singular, Scope: scope, Verbs: verbsOf(k),
+		res := apidiscoveryv2.APIResourceDiscovery{Resource: k.Plural, SingularResource: k.Singular, Scope: scope, Verbs: k.Operations(),
 			ShortNames: k.ShortNames, Categories: k.Categories,
 			ResponseKind: &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}}
 		for _, sub := range subresources(k) {
-			group, version := k.Group, k.Version
-			if sub.Version != "" {
-				group, version = sub.Group, sub.Version
-			}
+			body := k.Body(&sub)
 			res.Subresources = append(res.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub.Name, Verbs: sub.Verbs,
-				ResponseKind: &metav1.GroupVersionKind{Group: group, Version: version, Kind: sub.Kind}})
+				ResponseKind: &metav1.GroupVersionKind{Group: body.Group, Version: body.Version, Kind: body.Kind}})
 		}
 		out.Resources = append(out.Resources, res)
 	}

@@ -13,6 +13,9 @@ import (
 
 // answer sends one object in the requested form.
 func (r *request) answer(code int, e *registry.Entry) error {
+	if r.form != nil {
+		return r.answerPlain(code, r.form.Of(e.Object()))
+	}
 	body, err := r.out.Entry(nil, e, true)
 	if err != nil {
 		return err

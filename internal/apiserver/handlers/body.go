@@ -70,7 +70,11 @@ func (h *Handler) decode(r *request) (api.Object, error) {
 		obj.GetObjectKind().SetGroupVersionKind(kind.GVK())
 		return obj, nil
 	}
-	obj, warnings, err := decode.Manifest(kind, h.reg.Strategy(r.kind).Dialect, data, r.query.Get("fieldValidation"))
+	var dialect func(map[string]any) ([]string, error)
+	if r.form == nil {
+		dialect = h.reg.Strategy(r.kind).Dialect
+	}
+	obj, warnings, err := decode.Manifest(kind, dialect, data, r.query.Get("fieldValidation"))
 	var strict *decode.StrictError
 	if errors.As(err, &strict) {
 		return nil, h.reg.Refuse(r.ask, obj, strict)

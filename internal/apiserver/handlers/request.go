@@ -24,7 +24,8 @@ type request struct {
 	view            *api.Kind // the kind that the client sees; nil: as it is stored
 	namespace, name string
 	sub             string
-	path            string // what follows the subresource, with its first slash, escaped as the client sent it
+	form            *registry.Form // in which the subresource is read and written; nil: the object's own
+	path            string         // what follows the subresource, with its first slash, escaped as the client sent it
 	query           url.Values
 	out             encoding.Encoder
 	list            registry.ListOptions // of a collection, and of a watch
@@ -38,7 +39,7 @@ func (h *Handler) parse(c echo.Context) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.findKind(h.reg.Kinds(), resource); err != nil {
+	if err := h.findKind(r, resource); err != nil {
 		return nil, err
 	}
 	r.out = encoding.Encoder{Kind: r.kind, View: r.view,
@@ -82,12 +83,12 @@ func (r *request) parsePath(path escapedPath) (resource string, err error) {
 }
 
 // findKind finds the kind, and refuses a path that its kind does not have.
-func (r *request) findKind(kinds *api.Table, resource string) error {
+func (h *Handler) findKind(r *request, resource string) error {
 	version := r.Param("version")
 	if version == "" {
 		version = "v1"
 	}
-	r.kind = kinds.ByResource(schema.GroupVersionResource{Group: r.Param("group"), Version: version, Resource: resource})
+	r.kind = h.reg.Kinds().ByResource(schema.GroupVersionResource{Group: r.Param("group"), Version: version, Resource: resource})
 	if r.kind == nil || r.namespace != "" && !r.kind.Namespaced {
 		return echo.ErrNotFound
 	}
@@ -100,6 +101,7 @@ func (r *request) findKind(kinds *api.Table, resource string) error {
 	if r.kind.Namespaced && r.namespace == "" && r.name != "" {
 		return echo.ErrNotFound
 	}
+	r.form = h.reg.Strategy(r.kind).FormOf(r.sub)
 	return nil
 }
 
@@ -146,10 +148,15 @@ func (p *escapedPath) next() (string, error) {
 }
 
 // served returns the kind as the client sees it.
-func (r *request) served() *api.Kind { return r.out.Served() }
+func (r *request) served() *api.Kind {
+	if r.form != nil {
+		return r.form.Kind
+	}
+	return r.out.Served()
+}
 
 func (r *request) accept() string { return r.Request().Header.Get("Accept") }
 
-func isNamespaceSub(s string) bool { return s == "status" || api.Namespaces.Subresource(s) != nil }
+func isNamespaceSub(s string) bool { return api.Namespaces.Subresource(s) != nil }
 
 func isTrue(s string) bool { return s == "true" || s == "1" }

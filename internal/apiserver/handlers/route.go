@@ -2,10 +2,10 @@ package handlers
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
-	"minik8s/internal/api"
 	"minik8s/internal/apiserver/nodes"
 )
 
@@ -32,35 +32,20 @@ var (
 		http.MethodDelete: {verb: "delete", serve: (*Handler).delete},
 	}
 	reviewRoutes = map[string]route{http.MethodPost: {verb: "create", serve: (*Handler).review}}
-	watchRoute   = route{verb: "watch", serve: (*Handler).watch, long: true}
+	watchRoutes  = map[string]route{http.MethodGet: {verb: "watch", serve: (*Handler).watch, long: true}}
 )
 
-// subroutes are the routes of the subresources, by name. The table of kinds says which kinds have which.
-var subroutes = map[string]map[string]route{
-	"status": {
-		http.MethodGet:   {verb: "get", serve: (*Handler).get},
-		http.MethodPut:   {verb: "update", serve: (*Handler).update},
-		http.MethodPatch: {verb: "patch", serve: (*Handler).patch},
-	},
-	api.EphemeralContainersSubresource: {
-		http.MethodGet:   {verb: "get", serve: (*Handler).get},
-		http.MethodPut:   {verb: "update", serve: (*Handler).update},
-		http.MethodPatch: {verb: "patch", serve: (*Handler).patch},
-	},
-	api.ApprovalSubresource: {
-		http.MethodGet:   {verb: "get", serve: (*Handler).get},
-		http.MethodPut:   {verb: "update", serve: (*Handler).update},
-		http.MethodPatch: {verb: "patch", serve: (*Handler).patch},
-	},
-	"finalize": {http.MethodPut: {verb: "update", serve: (*Handler).update}},
-	api.ScaleSubresource: {
-		http.MethodGet:   {verb: "get", serve: (*Handler).getScale},
-		http.MethodPut:   {verb: "update", serve: (*Handler).putScale},
-		http.MethodPatch: {verb: "patch", serve: (*Handler).patchScale},
-	},
-	"binding":     {http.MethodPost: {verb: "create", serve: (*Handler).bind}},
-	"eviction":    {http.MethodPost: {verb: "create", serve: (*Handler).evict}},
-	"token":       {http.MethodPost: {verb: "create", serve: (*Handler).token}},
+// partRoutes are the routes of the subresources that are a part or another form of the object, or an action. The table
+// of kinds says which of them each has.
+var partRoutes = map[string]route{
+	http.MethodGet:   {verb: "get", serve: (*Handler).get},
+	http.MethodPut:   {verb: "update", serve: (*Handler).update},
+	http.MethodPatch: {verb: "patch", serve: (*Handler).patch},
+	http.MethodPost:  {verb: "create", serve: (*Handler).act},
+}
+
+// connections are the routes of the subresources that lead to a container, by name.
+var connections = map[string]map[string]route{
 	"log":         {http.MethodGet: {verb: "get", serve: (*Handler).logs, long: true, foreign: true}},
 	"exec":        connecting((*nodes.Handler).Exec),
 	"attach":      connecting((*nodes.Handler).Attach),
@@ -68,29 +53,31 @@ var subroutes = map[string]map[string]route{
 	"proxy":       proxying((*Handler).proxy),
 }
 
-// route finds the route of a request.
+// route finds the route of a request. The error is NotFound for a path that the kind does not have, and
+// MethodNotAllowed for a verb that the table of kinds does not give it.
 func (r *request) route() (route, error) {
 	method := r.Request().Method
-	routes := objectRoutes
+	routes, verbs := objectRoutes, r.out.Served().Operations()
 	switch {
 	case r.kind.Asked:
 		if routes = reviewRoutes; r.name != "" {
 			return route{}, echo.ErrNotFound
 		}
 	case r.sub != "":
-		if r.sub != "status" || !r.kind.Status {
-			if r.kind.Subresource(r.sub) == nil {
-				return route{}, echo.ErrNotFound
-			}
+		sub := r.kind.Subresource(r.sub)
+		if sub == nil {
+			return route{}, echo.ErrNotFound
 		}
-		routes = subroutes[r.sub]
+		if routes, verbs = partRoutes, sub.Verbs; sub.Connects {
+			routes, verbs = connections[r.sub], nil
+		}
 	case method == http.MethodGet && isTrue(r.query.Get("watch")):
-		return watchRoute, nil
+		routes = watchRoutes
 	case r.name == "":
 		routes = collectionRoutes
 	}
 	found, ok := routes[method]
-	if !ok {
+	if !ok || verbs != nil && !slices.Contains(verbs, found.verb) {
 		return route{}, echo.ErrMethodNotAllowed
 	}
 	return found, nil

@@ -5,23 +5,35 @@ import (
 	"testing"
 
 	"minik8s/internal/api"
+	"minik8s/internal/registry/strategy"
 )
 
-// The table of kinds says which subresources there are, and what discovery tells of their verbs. Each has its routes
-// here, with just these verbs, and there is no route that no kind has.
-func TestRoutesAreThoseOfTheTable(t *testing.T) {
-	used := map[string]bool{"status": true}
+// The table of kinds says which subresources there are, and with which verbs. Each is served: as a part, a form or an
+// action that its strategy names, or as a connection that has its routes here.
+func TestSubresourcesAreThoseOfTheTable(t *testing.T) {
+	used := map[string]bool{}
+	rows := strategy.All(nil)
 	for _, kind := range api.Kinds {
 		for _, sub := range kind.Subresources {
+			if !sub.Connects {
+				row, named := rows[kind].Subresources[sub.Name]
+				if !named && sub.Name != api.StatusSubresource {
+					t.Errorf("%s/%s: no strategy says what it does", kind, sub.Name)
+				}
+				if slices.Contains(sub.Verbs, "create") != (row.Action != nil) {
+					t.Errorf("%s/%s: an action is a create, and nothing else is", kind, sub.Name)
+				}
+				continue
+			}
 			used[sub.Name] = true
 			var verbs []string
-			for method, r := range subroutes[sub.Name] {
+			for method, r := range connections[sub.Name] {
 				if r.serve == nil {
 					t.Errorf("%s/%s: %s is not served", kind, sub.Name, method)
 				}
 				verbs = append(verbs, r.verb)
 			}
-			if slices.Contains(sub.Verbs, "get") && len(subroutes[sub.Name]) == 2 && !slices.Contains(verbs, "get") {
+			if slices.Contains(sub.Verbs, "get") && len(connections[sub.Name]) == 2 && !slices.Contains(verbs, "get") {
 				verbs = append(verbs, "get") // a stream may be asked for by GET, and needs the right to create
 			}
 			slices.Sort(verbs)
@@ -31,7 +43,7 @@ func TestRoutesAreThoseOfTheTable(t *testing.T) {
 			}
 		}
 	}
-	for name := range subroutes {
+	for name := range connections {
 		if !used[name] {
 			t.Errorf("no kind has the subresource %s", name)
 		}

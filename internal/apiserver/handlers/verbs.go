@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"minik8s/internal/api"
 	"minik8s/internal/registry"
 )
 
@@ -89,7 +88,7 @@ func (h *Handler) delete(r *request) error {
 	if w := h.reg.DeleteWarning(r.kind, opts); w != "" {
 		r.warn(w)
 	}
-	if !removed || r.kind == api.Pods { // as in Kubernetes: the answer always shows pods
+	if !removed || h.reg.Strategy(r.kind).ReturnDeleted {
 		return r.answer(http.StatusOK, e)
 	}
 	st := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,

@@ -5,5 +5,6 @@
 // It promises: the documents are made from the Go types when they are first requested, and made again when another
 // kind is served. apiserver calls it. Its state is lost with the daemon.
 //
-// Its files: v3.go and v2.go make the documents, schema.go turns a Go type into a schema.
+// Its files: paths.go follows the table of kinds, its verbs and subresources; v3.go and v2.go make the documents,
+// schema.go turns a Go type into a schema.
 package openapi

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"strings"
 
-	"minik8s/internal/api"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // schemaSet holds the schemas by name, each Go type once.
@@ -28,15 +28,19 @@ func schemaName(t reflect.Type) string {
 	return "io.k8s." + strings.Join(parts[1:], ".") + "." + t.Name()
 }
 
-func (s schemaSet) add(t reflect.Type, k *api.Kind) {
+// add adds the schema of a type; of is the kind that it is, nil if it is only part of others.
+func (s schemaSet) add(t reflect.Type, of *schema.GroupVersionKind) {
 	name := schemaName(t)
-	if _, ok := s.byName[name]; ok {
-		return
+	schema, known := s.byName[name].(object)
+	if !known {
+		schema = object{"type": "object"}
+		s.byName[name] = schema // before the fields, because types refer to themselves
 	}
-	schema := object{"type": "object"}
-	s.byName[name] = schema // before the fields, because types refer to themselves
-	if k != nil {
-		schema["x-kubernetes-group-version-kind"] = []object{gvkOf(k)}
+	if of != nil {
+		schema["x-kubernetes-group-version-kind"] = []object{gvkOf(*of)}
+	}
+	if known {
+		return
 	}
 	docs := map[string]string{}
 	if d, ok := reflect.New(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {

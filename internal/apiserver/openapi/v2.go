@@ -3,7 +3,6 @@ package openapi
 import (
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"strings"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
@@ -42,46 +41,43 @@ func (o *Documents) V2(c echo.Context) error {
 func describeAll(kinds []*api.Kind) object {
 	paths, schemas := object{}, newSchemas("#/definitions/")
 	for _, k := range kinds {
-		t := reflect.TypeOf(k.New()).Elem()
-		schemas.add(t, k)
-		base := "/" + gvPath(k.Group, k.Version)
-		var params []object
-		if k.Namespaced {
-			base += "/namespaces/{namespace}"
-			params = append(params, pathParameter("namespace"))
-		}
-		base += "/" + k.Plural
-		op := func(action string) object { return operationV2(k, action, schemas.at+schemaName(t)) }
-		collection := object{"post": op("post"), "parameters": params}
-		paths[base] = collection
-		if k.Asked {
-			continue
-		}
-		collection["get"] = op("list")
-		paths[base+"/{name}"] = object{"get": op("get"), "put": op("put"), "patch": op("patch"), "delete": op("delete"),
-			"parameters": append([]object{pathParameter("name")}, params...)}
+		describe(k, paths, schemas, func(op operation) object { return operationV2(op, schemas.at) }, pathParameters)
 	}
 	return object{"swagger": "2.0", "info": object{"title": "minik8s", "version": "v1"}, "paths": paths, "definitions": schemas.byName}
 }
 
-func pathParameter(name string) object {
-	return object{"name": name, "in": "path", "required": true, "type": "string"}
+func pathParameters(names []string) any {
+	if len(names) == 0 {
+		return nil
+	}
+	var params []object
+	for _, name := range names {
+		params = append(params, object{"name": name, "in": "path", "required": true, "type": "string"})
+	}
+	return params
 }
 
-func operationV2(k *api.Kind, action, ref string) object {
-	op := operation(k, action)
-	op["consumes"], op["produces"] = []string{encoding.JSONType, encoding.YAMLType, encoding.ProtobufType}, []string{encoding.JSONType, encoding.YAMLType, encoding.ProtobufType}
-	op["responses"] = object{"200": object{"description": "OK", "schema": object{"$ref": ref}}}
-	if params, ok := op["parameters"].([]object); ok {
-		body := object{"name": "body", "in": "body", "required": true, "schema": object{"$ref": ref}}
-		if action == "patch" {
+// operationV2 describes an operation; at is the place of the schemas in the document.
+func operationV2(op operation, at string) object {
+	types := []string{encoding.JSONType, encoding.YAMLType, encoding.ProtobufType}
+	ok := object{"description": "OK"}
+	out := object{"x-kubernetes-action": op.action, "x-kubernetes-group-version-kind": gvkOf(op.of),
+		"consumes": types, "produces": types, "responses": object{"200": ok}}
+	if op.typ == nil {
+		return out
+	}
+	ref := object{"$ref": at + schemaName(op.typ)}
+	ok["schema"] = ref
+	if op.writes() {
+		body := object{"name": "body", "in": "body", "required": true, "schema": ref}
+		if op.action == "patch" {
 			body["schema"] = object{"type": "object"}
 		}
-		list := []object{body}
-		for _, p := range params {
-			list = append(list, object{"name": p["name"], "in": "query", "type": "string"})
+		params := []object{body}
+		for _, name := range writeOptions {
+			params = append(params, object{"name": name, "in": "query", "type": "string"})
 		}
-		op["parameters"] = list
+		out["parameters"] = params
 	}
-	return op
+	return out
 }

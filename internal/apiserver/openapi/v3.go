@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"strings"
 	"sync"
 
@@ -107,38 +106,25 @@ func describeGroup(kinds []*api.Kind, group, version string) object {
 		if k.Group != group || k.Version != version {
 			continue
 		}
-		schemas.add(reflect.TypeOf(k.New()).Elem(), k)
-		base := "/" + gvPath(group, version)
-		if k.Namespaced {
-			base += "/namespaces/{namespace}"
-		}
-		base += "/" + k.Plural
-		if k.Asked {
-			paths[base] = object{"post": operation(k, "post")}
-			continue
-		}
-		paths[base] = object{"get": operation(k, "list"), "post": operation(k, "post")}
-		paths[base+"/{name}"] = object{"get": operation(k, "get"), "put": operation(k, "put"),
-			"patch": operation(k, "patch"), "delete": operation(k, "delete")}
+		describe(k, paths, schemas, operationV3, func([]string) any { return nil })
 	}
 	return object{"openapi": "3.0.0", "info": object{"title": "minik8s", "version": version},
 		"paths": paths, "components": object{"schemas": schemas.byName}}
 }
 
-func operation(k *api.Kind, action string) object {
-	op := object{"x-kubernetes-action": action,
-		"x-kubernetes-group-version-kind": gvkOf(k),
+func operationV3(op operation) object {
+	out := object{"x-kubernetes-action": op.action,
+		"x-kubernetes-group-version-kind": gvkOf(op.of),
 		"responses":                       object{"200": object{"description": "OK"}}}
-	if action == "post" || action == "put" || action == "patch" {
+	if op.writes() {
 		var params []object
-		for _, name := range []string{"dryRun", "fieldManager", "fieldValidation"} {
+		for _, name := range writeOptions {
 			params = append(params, object{"name": name, "in": "query", "schema": object{"type": "string", "uniqueItems": true}})
 		}
-		op["parameters"] = params
+		out["parameters"] = params
 	}
-	return op
+	return out
 }
 
-func gvkOf(k *api.Kind) object {
-	return object{"group": k.Group, "version": k.Version, "kind": k.Kind}
-}
+// writeOptions are the query parameters of a write. kubectl looks for them before it uses them.
+var writeOptions = []string{"dryRun", "fieldManager", "fieldValidation"}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,11 +118,16 @@ func (c *Client) DeleteCollection(ctx context.Context, kind *api.Kind, opts clie
 
 // Bind implements client.Interface.
 func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error {
-	_, err := c.reg.Bind(ctx, c.ask("create", client.Key{Kind: api.Pods, Namespace: namespace, Name: pod}, "binding"), registry.Binding{Node: node, UID: uid}, registry.WriteOptions{})
+	b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{UID: uid}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
+	_, err := c.reg.Act(ctx, c.ask("create", client.Key{Kind: api.Pods, Namespace: namespace, Name: pod}, "binding"), b, registry.WriteOptions{})
 	return err
 }
 
 // Token implements client.Interface.
 func (c *Client) Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-	return c.reg.Token(ctx, c.ask("create", client.Key{Kind: api.ServiceAccounts, Namespace: namespace, Name: serviceAccount}, "token"), req)
+	made, err := c.reg.Act(ctx, c.ask("create", client.Key{Kind: api.ServiceAccounts, Namespace: namespace, Name: serviceAccount}, "token"), req, registry.WriteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return made.(*authenticationv1.TokenRequest), nil
 }

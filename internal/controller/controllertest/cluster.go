@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -39,14 +40,14 @@ type Cluster struct {
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), strategy.All(), slog.New(slog.DiscardHandler))}
+	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), strategy.All(nil), slog.New(slog.DiscardHandler))}
 	c.views = informer.NewViews(c.As("views"), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		cancel()
 		c.wg.Wait()
 	})
 	c.Start(c.reg.Run)
-	if err := c.reg.EnsureNamespace(ctx, metav1.NamespaceDefault); err != nil {
+	if err := c.reg.Ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -51,9 +51,9 @@ func newManager(kind *api.Kind, sub string) (*managedfields.FieldManager, error)
 func untouched(kind *api.Kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	field := ""
 	switch {
-	case sub == "status":
+	case sub == api.StatusSubresource:
 		field = "spec"
-	case kind.Status:
+	case kind.HasStatus():
 		field = "status"
 	default:
 		return nil

@@ -30,24 +30,24 @@ type Attributes struct {
 	Fields          fields.Selector // for a list or watch
 }
 
-// Objects reads what the rights of nodes depend on.
-type Objects interface {
-	// MachineKey returns the api.MachineKeyAnnotation of a Node from the cache; empty if there is none.
-	MachineKey(node string) string
-	// Pod returns a pod in its newest version; nil if it does not exist.
-	Pod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
-	// InNamespace returns the pods of a namespace from the cache, which may lag behind the store.
-	InNamespace(namespace string) iter.Seq[*corev1.Pod]
+// Reader reads the objects on which rights depend: those of nodes depend on pods.
+type Reader interface {
+	// Known returns an object, also one that was created a moment ago; nil if it does not exist.
+	Known(ctx context.Context, kind *api.Kind, namespace, name string) (api.Object, error)
+	// InNamespace returns the objects of a namespace from the cache, which may lag behind the store.
+	InNamespace(kind *api.Kind, namespace string) iter.Seq[api.Object]
+	// Annotation returns an annotation of an object without a namespace from the cache; empty if there is none.
+	Annotation(kind *api.Kind, name, key string) string
 }
 
 // Authorizer decides who may do what.
 type Authorizer struct {
 	kinds   *api.Table
-	objects Objects
+	objects Reader
 }
 
 // New returns an authorizer for the kinds of a table.
-func New(kinds *api.Table, objects Objects) *Authorizer {
+func New(kinds *api.Table, objects Reader) *Authorizer {
 	return &Authorizer{kinds: kinds, objects: objects}
 }
 
@@ -106,7 +106,7 @@ func Forbidden(q Attributes, why string) error {
 // anything, nor use logs or streams of any pod.
 func authorizeServiceAccount(q Attributes) error {
 	own := q.Namespace != "" && slices.Contains(q.User.Groups, GroupServiceAccounts+":"+q.Namespace)
-	object := q.Sub == "" || q.Sub == "status" || q.Sub == api.ScaleSubresource
+	object := q.Sub == "" || q.Sub == api.StatusSubresource || q.Sub == api.ScaleSubresource
 	if own && object && q.Kind.Namespaced && q.Kind != api.Secrets && slices.Contains(reading, q.Verb) {
 		return nil
 	}
@@ -118,7 +118,7 @@ func authorizeServiceAccount(q Attributes) error {
 func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	node, _ := NodeOf(q.User)
 	if key := machineKey(q.User); key != "" {
-		if owner := a.objects.MachineKey(node); owner != "" && owner != key {
+		if owner := a.objects.Annotation(api.Nodes, node, api.MachineKeyAnnotation); owner != "" && owner != key {
 			return Forbidden(q, api.OtherMachine(node))
 		}
 	}
@@ -126,7 +126,7 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	change := slices.Contains(changing, q.Verb) || q.Verb == "get"
 	switch q.Kind {
 	case api.Nodes:
-		own := q.Name == node && (q.Sub == "" || q.Sub == "status") && change
+		own := q.Name == node && (q.Sub == "" || q.Sub == api.StatusSubresource) && change
 		if read || own || q.Verb == "create" && q.Sub == "" {
 			return nil
 		}
@@ -174,12 +174,12 @@ func (a *Authorizer) authorizeNodePod(ctx context.Context, q Attributes, node st
 			}
 		}
 		return Forbidden(q, "a node may only list pods with the field selector spec.nodeName="+node)
-	case q.Sub == "" && (q.Verb == "get" || q.Verb == "delete"), q.Sub == "status" && slices.Contains(changing, q.Verb):
-		pod, err := a.objects.Pod(ctx, q.Namespace, q.Name)
+	case q.Sub == "" && (q.Verb == "get" || q.Verb == "delete"), q.Sub == api.StatusSubresource && slices.Contains(changing, q.Verb):
+		obj, err := a.objects.Known(ctx, api.Pods, q.Namespace, q.Name)
 		if err != nil {
 			return err
 		}
-		if pod != nil && pod.Spec.NodeName == node {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName == node {
 			return nil
 		}
 	}
@@ -196,8 +196,8 @@ func (a *Authorizer) used(node string, q Attributes) bool {
 	if name == "" || q.Namespace == "" {
 		return false
 	}
-	for p := range a.objects.InNamespace(q.Namespace) {
-		if p.Spec.NodeName == node && refers(p, q.Kind, name) {
+	for obj := range a.objects.InNamespace(api.Pods, q.Namespace) {
+		if p := obj.(*corev1.Pod); p.Spec.NodeName == node && refers(p, q.Kind, name) {
 			return true
 		}
 	}

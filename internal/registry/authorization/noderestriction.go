@@ -1,8 +1,6 @@
 package authorization
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,47 +21,48 @@ func machineKey(u User) string {
 	return ""
 }
 
-// RestrictNode applies to a write of a kubelet to its own Node what Kubernetes' admission plugin NodeRestriction does,
-// and binds the name to the machine. old is nil for a new Node. It changes node only in the annotation api.MachineKeyAnnotation.
-func RestrictNode(u User, node, old *corev1.Node) error {
-	bound := ""
-	if old != nil {
-		bound = old.Annotations[api.MachineKeyAnnotation]
-	}
+// BindName notes in a Node that a kubelet writes that its name belongs to the kubelet's machine, if it belongs to nobody
+// yet. Whatever the kubelet itself wrote there does not count. old is nil for a new Node.
+func BindName(u User, node, old *corev1.Node) {
 	key := machineKey(u)
-	if key != "" && bound != "" && key != bound {
-		return errors.New(api.OtherMachine(node.Name))
+	if old != nil && old.Annotations[api.MachineKeyAnnotation] != "" {
+		key = old.Annotations[api.MachineKeyAnnotation]
 	}
-	if bound == "" {
-		bound = key
+	if node.Annotations[api.MachineKeyAnnotation] == key {
+		return
 	}
-	if node.Annotations[api.MachineKeyAnnotation] != bound {
-		node.Annotations = maps.Clone(node.Annotations)
-		if node.Annotations == nil {
-			node.Annotations = map[string]string{}
-		}
+	node.Annotations = maps.Clone(node.Annotations)
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	if node.Annotations[api.MachineKeyAnnotation] = key; key == "" {
 		delete(node.Annotations, api.MachineKeyAnnotation)
-		if bound != "" {
-			node.Annotations[api.MachineKeyAnnotation] = bound
-		}
+	}
+}
+
+// RestrictNode says why a kubelet may not write this into its own Node; empty: it may. It is what Kubernetes' admission
+// plugin NodeRestriction checks, and that the name is this machine's. old is nil for a new Node.
+func RestrictNode(u User, node, old *corev1.Node) string {
+	if key := machineKey(u); key != "" && node.Annotations[api.MachineKeyAnnotation] != key {
+		return api.OtherMachine(node.Name)
 	}
 	if slices.Contains(u.Groups, GroupMasterNodes) {
-		return nil
+		return ""
 	}
 	var labels map[string]string
 	if old != nil {
 		labels = old.Labels
 		if !equality.Semantic.DeepEqual(node.Spec.Taints, old.Spec.Taints) {
-			return errors.New("a node may not change its own taints")
+			return "a node may not change its own taints"
 		}
 		if !equality.Semantic.DeepEqual(node.OwnerReferences, old.OwnerReferences) {
-			return errors.New("a node may not change its own ownerReferences")
+			return "a node may not change its own ownerReferences"
 		}
 	}
 	if forbidden := changedLabels(labels, node.Labels); len(forbidden) > 0 {
-		return fmt.Errorf("a node may not set its own labels %s: a master's administrator may", strings.Join(forbidden, ", "))
+		return "a node may not set its own labels " + strings.Join(forbidden, ", ") + ": an administrator may"
 	}
-	return nil
+	return ""
 }
 
 // changedLabels are the labels that differ and that a kubelet may not set.

@@ -130,10 +130,10 @@ func (a *Authorizer) readsOwn() []rule {
 			continue
 		}
 		kinds = append(kinds, k)
-		if k.Status {
+		if k.HasStatus() {
 			status = append(status, k)
 		}
-		if slices.ContainsFunc(k.Subresources, func(s api.Subresource) bool { return s.Name == api.ScaleSubresource }) {
+		if k.Subresource(api.ScaleSubresource) != nil {
 			scaled = append(scaled, k)
 		}
 	}

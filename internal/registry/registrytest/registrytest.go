@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"minik8s/internal/api"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/strategy"
@@ -23,7 +25,7 @@ import (
 // test ends.
 func New(t testing.TB) *registry.Registry {
 	t.Helper()
-	reg, stop := Start(t, memory.New())
+	reg, stop := StartWith(t, memory.New(), Signer(t))
 	t.Cleanup(stop)
 	return reg
 }
@@ -31,8 +33,13 @@ func New(t testing.TB) *registry.Registry {
 // Start returns a registry over a given store, for tests that restart it; stop ends it.
 func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 	t.Helper()
-	reg = registry.New(s, strategy.All(), slog.New(slog.DiscardHandler))
-	reg.UseTokens(signer(t))
+	return StartWith(t, s, nil)
+}
+
+// StartWith is Start with an authority that signs tokens.
+func StartWith(t testing.TB, s store.Store, a *tokens.Authority) (reg *registry.Registry, stop func()) {
+	t.Helper()
+	reg = registry.New(s, strategy.All(a), slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -43,7 +50,7 @@ func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 	}()
 	<-ready
 	for _, ns := range []string{corev1.NamespaceDefault, corev1.NamespaceNodeLease} {
-		if err := reg.EnsureNamespace(ctx, ns); err != nil {
+		if err := reg.Ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,8 +68,8 @@ func Ask(verb string, kind *api.Kind, namespace, name, sub string) *registry.Req
 	return &registry.Request{User: registry.System, Verb: verb, Kind: kind, Namespace: namespace, Name: name, Sub: sub}
 }
 
-// signer returns a token authority with a new key, for one test.
-func signer(t testing.TB) *tokens.Authority {
+// Signer returns a token authority with a new key, for one test.
+func Signer(t testing.TB) *tokens.Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

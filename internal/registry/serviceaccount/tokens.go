@@ -35,7 +35,7 @@ type Reader interface {
 	Read(ctx context.Context, kind *api.Kind, namespace, name string) (api.Object, error)
 }
 
-// Tokens makes and checks the tokens of service accounts.
+// Tokens makes and checks the tokens of service accounts. Without an authority none are made, and none is valid.
 type Tokens struct {
 	authority *tokens.Authority
 	objects   Reader
@@ -44,15 +44,28 @@ type Tokens struct {
 // New returns Tokens that sign with the authority a, for the accounts and pods that objects reads.
 func New(a *tokens.Authority, objects Reader) *Tokens { return &Tokens{authority: a, objects: objects} }
 
-// Issuer returns the issuer's name, which is also the audience of tokens for the API server.
-func (t *Tokens) Issuer() string { return t.authority.Issuer() }
+// Issuer returns the issuer's name, which is also the audience of tokens for the API server; empty without an authority.
+func (t *Tokens) Issuer() string {
+	if t.authority == nil {
+		return ""
+	}
+	return t.authority.Issuer()
+}
 
-// KeySet returns the issuer's keys as a JSON Web Key Set.
-func (t *Tokens) KeySet() []byte { return t.authority.KeySet() }
+// KeySet returns the issuer's keys as a JSON Web Key Set; nil without an authority.
+func (t *Tokens) KeySet() []byte {
+	if t.authority == nil {
+		return nil
+	}
+	return t.authority.KeySet()
+}
 
 // Request makes a token of a service account with the lifetime, audience and pod binding that req asks for. user is
 // the requester. The errors are API errors: 400, 403, 404, 409 or 422, and 500 if signing or reading fails.
 func (t *Tokens) Request(ctx context.Context, user authorization.User, namespace, name string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	if t.authority == nil {
+		return nil, apierrors.NewNotFound(api.ServiceAccounts.GR(), name+"/token")
+	}
 	out := req.DeepCopy()
 	if err := t.completeRequest(name, out); err != nil {
 		return nil, err
@@ -137,6 +150,9 @@ func (t *Tokens) bindTo(ctx context.Context, user authorization.User, namespace,
 // if it is bound to one, must still exist. The error is 401 for a token that is not valid, or the reader's own error
 // if the account or pod could not be read.
 func (t *Tokens) Authenticate(ctx context.Context, token, audience string) (authorization.User, error) {
+	if t.authority == nil {
+		return authorization.User{}, apierrors.NewUnauthorized("tokens are not served")
+	}
 	h, err := t.authority.Read(token, audience)
 	if err != nil {
 		return authorization.User{}, apierrors.NewUnauthorized(err.Error())

@@ -18,7 +18,10 @@ import (
 // issued by the subresource status, and the request itself never changes.
 func csrStrategy() *registry.Strategy {
 	return &registry.Strategy{
-		Author: func(obj api.Object, by registry.User) {
+		Author: func(obj, old api.Object, by registry.User) {
+			if old != nil {
+				return
+			}
 			spec := &obj.(*certificatesv1.CertificateSigningRequest).Spec
 			spec.Username, spec.UID, spec.Groups, spec.Extra = by.Name, by.UID, slices.Clone(by.Groups), nil
 			for k, v := range by.Extra {
@@ -33,9 +36,7 @@ func csrStrategy() *registry.Strategy {
 		ValidateUpdate: checkStep(validation.CertificateSigningRequestUpdate),
 		ValidateStatus: checkStep(validation.CertificateSigningRequestStatus),
 		CopyStatus:     onStep(func(dst, src *certificatesv1.CertificateSigningRequest) { dst.Status = src.Status }),
-		Subresources: map[string]func(obj, given api.Object) field.ErrorList{
-			api.ApprovalSubresource: checkStep(approve),
-		},
+		Subresources:   map[string]registry.Subresource{api.ApprovalSubresource: {Part: checkStep(approve)}},
 		Fields: func(obj api.Object) fields.Set {
 			return fields.Set{"spec.signerName": obj.(*certificatesv1.CertificateSigningRequest).Spec.SignerName}
 		},

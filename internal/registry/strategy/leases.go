@@ -9,6 +9,7 @@ func leaseStrategy() *registry.Strategy {
 	return &registry.Strategy{
 		Validate:       checkOne(validation.Lease),
 		ValidateUpdate: checkStep(validation.LeaseUpdate),
+		Restrict:       ownOnly("Lease"),
 		Essential:      true,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,13 +40,14 @@ func namespaceStrategy() *registry.Strategy {
 			return fields.Set{"status.phase": string(obj.(*corev1.Namespace).Status.Phase)}
 		},
 		FieldNames: []string{"status.phase"},
-		Subresources: map[string]func(obj, given api.Object) field.ErrorList{
-			"finalize": checkStep(func(ns, given *corev1.Namespace) field.ErrorList {
+		Subresources: map[string]registry.Subresource{
+			"finalize": {Part: checkStep(func(ns, given *corev1.Namespace) field.ErrorList {
 				ns.Spec.Finalizers = given.Spec.Finalizers
 				return validation.Namespace(ns)
-			}),
+			})},
 		},
-		Empty: func(obj api.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) == 0 },
+		Empty:        func(obj api.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) == 0 },
+		AdmitContent: admitContent,
 		MayDelete: func(obj api.Object) error {
 			if slices.Contains(lasting, obj.GetName()) {
 				return errors.New("this namespace belongs to the cluster and may not be deleted")
@@ -54,6 +56,19 @@ func namespaceStrategy() *registry.Strategy {
 		},
 		Dialect: dialect.For(api.Namespaces),
 	}
+}
+
+// admitContent takes nothing new into a namespace that is being deleted, so that it can be emptied.
+func admitContent(scope api.Object, kind *api.Kind, obj api.Object) error {
+	if scope.(*corev1.Namespace).Status.Phase != corev1.NamespaceTerminating {
+		return nil
+	}
+	name := scope.GetName()
+	err := apierrors.NewForbidden(kind.GR(), obj.GetName(),
+		errors.New("unable to create new content in namespace "+name+" because it is being terminated"))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: corev1.NamespaceTerminatingCause, Message: "namespace " + name + " is being terminated", Field: "metadata.namespace"})
+	return err
 }
 
 // lasting are the namespaces that cannot be deleted; the same as Kubernetes'.

@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/api/dialect"
 	"minik8s/internal/api/validation"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/authorization"
 )
 
 func nodeStrategy() *registry.Strategy {
@@ -39,7 +40,44 @@ func nodeStrategy() *registry.Strategy {
 			}
 			return ""
 		},
+		Author:    bindName,
+		Restrict:  restrictNode,
 		Essential: true,
+	}
+}
+
+// bindName notes in a Node that the machine of a kubelet has its name.
+func bindName(obj, old api.Object, by registry.User) {
+	if _, ok := authorization.NodeOf(by); !ok {
+		return
+	}
+	var before *corev1.Node
+	if old != nil {
+		before = old.(*corev1.Node)
+	}
+	authorization.BindName(by, obj.(*corev1.Node), before)
+}
+
+// restrictNode lets a kubelet write only its own Node, and of it what a kubelet may.
+func restrictNode(u registry.User, obj, old api.Object) string {
+	if reason := ownOnly("Node")(u, obj, old); reason != "" || obj == nil {
+		return reason
+	}
+	if _, ok := authorization.NodeOf(u); !ok {
+		return ""
+	}
+	before, _ := old.(*corev1.Node)
+	return authorization.RestrictNode(u, obj.(*corev1.Node), before)
+}
+
+// ownOnly lets a kubelet write only the object of a kind that has its node's name.
+func ownOnly(kind string) func(u registry.User, obj, old api.Object) string {
+	return func(u registry.User, obj, _ api.Object) string {
+		node, ok := authorization.NodeOf(u)
+		if ok && obj != nil && obj.GetName() != node {
+			return "a node may only use its own " + kind
+		}
+		return ""
 	}
 }
 

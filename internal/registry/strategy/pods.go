@@ -16,6 +16,8 @@ import (
 	"minik8s/internal/api/podspec"
 	"minik8s/internal/api/validation"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/authorization"
+	"minik8s/internal/registry/subresource"
 )
 
 func podStrategy() *registry.Strategy {
@@ -57,11 +59,14 @@ func podStrategy() *registry.Strategy {
 			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
 			"status.phase", "status.podIP", "status.nominatedNodeName",
 		},
-		Admit: admitPod,
-		Grace: podGrace,
-		Subresources: map[string]func(obj, given api.Object) field.ErrorList{
-			"binding":                          checkStep(takeBinding),
-			api.EphemeralContainersSubresource: checkStep(takeEphemeralContainers),
+		Admit:         admitPod,
+		Grace:         podGrace,
+		Restrict:      onOwnNode,
+		ReturnDeleted: true, // as in Kubernetes
+		Subresources: map[string]registry.Subresource{
+			"binding":                          subresource.Binding(),
+			"eviction":                         subresource.Eviction(),
+			api.EphemeralContainersSubresource: {Part: checkStep(takeEphemeralContainers)},
 		},
 		Dialect: dialect.For(api.Pods),
 	}
@@ -86,6 +91,15 @@ func admitPod(obj api.Object, others registry.Lister) error {
 		return fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, name, name)
 	}
 	return admitPriority(&pod.Spec, others)
+}
+
+// onOwnNode lets a kubelet change only the pods on its node.
+func onOwnNode(u registry.User, _, old api.Object) string {
+	node, ok := authorization.NodeOf(u)
+	if ok && old != nil && old.(*corev1.Pod).Spec.NodeName != node {
+		return authorization.NotHere
+	}
+	return ""
 }
 
 func podFields(obj api.Object) fields.Set {
@@ -120,14 +134,6 @@ func podGrace(obj api.Object, asked *int64) int64 {
 		return 1
 	}
 	return grace
-}
-
-// takeBinding copies what a binding may change from given, which bound made.
-func takeBinding(pod, given *corev1.Pod) field.ErrorList {
-	pod.Spec.NodeName = given.Spec.NodeName
-	pod.Annotations = given.Annotations
-	pod.Status.Conditions = given.Status.Conditions
-	return nil
 }
 
 // takeEphemeralContainers copies the ephemeral containers of given into pod. Everything else in given is ignored.

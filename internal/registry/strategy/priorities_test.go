@@ -79,7 +79,7 @@ func TestPriorityClasses(t *testing.T) {
 	reg := registrytest.New(t)
 	admin := local.New(reg, registry.System)
 	for range 2 { // a second start finds them
-		if err := reg.EnsurePriorityClasses(t.Context()); err != nil {
+		if err := reg.Ensure(t.Context(), api.SystemObjects()...); err != nil {
 			t.Fatal(err)
 		}
 	}

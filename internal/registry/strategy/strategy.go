@@ -5,10 +5,13 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/review"
+	"minik8s/internal/tokens"
 )
 
-// All returns the strategy of each stored kind of package api.
-func All() map[*api.Kind]*registry.Strategy {
+// All returns the strategy of each kind of package api that has one. a signs the tokens of service accounts; nil: there
+// are none.
+func All(a *tokens.Authority) map[*api.Kind]*registry.Strategy {
 	return map[*api.Kind]*registry.Strategy{
 		api.Namespaces:                 namespaceStrategy(),
 		api.Nodes:                      nodeStrategy(),
@@ -18,16 +21,23 @@ func All() map[*api.Kind]*registry.Strategy {
 		api.ConfigMaps:                 configMapStrategy(),
 		api.Secrets:                    secretStrategy(),
 		api.Events:                     eventStrategy(),
-		api.ServiceAccounts:            serviceAccountStrategy(),
+		api.ServiceAccounts:            serviceAccountStrategy(a),
 		api.Leases:                     leaseStrategy(),
-		api.PriorityClasses:            priorityClassStrategy(),
 		api.CertificateSigningRequests: csrStrategy(),
+		api.PriorityClasses:            priorityClassStrategy(),
 		api.ReplicaSets:                replicaSetStrategy(),
 		api.Deployments:                deploymentStrategy(),
 		api.DaemonSets:                 daemonSetStrategy(),
 		api.ControllerRevisions:        controllerRevisionStrategy(),
 		api.Jobs:                       jobStrategy(),
 		api.ClusterConfigs:             clusterConfigStrategy(),
+
+		api.TokenReviews:              {Answer: review.Token(a)},
+		api.SelfSubjectReviews:        {Answer: review.Self},
+		api.SubjectAccessReviews:      {Answer: review.Access},
+		api.LocalSubjectAccessReviews: {Answer: review.LocalAccess},
+		api.SelfSubjectAccessReviews:  {Answer: review.SelfAccess},
+		api.SelfSubjectRulesReviews:   {Answer: review.SelfRules},
 	}
 }
 

@@ -17,10 +17,10 @@ import (
 )
 
 func TestEveryKindHasAStrategy(t *testing.T) {
-	table := All()
+	table := All(nil)
 	for kind := range table {
-		if !slices.Contains(api.Kinds, kind) {
-			t.Errorf("%s has a strategy and is not in api.Kinds: it is not served", kind)
+		if !slices.Contains(api.Builtin(), kind) {
+			t.Errorf("%s has a strategy and is not in the table of kinds: it is not served", kind)
 		}
 	}
 	for _, kind := range api.Kinds {
@@ -29,16 +29,19 @@ func TestEveryKindHasAStrategy(t *testing.T) {
 			t.Errorf("%s has no strategy", kind)
 			continue
 		}
-		if kind.Status && s.CopyStatus == nil {
+		if kind.HasStatus() && s.CopyStatus == nil {
 			t.Errorf("%s has a status and no CopyStatus", kind)
 		}
 		// Subresources are declared in the table of kinds alone; a strategy only says what its own mean.
-		for name := range s.Subresources {
+		for name, sub := range s.Subresources {
 			if kind.Subresource(name) == nil {
 				t.Errorf("%s: the subresource %s is not in the table of kinds", kind, name)
 			}
+			if sub.Part == nil && sub.Form == nil && sub.Action == nil {
+				t.Errorf("%s/%s does nothing", kind, name)
+			}
 		}
-		if (s.Scale != nil) != (kind.Subresource(api.ScaleSubresource) != nil) {
+		if (s.FormOf(api.ScaleSubresource) != nil) != (kind.Subresource(api.ScaleSubresource) != nil) {
 			t.Errorf("%s: the table of kinds and the strategy differ about scale", kind)
 		}
 		if s.Fields == nil && len(s.FieldNames) > 0 || s.Fields != nil && len(s.Fields(kind.New())) != len(s.FieldNames) {
@@ -48,6 +51,15 @@ func TestEveryKindHasAStrategy(t *testing.T) {
 			if _, ok := s.Fields(kind.New())[name]; !ok {
 				t.Errorf("%s: Fields has no %s", kind, name)
 			}
+		}
+	}
+}
+
+// Every question has its answer.
+func TestEveryQuestionIsAnswered(t *testing.T) {
+	for _, kind := range api.Questions {
+		if s := All(nil)[kind]; s == nil || s.Answer == nil {
+			t.Errorf("nothing answers a %s", kind.Kind)
 		}
 	}
 }
@@ -82,13 +94,13 @@ func TestTakeBinding(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	given := pod.DeepCopy()
 	given.Spec.NodeName = "n"
-	if errs := takeBinding(pod, given); len(errs) > 0 || pod.Spec.NodeName != "n" {
+	if errs := All(nil)[api.Pods].Subresources["binding"].Part(pod, given); len(errs) > 0 || pod.Spec.NodeName != "n" {
 		t.Error(errs, pod.Spec.NodeName)
 	}
 }
 
 func TestNamespaceLife(t *testing.T) {
-	s := All()[api.Namespaces]
+	s := All(nil)[api.Namespaces]
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	s.PrepareCreate(ns)
 	s.Default(ns)
@@ -104,7 +116,7 @@ func TestNamespaceLife(t *testing.T) {
 		t.Errorf("deleted: %+v", going)
 	}
 	last := going.DeepCopy()
-	if errs := s.Subresources["finalize"](last, &corev1.Namespace{}); len(errs) > 0 || !s.Empty(last) {
+	if errs := s.Subresources["finalize"].Part(last, &corev1.Namespace{}); len(errs) > 0 || !s.Empty(last) {
 		t.Errorf("finalized: %+v, %v", last, errs)
 	}
 }
@@ -129,7 +141,7 @@ func TestSeedManifestsGoIn(t *testing.T) {
 			case strings.Contains(file, "-replicaset"):
 				kind = api.ReplicaSets
 			}
-			s := All()[kind]
+			s := All(nil)[kind]
 			obj, _, err := decode.Manifest(kind, s.Dialect, manifest, metav1.FieldValidationStrict)
 			if err != nil {
 				t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/api/dialect"
 	"minik8s/internal/api/validation"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/subresource"
 )
 
 // templateWarnings returns the warnings about the pods of a template.
@@ -49,6 +50,11 @@ func selectorText(s *metav1.LabelSelector) string {
 	return sel.String()
 }
 
+// scaled returns the row of a kind that has a number of replicas and nothing else below it.
+func scaled[T api.Object](of func(T) (replicas **int32, status autoscalingv1.ScaleStatus)) map[string]registry.Subresource {
+	return map[string]registry.Subresource{api.ScaleSubresource: subresource.Scale(of)}
+}
+
 func podTemplateStrategy() *registry.Strategy {
 	return &registry.Strategy{
 		Default:     onOne(defaults.PodTemplate),
@@ -71,16 +77,9 @@ func replicaSetStrategy() *registry.Strategy {
 			return fields.Set{"status.replicas": strconv.Itoa(int(obj.(*appsv1.ReplicaSet).Status.Replicas))}
 		},
 		FieldNames: []string{"status.replicas"},
-		Scale: &registry.ScaleStrategy{
-			Get: func(obj api.Object, into *autoscalingv1.Scale) {
-				rs := obj.(*appsv1.ReplicaSet)
-				if rs.Spec.Replicas != nil {
-					into.Spec.Replicas = *rs.Spec.Replicas
-				}
-				into.Status = autoscalingv1.ScaleStatus{Replicas: rs.Status.Replicas, Selector: selectorText(rs.Spec.Selector)}
-			},
-			Set: func(obj api.Object, replicas int32) { obj.(*appsv1.ReplicaSet).Spec.Replicas = &replicas },
-		},
+		Subresources: scaled(func(rs *appsv1.ReplicaSet) (**int32, autoscalingv1.ScaleStatus) {
+			return &rs.Spec.Replicas, autoscalingv1.ScaleStatus{Replicas: rs.Status.Replicas, Selector: selectorText(rs.Spec.Selector)}
+		}),
 		Dialect: dialect.For(api.ReplicaSets),
 	}
 }
@@ -105,16 +104,9 @@ func replicationControllerStrategy() *registry.Strategy {
 		},
 		FieldNames: []string{"status.replicas"},
 		Orphans:    true,
-		Scale: &registry.ScaleStrategy{
-			Get: func(obj api.Object, into *autoscalingv1.Scale) {
-				rc := obj.(*corev1.ReplicationController)
-				if rc.Spec.Replicas != nil {
-					into.Spec.Replicas = *rc.Spec.Replicas
-				}
-				into.Status = autoscalingv1.ScaleStatus{Replicas: rc.Status.Replicas, Selector: labels.SelectorFromSet(rc.Spec.Selector).String()}
-			},
-			Set: func(obj api.Object, replicas int32) { obj.(*corev1.ReplicationController).Spec.Replicas = &replicas },
-		},
+		Subresources: scaled(func(rc *corev1.ReplicationController) (**int32, autoscalingv1.ScaleStatus) {
+			return &rc.Spec.Replicas, autoscalingv1.ScaleStatus{Replicas: rc.Status.Replicas, Selector: labels.SelectorFromSet(rc.Spec.Selector).String()}
+		}),
 	}
 }
 
@@ -131,16 +123,9 @@ func deploymentStrategy() *registry.Strategy {
 			d, before := obj.(*appsv1.Deployment), old.(*appsv1.Deployment)
 			return !apiequality.Semantic.DeepEqual(d.Spec, before.Spec) || !maps.Equal(d.Annotations, before.Annotations)
 		},
-		Scale: &registry.ScaleStrategy{
-			Get: func(obj api.Object, into *autoscalingv1.Scale) {
-				d := obj.(*appsv1.Deployment)
-				if d.Spec.Replicas != nil {
-					into.Spec.Replicas = *d.Spec.Replicas
-				}
-				into.Status = autoscalingv1.ScaleStatus{Replicas: d.Status.Replicas, Selector: selectorText(d.Spec.Selector)}
-			},
-			Set: func(obj api.Object, replicas int32) { obj.(*appsv1.Deployment).Spec.Replicas = &replicas },
-		},
+		Subresources: scaled(func(d *appsv1.Deployment) (**int32, autoscalingv1.ScaleStatus) {
+			return &d.Spec.Replicas, autoscalingv1.ScaleStatus{Replicas: d.Status.Replicas, Selector: selectorText(d.Spec.Selector)}
+		}),
 		Dialect: dialect.For(api.Deployments),
 	}
 }

@@ -1,4 +1,4 @@
-package registry
+package subresource
 
 import (
 	"testing"
@@ -7,14 +7,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+func binding(node string, uid types.UID, annotation ...string) *corev1.Binding {
+	b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{UID: uid}, Target: corev1.ObjectReference{Name: node}}
+	if len(annotation) > 0 {
+		b.Annotations = map[string]string{annotation[0]: annotation[1]}
+	}
+	return b
+}
 
 func TestBound(t *testing.T) {
 	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Status: corev1.PodStatus{
 		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable"}},
 	}}
 	now := time.Date(2025, 5, 1, 12, 0, 0, 7, time.UTC)
-	obj, err := bound(old, Binding{Node: "n", UID: "u", Annotations: map[string]string{"a": "b"}}, now)
+	obj, err := bound(old, binding("n", "u", "a", "b"), now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,18 +35,18 @@ func TestBound(t *testing.T) {
 	if old.Spec.NodeName != "" || old.Status.Conditions[0].Status != corev1.ConditionFalse {
 		t.Error("the old pod was changed")
 	}
-	if _, err := bound(pod, Binding{Node: "other"}, now); !apierrors.IsConflict(err) {
+	if _, err := bound(pod, binding("other", ""), now); !apierrors.IsConflict(err) {
 		t.Errorf("bound twice: %v", err)
 	}
-	if _, err := bound(old, Binding{Node: "n", UID: "other"}, now); !apierrors.IsConflict(err) {
+	if _, err := bound(old, binding("n", "other"), now); !apierrors.IsConflict(err) {
 		t.Errorf("another uid: %v", err)
 	}
 	going := old.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{Time: now}
-	if _, err := bound(going, Binding{Node: "n"}, now); !apierrors.IsConflict(err) {
+	if _, err := bound(going, binding("n", ""), now); !apierrors.IsConflict(err) {
 		t.Errorf("going: %v", err)
 	}
-	if _, err := bound(old, Binding{}, now); !apierrors.IsInvalid(err) {
+	if _, err := bound(old, binding("", ""), now); !apierrors.IsInvalid(err) {
 		t.Errorf("no node: %v", err)
 	}
 }
