@@ -28,9 +28,8 @@
 //	startlimit.go          how many containers start at a time
 //	probing.go             running probes
 //	publish.go             writing the status; Events of back-offs
-//	cgroups.go, hostports.go, terminationmessage.go, tokens.go, refs.go   what pods need on the node
+//	cgroups.go, terminationmessage.go, refs.go   what pods need on the node
 //	leftovers.go           what a kill -9 left on the disk
-//	snapshots.go, podlogs.go, connect.go   logs, exec, attach and port-forward
 //
 //	plan        what to do next for a pod: restarts, back-offs, probes, ending
 //	status      what a pod's status says
@@ -38,7 +37,8 @@
 //	images      pulling, and when a pull is retried
 //	node        the Node, its allocatable resources, its Lease
 //	objects     the ConfigMaps and Secrets in use
-//	volume, cgroup, logs, probe, resolvconf   one thing each
-//	server      logs, exec and so on over HTTPS, for the API server
+//	volume, cgroup, hostports, token, logs, probe, resolvconf   one thing each
+//	connect     the pods as clients reach them: logs, exec, attach, port-forward
+//	server      the same, images and statistics over HTTPS, for the API server
 //	cri         the seam to the runtime; containerd is behind it
 package kubelet

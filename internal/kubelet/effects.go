@@ -72,7 +72,7 @@ func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, erro
 				Err: err, MinDelay: 500 * time.Millisecond, MaxDelay: 2 * time.Minute, WaitsForObject: onlyMissing(err)}
 		}
 		return func(w *worker) {
-			w.state.VolumesReady, w.state.VolumesApplied, w.state.TokenRenewal = true, changes, w.k.tokens.nextRenewal(w.uid)
+			w.state.VolumesReady, w.state.VolumesApplied, w.state.TokenRenewal = true, changes, w.k.tokens.NextRenewal(w.uid)
 		}, nil
 	}
 }
@@ -117,7 +117,7 @@ func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox
 	if err := disk.Private(k.logDir(pod), 0o750); err != nil {
 		return cri.Sandbox{}, fmt.Errorf("log directory: %w", err)
 	}
-	ports, err := k.hostPortsOf(ctx, pod)
+	ports, err := k.ports.Of(ctx, pod)
 	if err != nil {
 		return cri.Sandbox{}, fmt.Errorf("host ports: %w", err)
 	}
@@ -177,8 +177,8 @@ func (w *worker) doTearDown() func(context.Context) (outcome, error) {
 			w.state.TornDown, w.state.LogsRemoved = true, forget
 			w.k.admission.release(w.uid)
 			w.k.objects.Drop(w.uid)
-			w.k.tokens.drop(w.uid)
-			w.k.ports.free(w.uid)
+			w.k.tokens.Drop(w.uid)
+			w.k.ports.Free(w.uid)
 		}, nil
 	}
 }
@@ -233,6 +233,9 @@ func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format st
 	}
 	w.k.rec.EventRef(podspec.Reference(pod, name), kind, reason, format, args...)
 }
+
+// LogDir is the directory of all containers' logs.
+func (k *Kubelet) LogDir() string { return filepath.Join(k.cfg.DataDir, "pods-logs") }
 
 // logDir is the directory of the logs of the pod's containers: <ns>_<name>_<uid>.
 func (k *Kubelet) logDir(pod *corev1.Pod) string {

@@ -15,12 +15,14 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/events"
 	"minik8s/internal/kubelet/cgroup"
+	"minik8s/internal/kubelet/connect"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/hostports"
 	"minik8s/internal/kubelet/images"
-	"minik8s/internal/kubelet/logs"
 	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
 	"minik8s/internal/kubelet/podconfig"
+	"minik8s/internal/kubelet/token"
 	"minik8s/internal/kubelet/volume"
 )
 
@@ -69,6 +71,9 @@ type Config struct {
 
 // Kubelet runs the pods of one node.
 type Kubelet struct {
+	// Manager answers clients: which pods there are, logs, exec, attach and port-forward.
+	*connect.Manager
+
 	cfg        Config
 	client     client.Interface
 	runtime    cri.Runtime
@@ -77,16 +82,14 @@ type Kubelet struct {
 	now        func() time.Time
 	volumes    *volume.Manager
 	objects    *objects.Manager
-	tokens     *tokenManager
+	tokens     *token.Manager
 	cgroups    *cgroup.Manager // nil: none
-	ports      hostPorts
+	ports      *hostports.Manager
 	images     *images.Manager
 	config     *podconfig.Builder
 	node       *node.Manager
 	admission  admission
 	startLimit startLimit
-	snapshots  snapshots
-	hub        logs.Hub
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -118,7 +121,9 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 		rec:        events.New(c, "kubelet", cfg.NodeName, cfg.Log),
 		startLimit: newStartLimit(),
 		workers:    map[types.UID]*worker{}, ended: map[types.UID]bool{}}
-	k.tokens = newTokenManager(c, k.now, k.log)
+	k.Manager = connect.New(connect.Config{Runtime: rt, LogPath: k.logPath, Now: k.now})
+	k.ports = hostports.New(c, cfg.RandomHostPorts)
+	k.tokens = token.New(c, k.now, k.log)
 	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.send(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)
@@ -189,9 +194,9 @@ func (k *Kubelet) reset() {
 	defer k.mu.Unlock()
 	k.workers, k.ended = map[types.UID]*worker{}, map[types.UID]bool{}
 	k.found = map[types.UID]cri.Pod{}
-	k.snapshots.reset()
+	k.Manager.Reset()
 	k.admission.reset()
-	k.ports.reset()
+	k.ports.Reset()
 }
 
 func (k *Kubelet) spawn(f func()) {
@@ -275,7 +280,7 @@ func (k *Kubelet) retireWorker(w *worker) bool {
 	}
 	k.admission.release(w.uid)
 	k.objects.Drop(w.uid)
-	k.tokens.drop(w.uid)
-	w.dropSnapshot()
+	k.tokens.Drop(w.uid)
+	w.snapshot.Drop()
 	return true
 }

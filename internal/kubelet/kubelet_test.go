@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/client/faulty"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/cri/fake"
+	"minik8s/internal/kubelet/hostports"
 	"minik8s/internal/kubelet/plan/plantest"
 	"minik8s/internal/kubelet/status"
 )
@@ -364,13 +365,13 @@ func TestRandomHostPorts(t *testing.T) {
 	b := newBed(t)
 	b.start()
 	pod := b.create(plantest.Pod("web", func(p *corev1.Pod) {
-		p.Annotations = map[string]string{RandomHostPortsAnnotation: "true"}
+		p.Annotations = map[string]string{hostports.RandomAnnotation: "true"}
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP, HostPort: 5353}}
 	}))
 	p := b.api.await(t, "web", "running", running)
-	known := parseHostPorts(p.Annotations[HostPortsAnnotation])
 	cfg, _ := b.rt.Sandbox(string(pod.UID))
-	if len(known) != 1 || len(cfg.HostPorts) != 2 || cfg.HostPorts[0].HostPort != known["80/TCP"] || cfg.HostPorts[1].HostPort != 5353 {
+	if len(cfg.HostPorts) != 2 || cfg.HostPorts[1].HostPort != 5353 ||
+		p.Annotations[hostports.Annotation] != fmt.Sprintf("80:%d/TCP", cfg.HostPorts[0].HostPort) {
 		t.Errorf("%v %+v", p.Annotations, cfg.HostPorts)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"minik8s/internal/api/podspec"
 	"minik8s/internal/kubelet/objects"
 	"minik8s/internal/kubelet/podconfig"
+	"minik8s/internal/kubelet/token"
 )
 
 // referencesOf lists the ConfigMaps and Secrets that a pod's containers and volumes are made from, each
@@ -71,10 +72,10 @@ func envReferences(c *corev1.Container, add func(*api.Kind, string)) {
 // sources implements volume.Source: it has the content of volumes.
 type sources struct {
 	*podconfig.Builder
-	tokens *tokenManager
+	tokens *token.Manager
 }
 
 // Token implements volume.Source.
 func (s sources) Token(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
-	return s.tokens.get(ctx, pod, ask)
+	return s.tokens.Get(ctx, pod, ask)
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"minik8s/internal/kubelet/connect"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/plan"
 	"minik8s/internal/kubelet/status"
@@ -43,7 +44,7 @@ type worker struct {
 	writing    bool
 	writeAfter time.Time
 	writeDelay time.Duration
-	snapshot   *snapshot
+	snapshot   *connect.Snapshot // what requests for logs, exec and so on see of the pod
 	// ending is closed when the pod is to end.
 	ending chan struct{}
 	// referencedEphemeral is how many ephemeral containers the pod had when the objects it names were last listed.
@@ -55,7 +56,7 @@ type worker struct {
 
 func newWorker(k *Kubelet, uid types.UID, view cri.Pod) *worker {
 	view.UID = string(uid)
-	return &worker{k: k, uid: uid, view: view, state: plan.NewState(), wake: make(chan struct{}, 1),
+	return &worker{k: k, uid: uid, view: view, state: plan.NewState(), snapshot: k.Snapshot(), wake: make(chan struct{}, 1),
 		ending: make(chan struct{}),
 		stale:  len(view.Containers) > 0 || view.Sandbox != nil, log: k.log.With("uid", uid)}
 }
@@ -125,8 +126,8 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 			return w.k.now().Add(time.Second), false
 		}
 	}
-	if w.snapshot == nil || looked || w.snapshot.pod != w.pod {
-		w.publishSnapshot()
+	if looked || !w.snapshot.Of(w.pod) {
+		w.snapshot.Publish(w.pod, w.objectDeleted, w.view)
 	}
 	if err := w.admit(ctx); err != nil {
 		w.log.Warn("the Node cannot be read, so the pod is not admitted", "error", err)

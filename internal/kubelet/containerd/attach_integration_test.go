@@ -26,7 +26,7 @@ func TestAttachJoinsTheContainersOwnStreams(t *testing.T) {
 	out, errOut := newOutput(), newOutput()
 	done := make(chan error)
 	go func() { done <- b.Attach(b.ctx, id, cri.AttachConfig{Stdin: in, Stdout: out, Stderr: errOut}) }()
-	for b.container(id).output.Listeners() < 2 { // earlier output is not passed to them
+	for b.containers.Get(id).Attached() < 2 { // earlier output is not passed to them
 		runtime.Gosched()
 	}
 	go func() {

@@ -11,11 +11,6 @@ import (
 // which means: look at everything.
 const maxQueue = 1024
 
-// Events implements cri.Runtime.
-func (r *Runtime) Events(ctx context.Context) <-chan cri.Event {
-	return r.events.subscribe(ctx)
-}
-
 // broadcaster sends each event to every subscriber and never waits for one.
 type broadcaster struct {
 	mu   sync.Mutex

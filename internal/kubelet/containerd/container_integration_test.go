@@ -127,7 +127,7 @@ func TestEndsThatNobodyAskedFor(t *testing.T) {
 	b := newBench(t)
 	events := b.Events(b.ctx)
 	id := b.up("web", "sleep", "1000")
-	_, pid := b.container(id).get()
+	pid := b.containers.Get(id).Report().Pid
 	if err := unix.Kill(int(pid), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestEndsThatNobodyAskedFor(t *testing.T) {
 	}
 	// And while no daemon runs.
 	id = b.up("other", "sleep", "1000")
-	_, pid = b.container(id).get()
+	pid = b.containers.Get(id).Report().Pid
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestEndsWhileTheDaemonIsDown(t *testing.T) {
 	for _, code := range []int32{0, 7} {
 		b := newBench(t)
 		id := b.up("web", "sh", "-c", fmt.Sprintf("sleep 1; exit %d", code))
-		_, pid := b.container(id).get()
+		pid := b.containers.Get(id).Report().Pid
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestOutputGoesOnAfterARestart(t *testing.T) {
 func TestAShimThatDiesTakesItsPodAlong(t *testing.T) {
 	b := newBench(t)
 	id := b.up("web", "sleep", "1000")
-	_, pid := b.container(id).get()
+	pid := b.containers.Get(id).Report().Pid
 	shim := parentOf(t, int(pid))
 	if err := unix.Kill(shim, unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -294,10 +294,10 @@ func TestStandardInputStaysOpen(t *testing.T) {
 	if got := b.log(other); got != "got\n" {
 		t.Errorf("without standard input: %q", got)
 	}
-	if c := b.container(id).report(); c.State != cri.Running {
+	if c := b.containers.Get(id).Report(); c.State != cri.Running {
 		t.Fatalf("with standard input: %+v", c)
 	}
-	f, err := os.OpenFile(filepath.Join(b.container(id).dir, "stdin"), os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(b.containerDir(id), "stdin"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,12 +355,12 @@ func TestRemovedBeforeItRanHasNotEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := b.container(id)
-	if err := b.deleteTask(b.ns(b.ctx), c); err != nil {
+	c := b.containers.Get(id)
+	if err := c.Discard(b.ns(b.ctx)); err != nil {
 		t.Fatal(err)
 	}
-	<-c.exited // its process has ended, and the event was sent
-	if got := c.report(); got.State != cri.Created {
+	<-c.Exited() // its process has ended, and the event was sent
+	if got := c.Report(); got.State != cri.Created {
 		t.Errorf("in the middle of its removal: %+v", got)
 	}
 	b.restart() // the daemon is killed right here

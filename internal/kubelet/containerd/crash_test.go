@@ -116,7 +116,7 @@ func TestUninstallEndsShimsThatNobodyKnows(t *testing.T) {
 		// What it does does not matter: it is known by its command line.
 		left := exec.Command("/bin/sh")
 		left.Args = []string{b.containerd.Programs.Shim, "-c", "while :; do sleep 0.1; done", "sh", "-namespace", "minik8s",
-			"-address", b.containerd.Socket, "-id", newID(), last}
+			"-address", b.containerd.Socket, "-id", "0123456789abcdef", last}
 		if err := left.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -9,20 +9,20 @@
 //
 // Its subpackages know nothing about pods; the Runtime puts them together:
 //
-//	embed/    containerd itself, assembled from its plugins, with its socket; or a connection to another's
-//	bin/      runc, the shim and pause, inside this binary
-//	image/    the image store: references, import, pull, damage found and repaired
-//	sandbox/  namespaces, link, shim and scratch directory of a pod; some are made in advance
-//	spec/     what a container's process is and is given; pure
-//	stdio/    pipes: a container's output to its log and to who is attached; exec's streams
+//	embed/      containerd itself, assembled from its plugins, with its socket; or a connection to another's
+//	bin/        runc, the shim and pause, inside this binary
+//	image/      the image store: references, import, pull, damage found and repaired
+//	sandbox/    namespaces, link, shim and scratch directory of a pod; some are made in advance
+//	container/  a container's life: create, start, exec, attach, stop, its exit, remove
+//	spec/       what a container's process is and is given; pure
+//	stdio/      pipes: a container's output to its log and to who is attached; exec's streams
 //
-//	runtime.go    the Runtime: start, end, look-up; config.go, rundir.go, network.go
-//	sandbox.go    a sandbox becomes a pod's; record.go is what is written down about it before; pause.go
-//	container.go  the life of a container; stop.go its end; starterror.go what runc says when it cannot start
-//	restore.go    what the last run has left is found again, or removed; garbage.go removes later what is busy
-//	events.go     containerd's event stream turned into cri.Event
-//	exec.go       processes that are added to a container
-//	attach.go     a container's own streams; portforward.go its network; stats.go its use of resources
+//	runtime.go     the Runtime: start, end, look-up; config.go, rundir.go, network.go
+//	sandbox.go     a sandbox becomes a pod's; records.go is what is written down about it before; pause.go
+//	create.go      a container from its image, its pod's sandbox and its specification
+//	containers.go  what is asked of one container, or of all; portforward.go connects to a pod's ports
+//	events.go      what happens to containers and shims becomes a cri.Event; broadcast.go passes it on
+//	restore.go     what the last run has left is found again, or removed; garbage.go removes later what is busy
 //
 // A container's way: EnsureSandbox takes a sandbox that was made in advance, sets its host name and writes hosts,
 // hostname and resolv.conf (1 ms). CreateContainer prepares the root file system and the specification concurrently,

@@ -161,7 +161,7 @@ func TestExecOnATerminal(t *testing.T) {
 func TestTheEndOfExecLeavesNothing(t *testing.T) {
 	b := newBench(t)
 	id := b.up("web", "sleep", "1000")
-	_, pid := b.container(id).get()
+	pid := b.containers.Get(id).Report().Pid
 	// Only living processes: the container's first process, a sleep, does not reap zombies.
 	procs := func() string {
 		var out bytes.Buffer
@@ -213,13 +213,13 @@ func TestTheEndOfExecLeavesNothing(t *testing.T) {
 	if n := procs(); n != "0" {
 		t.Errorf("%s of tail run after a restart", n)
 	}
-	if _, now := b.container(id).get(); now != pid {
+	if now := b.containers.Get(id).Report().Pid; now != pid {
 		t.Errorf("the container itself has pid %d, had %d", now, pid)
 	}
 	if err := b.StopContainer(b.ctx, id, 0); err != nil {
 		t.Fatal(err)
 	}
-	if dirs, _ := filepath.Glob(filepath.Join(b.containerDir(id), execPrefix+"*")); len(dirs) > 0 {
+	if dirs, _ := filepath.Glob(filepath.Join(b.containerDir(id), "exec-*")); len(dirs) > 0 {
 		t.Errorf("left behind: %v", dirs)
 	}
 }

@@ -2,11 +2,18 @@ package containerd
 
 import (
 	"context"
+	"log/slog"
 	"time"
 )
 
-// garbage is a leftover of an earlier run that could not be removed yet because it is busy.
+// garbage is what earlier runs have left and could not be removed yet, because it is busy. Only one goroutine uses it at
+// a time: the start, and then collect's.
 type garbage struct {
+	log  *slog.Logger
+	list []leftover
+}
+
+type leftover struct {
 	what   string
 	remove func(context.Context) error
 }
@@ -16,17 +23,17 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
-// discard removes a leftover of an earlier run, or queues it for collectGarbage.
-func (r *Runtime) discard(ctx context.Context, what string, f func(context.Context) error) {
-	if err := f(ctx); err != nil {
-		r.cfg.Log.Warn("what the last run left could not be removed, trying again", "what", what, "err", err)
-		r.garbage = append(r.garbage, garbage{what, f})
+// discard removes a leftover, or queues it for collect.
+func (g *garbage) discard(ctx context.Context, what string, remove func(context.Context) error) {
+	if err := remove(ctx); err != nil {
+		g.log.Warn("what the last run left could not be removed, trying again", "what", what, "err", err)
+		g.list = append(g.list, leftover{what, remove})
 	}
 }
 
-// collectGarbage retries until nothing is left, with a growing delay.
-func (r *Runtime) collectGarbage(ctx context.Context) {
-	for wait := firstRetry; len(r.garbage) > 0; wait = min(2*wait, lastRetry) {
+// collect retries until nothing is left, with a growing delay.
+func (g *garbage) collect(ctx context.Context) {
+	for wait := firstRetry; len(g.list) > 0; wait = min(2*wait, lastRetry) {
 		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -34,15 +41,15 @@ func (r *Runtime) collectGarbage(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		var left []garbage
-		for _, l := range r.garbage {
+		var left []leftover
+		for _, l := range g.list {
 			if err := l.remove(ctx); err != nil {
-				r.cfg.Log.Warn("what the last run left cannot be removed yet, trying again", "what", l.what, "err", err)
+				g.log.Warn("what the last run left cannot be removed yet, trying again", "what", l.what, "err", err)
 				left = append(left, l)
 				continue
 			}
-			r.cfg.Log.Info("what the last run left is removed", "what", l.what)
+			g.log.Info("what the last run left is removed", "what", l.what)
 		}
-		r.garbage = left
+		g.list = left
 	}
 }

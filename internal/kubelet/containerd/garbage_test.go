@@ -13,8 +13,7 @@ import (
 func TestLeftoverThatIsBusy(t *testing.T) {
 	b := newBench(t)
 	b.up("stays", "sleep", "1000") // or there is nothing left after a stop
-	id := newID()
-	dir := b.containerDir(id)
+	dir := b.containerDir("0123456789abcdef")
 	inside := filepath.Join(dir, "busy")
 	if err := os.MkdirAll(inside, 0o700); err != nil {
 		t.Fatal(err)

@@ -141,6 +141,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// containerDir is where a container's pipes and state are.
+func (b *bench) containerDir(id string) string {
+	return filepath.Join(b.Runtime.cfg.RunDir, "containers", id)
+}
+
 // removeCgroup removes a cgroup and those below it. The kernel may still be ending the last process.
 func removeCgroup(dir string) (err error) {
 	entries, err := os.ReadDir(dir)
@@ -283,21 +288,21 @@ func (b *bench) start(cfg cri.ContainerConfig) string {
 // waitExit waits for a container's end, by events.
 func (b *bench) waitExit(id string) cri.Container {
 	b.t.Helper()
-	c := b.container(id)
+	c := b.containers.Get(id)
 	if c == nil {
 		b.t.Fatalf("no container %s", id)
 	}
 	select {
-	case <-c.exited:
+	case <-c.Exited():
 	case <-time.After(20 * time.Second):
-		b.t.Fatalf("container %s did not end", c.meta.Name)
+		b.t.Fatalf("container %s did not end", c.Meta.Name)
 	}
-	return c.report()
+	return c.Report()
 }
 
 func (b *bench) log(id string) string {
 	b.t.Helper()
-	data, err := os.ReadFile(b.container(id).meta.LogPath)
+	data, err := os.ReadFile(b.containers.Get(id).Meta.LogPath)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -91,10 +91,14 @@ func (b *bench) cpuMeter() func() time.Duration {
 			b.t.Error(err)
 		}
 	})
+	used := func(cgroup string) (d time.Duration) {
+		if data, err := os.ReadFile(filepath.Join(cgroup, "cpuacct.usage")); err == nil {
+			fmt.Sscan(string(data), (*int64)(&d))
+		}
+		return d
+	}
 	return func() time.Duration {
-		a, _ := readNumber(filepath.Join(self, "cpuacct.usage"))
-		c, _ := readNumber(filepath.Join("/sys/fs/cgroup/cpuacct", b.cfg.CgroupRoot, "cpuacct.usage"))
-		return time.Duration(a + c)
+		return used(self) + used(filepath.Join("/sys/fs/cgroup/cpuacct", b.cfg.CgroupRoot))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // PortForward implements cri.Runtime.
 func (r *Runtime) PortForward(ctx context.Context, podUID string, port int32) (io.ReadWriteCloser, error) {
-	rec := r.record(podUID)
+	rec := r.records.get(podUID)
 	if rec == nil || !rec.Whole {
 		return nil, errors.New("containerd: the pod has no network")
 	}

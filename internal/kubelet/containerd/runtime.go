@@ -3,7 +3,6 @@ package containerd
 import (
 	"context"
 	"errors"
-	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"minik8s/internal/kubelet/cgroup"
+	"minik8s/internal/kubelet/containerd/container"
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/containerd/image"
 	"minik8s/internal/kubelet/containerd/sandbox"
@@ -30,21 +30,19 @@ type Runtime struct {
 	net        Network
 	images     *image.Store
 	sandboxes  *sandbox.Pool
+	records    *records // of the pods' sandboxes
+	containers *container.Set
 	cgroups    *cgroup.Manager
 	events     broadcaster
 	// work bounds work that takes CPU time: a hundred pods at once are ready sooner when only a few are worked on at
 	// a time, and the first ones much sooner.
 	work *semaphore.Weighted
 
-	garbage  []garbage       // of restore, and then of collectGarbage alone
+	garbage  garbage
 	restored bool            // restore is done
 	run      context.Context // ends with the runtime
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
-
-	mu         sync.Mutex
-	records    map[string]*record    // by pod uid
-	containers map[string]*container // by id
 }
 
 var _ cri.Runtime = (*Runtime)(nil)
@@ -57,7 +55,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 		return nil, err
 	}
 	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), work: semaphore.NewWeighted(2 * int64(runtime.GOMAXPROCS(0))),
-		records: map[string]*record{}, containers: map[string]*container{}}
+		records: newRecords(filepath.Join(cfg.RunDir, "sandboxes")), garbage: garbage{log: cfg.Log}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close())
@@ -70,13 +68,13 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
-	stream := r.subscribe(r.run)
+	stream := r.containers.Subscribe(r.run)
 	if err := r.restore(r.ns(ctx)); err != nil {
 		return nil, err
 	}
 	r.restored = true
-	r.wg.Go(func() { r.follow(r.run, stream) })
-	r.wg.Go(func() { r.collectGarbage(r.run) })
+	r.wg.Go(func() { r.containers.Follow(r.run, stream) })
+	r.wg.Go(func() { r.garbage.collect(r.run) })
 	r.wg.Go(func() { r.afterStart(r.run, began) })
 	r.sandboxes.Start(r.run)
 	return r, nil
@@ -99,6 +97,9 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	r.Images = r.images
 	r.sandboxes = sandbox.New(sandbox.Config{Dir: filepath.Join(r.cfg.RunDir, "slots"), Containerd: r.containerd, Network: r.net,
 		Cgroups: r.cgroups, Work: r.work, Warm: r.cfg.Warm, KeepShimPages: r.cfg.KeepShimPages, Log: r.cfg.Log})
+	r.containers = container.New(r.run, container.Config{Dir: filepath.Join(r.cfg.RunDir, "containers"), Containerd: r.containerd,
+		ShimAlive: r.sandboxes.ShimAlive, Work: r.work, LogMaxSize: r.cfg.LogMaxSize, LogMaxFiles: r.cfg.LogMaxFiles, Log: r.cfg.Log,
+		Changed: r.containerChanged, Damaged: r.images.RepairLater, Missed: func() { r.events.send(cri.Event{}) }, ShimEnded: r.shimEnded})
 	return nil
 }
 
@@ -136,13 +137,11 @@ func (r *Runtime) Close() error {
 	r.sandboxes.Drop(r.ns(context.Background()))
 	r.cancel()
 	r.wg.Wait()
+	r.containers.Wait()
 	r.images.Wait()
-	list := r.allContainers()
-	for _, c := range list {
-		c.output.Detach()
-	}
+	r.containers.Detach()
 	err := r.containerd.Stop()
-	if r.restored && len(list) == 0 && len(r.records) == 0 {
+	if r.restored && len(r.containers.All()) == 0 && len(r.records.uids()) == 0 {
 		err = errors.Join(err, unmountRunDir(r.cfg.RunDir))
 	}
 	return err
@@ -171,37 +170,20 @@ func (r *Runtime) Uninstall(ctx context.Context) error {
 	r.sandboxes.Drop(r.ns(ctx))
 	r.images.Wait() // a comparison or an import in the background holds temporary snapshots
 	if r.containerd.Embedded() {
-		errs = append(errs, r.endAllShims(ctx))
+		errs = append(errs, r.containerd.EndAllShims(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// endAllShims ends every shim of this containerd, also one whose start a daemon that was killed had begun: its helper
-// may start it while others are ended, so it is looked again until there is none.
-func (r *Runtime) endAllShims(ctx context.Context) error {
-	for ctx.Err() == nil {
-		list, err := r.containerd.Shims()
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		if err := r.containerd.EndShims(ctx, func(embed.Shim) bool { return true }); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
 // Pods implements cri.Runtime.
 func (r *Runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
-	r.mu.Lock()
 	uids := map[string]bool{}
-	for uid := range r.records {
+	for _, uid := range r.records.uids() {
 		uids[uid] = true
 	}
-	for _, c := range r.containers {
-		uids[c.meta.PodUID] = true
+	for _, c := range r.containers.All() {
+		uids[c.Meta.PodUID] = true
 	}
-	r.mu.Unlock()
 	var pods []cri.Pod
 	for uid := range uids {
 		p, err := r.Pod(ctx, uid)
@@ -218,60 +200,16 @@ func (r *Runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
 // Pod implements cri.Runtime. It is answered from memory, which the event stream keeps up to date.
 func (r *Runtime) Pod(_ context.Context, uid string) (cri.Pod, error) {
 	p := cri.Pod{UID: uid}
-	if rec := r.record(uid); rec != nil {
+	if rec := r.records.get(uid); rec != nil {
 		p.Sandbox = r.sandbox(rec)
 	}
-	for _, c := range r.containersOf(uid) {
-		if c.meta.Name != pauseName {
-			p.Containers = append(p.Containers, c.report())
+	for _, c := range r.containers.OfPod(uid) {
+		if c.Meta.Name != pauseName {
+			p.Containers = append(p.Containers, c.Report())
 		}
 	}
 	slices.SortFunc(p.Containers, func(a, b cri.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return p, nil
-}
-
-func (r *Runtime) record(uid string) *record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.records[uid]
-}
-
-// setRecord publishes a record, which must not be changed afterwards.
-func (r *Runtime) setRecord(rec *record) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.records[rec.Config.PodUID] = rec
-}
-
-func (r *Runtime) dropRecord(uid string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.records, uid)
-}
-
-func (r *Runtime) container(id string) *container {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.containers[id]
-}
-
-func (r *Runtime) containersOf(uid string) []*container {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var list []*container
-	for _, c := range r.containers {
-		if c.meta.PodUID == uid {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-// allContainers are those there are now.
-func (r *Runtime) allContainers() []*container {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Values(r.containers))
 }
 
 // ns gives a context containerd's namespace and log: see embed.Containerd.

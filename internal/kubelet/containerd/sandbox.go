@@ -1,15 +1,14 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/containerd/spec"
@@ -23,7 +22,7 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 	}
 	ctx = r.ns(ctx)
 	defer r.sandboxes.Busy()()
-	if rec := r.record(cfg.PodUID); rec != nil {
+	if rec := r.records.get(cfg.PodUID); rec != nil {
 		if rec.Whole && r.sandboxes.Whole(ctx, &rec.Sandbox) {
 			return *r.sandbox(rec), nil
 		}
@@ -59,14 +58,14 @@ func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*reco
 	}
 	rec.Sandbox = *s
 	// From here on it belongs to the pod, by its record. Before that, the next start would remove it.
-	r.setRecord(rec)
-	if err := r.writeRecord(rec); err != nil {
+	r.records.set(rec)
+	if err := r.records.write(rec); err != nil {
 		return rec, err
 	}
 	if err := r.writeEtcFiles(rec); err != nil {
 		return rec, fmt.Errorf("containerd: %w", err)
 	}
-	if err := r.configure(cfg, s); err != nil {
+	if err := r.sandboxes.Configure(s, sandbox.Settings{Hostname: cfg.Hostname, Domain: cfg.Domain, Sysctls: cfg.Sysctls}); err != nil {
 		return rec, err
 	}
 	if !cfg.HostNetwork {
@@ -81,10 +80,10 @@ func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*reco
 	}
 	done := *rec
 	done.Whole = true
-	if err := r.writeRecord(&done); err != nil {
+	if err := r.records.write(&done); err != nil {
 		return rec, err
 	}
-	r.setRecord(&done)
+	r.records.set(&done)
 	return &done, nil
 }
 
@@ -110,63 +109,9 @@ func (r *Runtime) writeEtcFiles(rec *record) error {
 	return nil
 }
 
-// configure gives the sandbox's namespaces the pod's host name and kernel settings.
-func (r *Runtime) configure(cfg cri.SandboxConfig, s *sandbox.Sandbox) error {
-	if len(s.Kinds) == 0 && len(cfg.Sysctls) == 0 {
-		return nil
-	}
-	if cfg.HostNetwork && len(cfg.Sysctls) == 0 {
-		return nil
-	}
-	kinds := s.Kinds
-	if len(cfg.Sysctls) == 0 {
-		kinds = []string{"uts"}
-	}
-	return r.sandboxes.Enter(s.ID, kinds, func() error {
-		if !cfg.HostNetwork {
-			if err := unix.Sethostname([]byte(cfg.Hostname)); err != nil {
-				return fmt.Errorf("containerd: host name %q: %w", cfg.Hostname, err)
-			}
-			if cfg.Domain != "" {
-				if err := unix.Setdomainname([]byte(cfg.Domain)); err != nil {
-					return fmt.Errorf("containerd: domain name %q: %w", cfg.Domain, err)
-				}
-			}
-		}
-		for key, value := range cfg.Sysctls {
-			if err := allowedSysctl(cfg, key); err != nil {
-				return err
-			}
-			path := "/proc/sys/" + strings.ReplaceAll(key, ".", "/")
-			if err := os.WriteFile(path, []byte(value), 0); err != nil {
-				return fmt.Errorf("containerd: sysctl %s: %w", key, err)
-			}
-		}
-		return nil
-	})
-}
-
-// allowedSysctl refuses a setting that is not namespaced, or not in a namespace of the pod.
-func allowedSysctl(cfg cri.SandboxConfig, key string) error {
-	key = strings.ReplaceAll(key, "/", ".")
-	var ok bool
-	switch {
-	case strings.Contains(key, ".."):
-	case strings.HasPrefix(key, "net."):
-		ok = !cfg.HostNetwork
-	case strings.HasPrefix(key, "kernel.shm"), strings.HasPrefix(key, "kernel.msg"), key == "kernel.sem",
-		strings.HasPrefix(key, "fs.mqueue."):
-		ok = !cfg.HostIPC
-	}
-	if !ok {
-		return fmt.Errorf("containerd: sysctl %q is not of a namespace of the pod", key)
-	}
-	return nil
-}
-
 // RemoveSandbox implements cri.Runtime.
 func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
-	rec := r.record(uid)
+	rec := r.records.get(uid)
 	if rec == nil {
 		return nil
 	}
@@ -175,16 +120,16 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 	if rec.Whole {
 		half := *rec
 		half.Whole = false
-		if err := r.writeRecord(&half); err != nil {
+		if err := r.records.write(&half); err != nil {
 			return err
 		}
 		rec = &half
-		r.setRecord(rec)
+		r.records.set(rec)
 	}
-	for _, c := range r.containersOf(uid) {
+	for _, c := range r.containers.OfPod(uid) {
 		// There should be none: without the shim their exits would not be reported.
-		if c.meta.Name != pauseName {
-			if err := r.removeContainer(ctx, c); err != nil {
+		if c.Meta.Name != pauseName {
+			if err := c.Remove(ctx); err != nil {
 				return err
 			}
 		}
@@ -199,19 +144,40 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(r.sandboxDir(uid)); err != nil {
-		return fmt.Errorf("containerd: %w", err)
-	}
-	r.dropRecord(uid)
-	return nil
+	return r.records.remove(uid)
 }
 
 // removePod removes the containers of a pod and its sandbox.
 func (r *Runtime) removePod(ctx context.Context, uid string) error {
-	for _, c := range r.containersOf(uid) {
-		if err := r.RemoveContainer(ctx, c.meta.ID); err != nil {
+	for _, c := range r.containers.OfPod(uid) {
+		if err := r.RemoveContainer(ctx, c.Meta.ID); err != nil {
 			return err
 		}
 	}
 	return r.RemoveSandbox(ctx, uid)
+}
+
+// sandbox converts a record for the kubelet. The node's addresses are read only for a pod on the host's network.
+func (r *Runtime) sandbox(rec *record) *cri.Sandbox {
+	s := &cri.Sandbox{
+		ID:     rec.Sandbox.ID,
+		PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
+		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: rec.Whole,
+	}
+	if rec.Whole {
+		s.Scratch = r.scratchDir(rec)
+	}
+	switch {
+	case rec.Config.HostNetwork:
+		s.Addresses = r.net.HostAddrs()
+	case rec.Sandbox.Addr.IsValid():
+		s.Addresses = []netip.Addr{rec.Sandbox.Addr}
+	}
+	return s
+}
+
+// scratchDir is the directory of a pod's small files. In versions without a tmpfs per sandbox they are beside the
+// record.
+func (r *Runtime) scratchDir(rec *record) string {
+	return cmp.Or(r.sandboxes.ScratchDir(rec.Sandbox.ID), r.records.podDir(rec.Config.PodUID))
 }

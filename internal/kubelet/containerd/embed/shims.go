@@ -125,6 +125,21 @@ func (c *Containerd) EndShims(ctx context.Context, which func(Shim) bool) error 
 	return nil
 }
 
+// EndAllShims ends every shim of this containerd, also one whose start a daemon that was killed had begun: its helper
+// may start it while others are ended, so it is looked again until there is none.
+func (c *Containerd) EndAllShims(ctx context.Context) error {
+	for ctx.Err() == nil {
+		list, err := c.Shims()
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		if err := c.EndShims(ctx, func(Shim) bool { return true }); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
 // endProcess kills a process and waits, up to 5 s, until it has ended.
 func endProcess(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)

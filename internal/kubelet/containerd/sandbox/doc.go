@@ -11,6 +11,7 @@
 //	sandbox.go     Get, Remove, Whole, List
 //	warm.go        the ones made in advance; trim.go pages a waiting shim's program out
 //	namespaces.go  making, pinning and entering namespaces
+//	settings.go    a pod's host name and sysctls
 //	scratch.go     the tmpfs of each sandbox
 //	shim.go        starting and ending shims; orphans of an earlier run
 //

@@ -1,4 +1,4 @@
-package kubelet
+package connect
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,15 +21,15 @@ import (
 // Logs opens the log of a container of a pod on this node; container may be empty if the pod has but one. The reader
 // must be closed; with opts.Follow it ends when the container has exited, or with ctx. Errors are API errors:
 // NotFound, and BadRequest with what to do instead.
-func (k *Kubelet) Logs(ctx context.Context, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
-	w, err := k.podOf(namespace, pod)
+func (m *Manager) Logs(ctx context.Context, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error) {
+	s, err := m.get(namespace, pod)
 	if err != nil {
 		return nil, err
 	}
-	if container, err = podspec.ChooseContainer(w.pod, container); err != nil {
+	if container, err = podspec.ChooseContainer(s.pod, container); err != nil {
 		return nil, err
 	}
-	path, exited, err := k.logOf(w, container, opts.Previous)
+	path, exited, err := m.logOf(s, container, opts.Previous)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +37,7 @@ func (k *Kubelet) Logs(ctx context.Context, namespace, pod, container string, op
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
-		err := logs.Read(ctx, &k.hub, path, k.logOptions(opts), exited, out)
+		err := logs.Read(ctx, &m.hub, path, m.logOptions(opts), exited, out)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil // it has not written anything, or its log is removed
 		}
@@ -60,7 +59,7 @@ func (r *logReader) Close() error {
 
 // logOf finds the file of a container's log, and the channel that closes at its exit (nil if it has exited, or its
 // exit is not tracked).
-func (k *Kubelet) logOf(s snapshot, name string, previous bool) (string, <-chan struct{}, error) {
+func (m *Manager) logOf(s Snapshot, name string, previous bool) (string, <-chan struct{}, error) {
 	st := podspec.ContainerStatus(&s.pod.Status, name)
 	c, there := s.containers[name]
 	attempt := 0
@@ -78,7 +77,7 @@ func (k *Kubelet) logOf(s snapshot, name string, previous bool) (string, <-chan 
 		if prev < 0 {
 			return "", nil, apierrors.NewBadRequest(fmt.Sprintf("previous terminated container %q in pod %q not found", name, s.pod.Name))
 		}
-		return k.logPath(s.pod, name, prev), closed(), nil
+		return m.cfg.LogPath(s.pod, name, prev), closed(), nil
 	}
 	if !there && (st == nil || st.ContainerID == "") || there && c.State == cri.Created {
 		reason := "ContainerCreating"
@@ -91,7 +90,7 @@ func (k *Kubelet) logOf(s snapshot, name string, previous bool) (string, <-chan 
 	if ch := s.exits[c.ID]; there && ch != nil {
 		exited = ch
 	}
-	return k.logPath(s.pod, name, attempt), exited, nil
+	return m.cfg.LogPath(s.pod, name, attempt), exited, nil
 }
 
 // reasonText is how Kubernetes words reasons about images in these errors.
@@ -111,7 +110,7 @@ func closed() <-chan struct{} {
 	return ch
 }
 
-func (k *Kubelet) logOptions(opts *corev1.PodLogOptions) logs.Options {
+func (m *Manager) logOptions(opts *corev1.PodLogOptions) logs.Options {
 	o := logs.Options{Follow: opts.Follow, Timestamps: opts.Timestamps, Tail: -1, Limit: -1}
 	if opts.TailLines != nil {
 		o.Tail = *opts.TailLines
@@ -123,13 +122,10 @@ func (k *Kubelet) logOptions(opts *corev1.PodLogOptions) logs.Options {
 	case opts.SinceTime != nil:
 		o.Since = opts.SinceTime.Time
 	case opts.SinceSeconds != nil:
-		o.Since = k.now().Add(-time.Duration(*opts.SinceSeconds) * time.Second)
+		o.Since = m.cfg.Now().Add(-time.Duration(*opts.SinceSeconds) * time.Second)
 	}
 	if opts.Stream != nil && *opts.Stream != "All" {
 		o.Stream = strings.ToLower(*opts.Stream)
 	}
 	return o
 }
-
-// LogDir is the directory of all containers' logs.
-func (k *Kubelet) LogDir() string { return filepath.Join(k.cfg.DataDir, "pods-logs") }

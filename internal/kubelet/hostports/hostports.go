@@ -1,4 +1,4 @@
-package kubelet
+package hostports
 
 import (
 	"context"
@@ -21,55 +21,65 @@ import (
 )
 
 const (
-	// RandomHostPortsAnnotation, "true" on a pod, asks for a free port of the node for each
+	// RandomAnnotation, "true" on a pod, asks for a free port of the node for each
 	// containerPort that names none.
-	RandomHostPortsAnnotation = "minik8s.io/random-host-ports"
-	// HostPortsAnnotation has the chosen ports: "80:40123/TCP,9000:40124/UDP", the container's port first.
-	HostPortsAnnotation = "minik8s.io/host-ports"
+	RandomAnnotation = "minik8s.io/random-host-ports"
+	// Annotation has the chosen ports: "80:40123/TCP,9000:40124/UDP", the container's port first.
+	Annotation = "minik8s.io/host-ports"
 )
 
-// hostPorts are the ports picked for pods of this node.
-type hostPorts struct {
+// Manager has the ports that were picked for pods of this node. Its methods are safe for concurrent use.
+type Manager struct {
+	client client.Interface
+	all    bool
+
 	mu     sync.Mutex
 	picked map[int32]types.UID
 }
 
-func (h *hostPorts) reset() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.picked = map[int32]types.UID{}
+// New makes a Manager that knows no pod. all: every pod gets random ports, also one without the annotation.
+func New(c client.Interface, all bool) *Manager {
+	return &Manager{client: c, all: all, picked: map[int32]types.UID{}}
 }
 
-func (h *hostPorts) free(uid types.UID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for port, owner := range h.picked {
+// Reset forgets all pods.
+func (m *Manager) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.picked = map[int32]types.UID{}
+}
+
+// Free forgets the ports of a pod.
+func (m *Manager) Free(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for port, owner := range m.picked {
 		if owner == uid {
-			delete(h.picked, port)
+			delete(m.picked, port)
 		}
 	}
 }
 
 // take records that uid has port.
-func (h *hostPorts) take(port int32, uid types.UID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.picked[port] = uid
+func (m *Manager) take(port int32, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.picked[port] = uid
 }
 
 // pick finds a port on which nothing listens and that no other pod has.
-func (h *hostPorts) pick(protocol corev1.Protocol, uid types.UID) (int32, error) {
+func (m *Manager) pick(protocol corev1.Protocol, uid types.UID) (int32, error) {
 	for range 100 {
 		port, err := freePort(protocol)
 		if err != nil {
 			return 0, err
 		}
-		h.mu.Lock()
-		_, taken := h.picked[port]
+		m.mu.Lock()
+		_, taken := m.picked[port]
 		if !taken {
-			h.picked[port] = uid
+			m.picked[port] = uid
 		}
-		h.mu.Unlock()
+		m.mu.Unlock()
 		if !taken {
 			return port, nil
 		}
@@ -97,14 +107,14 @@ func freePort(protocol corev1.Protocol) (int32, error) {
 	}
 }
 
-// hostPortsOf returns the pod's host ports. Random ports are written to the pod's annotation before they are used, so
+// Of returns the pod's host ports; a pod on the host's network has none. Random ports are written to the pod's annotation before they are used, so
 // that they stay the same after any failure.
-func (k *Kubelet) hostPortsOf(ctx context.Context, pod *corev1.Pod) ([]cri.HostPort, error) {
+func (m *Manager) Of(ctx context.Context, pod *corev1.Pod) ([]cri.HostPort, error) {
 	if pod.Spec.HostNetwork {
 		return nil, nil
 	}
-	random := k.cfg.RandomHostPorts || pod.Annotations[RandomHostPortsAnnotation] == "true"
-	known := parseHostPorts(pod.Annotations[HostPortsAnnotation])
+	random := m.all || pod.Annotations[RandomAnnotation] == "true"
+	known := parse(pod.Annotations[Annotation])
 	var out []cri.HostPort
 	var shown []string
 	fresh := false
@@ -122,12 +132,12 @@ func (k *Kubelet) hostPortsOf(ctx context.Context, pod *corev1.Pod) ([]cri.HostP
 				port, ok := known[key]
 				if !ok {
 					var err error
-					if port, err = k.ports.pick(placement.Protocol(p), pod.UID); err != nil {
+					if port, err = m.pick(placement.Protocol(p), pod.UID); err != nil {
 						return nil, err
 					}
 					fresh = true
 				}
-				k.ports.take(port, pod.UID)
+				m.take(port, pod.UID)
 				forward.HostPort = port
 				shown = append(shown, fmt.Sprintf("%d:%d/%s", p.ContainerPort, port, forward.Protocol))
 			}
@@ -135,14 +145,14 @@ func (k *Kubelet) hostPortsOf(ctx context.Context, pod *corev1.Pod) ([]cri.HostP
 		}
 	}
 	if fresh {
-		if err := k.annotate(ctx, pod, HostPortsAnnotation, strings.Join(shown, ",")); err != nil {
+		if err := m.annotate(ctx, pod, Annotation, strings.Join(shown, ",")); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (k *Kubelet) annotate(ctx context.Context, pod *corev1.Pod, key, value string) error {
+func (m *Manager) annotate(ctx context.Context, pod *corev1.Pod, key, value string) error {
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "annotations": map[string]string{key: value}}})
 	if err != nil {
@@ -150,12 +160,12 @@ func (k *Kubelet) annotate(ctx context.Context, pod *corev1.Pod, key, value stri
 	}
 	at := client.Key{Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name}
 	// A kubelet may write only the status of its pods; annotations are written with it.
-	_, err = k.client.Patch(ctx, at, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{Subresource: "status"})
+	_, err = m.client.Patch(ctx, at, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{Subresource: "status"})
 	return err
 }
 
-// parseHostPorts reads the annotation: "80/TCP" to the node's port.
-func parseHostPorts(text string) map[string]int32 {
+// parse reads the annotation: "80/TCP" to the node's port.
+func parse(text string) map[string]int32 {
 	out := map[string]int32{}
 	for item := range strings.SplitSeq(text, ",") {
 		ports, protocol, ok := strings.Cut(item, "/")

@@ -1,14 +1,10 @@
-package containerd
+package container
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
-	"reflect"
 	"testing"
-
-	"minik8s/internal/kubelet/containerd/sandbox"
 )
 
 func TestStartFailure(t *testing.T) {
@@ -30,16 +26,9 @@ func TestStartFailure(t *testing.T) {
 	}
 }
 
-// Records of earlier versions about pods that still run can be read.
+// What earlier versions stored about containers that still run can be read.
 func TestStoredNamesStay(t *testing.T) {
-	var rec record
-	if err := json.Unmarshal([]byte(`{"Config":{"PodUID":"u"},"Slot":{"ID":"abc","Kinds":["net"],"Addr":"10.0.0.5"},"Whole":true}`), &rec); err != nil {
-		t.Fatal(err)
-	}
-	if want := (sandbox.Sandbox{ID: "abc", Kinds: []string{"net"}, Addr: netip.MustParseAddr("10.0.0.5")}); !reflect.DeepEqual(rec.Sandbox, want) || !rec.Whole {
-		t.Errorf("%+v", rec)
-	}
-	var m meta
+	var m Meta
 	if err := json.Unmarshal([]byte(`{"ID":"1","PodUID":"u","Name":"c","Slot":"abc","Cgroup":"/x","OwnPIDs":true}`), &m); err != nil {
 		t.Fatal(err)
 	}

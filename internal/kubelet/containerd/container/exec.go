@@ -1,4 +1,4 @@
-package containerd
+package container
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,24 +33,19 @@ const (
 
 // execProcess is a process that Exec has started in a container.
 type execProcess struct {
-	r       *Runtime
-	c       *container
+	c       *Container
 	id, dir string
 	pid     uint32
 	out     []*stdio.Pipe
 }
 
-// Exec implements cri.Runtime.
-func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int32, error) {
-	ctx = r.ns(ctx)
-	c := r.container(id)
-	if c == nil {
-		return 0, fmt.Errorf("containerd: no container %s", id)
-	}
-	if s, _ := c.get(); s.State != cri.Running {
+// Exec runs a process in the container, with the streams of cfg, and returns its exit code. When ctx ends, the process
+// and its children are killed. The error is cri.ErrNotRunning, or a *cri.StartError if the command cannot be executed.
+func (c *Container) Exec(ctx context.Context, cfg cri.ExecConfig) (int32, error) {
+	if !c.Running() {
 		return 0, cri.ErrNotRunning
 	}
-	x := &execProcess{r: r, c: c, id: newID()[:16]}
+	x := &execProcess{c: c, id: newID()[:16]}
 	x.dir = filepath.Join(c.dir, execPrefix+x.id)
 	// For cleaning up, also after the end of ctx.
 	undo := context.WithoutCancel(ctx)
@@ -69,7 +63,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 		go x.feed(talk, cfg.Stdin)
 	}
 	if cfg.Resize != nil {
-		go r.resize(talk, c.meta.ID, x.id, cfg.Resize)
+		go c.resize(talk, x.id, cfg.Resize)
 	}
 	code, err := x.wait(ctx)
 	all := false
@@ -88,20 +82,20 @@ func (r *Runtime) Exec(ctx context.Context, id string, cfg cri.ExecConfig) (int3
 	for _, o := range x.out {
 		o.Mute()
 	}
-	r.wg.Go(func() { x.remove(undo); x.closeOutput() })
+	c.set.wg.Go(func() { x.remove(undo); x.closeOutput() })
 	return code, err
 }
 
 // start makes the process and lets it run.
 func (x *execProcess) start(ctx context.Context, cfg cri.ExecConfig) error {
-	process, err := x.r.processOf(ctx, x.c.meta.ID, cfg)
+	process, err := x.spec(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	if err := os.Mkdir(x.dir, 0o700); err != nil {
 		return fmt.Errorf("containerd: exec: %w", err)
 	}
-	req := &tasks.ExecProcessRequest{ContainerID: x.c.meta.ID, ExecID: x.id, Terminal: cfg.TTY,
+	req := &tasks.ExecProcessRequest{ContainerID: x.c.Meta.ID, ExecID: x.id, Terminal: cfg.TTY,
 		Spec: &anypb.Any{TypeUrl: processType, Value: process}}
 	if cfg.Stdin != nil {
 		req.Stdin = filepath.Join(x.dir, "stdin")
@@ -119,10 +113,10 @@ func (x *execProcess) start(ctx context.Context, cfg cri.ExecConfig) error {
 			return err
 		}
 	}
-	if _, err := x.r.client.TaskService().Exec(ctx, req); err != nil {
+	if _, err := x.c.set.tasks().Exec(ctx, req); err != nil {
 		return execError(err)
 	}
-	resp, err := x.r.client.TaskService().Start(ctx, &tasks.StartRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
+	resp, err := x.c.set.tasks().Start(ctx, &tasks.StartRequest{ContainerID: x.c.Meta.ID, ExecID: x.id})
 	for _, o := range x.out {
 		o.Opened()
 	}
@@ -159,9 +153,9 @@ func execError(err error) error {
 	return fmt.Errorf("containerd: exec: %w", err)
 }
 
-// processOf is the specification of the container's own process, with cfg's command line and terminal.
-func (r *Runtime) processOf(ctx context.Context, id string, cfg cri.ExecConfig) ([]byte, error) {
-	rec, err := r.client.ContainerService().Get(ctx, id)
+// spec is the specification of the container's own process, with cfg's command line and terminal.
+func (x *execProcess) spec(ctx context.Context, cfg cri.ExecConfig) ([]byte, error) {
+	rec, err := x.c.set.cfg.Containerd.Client.ContainerService().Get(ctx, x.c.Meta.ID)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: exec: %w", err)
 	}
@@ -213,12 +207,12 @@ func (x *execProcess) feed(ctx context.Context, from io.Reader) {
 	io.Copy(pipe, from) //nolint:errcheck // a process need not read all of it
 	pipe.Close()
 	// If it is closed already, or the process has ended, this does nothing.
-	x.r.client.TaskService().CloseIO(ctx, &tasks.CloseIORequest{ContainerID: x.c.meta.ID, ExecID: x.id, Stdin: true})
+	x.c.set.tasks().CloseIO(ctx, &tasks.CloseIORequest{ContainerID: x.c.Meta.ID, ExecID: x.id, Stdin: true})
 }
 
 // wait returns the exit code, or an error if ctx ends before.
 func (x *execProcess) wait(ctx context.Context) (int32, error) {
-	resp, err := x.r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
+	resp, err := x.c.set.tasks().Wait(ctx, &tasks.WaitRequest{ContainerID: x.c.Meta.ID, ExecID: x.id})
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
@@ -252,68 +246,25 @@ func (x *execProcess) drained(ctx context.Context) bool {
 	return true
 }
 
-// kill kills the process and all its children, which are in its session, because runc makes it a session leader. It
-// waits until they have ended, but not for ever for one that is stuck in the kernel.
-func (x *execProcess) kill(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, killTimeout)
-	defer cancel()
-	for x.killSession(ctx) > 0 && ctx.Err() == nil { // again: it may have forked meanwhile
-	}
-	x.r.client.TaskService().Kill(ctx, &tasks.KillRequest{ContainerID: x.c.meta.ID, ExecID: x.id, Signal: uint32(unix.SIGKILL)})
-	x.wait(ctx) //nolint:errcheck // it has ended, or is stuck in the kernel
-}
-
-// killSession kills the session's processes, waits for their end until ctx ends, and returns how many there were.
-func (x *execProcess) killSession(ctx context.Context) (n int) {
-	var killed []int // pidfds
-	for _, pid := range sessionOf(x.pid) {
-		fd, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			continue // it has ended
-		}
-		if inCgroup(uint32(pid), x.c.meta.Cgroup) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil {
-			killed = append(killed, fd)
-			continue
-		}
-		unix.Close(fd)
-	}
-	for _, fd := range killed {
-		awaitEnd(ctx, fd)
-		unix.Close(fd)
-	}
-	return len(killed)
-}
-
-// awaitEnd waits until the process of a pidfd has ended, or until ctx's deadline.
-func awaitEnd(ctx context.Context, fd int) {
-	deadline, _ := ctx.Deadline()
-	for ctx.Err() == nil {
-		left := max(time.Until(deadline), 0) + time.Millisecond
-		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())); !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
-}
-
 // remove removes the process from containerd and the shim, and its pipes.
 func (x *execProcess) remove(ctx context.Context) {
-	_, err := x.r.client.TaskService().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: x.c.meta.ID, ExecID: x.id})
-	if err = fromGRPC(err); err != nil && !errdefs.IsNotFound(err) && x.r.run.Err() == nil {
-		x.r.cfg.Log.Warn("a process added by exec could not be removed", "container", x.c.meta.Name, "err", err)
+	_, err := x.c.set.tasks().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: x.c.Meta.ID, ExecID: x.id})
+	if err = fromGRPC(err); err != nil && !errdefs.IsNotFound(err) && x.c.set.run.Err() == nil {
+		x.c.set.cfg.Log.Warn("a process added by exec could not be removed", "container", x.c.Meta.Name, "err", err)
 	}
 	os.RemoveAll(x.dir) //nolint:errcheck // it is removed with the container's directory at the latest
 }
 
 // resize passes changes of a terminal's size on. execID is empty for the container's own process.
-func (r *Runtime) resize(ctx context.Context, id, execID string, sizes <-chan cri.TermSize) {
+func (c *Container) resize(ctx context.Context, execID string, sizes <-chan cri.TermSize) {
 	for {
 		select {
 		case s, ok := <-sizes:
 			if !ok {
 				return
 			}
-			r.client.TaskService().ResizePty(ctx, &tasks.ResizePtyRequest{
-				ContainerID: id, ExecID: execID, Width: uint32(s.Width), Height: uint32(s.Height)})
+			c.set.tasks().ResizePty(ctx, &tasks.ResizePtyRequest{
+				ContainerID: c.Meta.ID, ExecID: execID, Width: uint32(s.Width), Height: uint32(s.Height)})
 		case <-ctx.Done():
 			return
 		}
@@ -322,15 +273,15 @@ func (r *Runtime) resize(ctx context.Context, id, execID string, sizes <-chan cr
 
 // killExecs kills the exec processes of the last run in a container, because the clients of their streams are
 // disconnected.
-func (r *Runtime) killExecs(ctx context.Context, c *container) error {
+func (c *Container) killExecs(ctx context.Context) error {
 	dirs, err := filepath.Glob(filepath.Join(c.dir, execPrefix+"*"))
 	if err != nil {
 		return fmt.Errorf("containerd: exec: %w", err)
 	}
 	var errs []error
 	for _, dir := range dirs {
-		x := &execProcess{r: r, c: c, dir: dir, id: strings.TrimPrefix(filepath.Base(dir), execPrefix)}
-		resp, err := r.client.TaskService().Get(ctx, &tasks.GetRequest{ContainerID: c.meta.ID, ExecID: x.id})
+		x := &execProcess{c: c, dir: dir, id: strings.TrimPrefix(filepath.Base(dir), execPrefix)}
+		resp, err := c.set.tasks().Get(ctx, &tasks.GetRequest{ContainerID: c.Meta.ID, ExecID: x.id})
 		if err == nil {
 			// Its output is still read, or it may block on it, and the shim too.
 			errs = append(errs, x.pipe(filepath.Join(dir, "stdout"), io.Discard), x.pipe(filepath.Join(dir, "stderr"), io.Discard))
@@ -344,29 +295,4 @@ func (r *Runtime) killExecs(ctx context.Context, c *container) error {
 		x.closeOutput()
 	}
 	return errors.Join(errs...)
-}
-
-// sessionOf are the living processes of the session that pid leads, itself included.
-func sessionOf(pid uint32) []int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil || pid == 0 {
-		return nil
-	}
-	var list []int
-	for _, e := range entries {
-		n, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		data, err := os.ReadFile("/proc/" + e.Name() + "/stat")
-		if err != nil {
-			continue // it has ended
-		}
-		// The name, in parentheses, may contain any character. After it: state, parent, group, session.
-		_, rest, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-		if f := strings.Fields(rest); len(f) > 3 && f[0] != "Z" && f[0] != "X" && f[3] == strconv.FormatUint(uint64(pid), 10) {
-			list = append(list, n)
-		}
-	}
-	return list
 }

@@ -1,4 +1,4 @@
-package kubelet
+package token
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func (m *mint) Token(_ context.Context, namespace, account string, req *authenti
 // A token is used for four fifths of its time, and to its end if there is no newer one.
 func TestTokenManager(t *testing.T) {
 	api, now := &mint{}, plantest.Noon
-	keeper := newTokenManager(api, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	keeper := New(api, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	pod := plantest.Pod("web")
 	pod.UID, pod.Spec.ServiceAccountName = "u1", "robot"
 	hour := &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(3600))}
@@ -52,18 +52,18 @@ func TestTokenManager(t *testing.T) {
 		{"none yet, and none to be had", 0, down, "", 0},
 		{"the first", 0, nil, "default/robot 1", 48 * time.Minute},
 		{"the same", 48*time.Minute - 1, nil, "default/robot 1", 48 * time.Minute},
-		{"to be renewed, and cannot be", 48 * time.Minute, down, "default/robot 1", 48*time.Minute + tokenRetry},
-		{"not asked again at once", 48*time.Minute + tokenRetry - 1, nil, "default/robot 1", 48*time.Minute + tokenRetry},
+		{"to be renewed, and cannot be", 48 * time.Minute, down, "default/robot 1", 48*time.Minute + retryAfter},
+		{"not asked again at once", 48*time.Minute + retryAfter - 1, nil, "default/robot 1", 48*time.Minute + retryAfter},
 		{"renewed", 49 * time.Minute, nil, "default/robot 2", 97 * time.Minute},
 		{"at its end, and no other to be had", 109 * time.Minute, down, "", 97 * time.Minute},
 		{"renewed late", 110 * time.Minute, nil, "default/robot 3", 158 * time.Minute},
 	} {
 		now, api.err = plantest.Noon.Add(x.at), x.err
-		got, err := keeper.get(t.Context(), pod, hour)
+		got, err := keeper.Get(t.Context(), pod, hour)
 		if got != x.want || (err != nil) != (x.want == "") {
 			t.Errorf("%s: %q, %v", x.name, got, err)
 		}
-		if due := keeper.nextRenewal("u1"); x.due != 0 && !due.Equal(plantest.Noon.Add(x.due)) || x.due == 0 && !due.IsZero() {
+		if due := keeper.NextRenewal("u1"); x.due != 0 && !due.Equal(plantest.Noon.Add(x.due)) || x.due == 0 && !due.IsZero() {
 			t.Errorf("%s: due %s after noon", x.name, due.Sub(plantest.Noon))
 		}
 	}
@@ -73,14 +73,14 @@ func TestTokenManager(t *testing.T) {
 	}
 	// Another audience is another token, and the first of the two to end is the one to wake for.
 	vault := &corev1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: new(int64(600))}
-	if got, err := keeper.get(t.Context(), pod, vault); err != nil || got != "default/robot 4" || api.asks[3].Audiences[0] != "vault" {
+	if got, err := keeper.Get(t.Context(), pod, vault); err != nil || got != "default/robot 4" || api.asks[3].Audiences[0] != "vault" {
 		t.Errorf("%q, %v: %+v", got, err, api.asks)
 	}
-	if due := keeper.nextRenewal("u1"); !due.Equal(now.Add(8 * time.Minute)) {
+	if due := keeper.NextRenewal("u1"); !due.Equal(now.Add(8 * time.Minute)) {
 		t.Errorf("due %s from now", due.Sub(now))
 	}
-	keeper.drop("u1")
-	if !keeper.nextRenewal("u1").IsZero() {
+	keeper.Drop("u1")
+	if !keeper.NextRenewal("u1").IsZero() {
 		t.Error("a pod that is gone has a token to be renewed")
 	}
 }

@@ -1,4 +1,4 @@
-package containerd
+package container
 
 import (
 	"context"
@@ -14,31 +14,28 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Attach implements cri.Runtime.
-func (r *Runtime) Attach(ctx context.Context, id string, cfg cri.AttachConfig) error {
-	ctx, cancel := context.WithCancel(r.ns(ctx))
+// Attach joins a client to the container's own streams, until the container has ended and its output is passed on, or
+// ctx ends. The error is cri.ErrNotRunning if it has none, or stdio.ErrTooSlow for a client that stopped reading.
+func (c *Container) Attach(ctx context.Context, cfg cri.AttachConfig) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := r.container(id)
-	if c == nil {
-		return fmt.Errorf("containerd: no container %s", id)
-	}
-	if s, _ := c.get(); s.State != cri.Running || c.output == nil {
+	if !c.Running() || c.output == nil {
 		return cri.ErrNotRunning
 	}
 	l := c.output.Listen()
 	defer l.Close()
 	if cfg.Stdin != nil {
-		if err := r.attachInput(ctx, c, cfg.Stdin); err != nil {
+		if err := c.attachInput(ctx, cfg.Stdin); err != nil {
 			return err
 		}
 	}
-	go r.resize(ctx, id, "", cfg.Resize)
+	go c.resize(ctx, "", cfg.Resize)
 	return l.Copy(ctx, cfg.Stdout, cfg.Stderr, c.exited)
 }
 
 // attachInput passes input on to the container until one of them ends. It is not an error if the container has no
 // input, or its input has ended.
-func (r *Runtime) attachInput(ctx context.Context, c *container, from io.Reader) error {
+func (c *Container) attachInput(ctx context.Context, from io.Reader) error {
 	f, err := os.OpenFile(filepath.Join(c.dir, "stdin"), os.O_WRONLY|unix.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENXIO):
@@ -51,9 +48,17 @@ func (r *Runtime) attachInput(ctx context.Context, c *container, from io.Reader)
 		defer stop()
 		io.Copy(f, from) //nolint:errcheck // a container need not read all of it
 		f.Close()
-		if c.meta.StdinOnce {
-			r.client.TaskService().CloseIO(context.WithoutCancel(ctx), &tasks.CloseIORequest{ContainerID: c.meta.ID, Stdin: true})
+		if c.Meta.StdinOnce {
+			c.set.tasks().CloseIO(context.WithoutCancel(ctx), &tasks.CloseIORequest{ContainerID: c.Meta.ID, Stdin: true})
 		}
 	}()
 	return nil
+}
+
+// Attached is how many clients are attached.
+func (c *Container) Attached() int {
+	if c.output == nil {
+		return 0
+	}
+	return c.output.Listeners()
 }

@@ -1,4 +1,4 @@
-package kubelet
+package connect
 
 import (
 	"context"
@@ -14,19 +14,19 @@ import (
 
 // Connectable returns the error that Exec and Attach would return because the container does not run; nil if it runs.
 // container may be empty if the pod has only one.
-func (k *Kubelet) Connectable(namespace, pod, container string) error {
-	_, err := k.runningIn(namespace, pod, container)
+func (m *Manager) Connectable(namespace, pod, container string) error {
+	_, err := m.runningIn(namespace, pod, container)
 	return err
 }
 
 // Exec runs a command in a container of a pod on this node, and returns its exit code when it has ended. The end of
 // ctx kills it. Errors are API errors (NotFound, BadRequest).
-func (k *Kubelet) Exec(ctx context.Context, namespace, pod, container string, cfg cri.ExecConfig) (int32, error) {
-	c, err := k.runningIn(namespace, pod, container)
+func (m *Manager) Exec(ctx context.Context, namespace, pod, container string, cfg cri.ExecConfig) (int32, error) {
+	c, err := m.runningIn(namespace, pod, container)
 	if err != nil {
 		return 0, err
 	}
-	code, err := k.runtime.Exec(ctx, c.ID, cfg)
+	code, err := m.cfg.Runtime.Exec(ctx, c.ID, cfg)
 	var start *cri.StartError
 	switch {
 	case errors.Is(err, cri.ErrNotRunning):
@@ -38,12 +38,12 @@ func (k *Kubelet) Exec(ctx context.Context, namespace, pod, container string, cf
 }
 
 // Attach connects to the streams of a running container until it exits or ctx ends.
-func (k *Kubelet) Attach(ctx context.Context, namespace, pod, container string, cfg cri.AttachConfig) error {
-	c, err := k.runningIn(namespace, pod, container)
+func (m *Manager) Attach(ctx context.Context, namespace, pod, container string, cfg cri.AttachConfig) error {
+	c, err := m.runningIn(namespace, pod, container)
 	if err != nil {
 		return err
 	}
-	err = k.runtime.Attach(ctx, c.ID, cfg)
+	err = m.cfg.Runtime.Attach(ctx, c.ID, cfg)
 	if errors.Is(err, cri.ErrNotRunning) {
 		return notRunning(c.Name, pod, "it has ended")
 	}
@@ -51,17 +51,17 @@ func (k *Kubelet) Attach(ctx context.Context, namespace, pod, container string, 
 }
 
 // PortForward connects to a port inside a pod on this node. The caller closes the connection.
-func (k *Kubelet) PortForward(ctx context.Context, namespace, pod string, port int32) (io.ReadWriteCloser, error) {
-	s, err := k.podOf(namespace, pod)
+func (m *Manager) PortForward(ctx context.Context, namespace, pod string, port int32) (io.ReadWriteCloser, error) {
+	s, err := m.get(namespace, pod)
 	if err != nil {
 		return nil, err
 	}
-	return k.runtime.PortForward(ctx, string(s.pod.UID), port)
+	return m.cfg.Runtime.PortForward(ctx, string(s.pod.UID), port)
 }
 
 // runningIn finds a container that runs.
-func (k *Kubelet) runningIn(namespace, pod, name string) (cri.Container, error) {
-	s, err := k.podOf(namespace, pod)
+func (m *Manager) runningIn(namespace, pod, name string) (cri.Container, error) {
+	s, err := m.get(namespace, pod)
 	if err != nil {
 		return cri.Container{}, err
 	}

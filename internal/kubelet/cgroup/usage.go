@@ -1,45 +1,16 @@
-package containerd
+package cgroup
 
 import (
-	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
-
-	"minik8s/internal/kubelet/containerd/spec"
-	"minik8s/internal/kubelet/cri"
 )
 
-// Stats implements cri.Runtime. It reads the cgroups directly: asking every shim takes longer than
-// all of it here.
-func (r *Runtime) Stats(ctx context.Context) ([]cri.Stats, error) {
-	list := r.allContainers()
-	now := time.Now()
-	var out []cri.Stats
-	for _, c := range list {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if s, _ := c.get(); s.State != cri.Running || c.meta.Name == pauseName {
-			continue
-		}
-		cpu, memory, ok := readCgroup(c.meta.Cgroup, spec.ThisHost().Cgroup2)
-		if !ok {
-			continue // it has just ended
-		}
-		out = append(out, cri.Stats{
-			PodUID: c.meta.PodUID, Container: c.meta.Name, ContainerID: c.meta.ID,
-			Time: now, CPUNanos: cpu, MemoryBytes: memory,
-		})
-	}
-	return out, nil
-}
-
-// readCgroup is the CPU time in nanoseconds and the working set in bytes: what is used less what the kernel could
-// drop at once.
-func readCgroup(path string, v2 bool) (cpu, memory uint64, ok bool) {
+// Usage is the CPU time of a cgroup in nanoseconds and its working set in bytes: what is used less what the kernel could
+// drop at once. ok is false if it does not exist. v2 says that the hierarchy at /sys/fs/cgroup is v2.
+func Usage(path string, v2 bool) (cpu, memory uint64, ok bool) {
 	if v2 {
 		dir := filepath.Join("/sys/fs/cgroup", path)
 		usec, ok1 := readKey(filepath.Join(dir, "cpu.stat"), "usage_usec")
@@ -75,4 +46,40 @@ func readKey(path, key string) (uint64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// OOMKills is how many processes of a cgroup the OOM killer has killed.
+func OOMKills(path string) int {
+	for _, f := range []struct{ path, key string }{
+		{filepath.Join("/sys/fs/cgroup/memory", path, "memory.oom_control"), "oom_kill "},
+		{filepath.Join("/sys/fs/cgroup", path, "memory.events"), "oom_kill "},
+	} {
+		data, err := os.ReadFile(f.path)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			if v, ok := strings.CutPrefix(strings.TrimSpace(line), f.key); ok {
+				n, err := strconv.Atoi(v)
+				if err == nil {
+					return n
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// Has reports whether a process is in a cgroup.
+func Has(path string, pid uint32) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(data)) {
+		if strings.HasSuffix(strings.TrimSpace(line), path) {
+			return true
+		}
+	}
+	return false
 }

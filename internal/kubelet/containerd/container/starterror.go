@@ -1,4 +1,4 @@
-package containerd
+package container
 
 import (
 	"regexp"

@@ -1,4 +1,4 @@
-package containerd
+package container
 
 import (
 	"encoding/json"
@@ -16,13 +16,11 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-const (
-	// metaType is the extension of containerd's container that holds ours.
-	metaType = "minik8s.io/container.v1"
-)
+// metaType is the extension of containerd's container that holds ours.
+const metaType = "minik8s.io/container.v1"
 
-// meta is what does not change about a container. containerd stores it with its container.
-type meta struct {
+// Meta is what does not change about a container. containerd stores it with its container.
+type Meta struct {
 	ID, PodUID, PodNamespace, PodName, Name string
 	Attempt                                 int
 	SandboxID                               string `json:"Slot"` // stored by earlier versions too
@@ -52,13 +50,15 @@ type state struct {
 	Discarded bool
 }
 
-// container is a container of this runtime.
-type container struct {
-	meta   meta
+// Container is a container of this runtime. Its methods are safe for concurrent use. Every ctx is from
+// Containerd.Context.
+type Container struct {
+	// Meta is not changed.
+	Meta Meta
+
+	set    *Set
 	dir    string
 	output *stdio.Output // nil: none
-	// joins is another container's process namespace, open while this one is made.
-	joins *os.File
 
 	mu     sync.Mutex
 	state  state
@@ -66,11 +66,27 @@ type container struct {
 	exited chan struct{} // closed when the state is Exited, or the process of a discarded one has ended
 }
 
-func newContainer(m meta, dir string) *container {
-	return &container{meta: m, dir: dir, exited: make(chan struct{})}
+func (s *Set) container(m Meta) *Container {
+	return &Container{Meta: m, set: s, dir: s.dir(m.ID), exited: make(chan struct{})}
 }
 
-func (c *container) get() (state, uint32) {
+// Exited is closed when the container has ended. It is also closed when the process of one that never ran, and is being
+// removed, has ended.
+func (c *Container) Exited() <-chan struct{} { return c.exited }
+
+// Running reports whether its process runs.
+func (c *Container) Running() bool {
+	s, _ := c.get()
+	return s.State == cri.Running
+}
+
+// StartError says why the container cannot run or never ran; empty if that is not so.
+func (c *Container) StartError() string {
+	s, _ := c.get()
+	return s.StartError
+}
+
+func (c *Container) get() (state, uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state, c.pid
@@ -78,7 +94,7 @@ func (c *container) get() (state, uint32) {
 
 // advance changes the container to a later state; an earlier or the same one changes nothing. It reports whether the
 // state changed.
-func (c *container) advance(to cri.ContainerState, change func(*state)) (bool, error) {
+func (c *Container) advance(to cri.ContainerState, change func(*state)) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if to <= c.state.State {
@@ -95,8 +111,8 @@ func (c *container) advance(to cri.ContainerState, change func(*state)) (bool, e
 	return true, err
 }
 
-// discard marks a container that never ran, before its process is killed.
-func (c *container) discard() error {
+// markDiscarded marks a container that never ran, before its process is killed.
+func (c *Container) markDiscarded() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.Discarded = true
@@ -104,7 +120,7 @@ func (c *container) discard() error {
 }
 
 // exitedDiscarded records the exit of a discarded container; it returns false for other containers.
-func (c *container) exitedDiscarded() bool {
+func (c *Container) exitedDiscarded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.state.Discarded {
@@ -118,7 +134,7 @@ func (c *container) exitedDiscarded() bool {
 	return true
 }
 
-func (c *container) save(s state) error {
+func (c *Container) save(s state) error {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
@@ -136,14 +152,14 @@ func (c *container) save(s state) error {
 	return nil
 }
 
-// report converts the container for the kubelet.
-func (c *container) report() cri.Container {
+// Report is the container as the kubelet sees it.
+func (c *Container) Report() cri.Container {
 	s, pid := c.get()
 	out := cri.Container{
-		ID: c.meta.ID, PodUID: c.meta.PodUID, SandboxID: c.meta.SandboxID, Name: c.meta.Name, Attempt: c.meta.Attempt, State: s.State,
-		CreatedAt: c.meta.CreatedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
-		ExitCode: s.ExitCode, Lost: s.Lost, OOMKilled: s.OOMKilled, Image: c.meta.Image, ImageID: c.meta.ImageID,
-		LogPath: c.meta.LogPath, Labels: maps.Clone(c.meta.Labels),
+		ID: c.Meta.ID, PodUID: c.Meta.PodUID, SandboxID: c.Meta.SandboxID, Name: c.Meta.Name, Attempt: c.Meta.Attempt, State: s.State,
+		CreatedAt: c.Meta.CreatedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
+		ExitCode: s.ExitCode, Lost: s.Lost, OOMKilled: s.OOMKilled, Image: c.Meta.Image, ImageID: c.Meta.ImageID,
+		LogPath: c.Meta.LogPath, Labels: maps.Clone(c.Meta.Labels),
 	}
 	if s.State == cri.Running {
 		out.Pid = pid

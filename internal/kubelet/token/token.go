@@ -1,4 +1,4 @@
-package kubelet
+package token
 
 import (
 	"context"
@@ -14,22 +14,21 @@ import (
 	"minik8s/internal/client"
 )
 
-// tokenRetry is after how long a failed renewal of a token is retried, while the old one is valid.
-const tokenRetry = 30 * time.Second
+// retryAfter is after how long a failed renewal of a token is retried, while the old one is valid.
+const retryAfter = 30 * time.Second
 
-// tokenManager holds the tokens that the node's pods have in their volumes, and knows when each is to be renewed. Its
-// state may be lost: new tokens are requested then. It does what Kubernetes' pkg/kubelet/token does.
-type tokenManager struct {
+// Manager holds the tokens that the node's pods have in their volumes. Its methods are safe for concurrent use.
+type Manager struct {
 	client client.Interface
 	now    func() time.Time
 	log    *slog.Logger
 
 	mu   sync.Mutex
-	held map[types.UID]map[tokenWish]heldToken
+	held map[types.UID]map[request]heldToken
 }
 
-// tokenWish is a volume's request for a token; equal requests of a pod share one token.
-type tokenWish struct {
+// request is a volume's request for a token; equal requests of a pod share one token.
+type request struct {
 	audience string
 	seconds  int64
 }
@@ -39,20 +38,21 @@ type heldToken struct {
 	renew, end time.Time
 }
 
-func newTokenManager(c client.Interface, now func() time.Time, log *slog.Logger) *tokenManager {
-	return &tokenManager{client: c, now: now, log: log, held: map[types.UID]map[tokenWish]heldToken{}}
+// New makes a Manager without tokens. now is the clock.
+func New(c client.Interface, now func() time.Time, log *slog.Logger) *Manager {
+	return &Manager{client: c, now: now, log: log, held: map[types.UID]map[request]heldToken{}}
 }
 
-// get returns a token for a pod: the one it has, or a new one when four fifths of that one's lifetime are over. If a
+// Get returns a token for a pod: the one it has, or a new one when four fifths of that one's lifetime are over. If a
 // renewal fails, the old token is returned while it is valid.
-func (t *tokenManager) get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
-	wish := tokenWish{ask.Audience, ptr.Deref(ask.ExpirationSeconds, 3600)}
+func (t *Manager) Get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
+	wish := request{ask.Audience, ptr.Deref(ask.ExpirationSeconds, 3600)}
 	old := t.lookUp(pod.UID, wish)
 	asked := t.now()
 	if asked.Before(old.renew) {
 		return old.value, nil
 	}
-	value, lasts, err := t.request(ctx, pod, wish)
+	value, lasts, err := t.fetch(ctx, pod, wish)
 	switch {
 	case err == nil:
 		// Counted by this machine's clock, from before the request: the API server's clock may differ.
@@ -60,14 +60,14 @@ func (t *tokenManager) get(ctx context.Context, pod *corev1.Pod, ask *corev1.Ser
 		return value, nil
 	case asked.Before(old.end):
 		t.log.Warn("token not renewed, the old one still holds", "pod", pod.Namespace+"/"+pod.Name, "until", old.end, "error", err)
-		old.renew = asked.Add(tokenRetry)
+		old.renew = asked.Add(retryAfter)
 		t.keep(pod.UID, wish, old)
 		return old.value, nil
 	}
 	return "", err
 }
 
-func (t *tokenManager) request(ctx context.Context, pod *corev1.Pod, wish tokenWish) (token string, lasts time.Duration, err error) {
+func (t *Manager) fetch(ctx context.Context, pod *corev1.Pod, wish request) (token string, lasts time.Duration, err error) {
 	spec := authenticationv1.TokenRequestSpec{ExpirationSeconds: &wish.seconds,
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}
 	if wish.audience != "" {
@@ -80,23 +80,23 @@ func (t *tokenManager) request(ctx context.Context, pod *corev1.Pod, wish tokenW
 	return made.Status.Token, time.Duration(ptr.Deref(made.Spec.ExpirationSeconds, wish.seconds)) * time.Second, nil
 }
 
-func (t *tokenManager) lookUp(pod types.UID, wish tokenWish) heldToken {
+func (t *Manager) lookUp(pod types.UID, wish request) heldToken {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.held[pod][wish]
 }
 
-func (t *tokenManager) keep(pod types.UID, wish tokenWish, token heldToken) {
+func (t *Manager) keep(pod types.UID, wish request, token heldToken) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.held[pod] == nil {
-		t.held[pod] = map[tokenWish]heldToken{}
+		t.held[pod] = map[request]heldToken{}
 	}
 	t.held[pod][wish] = token
 }
 
-// nextRenewal is when the first of a pod's tokens is to be renewed; zero if it has none.
-func (t *tokenManager) nextRenewal(pod types.UID) time.Time {
+// NextRenewal is when the first of a pod's tokens is to be renewed; zero if it has none.
+func (t *Manager) NextRenewal(pod types.UID) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var first time.Time
@@ -108,8 +108,8 @@ func (t *tokenManager) nextRenewal(pod types.UID) time.Time {
 	return first
 }
 
-// drop forgets a pod's tokens.
-func (t *tokenManager) drop(pod types.UID) {
+// Drop forgets a pod's tokens.
+func (t *Manager) Drop(pod types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.held, pod)

@@ -1,0 +1,119 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/ttrpc"
+	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/containerd/sandbox"
+	"minik8s/internal/kubelet/cri"
+)
+
+// Remove removes everything that may exist of a container, and kills it first if it runs. Each step also works if there
+// is nothing to remove.
+func (c *Container) Remove(ctx context.Context) error {
+	id := c.Meta.ID
+	if c.Running() {
+		if err := c.kill(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.deleteTask(ctx); err != nil {
+		return err
+	}
+	c.output.Detach()
+	if err := c.set.snapshots().Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("containerd: root file system: %w", err)
+	}
+	if err := c.set.cfg.Containerd.Client.ContainerService().Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("containerd: container: %w", err)
+	}
+	if err := os.RemoveAll(c.dir); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	c.set.forget(id)
+	return nil
+}
+
+// deleteTask removes the task of a container that is not running, also when its shim is gone.
+func (c *Container) deleteTask(ctx context.Context) error {
+	if s, pid := c.get(); s.State == cri.Created && pid > 0 {
+		if err := c.Discard(ctx); err != nil {
+			return err
+		}
+	}
+	req := &tasks.DeleteTaskRequest{ContainerID: c.Meta.ID}
+	_, err := c.set.tasks().Delete(ctx, req)
+	if err != nil && !c.set.cfg.Containerd.Embedded() && strings.Contains(err.Error(), ttrpc.ErrClosed.Error()) {
+		// An external containerd's shim ends with its last container, sometimes before it has answered.
+		_, err = c.set.tasks().Delete(ctx, req)
+	}
+	if err == nil {
+		return nil
+	}
+	if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) && c.set.cfg.ShimAlive(ctx, c.Meta.SandboxID) {
+		return fmt.Errorf("containerd: delete task: %w", fromGRPC(err))
+	}
+	return c.deleteByRunc(ctx)
+}
+
+// Discard ends the process of a container that never ran, as the first step of its removal: the process waits for its
+// start, and the shim removes only stopped ones. If this daemon is killed after it, the next one removes the rest.
+func (c *Container) Discard(ctx context.Context) error {
+	if err := c.markDiscarded(); err != nil {
+		return err
+	}
+	_, err := c.set.tasks().Kill(ctx, &tasks.KillRequest{ContainerID: c.Meta.ID, Signal: uint32(unix.SIGKILL)})
+	if err != nil {
+		return nil // it has ended
+	}
+	t := time.NewTimer(killTimeout)
+	defer t.Stop()
+	select {
+	case <-c.exited:
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return nil
+}
+
+// EndWithoutShim ends a container whose shim has ended, and records the end: without a shim nothing would report it.
+func (c *Container) EndWithoutShim(ctx context.Context) {
+	if err := c.deleteByRunc(ctx); err != nil {
+		c.set.cfg.Log.Warn("a container without a shim could not be ended", "container", c.Meta.Name, "err", err)
+	}
+	c.ended(137, time.Now())
+}
+
+// deleteByRunc removes what is left of a container after the end of its shim: its processes, its cgroup, its mount
+// and its bundle.
+func (c *Container) deleteByRunc(ctx context.Context) error {
+	containerd, id := c.set.cfg.Containerd, c.Meta.ID
+	if !containerd.Embedded() {
+		return nil
+	}
+	root := containerd.RuncRoot()
+	if _, err := os.Stat(filepath.Join(root, id)); err == nil {
+		out, err := exec.CommandContext(ctx, containerd.Programs.Runc, "--root", root, "delete", "--force", id).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("containerd: runc delete: %w: %s", err, out)
+		}
+	}
+	bundle := containerd.Bundle(id)
+	if err := sandbox.Unmount(filepath.Join(bundle, "rootfs")); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(bundle); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	return nil
+}
