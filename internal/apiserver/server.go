@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"log"
@@ -23,6 +22,7 @@ import (
 	"minik8s/internal/apiserver/handlers"
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/openapi"
+	"minik8s/internal/certs"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/supervise"
@@ -37,7 +37,7 @@ type Config struct {
 	// Listener is the HTTPS port, open; nil: no TCP. Run closes it.
 	Listener net.Listener
 	// Cert is the server's certificate; ClientCA signs the certificates of its clients.
-	Cert     tls.Certificate
+	Cert     *certs.Kept
 	ClientCA *x509.CertPool
 	// Address is the host and port under which clients reach the API.
 	Address string
