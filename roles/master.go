@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/config"
@@ -144,7 +145,10 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
+	parts := prometheus.NewRegistry()
+	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
 	cfg := apiserver.Config{
+		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
 		Kubelets: kubelets,
 		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
 		Registry: d.reg, Tokens: d.tokens, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
