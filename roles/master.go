@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/config"
@@ -103,7 +104,10 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 }
 
 func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
+	parts := prometheus.NewRegistry()
+	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
 	cfg := apiserver.Config{
+		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
 		Kubelets: d.kubelets(),
 		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
 		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),

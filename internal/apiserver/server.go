@@ -47,7 +47,9 @@ type Config struct {
 	Parts func() []supervise.State
 	Ready func() bool
 	// Panics counts the panics that parts survived, by name, for /metrics; nil: none are counted.
-	Panics  func() map[string]int64
+	Panics func() map[string]int64
+	// Metrics are served beside the API's own; nil: the process's.
+	Metrics prometheus.Gatherer
 	Version version.Info
 	// Kubelets reaches the kubelets of nodes: see nodes.Kubelets. Nil: no node can be reached.
 	Kubelets http.RoundTripper
@@ -81,6 +83,9 @@ func New(cfg Config) *Server {
 	}
 	objects := cfg.Registry.Objects()
 	checks := serviceaccount.New(cfg.Tokens, objects)
+	if cfg.Metrics == nil {
+		cfg.Metrics = prometheus.DefaultGatherer
+	}
 	s := &Server{cfg: cfg, reg: cfg.Registry, tokens: checks, echo: echo.New(), metrics: newMetrics(),
 		auth: authentication.New(cfg.Registry, objects, checks), limiter: flowcontrol.NewLimiter(cfg.Limits)}
 	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Panics, cfg.Registry},
