@@ -112,7 +112,7 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/metrics", s.serveMetrics)
 	get("/debug/pprof/*", s.profile)
 	get("/", s.paths)
-	kinds := discovery.Handler{Kinds: s.reg.Kinds()}
+	kinds := discovery.Handler{Kinds: s.reg.Kinds(), Address: s.cfg.Address}
 	for _, slash := range []string{"", "/"} {
 		get("/api"+slash, kinds.CoreVersions)
 		get("/apis"+slash, kinds.Groups)

@@ -57,7 +57,7 @@ func (p *program) app() *cli.App {
 			p.getCommand(), p.describeCommand(), p.whyCommand(), p.logsCommand(),
 			p.execCommand(), p.attachCommand(), p.cpCommand(), p.portForwardCommand(),
 			p.scaleCommand(), p.rolloutCommand(), p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(),
-			p.cfgCommand(),
+			p.cfgCommand(), p.tokenCommand(),
 			p.imageCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(),
 		},
 		Action: func(c *cli.Context) error {
