@@ -17,6 +17,7 @@ var floors = map[string]int{
 	"":                       6,
 	"roles":                  5,
 	"internal/bench":         5, // drives the built daemon from outside
+	"internal/hosts":         5, // as bench, on several hosts
 	"internal/apiserver":     4,
 	"internal/scheduler":     4,
 	"internal/controller":    4,
@@ -73,7 +74,7 @@ var doors = map[string][]string{
 	"github.com/golang-jwt/jwt/v5":     {"internal/tokens"},
 	"github.com/google/nftables":       {"internal/nft", "internal/bench"},
 	"github.com/mdlayher/netlink":      {"internal/nft"},
-	"github.com/vishvananda/netlink":   {"internal/network", "internal/machine"},
+	"github.com/vishvananda/netlink":   {"internal/network", "internal/machine", "internal/hosts"},
 	"github.com/gorilla/websocket":     {"internal/channels", "internal/streaming", "internal/client/remote"},
 	"k8s.io/streaming":                 {"internal/streaming", "internal/client/remote"},
 	"sigs.k8s.io/yaml":                 {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},

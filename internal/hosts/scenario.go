@@ -1,0 +1,129 @@
+package hosts
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A scenario file says what is done to a lab and what is then expected of it, a line for each step. Blank lines and
+// what follows a # are for readers. The steps:
+//
+//	host NAME [in N]              a host, in the first or the Nth subnet
+//	start NAME FLAGS...           starts a master, and waits until it is ready
+//	join NAME to MASTER FLAGS...  starts a worker with a token from a master
+//	restart NAME                  starts the daemon again as before
+//	kill, stop, freeze, thaw NAME SIGKILL, SIGTERM, SIGSTOP, SIGCONT for the daemon
+//	cut, heal NAME                takes the host off the network, and puts it back
+//	wipe NAME                     kills the daemon and removes all that it has made
+//	ctl MASTER ARGUMENTS...       runs minik8sd ctl; files are relative to the scenario's directory
+//	within DURATION               how long the steps that follow may take to become true; 60s at first
+//	expect node NAME STATE        Ready, NotReady, Unknown or gone
+//	expect pods APP N [on NODE | off NODE]
+//	                              so many pods with the label app=APP run and are ready, none on another node or on this
+//	expect pod NAME on NODE       the pod runs there and is ready
+//	expect same NAME              the pod runs in the same containers as when it was last expected
+//	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
+//	expect said NAME TEXT         the daemon has printed the text
+//	expect ctl MASTER ARGUMENTS... ctl does that without an error
+//	expect ended NAME             the daemon has ended by itself
+//	say TEXT                      for the people who watch
+type Scenario struct {
+	Name  string
+	dir   string
+	steps []step
+}
+
+// step is a line.
+type step struct {
+	number int
+	words  []string
+}
+
+// Read reads a scenario file. The error names the line.
+func Read(path string) (*Scenario, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	s := &Scenario{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), dir: dir}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if _, ok := verbs[words[0]]; !ok {
+			return nil, fmt.Errorf("%s:%d: there is no step %q", path, n, words[0])
+		}
+		s.steps = append(s.steps, step{n, words})
+	}
+	return s, lines.Err()
+}
+
+// patience is how long a step may take at first.
+const patience = 60 * time.Second
+
+// play is a scenario in progress.
+type play struct {
+	lab        *Lab
+	dir        string
+	out        io.Writer
+	within     time.Duration
+	containers map[string]string // of pods that were expected, by name
+	addresses  map[string]string // theirs
+}
+
+// Play plays the scenario in a lab. Each step is written to out before it is done, and what the commands print. The
+// error names the line of the step that failed, and what the daemons have said.
+func (s *Scenario) Play(ctx context.Context, lab *Lab, out io.Writer) error {
+	p := &play{lab: lab, dir: s.dir, out: out, within: patience, containers: map[string]string{}, addresses: map[string]string{}}
+	began := time.Now()
+	for _, st := range s.steps {
+		fmt.Fprintf(out, "%6.2fs  %s\n", time.Since(began).Seconds(), strings.Join(st.words, " "))
+		if err := verbs[st.words[0]](p, ctx, st.words[1:]); err != nil {
+			return fmt.Errorf("%s:%d: %s: %w%s", s.Name, st.number, strings.Join(st.words, " "), err, p.said())
+		}
+	}
+	fmt.Fprintf(out, "%6.2fs  done\n", time.Since(began).Seconds())
+	return nil
+}
+
+// said is the end of what each daemon has printed.
+func (p *play) said() string {
+	const lines = 12
+	var b strings.Builder
+	for _, h := range p.lab.Hosts() {
+		all := strings.Split(strings.TrimSpace(h.Said()), "\n")
+		fmt.Fprintf(&b, "\n--- %s said at last:\n%s", h.Name, strings.Join(all[max(0, len(all)-lines):], "\n"))
+	}
+	return b.String()
+}
+
+// until waits for a condition that no event tells. ok returns why it is not true yet, or nil.
+func (p *play) until(ctx context.Context, ok func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, p.within)
+	defer cancel()
+	for {
+		err := ok(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not within %s: %w", p.within, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,374 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+// verb does a step.
+type verb func(p *play, ctx context.Context, args []string) error
+
+// verbs are what a line can begin with.
+var verbs = map[string]verb{
+	"host": (*play).host, "start": (*play).start, "join": (*play).join,
+	"restart": onHost(func(h *Host) error { return h.Start() }),
+	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
+	"cut": onHost((*Host).Cut), "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
+	"ctl": (*play).ctl, "within": (*play).setWithin, "expect": (*play).expect,
+	"say": func(*play, context.Context, []string) error { return nil },
+}
+
+// expectations are what can follow "expect".
+var expectations = map[string]verb{
+	"node": (*play).expectNode, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
+	"answer": (*play).expectAnswer, "said": (*play).expectSaid, "ended": (*play).expectEnded,
+	"ctl": (*play).ctl,
+}
+
+var errWords = errors.New("the step has too few words, or too many; see hosts.Scenario")
+
+func (p *play) named(name string) (*Host, error) {
+	if h := p.lab.Host(name); h != nil {
+		return h, nil
+	}
+	return nil, fmt.Errorf("there is no host %s", name)
+}
+
+// onHost is a step that names a host.
+func onHost(do func(h *Host) error) verb {
+	return func(p *play, _ context.Context, args []string) error {
+		if len(args) != 1 {
+			return errWords
+		}
+		h, err := p.named(args[0])
+		if err != nil {
+			return err
+		}
+		return do(h)
+	}
+}
+
+func signal(sig syscall.Signal) verb {
+	return onHost(func(h *Host) error { return h.Signal(sig) })
+}
+
+func (p *play) host(_ context.Context, args []string) error {
+	subnet := 1
+	if len(args) == 3 && args[1] == "in" {
+		n, err := strconv.Atoi(args[2])
+		if err != nil || n < 1 || n > 200 {
+			return fmt.Errorf("%q is no subnet: they are counted from 1", args[2])
+		}
+		subnet = n
+	} else if len(args) != 1 {
+		return errWords
+	}
+	_, err := p.lab.Add(args[0], subnet)
+	return err
+}
+
+func (p *play) start(ctx context.Context, args []string) error {
+	if len(args) < 1 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	if err := h.Start(append([]string{"--role=master,worker"}, args[1:]...)...); err != nil {
+		return err
+	}
+	return p.untilReady(ctx, h)
+}
+
+func (p *play) untilReady(ctx context.Context, h *Host) error {
+	return p.until(ctx, func(ctx context.Context) error {
+		if !h.Running() {
+			return errors.New("the daemon has ended")
+		}
+		if !h.Ready(ctx) {
+			return errors.New("it is not ready")
+		}
+		return nil
+	})
+}
+
+func (p *play) join(ctx context.Context, args []string) error {
+	if len(args) < 3 || args[1] != "to" {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	master, err := p.named(args[2])
+	if err != nil {
+		return err
+	}
+	var line string
+	err = p.until(ctx, func(context.Context) error { // the CA is published a moment after a master is ready
+		line, err = master.Ctl("token", "create")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	words := strings.Fields(line) // "minik8sd --role=worker --server=... --token=..."
+	if len(words) < 2 {
+		return fmt.Errorf("token create printed %q", line)
+	}
+	return h.Start(append(words[1:], args[3:]...)...)
+}
+
+func (p *play) ctl(_ context.Context, args []string) error {
+	if len(args) < 2 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	rest := append([]string(nil), args[1:]...)
+	for i := 1; i < len(rest); i++ {
+		if rest[i-1] == "-f" {
+			rest[i] = p.dir + "/" + rest[i]
+		}
+	}
+	out, err := h.Ctl(rest...)
+	for line := range strings.Lines(out) {
+		fmt.Fprintf(p.out, "         | %s\n", strings.TrimRight(line, "\n"))
+	}
+	return err
+}
+
+func (p *play) setWithin(_ context.Context, args []string) (err error) {
+	if len(args) != 1 {
+		return errWords
+	}
+	p.within, err = time.ParseDuration(args[0])
+	return err
+}
+
+func (p *play) expect(ctx context.Context, args []string) error {
+	if len(args) < 2 {
+		return errWords
+	}
+	check, ok := expectations[args[0]]
+	if !ok {
+		return fmt.Errorf("nothing is known about %q", args[0])
+	}
+	return p.until(ctx, func(ctx context.Context) error { return check(p, ctx, args[1:]) })
+}
+
+// master is the first master that runs and is not cut off.
+func (p *play) master() (*Host, error) {
+	for _, h := range p.lab.Hosts() {
+		if _, err := h.API(); err == nil && h.Running() && !h.cut {
+			return h, nil
+		}
+	}
+	return nil, errors.New("no master runs")
+}
+
+func (p *play) api() (client.Interface, error) {
+	h, err := p.master()
+	if err != nil {
+		return nil, err
+	}
+	return h.API()
+}
+
+func (p *play) expectNode(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return errWords
+	}
+	c, err := p.api()
+	if err != nil {
+		return err
+	}
+	state := "gone"
+	node, err := client.Get[*corev1.Node](ctx, c, client.Key{Kind: api.Nodes, Name: args[0]})
+	switch {
+	case err == nil:
+		state = nodeState(node)
+	case !apierrors.IsNotFound(err):
+		return err
+	}
+	if state != args[1] {
+		return fmt.Errorf("it is %s", state)
+	}
+	return nil
+}
+
+func nodeState(n *corev1.Node) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return map[corev1.ConditionStatus]string{corev1.ConditionTrue: "Ready", corev1.ConditionFalse: "NotReady"}[c.Status] +
+				map[bool]string{true: "Unknown"}[c.Status == corev1.ConditionUnknown]
+		}
+	}
+	return "Pending"
+}
+
+// ready reports whether a pod runs and is ready.
+func ready(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (p *play) expectPods(ctx context.Context, args []string) error {
+	if len(args) != 2 && len(args) != 4 {
+		return errWords
+	}
+	want, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	c, err := p.api()
+	if err != nil {
+		return err
+	}
+	pods, _, err := client.All[*corev1.Pod](ctx, c, api.Pods,
+		client.ListOptions{Namespace: metav1.NamespaceDefault, Labels: labels.SelectorFromSet(labels.Set{"app": args[0]})})
+	if err != nil {
+		return err
+	}
+	run, where := 0, []string{}
+	for _, pod := range pods {
+		where = append(where, fmt.Sprintf("%s %s on %s", pod.Name, pod.Status.Phase, pod.Spec.NodeName))
+		if !ready(pod) || len(args) == 4 && (pod.Spec.NodeName == args[3]) != (args[2] == "on") {
+			continue
+		}
+		run++
+	}
+	if run != want {
+		return fmt.Errorf("%d do: %s", run, strings.Join(where, ", "))
+	}
+	return nil
+}
+
+func (p *play) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	c, err := p.api()
+	if err != nil {
+		return nil, err
+	}
+	return client.Get[*corev1.Pod](ctx, c, client.Key{Kind: api.Pods, Namespace: metav1.NamespaceDefault, Name: name})
+}
+
+// containersOf are the pod's containers, which change when one is started anew.
+func containersOf(pod *corev1.Pod) string {
+	var ids []string
+	for _, c := range pod.Status.ContainerStatuses {
+		ids = append(ids, c.ContainerID)
+	}
+	return strings.Join(ids, " ")
+}
+
+func (p *play) expectPod(ctx context.Context, args []string) error {
+	if len(args) != 3 || args[1] != "on" {
+		return errWords
+	}
+	pod, err := p.pod(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	if !ready(pod) || pod.Spec.NodeName != args[2] {
+		return fmt.Errorf("it is %s on %q", pod.Status.Phase, pod.Spec.NodeName)
+	}
+	p.containers[pod.Name], p.addresses[pod.Name] = containersOf(pod), pod.Status.PodIP
+	return nil
+}
+
+func (p *play) expectSame(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errWords
+	}
+	pod, err := p.pod(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	if now := containersOf(pod); !ready(pod) || now != p.containers[pod.Name] {
+		return fmt.Errorf("it is %s with %s, not %s", pod.Status.Phase, now, p.containers[pod.Name])
+	}
+	return nil
+}
+
+func (p *play) expectAnswer(ctx context.Context, args []string) error {
+	if len(args) != 3 || args[1] != "from" {
+		return errWords
+	}
+	if pod, err := p.pod(ctx, args[0]); err == nil { // without a master it is the address from before
+		p.addresses[args[0]] = pod.Status.PodIP
+	}
+	if p.addresses[args[0]] == "" {
+		return errors.New("it has no address")
+	}
+	var err error
+	url, got := "http://"+p.addresses[args[0]]+"/", ""
+	if h := p.lab.Host(args[2]); h != nil {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		got, err = h.Get(ctx, url)
+	} else {
+		got, err = p.shell(args[2], "wget -T 2 -qO- "+url)
+	}
+	if err != nil {
+		return err
+	}
+	if got != args[0] {
+		return fmt.Errorf("it answers %q", got)
+	}
+	return nil
+}
+
+// shell runs a command in a pod.
+func (p *play) shell(pod, command string) (string, error) {
+	h, err := p.master()
+	if err != nil {
+		return "", err
+	}
+	out, err := h.Ctl("exec", pod, "--", "sh", "-c", command)
+	return strings.TrimSpace(out), err
+}
+
+func (p *play) expectSaid(_ context.Context, args []string) error {
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(h.Said(), strings.Join(args[1:], " ")) {
+		return errors.New("it has not said so")
+	}
+	return nil
+}
+
+func (p *play) expectEnded(_ context.Context, args []string) error {
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	if h.Running() {
+		return errors.New("it runs")
+	}
+	return nil
+}
