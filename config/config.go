@@ -53,6 +53,8 @@ type Config struct {
 
 	EtcdQuota int64
 
+	// NodeGracePeriod is how long a node may be silent before it counts as lost, NodeRemovalPeriod before it is removed.
+	NodeGracePeriod, NodeRemovalPeriod time.Duration
 	// CertificateLifetime is how long the certificates last that this master signs.
 	CertificateLifetime time.Duration
 
@@ -238,24 +240,20 @@ var Keys = []Key{
 	{Name: "container-log-files", Default: "5", Doc: "how many log files a container keeps",
 		set: intBetween(2, 1000, func(c *Config) *int { return &c.ContainerLogFiles }), get: func(c *Config) string { return fmt.Sprint(c.ContainerLogFiles) }},
 	{Name: "heartbeat-interval", Default: "10s", Doc: "how often this node says that it is alive",
-		set: func(c *Config, v string) (err error) {
-			c.HeartbeatInterval, err = time.ParseDuration(v)
-			if err == nil && (c.HeartbeatInterval < time.Second || c.HeartbeatInterval > 30*time.Second) {
-				err = fmt.Errorf("expected between 1s and 30s")
-			}
-			return err
-		}, get: func(c *Config) string { return c.HeartbeatInterval.String() }},
+		set: duration(time.Second, 30*time.Second, func(c *Config) *time.Duration { return &c.HeartbeatInterval }),
+		get: func(c *Config) string { return c.HeartbeatInterval.String() }},
 	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
 		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
 		get: func(c *Config) string { return size(c.EtcdQuota) }},
+	{Name: "node-grace-period", Default: "40s", Doc: "how long a node may be silent before it counts as lost, on masters; several heartbeats",
+		set: duration(2*time.Second, time.Hour, func(c *Config) *time.Duration { return &c.NodeGracePeriod }),
+		get: func(c *Config) string { return c.NodeGracePeriod.String() }},
+	{Name: "node-removal-period", Default: "4m", Doc: "how long a node may be silent before its Node is removed, and its pods with it; 0: never",
+		set: duration(0, 1000*time.Hour, func(c *Config) *time.Duration { return &c.NodeRemovalPeriod }),
+		get: func(c *Config) string { return c.NodeRemovalPeriod.String() }},
 	{Name: "certificate-lifetime", Default: "8760h", Doc: "how long certificates last that this master signs; they are renewed when a third is left",
-		set: func(c *Config, v string) (err error) {
-			c.CertificateLifetime, err = time.ParseDuration(v)
-			if err == nil && (c.CertificateLifetime < 10*time.Second || c.CertificateLifetime > 10*365*24*time.Hour) {
-				err = fmt.Errorf("expected between 10s and ten years")
-			}
-			return err
-		}, get: func(c *Config) string { return c.CertificateLifetime.String() }},
+		set: duration(10*time.Second, 10*365*24*time.Hour, func(c *Config) *time.Duration { return &c.CertificateLifetime }),
+		get: func(c *Config) string { return c.CertificateLifetime.String() }},
 	{Name: "without", Default: "", Doc: "optimisations to leave out, to see what each is worth: " + strings.Join(optimisations, ", "),
 		set: func(c *Config, v string) error {
 			c.Without = list(v)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -52,6 +53,20 @@ func intBetween(lo, hi int, at func(*Config) *int) func(*Config, string) error {
 			return fmt.Errorf("expected a number from %d to %d", lo, hi)
 		}
 		*at(c) = n
+		return nil
+	}
+}
+
+func duration(lo, hi time.Duration, at func(*Config) *time.Duration) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			return errors.New("expected a time, like 10s or 4m")
+		}
+		if d < lo || d > hi {
+			return fmt.Errorf("expected between %s and %s", lo, hi)
+		}
+		*at(c) = d
 		return nil
 	}
 }
@@ -141,6 +156,8 @@ func (c *Config) check() error {
 		return errors.New("role: a worker alone joins a master: give its API with --server=https://HOST:6443, and the first time a --token")
 	case c.Has(Master) && c.PodCIDR.IsValid() && (c.PodCIDR.Bits() < c.ClusterCIDR.Bits() || !c.ClusterCIDR.Contains(c.PodCIDR.Addr())):
 		return fmt.Errorf("pod-cidr: %s is not within the cluster's range %s: choose another, or give --cluster-cidr too", c.PodCIDR, c.ClusterCIDR)
+	case c.NodeRemovalPeriod != 0 && c.NodeRemovalPeriod < c.NodeGracePeriod:
+		return fmt.Errorf("node-removal-period: %s is less than node-grace-period, %s: a node is lost before it is removed", c.NodeRemovalPeriod, c.NodeGracePeriod)
 	case c.Has(Master) && c.Server != "":
 		return errors.New("server: a further master cannot be added by this version; join with --role=worker")
 	}

@@ -178,7 +178,9 @@ func (d *Daemon) ledParts() []supervise.Part {
 			return make(c, views, d.recorder(ctx, name, name), d.log)
 		})
 	}
-	withRecorder("nodelifecycle-controller", as(nodelifecycle.New))
+	withRecorder("nodelifecycle-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return nodelifecycle.New(c, v, r, nodelifecycle.Times{Grace: d.cfg.NodeGracePeriod, Remove: d.cfg.NodeRemovalPeriod}, log)
+	})
 	withRecorder("tainteviction-controller", as(tainteviction.New))
 	withRecorder("replicaset-controller", as(replicaset.New))
 	withRecorder("deployment-controller", as(deployment.New))

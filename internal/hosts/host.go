@@ -65,8 +65,10 @@ func (h *Host) prepare() error {
 
 // base are the flags that every command of the host's minik8sd needs.
 func (h *Host) base() []string {
-	return []string{"--data-dir", h.dir, "--cgroup-root", "/" + filepath.Base(h.lab.dir) + "-" + h.Name}
+	return []string{"--data-dir", h.dir, "--cgroup-root", h.cgroup()}
 }
+
+func (h *Host) cgroup() string { return "/" + filepath.Base(h.lab.dir) + "-" + h.Name }
 
 // Start starts the daemon with flags, beside those of the host itself. Without flags it starts as the last time.
 func (h *Host) Start(flags ...string) error {
@@ -256,6 +258,26 @@ func (t *tail) String() string {
 }
 
 const dialTimeout = 2 * time.Second
+
+// Containers counts the cgroups of the host's pods that have a process.
+func (h *Host) Containers() int {
+	roots, err := filepath.Glob("/sys/fs/cgroup/pids" + h.cgroup())
+	if err != nil || len(roots) == 0 { // version 2
+		roots = []string{"/sys/fs/cgroup" + h.cgroup()}
+	}
+	n := 0
+	for _, root := range roots {
+		filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { //nolint:errcheck // what is gone does not count
+			if err == nil && e.Name() == "cgroup.procs" {
+				if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
+					n++
+				}
+			}
+			return nil
+		})
+	}
+	return n
+}
 
 // dial connects from the host.
 func (h *Host) dial(ctx context.Context, network, address string) (c net.Conn, err error) {

@@ -27,6 +27,8 @@ import (
 //	expect pods APP N [on NODE | off NODE]
 //	                              so many pods with the label app=APP run and are ready, none on another node or on this
 //	expect pod NAME on NODE       the pod runs there and is ready
+//	expect nopod NAME             there is no such pod
+//	expect containers NAME N      so many containers' cgroups on a host have a process, whatever the API says
 //	expect same NAME              the pod runs in the same containers as when it was last expected
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
 //	expect said NAME TEXT         the daemon has printed the text

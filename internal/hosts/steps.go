@@ -35,7 +35,7 @@ var verbs = map[string]verb{
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
 	"answer": (*play).expectAnswer, "said": (*play).expectSaid, "ended": (*play).expectEnded,
-	"ctl": (*play).ctl,
+	"ctl": (*play).ctl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 
 var errWords = errors.New("the step has too few words, or too many; see hosts.Scenario")
@@ -369,6 +369,39 @@ func (p *play) expectEnded(_ context.Context, args []string) error {
 	}
 	if h.Running() {
 		return errors.New("it runs")
+	}
+	return nil
+}
+
+func (p *play) expectNoPod(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errWords
+	}
+	pod, err := p.pod(ctx, args[0])
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("it is %s on %s", pod.Status.Phase, pod.Spec.NodeName)
+}
+
+// expectContainers counts what really runs on a host.
+func (p *play) expectContainers(_ context.Context, args []string) error {
+	if len(args) != 2 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	want, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	if n := h.Containers(); n != want {
+		return fmt.Errorf("%d run", n)
 	}
 	return nil
 }

@@ -77,11 +77,11 @@ func TestWrongClocks(t *testing.T) {
 			renew := theirs()
 			controllertest.Create(c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "n"},
 				Spec: coordinationv1.LeaseSpec{RenewTime: &renew}})
-			n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), slog.New(slog.DiscardHandler))
+			n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), DefaultTimes, slog.New(slog.DiscardHandler))
 			n.now = clock.now
 			c.Start(n.Run)
 
-			clock.pass(Grace - time.Second)
+			clock.pass(DefaultTimes.Grace - time.Second)
 			if err := n.reconcile(c.Context(), loop.Key{Name: "n"}); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
@@ -18,10 +19,6 @@ import (
 	"minik8s/internal/supervise"
 )
 
-// Grace is how long a node may be silent: the earlier default of Kubernetes' node-monitor-grace-period, and that of
-// the seed systems.
-const Grace = 40 * time.Second
-
 // Controller is the controller.
 type Controller struct {
 	client client.Interface
@@ -29,14 +26,15 @@ type Controller struct {
 	nodes  *informer.Informer[*corev1.Node]
 	leases *informer.Informer[*coordinationv1.Lease]
 	loop   *loop.Loop
+	times  Times
 	now    func() time.Time
 	seen   heartbeats
 	marked unreadySince
 }
 
 // New makes the controller.
-func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	n := &Controller{client: c, record: record, now: time.Now,
+func New(c client.Interface, views *informer.Views, record *events.Recorder, times Times, log *slog.Logger) *Controller {
+	n := &Controller{client: c, record: record, times: times, now: time.Now,
 		nodes:  informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
 		leases: informer.New[*coordinationv1.Lease](c, api.Leases, informer.Options{Namespace: corev1.NamespaceNodeLease, Views: views, Log: log}),
 	}
@@ -74,7 +72,8 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if !ok {
 		return nil
 	}
-	p := decide(node, n.seen.of(node.Name), n.now())
+	seen, now := n.seen.of(node.Name), n.now()
+	p := n.times.decide(node, seen, now, now.Sub(seen) > n.times.Grace && n.disrupted(now))
 	if p.lookAgain > 0 {
 		n.loop.AddAfter(key, p.lookAgain)
 	}
@@ -82,9 +81,45 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		if _, err := n.client.Update(ctx, p.status, client.WriteOptions{Subresource: "status"}); err != nil {
 			return ignoreNotFound(err)
 		}
-		n.record.Event(node, corev1.EventTypeWarning, "NodeNotReady", "Node %s has not renewed its lease for %s", node.Name, Grace)
+		n.record.Event(node, corev1.EventTypeWarning, "NodeNotReady", "Node %s has not renewed its lease for %s", node.Name, n.times.Grace)
+	}
+	if p.status != nil {
+		n.lookAtLost() // one more may mean that the cluster is disrupted
+	}
+	if p.remove {
+		return n.remove(ctx, node)
 	}
 	return errors.Join(n.updateTaints(ctx, node, p), n.markPodsNotReady(ctx, node, p))
+}
+
+func (n *Controller) lookAtLost() {
+	for _, node := range n.nodes.List() {
+		if tainted(node) {
+			n.loop.Add(loop.Key{Name: node.Name})
+		}
+	}
+}
+
+// disrupted counts the nodes that are silent.
+func (n *Controller) disrupted(now time.Time) bool {
+	all, silent := n.nodes.List(), 0
+	for _, node := range all {
+		if now.Sub(n.seen.of(node.Name)) > n.times.Grace {
+			silent++
+		}
+	}
+	return disrupted(silent, len(all))
+}
+
+// remove deletes a lost Node. Its pods are then deleted by package podgc, and if the machine comes back its kubelet
+// registers again.
+func (n *Controller) remove(ctx context.Context, node *corev1.Node) error {
+	n.record.Event(node, corev1.EventTypeWarning, "RemovingNode", "Node %s has not renewed its lease for %s: it is removed", node.Name, n.times.Remove)
+	_, err := n.client.Delete(ctx, client.KeyOf(node), &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &node.UID}})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return ignoreNotFound(err)
 }
 
 func (n *Controller) updateTaints(ctx context.Context, node *corev1.Node, p plan) error {
@@ -96,7 +131,7 @@ func (n *Controller) updateTaints(ctx context.Context, node *corev1.Node, p plan
 		return ignoreNotFound(err)
 	}
 	upd := fresh.DeepCopy() // keeps taints that others have added since
-	upd.Spec.Taints = taintsFor(fresh, *p.taints, n.now())
+	upd.Spec.Taints = taintsFor(fresh, *p.taints, p.evict, n.now())
 	_, err = n.client.Update(ctx, upd, client.WriteOptions{})
 	return ignoreNotFound(err)
 }

@@ -14,6 +14,8 @@ type plan struct {
 	taints    *corev1.ConditionStatus // set our taints to those of this Ready status
 	unready   bool                    // its pods have to be marked as not ready
 	silent    bool
+	evict     bool          // our taints may evict pods
+	remove    bool          // the Node goes, and its pods with it
 	lookAgain time.Duration // 0: when the node changes
 }
 
@@ -24,24 +26,56 @@ func tainted(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(ours, t.Key) })
 }
 
-// decide is the controller's decision, from the node as it stands and when its last heartbeat was seen; it is pure.
-func decide(node *corev1.Node, seen, now time.Time) plan {
-	var p plan
+// Times are the rungs of the ladder that a silent node goes down, counted from its last heartbeat.
+type Times struct {
+	// Grace is when it counts as lost: Ready=Unknown. Remove is when its Node is deleted; 0: never.
+	Grace, Remove time.Duration
+}
+
+// DefaultTimes are the earlier default of Kubernetes' node-monitor-grace-period, and the seed systems' times.
+var DefaultTimes = Times{Grace: 40 * time.Second, Remove: 4 * time.Minute}
+
+// A cluster is disrupted when all nodes seem lost, or more than manyLost that are more than disruptedAt of all: then it
+// is rather this master that is cut off. No pod is evicted then, and no Node removed. Kubernetes' numbers
+// (--unhealthy-zone-threshold).
+const (
+	manyLost    = 2
+	disruptedAt = 0.55
+)
+
+func disrupted(silent, all int) bool {
+	return silent == all || silent > manyLost && float64(silent) >= disruptedAt*float64(all)
+}
+
+// decide is the controller's decision, from the node as it stands, when its last heartbeat was seen, and whether the
+// cluster is disrupted; it is pure.
+func (t Times) decide(node *corev1.Node, seen, now time.Time, disrupted bool) plan {
+	p := plan{evict: !disrupted}
 	ready := condition(node, corev1.NodeReady)
 	status := corev1.ConditionUnknown
 	if ready != nil {
 		status = ready.Status
 	}
-	if silent := now.Sub(seen); silent > Grace {
+	if silent := now.Sub(seen); silent > t.Grace {
 		if status != corev1.ConditionUnknown && ready != nil {
 			p.status = unknown(node, now)
 		}
 		status = corev1.ConditionUnknown
 		p.silent = true
+		switch {
+		case t.Remove <= 0 || ready == nil: // one that was made by a manifest waits for its kubelet
+		case silent > t.Remove:
+			p.remove = !disrupted
+		default:
+			p.lookAgain = t.Remove - silent + rounding
+		}
+		if disrupted {
+			p.lookAgain = t.Grace // whether it still is
+		}
 	} else {
-		p.lookAgain = Grace - silent + time.Second
+		p.lookAgain = t.Grace - silent + rounding
 	}
-	if want := taintsFor(node, status, now); !sameTaints(want, node.Spec.Taints) {
+	if want := taintsFor(node, status, p.evict, now); !sameTaints(want, node.Spec.Taints) {
 		p.taints = &status
 	}
 	p.unready = ready != nil && status != corev1.ConditionTrue
@@ -71,15 +105,18 @@ func unknown(node *corev1.Node, now time.Time) *corev1.Node {
 	return n
 }
 
-// taintsFor is the node's taints with ours as its Ready condition asks for.
-func taintsFor(node *corev1.Node, ready corev1.ConditionStatus, now time.Time) []corev1.Taint {
+// rounding is how long after a rung's time it is looked again.
+const rounding = 100 * time.Millisecond
+
+// taintsFor is the node's taints with ours as its Ready condition asks for; without evict none that evicts pods.
+func taintsFor(node *corev1.Node, ready corev1.ConditionStatus, evict bool, now time.Time) []corev1.Taint {
 	want := map[corev1.ConditionStatus]string{
 		corev1.ConditionFalse: corev1.TaintNodeNotReady, corev1.ConditionUnknown: corev1.TaintNodeUnreachable}[ready]
 	var out []corev1.Taint
 	have := map[corev1.TaintEffect]bool{}
 	for _, t := range node.Spec.Taints {
 		if slices.Contains(ours, t.Key) {
-			if t.Key != want {
+			if t.Key != want || !evict && t.Effect == corev1.TaintEffectNoExecute {
 				continue
 			}
 			have[t.Effect] = true
@@ -89,7 +126,7 @@ func taintsFor(node *corev1.Node, ready corev1.ConditionStatus, now time.Time) [
 	if want != "" {
 		at := metav1.NewTime(now)
 		for _, e := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
-			if !have[e] {
+			if !have[e] && (evict || e != corev1.TaintEffectNoExecute) {
 				out = append(out, corev1.Taint{Key: want, Effect: e, TimeAdded: &at})
 			}
 		}

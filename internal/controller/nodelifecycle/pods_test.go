@@ -41,11 +41,11 @@ func TestPodsOfUnreadyNodes(t *testing.T) {
 				readyPod(t, c, fmt.Sprint("p", i), "n")
 			}
 			readyPod(t, c, "elsewhere", "m")
-			n := New(faulty.New(c.As("nodelifecycle-controller"), rates, 1), nil, events.New(c.Admin(), "test", "", nil), slog.New(slog.DiscardHandler))
+			n := New(faulty.New(c.As("nodelifecycle-controller"), rates, 1), nil, events.New(c.Admin(), "test", "", nil), DefaultTimes, slog.New(slog.DiscardHandler))
 			n.now = clock.now
 			c.Start(n.Run)
 			if x.quiet {
-				clock.pass(Grace + time.Second)
+				clock.pass(DefaultTimes.Grace + time.Second)
 				controllertest.Until(c, "silent", api.Nodes, func(nodes []*corev1.Node) bool {
 					n.loop.Add(loop.Key{Name: "n"})
 					return condition(nodes[0], corev1.NodeReady).Status == corev1.ConditionUnknown
@@ -71,13 +71,13 @@ func TestOnceInASpell(t *testing.T) {
 	controllertest.Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	say(t, c, corev1.ConditionFalse, time.Now())
 	readyPod(t, c, "p", "n")
-	n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), slog.New(slog.DiscardHandler))
+	n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), DefaultTimes, slog.New(slog.DiscardHandler))
 	n.seen.begin()
 	look := func(since metav1.Time, status corev1.ConditionStatus) bool {
 		t.Helper()
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: since}}}}
-		if err := n.markPodsNotReady(c.Context(), node, decide(node, n.now(), n.now())); err != nil {
+		if err := n.markPodsNotReady(c.Context(), node, DefaultTimes.decide(node, n.now(), n.now(), false)); err != nil {
 			t.Fatal(err)
 		}
 		pod := controllertest.Until(c, "it is there", api.Pods, func(all []*corev1.Pod) bool { return len(all) == 1 })[0]

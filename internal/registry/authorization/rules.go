@@ -87,8 +87,8 @@ var partRules = map[string][]rule{
 		may([]string{"get", "list", "watch", "create", "update"}, api.ConfigMaps),
 	},
 	"system:nodelifecycle-controller": {
-		may([]string{"get", "list", "watch", "update"}, api.Nodes), // taints
-		mayBelow("status", changing, api.Nodes, api.Pods),          // conditions of silent nodes, and of their pods
+		may([]string{"get", "list", "watch", "update", "delete"}, api.Nodes), // taints; lost ones go
+		mayBelow("status", changing, api.Nodes, api.Pods),                    // conditions of silent nodes, and of their pods
 		may(reading, api.Pods),
 		may(reading, api.Leases),
 		recording,
