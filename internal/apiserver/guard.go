@@ -92,6 +92,9 @@ func (s *Server) fail(err error, c echo.Context) {
 	}
 	if status.Code == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Basic realm="minik8s"`)
+		if tls := c.Request().TLS; tls != nil && len(tls.VerifiedChains) > 0 { // its certificate has expired: a new connection may have a new one
+			h.Set("Connection", "close")
+		}
 	}
 	body, contentType := encoding.Error(&status, c.Request().Header.Get("Accept"))
 	c.Blob(int(status.Code), contentType, body) //nolint:errcheck // the client has disconnected

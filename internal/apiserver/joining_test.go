@@ -4,16 +4,19 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"minik8s/internal/bootstrap"
 	"minik8s/internal/certs"
+	"minik8s/internal/kubelet/server/servertest"
 	"minik8s/internal/registry"
 )
 
@@ -189,5 +192,40 @@ func TestNodeRestriction(t *testing.T) {
 		if code, body := c.do(node, "PATCH", "/api/v1/nodes/n1"+x.sub, x.patch, "Content-Type", "application/merge-patch+json"); code != x.code {
 			t.Errorf("%s %s: %d %s", x.sub, x.patch, code, body)
 		}
+	}
+}
+
+// A certificate ends although its connection stays, and the client's next connection has the renewed one.
+func TestCertificateExpiresOnAnOpenConnection(t *testing.T) {
+	c := start(t)
+	c.ca.Lifetime = 2 * time.Second
+	short := servertest.Cert(t)(c.ca.Client(t.TempDir(), "short", "admin", registry.GroupMasters))
+	c.ca.Lifetime = certs.DefaultLifetime
+	long := servertest.Cert(t)(c.ca.Client(t.TempDir(), "long", "admin", registry.GroupMasters))
+	var handshakes atomic.Int32
+	tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: c.ca.Pool(),
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if handshakes.Add(1) == 1 {
+				return &short, nil
+			}
+			return &long, nil
+		}}}
+	defer tr.CloseIdleConnections()
+	refused := 0
+	for end := time.Now().Add(time.Minute); handshakes.Load() < 2; {
+		resp, err := (&http.Client{Transport: tr}).Get("https://" + c.address + cms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		switch {
+		case resp.StatusCode == 401:
+			refused++
+		case resp.StatusCode != 200 || time.Now().After(end):
+			t.Fatalf("%s after %d connections", resp.Status, handshakes.Load())
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d requests were refused on the old connection", refused)
 	}
 }

@@ -58,6 +58,9 @@ func (a *Authenticator) Authenticate(req *http.Request) (registry.User, error) {
 			return a.bearer(req)
 		}
 		cert := tls.VerifiedChains[0][0]
+		if time.Now().After(cert.NotAfter) { // it was verified when the connection was opened, which may be long ago
+			return registry.User{}, apierrors.NewUnauthorized("the client's certificate expired at " + cert.NotAfter.UTC().Format(time.RFC3339) + ", after the connection was opened")
+		}
 		user := registry.User{Name: cert.Subject.CommonName,
 			Groups: append(slices.Clip(cert.Subject.Organization), registry.GroupAuthenticated)}
 		if slices.Contains(user.Groups, registry.GroupNodes) {
