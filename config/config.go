@@ -24,6 +24,9 @@ type Config struct {
 	NodeName string
 	NodeIP   netip.Addr // invalid: the address of the link to Server, or of the default route's
 
+	// NodeConfig is the file of a Node manifest that some settings came from; empty: none.
+	NodeConfig string
+
 	// Server is the URL of a master's API, and Token the join token, of a machine that joins a cluster; empty: it is one.
 	Server, Token string
 
@@ -128,6 +131,8 @@ var Keys = []Key{
 		}, get: func(c *Config) string { return c.DataDir }},
 	{Name: "node-name", Default: "", Doc: "this machine's name in the cluster; empty: its host name",
 		set: setNodeName, get: func(c *Config) string { return c.NodeName }},
+	{Name: "node-config", Default: "", Doc: "a Node manifest with this machine's name, labels and podCIDR; also the variable NODE_CONFIG",
+		set: text(func(c *Config) *string { return &c.NodeConfig }), get: func(c *Config) string { return c.NodeConfig }},
 	{Name: "node-ip", Default: "", Doc: "this machine's address; empty: that of the link with the default route",
 		set: func(c *Config, v string) (err error) {
 			if v != "" {

@@ -137,3 +137,63 @@ func TestListsInTheFile(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 }
+
+// A Node manifest of a seed system gives name, labels and range; what is said otherwise wins.
+func TestNodeConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "node.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("apiVersion: v1\nkind: Node\nmetadata:\n  name: node1\n  labels: {kubernetes.io/os: linux, a: b}\nspec:\n  podCIDR: 10.244.1.0/24\n  podCIDRs: [10.244.1.0/24]\n")
+	seed := func(name string) (string, bool) { return file, name == "NODE_CONFIG" }
+	none := func(string) (string, bool) { return "", false }
+	for _, x := range []struct {
+		lookup func(string) (string, bool)
+		flags  map[string]string
+		name   string
+	}{
+		{seed, nil, "node1"},
+		{none, map[string]string{"node-config": file}, "node1"},
+		{seed, map[string]string{"node-name": "mine"}, "mine"},
+	} {
+		c, err := config.Load("", x.lookup, nil, x.flags)
+		if err != nil || c.NodeName != x.name || c.PodCIDR.String() != "10.244.1.0/24" || c.NodeLabels["a"] != "b" || len(c.NodeLabels) != 2 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+	for text, want := range map[string]string{"kind: Pod\n": `kind is "Pod": expected Node`, "- a\n": "expected a Node manifest",
+		"kind: Node\nmetadata: {name: A_b}\n": "A_b", "kind: Node\nspec: {podCIDR: 10.9.0.0/24}\n": "not within the cluster's range"} {
+		write(text)
+		if _, err := config.Load("", seed, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Settings that do not go together are refused before anything starts.
+func TestTogether(t *testing.T) {
+	none := func(string) (string, bool) { return "", false }
+	for _, x := range []struct {
+		flags map[string]string
+		says  string
+	}{
+		{map[string]string{"role": "worker"}, "--server=https://HOST:6443"},
+		{map[string]string{"server": "https://10.0.0.1:6443"}, "--role=worker"},
+		{map[string]string{"role": "worker", "server": "http://10.0.0.1"}, "expected a URL like"},
+		{map[string]string{"pod-cidr": "10.9.0.0/24"}, "--cluster-cidr"},
+		{map[string]string{"node-grace-period": "5m"}, "a node is lost before it is removed"},
+		{map[string]string{"token": "abc", "role": "king"}, "king"},
+	} {
+		_, err := config.Load("", none, nil, x.flags)
+		if err == nil || !strings.Contains(err.Error(), x.says) || strings.Contains(err.Error(), "abc") {
+			t.Errorf("%v: %v", x.flags, err)
+		}
+	}
+	c, err := config.Load("", none, nil, map[string]string{"role": "worker", "server": "https://m", "token": "abc"})
+	if err != nil || c.Server != "https://m:6443" || c.PodCIDR.IsValid() || strings.Contains(c.Print(), "abc") {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

@@ -43,6 +43,20 @@ func Load(file string, lookup func(string) (string, bool), environ []string, fla
 			take(k.Name, v, "the flag --"+k.Name)
 		}
 	}
+	if v, ok := lookup(seedNodeConfig); ok && values[nodeConfig] == "" {
+		take(nodeConfig, v, "the variable "+seedNodeConfig)
+	}
+	if path := values[nodeConfig]; path != "" {
+		node, err := readNode(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", where[nodeConfig], nodeConfig, err)
+		}
+		for name, v := range node {
+			if v != "" && where[name] == "the default" {
+				take(name, v, path)
+			}
+		}
+	}
 	c := &Config{}
 	for _, k := range Keys {
 		if err := k.set(c, values[k.Name]); err != nil {
@@ -62,6 +76,35 @@ func Load(file string, lookup func(string) (string, bool), environ []string, fla
 		return nil, errors.Join(errs...)
 	}
 	return c, nil
+}
+
+const (
+	nodeConfig = "node-config"
+	// seedNodeConfig is the variable by which the second seed system's masters and workers find their Node manifest.
+	seedNodeConfig = "NODE_CONFIG"
+)
+
+// readNode reads a Node manifest as settings.
+func readNode(path string) (map[string]string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var node struct {
+		Kind     string
+		Metadata struct {
+			Name   string
+			Labels map[string]string
+		}
+		Spec struct{ PodCIDR string }
+	}
+	if err := yaml.Unmarshal(data, &node); err != nil {
+		return nil, fmt.Errorf("%s: expected a Node manifest: %w", path, err)
+	}
+	if node.Kind != "Node" {
+		return nil, fmt.Errorf("%s: kind is %q: expected Node", path, node.Kind)
+	}
+	return map[string]string{"node-name": node.Metadata.Name, "node-labels": joinLabels(node.Metadata.Labels), "pod-cidr": node.Spec.PodCIDR}, nil
 }
 
 // readFile reads a flat YAML map; lists are joined by commas, maps as key=value.

@@ -133,6 +133,8 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 			return nil, err
 		}
 		parts = append(parts, d.workerParts()...)
+	} else {
+		parts = append(parts, supervise.Part{Name: "node", Policy: supervise.Keep, Run: d.runNode, After: []string{d.api()}})
 	}
 	d.group = supervise.New(log, parts...)
 	return d, nil

@@ -137,11 +137,14 @@ func (d *Daemon) imagesChanged() {
 	}
 }
 
+// controlPlane is the label of masters, and the taint of those that take no pods.
+const controlPlane = "node-role.kubernetes.io/control-plane"
+
 // nodeLabels are the configured labels and, on a master, the role's.
 func (d *Daemon) nodeLabels() map[string]string {
 	out := map[string]string{}
 	if d.cfg.Has(config.Master) {
-		out["node-role.kubernetes.io/control-plane"] = ""
+		out[controlPlane] = ""
 	}
 	for k, v := range d.cfg.NodeLabels {
 		out[k] = v

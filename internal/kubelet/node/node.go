@@ -48,11 +48,28 @@ type Network interface {
 	Trouble() (stopped, partly []string)
 }
 
+// Runtime is what a Manager needs of the container runtime.
+type Runtime interface {
+	// Stats is the resource usage of every running container.
+	Stats(ctx context.Context) ([]cri.Stats, error)
+	// ListImages returns the images.
+	ListImages(ctx context.Context) ([]cri.Image, error)
+}
+
+// NoRuntime is the Runtime of a machine that runs no pods: a master without the role worker.
+type NoRuntime struct{}
+
+// Stats implements Runtime.
+func (NoRuntime) Stats(context.Context) ([]cri.Stats, error) { return nil, nil }
+
+// ListImages implements Runtime.
+func (NoRuntime) ListImages(context.Context) ([]cri.Image, error) { return nil, nil }
+
 // Manager registers the Node object, and keeps it and its Lease up to date.
 type Manager struct {
 	cfg     Config
 	client  client.Interface
-	runtime cri.Runtime
+	runtime Runtime
 	events  *events.Recorder
 	log     *slog.Logger
 	host    hostInfo
@@ -66,7 +83,7 @@ type Manager struct {
 }
 
 // New makes a Manager; it writes nothing before Register.
-func New(cfg Config, c client.Interface, rt cri.Runtime, rec *events.Recorder) *Manager {
+func New(cfg Config, c client.Interface, rt Runtime, rec *events.Recorder) *Manager {
 	return &Manager{cfg: cfg, client: c, runtime: rt, events: rec, log: cfg.Log,
 		host: readHostInfo(cfg.DataDir), cidr: cfg.PodCIDR, exists: make(chan struct{})}
 }

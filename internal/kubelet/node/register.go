@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -67,6 +68,9 @@ func (n *Manager) adopt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := n.checkRange(node); err != nil {
+			return err
+		}
 		want := node.DeepCopy()
 		n.fillSpec(want)
 		if !equality.Semantic.DeepEqual(want, node) {
@@ -81,6 +85,16 @@ func (n *Manager) adopt(ctx context.Context) error {
 		}
 		return n.writeStatus(ctx, node)
 	}
+}
+
+// checkRange refuses a Node that has another range of pod addresses than this machine asks for. The error is BadRequest.
+func (n *Manager) checkRange(node *corev1.Node) error {
+	want, have := n.cfg.PodCIDR, node.Spec.PodCIDR
+	if !want.IsValid() || have == "" || have == want.String() {
+		return nil
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("Node %s exists with podCIDR %s, and this machine asks for %s: "+
+		"ask for the Node's range or for none, choose another --node-name, or delete the Node", node.Name, have, want))
 }
 
 func (n *Manager) key() client.Key {
