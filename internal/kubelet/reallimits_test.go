@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -61,18 +62,22 @@ func TestRealPodIsLimited(t *testing.T) {
 	if !bounded {
 		t.Error("no cgroup of the pod has a limit of processes")
 	}
-	swap := b.cgroupFiles(pod, "memory.memsw.limit_in_bytes")
-	for file, text := range swap {
-		if n, err := strconv.ParseInt(text, 10, 64); err != nil || n > 2*limit {
-			t.Errorf("%s: %s", file, text)
+	// A container that is being made has its cgroup before it has its limits, so what is too much has to go.
+	var swap, swap2 map[string]string
+	eventually(t, "swap limited", func() error {
+		swap, swap2 = b.cgroupFiles(pod, "memory.memsw.limit_in_bytes"), b.cgroupFiles(pod, "memory.swap.max")
+		for file, text := range swap {
+			if n, err := strconv.ParseInt(text, 10, 64); err != nil || n > 2*limit {
+				return fmt.Errorf("%s: %s", file, text)
+			}
 		}
-	}
-	swap2 := b.cgroupFiles(pod, "memory.swap.max")
-	for file, text := range swap2 {
-		if text != "0" {
-			t.Errorf("%s: %s", file, text)
+		for file, text := range swap2 {
+			if text != "0" {
+				return fmt.Errorf("%s: %s", file, text)
+			}
 		}
-	}
+		return nil
+	})
 	if len(swap)+len(swap2) == 0 {
 		t.Log("this kernel counts no swap")
 	}
