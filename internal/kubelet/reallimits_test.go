@@ -43,9 +43,10 @@ func TestRealPodIsLimited(t *testing.T) {
 	pod := b.create(shell("bomb", "i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; "+forever, func(p *corev1.Pod) {
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(limit, resource.BinarySI)}
-		// Until the shell cannot fork, which ends it, there is time to look.
-		p.Spec.Containers = append(p.Spec.Containers, shellContainer("beside", forever))
-		p.Spec.Containers[1].Resources = p.Spec.Containers[0].Resources
+		// One more shell, to look at. It starts first: it has to fork before the bomb has used up all processes.
+		beside := shellContainer("beside", forever)
+		beside.Resources = p.Spec.Containers[0].Resources
+		p.Spec.Containers = append([]corev1.Container{beside}, p.Spec.Containers...)
 	}))
 	b.api.await(t, "bomb", "unable to fork", func(p *corev1.Pod) bool {
 		st := podspec.ContainerStatus(&p.Status, "main")
