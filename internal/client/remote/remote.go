@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"minik8s/internal/client"
 )
@@ -51,16 +54,27 @@ type Client struct {
 }
 
 const (
-	dialTimeout = 10 * time.Second
+	dialTimeout = 5 * time.Second
 	// A connection with only watches may be idle for long: pings detect that the other side is dead, which takes the
 	// kernel a quarter of an hour.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 15 * time.Second
 )
 
+// lostAfter is how long what was sent may stay unacknowledged before the connection counts as lost. Without it the kernel
+// repeats it at longer and longer intervals, and goes on long after the network is back.
+const lostAfter = 8 * time.Second
+
+func giveUpLostConnections(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(fd uintptr) {
+		// On a unix socket it fails, and is not needed.
+		unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(lostAfter.Milliseconds())) //nolint:errcheck // as above
+	})
+}
+
 // New is a client of the server that cfg names. Nothing is sent before the first call.
 func New(cfg Config) (*Client, error) {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second, Control: giveUpLostConnections}
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
