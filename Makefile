@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test race check bench oracle runtime images lint vet clean
+.PHONY: build demo demo-cluster test race check bench oracle runtime images lint vet clean
 
 # build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
 build: runtime
@@ -26,6 +26,10 @@ images:
 # demo starts a cluster in a network namespace of its own, runs a pod, shows it, and cleans up.
 demo: build images
 	@sh deploy/demo.sh
+
+# demo-cluster shows three machines on this one: one is lost, its work moves, it comes back.
+demo-cluster: build images
+	@$(GO) run ./internal/hosts/play $(BIN) build/images testdata/scenarios/demo.txt
 
 # lint is what the compiler does not see.
 lint: vet
