@@ -144,7 +144,7 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of routes ended")
 			}
-			if r.Type == unix.RTM_DELROUTE && n.isPod(r.Route.Dst) {
+			if r.Type == unix.RTM_DELROUTE && (n.isPod(r.Route.Dst) || r.Route.Protocol == peerProtocol) {
 				changed()
 			}
 			// A route that replaces ours is reported as a new one, without an event for the end of ours.
@@ -156,7 +156,8 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of addresses ended")
 			}
-			if !a.NewAddr && a.LinkAddress.IP.Equal(Gateway.AsSlice()) {
+			// A new address may be one that a peer's range overlaps, or the node's own again.
+			if !a.NewAddr && a.LinkAddress.IP.Equal(Gateway.AsSlice()) || n.hasPeers.Load() && a.LinkAddress.IP.To4() != nil {
 				changed()
 			}
 		case err := <-lost:
