@@ -22,6 +22,7 @@ var floors = map[string]int{
 	"internal/controller":    4,
 	"internal/kubelet":       4,
 	"internal/ctl":           4,
+	"internal/identity":      4, // a worker's certificates; only roles makes one
 	"internal/network":       4, // the pods' network; only roles builds it, and hands it to the runtime as an interface
 	"internal/client":        3,
 	"internal/client/local":  3,

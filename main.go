@@ -21,13 +21,12 @@ import (
 )
 
 func main() {
-	ctl.Version = roles.Version
 	app := &cli.App{
 		Name: "minik8sd", Usage: "a whole cluster in one file",
 		Version: roles.Version, HideHelpCommand: true,
 		Flags: flags(), Action: serve,
 		Commands: []*cli.Command{
-			ctl.Command(),
+			ctl.Command(roles.Version),
 			{Name: "config", Usage: "print the effective configuration, with a comment per setting", Flags: flags(), Action: printConfig},
 			{Name: "clean", Usage: "end the pods of a stopped daemon and remove all that it made, its data too", Action: clean,
 				Flags: append(flags(), &cli.BoolFlag{Name: "dry-run", Usage: "only say what would be removed"},

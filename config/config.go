@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +22,10 @@ type Config struct {
 	Roles    []string
 	DataDir  string
 	NodeName string
-	NodeIP   netip.Addr // invalid: the address of the default route's link
+	NodeIP   netip.Addr // invalid: the address of the link to Server, or of the default route's
+
+	// Server is the URL of a master's API, and Token the join token, of a machine that joins a cluster; empty: it is one.
+	Server, Token string
 
 	APIAddress string
 	APIPort    int
@@ -28,6 +33,9 @@ type Config struct {
 	KubeletAddress string
 	KubeletPort    int
 
+	// ClusterCIDR has the addresses of all pods; each node gets a range of ClusterCIDR as large as a /24.
+	ClusterCIDR netip.Prefix
+	// PodCIDR is the range that this node asks for; invalid: the master chooses one.
 	PodCIDR       netip.Prefix
 	ClusterDomain string
 	ClusterDNS    []string
@@ -44,6 +52,9 @@ type Config struct {
 	HeartbeatInterval  time.Duration
 
 	EtcdQuota int64
+
+	// CertificateLifetime is how long the certificates last that this master signs.
+	CertificateLifetime time.Duration
 
 	// Without are the optimisations that are turned off.
 	Without []string
@@ -69,6 +80,9 @@ const (
 
 var optimisations = []string{EarlyElection, GiveBack, Collector, Trim, Warm}
 
+// NodeBits is the size of a node's range of pod addresses: a /24.
+const NodeBits = 24
+
 // Has reports whether the daemon has a role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
@@ -85,6 +99,8 @@ type Key struct {
 	Default string
 	// Bool says that the flag may be given without a value.
 	Bool bool
+	// secret says that no error shows the value.
+	secret bool
 	// set checks a value and stores it in the configuration.
 	set func(c *Config, v string) error
 	// get is the effective value, in the form that set accepts.
@@ -122,6 +138,23 @@ var Keys = []Key{
 			}
 			return c.NodeIP.String()
 		}},
+	{Name: "server", Default: "", Doc: "the API of a master, https://HOST:6443, whose cluster this machine joins",
+		set: func(c *Config, v string) error {
+			c.Server = strings.TrimRight(v, "/")
+			if v == "" {
+				return nil
+			}
+			u, err := url.Parse(v)
+			if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Path != "" && u.Path != "/" {
+				return fmt.Errorf("expected a URL like https://10.0.0.1:6443")
+			}
+			if u.Port() == "" {
+				c.Server = "https://" + net.JoinHostPort(u.Hostname(), "6443")
+			}
+			return nil
+		}, get: func(c *Config) string { return c.Server }},
+	{Name: "token", Default: "", Doc: "the join token, from \"minik8sd ctl token create\" on a master; needed once (it is not printed here)",
+		set: text(func(c *Config) *string { return &c.Token }), get: func(*Config) string { return "" }, secret: true},
 	{Name: "api-address", Default: "", Doc: "the address that the API listens on; empty: all of this machine's",
 		set: func(c *Config, v string) error {
 			if v != "" {
@@ -146,18 +179,20 @@ var Keys = []Key{
 		}, get: func(c *Config) string { return c.KubeletAddress }},
 	{Name: "kubelet-port", Default: "10250", Doc: "the port of the kubelet's server (HTTPS), for logs, exec and so on; 0: any that is free",
 		set: intBetween(0, 65535, func(c *Config) *int { return &c.KubeletPort }), get: func(c *Config) string { return fmt.Sprint(c.KubeletPort) }},
-	{Name: "pod-cidr", Default: "10.244.0.0/24", Doc: "the addresses of this node's pods",
+	{Name: "cluster-cidr", Default: "10.244.0.0/16", Doc: "the addresses of all pods, on masters; each node gets a /24 of it",
+		set: ipv4Range(8, NodeBits, func(c *Config) *netip.Prefix { return &c.ClusterCIDR }), get: func(c *Config) string { return c.ClusterCIDR.String() }},
+	{Name: "pod-cidr", Default: "", Doc: "the addresses of this node's pods; empty: a free range of the cluster's",
 		set: func(c *Config, v string) error {
-			p, err := netip.ParsePrefix(v)
-			if err != nil {
-				return err
+			if v == "" {
+				return nil
 			}
-			if !p.Addr().Is4() || p.Bits() > 29 || p.Bits() < 8 {
-				return fmt.Errorf("expected an IPv4 range between /8 and /29")
+			return ipv4Range(8, 29, func(c *Config) *netip.Prefix { return &c.PodCIDR })(c, v)
+		}, get: func(c *Config) string {
+			if !c.PodCIDR.IsValid() {
+				return ""
 			}
-			c.PodCIDR = p.Masked()
-			return nil
-		}, get: func(c *Config) string { return c.PodCIDR.String() }},
+			return c.PodCIDR.String()
+		}},
 	{Name: "cluster-domain", Default: "cluster.local", Doc: "the domain of the cluster's DNS names",
 		set: func(c *Config, v string) error {
 			c.ClusterDomain = v
@@ -213,6 +248,14 @@ var Keys = []Key{
 	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
 		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
 		get: func(c *Config) string { return size(c.EtcdQuota) }},
+	{Name: "certificate-lifetime", Default: "8760h", Doc: "how long certificates last that this master signs; they are renewed when a third is left",
+		set: func(c *Config, v string) (err error) {
+			c.CertificateLifetime, err = time.ParseDuration(v)
+			if err == nil && (c.CertificateLifetime < 10*time.Second || c.CertificateLifetime > 10*365*24*time.Hour) {
+				err = fmt.Errorf("expected between 10s and ten years")
+			}
+			return err
+		}, get: func(c *Config) string { return c.CertificateLifetime.String() }},
 	{Name: "without", Default: "", Doc: "optimisations to leave out, to see what each is worth: " + strings.Join(optimisations, ", "),
 		set: func(c *Config, v string) error {
 			c.Without = list(v)

@@ -46,7 +46,16 @@ func Load(file string, lookup func(string) (string, bool), environ []string, fla
 	c := &Config{}
 	for _, k := range Keys {
 		if err := k.set(c, values[k.Name]); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s = %q: %w", where[k.Name], k.Name, values[k.Name], err))
+			value := strconv.Quote(values[k.Name])
+			if k.secret {
+				value = "(not shown)"
+			}
+			errs = append(errs, fmt.Errorf("%s: %s = %s: %w", where[k.Name], k.Name, value, err))
+		}
+	}
+	if len(errs) == 0 {
+		if err := c.check(); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if len(errs) > 0 {

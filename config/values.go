@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,4 +117,32 @@ func joinLabels(m map[string]string) string {
 	}
 	slices.Sort(out)
 	return strings.Join(out, ",")
+}
+
+// ipv4Range accepts an IPv4 range whose prefix has from lo to hi bits.
+func ipv4Range(lo, hi int, at func(*Config) *netip.Prefix) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		p, err := netip.ParsePrefix(v)
+		if err != nil {
+			return err
+		}
+		if !p.Addr().Is4() || p.Bits() < lo || p.Bits() > hi {
+			return fmt.Errorf("expected an IPv4 range between /%d and /%d", lo, hi)
+		}
+		*at(c) = p.Masked()
+		return nil
+	}
+}
+
+// check finds settings that do not go together.
+func (c *Config) check() error {
+	switch {
+	case !c.Has(Master) && c.Server == "":
+		return errors.New("role: a worker alone joins a master: give its API with --server=https://HOST:6443, and the first time a --token")
+	case c.Has(Master) && c.PodCIDR.IsValid() && (c.PodCIDR.Bits() < c.ClusterCIDR.Bits() || !c.ClusterCIDR.Contains(c.PodCIDR.Addr())):
+		return fmt.Errorf("pod-cidr: %s is not within the cluster's range %s: choose another, or give --cluster-cidr too", c.PodCIDR, c.ClusterCIDR)
+	case c.Has(Master) && c.Server != "":
+		return errors.New("server: a further master cannot be added by this version; join with --role=worker")
+	}
+	return nil
 }

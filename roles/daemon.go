@@ -23,6 +23,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/datadir"
+	"minik8s/internal/identity"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
@@ -79,15 +80,17 @@ type Daemon struct {
 
 	// What the parts share. Each is set by the part that makes it, before that part is ready and so before the parts
 	// that use it start.
-	store   *etcd.Store
-	reg     *registry.Registry
-	ca      *certs.Authority
-	tokens  *tokens.Authority // for service accounts
-	server  certs.Pair
-	network *network.Network // the pods' network; nil without a worker
-	runtime *containerd.Runtime
-	led     atomic.Pointer[supervise.Group] // the parts that run while this master leads
-	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
+	store  *etcd.Store
+	reg    *registry.Registry
+	ca     *certs.Authority
+	tokens *tokens.Authority // for service accounts
+	creds  credentials
+	// identity is how a worker that is not a master is known; nil on a master.
+	identity *identity.Identity
+	network  *network.Network // the pods' network; nil without a worker
+	runtime  *containerd.Runtime
+	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
+	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
 }
 
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts
@@ -109,11 +112,7 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	if !cfg.NodeIP.IsValid() {
-		cfg.NodeIP = nodeIP()
-	}
-	if !cfg.Has(config.Master) {
-		d.Close()
-		return nil, errors.New("--role=worker alone joins another machine's master, which this version does not do; start with --role=master,worker")
+		cfg.NodeIP = nodeIP(cfg.Server)
 	}
 	if err := d.holdCgroup(); err != nil {
 		d.Close()
@@ -123,7 +122,7 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		d.Close()
 		return nil, err
 	}
-	parts, err := d.masterParts()
+	parts, err := d.apiParts()
 	if err != nil {
 		d.Close()
 		return nil, err
@@ -137,6 +136,25 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	}
 	d.group = supervise.New(log, parts...)
 	return d, nil
+}
+
+// apiParts are the parts by which the other parts reach the API: a master itself, or the identity to reach one with.
+func (d *Daemon) apiParts() ([]supervise.Part, error) {
+	renewal := supervise.Part{Name: "certificates", Policy: supervise.Keep, Run: d.runCertificates}
+	if d.cfg.Has(config.Master) {
+		parts, err := d.masterParts()
+		return append(parts, renewal), err
+	}
+	renewal.After = []string{"join"}
+	return []supervise.Part{{Name: "join", Policy: supervise.Must, Run: d.runJoin}, renewal}, nil
+}
+
+// api is the part after which the API can be used.
+func (d *Daemon) api() string {
+	if d.cfg.Has(config.Master) {
+		return "leader"
+	}
+	return "join"
 }
 
 // claim opens the data directory and takes its lock.
@@ -246,11 +264,23 @@ func (d *Daemon) Client() client.Interface { return local.New(d.reg, registry.Sy
 // as is a client with the identity of a part.
 func (d *Daemon) as(u registry.User) client.Interface { return local.New(d.reg, u) }
 
+// asNode is a client with the identity of this machine's kubelet: in process on a master, over HTTPS on a worker.
+func (d *Daemon) asNode() client.Interface {
+	if d.identity != nil {
+		return d.identity.API()
+	}
+	return d.as(registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey))
+}
+
 // Banner is the text of where the API, the kubeconfig and so on are.
 func (d *Daemon) Banner() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "minik8s %s is up after %s: %s on node %s\n", Version, time.Since(d.began).Round(time.Millisecond),
 		strings.Join(d.cfg.Roles, " and "), d.cfg.NodeName)
+	if !d.cfg.Has(config.Master) {
+		fmt.Fprintf(&b, "  cluster     %s\n", d.cfg.Server)
+		return b.String()
+	}
 	fmt.Fprintf(&b, "  API         https://%s:%d\n", d.cfg.NodeIP, d.cfg.APIPort)
 	fmt.Fprintf(&b, "  as root     curl --unix-socket %s http://minik8s/api/v1/pods\n", d.path(socketName))
 	fmt.Fprintf(&b, "  kubeconfig  export KUBECONFIG=%s\n", d.path(kubeconfigName))

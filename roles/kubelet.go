@@ -10,7 +10,6 @@ import (
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/server"
-	"minik8s/internal/registry"
 )
 
 func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
@@ -21,7 +20,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
 		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
-	}, d.as(registry.NodeUser(d.cfg.NodeName)), d.runtime)
+	}, d.asNode(), d.runtime)
 	defer d.kubelet.Store(nil)
 	return k.Run(ctx, func() {
 		d.kubelet.Store(k)
@@ -39,14 +38,6 @@ func (d *Daemon) kubeletAddress() string {
 
 // runKubeletServer serves for as long as the daemon runs; the kubelet may be started again meanwhile.
 func (d *Daemon) runKubeletServer(ctx context.Context, ready func()) error {
-	pair, err := d.ca.Server(d.path("pki"), "kubelet", []string{d.cfg.NodeName, d.cfg.NodeIP.String(), "localhost", "127.0.0.1", "::1"})
-	if err != nil {
-		return err
-	}
-	cert, err := pair.TLS()
-	if err != nil {
-		return err
-	}
 	s := server.New(server.Config{NodeName: d.cfg.NodeName, Runtime: d.runtime, ImagesChanged: d.imagesChanged,
 		Pods: func() server.Pods {
 			if k := d.kubelet.Load(); k != nil {
@@ -54,22 +45,14 @@ func (d *Daemon) runKubeletServer(ctx context.Context, ready func()) error {
 			}
 			return nil
 		},
-		Cert: cert, ClientCA: d.ca.Pool(), Log: d.log})
+		Cert: d.creds.kubelet, ClientCA: d.creds.trust, Log: d.log})
 	ready()
 	return s.Serve(ctx, d.kubeletListener)
 }
 
 // kubelets reaches every kubelet over HTTPS, also this machine's. That one is reached even when the machine's address
 // has changed.
-func (d *Daemon) kubelets() (http.RoundTripper, error) {
-	pair, err := d.ca.Client(d.path("pki"), "apiserver-kubelet-client", "kube-apiserver-kubelet-client", registry.GroupMasters)
-	if err != nil {
-		return nil, err
-	}
-	cert, err := pair.TLS()
-	if err != nil {
-		return nil, err
-	}
+func (d *Daemon) kubelets() http.RoundTripper {
 	find := nodes.ByNode(d.reg)
 	return nodes.Kubelets(func(ctx context.Context, node string) (string, error) {
 		if node == d.cfg.NodeName && d.cfg.Has(config.Worker) {
@@ -80,5 +63,5 @@ func (d *Daemon) kubelets() (http.RoundTripper, error) {
 			return net.JoinHostPort(address, strconv.Itoa(d.kubeletPort)), nil
 		}
 		return find(ctx, node)
-	}, cert, d.ca.Pool()), nil
+	}, d.creds.kubelets, d.creds.trust)
 }

@@ -3,6 +3,7 @@ package roles
 import (
 	"net"
 	"net/netip"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -11,12 +12,20 @@ import (
 func goarch() string    { return runtime.GOARCH }
 func goVersion() string { return runtime.Version() }
 
-// nodeIP is the source address of this machine's connections to others: that of the default route's link. No packet
-// is sent. Without a default route it is the first address that is not a loopback address.
-func nodeIP() netip.Addr {
-	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
+// nodeIP is the source address of this machine's connections to a server, a URL, or without one to the world: that of
+// the default route's link. No packet is sent. Without a route it is the first address that is not a loopback address.
+func nodeIP(server string) netip.Addr {
+	peers := []string{"192.0.2.1"}
+	if u, err := url.Parse(server); err == nil && u.Hostname() != "" {
+		peers = []string{u.Hostname(), peers[0]}
+	}
+	for _, peer := range peers {
+		c, err := net.Dial("udp4", net.JoinHostPort(peer, "9"))
+		if err != nil {
+			continue
+		}
 		defer c.Close() //nolint:errcheck // nothing was sent
-		if a, ok := c.LocalAddr().(*net.UDPAddr); ok {
+		if a, ok := c.LocalAddr().(*net.UDPAddr); ok && !a.IP.IsLoopback() {
 			return a.AddrPort().Addr().Unmap()
 		}
 	}
@@ -42,3 +51,6 @@ func containerdVersion() string {
 	}
 	return "unknown"
 }
+
+// nodeAddresses are the addresses under which this machine's kubelet is reached.
+func (d *Daemon) nodeAddresses() []netip.Addr { return []netip.Addr{d.cfg.NodeIP} }

@@ -8,13 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/config"
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver"
-	"minik8s/internal/certs"
 	"minik8s/internal/client"
+	"minik8s/internal/controller/certificates"
 	"minik8s/internal/controller/daemonset"
 	"minik8s/internal/controller/deployment"
 	"minik8s/internal/controller/expire"
@@ -28,7 +29,7 @@ import (
 	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/controller/serviceaccount"
 	"minik8s/internal/controller/tainteviction"
-	"minik8s/internal/disk"
+	"minik8s/internal/controller/tokencleaner"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/registry"
@@ -36,7 +37,6 @@ import (
 	"minik8s/internal/scheduler"
 	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
-	"minik8s/internal/tokens"
 )
 
 const (
@@ -46,7 +46,10 @@ const (
 
 // masterParts are a master's parts.
 func (d *Daemon) masterParts() ([]supervise.Part, error) {
-	if err := d.certificates(); err != nil {
+	if err := d.openAuthority(); err != nil {
+		return nil, err
+	}
+	if err := d.issue(); err != nil {
 		return nil, err
 	}
 	parts := []supervise.Part{
@@ -56,41 +59,6 @@ func (d *Daemon) masterParts() ([]supervise.Part, error) {
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
 	return parts, nil
-}
-
-// certificates makes or reads the CA, the server's certificate and the admin's kubeconfig.
-func (d *Daemon) certificates() (err error) {
-	dir := d.path("pki")
-	if d.ca, err = certs.OpenAuthority(dir, "minik8s-ca"); err != nil {
-		return err
-	}
-	domain := d.cfg.ClusterDomain
-	hosts := []string{"localhost", "127.0.0.1", "::1", d.cfg.NodeName, d.cfg.NodeIP.String(),
-		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + domain}
-	if d.server, err = d.ca.Server(dir, "apiserver", hosts); err != nil {
-		return err
-	}
-	key, err := certs.OpenKey(dir, "sa")
-	if err != nil {
-		return err
-	}
-	if d.tokens, err = tokens.New(key, "https://kubernetes.default.svc."+domain); err != nil {
-		return err
-	}
-	admin, err := d.ca.Client(dir, "admin", "kubernetes-admin", registry.GroupMasters)
-	if err != nil {
-		return err
-	}
-	address := d.cfg.APIAddress
-	if address == "" {
-		address = "127.0.0.1"
-	}
-	server := "https://" + net.JoinHostPort(address, strconv.Itoa(d.cfg.APIPort))
-	kc, err := certs.Kubeconfig("minik8s", server, d.ca.Cert, "admin", admin)
-	if err != nil {
-		return err
-	}
-	return disk.WriteFile(d.path(kubeconfigName), kc, 0o600)
 }
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {
@@ -119,7 +87,7 @@ func firstErr(errs ...error) error {
 
 // runRegistry is ready when the cache is complete and the cluster's own namespaces and priority classes exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
-	d.reg = registry.New(d.store, strategy.All(d.tokens), d.log)
+	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, PodRange: d.cfg.ClusterCIDR}), d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { ended <- d.reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }()
@@ -136,18 +104,13 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 }
 
 func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
-	cert, err := d.server.TLS()
-	if err != nil {
-		return err
-	}
-	kubelets, err := d.kubelets()
-	if err != nil {
-		return err
-	}
+	parts := prometheus.NewRegistry()
+	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
 	cfg := apiserver.Config{
-		Kubelets: kubelets,
+		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
+		Kubelets: d.kubelets(),
 		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
-		Registry: d.reg, Tokens: d.tokens, Cert: cert, ClientCA: d.ca.Pool(), Socket: d.path(socketName),
+		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),
 		Listener: d.listener,
 		Parts:    d.states, Ready: d.Ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
 	}
@@ -206,6 +169,8 @@ func (d *Daemon) ledParts() []supervise.Part {
 	add("podgc-controller", func(_ context.Context, c client.Interface) runner {
 		return podgc.New(c, views, podgc.Threshold, d.log)
 	})
+	add("certificates-controller", func(_ context.Context, c client.Interface) runner { return certificates.New(c, views, d.ca, d.log) })
+	add("token-cleaner", func(_ context.Context, c client.Interface) runner { return tokencleaner.New(c, views, d.log) })
 	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })
 	// Parts that record Events.
 	withRecorder := func(name string, make constructor[runner]) {

@@ -18,10 +18,18 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
 		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
-		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd"}},
-		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{"leader", "network"}},
-		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{"leader", "network"}},
+		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: d.withTrust("containerd")},
+		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{d.api(), "network"}},
+		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{d.api(), "network"}},
 	}
+}
+
+// withTrust adds the part that has the certificates, on a worker; a master has them from the start.
+func (d *Daemon) withTrust(after ...string) []string {
+	if d.cfg.Has(config.Master) {
+		return after
+	}
+	return append(after, "join")
 }
 
 func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
@@ -37,8 +45,20 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 
 // networkConfig is the configuration of the pods' network, both for the daemon and for clean.
 func (d *Daemon) networkConfig() network.Config {
-	return network.Config{PodCIDR: d.cfg.PodCIDR, Owner: d.cfg.DataDir, NodePorts: []uint16{uint16(d.cfg.APIPort)},
+	return network.Config{PodCIDR: d.likelyRange(), Owner: d.cfg.DataDir, NodePorts: []uint16{uint16(d.cfg.APIPort)},
 		StateFile: d.path("network.json"), Log: d.log}
+}
+
+// likelyRange is the range of pod addresses that this node probably gets, so that the network need not wait for the
+// Node: what it asks for, or on a master the first.
+func (d *Daemon) likelyRange() netip.Prefix {
+	switch {
+	case d.cfg.PodCIDR.IsValid():
+		return d.cfg.PodCIDR
+	case d.cfg.Has(config.Master):
+		return netip.PrefixFrom(d.cfg.ClusterCIDR.Addr(), max(config.NodeBits, d.cfg.ClusterCIDR.Bits()))
+	}
+	return netip.Prefix{}
 }
 
 // runtimeConfig is the configuration of the runtime, both for the daemon and for clean.

@@ -89,6 +89,9 @@ func (k *Kind) Operations() []string {
 	return allVerbs
 }
 
+// Allows reports whether a verb can be used on objects of the kind.
+func (k *Kind) Allows(verb string) bool { return slices.Contains(k.Operations(), verb) }
+
 // HasStatus reports whether the kind has the subresource status: a write to the object does not change the status, and
 // a write to .../status changes nothing else.
 func (k *Kind) HasStatus() bool { return k.Subresource(StatusSubresource) != nil }
@@ -273,7 +276,9 @@ var status = Subresource{Name: StatusSubresource, Verbs: []string{"get", "patch"
 var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscaling", Version: "v1",
 	Verbs: []string{"get", "patch", "update"}}
 
-// Kinds lists the stored kinds that are compiled in, in the order of discovery.
+// Kinds lists the stored kinds that are compiled in, in the order of discovery. Who follows what a cluster serves asks
+// its Table, or discovery; the list itself is right for what must be known without a cluster (help, the Go types of
+// clients), and for the dialects of the two seed systems, which have no other kinds.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
 	Leases, CertificateSigningRequests, PriorityClasses, ClusterConfigs,
@@ -286,11 +291,14 @@ func Builtin() []*Kind { return slices.Concat(Kinds, Views, Questions) }
 // ByGVK returns the compiled-in kind with this group, version and kind; nil if there is none.
 func ByGVK(gvk schema.GroupVersionKind) *Kind { return byGVK(Kinds, gvk) }
 
-// ByWord returns the kind that a person means by word: its plural, singular, kind, short name or alias from a seed
+// ByWord returns the compiled-in kind that a person means by word: its plural, singular, kind, short name or alias from a seed
 // system, in upper or lower case, or plural.group. nil if there is none.
-func ByWord(word string) *Kind {
+func ByWord(word string) *Kind { return Find(Kinds, word) }
+
+// Find is ByWord among given kinds.
+func Find(kinds []*Kind, word string) *Kind {
 	w := strings.ToLower(word)
-	for _, k := range Kinds {
+	for _, k := range kinds {
 		if w == k.Plural || w == k.Singular || w == strings.ToLower(k.Kind) || w == k.GR().String() {
 			return k
 		}

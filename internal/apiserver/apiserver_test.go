@@ -30,6 +30,7 @@ import (
 	"minik8s/internal/kubelet/server/servertest"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store"
 	"minik8s/internal/store/memory"
 )
@@ -61,7 +62,7 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster 
 	_, stop := registrytest.Start(t, kept)
 	stop()
 	authority := registrytest.Signer(t)
-	reg, stop := registrytest.StartWith(t, kept, authority)
+	reg, stop := registrytest.StartWith(t, kept, strategy.Settings{Tokens: authority})
 	t.Cleanup(stop)
 	c := &cluster{t: t, reg: reg, kept: kept, dir: t.TempDir(), patience: patience}
 	var err error
@@ -81,7 +82,7 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster 
 		t.Fatal(err)
 	}
 	c.address = l.Addr().String()
-	srv := apiserver.New(apiserver.Config{Registry: c.reg, Tokens: authority, Listener: l, Address: c.address, Cert: cert, ClientCA: c.ca.Pool(),
+	srv := apiserver.New(apiserver.Config{Registry: c.reg, Tokens: authority, Listener: l, Address: c.address, Cert: certs.Use(cert), ClientCA: c.ca.Pool(),
 		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Kubelets: c.toKubelets(pods), DialPod: here, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
@@ -112,7 +113,7 @@ func (c *cluster) toKubelets(pods server.Pods) http.RoundTripper {
 			return nodes.ByNode(c.reg)(ctx, "missing")
 		}
 		return c.kubelets.to, nil
-	}, cert, c.ca.Pool())
+	}, certs.Use(cert), c.ca.Pool())
 	tr.(*http.Transport).DisableKeepAlives = true // each request finds anew
 	return tr
 }

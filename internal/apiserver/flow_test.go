@@ -21,6 +21,7 @@ import (
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store/memory"
 )
 
@@ -28,7 +29,7 @@ import (
 // cluster's owner is not, and afterwards all goes on.
 func TestTooManyRequests(t *testing.T) {
 	authority := registrytest.Signer(t)
-	reg, stop := registrytest.StartWith(t, memory.New(), authority)
+	reg, stop := registrytest.StartWith(t, memory.New(), strategy.Settings{Tokens: authority})
 	defer stop()
 	if _, err := local.New(reg, registry.System).Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "robot"}}, client.WriteOptions{}); err != nil {

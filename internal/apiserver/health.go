@@ -102,7 +102,7 @@ func isWatch(c echo.Context) bool {
 
 func (s *Server) serveMetrics(c echo.Context) error {
 	s.metrics.once.Do(func() {
-		all := prometheus.Gatherers{prometheus.DefaultGatherer, s.metrics.reg}
+		all := prometheus.Gatherers{s.cfg.Metrics, s.metrics.reg}
 		s.metrics.handler = promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	})
 	s.metrics.handler.ServeHTTP(c.Response(), c.Request())

@@ -19,6 +19,7 @@ import (
 
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/proxy"
+	"minik8s/internal/certs"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/server"
 	"minik8s/internal/kubelet/server/servertest"
@@ -40,7 +41,7 @@ func TestKubeletIsWhoItSaysItIs(t *testing.T) {
 		}
 		return "", errors.New("it has no address")
 	}
-	kubelets := nodes.Kubelets(find, cert, c.ca.Pool())
+	kubelets := nodes.Kubelets(find, certs.Use(cert), c.ca.Pool())
 	t.Cleanup(kubelets.(*http.Transport).CloseIdleConnections)
 	for node, says := range map[string]string{"right": "", "wrong": "certificate is valid for right", "away": "connection refused", "none": "it has no address"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+node+"/healthz", nil)

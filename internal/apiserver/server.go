@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"log"
@@ -23,6 +22,7 @@ import (
 	"minik8s/internal/apiserver/handlers"
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/openapi"
+	"minik8s/internal/certs"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/supervise"
@@ -37,7 +37,7 @@ type Config struct {
 	// Listener is the HTTPS port, open; nil: no TCP. Run closes it.
 	Listener net.Listener
 	// Cert is the server's certificate; ClientCA signs the certificates of its clients.
-	Cert     tls.Certificate
+	Cert     *certs.Kept
 	ClientCA *x509.CertPool
 	// Address is the host and port under which clients reach the API.
 	Address string
@@ -47,7 +47,9 @@ type Config struct {
 	Parts func() []supervise.State
 	Ready func() bool
 	// Panics counts the panics that parts survived, by name, for /metrics; nil: none are counted.
-	Panics  func() map[string]int64
+	Panics func() map[string]int64
+	// Metrics are served beside the API's own; nil: the process's.
+	Metrics prometheus.Gatherer
 	Version version.Info
 	// Kubelets reaches the kubelets of nodes: see nodes.Kubelets. Nil: no node can be reached.
 	Kubelets http.RoundTripper
@@ -81,6 +83,9 @@ func New(cfg Config) *Server {
 	}
 	objects := cfg.Registry.Objects()
 	checks := serviceaccount.New(cfg.Tokens, objects)
+	if cfg.Metrics == nil {
+		cfg.Metrics = prometheus.DefaultGatherer
+	}
 	s := &Server{cfg: cfg, reg: cfg.Registry, tokens: checks, echo: echo.New(), metrics: newMetrics(),
 		auth: authentication.New(cfg.Registry, objects, checks), limiter: flowcontrol.NewLimiter(cfg.Limits)}
 	s.metrics.reg.MustRegister(partsCollector{cfg.Parts, cfg.Panics, cfg.Registry},
@@ -107,7 +112,7 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/metrics", s.serveMetrics)
 	get("/debug/pprof/*", s.profile)
 	get("/", s.paths)
-	kinds := discovery.Handler{Kinds: s.reg.Kinds()}
+	kinds := discovery.Handler{Kinds: s.reg.Kinds(), Address: s.cfg.Address}
 	for _, slash := range []string{"", "/"} {
 		get("/api"+slash, kinds.CoreVersions)
 		get("/apis"+slash, kinds.Groups)

@@ -32,6 +32,13 @@ func Keep(p Pair, renew func(context.Context) (Pair, error)) (*Kept, error) {
 	return k, k.set(p)
 }
 
+// Use returns the Kept of a certificate that is not renewed.
+func Use(c tls.Certificate) *Kept {
+	k := &Kept{}
+	k.current.Store(&c)
+	return k
+}
+
 func (k *Kept) set(p Pair) error {
 	c, err := p.TLS()
 	if err != nil {

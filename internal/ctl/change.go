@@ -80,7 +80,7 @@ func (p *program) schedulable(name, usage string, closed bool) *cli.Command {
 }
 
 func cordon(c *cli.Context, s *session.Session, name string, closed bool) error {
-	targets, err := target.Parse([]string{api.Nodes.Plural, name})
+	targets, err := target.Parse(c.Context, s, []string{api.Nodes.Plural, name})
 	if err != nil {
 		return err
 	}

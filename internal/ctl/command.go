@@ -13,7 +13,7 @@ import (
 )
 
 // Command is `minik8sd ctl`. Its errors are cli.ExitCoders with text that is ready to print.
-func Command() *cli.Command {
+func Command(version string) *cli.Command {
 	return &cli.Command{
 		Name:      "ctl",
 		Usage:     "talk to a cluster: apply, get, describe, why, logs and more (ctl --help)",
@@ -22,7 +22,9 @@ func Command() *cli.Command {
 		SkipFlagParsing: true,
 		HideHelp:        true,
 		Action: func(c *cli.Context) error {
-			return newProgram(c.App.Reader, c.App.Writer, c.App.ErrWriter).run(c.Context, c.Args().Slice())
+			p := newProgram(c.App.Reader, c.App.Writer, c.App.ErrWriter)
+			p.version = version
+			return p.run(c.Context, c.Args().Slice())
 		},
 	}
 }
@@ -55,7 +57,7 @@ func (p *program) app() *cli.App {
 			p.getCommand(), p.describeCommand(), p.whyCommand(), p.logsCommand(),
 			p.execCommand(), p.attachCommand(), p.cpCommand(), p.portForwardCommand(),
 			p.scaleCommand(), p.rolloutCommand(), p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(),
-			p.cfgCommand(),
+			p.cfgCommand(), p.tokenCommand(),
 			p.imageCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -10,6 +10,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/ctl/commandline"
 	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/target"
 )
 
 func (p *program) completionCommand() *cli.Command {
@@ -51,38 +52,51 @@ const completeIn = time.Second
 
 // arguments returns the kinds, or the names of a kind's objects, that a command takes at this position.
 func (p *program) arguments(c *cli.Context, command string, words []string) []string {
-	var kind *api.Kind
+	ctx, cancel := context.WithTimeout(c.Context, completeIn)
+	defer cancel()
+	kind := ""
 	switch command {
 	case "completion":
 		return []string{"bash", "zsh", "fish"}
 	case "logs":
-		kind = api.Pods
+		kind = api.Pods.Plural
 	case "cordon", "uncordon":
-		kind = api.Nodes
+		kind = api.Nodes.Plural
 	case "get", "describe", "delete", "why", "label", "annotate", "apply", "create", "update":
 		if len(words) == 0 {
-			var kinds []string
-			for _, k := range api.Kinds {
-				kinds = append(kinds, k.Plural)
-			}
-			return kinds
+			return p.kinds(ctx, c)
 		}
-		kind = api.ByWord(words[0])
-	}
-	if kind == nil {
+		kind = words[0]
+	default:
 		return nil
 	}
-	return p.names(c, kind)
+	return p.names(ctx, c, kind)
+}
+
+// kinds returns the plurals of the kinds that the server serves; of those that are compiled in, if they do not arrive in
+// time.
+func (p *program) kinds(ctx context.Context, c *cli.Context) []string {
+	kinds := api.Kinds
+	if s, err := p.session(c); err == nil {
+		kinds, _ = s.Served(ctx) // the compiled-in ones if it fails
+	}
+	var plurals []string
+	for _, k := range kinds {
+		plurals = append(plurals, k.Plural)
+	}
+	return plurals
 }
 
 // names returns the names of a kind's objects; none if they do not arrive in time.
-func (p *program) names(c *cli.Context, kind *api.Kind) []string {
+func (p *program) names(ctx context.Context, c *cli.Context, word string) []string {
 	s, err := p.session(c)
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(c.Context, completeIn)
-	defer cancel()
+	kind, err := target.Kind(ctx, s, word)
+	if err != nil {
+		return nil
+	}
 	list, err := s.API.List(ctx, kind, client.ListOptions{Namespace: s.NamespaceFor(kind)})
 	if err != nil {
 		return nil

@@ -21,7 +21,9 @@ type program struct {
 	getenv func(string) string
 	now    func() time.Time
 	// pause is how long a waiting loop sleeps between two requests.
-	pause   time.Duration
+	pause time.Duration
+	// version is that of minik8s; empty: what Go knows of the build.
+	version string
 	connect func(session.Where) (session.Server, error)
 }
 

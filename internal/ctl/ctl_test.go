@@ -43,6 +43,11 @@ func TestGet(t *testing.T) {
 	if got := f.ctl("", "get", "pods", "-n", "empty"); got.out != "" || got.code != 0 || !strings.Contains(got.err, "no pods found in namespace empty") {
 		t.Errorf("an empty namespace: %+v", got)
 	}
+	for _, call := range f.calls {
+		if call == "GET /api" || call == "GET /apis" {
+			t.Error("discovery was asked, although the table of kinds answers")
+		}
+	}
 }
 
 func TestRefusals(t *testing.T) {

@@ -66,7 +66,7 @@ func toDelete(c *cli.Context, s *session.Session, count *exit.Tally) ([]api.Obje
 	if len(c.StringSlice("filename")) > 0 {
 		return inFiles(c, s, count)
 	}
-	targets, err := target.Parse(c.Args().Slice())
+	targets, err := target.Parse(c.Context, s, c.Args().Slice())
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (p *program) clearCommand() *cli.Command {
 
 // clearAll deletes everything that users created.
 func clearAll(ctx context.Context, s *session.Session, yes bool, opts deletion.Options) error {
-	objects, err := deletion.UserObjects(ctx, s.API)
+	objects, err := deletion.UserObjects(ctx, s)
 	if err != nil {
 		return err
 	}

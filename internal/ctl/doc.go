@@ -17,6 +17,9 @@
 // package client/remote, so ctl works on any machine that has a kubeconfig. The packages below do not know flags and,
 // except for commandline, do not know commands: the commands pass them what they need.
 //
+// A kind that is not compiled in is found by discovery, which is asked only for words that the table of kinds does not
+// have; what all kinds are wanted for (clear, why namespace, completion) asks it too. "get all" means the compiled ones.
+//
 // It keeps no state. After a kill -9 in the middle of an apply, the documents before it are applied and those after it
 // are not; running the command again finishes the work.
 package ctl

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"minik8s/internal/api"
+	"minik8s/internal/apiserver/discovery"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/ctl/session"
 )
@@ -37,6 +39,8 @@ type fakeAPI struct {
 	logs    map[string]string     // by path and query
 	routes  map[string]http.HandlerFunc
 	calls   []string
+	// discovery is the server's own, of the kinds that are compiled in.
+	discovery *echo.Echo
 }
 
 var testTime = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -46,6 +50,10 @@ func newFake(t *testing.T, objects ...api.Object) *fakeAPI {
 	for _, obj := range objects {
 		f.put(pathOf(obj), obj)
 	}
+	kinds := discovery.Handler{Kinds: api.NewTable(api.Builtin()...)}
+	f.discovery = echo.New()
+	f.discovery.GET("/api", kinds.CoreVersions)
+	f.discovery.GET("/apis", kinds.Groups)
 	return f
 }
 
@@ -111,6 +119,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.calls = append(f.calls, r.Method+" "+r.URL.RequestURI())
 	if h := f.routes[r.Method+" "+r.URL.Path]; h != nil {
 		h(w, r)
+		return
+	}
+	if r.URL.Path == "/api" || r.URL.Path == "/apis" {
+		f.discovery.ServeHTTP(w, r)
 		return
 	}
 	k, ns, name, sub := parse(r.URL.Path)

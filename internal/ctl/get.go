@@ -41,7 +41,7 @@ func (p *program) getCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			targets, err := target.Parse(c.Args().Slice())
+			targets, err := target.Parse(c.Context, s, c.Args().Slice())
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ func (p *program) versionCommand() *cli.Command {
 		Name: "version", Usage: "print the versions of this program and of the server",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "client", Usage: "of this program only"}},
 		Action: func(c *cli.Context) error {
-			p.Say("client: %s", clientVersion())
+			p.Say("client: %s", p.clientVersion())
 			if c.Bool("client") {
 				return nil
 			}
@@ -30,12 +30,9 @@ func (p *program) versionCommand() *cli.Command {
 	}
 }
 
-// Version is the version of minik8s; main sets it from the build's version.
-var Version = ""
-
-// clientVersion returns the version that the build wrote into the binary.
-func clientVersion() string {
-	text := Version
+// clientVersion returns the version of this program, and how it was built.
+func (p *program) clientVersion() string {
+	text := p.version
 	if info, ok := debug.ReadBuildInfo(); ok && text == "" {
 		text = info.Main.Version
 		for _, s := range info.Settings {

@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"context"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -8,6 +9,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/ctl/console"
 	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
 	"minik8s/internal/ctl/target"
 	"minik8s/internal/ctl/why"
 )
@@ -17,11 +19,11 @@ func (p *program) whyCommand() *cli.Command {
 		Name: "why", Usage: "in one screen: why an object is not well, and the next command to type",
 		ArgsUsage: "KIND NAME | KIND/NAME",
 		Action: func(c *cli.Context) error {
-			targets, err := whyTargets(c.Args().Slice())
+			s, err := p.session(c)
 			if err != nil {
 				return err
 			}
-			s, err := p.session(c)
+			targets, err := whyTargets(c.Context, s, c.Args().Slice())
 			if err != nil {
 				return err
 			}
@@ -45,11 +47,11 @@ func (p *program) whyCommand() *cli.Command {
 }
 
 // whyTargets reads the arguments of why. Names are required. A single word that is not a kind is the name of a pod.
-func whyTargets(args []string) ([]target.Target, error) {
+func whyTargets(ctx context.Context, s *session.Session, args []string) ([]target.Target, error) {
 	if len(args) == 1 && !strings.Contains(args[0], "/") && api.ByWord(args[0]) == nil {
 		return []target.Target{{Kind: api.Pods, Name: args[0]}}, nil
 	}
-	targets, err := target.Parse(args)
+	targets, err := target.Parse(ctx, s, args)
 	if err != nil {
 		return nil, err
 	}

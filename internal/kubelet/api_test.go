@@ -65,7 +65,7 @@ func dialled(t testing.TB, reg *registry.Registry) client.Interface {
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
-	srv := apiserver.New(apiserver.Config{Registry: reg, Listener: l, Cert: cert, ClientCA: ca.Pool(), Log: slog.New(slog.DiscardHandler)})
+	srv := apiserver.New(apiserver.Config{Registry: reg, Listener: l, Cert: certs.Use(cert), ClientCA: ca.Pool(), Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

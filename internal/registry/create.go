@@ -81,8 +81,12 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 	if err := Invalid(kind, obj.GetName(), r.mistakes(kind, s, obj)); err != nil {
 		return nil, err
 	}
-	key := storage.KeyOf(kind, obj.GetNamespace(), obj.GetName())
+	key, asked := storage.KeyOf(kind, obj.GetNamespace(), obj.GetName()), obj
 	for try := 0; ; try++ {
+		if s.Admit != nil { // each try completes what the client asked for, not what the last try made of it
+			obj = storage.Shallow(asked)
+			q.New = obj
+		}
 		if err := r.admit(ctx, q); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"minik8s/internal/client/local"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store"
 	"minik8s/internal/store/memory"
 )
@@ -151,52 +153,61 @@ func alone(reg *registry.Registry, obj api.Object, has func(api.Object) string) 
 	return nil
 }
 
-// Nodes that wish for the same range of pod addresses get one each.
+// Each node gets a range of the cluster's, however many come at once; a range that is asked for is given or refused.
 func TestPodRanges(t *testing.T) {
-	admin := startOn(t, memory.New())
+	reg, stop := registrytest.StartWith(t, memory.New(), strategy.Settings{PodRange: netip.MustParsePrefix("10.1.0.0/18")})
+	t.Cleanup(stop)
+	admin := local.New(reg, registry.System)
+	rangeOf := func(n *corev1.Node) string {
+		t.Helper()
+		obj, err := admin.Create(t.Context(), n, client.WriteOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return obj.(*corev1.Node).Spec.PodCIDR
+	}
+	if got := rangeOf(node("asks", "10.1.3.0/24")); got != "10.1.3.0/24" {
+		t.Fatal(got)
+	}
 	var wg sync.WaitGroup
-	for i := range 60 {
-		wg.Go(func() {
-			if _, err := admin.Create(t.Context(), node(fmt.Sprint("n", i), "10.1.255.0/24"), client.WriteOptions{}); err != nil {
-				t.Error(err)
-			}
-		})
+	got, want := make([]string, 60), make([]string, 0, 60)
+	for i := range got {
+		wg.Go(func() { got[i] = rangeOf(node(fmt.Sprint("n", i))) })
+		if at := i; at < 3 {
+			want = append(want, fmt.Sprintf("10.1.%d.0/24", at))
+		} else {
+			want = append(want, fmt.Sprintf("10.1.%d.0/24", at+1)) // after the one that was asked for
+		}
 	}
 	wg.Wait()
-	nodes, err := admin.List(t.Context(), api.Nodes, client.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got, want []string
-	for i, n := range nodes.Items {
-		got = append(got, n.(*corev1.Node).Spec.PodCIDR)
-		want = append(want, []string{"10.1.255.0/24", fmt.Sprintf("10.2.%d.0/24", i-1)}[min(i, 1)])
-	}
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("ranges %v, want %v", got, want)
+		t.Errorf("ranges %q, want %q", got, want)
 	}
-	// One that has none yet gets the same care when it says its wish.
-	late, err := admin.Create(t.Context(), node("late"), client.WriteOptions{})
-	if err != nil {
+	for i, x := range []struct {
+		asks []string
+		says string
+	}{
+		{[]string{"10.1.3.128/25"}, "overlaps 10.1.3.0/24 of node asks"},
+		{[]string{"10.1.62.0/23"}, "10.1.62.0/23"},
+		{[]string{"10.0.0.0/8"}, "overlaps"},
+		{[]string{"10.9.0.0/24"}, "is not within the cluster's range 10.1.0.0/18"},
+		{[]string{"10.1.3.0/24", "fd00::/64"}, "overlaps 10.1.3.0/24 of node asks"},
+		{[]string{"10.1.61.0/24", "10.1.60.0/24"}, "one for each IP family"},
+		{nil, "10.1.61.0/24"},
+		{nil, "every /24 of --cluster-cidr 10.1.0.0/18 has a node"},
+	} {
+		if got := rangeOf(node(fmt.Sprint("x", i), x.asks...)); !strings.Contains(got, x.says) {
+			t.Errorf("%v: %s", x.asks, got)
+		}
+	}
+	// A range that is free again is given again.
+	if _, err := admin.Delete(t.Context(), client.Key{Kind: api.Nodes, Name: "asks"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	wish := late.DeepCopyObject().(*corev1.Node)
-	wish.Spec.PodCIDR, wish.Spec.PodCIDRs = "10.1.255.0/24", []string{"10.1.255.0/24"}
-	if obj, err := admin.Update(t.Context(), wish.DeepCopy(), client.WriteOptions{}); err != nil || obj.(*corev1.Node).Spec.PodCIDR != "10.2.59.0/24" {
-		t.Errorf("%v %v", obj, err)
-	}
-	// What overlaps counts too, and a write that gives no range moves none.
-	wide := node("wide", "10.2.0.0/16")
-	if obj, err := admin.Create(t.Context(), wide, client.WriteOptions{}); err != nil || obj.(*corev1.Node).Spec.PodCIDR != "10.3.0.0/16" {
-		t.Errorf("%v %v", obj, err)
-	}
-	if _, err := admin.Create(t.Context(), node("both", "10.3.0.0/24", "fd00::/64"), client.WriteOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "overlaps the range of node wide") {
-		t.Errorf("two ranges, of which one is taken: %v", err)
-	}
-	if _, err := admin.Create(t.Context(), node("same", "10.9.0.0/24", "10.10.0.0/24"), client.WriteOptions{}); !apierrors.IsInvalid(err) {
-		t.Errorf("two ranges of one family: %v", err)
+	if got := rangeOf(node("late")); got != "10.1.3.0/24" {
+		t.Error(got)
 	}
 	first, err := admin.Get(t.Context(), client.Key{Kind: api.Nodes, Name: "n0"})
 	if err != nil {

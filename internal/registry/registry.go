@@ -109,7 +109,7 @@ func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registr
 		}
 	}
 	kinds := api.NewTable(api.Builtin()...)
-	r := &Registry{store: s, kinds: kinds, cache: storage.New(s, kinds.Stored()), log: log, now: time.Now}
+	r := &Registry{store: s, kinds: kinds, cache: storage.New(s, kinds.Stored(), storage.BookmarkEvery), log: log, now: time.Now}
 	r.strategies.Store(&rows)
 	r.authorizer = authorization.New(r.kinds, cached{r.cache})
 	return r

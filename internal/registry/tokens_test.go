@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
 	"minik8s/internal/registry/serviceaccount"
+	"minik8s/internal/registry/strategy"
 	"minik8s/internal/store/memory"
 )
 
@@ -23,7 +24,7 @@ import (
 func accounts(t *testing.T) (*registry.Registry, *serviceaccount.Tokens, *corev1.Pod) {
 	t.Helper()
 	authority := registrytest.Signer(t)
-	reg, stop := registrytest.StartWith(t, memory.New(), authority)
+	reg, stop := registrytest.StartWith(t, memory.New(), strategy.Settings{Tokens: authority})
 	t.Cleanup(stop)
 	admin := local.New(reg, registry.System)
 	for _, name := range []string{"robot", "other"} {

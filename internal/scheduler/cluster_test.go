@@ -58,7 +58,7 @@ func start(t *testing.T, faulty func(call func() error) error) *testCluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.DiscardHandler)
-	reg := registry.New(memory.New(), strategy.All(nil), log)
+	reg := registry.New(memory.New(), strategy.All(strategy.Settings{}), log)
 	var wg sync.WaitGroup
 	run := func(f func()) {
 		wg.Add(1)

@@ -7,8 +7,8 @@ import (
 )
 
 // The scheduler's metrics, under the names that Kubernetes gives them. The deciding goroutine reads the clock once
-// for a pod that it places; everything else is counted where the binding is written. They are registered in init,
-// once: the registry of metrics is process-wide, and a second registration panics.
+// for a pod that it places; everything else is counted where the binding is written. They are the
+// process's, not a Scheduler's: the part is made anew whenever this master leads again, and the counts go on.
 var (
 	pending = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "scheduler_pending_pods",
 		Help: "Number of pending pods, by the queue type: active, those to be decided; backoff, those that rest first; unschedulable, those that fit nowhere until something changes."},
@@ -29,7 +29,8 @@ var (
 	failed        = newResult("error")
 )
 
-func init() { prometheus.MustRegister(pending, attempts, durations) }
+// Metrics returns the scheduler's metrics, to be registered.
+func Metrics() []prometheus.Collector { return []prometheus.Collector{pending, attempts, durations} }
 
 // result is one way in which an attempt ends.
 type result struct {

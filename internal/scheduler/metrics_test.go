@@ -13,7 +13,9 @@ import (
 // numbers are the scheduler's metrics as "name/label"; of a histogram, how often something was observed.
 func numbers(t *testing.T) map[string]float64 {
 	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(Metrics()...)
+	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkInterval is how often a connection is checked. Most disconnects are noticed at once by a read, but not while
-// input that the client sent earlier is still unread.
-var checkInterval = 10 * time.Second
+// checkEvery is how often a connection is checked, if nothing else is said. Most disconnects are noticed at once by a
+// read, but not while input that the client sent earlier is still unread.
+const checkEvery = 10 * time.Second
+
+// Upgrader takes over the connections of requests for streams.
+type Upgrader struct {
+	// CheckEvery is how often it is checked that a client is still there; 0: every ten seconds.
+	CheckEvery time.Duration
+}
+
+func (u Upgrader) checkEvery() time.Duration {
+	if u.CheckEvery == 0 {
+		return checkEvery
+	}
+	return u.CheckEvery
+}
 
 // hijacked remembers the connection that an upgrade takes over.
 type hijacked struct {
@@ -46,7 +59,7 @@ func (n *noticing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	go watchConnection(n.ctx, conn, func() error { return nil }, n.disconnected) // the other end of the stream pings
+	go watchConnection(n.ctx, checkEvery, conn, func() error { return nil }, n.disconnected) // the other end of the stream pings
 	return &lingering{conn}, rw, nil
 }
 
@@ -68,8 +81,8 @@ func (n *noticing) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 // watchConnection calls disconnected when the client has closed the connection. It notices this even while earlier
 // input from the client is unread; a read would not reach the end of the connection then. If a client is killed while
 // it still has input to send, its connection closes only when the server sends something, so ping sends something.
-func watchConnection(ctx context.Context, conn net.Conn, ping func() error, disconnected func()) {
-	t := time.NewTicker(checkInterval)
+func watchConnection(ctx context.Context, every time.Duration, conn net.Conn, ping func() error, disconnected func()) {
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		select {

@@ -71,7 +71,7 @@ type Messages struct {
 // unless the client has requested base64. The returned context ends when the client has disconnected. A client that
 // does not read a message within timeout is cut off. closing ends the answer, and says whether it is whole. An error
 // (400) comes before the upgrade.
-func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Duration) (m *Messages, left context.Context, closing func(whole bool), err error) {
+func (u Upgrader) Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Duration) (m *Messages, left context.Context, closing func(whole bool), err error) {
 	m = &Messages{kind: websocket.TextMessage, timeout: timeout}
 	chosen, err := m.choose(req, text)
 	if err != nil {
@@ -92,7 +92,7 @@ func Open(w http.ResponseWriter, req *http.Request, text bool, timeout time.Dura
 		}
 	}()
 	ping := func() error { return ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(timeout)) }
-	go watchConnection(ctx, ws.NetConn(), ping, cancel)
+	go watchConnection(ctx, u.checkEvery(), ws.NetConn(), ping, cancel)
 	return m, ctx, func(whole bool) {
 		cancel()
 		code := websocket.CloseNormalClosure

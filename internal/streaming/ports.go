@@ -27,7 +27,7 @@ const (
 
 // Ports upgrades the connection and forwards the client's connections in it. Each of them is two streams, one for
 // data and one for errors. dial's context ends when the client has disconnected. An error comes before the upgrade.
-func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Context, port int32) (io.ReadWriteCloser, error)) error {
+func (u Upgrader) Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Context, port int32) (io.ReadWriteCloser, error)) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	var conn httpstream.Connection
@@ -35,9 +35,9 @@ func Ports(w http.ResponseWriter, req *http.Request, dial func(ctx context.Conte
 	var err error
 	switch {
 	case websocket.IsWebSocketUpgrade(req):
-		conn, streams, err = tunnelled(w, req)
+		conn, streams, err = u.tunnelled(w, req)
 	case isSPDY(req):
-		conn, streams, err = accept(ctx, cancel, w, req, portProtocol, maxHalves)
+		conn, streams, err = u.accept(ctx, cancel, w, req, portProtocol, maxHalves)
 	default:
 		err = apierrors.NewBadRequest("Upgrade request required")
 	}
@@ -99,13 +99,13 @@ func (h halves) pair(s opened) (data, failures *opened, err error) {
 }
 
 // tunnelled returns a SPDY connection inside a WebSocket.
-func tunnelled(w http.ResponseWriter, req *http.Request) (httpstream.Connection, <-chan opened, error) {
+func (u Upgrader) tunnelled(w http.ResponseWriter, req *http.Request) (httpstream.Connection, <-chan opened, error) {
 	ws, err := upgrade(w, req, channels.PortForward)
 	if err != nil {
 		return nil, nil, err
 	}
 	streams, handler := queue(maxHalves)
-	conn, err := spdy.NewServerConnectionWithPings(channels.Tunnel(ws), handler, checkInterval)
+	conn, err := spdy.NewServerConnectionWithPings(channels.Tunnel(ws), handler, u.checkEvery())
 	if err != nil {
 		return nil, nil, nil // it has answered, and closed the connection
 	}

@@ -18,7 +18,6 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"minik8s/internal/channels"
-	"minik8s/internal/streaming"
 )
 
 // servePorts is a server of a pod in which an echo listens on port 7, and nobody anywhere else.
@@ -39,7 +38,7 @@ func servePorts(t *testing.T) string {
 		}
 	}()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		err := streaming.Ports(w, req, func(ctx context.Context, port int32) (io.ReadWriteCloser, error) {
+		err := upgrader.Ports(w, req, func(ctx context.Context, port int32) (io.ReadWriteCloser, error) {
 			if port != 7 {
 				return nil, errors.New("connection refused")
 			}

@@ -36,7 +36,7 @@ type process interface {
 
 // Process upgrades the connection and connects run to the client. run's context ends when the client has
 // disconnected. An error comes before the upgrade, and the caller must answer it. run's result is sent to the client.
-func Process(w http.ResponseWriter, req *http.Request, want Wants, run func(context.Context, Streams) (int32, error)) error {
+func (u Upgrader) Process(w http.ResponseWriter, req *http.Request, want Wants, run func(context.Context, Streams) (int32, error)) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	if want.TTY {
@@ -46,9 +46,9 @@ func Process(w http.ResponseWriter, req *http.Request, want Wants, run func(cont
 	var err error
 	switch {
 	case websocket.IsWebSocketUpgrade(req):
-		p, err = channelProcess(ctx, cancel, w, req, want)
+		p, err = u.channelProcess(ctx, cancel, w, req, want)
 	case isSPDY(req):
-		p, err = spdyProcess(ctx, cancel, w, req, want)
+		p, err = u.spdyProcess(ctx, cancel, w, req, want)
 	default:
 		err = apierrors.NewBadRequest("Upgrade request required")
 	}

@@ -37,7 +37,7 @@ type opened struct {
 // accept upgrades the connection to SPDY. It returns an error (403) if the client does not offer the protocol, and no
 // connection if the upgrade failed and was already answered. The client's streams arrive in the channel; if more than
 // room streams wait there, new ones are refused. disconnected is called when the client disconnects before ctx ends.
-func accept(ctx context.Context, disconnected func(), w http.ResponseWriter, req *http.Request, protocol string, room int) (httpstream.Connection, <-chan opened, error) {
+func (u Upgrader) accept(ctx context.Context, disconnected func(), w http.ResponseWriter, req *http.Request, protocol string, room int) (httpstream.Connection, <-chan opened, error) {
 	known := false
 	for _, v := range req.Header.Values(httpstream.HeaderProtocolVersion) {
 		for p := range strings.SplitSeq(v, ",") {
@@ -53,9 +53,9 @@ func accept(ctx context.Context, disconnected func(), w http.ResponseWriter, req
 	w.Header().Set(httpstream.HeaderProtocolVersion, protocol)
 	streams, handler := queue(room)
 	c := &hijacked{ResponseWriter: w}
-	conn := spdy.NewResponseUpgraderWithPings(checkInterval).UpgradeResponse(c, req, handler)
+	conn := spdy.NewResponseUpgraderWithPings(u.checkEvery()).UpgradeResponse(c, req, handler)
 	if conn != nil {
-		go watchConnection(ctx, c.conn, func() error { return nil }, disconnected) // SPDY has its own pings
+		go watchConnection(ctx, u.checkEvery(), c.conn, func() error { return nil }, disconnected) // SPDY has its own pings
 	}
 	return conn, streams, nil
 }
@@ -80,7 +80,7 @@ type spdied struct {
 	s      Streams
 }
 
-func spdyProcess(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, req *http.Request, want Wants) (process, error) {
+func (u Upgrader) spdyProcess(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, req *http.Request, want Wants) (process, error) {
 	p := &spdied{byType: map[string]httpstream.Stream{}}
 	missing := map[string]bool{corev1.StreamTypeError: true}
 	for name, wanted := range map[string]bool{corev1.StreamTypeStdin: want.Stdin, corev1.StreamTypeStdout: want.Stdout,
@@ -89,7 +89,7 @@ func spdyProcess(ctx context.Context, cancel context.CancelFunc, w http.Response
 			missing[name] = true
 		}
 	}
-	conn, streams, err := accept(ctx, cancel, w, req, channels.V4, len(missing))
+	conn, streams, err := u.accept(ctx, cancel, w, req, channels.V4, len(missing))
 	if err != nil || conn == nil {
 		return nil, err
 	}

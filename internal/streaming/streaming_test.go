@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
@@ -24,13 +25,16 @@ import (
 	"minik8s/internal/streaming"
 )
 
+// upgrader looks often, so that tests do not wait for it.
+var upgrader = streaming.Upgrader{CheckEvery: 20 * time.Millisecond}
+
 type process func(context.Context, streaming.Streams) (int32, error)
 
 // serve is a server whose every path is the process; what Process refuses is answered as text.
 func serve(t *testing.T, want streaming.Wants, run process) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if err := streaming.Process(w, req, want, run); err != nil {
+		if err := upgrader.Process(w, req, want, run); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 		}
 	}))

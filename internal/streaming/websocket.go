@@ -25,7 +25,7 @@ type channelled struct {
 	received chan struct{}
 }
 
-func channelProcess(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, req *http.Request, want Wants) (process, error) {
+func (u Upgrader) channelProcess(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, req *http.Request, want Wants) (process, error) {
 	ws, err := upgrade(w, req, channels.V5, channels.V4)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func channelProcess(ctx context.Context, cancel context.CancelFunc, w http.Respo
 		p.receive()
 	}()
 	context.AfterFunc(ctx, p.stopInput)
-	go watchConnection(ctx, ws.NetConn(), p.conn.Ping, cancel)
+	go watchConnection(ctx, u.checkEvery(), ws.NetConn(), p.conn.Ping, cancel)
 	return p, nil
 }
 

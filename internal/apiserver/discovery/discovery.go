@@ -15,15 +15,23 @@ import (
 )
 
 // Handler serves the discovery of the kinds.
-type Handler struct{ Kinds *api.Table }
+type Handler struct {
+	Kinds *api.Table
+	// Address is the host and port under which clients reach the API; empty: under which this one does.
+	Address string
+}
 
 // CoreVersions serves /api.
 func (h Handler) CoreVersions(c echo.Context) error {
 	if wantsAggregated(c) {
 		return h.aggregate(c, func(group string) bool { return group == "" })
 	}
+	address := h.Address
+	if address == "" {
+		address = c.Request().Host
+	}
 	return send(c, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},
-		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: c.Request().Host}}})
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}}})
 }
 
 func apiGroup(name string, versions []string) metav1.APIGroup {

@@ -12,7 +12,7 @@ import (
 // action that its strategy names, or as a connection that has its routes here.
 func TestSubresourcesAreThoseOfTheTable(t *testing.T) {
 	used := map[string]bool{}
-	rows := strategy.All(nil)
+	rows := strategy.All(strategy.Settings{})
 	for _, kind := range api.Kinds {
 		for _, sub := range kind.Subresources {
 			if !sub.Connects {

@@ -60,7 +60,7 @@ func (h *Handler) watch(r *request) error {
 // watchMessages sends the events as messages of a WebSocket, one event per message.
 func (h *Handler) watchMessages(r *request, w *registry.Watch) error {
 	r.out.Format = encoding.JSON
-	out, ctx, closing, err := streaming.Open(r.Response(), r.Request(), true, h.writeTimeout)
+	out, ctx, closing, err := streaming.Upgrader{}.Open(r.Response(), r.Request(), true, h.writeTimeout)
 	if err != nil {
 		return err
 	}

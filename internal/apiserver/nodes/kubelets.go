@@ -23,6 +23,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver/proxy"
+	"minik8s/internal/certs"
 	"minik8s/internal/registry"
 	"minik8s/internal/streaming"
 )
@@ -38,7 +39,7 @@ const (
 
 // Kubelets is a transport for requests to https://NODE/PATH, where NODE is the name of a Node. find returns the address
 // of its kubelet. The kubelet must have a certificate of ca for the node's name; cert is the API server's.
-func Kubelets(find func(ctx context.Context, node string) (address string, err error), cert tls.Certificate, ca *x509.CertPool) http.RoundTripper {
+func Kubelets(find func(ctx context.Context, node string) (address string, err error), cert *certs.Kept, ca *x509.CertPool) http.RoundTripper {
 	d := net.Dialer{Timeout: dialTimeout}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, at string) (net.Conn, error) {
@@ -54,7 +55,7 @@ func Kubelets(find func(ctx context.Context, node string) (address string, err e
 		},
 		// Streams take over their connection, which only HTTP/1.1 allows. So most need a new one, which a resumed
 		// session makes much cheaper.
-		TLSClientConfig: &tls.Config{RootCAs: ca, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13,
+		TLSClientConfig: &tls.Config{RootCAs: ca, GetClientCertificate: cert.ForClient, MinVersion: tls.VersionTLS13,
 			NextProtos: []string{"http/1.1"}, ClientSessionCache: tls.NewLRUClientSessionCache(sessions)},
 		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
 		DisableCompression: true, // what is sent on is sent as it came

@@ -33,7 +33,7 @@ func (h *Handler) Logs(w *echo.Response, req *http.Request, pod *corev1.Pod, que
 	var out io.Writer
 	broken := &streaming.Reader{Reader: in}
 	if streaming.IsWebSocket(req) {
-		messages, left, closing, err := streaming.Open(w, req, false, h.WriteTimeout)
+		messages, left, closing, err := streaming.Upgrader{}.Open(w, req, false, h.WriteTimeout)
 		if err != nil {
 			return err
 		}

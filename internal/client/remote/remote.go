@@ -25,6 +25,9 @@ type Config struct {
 	Socket string
 	// CA, Cert and Key are PEM. Without CA the machine's own roots are trusted.
 	CA, Cert, Key []byte
+	// Identity, if set, takes the place of Cert and Key: it is asked for each new connection, so that a certificate can be
+	// renewed.
+	Identity func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	// Token goes along as a bearer token.
 	Token string
 	// ServerName is the name that the server's certificate must have, if not the host of Server.
@@ -121,7 +124,8 @@ func serverURL(server string) (string, error) {
 }
 
 func tlsConfig(cfg Config) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure,
+		GetClientCertificate: cfg.Identity}
 	if len(cfg.CA) > 0 {
 		t.RootCAs = x509.NewCertPool()
 		if !t.RootCAs.AppendCertsFromPEM(cfg.CA) {

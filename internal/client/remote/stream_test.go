@@ -97,7 +97,7 @@ func streamServer(t *testing.T) map[string]*remote.Client {
 	}
 	address := l.Addr().String()
 	socket := filepath.Join(dir, "api.sock")
-	srv := apiserver.New(apiserver.Config{Registry: registrytest.New(t), Socket: socket, Listener: l, Cert: cert, ClientCA: ca.Pool(),
+	srv := apiserver.New(apiserver.Config{Registry: registrytest.New(t), Socket: socket, Listener: l, Cert: certs.Use(cert), ClientCA: ca.Pool(),
 		Kubelets: servertest.Kubelets(t, ca, programs{}, "n1"), Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})

@@ -40,7 +40,7 @@ type Cluster struct {
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), strategy.All(nil), slog.New(slog.DiscardHandler))}
+	c := &Cluster{t: t, ctx: ctx, reg: registry.New(memory.New(), strategy.All(strategy.Settings{}), slog.New(slog.DiscardHandler))}
 	c.views = informer.NewViews(c.As("views"), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		cancel()

@@ -113,10 +113,12 @@ func TestSettled(t *testing.T) {
 	})
 	key, woken := loop.Key{Namespace: "default", Name: "web"}, make(chan loop.Key, 10)
 	e := expect.New(c, view, func(k loop.Key) { woken <- k })
-	go view.Run(ctx, func() {}) //nolint:errcheck // it ends with ctx
+	ready := make(chan struct{})
+	go view.Run(ctx, func() { close(ready) }) //nolint:errcheck // it ends with ctx
 	c.lists <- list(10, pod("a", 3, false), pod("b", 4, false))
 	<-told
 	<-told
+	<-ready // the first list has woken who waited by then, so that what wakes below is the second
 
 	settled := func(when string, want bool) {
 		t.Helper()

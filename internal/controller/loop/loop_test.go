@@ -124,16 +124,18 @@ func TestMetrics(t *testing.T) {
 }
 
 // measure is every metric of one loop; of a histogram, how often something was observed.
-func measure(t *testing.T, loop string) map[string]float64 {
+func measure(t *testing.T, name string) map[string]float64 {
 	t.Helper()
-	families, err := prometheus.DefaultGatherer.Gather()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(loop.Metrics()...)
+	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == loop {
+			if len(m.GetLabel()) == 1 && m.GetLabel()[0].GetValue() == name {
 				out[f.GetName()] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The metrics of all loops of the process, under the names that Kubernetes gives them. They are registered in init,
-// once: the registry of metrics is process-wide, and a second registration panics.
+// The metrics of all loops of the process, under the names that Kubernetes gives them. They are the
+// process's, not a Loop's: a controller is made anew whenever this master leads again, and the counts go on.
 var (
 	depth = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_depth",
 		Help: "Current depth of workqueue."}, byName)
@@ -25,7 +25,10 @@ var (
 	buckets = prometheus.ExponentialBuckets(1e-5, 10, 7)
 )
 
-func init() { prometheus.MustRegister(depth, adds, retries, waited, worked) }
+// Metrics returns the metrics of all loops, to be registered.
+func Metrics() []prometheus.Collector {
+	return []prometheus.Collector{depth, adds, retries, waited, worked}
+}
 
 // metrics are those of one loop. A new loop of the same name, made when its part is restarted, continues the counts.
 type metrics struct {

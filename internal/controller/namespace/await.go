@@ -5,8 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/controller/loop"
+	"minik8s/internal/informer/reflector"
 	"minik8s/internal/supervise"
 )
 
@@ -14,7 +16,7 @@ const (
 	// lookAgain is after how long a waiting namespace is reconciled although not all is deleted, because its
 	// conditions say how many objects are left.
 	lookAgain = 10 * time.Second
-	// retryPause is the pause before the next round after a watch broke or an object was created in the namespace.
+	// retryPause is the pause before the next round after that.
 	retryPause = 100 * time.Millisecond
 )
 
@@ -35,25 +37,33 @@ func (n *Controller) requeueWhenEmpty(ctx context.Context, key loop.Key, left []
 	}()
 }
 
-var errEnded = errors.New("the watch ended, and something is left")
+var errLeft = errors.New("something is left")
 
-// awaitDeletions returns nil once as many objects as were left have been deleted.
+// awaitDeletions returns nil once as many objects as were left have been deleted; an error if ctx ends before.
 func (n *Controller) awaitDeletions(ctx context.Context, ns string, r remains) error {
-	w, err := n.client.Watch(ctx, r.kind, client.WatchOptions{Namespace: ns, ResourceVersion: r.revision})
-	if err != nil {
-		return err
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	left := r.count
+	follow := reflector.Reflector{Client: n.client, Kind: r.kind, Namespace: ns, From: r.revision, Log: n.log,
+		Replace: func(items []api.Object, _ string) {
+			if left = len(items); left == 0 {
+				cancel()
+			}
+		},
+		Apply: func(e client.Event) {
+			switch e.Type {
+			case client.Added: // by a client that was admitted before the namespace was terminating
+				left++
+			case client.Deleted:
+				left--
+			}
+			if left == 0 {
+				cancel()
+			}
+		}}
+	follow.Run(ctx)
+	if left > 0 {
+		return errLeft
 	}
-	defer w.Stop()
-	for e := range w.Events() {
-		switch e.Type {
-		case client.Added: // by a client that was admitted before the namespace was terminating
-			r.count++
-		case client.Deleted:
-			r.count--
-		}
-		if r.count == 0 {
-			return nil
-		}
-	}
-	return errEnded
+	return nil
 }

@@ -25,11 +25,12 @@ type Controller struct {
 	table      *api.Table
 	namespaces *informer.Informer[*corev1.Namespace]
 	loop       *loop.Loop
+	log        *slog.Logger
 }
 
 // New makes the controller for the kinds of a table, and for those that are added later.
 func New(c client.Interface, views *informer.Views, table *api.Table, log *slog.Logger) *Controller {
-	n := &Controller{client: c, table: table, namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Views: views, Log: log})}
+	n := &Controller{client: c, table: table, log: log, namespaces: informer.New[*corev1.Namespace](c, api.Namespaces, informer.Options{Views: views, Log: log})}
 	n.loop = loop.New("namespace", log, n.reconcile)
 	n.namespaces.OnChange(func(old, now *corev1.Namespace) {
 		if deletionBegins(old, now) {

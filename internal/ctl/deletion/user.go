@@ -8,18 +8,23 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/session"
 )
 
 // UserObjects returns the objects that users created, in the order of deletion: owners before what they own, and
 // namespaces last.
-func UserObjects(ctx context.Context, c client.Interface) ([]api.Object, error) {
+func UserObjects(ctx context.Context, s *session.Session) ([]api.Object, error) {
+	kinds, err := s.Served(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var owners, namespaces []api.Object
-	for _, kind := range api.Kinds {
+	for _, kind := range kinds {
 		// Events and leases are created and removed by the system.
-		if kind == api.Events || kind == api.Leases || (!kind.Namespaced && kind != api.Namespaces) {
+		if kind == api.Events || kind == api.Leases || !kind.Allows("delete") || (!kind.Namespaced && kind != api.Namespaces) {
 			continue
 		}
-		list, err := c.List(ctx, kind, client.ListOptions{})
+		list, err := s.API.List(ctx, kind, client.ListOptions{})
 		if err != nil {
 			return nil, err
 		}

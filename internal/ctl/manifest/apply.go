@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"minik8s/internal/api"
@@ -54,10 +55,10 @@ func merge(ctx context.Context, s *session.Session, d *Document, current api.Obj
 	if err != nil {
 		return nil, "", err
 	}
-	if string(patch) == "{}" {
+	if string(patch.Data) == "{}" {
 		return current, "unchanged", nil
 	}
-	obj, err := s.API.Patch(ctx, d.Key(), client.Patch{Type: types.StrategicMergePatchType, Data: patch}, opts)
+	obj, err := s.API.Patch(ctx, d.Key(), patch, opts)
 	if apierrors.IsInvalid(err) && d.Kind == api.Pods {
 		return nil, "", exit.Failf(exit.Failed, "%s\nMost of a pod cannot be changed while it lives. To replace it: minik8sd ctl update pod %s%s -f FILE --force",
 			exit.Message(err), d.Name, brief.Namespace(d.Namespace))
@@ -102,24 +103,31 @@ func applyNew(ctx context.Context, s *session.Session, d *Document, opts client.
 	return s.API.CreateRaw(ctx, d.Kind, d.Namespace, body, opts)
 }
 
-// difference returns the patch that changes an object to match the manifest.
-func difference(s *session.Session, d *Document, current api.Object) ([]byte, error) {
+// difference returns the patch that changes an object to match the manifest. It merges lists by their keys where the
+// kind's Go type tells them; of a kind that is not compiled in a list is one value, as in kubectl.
+func difference(s *session.Session, d *Document, current api.Object) (client.Patch, error) {
+	var none client.Patch
 	now, err := json.Marshal(current)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	modified, err := annotated(d.canonical, d.canonical)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	original := current.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
 	if original == "" {
 		s.Note("%s %s was not made by apply: fields that you take out of its manifest stay until you do so once more",
 			s.PaintErr(console.Yellow, "warning:"), brief.Ref(d.Kind, d.Name))
 	}
+	if _, ok := current.(api.HasKind); ok {
+		data, err := jsonmergepatch.CreateThreeWayJSONMergePatch([]byte(original), modified, now)
+		return client.Patch{Type: types.MergePatchType, Data: data}, err
+	}
 	schema, err := strategicpatch.NewPatchMetaFromStruct(d.Kind.New())
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return strategicpatch.CreateThreeWayMergePatch([]byte(original), modified, now, schema, true)
+	data, err := strategicpatch.CreateThreeWayMergePatch([]byte(original), modified, now, schema, true)
+	return client.Patch{Type: types.StrategicMergePatchType, Data: data}, err
 }

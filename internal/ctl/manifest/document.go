@@ -43,14 +43,14 @@ func Read(ctx context.Context, s *session.Session, files Files, word string) ([]
 	}
 	var want *api.Kind
 	if word != "" {
-		if want, err = target.Kind(word); err != nil {
+		if want, err = target.Kind(ctx, s, word); err != nil {
 			return nil, err
 		}
 	}
 	var out []*Document
 	var bad []string
 	for _, r := range docs {
-		d, err := understand(s, r)
+		d, err := understand(ctx, s, r)
 		switch {
 		case err != nil:
 			bad = append(bad, r.source+": "+err.Error())
@@ -68,14 +68,10 @@ func Read(ctx context.Context, s *session.Session, files Files, word string) ([]
 }
 
 // understand finds the kind of a document and converts it to Kubernetes' form.
-func understand(s *session.Session, r raw) (*Document, error) {
-	apiVersion, kindName, err := dialect.Identify(r.doc)
+func understand(ctx context.Context, s *session.Session, r raw) (*Document, error) {
+	kind, err := identify(ctx, s, r.doc)
 	if err != nil {
 		return nil, err
-	}
-	kind := api.ByGVK(schema.FromAPIVersionAndKind(apiVersion, kindName))
-	if kind == nil {
-		return nil, exit.Usagef("there is no kind %s in %s. Kinds: %s", kindName, apiVersion, target.KindList())
 	}
 	d := &Document{Source: r.source, doc: r.doc, Kind: kind, canonical: runtime.DeepCopyJSON(r.doc)}
 	if form := dialect.For(kind); form != nil {
@@ -87,8 +83,29 @@ func understand(s *session.Session, r raw) (*Document, error) {
 			return nil, err
 		}
 	}
-	d.canonical["apiVersion"], d.canonical["kind"] = apiVersion, kindName
+	d.canonical["apiVersion"], d.canonical["kind"] = kind.APIVersion(), kind.Kind
 	return d, d.locate(s)
+}
+
+// identify returns the kind of a document: one that is compiled in, in any of the forms of the seed systems, or one that
+// the server serves and that is named exactly.
+func identify(ctx context.Context, s *session.Session, doc map[string]any) (*api.Kind, error) {
+	apiVersion, kindName, err := dialect.Identify(doc)
+	if err == nil {
+		return api.ByGVK(schema.FromAPIVersionAndKind(apiVersion, kindName)), nil
+	}
+	apiVersion, _ = doc["apiVersion"].(string)
+	kindName, _ = doc["kind"].(string)
+	if apiVersion == "" || kindName == "" {
+		return nil, err
+	}
+	served, _ := s.Served(ctx) // if it is not known, the kind is not either
+	for _, k := range served {
+		if k.APIVersion() == apiVersion && k.Kind == kindName {
+			return k, nil
+		}
+	}
+	return nil, err
 }
 
 // locate reads the name and namespace of a document's object; the session's namespace if it has none.

@@ -33,6 +33,7 @@ type Server interface {
 	Table(ctx context.Context, kind *api.Kind, ns, name string, opts client.ListOptions, layout string) (*metav1.Table, error)
 	WatchTable(ctx context.Context, kind *api.Kind, opts client.WatchOptions, layout string, each func(remote.TableEvent) error) error
 	Version(ctx context.Context) (*version.Info, error)
+	Kinds(ctx context.Context) ([]*api.Kind, error)
 	At() string
 }
 

@@ -25,6 +25,21 @@ type Session struct {
 	Now func() time.Time
 	// Pause is how long a waiting loop sleeps between two requests.
 	Pause time.Duration
+
+	served []*api.Kind // what discovery said; nil: not asked yet
+}
+
+// Served returns the stored kinds that the server serves, also those that came while it ran. The server is asked once.
+// If it does not answer, the kinds are those that are compiled in, and the error says why.
+func (s *Session) Served(ctx context.Context) ([]*api.Kind, error) {
+	if s.served == nil {
+		kinds, err := s.API.Kinds(ctx)
+		if err != nil {
+			return api.Kinds, err
+		}
+		s.served = kinds
+	}
+	return s.served, nil
 }
 
 // NamespaceFor returns the namespace for objects of a kind; empty for kinds without namespaces.

@@ -1,10 +1,12 @@
 package target
 
 import (
+	"context"
 	"strings"
 
 	"minik8s/internal/api"
 	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
 )
 
 // Target is what an argument names: an object, or without a name all objects of a kind.
@@ -14,9 +16,9 @@ type Target struct {
 }
 
 // Parse reads KINDS, KIND NAME..., or KIND/NAME... It fails if a kind is unknown or the forms are mixed.
-func Parse(args []string) ([]Target, error) {
+func Parse(ctx context.Context, s *session.Session, args []string) ([]Target, error) {
 	if len(args) == 0 {
-		return nil, exit.Usagef("which kind? One of: %s", KindList())
+		return nil, exit.Usagef("which kind? One of: %s", list(api.Kinds))
 	}
 	var out []Target
 	if word, _, ok := strings.Cut(args[0], "/"); ok && !strings.Contains(word, ",") {
@@ -25,7 +27,7 @@ func Parse(args []string) ([]Target, error) {
 			if !ok || name == "" {
 				return nil, exit.Usagef("%q is no KIND/NAME, as the other arguments are", arg)
 			}
-			kind, err := Kind(word)
+			kind, err := Kind(ctx, s, word)
 			if err != nil {
 				return nil, err
 			}
@@ -33,7 +35,7 @@ func Parse(args []string) ([]Target, error) {
 		}
 		return out, nil
 	}
-	kinds, err := Kinds(args[0])
+	kinds, err := Kinds(ctx, s, args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func Parse(args []string) ([]Target, error) {
 	}
 	for _, name := range args[1:] {
 		// "pod pod/web" results from pasting another command's output.
-		if word, rest, ok := strings.Cut(name, "/"); ok && api.ByWord(word) == kinds[0] {
+		if word, rest, ok := strings.Cut(name, "/"); ok && api.Find(kinds, word) != nil {
 			name = rest
 		}
 		out = append(out, Target{kinds[0], name})

@@ -41,7 +41,7 @@ func (sc Scope) Options(s *session.Session, kind *api.Kind) (client.ListOptions,
 // Pick finds the objects that arguments and a scope select. Without a name or a selector it selects all objects of a
 // kind, and fails unless all is true.
 func Pick(ctx context.Context, s *session.Session, args []string, scope Scope, all bool) ([]api.Object, error) {
-	targets, err := Parse(args)
+	targets, err := Parse(ctx, s, args)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,11 @@ func (s *situation) namespaceLeaving(v *Explanation, ns *corev1.Namespace) {
 // heldIn returns the objects of a namespace that are being deleted and have a finalizer.
 func (l *look) heldIn(ctx context.Context, namespace string) []api.Object {
 	var held []api.Object
-	for _, kind := range api.Kinds {
+	kinds, err := l.api.Kinds(ctx)
+	if err != nil {
+		kinds = api.Kinds
+	}
+	for _, kind := range kinds {
 		if !kind.Namespaced || kind == api.Events {
 			continue
 		}

@@ -23,6 +23,8 @@ type Source interface {
 	client.Interface
 	// Logs returns the log of a pod's container, as pods/log does.
 	Logs(ctx context.Context, namespace, pod string, query url.Values) (io.ReadCloser, error)
+	// Kinds returns the stored kinds that the server serves.
+	Kinds(ctx context.Context) ([]*api.Kind, error)
 }
 
 // Explain looks at an object and what it depends on, and explains its state and what to do. What cannot be read is left

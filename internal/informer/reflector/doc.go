@@ -10,8 +10,8 @@
 // The list is sent by the watch itself (sendInitialEvents, KEP-3157), so that there is one request and not two.
 //
 // Package informer is a reflector with a cache; the kubelet keeps its pods, its Node and the objects that its pods
-// use by reflectors without one. This is the only place where a watch through client.Interface is recovered. Two
-// others look alike but are different: the registry's cache follows the store below client.Interface and never loses
-// its connection to it, and `get --watch` ends with the watch's error. Nothing survives a kill -9, and nothing needs
+// use by reflectors without one. The namespace controller waits by one for what it deletes, and
+// `get --watch` follows by one, or by Recover where the watch is of a Table. This is the only place where a watch of the
+// API is recovered; the registry's cache follows the store below it. Nothing survives a kill -9, and nothing needs
 // to.
 package reflector

@@ -23,6 +23,9 @@ type Reflector struct {
 	Labels    labels.Selector
 	Fields    fields.Selector
 	Log       *slog.Logger
+	// From is the revision of a list that the caller has: what changed since is applied, and nothing is listed before.
+	// Empty: begin with a list.
+	From string
 
 	// Replace is called with all objects that exist, and the revision of the list.
 	Replace func(items []api.Object, revision string)
@@ -42,17 +45,28 @@ var errIncomplete = errors.New("the watch ended before it had sent all objects")
 
 // Run follows until ctx ends.
 func (r *Reflector) Run(ctx context.Context) {
-	revision, pause := "", minPause // an empty revision: begin with a list
+	Recover(ctx, r.From, r.watch, func(err error, pause time.Duration, nothing bool) {
+		if nothing && err != nil && r.Failed != nil {
+			r.Failed(err)
+		}
+		r.log(err, pause)
+	})
+}
+
+// Recover calls watch again and again until ctx ends. watch follows changes from a revision, or if that is empty from
+// what exists, and returns the revision that it has reached, which is the given one if it brought nothing. broken is
+// called before each pause, with watch's error, which may be nil, and whether it brought nothing.
+func Recover(ctx context.Context, revision string, watch func(ctx context.Context, revision string) (string, error),
+	broken func(err error, pause time.Duration, nothing bool)) {
+	pause := minPause
 	for {
-		next, err := r.watch(ctx, revision)
+		next, err := watch(ctx, revision)
 		if ctx.Err() != nil {
 			return
 		}
 		progress := next != revision
 		if progress {
 			pause = minPause
-		} else if err != nil && r.Failed != nil {
-			r.Failed(err)
 		}
 		if revision = next; answered(err) {
 			revision = ""
@@ -60,7 +74,7 @@ func (r *Reflector) Run(ctx context.Context) {
 		if progress && err == nil {
 			continue
 		}
-		r.log(err, pause)
+		broken(err, pause, !progress)
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:

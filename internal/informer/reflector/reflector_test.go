@@ -148,3 +148,21 @@ func TestEndsAtOnce(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 }
+
+// A caller that has listed already gets what came since, and no list unless the history is gone.
+func TestFrom(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s := &scripted{end: cancel, script: []watch{
+		{events: []client.Event{change(client.Deleted, "a", "6")}, broken: errors.New("connection lost")},
+		{refused: apierrors.NewResourceExpired("too old resource version")},
+		{events: []client.Event{change(client.Added, "c", "4"), initialEnd("9")}}}}
+	var told []string
+	r := reflector.Reflector{Client: s, Kind: api.ConfigMaps, From: "5", Log: slog.New(slog.DiscardHandler),
+		Replace: func(items []api.Object, _ string) { told = append(told, fmt.Sprint("all ", len(items))) },
+		Apply:   func(e client.Event) { told = append(told, string(e.Type)) }}
+	r.Run(ctx)
+	if !slices.Equal(s.opened, []string{"5", "6", "", "9"}) || !slices.Equal(told, []string{"DELETED", "all 1"}) {
+		t.Errorf("opened at %q, told %q", s.opened, told)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/certs"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -47,7 +48,7 @@ type Config struct {
 	// ImagesChanged is called when an image was pulled or imported here.
 	ImagesChanged func()
 	// Cert is the server's certificate. ClientCA signs those of its clients.
-	Cert     tls.Certificate
+	Cert     *certs.Kept
 	ClientCA *x509.CertPool
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0: 2 min. The API server waits for its
 	// own clients, some pieces at a time, so it has to be longer than the API server's.
@@ -110,7 +111,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	// Streams take over their connection, which only HTTP/1.1 allows.
-	secure := tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{s.cfg.Cert}, ClientCAs: s.cfg.ClientCA,
+	secure := tls.NewListener(l, &tls.Config{GetCertificate: s.cfg.Cert.ForServer, ClientCAs: s.cfg.ClientCA,
 		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}})
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(secure) }()

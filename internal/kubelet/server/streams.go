@@ -76,12 +76,12 @@ func process(w http.ResponseWriter, req *http.Request, pods Pods, run func(conte
 	if err := pods.Connectable(req.PathValue("namespace"), req.PathValue("pod"), req.PathValue("container")); err != nil {
 		return err
 	}
-	return streaming.Process(w, req, want, run)
+	return streaming.Upgrader{}.Process(w, req, want, run)
 }
 
 // portForward forwards connections to a pod's ports.
 func (s *Server) portForward(w http.ResponseWriter, req *http.Request, pods Pods) error {
-	return streaming.Ports(w, req, func(ctx context.Context, port int32) (io.ReadWriteCloser, error) {
+	return streaming.Upgrader{}.Ports(w, req, func(ctx context.Context, port int32) (io.ReadWriteCloser, error) {
 		return pods.PortForward(ctx, req.PathValue("namespace"), req.PathValue("pod"), port)
 	})
 }

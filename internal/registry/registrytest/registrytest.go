@@ -25,7 +25,7 @@ import (
 // test ends.
 func New(t testing.TB) *registry.Registry {
 	t.Helper()
-	reg, stop := StartWith(t, memory.New(), Signer(t))
+	reg, stop := StartWith(t, memory.New(), strategy.Settings{Tokens: Signer(t)})
 	t.Cleanup(stop)
 	return reg
 }
@@ -33,13 +33,13 @@ func New(t testing.TB) *registry.Registry {
 // Start returns a registry over a given store, for tests that restart it; stop ends it.
 func Start(t testing.TB, s store.Store) (reg *registry.Registry, stop func()) {
 	t.Helper()
-	return StartWith(t, s, nil)
+	return StartWith(t, s, strategy.Settings{})
 }
 
-// StartWith is Start with an authority that signs tokens.
-func StartWith(t testing.TB, s store.Store, a *tokens.Authority) (reg *registry.Registry, stop func()) {
+// StartWith is Start with settings.
+func StartWith(t testing.TB, s store.Store, set strategy.Settings) (reg *registry.Registry, stop func()) {
 	t.Helper()
-	reg = registry.New(s, strategy.All(a), slog.New(slog.DiscardHandler))
+	reg = registry.New(s, strategy.All(set), slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

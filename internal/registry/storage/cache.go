@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/btree"
 
@@ -25,6 +26,8 @@ type Cache struct {
 	rev  atomic.Int64 // every change up to this revision is in the cache
 	mu   sync.Mutex   // guards wait
 	wait chan struct{}
+
+	bookmarks clock
 }
 
 // cachedKinds is replaced as a whole when a kind is added.
@@ -56,9 +59,10 @@ type handover struct {
 	obj api.Object
 }
 
-// New returns a cache over a store, for these kinds. It is empty until Run calls ready.
-func New(s store.Store, kinds []*api.Kind) *Cache {
-	c := &Cache{store: s, wait: make(chan struct{})}
+// New returns a cache over a store, for these kinds, whose quiet watches get a bookmark so often. It is empty until Run
+// calls ready.
+func New(s store.Store, kinds []*api.Kind, bookmarks time.Duration) *Cache {
+	c := &Cache{store: s, wait: make(chan struct{}), bookmarks: clock{every: bookmarks}}
 	c.kinds.Store(&cachedKinds{})
 	for _, k := range kinds {
 		c.put(c.newObjects(k))

@@ -54,8 +54,8 @@ type Watch struct {
 	tick    <-chan struct{}
 }
 
-// bookmarkEvery is how often a quiet watch that asked for bookmarks gets one.
-var bookmarkEvery = time.Minute
+// BookmarkEvery is how often a quiet watch that asked for bookmarks gets one.
+const BookmarkEvery = time.Minute
 
 // batchMax bounds what one Next returns.
 const batchMax = 256
@@ -122,21 +122,22 @@ func (w *Watch) initial() []Event {
 	return out
 }
 
-// bookmarkClock is one timer for the bookmarks of all watches. Its channel is closed after bookmarkEvery. A watch
-// creates it when needed, so that no timer runs without watches.
-var bookmarkClock struct {
+// clock is one timer for the bookmarks of all watches. Its channel is closed after a while. A watch creates it when
+// needed, so that no timer runs without watches.
+type clock struct {
+	every time.Duration
+
 	sync.Mutex
 	ch chan struct{}
 }
 
-func bookmarkTick() <-chan struct{} {
-	c := &bookmarkClock
+func (c *clock) tick() <-chan struct{} {
 	c.Lock()
 	defer c.Unlock()
 	if c.ch == nil {
 		ch := make(chan struct{})
 		c.ch = ch
-		time.AfterFunc(bookmarkEvery, func() {
+		time.AfterFunc(c.every, func() {
 			c.Lock()
 			if c.ch == ch {
 				c.ch = nil
@@ -245,7 +246,7 @@ func (w *Watch) Next(ctx context.Context) ([]Event, error) {
 			continue
 		}
 		if w.opts.Bookmarks && w.tick == nil {
-			w.tick = bookmarkTick()
+			w.tick = w.kc.cache.bookmarks.tick()
 		}
 		changes, err := w.changes(ctx)
 		if err != nil {

@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -273,11 +274,21 @@ func TestPagesOfAList(t *testing.T) {
 // TestBookmarksOfASelectiveWatch: a watcher whose selector shows it nothing of what happens all the time still
 // learns how far it need not read again.
 func TestBookmarksOfASelectiveWatch(t *testing.T) {
-	t.Cleanup(storage.BookmarkEvery(10 * time.Millisecond))
-	reg := registrytest.New(t)
+	kept := memory.New()
+	reg, stop := registrytest.Start(t, kept)
+	t.Cleanup(stop)
 	c := local.New(reg, registry.System)
-	w, err := reg.Watch(t.Context(), registrytest.Ask("watch", api.ConfigMaps, "default", "", ""),
-		registry.WatchOptions{Labels: labels.SelectorFromSet(labels.Set{"no": "such"}), Bookmarks: true})
+	cache := storage.New(kept, api.Kinds, 10*time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		cache.Run(ctx, slog.New(slog.DiscardHandler), func() { close(ready) }) //nolint:errcheck // it ends with ctx
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	<-ready
+	w, err := cache.Watch(t.Context(), api.ConfigMaps, storage.WatchOptions{Bookmarks: true},
+		&storage.Selector{Namespace: "default", Labels: labels.SelectorFromSet(labels.Set{"no": "such"})})
 	if err != nil {
 		t.Fatal(err)
 	}

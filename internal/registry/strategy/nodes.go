@@ -1,7 +1,6 @@
 package strategy
 
 import (
-	"fmt"
 	"net/netip"
 	"strconv"
 
@@ -17,7 +16,8 @@ import (
 	"minik8s/internal/registry/authorization"
 )
 
-func nodeStrategy() *registry.Strategy {
+func nodeStrategy(cluster netip.Prefix) *registry.Strategy {
+	ranges := podRanges{cluster}
 	return &registry.Strategy{
 		Default: onOne(defaults.Node),
 		Validate: checkOne(func(node *corev1.Node) field.ErrorList {
@@ -32,17 +32,12 @@ func nodeStrategy() *registry.Strategy {
 		},
 		FieldNames:  []string{"spec.unschedulable"},
 		Dialect:     dialect.For(api.Nodes),
-		Admit:       func(obj api.Object, others registry.Lister) error { return admitPodRange(obj, nil, others) },
-		AdmitUpdate: admitPodRange,
-		Exclusive: func(obj, old api.Object) string {
-			if takesPodRange(obj, old) {
-				return "podranges"
-			}
-			return ""
-		},
-		Author:    bindName,
-		Restrict:  restrictNode,
-		Essential: true,
+		Admit:       func(obj api.Object, others registry.Lister) error { return ranges.admit(obj, nil, others) },
+		AdmitUpdate: ranges.admit,
+		Exclusive:   ranges.exclusive,
+		Author:      bindName,
+		Restrict:    restrictNode,
+		Essential:   true,
 	}
 }
 
@@ -79,79 +74,4 @@ func ownOnly(kind string) func(u registry.User, obj, old api.Object) string {
 		}
 		return ""
 	}
-}
-
-// takesPodRange reports whether a write sets a node's pod address ranges, which happens once.
-func takesPodRange(obj, old api.Object) bool {
-	return len(obj.(*corev1.Node).Spec.PodCIDRs) > 0 && (old == nil || len(old.(*corev1.Node).Spec.PodCIDRs) == 0)
-}
-
-// admitPodRange ensures that no two nodes use the same pod address range. A node requests a range. If it is taken, by
-// the same machine under an earlier name or by a node with the same settings, the node gets the next free range of
-// the same size. A node with one range for each IP family is refused if either is taken.
-func admitPodRange(obj, old api.Object, others registry.Lister) error {
-	if !takesPodRange(obj, old) {
-		return nil
-	}
-	node := obj.(*corev1.Node)
-	taken := map[netip.Prefix]string{}
-	for _, other := range others.List(api.Nodes) {
-		if other.GetName() == node.Name {
-			continue
-		}
-		for _, cidr := range other.(*corev1.Node).Spec.PodCIDRs {
-			if p, err := netip.ParsePrefix(cidr); err == nil {
-				taken[p.Masked()] = other.GetName()
-			}
-		}
-	}
-	for i, cidr := range node.Spec.PodCIDRs {
-		wish, err := netip.ParsePrefix(cidr)
-		if err != nil {
-			continue // validation reports it
-		}
-		free, in := wish.Masked(), ""
-		for range len(taken) + 1 { // each step skips a taken range
-			by, overlaps := overlapping(taken, free)
-			if !overlaps {
-				break
-			}
-			in, free = taken[by], after(by, free)
-		}
-		if _, still := overlapping(taken, free); still || in != "" && len(node.Spec.PodCIDRs) > 1 {
-			return fmt.Errorf("spec.podCIDRs[%d]: %s overlaps the range of node %s, and no other can be given; delete nodes that are gone", i, cidr, in)
-		}
-		if in != "" {
-			node.Spec.PodCIDR, node.Spec.PodCIDRs = free.String(), []string{free.String()}
-		}
-	}
-	return nil
-}
-
-func overlapping(taken map[netip.Prefix]string, p netip.Prefix) (netip.Prefix, bool) {
-	for t := range taken {
-		if t.Overlaps(p) {
-			return t, true
-		}
-	}
-	return netip.Prefix{}, false
-}
-
-// after returns the first range of the size of p that lies after both.
-func after(taken, p netip.Prefix) netip.Prefix {
-	if taken.Bits() > p.Bits() {
-		taken = p
-	}
-	return netip.PrefixFrom(nextRange(taken).Addr(), p.Bits())
-}
-
-// nextRange returns the next range of the same size; the first one follows the last.
-func nextRange(p netip.Prefix) netip.Prefix {
-	b := p.Addr().AsSlice()
-	for i, carry := (p.Bits()-1)/8, 1<<((8-p.Bits()%8)%8); i >= 0 && carry > 0; i, carry = i-1, carry>>8 {
-		carry += int(b[i])
-		b[i] = byte(carry)
-	}
-	next, _ := netip.AddrFromSlice(b)
-	return netip.PrefixFrom(next, p.Bits())
 }

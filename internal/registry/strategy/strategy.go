@@ -1,6 +1,8 @@
 package strategy
 
 import (
+	"net/netip"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -9,19 +11,26 @@ import (
 	"minik8s/internal/tokens"
 )
 
-// All returns the strategy of each kind of package api that has one. a signs the tokens of service accounts; nil: there
-// are none.
-func All(a *tokens.Authority) map[*api.Kind]*registry.Strategy {
+// Settings are what a cluster decides for itself.
+type Settings struct {
+	// Tokens signs the tokens of service accounts; nil: there are none.
+	Tokens *tokens.Authority
+	// PodRange has the addresses of all pods; invalid: Nodes have only the ranges that they ask for.
+	PodRange netip.Prefix
+}
+
+// All returns the strategy of each kind of package api that has one.
+func All(set Settings) map[*api.Kind]*registry.Strategy {
 	return map[*api.Kind]*registry.Strategy{
 		api.Namespaces:                 namespaceStrategy(),
-		api.Nodes:                      nodeStrategy(),
+		api.Nodes:                      nodeStrategy(set.PodRange),
 		api.Pods:                       podStrategy(),
 		api.ReplicationControllers:     replicationControllerStrategy(),
 		api.PodTemplates:               podTemplateStrategy(),
 		api.ConfigMaps:                 configMapStrategy(),
 		api.Secrets:                    secretStrategy(),
 		api.Events:                     eventStrategy(),
-		api.ServiceAccounts:            serviceAccountStrategy(a),
+		api.ServiceAccounts:            serviceAccountStrategy(set.Tokens),
 		api.Leases:                     leaseStrategy(),
 		api.CertificateSigningRequests: csrStrategy(),
 		api.PriorityClasses:            priorityClassStrategy(),
@@ -32,7 +41,7 @@ func All(a *tokens.Authority) map[*api.Kind]*registry.Strategy {
 		api.Jobs:                       jobStrategy(),
 		api.ClusterConfigs:             clusterConfigStrategy(),
 
-		api.TokenReviews:              {Answer: review.Token(a)},
+		api.TokenReviews:              {Answer: review.Token(set.Tokens)},
 		api.SelfSubjectReviews:        {Answer: review.Self},
 		api.SubjectAccessReviews:      {Answer: review.Access},
 		api.LocalSubjectAccessReviews: {Answer: review.LocalAccess},

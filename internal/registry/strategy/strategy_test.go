@@ -17,7 +17,7 @@ import (
 )
 
 func TestEveryKindHasAStrategy(t *testing.T) {
-	table := All(nil)
+	table := All(Settings{})
 	for kind := range table {
 		if !slices.Contains(api.Builtin(), kind) {
 			t.Errorf("%s has a strategy and is not in the table of kinds: it is not served", kind)
@@ -58,7 +58,7 @@ func TestEveryKindHasAStrategy(t *testing.T) {
 // Every question has its answer.
 func TestEveryQuestionIsAnswered(t *testing.T) {
 	for _, kind := range api.Questions {
-		if s := All(nil)[kind]; s == nil || s.Answer == nil {
+		if s := All(Settings{})[kind]; s == nil || s.Answer == nil {
 			t.Errorf("nothing answers a %s", kind.Kind)
 		}
 	}
@@ -94,13 +94,13 @@ func TestTakeBinding(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	given := pod.DeepCopy()
 	given.Spec.NodeName = "n"
-	if errs := All(nil)[api.Pods].Subresources["binding"].Part(pod, given); len(errs) > 0 || pod.Spec.NodeName != "n" {
+	if errs := All(Settings{})[api.Pods].Subresources["binding"].Part(pod, given); len(errs) > 0 || pod.Spec.NodeName != "n" {
 		t.Error(errs, pod.Spec.NodeName)
 	}
 }
 
 func TestNamespaceLife(t *testing.T) {
-	s := All(nil)[api.Namespaces]
+	s := All(Settings{})[api.Namespaces]
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	s.PrepareCreate(ns)
 	s.Default(ns)
@@ -141,7 +141,7 @@ func TestSeedManifestsGoIn(t *testing.T) {
 			case strings.Contains(file, "-replicaset"):
 				kind = api.ReplicaSets
 			}
-			s := All(nil)[kind]
+			s := All(Settings{})[kind]
 			obj, _, err := decode.Manifest(kind, s.Dialect, manifest, metav1.FieldValidationStrict)
 			if err != nil {
 				t.Fatal(err)

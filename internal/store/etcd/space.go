@@ -118,8 +118,15 @@ func (s *space) clearWay() error {
 
 // admit returns store.ErrNoSpace if n bytes may not be written. Usually it only reads the clock.
 func (s *space) admit(n int, essential bool) error {
-	if now := int64(time.Since(s.began)); now >= s.next.Load() || s.admitted.Load() >= s.nextAt.Load() {
+	now, overdue := int64(time.Since(s.began)), s.admitted.Load()-s.nextAt.Load()
+	switch {
+	case overdue >= s.between(): // another goroutine measures, and is slower than the writers: they must not outrun it
+		s.mu.Lock()
 		s.measure(now)
+		s.mu.Unlock()
+	case (overdue >= 0 || now >= s.next.Load()) && s.mu.TryLock():
+		s.measure(now)
+		s.mu.Unlock()
 	}
 	if s.deciding.Load() { // wait until it is known whether there is space
 		s.mu.Lock()
@@ -134,14 +141,16 @@ func (s *space) admit(n int, essential bool) error {
 	return nil
 }
 
-// measure updates the level from the disk's free space, unless another goroutine is doing so.
+// between is how many bytes may be admitted between two measurements; at most twice as many ever are.
+func (s *space) between() int64 { return s.segment / 8 }
+
+// measure updates the level from the disk's free space, if that is due; mu is held.
 func (s *space) measure(now int64) {
-	if !s.mu.TryLock() {
+	if now < s.next.Load() && s.admitted.Load() < s.nextAt.Load() {
 		return
 	}
-	defer s.mu.Unlock()
 	s.next.Store(now + int64(measureEvery))
-	s.nextAt.Store(s.admitted.Load() + s.segment/8)
+	s.nextAt.Store(s.admitted.Load() + s.between())
 	if s.file == nil {
 		return
 	}

@@ -24,7 +24,7 @@ import (
 // address.
 func Start(t testing.TB, ca *certs.Authority, cfg server.Config, names ...string) (address string) {
 	t.Helper()
-	cfg.Cert, cfg.ClientCA = Cert(t)(ca.Server(t.TempDir(), "kubelet", names)), ca.Pool()
+	cfg.Cert, cfg.ClientCA = certs.Use(Cert(t)(ca.Server(t.TempDir(), "kubelet", names))), ca.Pool()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -49,7 +49,7 @@ func Kubelets(t testing.TB, ca *certs.Authority, pods server.Pods, names ...stri
 	t.Helper()
 	address := Start(t, ca, server.Config{Pods: func() server.Pods { return pods }}, names...)
 	cert := Cert(t)(ca.Client(t.TempDir(), "client", "apiserver", "system:masters"))
-	kubelets := nodes.Kubelets(func(context.Context, string) (string, error) { return address, nil }, cert, ca.Pool())
+	kubelets := nodes.Kubelets(func(context.Context, string) (string, error) { return address, nil }, certs.Use(cert), ca.Pool())
 	t.Cleanup(kubelets.(*http.Transport).CloseIdleConnections)
 	return kubelets
 }

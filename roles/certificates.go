@@ -1,0 +1,161 @@
+package roles
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"minik8s/internal/certs"
+	"minik8s/internal/disk"
+	"minik8s/internal/identity"
+	"minik8s/internal/registry"
+	"minik8s/internal/tokens"
+)
+
+// credentials are the certificates that the daemon serves with and is known by. Each is renewed while it is in use.
+type credentials struct {
+	trust    *x509.CertPool // the cluster's CA
+	api      *certs.Kept    // the API server's; nil on a worker
+	kubelets *certs.Kept    // the API server's as a client of kubelets; nil on a worker
+	kubelet  *certs.Kept    // the kubelet's server's; nil on a master alone
+	node     *certs.Kept    // the kubelet's as a client of the API; nil on a master, whose kubelet needs none
+	nodeKey  string         // a master's own machine, by the certs.KeyPin of its key
+}
+
+func (c *credentials) all() map[string]*certs.Kept {
+	out := map[string]*certs.Kept{"apiserver": c.api, "apiserver-kubelet-client": c.kubelets, "kubelet": c.kubelet, "node": c.node}
+	for name, k := range out {
+		if k == nil {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// openAuthority makes or reads what a master signs with: the CA and the key of service accounts' tokens.
+func (d *Daemon) openAuthority() (err error) {
+	dir := d.path("pki")
+	if d.ca, err = certs.OpenAuthority(dir, "minik8s-ca"); err != nil {
+		return err
+	}
+	d.ca.Lifetime = d.cfg.CertificateLifetime
+	key, err := certs.OpenKey(dir, "sa")
+	if err != nil {
+		return err
+	}
+	d.tokens, err = tokens.New(key, "https://kubernetes.default.svc."+d.cfg.ClusterDomain)
+	return err
+}
+
+// issue signs a master's own certificates.
+func (d *Daemon) issue() error {
+	dir, self := d.path("pki"), []string{d.cfg.NodeName, d.cfg.NodeIP.String(), "localhost", "127.0.0.1", "::1"}
+	d.creds.trust = d.ca.Pool()
+	names := append([]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + d.cfg.ClusterDomain}, self...)
+	var err error
+	keep := func(make func() (certs.Pair, error)) *certs.Kept {
+		renew := func(context.Context) (certs.Pair, error) { return make() }
+		pair, merr := make()
+		if err == nil {
+			err = merr
+		}
+		if err != nil {
+			return nil
+		}
+		var k *certs.Kept
+		k, err = certs.Keep(pair, renew)
+		return k
+	}
+	d.creds.api = keep(func() (certs.Pair, error) {
+		pair, err := d.ca.Server(dir, "apiserver", names)
+		// The CA goes along, for machines that join: they know it only by its pin.
+		pair.Cert = bytes.Join([][]byte{pair.Cert, d.ca.Cert}, nil)
+		return pair, err
+	})
+	d.creds.kubelets = keep(func() (certs.Pair, error) {
+		return d.ca.Client(dir, "apiserver-kubelet-client", "kube-apiserver-kubelet-client", registry.GroupMasters)
+	})
+	d.creds.kubelet = keep(func() (certs.Pair, error) { return d.ca.Server(dir, "kubelet", self) })
+	if err != nil {
+		return err
+	}
+	key, err := certs.OpenKey(dir, "node")
+	if err != nil {
+		return err
+	}
+	if d.creds.nodeKey, err = certs.PinOf(key); err != nil {
+		return err
+	}
+	return d.writeKubeconfig()
+}
+
+// writeKubeconfig writes the administrator's kubeconfig.
+func (d *Daemon) writeKubeconfig() error {
+	admin, err := d.ca.Client(d.path("pki"), "admin", "kubernetes-admin", registry.GroupMasters)
+	if err != nil {
+		return err
+	}
+	address := d.cfg.APIAddress
+	if address == "" {
+		address = "127.0.0.1"
+	}
+	server := "https://" + net.JoinHostPort(address, strconv.Itoa(d.cfg.APIPort))
+	kc, err := certs.Kubeconfig("minik8s", server, d.ca.Cert, "admin", admin)
+	if err != nil {
+		return err
+	}
+	return disk.WriteFile(d.path(kubeconfigName), kc, 0o600)
+}
+
+// runJoin is ready when this worker has its identity. A worker that has joined before is ready without a master.
+func (d *Daemon) runJoin(ctx context.Context, ready func()) error {
+	id, err := identity.Open(ctx, identity.Config{Server: d.cfg.Server, Token: d.cfg.Token, Dir: d.path("pki"), Node: d.cfg.NodeName,
+		Addresses: d.nodeAddresses(), Log: d.log})
+	if err != nil {
+		return err
+	}
+	d.identity = id
+	d.creds = credentials{trust: id.CA(), kubelet: id.Serving(), node: id.Client()}
+	ready()
+	<-ctx.Done()
+	return nil
+}
+
+const (
+	minRenewRetry = time.Second
+	maxRenewRetry = 5 * time.Minute
+)
+
+// runCertificates renews certificates before they expire, until ctx ends.
+func (d *Daemon) runCertificates(ctx context.Context, ready func()) error {
+	ready()
+	var wg sync.WaitGroup
+	for name, k := range d.creds.all() {
+		wg.Go(func() { d.keep(ctx, name, k) })
+	}
+	wg.Wait()
+	return nil
+}
+
+func (d *Daemon) keep(ctx context.Context, name string, k *certs.Kept) {
+	for retry := minRenewRetry; ctx.Err() == nil; {
+		wait, err := k.Renew(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			d.log.Warn("a certificate could not be renewed, trying again", "certificate", name, "error", err, "in", retry)
+			wait, retry = retry, min(2*retry, maxRenewRetry)
+		case err == nil:
+			retry = minRenewRetry
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+}
