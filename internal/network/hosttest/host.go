@@ -183,6 +183,55 @@ func (h *Host) Pod(name string, addr *netip.Addr) error {
 	return err
 }
 
+// ByHand is a pod that a person joins: its range, and that of the other host.
+type ByHand struct {
+	Pod       string
+	Own, Peer netip.Prefix
+	Via       netip.Addr
+}
+
+// ByHand makes a namespace with a link to the host, and routes.
+func (h *Host) ByHand(b ByHand, addr *netip.Addr) error {
+	p := &pod{id: b.Pod, addr: b.Own.Addr().Next().Next()}
+	router := b.Own.Addr().Next()
+	host, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return err
+	}
+	defer host.Close() //nolint:errcheck // it was only read
+	err = onThread(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		if p.ns, err = os.Open("/proc/thread-self/ns/net"); err != nil {
+			return err
+		}
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = "eth0"
+		veth := &netlink.Veth{LinkAttrs: attrs, PeerName: b.Pod, PeerNamespace: netlink.NsFd(host.Fd())}
+		if err := netlink.LinkAdd(veth); err != nil {
+			return err
+		}
+		if err := errors.Join(netlink.AddrAdd(veth, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(p.addr, 24))}), netlink.LinkSetUp(veth)); err != nil {
+			return err
+		}
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: veth.Attrs().Index, Gw: router.AsSlice()})
+	})
+	if err != nil {
+		return err
+	}
+	link, err := netlink.LinkByName(b.Pod)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pods[b.Pod], *addr = p, p.addr
+	return errors.Join(netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(router, 24))}), netlink.LinkSetUp(link),
+		netlink.RouteAdd(&netlink.Route{Dst: ipNet(b.Peer), Gw: b.Via.AsSlice()}),
+		os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
+}
+
 // Sh runs a line of shell on the host; the answer is what it prints.
 func (h *Host) Sh(line string, out *string) error {
 	b, err := exec.Command("sh", "-c", line).CombinedOutput()

@@ -105,6 +105,17 @@ func (m *Machine) Ask(method string, args, answer any) error {
 	return m.rpc.Call("Host."+method, args, answer)
 }
 
+// Range is the range of pods' addresses of the host with this number.
+func Range(host int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(host + 1), 0}), 24)
+}
+
+// ByHand makes a pod without a Network, by a link and routes alone, also one to the pods of the other of two hosts. The
+// answer is its address.
+func (m *Machine) ByHand(pod string, host int, peer netip.Addr) (addr netip.Addr, err error) {
+	return addr, m.Ask("ByHand", ByHand{pod, Range(host), Range(1 - host), peer}, &addr)
+}
+
 // Close ends the host.
 func (m *Machine) Close() error {
 	m.rpc.Close()        //nolint:errcheck // the process ends next
