@@ -118,6 +118,10 @@ func (n *Network) isPod(dst *net.IPNet) bool {
 	return false
 }
 
+// eventBuffer is how many bytes of events the kernel may keep until they are read. A thousand peers that go at once are
+// too many for what it keeps by default.
+const eventBuffer = 2 << 20
+
 // watchShared calls changed when the gateway's address, the route of the node's range or that of a pod is removed,
 // until ctx or a subscription ends. started is called once no later change can be missed.
 func (n *Network) watchShared(ctx context.Context, started, changed func()) error {
@@ -131,10 +135,10 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 		}
 	}
 	routes, addrs := make(chan netlink.RouteUpdate), make(chan netlink.AddrUpdate)
-	if err := netlink.RouteSubscribeWithOptions(routes, done, netlink.RouteSubscribeOptions{ErrorCallback: fail}); err != nil {
+	if err := netlink.RouteSubscribeWithOptions(routes, done, netlink.RouteSubscribeOptions{ErrorCallback: fail, ReceiveBufferSize: eventBuffer, ReceiveBufferForceSize: true}); err != nil {
 		return fmt.Errorf("network: events of routes: %w", err)
 	}
-	if err := netlink.AddrSubscribeWithOptions(addrs, done, netlink.AddrSubscribeOptions{ErrorCallback: fail}); err != nil {
+	if err := netlink.AddrSubscribeWithOptions(addrs, done, netlink.AddrSubscribeOptions{ErrorCallback: fail, ReceiveBufferSize: eventBuffer, ReceiveBufferForceSize: true}); err != nil {
 		return fmt.Errorf("network: events of addresses: %w", err)
 	}
 	started()

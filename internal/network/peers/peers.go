@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,13 +17,10 @@ import (
 	"minik8s/internal/network"
 )
 
-// Network is what is told of the peers.
+// Network is what is told of the peers. After an error it tries again by itself.
 type Network interface {
 	SetPeers(ctx context.Context, list []network.Peer) error
 }
-
-// again is how long to wait before the network is told once more, after an error. It tries by itself meanwhile.
-const again = time.Second
 
 // Follow tells the network of the nodes other than own until ctx ends; ready is called when it has been told of those
 // that existed at the start. The error is a panic of the informer.
@@ -54,14 +50,11 @@ func Follow(ctx context.Context, c client.Interface, own string, n Network, log 
 // tell tells the network of the peers now and after each change.
 func tell(ctx context.Context, n Network, own string, nodes func() []*corev1.Node, log *slog.Logger, changed <-chan struct{}, ready func()) {
 	var last []network.Peer
-	var retry <-chan time.Time
 	for first := true; ; first = false {
 		list := Of(nodes(), own)
-		if first || retry != nil || !reflect.DeepEqual(list, last) {
-			retry = nil
+		if first || !reflect.DeepEqual(list, last) {
 			if err := n.SetPeers(ctx, list); err != nil && ctx.Err() == nil {
 				log.Warn("the ways to other nodes' pods are not complete, trying again", "error", err)
-				retry = time.After(again)
 			}
 			last = list
 		}
@@ -70,7 +63,6 @@ func tell(ctx context.Context, n Network, own string, nodes func() []*corev1.Nod
 		}
 		select {
 		case <-changed:
-		case <-retry:
 		case <-ctx.Done():
 			return
 		}
