@@ -13,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerProtocol marks the routes to peers as ours, with a metric that is the daemon's own: so they are found again after
-// a restart. Routes of the host's administrator, which have no metric, come before them.
-const peerProtocol = netlink.RouteProtocol(109)
+// ownProtocol marks routes as ours, with a metric that is the daemon's own: so they are found again after a restart. Routes of the host's administrator, which have no metric, come before them.
+const ownProtocol = netlink.RouteProtocol(109)
 
-// metric is that of this daemon's routes to peers.
+// metric is that of this daemon's marked routes.
 func (n *Network) metric() int {
 	digits, err := strconv.ParseUint(n.owner, 16, 16)
 	if err != nil {
@@ -195,7 +194,7 @@ func (n *Network) changeNeighbours(tunnel int) (changed bool, err error) {
 }
 
 func (n *Network) kernelRoute(dst netip.Prefix, r peerRoute, tunnel int) *netlink.Route {
-	out := &netlink.Route{LinkIndex: r.link, Gw: r.peer.AsSlice(), Protocol: peerProtocol, Priority: n.metric(), MTU: r.mtu,
+	out := &netlink.Route{LinkIndex: r.link, Gw: r.peer.AsSlice(), Protocol: ownProtocol, Priority: n.metric(), MTU: r.mtu,
 		Dst: &net.IPNet{IP: dst.Addr().AsSlice(), Mask: net.CIDRMask(dst.Bits(), 32)}}
 	if r.link == 0 {
 		// The peer's address as next hop gives one neighbour entry per peer, and not one per pod.
@@ -210,11 +209,17 @@ func (n *Network) kernelRoute(dst netip.Prefix, r peerRoute, tunnel int) *netlin
 
 // peerRoutes are this daemon's routes to peers.
 func (n *Network) peerRoutes() ([]netlink.Route, error) {
+	list, err := n.ownRoutes()
+	return slices.DeleteFunc(list, func(r netlink.Route) bool { return r.Type != unix.RTN_UNICAST }), err
+}
+
+// ownRoutes are this daemon's marked routes.
+func (n *Network) ownRoutes() ([]netlink.Route, error) {
 	list, err := dump(func() ([]netlink.Route, error) {
-		return n.host.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: peerProtocol, Priority: n.metric()}, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_PRIORITY)
+		return n.host.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: ownProtocol, Priority: n.metric()}, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_PRIORITY)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("network: routes to peers: %w", err)
+		return nil, fmt.Errorf("network: routes: %w", err)
 	}
 	return slices.DeleteFunc(list, func(r netlink.Route) bool { return r.Dst == nil }), nil
 }
@@ -280,7 +285,7 @@ func (n *Network) surroundings() (surroundings, error) {
 		s.taken = append(s.taken, p.Masked())
 	}
 	for _, r := range routes {
-		ours := r.Protocol == peerProtocol && r.Priority == n.metric()
+		ours := r.Protocol == ownProtocol && r.Priority == n.metric()
 		if gw, ok := netip.AddrFromSlice(r.Gw.To4()); ok && !ours {
 			s.taken = append(s.taken, netip.PrefixFrom(gw, 32))
 		}

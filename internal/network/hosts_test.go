@@ -207,7 +207,7 @@ func TestPodsOfAllHosts(t *testing.T) {
 
 // state is what there is on a host for its peers.
 func (h *labHost) state() string {
-	return h.sh("ip route show proto 109 | sort; ip neigh show nud permanent | grep vxlan | sort; ip -o addr show type vxlan | sed 's/^[0-9]*//'; ip -o link show type vxlan | sed 's/^[0-9]*//'; nft list tables; for s in endpoints tunnel-ports remote-ranges; do nft list set ip minik8s-pods-a511 $s; done 2>&1; true")
+	return h.sh("ip route show proto 109 type unicast | sort; ip neigh show nud permanent | grep vxlan | sort; ip -o addr show type vxlan | sed 's/^[0-9]*//'; ip -o link show type vxlan | sed 's/^[0-9]*//'; nft list tables; for s in endpoints tunnel-ports remote-ranges; do nft list set ip minik8s-pods-a511 $s; done 2>&1; true")
 }
 
 func (h *labHost) eventually(what string, check func() bool) {
@@ -225,7 +225,7 @@ var oneLink = []string{"172.30.1.11/24", "172.30.1.12/24", "172.30.1.13/24"}
 func TestPeersComeAndGo(t *testing.T) {
 	l := newLab(t, false, oneLink...)
 	one, two, three := l.hosts[0], l.hosts[1], l.hosts[2]
-	alone := func() bool { return one.sh("ip link show type vxlan; ip route show proto 109") == "" }
+	alone := func() bool { return one.sh("ip link show type vxlan; ip route show proto 109 type unicast") == "" }
 	if !alone() {
 		t.Error("a node alone has a tunnel")
 	}
@@ -262,7 +262,7 @@ func TestWaysToPeersComeBack(t *testing.T) {
 	before := one.state()
 	const vx = "mka511-vxlan"
 	for _, harm := range []string{
-		"ip link del " + vx, "ip link set " + vx + " down", "ip addr flush dev " + vx, "ip route flush proto 109", "ip route del 10.244.2.0/24",
+		"ip link del " + vx, "ip link set " + vx + " down", "ip addr flush dev " + vx, "ip route flush proto 109 type unicast", "ip route del 10.244.2.0/24",
 		"nft flush set ip minik8s-pods-a511 endpoints", "nft flush set ip minik8s-pods-a511 remote-ranges",
 		"nft delete element ip minik8s-pods-a511 tunnel-ports { 8472 }", "nft flush ruleset", "ip link set eth0 down; ip link set eth0 up",
 	} {
@@ -314,10 +314,11 @@ func restart(t *testing.T, direct bool) {
 	l.check(one.Do("Up", one.cfg))
 	one.reaches(three)
 	l.check(one.Do("SetPeers", l.peersOf(one)[:1]))
-	if got := one.sh("ip route show proto 109"); strings.Contains(got, "10.244.3.") || !strings.Contains(got, "10.244.2.") {
+	if got := one.sh("ip route show proto 109 type unicast"); strings.Contains(got, "10.244.3.") || !strings.Contains(got, "10.244.2.") {
 		t.Errorf("routes: %s", got)
 	}
-	// And a daemon that knows nobody gives everything back.
+	// And a daemon that knows neither a peer nor its own range gives everything back.
+	one.cfg.PodCIDR = netip.Prefix{}
 	l.check(one.Do("Clean", one.cfg))
 	if got := one.sh("ip route show proto 109; ip link show type vxlan; nft list ruleset"); got != "" {
 		t.Errorf("left behind: %s", got)

@@ -231,7 +231,12 @@ func (n *Network) addUnreachableRoute(pods netip.Prefix) error {
 			return err
 		}
 	}
-	if err := n.host.RouteReplace(unreachable(pods)); err != nil {
+	if err := n.host.RouteReplace(n.unreachable(pods)); err != nil {
+		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
+	}
+	old := n.unreachable(pods) // as earlier versions made it, without a mark
+	old.Protocol, old.Priority = unix.RTPROT_STATIC, 0
+	if err := n.host.RouteDel(old); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
 	}
 	n.held = pods
@@ -239,14 +244,26 @@ func (n *Network) addUnreachableRoute(pods netip.Prefix) error {
 }
 
 func (n *Network) freeRange(pods netip.Prefix) error {
-	if err := n.host.RouteDel(unreachable(pods)); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := n.host.RouteDel(n.unreachable(pods)); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
 	}
 	return nil
 }
 
-func unreachable(p netip.Prefix) *netlink.Route {
-	return &netlink.Route{Dst: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}, Type: unix.RTN_UNREACHABLE, Protocol: unix.RTPROT_STATIC}
+func (n *Network) unreachable(p netip.Prefix) *netlink.Route {
+	return &netlink.Route{Dst: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}, Type: unix.RTN_UNREACHABLE,
+		Protocol: ownProtocol, Priority: n.metric()}
+}
+
+// findRange finds the range of an earlier run, by its route; invalid if there is none.
+func (n *Network) findRange() (netip.Prefix, error) {
+	list, err := n.ownRoutes()
+	for _, r := range list {
+		if r.Type == unix.RTN_UNREACHABLE {
+			return prefixOf(r.Dst), nil
+		}
+	}
+	return netip.Prefix{}, err
 }
 
 // Teardown removes our table, our rules in other filters, the ways to peers, the gateway's address and the route, and restores the
@@ -260,6 +277,13 @@ func (n *Network) Teardown(ctx context.Context) error {
 		err := n.host.AddrDel(lo, &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)})
 		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			errs = append(errs, err)
+		}
+	}
+	if !n.pool.current().IsValid() { // the master gave the range
+		if found, err := n.findRange(); err != nil {
+			errs = append(errs, err)
+		} else if found.IsValid() {
+			errs = append(errs, n.pool.setPrefix(found))
 		}
 	}
 	errs = append(errs, n.adoptPeers()) // what an earlier run has opened for them is closed, too

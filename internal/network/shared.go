@@ -48,7 +48,7 @@ func (n *Network) sharedComplete(pods netip.Prefix) (bool, error) {
 	if !slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.IP.Equal(Gateway.AsSlice()) }) {
 		return false, nil
 	}
-	held := unreachable(pods)
+	held := n.unreachable(pods)
 	routes, err := dump(func() ([]netlink.Route, error) {
 		return n.host.RouteListFiltered(netlink.FAMILY_V4, held, netlink.RT_FILTER_DST|netlink.RT_FILTER_TYPE)
 	})
@@ -148,7 +148,7 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of routes ended")
 			}
-			if r.Type == unix.RTM_DELROUTE && (n.isPod(r.Route.Dst) || r.Route.Protocol == peerProtocol) {
+			if r.Type == unix.RTM_DELROUTE && (n.isPod(r.Route.Dst) || r.Route.Protocol == ownProtocol) {
 				changed()
 			}
 			// A route that replaces ours is reported as a new one, without an event for the end of ours.
