@@ -94,8 +94,10 @@
 //
 // Links, routes and rules are in the kernel and stay when the daemon ends, also by kill -9. Setup may be called any
 // number of times: it writes the rules as one transaction, with the host ports of the sandboxes for which Restore and
-// AddHostPorts were called before. Until SetPeers is called, the peers are those to whom an earlier run has left routes:
-// so a restart, also one while no master can be reached, interrupts nothing. Addresses are not stored here: the runtime's records have them, and Restore marks
-// them as used again. The original values of changed settings of the host (ip_forward) are in the state file, written
-// before the change, and Teardown restores them.
+// AddHostPorts were called before. Until SetPeers is called, the peers are those to whom an earlier run has left
+// routes: so a restart, also one while no master can be reached, interrupts nothing. Routes are marked as this
+// daemon's own, also the one that holds the node's range: Teardown finds by it a range that only the master knew.
+// Addresses are not stored here: the runtime's records have them, and Restore marks them as used again. The original
+// values of changed settings of the host (ip_forward) are in the state file, written before the change, and Teardown
+// restores them.
 package network
