@@ -38,6 +38,9 @@ type Config struct {
 
 	// ClusterCIDR has the addresses of all pods; each node gets a range of ClusterCIDR as large as a /24.
 	ClusterCIDR netip.Prefix
+	// PodNetwork is how pods of other nodes are reached: VXLAN or Direct.
+	PodNetwork string
+	VXLANPort  int
 	// PodCIDR is the range that this node asks for; invalid: the master chooses one.
 	PodCIDR       netip.Prefix
 	ClusterDomain string
@@ -72,6 +75,12 @@ type Config struct {
 const (
 	Master = "master"
 	Worker = "worker"
+)
+
+// The ways to pods of other nodes.
+const (
+	VXLAN  = "vxlan"
+	Direct = "direct"
 )
 
 // The optimisations that can be turned off, to measure what each is worth; the benchmark's part "tricks" does so.
@@ -186,6 +195,16 @@ var Keys = []Key{
 		}, get: func(c *Config) string { return c.KubeletAddress }},
 	{Name: "kubelet-port", Default: "10250", Doc: "the port of the kubelet's server (HTTPS), for logs, exec and so on; 0: any that is free",
 		set: intBetween(0, 65535, func(c *Config) *int { return &c.KubeletPort }), get: func(c *Config) string { return fmt.Sprint(c.KubeletPort) }},
+	{Name: "pod-network", Default: VXLAN, Doc: "how pods of other nodes are reached, the same on all nodes: vxlan, or direct, by plain routes to nodes on the same link (some clouds drop these packets) and VXLAN to the others",
+		set: func(c *Config, v string) error {
+			if v != VXLAN && v != Direct {
+				return fmt.Errorf("expected %s or %s", VXLAN, Direct)
+			}
+			c.PodNetwork = v
+			return nil
+		}, get: func(c *Config) string { return c.PodNetwork }},
+	{Name: "vxlan-port", Default: "8472", Doc: "the UDP port of VXLAN, the same on all nodes; another cluster or program on this machine needs one of its own",
+		set: intBetween(1, 65535, func(c *Config) *int { return &c.VXLANPort }), get: func(c *Config) string { return fmt.Sprint(c.VXLANPort) }},
 	{Name: "cluster-cidr", Default: "10.244.0.0/16", Doc: "the addresses of all pods, on masters; each node gets a /24 of it",
 		set: ipv4Range(8, NodeBits, func(c *Config) *netip.Prefix { return &c.ClusterCIDR }), get: func(c *Config) string { return c.ClusterCIDR.String() }},
 	{Name: "pod-cidr", Default: "", Doc: "the addresses of this node's pods; empty: a free range of the cluster's",

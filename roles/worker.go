@@ -7,6 +7,7 @@ import (
 	"minik8s/config"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/network"
+	"minik8s/internal/network/peers"
 	"minik8s/internal/supervise"
 )
 
@@ -18,6 +19,7 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
 		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
+		{Name: "pod-routes", Policy: supervise.Keep, Run: d.runPodRoutes, After: []string{d.api(), "network"}},
 		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: d.withTrust("containerd")},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{d.api(), "network"}},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{d.api(), "network"}},
@@ -46,6 +48,7 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 // networkConfig is the configuration of the pods' network, both for the daemon and for clean.
 func (d *Daemon) networkConfig() network.Config {
 	return network.Config{PodCIDR: d.likelyRange(), Owner: d.cfg.DataDir, NodePorts: []uint16{uint16(d.cfg.APIPort)},
+		NodeIP: d.cfg.NodeIP, Direct: d.cfg.PodNetwork == config.Direct, VXLANPort: uint16(d.cfg.VXLANPort),
 		StateFile: d.path("network.json"), Log: d.log}
 }
 
@@ -92,6 +95,11 @@ func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
 	ready()
 	d.network.Keep(ctx)
 	return nil
+}
+
+// runPodRoutes tells the network of the other nodes.
+func (d *Daemon) runPodRoutes(ctx context.Context, ready func()) error {
+	return peers.Follow(ctx, d.asNode(), d.cfg.NodeName, d.network, d.log, ready)
 }
 
 // nodeNetwork implements node.Network: the Node's view of the pods' network.

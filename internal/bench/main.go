@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"minik8s/internal/machine"
+	"minik8s/internal/network/hosttest"
 )
 
 // figure is one line of the report.
@@ -61,15 +62,19 @@ var parts = []part{
 	{"many", endToEnd},
 	{"big", big},
 	{"pods", pods},
+	{"network", networkFigures},
 	{"streams", streams},
 	{"tricks", tricks},
 }
 
-func main() { machine.Run(run) }
+func main() {
+	hosttest.Main()
+	machine.Run(run)
+}
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, flush, api, pods, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, flush, api, pods, network, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

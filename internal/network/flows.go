@@ -30,14 +30,20 @@ type flows struct {
 	timer *time.Timer // set while a walk is scheduled
 }
 
-// flowFilter selects the UDP flows to end.
+// flowFilter selects the flows to end: UDP flows of dead addresses or to ports of the host, or masqueraded flows to
+// some ranges.
 type flowFilter struct {
 	dead  func(netip.Addr) bool
 	ports []uint16 // of the host
+	to    []netip.Prefix
 }
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
 func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+	if len(f.to) > 0 { // whatever the protocol: a connection under way would wait for minutes
+		dst, ok := netip.AddrFromSlice(flow.Forward.DstIP.To4())
+		return ok && slices.ContainsFunc(f.to, func(p netip.Prefix) bool { return p.Contains(dst) }) && !flow.Reverse.DstIP.Equal(flow.Forward.SrcIP)
+	}
 	if flow.Forward.Protocol != unix.IPPROTO_UDP {
 		return false
 	}
@@ -54,10 +60,22 @@ func (n *Network) endFlows(ports ...uint16) {
 	n.flows.walk.Lock()
 	defer n.flows.walk.Unlock()
 	left := n.pool.retiredAddrs()
-	if err := n.flows.cut(flowFilter{n.pool.unassigned, ports}); err != nil {
+	if err := n.flows.cut(flowFilter{dead: n.pool.unassigned, ports: ports}); err != nil {
 		n.cfg.Log.Warn("flows of removed pods could not be ended", "error", err)
 	}
 	n.pool.free(left)
+}
+
+// endFlowsTo ends, in the background, the flows to ranges of peers that have become known only now: what was sent
+// there before left by the default route and was masqueraded, and would be for as long as somebody sends.
+func (n *Network) endFlowsTo(ranges []netip.Prefix) {
+	go func() {
+		n.flows.walk.Lock()
+		defer n.flows.walk.Unlock()
+		if err := n.flows.cut(flowFilter{to: ranges}); err != nil {
+			n.cfg.Log.Warn("flows from before a node joined could not be ended", "error", err)
+		}
+	}()
 }
 
 // endFlowsSoon calls endFlows after flowsAfter, once for all calls until then.

@@ -103,7 +103,7 @@ func (n *Network) AddHostPorts(sandbox string, addr netip.Addr, list []corev1.Co
 		if err := n.nf.Change(n.TableName(), true, wanted); err != nil {
 			// If the table was changed, by a flush for example, all of it is written again.
 			if same, serr := n.nf.Same(n.desired()); serr == nil && !same {
-				err = n.nf.Apply(n.desired())
+				err = n.apply()
 			}
 			if err != nil {
 				delete(n.ports, sandbox)

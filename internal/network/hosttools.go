@@ -36,20 +36,45 @@ func runTool(name string, args ...string) (string, error) {
 // firewalld is changed by its own client: only the owner of a table can change it.
 type firewalld struct{ run tool }
 
-func (f firewalld) open(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) (bool, error) {
-	if _, err := f.run("firewall-cmd", "--zone=trusted", "--query-source="+pods.String()); err == nil {
-		return true, nil
+func (f firewalld) open(pods netip.Prefix, want map[nft.Hook][]nft.Accept) (bool, error) {
+	for _, what := range firewalldNeeds(pods, want) {
+		if _, err := f.run("firewall-cmd", what.zone, "--query-"+what.item); err == nil {
+			continue
+		}
+		if _, err := f.run("firewall-cmd", what.zone, "--add-"+what.item); err != nil {
+			return false, err
+		}
 	}
-	_, err := f.run("firewall-cmd", "--zone=trusted", "--add-source="+pods.String())
-	return err == nil, err
+	return true, nil
 }
 
-func (f firewalld) close(pods netip.Prefix, _ map[nft.Hook][]nft.Accept) error {
-	if _, err := f.run("firewall-cmd", "--zone=trusted", "--query-source="+pods.String()); err != nil {
-		return nil // it is not installed, or firewalld does not run
+func (f firewalld) close(pods netip.Prefix, want map[nft.Hook][]nft.Accept) error {
+	var errs []error
+	for _, what := range firewalldNeeds(pods, want) {
+		if _, err := f.run("firewall-cmd", what.zone, "--query-"+what.item); err != nil {
+			continue // it is not installed, or firewalld does not run
+		}
+		_, err := f.run("firewall-cmd", what.zone, "--remove-"+what.item)
+		errs = append(errs, err)
 	}
-	_, err := f.run("firewall-cmd", "--zone=trusted", "--remove-source="+pods.String())
-	return err
+	return errors.Join(errs...)
+}
+
+type firewalldNeed struct{ zone, item string }
+
+// firewalldNeeds are the sources to trust, and the ports to open for others: those of the tunnel.
+func firewalldNeeds(pods netip.Prefix, want map[nft.Hook][]nft.Accept) []firewalldNeed {
+	out := []firewalldNeed{{"--zone=trusted", "source=" + pods.String()}}
+	for _, a := range want[nft.Input] {
+		need := firewalldNeed{"--zone=trusted", "source=" + a.From.String()}
+		if !a.From.IsValid() { // --quiet stands for the default zone
+			need = firewalldNeed{"--quiet", fmt.Sprintf("port=%d/%s", a.Port, a.Protocol)}
+		}
+		if !slices.Contains(out, need) {
+			out = append(out, need)
+		}
+	}
+	return out
 }
 
 // legacy is the kernel's older iptables. Only its own tool can change it, a whole table at a time, and it sends no

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -27,29 +28,22 @@ const (
 // them, until ctx ends.
 func (n *Network) Keep(ctx context.Context) {
 	n.endFlowsSoon() // for pods that were removed while no daemon ran
-	changed := make(chan struct{}, 1)
-	poke := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared, watchSettings} {
-		watching.Go(func() { n.keepWatching(ctx, watch, poke) })
+	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared, n.watchLinks} {
+		watching.Go(func() { n.keepWatching(ctx, watch, n.poke) })
 	}
 	p := pace{gap: settle, patience: settle}
 	reported := "" // the error that was logged last
 	for {
 		select {
-		case <-changed:
+		case <-n.changed:
 		case <-ctx.Done():
 			return
 		}
 		wait(ctx, p.before(time.Now()))
 		select { // a change that came meanwhile is covered by the same comparison
-		case <-changed:
+		case <-n.changed:
 		default:
 		}
 		began := time.Now()
@@ -65,7 +59,15 @@ func (n *Network) Keep(ctx context.Context) {
 		}
 		wait(ctx, p.patience)
 		p.patience = min(2*p.patience, again)
-		poke()
+		n.poke()
+	}
+}
+
+// poke makes Keep compare.
+func (n *Network) poke() {
+	select {
+	case n.changed <- struct{}{}:
+	default:
 	}
 }
 
@@ -146,13 +148,17 @@ func (n *Network) Repair() (repaired bool, err error) {
 		return false, err
 	}
 	if !same {
-		if err := n.nf.Apply(want); err != nil {
+		if err := n.apply(); err != nil {
 			return false, err
 		}
 		n.cfg.Log.Info("the pods' rules had been changed by somebody else and are whole again")
 	}
+	rejoined, perr := n.syncPeers()
+	if rejoined {
+		n.cfg.Log.Info("the ways to other nodes' pods are changed to what this host's network is now")
+	}
 	opened, err := n.checkFirewalls()
-	return !whole || routed || !same || opened, err
+	return !whole || routed || !same || rejoined || opened, errors.Join(perr, err)
 }
 
 // checkFirewalls makes the host's other filters accept pods' traffic, records those that still stop it, and reports

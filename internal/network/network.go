@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -35,8 +36,18 @@ type Config struct {
 	// StateFile is where the host's settings are saved before they are changed. Empty: they are not saved, and
 	// Teardown does not restore them.
 	StateFile string
+	// NodeIP is the address at which other nodes reach this one, and from which its tunnel sends. It may be none of
+	// the host's, as behind a NAT; then the kernel chooses.
+	NodeIP netip.Addr
+	// Direct routes to peers on the same link without a tunnel. All nodes must have the same setting.
+	Direct bool
+	// VXLANPort is the UDP port of the tunnel, the same on all nodes; 0: DefaultVXLANPort.
+	VXLANPort uint16
 	Log       *slog.Logger
 }
+
+// DefaultVXLANPort is the UDP port that Linux uses for VXLAN.
+const DefaultVXLANPort = 8472
 
 // Network is the pods' network of this node. Its methods are safe for concurrent use.
 type Network struct {
@@ -59,6 +70,16 @@ type Network struct {
 	pods    map[string]netip.Addr // the connected sandboxes, by id
 	bare    netip.Prefix          // the range for which Prepare has put the rules in place, without pods
 	trouble Trouble               // what in other filters stops traffic
+
+	changed    chan struct{} // wakes Keep
+	hasPeers   atomic.Bool   // there are peers, so more events matter
+	peers      []Peer
+	alone      bool                       // there are no peers, and nothing of theirs is left
+	peersKnown bool                       // SetPeers was called; else peers are those of an earlier run
+	across     across                     // what the peers need
+	tabled     []nft.Element              // the elements for peers that our table has
+	routed     map[netip.Prefix]peerRoute // the routes to peers as this process wrote them
+	refused    []string                   // what of the peers is refused
 }
 
 // New makes the network of the process's network namespace, which is "the host". Nothing is changed before Setup.
@@ -66,7 +87,11 @@ func New(cfg Config) (*Network, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	n := &Network{cfg: cfg, ports: map[string]*published{}, pods: map[string]netip.Addr{}, nf: nft.NewKernel(), legacyInUse: legacyInUse}
+	if cfg.VXLANPort == 0 {
+		cfg.VXLANPort = DefaultVXLANPort
+	}
+	n := &Network{cfg: cfg, ports: map[string]*published{}, pods: map[string]netip.Addr{}, nf: nft.NewKernel(), legacyInUse: legacyInUse,
+		changed: make(chan struct{}, 1), routed: map[netip.Prefix]peerRoute{}}
 	n.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(cfg.Owner)))[:4]
 	n.firewalld, n.legacy = firewalld{runTool}, legacy{runTool, legacyInUse, n.TableName()}
 	if cfg.PodCIDR.IsValid() {
@@ -136,11 +161,15 @@ func (n *Network) Setup(ctx context.Context) error {
 		return err
 	}
 	if n.bare != pods || len(n.pods) > 0 || len(n.ports) > 0 {
-		if err := n.nf.Apply(n.desired()); err != nil {
-			return fmt.Errorf("network: %w", err)
+		if err := n.apply(); err != nil {
+			return err
 		}
 	}
 	n.bare, n.ready = netip.Prefix{}, true
+	if _, err := n.syncPeers(); err != nil { // pods of this node work without; Keep tries again
+		n.cfg.Log.Warn("the ways to other nodes' pods are not complete", "error", err)
+		n.poke()
+	}
 	if _, err := n.checkFirewalls(); err != nil {
 		n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
 	}
@@ -164,10 +193,19 @@ func (n *Network) Prepare(ctx context.Context) error {
 	if err != nil || len(there) > 0 || len(n.pods) > 0 {
 		return err
 	}
+	if err := n.apply(); err != nil {
+		return err
+	}
+	n.bare = pods
+	return nil
+}
+
+// apply writes the table as a whole.
+func (n *Network) apply() error {
 	if err := n.nf.Apply(n.desired()); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	n.bare = pods
+	n.tabled = n.across.elements()
 	return nil
 }
 
@@ -179,7 +217,10 @@ func (n *Network) prepare(pods netip.Prefix) error {
 		return err
 	}
 	n.mtu = n.defaultMTU()
-	return nil
+	if !n.cfg.Direct { // also without peers: a pod's link keeps its MTU, and they may come later
+		n.mtu = n.tunnelMTU()
+	}
+	return n.adoptPeers()
 }
 
 // addUnreachableRoute adds an unreachable route for the node's range of pod addresses. The pods' own /32 routes are
@@ -190,7 +231,12 @@ func (n *Network) addUnreachableRoute(pods netip.Prefix) error {
 			return err
 		}
 	}
-	if err := n.host.RouteReplace(unreachable(pods)); err != nil {
+	if err := n.host.RouteReplace(n.unreachable(pods)); err != nil {
+		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
+	}
+	old := n.unreachable(pods) // as earlier versions made it, without a mark
+	old.Protocol, old.Priority = unix.RTPROT_STATIC, 0
+	if err := n.host.RouteDel(old); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
 	}
 	n.held = pods
@@ -198,17 +244,29 @@ func (n *Network) addUnreachableRoute(pods netip.Prefix) error {
 }
 
 func (n *Network) freeRange(pods netip.Prefix) error {
-	if err := n.host.RouteDel(unreachable(pods)); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := n.host.RouteDel(n.unreachable(pods)); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
 	}
 	return nil
 }
 
-func unreachable(p netip.Prefix) *netlink.Route {
-	return &netlink.Route{Dst: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}, Type: unix.RTN_UNREACHABLE, Protocol: unix.RTPROT_STATIC}
+func (n *Network) unreachable(p netip.Prefix) *netlink.Route {
+	return &netlink.Route{Dst: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}, Type: unix.RTN_UNREACHABLE,
+		Protocol: ownProtocol, Priority: n.metric()}
 }
 
-// Teardown removes our table, our rules in other filters, the gateway's address and the route, and restores the
+// findRange finds the range of an earlier run, by its route; invalid if there is none.
+func (n *Network) findRange() (netip.Prefix, error) {
+	list, err := n.ownRoutes()
+	for _, r := range list {
+		if r.Type == unix.RTN_UNREACHABLE {
+			return prefixOf(r.Dst), nil
+		}
+	}
+	return netip.Prefix{}, err
+}
+
+// Teardown removes our table, our rules in other filters, the ways to peers, the gateway's address and the route, and restores the
 // host's settings: for uninstalling, and for tests.
 func (n *Network) Teardown(ctx context.Context) error {
 	n.mu.Lock()
@@ -221,7 +279,16 @@ func (n *Network) Teardown(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
+	if !n.pool.current().IsValid() { // the master gave the range
+		if found, err := n.findRange(); err != nil {
+			errs = append(errs, err)
+		} else if found.IsValid() {
+			errs = append(errs, n.pool.setPrefix(found))
+		}
+	}
+	errs = append(errs, n.adoptPeers()) // what an earlier run has opened for them is closed, too
 	errs = append(errs, n.closeFirewalls()...)
+	errs = append(errs, n.removePeers())
 	if pods := n.pool.current(); pods.IsValid() {
 		errs = append(errs, n.freeRange(pods))
 	}

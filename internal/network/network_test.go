@@ -197,11 +197,11 @@ func TestWhatPodsShareIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 { // also after a repair
-		if err := n.host.RouteDel(unreachable(podRange)); err != nil {
+		if err := n.host.RouteDel(n.unreachable(podRange)); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the range's route is back", whole)
-		other := unreachable(podRange)
+		other := n.unreachable(podRange)
 		other.Type = unix.RTN_BLACKHOLE
 		if err := n.host.RouteReplace(other); err != nil {
 			t.Fatal(err)

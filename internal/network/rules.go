@@ -19,17 +19,24 @@ const (
 	hostPorts   = "hostports"    // (protocol, port) to (address, port)
 	hostPortsAt = "hostports-at" // (address, protocol, port) to (address, port)
 	hairpins    = "hairpins"     // (address, address) of pods that have host ports
+
+	remoteRanges = "remote-ranges" // of other nodes' pods
+	tunnelPorts  = "tunnel-ports"  // of UDP, while there is a tunnel
+	endpoints    = "endpoints"     // addresses of the nodes that may send to the tunnel
 )
 
 // rules is the wanted table. It is pure; TestRules shows it in the nft tool's syntax. links is the prefix of the
-// names of pods' links.
-func rules(name, links string, pods netip.Prefix, elements []nft.Element) nft.Table {
+// names of pods' links, and tunnel the name of the VXLAN device.
+func rules(name, links, tunnel string, pods netip.Prefix, elements []nft.Element) nft.Table {
 	t := nft.Table{
 		Name: name,
 		Sets: []nft.Set{
 			{Name: hostPorts, Key: []nft.Type{nft.Protocol, nft.Port}, Value: []nft.Type{nft.Address, nft.Port}},
 			{Name: hostPortsAt, Key: []nft.Type{nft.Address, nft.Protocol, nft.Port}, Value: []nft.Type{nft.Address, nft.Port}},
 			{Name: hairpins, Key: []nft.Type{nft.Address, nft.Address}},
+			{Name: remoteRanges, Key: []nft.Type{nft.Address}, Ranges: true},
+			{Name: tunnelPorts, Key: []nft.Type{nft.Port}},
+			{Name: endpoints, Key: []nft.Type{nft.Address}},
 		},
 	}
 	for _, e := range elements {
@@ -47,23 +54,27 @@ func rules(name, links string, pods netip.Prefix, elements []nft.Element) nft.Ta
 	t.Chains = []nft.Chain{
 		{Name: "spoofed", Hook: nft.Prerouting, Priority: nft.PriorityRaw, Rules: []nft.Rule{
 			{nft.InBy(links), nft.Spoofed(), nft.Drop()},
+			// Whoever can send to the tunnel can send to every pod as any other.
+			{nft.UDPToAny(tunnelPorts), nft.ToLocal(), nft.NotFromAny(endpoints), nft.Drop()},
 		}},
 		{Name: "prerouting", NAT: true, Hook: nft.Prerouting, Priority: nft.PriorityDstNAT, Rules: forward},
 		{Name: "output", NAT: true, Hook: nft.Output, Priority: nft.PriorityDstNAT, Rules: forward},
 		{Name: "postrouting", NAT: true, Hook: nft.Postrouting, Priority: nft.PrioritySrcNAT, Rules: []nft.Rule{
-			{nft.From(pods), nft.NotTo(pods), nft.Masquerade()},
+			{nft.From(pods), nft.NotTo(pods), nft.NotToAny(remoteRanges), nft.Masquerade()},
+			// The peer drops what is not from this node's range, and could not answer it by the tunnel.
+			{nft.OutBy(tunnel), nft.NotFrom(pods), nft.Masquerade()},
 			{nft.PairIn(hairpins), nft.Masquerade()},
 		}},
 	}
 	return t
 }
 
-// desired is the wanted table, with the elements of the present host ports.
+// desired is the wanted table, with the elements of the present host ports and peers.
 func (n *Network) desired() nft.Table {
 	pods := n.pool.current()
-	var elements []nft.Element
+	elements := n.across.elements()
 	for _, p := range n.ports {
 		elements = append(elements, p.elements...)
 	}
-	return rules(n.TableName(), n.linkPrefix(), pods, elements)
+	return rules(n.TableName(), n.linkPrefix(), n.tunnelName(), pods, elements)
 }

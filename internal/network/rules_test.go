@@ -20,7 +20,7 @@ var podRange = netip.MustParsePrefix("10.244.0.0/24")
 
 // The rules as the nft tool would show them.
 func TestRules(t *testing.T) {
-	got := rules("minik8s-pods-ab12", "mkab12", podRange, nil).String()
+	got := rules("minik8s-pods-ab12", "mkab12", "mkab12-vxlan", podRange, nil).String()
 	want := `table ip minik8s-pods-ab12 {
 	map hostports {
 		type inet_proto . inet_service : ipv4_addr . inet_service
@@ -31,9 +31,20 @@ func TestRules(t *testing.T) {
 	set hairpins {
 		type ipv4_addr . ipv4_addr
 	}
+	set remote-ranges {
+		type ipv4_addr
+		flags interval
+	}
+	set tunnel-ports {
+		type inet_service
+	}
+	set endpoints {
+		type ipv4_addr
+	}
 	chain spoofed {
 		type filter hook prerouting priority -300; policy accept;
 		iifname "mkab12*" fib saddr . iif oif missing drop
+		udp dport @tunnel-ports fib daddr type local ip saddr != @endpoints drop
 	}
 	chain prerouting {
 		type nat hook prerouting priority -100; policy accept;
@@ -47,7 +58,8 @@ func TestRules(t *testing.T) {
 	}
 	chain postrouting {
 		type nat hook postrouting priority 100; policy accept;
-		ip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/24 masquerade
+		ip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/24 ip daddr != @remote-ranges masquerade
+		oifname "mkab12-vxlan" ip saddr != 10.244.0.0/24 masquerade
 		ip saddr . ip daddr @hairpins masquerade
 	}
 }
@@ -118,12 +130,20 @@ hairpins 0af400070af40007`
 
 func TestLinksThatPodsTrafficPasses(t *testing.T) {
 	from, to := nft.Accept{From: podRange}, nft.Accept{To: podRange}
+	remote, wrapped := nft.Accept{From: netip.MustParsePrefix("10.244.2.0/24")}, nft.Accept{Protocol: "udp", Port: 8472}
+	w := ways{pods: podRange, links: "mkab12", exit: "eth0"}
 	for _, c := range []struct {
 		hook    nft.Hook
 		traffic nft.Accept
 		link    nft.Link
 		want    bool
 	}{
+		{nft.Input, remote, nft.Link{Name: "mkab12-vxlan"}, true},
+		{nft.Input, remote, nft.Link{Name: "eth0"}, false},
+		{nft.Input, wrapped, nft.Link{Name: "eth0"}, true},
+		{nft.Input, wrapped, nft.Link{Name: "mk", Prefix: true}, false},
+		{nft.Input, wrapped, nft.Link{Name: "lo", Not: true}, true},
+		{nft.Input, wrapped, nft.Link{Name: "eth0", Not: true}, false},
 		{nft.Forward, to, nft.Link{Name: "eth0"}, true},
 		{nft.Forward, from, nft.Link{Name: "eth0"}, false}, // addresses of pods that come from outside are forged
 		{nft.Forward, from, nft.Link{Name: "eth0", Out: true}, true},
@@ -142,7 +162,7 @@ func TestLinksThatPodsTrafficPasses(t *testing.T) {
 		{nft.Output, to, nft.Link{Name: "mk", Prefix: true, Out: true}, true},
 		{nft.Forward, from, nft.Link{}, true}, // a link that is not known any more
 	} {
-		if got := passes(c.hook, c.traffic, c.link, "mkab12", "eth0"); got != c.want {
+		if got := w.pass(c.hook, c.traffic, c.link); got != c.want {
 			t.Errorf("%s %v %+v: %v", c.hook, c.traffic, c.link, got)
 		}
 	}
@@ -290,6 +310,12 @@ func TestFirewalld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	n.across = across{routes: map[netip.Prefix]peerRoute{netip.MustParsePrefix("10.244.2.0/24"): {}}, tunnel: true, port: 8472}
+	need := fmt.Sprint(firewalldNeeds(podRange, admitted(podRange, nil, n.across)))
+	if want := "[{--zone=trusted source=10.244.0.0/24} {--zone=trusted source=10.244.2.0/24} {--quiet port=8472/udp}]"; need != want {
+		t.Errorf("got %s, want %s", need, want)
+	}
+	n.across = across{}
 	if got := n.Trouble().Stopped; len(got) != 0 || !trusted {
 		t.Errorf("%q, trusted %v, asked %q", got, trusted, asked)
 	}
@@ -301,7 +327,7 @@ func TestFirewalld(t *testing.T) {
 // The older iptables, by its own tool, where that is on the machine.
 func TestLegacy(t *testing.T) {
 	l := legacy{runTool, legacyInUse, "minik8s-pods-test"}
-	want := admitted(podRange, []uint16{6443})
+	want := admitted(podRange, []uint16{6443}, across{})
 	missing := legacy{func(string, ...string) (string, error) { return "", exec.ErrNotFound }, func() bool { return true }, l.tag}
 	if _, err := missing.open(podRange, want); err == nil || !strings.Contains(err.Error(), "iptables-legacy") {
 		t.Errorf("without the tool: %v", err)

@@ -1,19 +1,22 @@
 package network
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// watchSettings calls changed when forwarding is switched off for the whole host, or lo is taken down, until ctx ends
-// or nothing can be heard any more. started is called once nothing is missed.
-func watchSettings(ctx context.Context, started, changed func()) error {
+// watchLinks calls changed when forwarding is switched off for the whole host, lo is taken down or, while there are
+// peers, a link changes that is not a pod's, until ctx ends or nothing can be heard any more. started is called once
+// nothing is missed.
+func (n *Network) watchLinks(ctx context.Context, started, changed func()) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("network: events of settings: %w", err)
@@ -28,7 +31,7 @@ func watchSettings(ctx context.Context, started, changed func()) error {
 	defer stop()
 	started()
 	for buf := make([]byte, 16<<10); ; {
-		n, err := f.Read(buf)
+		size, err := f.Read(buf)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -36,12 +39,12 @@ func watchSettings(ctx context.Context, started, changed func()) error {
 			changed()
 			return fmt.Errorf("network: events of settings: %w", err)
 		}
-		list, err := syscall.ParseNetlinkMessage(buf[:n])
+		list, err := syscall.ParseNetlinkMessage(buf[:size])
 		if err != nil {
 			return fmt.Errorf("network: events of settings: %w", err)
 		}
 		for _, m := range list {
-			if switchedOff(m) {
+			if switchedOff(m) || n.hasPeers.Load() && n.carriesPeers(m) {
 				changed()
 			}
 		}
@@ -55,6 +58,24 @@ func switchedOff(m syscall.NetlinkMessage) bool {
 		return len(m.Data) >= unix.SizeofIfInfomsg && linkFlags(m.Data)&unix.IFF_LOOPBACK != 0 && linkFlags(m.Data)&unix.IFF_UP == 0
 	case unix.RTM_NEWNETCONF:
 		return forwardingOff(m.Data)
+	}
+	return false
+}
+
+// carriesPeers says whether an event is about a link that may lead to peers: the tunnel, or one of the host's own.
+func (n *Network) carriesPeers(m syscall.NetlinkMessage) bool {
+	if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK || len(m.Data) < unix.SizeofIfInfomsg {
+		return false
+	}
+	attrs, err := nl.ParseRouteAttr(m.Data[unix.SizeofIfInfomsg:])
+	if err != nil {
+		return false
+	}
+	for _, a := range attrs {
+		if a.Attr.Type == unix.IFLA_IFNAME {
+			name := string(bytes.TrimRight(a.Value, "\x00"))
+			return name == n.tunnelName() || !strings.HasPrefix(name, n.linkPrefix())
+		}
 	}
 	return false
 }

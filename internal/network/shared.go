@@ -48,7 +48,7 @@ func (n *Network) sharedComplete(pods netip.Prefix) (bool, error) {
 	if !slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.IP.Equal(Gateway.AsSlice()) }) {
 		return false, nil
 	}
-	held := unreachable(pods)
+	held := n.unreachable(pods)
 	routes, err := dump(func() ([]netlink.Route, error) {
 		return n.host.RouteListFiltered(netlink.FAMILY_V4, held, netlink.RT_FILTER_DST|netlink.RT_FILTER_TYPE)
 	})
@@ -118,6 +118,10 @@ func (n *Network) isPod(dst *net.IPNet) bool {
 	return false
 }
 
+// eventBuffer is how many bytes of events the kernel may keep until they are read. A thousand peers that go at once are
+// too many for what it keeps by default.
+const eventBuffer = 2 << 20
+
 // watchShared calls changed when the gateway's address, the route of the node's range or that of a pod is removed,
 // until ctx or a subscription ends. started is called once no later change can be missed.
 func (n *Network) watchShared(ctx context.Context, started, changed func()) error {
@@ -131,10 +135,10 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 		}
 	}
 	routes, addrs := make(chan netlink.RouteUpdate), make(chan netlink.AddrUpdate)
-	if err := netlink.RouteSubscribeWithOptions(routes, done, netlink.RouteSubscribeOptions{ErrorCallback: fail}); err != nil {
+	if err := netlink.RouteSubscribeWithOptions(routes, done, netlink.RouteSubscribeOptions{ErrorCallback: fail, ReceiveBufferSize: eventBuffer, ReceiveBufferForceSize: true}); err != nil {
 		return fmt.Errorf("network: events of routes: %w", err)
 	}
-	if err := netlink.AddrSubscribeWithOptions(addrs, done, netlink.AddrSubscribeOptions{ErrorCallback: fail}); err != nil {
+	if err := netlink.AddrSubscribeWithOptions(addrs, done, netlink.AddrSubscribeOptions{ErrorCallback: fail, ReceiveBufferSize: eventBuffer, ReceiveBufferForceSize: true}); err != nil {
 		return fmt.Errorf("network: events of addresses: %w", err)
 	}
 	started()
@@ -144,7 +148,7 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of routes ended")
 			}
-			if r.Type == unix.RTM_DELROUTE && n.isPod(r.Route.Dst) {
+			if r.Type == unix.RTM_DELROUTE && (n.isPod(r.Route.Dst) || r.Route.Protocol == ownProtocol) {
 				changed()
 			}
 			// A route that replaces ours is reported as a new one, without an event for the end of ours.
@@ -156,7 +160,8 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of addresses ended")
 			}
-			if !a.NewAddr && a.LinkAddress.IP.Equal(Gateway.AsSlice()) {
+			// A new address may be one that a peer's range overlaps, or the node's own again.
+			if !a.NewAddr && a.LinkAddress.IP.Equal(Gateway.AsSlice()) || n.hasPeers.Load() && a.LinkAddress.IP.To4() != nil {
 				changed()
 			}
 		case err := <-lost:

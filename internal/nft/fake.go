@@ -50,7 +50,7 @@ func (f *Fake) Change(table string, add bool, list []Element) error {
 			if s.Name != e.Set {
 				continue
 			}
-			s.Elements = slices.DeleteFunc(slices.Clone(s.Elements), func(x Element) bool { return string(x.Key) == string(e.Key) })
+			s.Elements = slices.DeleteFunc(slices.Clone(s.Elements), func(x Element) bool { return string(x.Key) == string(e.Key) && x.End == e.End })
 			if add {
 				s.Elements = append(s.Elements, e)
 			}
@@ -72,7 +72,7 @@ func elementsText(t Table) string {
 	var out []string
 	for _, s := range t.Sets {
 		for _, e := range s.Elements {
-			out = append(out, fmt.Sprintf("%s %x %x", s.Name, e.Key, e.Value))
+			out = append(out, fmt.Sprintf("%s %x %x %v", s.Name, e.Key, e.Value, e.End))
 		}
 	}
 	slices.Sort(out)

@@ -37,7 +37,7 @@ func (s Set) kernel(t *nftables.Table) (*nftables.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &nftables.Set{Table: t, Name: s.Name, Concatenation: len(s.Key) > 1, KeyType: key}
+	out := &nftables.Set{Table: t, Name: s.Name, Concatenation: len(s.Key) > 1, KeyType: key, Interval: s.Ranges}
 	if len(s.Value) > 0 {
 		out.IsMap = true
 		if out.DataType, err = concat(s.Value); err != nil {
@@ -130,7 +130,7 @@ var hookNumbers = map[Hook]nftables.ChainHook{
 func kernelElements(list []Element) []nftables.SetElement {
 	out := make([]nftables.SetElement, len(list))
 	for i, e := range list {
-		out[i] = nftables.SetElement{Key: e.Key, Val: e.Value}
+		out[i] = nftables.SetElement{Key: e.Key, Val: e.Value, IntervalEnd: e.End}
 	}
 	return out
 }
@@ -196,12 +196,16 @@ func (k *Kernel) Same(t Table) (bool, error) {
 			// A set that was removed meanwhile gives one of several errors; the table is not the same then.
 			return false, nil
 		}
-		wanted := map[string]string{}
+		type key struct {
+			key string
+			end bool
+		}
+		wanted := map[key]string{}
 		for _, e := range s.Elements {
-			wanted[string(e.Key)] = string(e.Value)
+			wanted[key{string(e.Key), e.End}] = string(e.Value)
 		}
 		for _, e := range have {
-			if val, ok := wanted[string(e.Key)]; !ok || val != string(e.Val) {
+			if val, ok := wanted[key{string(e.Key), e.IntervalEnd}]; !ok || val != string(e.Val) {
 				return false, nil
 			}
 		}

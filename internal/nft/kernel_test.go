@@ -50,6 +50,54 @@ func conn(t *testing.T) *nftables.Conn {
 	return c
 }
 
+// Ranges that touch each other are elements of their own, also when they come and go one by one.
+func TestRanges(t *testing.T) {
+	asRoot(t)
+	k := NewKernel()
+	tab := Table{Name: "minik8s-ranges", Sets: []Set{
+		{Name: "ranges", Key: []Type{Address}, Ranges: true}, {Name: "ports", Key: []Type{Port}},
+		{Name: "peers", Key: []Type{Address}}}}
+	tab.Chains = []Chain{{Name: "in", Hook: Prerouting, Priority: PriorityRaw, Rules: []Rule{
+		{UDPToAny("ports"), ToLocal(), NotFromAny("peers"), Drop()}}},
+		{Name: "out", NAT: true, Hook: Postrouting, Priority: PrioritySrcNAT, Rules: []Rule{
+			{From(pods), NotTo(pods), NotToAny("ranges"), Masquerade()}, {OutBy("mkab12"), NotFrom(pods), Masquerade()}}}}
+	t.Cleanup(func() {
+		if err := k.Delete(tab.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	all := func(skip int) (out []Element) {
+		for i := range 300 {
+			if i != skip {
+				out = append(out, Range("ranges", netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24))...)
+			}
+		}
+		return append(out, Range("ranges", netip.MustParsePrefix("255.255.255.0/24"))...)
+	}
+	same := func(elements []Element, after string) {
+		t.Helper()
+		tab.Sets[0].Elements = elements
+		if ok, err := k.Same(tab); err != nil || !ok {
+			t.Fatalf("after %s: the same: %v, %v", after, ok, err)
+		}
+	}
+	tab.Sets[0].Elements = all(-1)
+	if err := k.Apply(tab); err != nil {
+		t.Fatal(err)
+	}
+	same(all(-1), "apply")
+	one := Range("ranges", netip.MustParsePrefix("10.0.7.0/24"))
+	if err := k.Change(tab.Name, false, one); err != nil {
+		t.Fatal(err)
+	}
+	same(all(7), "a range went")
+	if err := k.Change(tab.Name, true, append(one, Element{Set: "ports", Key: []byte{0x21, 0x18}})); err != nil {
+		t.Fatal(err)
+	}
+	tab.Sets[1].Elements = []Element{{Set: "ports", Key: []byte{0x21, 0x18}}}
+	same(all(-1), "it came back")
+}
+
 // Every change of our table by others is detected, and nothing else is taken for one.
 func TestSame(t *testing.T) {
 	asRoot(t)

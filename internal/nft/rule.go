@@ -64,6 +64,31 @@ func NotTo(p netip.Prefix) Part {
 	return Part{"ip daddr != " + p.String(), inPrefix(p, daddrAt, expr.CmpOpNeq)}
 }
 
+// NotFrom matches packets whose source is not in p.
+func NotFrom(p netip.Prefix) Part {
+	return Part{"ip saddr != " + p.String(), inPrefix(p, saddrAt, expr.CmpOpNeq)}
+}
+
+// NotToAny matches packets whose destination is in no element of a set.
+func NotToAny(set string) Part { return Part{"ip daddr != @" + set, inSet(set, daddrAt, true)} }
+
+// NotFromAny matches packets whose source is in no element of a set.
+func NotFromAny(set string) Part { return Part{"ip saddr != @" + set, inSet(set, saddrAt, true)} }
+
+func inSet(set string, offset uint32, not bool) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
+		&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: not},
+	}
+}
+
+// UDPToAny matches UDP packets whose destination port is in a set.
+func UDPToAny(set string) Part {
+	return Part{"udp dport @" + set, append(protocolIs(unix.IPPROTO_UDP),
+		&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set})}
+}
+
 func inPrefix(p netip.Prefix, offset uint32, op expr.CmpOp) []expr.Any {
 	addr := p.Masked().Addr().As4()
 	load := &expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4}
@@ -83,6 +108,14 @@ func InBy(prefix string) Part {
 	return Part{fmt.Sprintf("iifname %q", prefix+"*"), []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: unix.NFT_REG_1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte(prefix)},
+	}}
+}
+
+// OutBy matches packets that leave by the link with this name.
+func OutBy(link string) Part {
+	return Part{fmt.Sprintf("oifname %q", link), []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: append([]byte(link), 0)},
 	}}
 }
 

@@ -1,7 +1,10 @@
 package nft
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
+	"net/netip"
 	"strings"
 
 	"github.com/google/nftables"
@@ -10,7 +13,7 @@ import (
 // Type is the type of a field of a set's key or value.
 type Type int
 
-// The types. Each takes four bytes in a key; shorter values are at the start of them.
+// The types. In a key of several fields each takes four bytes; shorter values are at the start of them.
 const (
 	Address  Type = iota // IPv4
 	Protocol             // of layer 4
@@ -33,17 +36,31 @@ type Table struct {
 	Chains []Chain
 }
 
-// Set is a set, or a map if Value has types.
+// Set is a set, or a map if Value has types. The elements of a set of Ranges are made by Range.
 type Set struct {
 	Name       string
 	Key, Value []Type
+	Ranges     bool
 	Elements   []Element
 }
 
-// Element is an element of the named set, with its fields in network byte order, padded to four bytes each.
+// Element is an element of the named set, with its fields in network byte order. Several fields are padded to four bytes
+// each.
 type Element struct {
 	Set        string
 	Key, Value []byte
+	End        bool // of a range: the first key after it
+}
+
+// Range is the elements of a range of IPv4 addresses: where it starts and, unless it is the last one, where it ends.
+// The ranges of a set must not overlap.
+func Range(set string, p netip.Prefix) []Element {
+	start := p.Masked().Addr().As4()
+	out := []Element{{Set: set, Key: start[:]}}
+	if after := uint64(binary.BigEndian.Uint32(start[:])) + 1<<(32-p.Bits()); after <= math.MaxUint32 {
+		out = append(out, Element{Set: set, Key: binary.BigEndian.AppendUint32(nil, uint32(after)), End: true})
+	}
+	return out
 }
 
 // Hook is the netfilter hook of a base chain.
@@ -83,7 +100,11 @@ func (t Table) String() string {
 		if len(s.Value) > 0 {
 			kind, of = "map", of+" : "+typesText(s.Value)
 		}
-		fmt.Fprintf(&b, "\t%s %s {\n\t\ttype %s\n\t}\n", kind, s.Name, of)
+		fmt.Fprintf(&b, "\t%s %s {\n\t\ttype %s\n", kind, s.Name, of)
+		if s.Ranges {
+			b.WriteString("\t\tflags interval\n")
+		}
+		b.WriteString("\t}\n")
 	}
 	for _, c := range t.Chains {
 		kind := "filter"

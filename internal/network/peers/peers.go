@@ -1,0 +1,117 @@
+package peers
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/informer"
+	"minik8s/internal/network"
+)
+
+// Network is what is told of the peers. After an error it tries again by itself.
+type Network interface {
+	SetPeers(ctx context.Context, list []network.Peer) error
+}
+
+// Follow tells the network of the nodes other than own until ctx ends; ready is called when it has been told of those
+// that existed at the start. The error is a panic of the informer.
+func Follow(ctx context.Context, c client.Interface, own string, n Network, log *slog.Logger, ready func()) error {
+	changed := make(chan struct{}, 1)
+	poke := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	nodes := informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log})
+	nodes.OnChange(func(old, now *corev1.Node) {
+		if !same(old, now, own) {
+			poke()
+		}
+	})
+	ctx, stop := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	defer told.Wait()
+	defer stop()
+	return nodes.Run(ctx, func() {
+		told.Go(func() { tell(ctx, n, own, nodes.List, log, changed, ready) })
+	})
+}
+
+// tell tells the network of the peers now and after each change.
+func tell(ctx context.Context, n Network, own string, nodes func() []*corev1.Node, log *slog.Logger, changed <-chan struct{}, ready func()) {
+	var last []network.Peer
+	for first := true; ; first = false {
+		list := Of(nodes(), own)
+		if first || !reflect.DeepEqual(list, last) {
+			if err := n.SetPeers(ctx, list); err != nil && ctx.Err() == nil {
+				log.Warn("the ways to other nodes' pods are not complete, trying again", "error", err)
+			}
+			last = list
+		}
+		if first {
+			ready()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Of are the peers of a node: the others that have an IPv4 address and range. The oldest are first, because the
+// network gives precedence to them where two contradict each other. It is pure.
+func Of(nodes []*corev1.Node, own string) []network.Peer {
+	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	var out []network.Peer
+	for _, node := range nodes {
+		if p, ok := peerOf(node); ok && node.Name != own {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// peerOf is a Node as a peer; false if it cannot be reached yet.
+func peerOf(node *corev1.Node) (network.Peer, bool) {
+	p := network.Peer{Node: node.Name}
+	for _, a := range node.Status.Addresses {
+		addr, err := netip.ParseAddr(a.Address)
+		if a.Type == corev1.NodeInternalIP && err == nil && addr.Is4() {
+			p.Address = addr
+			break
+		}
+	}
+	ranges := node.Spec.PodCIDRs
+	if len(ranges) == 0 {
+		ranges = []string{node.Spec.PodCIDR}
+	}
+	for _, r := range ranges {
+		if prefix, err := netip.ParsePrefix(r); err == nil && prefix.Addr().Is4() {
+			p.Ranges = append(p.Ranges, prefix.Masked())
+		}
+	}
+	return p, p.Address.IsValid() && len(p.Ranges) > 0
+}
+
+// same reports whether a change of a Node is none for the network.
+func same(old, now *corev1.Node, own string) bool {
+	if old == nil || now == nil {
+		return (old == nil || old.Name == own) && (now == nil || now.Name == own)
+	}
+	a, aok := peerOf(old)
+	b, bok := peerOf(now)
+	return now.Name == own || aok == bok && reflect.DeepEqual(a, b)
+}
