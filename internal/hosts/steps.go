@@ -330,7 +330,7 @@ func (p *play) expectAnswer(ctx context.Context, args []string) error {
 		defer cancel()
 		got, err = h.Get(ctx, url)
 	} else {
-		got, err = p.shell(args[2], "wget -T 2 -qO- "+url)
+		got, err = p.shell(args[2], "wget -qO- "+url)
 	}
 	if err != nil {
 		return err
