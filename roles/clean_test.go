@@ -134,7 +134,7 @@ func TestClean(t *testing.T) {
 		t.Errorf("on a terminal: %v: %s", err, out)
 	}
 	// A shell that starts a command is two for a moment.
-	p.eventually("the pod runs on after a look and a no", func() bool { return sleepers(p.dir) == 1 })
+	p.outlived("the pod runs on after a look and a no", func() bool { return sleepers(p.dir) == 1 })
 	if out, err := onTerminal(t, "y\n", "clean", "--data-dir", p.dir); err != nil {
 		t.Fatalf("on a terminal: %v: %s", err, out)
 	}

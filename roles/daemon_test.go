@@ -190,6 +190,16 @@ func (p *process) eventually(what string, ok func() bool) {
 	}
 }
 
+// outlived is eventually for what happens without the daemon.
+func (p *process) outlived(what string, ok func() bool) {
+	p.t.Helper()
+	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("not %s in time", what)
+		}
+	}
+}
+
 func (p *process) kill() {
 	if p.cmd != nil && p.cmd.Process != nil {
 		p.cmd.Process.Kill() //nolint:errcheck // it may have ended
