@@ -172,14 +172,14 @@ const (
 
 // endOf is when a request is deleted.
 func endOf(csr *certificatesv1.CertificateSigningRequest) time.Time {
-	for _, c := range csr.Status.Conditions {
-		at := c.LastUpdateTime.Time
-		if at.IsZero() {
-			at = csr.CreationTimestamp.Time
-		}
-		return at.Add(keepDone)
+	if len(csr.Status.Conditions) == 0 {
+		return csr.CreationTimestamp.Add(keepPending)
 	}
-	return csr.CreationTimestamp.Add(keepPending)
+	decided := csr.Status.Conditions[0].LastUpdateTime.Time
+	if decided.IsZero() {
+		decided = csr.CreationTimestamp.Time
+	}
+	return decided.Add(keepDone)
 }
 
 func has(csr *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) bool {
