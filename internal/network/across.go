@@ -216,12 +216,12 @@ func (n *Network) peerRoutes() ([]netlink.Route, error) {
 // ownRoutes are this daemon's marked routes.
 func (n *Network) ownRoutes() ([]netlink.Route, error) {
 	list, err := dump(func() ([]netlink.Route, error) {
-		return n.host.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: ownProtocol, Priority: n.metric()}, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_PRIORITY)
+		return n.host.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: ownProtocol}, netlink.RT_FILTER_PROTOCOL)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("network: routes: %w", err)
 	}
-	return slices.DeleteFunc(list, func(r netlink.Route) bool { return r.Dst == nil }), nil
+	return slices.DeleteFunc(list, func(r netlink.Route) bool { return r.Dst == nil || r.Priority != n.metric() }), nil
 }
 
 // adoptPeers takes the routes of an earlier run for what the peers are, until SetPeers says it: so that a restart

@@ -27,7 +27,8 @@ var hostMAC = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
 
 // Config is what a Network is made from.
 type Config struct {
-	// PodCIDR is this node's range of pod addresses; it may be set later by SetPodCIDR.
+	// PodCIDR is this node's range of pod addresses; it may be set later by SetPodCIDR. The range of an earlier run,
+	// which the kernel's routes show, takes its place.
 	PodCIDR netip.Prefix
 	// Owner distinguishes two daemons in one network namespace, such as their data directory.
 	Owner string
@@ -108,6 +109,13 @@ func New(cfg Config) (*Network, error) {
 		return nil, fmt.Errorf("network: netlink: %w", err)
 	}
 	n.flows.cut = cutFlows(n.host)
+	// The range of an earlier run is the Node's, whatever is asked for; and the masters may be away.
+	if found, err := n.findRange(); err == nil && found.IsValid() {
+		n.held = found
+		if err := n.pool.setPrefix(found); err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+	}
 	return n, nil
 }
 
@@ -277,13 +285,6 @@ func (n *Network) Teardown(ctx context.Context) error {
 		err := n.host.AddrDel(lo, &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)})
 		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			errs = append(errs, err)
-		}
-	}
-	if !n.pool.current().IsValid() { // the master gave the range
-		if found, err := n.findRange(); err != nil {
-			errs = append(errs, err)
-		} else if found.IsValid() {
-			errs = append(errs, n.pool.setPrefix(found))
 		}
 	}
 	errs = append(errs, n.adoptPeers()) // what an earlier run has opened for them is closed, too

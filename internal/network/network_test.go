@@ -267,3 +267,29 @@ func TestPodsAreFoundAgain(t *testing.T) {
 		eventually(t, "the route is back", there)
 	}
 }
+
+// A daemon that starts again has the range that it had, whatever it thinks likely, and without asking anybody.
+func TestRangeOfAnEarlierRun(t *testing.T) {
+	n := running(t)
+	given := netip.MustParsePrefix("10.244.7.0/24")
+	if err := n.SetPodCIDR(t.Context(), given); err != nil {
+		t.Fatal(err)
+	}
+	for _, likely := range []netip.Prefix{{}, podRange} {
+		again, err := New(Config{PodCIDR: likely, Owner: t.Name(), Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := again.PodCIDR(); got != given {
+			t.Errorf("likely %v: it has %v", likely, got)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	other, err := New(Config{PodCIDR: podRange, Owner: "another daemon", Log: slog.New(slog.DiscardHandler)})
+	if err != nil || other.PodCIDR() != podRange {
+		t.Error(other.PodCIDR(), err)
+	}
+	other.Close()
+}
