@@ -55,6 +55,7 @@ var parts = []part{
 	{"size", size},
 	{"start", start},
 	{"idle", idle},
+	{"workers", workers},
 	{"flush", flushed},
 	{"api", apiFigures},
 	{"scheduler", schedulerFigures},

@@ -109,8 +109,8 @@ func idle(r *report) error {
 	return err
 }
 
-// processes returns the daemon's processes: itself, and those that run from its directory.
-func processes(d *daemon) []string {
+// processes returns a daemon's processes: itself, and those that run from its directory.
+func processes(dir string, pid int) []string {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil
@@ -121,7 +121,7 @@ func processes(d *daemon) []string {
 		if err != nil {
 			continue
 		}
-		if strings.HasPrefix(exe, d.dir) || filepath.Base(p) == strconv.Itoa(d.cmd.Process.Pid) {
+		if strings.HasPrefix(exe, dir) || filepath.Base(p) == strconv.Itoa(pid) {
 			out = append(out, p)
 		}
 	}
@@ -129,8 +129,10 @@ func processes(d *daemon) []string {
 }
 
 // memory returns the proportional and the anonymous size in KiB.
-func memory(d *daemon) (pss, anon float64, n int) {
-	for _, p := range processes(d) {
+func memory(d *daemon) (pss, anon float64, n int) { return memoryOf(d.dir, d.cmd.Process.Pid) }
+
+func memoryOf(dir string, pid int) (pss, anon float64, n int) {
+	for _, p := range processes(dir, pid) {
 		f, err := os.Open(p + "/smaps_rollup")
 		if err != nil {
 			continue
@@ -160,7 +162,7 @@ func memory(d *daemon) (pss, anon float64, n int) {
 // cpu returns the seconds of processor time used so far.
 func cpu(d *daemon) float64 {
 	var ticks float64
-	for _, p := range processes(d) {
+	for _, p := range processes(d.dir, d.cmd.Process.Pid) {
 		b, err := os.ReadFile(p + "/stat")
 		if err != nil {
 			continue

@@ -24,6 +24,8 @@ import (
 type Host struct {
 	Name    string
 	Address netip.Addr
+	// Binary is the minik8sd that runs here, if it is another than the lab's.
+	Binary string
 
 	lab          *Lab
 	ns           *namespace
@@ -63,6 +65,24 @@ func (h *Host) prepare() error {
 	return nil
 }
 
+func (h *Host) binary() string {
+	if h.Binary != "" {
+		return h.Binary
+	}
+	return h.lab.binary
+}
+
+// Dir is the host's data directory, and Pid its daemon's process; 0 before the first start.
+func (h *Host) Dir() string { return h.dir }
+
+// Pid is that of the daemon.
+func (h *Host) Pid() int {
+	if h.cmd == nil {
+		return 0
+	}
+	return h.cmd.Process.Pid
+}
+
 // base are the flags that every command of the host's minik8sd needs.
 func (h *Host) base() []string {
 	return []string{"--data-dir", h.dir, "--cgroup-root", h.cgroup()}
@@ -78,7 +98,7 @@ func (h *Host) Start(flags ...string) error {
 	if len(flags) > 0 {
 		h.args = flags
 	}
-	cmd := exec.Command(h.lab.binary, append(append(h.base(), "--node-name", h.Name), h.args...)...)
+	cmd := exec.Command(h.binary(), append(append(h.base(), "--node-name", h.Name), h.args...)...)
 	h.said = &tail{}
 	cmd.Stdout, cmd.Stderr = h.said, h.said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -150,7 +170,7 @@ func (h *Host) Wipe() error {
 	}
 	var out []byte
 	err := h.ns.do(func() (err error) {
-		out, err = exec.Command(h.lab.binary, append(append([]string{"clean"}, h.base()...), "--yes")...).CombinedOutput()
+		out, err = exec.Command(h.binary(), append(append([]string{"clean"}, h.base()...), "--yes")...).CombinedOutput()
 		return err
 	})
 	if err != nil {
@@ -203,7 +223,7 @@ func (h *Host) Ready(ctx context.Context) bool {
 
 // Ctl runs "minik8sd ctl" on the host and returns what it prints.
 func (h *Host) Ctl(args ...string) (string, error) {
-	cmd := exec.Command(h.lab.binary, append([]string{"ctl", "--data-dir", h.dir}, args...)...)
+	cmd := exec.Command(h.binary(), append([]string{"ctl", "--data-dir", h.dir}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := h.ns.do(cmd.Run)
