@@ -21,6 +21,7 @@ import (
 //	kill, stop, freeze, thaw NAME SIGKILL, SIGTERM, SIGSTOP, SIGCONT for the daemon
 //	cut, heal NAME                takes the host off the network, and puts it back
 //	wipe NAME                     kills the daemon and removes all that it has made
+//	crash POD from NAME           has the pod's web server end itself
 //	ctl MASTER ARGUMENTS...       runs minik8sd ctl; files are relative to the scenario's directory
 //	within DURATION               how long the steps that follow may take to become true; 60s at first
 //	expect node NAME STATE        Ready, NotReady, Unknown or gone

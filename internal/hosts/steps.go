@@ -27,7 +27,7 @@ var verbs = map[string]verb{
 	"restart": onHost(func(h *Host) error { return h.Start() }),
 	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
 	"cut": onHost((*Host).Cut), "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
-	"ctl": (*play).ctl, "within": (*play).setWithin, "expect": (*play).expect,
+	"crash": (*play).crash, "ctl": (*play).ctl, "within": (*play).setWithin, "expect": (*play).expect,
 	"say": func(*play, context.Context, []string) error { return nil },
 }
 
@@ -152,6 +152,22 @@ func (p *play) ctl(_ context.Context, args []string) error {
 		fmt.Fprintf(p.out, "         | %s\n", strings.TrimRight(line, "\n"))
 	}
 	return err
+}
+
+// crash ends a pod's web server by its own page for that. The answer may be cut off by the end.
+func (p *play) crash(ctx context.Context, args []string) error {
+	if len(args) != 3 || args[1] != "from" {
+		return errWords
+	}
+	h, err := p.named(args[2])
+	if err != nil {
+		return err
+	}
+	if p.addresses[args[0]] == "" {
+		return errors.New("its address is not known: expect the pod first")
+	}
+	h.Get(ctx, "http://"+p.addresses[args[0]]+"/exit?code=1") //nolint:errcheck // as above
+	return nil
 }
 
 func (p *play) setWithin(_ context.Context, args []string) (err error) {

@@ -15,6 +15,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/events"
 	"minik8s/internal/kubelet/cgroup"
+	"minik8s/internal/kubelet/checkpoint"
 	"minik8s/internal/kubelet/connect"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/hostports"
@@ -33,6 +34,8 @@ type Config struct {
 	NodeIP netip.Addr
 	// Port is that of the kubelet's server (package server); 0: it has none.
 	Port int32
+	// Checkpoints keeps the pods in files, for a start without the API: where that is on another machine.
+	Checkpoints bool
 	// DataDir holds pods/ (volumes, termination messages) and pods-logs/.
 	DataDir string
 	// PodPidsLimit is how many processes and threads a pod may have; 0: no limit.
@@ -74,22 +77,24 @@ type Kubelet struct {
 	// Manager answers clients: which pods there are, logs, exec, attach and port-forward.
 	*connect.Manager
 
-	cfg        Config
-	client     client.Interface
-	runtime    cri.Runtime
-	rec        *events.Recorder
-	log        *slog.Logger
-	now        func() time.Time
-	volumes    *volume.Manager
-	objects    *objects.Manager
-	tokens     *token.Manager
-	cgroups    *cgroup.Manager // nil: none
-	ports      *hostports.Manager
-	images     *images.Manager
-	config     *podconfig.Builder
-	node       *node.Manager
-	admission  admission
-	startLimit startLimit
+	cfg     Config
+	client  client.Interface
+	runtime cri.Runtime
+	rec     *events.Recorder
+	log     *slog.Logger
+	now     func() time.Time
+	volumes *volume.Manager
+	objects *objects.Manager
+	tokens  *token.Manager
+	cgroups *cgroup.Manager // nil: none
+	ports   *hostports.Manager
+	images  *images.Manager
+	// checkpoints is nil where the API is in this process.
+	checkpoints *checkpoint.Store
+	config      *podconfig.Builder
+	node        *node.Manager
+	admission   admission
+	startLimit  startLimit
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -127,6 +132,9 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	k.objects = objects.New(c, cfg.Log, k.spawn, func(uid types.UID) { k.send(uid, func(b *inbox) { b.objects = true }) })
 	if cfg.CgroupRoot != "" {
 		k.cgroups = cgroup.New(cfg.CgroupRoot)
+	}
+	if cfg.Checkpoints {
+		k.checkpoints = checkpoint.New(filepath.Join(cfg.DataDir, "checkpoints"), cfg.Log)
 	}
 	k.images = images.New(rt, c, k.now, k.log)
 	k.node = node.New(k.nodeConfig(), c, rt, k.rec)
@@ -167,6 +175,9 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 		k.found[types.UID(p.UID)] = p
 	}
 	k.spawn(func() { k.forward(ctx, changes) })
+	if k.checkpoints != nil {
+		k.spawn(func() { k.checkpoints.Run(ctx) })
+	}
 	synced := make(chan struct{})
 	k.spawn(func() { k.watchPods(ctx, func() { close(synced) }) })
 	select {

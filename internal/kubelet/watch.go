@@ -17,12 +17,20 @@ import (
 // watchPods passes every pod of this node to its worker until ctx ends. synced is called once, when all pods that
 // exist have been seen.
 func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
+	listed := false
 	synced = sync.OnceFunc(synced)
 	r := reflector.Reflector{Client: k.client, Kind: api.Pods, Fields: fields.OneTermEqualSelector("spec.nodeName", k.cfg.NodeName),
 		Log: k.log,
 		Replace: func(items []api.Object, _ string) {
+			listed = true
 			k.replace(ctx, items)
 			synced()
+		},
+		Failed: func(error) {
+			if !listed {
+				listed = true
+				k.fromCheckpoints(ctx)
+			}
 		},
 		Apply: func(e client.Event) {
 			switch e.Type {
@@ -34,6 +42,19 @@ func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 			}
 		}}
 	r.Run(ctx)
+}
+
+// fromCheckpoints goes on with the pods that an earlier run has written down, until the API answers. What only the
+// runtime has is left alone: the API may know more.
+func (k *Kubelet) fromCheckpoints(ctx context.Context) {
+	if k.checkpoints == nil {
+		return
+	}
+	for _, pod := range k.checkpoints.Load() {
+		if pod.Spec.NodeName == k.cfg.NodeName {
+			k.podChanged(ctx, pod)
+		}
+	}
 }
 
 // replace applies the list of all pods of the node: a known pod that is not in it is deleted, and one that only the
@@ -76,6 +97,9 @@ func (k *Kubelet) replace(ctx context.Context, items []api.Object) {
 			delete(k.ended, uid)
 		}
 	}
+	if k.checkpoints != nil {
+		k.checkpoints.Keep(there)
+	}
 	k.dropLeftovers(there)
 }
 
@@ -94,6 +118,9 @@ func (k *Kubelet) podChanged(ctx context.Context, pod *corev1.Pod) {
 		w.overcommit = k.admission.admit(pod, w.isNew)
 	}
 	w.send(func(b *inbox) { b.take(pod) })
+	if k.checkpoints != nil {
+		k.checkpoints.Put(pod)
+	}
 }
 
 // podDeleted tells the worker that the pod's object is deleted.
@@ -101,6 +128,9 @@ func (k *Kubelet) podDeleted(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.ended, uid)
+	if k.checkpoints != nil {
+		k.checkpoints.Drop(uid)
+	}
 	if w := k.workers[uid]; w != nil {
 		w.send(func(b *inbox) { b.objectDeleted = true })
 	}
