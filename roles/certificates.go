@@ -21,13 +21,14 @@ type credentials struct {
 	trust    *x509.CertPool // the cluster's CA
 	api      *certs.Kept    // the API server's; nil on a worker
 	kubelets *certs.Kept    // the API server's as a client of kubelets; nil on a worker
+	admin    *certs.Kept    // the administrator's, in the kubeconfig; nil on a worker
 	kubelet  *certs.Kept    // the kubelet's server's; nil on a master alone
 	node     *certs.Kept    // the kubelet's as a client of the API; nil on a master, whose kubelet needs none
 	nodeKey  string         // a master's own machine, by the certs.KeyPin of its key
 }
 
 func (c *credentials) all() map[string]*certs.Kept {
-	out := map[string]*certs.Kept{"apiserver": c.api, "apiserver-kubelet-client": c.kubelets, "kubelet": c.kubelet, "node": c.node}
+	out := map[string]*certs.Kept{"apiserver": c.api, "apiserver-kubelet-client": c.kubelets, "admin": c.admin, "kubelet": c.kubelet, "node": c.node}
 	for name, k := range out {
 		if k == nil {
 			delete(out, name)
@@ -53,9 +54,9 @@ func (d *Daemon) openAuthority() (err error) {
 
 // issue signs a master's own certificates.
 func (d *Daemon) issue() error {
-	dir, self := d.path("pki"), []string{d.cfg.NodeName, d.cfg.NodeIP.String(), "localhost", "127.0.0.1", "::1"}
+	dir := d.path("pki")
 	d.creds.trust = d.ca.Pool()
-	names := append([]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + d.cfg.ClusterDomain}, self...)
+	names := append(d.apiNames(), d.cfg.NodeName, d.cfg.NodeIP.String())
 	var err error
 	keep := func(make func() (certs.Pair, error)) *certs.Kept {
 		renew := func(context.Context) (certs.Pair, error) { return make() }
@@ -79,7 +80,10 @@ func (d *Daemon) issue() error {
 	d.creds.kubelets = keep(func() (certs.Pair, error) {
 		return d.ca.Client(dir, "apiserver-kubelet-client", "kube-apiserver-kubelet-client", registry.GroupMasters)
 	})
-	d.creds.kubelet = keep(func() (certs.Pair, error) { return d.ca.Server(dir, "kubelet", self) })
+	d.creds.admin = keep(d.writeKubeconfig)
+	d.creds.kubelet = keep(func() (certs.Pair, error) {
+		return d.ca.Server(dir, "kubelet", []string{d.cfg.NodeName, d.cfg.NodeIP.String()})
+	})
 	if err != nil {
 		return err
 	}
@@ -87,17 +91,24 @@ func (d *Daemon) issue() error {
 	if err != nil {
 		return err
 	}
-	if d.creds.nodeKey, err = certs.PinOf(key); err != nil {
-		return err
-	}
-	return d.writeKubeconfig()
+	d.creds.nodeKey, err = certs.PinOf(key)
+	return err
 }
 
-// writeKubeconfig writes the administrator's kubeconfig.
-func (d *Daemon) writeKubeconfig() error {
+// apiNames are the names of the API that are no machine's.
+func (d *Daemon) apiNames() []string {
+	return []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + d.cfg.ClusterDomain,
+		"localhost", "127.0.0.1", "::1"}
+}
+
+// foreignNames are those for which a worker gets no certificate.
+func (d *Daemon) foreignNames() []string { return append(d.apiNames(), d.cfg.NodeIP.String()) }
+
+// writeKubeconfig writes the administrator's kubeconfig, and returns the certificate in it.
+func (d *Daemon) writeKubeconfig() (certs.Pair, error) {
 	admin, err := d.ca.Client(d.path("pki"), "admin", "kubernetes-admin", registry.GroupMasters)
 	if err != nil {
-		return err
+		return admin, err
 	}
 	address := d.cfg.APIAddress
 	if address == "" {
@@ -106,9 +117,9 @@ func (d *Daemon) writeKubeconfig() error {
 	server := "https://" + net.JoinHostPort(address, strconv.Itoa(d.cfg.APIPort))
 	kc, err := certs.Kubeconfig("minik8s", server, d.ca.Cert, "admin", admin)
 	if err != nil {
-		return err
+		return admin, err
 	}
-	return disk.WriteFile(d.path(kubeconfigName), kc, 0o600)
+	return admin, disk.WriteFile(d.path(kubeconfigName), kc, 0o600)
 }
 
 // runJoin is ready when this worker has its identity. A worker that has joined before is ready without a master.

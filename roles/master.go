@@ -169,7 +169,9 @@ func (d *Daemon) ledParts() []supervise.Part {
 	add("podgc-controller", func(_ context.Context, c client.Interface) runner {
 		return podgc.New(c, views, podgc.Threshold, d.log)
 	})
-	add("certificates-controller", func(_ context.Context, c client.Interface) runner { return certificates.New(c, views, d.ca, d.log) })
+	add("certificates-controller", func(_ context.Context, c client.Interface) runner {
+		return certificates.New(c, views, d.ca, d.foreignNames(), d.log)
+	})
 	add("token-cleaner", func(_ context.Context, c client.Interface) runner { return tokencleaner.New(c, views, d.log) })
 	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })
 	// Parts that record Events.
@@ -179,7 +181,7 @@ func (d *Daemon) ledParts() []supervise.Part {
 		})
 	}
 	withRecorder("nodelifecycle-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
-		return nodelifecycle.New(c, v, r, nodelifecycle.Times{Grace: d.cfg.NodeGracePeriod, Remove: d.cfg.NodeRemovalPeriod}, log)
+		return nodelifecycle.New(c, v, r, d.cfg.NodeName, nodelifecycle.Times{Grace: d.cfg.NodeGracePeriod, Remove: d.cfg.NodeRemovalPeriod}, log)
 	})
 	withRecorder("tainteviction-controller", as(tainteviction.New))
 	withRecorder("replicaset-controller", as(replicaset.New))

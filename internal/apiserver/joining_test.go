@@ -115,8 +115,10 @@ func TestJoinTokens(t *testing.T) {
 			t.Errorf("%s %s: %d %s", x.sub, x.body, code, body)
 		}
 	}
-	if code, body := c.do(c.root(), "POST", csrs, request(t, "m", "kubernetes.io/kube-apiserver-client", "eve", registry.GroupMasters)); code != 403 {
-		t.Errorf("a request to be a master: %d %s", code, body)
+	for _, group := range []string{registry.GroupMasters, "minik8s:master-nodes"} {
+		if code, body := c.do(c.root(), "POST", csrs, request(t, "m", "kubernetes.io/kube-apiserver-client", "eve", "system:nodes", group)); code != 403 {
+			t.Errorf("a request to be in %s: %d %s", group, code, body)
+		}
 	}
 	if code, body := c.do(c.root(), "DELETE", "/api/v1/namespaces/kube-system/secrets/"+bootstrap.SecretName(tok.ID), ""); code != 200 {
 		t.Fatal(code, body)
@@ -139,6 +141,14 @@ func TestTwoMachinesOneName(t *testing.T) {
 	}
 	if code, body := mark(first, "first"); code != 200 || strings.Contains(body, `"mine"`) {
 		t.Fatal(code, body)
+	}
+	// A manifest that does not mention it does not free the name.
+	if code, body := c.do(c.root(), "PUT", "/api/v1/nodes/n1", `{"metadata":{"name":"n1"}}`); code != 200 || !strings.Contains(body, "minik8s.io/machine-key") {
+		t.Error(code, body)
+	}
+	// A name that is none of a node's is nobody's.
+	if code, body := c.do(c.user("n1", registry.GroupNodes), "GET", "/api/v1/nodes/n1", ""); code != 403 {
+		t.Error(code, body)
 	}
 	for range 2 {
 		for _, x := range []struct{ method, path, body string }{
@@ -171,6 +181,9 @@ func TestNodeRestriction(t *testing.T) {
 	c := start(t)
 	node := c.user("system:node:n1", registry.GroupNodes)
 	if code, body := c.do(node, "POST", "/api/v1/nodes", `{"metadata":{"name":"n1","labels":{"node-role.kubernetes.io/control-plane":""}}}`); code != 403 || !strings.Contains(body, "control-plane") {
+		t.Error(code, body)
+	}
+	if code, body := c.do(node, "POST", "/api/v1/nodes", `{"metadata":{"name":"n1"},"spec":{"podCIDR":"10.244.128.0/17","podCIDRs":["10.244.128.0/17"]}}`); code != 403 || !strings.Contains(body, "/20") {
 		t.Error(code, body)
 	}
 	if code, body := c.do(node, "POST", "/api/v1/nodes",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"minik8s/internal/client/remote"
+	"minik8s/internal/machine"
 )
 
 const streamed = 100
@@ -55,7 +56,7 @@ func execAndLogs(r *report, d *daemon) error {
 		return err
 	}
 	floor := "no kubelet's server"
-	if direct, err := repeat(func() error { return read(h, "https://127.0.0.1:10250/containerLogs/default/talks/c") }); err == nil {
+	if direct, err := repeat(func() error { return read(h, "https://"+machine.Address+":10250/containerLogs/default/talks/c") }); err == nil {
 		floor = fmt.Sprintf("%.2f ms directly at the kubelet", ms(direct.p(50)))
 	}
 	r.add("exec of true in a pod, p50", ms(execs.p(50)), "ms", "direct + 3 ms", "the time of runc, and a new connection")

@@ -56,6 +56,10 @@ func (a *Authority) Pool() *x509.CertPool {
 func OpenAuthority(dir, name string) (*Authority, error) {
 	pair, err := Read(dir, "ca")
 	if errors.Is(err, os.ErrNotExist) {
+		if _, serr := os.Stat(filepath.Join(dir, "ca.crt")); serr == nil {
+			return nil, fmt.Errorf("%s has the CA's certificate and not its key, ca.key: put it back from a backup; "+
+				"if this machine was a worker of another cluster, end that with \"minik8sd clean\"", dir)
+		}
 		return newAuthority(dir, name)
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"minik8s/internal/certs"
@@ -97,5 +98,20 @@ func TestDamagedCAIsNotReplaced(t *testing.T) {
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "nonsense" {
 		t.Fatal("it was overwritten")
+	}
+}
+
+// A CA of which the key is lost, or that is another cluster's, is not made anew.
+func TestCAWithoutItsKey(t *testing.T) {
+	dir := t.TempDir()
+	before := authority(t, dir)
+	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := certs.OpenAuthority(dir, "test"); err == nil || !strings.Contains(err.Error(), "put it back") {
+		t.Error(err)
+	}
+	if now, err := os.ReadFile(filepath.Join(dir, "ca.crt")); err != nil || !bytes.Equal(now, before.Cert) {
+		t.Error("the certificate was overwritten", err)
 	}
 }

@@ -201,10 +201,17 @@ func (i *Identity) read(file string) (certs.Pair, error) {
 		return certs.Pair{}, nil //nolint:nilerr // damaged or of another key: a new one is asked for
 	}
 	cert, err := parse(data)
-	if err != nil || time.Now().After(cert.NotAfter) || !i.covers(file, cert) {
+	if err != nil || !i.covers(file, cert) {
 		return certs.Pair{}, nil //nolint:nilerr // as above
 	}
-	return pair, nil
+	if time.Now().After(cert.NotAfter) {
+		if file == nodeFile && i.cfg.Token == "" {
+			return certs.Pair{}, fmt.Errorf("this machine's certificate expired at %s, and it cannot ask for another with it: "+
+				"give a --token; \"minik8sd ctl token create\" on a master prints one", cert.NotAfter.UTC().Format(time.RFC3339))
+		}
+		return certs.Pair{}, nil
+	}
+	return pair, nil // also one that is not valid yet: a clock that is wrong now may be set soon
 }
 
 // covers reports whether a certificate has the names that it needs now: of a serving one the machine's addresses, of
@@ -213,7 +220,8 @@ func (i *Identity) covers(file string, cert *x509.Certificate) bool {
 	if cert.Subject.CommonName != i.subject().CommonName {
 		return false
 	}
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: i.pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: i.pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		CurrentTime: cert.NotBefore.Add(time.Second)}); err != nil {
 		return false
 	}
 	if file != kubeletFile {
@@ -263,7 +271,7 @@ func (i *Identity) obtainClient(ctx context.Context, api client.Interface) (cert
 
 func (i *Identity) renewServing(ctx context.Context) (certs.Pair, error) {
 	return i.obtain(ctx, i.api, kubeletFile, request{signer: certificatesv1.KubeletServingSignerName, usage: certificatesv1.UsageServerAuth,
-		names: []string{i.cfg.Node, "localhost"}, ips: append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}, i.cfg.Addresses...)})
+		names: []string{i.cfg.Node}, ips: i.cfg.Addresses})
 }
 
 // obtain asks for a certificate and stores it.

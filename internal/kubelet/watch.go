@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,8 +27,9 @@ func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 			k.replace(ctx, items)
 			synced()
 		},
-		Failed: func(error) {
-			if !listed {
+		Failed: func(err error) {
+			// An API that refuses is there, and knows that these pods are not this machine's any more.
+			if !listed && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 				listed = true
 				k.fromCheckpoints(ctx)
 			}

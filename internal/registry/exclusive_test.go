@@ -192,6 +192,7 @@ func TestPodRanges(t *testing.T) {
 		{[]string{"10.1.3.128/25"}, "overlaps 10.1.3.0/24 of node asks"},
 		{[]string{"10.1.62.0/23"}, "10.1.62.0/23"},
 		{[]string{"10.0.0.0/8"}, "overlaps"},
+		{[]string{"fd00::/64"}, "expected an IPv4 range"},
 		{[]string{"10.9.0.0/24"}, "is not within the cluster's range 10.1.0.0/18"},
 		{[]string{"10.1.3.0/24", "fd00::/64"}, "overlaps 10.1.3.0/24 of node asks"},
 		{[]string{"10.1.61.0/24", "10.1.60.0/24"}, "one for each IP family"},

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -31,14 +32,15 @@ type Controller struct {
 	signer   Signer
 	requests *informer.Informer[*certificatesv1.CertificateSigningRequest]
 	nodes    *informer.Informer[*corev1.Node]
+	api      []string
 	loop     *loop.Loop
 	now      func() time.Time
 }
 
-// New makes the controller.
-func New(c client.Interface, views *informer.Views, signer Signer, log *slog.Logger) *Controller {
+// New makes the controller. apiNames are the names and addresses of the API's own certificate, which no node gets.
+func New(c client.Interface, views *informer.Views, signer Signer, apiNames []string, log *slog.Logger) *Controller {
 	o := informer.Options{Views: views, Log: log}
-	s := &Controller{client: c, signer: signer, now: time.Now,
+	s := &Controller{client: c, signer: signer, api: apiNames, now: time.Now,
 		requests: informer.New[*certificatesv1.CertificateSigningRequest](c, api.CertificateSigningRequests, o),
 		nodes:    informer.New[*corev1.Node](c, api.Nodes, o)}
 	s.loop = loop.New("certificates", log, s.reconcile)
@@ -74,14 +76,16 @@ func (s *Controller) get(name string) *corev1.Node {
 	return n
 }
 
-func (s *Controller) owner(address, not string) string {
+func (s *Controller) owner(address netip.Addr, not string) *corev1.Node {
 	for _, n := range s.nodes.List() {
-		if n.Name != not && (n.Name == address || slices.Contains(addresses(n), address)) {
-			return n.Name
+		if n.Name != not && slices.Contains(addresses(n), address) {
+			return n
 		}
 	}
-	return ""
+	return nil
 }
+
+func (s *Controller) reserved(host string) bool { return slices.Contains(s.api, host) }
 
 func (s *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	csr, ok := s.requests.Get("", key.Name)

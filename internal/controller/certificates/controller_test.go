@@ -116,7 +116,10 @@ func testDecisions(t *testing.T) {
 	const issued, refused, waits, failed = "issued", "denied", "waits", "failed"
 	kubelet := asked{signer: kubeletClient, cn: "system:node:n1", o: "system:nodes"}
 	serves := func(ips ...string) asked {
-		return asked{signer: serving, cn: "system:node:n1", o: "system:nodes", dns: []string{"n1", "localhost"}, ips: ips}
+		return asked{signer: serving, cn: "system:node:n1", o: "system:nodes", dns: []string{"n1"}, ips: ips}
+	}
+	named := func(name string) asked {
+		return asked{signer: serving, cn: "system:node:n1", o: "system:nodes", dns: []string{name}}
 	}
 	for _, x := range []struct {
 		name    string
@@ -143,10 +146,19 @@ func testDecisions(t *testing.T) {
 		{"a client that serves", joiner, asked{signer: kubeletClient, cn: "system:node:n1", o: "system:nodes",
 			usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth}}, nil, true, failed},
 		{"a signer of others", joiner, asked{signer: "example.com/x", cn: "system:node:n1", o: "system:nodes"}, nil, true, waits},
-		{"serving, its own address", registry.NodeUser("n1"), serves("10.0.0.1", "127.0.0.1"), []*corev1.Node{node("n1", "", "10.0.0.1")}, false, issued},
-		{"serving, not its address", registry.NodeUser("n1"), serves("10.0.0.9"), []*corev1.Node{node("n1", "", "10.0.0.1")}, false, refused},
+		{"serving, its own address", registry.NodeUser("n1"), serves("10.0.0.1"), []*corev1.Node{node("n1", "", "10.0.0.1")}, false, issued},
+		{"serving, not its address", registry.NodeUser("n1"), serves("10.0.0.9"), []*corev1.Node{node("n1", "", "10.0.0.1")}, false, waits},
+		{"serving, the loopback", registry.NodeUser("n1"), serves("127.0.0.1"), []*corev1.Node{node("n1", "", "127.0.0.1")}, false, refused},
+		{"serving, the API's address", registry.NodeUser("n1"), serves("10.96.0.1"), []*corev1.Node{node("n1", "", "10.96.0.1")}, false, refused},
+		{"serving, its other name's address", registry.NodeUser("n1"), serves("10.0.0.1"),
+			[]*corev1.Node{node("n1", "k", "10.0.0.1"), node("was", "k", "10.0.0.1")}, false, issued},
+		{"serving, the API's name", registry.NodeUser("n1"), named("kubernetes.default.svc"), []*corev1.Node{node("n1", "", "kubernetes.default.svc")}, false, refused},
+		{"serving, any name", registry.NodeUser("n1"), named("*.corp"), []*corev1.Node{node("n1", "", "*.corp")}, false, refused},
+		{"serving, its name in capitals", registry.NodeUser("n1"), named("N1"), []*corev1.Node{node("n1", "")}, false, refused},
+		{"a machine with the API's name", joiner, asked{signer: kubeletClient, cn: "system:node:kubernetes", o: "system:nodes"}, nil, false, refused},
+
 		{"serving, another's address too", registry.NodeUser("n1"), serves("10.0.0.1"),
-			[]*corev1.Node{node("n1", "", "10.0.0.1"), node("n2", "", "10.0.0.1")}, false, refused},
+			[]*corev1.Node{node("n1", "", "10.0.0.1"), node("n2", "", "10.0.0.1")}, false, waits},
 		{"serving, another's name", registry.NodeUser("n1"), asked{signer: serving, cn: "system:node:n1", o: "system:nodes", dns: []string{"n2"}},
 			[]*corev1.Node{node("n1", "", "n2"), node("n2", "")}, false, refused},
 		{"serving, with a join token", joiner, serves("10.0.0.1"), []*corev1.Node{node("n1", "", "10.0.0.1")}, false, waits},
@@ -157,7 +169,7 @@ func testDecisions(t *testing.T) {
 		for _, n := range x.nodes {
 			ct.Create(c, n.DeepCopy())
 		}
-		c.Start(New(c.As("certificates-controller"), c.Views(), ca, quiet).Run)
+		c.Start(New(c.As("certificates-controller"), c.Views(), ca, []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"}, quiet).Run)
 		made, err := c.AsUser(x.by).Create(c.Context(), x.asked.request(t, mine), client.WriteOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +230,7 @@ func verify(t *testing.T, ca *certs.Authority, csr *certificatesv1.CertificateSi
 func TestWaitsForTheNodeAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, key, c := authority(t), newKey(t), ct.New(t)
-		c.Start(New(c.As("certificates-controller"), c.Views(), ca, quiet).Run)
+		c.Start(New(c.As("certificates-controller"), c.Views(), ca, []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"}, quiet).Run)
 		ask := asked{signer: serving, cn: "system:node:n1", o: "system:nodes", ips: []string{"10.0.0.1"}}
 		made, err := c.AsUser(registry.NodeUser("n1")).Create(c.Context(), ask.request(t, key), client.WriteOptions{})
 		if err != nil {

@@ -27,8 +27,10 @@ const (
 type nodes interface {
 	// get returns a Node; nil if there is none.
 	get(name string) *corev1.Node
-	// owner is the name of the Node that has an address or host name, besides not; empty if none has.
-	owner(address, not string) string
+	// owner is the Node that has an address, besides not; nil if none has.
+	owner(address netip.Addr, not string) *corev1.Node
+	// reserved reports whether a name or address is the API's.
+	reserved(host string) bool
 }
 
 // decision is what becomes of a request that nobody has decided about. The zero decision is to wait: for a person, or
@@ -56,6 +58,9 @@ func decide(csr *certificatesv1.CertificateSigningRequest, req *x509.Certificate
 		if !itself && !joins {
 			return decision{}
 		}
+		if all.reserved(name) {
+			return denied("the name %s is the API's: choose another --node-name", name)
+		}
 		if node != nil {
 			if key := node.Annotations[api.MachineKeyAnnotation]; key != "" && key != certs.KeyPin(req.RawSubjectPublicKeyInfo) {
 				return denied("%s", api.OtherMachine(name))
@@ -66,42 +71,63 @@ func decide(csr *certificatesv1.CertificateSigningRequest, req *x509.Certificate
 		if !itself || node == nil {
 			return decision{}
 		}
-		for _, host := range hosts(req) {
-			if other := all.owner(host, name); other != "" {
-				return denied("%s is an address of node %s", host, other)
-			}
-			if !isOwn(host, node) {
-				return denied("%s is no address of node %s, which has %s", host, name, strings.Join(addresses(node), ", "))
-			}
+		if refusal := foreign(req, node, all); refusal != "" {
+			return denied("%s", refusal)
+		}
+		if !settled(req, node, all) {
+			return decision{}
 		}
 		return decision{approve: true, reason: "AutoApproved", message: "a kubelet's serving certificate, for the addresses of its Node"}
 	}
 	return decision{}
 }
 
-func hosts(req *x509.CertificateRequest) []string {
-	out := slices.Clone(req.DNSNames)
-	for _, ip := range req.IPAddresses {
-		out = append(out, ip.String())
+// foreign says what a serving certificate may never be for; empty if there is nothing. Of names it has the Node's alone,
+// by which the API server knows a kubelet: none of the loopback's either, because on a master's own loopback the API is.
+func foreign(req *x509.CertificateRequest, node *corev1.Node, all nodes) string {
+	for _, name := range req.DNSNames {
+		if name != node.Name || all.reserved(name) {
+			return fmt.Sprintf("%s is not the name of node %s", name, node.Name)
+		}
 	}
-	return out
+	for _, raw := range req.IPAddresses {
+		ip, ok := netip.AddrFromSlice(raw)
+		if ip = ip.Unmap(); !ok || ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || all.reserved(ip.String()) {
+			return fmt.Sprintf("%s is no address of a node", ip)
+		}
+	}
+	return ""
 }
 
-func addresses(n *corev1.Node) []string {
-	out := make([]string, len(n.Status.Addresses))
-	for i, a := range n.Status.Addresses {
-		out[i] = a.Address
+// settled reports whether the addresses of a request are those of its Node, and no other machine's. What a Node says may
+// be a moment old, and an address may be about to move from one to another, so it is waited for.
+func settled(req *x509.CertificateRequest, node *corev1.Node, all nodes) bool {
+	for _, raw := range req.IPAddresses {
+		ip, _ := netip.AddrFromSlice(raw)
+		ip = ip.Unmap()
+		other := all.owner(ip, node.Name)
+		if other != nil && !sameMachine(other, node) || !slices.Contains(addresses(node), ip) {
+			return false
+		}
 	}
-	return out
+	return true
 }
 
-// isOwn reports whether a Node has an address or name, or it is one that every machine has for itself.
-func isOwn(host string, n *corev1.Node) bool {
-	if host == n.Name || host == "localhost" || slices.Contains(addresses(n), host) {
-		return true
+// sameMachine reports whether a machine has two Nodes, as after its name was changed.
+func sameMachine(a, b *corev1.Node) bool {
+	key := a.Annotations[api.MachineKeyAnnotation]
+	return key != "" && key == b.Annotations[api.MachineKeyAnnotation]
+}
+
+// addresses are a Node's IP addresses.
+func addresses(n *corev1.Node) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && (a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP) {
+			out = append(out, ip.Unmap())
+		}
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
+	return out
 }
 
 // usages are what a signer puts into its certificates.
@@ -141,8 +167,8 @@ func check(csr *certificatesv1.CertificateSigningRequest, req *x509.CertificateR
 		if err := checkKubelet(req, signer.needs == certificatesv1.UsageServerAuth); err != nil {
 			return 0, nil, err
 		}
-	} else if slices.Contains(req.Subject.Organization, api.GroupMasters) {
-		return 0, nil, errors.New("certificates of the group " + api.GroupMasters + " are not signed")
+	} else if g := api.PrivilegedGroup(req.Subject.Organization); g != "" {
+		return 0, nil, errors.New("certificates of the group " + g + " are not signed")
 	}
 	return usage, []x509.ExtKeyUsage{signer.ext}, nil
 }

@@ -77,7 +77,7 @@ func TestWrongClocks(t *testing.T) {
 			renew := theirs()
 			controllertest.Create(c, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "n"},
 				Spec: coordinationv1.LeaseSpec{RenewTime: &renew}})
-			n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), DefaultTimes, slog.New(slog.DiscardHandler))
+			n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), "", DefaultTimes, slog.New(slog.DiscardHandler))
 			n.now = clock.now
 			c.Start(n.Run)
 

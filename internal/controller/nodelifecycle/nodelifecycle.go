@@ -27,14 +27,15 @@ type Controller struct {
 	leases *informer.Informer[*coordinationv1.Lease]
 	loop   *loop.Loop
 	times  Times
+	self   string
 	now    func() time.Time
 	seen   heartbeats
 	marked unreadySince
 }
 
-// New makes the controller.
-func New(c client.Interface, views *informer.Views, record *events.Recorder, times Times, log *slog.Logger) *Controller {
-	n := &Controller{client: c, record: record, times: times, now: time.Now,
+// New makes the controller; self is the Node of the machine that it runs on.
+func New(c client.Interface, views *informer.Views, record *events.Recorder, self string, times Times, log *slog.Logger) *Controller {
+	n := &Controller{client: c, record: record, self: self, times: times, now: time.Now,
 		nodes:  informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
 		leases: informer.New[*coordinationv1.Lease](c, api.Leases, informer.Options{Namespace: corev1.NamespaceNodeLease, Views: views, Log: log}),
 	}
@@ -100,15 +101,19 @@ func (n *Controller) lookAtLost() {
 	}
 }
 
-// disrupted counts the nodes that are silent.
+// disrupted counts the other machines that are silent. This machine's own Node says nothing about the network.
 func (n *Controller) disrupted(now time.Time) bool {
-	all, silent := n.nodes.List(), 0
-	for _, node := range all {
+	others, silent := 0, 0
+	for _, node := range n.nodes.List() {
+		if node.Name == n.self || condition(node, corev1.NodeReady) == nil {
+			continue
+		}
+		others++
 		if now.Sub(n.seen.of(node.Name)) > n.times.Grace {
 			silent++
 		}
 	}
-	return disrupted(silent, len(all))
+	return disrupted(silent, others)
 }
 
 // remove deletes a lost Node. Its pods are then deleted by package podgc, and if the machine comes back its kubelet

@@ -35,16 +35,18 @@ type Times struct {
 // DefaultTimes are the earlier default of Kubernetes' node-monitor-grace-period, and the seed systems' times.
 var DefaultTimes = Times{Grace: 40 * time.Second, Remove: 4 * time.Minute}
 
-// A cluster is disrupted when all nodes seem lost, or more than manyLost that are more than disruptedAt of all: then it
-// is rather this master that is cut off. No pod is evicted then, and no Node removed. Kubernetes' numbers
-// (--unhealthy-zone-threshold).
+// A cluster is disrupted when all machines but the master's own seem lost, if there are several, or more than manyLost
+// that are more than disruptedAt of them: then it is rather the master that is cut off. No pod is evicted then, and no
+// Node removed. The numbers are Kubernetes' (--unhealthy-zone-threshold); of the loss of a single other machine nobody can
+// say whose it is.
 const (
 	manyLost    = 2
 	disruptedAt = 0.55
 )
 
-func disrupted(silent, all int) bool {
-	return silent == all || silent > manyLost && float64(silent) >= disruptedAt*float64(all)
+// disrupted is about the other machines: those that have had a kubelet, without this one.
+func disrupted(silent, others int) bool {
+	return silent == others && others != 1 || silent > manyLost && float64(silent) >= disruptedAt*float64(others)
 }
 
 // decide is the controller's decision, from the node as it stands, when its last heartbeat was seen, and whether the

@@ -50,11 +50,11 @@ func TestDecide(t *testing.T) {
 		t.Errorf("in a disrupted cluster there is %v", got)
 	}
 	for _, x := range []struct {
-		silent, all int
-		want        bool
-	}{{1, 1, true}, {1, 2, false}, {2, 3, false}, {3, 4, true}, {3, 6, false}, {5, 9, true}, {5, 10, false}, {10, 10, true}} {
-		if got := disrupted(x.silent, x.all); got != x.want {
-			t.Errorf("%d of %d silent: %v", x.silent, x.all, got)
+		silent, others int
+		want           bool
+	}{{0, 0, true}, {1, 1, false}, {1, 2, false}, {2, 2, true}, {2, 3, false}, {3, 4, true}, {3, 6, false}, {5, 9, true}, {5, 10, false}, {10, 10, true}} {
+		if got := disrupted(x.silent, x.others); got != x.want {
+			t.Errorf("%d of %d others silent: %v", x.silent, x.others, got)
 		}
 	}
 	// Taints of others stay as they are, whatever becomes of ours.

@@ -41,7 +41,7 @@ func TestPodsOfUnreadyNodes(t *testing.T) {
 				readyPod(t, c, fmt.Sprint("p", i), "n")
 			}
 			readyPod(t, c, "elsewhere", "m")
-			n := New(faulty.New(c.As("nodelifecycle-controller"), rates, 1), nil, events.New(c.Admin(), "test", "", nil), DefaultTimes, slog.New(slog.DiscardHandler))
+			n := New(faulty.New(c.As("nodelifecycle-controller"), rates, 1), nil, events.New(c.Admin(), "test", "", nil), "", DefaultTimes, slog.New(slog.DiscardHandler))
 			n.now = clock.now
 			c.Start(n.Run)
 			if x.quiet {
@@ -71,7 +71,7 @@ func TestOnceInASpell(t *testing.T) {
 	controllertest.Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	say(t, c, corev1.ConditionFalse, time.Now())
 	readyPod(t, c, "p", "n")
-	n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), DefaultTimes, slog.New(slog.DiscardHandler))
+	n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), "", DefaultTimes, slog.New(slog.DiscardHandler))
 	n.seen.begin()
 	look := func(since metav1.Time, status corev1.ConditionStatus) bool {
 		t.Helper()

@@ -23,10 +23,10 @@ const Threshold = 12500
 const (
 	// batch is the least time between two sweeps.
 	batch = 20 * time.Second
-	// quarantine is how long a Node must be missing before its pods are deleted. A kubelet that runs registers again at
-	// once when its Node is deleted, so it is shorter than Kubernetes' 40 s: a Node that was removed because it was lost
-	// has had its time.
-	quarantine = 5 * time.Second
+	// quarantine is how long a Node must be missing before its pods are deleted. A kubelet that runs registers again when
+	// its Node is deleted, and this is more than it takes to start a daemon again or to find the way back to a master.
+	// It is half of Kubernetes': a Node that was removed because it was lost has had its time.
+	quarantine = 20 * time.Second
 )
 
 // sweepKey is the loop's only key.

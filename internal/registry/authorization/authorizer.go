@@ -116,7 +116,10 @@ func authorizeServiceAccount(q Attributes) error {
 // authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node. An object that is being
 // created has no name in the request yet; admission applies the same limits to it.
 func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
-	node, _ := NodeOf(q.User)
+	node, ok := NodeOf(q.User)
+	if !ok {
+		return Forbidden(q, "a node's user name begins with "+nodeUserPrefix)
+	}
 	if key := machineKey(q.User); key != "" {
 		if owner := a.objects.Annotation(api.Nodes, node, api.MachineKeyAnnotation); owner != "" && owner != key {
 			return Forbidden(q, api.OtherMachine(node))

@@ -1,7 +1,9 @@
 package authorization
 
 import (
+	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -59,11 +61,19 @@ func RestrictNode(u User, node, old *corev1.Node) string {
 			return "a node may not change its own ownerReferences"
 		}
 	}
+	for _, cidr := range node.Spec.PodCIDRs {
+		if p, err := netip.ParsePrefix(cidr); old == nil && err == nil && p.Addr().Is4() && p.Bits() < widest {
+			return fmt.Sprintf("a node may not ask for more than a /%d of pod addresses: an administrator may make the Node before", widest)
+		}
+	}
 	if forbidden := changedLabels(labels, node.Labels); len(forbidden) > 0 {
 		return "a node may not set its own labels " + strings.Join(forbidden, ", ") + ": an administrator may"
 	}
 	return ""
 }
+
+// widest is the widest range of pod addresses that a kubelet may ask for, in bits of its prefix: 16 nodes' worth.
+const widest = 20
 
 // changedLabels are the labels that differ and that a kubelet may not set.
 func changedLabels(old, now map[string]string) []string {

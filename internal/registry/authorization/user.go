@@ -20,9 +20,7 @@ const (
 	GroupNodes         = "system:nodes"   // a kubelet; its user is system:node:NAME
 	GroupAuthenticated = "system:authenticated"
 	nodeUserPrefix     = "system:node:"
-	// GroupMasterNodes is the group of masters' kubelets, which may label their Node as a master's. No certificate is
-	// signed for it; a master's own daemon is in it.
-	GroupMasterNodes = "minik8s:master-nodes"
+	GroupMasterNodes   = api.GroupMasterNodes
 	// GroupBootstrappers is the group of machines that show a join token.
 	GroupBootstrappers = "system:bootstrappers"
 	// GroupServiceAccounts is the group of all service accounts; with ":NAMESPACE" appended, of those of a namespace.
@@ -55,5 +53,5 @@ func NodeOf(u User) (node string, ok bool) {
 	if !slices.Contains(u.Groups, GroupNodes) {
 		return "", false
 	}
-	return strings.TrimPrefix(u.Name, nodeUserPrefix), true
+	return strings.CutPrefix(u.Name, nodeUserPrefix)
 }

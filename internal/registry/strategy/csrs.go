@@ -75,8 +75,11 @@ func refuseMasters(obj api.Object, _ registry.Lister) error {
 		return nil
 	}
 	req, err := api.ParseCertificateRequest(csr.Spec.Request)
-	if err == nil && slices.Contains(req.Subject.Organization, api.GroupMasters) {
-		return errors.New("use of " + csr.Spec.SignerName + " signer with " + api.GroupMasters + " group is not allowed")
+	if err != nil {
+		return nil //nolint:nilerr // validation has named it
+	}
+	if g := api.PrivilegedGroup(req.Subject.Organization); g != "" {
+		return errors.New("use of " + csr.Spec.SignerName + " signer with " + g + " group is not allowed")
 	}
 	return nil
 }

@@ -41,16 +41,16 @@ func nodeStrategy(cluster netip.Prefix) *registry.Strategy {
 	}
 }
 
-// bindName notes in a Node that the machine of a kubelet has its name.
+// bindName notes in a Node that the machine of a kubelet has its name. A writer who is no kubelet and does not mention
+// it leaves it as it is: deleting the Node frees the name.
 func bindName(obj, old api.Object, by registry.User) {
-	if _, ok := authorization.NodeOf(by); !ok {
-		return
-	}
-	var before *corev1.Node
+	node, before := obj.(*corev1.Node), (*corev1.Node)(nil)
 	if old != nil {
 		before = old.(*corev1.Node)
 	}
-	authorization.BindName(by, obj.(*corev1.Node), before)
+	if _, ok := authorization.NodeOf(by); ok || before != nil && node.Annotations[api.MachineKeyAnnotation] == "" {
+		authorization.BindName(by, node, before)
+	}
 }
 
 // restrictNode lets a kubelet write only its own Node, and of it what a kubelet may.

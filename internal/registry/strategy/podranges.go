@@ -3,6 +3,7 @@ package strategy
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -52,6 +53,9 @@ func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
 		return p.asked(node, taken)
 	}
 	free, ok := p.free(taken)
+	if !ok && old != nil {
+		return nil // from before Nodes got their ranges here; it is changed for another reason
+	}
 	if !ok {
 		return fmt.Errorf("spec.podCIDR: every /%d of --cluster-cidr %s has a node: delete Nodes that are gone, or give this one a smaller range of its own", config.NodeBits, p.cluster)
 	}
@@ -61,6 +65,12 @@ func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
 
 // asked refuses the ranges that a Node asks for if they are others', or not the cluster's.
 func (p podRanges) asked(node *corev1.Node, taken map[netip.Prefix]string) error {
+	if p.cluster.IsValid() && !slices.ContainsFunc(node.Spec.PodCIDRs, func(cidr string) bool {
+		r, err := netip.ParsePrefix(cidr)
+		return err != nil || r.Addr().Is4() && r.Bits() <= 29
+	}) {
+		return fmt.Errorf("spec.podCIDRs: expected an IPv4 range of /29 or more addresses among %v: pods have IPv4 addresses", node.Spec.PodCIDRs)
+	}
 	for i, cidr := range node.Spec.PodCIDRs {
 		want, err := netip.ParsePrefix(cidr)
 		if err != nil {
