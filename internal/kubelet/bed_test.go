@@ -62,6 +62,7 @@ func (b *bed) start() {
 	select {
 	case <-ready:
 	case err := <-done:
+		done <- nil // for stop
 		b.t.Fatalf("Run ended: %v", err)
 	case <-time.After(10 * time.Second):
 		b.t.Fatal("the kubelet does not get ready")

@@ -57,7 +57,6 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 	if _, err := b.api.Create(t.Context(), made, client.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b.cfg.PodCIDR = netip.MustParsePrefix("10.244.0.0/24")
 	b.start()
 	node, err := client.Get[*corev1.Node](t.Context(), b.api, client.Key{Kind: api.Nodes, Name: "node1"})
 	if err != nil {
@@ -123,10 +122,16 @@ func TestRangeOfTheNodeIsUsed(t *testing.T) {
 	if len(host.ranges) > 0 {
 		t.Errorf("the range was set to %v, though it was that before", host.ranges)
 	}
-	b.cfg.PodCIDR = netip.MustParsePrefix("10.9.0.0/24") // what the Node says stays
+	b.cfg.PodCIDR = netip.Prefix{}
 	b.start()
 	b.stop()
 	if len(host.ranges) != 1 || host.ranges[0].String() != "10.244.0.0/24" {
 		t.Errorf("the range was set to %v", host.ranges)
+	}
+	// The name is taken by another configuration.
+	b.cfg.PodCIDR = netip.MustParsePrefix("10.9.0.0/24")
+	err := New(b.cfg, b.api.node, b.cri).Run(t.Context(), func() { t.Error("it runs") })
+	if err == nil || !strings.Contains(err.Error(), "exists with podCIDR 10.244.0.0/24") {
+		t.Error(err)
 	}
 }
