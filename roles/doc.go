@@ -9,6 +9,9 @@
 //	scheduler        kubelet-server <--- HTTPS --- apiserver
 //	controllers      images
 //
+// A worker without the role master has an identity (certificates, join tokens) in the place of etcd, registry and apiserver,
+// and reaches them over HTTPS: client.Interface (remote). A master without the role worker has a Node that takes no pods.
+//
 // The end-to-end tests start a Daemon, too. It promises: one daemon per data directory, which only root may enter,
 // and from which clean removes only what the daemon made; parts start when what they need is ready; SIGTERM (the end
 // of Run's context) stops all of them within 5 s and leaves pods running; the next start finds the pods. main calls

@@ -15,7 +15,8 @@
 // Events.
 //
 // What survives a kill -9: all pods keep running. Containers, their attempts (restart counts) and addresses are found
-// in the runtime; the rest is read back from the pods' status. Only back-offs are estimated, from the restart count.
+// in the runtime; the rest is read back from the pods' status. Only back-offs are estimated, from the restart count. A
+// worker that starts while no master can be reached goes on with the pods that it has written down (package checkpoint).
 //
 // roles calls it; it calls client, cri, events and its own subpackages, and never the store or the API server.
 //
@@ -37,6 +38,7 @@
 //	images      pulling, and when a pull is retried
 //	node        the Node, its allocatable resources, its Lease
 //	objects     the ConfigMaps and Secrets in use
+//	checkpoint  the pods in files, for a start without the API
 //	volume, cgroup, hostports, token, logs, probe, resolvconf   one thing each
 //	connect     the pods as clients reach them: logs, exec, attach, port-forward
 //	server      the same, images and statistics over HTTPS, for the API server
