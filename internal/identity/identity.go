@@ -50,6 +50,7 @@ type Identity struct {
 	client  *certs.Kept
 	serving *certs.Kept
 	api     *remote.Client
+	asked   map[string]*asked // by file
 }
 
 // The names of the files, without .crt and .key.
@@ -62,7 +63,7 @@ const (
 // Open joins the cluster, or finds that the machine has joined. It waits for a master for as long as it takes; an
 // error is one that waiting does not cure.
 func Open(ctx context.Context, cfg Config) (*Identity, error) {
-	i := &Identity{cfg: cfg}
+	i := &Identity{cfg: cfg, asked: map[string]*asked{nodeFile: {}, kubeletFile: {}}}
 	var err error
 	if i.key, err = certs.OpenKey(cfg.Dir, nodeFile); err != nil {
 		return nil, err
@@ -280,7 +281,7 @@ func (i *Identity) obtain(ctx context.Context, api client.Interface, file string
 	if err != nil {
 		return certs.Pair{}, err
 	}
-	cert, err := r.ask(ctx, api, i.cfg.Node, data, i.cfg.Log)
+	cert, err := i.asked[file].ask(ctx, api, r, i.cfg.Node, data, i.cfg.Log)
 	if err != nil {
 		return certs.Pair{}, err
 	}

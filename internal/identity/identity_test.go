@@ -267,4 +267,7 @@ func TestApprovedByHand(t *testing.T) {
 	if err := <-joined; err != nil {
 		t.Fatal(err)
 	}
+	if n := m.requests(); n != 1 {
+		t.Errorf("%d requests were made", n)
+	}
 }
