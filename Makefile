@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-cluster test race check bench oracle runtime images lint vet clean
+.PHONY: build demo demo-cluster test race check bench oracle runtime images testtools lint vet clean
 
 # build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
 build: runtime
@@ -45,15 +45,19 @@ check: runtime vet
 	$(GO) test -short ./...
 
 # test is the whole suite: also real etcd, containerd, containers and namespaces. As root.
-test: build images vet
+test: build images testtools vet
 	@test "$$(id -u)" = 0 || echo "make test: not root, so what needs real containers is skipped"
 	$(GO) test -timeout 20m ./...
 	$(MAKE) oracle ORACLE=short
 
 # race is the suite under the race detector, which needs cgo. RACE narrows it: make race RACE=./internal/registry/...
 RACE ?= ./...
-race: runtime images
+race: runtime images testtools
 	CGO_ENABLED=1 $(GO) test -race -timeout 40m $(RACE)
+
+# testtools installs what some tests need on a bare machine.
+testtools:
+	@sh deploy/testtools.sh
 
 # oracle compares our answers with those of Kubernetes' own code.
 ORACLE ?= long

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,6 +34,11 @@ func newLab(t *testing.T, direct bool, addrs ...string) *lab {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("hosts need root")
+	}
+	for _, tool := range []string{"ip", "nft"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the test plays an administrator with %s, which is not installed: make testtools", tool)
+		}
 	}
 	l := &lab{t: t}
 	bridges := map[netip.Prefix]string{}
