@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"minik8s/internal/certs"
 	"minik8s/internal/disk"
 	"minik8s/internal/identity"
@@ -52,47 +54,42 @@ func (d *Daemon) openAuthority() (err error) {
 	return err
 }
 
-// issue signs a master's own certificates.
+// issue signs a master's own certificates: at once, because each waits for the disk.
 func (d *Daemon) issue() error {
 	dir := d.path("pki")
 	d.creds.trust = d.ca.Pool()
 	names := append(d.apiNames(), d.cfg.NodeName, d.cfg.NodeIP.String())
-	var err error
-	keep := func(make func() (certs.Pair, error)) *certs.Kept {
-		renew := func(context.Context) (certs.Pair, error) { return make() }
-		pair, merr := make()
-		if err == nil {
-			err = merr
-		}
-		if err != nil {
-			return nil
-		}
-		var k *certs.Kept
-		k, err = certs.Keep(pair, renew)
-		return k
+	var g errgroup.Group
+	keep := func(to **certs.Kept, make func() (certs.Pair, error)) {
+		g.Go(func() error {
+			pair, err := make()
+			if err == nil {
+				*to, err = certs.Keep(pair, func(context.Context) (certs.Pair, error) { return make() })
+			}
+			return err
+		})
 	}
-	d.creds.api = keep(func() (certs.Pair, error) {
+	keep(&d.creds.api, func() (certs.Pair, error) {
 		pair, err := d.ca.Server(dir, "apiserver", names)
 		// The CA goes along, for machines that join: they know it only by its pin.
 		pair.Cert = bytes.Join([][]byte{pair.Cert, d.ca.Cert}, nil)
 		return pair, err
 	})
-	d.creds.kubelets = keep(func() (certs.Pair, error) {
+	keep(&d.creds.kubelets, func() (certs.Pair, error) {
 		return d.ca.Client(dir, "apiserver-kubelet-client", "kube-apiserver-kubelet-client", registry.GroupMasters)
 	})
-	d.creds.admin = keep(d.writeKubeconfig)
-	d.creds.kubelet = keep(func() (certs.Pair, error) {
+	keep(&d.creds.admin, d.writeKubeconfig)
+	keep(&d.creds.kubelet, func() (certs.Pair, error) {
 		return d.ca.Server(dir, "kubelet", []string{d.cfg.NodeName, d.cfg.NodeIP.String()})
 	})
-	if err != nil {
+	g.Go(func() error {
+		key, err := certs.OpenKey(dir, "node")
+		if err == nil {
+			d.creds.nodeKey, err = certs.PinOf(key)
+		}
 		return err
-	}
-	key, err := certs.OpenKey(dir, "node")
-	if err != nil {
-		return err
-	}
-	d.creds.nodeKey, err = certs.PinOf(key)
-	return err
+	})
+	return g.Wait()
 }
 
 // apiNames are the names of the API that are no machine's.
