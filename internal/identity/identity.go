@@ -36,7 +36,7 @@ type Config struct {
 	// Dir is where certificates and keys are.
 	Dir  string
 	Node string
-	// Addresses are those of the kubelet's server, beside the loopback's.
+	// Addresses are those of the kubelet's server, for its certificate.
 	Addresses []netip.Addr
 	Log       *slog.Logger
 }
@@ -100,11 +100,10 @@ func (i *Identity) API() client.Interface { return i.api }
 // CA is the cluster's CA, which signs the certificates of the kubelet's clients.
 func (i *Identity) CA() *x509.CertPool { return i.pool }
 
-// Client and Serving are the certificates, for whoever renews and uses them. The serving one has to be renewed to be
-// there at all.
+// Client is the certificate by which the kubelet is known to the API.
 func (i *Identity) Client() *certs.Kept { return i.client }
 
-// Serving is the certificate of the kubelet's server.
+// Serving is the certificate of the kubelet's server. It is not there before it was first renewed.
 func (i *Identity) Serving() *certs.Kept { return i.serving }
 
 // openCA reads the cluster's CA, or fetches it from the server.
