@@ -132,7 +132,17 @@ func create(tmpl, issuer *x509.Certificate, public crypto.PublicKey, issuerKey c
 
 // Server returns a server's certificate for these names and addresses, and stores it under a file name.
 func (a *Authority) Server(dir, file string, hosts []string) (Pair, error) {
-	tmpl := a.template(pkix.Name{CommonName: "minik8s"}, a.Lifetime, x509.ExtKeyUsageServerAuth)
+	return a.leaf(dir, file, a.forHosts("minik8s", hosts, x509.ExtKeyUsageServerAuth))
+}
+
+// Peer returns the certificate of one of several that are server and client to each other, and known as user, and
+// stores it under a file name.
+func (a *Authority) Peer(dir, file, user string, hosts []string) (Pair, error) {
+	return a.leaf(dir, file, a.forHosts(user, hosts, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth))
+}
+
+func (a *Authority) forHosts(user string, hosts []string, usage ...x509.ExtKeyUsage) *x509.Certificate {
+	tmpl := a.template(pkix.Name{CommonName: user}, a.Lifetime, usage...)
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			tmpl.IPAddresses = append(tmpl.IPAddresses, ip)
@@ -140,7 +150,7 @@ func (a *Authority) Server(dir, file string, hosts []string) (Pair, error) {
 			tmpl.DNSNames = append(tmpl.DNSNames, h)
 		}
 	}
-	return a.leaf(dir, file, tmpl)
+	return tmpl
 }
 
 // Client returns the certificate of a user with these groups, and stores it under a file name.

@@ -15,6 +15,11 @@ var (
 	// succeed until space is freed.
 	ErrNoSpace  = errors.New("the store is full")
 	ErrTooLarge = errors.New("the value is too large")
+	// ErrUnavailable means that the store cannot answer now, because a majority of its members is away. Nothing was
+	// written.
+	ErrUnavailable = errors.New("the store has no majority of its members")
+	// ErrUnknown means that a write may have been carried out, or may still be: the member that had it is lost.
+	ErrUnknown = errors.New("it is not known whether the write was carried out")
 )
 
 type essentialKey struct{}

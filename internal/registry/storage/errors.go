@@ -13,7 +13,7 @@ import (
 	"minik8s/internal/store"
 )
 
-// Error turns an error of the store into an API error: 404, 409, 410, 413, 504, 507, or else 500.
+// Error turns an error of the store into an API error: 404, 409, 410, 413, 503, 504, 507, or else 500.
 func Error(k *api.Kind, name string, err error) error {
 	switch {
 	case err == nil:
@@ -33,6 +33,15 @@ func Error(k *api.Kind, name string, err error) error {
 			Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
 			Message: "the store is full: delete objects, raise etcd-quota, or free disk space under the data directory; " +
 				"what was acknowledged before is safe",
+		}}
+	case errors.Is(err, store.ErrUnknown):
+		// No Retry-After: a client that repeats it by itself would take its own first attempt for somebody else's.
+		return apierrors.NewTimeoutError("a master was lost before it answered: the change may have been made, or not; read the object to see", 0)
+	case errors.Is(err, store.ErrUnavailable):
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+			Message: "a majority of the masters is away, so nothing can be read or changed; nothing was changed by this request",
+			Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
 		}}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return apierrors.NewTimeoutError("the request ended before the store answered", 1)

@@ -10,6 +10,23 @@
 // other programs fill the disk to the last byte, some tens of thousands of deletions still succeed; then all writes
 // are refused.
 //
+// Several machines keep one store together: each is a member with all data, and a majority of those that vote must be
+// there. A member alone opens no port. When another one joins it for the first time, its server restarts in place with a
+// port for members. A member joins as a learner, which does not vote; the leader promotes learners as long as the number
+// of voters becomes odd, to at most five, and lets one take the place of a voter that is away for long. On each member,
+// learners too, a read has all that was acknowledged anywhere before, and a write is proposed again if the leader is lost
+// on the way; what cannot be known is store.ErrUnknown. Watches outlive both.
+//
+//	etcd.go       what a store is, and how it opens
+//	member.go     one run of etcd's server
+//	peers.go      the members: joining, leaving, snapshots
+//	voters.go     which of them vote
+//	elect.go      how a single member becomes leader at once
+//	do.go         requests across a change of leader
+//	kv.go write.go watch.go history.go   store.Store
+//	space.go      what happens before the disk is full
+//	housekeeping.go log.go
+//
 // Only roles opens it; registry uses it as a store.Store. All acknowledged writes survive a kill -9:
 // fsync is on.
 package etcd

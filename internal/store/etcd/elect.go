@@ -25,7 +25,7 @@ const electPause = 2 * time.Millisecond
 func elect(ctx context.Context, s *etcdserver.EtcdServer) {
 	t := time.NewTicker(electPause)
 	defer t.Stop()
-	for s.Leader() == 0 {
+	for s.Leader() == 0 && len(s.Cluster().Members()) < 2 {
 		if st, ok := raftStatus(); ok && len(s.Cluster().Members()) == 1 && st.ID == uint64(s.MemberID()) &&
 			st.GetCommit() > 0 && st.Applied == st.GetCommit() {
 			now, self := raftpb.MsgTimeoutNow, uint64(s.MemberID())

@@ -5,21 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
-	"go.etcd.io/etcd/server/v3/storage/wal"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"minik8s/internal/store"
 )
@@ -27,7 +18,18 @@ import (
 // Config is how to open the store.
 type Config struct {
 	Dir  string // created if it does not exist
-	Name string // of the member; "default" if empty
+	Name string // of the member, unique among the members; "default" if empty
+	// Cluster tells clusters apart whose members could reach each other by mistake. It counts when the first member is
+	// opened for the first time.
+	Cluster string
+	// Peers is how this member and others reach each other. A member alone opens no port, and needs Peers only once
+	// another one joins it.
+	Peers *Peers
+	// Join, for a member whose directory is still empty, has it admitted to a cluster, and returns the addresses of the
+	// members of that cluster. It is called again when the members have changed meanwhile. nil: it is a cluster.
+	Join func(ctx context.Context) ([]string, error)
+	// ReplaceAfter is how long a voting member may be away before another member votes in its place; 0: for ever.
+	ReplaceAfter time.Duration
 	// Quota is how many bytes the file may grow to; 0 means 2 GiB.
 	Quota int64
 	// HistoryRevisions is how many revisions are kept at most for watches that resume and lists that are read in
@@ -43,38 +45,24 @@ type Config struct {
 
 // Store is an open etcd.
 type Store struct {
-	cfg    Config
-	server *embed.Etcd
-	kv     pb.KVServer
-	space  *space
-	quit   chan struct{}
-	full   chan struct{} // wakes housekeeping: there is too little space
-	aged   int64         // the revision at the last round; only housekeeping uses it
-	done   sync.WaitGroup
+	cfg   Config
+	space *space
+	quit  chan struct{}
+	full  chan struct{} // wakes housekeeping: there is too little space
+	aged  int64         // the revision at the last round; only housekeeping uses it
+	done  sync.WaitGroup
+	// failed delivers the error that ended etcd's server.
+	failed chan error
+	// mu is held for reading by whoever uses member, and for writing while the server restarts: then they wait.
+	mu     sync.RWMutex
+	member *member
 }
 
-const (
-	// maxRequest bounds one value, in bytes; Kubernetes limits objects to 1.5 MiB.
-	maxRequest = 2 << 20
-	startLimit = 30 * time.Second
-	// batchInterval is how often etcd's database file is written from its log.
-	batchInterval = 500 * time.Millisecond
-)
+// startLimit is how long a member that is alone may take to start.
+const startLimit = 30 * time.Second
 
-// segments guards wal.SegmentSizeBytes, etcd's size of log segments, which is a variable of the whole process. etcd
-// preallocates 64 MB for each segment; smaller ones save time and disk, and suffice for a cluster of one to a few
-// dozen machines.
-var segments sync.Mutex
-
-func setSegments(size int64) {
-	segments.Lock()
-	defer segments.Unlock()
-	if wal.SegmentSizeBytes != size {
-		wal.SegmentSizeBytes = size
-	}
-}
-
-// Open starts the server and returns when it can be written to.
+// Open starts the server and returns when it can be written to. One of several members waits for a majority of them
+// for as long as it takes.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Name == "" {
 		cfg.Name = "default"
@@ -96,63 +84,25 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	setSegments(disk.segment)
-	e, err := embed.StartEtcd(embedConfig(cfg))
-	if err != nil {
+	s := &Store{cfg: cfg, space: disk, quit: make(chan struct{}), full: make(chan struct{}, 1), failed: make(chan error, 1)}
+	disk.wakeHousekeeping = s.wakeHousekeeping
+	if err := s.openMember(ctx); err != nil {
 		return nil, explain(cfg.Dir, err)
 	}
-	if !cfg.AwaitElection {
-		elect(ctx, e.Server)
-	}
-	select {
-	case <-e.Server.ReadyNotify():
-	case err := <-e.Err():
-		e.Close()
-		return nil, explain(cfg.Dir, err)
-	case <-ctx.Done():
-		e.Close()
-		return nil, ctx.Err()
-	case <-time.After(startLimit):
-		e.Close()
-		return nil, fmt.Errorf("etcd in %s was not ready after %s", cfg.Dir, startLimit)
-	}
-	s := &Store{cfg: cfg, server: e, space: disk, kv: v3rpc.NewQuotaKVServer(e.Server), quit: make(chan struct{}),
-		full: make(chan struct{}, 1)}
-	disk.file, disk.wakeHousekeeping = e.Server.Backend(), s.wakeHousekeeping
 	s.done.Add(1)
 	go s.housekeeping()
+	if err := s.readvertise(ctx); err != nil {
+		s.Close() //nolint:errcheck // the error that matters is the first
+		return nil, err
+	}
 	return s, nil
-}
-
-func embedConfig(cfg Config) *embed.Config {
-	ec := embed.NewConfig()
-	ec.Name = cfg.Name
-	ec.Dir = cfg.Dir
-	ec.QuotaBackendBytes = cfg.Quota
-	ec.MaxRequestBytes = maxRequest
-	// No port is opened: the only client is this process, and a single member has no peers. The address only names
-	// the member in the cluster until there are more members with real ones.
-	peer := url.URL{Scheme: "http", Host: "localhost:2380"}
-	ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil
-	ec.ListenPeerUrls, ec.AdvertisePeerUrls = nil, []url.URL{peer}
-	ec.InitialCluster = cfg.Name + "=" + peer.String()
-	// A single member sends no heartbeats and elects itself (see elect), so its ticks may be rare: each tick wakes
-	// the processor. Several members will need the usual 100 and 1000.
-	ec.TickMs, ec.ElectionMs = 500, 5000
-	// Acknowledged writes are in the log; the batch is only how often the database file is written from it.
-	ec.BackendBatchInterval = batchInterval
-	// A log segment that a snapshot covers is no longer needed.
-	ec.MaxWalFiles = 1
-	// Raft's log is kept in memory, and its files on the disk, up to the last snapshot: a small interval bounds both,
-	// also where each write is a megabyte. A member far behind gets a snapshot.
-	ec.SnapshotCount = 2000
-	ec.SnapshotCatchUpEntries = 200
-	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&zapCore{log: cfg.Log}))
-	return ec
 }
 
 // explain adds what a person can do to the likely errors of a start.
 func explain(dir string, err error) error {
 	switch {
+	case errors.Is(err, context.Canceled):
+		return err
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("etcd cannot use %s: %w; run as root or choose another --data-dir", dir, err)
 	case errors.Is(err, syscall.ENOSPC):
@@ -162,14 +112,23 @@ func explain(dir string, err error) error {
 }
 
 // Err delivers the error that ended the server, if one does.
-func (s *Store) Err() <-chan error { return s.server.Err() }
+func (s *Store) Err() <-chan error { return s.failed }
 
 // Close implements store.Store.
 func (s *Store) Close() error {
 	close(s.quit)
 	s.done.Wait()
-	s.server.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.member.stop()
 	return nil
+}
+
+// use is the member that runs, until release is called. The holder must not call use again before: it waits while a
+// restart waits for the first.
+func (s *Store) use() (m *member, release func()) {
+	s.mu.RLock()
+	return s.member, s.mu.RUnlock
 }
 
 // wrap turns etcd's errors into the store's.
@@ -186,49 +145,3 @@ func wrap(err error) error {
 	}
 	return err
 }
-
-// Server is the etcd inside, for what only etcd has (metrics, membership).
-func (s *Store) Server() *etcdserver.EtcdServer { return s.server.Server }
-
-// zapCore passes etcd's log to slog, from level warn on; the levels below are too detailed.
-type zapCore struct {
-	log    *slog.Logger
-	fields []zapcore.Field
-}
-
-func (c *zapCore) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
-
-func (c *zapCore) With(f []zapcore.Field) zapcore.Core {
-	return &zapCore{log: c.log, fields: append(append([]zapcore.Field(nil), c.fields...), f...)}
-}
-
-func (c *zapCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) {
-		return ce.AddCore(e, c)
-	}
-	return ce
-}
-
-func (c *zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	if c.log == nil {
-		return nil
-	}
-	enc := zapcore.NewMapObjectEncoder()
-	for _, f := range append(append([]zapcore.Field(nil), c.fields...), fields...) {
-		f.AddTo(enc)
-	}
-	args := []any{"part", "etcd"}
-	for k, v := range enc.Fields {
-		args = append(args, k, v)
-	}
-	// Right after a first start the log has no snapshot yet to read the version from; etcd tries again.
-	early := e.Message == "failed to update storage version"
-	if e.Level >= zapcore.ErrorLevel && !early {
-		c.log.Error(strings.TrimSpace(e.Message), args...)
-	} else {
-		c.log.Debug(strings.TrimSpace(e.Message), args...)
-	}
-	return nil
-}
-
-func (c *zapCore) Sync() error { return nil }

@@ -21,18 +21,25 @@ const (
 )
 
 // Compacted implements store.Store.
-func (s *Store) Compacted() int64 { return s.server.Server.KV().FirstRev() }
+func (s *Store) Compacted() int64 {
+	m, release := s.use()
+	defer release()
+	return m.server.KV().FirstRev()
+}
 
 // History implements store.Store. The database file keeps every change under its revision, so history is read from
 // there in small slices, as fast as the reader takes them.
 func (s *Store) History(ctx context.Context, prefix string, after int64) (store.Watch, error) {
+	until, err := s.Revision(ctx)
+	if err != nil {
+		return nil, err
+	}
 	// At the compacted revision itself the previous values are deleted already.
 	if after < s.Compacted() {
 		return nil, store.ErrCompacted
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{ch: make(chan store.Batch), stop: cancel}
-	until := s.server.Server.KV().Rev()
 	s.done.Add(1)
 	go func() {
 		defer s.done.Done()
@@ -74,7 +81,9 @@ func (s *Store) history(ctx context.Context, w *watch, prefix string, after, unt
 // It is bounded by revisions and not by etcd's limit: a limit counts the newest changes first, which are not in the
 // file yet, and leaves out older ones.
 func (s *Store) slice(ctx context.Context, prefix string, after, until int64) (store.Batch, int, error) {
-	kv, tx := s.server.Server.KV(), s.server.Server.Backend().ReadTx()
+	m, release := s.use()
+	defer release()
+	kv, tx := m.server.KV(), m.server.Backend().ReadTx()
 	from := mvcc.RevToBytes(mvcc.Revision{Main: after + 1}, mvcc.NewRevBytes())
 	to := mvcc.RevToBytes(mvcc.Revision{Main: until + 1}, mvcc.NewRevBytes())
 	batch, size := store.Batch{Revision: until}, 0
@@ -98,7 +107,7 @@ func (s *Store) slice(ctx context.Context, prefix string, after, until int64) (s
 	}
 	tx.RUnlock()
 	err := before(ctx, kv, batch.Events)
-	if after < s.Compacted() { // compacted while it was read
+	if after < kv.FirstRev() { // compacted while it was read
 		err = store.ErrCompacted
 	}
 	return batch, size, err

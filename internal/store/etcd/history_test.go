@@ -37,7 +37,7 @@ func TestHistoryAcrossTheFileAndMemory(t *testing.T) {
 				}
 			}
 			write(c.inFile)
-			s.server.Server.Backend().ForceCommit()
+			s.member.server.Backend().ForceCommit()
 			write(c.inMemory)
 			w, err := s.History(ctx, "/a/", first)
 			if err != nil {

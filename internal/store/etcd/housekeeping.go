@@ -23,8 +23,7 @@ func (s *Store) housekeeping() {
 	for {
 		select {
 		case <-t.C:
-			s.keepHouse()
-			s.aged = s.server.Server.KV().Rev()
+			s.aged = s.keepHouse()
 		case <-s.full:
 			s.keepHouse()
 			// Not again immediately: each round rewrites the file.
@@ -39,51 +38,61 @@ func (s *Store) housekeeping() {
 	}
 }
 
-func (s *Store) keepHouse() {
+// keepHouse is one round; it returns the revision at its end. The database's file is each member's own; history is
+// compacted by the leader, for all.
+func (s *Store) keepHouse() int64 {
+	m, release := s.use()
+	defer release()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	full := s.noSpace() || spaceLevel(s.space.level.Load()) != plenty
+	full := m.noSpace() || spaceLevel(s.space.level.Load()) != plenty
 	// Revisions of one round ago are old, however little has been written since.
-	rev := max(s.server.Server.KV().Rev()-s.cfg.HistoryRevisions, s.aged)
+	rev := max(m.server.KV().Rev()-s.cfg.HistoryRevisions, s.aged)
 	if full { // without space, all history is given up
-		rev = s.server.Server.KV().Rev()
+		rev = m.server.KV().Rev()
 	}
-	if rev > s.server.Server.KV().FirstRev() {
-		compact := s.Compact
-		if full {
-			compact = s.compactWithin
-		}
-		if err := compact(ctx, rev); err != nil {
+	if rev > m.server.KV().FirstRev() && (full || m.server.Leader() == m.server.MemberID()) {
+		if err := s.compact(ctx, m, rev, full); err != nil {
 			s.cfg.Log.Warn("could not compact etcd's history", "error", err)
 		}
 	}
 	if full {
-		s.server.Server.Backend().ForceCommit() // so that the freed pages are counted
+		m.server.Backend().ForceCommit() // so that the freed pages are counted
 	}
-	total, used := s.Size()
+	total, used := m.size()
 	if total-used >= defragMin && used < total/2 || full && total-used >= s.space.segment/4 {
-		s.defragment(used)
+		s.defragment(m, used)
 	}
-	if total, _ := s.Size(); full && total < s.cfg.Quota {
-		s.disarm(ctx)
+	if total, _ := m.size(); full && total < s.cfg.Quota {
+		s.disarm(ctx, m)
 	}
+	return m.server.KV().Rev()
+}
+
+// compact drops the history before a revision.
+func (s *Store) compact(ctx context.Context, m *member, rev int64, full bool) error {
+	if full {
+		return s.compactWithin(ctx, m, rev)
+	}
+	_, err := m.kv.Compact(ctx, &pb.CompactionRequest{Revision: rev})
+	return wrap(err)
 }
 
 // compactWithin compacts when space is short. It waits until old revisions are removed from the file, or
 // defragmenting would copy them, too. It works in steps, because changed pages are written elsewhere in the file
 // before the old ones can be reused: each step needs no more than the space that is allocated for it.
-func (s *Store) compactWithin(ctx context.Context, rev int64) error {
-	resp, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, CountOnly: true})
+func (s *Store) compactWithin(ctx context.Context, m *member, rev int64) error {
+	resp, err := m.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, CountOnly: true})
 	if err != nil {
 		return wrap(err)
 	}
-	_, used := s.Size()
+	_, used := m.size()
 	const page = 4 << 10
 	each := 2 * max(used/max(resp.Count, 1), page) // a page holds at least two values
 	step := max(s.space.headroom/2/each, 1)
-	for at := max(s.server.Server.KV().FirstRev(), 1); at < rev && ctx.Err() == nil; {
+	for at := max(m.server.KV().FirstRev(), 1); at < rev && ctx.Err() == nil; {
 		at = min(at+step, rev)
-		if _, err := s.kv.Compact(ctx, &pb.CompactionRequest{Revision: at, Physical: true}); err != nil {
+		if _, err := m.kv.Compact(ctx, &pb.CompactionRequest{Revision: at, Physical: true}); err != nil {
 			return wrap(err)
 		}
 	}
@@ -91,12 +100,12 @@ func (s *Store) compactWithin(ctx context.Context, rev int64) error {
 }
 
 // defragment rewrites the file without its empty pages, if there is space for both.
-func (s *Store) defragment(used int64) {
+func (s *Store) defragment(m *member, used int64) {
 	if free := s.space.free(); free < used+s.space.segment/4 {
 		s.cfg.Log.Warn("etcd's file has empty pages that cannot be given back: writing it anew takes more room than there is", "needed", used, "free", free)
 		return
 	}
-	if err := s.server.Server.Backend().Defrag(); err != nil {
+	if err := m.server.Backend().Defrag(); err != nil {
 		s.cfg.Log.Warn("could not defragment etcd's file", "error", err)
 		return
 	}
@@ -104,8 +113,8 @@ func (s *Store) defragment(used int64) {
 }
 
 // noSpace reports whether etcd refuses writes because its quota was reached.
-func (s *Store) noSpace() bool {
-	for _, a := range s.server.Server.Alarms() {
+func (m *member) noSpace() bool {
+	for _, a := range m.server.Alarms() {
 		if a.Alarm == pb.AlarmType_NOSPACE {
 			return true
 		}
@@ -114,12 +123,12 @@ func (s *Store) noSpace() bool {
 }
 
 // disarm clears etcd's NOSPACE alarm once there is space, so that it accepts writes again.
-func (s *Store) disarm(ctx context.Context) {
-	for _, a := range s.server.Server.Alarms() {
+func (s *Store) disarm(ctx context.Context, m *member) {
+	for _, a := range m.server.Alarms() {
 		if a.Alarm != pb.AlarmType_NOSPACE {
 			continue
 		}
-		_, err := s.server.Server.Alarm(ctx, &pb.AlarmRequest{
+		_, err := m.server.Alarm(ctx, &pb.AlarmRequest{
 			Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: a.Alarm})
 		if err != nil {
 			s.cfg.Log.Warn("could not clear etcd's alarm", "error", err)

@@ -102,6 +102,14 @@ func newSpace(dir string, log *slog.Logger) (*space, error) {
 	return s, s.clearWay()
 }
 
+// use has the space of another database's file measured: the server was started, or started again.
+func (s *space) use(file backend.Backend) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.file, s.allocated = file, 0
+	s.next.Store(0)
+}
+
 // clearWay gives up the reserve for a start on a full disk. etcd truncates the log's last segment there and allocates
 // it again. Some file systems (ext4) can use blocks again only once it is written down that they are free.
 func (s *space) clearWay() error {

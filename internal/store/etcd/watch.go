@@ -11,32 +11,43 @@ import (
 	"minik8s/internal/store"
 )
 
-// Watch implements store.Store, on the server's own hub: no client, no stream, one channel.
+// Watch implements store.Store, on the server's own hub: no client, no stream, one channel. When the server restarts,
+// the watch goes on with the new one, where it was.
 func (s *Store) Watch(ctx context.Context, prefix string, after int64) (store.Watch, error) {
-	stream := s.server.Server.Watchable().NewWatchStream()
-	first, end := []byte(prefix), []byte(clientv3.GetPrefixRangeEnd(prefix))
-	if prefix == "" {
-		first, end = []byte{0}, []byte{} // all keys, in the hub's protocol
-	}
-	if _, err := stream.Watch(ctx, clientv3.AutoWatchID, first, end, after+1); err != nil {
-		stream.Close()
-		return nil, wrap(err)
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{ch: make(chan store.Batch), stop: cancel}
+	w := &watch{ch: make(chan store.Batch), stop: cancel, prefix: prefix, after: after}
+	m, release := s.use()
+	defer release()
+	stream, err := w.open(ctx, m)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	s.done.Add(1)
 	go func() {
 		defer s.done.Done()
-		w.run(ctx, stream, s.quit)
+		defer close(w.ch)
+		for w.follow(ctx, m, stream, s.quit) {
+			var release func()
+			m, release = s.use()
+			stream, err = w.open(ctx, m)
+			release()
+			if err != nil {
+				w.fail(err)
+				return
+			}
+		}
 	}()
 	return w, nil
 }
 
 type watch struct {
-	ch   chan store.Batch
-	stop context.CancelFunc
-	mu   sync.Mutex
-	err  error
+	ch     chan store.Batch
+	stop   context.CancelFunc
+	prefix string
+	after  int64 // everything up to this revision was delivered
+	mu     sync.Mutex
+	err    error
 }
 
 func (w *watch) Batches() <-chan store.Batch { return w.ch }
@@ -54,33 +65,55 @@ func (w *watch) fail(err error) {
 	w.mu.Unlock()
 }
 
-func (w *watch) run(ctx context.Context, stream mvcc.WatchStream, quit <-chan struct{}) {
-	defer close(w.ch)
+// open begins a stream of what was not delivered yet. follow ends it.
+func (w *watch) open(ctx context.Context, m *member) (mvcc.WatchStream, error) {
+	stream := m.server.Watchable().NewWatchStream()
+	first, end := []byte(w.prefix), []byte(clientv3.GetPrefixRangeEnd(w.prefix))
+	if w.prefix == "" {
+		first, end = []byte{0}, []byte{} // all keys, in the hub's protocol
+	}
+	if _, err := stream.Watch(ctx, clientv3.AutoWatchID, first, end, w.after+1); err != nil {
+		stream.Close()
+		return nil, wrap(err)
+	}
+	m.streams.Add(1)
+	return stream, nil
+}
+
+// follow delivers what a stream brings. It returns true if the server that feeds it ends for a restart.
+func (w *watch) follow(ctx context.Context, m *member, stream mvcc.WatchStream, quit <-chan struct{}) (again bool) {
+	defer m.streams.Done()
 	defer stream.Close()
 	for {
 		select {
 		case resp, ok := <-stream.Chan():
 			if !ok {
-				return
+				return false
 			}
 			if resp.CompactRevision != 0 {
 				w.fail(store.ErrCompacted)
-				return
+				return false
 			}
 			if len(resp.Events) == 0 {
 				continue
 			}
+			b := toBatch(resp)
 			select {
-			case w.ch <- toBatch(resp):
+			case w.ch <- b:
+				w.after = b.Revision
 			case <-ctx.Done():
-				return
+				return false
 			case <-quit:
-				return
+				return false
+			case <-m.ending:
+				return true
 			}
 		case <-ctx.Done():
-			return
+			return false
 		case <-quit:
-			return
+			return false
+		case <-m.ending:
+			return true
 		}
 	}
 }

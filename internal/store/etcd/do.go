@@ -1,0 +1,104 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
+	"go.etcd.io/raft/v3"
+
+	"minik8s/internal/store"
+)
+
+const (
+	// patience is how long a request is repeated while the members have no leader or another one than before.
+	patience = 5 * time.Second
+	// retryPause is how long a request waits for a leader before it asks again.
+	retryPause = 20 * time.Millisecond
+)
+
+// do calls f with the member that runs, and again as long as it fails because the leader is lost or changes, for at most
+// patience. f's context ends when the leader changes, because the answer of a leader that is lost may never come.
+func (s *Store) do(ctx context.Context, f func(context.Context, *member) error) error {
+	var until time.Time
+	for {
+		m, release := s.use()
+		reign := m.reign.Load()
+		err := m.during(ctx, reign, f)
+		release()
+		if err == nil || !passing(ctx, err) {
+			return err
+		}
+		now := time.Now()
+		if until.IsZero() {
+			until = now.Add(patience)
+		}
+		if !now.Before(until) || m.isEnding(s.quit) {
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		}
+		t := time.NewTimer(retryPause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// during calls f with a context that ends with the reign. A member alone is never led by another.
+func (m *member) during(ctx context.Context, r *reign, f func(context.Context, *member) error) error {
+	if m.alone {
+		return f(ctx, m)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r, cancel)()
+	return f(ctx, m)
+}
+
+// isEnding reports whether the whole store is being closed.
+func (m *member) isEnding(quit <-chan struct{}) bool {
+	select {
+	case <-quit:
+		return true
+	default:
+		return false
+	}
+}
+
+// passing reports whether an error comes from a leader that is lost or changes, so that another attempt may succeed;
+// ctx is the caller's own.
+func passing(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	for _, e := range []error{rpctypes.ErrGRPCNoLeader, rpctypes.ErrGRPCNotLeader, rpctypes.ErrGRPCLeaderChanged, rpctypes.ErrGRPCStopped,
+		rpctypes.ErrGRPCTimeout, rpctypes.ErrGRPCTimeoutDueToLeaderFail, rpctypes.ErrGRPCTimeoutDueToConnectionLost,
+		rpctypes.ErrGRPCCanceled, context.Canceled, context.DeadlineExceeded,
+		etcderrors.ErrNoLeader, etcderrors.ErrNotLeader, etcderrors.ErrLeaderChanged, etcderrors.ErrStopped, etcderrors.ErrTimeout,
+		etcderrors.ErrTimeoutDueToLeaderFail, etcderrors.ErrTimeoutDueToConnectionLost, etcderrors.ErrCanceled, etcderrors.ErrUnhealthy} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return dropped(err)
+}
+
+// dropped reports whether a write was never given to a leader, because there was none. etcd has no error of its own for
+// it.
+func dropped(err error) bool { return strings.Contains(err.Error(), raft.ErrProposalDropped.Error()) }
+
+// current returns once this member has all that was acknowledged before the call. A member alone always has.
+func (m *member) current(ctx context.Context) error {
+	if m.alone {
+		return nil
+	}
+	_, err := m.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, CountOnly: true})
+	return err
+}

@@ -1,0 +1,235 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+)
+
+const (
+	// maxRequest bounds one value, in bytes; Kubernetes limits objects to 1.5 MiB.
+	maxRequest = 2 << 20
+	// batchInterval is how often etcd's database file is written from its log.
+	batchInterval = 500 * time.Millisecond
+	// A member alone sends no heartbeats and elects itself (see elect), so its ticks may be rare: each tick wakes the
+	// processor.
+	aloneTick, aloneElection = 500, 5000 // milliseconds
+	// Of several members, one stands for election when it has heard nothing from the leader for between one and two
+	// times the election's time.
+	peersTick, peersElection = 50, 400 // milliseconds
+	// maxLearners is how many members may be waiting to vote; those beyond the voters serve for as long as they live.
+	maxLearners = 64
+)
+
+// member is one run of etcd's server. The store has another one when it has restarted the server.
+type member struct {
+	etcd   *embed.Etcd
+	server *etcdserver.EtcdServer
+	kv     pb.KVServer
+	// alone says that it opened no port for others: nobody else can lead.
+	alone bool
+	// reign ends when another member leads, or the server stops.
+	reign atomic.Pointer[reign]
+	// streams are the watches of this run; ending tells them to end.
+	streams sync.WaitGroup
+	ending  chan struct{}
+}
+
+// reign is a time in which the leader does not change.
+type reign struct {
+	context.Context
+	end context.CancelFunc
+}
+
+func newReign() *reign {
+	ctx, end := context.WithCancel(context.Background())
+	return &reign{ctx, end}
+}
+
+// segments guards wal.SegmentSizeBytes, etcd's size of log segments, which is a variable of the whole process. etcd
+// preallocates 64 MB for each segment; smaller ones save time and disk, and suffice for a cluster of one to a few
+// dozen machines.
+var segments sync.Mutex
+
+func setSegments(size int64) {
+	segments.Lock()
+	defer segments.Unlock()
+	if wal.SegmentSizeBytes != size {
+		wal.SegmentSizeBytes = size
+	}
+}
+
+// openMember starts the server; the caller of it alone uses the store, or holds mu.
+func (s *Store) openMember(ctx context.Context) error {
+	m, err := s.startMember(ctx)
+	if err != nil {
+		return err
+	}
+	s.member = m
+	s.space.use(m.server.Backend())
+	go func() {
+		if err, ok := <-m.etcd.Err(); ok && err != nil {
+			select {
+			case s.failed <- err:
+			default:
+			}
+		}
+	}()
+	return nil
+}
+
+// startMember starts the server and waits until it can be written to.
+func (s *Store) startMember(ctx context.Context) (*member, error) {
+	var limit <-chan time.Time
+	m := &member{alone: !s.hasPeers() && s.cfg.Join == nil, ending: make(chan struct{})}
+	if m.alone {
+		limit = time.After(startLimit)
+	}
+	var err error
+	if m.etcd, err = s.launch(ctx, m.alone); err != nil {
+		return nil, err
+	}
+	m.server = m.etcd.Server
+	if !s.cfg.AwaitElection {
+		go elect(ctx, m.server)
+	}
+	select {
+	case <-m.server.ReadyNotify():
+	case err = <-m.etcd.Err():
+		err = errors.Join(errors.New("it ended while it started"), err)
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-limit:
+		err = fmt.Errorf("it was not ready after %s", startLimit)
+	}
+	if err != nil {
+		m.etcd.Close()
+		return nil, err
+	}
+	m.kv = v3rpc.NewQuotaKVServer(m.server)
+	changed := m.server.LeaderChangedNotify() // before the reign begins, so that no change is missed
+	m.reign.Store(newReign())
+	if !m.alone {
+		go m.followLeader(changed)
+		go s.keepVoters(m)
+	}
+	return m, nil
+}
+
+// launch starts the server: of a cluster that is new or that it is a member of already, or, the first time, of one that
+// it joins.
+func (s *Store) launch(ctx context.Context, alone bool) (*embed.Etcd, error) {
+	ec := s.embedConfig(alone)
+	_, err := os.Stat(filepath.Join(s.cfg.Dir, "member", "wal"))
+	if !errors.Is(err, os.ErrNotExist) || s.cfg.Join == nil {
+		return embed.StartEtcd(ec)
+	}
+	for pause := joinPause; ; pause = min(2*pause, maxJoinPause) {
+		var members []string
+		if members, err = s.cfg.Join(ctx); err != nil {
+			return nil, err
+		}
+		ec.ClusterState = embed.ClusterStateFlagExisting
+		ec.InitialCluster = s.initialCluster(members)
+		e, err := embed.StartEtcd(ec)
+		if err == nil {
+			return e, s.rememberPeers()
+		}
+		// Another machine may have joined between the two, so that the list is too short.
+		s.cfg.Log.Warn("etcd cannot join the other members yet, trying again", "members", members, "error", err, "in", pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *Store) embedConfig(alone bool) *embed.Config {
+	cfg := s.cfg
+	ec := embed.NewConfig()
+	ec.Name = cfg.Name
+	ec.Dir = cfg.Dir
+	ec.QuotaBackendBytes = cfg.Quota
+	ec.MaxRequestBytes = maxRequest
+	ec.MaxLearners = maxLearners
+	if cfg.Cluster != "" {
+		ec.InitialClusterToken = cfg.Cluster
+	}
+	// The only client is this process. A member alone opens no port at all: its address only names it in the cluster
+	// until there are other members.
+	ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil
+	peer := url.URL{Scheme: "http", Host: "localhost:2380"}
+	ec.ListenPeerUrls, ec.AdvertisePeerUrls = nil, []url.URL{peer}
+	ec.TickMs, ec.ElectionMs = aloneTick, aloneElection
+	if !alone {
+		peer = cfg.Peers.url()
+		ec.ListenPeerUrls, ec.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+		ec.PeerTLSInfo = cfg.Peers.tls()
+		ec.TickMs, ec.ElectionMs = peersTick, peersElection
+	}
+	ec.InitialCluster = cfg.Name + "=" + peer.String()
+	// Acknowledged writes are in the log; the batch is only how often the database file is written from it.
+	ec.BackendBatchInterval = batchInterval
+	// A log segment that a snapshot covers is no longer needed.
+	ec.MaxWalFiles = 1
+	// Raft's log is kept in memory, and its files on the disk, up to the last snapshot: a small interval bounds both,
+	// also where each write is a megabyte. A member far behind gets a snapshot.
+	ec.SnapshotCount = 2000
+	ec.SnapshotCatchUpEntries = 200
+	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&zapCore{log: cfg.Log}))
+	return ec
+}
+
+// stop ends the server, after the watches that it feeds. The caller holds the store's mu.
+func (m *member) stop() {
+	close(m.ending)
+	m.reign.Load().end()
+	m.streams.Wait()
+	m.etcd.Close()
+}
+
+// restart ends the server and starts it again, with peers if there are some now. Requests wait meanwhile, and watches
+// go on where they were.
+func (s *Store) restart(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.member.stop()
+	return s.openMember(ctx)
+}
+
+// followLeader ends the reign whenever the leader changes, so that requests need not wait for an answer that a lost
+// leader will not give.
+func (m *member) followLeader(changed <-chan struct{}) {
+	for {
+		select {
+		case <-changed:
+			changed = m.server.LeaderChangedNotify()
+			m.reign.Swap(newReign()).end()
+		case <-m.ending:
+			return
+		}
+	}
+}
+
+// Leads reports whether this member leads the others, and when to ask again. A member that has lost touch with the
+// others may still believe that it leads: nothing that it writes is accepted then.
+func (s *Store) Leads() (leads bool, changed <-chan struct{}) {
+	m, release := s.use()
+	defer release()
+	changed = m.reign.Load().Done() // before the leader is read, so that no change is missed
+	return m.server.Leader() == m.server.MemberID(), changed
+}

@@ -1,0 +1,271 @@
+package etcd
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+
+	"minik8s/internal/disk"
+)
+
+// Peers is how the members of a cluster reach each other: over TLS, both sides with a certificate.
+type Peers struct {
+	// Address is this member's, HOST:PORT. It listens there.
+	Address string
+	// CertFile and KeyFile are this member's certificate, as a server and as a client; CAFile signs all members'. They
+	// are read again for each connection.
+	CertFile, KeyFile, CAFile string
+	// User is the common name of the certificates of all members, which the CA gives to nobody else.
+	User string
+}
+
+func (p *Peers) url() url.URL { return peerURL(p.Address) }
+
+func peerURL(address string) url.URL { return url.URL{Scheme: "https", Host: address} }
+
+func (p *Peers) tls() transport.TLSInfo {
+	return transport.TLSInfo{CertFile: p.CertFile, KeyFile: p.KeyFile, TrustedCAFile: p.CAFile, ClientCertAuth: true,
+		// A machine with several addresses may connect from another one than its certificate names; the name of the
+		// user says enough.
+		AllowedCNs: []string{p.User}, SkipClientSANVerify: true}
+}
+
+// Member is one of the machines that keep the store together.
+type Member struct {
+	ID   uint64
+	Name string // empty before it has started
+	// Address is where the others reach it, HOST:PORT; empty for a member that was always alone.
+	Address string
+	// Learner says that it has all data and does not vote.
+	Learner bool
+	Leader  bool
+	Self    bool
+	// Lost says that the leader does not hear from it. Only the leader knows.
+	Lost bool
+}
+
+// The pauses between two attempts to join.
+const (
+	joinPause    = 100 * time.Millisecond
+	maxJoinPause = 5 * time.Second
+)
+
+// ErrMember means that a machine cannot become a member, or cannot be removed, as long as others are what they are.
+var ErrMember = errors.New("the members of the store cannot change so")
+
+// peersFile is there from when the member has had peers: then it opens its port at each start.
+func (s *Store) peersFile() string { return filepath.Join(s.cfg.Dir, "peers") }
+
+func (s *Store) hasPeers() bool {
+	_, err := os.Stat(s.peersFile())
+	return err == nil
+}
+
+func (s *Store) rememberPeers() error {
+	return disk.WriteFile(s.peersFile(), []byte(s.cfg.Peers.Address+"\n"), 0o600)
+}
+
+// initialCluster lists members for etcd: their names do not matter, but this one's.
+func (s *Store) initialCluster(addresses []string) string {
+	self := s.cfg.Peers.url()
+	out := []string{s.cfg.Name + "=" + self.String()}
+	for i, a := range addresses {
+		if u := peerURL(a); u != self {
+			out = append(out, fmt.Sprintf("member-%d=%s", i, u.String()))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// readvertise tells the other members of this one's address if it has changed.
+func (s *Store) readvertise(ctx context.Context) error {
+	m, release := s.use()
+	defer release()
+	if m.alone {
+		return nil
+	}
+	want := s.cfg.Peers.url()
+	self := m.server.Cluster().Member(m.server.MemberID())
+	if self == nil || slices.Equal(self.PeerURLs, []string{want.String()}) {
+		return nil
+	}
+	return m.advertise(ctx, want)
+}
+
+func (m *member) advertise(ctx context.Context, at url.URL) error {
+	_, err := m.server.UpdateMember(ctx, membership.Member{ID: m.server.MemberID(),
+		RaftAttributes: membership.RaftAttributes{PeerURLs: []string{at.String()}}})
+	if err != nil {
+		return fmt.Errorf("etcd's address: %w", err)
+	}
+	return nil
+}
+
+// expose opens the port for other members, if it is not open yet. The server restarts for it: requests wait for some
+// tenths of a second.
+func (s *Store) expose(ctx context.Context) error {
+	if s.cfg.Peers == nil {
+		return fmt.Errorf("%w: this store takes no other members", ErrMember)
+	}
+	m, release := s.use()
+	alone := m.alone
+	var err error
+	if alone {
+		if err = m.advertise(ctx, s.cfg.Peers.url()); err == nil {
+			err = s.rememberPeers()
+		}
+	}
+	release()
+	if !alone || err != nil {
+		return err
+	}
+	return s.restart(ctx)
+}
+
+// Members lists the members, by name.
+func (s *Store) Members(ctx context.Context) ([]Member, error) {
+	var out []Member
+	err := s.do(ctx, func(ctx context.Context, m *member) error {
+		if err := m.current(ctx); err != nil {
+			return err
+		}
+		out = m.members()
+		return nil
+	})
+	return out, err
+}
+
+// members are the members as this one knows them.
+func (m *member) members() []Member {
+	lost := m.lost()
+	var out []Member
+	for _, e := range m.server.Cluster().Members() {
+		out = append(out, Member{ID: uint64(e.ID), Name: e.Name, Address: addressOf(e.PeerURLs), Learner: e.IsLearner,
+			Leader: e.ID == m.server.Leader(), Self: e.ID == m.server.MemberID(), Lost: lost[uint64(e.ID)]})
+	}
+	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(a.Name+a.Address, b.Name+b.Address) })
+	return out
+}
+
+// lost are the members that the leader does not hear from; nil on another member.
+func (m *member) lost() map[uint64]bool {
+	st, ok := raftStatus()
+	if !ok || st.ID != uint64(m.server.MemberID()) {
+		return nil
+	}
+	out := map[uint64]bool{}
+	for id, p := range st.Progress {
+		out[id] = !p.RecentActive && id != st.ID
+	}
+	return out
+}
+
+func addressOf(urls []string) string {
+	for _, s := range urls {
+		if u, err := url.Parse(s); err == nil && u.Scheme == "https" {
+			return u.Host
+		}
+	}
+	return ""
+}
+
+// Admit lets the member with a name and an address join, as one that does not vote yet, and returns the addresses of
+// all members. It may be repeated. A member that had the address before is replaced, because who asks has lost its data.
+func (s *Store) Admit(ctx context.Context, name, address string) ([]string, error) {
+	if err := s.expose(ctx); err != nil {
+		return nil, err
+	}
+	var out []string
+	err := s.do(ctx, func(ctx context.Context, m *member) (err error) {
+		if err := m.current(ctx); err != nil {
+			return err
+		}
+		out, err = m.admit(ctx, name, address)
+		return err
+	})
+	return out, err
+}
+
+func (m *member) admit(ctx context.Context, name, address string) ([]string, error) {
+	admitted := false
+	for _, have := range m.members() {
+		switch {
+		case have.Address != address && have.Name == name:
+			return nil, fmt.Errorf("%w: %s is the name of the member at %s: choose another --node-name, or remove that member "+
+				"with \"minik8sd ctl etcd remove %s\" if it is gone for good", ErrMember, name, have.Address, name)
+		case have.Address != address:
+			continue
+		case have.Self:
+			return nil, fmt.Errorf("%w: %s is the address of the member that was asked", ErrMember, address)
+		case have.Name == "": // admitted, and not started yet
+			admitted = true
+			continue
+		}
+		if _, err := m.server.RemoveMember(ctx, have.ID); err != nil {
+			return nil, fmt.Errorf("%w: the member that was at %s before: %w", ErrMember, address, err)
+		}
+	}
+	if !admitted {
+		urls, err := types.NewURLs([]string{"https://" + address})
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrMember, err)
+		}
+		now := time.Now()
+		if _, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now)); err != nil {
+			return nil, err
+		}
+	}
+	var out []string
+	for _, have := range m.members() {
+		out = append(out, have.Address)
+	}
+	return out, nil
+}
+
+// Remove removes a member for good: it ends, and can join again only without its data.
+func (s *Store) Remove(ctx context.Context, id uint64) error {
+	return s.do(ctx, func(ctx context.Context, m *member) error {
+		if err := m.current(ctx); err != nil {
+			return err
+		}
+		if len(m.server.Cluster().Members()) == 1 {
+			return fmt.Errorf("%w: it is the only one", ErrMember)
+		}
+		_, err := m.server.RemoveMember(ctx, id)
+		if errors.Is(err, membership.ErrIDNotFound) || errors.Is(err, membership.ErrIDRemoved) {
+			return nil // also when an earlier attempt succeeded
+		}
+		return err
+	})
+}
+
+// Snapshot writes a copy of the store as it is now, in the form of etcd's own snapshots: the database's file and its
+// SHA-256.
+func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
+	m, release := s.use()
+	defer release()
+	if err := m.current(ctx); err != nil {
+		return err
+	}
+	m.server.Backend().ForceCommit()
+	snap := m.server.Backend().Snapshot()
+	defer snap.Close() //nolint:errcheck // it was only read
+	sum := sha256.New()
+	if _, err := snap.WriteTo(io.MultiWriter(w, sum)); err != nil {
+		return err
+	}
+	_, err := w.Write(sum.Sum(nil))
+	return err
+}
