@@ -36,6 +36,7 @@ var floors = map[string]int{
 	"internal/certs":         1,
 	"internal/tokens":        1,
 	"internal/bootstrap":     1, // join tokens: ctl makes them, registry checks them, a machine that joins shows them
+	"internal/masters":       1, // how masters join: a machine asks, apiserver answers, ctl shows
 	"internal/machine":       1,
 	"internal/nft":           1, // the kernel's packet filter; knows no pod
 	"internal/channels":      1,

@@ -58,6 +58,8 @@ type Config struct {
 	HeartbeatInterval  time.Duration
 
 	EtcdQuota int64
+	// EtcdPort is where the other masters reach this one's etcd.
+	EtcdPort int
 
 	// NodeGracePeriod is how long a node may be silent before it counts as lost, NodeRemovalPeriod before it is removed.
 	NodeGracePeriod, NodeRemovalPeriod time.Duration
@@ -269,10 +271,12 @@ var Keys = []Key{
 	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
 		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
 		get: func(c *Config) string { return size(c.EtcdQuota) }},
+	{Name: "etcd-port", Default: "2380", Doc: "the port of this master's etcd for other masters; it is opened when there are some",
+		set: intBetween(1, 65535, func(c *Config) *int { return &c.EtcdPort }), get: func(c *Config) string { return fmt.Sprint(c.EtcdPort) }},
 	{Name: "node-grace-period", Default: "40s", Doc: "how long a node may be silent before it counts as lost, on masters; several heartbeats",
 		set: duration(2*time.Second, time.Hour, func(c *Config) *time.Duration { return &c.NodeGracePeriod }),
 		get: func(c *Config) string { return c.NodeGracePeriod.String() }},
-	{Name: "node-removal-period", Default: "4m", Doc: "how long a node may be silent before its Node is removed, and its pods with it; 0: never",
+	{Name: "node-removal-period", Default: "4m", Doc: "how long a node may be silent before its Node is removed, and its pods with it, and a master before another one votes in its place; 0: never",
 		set: duration(0, 1000*time.Hour, func(c *Config) *time.Duration { return &c.NodeRemovalPeriod }),
 		get: func(c *Config) string { return c.NodeRemovalPeriod.String() }},
 	{Name: "certificate-lifetime", Default: "8760h", Doc: "how long certificates last that this master signs; they are renewed when a third is left",

@@ -158,8 +158,6 @@ func (c *Config) check() error {
 		return fmt.Errorf("pod-cidr: %s is not within the cluster's range %s: choose another, or give --cluster-cidr too", c.PodCIDR, c.ClusterCIDR)
 	case c.NodeRemovalPeriod != 0 && c.NodeRemovalPeriod < c.NodeGracePeriod:
 		return fmt.Errorf("node-removal-period: %s is less than node-grace-period, %s: a node is lost before it is removed", c.NodeRemovalPeriod, c.NodeGracePeriod)
-	case c.Has(Master) && c.Server != "":
-		return errors.New("server: a further master cannot be added by this version; join with --role=worker")
 	}
 	return nil
 }

@@ -11,9 +11,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"minik8s/config"
 	"minik8s/internal/certs"
 	"minik8s/internal/disk"
 	"minik8s/internal/identity"
+	"minik8s/internal/masters"
 	"minik8s/internal/registry"
 	"minik8s/internal/tokens"
 )
@@ -24,13 +26,14 @@ type credentials struct {
 	api      *certs.Kept    // the API server's; nil on a worker
 	kubelets *certs.Kept    // the API server's as a client of kubelets; nil on a worker
 	admin    *certs.Kept    // the administrator's, in the kubeconfig; nil on a worker
+	etcd     *certs.Kept    // etcd's, for other masters, which reads it from its file; nil on a worker
 	kubelet  *certs.Kept    // the kubelet's server's; nil on a master alone
 	node     *certs.Kept    // the kubelet's as a client of the API; nil on a master, whose kubelet needs none
 	nodeKey  string         // a master's own machine, by the certs.KeyPin of its key
 }
 
 func (c *credentials) all() map[string]*certs.Kept {
-	out := map[string]*certs.Kept{"apiserver": c.api, "apiserver-kubelet-client": c.kubelets, "admin": c.admin, "kubelet": c.kubelet, "node": c.node}
+	out := map[string]*certs.Kept{"apiserver": c.api, "apiserver-kubelet-client": c.kubelets, "admin": c.admin, "etcd": c.etcd, "kubelet": c.kubelet, "node": c.node}
 	for name, k := range out {
 		if k == nil {
 			delete(out, name)
@@ -42,7 +45,7 @@ func (c *credentials) all() map[string]*certs.Kept {
 // openAuthority makes or reads what a master signs with: the CA and the key of service accounts' tokens.
 func (d *Daemon) openAuthority() (err error) {
 	dir := d.path("pki")
-	if d.ca, err = certs.OpenAuthority(dir, "minik8s-ca"); err != nil {
+	if d.ca, err = certs.OpenAuthority(dir, caName); err != nil {
 		return err
 	}
 	d.ca.Lifetime = d.cfg.CertificateLifetime
@@ -79,6 +82,9 @@ func (d *Daemon) issue() error {
 		return d.ca.Client(dir, "apiserver-kubelet-client", "kube-apiserver-kubelet-client", registry.GroupMasters)
 	})
 	keep(&d.creds.admin, d.writeKubeconfig)
+	keep(&d.creds.etcd, func() (certs.Pair, error) {
+		return d.ca.Peer(dir, "etcd", masters.User, []string{d.cfg.NodeName, d.cfg.NodeIP.String()})
+	})
 	keep(&d.creds.kubelet, func() (certs.Pair, error) {
 		return d.ca.Server(dir, "kubelet", []string{d.cfg.NodeName, d.cfg.NodeIP.String()})
 	})
@@ -119,8 +125,35 @@ func (d *Daemon) writeKubeconfig() (certs.Pair, error) {
 	return admin, disk.WriteFile(d.path(kubeconfigName), kc, 0o600)
 }
 
-// runJoin is ready when this worker has its identity. A worker that has joined before is ready without a master.
-func (d *Daemon) runJoin(ctx context.Context, ready func()) error {
+// runCredentials is ready when this machine has what it signs with, or what it is known by: a master its cluster's keys,
+// a worker its identity. A machine that has joined before is ready without a master.
+func (d *Daemon) runCredentials(ctx context.Context, ready func()) error {
+	own := d.joinAsWorker
+	if d.cfg.Has(config.Master) {
+		own = d.openMaster
+	}
+	if err := own(ctx); err != nil {
+		return err
+	}
+	ready()
+	<-ctx.Done()
+	return nil
+}
+
+// openMaster makes or reads a master's keys, which a further master gets from the others.
+func (d *Daemon) openMaster(ctx context.Context) error {
+	if d.joins() {
+		if err := d.fetchKeys(ctx); err != nil {
+			return err
+		}
+	}
+	if err := d.openAuthority(); err != nil {
+		return err
+	}
+	return d.issue()
+}
+
+func (d *Daemon) joinAsWorker(ctx context.Context) error {
 	id, err := identity.Open(ctx, identity.Config{Server: d.cfg.Server, Token: d.cfg.Token, Dir: d.path("pki"), Node: d.cfg.NodeName,
 		Addresses: d.nodeAddresses(), Log: d.log})
 	if err != nil {
@@ -128,8 +161,6 @@ func (d *Daemon) runJoin(ctx context.Context, ready func()) error {
 	}
 	d.identity = id
 	d.creds = credentials{trust: id.CA(), kubelet: id.Serving(), node: id.Client()}
-	ready()
-	<-ctx.Done()
 	return nil
 }
 

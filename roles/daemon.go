@@ -122,12 +122,9 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		d.Close()
 		return nil, err
 	}
-	parts, err := d.apiParts()
-	if err != nil {
-		d.Close()
-		return nil, err
-	}
+	parts := d.apiParts()
 	if cfg.Has(config.Worker) {
+		var err error
 		if d.network, err = network.New(d.networkConfig()); err != nil {
 			d.Close()
 			return nil, err
@@ -141,14 +138,15 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 }
 
 // apiParts are the parts by which the other parts reach the API: a master itself, or the identity to reach one with.
-func (d *Daemon) apiParts() ([]supervise.Part, error) {
-	renewal := supervise.Part{Name: "certificates", Policy: supervise.Keep, Run: d.runCertificates}
-	if d.cfg.Has(config.Master) {
-		parts, err := d.masterParts()
-		return append(parts, renewal), err
+func (d *Daemon) apiParts() []supervise.Part {
+	parts := []supervise.Part{
+		{Name: "credentials", Policy: supervise.Must, Run: d.runCredentials},
+		{Name: "certificates", Policy: supervise.Keep, Run: d.runCertificates, After: []string{"credentials"}},
 	}
-	renewal.After = []string{"join"}
-	return []supervise.Part{{Name: "join", Policy: supervise.Must, Run: d.runJoin}, renewal}, nil
+	if d.cfg.Has(config.Master) {
+		parts = append(parts, d.masterParts()...)
+	}
+	return parts
 }
 
 // api is the part after which the API can be used.
@@ -156,7 +154,7 @@ func (d *Daemon) api() string {
 	if d.cfg.Has(config.Master) {
 		return "leader"
 	}
-	return "join"
+	return "credentials"
 }
 
 // claim opens the data directory and takes its lock.

@@ -45,24 +45,18 @@ const (
 )
 
 // masterParts are a master's parts.
-func (d *Daemon) masterParts() ([]supervise.Part, error) {
-	if err := d.openAuthority(); err != nil {
-		return nil, err
-	}
-	if err := d.issue(); err != nil {
-		return nil, err
-	}
-	parts := []supervise.Part{
-		{Name: "etcd", Policy: supervise.Must, Run: d.runEtcd},
+func (d *Daemon) masterParts() []supervise.Part {
+	return []supervise.Part{
+		{Name: "etcd", Policy: supervise.Must, Run: d.runEtcd, After: []string{"credentials"}},
 		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry, After: []string{"etcd"}},
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
-	return parts, nil
 }
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {
 	s, err := etcd.Open(ctx, etcd.Config{Dir: d.path("etcd"), Name: d.cfg.NodeName, Quota: d.cfg.EtcdQuota,
+		Cluster: d.ca.Pin(), Peers: d.peers(), Join: d.admission(), ReplaceAfter: d.cfg.NodeRemovalPeriod,
 		AwaitElection: !d.cfg.Does(config.EarlyElection), Log: d.log})
 	if err != nil {
 		return err
@@ -108,7 +102,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
 	cfg := apiserver.Config{
 		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
-		Kubelets: d.kubelets(),
+		Kubelets: d.kubelets(), Masters: members{d},
 		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
 		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),
 		Listener: d.listener,

@@ -20,18 +20,10 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
 		{Name: "pod-routes", Policy: supervise.Keep, Run: d.runPodRoutes, After: []string{d.api(), "network"}},
-		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: d.withTrust("containerd")},
+		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd", "credentials"}},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{d.api(), "network"}},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{d.api(), "network"}},
 	}
-}
-
-// withTrust adds the part that has the certificates, on a worker; a master has them from the start.
-func (d *Daemon) withTrust(after ...string) []string {
-	if d.cfg.Has(config.Master) {
-		return after
-	}
-	return append(after, "join")
 }
 
 func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
@@ -53,12 +45,12 @@ func (d *Daemon) networkConfig() network.Config {
 }
 
 // likelyRange is the range of pod addresses that this node probably gets, so that the network need not wait for the
-// Node: what it asks for, or on a master the first.
+// Node: what it asks for, or on a first master the first.
 func (d *Daemon) likelyRange() netip.Prefix {
 	switch {
 	case d.cfg.PodCIDR.IsValid():
 		return d.cfg.PodCIDR
-	case d.cfg.Has(config.Master):
+	case d.cfg.Has(config.Master) && !d.joins():
 		return netip.PrefixFrom(d.cfg.ClusterCIDR.Addr(), max(config.NodeBits, d.cfg.ClusterCIDR.Bits()))
 	}
 	return netip.Prefix{}

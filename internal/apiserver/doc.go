@@ -18,6 +18,7 @@
 //	flowcontrol/         limits on requests under way
 //	encoding/            objects, lists, events and errors as bytes
 //	nodes/               what only a kubelet can serve: logs, streams, images; proxy/ forwards to ports of pods
+//	members/             other masters: joining, members, snapshots
 //	discovery/ openapi/  the kinds and their fields
 //	health.go            health, metrics, profiles; wellknown.go: version, paths, the tokens' issuer
 package apiserver

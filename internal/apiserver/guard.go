@@ -66,7 +66,7 @@ func (s *Server) byPath(serve echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := c.Request().URL.Path
 		if !isOpen(path) {
-			q := &registry.Request{User: authentication.User(c), Verb: "get", Path: path}
+			q := &registry.Request{User: authentication.User(c), Verb: strings.ToLower(c.Request().Method), Path: path}
 			if err := s.reg.Authorize(c.Request().Context(), q); err != nil {
 				return err
 			}

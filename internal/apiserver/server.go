@@ -20,9 +20,11 @@ import (
 	"minik8s/internal/apiserver/discovery"
 	"minik8s/internal/apiserver/flowcontrol"
 	"minik8s/internal/apiserver/handlers"
+	"minik8s/internal/apiserver/members"
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/openapi"
 	"minik8s/internal/certs"
+	"minik8s/internal/masters"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/supervise"
@@ -53,6 +55,8 @@ type Config struct {
 	Version version.Info
 	// Kubelets reaches the kubelets of nodes: see nodes.Kubelets. Nil: no node can be reached.
 	Kubelets http.RoundTripper
+	// Masters is how other masters join, and who they are; nil: none can.
+	Masters members.Store
 	// DialPod connects to a port of a pod; nil: by the pod's address.
 	DialPod func(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadWriteCloser, error)
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0: half a minute.
@@ -130,6 +134,14 @@ func (s *Server) routes(e *echo.Echo) {
 	objects := handlers.New(handlers.Config{Registry: s.reg, Limiter: s.limiter, Nodes: agents, Watches: s.metrics.watches, WriteTimeout: s.cfg.WriteTimeout})
 	e.Any("/api/v1/*", objects.Serve)
 	e.Any("/apis/:group/:version/*", objects.Serve)
+	if s.cfg.Masters != nil {
+		m := &members.Handler{Store: s.cfg.Masters}
+		e.POST(masters.KeysPath, s.byPath(m.Keys))
+		e.POST(masters.Path, s.byPath(m.Admit))
+		get(masters.Path, m.List)
+		e.DELETE(masters.Path+"/:member", s.byPath(m.Remove))
+		get(masters.SnapshotPath, m.Snapshot)
+	}
 	images := &nodes.ImageHandler{Handler: agents, Registry: s.reg}
 	e.Match([]string{http.MethodGet, http.MethodPost, http.MethodDelete}, "/minik8s/v1/nodes/:node/images", images.Images)
 }

@@ -143,10 +143,12 @@ func FromSecret(s *corev1.Secret) (t Stored, ok bool) {
 // Expired reports whether the token has ended.
 func (t Stored) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Group is the group of everybody who shows a bootstrap token. GroupWorkers may join workers.
+// Group is the group of everybody who shows a bootstrap token. GroupWorkers may join workers, GroupMasters masters: its
+// members get the cluster's keys.
 const (
 	Group        = "system:bootstrappers"
 	GroupWorkers = "system:bootstrappers:minik8s:workers"
+	GroupMasters = "system:bootstrappers:minik8s:masters"
 )
 
 var groupForm = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)

@@ -28,19 +28,24 @@ func (p *program) tokenCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{Name: "create", Usage: "make a join token, and print what to run on the other machine",
 				Flags: []cli.Flag{
+					&cli.StringFlag{Name: "role", Value: "worker", Usage: "what the machine becomes: worker, or master, which gets the cluster's keys"},
 					&cli.DurationFlag{Name: "ttl", Value: tokenTTL, Usage: "how long the token may be used; 0: until it is deleted"},
 					&cli.StringFlag{Name: "description", Usage: "what it is for"},
 					&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only the token"},
 				},
 				Action: with(func(c *cli.Context, s *session.Session) error {
-					ttl := c.Duration("ttl")
+					ttl, role := c.Duration("ttl"), c.String("role")
 					switch {
 					case c.Args().Present():
 						return exit.Usagef("token create takes only flags; see minik8sd ctl token create --help")
 					case ttl < 0:
 						return exit.Usagef("--ttl: %s is over already; expected a time to come, like 24h, or 0", ttl)
 					}
-					return jointoken.Create(c.Context, s, jointoken.Options{TTL: ttl, Description: c.String("description"), Quiet: c.Bool("quiet")})
+					masters := role == "master" || role == "master,worker"
+					if !masters && role != "worker" {
+						return exit.Usagef("--role: %q is neither worker nor master", role)
+					}
+					return jointoken.Create(c.Context, s, jointoken.Options{TTL: ttl, Masters: masters, Description: c.String("description"), Quiet: c.Bool("quiet")})
 				})},
 			{Name: "list", Aliases: []string{"ls"}, Usage: "list the join tokens, without their secrets",
 				Action: with(func(c *cli.Context, s *session.Session) error { return jointoken.List(c.Context, s) })},

@@ -17,6 +17,7 @@ import (
 //	host NAME [in N]              a host, in the first or the Nth subnet
 //	start NAME FLAGS...           starts a master, and waits until it is ready
 //	join NAME to MASTER FLAGS...  starts a worker with a token from a master
+//	add NAME to MASTER FLAGS...   starts a further master with a token for masters
 //	restart NAME                  starts the daemon again as before
 //	kill, stop, freeze, thaw NAME SIGKILL, SIGTERM, SIGSTOP, SIGCONT for the daemon
 //	cut, heal NAME                takes the host off the network, and puts it back
@@ -25,6 +26,7 @@ import (
 //	ctl MASTER ARGUMENTS...       runs minik8sd ctl; files are relative to the scenario's directory
 //	within DURATION               how long the steps that follow may take to become true; 60s at first
 //	expect node NAME STATE        Ready, NotReady, Unknown or gone
+//	expect voters N               so many masters vote
 //	expect pods APP N [on NODE | off NODE]
 //	                              so many pods with the label app=APP run and are ready, none on another node or on this
 //	expect pod NAME on NODE       the pod runs there and is ready

@@ -2,8 +2,10 @@ package hosts
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +18,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/masters"
 )
 
 // verb does a step.
@@ -23,7 +26,7 @@ type verb func(p *play, ctx context.Context, args []string) error
 
 // verbs are what a line can begin with.
 var verbs = map[string]verb{
-	"host": (*play).host, "start": (*play).start, "join": (*play).join,
+	"host": (*play).host, "start": (*play).start, "join": joins("worker"), "add": joins("master"),
 	"restart": onHost(func(h *Host) error { return h.Start() }),
 	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
 	"cut": onHost((*Host).Cut), "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
@@ -33,7 +36,7 @@ var verbs = map[string]verb{
 
 // expectations are what can follow "expect".
 var expectations = map[string]verb{
-	"node": (*play).expectNode, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
+	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
 	"answer": (*play).expectAnswer, "said": (*play).expectSaid, "ended": (*play).expectEnded,
 	"ctl": (*play).ctl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
@@ -106,7 +109,12 @@ func (p *play) untilReady(ctx context.Context, h *Host) error {
 	})
 }
 
-func (p *play) join(ctx context.Context, args []string) error {
+// joins is a step with which a host joins another one's cluster in a role.
+func joins(role string) verb {
+	return func(p *play, ctx context.Context, args []string) error { return p.join(ctx, role, args) }
+}
+
+func (p *play) join(ctx context.Context, role string, args []string) error {
 	if len(args) < 3 || args[1] != "to" {
 		return errWords
 	}
@@ -120,13 +128,13 @@ func (p *play) join(ctx context.Context, args []string) error {
 	}
 	var line string
 	err = p.until(ctx, func(context.Context) error { // the CA is published a moment after a master is ready
-		line, err = master.Ctl("token", "create")
+		line, err = master.Ctl("token", "create", "--role="+role)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	words := strings.Fields(line) // "minik8sd --role=worker --server=... --token=..."
+	words := strings.Fields(line) // "minik8sd --role=... --server=... --token=..."
 	if len(words) < 2 {
 		return fmt.Errorf("token create printed %q", line)
 	}
@@ -205,6 +213,40 @@ func (p *play) api() (client.Interface, error) {
 		return nil, err
 	}
 	return h.API()
+}
+
+// expectVoters expects that so many masters vote.
+func (p *play) expectVoters(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errWords
+	}
+	h, err := p.master()
+	if err != nil {
+		return err
+	}
+	api, err := h.API()
+	if err != nil {
+		return err
+	}
+	resp, err := api.Do(ctx, http.MethodGet, masters.Path, nil, "", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read
+	var members []masters.Member
+	if err := json.NewDecoder(resp.Body).Decode(&members); err != nil {
+		return err
+	}
+	voters := 0
+	for _, m := range members {
+		if m.Role != "learner" {
+			voters++
+		}
+	}
+	if strconv.Itoa(voters) != args[0] {
+		return fmt.Errorf("%d vote: %+v", voters, members)
+	}
+	return nil
 }
 
 func (p *play) expectNode(ctx context.Context, args []string) error {

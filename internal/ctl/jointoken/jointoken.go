@@ -29,6 +29,8 @@ type Options struct {
 	// TTL is how long it may be used; 0: until it is deleted.
 	TTL         time.Duration
 	Description string
+	// Masters makes a token for masters; else it is for workers.
+	Masters bool
 	// Quiet prints only the token.
 	Quiet bool
 }
@@ -43,7 +45,11 @@ func Create(ctx context.Context, s *session.Session, o Options) error {
 	if err != nil {
 		return err
 	}
-	t, opts := bootstrap.New(pin), bootstrap.Options{Groups: []string{bootstrap.GroupWorkers}, Description: o.Description}
+	group, role := bootstrap.GroupWorkers, "worker"
+	if o.Masters {
+		group, role = bootstrap.GroupMasters, "master,worker"
+	}
+	t, opts := bootstrap.New(pin), bootstrap.Options{Groups: []string{group}, Description: o.Description}
 	if o.TTL > 0 {
 		opts.Expires = s.Now().Add(o.TTL)
 	}
@@ -53,7 +59,7 @@ func Create(ctx context.Context, s *session.Session, o Options) error {
 	if o.Quiet {
 		s.Say("%s", t)
 	} else {
-		s.Say("minik8sd --role=worker --server=https://%s --token=%s", server, t)
+		s.Say("minik8sd --role=%s --server=https://%s --token=%s", role, server, t)
 	}
 	return nil
 }

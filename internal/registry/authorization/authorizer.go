@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/api"
+	"minik8s/internal/bootstrap"
 )
 
 // Attributes describe a request to be judged.
@@ -60,6 +61,8 @@ func (a *Authorizer) Authorize(ctx context.Context, q Attributes) error {
 	case slices.Contains(u.Groups, GroupMasters):
 		return nil
 	case slices.Contains(u.Groups, GroupAuthenticated) && anyoneMay(q):
+		return nil
+	case slices.Contains(u.Groups, bootstrap.GroupMasters) && becoming.allows(q):
 		return nil
 	case q.Kind == nil:
 	case slices.Contains(u.Groups, GroupNodes):

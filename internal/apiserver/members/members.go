@@ -1,0 +1,91 @@
+package members
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"minik8s/internal/masters"
+)
+
+// Store is what keeps the cluster's objects, as a group of members. Errors that a person can do something about are API
+// errors.
+type Store interface {
+	Keys() (masters.Keys, error)
+	Admit(ctx context.Context, r masters.Request) ([]string, error)
+	Members(ctx context.Context) ([]masters.Member, error)
+	// Remove removes a member by its name or ID.
+	Remove(ctx context.Context, member string) error
+	Snapshot(ctx context.Context, w io.Writer) error
+}
+
+// Handler serves the paths. Who may use them was decided before.
+type Handler struct {
+	Store Store
+}
+
+// maxBody bounds a request, in bytes.
+const maxBody = 64 << 10
+
+// Keys gives a machine that joins what a master signs with.
+func (h *Handler) Keys(c echo.Context) error {
+	keys, err := h.Store.Keys()
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Cache-Control", "no-store")
+	return c.JSON(http.StatusOK, keys)
+}
+
+// Admit admits a machine as a member.
+func (h *Handler) Admit(c echo.Context) error {
+	var r masters.Request
+	d := json.NewDecoder(io.LimitReader(c.Request().Body, maxBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return apierrors.NewBadRequest("expected {\"name\": NAME, \"address\": \"HOST:PORT\"}: " + err.Error())
+	}
+	if msg := validation.IsDNS1123Subdomain(r.Name); len(msg) > 0 {
+		return apierrors.NewBadRequest("name: " + msg[0])
+	}
+	host, port, err := net.SplitHostPort(r.Address)
+	if n, perr := strconv.Atoi(port); err != nil || perr != nil || host == "" || n < 1 || n > 65535 {
+		return apierrors.NewBadRequest("address: expected HOST:PORT, where the other masters reach the new one's etcd")
+	}
+	members, err := h.Store.Admit(c.Request().Context(), r)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, masters.Admission{Members: members})
+}
+
+// List lists the members.
+func (h *Handler) List(c echo.Context) error {
+	members, err := h.Store.Members(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, members)
+}
+
+// Remove removes a member.
+func (h *Handler) Remove(c echo.Context) error {
+	if err := h.Store.Remove(c.Request().Context(), c.Param("member")); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+}
+
+// Snapshot sends a copy of the store, in the form of etcd's own snapshots.
+func (h *Handler) Snapshot(c echo.Context) error {
+	c.Response().Header().Set("Content-Type", "application/octet-stream")
+	return h.Store.Snapshot(c.Request().Context(), c.Response())
+}

@@ -1,0 +1,95 @@
+package masters
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Client asks a master.
+type Client struct {
+	// Server is the URL of a master's API, and CA what signs its certificate.
+	Server string
+	CA     *x509.CertPool
+	// Token is a join token as it is sent, and Cert a client's certificate: one of the two says who asks.
+	Token string
+	Cert  *tls.Certificate
+}
+
+// requestTimeout bounds one question; a first admission restarts the other master's store.
+const requestTimeout = 30 * time.Second
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 1 << 20
+
+// Refusal is an answer that asking again does not change.
+type Refusal struct {
+	Code    int
+	Message string
+}
+
+func (e *Refusal) Error() string { return e.Message }
+
+// Keys asks for the cluster's keys.
+func (c *Client) Keys(ctx context.Context) (Keys, error) {
+	var out Keys
+	return out, c.do(ctx, KeysPath, struct{}{}, &out)
+}
+
+// Admit asks that a machine be admitted, and returns the addresses of all members.
+func (c *Client) Admit(ctx context.Context, r Request) ([]string, error) {
+	var out Admission
+	return out.Members, c.do(ctx, Path, r, &out)
+}
+
+// do posts in and reads out. The error is a *Refusal if the server answered with one that is final (4xx, but 429).
+func (c *Client) do(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Server+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.CA}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	if c.Cert != nil {
+		conf.Certificates = []tls.Certificate{*c.Cert}
+	}
+	t := &http.Transport{TLSClientConfig: conf, Proxy: nil, DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: t}).Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return json.Unmarshal(data, out)
+	}
+	said := &Refusal{Code: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", c.Server, resp.Status)}
+	var status metav1.Status
+	if json.Unmarshal(data, &status) == nil && status.Message != "" {
+		said.Message = status.Message
+	}
+	if resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusTooManyRequests {
+		return fmt.Errorf("%s", said.Message)
+	}
+	return said
+}

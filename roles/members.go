@@ -1,0 +1,243 @@
+package roles
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/bootstrap"
+	"minik8s/internal/certs"
+	"minik8s/internal/disk"
+	"minik8s/internal/masters"
+	"minik8s/internal/store"
+	"minik8s/internal/store/etcd"
+)
+
+// caName is the name of a new cluster's CA.
+const caName = "minik8s-ca"
+
+const (
+	minJoinPause = 100 * time.Millisecond
+	maxJoinPause = 5 * time.Second
+)
+
+// joins reports whether this master is a further one of a cluster.
+func (d *Daemon) joins() bool { return d.cfg.Server != "" }
+
+func (d *Daemon) settings() masters.Settings {
+	return masters.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain}
+}
+
+// etcdAddress is where the other masters reach this one's etcd.
+func (d *Daemon) etcdAddress() string {
+	return net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.EtcdPort))
+}
+
+// fetchKeys makes this machine one that signs for the cluster that it joins, unless it is already. It waits for a master
+// for as long as it takes; an error is one that waiting does not cure.
+func (d *Daemon) fetchKeys(ctx context.Context) error {
+	dir := d.path("pki")
+	_, err := os.Stat(d.path("pki", "ca.crt"))
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, d.checkToken())
+	}
+	t, err := bootstrap.Parse(d.cfg.Token)
+	switch {
+	case d.cfg.Token == "":
+		return errors.New("this machine is no master of a cluster yet: --token is needed; \"minik8sd ctl token create --role=master\" on a master prints one")
+	case err != nil:
+		return fmt.Errorf("--token: %w", err)
+	case t.Pin == "":
+		return errors.New("--token: it lacks the pin of the cluster's CA, its third part; \"minik8sd ctl token create --role=master\" prints one with it")
+	}
+	server, err := url.Parse(d.cfg.Server)
+	if err != nil {
+		return err
+	}
+	var keys masters.Keys
+	err = d.untilFinal(ctx, "the cluster's keys", func() error {
+		ca, err := bootstrap.FetchCA(ctx, server.Host, t.Pin)
+		if errors.Is(err, bootstrap.ErrOtherCluster) || errors.As(err, new(x509.HostnameError)) {
+			return final{err}
+		}
+		if err != nil {
+			return err
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(ca)
+		keys, err = (&masters.Client{Server: d.cfg.Server, CA: pool, Token: t.Bearer()}).Keys(ctx)
+		return err
+	})
+	var refused *masters.Refusal
+	if errors.As(err, &refused) && refused.Code == http.StatusForbidden {
+		return fmt.Errorf("%w: the token is for workers: give --role=worker, or a token that \"minik8sd ctl token create --role=master\" prints", err)
+	}
+	if err == nil {
+		err = keys.Settings.Differ(d.settings())
+	}
+	if err != nil {
+		return err
+	}
+	// The CA's certificate is written last: where it is, everything is.
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := disk.WriteFile(d.path("pki", "sa.key"), keys.ServiceAccountKey, 0o600); err != nil {
+		return err
+	}
+	return certs.Write(dir, "ca", certs.Pair{Cert: keys.CACert, Key: keys.CAKey})
+}
+
+// checkToken refuses a token of another cluster than the one whose keys this machine has.
+func (d *Daemon) checkToken() error {
+	t, err := bootstrap.Parse(d.cfg.Token)
+	if err != nil || t.Pin == "" {
+		return nil //nolint:nilerr // it is not needed any more
+	}
+	ca, err := certs.OpenAuthority(d.path("pki"), caName)
+	if err != nil || ca.Pin() == t.Pin {
+		return err
+	}
+	return fmt.Errorf("--token is of another cluster than the one whose keys are in %s: remove --token, or leave that cluster with \"minik8sd clean\"", d.path("pki"))
+}
+
+// admission returns the function by which this machine becomes a member of the store of the cluster that it joins; nil if
+// it is the first.
+func (d *Daemon) admission() func(context.Context) ([]string, error) {
+	if !d.joins() {
+		return nil
+	}
+	return func(ctx context.Context) (members []string, err error) {
+		cert, err := d.creds.admin.ForClient(nil)
+		if err != nil {
+			return nil, err
+		}
+		c := &masters.Client{Server: d.cfg.Server, CA: d.creds.trust, Cert: cert}
+		err = d.untilFinal(ctx, "the other masters' consent", func() (err error) {
+			members, err = c.Admit(ctx, masters.Request{Name: d.cfg.NodeName, Address: d.etcdAddress()})
+			return err
+		})
+		return members, err
+	}
+}
+
+// final is an error that trying again does not cure.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
+
+// untilFinal calls f until it succeeds, fails for good, or ctx ends.
+func (d *Daemon) untilFinal(ctx context.Context, missing string, f func() error) error {
+	for pause := minJoinPause; ; pause = min(2*pause, maxJoinPause) {
+		err := f()
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, new(final)), errors.As(err, new(*masters.Refusal)):
+			return fmt.Errorf("joining the cluster at %s as a master: %w", d.cfg.Server, err)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		d.log.Warn("the cluster cannot be joined yet, trying again", "missing", missing, "error", err, "in", pause)
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// peers is how this master's etcd and those of others reach each other.
+func (d *Daemon) peers() *etcd.Peers {
+	return &etcd.Peers{Address: d.etcdAddress(), User: masters.User,
+		CertFile: d.path("pki", "etcd.crt"), KeyFile: d.path("pki", "etcd.key"), CAFile: d.path("pki", "ca.crt")}
+}
+
+// members implements the API server's members.Store.
+type members struct{ d *Daemon }
+
+// Keys are what this master signs with.
+func (m members) Keys() (masters.Keys, error) {
+	ca, err := certs.Read(m.d.path("pki"), "ca")
+	if err != nil {
+		return masters.Keys{}, err
+	}
+	sa, err := os.ReadFile(m.d.path("pki", "sa.key"))
+	return masters.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa, Settings: m.d.settings()}, err
+}
+
+// Admit implements members.Store.
+func (m members) Admit(ctx context.Context, r masters.Request) ([]string, error) {
+	addresses, err := m.d.store.Admit(ctx, r.Name, r.Address)
+	if err == nil {
+		m.d.log.Info("a master joins", "name", r.Name, "etcd", r.Address)
+	}
+	return addresses, refusal(err)
+}
+
+// Members implements members.Store.
+func (m members) Members(ctx context.Context) ([]masters.Member, error) {
+	list, err := m.d.store.Members(ctx)
+	out := []masters.Member{}
+	for _, e := range list {
+		role := "voter"
+		switch {
+		case e.Leader:
+			role = "leader"
+		case e.Learner:
+			role = "learner"
+		}
+		out = append(out, masters.Member{ID: fmt.Sprintf("%x", e.ID), Name: e.Name, Address: e.Address, Role: role, Lost: e.Lost})
+	}
+	return out, refusal(err)
+}
+
+// Remove implements members.Store.
+func (m members) Remove(ctx context.Context, which string) error {
+	list, err := m.d.store.Members(ctx)
+	if err != nil {
+		return refusal(err)
+	}
+	var names []string
+	for _, e := range list {
+		if id := fmt.Sprintf("%x", e.ID); which == id || which == e.Name {
+			m.d.log.Warn("a master is removed from the store", "name", e.Name, "id", id)
+			return refusal(m.d.store.Remove(ctx, e.ID))
+		}
+		names = append(names, e.Name)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: fmt.Sprintf("no member of the store is named %q; there are: %s", which, strings.Join(names, ", "))}}
+}
+
+// Snapshot implements members.Store.
+func (m members) Snapshot(ctx context.Context, w io.Writer) error {
+	return refusal(m.d.store.Snapshot(ctx, w))
+}
+
+// refusal turns an error about the store's members into an API error.
+func refusal(err error) error {
+	if errors.Is(err, etcd.ErrMember) {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusConflict,
+			Reason: metav1.StatusReasonConflict, Message: err.Error()}}
+	}
+	if errors.Is(err, store.ErrUnavailable) {
+		return apierrors.NewServiceUnavailable(err.Error())
+	}
+	return err
+}
