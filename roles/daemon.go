@@ -262,7 +262,7 @@ func (d *Daemon) Close() {
 func (d *Daemon) Client() client.Interface { return local.New(d.reg, registry.System) }
 
 // as is a client with the identity of a part.
-func (d *Daemon) as(u registry.User) client.Interface { return local.New(d.reg, u) }
+func (d *Daemon) as(u registry.User) *local.Client { return local.New(d.reg, u) }
 
 // asNode is a client with the identity of this machine's kubelet: in process on a master, over HTTPS on a worker.
 func (d *Daemon) asNode() client.Interface {

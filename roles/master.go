@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -111,27 +112,40 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	return apiserver.New(cfg).Run(ctx, ready)
 }
 
-// recorder runs an event recorder for a part until ctx ends; component is the reporting component of its Events.
-func (d *Daemon) recorder(ctx context.Context, part, component string) *events.Recorder {
-	r := events.New(d.as(registry.Part(part)), component, "", d.log)
+// recorder runs an event recorder with a part's client until ctx ends; component is the reporting component of its
+// Events.
+func (d *Daemon) recorder(ctx context.Context, c client.Interface, component string) *events.Recorder {
+	r := events.New(c, component, "", d.log)
 	go r.Run(ctx)
 	return r
 }
 
-// runLeader runs the scheduler and the controllers, which may run on only one master at a time, while this one holds
-// the Lease. A single master takes the Lease at once, also after it was killed, because its identity is the node's
-// name. Other masters stand by here. A master that stands by is ready, so that the parts that start after this one do
-// not wait.
+// runLeader runs the scheduler and the controllers, which may run on only one master at a time, while this one is
+// Raft's leader. A single master is that as soon as its store can be written. Other masters stand by here. A master
+// that stands by is ready, so that the parts that start after this one do not wait.
 func (d *Daemon) runLeader(ctx context.Context, ready func()) error {
-	e := leader.Elector{Client: d.as(registry.Part("leader")), Namespace: metav1.NamespaceSystem, Name: "minik8s-master",
+	e := leader.Elector{Raft: d.store, Client: d.as(registry.Part("leader")), Namespace: metav1.NamespaceSystem, Name: "minik8s-master",
 		Identity: d.cfg.NodeName, Log: d.log, Standby: ready}
-	return e.Run(ctx, func(ctx context.Context) error {
-		g := supervise.New(d.log, d.ledParts()...)
-		g.AtOnce = true // when the Lease is lost, another master may start at any moment
+	return e.Run(ctx, func(ctx context.Context, t *leader.Term) error {
+		fence, err := d.fence(t)
+		if err != nil {
+			return err
+		}
+		g := supervise.New(d.log, d.ledParts(fence)...)
+		g.AtOnce = true // another master may start them at any moment
 		d.led.Store(g)
 		defer d.led.Store(nil)
 		return g.Run(ctx, ready)
 	})
+}
+
+// fence is that of a term's writes: the version of the Lease by which this master took it.
+func (d *Daemon) fence(t *leader.Term) (*registry.Fence, error) {
+	revision, err := strconv.ParseInt(t.Lease.ResourceVersion, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the version of the Lease: %w", err)
+	}
+	return registry.NewFence(api.Leases, t.Lease.Namespace, t.Lease.Name, revision, t.Fell), nil
 }
 
 // runner is a part that lives as long as its Run.
@@ -140,18 +154,19 @@ type runner interface {
 }
 
 // ledParts are the scheduler and the controllers. Each has an identity with the part's name, by which package
-// registry decides its rights. They share the views of their informers.
-func (d *Daemon) ledParts() []supervise.Part {
+// registry decides its rights, and writes, Events too, only while the fence stands. They share the views of their
+// informers.
+func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	views := informer.NewViews(d.as(registry.Part("views")), d.log)
 	var parts []supervise.Part
 	add := func(name string, make func(ctx context.Context, c client.Interface) runner) {
 		parts = append(parts, supervise.Part{Name: name, Policy: supervise.Keep,
 			Run: func(ctx context.Context, ready func()) error {
-				return make(ctx, d.as(registry.Part(name))).Run(ctx, ready)
+				return make(ctx, d.as(registry.Part(name)).Under(fence)).Run(ctx, ready)
 			}})
 	}
 	add("scheduler", func(ctx context.Context, c client.Interface) runner {
-		return scheduler.New(c, views, d.recorder(ctx, "scheduler", scheduler.Name), d.log)
+		return scheduler.New(c, views, d.recorder(ctx, c, scheduler.Name), d.log)
 	})
 	add("namespace-controller", func(_ context.Context, c client.Interface) runner {
 		return namespace.New(c, views, d.reg.Kinds(), d.log)
@@ -171,7 +186,7 @@ func (d *Daemon) ledParts() []supervise.Part {
 	// Parts that record Events.
 	withRecorder := func(name string, make constructor[runner]) {
 		add(name, func(ctx context.Context, c client.Interface) runner {
-			return make(c, views, d.recorder(ctx, name, name), d.log)
+			return make(c, views, d.recorder(ctx, c, name), d.log)
 		})
 	}
 	withRecorder("nodelifecycle-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {

@@ -40,6 +40,9 @@ const (
 	ReasonPodTrafficFiltered = "PodTrafficFiltered"
 )
 
+// ReasonDeposed is the reason of the error of a write that was refused because its master does not lead any more.
+const ReasonDeposed metav1.StatusReason = "Deposed"
+
 // MachineKeyAnnotation on a Node identifies the key (certs.KeyPin) of the machine that has this name. The first kubelet
 // that registers under a name gets it; a machine with another key is refused until the Node is deleted.
 const MachineKeyAnnotation = "minik8s.io/machine-key"

@@ -28,21 +28,26 @@ func (r *Recorder) write(ctx context.Context, c *correlator, rec record) {
 			return
 		}
 		if !apierrors.IsNotFound(err) {
-			r.log.Warn("event not counted", "reason", rec.reason, "object", rec.ref.Name, "error", err)
+			r.failed(err)("event not counted", "reason", rec.reason, "object", rec.ref.Name, "error", err)
 			return
 		}
 		delete(c.written, v.id) // it has expired or was deleted: write a new one
 	}
 	ev := r.build(v, rec)
 	if _, err := r.Client.Create(ctx, ev, client.WriteOptions{}); err != nil {
-		level := r.log.Warn
-		if namespaceEnding(err) {
-			level = r.log.Debug
-		}
-		level("event not written", "reason", rec.reason, "object", rec.ref.Name, "error", err)
+		r.failed(err)("event not written", "reason", rec.reason, "object", rec.ref.Name, "error", err)
 		return
 	}
 	c.wrote(v.id, ev, rec.at)
+}
+
+// failed is how to log an error: as a warning, unless it is a matter of course. A part of a master that has been
+// deposed still has events to write when it learns of it, and each is refused.
+func (r *Recorder) failed(err error) func(msg string, args ...any) {
+	if namespaceEnding(err) || apierrors.ReasonForError(err) == api.ReasonDeposed {
+		return r.log.Debug
+	}
+	return r.log.Warn
 }
 
 // namespaceEnding reports whether err means that the event's namespace is terminating or deleted, so that the event

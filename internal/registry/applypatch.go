@@ -68,7 +68,7 @@ func (r *Registry) applied(q *Request, live api.Object, config *unstructured.Uns
 
 // applyNew creates the object that is applied and does not exist. The user must also be allowed to create it.
 func (r *Registry) applyNew(ctx context.Context, q *Request, config *unstructured.Unstructured, p Patch, opts WriteOptions) (*Entry, error) {
-	create := &Request{User: q.User, Verb: "create", Kind: q.Kind, Namespace: q.Namespace, Name: q.Name}
+	create := &Request{User: q.User, Verb: "create", Kind: q.Kind, Namespace: q.Namespace, Name: q.Name, Fence: q.Fence}
 	if err := r.Authorize(ctx, create); err != nil {
 		return nil, err
 	}

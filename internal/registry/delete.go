@@ -64,7 +64,7 @@ func (r *Registry) delete(ctx context.Context, q *Request, old *Entry, opts *met
 	}
 	dry := WriteOptions{DryRun: slices.Contains(opts.DryRun, metav1.DryRunAll)}
 	if r.mayGo(kind, obj) {
-		e, err := r.remove(ctx, kind, old, obj, dry)
+		e, err := r.remove(ctx, q, old, obj, dry)
 		return e, err == nil, err
 	}
 	raw, err := storage.Encode(kind, obj)
@@ -179,7 +179,8 @@ func policyFinalizer(opts *metav1.DeleteOptions) (finalizer string, asked bool, 
 }
 
 // remove deletes the object from the store, if old is still its newest version.
-func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last api.Object, opts WriteOptions) (*Entry, error) {
+func (r *Registry) remove(ctx context.Context, q *Request, old *Entry, last api.Object, opts WriteOptions) (*Entry, error) {
+	kind := q.Kind
 	raw, err := storage.Encode(kind, last)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
@@ -187,8 +188,15 @@ func (r *Registry) remove(ctx context.Context, kind *api.Kind, old *Entry, last 
 	if opts.DryRun {
 		return storage.NewEntry(kind, old.Key(), old.Revision(), raw, last), nil
 	}
-	rev, err := r.store.Write(ctx, store.Delete(storage.PrefixOf(kind)+old.Key(), old.Revision()))
+	changes, err := q.Fence.before(store.Delete(storage.PrefixOf(kind)+old.Key(), old.Revision()))
 	if err != nil {
+		return nil, err
+	}
+	rev, err := r.store.Write(ctx, changes...)
+	if err != nil {
+		if q.Fence.refused(err) {
+			return nil, errDeposed
+		}
 		return nil, storage.Error(kind, last.GetName(), err)
 	}
 	return storage.NewEntry(kind, old.Key(), rev, raw, last), nil
@@ -208,7 +216,7 @@ func (r *Registry) DeleteCollection(ctx context.Context, q *Request, list ListOp
 	out := &List{Kind: kind, Revision: found.Revision}
 	for _, e := range found.Entries {
 		obj := e.Object()
-		one := &Request{User: q.User, Verb: "delete", Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		one := &Request{User: q.User, Verb: "delete", Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), Fence: q.Fence}
 		one.passed = one.access() // the right to delete a collection includes its objects, as in Kubernetes
 		deleted, _, err := r.Delete(ctx, one, opts)
 		if apierrors.IsNotFound(err) {

@@ -58,6 +58,9 @@ type Request struct {
 	Name   string
 	Fields fields.Selector // of a list or watch
 
+	// Fence, which may be nil, has to hold in the transaction of whatever the request writes, or it writes nothing.
+	Fence *Fence
+
 	// Old and New are the object before and after the change, for admission; nil if there is none.
 	Old, New api.Object
 

@@ -45,7 +45,8 @@ type Action struct {
 }
 
 // Objects is what the registry offers to the code of single kinds: the actions below them, and the answers of reviews.
-// They are called for a request that is authorised; what they do in its course is not judged again.
+// They are called for a request that is authorised; what they do in its course is not judged again, and is under the
+// same fence.
 type Objects interface {
 	// Read returns the newest version of an object. The error is 404 if it does not exist.
 	Read(ctx context.Context, kind *api.Kind, namespace, name string) (api.Object, error)
@@ -59,9 +60,13 @@ type Objects interface {
 }
 
 // Objects returns the registry's own objects, for code that asks for no user: the check of tokens.
-func (r *Registry) Objects() Objects { return objects{r} }
+func (r *Registry) Objects() Objects { return objects{r, nil} }
 
-type objects struct{ *Registry }
+// objects writes under the fence of the request in the course of which it is used.
+type objects struct {
+	*Registry
+	fence *Fence
+}
 
 func (o objects) Read(ctx context.Context, kind *api.Kind, namespace, name string) (api.Object, error) {
 	e, err := o.read(ctx, kind, namespace, name)
@@ -72,11 +77,17 @@ func (o objects) Read(ctx context.Context, kind *api.Kind, namespace, name strin
 }
 
 func (o objects) Modify(ctx context.Context, q *Request, opts WriteOptions, change Change) (api.Object, error) {
+	q.Fence = o.fence
 	e, err := o.modify(ctx, q, opts, true, change)
 	if err != nil {
 		return nil, err
 	}
 	return e.Object(), nil
+}
+
+func (o objects) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOptions) (e *Entry, removed bool, err error) {
+	q.Fence = o.fence
+	return o.Registry.Delete(ctx, q, opts)
 }
 
 func (o objects) Authorizer() *authorization.Authorizer { return o.authorizer }
@@ -94,7 +105,7 @@ func (r *Registry) Act(ctx context.Context, q *Request, body runtime.Object, opt
 	if action == nil {
 		return nil, apierrors.NewNotFound(q.Kind.GR(), q.Name+"/"+q.Sub)
 	}
-	return action.Do(ctx, objects{r}, q, body, opts)
+	return action.Do(ctx, objects{r, q.Fence}, q, body, opts)
 }
 
 // Ask answers a review: an object of one of api.Questions, which is returned with its status filled in. Every
@@ -109,5 +120,5 @@ func (r *Registry) Ask(ctx context.Context, q *Request, obj api.Object) (api.Obj
 	}
 	obj.SetManagedFields(nil)
 	obj.GetObjectKind().SetGroupVersionKind(q.Kind.GVK())
-	return obj, answer(ctx, objects{r}, q, obj)
+	return obj, answer(ctx, objects{r, q.Fence}, q, obj)
 }

@@ -108,7 +108,7 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 		return nil, err
 	}
 	if obj.GetDeletionTimestamp() != nil && r.mayGo(kind, obj) {
-		return r.remove(ctx, kind, old, obj, opts)
+		return r.remove(ctx, q, old, obj, opts)
 	}
 	raw, err := storage.Encode(kind, obj)
 	if err != nil {

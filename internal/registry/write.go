@@ -12,13 +12,20 @@ import (
 )
 
 // write stores an object, which becomes shared, and its bytes. The same transaction checks that nothing has changed
-// that admission relied on; if something has, the error is an outrunError.
+// that admission relied on; if something has, the error is an outrunError. It checks the request's fence, too.
 func (r *Registry) write(ctx context.Context, q *Request, key string, obj api.Object, raw []byte, change store.Change) (*Entry, error) {
 	kind := q.Kind
 	if r.Strategy(kind).Essential {
 		ctx = store.Essential(ctx)
 	}
-	e, err := r.cache.Of(kind).Write(ctx, key, obj, raw, append([]store.Change{change}, q.relied...)...)
+	changes, err := q.Fence.before(change, q.relied...)
+	if err != nil {
+		return nil, err
+	}
+	e, err := r.cache.Of(kind).Write(ctx, key, obj, raw, changes...)
+	if q.Fence.refused(err) {
+		return nil, errDeposed
+	}
 	if refused := (*store.Refused)(nil); errors.As(err, &refused) && refused.Key != change.Key {
 		return nil, outrunError{refused}
 	}

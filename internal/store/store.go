@@ -81,7 +81,7 @@ type Store interface {
 	// now. The error is ErrCompacted if the revision is no longer kept.
 	List(ctx context.Context, prefix, after string, limit, revision int64) (Page, error)
 	// Write makes all changes at one revision, or none: if a guard does not hold, the error is a *Refused; without
-	// space, ErrNoSpace. No key may occur twice.
+	// space, ErrNoSpace. No key may be set or removed twice; a guard alone may be on a key that is.
 	Write(ctx context.Context, changes ...Change) (revision int64, err error)
 	// Revision is not smaller than that of any write acknowledged before the call.
 	Revision(ctx context.Context) (int64, error)

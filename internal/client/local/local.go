@@ -16,24 +16,34 @@ import (
 )
 
 // Client reads and writes as one user.
+//
+// A part that only one master may run has a client under that master's fence.
 type Client struct {
-	reg  *registry.Registry
-	user registry.User
+	reg   *registry.Registry
+	user  registry.User
+	fence *registry.Fence
 }
 
 // New is a client that acts as user.
 func New(reg *registry.Registry, user registry.User) *Client { return &Client{reg: reg, user: user} }
 
+// Under returns the same client with all its writes under a fence. Reads are not.
+func (c *Client) Under(f *registry.Fence) *Client {
+	fenced := *c
+	fenced.fence = f
+	return &fenced
+}
+
 var _ client.Interface = (*Client)(nil)
 
 // ask makes a request of the client's user.
 func (c *Client) ask(verb string, key client.Key, sub string) *registry.Request {
-	return &registry.Request{User: c.user, Verb: verb, Kind: key.Kind, Sub: sub, Namespace: key.Namespace, Name: key.Name}
+	return &registry.Request{User: c.user, Fence: c.fence, Verb: verb, Kind: key.Kind, Sub: sub, Namespace: key.Namespace, Name: key.Name}
 }
 
 // of is ask for a list: the objects that options select.
 func (c *Client) of(verb string, kind *api.Kind, namespace string, f fields.Selector) *registry.Request {
-	return &registry.Request{User: c.user, Verb: verb, Kind: kind, Namespace: namespace, Fields: f}
+	return &registry.Request{User: c.user, Fence: c.fence, Verb: verb, Kind: kind, Namespace: namespace, Fields: f}
 }
 
 // Get implements client.Interface.

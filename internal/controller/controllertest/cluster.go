@@ -7,6 +7,7 @@ package controllertest
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -78,6 +79,17 @@ func (c *Cluster) Start(run func(ctx context.Context, ready func()) error) (kill
 
 // As is a client with the identity of a part, which may do what the part may.
 func (c *Cluster) As(part string) client.Interface { return local.New(c.reg, registry.Part(part)) }
+
+// Under is a client with the identity of a part that writes only while the object is at this version; fell is called
+// when it is not.
+func (c *Cluster) Under(part string, lock api.Object, fell func()) client.Interface {
+	c.t.Helper()
+	revision, err := strconv.ParseInt(lock.GetResourceVersion(), 10, 64)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return local.New(c.reg, registry.Part(part)).Under(registry.NewFence(api.KindOf(lock), lock.GetNamespace(), lock.GetName(), revision, fell))
+}
 
 // AsUser is a client with the identity of a user.
 func (c *Cluster) AsUser(u registry.User) client.Interface { return local.New(c.reg, u) }

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -8,219 +9,169 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/supervise"
 )
 
-// The times of a Lease.
-const (
-	Duration   = 15 * time.Second // for how long it is held after a renewal
-	RenewEvery = 10 * time.Second // how often its holder renews it
-	RetryEvery = 2 * time.Second  // how often others look, and a holder whose renewal failed tries again
-	// warnAfter is the failure in a row, while it waits for the Lease, from which on each is a warning.
-	warnAfter = 5
-	// margin is how much earlier than others a holder regards the Lease as lost.
-	margin = time.Second
-)
+// Raft says who leads among the members of the store.
+type Raft interface {
+	// Leads reports whether this member is the leader, as far as it knows. changed is closed at the next change of
+	// leadership, or of what leads says.
+	Leads() (leads bool, changed <-chan struct{})
+}
 
-// Elector runs a function while it holds a Lease.
+// Elector runs led parts while this member leads.
 type Elector struct {
+	Raft            Raft
 	Client          client.Interface
 	Namespace, Name string // of the Lease
-	// Identity is unique to this master, and the same after a restart.
+	// Identity is the name of this master in the Lease: its node's.
 	Identity string
 	Log      *slog.Logger
-	// Standby, which may be nil, is called once, when another master is found to hold the Lease: this one is then
-	// ready, and waits.
+	// Standby, which may be nil, is called once, when this member is first found not to lead: it is then ready, and
+	// waits.
 	Standby func()
-	// Now and Sleep may be nil; tests set them. Sleep returns early, with an error, when ctx ends.
-	Now   func() time.Time
-	Sleep func(ctx context.Context, d time.Duration) error
-
-	seen   string // the version of the Lease that was last seen
-	seenAt time.Time
 }
 
-// ErrLost says that the Lease could not be renewed in time.
-var ErrLost = errors.New("the lease was lost")
-
-// Run waits for the Lease, then runs lead until it returns, ctx ends or the Lease is lost; lead's
-// context ends then. It returns lead's error, or ErrLost.
-func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context) error) error {
-	e.fill()
-	since, ok := e.acquire(ctx)
-	if !ok {
-		return nil
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	done := make(chan error, 1)
-	go func() { done <- supervise.Safe(func() error { return lead(ctx) }) }()
-	lost := make(chan struct{})
-	go func() {
-		defer close(lost)
-		e.hold(ctx, since)
-		stop(ErrLost)
-	}()
-	err := <-done
-	wasLost := errors.Is(context.Cause(ctx), ErrLost)
-	stop(nil)
-	<-lost
-	if wasLost {
-		return ErrLost
-	}
-	e.release(context.WithoutCancel(ctx))
-	return err
+// Term is the time from the write that took the Lease to the end of the parts that run because of it.
+type Term struct {
+	// Lease is as this term's write made it. Its version is the fence of the term's writes.
+	Lease *coordinationv1.Lease
+	// Fell ends the term: a write found that the Lease has another version.
+	Fell func()
 }
 
-func (e *Elector) fill() {
+// errEnded is the error of a lead that returned without one and without being told to.
+var errEnded = errors.New("what this master leads ended without being told to")
+
+// Why the context of a term ends, beside that of Run.
+var (
+	errMoved = errors.New("the leadership has moved")
+	errFell  = errors.New("the Lease was changed or deleted")
+)
+
+const (
+	minPause = 50 * time.Millisecond
+	maxPause = time.Second
+	// goodTerm is how long a term must last until a broken fence is again followed by no pause.
+	goodTerm = 10 * time.Second
+	// warnAfter is the failure in a row to take the Lease from which on each is a warning.
+	warnAfter = 5
+)
+
+// Run calls lead for each term of this master, one after the other, until ctx ends. lead must return when its context
+// ends: with ctx, when the leadership moves, or when the fence has fallen. If lead returns earlier, Run returns its
+// error.
+func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, t *Term) error) error {
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}
-	if e.Now == nil {
-		e.Now = time.Now
+	standby := sync.OnceFunc(func() {
+		if e.Standby != nil {
+			e.Standby()
+		}
+	})
+	var again retry
+	for ctx.Err() == nil {
+		leads, changed := e.Raft.Leads()
+		if leads {
+			if err := e.reign(ctx, changed, &again, lead); err != nil {
+				return err
+			}
+			continue
+		}
+		again = retry{}
+		standby()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
 	}
-	if e.Sleep == nil {
-		e.Sleep = sleep
-	}
-	if e.Standby == nil {
-		e.Standby = func() {}
-	}
+	return nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// reign has one term, or fails to have one. It ends at the latest when the leadership changes, also if this member is
+// elected again: another may have led meanwhile. The error is that of a lead which returned by itself.
+func (e *Elector) reign(ctx context.Context, changed <-chan struct{}, again *retry, lead func(ctx context.Context, t *Term) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-changed:
+			stop(errMoved)
+		case <-ctx.Done():
+		}
+	}()
+	lease, err := e.take(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		again.failures++
+		level := slog.LevelDebug
+		if again.failures >= warnAfter {
+			level = slog.LevelWarn
+		}
+		e.Log.Log(ctx, level, "the Lease cannot be taken", "lease", e.Name, "failures", again.failures, "error", err)
+		again.wait(ctx)
+		return nil
+	}
+	again.failures = 0
+	began := time.Now()
+	fell, err := e.term(ctx, lease, lead)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if !fell {
+		return cmp.Or(err, errEnded)
+	}
+	if time.Since(began) > goodTerm {
+		again.pause = 0
+	}
+	again.wait(ctx)
+	return nil
+}
+
+// term runs lead. fell says that the term ended because its fence fell; its context may have ended as well. err is lead's.
+func (e *Elector) term(ctx context.Context, lease *coordinationv1.Lease, lead func(ctx context.Context, t *Term) error) (fell bool, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	t := &Term{Lease: lease, Fell: func() { stop(errFell) }}
+	e.Log.Debug("this master leads", "lease", e.Name, "version", lease.ResourceVersion)
+	err = supervise.Safe(func() error { return lead(ctx, t) })
+	if ctx.Err() == nil {
+		return false, err
+	}
+	cause := context.Cause(ctx)
+	fell = errors.Is(cause, errFell)
+	switch {
+	case fell:
+		e.Log.Warn("this master stopped what it leads, because its Lease was changed by others; if it still leads, it takes the Lease again", "lease", e.Name)
+	case errors.Is(cause, errMoved):
+		e.Log.Info("this master stopped what it leads, because the leadership has moved", "lease", e.Name)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		e.Log.Warn("what this master led did not end well", "lease", e.Name, "error", err)
+	}
+	return fell, err
+}
+
+// retry is the pause before another try: none at first, then more and more.
+type retry struct {
+	pause    time.Duration
+	failures int // in a row, to take the Lease
+}
+
+func (r *retry) wait(ctx context.Context) {
+	d := r.pause
+	if r.pause = min(max(2*d, minPause), maxPause); d == 0 {
+		return
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// acquire waits for the Lease; false if ctx ended before. since is the time just before the write, not of the answer:
-// others may have seen the write long before the answer came.
-func (e *Elector) acquire(ctx context.Context) (since time.Time, ok bool) {
-	standby := sync.OnceFunc(e.Standby)
-	for failures := 1; ; failures++ {
-		since = e.Now()
-		held, err := e.try(ctx)
-		switch {
-		case held:
-			return since, true
-		case err == nil:
-			failures = 0
-			standby()
-		case ctx.Err() == nil:
-			level := slog.LevelDebug
-			if failures >= warnAfter {
-				level = slog.LevelWarn
-			}
-			e.Log.Log(ctx, level, "the lease cannot be read or written", "lease", e.Name, "failures", failures, "error", err)
-		}
-		if e.Sleep(ctx, RetryEvery) != nil {
-			return since, false
-		}
-	}
-}
-
-// hold renews the Lease, which was written at renewed, until ctx ends or the Lease has to be regarded as lost.
-func (e *Elector) hold(ctx context.Context, renewed time.Time) {
-	wait := max(0, renewed.Add(RenewEvery).Sub(e.Now()))
-	for e.Sleep(ctx, wait) == nil {
-		started := e.Now()
-		left := renewed.Add(Duration - margin).Sub(started)
-		if left <= 0 {
-			return
-		}
-		limited, cancel := context.WithTimeout(ctx, left)
-		held, err := e.try(limited)
-		cancel()
-		switch {
-		case held:
-			renewed, wait = started, max(0, started.Add(RenewEvery).Sub(e.Now()))
-			continue
-		case err == nil: // another master holds it
-			return
-		}
-		if ctx.Err() == nil {
-			e.Log.Warn("the lease was not renewed", "lease", e.Name, "error", err)
-		}
-		wait = min(RetryEvery, max(renewed.Add(Duration-margin).Sub(e.Now()), 0))
-	}
-}
-
-// try takes or renews the Lease. Without an error, held says whether this master holds it.
-func (e *Elector) try(ctx context.Context) (held bool, err error) {
-	lease, err := client.Get[*coordinationv1.Lease](ctx, e.Client, client.Key{Kind: api.Leases, Namespace: e.Namespace, Name: e.Name})
-	if apierrors.IsNotFound(err) {
-		_, err = e.Client.Create(ctx, e.next(nil), client.WriteOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-	if err != nil {
-		return false, err
-	}
-	if e.seen != lease.ResourceVersion {
-		e.seen, e.seenAt = lease.ResourceVersion, e.Now()
-	}
-	if e.others(lease) {
-		return false, nil
-	}
-	_, err = e.Client.Update(ctx, e.next(lease), client.WriteOptions{})
-	return err == nil, err
-}
-
-// others reports whether another master holds the Lease, as far as can be known.
-func (e *Elector) others(l *coordinationv1.Lease) bool {
-	holder := l.Spec.HolderIdentity
-	if holder == nil || *holder == "" || *holder == e.Identity {
-		return false
-	}
-	d := Duration
-	if s := l.Spec.LeaseDurationSeconds; s != nil {
-		d = time.Duration(*s) * time.Second
-	}
-	return e.Now().Before(e.seenAt.Add(d))
-}
-
-// next is the Lease as we want it; its resourceVersion guards the write.
-func (e *Elector) next(old *coordinationv1.Lease) *coordinationv1.Lease {
-	now := metav1.NewMicroTime(e.Now())
-	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}
-	if old != nil {
-		l = old.DeepCopy()
-	}
-	if h := l.Spec.HolderIdentity; h == nil || *h != e.Identity {
-		transitions := int32(0)
-		if t := l.Spec.LeaseTransitions; t != nil {
-			transitions = *t + 1
-		}
-		l.Spec.LeaseTransitions, l.Spec.AcquireTime = &transitions, &now
-	}
-	seconds, id := int32(Duration/time.Second), e.Identity
-	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = &id, &seconds, &now
-	return l
-}
-
-// release gives up the Lease, so that another master need not wait for it to expire.
-func (e *Elector) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, RetryEvery)
-	defer cancel()
-	lease, err := client.Get[*coordinationv1.Lease](ctx, e.Client, client.Key{Kind: api.Leases, Namespace: e.Namespace, Name: e.Name})
-	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != e.Identity {
-		return
-	}
-	upd := lease.DeepCopy()
-	upd.Spec.HolderIdentity = nil
-	if _, err := e.Client.Update(ctx, upd, client.WriteOptions{}); err != nil {
-		e.Log.Debug("the lease was not given back", "lease", e.Name, "error", err)
 	}
 }

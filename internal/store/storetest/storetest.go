@@ -105,6 +105,7 @@ func several(t *testing.T, s store.Store) {
 		"/a/missing not found":                  {store.Unchanged("/a/old", r1), store.Unchanged("/a/missing", r1), store.Create("/a/new", nil)},
 		"/a/old changed since it was read":      {store.Create("/a/new", nil), store.Delete("/a/old", r1-1), store.Create("/claims/1", nil)},
 		"/claims/1 already exists":              {store.Update("/a/old", nil, r1), store.Create("/claims/1", nil)},
+		"/a/old changed since it was read 2":    {store.Unchanged("/a/old", r1-1), store.Update("/a/old", nil, r1)},
 		"/claims/1 changed since it was read 2": {store.Drop("/a/old"), store.Unchanged("/claims/1", r1-1)},
 	} {
 		_, err := s.Write(c, changes...)
@@ -118,7 +119,7 @@ func several(t *testing.T, s store.Store) {
 	}
 	r2 := must[int64](t)(s.Write(c, store.Unchanged("/claims/1", r1), store.Update("/a/old", []byte("2"), r1),
 		store.Create("/a/new", []byte("n")), store.Drop("/a/never"), store.Create("/elsewhere", nil)))
-	r3 := must[int64](t)(s.Write(c, store.Delete("/a/old", r2), store.Drop("/claims/1"), store.Update("/a/new", nil, r2)))
+	r3 := must[int64](t)(s.Write(c, store.Unchanged("/a/old", r2), store.Delete("/a/old", r2), store.Drop("/claims/1"), store.Update("/a/new", nil, r2)))
 	got := map[int64][]string{}
 	for len(got[r3]) == 0 {
 		b, ok := <-all.Batches()
