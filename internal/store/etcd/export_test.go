@@ -10,5 +10,5 @@ func (s *Store) Halt() {
 	close(m.ending)
 	m.streams.Wait()
 	m.server.HardStop()
-	m.etcd.Close()
+	m.close()
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -39,10 +41,16 @@ type member struct {
 	etcd   *embed.Etcd
 	server *etcdserver.EtcdServer
 	kv     pb.KVServer
+
+	// listener and port serve the other members; nil if the member is alone.
+	listener net.Listener
+	port     *http.Server
 	// alone says that it opened no port for others: nobody else can lead.
 	alone bool
 	// reign ends when another member leads, or the server stops.
 	reign atomic.Pointer[reign]
+	// changing is held during a change of the members: Raft makes one at a time.
+	changing sync.Mutex
 	// streams are the watches of this run; ending tells them to end.
 	streams sync.WaitGroup
 	ending  chan struct{}
@@ -93,19 +101,21 @@ func (s *Store) openMember(ctx context.Context) error {
 
 // startMember starts the server and waits until it can be written to.
 func (s *Store) startMember(ctx context.Context) (*member, error) {
-	var limit <-chan time.Time
 	m := &member{alone: !s.hasPeers() && s.cfg.Join == nil, ending: make(chan struct{})}
+	var limit <-chan time.Time
 	if m.alone {
 		limit = time.After(startLimit)
-	}
-	var err error
-	if m.etcd, err = s.launch(ctx, m.alone); err != nil {
+	} else if err := m.listen(s.cfg.Peers); err != nil {
 		return nil, err
 	}
-	m.server = m.etcd.Server
+	if err := s.launch(ctx, m); err != nil {
+		m.close()
+		return nil, err
+	}
 	if !s.cfg.AwaitElection {
 		go elect(ctx, m.server)
 	}
+	var err error
 	select {
 	case <-m.server.ReadyNotify():
 	case err = <-m.etcd.Err():
@@ -116,7 +126,7 @@ func (s *Store) startMember(ctx context.Context) (*member, error) {
 		err = fmt.Errorf("it was not ready after %s", startLimit)
 	}
 	if err != nil {
-		m.etcd.Close()
+		m.close()
 		return nil, err
 	}
 	m.kv = v3rpc.NewQuotaKVServer(m.server)
@@ -131,29 +141,36 @@ func (s *Store) startMember(ctx context.Context) (*member, error) {
 
 // launch starts the server: of a cluster that is new or that it is a member of already, or, the first time, of one that
 // it joins.
-func (s *Store) launch(ctx context.Context, alone bool) (*embed.Etcd, error) {
-	ec := s.embedConfig(alone)
-	_, err := os.Stat(filepath.Join(s.cfg.Dir, "member", "wal"))
+func (s *Store) launch(ctx context.Context, m *member) (err error) {
+	ec := s.embedConfig(m.alone)
+	start := func() error {
+		e, err := embed.StartEtcd(ec)
+		if err == nil {
+			m.etcd, m.server = e, e.Server
+			m.serve()
+		}
+		return err
+	}
+	_, err = os.Stat(filepath.Join(s.cfg.Dir, "member", "wal"))
 	if !errors.Is(err, os.ErrNotExist) || s.cfg.Join == nil {
-		return embed.StartEtcd(ec)
+		return start()
 	}
 	for pause := joinPause; ; pause = min(2*pause, maxJoinPause) {
 		var members []string
 		if members, err = s.cfg.Join(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		ec.ClusterState = embed.ClusterStateFlagExisting
 		ec.InitialCluster = s.initialCluster(members)
-		e, err := embed.StartEtcd(ec)
-		if err == nil {
-			return e, s.rememberPeers()
+		if err = start(); err == nil {
+			return s.rememberPeers()
 		}
 		// Another machine may have joined between the two, so that the list is too short.
 		s.cfg.Log.Warn("etcd cannot join the other members yet, trying again", "members", members, "error", err, "in", pause)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
@@ -169,18 +186,17 @@ func (s *Store) embedConfig(alone bool) *embed.Config {
 	if cfg.Cluster != "" {
 		ec.InitialClusterToken = cfg.Cluster
 	}
-	// The only client is this process. A member alone opens no port at all: its address only names it in the cluster
-	// until there are other members.
-	ec.ListenClientUrls, ec.AdvertiseClientUrls = nil, nil
+	// The only client is this process, and the port for other members is the store's own (see serve). A member alone has
+	// none: its address only names it in the cluster until there are other members.
+	ec.ListenClientUrls, ec.AdvertiseClientUrls, ec.ListenPeerUrls = nil, nil, nil
 	peer := url.URL{Scheme: "http", Host: "localhost:2380"}
-	ec.ListenPeerUrls, ec.AdvertisePeerUrls = nil, []url.URL{peer}
 	ec.TickMs, ec.ElectionMs = aloneTick, aloneElection
 	if !alone {
 		peer = cfg.Peers.url()
-		ec.ListenPeerUrls, ec.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 		ec.PeerTLSInfo = cfg.Peers.tls()
 		ec.TickMs, ec.ElectionMs = peersTick, peersElection
 	}
+	ec.AdvertisePeerUrls = []url.URL{peer}
 	ec.InitialCluster = cfg.Name + "=" + peer.String()
 	// Acknowledged writes are in the log; the batch is only how often the database file is written from it.
 	ec.BackendBatchInterval = batchInterval
@@ -199,7 +215,22 @@ func (m *member) stop() {
 	close(m.ending)
 	m.reign.Load().end()
 	m.streams.Wait()
-	m.etcd.Close()
+	m.close()
+}
+
+// close ends the server, as far as it has started. The port is closed after it, because it passes its leadership on, and
+// without waiting for the other members' connections.
+func (m *member) close() {
+	if m.etcd != nil {
+		m.server.Stop()
+	}
+	if m.listener != nil {
+		m.listener.Close() //nolint:errcheck // nobody is connected, or those who are try again
+		m.port.Close()     //nolint:errcheck // as above
+	}
+	if m.etcd != nil {
+		m.etcd.Close()
+	}
 }
 
 // restart ends the server and starts it again, with peers if there are some now. Requests wait meanwhile, and watches

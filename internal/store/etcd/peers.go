@@ -6,16 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 
 	"minik8s/internal/disk"
 )
@@ -40,6 +45,34 @@ func (p *Peers) tls() transport.TLSInfo {
 		// A machine with several addresses may connect from another one than its certificate names; the name of the
 		// user says enough.
 		AllowedCNs: []string{p.User}, SkipClientSANVerify: true}
+}
+
+// listen opens the port for other members. It is the store's own and not etcd's, which would wait a second for the other
+// members' connections when it ends.
+func (m *member) listen(p *Peers) error {
+	info, u := p.tls(), p.url()
+	l, err := transport.NewListenerWithOpts(u.Host, u.Scheme, transport.WithTLSInfo(&info),
+		transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("the address for other masters, %s, is in use by another program: stop it or choose another --etcd-port", p.Address)
+	case err != nil:
+		return fmt.Errorf("the address for other masters, %s: %w", p.Address, err)
+	}
+	m.listener, m.port = l, &http.Server{ReadTimeout: readTimeout, ErrorLog: log.New(io.Discard, "", 0)} // failed handshakes are not ours
+	return nil
+}
+
+// readTimeout bounds how long another member may take to send something: a snapshot is large.
+const readTimeout = 5 * time.Minute
+
+// serve answers on the port, if there is one.
+func (m *member) serve() {
+	if m.listener == nil {
+		return
+	}
+	m.port.Handler = etcdhttp.NewPeerHandler(m.etcd.GetLogger(), m.server)
+	go m.port.Serve(m.listener) //nolint:errcheck // it ends with close
 }
 
 // Member is one of the machines that keep the store together.
@@ -123,7 +156,12 @@ func (s *Store) expose(ctx context.Context) error {
 	alone := m.alone
 	var err error
 	if alone {
-		if err = m.advertise(ctx, s.cfg.Peers.url()); err == nil {
+		var try member
+		if err = try.listen(s.cfg.Peers); err == nil { // before anything is changed
+			try.close()
+			err = m.advertise(ctx, s.cfg.Peers.url())
+		}
+		if err == nil {
 			err = s.rememberPeers()
 		}
 	}
@@ -213,7 +251,7 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 			admitted = true
 			continue
 		}
-		if _, err := m.server.RemoveMember(ctx, have.ID); err != nil {
+		if err := m.remove(ctx, have.ID); err != nil {
 			return nil, fmt.Errorf("%w: the member that was at %s before: %w", ErrMember, address, err)
 		}
 	}
@@ -223,7 +261,11 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 			return nil, fmt.Errorf("%w: %w", ErrMember, err)
 		}
 		now := time.Now()
-		if _, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now)); err != nil {
+		err = m.reconfigure(ctx, func(ctx context.Context) error {
+			_, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now))
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -243,12 +285,33 @@ func (s *Store) Remove(ctx context.Context, id uint64) error {
 		if len(m.server.Cluster().Members()) == 1 {
 			return fmt.Errorf("%w: it is the only one", ErrMember)
 		}
+		return m.remove(ctx, id)
+	})
+}
+
+// remove removes a member; it is no error if an earlier attempt has.
+func (m *member) remove(ctx context.Context, id uint64) error {
+	err := m.reconfigure(ctx, func(ctx context.Context) error {
 		_, err := m.server.RemoveMember(ctx, id)
-		if errors.Is(err, membership.ErrIDNotFound) || errors.Is(err, membership.ErrIDRemoved) {
-			return nil // also when an earlier attempt succeeded
-		}
 		return err
 	})
+	if errors.Is(err, membership.ErrIDNotFound) || errors.Is(err, membership.ErrIDRemoved) {
+		return nil
+	}
+	return err
+}
+
+// changeLimit is how long one change of the members may take. Raft makes one at a time, and drops another that is
+// proposed meanwhile without an answer.
+const changeLimit = time.Second
+
+// reconfigure changes the members. When the answer does not come in time, the error is one after which do tries again.
+func (m *member) reconfigure(ctx context.Context, change func(context.Context) error) error {
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, changeLimit)
+	defer cancel()
+	return change(ctx)
 }
 
 // Snapshot writes a copy of the store as it is now, in the form of etcd's own snapshots: the database's file and its

@@ -3,8 +3,6 @@ package etcd
 import (
 	"context"
 	"time"
-
-	"minik8s/internal/store"
 )
 
 const (
@@ -87,15 +85,16 @@ func next(members []Member, absent map[uint64]time.Duration, replaceAfter time.D
 
 // step makes a change. What fails is tried again in the next round: a learner may not have caught up yet.
 func (s *Store) step(m *member, c change) {
-	ctx, cancel := context.WithTimeout(store.Essential(context.Background()), m.server.Cfg.ReqTimeout())
-	defer cancel()
 	var err error
 	switch {
 	case c.promote != 0 && m.caughtUp(c.promote):
-		_, err = m.server.PromoteMember(ctx, c.promote)
+		err = m.reconfigure(context.Background(), func(ctx context.Context) error {
+			_, err := m.server.PromoteMember(ctx, c.promote)
+			return err
+		})
 	case c.remove != 0:
 		s.cfg.Log.Warn("a voting member of etcd is away for too long: another one takes its place", "member", c.remove)
-		_, err = m.server.RemoveMember(ctx, c.remove)
+		err = m.remove(context.Background(), c.remove)
 	}
 	if err != nil {
 		s.cfg.Log.Info("the voting members of etcd could not be changed yet", "promote", c.promote, "remove", c.remove, "error", err)
