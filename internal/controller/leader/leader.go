@@ -76,6 +76,11 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, t *Ter
 	for ctx.Err() == nil {
 		leads, changed := e.Raft.Leads()
 		if leads {
+			select {
+			case <-changed: // already: in a store that fails it may seem to change all the time
+				again.wait(ctx)
+			default:
+			}
 			if err := e.reign(ctx, changed, &again, lead); err != nil {
 				return err
 			}
@@ -93,8 +98,8 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, t *Ter
 
 // reign has one term, or fails to have one. It ends at the latest when the leadership changes, also if this member is
 // elected again: another may have led meanwhile. The error is that of a lead which returned by itself.
-func (e *Elector) reign(ctx context.Context, changed <-chan struct{}, again *retry, lead func(ctx context.Context, t *Term) error) error {
-	ctx, stop := context.WithCancelCause(ctx)
+func (e *Elector) reign(run context.Context, changed <-chan struct{}, again *retry, lead func(ctx context.Context, t *Term) error) error {
+	ctx, stop := context.WithCancelCause(run)
 	defer stop(nil)
 	go func() {
 		select {
@@ -105,7 +110,7 @@ func (e *Elector) reign(ctx context.Context, changed <-chan struct{}, again *ret
 	}()
 	lease, err := e.take(ctx)
 	switch {
-	case ctx.Err() != nil:
+	case run.Err() != nil:
 		return nil
 	case err != nil:
 		again.failures++

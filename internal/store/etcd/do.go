@@ -38,7 +38,7 @@ func (s *Store) do(ctx context.Context, f func(context.Context, *member) error) 
 		if until.IsZero() {
 			until = now.Add(patience)
 		}
-		if !now.Before(until) || m.isEnding(s.quit) {
+		if !now.Before(until) || closed(s.quit) {
 			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 		}
 		t := time.NewTimer(retryPause)
@@ -62,10 +62,12 @@ func (m *member) during(ctx context.Context, r *reign, f func(context.Context, *
 	return f(ctx, m)
 }
 
-// isEnding reports whether the whole store is being closed.
-func (m *member) isEnding(quit <-chan struct{}) bool {
+// ended reports whether the member was stopped.
+func (m *member) ended() bool { return closed(m.ending) }
+
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-quit:
+	case <-c:
 		return true
 	default:
 		return false

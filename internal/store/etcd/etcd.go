@@ -54,8 +54,9 @@ type Store struct {
 	// failed delivers the error that ended etcd's server.
 	failed chan error
 	// mu is held for reading by whoever uses member, and for writing while the server restarts: then they wait.
-	mu     sync.RWMutex
-	member *member
+	mu       sync.RWMutex
+	member   *member
+	exposing sync.Mutex // held while the port for other members is opened
 }
 
 // startLimit is how long a member that is alone may take to start.
@@ -86,9 +87,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	setSegments(disk.segment)
 	s := &Store{cfg: cfg, space: disk, quit: make(chan struct{}), full: make(chan struct{}, 1), failed: make(chan error, 1)}
 	disk.wakeHousekeeping = s.wakeHousekeeping
-	if err := s.openMember(ctx); err != nil {
+	m, err := s.startMember(ctx)
+	if err != nil {
 		return nil, explain(cfg.Dir, err)
 	}
+	s.run(m)
 	s.done.Add(1)
 	go s.housekeeping()
 	if err := s.readvertise(ctx); err != nil {
@@ -120,7 +123,9 @@ func (s *Store) Close() error {
 	s.done.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.member.stop()
+	if !s.member.ended() {
+		s.member.stop()
+	}
 	return nil
 }
 

@@ -38,14 +38,16 @@ func (c *zapCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for k, v := range enc.Fields {
 		args = append(args, k, v)
 	}
-	// Right after a first start the log has no snapshot yet to read the version from; etcd tries again.
-	early := e.Message == "failed to update storage version"
-	if e.Level >= zapcore.ErrorLevel && !early {
+	if e.Level >= zapcore.ErrorLevel && !known[e.Message] {
 		c.log.Error(strings.TrimSpace(e.Message), args...)
 	} else {
 		c.log.Debug(strings.TrimSpace(e.Message), args...)
 	}
 	return nil
 }
+
+// known are messages of errors that need nobody's attention: right after a first start etcd's log has no snapshot yet to
+// read the version from, and etcd tries again; a start that fails is the error of Open, too, or is tried again.
+var known = map[string]bool{"failed to update storage version": true, "bootstrap failed": true}
 
 func (c *zapCore) Sync() error { return nil }

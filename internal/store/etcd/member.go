@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -42,9 +42,9 @@ type member struct {
 	server *etcdserver.EtcdServer
 	kv     pb.KVServer
 
-	// listener and port serve the other members; nil if the member is alone.
-	listener net.Listener
-	port     *http.Server
+	// port serves the other members, with peers; nil if the member is alone.
+	port  *http.Server
+	peers peerHandler
 	// alone says that it opened no port for others: nobody else can lead.
 	alone bool
 	// reign ends when another member leads, or the server stops.
@@ -80,23 +80,23 @@ func setSegments(size int64) {
 	}
 }
 
-// openMember starts the server; the caller of it alone uses the store, or holds mu.
-func (s *Store) openMember(ctx context.Context) error {
-	m, err := s.startMember(ctx)
-	if err != nil {
-		return err
-	}
+// run makes a member that has started the one that is used. The caller alone uses the store, or holds mu.
+func (s *Store) run(m *member) {
 	s.member = m
 	s.space.use(m.server.Backend())
 	go func() {
 		if err, ok := <-m.etcd.Err(); ok && err != nil {
-			select {
-			case s.failed <- err:
-			default:
-			}
+			s.fail(err)
 		}
 	}()
-	return nil
+}
+
+// fail says that the store is of no use any more.
+func (s *Store) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
 }
 
 // startMember starts the server and waits until it can be written to.
@@ -166,7 +166,11 @@ func (s *Store) launch(ctx context.Context, m *member) (err error) {
 			return s.rememberPeers()
 		}
 		// Another machine may have joined between the two, so that the list is too short.
-		s.cfg.Log.Warn("etcd cannot join the other members yet, trying again", "members", members, "error", err, "in", pause)
+		level := slog.LevelInfo
+		if pause > joinPause {
+			level = slog.LevelWarn
+		}
+		s.cfg.Log.Log(ctx, level, "etcd cannot join the other members yet, trying again", "members", members, "error", err, "in", pause)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -224,9 +228,8 @@ func (m *member) close() {
 	if m.etcd != nil {
 		m.server.Stop()
 	}
-	if m.listener != nil {
-		m.listener.Close() //nolint:errcheck // nobody is connected, or those who are try again
-		m.port.Close()     //nolint:errcheck // as above
+	if m.port != nil {
+		m.port.Close() //nolint:errcheck // those who are connected try again
 	}
 	if m.etcd != nil {
 		m.etcd.Close()
@@ -234,12 +237,21 @@ func (m *member) close() {
 }
 
 // restart ends the server and starts it again, with peers if there are some now. Requests wait meanwhile, and watches
-// go on where they were.
-func (s *Store) restart(ctx context.Context) error {
+// go on where they were. It goes on if who asked for it gives up. If the server does not start, the store has failed.
+func (s *Store) restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.member.stop()
-	return s.openMember(ctx)
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	m, err := s.startMember(ctx)
+	if err != nil {
+		err = fmt.Errorf("it did not start again: %w", err)
+		s.fail(err)
+		return err
+	}
+	s.run(m)
+	return nil
 }
 
 // followLeader ends the reign whenever the leader changes, so that requests need not wait for an answer that a lost

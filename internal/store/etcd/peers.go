@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -59,20 +60,30 @@ func (m *member) listen(p *Peers) error {
 	case err != nil:
 		return fmt.Errorf("the address for other masters, %s: %w", p.Address, err)
 	}
-	m.listener, m.port = l, &http.Server{ReadTimeout: readTimeout, ErrorLog: log.New(io.Discard, "", 0)} // failed handshakes are not ours
+	m.port = &http.Server{ReadTimeout: readTimeout, Handler: &m.peers, ErrorLog: log.New(io.Discard, "", 0)} // failed handshakes are not ours
+	go m.port.Serve(l)                                                                                       //nolint:errcheck // it ends with close
 	return nil
 }
 
 // readTimeout bounds how long another member may take to send something: a snapshot is large.
 const readTimeout = 5 * time.Minute
 
-// serve answers on the port, if there is one.
-func (m *member) serve() {
-	if m.listener == nil {
+// peerHandler answers other members. Until the server has started it refuses them: they ask each other while they join,
+// and must not wait for one that waits for them.
+type peerHandler struct{ atomic.Pointer[http.Handler] }
+
+func (p *peerHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := p.Load(); h != nil {
+		(*h).ServeHTTP(w, r)
 		return
 	}
-	m.port.Handler = etcdhttp.NewPeerHandler(m.etcd.GetLogger(), m.server)
-	go m.port.Serve(m.listener) //nolint:errcheck // it ends with close
+	http.Error(w, "this member is still starting", http.StatusServiceUnavailable)
+}
+
+// serve lets the server answer on the port.
+func (m *member) serve() {
+	h := etcdhttp.NewPeerHandler(m.etcd.GetLogger(), m.server)
+	m.peers.Store(&h)
 }
 
 // Member is one of the machines that keep the store together.
@@ -138,8 +149,11 @@ func (s *Store) readvertise(ctx context.Context) error {
 }
 
 func (m *member) advertise(ctx context.Context, at url.URL) error {
-	_, err := m.server.UpdateMember(ctx, membership.Member{ID: m.server.MemberID(),
-		RaftAttributes: membership.RaftAttributes{PeerURLs: []string{at.String()}}})
+	err := m.reconfigure(ctx, func(ctx context.Context) error {
+		_, err := m.server.UpdateMember(ctx, membership.Member{ID: m.server.MemberID(),
+			RaftAttributes: membership.RaftAttributes{PeerURLs: []string{at.String()}}})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("etcd's address: %w", err)
 	}
@@ -152,6 +166,8 @@ func (s *Store) expose(ctx context.Context) error {
 	if s.cfg.Peers == nil {
 		return fmt.Errorf("%w: this store takes no other members", ErrMember)
 	}
+	s.exposing.Lock() // two may join at once
+	defer s.exposing.Unlock()
 	m, release := s.use()
 	alone := m.alone
 	var err error
@@ -169,7 +185,7 @@ func (s *Store) expose(ctx context.Context) error {
 	if !alone || err != nil {
 		return err
 	}
-	return s.restart(ctx)
+	return s.restart()
 }
 
 // Members lists the members, by name.

@@ -177,6 +177,21 @@ func TestJoinUnderLoad(t *testing.T) {
 	}
 }
 
+// Three members join one that was alone, at once: each is admitted, one after the other.
+func TestJoinAtOnce(t *testing.T) {
+	c := newCluster(t)
+	c.open(c.config("a"))
+	var wg sync.WaitGroup
+	for _, cfg := range []etcd.Config{c.config("b"), c.config("c"), c.config("d")} {
+		wg.Go(func() { c.open(cfg) })
+	}
+	wg.Wait()
+	members := await(t, c.first, "three voters", voters(3))
+	if len(members) != 4 {
+		t.Errorf("%+v", members)
+	}
+}
+
 // The leader ends while all members are written to. Each write through the others succeeds, or it is not known whether it
 // did: none that was acknowledged is lost, and none that was refused is there. Reads see all that was acknowledged.
 func TestLeaderLost(t *testing.T) {
