@@ -1,9 +1,11 @@
 package events
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -159,5 +161,30 @@ func TestMemoriesAreBounded(t *testing.T) {
 	}
 	if len(c.written) > maxRemembered || len(c.similar) > maxRemembered || len(c.budgets) > maxRemembered {
 		t.Errorf("%d, %d, %d", len(c.written), len(c.similar), len(c.budgets))
+	}
+}
+
+// refusing answers every write with an error.
+type refusing struct {
+	client.Interface
+	err error
+}
+
+func (r refusing) Create(context.Context, api.Object, client.WriteOptions) (api.Object, error) {
+	return nil, r.err
+}
+
+// Events that a deposed leader still has to write are refused as a matter of course; another failure is a warning.
+func TestRefusals(t *testing.T) {
+	for reason, warned := range map[metav1.StatusReason]bool{api.ReasonDeposed: false, metav1.StatusReasonInternalError: true} {
+		var log bytes.Buffer
+		r := New(refusing{err: &apierrors.StatusError{ErrStatus: metav1.Status{Reason: reason}}}, "x", "", slog.New(slog.NewTextHandler(&log, nil)))
+		r.Event(pod("web"), corev1.EventTypeNormal, "Started", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r.Run(ctx)
+		if got := log.Len() > 0; got != warned {
+			t.Errorf("%s: the log is %q", reason, log.String())
+		}
 	}
 }
