@@ -56,6 +56,7 @@ var parts = []part{
 	{"start", start},
 	{"idle", idle},
 	{"workers", workers},
+	{"masters", masterFigures},
 	{"flush", flushed},
 	{"api", apiFigures},
 	{"scheduler", schedulerFigures},
@@ -75,7 +76,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, flush, api, pods, network, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, masters, flush, api, pods, network, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")
