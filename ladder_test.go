@@ -38,6 +38,7 @@ var floors = map[string]int{
 	"internal/bootstrap":     1, // join tokens: ctl makes them, registry checks them, a machine that joins shows them
 	"internal/machine":       1,
 	"internal/nft":           1, // the kernel's packet filter; knows no pod
+	"internal/balancer":      1, // a TCP balancer; knows no master
 	"internal/channels":      1,
 	"internal/streaming":     1, // the other end of channels; the kubelet and the API server stream alike
 	"internal/datadir":       2, // the data directory as a whole; writes by disk
