@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"syscall"
 
@@ -38,6 +39,21 @@ func listen(what, flag, address string, port int) (net.Listener, error) {
 		return nil, fmt.Errorf("%s %s cannot be used: %w", what, at, err)
 	}
 	return l, nil
+}
+
+// announcedAPI is where other machines reach this master's API; empty on a worker, and if it listens on the loopback only.
+func (d *Daemon) announcedAPI() string {
+	if !d.cfg.Has(config.Master) {
+		return ""
+	}
+	at := d.cfg.NodeIP
+	if a, err := netip.ParseAddr(d.cfg.APIAddress); err == nil && !a.IsUnspecified() {
+		at = a
+	}
+	if at.IsLoopback() {
+		return ""
+	}
+	return netip.AddrPortFrom(at, uint16(d.cfg.APIPort)).String()
 }
 
 // portOf is the port of a listener.

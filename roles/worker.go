@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"minik8s/config"
+	"minik8s/internal/api"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/network"
 	"minik8s/internal/network/peers"
@@ -145,14 +146,11 @@ func (d *Daemon) imagesChanged() {
 	}
 }
 
-// controlPlane is the label of masters, and the taint of those that take no pods.
-const controlPlane = "node-role.kubernetes.io/control-plane"
-
 // nodeLabels are the configured labels and, on a master, the role's.
 func (d *Daemon) nodeLabels() map[string]string {
 	out := map[string]string{}
 	if d.cfg.Has(config.Master) {
-		out[controlPlane] = ""
+		out[api.ControlPlane] = ""
 	}
 	for k, v := range d.cfg.NodeLabels {
 		out[k] = v

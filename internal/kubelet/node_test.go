@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
@@ -65,6 +66,40 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 	if !nodeReady(node) || node.Labels["disk"] != "ssd" || node.Labels[corev1.LabelHostname] != "node1" ||
 		node.Spec.PodCIDR != "10.9.0.0/24" || !node.Spec.Unschedulable {
 		t.Errorf("%+v", node)
+	}
+}
+
+// A master's Node says where its API is, also when that changes or somebody takes it away, and not any more when the machine
+// is no master.
+func TestNodeTellsWhereTheAPIIs(t *testing.T) {
+	b := newBed(t)
+	says := func(address string, master bool) func(*corev1.Node) bool {
+		return func(n *corev1.Node) bool {
+			_, label := n.Labels[api.ControlPlane]
+			return n.Annotations[api.APIAddressAnnotation] == address && label == master
+		}
+	}
+	b.api.ofMaster(true)
+	b.cfg.APIAddress, b.cfg.Labels = "10.0.0.1:6443", map[string]string{api.ControlPlane: ""}
+	b.start()
+	b.api.awaitNode(t, "its address", says("10.0.0.1:6443", true))
+	b.stop()
+	b.cfg.APIAddress = "10.0.0.2:6443"
+	b.start()
+	b.api.awaitNode(t, "its new address", says("10.0.0.2:6443", true))
+	patch := client.Patch{Type: types.MergePatchType, Data: []byte(`{"metadata":{"annotations":{"minik8s.io/api-address":"10.0.0.66:6443","other":"stays"}}}`)}
+	if _, err := b.api.Patch(t.Context(), client.Key{Kind: api.Nodes, Name: "node1"}, patch, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.api.awaitNode(t, "its own address again", says("10.0.0.2:6443", true))
+	b.stop()
+	b.api.ofMaster(false)
+	b.cfg.APIAddress, b.cfg.Labels = "", nil
+	b.start()
+	b.api.awaitNode(t, "no address", says("", false))
+	node, err := client.Get[*corev1.Node](t.Context(), b.api, client.Key{Kind: api.Nodes, Name: "node1"})
+	if err != nil || node.Annotations["other"] != "stays" {
+		t.Error(node, err)
 	}
 }
 
