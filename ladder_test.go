@@ -25,6 +25,7 @@ var floors = map[string]int{
 	"internal/ctl":           4,
 	"internal/identity":      4, // a worker's certificates; only roles makes one
 	"internal/network":       4, // the pods' network; only roles builds it, and hands it to the runtime as an interface
+	"internal/masters":       4, // where the masters are, for a worker; roles brings it and the balancer together
 	"internal/client":        3,
 	"internal/client/local":  3,
 	"internal/client/remote": 3,

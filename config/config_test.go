@@ -180,7 +180,6 @@ func TestTogether(t *testing.T) {
 		flags map[string]string
 		says  string
 	}{
-		{map[string]string{"role": "worker"}, "--server=https://HOST:6443"},
 		{map[string]string{"server": "https://10.0.0.1:6443"}, "--role=worker"},
 		{map[string]string{"role": "worker", "server": "http://10.0.0.1"}, "expected a URL like"},
 		{map[string]string{"pod-cidr": "10.9.0.0/24"}, "--cluster-cidr"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -109,7 +110,7 @@ func (d *Daemon) writeKubeconfig() (certs.Pair, error) {
 	}
 	address := d.cfg.APIAddress
 	if address == "" {
-		address = "127.0.0.1"
+		address = loopback
 	}
 	server := "https://" + net.JoinHostPort(address, strconv.Itoa(d.cfg.APIPort))
 	kc, err := certs.Kubeconfig("minik8s", server, d.ca.Cert, "admin", admin)
@@ -121,16 +122,32 @@ func (d *Daemon) writeKubeconfig() (certs.Pair, error) {
 
 // runJoin is ready when this worker has its identity. A worker that has joined before is ready without a master.
 func (d *Daemon) runJoin(ctx context.Context, ready func()) error {
-	id, err := identity.Open(ctx, identity.Config{Server: d.cfg.Server, Token: d.cfg.Token, Dir: d.path("pki"), Node: d.cfg.NodeName,
+	id, err := identity.Open(ctx, identity.Config{Server: d.cfg.Server, API: d.ownAPI(), Token: d.cfg.Token, Dir: d.path("pki"), Node: d.cfg.NodeName,
 		Addresses: d.nodeAddresses(), Log: d.log})
 	if err != nil {
 		return err
 	}
 	d.identity = id
 	d.creds = credentials{trust: id.CA(), kubelet: id.Serving(), node: id.Client()}
+	if err := d.writeNodeKubeconfig(); err != nil {
+		return err
+	}
 	ready()
 	<-ctx.Done()
 	return nil
+}
+
+// writeNodeKubeconfig writes a kubeconfig with the node's identity, for root on a worker.
+func (d *Daemon) writeNodeKubeconfig() error {
+	ca, cert, key := identity.Files(d.path("pki"))
+	kc, err := certs.KubeconfigOfFiles("minik8s", d.ownAPI(), ca, "system:node:"+d.cfg.NodeName, cert, key)
+	if err != nil {
+		return err
+	}
+	if have, err := os.ReadFile(d.path(nodeKubeconfigName)); err == nil && bytes.Equal(have, kc) {
+		return nil
+	}
+	return disk.WriteFile(d.path(nodeKubeconfigName), kc, 0o600)
 }
 
 const (

@@ -59,7 +59,7 @@ func (d *Daemon) kubelets() http.RoundTripper {
 		if node == d.cfg.NodeName && d.cfg.Has(config.Worker) {
 			address := d.kubeletAddress()
 			if address == "" {
-				address = "127.0.0.1"
+				address = loopback
 			}
 			return net.JoinHostPort(address, strconv.Itoa(d.kubeletPort)), nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,10 +25,10 @@ type verb func(p *play, ctx context.Context, args []string) error
 // verbs are what a line can begin with.
 var verbs = map[string]verb{
 	"host": (*play).host, "start": (*play).start, "join": (*play).join,
-	"restart": onHost(func(h *Host) error { return h.Start() }),
+	"restart": (*play).restart,
 	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
 	"cut": onHost((*Host).Cut), "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
-	"crash": (*play).crash, "ctl": (*play).ctl, "within": (*play).setWithin, "expect": (*play).expect,
+	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "expect": (*play).expect,
 	"say": func(*play, context.Context, []string) error { return nil },
 }
 
@@ -35,7 +36,7 @@ var verbs = map[string]verb{
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
 	"answer": (*play).expectAnswer, "said": (*play).expectSaid, "ended": (*play).expectEnded,
-	"ctl": (*play).ctl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
+	"ctl": (*play).ctl, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 
 var errWords = errors.New("the step has too few words, or too many; see hosts.Scenario")
@@ -94,6 +95,17 @@ func (p *play) start(ctx context.Context, args []string) error {
 	return p.untilReady(ctx, h)
 }
 
+func (p *play) restart(_ context.Context, args []string) error {
+	if len(args) < 1 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	return h.Start(args[1:]...)
+}
+
 func (p *play) untilReady(ctx context.Context, h *Host) error {
 	return p.until(ctx, func(ctx context.Context) error {
 		if !h.Running() {
@@ -148,10 +160,32 @@ func (p *play) ctl(_ context.Context, args []string) error {
 		}
 	}
 	out, err := h.Ctl(rest...)
+	p.show(out)
+	return err
+}
+
+// kubectl is that of the host, which may be a worker. Machines without kubectl leave the step out.
+func (p *play) kubectl(_ context.Context, args []string) error {
+	if len(args) < 2 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		p.show("not done: " + err.Error())
+		return nil
+	}
+	out, err := h.Kubectl(args[1:]...)
+	p.show(out)
+	return err
+}
+
+func (p *play) show(out string) {
 	for line := range strings.Lines(out) {
 		fmt.Fprintf(p.out, "         | %s\n", strings.TrimRight(line, "\n"))
 	}
-	return err
 }
 
 // crash ends a pod's web server by its own page for that. The answer may be cut off by the end.
