@@ -54,8 +54,8 @@ func New(cfg Config) *Balancer {
 	return b
 }
 
-// Set replaces the set of upstreams, in the order of their turns. Connections to those that are not in it are closed, also
-// those to the last resort, unless the set is the same as before.
+// Set replaces the set of upstreams, in the order of their turns. Connections to those that are not in it are closed. Those to
+// the last resort are closed when the set changes, but not when it is the first one: then nothing is wrong with them.
 func (b *Balancer) Set(addresses []string) {
 	for _, r := range b.replace(addresses) {
 		r.close()
@@ -88,7 +88,7 @@ func (b *Balancer) replace(addresses []string) (leaving []*relay) {
 		return nil
 	}
 	for _, u := range known {
-		if slices.Contains(next, u) {
+		if slices.Contains(next, u) || u == b.resort && len(b.list) == 0 {
 			continue
 		}
 		u.gone = u != b.resort

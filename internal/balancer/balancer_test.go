@@ -266,9 +266,9 @@ func TestOrder(t *testing.T) {
 		"from the one whose turn it is": {1, nil, "", "b c a"},
 		"the last resort is the last":   {2, nil, "r", "c a b r"},
 		"unless it is one of them":      {0, nil, "b", "a b c"},
-		"who has failed comes after it": {0, map[string]time.Time{"a": ago(time.Second), "b": ago(2 * time.Second)}, "r", "c r b a"},
+		"who has failed comes later":    {0, map[string]time.Time{"a": ago(time.Second), "b": ago(2 * time.Second)}, "r", "c b a r"},
 		"for a while":                   {0, map[string]time.Time{"a": ago(avoidFor), "r": ago(time.Second)}, "r", "a b c r"},
-		"all have":                      {0, map[string]time.Time{"a": ago(1), "b": ago(2), "c": ago(3), "r": ago(4)}, "r", "r c b a"},
+		"all have":                      {0, map[string]time.Time{"a": ago(1), "b": ago(2), "c": ago(3), "r": ago(4)}, "r", "c b a r"},
 	} {
 		var list []*upstream
 		var resort *upstream
@@ -369,7 +369,15 @@ func TestLastResort(t *testing.T) {
 	}
 	b.expect(other.address)
 	b.Set(nil)
-	b.expect(resort.address)
+	d := b.connect()
+	defer d.Close()
+	for _, set := range [][]string{nil, {other.address}} { // the first set, for a client that was there before it
+		b.Set(set)
+		if who, err := d.ask("hello"); err != nil || who != resort.address {
+			t.Fatal(set, who, err)
+		}
+	}
+	b.expect(other.address)
 }
 
 // Without anybody connections end at once, and the log says so once, and why.

@@ -39,25 +39,23 @@ var dialer = net.Dialer{Timeout: dialTimeout,
 		}), err)
 	}}
 
-// order is in which order the upstreams are dialled: from the one whose turn it is, then the last resort, and after that
-// those that have failed lately, the earliest failure first.
+// order is in which order the upstreams are dialled: from the one whose turn it is, after these those that have failed
+// lately, the earliest failure first, and at last the last resort.
 func order(list []*upstream, turn int, resort *upstream, now time.Time) []*upstream {
 	var well, failed []*upstream
-	add := func(u *upstream) {
-		if u.failed.IsZero() || now.Sub(u.failed) >= avoidFor {
+	for i := range list {
+		if u := list[(turn+i)%len(list)]; u.failed.IsZero() || now.Sub(u.failed) >= avoidFor {
 			well = append(well, u)
 		} else {
 			failed = append(failed, u)
 		}
 	}
-	for i := range list {
-		add(list[(turn+i)%len(list)])
-	}
-	if resort != nil && !slices.Contains(list, resort) {
-		add(resort)
-	}
 	slices.SortStableFunc(failed, func(a, b *upstream) int { return a.failed.Compare(b.failed) })
-	return append(well, failed...)
+	all := append(well, failed...)
+	if resort != nil && !slices.Contains(list, resort) {
+		all = append(all, resort)
+	}
+	return all
 }
 
 var errNone = errors.New("there is no upstream")

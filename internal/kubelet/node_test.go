@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,6 +68,33 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 	if !nodeReady(node) || node.Labels["disk"] != "ssd" || node.Labels[corev1.LabelHostname] != "node1" ||
 		node.Spec.PodCIDR != "10.9.0.0/24" || !node.Spec.Unschedulable {
 		t.Errorf("%+v", node)
+	}
+}
+
+// deaf is an API that does not answer the first renewals of a Lease, as when a master dies.
+type deaf struct {
+	client.Interface
+	left atomic.Int32
+}
+
+func (d *deaf) Patch(ctx context.Context, key client.Key, p client.Patch, opts client.WriteOptions) (api.Object, error) {
+	if key.Kind == api.Leases && d.left.Add(-1) >= 0 {
+		return nil, errors.New("the connection is lost")
+	}
+	return d.Interface.Patch(ctx, key, p, opts)
+}
+
+// A heartbeat that was lost is sent again, and does not wait until the next one is due.
+func TestHeartbeatIsRepeated(t *testing.T) {
+	b := newBed(t)
+	d := &deaf{Interface: b.api.node.Interface}
+	d.left.Store(2)
+	b.api.node.Interface, b.cfg.HeartbeatInterval = d, time.Hour
+	b.start()
+	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: "node1"}
+	await(t, b.api, key, "renewed", func(l *coordinationv1.Lease) bool { return l != nil })
+	if left := d.left.Load(); left >= 0 {
+		t.Errorf("it was renewed at the first try; %d were to fail", left)
 	}
 }
 
