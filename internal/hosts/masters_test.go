@@ -1,6 +1,7 @@
 package hosts_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -132,7 +133,7 @@ func TestWorkerMovesBetweenMasters(t *testing.T) {
 	}
 	var line string
 	eventually(t, "a token", func() bool { line, err = m.Ctl("token", "create"); return err == nil })
-	if err := w.Start(append(strings.Fields(line)[1:], "--heartbeat-interval=1s", "--log-level=info")...); err != nil {
+	if err := w.Start(append(strings.Fields(line)[1:], "--heartbeat-interval=1s")...); err != nil {
 		t.Fatal(err)
 	}
 	remembered := func() string {
@@ -140,14 +141,16 @@ func TestWorkerMovesBetweenMasters(t *testing.T) {
 		return string(data)
 	}
 	eventually(t, "the worker knows the masters", func() bool { return strings.Contains(remembered(), doors[0].address()) })
+	kubeconfig := filepath.Join(w.Dir(), "kubelet.kubeconfig")
+	content, err := os.ReadFile(kubeconfig)
+	st, serr := os.Stat(kubeconfig)
+	if err != nil || serr != nil || st.Mode().Perm() != 0o600 || bytes.Contains(content, []byte("-data")) ||
+		!bytes.Contains(content, []byte("client-certificate: "+w.Dir()+"/pki/node.crt")) || !bytes.Contains(content, []byte("server: https://127.0.0.1:6443")) {
+		t.Errorf("%v, %v, %v: %s", err, serr, st, content)
+	}
 	if !strings.Contains(remembered(), doors[1].address()) || strings.Contains(remembered(), m.Address.String()) {
 		t.Error(remembered())
 	}
-	defer func() {
-		if t.Failed() {
-			t.Log(w.Said())
-		}
-	}()
 	if err := w.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +159,7 @@ func TestWorkerMovesBetweenMasters(t *testing.T) {
 	}
 	beats := heartbeats(t, c, "w1")
 	var watch, beat []time.Duration
-	for i := range 6 {
+	for i := range 3 {
 		now, other := doors[0], doors[1]
 		eventually(t, "one is used", func() bool { return doors[0].used() != doors[1].used() })
 		if other.used() {
@@ -226,7 +229,7 @@ func drain(ch <-chan struct{}) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never: " + what)
 		}
