@@ -207,6 +207,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 type conn struct {
 	*net.TCPConn
 	lines *bufio.Reader
+	t     *testing.T
 }
 
 func (b *bed) connect() *conn {
@@ -216,7 +217,16 @@ func (b *bed) connect() *conn {
 		b.t.Fatal(err)
 	}
 	c.SetDeadline(time.Now().Add(30 * time.Second))
-	return &conn{c.(*net.TCPConn), bufio.NewReader(c)}
+	return &conn{c.(*net.TCPConn), bufio.NewReader(c), b.t}
+}
+
+// ended waits for the end of the connection. what says what is wrong if it does not come, or if there is data.
+func (c *conn) ended(what string) {
+	c.t.Helper()
+	c.SetReadDeadline(time.Now().Add(15 * time.Second))
+	if _, err := c.lines.ReadByte(); err == nil || os.IsTimeout(err) {
+		c.t.Errorf("%s: %v", what, err)
+	}
 }
 
 // ask sends a line and returns who has answered.
@@ -308,9 +318,7 @@ func TestKilledUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	one.kill()
-	if _, err := c.lines.ReadByte(); err == nil {
-		t.Error("the connection outlived its upstream")
-	}
+	c.ended("the connection outlived its upstream")
 	for range 3 {
 		b.expect(two.address)
 	}
@@ -364,9 +372,7 @@ func TestLastResort(t *testing.T) {
 	}
 	other := newServer(t, "127.0.0.1:0")
 	b.Set([]string{late, other.address})
-	if _, err := c.lines.ReadByte(); err == nil {
-		t.Error("the connection to the last resort has stayed")
-	}
+	c.ended("the connection to the last resort has stayed")
 	b.expect(other.address)
 	b.Set(nil)
 	d := b.connect()
@@ -396,9 +402,7 @@ func TestNobodyAnswers(t *testing.T) {
 	b.Set(nil)
 	c := b.connect()
 	defer c.Close()
-	if _, err := c.lines.ReadByte(); err == nil {
-		t.Error("an empty set has answered")
-	}
+	c.ended("an empty set has answered")
 	b.stop()
 	log := b.log.String()
 	if strings.Count(log, "none of the upstreams") != 2 || strings.Count(log, "reached again") != 1 ||
@@ -420,9 +424,7 @@ func TestSet(t *testing.T) {
 		}
 	}
 	b.Set([]string{two.address})
-	if _, err := c.lines.ReadByte(); err == nil {
-		t.Error("the connection has stayed")
-	}
+	c.ended("the connection has stayed")
 	b.expect(two.address)
 	if got := b.Upstreams(); !slices.Equal(got, []string{two.address}) {
 		t.Error(got)
@@ -581,9 +583,7 @@ func TestCutLink(t *testing.T) {
 	began := time.Now()
 	io.WriteString(busy, "x\n")
 	for name, c := range map[string]*conn{"busy": busy, "idle": idle} {
-		if _, err := c.lines.ReadByte(); err == nil || os.IsTimeout(err) {
-			t.Errorf("%s: %v", name, err)
-		}
+		c.ended("the " + name + " connection has stayed")
 		t.Logf("the %s one ended after %s", name, time.Since(began).Round(10*time.Millisecond))
 	}
 	began = time.Now()
