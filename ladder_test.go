@@ -25,6 +25,7 @@ var floors = map[string]int{
 	"internal/ctl":           4,
 	"internal/identity":      4, // a worker's certificates; only roles makes one
 	"internal/network":       4, // the pods' network; only roles builds it, and hands it to the runtime as an interface
+	"internal/masters":       4, // where the masters are, for a worker; roles brings it and the balancer together
 	"internal/client":        3,
 	"internal/client/local":  3,
 	"internal/client/remote": 3,
@@ -36,9 +37,10 @@ var floors = map[string]int{
 	"internal/certs":         1,
 	"internal/tokens":        1,
 	"internal/bootstrap":     1, // join tokens: ctl makes them, registry checks them, a machine that joins shows them
-	"internal/masters":       1, // how masters join: a machine asks, apiserver answers, ctl shows
+	"internal/membership":    1, // how masters join: a machine asks, apiserver answers, ctl shows
 	"internal/machine":       1,
 	"internal/nft":           1, // the kernel's packet filter; knows no pod
+	"internal/balancer":      1, // a TCP balancer; knows no master
 	"internal/channels":      1,
 	"internal/streaming":     1, // the other end of channels; the kubelet and the API server stream alike
 	"internal/datadir":       2, // the data directory as a whole; writes by disk

@@ -27,7 +27,8 @@ type Config struct {
 	// NodeConfig is the file of a Node manifest that some settings came from; empty: none.
 	NodeConfig string
 
-	// Server is the URL of a master's API, and Token the join token, of a machine that joins a cluster; empty: it is one.
+	// Server is the URL of a master's API, and Token the join token, of a machine that joins a cluster. Both may be empty on
+	// one that has joined, and are on a master.
 	Server, Token string
 
 	APIAddress string
@@ -156,7 +157,7 @@ var Keys = []Key{
 			}
 			return c.NodeIP.String()
 		}},
-	{Name: "server", Default: "", Doc: "the API of a master, https://HOST:6443, whose cluster this machine joins",
+	{Name: "server", Default: "", Doc: "the API of a master, https://HOST:6443, whose cluster this machine joins; needed the first time, then a last resort beside the masters that the cluster names",
 		set: func(c *Config, v string) error {
 			c.Server = strings.TrimRight(v, "/")
 			if v == "" {
@@ -183,7 +184,7 @@ var Keys = []Key{
 			c.APIAddress = v
 			return nil
 		}, get: func(c *Config) string { return c.APIAddress }},
-	{Name: "api-port", Default: "6443", Doc: "the port of the API (HTTPS)",
+	{Name: "api-port", Default: "6443", Doc: "the port of the API (HTTPS); on a worker alone, that on its loopback address behind which all masters are",
 		set: intBetween(1, 65535, func(c *Config) *int { return &c.APIPort }), get: func(c *Config) string { return fmt.Sprint(c.APIPort) }},
 	{Name: "kubelet-address", Default: "", Doc: "the address that the kubelet's server listens on; empty: that of the API",
 		set: func(c *Config, v string) error {

@@ -180,7 +180,6 @@ func TestTogether(t *testing.T) {
 		flags map[string]string
 		says  string
 	}{
-		{map[string]string{"role": "worker"}, "--server=https://HOST:6443"},
 		{map[string]string{"role": "worker", "server": "http://10.0.0.1"}, "expected a URL like"},
 		{map[string]string{"pod-cidr": "10.9.0.0/24"}, "--cluster-cidr"},
 		{map[string]string{"node-grace-period": "5m"}, "a node is lost before it is removed"},

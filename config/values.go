@@ -152,8 +152,6 @@ func ipv4Range(lo, hi int, at func(*Config) *netip.Prefix) func(*Config, string)
 // check finds settings that do not go together.
 func (c *Config) check() error {
 	switch {
-	case !c.Has(Master) && c.Server == "":
-		return errors.New("role: a worker alone joins a master: give its API with --server=https://HOST:6443, and the first time a --token")
 	case c.Has(Master) && c.PodCIDR.IsValid() && (c.PodCIDR.Bits() < c.ClusterCIDR.Bits() || !c.ClusterCIDR.Contains(c.PodCIDR.Addr())):
 		return fmt.Errorf("pod-cidr: %s is not within the cluster's range %s: choose another, or give --cluster-cidr too", c.PodCIDR, c.ClusterCIDR)
 	case c.NodeRemovalPeriod != 0 && c.NodeRemovalPeriod < c.NodeGracePeriod:

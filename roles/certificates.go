@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"minik8s/internal/certs"
 	"minik8s/internal/disk"
 	"minik8s/internal/identity"
-	"minik8s/internal/masters"
+	"minik8s/internal/membership"
 	"minik8s/internal/registry"
 	"minik8s/internal/tokens"
 )
@@ -83,7 +84,7 @@ func (d *Daemon) issue() error {
 	})
 	keep(&d.creds.admin, d.writeKubeconfig)
 	keep(&d.creds.etcd, func() (certs.Pair, error) {
-		return d.ca.Peer(dir, "etcd", masters.User, []string{d.cfg.NodeName, d.cfg.NodeIP.String()})
+		return d.ca.Peer(dir, "etcd", membership.User, []string{d.cfg.NodeName, d.cfg.NodeIP.String()})
 	})
 	keep(&d.creds.kubelet, func() (certs.Pair, error) {
 		return d.ca.Server(dir, "kubelet", []string{d.cfg.NodeName, d.cfg.NodeIP.String()})
@@ -115,7 +116,7 @@ func (d *Daemon) writeKubeconfig() (certs.Pair, error) {
 	}
 	address := d.cfg.APIAddress
 	if address == "" {
-		address = "127.0.0.1"
+		address = loopback
 	}
 	server := "https://" + net.JoinHostPort(address, strconv.Itoa(d.cfg.APIPort))
 	kc, err := certs.Kubeconfig("minik8s", server, d.ca.Cert, "admin", admin)
@@ -154,14 +155,27 @@ func (d *Daemon) openMaster(ctx context.Context) error {
 }
 
 func (d *Daemon) joinAsWorker(ctx context.Context) error {
-	id, err := identity.Open(ctx, identity.Config{Server: d.cfg.Server, Token: d.cfg.Token, Dir: d.path("pki"), Node: d.cfg.NodeName,
+	id, err := identity.Open(ctx, identity.Config{Server: d.cfg.Server, API: d.ownAPI(), Token: d.cfg.Token, Dir: d.path("pki"), Node: d.cfg.NodeName,
 		Addresses: d.nodeAddresses(), Log: d.log})
 	if err != nil {
 		return err
 	}
 	d.identity = id
 	d.creds = credentials{trust: id.CA(), kubelet: id.Serving(), node: id.Client()}
-	return nil
+	return d.writeNodeKubeconfig()
+}
+
+// writeNodeKubeconfig writes a kubeconfig with the node's identity, for root on a worker.
+func (d *Daemon) writeNodeKubeconfig() error {
+	ca, cert, key := identity.Files(d.path("pki"))
+	kc, err := certs.KubeconfigOfFiles("minik8s", d.ownAPI(), ca, "system:node:"+d.cfg.NodeName, cert, key)
+	if err != nil {
+		return err
+	}
+	if have, err := os.ReadFile(d.path(nodeKubeconfigName)); err == nil && bytes.Equal(have, kc) {
+		return nil
+	}
+	return disk.WriteFile(d.path(nodeKubeconfigName), kc, 0o600)
 }
 
 const (

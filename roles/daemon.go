@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"minik8s/config"
+	"minik8s/internal/balancer"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
@@ -27,6 +28,7 @@ import (
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
+	"minik8s/internal/masters"
 	"minik8s/internal/network"
 	"minik8s/internal/registry"
 	"minik8s/internal/store/etcd"
@@ -71,10 +73,10 @@ type Daemon struct {
 	lock  *os.File
 	// cgroups, while it is open, prevents other daemons from using our pods' cgroup.
 	cgroups io.Closer
-	// listener is the API's port, opened before anything is changed.
-	listener net.Listener
+	// listener is the API's port, and on a worker alone the balancer's. It is opened before anything is changed.
+	listener *net.TCPListener
 	// kubeletListener is the port of the kubelet's server; nil without a worker.
-	kubeletListener net.Listener
+	kubeletListener *net.TCPListener
 	kubeletPort     int
 	began           time.Time
 
@@ -87,6 +89,9 @@ type Daemon struct {
 	creds  credentials
 	// identity is how a worker that is not a master is known; nil on a master.
 	identity *identity.Identity
+	// masters is where the masters were last, and balancer what leads to them; nil on a master.
+	masters  *masters.Book
+	balancer *balancer.Balancer
 	network  *network.Network // the pods' network; nil without a worker
 	runtime  *containerd.Runtime
 	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
@@ -107,12 +112,16 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		}
 		return nil, err
 	}
+	if err := d.findMasters(); err != nil {
+		d.Close()
+		return nil, err
+	}
 	if err := d.claim(); err != nil {
 		d.Close()
 		return nil, err
 	}
 	if !cfg.NodeIP.IsValid() {
-		cfg.NodeIP = nodeIP(cfg.Server)
+		cfg.NodeIP = nodeIP(d.someMaster())
 	}
 	if err := d.holdCgroup(); err != nil {
 		d.Close()
@@ -144,9 +153,10 @@ func (d *Daemon) apiParts() []supervise.Part {
 		{Name: "certificates", Policy: supervise.Keep, Run: d.runCertificates, After: []string{"credentials"}},
 	}
 	if d.cfg.Has(config.Master) {
-		parts = append(parts, d.masterParts()...)
+		return append(parts, d.masterParts()...)
 	}
-	return parts
+	parts[0].After = []string{"balancer"}
+	return append(parts, supervise.Part{Name: "balancer", Policy: supervise.Must, Run: d.runBalancer})
 }
 
 // api is the part after which the API can be used.
@@ -278,7 +288,8 @@ func (d *Daemon) Banner() string {
 	fmt.Fprintf(&b, "minik8s %s is up after %s: %s on node %s\n", Version, time.Since(d.began).Round(time.Millisecond),
 		strings.Join(d.cfg.Roles, " and "), d.cfg.NodeName)
 	if !d.cfg.Has(config.Master) {
-		fmt.Fprintf(&b, "  cluster     %s\n", d.cfg.Server)
+		fmt.Fprintf(&b, "  cluster     %s, which leads to %s\n", d.ownAPI(), strings.Join(d.knownMasters(), ", "))
+		fmt.Fprintf(&b, "  kubeconfig  export KUBECONFIG=%s\n", d.path(nodeKubeconfigName))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "  API         https://%s:%d\n", d.cfg.NodeIP, d.cfg.APIPort)

@@ -420,6 +420,18 @@ func TestRefusesToStart(t *testing.T) {
 		p.args = append(p.args, "--api-port=7443")
 		p.fails("10250", "in use", "--kubelet-port")
 	})
+	t.Run("the port of a worker's own way to the masters is in use", func(t *testing.T) {
+		p := &process{t: t, args: []string{"--role=worker", "--server=https://192.0.2.9", "--data-dir", filepath.Join(t.TempDir(), "data"), "--kubelet-port=0"}}
+		p.fails("127.0.0.1:6443", "in use", "--api-port")
+	})
+	t.Run("a worker that knows no master", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "data")
+		p := &process{t: t, args: []string{"--role=worker", "--data-dir", dir, "--api-port=7443", "--kubelet-port=0"}}
+		p.fails("--server=https://HOST:6443", "--token")
+		if _, err := os.Stat(dir); err == nil {
+			t.Error("it has made its directory")
+		}
+	})
 	t.Run("a wrong setting", func(t *testing.T) {
 		p := &process{t: t, args: []string{"--api-port=0", "--data-dir=" + t.TempDir()}}
 		p.fails("api-port", "65535")

@@ -10,7 +10,8 @@
 //	controllers      images
 //
 // A worker without the role master has an identity (certificates, join tokens) in the place of etcd, registry and apiserver,
-// and reaches them over HTTPS: client.Interface (remote). A master without the role worker has a Node that takes no pods.
+// and reaches them over HTTPS: client.Interface (remote). Between them is a balancer on the worker's loopback address, which
+// knows all masters from their Nodes, and from an earlier run. A master without the role worker has a Node that takes no pods.
 //
 // The end-to-end tests start a Daemon, too. It promises: one daemon per data directory, which only root may enter,
 // and from which clean removes only what the daemon made; parts start when what they need is ready; SIGTERM (the end

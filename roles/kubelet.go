@@ -18,7 +18,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, Port: int32(d.kubeletPort), DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
-		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
+		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
 		Checkpoints: d.identity != nil,
 		Network:     nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
 	}, d.asNode(), d.runtime)
@@ -59,7 +59,7 @@ func (d *Daemon) kubelets() http.RoundTripper {
 		if node == d.cfg.NodeName && d.cfg.Has(config.Worker) {
 			address := d.kubeletAddress()
 			if address == "" {
-				address = "127.0.0.1"
+				address = loopback
 			}
 			return net.JoinHostPort(address, strconv.Itoa(d.kubeletPort)), nil
 		}

@@ -43,6 +43,8 @@ import (
 const (
 	socketName     = "api.sock"
 	kubeconfigName = "admin.kubeconfig"
+	// nodeKubeconfigName is the file on a worker, with the rights of its node.
+	nodeKubeconfigName = "kubelet.kubeconfig"
 )
 
 // masterParts are a master's parts.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api"
 	"minik8s/internal/events"
 	"minik8s/internal/kubelet/node"
 )
@@ -17,8 +18,8 @@ func (d *Daemon) runNode(ctx context.Context, ready func()) error {
 	rec := events.New(c, "kubelet", d.cfg.NodeName, d.log)
 	go rec.Run(ctx)
 	n := node.New(node.Config{Name: d.cfg.NodeName, IP: d.cfg.NodeIP, DataDir: d.cfg.DataDir, Version: VersionInfo().GitVersion,
-		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(),
-		Taints:            []corev1.Taint{{Key: controlPlane, Effect: corev1.TaintEffectNoSchedule}},
+		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
+		Taints:            []corev1.Taint{{Key: api.ControlPlane, Effect: corev1.TaintEffectNoSchedule}},
 		HeartbeatInterval: d.cfg.HeartbeatInterval, Now: time.Now, Log: d.log}, c, node.NoRuntime{}, rec)
 	if err := n.Register(ctx); err != nil {
 		return err

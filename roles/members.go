@@ -21,7 +21,7 @@ import (
 	"minik8s/internal/bootstrap"
 	"minik8s/internal/certs"
 	"minik8s/internal/disk"
-	"minik8s/internal/masters"
+	"minik8s/internal/membership"
 	"minik8s/internal/store"
 	"minik8s/internal/store/etcd"
 )
@@ -37,8 +37,8 @@ const (
 // joins reports whether this master is a further one of a cluster.
 func (d *Daemon) joins() bool { return d.cfg.Server != "" }
 
-func (d *Daemon) settings() masters.Settings {
-	return masters.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain}
+func (d *Daemon) settings() membership.Settings {
+	return membership.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain}
 }
 
 // etcdAddress is where the other masters reach this one's etcd.
@@ -67,7 +67,7 @@ func (d *Daemon) fetchKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var keys masters.Keys
+	var keys membership.Keys
 	err = d.untilFinal(ctx, "the cluster's keys", func() error {
 		ca, err := bootstrap.FetchCA(ctx, server.Host, t.Pin)
 		if errors.Is(err, bootstrap.ErrOtherCluster) || errors.As(err, new(x509.HostnameError)) {
@@ -78,10 +78,10 @@ func (d *Daemon) fetchKeys(ctx context.Context) error {
 		}
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(ca)
-		keys, err = (&masters.Client{Server: d.cfg.Server, CA: pool, Token: t.Bearer()}).Keys(ctx)
+		keys, err = (&membership.Client{Server: d.cfg.Server, CA: pool, Token: t.Bearer()}).Keys(ctx)
 		return err
 	})
-	var refused *masters.Refusal
+	var refused *membership.Refusal
 	if errors.As(err, &refused) && refused.Code == http.StatusForbidden {
 		return fmt.Errorf("%w: the token is for workers: give --role=worker, or a token that \"minik8sd ctl token create --role=master\" prints", err)
 	}
@@ -125,9 +125,9 @@ func (d *Daemon) admission() func(context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &masters.Client{Server: d.cfg.Server, CA: d.creds.trust, Cert: cert}
+		c := &membership.Client{Server: d.cfg.Server, CA: d.creds.trust, Cert: cert}
 		err = d.untilFinal(ctx, "the other masters' consent", func() (err error) {
-			members, err = c.Admit(ctx, masters.Request{Name: d.cfg.NodeName, Address: d.etcdAddress()})
+			members, err = c.Admit(ctx, membership.Request{Name: d.cfg.NodeName, Address: d.etcdAddress()})
 			return err
 		})
 		return members, err
@@ -146,7 +146,7 @@ func (d *Daemon) untilFinal(ctx context.Context, missing string, f func() error)
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, new(final)), errors.As(err, new(*masters.Refusal)):
+		case errors.As(err, new(final)), errors.As(err, new(*membership.Refusal)):
 			return fmt.Errorf("joining the cluster at %s as a master: %w", d.cfg.Server, err)
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -164,7 +164,7 @@ func (d *Daemon) untilFinal(ctx context.Context, missing string, f func() error)
 
 // peers is how this master's etcd and those of others reach each other.
 func (d *Daemon) peers() *etcd.Peers {
-	return &etcd.Peers{Address: d.etcdAddress(), User: masters.User,
+	return &etcd.Peers{Address: d.etcdAddress(), User: membership.User,
 		CertFile: d.path("pki", "etcd.crt"), KeyFile: d.path("pki", "etcd.key"), CAFile: d.path("pki", "ca.crt")}
 }
 
@@ -172,17 +172,17 @@ func (d *Daemon) peers() *etcd.Peers {
 type members struct{ d *Daemon }
 
 // Keys are what this master signs with.
-func (m members) Keys() (masters.Keys, error) {
+func (m members) Keys() (membership.Keys, error) {
 	ca, err := certs.Read(m.d.path("pki"), "ca")
 	if err != nil {
-		return masters.Keys{}, err
+		return membership.Keys{}, err
 	}
 	sa, err := os.ReadFile(m.d.path("pki", "sa.key"))
-	return masters.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa, Settings: m.d.settings()}, err
+	return membership.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa, Settings: m.d.settings()}, err
 }
 
 // Admit implements members.Store.
-func (m members) Admit(ctx context.Context, r masters.Request) ([]string, error) {
+func (m members) Admit(ctx context.Context, r membership.Request) ([]string, error) {
 	addresses, err := m.d.store.Admit(ctx, r.Name, r.Address)
 	if err == nil {
 		m.d.log.Info("a master joins", "name", r.Name, "etcd", r.Address)
@@ -191,9 +191,9 @@ func (m members) Admit(ctx context.Context, r masters.Request) ([]string, error)
 }
 
 // Members implements members.Store.
-func (m members) Members(ctx context.Context) ([]masters.Member, error) {
+func (m members) Members(ctx context.Context) ([]membership.Member, error) {
 	list, err := m.d.store.Members(ctx)
-	out := []masters.Member{}
+	out := []membership.Member{}
 	for _, e := range list {
 		role := "voter"
 		switch {
@@ -202,7 +202,7 @@ func (m members) Members(ctx context.Context) ([]masters.Member, error) {
 		case e.Learner:
 			role = "learner"
 		}
-		out = append(out, masters.Member{ID: fmt.Sprintf("%x", e.ID), Name: e.Name, Address: e.Address, Role: role, Lost: e.Lost})
+		out = append(out, membership.Member{ID: fmt.Sprintf("%x", e.ID), Name: e.Name, Address: e.Address, Role: role, Lost: e.Lost})
 	}
 	return out, refusal(err)
 }

@@ -3,9 +3,15 @@ package roles
 import (
 	"context"
 	"net/netip"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/config"
+	"minik8s/internal/api"
+	"minik8s/internal/informer"
 	"minik8s/internal/kubelet/containerd"
+	"minik8s/internal/masters"
 	"minik8s/internal/network"
 	"minik8s/internal/network/peers"
 	"minik8s/internal/supervise"
@@ -19,7 +25,7 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
 		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
-		{Name: "pod-routes", Policy: supervise.Keep, Run: d.runPodRoutes, After: []string{d.api(), "network"}},
+		{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: []string{d.api(), "network"}},
 		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd", "credentials"}},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{d.api(), "network"}},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{d.api(), "network"}},
@@ -89,9 +95,21 @@ func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// runPodRoutes tells the network of the other nodes.
-func (d *Daemon) runPodRoutes(ctx context.Context, ready func()) error {
-	return peers.Follow(ctx, d.asNode(), d.cfg.NodeName, d.network, d.log, ready)
+// runNodes tells the network of the other nodes, and on a worker alone the balancer of the masters. Both follow the Nodes by
+// one watch. It is ready when the network has been told.
+func (d *Daemon) runNodes(ctx context.Context, ready func()) error {
+	nodes := informer.New[*corev1.Node](d.asNode(), api.Nodes, informer.Options{Log: d.log})
+	routes := peers.New(nodes, d.cfg.NodeName, d.network, d.log)
+	ctx, stop := context.WithCancel(ctx)
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	defer stop()
+	followers.Go(func() { routes.Run(ctx, ready) })
+	if d.balancer != nil {
+		upstreams := masters.New(d.masters, nodes, d.balancer.Set, d.log)
+		followers.Go(func() { upstreams.Run(ctx) })
+	}
+	return nodes.Run(ctx, func() {})
 }
 
 // nodeNetwork implements node.Network: the Node's view of the pods' network.
@@ -137,14 +155,11 @@ func (d *Daemon) imagesChanged() {
 	}
 }
 
-// controlPlane is the label of masters, and the taint of those that take no pods.
-const controlPlane = "node-role.kubernetes.io/control-plane"
-
 // nodeLabels are the configured labels and, on a master, the role's.
 func (d *Daemon) nodeLabels() map[string]string {
 	out := map[string]string{}
 	if d.cfg.Has(config.Master) {
-		out[controlPlane] = ""
+		out[api.ControlPlane] = ""
 	}
 	for k, v := range d.cfg.NodeLabels {
 		out[k] = v

@@ -47,6 +47,14 @@ const ReasonDeposed metav1.StatusReason = "Deposed"
 // that registers under a name gets it; a machine with another key is refused until the Node is deleted.
 const MachineKeyAnnotation = "minik8s.io/machine-key"
 
+// ControlPlane is the label of masters' Nodes, and the taint of masters that take no pods. Kubelets of workers may not set
+// it.
+const ControlPlane = "node-role.kubernetes.io/control-plane"
+
+// APIAddressAnnotation on a master's Node is where its API is reached, HOST:PORT. It counts only beside the label
+// ControlPlane, and only a master's own daemon and administrators may set it.
+const APIAddressAnnotation = "minik8s.io/api-address"
+
 // OtherMachine says why a machine may not use the name of a Node.
 func OtherMachine(node string) string {
 	return "the name " + node + " belongs to another machine: choose another with --node-name, or, if that machine is gone or was set up anew, " +

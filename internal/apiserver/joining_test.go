@@ -208,6 +208,51 @@ func TestNodeRestriction(t *testing.T) {
 	}
 }
 
+// A worker's kubelet cannot make its machine look like a master, by which other machines would find the API. A machine that
+// was a master may say that it is none any more.
+func TestOnlyMastersAnnounceAnAPI(t *testing.T) {
+	c := start(t)
+	node := c.user("system:node:n1", registry.GroupNodes)
+	merge := []string{"Content-Type", "application/merge-patch+json"}
+	if code, body := c.do(node, "POST", "/api/v1/nodes", `{"metadata":{"name":"n1","annotations":{"minik8s.io/api-address":"10.0.0.66:6443"}}}`); code != 403 || !strings.Contains(body, "no master") {
+		t.Error(code, body)
+	}
+	if code, body := c.do(node, "POST", "/api/v1/nodes", `{"metadata":{"name":"n1"}}`); code != 201 {
+		t.Fatal(code, body)
+	}
+	const label, address = `"labels":{"node-role.kubernetes.io/control-plane":""}`, `"annotations":{"minik8s.io/api-address":"10.0.0.1:6443"}`
+	const noLabel, noAddress = `"labels":{"node-role.kubernetes.io/control-plane":null}`, `"annotations":{"minik8s.io/api-address":null}`
+	for _, x := range []struct {
+		name  string
+		who   *http.Client
+		patch string
+		code  int
+	}{
+		{"a worker: label", node, label, 403},
+		{"a worker: address", node, address, 403},
+		{"a worker: both", node, label + "," + address, 403},
+		{"by an administrator: label", c.root(), label, 200},
+		{"a worker with the label: address", node, address, 403},
+		{"a worker that was never a master: no label", node, noLabel, 403},
+		{"by an administrator: address", c.root(), address, 200},
+		{"was a master: another address", node, `"annotations":{"minik8s.io/api-address":"10.0.0.66:6443"}`, 403},
+		{"was a master: no label", node, noLabel, 403},
+		{"was a master: nothing of both", node, noLabel + "," + noAddress, 200},
+		{"and not again", node, label + "," + address, 403},
+		{"by an administrator: both", c.root(), label + "," + address, 200},
+		{"was a master: no address", node, noAddress, 200},
+	} {
+		for _, sub := range []string{"", "/status"} {
+			if x.code == 200 && sub != "" {
+				continue // it is done
+			}
+			if code, body := c.do(x.who, "PATCH", "/api/v1/nodes/n1"+sub, `{"metadata":{`+x.patch+`}}`, merge...); code != x.code {
+				t.Errorf("%s%s: %d %s", x.name, sub, code, body)
+			}
+		}
+	}
+}
+
 // A certificate ends although its connection stays, and the client's next connection has the renewed one.
 func TestCertificateExpiresOnAnOpenConnection(t *testing.T) {
 	c := start(t)

@@ -24,7 +24,7 @@ import (
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/openapi"
 	"minik8s/internal/certs"
-	"minik8s/internal/masters"
+	"minik8s/internal/membership"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/supervise"
@@ -136,11 +136,11 @@ func (s *Server) routes(e *echo.Echo) {
 	e.Any("/apis/:group/:version/*", objects.Serve)
 	if s.cfg.Masters != nil {
 		m := &members.Handler{Store: s.cfg.Masters}
-		e.POST(masters.KeysPath, s.byPath(m.Keys))
-		e.POST(masters.Path, s.byPath(m.Admit))
-		get(masters.Path, m.List)
-		e.DELETE(masters.Path+"/:member", s.byPath(m.Remove))
-		get(masters.SnapshotPath, m.Snapshot)
+		e.POST(membership.KeysPath, s.byPath(m.Keys))
+		e.POST(membership.Path, s.byPath(m.Admit))
+		get(membership.Path, m.List)
+		e.DELETE(membership.Path+"/:member", s.byPath(m.Remove))
+		get(membership.SnapshotPath, m.Snapshot)
 	}
 	images := &nodes.ImageHandler{Handler: agents, Registry: s.reg}
 	e.Match([]string{http.MethodGet, http.MethodPost, http.MethodDelete}, "/minik8s/v1/nodes/:node/images", images.Images)

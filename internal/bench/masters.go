@@ -21,7 +21,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/hosts"
-	"minik8s/internal/masters"
+	"minik8s/internal/membership"
 )
 
 // leadersKilled is how often the leader of three masters is killed. The figure that is asked for is the worst of 100.
@@ -122,12 +122,12 @@ func voters(h *hosts.Host) (n int, leader string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	resp, err := c.Do(context.Background(), http.MethodGet, masters.Path, nil, "", nil)
+	resp, err := c.Do(context.Background(), http.MethodGet, membership.Path, nil, "", nil)
 	if err != nil {
 		return 0, "", err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is read
-	var members []masters.Member
+	var members []membership.Member
 	if err := json.NewDecoder(resp.Body).Decode(&members); err != nil {
 		return 0, "", err
 	}

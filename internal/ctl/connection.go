@@ -39,7 +39,7 @@ func connectionFlags() []cli.Flag {
 		&cli.StringFlag{Name: "server", Usage: "the API's `URL`"},
 		&cli.StringFlag{Name: "kubeconfig", Usage: "the kubeconfig `FILE` to use"},
 		&cli.StringFlag{Name: "context", Usage: "the `CONTEXT` of the kubeconfig to use"},
-		&cli.StringFlag{Name: "data-dir", Usage: "the daemon's data `DIRECTORY` on this machine, whose api.sock or admin.kubeconfig " +
+		&cli.StringFlag{Name: "data-dir", Usage: "the daemon's data `DIRECTORY` on this machine, whose api.sock, admin.kubeconfig or kubelet.kubeconfig " +
 			"is used (default: $" + session.DataDirVariable + " or " + session.DefaultDataDir + ")"},
 	}
 }

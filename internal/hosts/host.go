@@ -233,6 +233,24 @@ func (h *Host) Ctl(args ...string) (string, error) {
 	return out.String(), nil
 }
 
+// Kubectl runs kubectl on the host, as its root would: with the kubeconfig that the daemon has written.
+func (h *Host) Kubectl(args ...string) (string, error) {
+	config := filepath.Join(h.dir, "admin.kubeconfig")
+	if _, err := os.Stat(config); errors.Is(err, fs.ErrNotExist) {
+		config = filepath.Join(h.dir, "kubelet.kubeconfig")
+	}
+	cmd := exec.Command("kubectl", append([]string{"--kubeconfig", config, "--cache-dir", filepath.Join(h.lab.dir, "kubectl")}, args...)...)
+	var out []byte
+	err := h.ns.do(func() (err error) {
+		out, err = cmd.CombinedOutput()
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
 // Get returns the body that a web server answers to this host.
 func (h *Host) Get(ctx context.Context, url string) (string, error) {
 	tr := &http.Transport{DisableKeepAlives: true}

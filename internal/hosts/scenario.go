@@ -18,12 +18,13 @@ import (
 //	start NAME FLAGS...           starts a master, and waits until it is ready
 //	join NAME to MASTER FLAGS...  starts a worker with a token from a master
 //	add NAME to MASTER FLAGS...   starts a further master with a token for masters
-//	restart NAME                  starts the daemon again as before
+//	restart NAME [FLAGS...]       starts the daemon again as before, or with other flags
 //	kill, stop, freeze, thaw NAME SIGKILL, SIGTERM, SIGSTOP, SIGCONT for the daemon
 //	cut, heal NAME                takes the host off the network, and puts it back
 //	wipe NAME                     kills the daemon and removes all that it has made
 //	crash POD from NAME           has the pod's web server end itself
 //	ctl MASTER ARGUMENTS...       runs minik8sd ctl; files are relative to the scenario's directory
+//	kubectl NAME ARGUMENTS...     runs kubectl there, if it is installed, with the kubeconfig that the daemon has written
 //	within DURATION               how long the steps that follow may take to become true; 60s at first
 //	expect node NAME STATE        Ready, NotReady, Unknown or gone
 //	expect voters N               so many masters vote
@@ -36,6 +37,7 @@ import (
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
 //	expect said NAME TEXT         the daemon has printed the text
 //	expect ctl MASTER ARGUMENTS... ctl does that without an error
+//	expect kubectl NAME ARGUMENTS... and kubectl
 //	expect ended NAME             the daemon has ended by itself
 //	say TEXT                      for the people who watch
 type Scenario struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,7 +19,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
-	"minik8s/internal/masters"
+	"minik8s/internal/membership"
 )
 
 // verb does a step.
@@ -27,10 +28,10 @@ type verb func(p *play, ctx context.Context, args []string) error
 // verbs are what a line can begin with.
 var verbs = map[string]verb{
 	"host": (*play).host, "start": (*play).start, "join": joins("worker"), "add": joins("master"),
-	"restart": onHost(func(h *Host) error { return h.Start() }),
+	"restart": (*play).restart,
 	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
 	"cut": onHost((*Host).Cut), "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
-	"crash": (*play).crash, "ctl": (*play).ctl, "within": (*play).setWithin, "expect": (*play).expect,
+	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "expect": (*play).expect,
 	"say": func(*play, context.Context, []string) error { return nil },
 }
 
@@ -38,7 +39,7 @@ var verbs = map[string]verb{
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
 	"answer": (*play).expectAnswer, "said": (*play).expectSaid, "ended": (*play).expectEnded,
-	"ctl": (*play).ctl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
+	"ctl": (*play).ctl, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 
 var errWords = errors.New("the step has too few words, or too many; see hosts.Scenario")
@@ -95,6 +96,17 @@ func (p *play) start(ctx context.Context, args []string) error {
 		return err
 	}
 	return p.untilReady(ctx, h)
+}
+
+func (p *play) restart(_ context.Context, args []string) error {
+	if len(args) < 1 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	return h.Start(args[1:]...)
 }
 
 func (p *play) untilReady(ctx context.Context, h *Host) error {
@@ -156,10 +168,32 @@ func (p *play) ctl(_ context.Context, args []string) error {
 		}
 	}
 	out, err := h.Ctl(rest...)
+	p.show(out)
+	return err
+}
+
+// kubectl is that of the host, which may be a worker. Machines without kubectl leave the step out.
+func (p *play) kubectl(_ context.Context, args []string) error {
+	if len(args) < 2 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		p.show("not done: " + err.Error())
+		return nil
+	}
+	out, err := h.Kubectl(args[1:]...)
+	p.show(out)
+	return err
+}
+
+func (p *play) show(out string) {
 	for line := range strings.Lines(out) {
 		fmt.Fprintf(p.out, "         | %s\n", strings.TrimRight(line, "\n"))
 	}
-	return err
 }
 
 // crash ends a pod's web server by its own page for that. The answer may be cut off by the end.
@@ -228,12 +262,12 @@ func (p *play) expectVoters(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := api.Do(ctx, http.MethodGet, masters.Path, nil, "", nil)
+	resp, err := api.Do(ctx, http.MethodGet, membership.Path, nil, "", nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is read
-	var members []masters.Member
+	var members []membership.Member
 	if err := json.NewDecoder(resp.Body).Decode(&members); err != nil {
 		return err
 	}

@@ -6,6 +6,9 @@
 // more. The serving certificate is asked for with the kubelet's identity, once its Node has its addresses. Both are
 // renewed in the same way before they expire, for the same key: by the key the cluster knows the machine.
 //
+// The CA is fetched from the server that the machine was given. Everything after that goes to the address behind which all
+// masters are, so that a machine that has joined needs no certain one.
+//
 // It promises: the token is sent only to a server with the right CA; a refusal that trying again does not cure ends the
 // daemon, with what to do; masters that are away are waited for, and not needed at all once the machine has joined.
 //

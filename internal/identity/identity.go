@@ -29,8 +29,10 @@ import (
 
 // Config says who joins what.
 type Config struct {
-	// Server is the URL of a master's API.
+	// Server is the URL of a master's API, of which the cluster's CA is fetched; it is not needed by a machine that has joined.
 	Server string
+	// API is the URL by which masters are reached once the CA is known; empty: Server.
+	API string
 	// Token is a join token; it is needed only as long as the machine has no certificate.
 	Token string
 	// Dir is where certificates and keys are.
@@ -60,9 +62,17 @@ const (
 	kubeletFile = "kubelet"
 )
 
+// Files are the paths of the CA, the client certificate and its key in an Identity's directory.
+func Files(dir string) (ca, cert, key string) {
+	return filepath.Join(dir, caFile+".crt"), filepath.Join(dir, nodeFile+".crt"), filepath.Join(dir, nodeFile+".key")
+}
+
 // Open joins the cluster, or finds that the machine has joined. It waits for a master for as long as it takes; an
 // error is one that waiting does not cure.
 func Open(ctx context.Context, cfg Config) (*Identity, error) {
+	if cfg.API == "" {
+		cfg.API = cfg.Server
+	}
 	i := &Identity{cfg: cfg, asked: map[string]*asked{nodeFile: {}, kubeletFile: {}}}
 	var err error
 	if i.key, err = certs.OpenKey(cfg.Dir, nodeFile); err != nil {
@@ -90,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Identity, error) {
 	if i.serving, err = certs.Keep(served, i.renewServing); err != nil {
 		return nil, err
 	}
-	i.api, err = remote.New(remote.Config{Server: cfg.Server, CA: i.ca, Identity: i.client.ForClient, UserAgent: "minik8sd"})
+	i.api, err = remote.New(remote.Config{Server: cfg.API, CA: i.ca, Identity: i.client.ForClient, UserAgent: "minik8sd"})
 	return i, err
 }
 
@@ -245,7 +255,7 @@ func (i *Identity) join(ctx context.Context) (certs.Pair, error) {
 	if err != nil {
 		return certs.Pair{}, err
 	}
-	api, err := remote.New(remote.Config{Server: i.cfg.Server, CA: i.ca, Token: t.Bearer(), UserAgent: "minik8sd"})
+	api, err := remote.New(remote.Config{Server: i.cfg.API, CA: i.ca, Token: t.Bearer(), UserAgent: "minik8sd"})
 	if err != nil {
 		return certs.Pair{}, err
 	}

@@ -60,6 +60,25 @@ func (i *Informer[T]) Index(h Handler[T]) { i.indexes = append(i.indexes, h) }
 // the only sign of objects that were created and deleted again while there was no watch.
 func (i *Informer[T]) OnList(f func()) { i.listed = append(i.listed, f) }
 
+// Signal returns a channel that holds a value when something has changed that counts, and after each list: for those who
+// then look at List. Call it before Run.
+func (i *Informer[T]) Signal(counts func(old, now T) bool) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	signal := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	i.OnChange(func(old, now T) {
+		if counts(old, now) {
+			signal()
+		}
+	})
+	i.OnList(signal)
+	return changed
+}
+
 // Revision is the store's revision that the view has reached; 0 before the first list.
 func (i *Informer[T]) Revision() uint64 {
 	v := i.view.Load()

@@ -31,7 +31,17 @@ const patience = 30 * time.Second
 // the kubelet under test, which may do what a kubelet may.
 type testAPI struct {
 	client.Interface
+	reg  *registry.Registry
 	node *nodeClient
+}
+
+// ofMaster makes the kubelet that of a machine that is a master, or of a worker. It is for kubelets that do not run.
+func (a *testAPI) ofMaster(yes bool) {
+	user := registry.NodeUser("node1")
+	if yes {
+		user = registry.MasterNode("node1", "")
+	}
+	a.node.Interface = local.New(a.reg, user)
 }
 
 func newTestAPI(t testing.TB) *testAPI {
@@ -40,7 +50,7 @@ func newTestAPI(t testing.TB) *testAPI {
 	if overTheWire {
 		node = dialled(t, reg)
 	}
-	return &testAPI{Interface: local.New(reg, registry.System), node: &nodeClient{
+	return &testAPI{Interface: local.New(reg, registry.System), reg: reg, node: &nodeClient{
 		Interface: node, watches: map[*nodeWatch]struct{}{}}}
 }
 

@@ -59,7 +59,9 @@ type Config struct {
 	// RuntimeVersion is what nodeInfo.containerRuntimeVersion says after "containerd://".
 	RuntimeVersion string
 	Labels         map[string]string
-	Taints         []corev1.Taint
+	// APIAddress is where this machine's API is reached, HOST:PORT; empty: it is no master.
+	APIAddress string
+	Taints     []corev1.Taint
 	// Capacity overrides the machine's capacity, for hollow nodes: "cpu", "memory" and so on.
 	Capacity corev1.ResourceList
 	// Network is what the Node needs of the pods' network; nil: there is none (hollow nodes).
@@ -150,7 +152,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 func (k *Kubelet) nodeConfig() node.Config {
 	c := &k.cfg
 	return node.Config{Name: c.NodeName, IP: c.NodeIP, Port: c.Port, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
-		Version: c.Version, RuntimeVersion: c.RuntimeVersion, Labels: c.Labels, Taints: c.Taints, Capacity: c.Capacity,
+		Version: c.Version, RuntimeVersion: c.RuntimeVersion, Labels: c.Labels, APIAddress: c.APIAddress, Taints: c.Taints, Capacity: c.Capacity,
 		Network: c.Network, HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
 }
 

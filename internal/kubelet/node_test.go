@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
@@ -65,6 +68,67 @@ func TestManifestOfTheNodeIsFilledIn(t *testing.T) {
 	if !nodeReady(node) || node.Labels["disk"] != "ssd" || node.Labels[corev1.LabelHostname] != "node1" ||
 		node.Spec.PodCIDR != "10.9.0.0/24" || !node.Spec.Unschedulable {
 		t.Errorf("%+v", node)
+	}
+}
+
+// deaf is an API that does not answer the first renewals of a Lease, as when a master dies.
+type deaf struct {
+	client.Interface
+	left atomic.Int32
+}
+
+func (d *deaf) Patch(ctx context.Context, key client.Key, p client.Patch, opts client.WriteOptions) (api.Object, error) {
+	if key.Kind == api.Leases && d.left.Add(-1) >= 0 {
+		return nil, errors.New("the connection is lost")
+	}
+	return d.Interface.Patch(ctx, key, p, opts)
+}
+
+// A heartbeat that was lost is sent again, and does not wait until the next one is due.
+func TestHeartbeatIsRepeated(t *testing.T) {
+	b := newBed(t)
+	d := &deaf{Interface: b.api.node.Interface}
+	d.left.Store(2)
+	b.api.node.Interface, b.cfg.HeartbeatInterval = d, time.Hour
+	b.start()
+	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: "node1"}
+	await(t, b.api, key, "renewed", func(l *coordinationv1.Lease) bool { return l != nil })
+	if left := d.left.Load(); left >= 0 {
+		t.Errorf("it was renewed at the first try; %d were to fail", left)
+	}
+}
+
+// A master's Node says where its API is, also when that changes or somebody takes it away, and not any more when the machine
+// is no master.
+func TestNodeTellsWhereTheAPIIs(t *testing.T) {
+	b := newBed(t)
+	says := func(address string, master bool) func(*corev1.Node) bool {
+		return func(n *corev1.Node) bool {
+			_, label := n.Labels[api.ControlPlane]
+			return n.Annotations[api.APIAddressAnnotation] == address && label == master
+		}
+	}
+	b.api.ofMaster(true)
+	b.cfg.APIAddress, b.cfg.Labels = "10.0.0.1:6443", map[string]string{api.ControlPlane: ""}
+	b.start()
+	b.api.awaitNode(t, "its address", says("10.0.0.1:6443", true))
+	b.stop()
+	b.cfg.APIAddress = "10.0.0.2:6443"
+	b.start()
+	b.api.awaitNode(t, "its new address", says("10.0.0.2:6443", true))
+	patch := client.Patch{Type: types.MergePatchType, Data: []byte(`{"metadata":{"annotations":{"minik8s.io/api-address":"10.0.0.66:6443","other":"stays"}}}`)}
+	if _, err := b.api.Patch(t.Context(), client.Key{Kind: api.Nodes, Name: "node1"}, patch, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.api.awaitNode(t, "its own address again", says("10.0.0.2:6443", true))
+	b.stop()
+	b.api.ofMaster(false)
+	b.cfg.APIAddress, b.cfg.Labels = "", nil
+	b.start()
+	b.api.awaitNode(t, "no address", says("", false))
+	node, err := client.Get[*corev1.Node](t.Context(), b.api, client.Key{Kind: api.Nodes, Name: "node1"})
+	if err != nil || node.Annotations["other"] != "stays" {
+		t.Error(node, err)
 	}
 }
 

@@ -1,12 +1,14 @@
-// Package masters is how a machine becomes one of several masters, and what masters tell about each other: the paths
-// below /minik8s/v1/masters, what is sent there, and a client of them.
+// Package masters knows on a worker where the masters' APIs are: from the Node objects, and from a file while no master can
+// be asked.
 //
-// A machine that joins needs two things. First the cluster's keys: the CA's and that of service accounts' tokens, so that
-// it can sign as every master does. It gets them with a join token made for masters, from a server whose CA has the
-// token's pin. Who may make such a token can become the cluster: only administrators may. Then the other masters admit it as a member of the store; it asks for that as a master, with a certificate it has signed itself.
+// A master is a Node with the control-plane label that says where its API is, in the annotation minik8s.io/api-address; both
+// are set by the master's own kubelet, and the API refuses them to others (package authorization). A Node that is deleted is
+// a master that is gone. One that is silent still counts: to find that out is for those who connect.
 //
-// It promises: the keys go only to the holder of a token for masters, and only over TLS; settings on which all masters
-// must agree are compared before anything is written.
+// It promises: who follows the masters is told the whole list, and again only when it changes; what it was told is in the
+// file by then, unless that cannot be written. A list without any master is never told: the last one stays, because
+// somebody must be asked when the Nodes are back.
 //
-// apiserver serves the paths, roles joins by them, ctl shows and changes the members. It has no state.
+// Who calls it: roles, with an informer of the Nodes that others on the machine follow too. The file survives a kill -9, and
+// holds one list or the other at whatever moment that comes.
 package masters

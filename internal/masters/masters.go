@@ -1,65 +1,141 @@
 package masters
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"net/netip"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/disk"
+	"minik8s/internal/informer"
 )
 
-// The paths.
-const (
-	Path         = "/minik8s/v1/masters" // GET: []Member; POST Request: Admission; DELETE below it: a member by name or ID
-	KeysPath     = "/minik8s/v1/keys"    // POST: Keys
-	SnapshotPath = "/minik8s/v1/snapshot"
-)
-
-// User is the user of the certificates with which the members of the store know each other.
-const User = "minik8s:etcd"
-
-// Keys is what makes a machine a master. Everything is PEM.
-type Keys struct {
-	CACert []byte `json:"caCert"`
-	CAKey  []byte `json:"caKey"`
-	// ServiceAccountKey signs the tokens of service accounts.
-	ServiceAccountKey []byte   `json:"serviceAccountKey"`
-	Settings          Settings `json:"settings"`
-}
-
-// Settings are those on which all masters must agree.
-type Settings struct {
-	ClusterCIDR   netip.Prefix `json:"clusterCIDR"`
-	ClusterDomain string       `json:"clusterDomain"`
-}
-
-// Differ says which setting of a machine's own is not that of the cluster, and what to do; nil if there is none.
-func (s Settings) Differ(own Settings) error {
-	switch {
-	case s.ClusterCIDR != own.ClusterCIDR:
-		return fmt.Errorf("cluster-cidr: it is %s in the cluster and %s here: give --cluster-cidr=%s", s.ClusterCIDR, own.ClusterCIDR, s.ClusterCIDR)
-	case s.ClusterDomain != own.ClusterDomain:
-		return fmt.Errorf("cluster-domain: it is %s in the cluster and %s here: give --cluster-domain=%s", s.ClusterDomain, own.ClusterDomain, s.ClusterDomain)
+// Of are the addresses of the masters' APIs, HOST:PORT, in order and each once. It is pure.
+func Of(nodes []*corev1.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		if a := addressOf(n); a != "" {
+			out = append(out, a)
+		}
 	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// addressOf is where the API of a Node is; empty if it is no master, or does not say so.
+func addressOf(n *corev1.Node) string {
+	if n == nil {
+		return ""
+	}
+	if _, ok := n.Labels[api.ControlPlane]; !ok || n.DeletionTimestamp != nil {
+		return ""
+	}
+	if a := n.Annotations[api.APIAddressAnnotation]; valid(a) {
+		return a
+	}
+	return ""
+}
+
+func valid(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	n, perr := strconv.ParseUint(port, 10, 16)
+	return err == nil && perr == nil && host != "" && n > 0
+}
+
+// Book is the file in which the masters are remembered.
+type Book struct {
+	path string
+	list []string
+}
+
+// content is what is in the file.
+type content struct {
+	About   string   `json:"about"`
+	Masters []string `json:"masters"`
+}
+
+// Open reads the file, if it is there. The error says what to do about a damaged one.
+func Open(path string) (*Book, error) {
+	b := &Book{path: path}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var c content
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; remove it, and give --server", path, err)
+	}
+	for _, a := range c.Masters {
+		if valid(a) {
+			b.list = append(b.list, a)
+		}
+	}
+	return b, nil
+}
+
+// Masters are the addresses that are remembered.
+func (b *Book) Masters() []string { return slices.Clone(b.list) }
+
+func (b *Book) write(list []string) error {
+	if slices.Equal(list, b.list) {
+		return nil
+	}
+	data, err := json.MarshalIndent(content{About: "where the APIs of this cluster's masters were last", Masters: list}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := disk.WriteFile(b.path, append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	b.list = list
 	return nil
 }
 
-// Request asks that a machine be admitted as a member of the store.
-type Request struct {
-	Name string `json:"name"`
-	// Address is where the other members reach it, HOST:PORT.
-	Address string `json:"address"`
+// Follower tells where the masters are.
+type Follower struct {
+	book    *Book
+	nodes   *informer.Informer[*corev1.Node]
+	set     func(addresses []string)
+	log     *slog.Logger
+	changed <-chan struct{}
 }
 
-// Admission is the answer: the addresses of all members, the new one's too.
-type Admission struct {
-	Members []string `json:"members"`
+// New makes a Follower that knows the Nodes from an informer, which does not run yet, and tells set. The Follower is the
+// only one that uses the book from now on.
+func New(book *Book, nodes *informer.Informer[*corev1.Node], set func(addresses []string), log *slog.Logger) *Follower {
+	return &Follower{book: book, nodes: nodes, set: set, log: log,
+		changed: nodes.Signal(func(old, now *corev1.Node) bool { return addressOf(old) != addressOf(now) })}
 }
 
-// Member is one of the masters, as a member of the store.
-type Member struct {
-	ID      string `json:"id"` // hexadecimal
-	Name    string `json:"name,omitempty"`
-	Address string `json:"address,omitempty"`
-	// Role is leader, voter or learner.
-	Role string `json:"role"`
-	// Lost says that the leader does not hear from it.
-	Lost bool `json:"lost,omitempty"`
+// Run tells where the masters are until ctx ends, while the informer runs.
+func (f *Follower) Run(ctx context.Context) {
+	var last []string
+	for {
+		select {
+		case <-f.changed:
+		case <-ctx.Done():
+			return
+		}
+		list := Of(f.nodes.List())
+		if len(list) == 0 || slices.Equal(list, last) {
+			continue
+		}
+		if err := f.book.write(list); err != nil {
+			f.log.Warn("where the masters are could not be written down: this machine may not find them after a restart", "error", err)
+		}
+		f.set(list)
+		last = list
+	}
 }

@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"minik8s/internal/masters"
+	"minik8s/internal/membership"
 )
 
 // Store is what keeps the cluster's objects, as a group of members. Errors that a person can do something about are API
 // errors.
 type Store interface {
-	Keys() (masters.Keys, error)
-	Admit(ctx context.Context, r masters.Request) ([]string, error)
-	Members(ctx context.Context) ([]masters.Member, error)
+	Keys() (membership.Keys, error)
+	Admit(ctx context.Context, r membership.Request) ([]string, error)
+	Members(ctx context.Context) ([]membership.Member, error)
 	// Remove removes a member by its name or ID.
 	Remove(ctx context.Context, member string) error
 	Snapshot(ctx context.Context, w io.Writer) error
@@ -47,7 +47,7 @@ func (h *Handler) Keys(c echo.Context) error {
 
 // Admit admits a machine as a member.
 func (h *Handler) Admit(c echo.Context) error {
-	var r masters.Request
+	var r membership.Request
 	d := json.NewDecoder(io.LimitReader(c.Request().Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
@@ -64,7 +64,7 @@ func (h *Handler) Admit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, masters.Admission{Members: members})
+	return c.JSON(http.StatusOK, membership.Admission{Members: members})
 }
 
 // List lists the members.

@@ -37,6 +37,9 @@ func (e *Unreachable) Error() string {
 		return text + "it may be opened by root only: use sudo, or a kubeconfig (--kubeconfig)"
 	case errors.Is(e.Err, syscall.ECONNREFUSED), errors.Is(e.Err, fs.ErrNotExist):
 		return text + "is minik8sd running? Nothing listens there (" + reason(e.Err) + ")"
+	case errors.Is(e.Err, io.EOF), errors.Is(e.Err, io.ErrUnexpectedEOF), errors.Is(e.Err, syscall.ECONNRESET):
+		return text + "the connection ended without an answer (" + reason(e.Err) + "): it may be starting or stopping, " +
+			"or, on a worker, no master can be reached; minik8sd's log says which"
 	case errors.As(e.Err, &unknownCA):
 		return text + "its certificate was not signed by the CA that is trusted here; " +
 			"if the cluster was made anew, take its new kubeconfig (DATA/admin.kubeconfig)"

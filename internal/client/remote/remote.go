@@ -56,9 +56,11 @@ type Client struct {
 const (
 	dialTimeout = 5 * time.Second
 	// A connection with only watches may be idle for long: pings detect that the other side is dead, which takes the
-	// kernel a quarter of an hour.
+	// kernel a quarter of an hour, or that it is stopped, which the kernel does not tell. A node's heartbeats come more
+	// often than pings, so there are none on a good day. Both with dialTimeout are well below the time that a node may be
+	// silent (40 s).
 	pingAfter   = 15 * time.Second
-	pingTimeout = 15 * time.Second
+	pingTimeout = 5 * time.Second
 )
 
 // lostAfter is how long what was sent may stay unacknowledged before the connection counts as lost. Without it the kernel

@@ -153,6 +153,7 @@ func testDecisions(t *testing.T) {
 		{"serving, its other name's address", registry.NodeUser("n1"), serves("10.0.0.1"),
 			[]*corev1.Node{node("n1", "k", "10.0.0.1"), node("was", "k", "10.0.0.1")}, false, issued},
 		{"serving, the API's name", registry.NodeUser("n1"), named("kubernetes.default.svc"), []*corev1.Node{node("n1", "", "kubernetes.default.svc")}, false, refused},
+		{"serving, the loopback's name", registry.NodeUser("n1"), named("localhost"), []*corev1.Node{node("n1", "", "localhost")}, false, refused},
 		{"serving, any name", registry.NodeUser("n1"), named("*.corp"), []*corev1.Node{node("n1", "", "*.corp")}, false, refused},
 		{"serving, its name in capitals", registry.NodeUser("n1"), named("N1"), []*corev1.Node{node("n1", "")}, false, refused},
 		{"a machine with the API's name", joiner, asked{signer: kubeletClient, cn: "system:node:kubernetes", o: "system:nodes"}, nil, false, refused},

@@ -92,6 +92,7 @@ func find(getenv func(string) string, w Where) (remote.Config, error) {
 	if env := getenv("KUBECONFIG"); env != "" {
 		files = append(files, filepath.SplitList(env)...)
 	}
+	files = append(files, filepath.Join(dir, "kubelet.kubeconfig")) // on a worker: what its node may see
 	for _, file := range files {
 		cfg, err := remote.ConfigFromKubeconfig(file, w.Context)
 		if err == nil {

@@ -4,7 +4,7 @@
 // each once. A watch that ends is opened again at the revision that it had reached. When the server answers that with
 // an error, as it does when the history from there is compacted, the next watch begins with a list again and Replace
 // is called again; objects that are not in the list do not exist any more. Between watches that bring nothing there
-// is a pause, which doubles from 50 ms to 5 s. Only the end of ctx ends it, and after that nothing is called any
+// is a pause, which doubles from 50 ms to 5 s, and begins at 50 ms again after a watch that lasted 5 s. Only the end of ctx ends it, and after that nothing is called any
 // more.
 //
 // The list is sent by the watch itself (sendInitialEvents, KEP-3157), so that there is one request and not two.

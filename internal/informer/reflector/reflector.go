@@ -60,12 +60,13 @@ func Recover(ctx context.Context, revision string, watch func(ctx context.Contex
 	broken func(err error, pause time.Duration, nothing bool)) {
 	pause := minPause
 	for {
+		began := time.Now()
 		next, err := watch(ctx, revision)
 		if ctx.Err() != nil {
 			return
 		}
 		progress := next != revision
-		if progress {
+		if progress || time.Since(began) >= maxPause { // one that was open and had nothing to say has not failed
 			pause = minPause
 		}
 		if revision = next; answered(err) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,6 +131,29 @@ func TestRecovery(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A watch that was open for long and then breaks is opened again at once, whatever failed before it.
+func TestPauseBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		lost := errors.New("connection lost")
+		calls := 0
+		var pauses []time.Duration
+		reflector.Recover(ctx, "5", func(context.Context, string) (string, error) {
+			if calls++; calls == 4 || calls == 6 {
+				time.Sleep(10 * time.Second) // it was open, and there was nothing to tell
+			}
+			return "5", lost
+		}, func(_ error, pause time.Duration, _ bool) {
+			if pauses = append(pauses, pause/time.Millisecond); len(pauses) == 7 {
+				cancel()
+			}
+		})
+		if want := []time.Duration{50, 100, 200, 50, 100, 50, 100}; !slices.Equal(pauses, want) {
+			t.Errorf("pauses of %d ms, want %d", pauses, want)
+		}
+	})
 }
 
 // After its end a reflector calls nobody, also when events wait.

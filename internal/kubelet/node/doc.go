@@ -1,7 +1,8 @@
 // Package node keeps the kubelet's Node object and its Lease in the API.
 //
 // It promises: the Node is registered in at most two writes, and again whenever it is deleted; what others wrote into
-// it (labels, taints, capacity of devices) stays. Its status has the machine's capacity and conditions, in
+// it (labels, taints, capacity of devices) stays. A master's says where its API is (the annotation
+// minik8s.io/api-address), for the other machines, and no longer when the machine is no master any more. Its status has the machine's capacity and conditions, in
 // Kubernetes' words, and is written when it changes, and every 5 minutes. The Lease is renewed with every heartbeat;
 // four heartbeats without a renewal mean that the node is lost, as in Kubernetes (pkg/kubelet/nodestatus, KEP-589).
 // It admits pods by the Node's labels and taints.

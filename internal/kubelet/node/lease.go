@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,29 +22,49 @@ type leaseRenewer struct {
 	meter usageMeter
 }
 
-// renew renews the Lease, with the node's usage in it; it creates the Lease if there is none. Failures are logged:
-// the next heartbeat is the retry.
+// renew renews the Lease, with the node's usage in it; it creates the Lease if there is none. While no answer comes it
+// tries again until the next heartbeat is due: the connection may have been to a master that has just died, and another
+// one answers. The last failure is logged.
 func (l *leaseRenewer) renew(ctx context.Context, node *corev1.Node) {
 	ctx, cancel := context.WithTimeout(ctx, l.n.cfg.HeartbeatInterval)
 	defer cancel()
+	used := l.meter.read(ctx, l.n.runtime, l.n.cfg.Now())
+	for pause := minRetry; ; pause = min(2*pause, maxRetry) {
+		err := l.renewOnce(ctx, node, used)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if due, _ := ctx.Deadline(); errors.As(err, new(apierrors.APIStatus)) || time.Until(due) < pause {
+			l.n.log.Warn("node lease not renewed", "error", err)
+			return
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+func (l *leaseRenewer) renewOnce(ctx context.Context, node *corev1.Node, used map[string]string) error {
 	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name}
 	now := metav1.NewMicroTime(l.n.cfg.Now())
 	change := map[string]any{"spec": map[string]any{
 		"renewTime": now, "holderIdentity": l.n.cfg.Name, "leaseDurationSeconds": l.seconds()}}
-	used := l.meter.read(ctx, l.n.runtime, now.Time)
 	if used != nil {
 		change["metadata"] = map[string]any{"annotations": used}
 	}
 	data, err := json.Marshal(change)
-	if err == nil {
-		_, err = l.n.client.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{})
+	if err != nil {
+		return err
 	}
+	_, err = l.n.client.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = l.n.client.Create(ctx, l.build(node, now, used), client.WriteOptions{})
 	}
-	if err != nil && ctx.Err() == nil {
-		l.n.log.Warn("node lease not renewed", "error", err)
-	}
+	return err
 }
 
 // seconds is how long the Lease holds: four heartbeats, as in Kubernetes.

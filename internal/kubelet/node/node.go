@@ -29,7 +29,9 @@ type Config struct {
 	// Version and RuntimeVersion are what nodeInfo says.
 	Version, RuntimeVersion string
 	Labels                  map[string]string
-	Taints                  []corev1.Taint
+	// APIAddress is where this machine's API is reached, HOST:PORT; empty: it is no master, or a hidden one.
+	APIAddress string
+	Taints     []corev1.Taint
 	// Capacity overrides what the machine has.
 	Capacity corev1.ResourceList
 	// Network is the pods' network; nil where there is none (hollow nodes).

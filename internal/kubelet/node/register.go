@@ -101,6 +101,28 @@ func (n *Manager) key() client.Key {
 	return client.Key{Kind: api.Nodes, Name: n.cfg.Name}
 }
 
+// announced reports whether a Node says where this machine's API is, or that it has none.
+func (n *Manager) announced(node *corev1.Node) bool {
+	return node.Annotations[api.APIAddressAnnotation] == n.cfg.APIAddress
+}
+
+// announce says in a Node where this machine's API is. From the Node of a machine that was a master it takes what that
+// has said of itself; its taint stays, which a worker may not change.
+func (n *Manager) announce(node *corev1.Node) {
+	if n.announced(node) {
+		return
+	}
+	if n.cfg.APIAddress == "" {
+		delete(node.Annotations, api.APIAddressAnnotation)
+		delete(node.Labels, api.ControlPlane)
+		return
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[api.APIAddressAnnotation] = n.cfg.APIAddress
+}
+
 // fillSpec sets the kubelet's labels, annotations and so on; what others have set stays.
 func (n *Manager) fillSpec(node *corev1.Node) {
 	if node.Labels == nil {
@@ -112,6 +134,7 @@ func (n *Manager) fillSpec(node *corev1.Node) {
 		corev1.LabelArchStable:  n.host.arch,
 		"beta.kubernetes.io/os": n.host.os, "beta.kubernetes.io/arch": n.host.arch,
 	})
+	n.announce(node)
 	maps.Copy(node.Labels, n.cfg.Labels)
 	if cidr := n.cfg.PodCIDR; node.Spec.PodCIDR == "" && cidr.IsValid() {
 		node.Spec.PodCIDR, node.Spec.PodCIDRs = cidr.String(), []string{cidr.String()}

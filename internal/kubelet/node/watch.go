@@ -45,8 +45,15 @@ func (n *Manager) registerAgain(ctx context.Context) {
 	}
 }
 
-// repair marks the Node Ready at once if its status is not, as after a time without heartbeats.
+// repair marks the Node Ready at once if its status is not, as after a time without heartbeats, and has it say where this
+// machine's API is if somebody has changed that.
 func (n *Manager) repair(ctx context.Context, node *corev1.Node) {
+	if !n.announced(node) {
+		if err := n.adopt(ctx); err != nil && ctx.Err() == nil {
+			n.log.Warn("the Node does not say where this machine's API is", "error", err)
+		}
+		return
+	}
 	if isReady(node) {
 		return
 	}

@@ -7,12 +7,9 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"minik8s/internal/api"
-	"minik8s/internal/client"
 	"minik8s/internal/informer"
 	"minik8s/internal/network"
 )
@@ -22,49 +19,40 @@ type Network interface {
 	SetPeers(ctx context.Context, list []network.Peer) error
 }
 
-// Follow tells the network of the nodes other than own until ctx ends; ready is called when it has been told of those
-// that existed at the start. The error is a panic of the informer.
-func Follow(ctx context.Context, c client.Interface, own string, n Network, log *slog.Logger, ready func()) error {
-	changed := make(chan struct{}, 1)
-	poke := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-	nodes := informer.New[*corev1.Node](c, api.Nodes, informer.Options{Log: log})
-	nodes.OnChange(func(old, now *corev1.Node) {
-		if !same(old, now, own) {
-			poke()
-		}
-	})
-	ctx, stop := context.WithCancel(ctx)
-	var told sync.WaitGroup
-	defer told.Wait()
-	defer stop()
-	return nodes.Run(ctx, func() {
-		told.Go(func() { tell(ctx, n, own, nodes.List, log, changed, ready) })
-	})
+// Follower tells the network of the peers.
+type Follower struct {
+	nodes   *informer.Informer[*corev1.Node]
+	own     string
+	network Network
+	log     *slog.Logger
+	changed <-chan struct{}
 }
 
-// tell tells the network of the peers now and after each change.
-func tell(ctx context.Context, n Network, own string, nodes func() []*corev1.Node, log *slog.Logger, changed <-chan struct{}, ready func()) {
+// New makes a Follower that knows the Nodes from an informer, which does not run yet. own is this machine's.
+func New(nodes *informer.Informer[*corev1.Node], own string, n Network, log *slog.Logger) *Follower {
+	return &Follower{nodes: nodes, own: own, network: n, log: log,
+		changed: nodes.Signal(func(old, now *corev1.Node) bool { return !same(old, now, own) })}
+}
+
+// Run tells the network of the peers until ctx ends, while the informer runs. ready is called when it has been told of
+// those that existed at the start.
+func (f *Follower) Run(ctx context.Context, ready func()) {
 	var last []network.Peer
 	for first := true; ; first = false {
-		list := Of(nodes(), own)
+		select {
+		case <-f.changed:
+		case <-ctx.Done():
+			return
+		}
+		list := Of(f.nodes.List(), f.own)
 		if first || !reflect.DeepEqual(list, last) {
-			if err := n.SetPeers(ctx, list); err != nil && ctx.Err() == nil {
-				log.Warn("the ways to other nodes' pods are not complete, trying again", "error", err)
+			if err := f.network.SetPeers(ctx, list); err != nil && ctx.Err() == nil {
+				f.log.Warn("the ways to other nodes' pods are not complete, trying again", "error", err)
 			}
 			last = list
 		}
 		if first {
 			ready()
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
+	"minik8s/internal/informer"
 	"minik8s/internal/network"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
@@ -91,16 +93,18 @@ func TestFollow(t *testing.T) {
 	put(node("n2", "", "10.244.2.0/24", "192.0.2.2"))
 	n := told{make(chan []network.Peer, 100)}
 	ctx, stop := context.WithCancel(t.Context())
-	ready, done := make(chan struct{}), make(chan error)
-	go func() {
-		done <- Follow(ctx, local.New(reg, registry.NodeUser("own")), "own", n, slog.New(slog.DiscardHandler), func() { close(ready) })
-	}()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
+	nodes := informer.New[*corev1.Node](local.New(reg, registry.NodeUser("own")), api.Nodes, informer.Options{})
+	ready := make(chan struct{})
+	f := New(nodes, "own", n, slog.New(slog.DiscardHandler))
+	var running sync.WaitGroup
+	running.Go(func() { f.Run(ctx, func() { close(ready) }) })
+	running.Go(func() {
+		if err := nodes.Run(ctx, func() {}); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	defer running.Wait()
+	defer stop()
 	<-ready
 	expect := func(want string) {
 		t.Helper()

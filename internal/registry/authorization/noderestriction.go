@@ -43,7 +43,8 @@ func BindName(u User, node, old *corev1.Node) {
 }
 
 // RestrictNode says why a kubelet may not write this into its own Node; empty: it may. It is what Kubernetes' admission
-// plugin NodeRestriction checks, and that the name is this machine's. old is nil for a new Node.
+// plugin NodeRestriction checks, and that the name is this machine's; and that it makes itself no master, though a machine
+// that was one may say that it is none any more. old is nil for a new Node.
 func RestrictNode(u User, node, old *corev1.Node) string {
 	if key := machineKey(u); key != "" && node.Annotations[api.MachineKeyAnnotation] != key {
 		return api.OtherMachine(node.Name)
@@ -65,6 +66,19 @@ func RestrictNode(u User, node, old *corev1.Node) string {
 		if p, err := netip.ParsePrefix(cidr); old == nil && err == nil && p.Addr().Is4() && p.Bits() < widest {
 			return fmt.Sprintf("a node may not ask for more than a /%d of pod addresses: an administrator may make the Node before", widest)
 		}
+	}
+	var before string
+	if old != nil {
+		before = old.Annotations[api.APIAddressAnnotation]
+	}
+	now := node.Annotations[api.APIAddressAnnotation]
+	if now != "" && now != before {
+		return "a node that is no master may not announce an API by its annotation " + api.APIAddressAnnotation
+	}
+	if _, master := node.Labels[api.ControlPlane]; before != "" && now == "" && !master {
+		// The machine was a master, and says that it is none any more.
+		labels = maps.Clone(labels)
+		delete(labels, api.ControlPlane)
 	}
 	if forbidden := changedLabels(labels, node.Labels); len(forbidden) > 0 {
 		return "a node may not set its own labels " + strings.Join(forbidden, ", ") + ": an administrator may"

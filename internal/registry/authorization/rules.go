@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"minik8s/internal/api"
-	"minik8s/internal/masters"
+	"minik8s/internal/membership"
 )
 
 // rule allows some verbs on some kinds or paths.
@@ -65,7 +65,7 @@ var recording = may([]string{"create", "update", "patch"}, api.Events)
 var asking = may([]string{"create", "get", "list", "watch"}, api.CertificateSigningRequests)
 
 // becoming is what a machine may do that shows a join token for masters.
-var becoming = rule{verbs: []string{"post"}, paths: []string{masters.KeysPath}}
+var becoming = rule{verbs: []string{"post"}, paths: []string{membership.KeysPath}}
 
 // partRules lists what each part may do, and therefore which part writes what. Two parts write the same field only
 // where one speaks for another that is silent: nodelifecycle marks the pods of a lost node as not ready, which is
