@@ -75,7 +75,7 @@ var doors = map[string][]string{
 	"github.com/containerd/containerd": {"internal/kubelet/containerd", "internal/bench"},
 	"github.com/urfave/cli/v2":         {"", "=internal/ctl", "internal/ctl/commandline"}, // the rooms of ctl know no flag
 	"github.com/golang-jwt/jwt/v5":     {"internal/tokens"},
-	"github.com/google/nftables":       {"internal/nft", "internal/bench"},
+	"github.com/google/nftables":       {"internal/nft", "internal/bench", "internal/hosts"},
 	"github.com/mdlayher/netlink":      {"internal/nft"},
 	"github.com/vishvananda/netlink":   {"internal/network", "internal/machine", "internal/hosts"},
 	"github.com/gorilla/websocket":     {"internal/channels", "internal/streaming", "internal/client/remote"},
