@@ -3,6 +3,7 @@ module minik8s
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1 // tests: whether what clients saw is linearizable
 	github.com/containerd/containerd v1.7.35 // containers, in process
 	github.com/containerd/containerd/api v1.8.0 // containerd's events and requests
 	github.com/containerd/fifo v1.1.0 // the pipes of containers' output
@@ -129,7 +130,7 @@ require (
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xiang90/probing v0.0.0-20221125231312-a49e3df8f510 // indirect
 	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
-	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
+	go.etcd.io/etcd/client/pkg/v3 v3.7.3
 	go.etcd.io/etcd/pkg/v3 v3.7.3 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
