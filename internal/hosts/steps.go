@@ -249,7 +249,7 @@ func (p *play) api() (client.Interface, error) {
 	return h.API()
 }
 
-// expectVoters expects that so many masters vote.
+// expectVoters expects that so many masters vote, of those whose daemon runs.
 func (p *play) expectVoters(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errWords
@@ -273,7 +273,7 @@ func (p *play) expectVoters(ctx context.Context, args []string) error {
 	}
 	voters := 0
 	for _, m := range members {
-		if m.Role != "learner" {
+		if h := p.lab.Host(m.Name); m.Role != "learner" && h != nil && h.Running() {
 			voters++
 		}
 	}
