@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-cluster test race check bench oracle runtime images testtools lint vet clean
+.PHONY: build demo demo-cluster long test race check bench oracle runtime images testtools lint vet clean
 
 # build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
 build: runtime
@@ -30,6 +30,10 @@ demo: build images
 # demo-cluster shows three machines on this one: one is lost, its work moves, it comes back.
 demo-cluster: build images
 	@$(GO) run ./internal/hosts/play $(BIN) build/images testdata/scenarios/demo.txt
+
+# long plays what takes minutes: ten machines that are all masters, three of them lost.
+long: build images
+	@for f in testdata/scenarios/long/*.txt; do $(GO) run ./internal/hosts/play $(BIN) build/images $$f || exit 1; done
 
 # lint is what the compiler does not see.
 lint: vet

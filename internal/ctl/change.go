@@ -10,6 +10,7 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/ctl/brief"
 	"minik8s/internal/ctl/change"
+	"minik8s/internal/ctl/drain"
 	"minik8s/internal/ctl/exit"
 	"minik8s/internal/ctl/session"
 	"minik8s/internal/ctl/target"
@@ -80,19 +81,61 @@ func (p *program) schedulable(name, usage string, closed bool) *cli.Command {
 }
 
 func cordon(c *cli.Context, s *session.Session, name string, closed bool) error {
-	targets, err := target.Parse(c.Context, s, []string{api.Nodes.Plural, name})
+	node, err := nodeNamed(c, s, name)
 	if err != nil {
 		return err
+	}
+	return change.Cordon(c.Context, s, node, closed)
+}
+
+func nodeNamed(c *cli.Context, s *session.Session, name string) (*corev1.Node, error) {
+	targets, err := target.Parse(c.Context, s, []string{api.Nodes.Plural, name})
+	if err != nil {
+		return nil, err
 	}
 	obj, err := target.Resolve(c.Context, s, targets[0])
 	if err != nil {
-		return err
+		return nil, err
 	}
 	node, ok := obj.(*corev1.Node)
 	if !ok {
-		return exit.Failf(exit.Failed, "the server's answer is no node")
+		return nil, exit.Failf(exit.Failed, "the server's answer is no node")
 	}
-	return change.Cordon(c.Context, s, node, closed)
+	return node, nil
+}
+
+func (p *program) drainCommand() *cli.Command {
+	return &cli.Command{
+		Name: "drain", Usage: "empty a node, so that it can be stopped: no new pods, and those that it has are evicted", ArgsUsage: "NODE...",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "force", Usage: "evict pods that nobody makes again, too"},
+			&cli.BoolFlag{Name: "ignore-daemonsets", Usage: "leave the pods of daemon sets there"},
+			&cli.BoolFlag{Name: "delete-emptydir-data", Usage: "evict pods whose emptyDir volumes are lost with them, too"},
+			&cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "how many seconds pods may take to end; negative: as each pod says"},
+			&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for all of it; 0: for as long as it takes"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only say which pods would be evicted"},
+		},
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return exit.Usagef("drain NODE: which node?")
+			}
+			s, err := p.session(c)
+			if err != nil {
+				return err
+			}
+			o := drain.Options{Force: c.Bool("force"), IgnoreDaemonSets: c.Bool("ignore-daemonsets"), DeleteEmptyDirData: c.Bool("delete-emptydir-data"),
+				Grace: c.Int64("grace-period"), Timeout: c.Duration("timeout"), DryRun: c.Bool("dry-run")}
+			count := s.Tally()
+			for _, arg := range c.Args().Slice() {
+				node, err := nodeNamed(c, s, arg)
+				if err == nil {
+					err = drain.Node(c.Context, s, node, o)
+				}
+				count.Add(err)
+			}
+			return count.Err()
+		},
+	}
 }
 
 func (p *program) scaleCommand() *cli.Command {

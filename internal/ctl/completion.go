@@ -60,7 +60,7 @@ func (p *program) arguments(c *cli.Context, command string, words []string) []st
 		return []string{"bash", "zsh", "fish"}
 	case "logs":
 		kind = api.Pods.Plural
-	case "cordon", "uncordon":
+	case "cordon", "uncordon", "drain":
 		kind = api.Nodes.Plural
 	case "get", "describe", "delete", "why", "label", "annotate", "apply", "create", "update":
 		if len(words) == 0 {

@@ -60,8 +60,16 @@ func (d *door) open() {
 				continue
 			}
 			d.mu.Lock()
-			d.conns[c], d.conns[up] = true, true
+			shut := d.l != l // meanwhile
+			if !shut {
+				d.conns[c], d.conns[up] = true, true
+			}
 			d.mu.Unlock()
+			if shut {
+				c.Close()
+				up.Close()
+				return
+			}
 			for _, way := range [][2]net.Conn{{c, up}, {up, c}} {
 				go func() {
 					io.Copy(way[0], way[1])
@@ -79,7 +87,10 @@ func (d *door) open() {
 func (d *door) shut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.l.Close()
+	if d.l != nil {
+		d.l.Close()
+		d.l = nil
+	}
 	for c := range d.conns {
 		c.Close()
 	}

@@ -29,7 +29,7 @@ import (
 //	kubectl NAME ARGUMENTS...     runs kubectl there, if it is installed, with the kubeconfig that the daemon has written
 //	within DURATION               how long the steps that follow may take to become true; 60s at first
 //	expect node NAME STATE        Ready, NotReady, Unknown or gone
-//	expect voters N               so many masters vote
+//	expect voters N               so many masters that run vote
 //	expect pods APP N [on NODE | off NODE]
 //	                              so many pods with the label app=APP run and are ready, none on another node or on this
 //	expect pod NAME on NODE       the pod runs there and is ready

@@ -249,7 +249,7 @@ func (p *play) api() (client.Interface, error) {
 	return h.API()
 }
 
-// expectVoters expects that so many masters vote.
+// expectVoters expects that so many masters vote, of those whose daemon runs.
 func (p *play) expectVoters(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errWords
@@ -273,7 +273,7 @@ func (p *play) expectVoters(ctx context.Context, args []string) error {
 	}
 	voters := 0
 	for _, m := range members {
-		if m.Role != "learner" {
+		if h := p.lab.Host(m.Name); m.Role != "learner" && h != nil && h.Running() {
 			voters++
 		}
 	}
@@ -305,12 +305,24 @@ func (p *play) expectNode(ctx context.Context, args []string) error {
 	return nil
 }
 
+// nodeState is how a node is. It is Ready only when it takes pods again, too: its taints are lifted a moment later.
 func nodeState(n *corev1.Node) string {
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return map[corev1.ConditionStatus]string{corev1.ConditionTrue: "Ready", corev1.ConditionFalse: "NotReady"}[c.Status] +
-				map[bool]string{true: "Unknown"}[c.Status == corev1.ConditionUnknown]
+		if c.Type != corev1.NodeReady {
+			continue
 		}
+		switch c.Status {
+		case corev1.ConditionFalse:
+			return "NotReady"
+		case corev1.ConditionUnknown:
+			return "Unknown"
+		}
+		for _, t := range n.Spec.Taints {
+			if t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable {
+				return "Ready, with the taint " + t.Key
+			}
+		}
+		return "Ready"
 	}
 	return "Pending"
 }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// patience is how long a request is repeated while the members have no leader or another one than before.
+	// patience is how long a request waits and is repeated while the members have no leader or another one than before.
 	patience = 5 * time.Second
 	// retryPause is how long a request waits for a leader before it asks again.
 	retryPause = 20 * time.Millisecond
@@ -25,20 +25,15 @@ const (
 // do calls f with the member that runs, and again as long as it fails because the leader is lost or changes, for at most
 // patience. f's context ends when the leader changes, because the answer of a leader that is lost may never come.
 func (s *Store) do(ctx context.Context, f func(context.Context, *member) error) error {
-	var until time.Time
+	began := time.Now()
 	for {
 		m, release := s.use()
-		reign := m.reign.Load()
-		err := m.during(ctx, reign, f)
+		err := m.during(ctx, began.Add(patience), f)
 		release()
 		if err == nil || !passing(ctx, err) {
 			return err
 		}
-		now := time.Now()
-		if until.IsZero() {
-			until = now.Add(patience)
-		}
-		if !now.Before(until) || closed(s.quit) {
+		if time.Since(began) >= patience || closed(s.quit) {
 			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 		}
 		t := time.NewTimer(retryPause)
@@ -51,14 +46,14 @@ func (s *Store) do(ctx context.Context, f func(context.Context, *member) error) 
 	}
 }
 
-// during calls f with a context that ends with the reign. A member alone is never led by another.
-func (m *member) during(ctx context.Context, r *reign, f func(context.Context, *member) error) error {
+// during calls f with a context that ends with the reign, and at a time. A member alone is never led by another.
+func (m *member) during(ctx context.Context, until time.Time, f func(context.Context, *member) error) error {
 	if m.alone {
 		return f(ctx, m)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	defer context.AfterFunc(r, cancel)()
+	defer context.AfterFunc(m.reign.Load(), cancel)()
 	return f(ctx, m)
 }
 

@@ -59,7 +59,7 @@ type Store struct {
 	exposing sync.Mutex // held while the port for other members is opened
 }
 
-// startLimit is how long a member that is alone may take to start.
+// startLimit is how long a member that is alone may take to start, and after which one of several says what it waits for.
 const startLimit = 30 * time.Second
 
 // Open starts the server and returns when it can be written to. One of several members waits for a majority of them

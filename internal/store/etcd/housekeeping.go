@@ -2,9 +2,13 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+
+	"minik8s/internal/store"
 )
 
 const (
@@ -92,8 +96,9 @@ func (s *Store) compactWithin(ctx context.Context, m *member, rev int64) error {
 	step := max(s.space.headroom/2/each, 1)
 	for at := max(m.server.KV().FirstRev(), 1); at < rev && ctx.Err() == nil; {
 		at = min(at+step, rev)
-		if _, err := m.kv.Compact(ctx, &pb.CompactionRequest{Revision: at, Physical: true}); err != nil {
-			return wrap(err)
+		_, err := m.kv.Compact(ctx, &pb.CompactionRequest{Revision: at, Physical: true})
+		if err = wrap(err); err != nil && !errors.Is(err, store.ErrCompacted) { // another member may do the same
+			return err
 		}
 	}
 	return ctx.Err()
@@ -122,10 +127,11 @@ func (m *member) noSpace() bool {
 	return false
 }
 
-// disarm clears etcd's NOSPACE alarm once there is space, so that it accepts writes again.
+// disarm clears etcd's NOSPACE alarm once there is space, so that it accepts writes again. It is about this member's
+// space; others clear theirs, but for those that are gone.
 func (s *Store) disarm(ctx context.Context, m *member) {
 	for _, a := range m.server.Alarms() {
-		if a.Alarm != pb.AlarmType_NOSPACE {
+		if a.Alarm != pb.AlarmType_NOSPACE || a.MemberID != uint64(m.server.MemberID()) && m.server.Cluster().Member(types.ID(a.MemberID)) != nil {
 			continue
 		}
 		_, err := m.server.Alarm(ctx, &pb.AlarmRequest{

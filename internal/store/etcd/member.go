@@ -102,11 +102,10 @@ func (s *Store) fail(err error) {
 // startMember starts the server and waits until it can be written to.
 func (s *Store) startMember(ctx context.Context) (*member, error) {
 	m := &member{alone: !s.hasPeers() && s.cfg.Join == nil, ending: make(chan struct{})}
-	var limit <-chan time.Time
-	if m.alone {
-		limit = time.After(startLimit)
-	} else if err := m.listen(s.cfg.Peers); err != nil {
-		return nil, err
+	if !m.alone {
+		if err := m.listen(s.cfg.Peers); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.launch(ctx, m); err != nil {
 		m.close()
@@ -115,17 +114,7 @@ func (s *Store) startMember(ctx context.Context) (*member, error) {
 	if !s.cfg.AwaitElection {
 		go elect(ctx, m.server)
 	}
-	var err error
-	select {
-	case <-m.server.ReadyNotify():
-	case err = <-m.etcd.Err():
-		err = errors.Join(errors.New("it ended while it started"), err)
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-limit:
-		err = fmt.Errorf("it was not ready after %s", startLimit)
-	}
-	if err != nil {
+	if err := s.untilReady(ctx, m); err != nil {
 		m.close()
 		return nil, err
 	}
@@ -137,6 +126,28 @@ func (s *Store) startMember(ctx context.Context) (*member, error) {
 		go s.keepVoters(m)
 	}
 	return m, nil
+}
+
+// untilReady waits until a member that was started can be written to.
+func (s *Store) untilReady(ctx context.Context, m *member) error {
+	late := time.NewTimer(startLimit)
+	defer late.Stop()
+	for {
+		select {
+		case <-m.server.ReadyNotify():
+			return nil
+		case err := <-m.etcd.Err():
+			return errors.Join(errors.New("it ended while it started"), err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+			if m.alone {
+				return fmt.Errorf("it was not ready after %s", startLimit)
+			}
+			s.cfg.Log.Warn("this master waits for a majority of the masters", "members", m.members())
+			late.Reset(10 * startLimit)
+		}
+	}
 }
 
 // launch starts the server: of a cluster that is new or that it is a member of already, or, the first time, of one that

@@ -103,7 +103,7 @@ type Member struct {
 // The pauses between two attempts to join.
 const (
 	joinPause    = 100 * time.Millisecond
-	maxJoinPause = 5 * time.Second
+	maxJoinPause = 400 * time.Millisecond // when many join, each waits for the others
 )
 
 // ErrMember means that a machine cannot become a member, or cannot be removed, as long as others are what they are.
