@@ -19,7 +19,9 @@ import (
 // when the next one comes; so a majority is never away for good.
 type driver struct {
 	masters []*hosts.Host
-	dice    *rand.Rand
+	seed    func(n int) *rand.Rand
+	dice    *rand.Rand // of this fault: what one draws does not change the next
+	done    int
 	h       *History
 	count   map[string]int
 }
@@ -45,6 +47,8 @@ var kinds = []struct {
 
 // fault does one.
 func (d *driver) fault(ctx context.Context) error {
+	d.done++
+	d.dice = d.seed(d.done)
 	n := d.dice.IntN(100)
 	for _, k := range kinds {
 		if n -= k.chance; n >= 0 {

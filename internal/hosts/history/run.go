@@ -125,6 +125,9 @@ func dice(o Options, round, who int) *rand.Rand {
 	return rand.New(rand.NewPCG(o.Seed, uint64(round)<<32|uint64(who)))
 }
 
+// firstFault is above the numbers of clients and watchers.
+const firstFault = 1 << 16
+
 // settleLimit is how long lists and watches may take after the last fault.
 const settleLimit = 30 * time.Second
 
@@ -147,7 +150,7 @@ func round(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, report *R
 	for _, w := range t.watchers {
 		watching.Go(func() { w.run(watchers) })
 	}
-	d := &driver{masters: masters, dice: dice(o, h.Round, 0), h: h, count: report.Faults}
+	d := &driver{masters: masters, seed: func(n int) *rand.Rand { return dice(o, h.Round, firstFault+n) }, h: h, count: report.Faults}
 	for range n {
 		if err == nil && ctx.Err() == nil {
 			err = d.fault(ctx)
