@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ type driver struct {
 	seed    func(n int) *rand.Rand
 	dice    *rand.Rand // of this fault: what one draws does not change the next
 	done    int
+	long    bool
 	h       *History
 	count   map[string]int
 }
@@ -29,12 +31,14 @@ type driver struct {
 // readyLimit is how long all masters may take to be ready after a fault.
 const readyLimit = 60 * time.Second
 
-// kinds are the faults, and how often each comes, in percent.
-var kinds = []struct {
+// kind is a kind of fault, and how often it comes compared with others.
+type kind struct {
 	name   string
 	chance int
 	do     func(d *driver, ctx context.Context, h *hosts.Host) error
-}{
+}
+
+var kinds = []kind{
 	{"kill", 28, (*driver).kill},
 	{"kill all", 4, (*driver).killAll},
 	{"freeze", 24, (*driver).freeze},
@@ -45,12 +49,23 @@ var kinds = []struct {
 	{"freeze, and kill another", 6, (*driver).freezeAndKill},
 }
 
+// longKinds take more time than a test has.
+var longKinds = []kind{{"away for long", 4, (*driver).longAway}}
+
 // fault does one.
 func (d *driver) fault(ctx context.Context) error {
 	d.done++
 	d.dice = d.seed(d.done)
-	n := d.dice.IntN(100)
-	for _, k := range kinds {
+	all := kinds
+	if d.long {
+		all = slices.Concat(kinds, longKinds)
+	}
+	total := 0
+	for _, k := range all {
+		total += k.chance
+	}
+	n := d.dice.IntN(total)
+	for _, k := range all {
 		if n -= k.chance; n >= 0 {
 			continue
 		}
@@ -188,6 +203,18 @@ func (d *driver) freezeAndKill(ctx context.Context, h *hosts.Host) error {
 	d.pause(ctx, 0, 300)
 	d.note("start %s", other.Name)
 	return errors.Join(err, other.Start())
+}
+
+// longAway has a master be away for longer than a request waits for a majority: alone, it cannot answer its own host's
+// clients, and refuses what they ask.
+func (d *driver) longAway(ctx context.Context, h *hosts.Host) error {
+	d.note("%s loses all for long", h.Name)
+	if err := h.Cut(); err != nil {
+		return err
+	}
+	d.pause(ctx, 5000, 8000)
+	d.note("heal %s", h.Name)
+	return h.Heal()
 }
 
 func loses(way hosts.Way, percent int) func(*driver, context.Context, *hosts.Host) error {

@@ -25,8 +25,10 @@ type Options struct {
 	Dir string
 	// Log is told of each round.
 	Log io.Writer
-	// KeepGoing goes on after a round in which a promise was not kept.
-	KeepGoing bool
+	// KeepGoing goes on after a round in which a promise was not kept, and Save writes the records of good rounds, too.
+	KeepGoing, Save bool
+	// Long has some masters be away for longer than a request waits for a majority.
+	Long bool
 }
 
 // Report is what a run has done.
@@ -106,6 +108,9 @@ func Run(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, o Options) 
 		} else if h != nil {
 			err = errors.Join(err, Judge(h, o.Dir), (&problems{all: []Problem{{"", err.Error()}}}).write(h, fmt.Sprintf("%s/seed-%d-round-%d-stuck", o.Dir, h.Seed, h.Round)))
 		}
+		if o.Save && err == nil {
+			err = (&problems{}).write(h, fmt.Sprintf("%s/seed-%d-round-%d", o.Dir, h.Seed, h.Round))
+		}
 		report.Took = time.Since(began)
 		if o.Log != nil {
 			fmt.Fprintln(o.Log, report)
@@ -150,7 +155,7 @@ func round(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, report *R
 	for _, w := range t.watchers {
 		watching.Go(func() { w.run(watchers) })
 	}
-	d := &driver{masters: masters, seed: func(n int) *rand.Rand { return dice(o, h.Round, firstFault+n) }, h: h, count: report.Faults}
+	d := &driver{masters: masters, seed: func(n int) *rand.Rand { return dice(o, h.Round, firstFault+n) }, long: o.Long, h: h, count: report.Faults}
 	for range n {
 		if err == nil && ctx.Err() == nil {
 			err = d.fault(ctx)

@@ -27,6 +27,8 @@ func run() int {
 	flag.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano()), "what the faults follow from")
 	flag.StringVar(&o.Dir, "dir", "build/faults", "where the record of a failure goes")
 	flag.BoolVar(&o.KeepGoing, "keep-going", false, "go on after a failure")
+	flag.BoolVar(&o.Long, "long", true, "have some masters be away for longer than a request waits")
+	flag.BoolVar(&o.Save, "save", false, "keep the records of good rounds, too")
 	check := flag.String("check", "", "only check a history that was recorded, by its file")
 	flag.Parse()
 	if *check != "" {
