@@ -13,6 +13,9 @@
 // and reaches them over HTTPS: client.Interface (remote). Between them is a balancer on the worker's loopback address, which
 // knows all masters from their Nodes, and from an earlier run. A master without the role worker has a Node that takes no pods.
 //
+// A further master (--server with the role master) gets the cluster's keys from another one (package membership), and its
+// etcd is a member of the one that they have together. Each serves the API; scheduler and controllers run on etcd's leader.
+//
 // The end-to-end tests start a Daemon, too. It promises: one daemon per data directory, which only root may enter,
 // and from which clean removes only what the daemon made; parts start when what they need is ready; SIGTERM (the end
 // of Run's context) stops all of them within 5 s and leaves pods running; the next start finds the pods. main calls

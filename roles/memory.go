@@ -38,7 +38,7 @@ func giveBack(ctx context.Context, log *slog.Logger) {
 // many objects then uses 1.5 times their size, not twice. Below it there is little garbage, and collecting less often
 // is worth more: creates are a tenth faster.
 const (
-	tuneAbove    = 128 << 20
+	tuneAbove    = 96 << 20
 	tunedPercent = 50
 )
 

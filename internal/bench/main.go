@@ -57,6 +57,7 @@ var parts = []part{
 	{"idle", idle},
 	{"workers", workers},
 	{"masters", masterFigures},
+	{"hollow", hollow},
 	{"flush", flushed},
 	{"api", apiFigures},
 	{"scheduler", schedulerFigures},
@@ -76,7 +77,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, masters, flush, api, pods, network, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, masters, hollow, flush, api, pods, network, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")
