@@ -70,6 +70,7 @@ var callers = map[string][]string{
 var doors = map[string][]string{
 	"github.com/labstack/echo/v4":      {"internal/apiserver"},
 	"go.etcd.io/etcd/server":           {"internal/store/etcd"},
+	"go.etcd.io/etcd/etcdutl":          {"internal/store/etcd"},
 	"go.etcd.io/raft":                  {"internal/store/etcd"},
 	"go.etcd.io/bbolt":                 {"internal/store/etcd", "internal/kubelet/containerd"},
 	"github.com/containerd/containerd": {"internal/kubelet/containerd", "internal/bench"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strconv"
 	"sync"
 	"time"
@@ -59,7 +58,7 @@ func (d *Daemon) masterParts() []supervise.Part {
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {
 	s, err := etcd.Open(ctx, etcd.Config{Dir: d.path("etcd"), Name: d.cfg.NodeName, Quota: d.cfg.EtcdQuota,
-		Cluster: d.ca.Pin(), Peers: d.peers(), Join: d.admission(), ReplaceAfter: d.cfg.NodeRemovalPeriod,
+		Cluster: d.ca.Pin(), Peers: d.peers(), Join: d.admission(), API: d.apiAddress(), Others: d.others(), ReplaceAfter: d.cfg.NodeRemovalPeriod,
 		AwaitElection: !d.cfg.Does(config.EarlyElection), Log: d.log})
 	if err != nil {
 		return err
@@ -106,7 +105,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	cfg := apiserver.Config{
 		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
 		Kubelets: d.kubelets(), Masters: members{d},
-		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
+		Address:  d.apiAddress(),
 		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),
 		Listener: d.listener,
 		Parts:    d.states, Ready: d.Ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
