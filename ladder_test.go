@@ -44,6 +44,7 @@ var floors = map[string]int{
 	"internal/channels":      1,
 	"internal/streaming":     1, // the other end of channels; the kubelet and the API server stream alike
 	"internal/datadir":       2, // the data directory as a whole; writes by disk
+	"internal/snapshots":     2, // copies of the store at intervals; writes by disk
 	"internal/disk":          1, // how every part writes files that outlive it
 	"internal/api":           0,
 	"internal/suggest":       0, // "did you mean", for config too

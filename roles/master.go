@@ -35,6 +35,7 @@ import (
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/strategy"
 	"minik8s/internal/scheduler"
+	"minik8s/internal/snapshots"
 	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
 )
@@ -48,12 +49,23 @@ const (
 
 // masterParts are a master's parts.
 func (d *Daemon) masterParts() []supervise.Part {
-	return []supervise.Part{
+	parts := []supervise.Part{
 		{Name: "etcd", Policy: supervise.Must, Run: d.runEtcd, After: []string{"credentials"}},
 		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry, After: []string{"etcd"}},
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
+	if d.cfg.SnapshotInterval > 0 {
+		parts = append(parts, supervise.Part{Name: "snapshots", Policy: supervise.Keep, Run: d.runSnapshots, After: []string{"etcd"}})
+	}
+	return parts
+}
+
+// runSnapshots saves copies of the store now and then.
+func (d *Daemon) runSnapshots(ctx context.Context, ready func()) error {
+	ready()
+	return snapshots.Run(ctx, snapshots.Config{Store: d.store, Dir: d.path("snapshots"), Every: d.cfg.SnapshotInterval,
+		Keep: d.cfg.SnapshotKeep, Now: time.Now, Log: d.log})
 }
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {
