@@ -43,6 +43,13 @@ func (d *Daemon) someMaster() string {
 	return d.cfg.Server
 }
 
+// avoidMaster has a worker ask another master than the one that it asks now.
+func (d *Daemon) avoidMaster() {
+	if d.balancer != nil {
+		d.balancer.Avoid()
+	}
+}
+
 // runBalancer leads connections to the masters.
 func (d *Daemon) runBalancer(ctx context.Context, ready func()) error {
 	ready()

@@ -105,8 +105,17 @@ func (d *Daemon) apiNames() []string {
 		"localhost", "127.0.0.1", "::1"}
 }
 
-// foreignNames are those for which a worker gets no certificate.
-func (d *Daemon) foreignNames() []string { return append(d.apiNames(), d.cfg.NodeIP.String()) }
+// foreignNames are those for which a worker gets no certificate: the API's, and the addresses of all masters, also of those
+// whose Node is gone.
+func (d *Daemon) foreignNames() []string {
+	out := append(d.apiNames(), d.cfg.NodeIP.String())
+	for _, m := range d.store.Known() {
+		if host, _, err := net.SplitHostPort(m.Address); err == nil {
+			out = append(out, host)
+		}
+	}
+	return out
+}
 
 // writeKubeconfig writes the administrator's kubeconfig, and returns the certificate in it.
 func (d *Daemon) writeKubeconfig() (certs.Pair, error) {
@@ -149,6 +158,9 @@ func (d *Daemon) openMaster(ctx context.Context) error {
 		}
 	}
 	if err := d.openAuthority(); err != nil {
+		return err
+	}
+	if err := d.checkStore(); err != nil {
 		return err
 	}
 	return d.issue()

@@ -19,8 +19,8 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
-		Checkpoints: d.identity != nil,
-		Network:     nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
+		Checkpoints: d.identity != nil, Unavailable: d.avoidMaster,
+		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
 	}, d.asNode(), d.runtime)
 	defer d.kubelet.Store(nil)
 	return k.Run(ctx, func() {

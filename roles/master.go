@@ -120,7 +120,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 		Address:  d.apiAddress(),
 		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),
 		Listener: d.listener,
-		Parts:    d.states, Ready: d.Ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
+		Parts:    d.states, Ready: d.ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
 	}
 	return apiserver.New(cfg).Run(ctx, ready)
 }
@@ -192,7 +192,7 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 		return podgc.New(c, views, podgc.Threshold, d.log)
 	})
 	add("certificates-controller", func(_ context.Context, c client.Interface) runner {
-		return certificates.New(c, views, d.ca, d.foreignNames(), d.log)
+		return certificates.New(c, views, d.ca, d.foreignNames, d.log)
 	})
 	add("token-cleaner", func(_ context.Context, c client.Interface) runner { return tokencleaner.New(c, views, d.log) })
 	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })
@@ -230,6 +230,20 @@ func (d *Daemon) states() []supervise.State {
 		out = append(out, led.States()...)
 	}
 	return out
+}
+
+// answerLimit is how long the store may take to say how far it is, for a master that is ready.
+const answerLimit = time.Second
+
+// ready reports whether every part is up, and a majority of the masters is there.
+func (d *Daemon) ready() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
+	defer cancel()
+	if !d.Ready() {
+		return false
+	}
+	_, err := d.store.Revision(ctx)
+	return err == nil
 }
 
 // Ready reports whether every part is up.

@@ -26,6 +26,9 @@ import (
 	"minik8s/internal/store/etcd"
 )
 
+// joinedName is the file in pki that says that the keys there came from another master.
+const joinedName = "joined"
+
 // caName is the name of a new cluster's CA.
 const caName = "minik8s-ca"
 
@@ -50,8 +53,9 @@ func (d *Daemon) etcdAddress() string {
 // for as long as it takes; an error is one that waiting does not cure.
 func (d *Daemon) fetchKeys(ctx context.Context) error {
 	dir := d.path("pki")
-	_, err := os.Stat(d.path("pki", "ca.crt"))
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+	_, cerr := os.Stat(d.path("pki", "ca.crt"))
+	_, err := os.Stat(d.path("pki", "ca.key")) // a worker has the certificate alone
+	if err = errors.Join(cerr, err); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, d.checkToken())
 	}
 	t, err := bootstrap.Parse(d.cfg.Token)
@@ -95,10 +99,33 @@ func (d *Daemon) fetchKeys(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+	if err := disk.WriteFile(d.path("pki", joinedName), []byte("these are the keys of a cluster that this machine joins\n"), 0o600); err != nil {
+		return err
+	}
 	if err := disk.WriteFile(d.path("pki", "sa.key"), keys.ServiceAccountKey, 0o600); err != nil {
 		return err
 	}
 	return certs.Write(dir, "ca", certs.Pair{Cert: keys.CACert, Key: keys.CAKey})
+}
+
+// checkStore refuses to make a new cluster with the keys of one that this machine was to join, or has joined: to whoever
+// knows its address and the CA, it would be that cluster, with nothing in it.
+func (d *Daemon) checkStore() error {
+	if d.joins() {
+		return nil
+	}
+	for _, path := range []string{d.path("etcd", "member"), d.path("etcd", "removed")} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if _, err := os.Stat(d.path("pki", joinedName)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("this machine has the keys of a cluster that it joins, and none of its data: give --server=https://HOST:6443 of another master, " +
+		"or leave that cluster with \"minik8sd clean\"")
 }
 
 // checkToken refuses a token of another cluster than the one whose keys this machine has.

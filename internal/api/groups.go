@@ -1,6 +1,9 @@
 package api
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // GroupMasters is the group of users who may do everything, with Kubernetes' name.
 const GroupMasters = "system:masters"
@@ -9,11 +12,14 @@ const GroupMasters = "system:masters"
 // in it, and nobody else: no certificate is signed for it.
 const GroupMasterNodes = "minik8s:master-nodes"
 
+// bootstrappers begins the groups of machines that show a join token. Some of them may become masters.
+const bootstrappers = "system:bootstrappers"
+
 // PrivilegedGroup returns the first of some groups for which no certificate is signed at anybody's request; empty if
 // there is none.
 func PrivilegedGroup(groups []string) string {
 	for _, g := range groups {
-		if slices.Contains([]string{GroupMasters, GroupMasterNodes}, g) {
+		if slices.Contains([]string{GroupMasters, GroupMasterNodes}, g) || strings.HasPrefix(g, bootstrappers) {
 			return g
 		}
 	}

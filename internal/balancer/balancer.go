@@ -112,6 +112,30 @@ func turnAfter(list []*upstream, turn int, next []*upstream) int {
 	return rand.IntN(max(1, len(next)))
 }
 
+// Avoid says that the upstream whose turn it is answers, and is of no use: a master that has lost the others. It is tried
+// last for a while, and its connections are closed, so that clients move. A single upstream is kept.
+func (b *Balancer) Avoid() {
+	for _, r := range b.avoid() {
+		r.close()
+	}
+}
+
+func (b *Balancer) avoid() (leaving []*relay) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.list) < 2 {
+		return nil
+	}
+	u := b.list[b.turn]
+	u.failed = time.Now()
+	b.turn = (b.turn + 1) % len(b.list)
+	b.log.Info("an upstream answers, but does not do what it is for: connections go to another now", "from", u.address, "to", b.list[b.turn].address)
+	for r := range u.relays {
+		leaving = append(leaving, r)
+	}
+	return leaving
+}
+
 // Upstreams is the present set.
 func (b *Balancer) Upstreams() []string {
 	b.mu.Lock()

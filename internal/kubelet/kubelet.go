@@ -66,6 +66,8 @@ type Config struct {
 	Capacity corev1.ResourceList
 	// Network is what the Node needs of the pods' network; nil: there is none (hollow nodes).
 	Network node.Network
+	// Unavailable, which may be nil, is called when the API could not take a heartbeat.
+	Unavailable func()
 	// HeartbeatInterval is the time between renewals of the node's Lease; 0: 10 s.
 	HeartbeatInterval time.Duration
 	// Now is the clock; nil: time.Now.
@@ -153,7 +155,7 @@ func (k *Kubelet) nodeConfig() node.Config {
 	c := &k.cfg
 	return node.Config{Name: c.NodeName, IP: c.NodeIP, Port: c.Port, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
 		Version: c.Version, RuntimeVersion: c.RuntimeVersion, Labels: c.Labels, APIAddress: c.APIAddress, Taints: c.Taints, Capacity: c.Capacity,
-		Network: c.Network, HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
+		Network: c.Network, Unavailable: c.Unavailable, HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
 }
 
 // Run runs the node's pods until ctx ends. It calls ready once the Node is registered and Ready and the pods that

@@ -32,13 +32,13 @@ type Controller struct {
 	signer   Signer
 	requests *informer.Informer[*certificatesv1.CertificateSigningRequest]
 	nodes    *informer.Informer[*corev1.Node]
-	api      []string
+	api      func() []string
 	loop     *loop.Loop
 	now      func() time.Time
 }
 
-// New makes the controller. apiNames are the names and addresses of the API's own certificate, which no node gets.
-func New(c client.Interface, views *informer.Views, signer Signer, apiNames []string, log *slog.Logger) *Controller {
+// New makes the controller. apiNames are the names and addresses of the masters' own certificates, which no worker gets.
+func New(c client.Interface, views *informer.Views, signer Signer, apiNames func() []string, log *slog.Logger) *Controller {
 	o := informer.Options{Views: views, Log: log}
 	s := &Controller{client: c, signer: signer, api: apiNames, now: time.Now,
 		requests: informer.New[*certificatesv1.CertificateSigningRequest](c, api.CertificateSigningRequests, o),
@@ -85,7 +85,7 @@ func (s *Controller) owner(address netip.Addr, not string) *corev1.Node {
 	return nil
 }
 
-func (s *Controller) reserved(host string) bool { return slices.Contains(s.api, host) }
+func (s *Controller) reserved(host string) bool { return slices.Contains(s.api(), host) }
 
 func (s *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	csr, ok := s.requests.Get("", key.Name)

@@ -170,7 +170,7 @@ func testDecisions(t *testing.T) {
 		for _, n := range x.nodes {
 			ct.Create(c, n.DeepCopy())
 		}
-		c.Start(New(c.As("certificates-controller"), c.Views(), ca, []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"}, quiet).Run)
+		c.Start(New(c.As("certificates-controller"), c.Views(), ca, func() []string { return []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"} }, quiet).Run)
 		made, err := c.AsUser(x.by).Create(c.Context(), x.asked.request(t, mine), client.WriteOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func verify(t *testing.T, ca *certs.Authority, csr *certificatesv1.CertificateSi
 func TestWaitsForTheNodeAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, key, c := authority(t), newKey(t), ct.New(t)
-		c.Start(New(c.As("certificates-controller"), c.Views(), ca, []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"}, quiet).Run)
+		c.Start(New(c.As("certificates-controller"), c.Views(), ca, func() []string { return []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"} }, quiet).Run)
 		ask := asked{signer: serving, cn: "system:node:n1", o: "system:nodes", ips: []string{"10.0.0.1"}}
 		made, err := c.AsUser(registry.NodeUser("n1")).Create(c.Context(), ask.request(t, key), client.WriteOptions{})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/bootstrap"
 	"minik8s/internal/certs"
+	"minik8s/internal/membership"
 )
 
 // The names in a kubelet's certificates.
@@ -167,6 +168,8 @@ func check(csr *certificatesv1.CertificateSigningRequest, req *x509.CertificateR
 		if err := checkKubelet(req, signer.needs == certificatesv1.UsageServerAuth); err != nil {
 			return 0, nil, err
 		}
+	} else if req.Subject.CommonName == membership.User {
+		return 0, nil, errors.New("certificates of the user " + membership.User + " are not signed")
 	} else if g := api.PrivilegedGroup(req.Subject.Organization); g != "" {
 		return 0, nil, errors.New("certificates of the group " + g + " are not signed")
 	}

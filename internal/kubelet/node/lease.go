@@ -34,8 +34,13 @@ func (l *leaseRenewer) renew(ctx context.Context, node *corev1.Node) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if due, _ := ctx.Deadline(); errors.As(err, new(apierrors.APIStatus)) || time.Until(due) < pause {
+		due, _ := ctx.Deadline()
+		answer := errors.As(err, new(apierrors.APIStatus))
+		if late := time.Until(due) < pause; answer || late {
 			l.n.log.Warn("node lease not renewed", "error", err)
+			if useless := apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err); (useless || !answer) && l.n.cfg.Unavailable != nil {
+				l.n.cfg.Unavailable()
+			}
 			return
 		}
 		t := time.NewTimer(pause)

@@ -36,6 +36,8 @@ type Config struct {
 	Capacity corev1.ResourceList
 	// Network is the pods' network; nil where there is none (hollow nodes).
 	Network Network
+	// Unavailable, which may be nil, is called when the API could not take a heartbeat, so that another master is asked.
+	Unavailable func()
 	// HeartbeatInterval is the time between renewals of the Lease.
 	HeartbeatInterval time.Duration
 	Now               func() time.Time

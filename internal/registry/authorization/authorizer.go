@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,7 +63,7 @@ func (a *Authorizer) Authorize(ctx context.Context, q Attributes) error {
 		return nil
 	case slices.Contains(u.Groups, GroupAuthenticated) && anyoneMay(q):
 		return nil
-	case slices.Contains(u.Groups, bootstrap.GroupMasters) && becoming.allows(q):
+	case slices.Contains(u.Groups, bootstrap.GroupMasters) && strings.HasPrefix(u.Name, bootstrap.User("")) && becoming.allows(q):
 		return nil
 	case q.Kind == nil:
 	case slices.Contains(u.Groups, GroupNodes):

@@ -11,6 +11,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/membership"
 	"minik8s/internal/registry"
 )
 
@@ -77,6 +78,9 @@ func refuseMasters(obj api.Object, _ registry.Lister) error {
 	req, err := api.ParseCertificateRequest(csr.Spec.Request)
 	if err != nil {
 		return nil //nolint:nilerr // validation has named it
+	}
+	if name := req.Subject.CommonName; name == membership.User {
+		return errors.New("use of " + csr.Spec.SignerName + " signer with the user name " + name + " is not allowed")
 	}
 	if g := api.PrivilegedGroup(req.Subject.Organization); g != "" {
 		return errors.New("use of " + csr.Spec.SignerName + " signer with " + g + " group is not allowed")

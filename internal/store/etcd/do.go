@@ -18,6 +18,8 @@ import (
 const (
 	// patience is how long a request waits and is repeated while the members have no leader or another one than before.
 	patience = 5 * time.Second
+	// attemptLimit is how long one attempt waits. A message to the leader may be lost without a change of leader.
+	attemptLimit = 2 * time.Second
 	// retryPause is how long a request waits for a leader before it asks again.
 	retryPause = 20 * time.Millisecond
 )
@@ -51,6 +53,9 @@ func (m *member) during(ctx context.Context, until time.Time, f func(context.Con
 	if m.alone {
 		return f(ctx, m)
 	}
+	if soon := time.Now().Add(attemptLimit); soon.Before(until) {
+		until = soon
+	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	defer context.AfterFunc(m.reign.Load(), cancel)()
@@ -77,14 +82,14 @@ func passing(ctx context.Context, err error) bool {
 	}
 	for _, e := range []error{rpctypes.ErrGRPCNoLeader, rpctypes.ErrGRPCNotLeader, rpctypes.ErrGRPCLeaderChanged, rpctypes.ErrGRPCStopped,
 		rpctypes.ErrGRPCTimeout, rpctypes.ErrGRPCTimeoutDueToLeaderFail, rpctypes.ErrGRPCTimeoutDueToConnectionLost,
-		rpctypes.ErrGRPCCanceled, context.Canceled, context.DeadlineExceeded,
+		rpctypes.ErrGRPCCanceled, rpctypes.ErrTooManyRequests, context.Canceled, context.DeadlineExceeded,
 		etcderrors.ErrNoLeader, etcderrors.ErrNotLeader, etcderrors.ErrLeaderChanged, etcderrors.ErrStopped, etcderrors.ErrTimeout,
 		etcderrors.ErrTimeoutDueToLeaderFail, etcderrors.ErrTimeoutDueToConnectionLost, etcderrors.ErrCanceled, etcderrors.ErrUnhealthy} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
-	return dropped(err)
+	return dropped(err) || strings.Contains(err.Error(), raft.ErrStopped.Error()) // etcd passes it on as text
 }
 
 // dropped reports whether a write was never given to a leader, because there was none. etcd has no error of its own for

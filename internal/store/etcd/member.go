@@ -31,6 +31,8 @@ const (
 	// Of several members, one stands for election when it has heard nothing from the leader for between one and two
 	// times the election's time.
 	peersTick, peersElection = 50, 400 // milliseconds
+	// catchUp is how many entries of Raft's log are kept for members that are behind; one farther behind gets a snapshot.
+	catchUp = 200
 	// maxLearners is how many members may be waiting to vote; those beyond the voters serve for as long as they live.
 	maxLearners = 64
 )
@@ -89,7 +91,7 @@ func setSegments(size int64) {
 // run makes a member that has started the one that is used. The caller alone uses the store, or holds mu.
 func (s *Store) run(m *member) {
 	s.member = m
-	s.space.use(m.server.Backend())
+	s.space.use(m.server.Backend)
 	go s.watchEnd(m)
 }
 
@@ -192,8 +194,11 @@ func (s *Store) launch(ctx context.Context, m *member) (err error) {
 		}
 		ec.ClusterState = embed.ClusterStateFlagExisting
 		ec.InitialCluster = s.initialCluster(members)
+		if err = s.rememberPeers(); err != nil { // before there is a log: then it counts at the next start
+			return err
+		}
 		if err = start(); err == nil {
-			return s.rememberPeers()
+			return nil
 		}
 		// Another machine may have joined between the two, so that the list is too short.
 		level := slog.LevelInfo
@@ -242,7 +247,7 @@ func (s *Store) embedConfig(alone bool) *embed.Config {
 	// Raft's log is kept in memory, and its files on the disk, up to the last snapshot: a small interval bounds both,
 	// also where each write is a megabyte. A member far behind gets a snapshot.
 	ec.SnapshotCount = 2000
-	ec.SnapshotCatchUpEntries = 200
+	ec.SnapshotCatchUpEntries = catchUp
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(cfg.Log))
 	return ec
 }

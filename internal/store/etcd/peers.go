@@ -125,13 +125,13 @@ func (s *Store) rememberPeers() error {
 	return disk.WriteFile(s.peersFile(), []byte(s.cfg.Peers.Address+"\n"), 0o600)
 }
 
-// initialCluster lists members for etcd: their names do not matter, but this one's.
+// initialCluster lists members for etcd: their names do not matter, but this one's. No node has a name with a #.
 func (s *Store) initialCluster(addresses []string) string {
 	self := s.cfg.Peers.url()
 	out := []string{s.cfg.Name + "=" + self.String()}
 	for i, a := range addresses {
 		if u := peerURL(a); u != self {
-			out = append(out, fmt.Sprintf("member-%d=%s", i, u.String()))
+			out = append(out, fmt.Sprintf("#%d=%s", i, u.String()))
 		}
 	}
 	return strings.Join(out, ",")
@@ -247,7 +247,7 @@ func addressOf(urls []string) string {
 }
 
 // Admit lets the member with a name and an address join, as one that does not vote yet, and returns the addresses of
-// all members. It may be repeated. A member that had the address before is replaced, because who asks has lost its data.
+// all members. It may be repeated. A member that had both before is replaced, because who asks has lost its data.
 func (s *Store) Admit(ctx context.Context, name, address string) ([]string, error) {
 	if err := s.expose(ctx); err != nil {
 		return nil, err
@@ -277,6 +277,9 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 		case have.Name == "": // admitted, and not started yet
 			admitted = true
 			continue
+		case have.Name != name:
+			return nil, fmt.Errorf("%w: %s is the address of the member %s: choose another --node-ip or --etcd-port, or remove that "+
+				"member with \"minik8sd ctl etcd remove %s\" if it is gone for good", ErrMember, address, have.Name, have.Name)
 		}
 		if err := m.remove(ctx, have.ID); err != nil {
 			return nil, fmt.Errorf("%w: the member that was at %s before: %w", ErrMember, address, err)
@@ -289,6 +292,10 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 		}
 		now := time.Now()
 		err = m.reconfigure(ctx, func(ctx context.Context) error {
+			// etcd would refuse for some seconds after each change of the voters, and always while one of three is away. But
+			// a learner changes nothing about who must agree, and may be needed to replace the one that is away.
+			defer func(strict bool) { m.server.Cfg.StrictReconfigCheck = strict }(m.server.Cfg.StrictReconfigCheck)
+			m.server.Cfg.StrictReconfigCheck = false
 			_, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now))
 			return err
 		})

@@ -54,11 +54,14 @@ type space struct {
 	next, nextAt atomic.Int64 // when to measure again: nanoseconds after began, or this many admitted bytes
 	deciding     atomic.Bool  // a measurement found too little space and is being repeated
 	level        atomic.Int32
-	allowed      atomic.Int64    // what is left of the allowance
-	mu           sync.Mutex      // guards the fields below
-	allocated    int64           // bytes of the file that have disk blocks
-	reserved     int64           // bytes of the reserve that have theirs
-	file         backend.Backend // nil until it is open
+	allowed      atomic.Int64 // what is left of the allowance
+	mu           sync.Mutex   // guards the fields below
+	allocated    int64        // bytes of the file that have disk blocks
+	reserved     int64        // bytes of the reserve that have theirs
+	// open returns the database's file, which the server replaces when it is given a snapshot by another member; nil
+	// until the server has started. file is what it returned last.
+	open func() backend.Backend
+	file backend.Backend
 	// admitted counts bytes; marks are earlier values of it.
 	admitted atomic.Int64
 	marks    [2]mark
@@ -102,12 +105,23 @@ func newSpace(dir string, log *slog.Logger) (*space, error) {
 	return s, s.clearWay()
 }
 
-// use has the space of another database's file measured: the server was started, or started again.
-func (s *space) use(file backend.Backend) {
+// use has the space of another server's database measured: it was started, or started again.
+func (s *space) use(open func() backend.Backend) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.file, s.allocated = file, 0
+	s.open = open
+	s.current()
 	s.next.Store(0)
+}
+
+// current has file be the one that is open; mu is held.
+func (s *space) current() {
+	if s.open == nil {
+		return
+	}
+	if now := s.open(); now != s.file {
+		s.file, s.allocated = now, 0
+	}
 }
 
 // clearWay gives up the reserve for a start on a full disk. etcd truncates the log's last segment there and allocates
@@ -159,7 +173,7 @@ func (s *space) measure(now int64) {
 	}
 	s.next.Store(now + int64(measureEvery))
 	s.nextAt.Store(s.admitted.Load() + s.between())
-	if s.file == nil {
+	if s.current(); s.file == nil {
 		return
 	}
 	was := spaceLevel(s.level.Load())
@@ -236,6 +250,7 @@ func (s *space) allInFile(now int64) {
 func (s *space) fileReplaced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.current()
 	s.allocated = 0
 	s.next.Store(0)
 	if err := s.allocate(true); err != nil {

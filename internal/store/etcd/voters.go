@@ -27,8 +27,12 @@ func (s *Store) keepVoters(m *member) {
 			clear(away)
 			continue
 		}
-		members, now := m.members(), time.Now()
-		s.step(m, next(members, absent(members, away, now), s.cfg.ReplaceAfter))
+		// One change after the other, without a pause: on the way from one voter to three there are two, of which none
+		// may be lost.
+		for more := true; more && !m.ended(); {
+			members, now := m.members(), time.Now()
+			more = s.step(m, next(members, absent(members, away, now), s.cfg.ReplaceAfter))
+		}
 	}
 }
 
@@ -84,21 +88,23 @@ func next(members []Member, absent map[uint64]time.Duration, replaceAfter time.D
 }
 
 // step makes a change. What fails is tried again in the next round: a learner may not have caught up yet.
-func (s *Store) step(m *member, c change) {
+func (s *Store) step(m *member, c change) (made bool) {
 	var err error
 	switch {
 	case c.promote != 0 && m.caughtUp(c.promote):
-		err = m.reconfigure(context.Background(), func(ctx context.Context) error {
+		made, err = true, m.reconfigure(context.Background(), func(ctx context.Context) error {
 			_, err := m.server.PromoteMember(ctx, c.promote)
 			return err
 		})
 	case c.remove != 0:
 		s.cfg.Log.Warn("a voting member of etcd is away for too long: another one takes its place", "member", c.remove)
-		err = m.remove(context.Background(), c.remove)
+		made, err = true, m.remove(context.Background(), c.remove)
 	}
 	if err != nil {
 		s.cfg.Log.Info("the voting members of etcd could not be changed yet", "promote", c.promote, "remove", c.remove, "error", err)
+		return false
 	}
+	return made
 }
 
 // caughtUp reports whether a learner has nearly all of the log, as far as is known. etcd checks it, too, but regards the
@@ -109,5 +115,5 @@ func (m *member) caughtUp(id uint64) bool {
 		return true
 	}
 	p, ok := st.Progress[id]
-	return ok && p.Match*10 >= st.Progress[st.ID].Match*9
+	return ok && p.Match+catchUp >= st.Progress[st.ID].Match
 }
