@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-cluster long test race check bench oracle runtime images testtools lint vet clean
+.PHONY: build demo demo-cluster long faults test race check bench oracle runtime images testtools lint vet clean
 
 # build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
 build: runtime
@@ -34,6 +34,13 @@ demo-cluster: build images
 # long plays what takes minutes: ten machines that are all masters, three of them lost.
 long: build images
 	@for f in testdata/scenarios/long/*.txt; do $(GO) run ./internal/hosts/play $(BIN) build/images $$f || exit 1; done
+
+# faults does so many faults by chance to three masters that are in use, and checks what their clients see. SEED does those
+# of an earlier run again; what was recorded of a failure is in build/faults.
+FAULTS  ?= 1000
+MASTERS ?= 3
+faults: build images
+	$(GO) run ./internal/hosts/history/faults -faults $(FAULTS) -masters $(MASTERS) $(if $(SEED),-seed $(SEED)) $(BIN) build/images
 
 # lint is what the compiler does not see.
 lint: vet

@@ -3,6 +3,7 @@ module minik8s
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1 // tests: whether what clients saw is linearizable
 	github.com/containerd/containerd v1.7.35 // containers, in process
 	github.com/containerd/containerd/api v1.8.0 // containerd's events and requests
 	github.com/containerd/fifo v1.1.0 // the pipes of containers' output

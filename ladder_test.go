@@ -69,20 +69,21 @@ var callers = map[string][]string{
 
 // doors are vendors with one door each. A door is a package with all below it; "=" before it is that package alone.
 var doors = map[string][]string{
-	"github.com/labstack/echo/v4":      {"internal/apiserver"},
-	"go.etcd.io/etcd/server":           {"internal/store/etcd"},
-	"go.etcd.io/etcd/etcdutl":          {"internal/store/etcd"},
-	"go.etcd.io/raft":                  {"internal/store/etcd"},
-	"go.etcd.io/bbolt":                 {"internal/store/etcd", "internal/kubelet/containerd"},
-	"github.com/containerd/containerd": {"internal/kubelet/containerd", "internal/bench"},
-	"github.com/urfave/cli/v2":         {"", "=internal/ctl", "internal/ctl/commandline"}, // the rooms of ctl know no flag
-	"github.com/golang-jwt/jwt/v5":     {"internal/tokens"},
-	"github.com/google/nftables":       {"internal/nft", "internal/bench"},
-	"github.com/mdlayher/netlink":      {"internal/nft"},
-	"github.com/vishvananda/netlink":   {"internal/network", "internal/machine", "internal/hosts"},
-	"github.com/gorilla/websocket":     {"internal/channels", "internal/streaming", "internal/client/remote"},
-	"k8s.io/streaming":                 {"internal/streaming", "internal/client/remote"},
-	"sigs.k8s.io/yaml":                 {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
+	"github.com/labstack/echo/v4":       {"internal/apiserver"},
+	"go.etcd.io/etcd/server":            {"internal/store/etcd"},
+	"go.etcd.io/raft":                   {"internal/store/etcd"},
+	"go.etcd.io/bbolt":                  {"internal/store/etcd", "internal/kubelet/containerd"},
+	"github.com/containerd/containerd":  {"internal/kubelet/containerd", "internal/bench"},
+	"github.com/urfave/cli/v2":          {"", "=internal/ctl", "internal/ctl/commandline"}, // the rooms of ctl know no flag
+	"github.com/golang-jwt/jwt/v5":      {"internal/tokens"},
+	"github.com/google/nftables":        {"internal/nft", "internal/bench", "internal/hosts"},
+	"github.com/mdlayher/netlink":       {"internal/nft"},
+	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},
+	"github.com/anishathalye/porcupine": {"internal/hosts/history"},
+	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote"},
+	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},
+	"sigs.k8s.io/yaml":                  {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
+	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd"},
 }
 
 // forbidden would make the daemon too heavy, or be the system instead of us.

@@ -2,11 +2,14 @@
 // route, a data directory and a cgroup of its own, in which the built minik8sd runs as it would on a machine. The
 // hosts' links end in one more namespace, which plays the network: a bridge for each subnet, and a router between them.
 //
-// A Lab can cut a host off (its link stays up, as when a switch fails), kill a daemon, stop it with SIGSTOP, restart
-// it, or set a host up anew. What is to happen is written in scenario files, line by line; see Scenario.
+// A Lab can cut a host off (its link stays up, as when a switch fails) in both directions or in one, lose some of its
+// packets, kill a daemon, stop it with SIGSTOP, restart it, or set a host up anew. What is to happen is written in
+// scenario files, line by line; see Scenario. Package history does it at random while clients are watched.
 //
 //	lab.go       the network and the hosts in it
 //	host.go      one host and its daemon
+//	loss.go      packets that are lost
+//	dial.go      connections from a host, or from the network
 //	scenario.go  scenario files: reading and playing
 //	steps.go     what their lines do
 //

@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"context"
 	"net"
 )
 
@@ -14,7 +13,11 @@ func (h *Host) Listen(address string) (l net.Listener, err error) {
 	return l, err
 }
 
-// Dial connects from the host.
-func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
-	return h.dial(ctx, "tcp", address)
+// Packets listens for UDP on the host.
+func (h *Host) Packets(address string) (c net.PacketConn, err error) {
+	err = h.ns.do(func() error {
+		c, err = net.ListenPacket("udp", address)
+		return err
+	})
+	return c, err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -27,11 +26,11 @@ type Host struct {
 	// Binary is the minik8sd that runs here, if it is another than the lab's.
 	Binary string
 
-	lab          *Lab
-	ns           *namespace
-	link, bridge string
-	dir          string
-	cut          bool
+	lab        *Lab
+	ns         *namespace
+	link       string
+	dir        string
+	cut, lossy bool
 
 	args   []string
 	cmd    *exec.Cmd
@@ -147,18 +146,6 @@ func (h *Host) Signal(sig syscall.Signal) error {
 		<-h.exited
 	}
 	return nil
-}
-
-// Cut takes the host off the network, without its link going down; Heal puts it back.
-func (h *Host) Cut() error {
-	h.cut = true
-	return h.lab.hub.do(func() error { return plug(h.link, "") })
-}
-
-// Heal ends Cut.
-func (h *Host) Heal() error {
-	h.cut = false
-	return h.lab.hub.do(func() error { return plug(h.link, h.bridge) })
 }
 
 // Wipe kills the daemon and removes all that it has made, as if the machine were set up anew.
@@ -315,14 +302,4 @@ func (h *Host) Containers() int {
 		})
 	}
 	return n
-}
-
-// dial connects from the host.
-func (h *Host) dial(ctx context.Context, network, address string) (c net.Conn, err error) {
-	d := net.Dialer{Timeout: dialTimeout}
-	err = h.ns.do(func() error {
-		c, err = d.DialContext(ctx, network, address)
-		return err
-	})
-	return c, err
 }

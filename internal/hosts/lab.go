@@ -110,7 +110,7 @@ func (l *Lab) Add(name string, in int) (*Host, error) {
 	}
 	a := l.subnets[in-1].Addr().As4()
 	a[3] = byte(len(l.hosts) + 1)
-	h := &Host{Name: name, Address: netip.AddrFrom4(a), lab: l, link: fmt.Sprint("to-", len(l.hosts)+1), bridge: bridge(in - 1),
+	h := &Host{Name: name, Address: netip.AddrFrom4(a), lab: l, link: fmt.Sprint("to-", len(l.hosts)+1),
 		dir: filepath.Join(l.dir, name)}
 	var err error
 	if h.ns, err = newNamespace(); err != nil {
@@ -132,7 +132,7 @@ func (l *Lab) connect(h *Host, in int) error {
 		if err := netlink.LinkAdd(veth); err != nil {
 			return err
 		}
-		if err := plug(h.link, h.bridge); err != nil {
+		if err := plug(h.link, bridge(in)); err != nil {
 			return err
 		}
 		return up(h.link)
@@ -156,14 +156,11 @@ func (l *Lab) connect(h *Host, in int) error {
 	})
 }
 
-// plug makes a link a port of a bridge; an empty bridge makes it none.
+// plug makes a link a port of a bridge.
 func plug(name, bridge string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return err
-	}
-	if bridge == "" {
-		return netlink.LinkSetNoMaster(link)
 	}
 	br, err := netlink.LinkByName(bridge)
 	if err != nil {

@@ -20,7 +20,9 @@ import (
 //	add NAME to MASTER FLAGS...   starts a further master with a token for masters
 //	restart NAME [FLAGS...]       starts the daemon again as before, or with other flags
 //	kill, stop, freeze, thaw NAME SIGKILL, SIGTERM, SIGSTOP, SIGCONT for the daemon
-//	cut, heal NAME                takes the host off the network, and puts it back
+//	cut NAME [from | to]          takes the host off the network, or loses only what it sends, or what is sent to it
+//	loss NAME PERCENT [from | to] loses so many percent of its packets, each by chance
+//	heal NAME                     puts it back, and loses nothing more
 //	wipe NAME                     kills the daemon and removes all that it has made
 //	crash POD from NAME           has the pod's web server end itself
 //	ctl MASTER ARGUMENTS...       runs minik8sd ctl; files are relative to the scenario's directory,

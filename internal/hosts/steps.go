@@ -31,7 +31,7 @@ var verbs = map[string]verb{
 	"host": (*play).host, "start": (*play).start, "join": joins("worker"), "add": joins("master"),
 	"restart": (*play).restart,
 	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
-	"cut": onHost((*Host).Cut), "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
+	"cut": (*play).stepCut, "loss": (*play).stepLoss, "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
 	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "expect": (*play).expect,
 	"say": func(*play, context.Context, []string) error { return nil },
 }

@@ -134,11 +134,24 @@ func (kc *Objects) stored(kv store.KV) *Entry {
 	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, raw: kv.Value}
 }
 
+// majorityPause is how long a cache waits before it asks again a store that has lost its majority. The store itself waits
+// for some seconds.
+const majorityPause = 100 * time.Millisecond
+
 // Run reads everything, then follows the store until ctx ends. ready is called when the cache is complete. When the
-// store's history is compacted it reads everything again.
+// store's history is compacted it reads everything again. It waits for a store that has lost its majority.
 func (c *Cache) Run(ctx context.Context, log *slog.Logger, ready func()) error {
 	for {
 		rev, err := c.load(ctx)
+		if errors.Is(err, store.ErrUnavailable) {
+			log.Warn("the store cannot be read yet", "error", err)
+			select {
+			case <-time.After(majorityPause):
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,8 @@
 // port for members. A member joins as a learner, which does not vote; the leader promotes learners as long as the number
 // of voters becomes odd, to at most five, and lets one take the place of a voter that is away for long. On each member,
 // learners too, a read has all that was acknowledged anywhere before, and a write is proposed again if the leader is lost
-// on the way; what cannot be known is store.ErrUnknown. Watches outlive both.
+// on the way, after it is certain that the first attempt was not and never will be carried out; what cannot be known is
+// store.ErrUnknown. Watches outlive both.
 //
 // A member that starts, or whose server has ended, asks the others by another way whether it is still one. If they say no,
 // because it was removed or the cluster was made anew elsewhere, it puts its data aside and joins as a new member; silence,
@@ -36,6 +37,7 @@
 //	elect.go      how a single member becomes leader at once
 //	do.go         requests across a change of leader
 //	kv.go write.go watch.go history.go   store.Store
+//	fence.go      writes that got no answer from a leader: none is carried out twice, or after it was refused
 //	space.go      what happens before the disk is full
 //	housekeeping.go log.go
 //

@@ -1,5 +1,11 @@
 package etcd
 
+import (
+	"context"
+
+	"minik8s/internal/store"
+)
+
 // Halt ends the member as a kill does: at once, without passing on its leadership.
 func (s *Store) Halt() {
 	close(s.quit)
@@ -11,4 +17,32 @@ func (s *Store) Halt() {
 	m.streams.Wait()
 	m.server.HardStop()
 	m.close()
+}
+
+// Late is a write whose proposal is on its way: land has it arrive, and reports whether it is carried out.
+func (s *Store) Late(changes ...store.Change) (land func(context.Context) (bool, error)) {
+	m, release := s.use()
+	defer release()
+	req, _, _ := request(changes)
+	req = m.under(m.fence.Load(), req)
+	return func(ctx context.Context) (bool, error) {
+		resp, err := m.kv.Txn(ctx, req)
+		return resp.GetSucceeded(), err
+	}
+}
+
+// GiveUp does what comes before a write without an answer is proposed again.
+func (s *Store) GiveUp(ctx context.Context, since int64, changes ...store.Change) (int64, error) {
+	m, release := s.use()
+	defer release()
+	w := attempt{changes: changes, since: since, open: true, fence: m.fence.Load()}
+	err := w.close(ctx, m)
+	return w.revision, err
+}
+
+// ForgetFence makes the member as one that has just started.
+func (s *Store) ForgetFence() {
+	m, release := s.use()
+	defer release()
+	m.fence.Store(0)
 }

@@ -55,7 +55,10 @@ func (s *Store) history(ctx context.Context, w *watch, prefix string, after, unt
 		if after < until {
 			var size int
 			var err error
-			if batch, size, err = s.slice(ctx, prefix, after, min(after+count, until)); err != nil {
+			m, release := s.use()
+			batch, size, err = m.slice(ctx, prefix, after, min(after+count, until))
+			release()
+			if err != nil {
 				return err
 			}
 			count = max(1, min(count*sliceBytes/int64(max(size, 1)), largestSlice))
@@ -80,9 +83,7 @@ func (s *Store) history(ctx context.Context, w *watch, prefix string, after, unt
 //
 // It is bounded by revisions and not by etcd's limit: a limit counts the newest changes first, which are not in the
 // file yet, and leaves out older ones.
-func (s *Store) slice(ctx context.Context, prefix string, after, until int64) (store.Batch, int, error) {
-	m, release := s.use()
-	defer release()
+func (m *member) slice(ctx context.Context, prefix string, after, until int64) (store.Batch, int, error) {
 	kv, tx := m.server.KV(), m.server.Backend().ReadTx()
 	from := mvcc.RevToBytes(mvcc.Revision{Main: after + 1}, mvcc.NewRevBytes())
 	to := mvcc.RevToBytes(mvcc.Revision{Main: until + 1}, mvcc.NewRevBytes())

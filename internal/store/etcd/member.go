@@ -50,6 +50,9 @@ type member struct {
 	reign atomic.Pointer[reign]
 	// changing is held during a change of the members: Raft makes one at a time.
 	changing sync.Mutex
+	// fence is the revision of the member's fence, as far as this run knows it; fencing holds one while it is changed.
+	fence   atomic.Int64
+	fencing chan struct{}
 	// streams are the watches of this run; ending tells them to end.
 	streams sync.WaitGroup
 	ending  chan struct{}
@@ -100,7 +103,7 @@ func (s *Store) fail(err error) {
 
 // startMember starts the server and waits until it can be written to.
 func (s *Store) startMember(ctx context.Context) (*member, error) {
-	m := &member{alone: !s.hasPeers() && s.join == nil, ending: make(chan struct{}), closed: make(chan struct{})}
+	m := &member{alone: !s.hasPeers() && s.join == nil, fencing: make(chan struct{}, 1), ending: make(chan struct{}), closed: make(chan struct{})}
 	if !m.alone {
 		if err := m.listen(s.cfg.Peers); err != nil {
 			return nil, err

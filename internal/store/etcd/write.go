@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -12,33 +11,72 @@ import (
 
 // Write implements store.Store.
 //
-// When the leader is lost while a write waits for it, nobody knows whether it will be carried out. It is then proposed
-// again to the next leader: its guards hold for one of the attempts at most. If the second attempt is refused, the
-// history of the keys tells whether the first one was carried out.
+// When the leader is lost while a write waits for it, nobody knows whether it will be carried out. Before it is proposed
+// again to the next leader, the member makes sure that the first attempt is not under way any more, and looks whether it
+// was carried out; see fence.go.
 func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
 	req, size, removes := request(changes)
-	var resp *pb.TxnResponse
-	open := 0 // how many earlier attempts may have been carried out
-	err := s.do(ctx, func(ctx context.Context, m *member) (err error) {
-		resp, err = s.txn(ctx, m, size, removes || store.IsEssential(ctx), req)
-		if err != nil && !dropped(err) && passing(context.Background(), err) {
-			open++
+	w := attempt{changes: changes, req: req, since: s.revision()}
+	err := s.do(ctx, func(ctx context.Context, m *member) error {
+		if w.open {
+			if err := w.close(ctx, m); err != nil || w.revision != 0 {
+				return err
+			}
 		}
-		return err
+		return s.txn(ctx, m, size, removes || store.IsEssential(ctx), &w)
 	})
 	switch {
-	case errors.Is(err, store.ErrUnavailable) && open > 0:
+	case err != nil && w.open && !errors.Is(err, store.ErrUnknown):
 		return 0, errors.Join(store.ErrUnknown, err)
 	case err != nil:
 		return 0, err
-	case resp.Succeeded:
-		return resp.Header.Revision, nil
-	case open > 0:
-		if rev, err := s.happened(ctx, changes); rev != 0 || err != nil {
-			return rev, err
-		}
+	case w.revision != 0:
+		return w.revision, nil
 	}
-	return 0, refusal(changes, resp)
+	return 0, refusal(changes, w.resp)
+}
+
+// revision is this member's, which may be behind.
+func (s *Store) revision() int64 {
+	m, release := s.use()
+	defer release()
+	return m.server.KV().Rev()
+}
+
+// attempt is a write on its way.
+type attempt struct {
+	changes []store.Change
+	req     *pb.TxnRequest
+	since   int64 // a revision before the first attempt
+	// open says that there was an attempt, under the fence, that may still be carried out.
+	open  bool
+	fence int64
+	// revision is that of the write, once it was carried out; resp says why it was refused.
+	revision int64
+	resp     *pb.TxnResponse
+}
+
+// close finds out what became of the open attempt.
+func (w *attempt) close(ctx context.Context, m *member) (err error) {
+	if err = m.fenceOff(ctx, w.fence); err != nil {
+		return wrap(err)
+	}
+	if w.revision, err = m.happened(ctx, w.changes, w.since); err == nil {
+		w.open = false
+	}
+	return err
+}
+
+// propose proposes the write.
+func (w *attempt) propose(ctx context.Context, m *member) (err error) {
+	w.resp, w.fence, err = m.propose(ctx, w.req)
+	switch {
+	case err != nil:
+		w.open = !dropped(err) && passing(context.Background(), err)
+	case w.resp.Succeeded:
+		w.revision = w.resp.Header.Revision
+	}
+	return wrap(err)
 }
 
 // request is the transaction for changes, about how many bytes it writes, and whether it only removes.
@@ -69,11 +107,7 @@ func refusal(changes []store.Change, resp *pb.TxnResponse) error {
 		if changes[i].Guard == store.Any {
 			continue
 		}
-		modified := int64(0)
-		if kvs := resp.Responses[n].GetResponseRange().GetKvs(); len(kvs) > 0 {
-			modified = kvs[0].ModRevision
-		}
-		if err := changes[i].Check(modified); err != nil {
+		if err := changes[i].Check(modified(resp.Responses[n])); err != nil {
 			return err
 		}
 		n++
@@ -81,48 +115,21 @@ func refusal(changes []store.Change, resp *pb.TxnResponse) error {
 	return store.ErrConflict
 }
 
-// happened tells whether a write was carried out of which an attempt was refused after others had got no answer: the
-// revision if it was, 0 if it was not, store.ErrUnknown if that cannot be told any more. It looks for a version of the
-// first key that is set, newer than the guard's, with the value that was to be set.
-func (s *Store) happened(ctx context.Context, changes []store.Change) (int64, error) {
-	for i := range changes {
-		c := &changes[i]
-		if c.Action != store.Set {
-			continue
-		}
-		for at := int64(0); ; {
-			resp, err := s.read(ctx, &pb.RangeRequest{Key: []byte(c.Key), Revision: at})
-			switch {
-			case err != nil, len(resp.Kvs) == 0: // the history is gone, or the key was deleted since
-				return 0, store.ErrUnknown
-			case resp.Kvs[0].ModRevision <= c.Modified:
-				return 0, nil
-			case bytes.Equal(resp.Kvs[0].Value, c.Value):
-				return resp.Kvs[0].ModRevision, nil
-			case resp.Kvs[0].Version == 1:
-				return 0, nil
-			}
-			at = resp.Kvs[0].ModRevision - 1
-		}
-	}
-	return 0, store.ErrUnknown
-}
-
 // entrySize is about how many bytes a change takes beside its value: key, guard, and pages of the database.
 const entrySize = 512
 
 // txn runs one transaction that writes about size bytes. If it is refused for lack of space, housekeeping is woken to
 // free some.
-func (s *Store) txn(ctx context.Context, m *member, size int, essential bool, req *pb.TxnRequest) (*pb.TxnResponse, error) {
+func (s *Store) txn(ctx context.Context, m *member, size int, essential bool, w *attempt) error {
 	if err := s.space.admit(size, essential); err != nil {
 		s.wakeHousekeeping()
-		return nil, err
+		return err
 	}
-	resp, err := m.kv.Txn(ctx, req)
-	if err = wrap(err); errors.Is(err, store.ErrNoSpace) {
+	err := w.propose(ctx, m)
+	if errors.Is(err, store.ErrNoSpace) {
 		s.wakeHousekeeping()
 	}
-	return resp, err
+	return err
 }
 
 // wakeHousekeeping has housekeeping run now, because space is short.

@@ -1,0 +1,313 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"minik8s/internal/hosts"
+)
+
+// Options is what a run does.
+type Options struct {
+	// Faults is how many are done, and PerRound how many of them before what was recorded is checked; 0 means 25.
+	Faults, PerRound int
+	// Seed decides which faults are done to whom, and what the clients ask for.
+	Seed uint64
+	// Dir is where the records of a failure go.
+	Dir string
+	// Log is told of each round.
+	Log io.Writer
+	// KeepGoing goes on after a round in which a promise was not kept, and Save writes the records of good rounds, too.
+	KeepGoing, Save bool
+	// Long has some masters be away for longer than a request waits for a majority.
+	Long bool
+}
+
+// Report is what a run has done.
+type Report struct {
+	Ops, Unknown, Refused int
+	Watches, Events       int
+	Faults                map[string]int // by kind
+	Rounds                int
+	Took                  time.Duration
+}
+
+func (r *Report) String() string {
+	n, kinds := 0, []string{}
+	for _, k := range slices.Sorted(maps.Keys(r.Faults)) {
+		n += r.Faults[k]
+		kinds = append(kinds, fmt.Sprintf("%d %s", r.Faults[k], k))
+	}
+	return fmt.Sprintf("%d faults (%s) in %d rounds and %.0f s: %d requests, %d refused, %d with unknown outcome; %d watches with %d events",
+		n, strings.Join(kinds, "; "), r.Rounds, r.Took.Seconds(), r.Ops, r.Refused, r.Unknown, r.Watches, r.Events)
+}
+
+// Masters adds n hosts to a lab that are one cluster's masters, and waits until all vote.
+func Masters(ctx context.Context, lab *hosts.Lab, n int) ([]*hosts.Host, error) {
+	var all []*hosts.Host
+	for i := range n {
+		h, err := lab.Add(fmt.Sprint("m", i+1), 1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+		args := []string{"--role=master"}
+		if i > 0 {
+			line, err := all[0].Ctl("token", "create", "--role=master")
+			for end := time.Now().Add(readyLimit); err != nil && time.Now().Before(end); { // the CA is published a moment after it is ready
+				line, err = all[0].Ctl("token", "create", "--role=master")
+			}
+			if err != nil {
+				return nil, err
+			}
+			args = append(strings.Fields(line)[1:], args...)
+		}
+		if err := errors.Join(h.Start(args...), ready(ctx, []*hosts.Host{h})); err != nil {
+			return nil, err
+		}
+	}
+	for end := time.Now().Add(readyLimit); ; sleep(ctx, 20*time.Millisecond) {
+		list, err := members(ctx, all[0])
+		voters := 0
+		for _, m := range list {
+			if m.Role != "learner" {
+				voters++
+			}
+		}
+		if voters == n {
+			return all, nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return nil, fmt.Errorf("not all %d masters vote: %+v %w", n, list, err)
+		}
+	}
+}
+
+// Run does faults to masters while clients use them, and checks what these have seen. The error says which promises were
+// not kept.
+func Run(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, o Options) (*Report, error) {
+	if o.PerRound == 0 {
+		o.PerRound = 25
+	}
+	began := time.Now()
+	report := &Report{Faults: map[string]int{}}
+	var errs []error
+	for left := o.Faults; left > 0 && ctx.Err() == nil; left -= o.PerRound {
+		report.Rounds++
+		h, err := round(ctx, lab, masters, report, o, min(left, o.PerRound))
+		if err == nil {
+			err = Judge(h, o.Dir)
+		} else if h != nil {
+			err = errors.Join(err, Judge(h, o.Dir), (&problems{all: []Problem{{"", err.Error()}}}).write(h, fmt.Sprintf("%s/seed-%d-round-%d-stuck", o.Dir, h.Seed, h.Round)))
+		}
+		if o.Save && err == nil {
+			err = (&problems{}).write(h, fmt.Sprintf("%s/seed-%d-round-%d", o.Dir, h.Seed, h.Round))
+		}
+		report.Took = time.Since(began)
+		if o.Log != nil {
+			fmt.Fprintln(o.Log, report)
+		}
+		if err != nil {
+			if errs = append(errs, err); !o.KeepGoing {
+				break
+			}
+			fmt.Fprintln(o.Log, err)
+		}
+	}
+	return report, errors.Join(append(errs, ctx.Err())...)
+}
+
+// dice are those of one who throws them in a round.
+func dice(o Options, round, who int) *rand.Rand {
+	return rand.New(rand.NewPCG(o.Seed, uint64(round)<<32|uint64(who)))
+}
+
+// firstFault is above the numbers of clients and watchers.
+const firstFault = 1 << 16
+
+// settleLimit is how long lists and watches may take after the last fault.
+const settleLimit = 30 * time.Second
+
+// round does n faults, and waits until all has settled.
+func round(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, report *Report, o Options, n int) (*History, error) {
+	h := &History{Seed: o.Seed, Round: report.Rounds, began: time.Now()}
+	t, err := newTeam(ctx, lab, masters, h, o)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	clients, stopClients := context.WithCancel(ctx)
+	watchers, stopWatchers := context.WithCancel(ctx)
+	defer stopClients()
+	defer stopWatchers()
+	var working, watching sync.WaitGroup
+	for _, c := range t.clients {
+		working.Go(func() { c.run(clients) })
+	}
+	for _, w := range t.watchers {
+		watching.Go(func() { w.run(watchers) })
+	}
+	d := &driver{masters: masters, seed: func(n int) *rand.Rand { return dice(o, h.Round, firstFault+n) }, long: o.Long, h: h, count: report.Faults}
+	for range n {
+		if err == nil && ctx.Err() == nil {
+			err = d.fault(ctx)
+		}
+	}
+	for _, m := range masters {
+		err = errors.Join(err, m.Heal())
+	}
+	if err == nil {
+		err = ready(ctx, masters)
+	}
+	stopClients()
+	working.Wait()
+	if err == nil {
+		err = t.settle(ctx)
+	}
+	stopWatchers()
+	watching.Wait()
+	report.count(h)
+	return h, err
+}
+
+func (r *Report) count(h *History) {
+	for _, op := range h.Ops {
+		r.Ops++
+		switch op.Outcome {
+		case Unknown:
+			r.Unknown++
+		case Refused:
+			r.Refused++
+		}
+	}
+	for _, w := range h.Watches {
+		r.Watches++
+		r.Events += len(w.Events)
+	}
+}
+
+// team are those who use the masters in a round.
+type team struct {
+	h        *History
+	calls    []*caller
+	judges   []*caller // for the lists at the end
+	clients  []*client
+	watchers []*watcher
+}
+
+const clientsOfNetwork = 3 // of each master; one more is on its own host, where no cut reaches it
+
+func newTeam(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, h *History, o Options) (*team, error) {
+	t := &team{h: h}
+	call := func(m *hosts.Host, dial dialer) (*caller, error) {
+		c, err := newCaller(m, dial)
+		if err == nil {
+			t.calls = append(t.calls, c)
+		}
+		return c, err
+	}
+	who := 1
+	var roaming []*caller
+	for _, m := range masters {
+		for i := range clientsOfNetwork + 1 {
+			dial := lab.Dial
+			if i == clientsOfNetwork {
+				dial = m.Dial
+			}
+			c, err := call(m, dial)
+			if err != nil {
+				return t, err
+			}
+			t.clients = append(t.clients, &client{id: who, call: c, h: h, dice: dice(o, h.Round, who), seen: map[string]Item{}})
+			who++
+		}
+		for i := range 3 { // a watcher, one of those of the watcher that goes round, a judge
+			c, err := call(m, lab.Dial)
+			if err != nil {
+				return t, err
+			}
+			switch i {
+			case 0:
+				t.watchers = append(t.watchers, &watcher{id: who, calls: []*caller{c}, h: h, dice: dice(o, h.Round, who)})
+				who++
+			case 1:
+				roaming = append(roaming, c)
+			default:
+				t.judges = append(t.judges, c)
+			}
+		}
+	}
+	t.watchers = append(t.watchers, &watcher{id: who, calls: roaming, h: h, dice: dice(o, h.Round, who)})
+	start, err := t.list(ctx, t.judges[0])
+	if err != nil {
+		return t, err
+	}
+	h.Start = start.Revision
+	for _, w := range t.watchers {
+		w.reached.Store(h.Start)
+	}
+	return t, nil
+}
+
+func (t *team) close() {
+	for _, c := range t.calls {
+		c.close()
+	}
+}
+
+// list reads all objects of the round, as often as it takes.
+func (t *team) list(ctx context.Context, c *caller) (*Op, error) {
+	for end := time.Now().Add(settleLimit); ; sleep(ctx, sulk) {
+		o := &Op{Kind: List}
+		one, cancel := context.WithTimeout(ctx, patiences[1])
+		c.do(one, t.h.now, o)
+		cancel()
+		o.Items = ours(t.h.Round, o.Items)
+		if o.Outcome == OK {
+			return o, nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return o, fmt.Errorf("%s gives no list %s after the last fault: %s", c.host.Name, settleLimit, o)
+		}
+	}
+}
+
+// settle makes one more write, reads all from each master, and waits until each watcher has come that far.
+func (t *team) settle(ctx context.Context) error {
+	last := t.clients[0]
+	var o *Op
+	for end := time.Now().Add(settleLimit); ; sleep(ctx, sulk) {
+		last.count++
+		o = &Op{Client: last.id, Kind: Create, Key: fmt.Sprintf("r%d-end-%d", t.h.Round, last.count), Value: fmt.Sprintf("c%d-%d", last.id, last.count)}
+		if last.send(o); o.Outcome == OK {
+			break
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return fmt.Errorf("%s takes no write %s after the last fault: %s", o.Master, settleLimit, o)
+		}
+	}
+	for _, c := range t.judges {
+		f, err := t.list(ctx, c)
+		t.h.Finals = append(t.h.Finals, f)
+		if err != nil {
+			return err
+		}
+	}
+	for end := time.Now().Add(settleLimit); ; sleep(ctx, 10*time.Millisecond) {
+		behind := slices.IndexFunc(t.watchers, func(w *watcher) bool { return w.reached.Load() < o.Read.Revision })
+		if behind < 0 {
+			return nil
+		}
+		if w := t.watchers[behind]; time.Now().After(end) || ctx.Err() != nil {
+			return fmt.Errorf("watcher %d has come to revision %d in %s, and the last write has %d", w.id, w.reached.Load(), settleLimit, o.Read.Revision)
+		}
+	}
+}
