@@ -265,13 +265,20 @@ func listed(known []etcd.Member, revision int64, leads bool) membership.List {
 
 func memberID(id uint64) string { return fmt.Sprintf("%x", id) }
 
-// Remove implements members.Store.
-func (m members) Remove(ctx context.Context, which string) error {
+// Remove implements members.Store. Only the leader knows whether those who stay are enough: unless it is this master, it
+// is asked to.
+func (m members) Remove(ctx context.Context, which string, here bool) error {
 	list, err := m.d.store.Members(ctx)
 	if err != nil {
 		return refusal(err)
 	}
 	var names []string
+	for _, e := range list {
+		if e.Leader && !e.Self && !here && e.API != "" {
+			return m.removeThere(ctx, which, "https://"+e.API)
+		}
+		names = append(names, e.Name)
+	}
 	for _, e := range list {
 		if id := memberID(e.ID); which == id || which == e.Name {
 			err := m.d.store.Remove(ctx, e.ID)
@@ -280,10 +287,32 @@ func (m members) Remove(ctx context.Context, which string) error {
 			}
 			return refusal(err)
 		}
-		names = append(names, e.Name)
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: fmt.Sprintf("no member of the store is named %q; there are: %s", which, strings.Join(names, ", "))}}
+	return apiError(http.StatusNotFound, metav1.StatusReasonNotFound,
+		fmt.Sprintf("no member of the store is named %q; there are: %s", which, strings.Join(names, ", ")))
+}
+
+// removeThere has another master remove a member.
+func (m members) removeThere(ctx context.Context, which, server string) error {
+	c, err := m.d.others().client(server)
+	if err != nil {
+		return err
+	}
+	err = c.Remove(ctx, which, true)
+	var refused *membership.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
+		return apiError(refused.Code, metav1.StatusReasonNotFound, refused.Message)
+	case errors.As(err, &refused):
+		return apiError(refused.Code, metav1.StatusReasonConflict, refused.Message)
+	}
+	return apierrors.NewServiceUnavailable("the master that leads did not answer: " + err.Error())
+}
+
+func apiError(code int, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message}}
 }
 
 // Snapshot implements members.Store.
@@ -298,8 +327,7 @@ func (m members) Snapshot(ctx context.Context) (apimembers.Snapshot, error) {
 // refusal turns an error about the store's members into an API error.
 func refusal(err error) error {
 	if errors.Is(err, etcd.ErrMember) {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusConflict,
-			Reason: metav1.StatusReasonConflict, Message: err.Error()}}
+		return apiError(http.StatusConflict, metav1.StatusReasonConflict, err.Error())
 	}
 	if errors.Is(err, store.ErrUnavailable) {
 		return apierrors.NewServiceUnavailable(err.Error())

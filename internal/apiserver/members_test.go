@@ -50,7 +50,7 @@ func (k *keeper) Members(_ context.Context, here bool) (membership.List, error) 
 	return membership.List{Revision: 7, Members: []membership.Member{{ID: "a1", Name: map[bool]string{true: "here", false: "asked"}[here]}}}, nil
 }
 
-func (k *keeper) Remove(_ context.Context, member string) error {
+func (k *keeper) Remove(_ context.Context, member string, _ bool) error {
 	k.did("remove " + member)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,6 +59,16 @@ func (c *Client) List(ctx context.Context, here bool) (List, error) {
 		path += "?" + HereQuery + "=true"
 	}
 	return out, c.do(ctx, http.MethodGet, path, nil, &out)
+}
+
+// Remove has the master that is asked remove a member, by its name or ID; with here by itself.
+func (c *Client) Remove(ctx context.Context, member string, here bool) error {
+	path := Path + "/" + url.PathEscape(member)
+	if here {
+		path += "?" + HereQuery + "=true"
+	}
+	var done struct{}
+	return c.do(ctx, http.MethodDelete, path, nil, &done)
 }
 
 // do sends in and reads out. The error is a *Refusal if the server answered with one that is final (4xx, but 429).

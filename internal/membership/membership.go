@@ -12,7 +12,7 @@ const (
 	SnapshotPath = "/minik8s/v1/snapshot" // GET: a file, with RevisionHeader
 )
 
-// HereQuery has the members listed as the master that is asked knows them by itself: it asks no other one.
+// HereQuery has the master that is asked list or remove members by itself: it asks no other one.
 const HereQuery = "here"
 
 // RevisionHeader is the revision of the store in a snapshot.

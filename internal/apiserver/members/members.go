@@ -25,8 +25,8 @@ type Store interface {
 	Admit(ctx context.Context, r membership.Request) ([]string, error)
 	// Members are who the leader says they are, or with here this master by itself.
 	Members(ctx context.Context, here bool) (membership.List, error)
-	// Remove removes a member by its name or ID.
-	Remove(ctx context.Context, member string) error
+	// Remove removes a member by its name or ID; here as with Members.
+	Remove(ctx context.Context, member string, here bool) error
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
 
@@ -83,16 +83,18 @@ func (h *Handler) Admit(c echo.Context) error {
 
 // List lists the members.
 func (h *Handler) List(c echo.Context) error {
-	members, err := h.Store.Members(c.Request().Context(), c.QueryParam(membership.HereQuery) == "true")
+	members, err := h.Store.Members(c.Request().Context(), here(c))
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, members)
 }
 
+func here(c echo.Context) bool { return c.QueryParam(membership.HereQuery) == "true" }
+
 // Remove removes a member.
 func (h *Handler) Remove(c echo.Context) error {
-	if err := h.Store.Remove(c.Request().Context(), c.Param("member")); err != nil {
+	if err := h.Store.Remove(c.Request().Context(), c.Param("member"), here(c)); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})

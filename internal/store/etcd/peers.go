@@ -209,7 +209,25 @@ func (s *Store) Members(ctx context.Context) ([]Member, error) {
 func (s *Store) Known() []Member {
 	m, release := s.use()
 	defer release()
-	return m.members()
+	return m.certain()
+}
+
+// certain are the members, and lost are only those that the leader has not heard from for some heartbeats: every now and
+// then Raft forgets whom it has heard from, and finds out anew with the next one.
+func (m *member) certain() []Member {
+	out := m.members()
+	if !slices.ContainsFunc(out, func(e Member) bool { return e.Lost }) {
+		return out
+	}
+	select {
+	case <-time.After(3 * peersTick * time.Millisecond):
+	case <-m.ending:
+	}
+	still := m.lost()
+	for i := range out {
+		out[i].Lost = out[i].Lost && still[out[i].ID]
+	}
+	return out
 }
 
 // members are the members as this one knows them.
@@ -310,7 +328,8 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 	return out, nil
 }
 
-// Remove removes a member for good: it ends, and can join again only without its data.
+// Remove removes a member for good: it ends, and can join again only without its data. Only the leader knows whether those
+// who stay are enough, so it alone does it; on another member it fails with store.ErrUnavailable.
 func (s *Store) Remove(ctx context.Context, id uint64) error {
 	err := s.do(ctx, func(ctx context.Context, m *member) error {
 		if err := m.current(ctx); err != nil {
@@ -319,12 +338,36 @@ func (s *Store) Remove(ctx context.Context, id uint64) error {
 		if len(m.server.Cluster().Members()) == 1 {
 			return fmt.Errorf("%w: it is the only one", ErrMember)
 		}
+		if m.server.Leader() != m.server.MemberID() {
+			return etcderrors.ErrNotLeader
+		}
+		if !canSpare(m.certain(), id) {
+			return errNeeded
+		}
 		return m.remove(ctx, id)
 	})
 	if errors.Is(err, etcderrors.ErrUnhealthy) || errors.Is(err, etcderrors.ErrNotEnoughStartedMembers) {
-		return fmt.Errorf("%w: without it too few of those that vote would be up to agree on anything", ErrMember)
+		return errNeeded
 	}
 	return err
+}
+
+var errNeeded = fmt.Errorf("%w: without it too few of those that vote would be up to agree on anything", ErrMember)
+
+// canSpare reports whether a majority of the voters is up when a member is gone. etcd's own check takes one whose
+// connection has just broken for one that is lost already.
+func canSpare(members []Member, id uint64) bool {
+	voters, up := 0, 0
+	for _, m := range members {
+		if m.Learner || m.ID == id {
+			continue
+		}
+		voters++
+		if !m.Lost {
+			up++
+		}
+	}
+	return up > voters/2
 }
 
 // remove removes a member; it is no error if an earlier attempt has.

@@ -56,3 +56,26 @@ func TestAbsent(t *testing.T) {
 		t.Error("it counts from before it was back", got)
 	}
 }
+
+func TestCanSpare(t *testing.T) {
+	voter := func(id uint64, lost bool) Member { return Member{ID: id, Lost: lost} }
+	learner := func(id uint64) Member { return Member{ID: id, Learner: true} }
+	for name, x := range map[string]struct {
+		members []Member
+		id      uint64
+		want    bool
+	}{
+		"one of three":                       {[]Member{voter(1, false), voter(2, false), voter(3, false)}, 3, true},
+		"the one of three that is lost":      {[]Member{voter(1, false), voter(2, false), voter(3, true)}, 3, true},
+		"another one than that":              {[]Member{voter(1, false), voter(2, false), voter(3, true)}, 2, false},
+		"learners do not count":              {[]Member{voter(1, false), voter(2, false), voter(3, true), learner(4), learner(5)}, 2, false},
+		"a learner":                          {[]Member{voter(1, false), learner(2)}, 2, true},
+		"the only voter":                     {[]Member{voter(1, false), learner(2)}, 1, false},
+		"one of five, of which one is lost":  {[]Member{voter(1, false), voter(2, false), voter(3, true), voter(4, false), voter(5, false)}, 1, true},
+		"one of five, of which two are lost": {[]Member{voter(1, false), voter(2, true), voter(3, true), voter(4, false), voter(5, false)}, 1, false},
+	} {
+		if got := canSpare(x.members, x.id); got != x.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
