@@ -215,7 +215,7 @@ func newTeam(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, h *Hist
 		return c, err
 	}
 	who := 1
-	var roaming []*caller
+	var roaming, listing []*caller
 	for _, m := range masters {
 		for i := range clientsOfNetwork + 1 {
 			dial := lab.Dial
@@ -229,7 +229,7 @@ func newTeam(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, h *Hist
 			t.clients = append(t.clients, &client{id: who, call: c, h: h, dice: dice(o, h.Round, who), seen: map[string]Item{}})
 			who++
 		}
-		for i := range 3 { // a watcher, one of those of the watcher that goes round, a judge
+		for i := range 4 { // a watcher, two that go round all masters, a judge
 			c, err := call(m, lab.Dial)
 			if err != nil {
 				return t, err
@@ -240,12 +240,15 @@ func newTeam(ctx context.Context, lab *hosts.Lab, masters []*hosts.Host, h *Hist
 				who++
 			case 1:
 				roaming = append(roaming, c)
+			case 2:
+				listing = append(listing, c)
 			default:
 				t.judges = append(t.judges, c)
 			}
 		}
 	}
-	t.watchers = append(t.watchers, &watcher{id: who, calls: roaming, h: h, dice: dice(o, h.Round, who)})
+	t.watchers = append(t.watchers, &watcher{id: who, calls: roaming, h: h, dice: dice(o, h.Round, who)},
+		&watcher{id: who + 1, calls: listing, lists: true, h: h, dice: dice(o, h.Round, who+1)})
 	start, err := t.list(ctx, t.judges[0])
 	if err != nil {
 		return t, err
