@@ -32,7 +32,9 @@ require (
 	github.com/vishvananda/netlink v1.3.0 // links, addresses and routes of pods
 	go.etcd.io/bbolt v1.5.0 // containerd's metadata
 	go.etcd.io/etcd/api/v3 v3.7.3 // etcd's requests
+	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // TLS between members
 	go.etcd.io/etcd/client/v3 v3.7.3 // the end of a prefix
+	go.etcd.io/etcd/etcdutl/v3 v3.7.3 // a store out of a snapshot
 	go.etcd.io/etcd/server/v3 v3.7.3 // the store, in process
 	go.etcd.io/raft/v3 v3.7.0 // a single member elects itself
 	go.uber.org/zap v1.27.1 // etcd's log, handed to slog
@@ -130,7 +132,6 @@ require (
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xiang90/probing v0.0.0-20221125231312-a49e3df8f510 // indirect
 	github.com/xrash/smetrics v0.0.0-20240521201337-686a1a2994c1 // indirect
-	go.etcd.io/etcd/client/pkg/v3 v3.7.3
 	go.etcd.io/etcd/pkg/v3 v3.7.3 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect

@@ -44,6 +44,7 @@ var floors = map[string]int{
 	"internal/channels":      1,
 	"internal/streaming":     1, // the other end of channels; the kubelet and the API server stream alike
 	"internal/datadir":       2, // the data directory as a whole; writes by disk
+	"internal/snapshots":     2, // copies of the store at intervals; writes by disk
 	"internal/disk":          1, // how every part writes files that outlive it
 	"internal/api":           0,
 	"internal/suggest":       0, // "did you mean", for config too
@@ -82,6 +83,7 @@ var doors = map[string][]string{
 	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote"},
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},
 	"sigs.k8s.io/yaml":                  {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
+	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd"},
 }
 
 // forbidden would make the daemon too heavy, or be the system instead of us.

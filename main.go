@@ -3,6 +3,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ func main() {
 		Version: roles.Version, HideHelpCommand: true,
 		Flags: flags(), Action: serve,
 		Commands: []*cli.Command{
-			ctl.Command(roles.Version),
+			ctl.Command(roles.Version, offline()),
 			{Name: "config", Usage: "print the effective configuration, with a comment per setting", Flags: flags(), Action: printConfig},
 			{Name: "clean", Usage: "end the pods of a stopped daemon and remove all that it made, its data too", Action: clean,
 				Flags: append(flags(), &cli.BoolFlag{Name: "dry-run", Usage: "only say what would be removed"},
@@ -96,6 +97,21 @@ func clean(c *cli.Context) error {
 		opts.Confirm = confirm
 	}
 	return roles.Clean(c.Context, cfg, logger(cfg), opts)
+}
+
+// offline is what ctl does to the data directory of a stopped daemon.
+func offline() ctl.Offline {
+	log := logger(&config.Config{LogLevel: slog.LevelError})
+	return ctl.Offline{
+		Restore: func(ctx context.Context, dataDir, file string, force bool) (ctl.Restored, error) {
+			r, err := roles.Restore(ctx, dataDir, file, force, log)
+			return ctl.Restored{Revision: r.Revision, Aside: r.Aside}, err
+		},
+		Recover: func(ctx context.Context, dataDir string) (ctl.Restored, error) {
+			r, err := roles.Recover(ctx, dataDir, log)
+			return ctl.Restored{Revision: r.Revision, Aside: r.Aside}, err
+		},
+	}
 }
 
 // confirm asks on the terminal.

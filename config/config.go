@@ -59,6 +59,9 @@ type Config struct {
 	HeartbeatInterval  time.Duration
 
 	EtcdQuota int64
+	// SnapshotInterval is how often a master saves a copy of the store, 0: never; SnapshotKeep is how many it keeps.
+	SnapshotInterval time.Duration
+	SnapshotKeep     int
 	// EtcdPort is where the other masters reach this one's etcd.
 	EtcdPort int
 
@@ -272,6 +275,11 @@ var Keys = []Key{
 	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
 		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
 		get: func(c *Config) string { return size(c.EtcdQuota) }},
+	{Name: "snapshot-interval", Default: "12h", Doc: "how often each master saves a copy of the store, in the directory snapshots of its data directory; 0: never",
+		set: duration(0, 10*365*24*time.Hour, func(c *Config) *time.Duration { return &c.SnapshotInterval }),
+		get: func(c *Config) string { return c.SnapshotInterval.String() }},
+	{Name: "snapshot-keep", Default: "5", Doc: "how many of these copies are kept",
+		set: intBetween(1, 10000, func(c *Config) *int { return &c.SnapshotKeep }), get: func(c *Config) string { return fmt.Sprint(c.SnapshotKeep) }},
 	{Name: "etcd-port", Default: "2380", Doc: "the port of this master's etcd for other masters; it is opened when there are some",
 		set: intBetween(1, 65535, func(c *Config) *int { return &c.EtcdPort }), get: func(c *Config) string { return fmt.Sprint(c.EtcdPort) }},
 	{Name: "node-grace-period", Default: "40s", Doc: "how long a node may be silent before it counts as lost, on masters; several heartbeats",

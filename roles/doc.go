@@ -15,6 +15,7 @@
 //
 // A further master (--server with the role master) gets the cluster's keys from another one (package membership), and its
 // etcd is a member of the one that they have together. Each serves the API; scheduler and controllers run on etcd's leader.
+// Each saves copies of the store (package snapshots). Restore and Recover are for a daemon that is stopped.
 //
 // The end-to-end tests start a Daemon, too. It promises: one daemon per data directory, which only root may enter,
 // and from which clean removes only what the daemon made; parts start when what they need is ready; SIGTERM (the end

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strconv"
 	"sync"
 	"time"
@@ -36,6 +35,7 @@ import (
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/strategy"
 	"minik8s/internal/scheduler"
+	"minik8s/internal/snapshots"
 	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
 )
@@ -49,17 +49,28 @@ const (
 
 // masterParts are a master's parts.
 func (d *Daemon) masterParts() []supervise.Part {
-	return []supervise.Part{
+	parts := []supervise.Part{
 		{Name: "etcd", Policy: supervise.Must, Run: d.runEtcd, After: []string{"credentials"}},
 		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry, After: []string{"etcd"}},
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
+	if d.cfg.SnapshotInterval > 0 {
+		parts = append(parts, supervise.Part{Name: "snapshots", Policy: supervise.Keep, Run: d.runSnapshots, After: []string{"etcd"}})
+	}
+	return parts
+}
+
+// runSnapshots saves copies of the store now and then.
+func (d *Daemon) runSnapshots(ctx context.Context, ready func()) error {
+	ready()
+	return snapshots.Run(ctx, snapshots.Config{Store: d.store, Dir: d.path("snapshots"), Every: d.cfg.SnapshotInterval,
+		Keep: d.cfg.SnapshotKeep, Now: time.Now, Log: d.log})
 }
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {
 	s, err := etcd.Open(ctx, etcd.Config{Dir: d.path("etcd"), Name: d.cfg.NodeName, Quota: d.cfg.EtcdQuota,
-		Cluster: d.ca.Pin(), Peers: d.peers(), Join: d.admission(), ReplaceAfter: d.cfg.NodeRemovalPeriod,
+		Cluster: d.ca.Pin(), Peers: d.peers(), Join: d.admission(), API: d.apiAddress(), Others: d.others(), ReplaceAfter: d.cfg.NodeRemovalPeriod,
 		AwaitElection: !d.cfg.Does(config.EarlyElection), Log: d.log})
 	if err != nil {
 		return err
@@ -106,7 +117,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	cfg := apiserver.Config{
 		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
 		Kubelets: d.kubelets(), Masters: members{d},
-		Address:  net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort)),
+		Address:  d.apiAddress(),
 		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),
 		Listener: d.listener,
 		Parts:    d.states, Ready: d.Ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	apimembers "minik8s/internal/apiserver/members"
 	"minik8s/internal/bootstrap"
 	"minik8s/internal/certs"
 	"minik8s/internal/disk"
@@ -120,18 +120,17 @@ func (d *Daemon) admission() func(context.Context) ([]string, error) {
 	if !d.joins() {
 		return nil
 	}
-	return func(ctx context.Context) (members []string, err error) {
-		cert, err := d.creds.admin.ForClient(nil)
-		if err != nil {
-			return nil, err
-		}
-		c := &membership.Client{Server: d.cfg.Server, CA: d.creds.trust, Cert: cert}
-		err = d.untilFinal(ctx, "the other masters' consent", func() (err error) {
-			members, err = c.Admit(ctx, membership.Request{Name: d.cfg.NodeName, Address: d.etcdAddress()})
-			return err
-		})
-		return members, err
-	}
+	return func(ctx context.Context) ([]string, error) { return d.others().Admit(ctx, nil) }
+}
+
+// request is what this machine asks to be admitted with.
+func (d *Daemon) request() membership.Request {
+	return membership.Request{Name: d.cfg.NodeName, Address: d.etcdAddress()}
+}
+
+// apiAddress is where the other machines reach this one's API.
+func (d *Daemon) apiAddress() string {
+	return net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.APIPort))
 }
 
 // final is an error that trying again does not cure.
@@ -190,22 +189,54 @@ func (m members) Admit(ctx context.Context, r membership.Request) ([]string, err
 	return addresses, refusal(err)
 }
 
-// Members implements members.Store.
-func (m members) Members(ctx context.Context) ([]membership.Member, error) {
-	list, err := m.d.store.Members(ctx)
-	out := []membership.Member{}
-	for _, e := range list {
-		role := "voter"
-		switch {
-		case e.Leader:
-			role = "leader"
-		case e.Learner:
-			role = "learner"
-		}
-		out = append(out, membership.Member{ID: fmt.Sprintf("%x", e.ID), Name: e.Name, Address: e.Address, Role: role, Lost: e.Lost})
+// Members implements members.Store. Only the leader knows who is lost: unless it is this master, it is asked. Without a
+// majority the members are those that this master knew last.
+func (m members) Members(ctx context.Context, here bool) (membership.List, error) {
+	revision, err := m.d.store.Revision(ctx)
+	if err != nil && !errors.Is(err, store.ErrUnavailable) {
+		return membership.List{}, refusal(err)
 	}
-	return out, refusal(err)
+	known := m.d.store.Known()
+	leads, _ := m.d.store.Leads()
+	if err == nil && !leads && !here {
+		for _, e := range known {
+			if !e.Leader || e.API == "" {
+				continue
+			}
+			if list, err := m.d.others().ask(ctx, "https://"+e.API); err == nil {
+				return list, nil
+			}
+		}
+	}
+	return listed(known, revision, leads && err == nil), nil
 }
+
+// listed are the members as the API lists them. leads says that the leader has listed them.
+func listed(known []etcd.Member, revision int64, leads bool) membership.List {
+	out := membership.List{Revision: revision, Members: []membership.Member{}}
+	for _, e := range known {
+		m := membership.Member{ID: memberID(e.ID), Name: e.Name, Address: e.Address, API: e.API, Role: membership.Voter, State: membership.Unknown}
+		switch {
+		case e.Learner:
+			m.Role = membership.Learner
+		case e.Leader && revision != 0:
+			m.Role = membership.Leader
+		}
+		switch {
+		case !leads && !e.Self:
+		case e.Name == "":
+			m.State = membership.Joining
+		case e.Lost:
+			m.State = membership.Lost
+		default:
+			m.State = membership.Up
+		}
+		out.Members = append(out.Members, m)
+	}
+	return out
+}
+
+func memberID(id uint64) string { return fmt.Sprintf("%x", id) }
 
 // Remove implements members.Store.
 func (m members) Remove(ctx context.Context, which string) error {
@@ -215,9 +246,12 @@ func (m members) Remove(ctx context.Context, which string) error {
 	}
 	var names []string
 	for _, e := range list {
-		if id := fmt.Sprintf("%x", e.ID); which == id || which == e.Name {
-			m.d.log.Warn("a master is removed from the store", "name", e.Name, "id", id)
-			return refusal(m.d.store.Remove(ctx, e.ID))
+		if id := memberID(e.ID); which == id || which == e.Name {
+			err := m.d.store.Remove(ctx, e.ID)
+			if err == nil {
+				m.d.log.Warn("a master was removed from the store", "name", e.Name, "id", id)
+			}
+			return refusal(err)
 		}
 		names = append(names, e.Name)
 	}
@@ -226,8 +260,12 @@ func (m members) Remove(ctx context.Context, which string) error {
 }
 
 // Snapshot implements members.Store.
-func (m members) Snapshot(ctx context.Context, w io.Writer) error {
-	return refusal(m.d.store.Snapshot(ctx, w))
+func (m members) Snapshot(ctx context.Context) (apimembers.Snapshot, error) {
+	s, err := m.d.store.Snapshot(ctx)
+	if err != nil {
+		return apimembers.Snapshot{}, refusal(err)
+	}
+	return apimembers.Snapshot{Revision: s.Revision, Size: s.Size, Content: s}, nil
 }
 
 // refusal turns an error about the store's members into an API error.

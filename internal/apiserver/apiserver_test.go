@@ -44,6 +44,8 @@ type cluster struct {
 	dir      string
 	address  string
 	kubelets *switchable
+	masters  keeper
+	said     notes // the server's log
 	// patience is how long a client may take for a piece of an answer; 0: as always.
 	patience time.Duration
 }
@@ -83,7 +85,8 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster 
 	}
 	c.address = l.Addr().String()
 	srv := apiserver.New(apiserver.Config{Registry: c.reg, Tokens: authority, Listener: l, Address: c.address, Cert: certs.Use(cert), ClientCA: c.ca.Pool(),
-		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Kubelets: c.toKubelets(pods), DialPod: here, Log: slog.New(slog.DiscardHandler)})
+		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Kubelets: c.toKubelets(pods), DialPod: here, Masters: &c.masters,
+		Log: slog.New(slog.NewTextHandler(&c.said, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

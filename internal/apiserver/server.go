@@ -135,7 +135,7 @@ func (s *Server) routes(e *echo.Echo) {
 	e.Any("/api/v1/*", objects.Serve)
 	e.Any("/apis/:group/:version/*", objects.Serve)
 	if s.cfg.Masters != nil {
-		m := &members.Handler{Store: s.cfg.Masters}
+		m := &members.Handler{Store: s.cfg.Masters, WriteTimeout: s.cfg.WriteTimeout}
 		e.POST(membership.KeysPath, s.byPath(m.Keys))
 		e.POST(membership.Path, s.byPath(m.Admit))
 		get(membership.Path, m.List)

@@ -127,11 +127,11 @@ func voters(h *hosts.Host) (n int, leader string, err error) {
 		return 0, "", err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is read
-	var members []membership.Member
+	var members membership.List
 	if err := json.NewDecoder(resp.Body).Decode(&members); err != nil {
 		return 0, "", err
 	}
-	for _, m := range members {
+	for _, m := range members.Members {
 		if m.Role != "learner" {
 			n++
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // Command is `minik8sd ctl`. Its errors are cli.ExitCoders with text that is ready to print.
-func Command(version string) *cli.Command {
+func Command(version string, offline Offline) *cli.Command {
 	return &cli.Command{
 		Name:      "ctl",
 		Usage:     "talk to a cluster: apply, get, describe, why, logs and more (ctl --help)",
@@ -23,7 +23,7 @@ func Command(version string) *cli.Command {
 		HideHelp:        true,
 		Action: func(c *cli.Context) error {
 			p := newProgram(c.App.Reader, c.App.Writer, c.App.ErrWriter)
-			p.version = version
+			p.version, p.offline = version, offline
 			return p.run(c.Context, c.Args().Slice())
 		},
 	}
@@ -57,7 +57,7 @@ func (p *program) app() *cli.App {
 			p.getCommand(), p.describeCommand(), p.whyCommand(), p.logsCommand(),
 			p.execCommand(), p.attachCommand(), p.cpCommand(), p.portForwardCommand(),
 			p.scaleCommand(), p.rolloutCommand(), p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(), p.drainCommand(),
-			p.cfgCommand(), p.tokenCommand(),
+			p.cfgCommand(), p.tokenCommand(), p.etcdCommand(),
 			p.imageCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -24,6 +24,7 @@ type program struct {
 	pause time.Duration
 	// version is that of minik8s; empty: what Go knows of the build.
 	version string
+	offline Offline
 	connect func(session.Where) (session.Server, error)
 }
 

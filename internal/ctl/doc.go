@@ -7,6 +7,7 @@
 //	get printer describe why             show objects, and what is wrong with them
 //	manifest change rollout deletion     write: manifests, single fields, templates, deletions
 //	wait                                 until pods are ready, rollouts done, objects gone
+//	jointoken storage                    machines that join; the masters' store, its members and copies
 //	stream cp nodeimage                  terminals, ports, files and images, to and from a node
 //
 // It promises reliable exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists or conflicts, 5 no server;
@@ -15,7 +16,8 @@
 //
 // Command is for main; nothing else calls this package or the packages below it. They use only the API server, through
 // package client/remote, so ctl works on any machine that has a kubeconfig. The packages below do not know flags and,
-// except for commandline, do not know commands: the commands pass them what they need.
+// except for commandline, do not know commands: the commands pass them what they need. Only "etcd restore" and "etcd
+// recover" work without an API server: main hands in what they do (Offline).
 //
 // A kind that is not compiled in is found by discovery, which is asked only for words that the table of kinds does not
 // have; what all kinds are wanted for (clear, why namespace, completion) asks it too. "get all" means the compiled ones.

@@ -38,6 +38,7 @@ type fakeAPI struct {
 	objects map[string]api.Object // by path
 	logs    map[string]string     // by path and query
 	routes  map[string]http.HandlerFunc
+	offline Offline
 	calls   []string
 	// discovery is the server's own, of the kinds that are compiled in.
 	discovery *echo.Echo
@@ -269,7 +270,7 @@ func (f *fakeAPI) ctl(stdin string, args ...string) ran {
 	p := newProgram(strings.NewReader(stdin), &out, &errOut)
 	p.getenv = func(string) string { return "" }
 	p.now = func() time.Time { return testTime }
-	p.pause = time.Millisecond
+	p.pause, p.offline = time.Millisecond, f.offline
 	p.connect = func(session.Where) (session.Server, error) { return remote.New(remote.Config{Server: srv.URL}) }
 	err := p.run(context.Background(), args)
 	result := ran{out: out.String(), err: errOut.String()}

@@ -14,15 +14,6 @@ import (
 const tokenTTL = 24 * time.Hour
 
 func (p *program) tokenCommand() *cli.Command {
-	with := func(do func(c *cli.Context, s *session.Session) error) cli.ActionFunc {
-		return func(c *cli.Context) error {
-			s, err := p.session(c)
-			if err != nil {
-				return err
-			}
-			return do(c, s)
-		}
-	}
 	return &cli.Command{
 		Name: "token", Aliases: []string{"tokens"}, Usage: "let other machines join the cluster",
 		Subcommands: []*cli.Command{
@@ -33,7 +24,7 @@ func (p *program) tokenCommand() *cli.Command {
 					&cli.StringFlag{Name: "description", Usage: "what it is for"},
 					&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only the token"},
 				},
-				Action: with(func(c *cli.Context, s *session.Session) error {
+				Action: p.withSession(func(c *cli.Context, s *session.Session) error {
 					ttl, role := c.Duration("ttl"), c.String("role")
 					switch {
 					case c.Args().Present():
@@ -48,9 +39,9 @@ func (p *program) tokenCommand() *cli.Command {
 					return jointoken.Create(c.Context, s, jointoken.Options{TTL: ttl, Masters: masters, Description: c.String("description"), Quiet: c.Bool("quiet")})
 				})},
 			{Name: "list", Aliases: []string{"ls"}, Usage: "list the join tokens, without their secrets",
-				Action: with(func(c *cli.Context, s *session.Session) error { return jointoken.List(c.Context, s) })},
+				Action: p.withSession(func(c *cli.Context, s *session.Session) error { return jointoken.List(c.Context, s) })},
 			{Name: "delete", Aliases: []string{"rm"}, Usage: "end join tokens; machines that have joined stay", ArgsUsage: "ID...",
-				Action: with(func(c *cli.Context, s *session.Session) error {
+				Action: p.withSession(func(c *cli.Context, s *session.Session) error {
 					if !c.Args().Present() {
 						return exit.Usagef("token delete: which one? minik8sd ctl token list shows them")
 					}

@@ -25,11 +25,14 @@ import (
 //	heal NAME                     puts it back, and loses nothing more
 //	wipe NAME                     kills the daemon and removes all that it has made
 //	crash POD from NAME           has the pod's web server end itself
-//	ctl MASTER ARGUMENTS...       runs minik8sd ctl; files are relative to the scenario's directory
+//	ctl MASTER ARGUMENTS...       runs minik8sd ctl; files are relative to the scenario's directory,
+//	                              or with ~/ to the host's data directory
 //	kubectl NAME ARGUMENTS...     runs kubectl there, if it is installed, with the kubeconfig that the daemon has written
 //	within DURATION               how long the steps that follow may take to become true; 60s at first
 //	expect node NAME STATE        Ready, NotReady, Unknown or gone
 //	expect voters N               so many masters that run vote
+//	expect member NAME STATE of MASTER
+//	                              the master, when it is asked, says so of a member of the store; gone: it is none
 //	expect pods APP N [on NODE | off NODE]
 //	                              so many pods with the label app=APP run and are ready, none on another node or on this
 //	expect pod NAME on NODE       the pod runs there and is ready
@@ -40,6 +43,8 @@ import (
 //	expect said NAME TEXT         the daemon has printed the text
 //	expect ctl MASTER ARGUMENTS... ctl does that without an error
 //	expect kubectl NAME ARGUMENTS... and kubectl
+//	expect refused MASTER WORD ARGUMENTS...
+//	                              ctl does that with an error that has the word in it
 //	expect ended NAME             the daemon has ended by itself
 //	say TEXT                      for the people who watch
 type Scenario struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,7 +40,7 @@ var verbs = map[string]verb{
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
 	"answer": (*play).expectAnswer, "said": (*play).expectSaid, "ended": (*play).expectEnded,
-	"ctl": (*play).ctl, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
+	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 
 var errWords = errors.New("the step has too few words, or too many; see hosts.Scenario")
@@ -161,15 +162,22 @@ func (p *play) ctl(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	rest := append([]string(nil), args[1:]...)
-	for i := 1; i < len(rest); i++ {
-		if rest[i-1] == "-f" {
-			rest[i] = p.dir + "/" + rest[i]
-		}
-	}
-	out, err := h.Ctl(rest...)
+	out, err := h.Ctl(p.files(h, args[1:])...)
 	p.show(out)
 	return err
+}
+
+// files makes paths of the names of files among a command's arguments.
+func (p *play) files(h *Host, args []string) []string {
+	out := append([]string(nil), args...)
+	for i := range out {
+		if name, ok := strings.CutPrefix(out[i], "~/"); ok {
+			out[i] = filepath.Join(h.dir, name)
+		} else if i > 0 && out[i-1] == "-f" {
+			out[i] = filepath.Join(p.dir, out[i])
+		}
+	}
+	return out
 }
 
 // kubectl is that of the host, which may be a worker. Machines without kubectl leave the step out.
@@ -267,18 +275,18 @@ func (p *play) expectVoters(ctx context.Context, args []string) error {
 		return err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is read
-	var members []membership.Member
-	if err := json.NewDecoder(resp.Body).Decode(&members); err != nil {
+	var list membership.List
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
 		return err
 	}
 	voters := 0
-	for _, m := range members {
-		if h := p.lab.Host(m.Name); m.Role != "learner" && h != nil && h.Running() {
+	for _, m := range list.Members {
+		if h := p.lab.Host(m.Name); m.Role != membership.Learner && h != nil && h.Running() {
 			voters++
 		}
 	}
 	if strconv.Itoa(voters) != args[0] {
-		return fmt.Errorf("%d vote: %+v", voters, members)
+		return fmt.Errorf("%d vote: %+v", voters, list.Members)
 	}
 	return nil
 }

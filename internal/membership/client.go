@@ -41,24 +41,34 @@ func (e *Refusal) Error() string { return e.Message }
 // Keys asks for the cluster's keys.
 func (c *Client) Keys(ctx context.Context) (Keys, error) {
 	var out Keys
-	return out, c.do(ctx, KeysPath, struct{}{}, &out)
+	return out, c.do(ctx, http.MethodPost, KeysPath, struct{}{}, &out)
 }
 
 // Admit asks that a machine be admitted, and returns the addresses of all members.
 func (c *Client) Admit(ctx context.Context, r Request) ([]string, error) {
 	var out Admission
-	return out.Members, c.do(ctx, Path, r, &out)
+	return out.Members, c.do(ctx, http.MethodPost, Path, r, &out)
 }
 
-// do posts in and reads out. The error is a *Refusal if the server answered with one that is final (4xx, but 429).
-func (c *Client) do(ctx context.Context, path string, in, out any) error {
+// List asks who the members are; with here as the master that is asked knows them by itself.
+func (c *Client) List(ctx context.Context, here bool) (List, error) {
+	var out List
+	path := Path
+	if here {
+		path += "?" + HereQuery + "=true"
+	}
+	return out, c.do(ctx, http.MethodGet, path, nil, &out)
+}
+
+// do sends in and reads out. The error is a *Refusal if the server answered with one that is final (4xx, but 429).
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Server+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, c.Server+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,16 @@ import (
 
 // The paths.
 const (
-	Path         = "/minik8s/v1/masters" // GET: []Member; POST Request: Admission; DELETE below it: a member by name or ID
-	KeysPath     = "/minik8s/v1/keys"    // POST: Keys
-	SnapshotPath = "/minik8s/v1/snapshot"
+	Path         = "/minik8s/v1/masters"  // GET: List; POST Request: Admission; DELETE below it: a member by name or ID
+	KeysPath     = "/minik8s/v1/keys"     // POST: Keys
+	SnapshotPath = "/minik8s/v1/snapshot" // GET: a file, with RevisionHeader
 )
+
+// HereQuery has the members listed as the master that is asked knows them by itself: it asks no other one.
+const HereQuery = "here"
+
+// RevisionHeader is the revision of the store in a snapshot.
+const RevisionHeader = "Minik8s-Revision"
 
 // User is the user of the certificates with which the members of the store know each other.
 const User = "minik8s:etcd"
@@ -53,13 +59,37 @@ type Admission struct {
 	Members []string `json:"members"`
 }
 
+// List is who the members are.
+type List struct {
+	// Revision is the store's. It is 0 if no majority could be asked: then the members are those that one of them knew last.
+	Revision int64    `json:"revision"`
+	Members  []Member `json:"members"`
+}
+
 // Member is one of the masters, as a member of the store.
 type Member struct {
 	ID      string `json:"id"` // hexadecimal
 	Name    string `json:"name,omitempty"`
 	Address string `json:"address,omitempty"`
+	// API is where it serves the API, HOST:PORT.
+	API string `json:"api,omitempty"`
 	// Role is leader, voter or learner.
 	Role string `json:"role"`
-	// Lost says that the leader does not hear from it.
-	Lost bool `json:"lost,omitempty"`
+	// State is one of the constants below.
+	State string `json:"state"`
 }
+
+// The states of members. Only the leader knows who is lost.
+const (
+	Up      = "up"
+	Lost    = "lost"    // the leader does not hear from it
+	Joining = "joining" // it was admitted and has not started yet
+	Unknown = "unknown" // the leader could not be asked
+)
+
+// The roles of members.
+const (
+	Leader  = "leader"
+	Voter   = "voter"
+	Learner = "learner" // it has all data, serves the API, and does not vote
+)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"minik8s/internal/membership"
+	"minik8s/internal/streaming"
 )
 
 // Store is what keeps the cluster's objects, as a group of members. Errors that a person can do something about are API
@@ -21,15 +23,27 @@ import (
 type Store interface {
 	Keys() (membership.Keys, error)
 	Admit(ctx context.Context, r membership.Request) ([]string, error)
-	Members(ctx context.Context) ([]membership.Member, error)
+	// Members are who the leader says they are, or with here this master by itself.
+	Members(ctx context.Context, here bool) (membership.List, error)
 	// Remove removes a member by its name or ID.
 	Remove(ctx context.Context, member string) error
-	Snapshot(ctx context.Context, w io.Writer) error
+	Snapshot(ctx context.Context) (Snapshot, error)
+}
+
+// Snapshot is a copy of the store.
+type Snapshot struct {
+	Revision, Size int64
+	Content        interface {
+		io.WriterTo
+		io.Closer
+	}
 }
 
 // Handler serves the paths. Who may use them was decided before.
 type Handler struct {
 	Store Store
+	// WriteTimeout is how long a client may take to read a piece of a snapshot.
+	WriteTimeout time.Duration
 }
 
 // maxBody bounds a request, in bytes.
@@ -69,7 +83,7 @@ func (h *Handler) Admit(c echo.Context) error {
 
 // List lists the members.
 func (h *Handler) List(c echo.Context) error {
-	members, err := h.Store.Members(c.Request().Context())
+	members, err := h.Store.Members(c.Request().Context(), c.QueryParam(membership.HereQuery) == "true")
 	if err != nil {
 		return err
 	}
@@ -86,6 +100,19 @@ func (h *Handler) Remove(c echo.Context) error {
 
 // Snapshot sends a copy of the store, in the form of etcd's own snapshots.
 func (h *Handler) Snapshot(c echo.Context) error {
-	c.Response().Header().Set("Content-Type", "application/octet-stream")
-	return h.Store.Snapshot(c.Request().Context(), c.Response())
+	s, err := h.Store.Snapshot(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	defer s.Content.Close() //nolint:errcheck // it was only read
+	header := c.Response().Header()
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Length", strconv.FormatInt(s.Size, 10))
+	header.Set("Cache-Control", "no-store")
+	header.Set(membership.RevisionHeader, strconv.FormatInt(s.Revision, 10))
+	out := streaming.NewWriter(c.Response(), h.WriteTimeout)
+	if _, err := s.Content.WriteTo(out); err != nil {
+		panic(http.ErrAbortHandler) // part of it must not look like the whole
+	}
+	return nil
 }

@@ -18,9 +18,21 @@
 // on the way, after it is certain that the first attempt was not and never will be carried out; what cannot be known is
 // store.ErrUnknown. Watches outlive both.
 //
+// A member that starts, or whose server has ended, asks the others by another way whether it is still one. If they say no,
+// because it was removed or the cluster was made anew elsewhere, it puts its data aside and joins as a new member; silence,
+// or the answer of a cluster whose revision is lower than its own, changes nothing. The data go when the new member has
+// all. So a cluster that was restored is the only one as soon as its members hear of each other.
+//
+// Without a server, Restore makes a store of a snapshot and Recover one of what a single member has, with everything in its
+// log. Both make a new cluster of one member, whose revisions begin far above those before, in one step, and keep what was
+// there before.
+//
 //	etcd.go       what a store is, and how it opens
 //	member.go     one run of etcd's server
-//	peers.go      the members: joining, leaving, snapshots
+//	peers.go      the members: joining, leaving
+//	others.go     what a member does that was removed
+//	snapshot.go   copies
+//	restore.go remain.go   a store out of a copy, or out of what one member has
 //	voters.go     which of them vote
 //	elect.go      how a single member becomes leader at once
 //	do.go         requests across a change of leader

@@ -22,10 +22,12 @@ const electPause = 2 * time.Millisecond
 // if etcd has compacted them by then. A single member that is not the leader commits nothing, so once applied equals
 // committed it stays so. Both numbers come from the status that etcd publishes for debugging (expvar); without it,
 // the member waits for the election timeout.
-func elect(ctx context.Context, s *etcdserver.EtcdServer) {
+//
+// alone says that others, if its log begins with some, are removed at the log's end; see Recover.
+func elect(ctx context.Context, s *etcdserver.EtcdServer, alone bool) {
 	t := time.NewTicker(electPause)
 	defer t.Stop()
-	for s.Leader() == 0 && len(s.Cluster().Members()) < 2 {
+	for s.Leader() == 0 && (alone || len(s.Cluster().Members()) < 2) {
 		if st, ok := raftStatus(); ok && len(s.Cluster().Members()) == 1 && st.ID == uint64(s.MemberID()) &&
 			st.GetCommit() > 0 && st.Applied == st.GetCommit() {
 			now, self := raftpb.MsgTimeoutNow, uint64(s.MemberID())

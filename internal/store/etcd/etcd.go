@@ -28,6 +28,10 @@ type Config struct {
 	// Join, for a member whose directory is still empty, has it admitted to a cluster, and returns the addresses of the
 	// members of that cluster. It is called again when the members have changed meanwhile. nil: it is a cluster.
 	Join func(ctx context.Context) ([]string, error)
+	// API is where this machine answers for Others, HOST:PORT; the members tell each other.
+	API string
+	// Others are asked whether this member is still one of theirs; nil: it is.
+	Others Others
 	// ReplaceAfter is how long a voting member may be away before another member votes in its place; 0: for ever.
 	ReplaceAfter time.Duration
 	// Quota is how many bytes the file may grow to; 0 means 2 GiB.
@@ -45,7 +49,9 @@ type Config struct {
 
 // Store is an open etcd.
 type Store struct {
-	cfg   Config
+	cfg Config
+	// join has this machine admitted; nil: it is a member, or its own cluster.
+	join  func(context.Context) ([]string, error)
 	space *space
 	quit  chan struct{}
 	full  chan struct{} // wakes housekeeping: there is too little space
@@ -85,9 +91,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	setSegments(disk.segment)
-	s := &Store{cfg: cfg, space: disk, quit: make(chan struct{}), full: make(chan struct{}, 1), failed: make(chan error, 1)}
+	s := &Store{cfg: cfg, join: cfg.Join, space: disk, quit: make(chan struct{}), full: make(chan struct{}, 1), failed: make(chan error, 1)}
 	disk.wakeHousekeeping = s.wakeHousekeeping
-	m, err := s.startMember(ctx)
+	err = s.resume()
+	var m *member
+	if err == nil {
+		m, err = s.start(ctx)
+	}
 	if err != nil {
 		return nil, explain(cfg.Dir, err)
 	}

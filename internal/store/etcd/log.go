@@ -4,8 +4,11 @@ import (
 	"log/slog"
 	"strings"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
+
+func zapLogger(log *slog.Logger) *zap.Logger { return zap.New(&zapCore{log: log}) }
 
 // zapCore passes etcd's log to slog, from level warn on; the levels below are too detailed.
 type zapCore struct {

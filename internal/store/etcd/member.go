@@ -18,7 +18,6 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/storage/wal"
-	"go.uber.org/zap"
 )
 
 const (
@@ -57,6 +56,10 @@ type member struct {
 	// streams are the watches of this run; ending tells them to end.
 	streams sync.WaitGroup
 	ending  chan struct{}
+	// closed is closed when the server has ended, or is about to.
+	closed    chan struct{}
+	closeOnce sync.Once
+	verdict   verdict
 }
 
 // reign is a time in which the leader does not change.
@@ -87,11 +90,7 @@ func setSegments(size int64) {
 func (s *Store) run(m *member) {
 	s.member = m
 	s.space.use(m.server.Backend())
-	go func() {
-		if err, ok := <-m.etcd.Err(); ok && err != nil {
-			s.fail(err)
-		}
-	}()
+	go s.watchEnd(m)
 }
 
 // fail says that the store is of no use any more.
@@ -104,7 +103,7 @@ func (s *Store) fail(err error) {
 
 // startMember starts the server and waits until it can be written to.
 func (s *Store) startMember(ctx context.Context) (*member, error) {
-	m := &member{alone: !s.hasPeers() && s.cfg.Join == nil, fencing: make(chan struct{}, 1), ending: make(chan struct{})}
+	m := &member{alone: !s.hasPeers() && s.join == nil, fencing: make(chan struct{}, 1), ending: make(chan struct{}), closed: make(chan struct{})}
 	if !m.alone {
 		if err := m.listen(s.cfg.Peers); err != nil {
 			return nil, err
@@ -115,7 +114,7 @@ func (s *Store) startMember(ctx context.Context) (*member, error) {
 		return nil, err
 	}
 	if !s.cfg.AwaitElection {
-		go elect(ctx, m.server)
+		go elect(ctx, m.server, m.alone)
 	}
 	if err := s.untilReady(ctx, m); err != nil {
 		m.close()
@@ -131,26 +130,40 @@ func (s *Store) startMember(ctx context.Context) (*member, error) {
 	return m, nil
 }
 
-// untilReady waits until a member that was started can be written to.
+// untilReady waits until a member that was started can be written to, and, if others may know better whether it is still
+// one, for their answer, but no longer than that usually takes.
 func (s *Store) untilReady(ctx context.Context, m *member) error {
-	late := time.NewTimer(startLimit)
+	late, asking := time.NewTimer(startLimit), time.NewTimer(askLimit)
 	defer late.Stop()
-	for {
+	defer asking.Stop()
+	ready, ended, stays, asked := m.server.ReadyNotify(), m.server.StopNotify(), m.verdict.stays, m.verdict.stays == nil
+	for ready != nil || !asked {
 		select {
-		case <-m.server.ReadyNotify():
-			return nil
-		case err := <-m.etcd.Err():
-			return errors.Join(errors.New("it ended while it started"), err)
+		case <-ready:
+			ready = nil
+		case <-stays:
+			asked, stays = true, nil
+		case <-asking.C:
+			asked = asked || ended != nil // if it has ended, the others know why
+		case <-m.verdict.gone:
+			return gone{m.servers()}
+		case <-ended:
+			ended = nil
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-late.C:
 			if m.alone {
 				return fmt.Errorf("it was not ready after %s", startLimit)
 			}
-			s.cfg.Log.Warn("this master waits for a majority of the masters", "members", m.members())
+			s.cfg.Log.Warn("this master waits for a majority of the masters; if they are lost for good, stop it and see "+
+				"\"minik8sd ctl etcd recover --help\"", "members", m.members())
 			late.Reset(10 * startLimit)
 		}
+		if ended == nil && asked && stays == nil {
+			return errors.New("it ended while it started")
+		}
 	}
+	return nil
 }
 
 // launch starts the server: of a cluster that is new or that it is a member of already, or, the first time, of one that
@@ -166,12 +179,15 @@ func (s *Store) launch(ctx context.Context, m *member) (err error) {
 		return err
 	}
 	_, err = os.Stat(filepath.Join(s.cfg.Dir, "member", "wal"))
-	if !errors.Is(err, os.ErrNotExist) || s.cfg.Join == nil {
-		return start()
+	if !errors.Is(err, os.ErrNotExist) || s.join == nil {
+		if err = start(); err == nil {
+			s.askOthers(m)
+		}
+		return err
 	}
 	for pause := joinPause; ; pause = min(2*pause, maxJoinPause) {
 		var members []string
-		if members, err = s.cfg.Join(ctx); err != nil {
+		if members, err = s.join(ctx); err != nil {
 			return err
 		}
 		ec.ClusterState = embed.ClusterStateFlagExisting
@@ -215,6 +231,9 @@ func (s *Store) embedConfig(alone bool) *embed.Config {
 		ec.TickMs, ec.ElectionMs = peersTick, peersElection
 	}
 	ec.AdvertisePeerUrls = []url.URL{peer}
+	if cfg.API != "" {
+		ec.AdvertiseClientUrls = []url.URL{{Scheme: "https", Host: cfg.API}}
+	}
 	ec.InitialCluster = cfg.Name + "=" + peer.String()
 	// Acknowledged writes are in the log; the batch is only how often the database file is written from it.
 	ec.BackendBatchInterval = batchInterval
@@ -224,7 +243,7 @@ func (s *Store) embedConfig(alone bool) *embed.Config {
 	// also where each write is a megabyte. A member far behind gets a snapshot.
 	ec.SnapshotCount = 2000
 	ec.SnapshotCatchUpEntries = 200
-	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&zapCore{log: cfg.Log}))
+	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(cfg.Log))
 	return ec
 }
 
@@ -239,6 +258,9 @@ func (m *member) stop() {
 // close ends the server, as far as it has started. The port is closed after it, because it passes its leadership on, and
 // without waiting for the other members' connections.
 func (m *member) close() {
+	if m.closed != nil {
+		m.closeOnce.Do(func() { close(m.closed) })
+	}
 	if m.etcd != nil {
 		m.server.Stop()
 	}
@@ -258,7 +280,7 @@ func (s *Store) restart() error {
 	s.member.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
-	m, err := s.startMember(ctx)
+	m, err := s.start(ctx)
 	if err != nil {
 		err = fmt.Errorf("it did not start again: %w", err)
 		s.fail(err)

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 
 	"minik8s/internal/disk"
 )
@@ -92,6 +92,8 @@ type Member struct {
 	Name string // empty before it has started
 	// Address is where the others reach it, HOST:PORT; empty for a member that was always alone.
 	Address string
+	// API is where it answers for Others, HOST:PORT; empty if it has not said so.
+	API string
 	// Learner says that it has all data and does not vote.
 	Learner bool
 	Leader  bool
@@ -110,7 +112,9 @@ const (
 var ErrMember = errors.New("the members of the store cannot change so")
 
 // peersFile is there from when the member has had peers: then it opens its port at each start.
-func (s *Store) peersFile() string { return filepath.Join(s.cfg.Dir, "peers") }
+func (s *Store) peersFile() string { return filepath.Join(s.cfg.Dir, peersName) }
+
+const peersName = "peers"
 
 func (s *Store) hasPeers() bool {
 	_, err := os.Stat(s.peersFile())
@@ -201,12 +205,19 @@ func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	return out, err
 }
 
+// Known lists the members as this one knows them, which may be out of date. It also answers without a majority.
+func (s *Store) Known() []Member {
+	m, release := s.use()
+	defer release()
+	return m.members()
+}
+
 // members are the members as this one knows them.
 func (m *member) members() []Member {
 	lost := m.lost()
 	var out []Member
 	for _, e := range m.server.Cluster().Members() {
-		out = append(out, Member{ID: uint64(e.ID), Name: e.Name, Address: addressOf(e.PeerURLs), Learner: e.IsLearner,
+		out = append(out, Member{ID: uint64(e.ID), Name: e.Name, Address: addressOf(e.PeerURLs), API: addressOf(e.ClientURLs), Learner: e.IsLearner,
 			Leader: e.ID == m.server.Leader(), Self: e.ID == m.server.MemberID(), Lost: lost[uint64(e.ID)]})
 	}
 	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(a.Name+a.Address, b.Name+b.Address) })
@@ -294,7 +305,7 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 
 // Remove removes a member for good: it ends, and can join again only without its data.
 func (s *Store) Remove(ctx context.Context, id uint64) error {
-	return s.do(ctx, func(ctx context.Context, m *member) error {
+	err := s.do(ctx, func(ctx context.Context, m *member) error {
 		if err := m.current(ctx); err != nil {
 			return err
 		}
@@ -303,6 +314,10 @@ func (s *Store) Remove(ctx context.Context, id uint64) error {
 		}
 		return m.remove(ctx, id)
 	})
+	if errors.Is(err, etcderrors.ErrUnhealthy) || errors.Is(err, etcderrors.ErrNotEnoughStartedMembers) {
+		return fmt.Errorf("%w: without it too few of those that vote would be up to agree on anything", ErrMember)
+	}
+	return err
 }
 
 // remove removes a member; it is no error if an earlier attempt has.
@@ -328,23 +343,4 @@ func (m *member) reconfigure(ctx context.Context, change func(context.Context) e
 	ctx, cancel := context.WithTimeout(ctx, changeLimit)
 	defer cancel()
 	return change(ctx)
-}
-
-// Snapshot writes a copy of the store as it is now, in the form of etcd's own snapshots: the database's file and its
-// SHA-256.
-func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
-	m, release := s.use()
-	defer release()
-	if err := m.current(ctx); err != nil {
-		return err
-	}
-	m.server.Backend().ForceCommit()
-	snap := m.server.Backend().Snapshot()
-	defer snap.Close() //nolint:errcheck // it was only read
-	sum := sha256.New()
-	if _, err := snap.WriteTo(io.MultiWriter(w, sum)); err != nil {
-		return err
-	}
-	_, err := w.Write(sum.Sum(nil))
-	return err
 }
