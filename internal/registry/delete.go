@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -221,6 +222,10 @@ func (r *Registry) DeleteCollection(ctx context.Context, q *Request, list ListOp
 		deleted, _, err := r.Delete(ctx, one, opts)
 		if apierrors.IsNotFound(err) {
 			continue
+		}
+		if apierrors.IsServiceUnavailable(err) && len(out.Entries) > 0 { // which says that nothing was changed
+			return nil, apierrors.NewTimeoutError(fmt.Sprintf("a majority of the masters went away after %d of %d objects were deleted: delete the rest again",
+				len(out.Entries), len(found.Entries)), 0)
 		}
 		if err != nil {
 			return nil, err

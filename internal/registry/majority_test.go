@@ -6,6 +6,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/client/local"
+	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
 	"minik8s/internal/store"
 	"minik8s/internal/store/memory"
@@ -45,5 +53,39 @@ func TestStartWithoutMajority(t *testing.T) {
 	page, err := s.Store.List(t.Context(), "/registry/namespaces/", "", 0, 0)
 	if err != nil || len(page.KVs) != 2 || s.lists.Load() < 3 || s.writes.Load() < 4 {
 		t.Errorf("%d namespaces, after %d lists and %d writes, %v", len(page.KVs), s.lists.Load(), s.writes.Load(), err)
+	}
+}
+
+// ending is a store whose majority goes away after some more writes.
+type ending struct {
+	store.Store
+	left atomic.Int32
+}
+
+func (s *ending) Write(ctx context.Context, changes ...store.Change) (int64, error) {
+	if s.left.Add(-1) < 0 {
+		return 0, store.ErrUnavailable
+	}
+	return s.Store.Write(ctx, changes...)
+}
+
+// A refusal for want of a majority says that nothing was changed. What has deleted some objects of many does not say that.
+func TestCollectionHalfDeleted(t *testing.T) {
+	s := &ending{Store: memory.New()}
+	s.left.Store(100)
+	reg, stop := registrytest.Start(t, s)
+	defer stop()
+	c := local.New(reg, registry.System)
+	for i := range 3 {
+		if _, err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("c", i)}}, client.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for left, want := range []metav1.StatusReason{metav1.StatusReasonServiceUnavailable, metav1.StatusReasonTimeout} {
+		s.left.Store(int32(left))
+		_, err := reg.DeleteCollection(t.Context(), registrytest.Ask("deletecollection", api.ConfigMaps, "default", "", ""), registry.ListOptions{}, nil)
+		if apierrors.ReasonForError(err) != want {
+			t.Errorf("after %d: %v", left, err)
+		}
 	}
 }

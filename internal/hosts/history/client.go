@@ -77,6 +77,8 @@ type meta struct {
 	Name            string `json:"name,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	UID             string `json:"uid,omitempty"`
+
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 func (o *object) revision() int64 {

@@ -23,9 +23,11 @@
 //	watch.go     what the watchers do
 //	log.go       the changes that all watches together have seen
 //	model.go     one object, as porcupine wants it
+//	settle.go    what each request came to
 //	check.go     the judgement
 //	report.go    what a person gets of a failure
 //	faults.go    faults by chance
+//	team.go      who uses the masters in a round
 //	run.go       all together, in rounds
 //	faults/      "make faults"
 //

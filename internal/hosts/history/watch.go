@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -24,6 +26,8 @@ type watcher struct {
 	calls []*caller
 	h     *History
 	dice  *rand.Rand
+	// lists has each watch begin with all objects that there are: what comes before the bookmark that ends them is a list.
+	lists bool
 	// reached is how far it has come; for others to read.
 	reached atomic.Int64
 }
@@ -48,7 +52,13 @@ func (w *watcher) watch(ctx context.Context, c *caller, after int64) *Watch {
 	defer w.h.addWatch(rec)
 	ctx, cancel := context.WithTimeout(ctx, shortestWatch+time.Duration(w.dice.Int64N(int64(longestWatch-shortestWatch))))
 	defer cancel()
-	q := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {strconv.FormatInt(after, 10)}}
+	q := url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"}}
+	if w.lists {
+		q.Set("sendInitialEvents", "true")
+		q.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
+	} else {
+		q.Set("resourceVersion", strconv.FormatInt(after, 10))
+	}
 	resp, _, err := c.open(ctx, http.MethodGet, c.base+"?"+q.Encode(), nil)
 	if err != nil {
 		rec.End = err.Error()
@@ -60,6 +70,10 @@ func (w *watcher) watch(ctx context.Context, c *caller, after int64) *Watch {
 		return rec
 	}
 	lines := json.NewDecoder(resp.Body)
+	var list *Op
+	if w.lists {
+		list = &Op{Client: w.id, Master: rec.Master, Kind: List, Call: rec.Call, Outcome: OK}
+	}
 	for {
 		var e struct {
 			Type   string
@@ -76,10 +90,33 @@ func (w *watcher) watch(ctx context.Context, c *caller, after int64) *Watch {
 			return rec
 		}
 		it := e.Object.item()
+		if list != nil {
+			if w.first(list, e.Type, &e.Object) {
+				rec.After, list = list.Revision, nil
+				rec.Reached = rec.After
+			}
+			continue
+		}
 		rec.Reached = max(rec.Reached, it.Revision)
 		w.reached.Store(max(w.reached.Load(), it.Revision))
 		if e.Type == Bookmark || of(w.h.Round, it.Key) {
 			rec.Events = append(rec.Events, Event{Type: e.Type, At: w.h.now(), Item: it})
 		}
 	}
+}
+
+// first adds one of the objects that a watch begins with to a list. It reports whether the list is complete.
+func (w *watcher) first(list *Op, kind string, o *object) bool {
+	if it := o.item(); kind != Bookmark {
+		if of(w.h.Round, it.Key) {
+			list.Items = append(list.Items, it)
+		}
+		return false
+	}
+	if o.Metadata.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+		return false
+	}
+	list.Return, list.Revision = w.h.now(), o.revision()
+	w.h.add(list)
+	return true
 }
