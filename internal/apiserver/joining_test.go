@@ -17,6 +17,7 @@ import (
 	"minik8s/internal/bootstrap"
 	"minik8s/internal/certs"
 	"minik8s/internal/kubelet/server/servertest"
+	"minik8s/internal/membership"
 	"minik8s/internal/registry"
 )
 
@@ -115,10 +116,13 @@ func TestJoinTokens(t *testing.T) {
 			t.Errorf("%s %s: %d %s", x.sub, x.body, code, body)
 		}
 	}
-	for _, group := range []string{registry.GroupMasters, "minik8s:master-nodes"} {
+	for _, group := range []string{registry.GroupMasters, "minik8s:master-nodes", bootstrap.GroupMasters} {
 		if code, body := c.do(c.root(), "POST", csrs, request(t, "m", "kubernetes.io/kube-apiserver-client", "eve", "system:nodes", group)); code != 403 {
 			t.Errorf("a request to be in %s: %d %s", group, code, body)
 		}
+	}
+	if code, body := c.do(c.root(), "POST", csrs, request(t, "m", "kubernetes.io/kube-apiserver-client", membership.User)); code != 403 {
+		t.Errorf("a request to be another master's etcd: %d %s", code, body)
 	}
 	if code, body := c.do(c.root(), "DELETE", "/api/v1/namespaces/kube-system/secrets/"+bootstrap.SecretName(tok.ID), ""); code != 200 {
 		t.Fatal(code, body)

@@ -328,6 +328,33 @@ func TestKilledUpstream(t *testing.T) {
 	b.expect(three.address)
 }
 
+// An upstream that is said to be of no use loses its connections, and the next is used; one alone is kept.
+func TestAvoid(t *testing.T) {
+	one, two := newServer(t, "127.0.0.1:0"), newServer(t, "127.0.0.1:0")
+	b := serve(t, "", one.address, two.address)
+	b.expect(one.address)
+	c := b.connect()
+	defer c.Close()
+	if _, err := c.ask("x"); err != nil {
+		t.Fatal(err)
+	}
+	b.Avoid()
+	c.ended("the connection stayed")
+	for range 3 {
+		b.expect(two.address)
+	}
+	b.Set([]string{two.address})
+	kept := b.connect()
+	defer kept.Close()
+	if _, err := kept.ask("x"); err != nil {
+		t.Fatal(err)
+	}
+	b.Avoid()
+	if _, err := kept.ask("y"); err != nil {
+		t.Errorf("the only upstream was left: %v", err)
+	}
+}
+
 // Those that do not answer do not keep a client waiting.
 func TestUpstreamsThatDoNotAnswer(t *testing.T) {
 	live := newServer(t, "127.0.0.1:0")

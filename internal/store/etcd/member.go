@@ -138,7 +138,9 @@ func (s *Store) untilReady(ctx context.Context, m *member) error {
 	late, asking := time.NewTimer(startLimit), time.NewTimer(askLimit)
 	defer late.Stop()
 	defer asking.Stop()
-	ready, ended, stays, asked := m.server.ReadyNotify(), m.server.StopNotify(), m.verdict.stays, m.verdict.stays == nil
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	ready, ended, stays, asked := m.serves(serving), m.server.StopNotify(), m.verdict.stays, m.verdict.stays == nil
 	for ready != nil || !asked {
 		select {
 		case <-ready:
@@ -167,6 +169,41 @@ func (s *Store) untilReady(ctx context.Context, m *member) error {
 	}
 	return nil
 }
+
+// serves is closed when the member can be read from and written to. etcd regards itself as ready when it has told its name
+// to the others; with several members it may wait six seconds to tell it again, because it did so when nobody led.
+func (m *member) serves(ctx context.Context) <-chan struct{} {
+	if m.alone {
+		return m.server.ReadyNotify()
+	}
+	out := make(chan struct{})
+	go func() {
+		defer close(out)
+		for {
+			try, cancel := context.WithTimeout(ctx, servesWithin)
+			_, err := m.server.Range(try, &pb.RangeRequest{Key: []byte{0}, CountOnly: true})
+			cancel()
+			if err == nil || ctx.Err() != nil || closed(m.server.StopNotify()) {
+				break
+			}
+			t := time.NewTimer(retryPause)
+			select {
+			case <-t.C:
+			case <-m.server.ReadyNotify():
+				t.Stop()
+				return
+			case <-ctx.Done():
+			}
+		}
+		if closed(m.server.StopNotify()) {
+			<-ctx.Done() // it never will
+		}
+	}()
+	return out
+}
+
+// servesWithin is how long a new member waits for an answer of the leader before it asks again.
+const servesWithin = 500 * time.Millisecond
 
 // launch starts the server: of a cluster that is new or that it is a member of already, or, the first time, of one that
 // it joins.
