@@ -81,6 +81,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		"start a":                   "x:1: start a: there is no host a",
 		"expect nodes a Ready":      "nothing is known about \"nodes\"",
 		"within soon":               "x:1: within soon",
+		"host a\ncut a off":         "\"off\" is no direction: from or to",
+		"host a\nloss a much":       "\"much\" is no number",
+		"host a\nloss a 101 to":     "101% cannot be lost",
 		"host":                      "too few words",
 	} {
 		path := filepath.Join(t.TempDir(), "x.txt")

@@ -116,7 +116,7 @@ func leader(ctx context.Context, masters []*hosts.Host) *hosts.Host {
 		}
 		for _, m := range list {
 			for _, h := range masters {
-				if m.Role == "leader" && m.Name == h.Name {
+				if m.Role == membership.Leader && m.Name == h.Name {
 					return h
 				}
 			}
@@ -138,7 +138,9 @@ func members(ctx context.Context, h *hosts.Host) (list []membership.Member, err 
 		return nil, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is read
-	return list, json.NewDecoder(resp.Body).Decode(&list)
+	var all membership.List
+	err = json.NewDecoder(resp.Body).Decode(&all)
+	return all.Members, err
 }
 
 // pause waits for a time by chance, in milliseconds.

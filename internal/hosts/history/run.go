@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"minik8s/internal/hosts"
+	"minik8s/internal/membership"
 )
 
 // Options is what a run does.
@@ -78,7 +79,7 @@ func Masters(ctx context.Context, lab *hosts.Lab, n int) ([]*hosts.Host, error) 
 		list, err := members(ctx, all[0])
 		voters := 0
 		for _, m := range list {
-			if m.Role != "learner" {
+			if m.Role != membership.Learner {
 				voters++
 			}
 		}

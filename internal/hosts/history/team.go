@@ -83,7 +83,7 @@ func (t *team) close() {
 
 // list reads all objects of the round, as often as it takes.
 func (t *team) list(ctx context.Context, c *caller) (*Op, error) {
-	for end := time.Now().Add(settleLimit); ; sleep(ctx, sulk) {
+	for end := time.Now().Add(settleLimit); ; sleep(ctx, backOff) {
 		o := &Op{Kind: List}
 		one, cancel := context.WithTimeout(ctx, patiences[1])
 		c.do(one, t.h.now, o)
@@ -102,7 +102,7 @@ func (t *team) list(ctx context.Context, c *caller) (*Op, error) {
 func (t *team) settle(ctx context.Context) error {
 	last := t.clients[0]
 	var o *Op
-	for end := time.Now().Add(settleLimit); ; sleep(ctx, sulk) {
+	for end := time.Now().Add(settleLimit); ; sleep(ctx, backOff) {
 		last.count++
 		o = &Op{Client: last.id, Kind: Create, Key: fmt.Sprintf("r%d-end-%d", t.h.Round, last.count), Value: fmt.Sprintf("c%d-%d", last.id, last.count)}
 		if last.send(o); o.Outcome == OK {

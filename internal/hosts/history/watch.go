@@ -39,7 +39,7 @@ func (w *watcher) run(ctx context.Context) {
 			w.reached.Store(rec.Reached)
 		}
 		if len(rec.Events) == 0 && rec.End != endedByUs {
-			sleep(ctx, sulk)
+			sleep(ctx, backOff)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// think is how long a client waits between two requests at most, and sulk how long after a failure: a master that is
+	// think is how long a client waits between two requests at most, and backOff how long after a failure: a master that is
 	// away is not asked in a tight loop.
-	think = 20 * time.Millisecond
-	sulk  = 50 * time.Millisecond
+	think   = 20 * time.Millisecond
+	backOff = 50 * time.Millisecond
 	// objects is how many there are in a round: few, so that clients meet.
 	objects = 6
 )
@@ -41,7 +41,7 @@ func (c *client) run(ctx context.Context) {
 		c.send(o)
 		pause := think
 		if o.Outcome != OK && o.Code != http.StatusNotFound && o.Code != http.StatusConflict {
-			pause += sulk
+			pause += backOff
 		}
 		sleep(ctx, time.Duration(c.dice.Int64N(int64(pause))))
 	}
