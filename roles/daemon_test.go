@@ -467,7 +467,14 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=96m"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.kill(); syscall.Unmount(disk, syscall.MNT_DETACH); os.Remove(disk) }) //nolint:errcheck // it was mounted
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Log(p.out.String())
+		}
+		syscall.Unmount(disk, syscall.MNT_DETACH) //nolint:errcheck // it was mounted
+		os.Remove(disk)                           //nolint:errcheck // as above
+	})
 	c := p.up()
 	p.create(c, shell("web", forever))
 	p.running(c, "web")
