@@ -8,6 +8,7 @@
 //     accept has the connection. One that could not be reached, or accepted and then sent nothing, is tried last for a
 //     while.
 //   - When an upstream leaves the set, its connections are closed, so that clients connect anew.
+//   - An upstream that answers and does not do what it is for is left when a client says so (Avoid).
 //   - The end of one direction is passed on, and the other direction goes on. An error ends both.
 //   - A connection whose way is cut ends a few seconds later, whether it is idle or not (see lostAfter).
 //   - If nobody answers, the client's connection is closed, and the log says so once.

@@ -105,8 +105,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.done.Add(1)
 	go s.housekeeping()
 	if err := s.readvertise(ctx); err != nil {
-		s.Close() //nolint:errcheck // the error that matters is the first
-		return nil, err
+		cfg.Log.Warn("the other masters could not be told of this one's new address; the next start does it again", "error", err)
 	}
 	return s, nil
 }

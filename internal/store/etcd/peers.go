@@ -139,17 +139,17 @@ func (s *Store) initialCluster(addresses []string) string {
 
 // readvertise tells the other members of this one's address if it has changed.
 func (s *Store) readvertise(ctx context.Context) error {
-	m, release := s.use()
-	defer release()
-	if m.alone {
-		return nil
-	}
-	want := s.cfg.Peers.url()
-	self := m.server.Cluster().Member(m.server.MemberID())
-	if self == nil || slices.Equal(self.PeerURLs, []string{want.String()}) {
-		return nil
-	}
-	return m.advertise(ctx, want)
+	return s.do(ctx, func(ctx context.Context, m *member) error {
+		if m.alone {
+			return nil
+		}
+		want := s.cfg.Peers.url()
+		self := m.server.Cluster().Member(m.server.MemberID())
+		if self == nil || slices.Equal(self.PeerURLs, []string{want.String()}) {
+			return nil
+		}
+		return m.advertise(ctx, want)
+	})
 }
 
 func (m *member) advertise(ctx context.Context, at url.URL) error {
