@@ -26,8 +26,8 @@ import (
 	"minik8s/internal/store/etcd"
 )
 
-// joinedName is the file in pki that says that the keys there came from another master.
-const joinedName = "joined"
+// sharedName is the file in pki that says that other masters have the keys there, too.
+const sharedName = "shared"
 
 // caName is the name of a new cluster's CA.
 const caName = "minik8s-ca"
@@ -99,7 +99,7 @@ func (d *Daemon) fetchKeys(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := disk.WriteFile(d.path("pki", joinedName), []byte("these are the keys of a cluster that this machine joins\n"), 0o600); err != nil {
+	if err := d.markShared(); err != nil {
 		return err
 	}
 	if err := disk.WriteFile(d.path("pki", "sa.key"), keys.ServiceAccountKey, 0o600); err != nil {
@@ -108,8 +108,13 @@ func (d *Daemon) fetchKeys(ctx context.Context) error {
 	return certs.Write(dir, "ca", certs.Pair{Cert: keys.CACert, Key: keys.CAKey})
 }
 
-// checkStore refuses to make a new cluster with the keys of one that this machine was to join, or has joined: to whoever
-// knows its address and the CA, it would be that cluster, with nothing in it.
+// markShared notes that other masters have the keys, too.
+func (d *Daemon) markShared() error {
+	return disk.WriteFile(d.path("pki", sharedName), []byte("other masters have these keys, too\n"), 0o600)
+}
+
+// checkStore refuses to make a new cluster with keys that other masters have: to whoever knows its address and the CA, it
+// would be theirs, with nothing in it.
 func (d *Daemon) checkStore() error {
 	if d.joins() {
 		return nil
@@ -119,13 +124,13 @@ func (d *Daemon) checkStore() error {
 			return err
 		}
 	}
-	if _, err := os.Stat(d.path("pki", joinedName)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(d.path("pki", sharedName)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return fmt.Errorf("this machine has the keys of a cluster that it joins, and none of its data: give --server=https://HOST:6443 of another master, " +
-		"or leave that cluster with \"minik8sd clean\"")
+	return errors.New("this machine has the keys of a cluster of several masters, and none of its data: give --server=https://HOST:6443 of another " +
+		"master; if there is none left, put a snapshot back with \"minik8sd ctl etcd restore\", or leave that cluster with \"minik8sd clean\"")
 }
 
 // checkToken refuses a token of another cluster than the one whose keys this machine has.
@@ -197,8 +202,12 @@ func (d *Daemon) peers() *etcd.Peers {
 // members implements the API server's members.Store.
 type members struct{ d *Daemon }
 
-// Keys are what this master signs with.
+// Keys are what this master signs with. From now on it is not the only one that does: should it lose its store, it must
+// not make another with them.
 func (m members) Keys() (membership.Keys, error) {
+	if err := m.d.markShared(); err != nil {
+		return membership.Keys{}, err
+	}
 	ca, err := certs.Read(m.d.path("pki"), "ca")
 	if err != nil {
 		return membership.Keys{}, err

@@ -96,8 +96,9 @@ func (o others) Admit(ctx context.Context, servers []string) (members []string, 
 
 // candidates are the other masters' servers, with that of --server.
 func (o others) candidates(servers []string) []string {
+	servers = slices.Clone(servers)
 	if o.d.joins() {
-		servers = append(slices.Clone(servers), o.d.cfg.Server)
+		servers = append(servers, o.d.cfg.Server)
 	}
 	slices.Sort(servers)
 	servers = slices.Compact(servers)

@@ -25,13 +25,13 @@ type leaseRenewer struct {
 // renew renews the Lease, with the node's usage in it; it creates the Lease if there is none. While no answer comes it
 // tries again until the next heartbeat is due: the connection may have been to a master that has just died, and another
 // one answers. The last failure is logged.
-func (l *leaseRenewer) renew(ctx context.Context, node *corev1.Node) {
-	ctx, cancel := context.WithTimeout(ctx, l.n.cfg.HeartbeatInterval)
+func (l *leaseRenewer) renew(parent context.Context, node *corev1.Node) {
+	ctx, cancel := context.WithTimeout(parent, l.n.cfg.HeartbeatInterval)
 	defer cancel()
 	used := l.meter.read(ctx, l.n.runtime, l.n.cfg.Now())
 	for pause := minRetry; ; pause = min(2*pause, maxRetry) {
 		err := l.renewOnce(ctx, node, used)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || parent.Err() != nil {
 			return
 		}
 		due, _ := ctx.Deadline()

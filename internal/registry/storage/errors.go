@@ -18,6 +18,9 @@ func Error(k *api.Kind, name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, store.ErrUnknown):
+		// No Retry-After: a client that repeats it by itself would take its own first attempt for somebody else's.
+		return apierrors.NewTimeoutError("a master was lost before it answered: the change may have been made, or not; read the object to see", 0)
 	case errors.Is(err, store.ErrNotFound):
 		return apierrors.NewNotFound(k.GR(), name)
 	case errors.Is(err, store.ErrExists):
@@ -34,9 +37,6 @@ func Error(k *api.Kind, name string, err error) error {
 			Message: "the store is full: delete objects, raise etcd-quota, or free disk space under the data directory; " +
 				"what was acknowledged before is safe",
 		}}
-	case errors.Is(err, store.ErrUnknown):
-		// No Retry-After: a client that repeats it by itself would take its own first attempt for somebody else's.
-		return apierrors.NewTimeoutError("a master was lost before it answered: the change may have been made, or not; read the object to see", 0)
 	case errors.Is(err, store.ErrUnavailable):
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,

@@ -18,8 +18,10 @@ import (
 const (
 	// patience is how long a request waits and is repeated while the members have no leader or another one than before.
 	patience = 5 * time.Second
-	// attemptLimit is how long one attempt waits. A message to the leader may be lost without a change of leader.
-	attemptLimit = 2 * time.Second
+	// readLimit and writeLimit are how long one attempt waits. A message to the leader may be lost without a change of
+	// leader. A write may also wait for slow disks, and to repeat it gives them more to do.
+	readLimit  = 2 * time.Second
+	writeLimit = 4 * time.Second
 	// retryPause is how long a request waits for a leader before it asks again.
 	retryPause = 20 * time.Millisecond
 )
@@ -27,10 +29,15 @@ const (
 // do calls f with the member that runs, and again as long as it fails because the leader is lost or changes, for at most
 // patience. f's context ends when the leader changes, because the answer of a leader that is lost may never come.
 func (s *Store) do(ctx context.Context, f func(context.Context, *member) error) error {
+	return s.within(ctx, readLimit, f)
+}
+
+// within is do with another limit for one attempt.
+func (s *Store) within(ctx context.Context, limit time.Duration, f func(context.Context, *member) error) error {
 	began := time.Now()
 	for {
 		m, release := s.use()
-		err := m.during(ctx, began.Add(patience), f)
+		err := m.during(ctx, earlier(time.Now().Add(limit), began.Add(patience)), f)
 		release()
 		if err == nil || !passing(ctx, err) {
 			return err
@@ -48,13 +55,17 @@ func (s *Store) do(ctx context.Context, f func(context.Context, *member) error) 
 	}
 }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // during calls f with a context that ends with the reign, and at a time. A member alone is never led by another.
 func (m *member) during(ctx context.Context, until time.Time, f func(context.Context, *member) error) error {
 	if m.alone {
 		return f(ctx, m)
-	}
-	if soon := time.Now().Add(attemptLimit); soon.Before(until) {
-		until = soon
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()

@@ -110,18 +110,12 @@ func (s *Store) start(ctx context.Context) (*member, error) {
 			m, err = s.startMember(ctx)
 		}
 	}
-	if err == nil {
-		// The data of the member that this one was are of no use any more, now that it has all of the others.
-		if err := os.RemoveAll(s.removedDir()); err != nil {
-			s.cfg.Log.Warn("the data of a member that was removed are still there", "error", err)
-		}
-	}
 	return m, err
 }
 
 func (s *Store) removedDir() string { return filepath.Join(s.cfg.Dir, removedName) }
 
-// leave puts the data of a member that is none any more aside, in one step and with the way to the others, so that a kill
+// leave puts the data of a member that is none any more aside, until that happens again: in one step and with the way to the others, so that a kill
 // does not make it forget that it is to join them. The member has ended.
 func (s *Store) leave(servers []string) error {
 	s.cfg.Log.Warn("this master was removed from the store's members: it joins the others as a new one", "masters", servers)

@@ -90,8 +90,8 @@ func TestRemovedComesBack(t *testing.T) {
 		if got, want := count(t, s), count(t, d); got != want {
 			t.Errorf("%s: it has %d keys, the others %d", what, got, want)
 		}
-		if left, _ := os.ReadDir(filepath.Join(cfg.Dir, "removed")); len(left) > 0 {
-			t.Errorf("%s: its old data are still there", what)
+		if kept, err := os.ReadDir(filepath.Join(cfg.Dir, "removed")); err != nil || len(kept) == 0 {
+			t.Errorf("what it had is not kept: %v", err)
 		}
 	}
 	was := idOf(t, a, "b")
@@ -152,6 +152,9 @@ func TestRemovedComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(cfg.Dir, "member", "others"), []byte(`["https://192.0.2.7:6443"]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(cfg.Dir, "removed")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(filepath.Join(cfg.Dir, "member"), filepath.Join(cfg.Dir, "removed")); err != nil {

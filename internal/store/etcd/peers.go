@@ -300,7 +300,7 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 				"member with \"minik8sd ctl etcd remove %s\" if it is gone for good", ErrMember, address, have.Name, have.Name)
 		}
 		if err := m.remove(ctx, have.ID); err != nil {
-			return nil, fmt.Errorf("%w: the member that was at %s before: %w", ErrMember, address, err)
+			return nil, fmt.Errorf("the member that was at %s before cannot be removed: %w", address, err)
 		}
 	}
 	if !admitted {

@@ -125,7 +125,7 @@ func install(dir, file string, raw bool, log *slog.Logger) (r Restored, err erro
 		return Restored{}, err
 	}
 	defer func() {
-		if err != nil || r.Aside == "" {
+		if r.Aside == "" { // else what was there before is in it
 			err = errors.Join(err, os.RemoveAll(work))
 		}
 	}()

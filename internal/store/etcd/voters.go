@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -31,7 +32,7 @@ func (s *Store) keepVoters(m *member) {
 		// may be lost.
 		for more := true; more && !m.ended(); {
 			members, now := m.members(), time.Now()
-			more = s.step(m, next(members, absent(members, away, now), s.cfg.ReplaceAfter))
+			more = s.step(m, next(m.ready(members), absent(members, away, now), s.cfg.ReplaceAfter))
 		}
 	}
 }
@@ -91,7 +92,7 @@ func next(members []Member, absent map[uint64]time.Duration, replaceAfter time.D
 func (s *Store) step(m *member, c change) (made bool) {
 	var err error
 	switch {
-	case c.promote != 0 && m.caughtUp(c.promote):
+	case c.promote != 0:
 		made, err = true, m.reconfigure(context.Background(), func(ctx context.Context) error {
 			_, err := m.server.PromoteMember(ctx, c.promote)
 			return err
@@ -105,6 +106,11 @@ func (s *Store) step(m *member, c change) (made bool) {
 		return false
 	}
 	return made
+}
+
+// ready are the members without the learners that are too far behind to vote.
+func (m *member) ready(members []Member) []Member {
+	return slices.DeleteFunc(slices.Clone(members), func(e Member) bool { return e.Learner && !m.caughtUp(e.ID) })
 }
 
 // caughtUp reports whether a learner has nearly all of the log, as far as is known. etcd checks it, too, but regards the

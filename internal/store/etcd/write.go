@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 
 	"minik8s/internal/store"
 )
@@ -17,7 +18,11 @@ import (
 func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
 	req, size, removes := request(changes)
 	w := attempt{changes: changes, req: req, since: s.revision()}
-	err := s.do(ctx, func(ctx context.Context, m *member) error {
+	err := s.within(ctx, writeLimit, func(ctx context.Context, m *member) error {
+		if w.open && m.server.MemberID() != w.by { // this machine has joined anew: the fence of that write is not its own
+			return store.ErrUnknown
+		}
+		w.by = m.server.MemberID()
 		if w.open {
 			if err := w.close(ctx, m); err != nil || w.revision != 0 {
 				return err
@@ -47,7 +52,8 @@ func (s *Store) revision() int64 {
 type attempt struct {
 	changes []store.Change
 	req     *pb.TxnRequest
-	since   int64 // a revision before the first attempt
+	since   int64    // a revision before the first attempt
+	by      types.ID // the member that proposed it
 	// open says that there was an attempt, under the fence, that may still be carried out.
 	open  bool
 	fence int64
