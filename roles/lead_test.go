@@ -2,6 +2,10 @@ package roles_test
 
 import (
 	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +16,8 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/client/remote"
+	"minik8s/internal/membership"
 )
 
 var masterLease = client.Key{Kind: api.Leases, Namespace: "kube-system", Name: "minik8s-master"}
@@ -79,4 +85,26 @@ func TestUserChangesTheLease(t *testing.T) {
 	p.deploy(c, "deleted")
 	p.leader(c, "first", 0)
 	p.stop()
+}
+
+// A master that has handed out its keys and lost its store does not make an empty cluster with them.
+func TestNoSecondCluster(t *testing.T) {
+	needRoot(t)
+	p := newProcess(t)
+	p.up()
+	c, err := remote.New(remote.Config{Socket: filepath.Join(p.dir, "api.sock")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	resp, err := c.Do(context.Background(), http.MethodPost, membership.KeysPath, nil, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	p.stop()
+	if err := os.RemoveAll(filepath.Join(p.dir, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	p.fails("--server", "etcd restore")
 }

@@ -192,6 +192,23 @@ func TestJoinAtOnce(t *testing.T) {
 	}
 }
 
+// A machine gets neither the name nor the address of a member that is another machine.
+func TestAdmitRefuses(t *testing.T) {
+	c := newCluster(t)
+	acfg, bcfg := c.config("a"), c.config("b")
+	a := c.open(acfg)
+	c.open(bcfg)
+	await(t, a, "the other's name", func(m []etcd.Member) bool { return len(m) == 2 && m[0].Name != "" && m[1].Name != "" })
+	for _, x := range []struct{ name, address string }{{"x", bcfg.Peers.Address}, {"b", "127.0.0.1:1"}, {"x", acfg.Peers.Address}} {
+		if _, err := a.Admit(t.Context(), x.name, x.address); !errors.Is(err, etcd.ErrMember) {
+			t.Errorf("%s at %s: %v", x.name, x.address, err)
+		}
+	}
+	if m := await(t, a, "both members", func(m []etcd.Member) bool { return true }); len(m) != 2 {
+		t.Errorf("%+v", m)
+	}
+}
+
 // The leader ends while all members are written to. Each write through the others succeeds, or it is not known whether it
 // did: none that was acknowledged is lost, and none that was refused is there. Reads see all that was acknowledged.
 func TestLeaderLost(t *testing.T) {
