@@ -9,7 +9,7 @@
 // Masters list the members for each other, too: only the leader knows who is lost, so another master asks it; and a master
 // that starts asks whether it is still one.
 //
-// It promises: the keys go only to the holder of a token for masters, and only over TLS; settings on which all masters
+// It promises: the keys go only to the holder of a token for masters and to administrators, over TLS or root's socket; settings on which all masters
 // must agree are compared before anything is written.
 //
 // apiserver serves the paths, roles joins by them, ctl shows and changes the members. It has no state.

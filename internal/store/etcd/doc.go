@@ -20,8 +20,8 @@
 //
 // A member that starts, or whose server has ended, asks the others by another way whether it is still one. If they say no,
 // because it was removed or the cluster was made anew elsewhere, it puts its data aside and joins as a new member; silence,
-// or the answer of a cluster whose revision is lower than its own, changes nothing. The data go when the new member has
-// all. So a cluster that was restored is the only one as soon as its members hear of each other.
+// or the answer of a cluster whose revision is lower than its own, changes nothing. What it had is kept until that happens
+// again. So a cluster that was restored is the only one as soon as its members hear of each other.
 //
 // Without a server, Restore makes a store of a snapshot and Recover one of what a single member has, with everything in its
 // log. Both make a new cluster of one member, whose revisions begin far above those before, in one step, and keep what was
