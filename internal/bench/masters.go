@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,11 +34,7 @@ const (
 
 // masterFigures measures three masters beside one: reads on one that follows, and what the loss of the leader costs.
 func masterFigures(r *report) (err error) {
-	binary, err := filepath.Abs("bin/minik8sd")
-	if err != nil {
-		return err
-	}
-	lab, err := hosts.New(binary, "build/images")
+	_, lab, err := newLab()
 	if err != nil {
 		return err
 	}

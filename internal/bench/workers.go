@@ -21,11 +21,7 @@ const joined = 5 // how often a worker is measured
 
 // workers measures a worker beside a master on another host: joining, starting again, and what it weighs.
 func workers(r *report) (err error) {
-	binary, err := filepath.Abs("bin/minik8sd")
-	if err != nil {
-		return err
-	}
-	lab, err := hosts.New(binary, "build/images")
+	binary, lab, err := newLab()
 	if err != nil {
 		return err
 	}
@@ -66,6 +62,15 @@ func workers(r *report) (err error) {
 	r.add("worker alone, memory at idle (PSS)", pss/1024, "MiB", "<= 26 MiB", fmt.Sprintf("%d processes", n))
 	r.add("  anonymous", anon/1024, "MiB", "<= 14 MiB", "")
 	return nil
+}
+
+// newLab is an empty lab for the built daemon, whose file it returns, too.
+func newLab() (file string, lab *hosts.Lab, err error) {
+	if file, err = filepath.Abs(binary); err != nil {
+		return "", nil, err
+	}
+	lab, err = hosts.New(file, "build/images")
+	return file, lab, err
 }
 
 // joinTimes measures from the start of the daemon until its Node is Ready: of a machine that was set up anew, and of one
