@@ -27,12 +27,17 @@ func (d *Daemon) findMasters() (err error) {
 	if server == "" && len(known) == 0 {
 		return errors.New("role: a worker alone joins a master: the first time give its API with --server=https://HOST:6443, and a --token")
 	}
-	cfg := balancer.Config{Upstreams: known, Log: d.log}
-	if u, err := url.Parse(server); err == nil {
-		cfg.Resort = u.Host // with a port: config adds it
-	}
-	d.balancer = balancer.New(cfg)
+	d.balancer = balancer.New(balancer.Config{Upstreams: known, Resort: addressIn(server), Log: d.log})
 	return nil
+}
+
+// addressIn is the HOST:PORT of a server's URL; config has added the port.
+func addressIn(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // someMaster is the URL of a master, of a machine that is none.
@@ -56,10 +61,10 @@ func (d *Daemon) runBalancer(ctx context.Context, ready func()) error {
 	return d.balancer.Serve(ctx, d.listener)
 }
 
-// knownMasters are the masters, for people: those that the cluster names, or else the one that was given.
+// knownMasters are the masters' addresses, HOST:PORT: those that the cluster names, or else the one that was given.
 func (d *Daemon) knownMasters() []string {
 	if list := d.balancer.Upstreams(); len(list) > 0 {
 		return list
 	}
-	return []string{d.cfg.Server}
+	return []string{addressIn(d.cfg.Server)}
 }
