@@ -83,7 +83,7 @@ var doors = map[string][]string{
 	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote"},
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},
 	"sigs.k8s.io/yaml":                  {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
-	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd"},
+	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd/recovery"},
 }
 
 // forbidden would make the daemon too heavy, or be the system instead of us.

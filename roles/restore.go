@@ -9,11 +9,11 @@ import (
 
 	"minik8s/config"
 	"minik8s/internal/datadir"
-	"minik8s/internal/store/etcd"
+	"minik8s/internal/store/etcd/recovery"
 )
 
 // Restored is what Restore and Recover have made.
-type Restored = etcd.Restored
+type Restored = recovery.Restored
 
 // Restore puts a snapshot in the place of the store in the data directory of a stopped daemon, or of one that never ran;
 // with force also where there is one.
@@ -26,8 +26,8 @@ func Restore(ctx context.Context, dataDir, file string, force bool, log *slog.Lo
 	if err := d.dir.Mark(""); err != nil {
 		return Restored{}, err
 	}
-	r, err := etcd.Restore(d.path("etcd"), file, force, log)
-	if errors.Is(err, etcd.ErrPresent) {
+	r, err := recovery.Restore(d.path("etcd"), file, force, log)
+	if errors.Is(err, recovery.ErrPresent) {
 		err = fmt.Errorf("%w in %s: nothing was changed; with --force it is replaced, and kept beside", err, d.path("etcd"))
 	}
 	return r, err
@@ -45,5 +45,5 @@ func Recover(ctx context.Context, dataDir string, log *slog.Logger) (Restored, e
 	if err := d.claim(); err != nil {
 		return Restored{}, err
 	}
-	return etcd.Recover(ctx, d.path("etcd"), log)
+	return recovery.Recover(ctx, d.path("etcd"), log)
 }

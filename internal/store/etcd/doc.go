@@ -23,22 +23,18 @@
 // or the answer of a cluster whose revision is lower than its own, changes nothing. What it had is kept until that happens
 // again. So a cluster that was restored is the only one as soon as its members hear of each other.
 //
-// Without a server, Restore makes a store of a snapshot and Recover one of what a single member has, with everything in its
-// log. Both make a new cluster of one member, whose revisions begin far above those before, in one step, and keep what was
-// there before.
+// Package space below it watches the disk; package recovery makes a store out of a snapshot, or out of what one member has.
 //
 //	etcd.go       what a store is, and how it opens
 //	member.go     one run of etcd's server
 //	peers.go      the members: joining, leaving
 //	others.go     what a member does that was removed
 //	snapshot.go   copies
-//	restore.go remain.go   a store out of a copy, or out of what one member has
 //	voters.go     which of them vote
 //	elect.go      how a single member becomes leader at once
 //	do.go         requests across a change of leader
 //	kv.go write.go watch.go history.go   store.Store
 //	fence.go      writes that got no answer from a leader: none is carried out twice, or after it was refused
-//	space.go      what happens before the disk is full
 //	housekeeping.go log.go
 //
 // Only roles opens it; registry uses it as a store.Store. All acknowledged writes survive a kill -9:

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"minik8s/internal/store"
+	"minik8s/internal/store/etcd/space"
 )
 
 // Config is how to open the store.
@@ -52,7 +53,7 @@ type Store struct {
 	cfg Config
 	// join has this machine admitted; nil: it is a member, or its own cluster.
 	join  func(context.Context) ([]string, error)
-	space *space
+	space *space.Space
 	quit  chan struct{}
 	full  chan struct{} // wakes housekeeping: there is too little space
 	aged  int64         // the revision at the last round; only housekeeping uses it
@@ -86,15 +87,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("etcd's directory: %w", err)
 	}
-	disk, err := newSpace(cfg.Dir, cfg.Log)
-	if err != nil {
+	s := &Store{cfg: cfg, join: cfg.Join, quit: make(chan struct{}), full: make(chan struct{}, 1), failed: make(chan error, 1)}
+	var err error
+	if s.space, err = space.New(cfg.Dir, BatchInterval, s.wakeHousekeeping, cfg.Log); err != nil {
 		return nil, err
 	}
-	setSegments(disk.segment)
-	s := &Store{cfg: cfg, join: cfg.Join, space: disk, quit: make(chan struct{}), full: make(chan struct{}, 1), failed: make(chan error, 1)}
-	disk.wakeHousekeeping = s.wakeHousekeeping
-	err = s.resume()
+	s.space.SizeLog()
 	var m *member
+	err = s.resume()
 	if err == nil {
 		m, err = s.start(ctx)
 	}

@@ -49,7 +49,7 @@ func (s *Store) keepHouse() int64 {
 	defer release()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	full := m.noSpace() || spaceLevel(s.space.level.Load()) != plenty
+	full := m.noSpace() || s.space.Low()
 	// Revisions of one round ago are old, however little has been written since.
 	rev := max(m.server.KV().Rev()-s.cfg.HistoryRevisions, s.aged)
 	if full { // without space, all history is given up
@@ -64,7 +64,7 @@ func (s *Store) keepHouse() int64 {
 		m.server.Backend().ForceCommit() // so that the freed pages are counted
 	}
 	total, used := m.size()
-	if total-used >= defragMin && used < total/2 || full && total-used >= s.space.segment/4 {
+	if total-used >= defragMin && used < total/2 || full && total-used >= s.space.Segment()/4 {
 		s.defragment(m, used)
 	}
 	if total, _ := m.size(); full && total < s.cfg.Quota {
@@ -93,7 +93,7 @@ func (s *Store) compactWithin(ctx context.Context, m *member, rev int64) error {
 	_, used := m.size()
 	const page = 4 << 10
 	each := 2 * max(used/max(resp.Count, 1), page) // a page holds at least two values
-	step := max(s.space.headroom/2/each, 1)
+	step := max(s.space.Headroom()/2/each, 1)
 	for at := max(m.server.KV().FirstRev(), 1); at < rev && ctx.Err() == nil; {
 		at = min(at+step, rev)
 		_, err := m.kv.Compact(ctx, &pb.CompactionRequest{Revision: at, Physical: true})
@@ -106,7 +106,7 @@ func (s *Store) compactWithin(ctx context.Context, m *member, rev int64) error {
 
 // defragment rewrites the file without its empty pages, if there is space for both.
 func (s *Store) defragment(m *member, used int64) {
-	if free := s.space.free(); free < used+s.space.segment/4 {
+	if free := s.space.Free(); free < used+s.space.Segment()/4 {
 		s.cfg.Log.Warn("etcd's file has empty pages that cannot be given back: writing it anew takes more room than there is", "needed", used, "free", free)
 		return
 	}
@@ -114,7 +114,7 @@ func (s *Store) defragment(m *member, used int64) {
 		s.cfg.Log.Warn("could not defragment etcd's file", "error", err)
 		return
 	}
-	s.space.fileReplaced()
+	s.space.FileReplaced()
 }
 
 // noSpace reports whether etcd refuses writes because its quota was reached.

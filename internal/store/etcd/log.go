@@ -8,7 +8,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-func zapLogger(log *slog.Logger) *zap.Logger { return zap.New(&zapCore{log: log}) }
+// ZapLogger passes what etcd logs on to log: its errors as errors, all else at level debug.
+func ZapLogger(log *slog.Logger) *zap.Logger { return zap.New(&zapCore{log: log}) }
 
 // zapCore passes etcd's log to slog, from level warn on; the levels below are too detailed.
 type zapCore struct {

@@ -17,14 +17,13 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
-	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
 const (
 	// maxRequest bounds one value, in bytes; Kubernetes limits objects to 1.5 MiB.
 	maxRequest = 2 << 20
-	// batchInterval is how often etcd's database file is written from its log.
-	batchInterval = 500 * time.Millisecond
+	// BatchInterval is how often etcd's database file is written from its log.
+	BatchInterval = 500 * time.Millisecond
 	// A member alone sends no heartbeats and elects itself (see elect), so its ticks may be rare: each tick wakes the
 	// processor.
 	aloneTick, aloneElection = 500, 5000 // milliseconds
@@ -75,23 +74,10 @@ func newReign() *reign {
 	return &reign{ctx, end}
 }
 
-// segments guards wal.SegmentSizeBytes, etcd's size of log segments, which is a variable of the whole process. etcd
-// preallocates 64 MB for each segment; smaller ones save time and disk, and suffice for a cluster of one to a few
-// dozen machines.
-var segments sync.Mutex
-
-func setSegments(size int64) {
-	segments.Lock()
-	defer segments.Unlock()
-	if wal.SegmentSizeBytes != size {
-		wal.SegmentSizeBytes = size
-	}
-}
-
 // run makes a member that has started the one that is used. The caller alone uses the store, or holds mu.
 func (s *Store) run(m *member) {
 	s.member = m
-	s.space.use(m.server.Backend)
+	s.space.Use(m.server.Backend)
 	go s.watchEnd(m)
 }
 
@@ -278,14 +264,14 @@ func (s *Store) embedConfig(alone bool) *embed.Config {
 	}
 	ec.InitialCluster = cfg.Name + "=" + peer.String()
 	// Acknowledged writes are in the log; the batch is only how often the database file is written from it.
-	ec.BackendBatchInterval = batchInterval
+	ec.BackendBatchInterval = BatchInterval
 	// A log segment that a snapshot covers is no longer needed.
 	ec.MaxWalFiles = 1
 	// Raft's log is kept in memory, and its files on the disk, up to the last snapshot: a small interval bounds both,
 	// also where each write is a megabyte. A member far behind gets a snapshot.
 	ec.SnapshotCount = 2000
 	ec.SnapshotCatchUpEntries = catchUp
-	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(cfg.Log))
+	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(ZapLogger(cfg.Log))
 	return ec
 }
 

@@ -113,6 +113,9 @@ func (s *Store) start(ctx context.Context) (*member, error) {
 	return m, err
 }
 
+// MemberDir is where in the store's directory a member's log and database are.
+func MemberDir(dir string) string { return filepath.Join(dir, "member") }
+
 func (s *Store) removedDir() string { return filepath.Join(s.cfg.Dir, removedName) }
 
 // leave puts the data of a member that is none any more aside, until that happens again: in one step and with the way to the others, so that a kill
@@ -126,10 +129,10 @@ func (s *Store) leave(servers []string) error {
 	if err := os.RemoveAll(s.removedDir()); err != nil {
 		return err
 	}
-	if err := disk.WriteFile(filepath.Join(memberDir(s.cfg.Dir), othersName), list, 0o600); err != nil {
+	if err := disk.WriteFile(filepath.Join(MemberDir(s.cfg.Dir), othersName), list, 0o600); err != nil {
 		return err
 	}
-	if err := os.Rename(memberDir(s.cfg.Dir), s.removedDir()); err != nil {
+	if err := os.Rename(MemberDir(s.cfg.Dir), s.removedDir()); err != nil {
 		return err
 	}
 	if err := disk.SyncDir(s.cfg.Dir); err != nil {
@@ -140,7 +143,7 @@ func (s *Store) leave(servers []string) error {
 
 // resume prepares for joining others that this member has left, or began to leave before it was killed.
 func (s *Store) resume() error {
-	if _, err := os.Stat(filepath.Join(memberDir(s.cfg.Dir), "wal")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(MemberDir(s.cfg.Dir), "wal")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	list, err := os.ReadFile(filepath.Join(s.removedDir(), othersName))

@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/store"
 	"minik8s/internal/store/etcd"
+	"minik8s/internal/store/etcd/recovery"
 )
 
 // others asks one other store, as far as it is there.
@@ -184,7 +185,7 @@ func TestOldClusterGivesWay(t *testing.T) {
 	}
 	a.Halt()
 	b.Halt()
-	if _, err := etcd.Recover(t.Context(), cfg.Dir, quiet); err != nil {
+	if _, err := recovery.Recover(t.Context(), cfg.Dir, quiet); err != nil {
 		t.Fatal(err)
 	}
 	b = open(t, cfg)

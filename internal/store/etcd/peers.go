@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net/http"
 	"net/url"
@@ -115,6 +116,14 @@ var ErrMember = errors.New("the members of the store cannot change so")
 func (s *Store) peersFile() string { return filepath.Join(s.cfg.Dir, peersName) }
 
 const peersName = "peers"
+
+// ForgetPeers has the store in dir, which nobody may have open, begin as a member alone that opens no port.
+func ForgetPeers(dir string) error {
+	if err := os.Remove(filepath.Join(dir, peersName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 func (s *Store) hasPeers() bool {
 	_, err := os.Stat(s.peersFile())

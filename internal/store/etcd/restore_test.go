@@ -17,6 +17,7 @@ import (
 
 	"minik8s/internal/store"
 	"minik8s/internal/store/etcd"
+	"minik8s/internal/store/etcd/recovery"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -107,7 +108,7 @@ func TestRestore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := etcd.Restore(dir, file, false, quiet); !errors.Is(err, etcd.ErrPresent) {
+	if _, err := recovery.Restore(dir, file, false, quiet); !errors.Is(err, recovery.ErrPresent) {
 		t.Errorf("over what is there: %v", err)
 	}
 	whole, err := os.ReadFile(file)
@@ -122,7 +123,7 @@ func TestRestore(t *testing.T) {
 		if err := os.WriteFile(bad, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := etcd.Restore(dir, bad, true, quiet); err == nil || !strings.Contains(err.Error(), bad) {
+		if _, err := recovery.Restore(dir, bad, true, quiet); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -135,7 +136,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 
-	r, err := etcd.Restore(dir, file, true, quiet)
+	r, err := recovery.Restore(dir, file, true, quiet)
 	if err != nil || r.Revision != revision || r.Aside == "" {
 		t.Fatalf("%+v, %v; the snapshot is of %d", r, err, revision)
 	}
@@ -146,7 +147,7 @@ func TestRestore(t *testing.T) {
 	}
 	old.Close()
 	fresh := filepath.Join(t.TempDir(), "etcd")
-	if r, err := etcd.Restore(fresh, file, false, quiet); err != nil || r.Aside != "" {
+	if r, err := recovery.Restore(fresh, file, false, quiet); err != nil || r.Aside != "" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	alone(t, fresh, seen, 100).Close()
@@ -174,7 +175,7 @@ func TestRecoverALearner(t *testing.T) {
 		t.Error("it is read without a majority")
 	}
 	b.Halt()
-	r, err := etcd.Recover(t.Context(), cfg.Dir, quiet)
+	r, err := recovery.Recover(t.Context(), cfg.Dir, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestRecoverALearner(t *testing.T) {
 	if n := count(t, d); n != 312 {
 		t.Errorf("who has joined has %d keys", n)
 	}
-	if _, err := etcd.Recover(t.Context(), t.TempDir(), quiet); err == nil {
+	if _, err := recovery.Recover(t.Context(), t.TempDir(), quiet); err == nil {
 		t.Error("recovered out of nothing")
 	}
 }
@@ -218,7 +219,7 @@ func TestRecoverAVoter(t *testing.T) {
 	}
 	a.Halt()
 	for range 2 {
-		if _, err := etcd.Recover(t.Context(), cfg.Dir, quiet); err != nil {
+		if _, err := recovery.Recover(t.Context(), cfg.Dir, quiet); err != nil {
 			t.Fatal(err)
 		}
 	}

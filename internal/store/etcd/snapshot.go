@@ -1,13 +1,10 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 
 	"go.etcd.io/etcd/server/v3/storage/backend"
 
@@ -70,34 +67,8 @@ func (s *Store) Save(ctx context.Context, w io.Writer) error {
 	return errors.Join(err, snap.Close())
 }
 
-// CheckSnapshot says whether a file is a whole snapshot.
-func CheckSnapshot(file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // it is only read
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	sum, want := sha256.New(), make([]byte, sha256.Size)
-	if n := info.Size() - sha256.Size; n <= 0 || n%sector != 0 {
-		return fmt.Errorf("%s is no snapshot, or not a whole one: its size is not that of a database and its checksum", file)
-	} else if _, err = io.CopyN(sum, f, n); err == nil {
-		_, err = io.ReadFull(f, want)
-	}
-	if err == nil && !bytes.Equal(sum.Sum(nil), want) {
-		err = fmt.Errorf("%s is damaged: its checksum is not that of its content", file)
-	}
-	return err
-}
-
-// sector divides the size of a database's file.
-const sector = 512
-
 // Spare is how many bytes of the disk may be used for something else before writes are refused.
-func (s *Store) Spare() int64 { return s.space.free() - s.space.floor - s.space.segment }
+func (s *Store) Spare() int64 { return s.space.Spare() }
 
 // untilEnd is a writer that fails from some moment on.
 type untilEnd struct {

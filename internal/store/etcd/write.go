@@ -127,7 +127,7 @@ const entrySize = 512
 // txn runs one transaction that writes about size bytes. If it is refused for lack of space, housekeeping is woken to
 // free some.
 func (s *Store) txn(ctx context.Context, m *member, size int, essential bool, w *attempt) error {
-	if err := s.space.admit(size, essential); err != nil {
+	if err := s.space.Admit(size, essential); err != nil {
 		s.wakeHousekeeping()
 		return err
 	}

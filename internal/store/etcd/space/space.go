@@ -1,4 +1,4 @@
-package etcd
+package space
 
 import (
 	"errors"
@@ -12,15 +12,11 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/store"
 )
-
-// etcd must never meet a full disk: it ends the process when it cannot write to its log or its file. So writes are
-// refused while there is still some space, and some space is allocated beforehand, so that no other program can use
-// it: the file's next pages, the log segment after the next, and a reserve file that is deleted for everything else,
-// mainly a start on a full disk.
 
 const (
 	// measureEvery is how long a measurement of free space is used while there are writes; without writes nothing is
@@ -28,8 +24,8 @@ const (
 	measureEvery = 20 * time.Millisecond
 	// smallDisk is the size in bytes below which all amounts are a quarter.
 	smallDisk = 1 << 30
-	// segmentSize is the size of etcd's log segments in bytes, on a disk that is not small.
-	segmentSize = 16 << 20
+	// SegmentSize is the size of etcd's log segments in bytes, on a disk that is not small.
+	SegmentSize = 16 << 20
 )
 
 // spaceLevel is how much space there is.
@@ -41,8 +37,8 @@ const (
 	scarce            // as low, and in all no more bytes than are allocated beforehand
 )
 
-// space watches the disk under etcd.
-type space struct {
+// Space watches the disk under etcd.
+type Space struct {
 	dir string
 	log *slog.Logger
 	// All in bytes. The level is low below floor bytes free, and scarce below hard. headroom is allocated beyond the
@@ -65,23 +61,23 @@ type space struct {
 	// admitted counts bytes; marks are earlier values of it.
 	admitted atomic.Int64
 	marks    [2]mark
-	// wakeHousekeeping is called when space becomes low.
-	wakeHousekeeping func()
+	// window is longer than a batch of writes takes to be in the file.
+	window time.Duration
+	// short is called when space becomes low.
+	short func()
 }
 
 type mark struct{ at, total int64 }
 
-// window is longer than a batch of writes takes to be in the file.
-const window = 2 * batchInterval
-
-// newSpace measures the disk, and deletes the reserve if etcd could not start otherwise.
-func newSpace(dir string, log *slog.Logger) (*space, error) {
+// New measures the disk under etcd's directory, and deletes the reserve if etcd could not start otherwise. etcd writes its
+// database's file once in each batch; short is called when there is too little space for all writes, and must not block.
+func New(dir string, batch time.Duration, short func(), log *slog.Logger) (*Space, error) {
 	var st unix.Statfs_t
 	var file unix.Stat_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return nil, fmt.Errorf("etcd's directory: %s: %w", dir, err)
 	}
-	s := &space{dir: dir, log: log, began: time.Now(), segment: segmentSize}
+	s := &Space{dir: dir, log: log, began: time.Now(), segment: SegmentSize, window: 2 * batch, short: short}
 	if int64(st.Blocks)*st.Bsize < smallDisk {
 		s.segment /= 4
 	}
@@ -99,14 +95,28 @@ func newSpace(dir string, log *slog.Logger) (*space, error) {
 		const block = 512 // the unit of st_blocks, see stat(2)
 		s.reserved = file.Blocks * block
 	}
-	if s.free() >= s.hard {
+	if s.Free() >= s.hard {
 		return s, nil
 	}
 	return s, s.clearWay()
 }
 
-// use has the space of another server's database measured: it was started, or started again.
-func (s *space) use(open func() backend.Backend) {
+// segments guards wal.SegmentSizeBytes, etcd's size of log segments, which is a variable of the whole process. etcd
+// preallocates 64 MB for each segment; smaller ones save time and disk, and suffice for a cluster of one to a few
+// dozen machines.
+var segments sync.Mutex
+
+// SizeLog has servers that start from now on write their log in segments of the size that suits the disk.
+func (s *Space) SizeLog() {
+	segments.Lock()
+	defer segments.Unlock()
+	if wal.SegmentSizeBytes != s.segment {
+		wal.SegmentSizeBytes = s.segment
+	}
+}
+
+// Use has the space of another server's database measured: it was started, or started again.
+func (s *Space) Use(open func() backend.Backend) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open = open
@@ -115,7 +125,7 @@ func (s *space) use(open func() backend.Backend) {
 }
 
 // current has file be the one that is open; mu is held.
-func (s *space) current() {
+func (s *Space) current() {
 	if s.open == nil {
 		return
 	}
@@ -126,7 +136,7 @@ func (s *space) current() {
 
 // clearWay gives up the reserve for a start on a full disk. etcd truncates the log's last segment there and allocates
 // it again. Some file systems (ext4) can use blocks again only once it is written down that they are free.
-func (s *space) clearWay() error {
+func (s *Space) clearWay() error {
 	if err := s.giveUpReserve(); err != nil {
 		return err
 	}
@@ -138,8 +148,9 @@ func (s *space) clearWay() error {
 	return unix.Syncfs(int(d.Fd()))
 }
 
-// admit returns store.ErrNoSpace if n bytes may not be written. Usually it only reads the clock.
-func (s *space) admit(n int, essential bool) error {
+// Admit returns store.ErrNoSpace if n bytes may not be written; essential are writes that free space, or keep the cluster
+// alive. Usually it only reads the clock.
+func (s *Space) Admit(n int, essential bool) error {
 	now, overdue := int64(time.Since(s.began)), s.admitted.Load()-s.nextAt.Load()
 	switch {
 	case overdue >= s.between(): // another goroutine measures, and is slower than the writers: they must not outrun it
@@ -164,10 +175,10 @@ func (s *space) admit(n int, essential bool) error {
 }
 
 // between is how many bytes may be admitted between two measurements; at most twice as many ever are.
-func (s *space) between() int64 { return s.segment / 8 }
+func (s *Space) between() int64 { return s.segment / 8 }
 
 // measure updates the level from the disk's free space, if that is due; mu is held.
-func (s *space) measure(now int64) {
+func (s *Space) measure(now int64) {
 	if now < s.next.Load() && s.admitted.Load() < s.nextAt.Load() {
 		return
 	}
@@ -208,14 +219,14 @@ func (s *space) measure(now int64) {
 		s.log.Info("the disk has room again: everything is written", "free", free)
 	case was == plenty:
 		s.log.Error("the disk is full: new objects and changes are refused until there is room; deleting goes on", "free", free, "needed", s.floor, "dir", s.dir)
-		s.wakeHousekeeping()
+		s.short()
 	}
 }
 
 // levelWith is the level once pending more bytes are in the file, and the free bytes of the disk. The log needs space
 // on the disk; the database can also use its file's empty pages.
-func (s *space) levelWith(was spaceLevel, pending int64) (spaceLevel, int64) {
-	free := s.free()
+func (s *Space) levelWith(was spaceLevel, pending int64) (spaceLevel, int64) {
+	free := s.Free()
 	inFile := max(0, s.file.Size()-s.file.SizeInUse())
 	need := s.floor
 	if was != plenty { // hysteresis: no flapping at the limit
@@ -232,22 +243,22 @@ func (s *space) levelWith(was spaceLevel, pending int64) (spaceLevel, int64) {
 
 // pending is how many bytes may have been admitted but are not in the file yet: all of the last batches, counted
 // twice because pages are not full.
-func (s *space) pending(now int64) int64 {
+func (s *Space) pending(now int64) int64 {
 	total := s.admitted.Load()
-	if now-s.marks[1].at > int64(window) {
+	if now-s.marks[1].at > int64(s.window) {
 		s.marks[0], s.marks[1] = s.marks[1], mark{now, total}
 	}
 	return 2 * (total - s.marks[0].total)
 }
 
 // allInFile records that nothing is pending.
-func (s *space) allInFile(now int64) {
+func (s *Space) allInFile(now int64) {
 	s.marks[0] = mark{now, s.admitted.Load()}
 	s.marks[1] = s.marks[0]
 }
 
-// fileReplaced is called after defragmenting: the new file has no headroom yet.
-func (s *space) fileReplaced() {
+// FileReplaced is to be called after defragmenting: the new file has no headroom yet.
+func (s *Space) FileReplaced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current()
@@ -258,8 +269,8 @@ func (s *space) fileReplaced() {
 	}
 }
 
-// free is the disk's free space in bytes; if that cannot be read, as much as is needed.
-func (s *space) free() int64 {
+// Free is the disk's free space in bytes; if that cannot be read, as much as is needed.
+func (s *Space) Free() int64 {
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.dir, &st); err != nil {
 		return s.floor
@@ -267,9 +278,21 @@ func (s *space) free() int64 {
 	return int64(st.Bavail) * st.Bsize
 }
 
-func (s *space) reservePath() string { return filepath.Join(s.dir, "reserve") }
+// Spare is how many bytes of the disk may be used for something else before writes are refused.
+func (s *Space) Spare() int64 { return s.Free() - s.floor - s.segment }
 
-func (s *space) giveUpReserve() error {
+// Low reports whether only essential writes are admitted.
+func (s *Space) Low() bool { return spaceLevel(s.level.Load()) != plenty }
+
+// Segment is the size of a segment of etcd's log here, in bytes.
+func (s *Space) Segment() int64 { return s.segment }
+
+// Headroom is how many bytes are allocated beyond the end of the database's file.
+func (s *Space) Headroom() int64 { return s.headroom }
+
+func (s *Space) reservePath() string { return filepath.Join(s.dir, "reserve") }
+
+func (s *Space) giveUpReserve() error {
 	if err := os.Remove(s.reservePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -280,7 +303,7 @@ func (s *space) giveUpReserve() error {
 // allocate renews the space that is allocated beforehand: when the file has grown into its headroom, and, with all,
 // when other parts were used. It does nothing when there is little space: a failed allocation would keep the part
 // that succeeded.
-func (s *space) allocate(all bool) error {
+func (s *Space) allocate(all bool) error {
 	size := s.file.Size()
 	if size+s.headroom <= s.allocated && !all {
 		return nil
@@ -290,21 +313,21 @@ func (s *space) allocate(all bool) error {
 		s.reserved = 0 // somebody else may have deleted it
 	}
 	const page = 4 << 10
-	if n := min(s.reserve, s.reserved+s.free()-s.hard) &^ (page - 1); n >= s.segment && n > s.reserved {
+	if n := min(s.reserve, s.reserved+s.Free()-s.hard) &^ (page - 1); n >= s.segment && n > s.reserved {
 		err := preallocate(s.reservePath(), n, os.O_RDWR|os.O_CREATE)
 		if err == nil {
 			s.reserved = n
 		}
 		errs = append(errs, err)
 	}
-	if size-s.file.SizeInUse() < s.headroom && s.free() >= s.hard+2*s.headroom {
+	if size-s.file.SizeInUse() < s.headroom && s.Free() >= s.hard+2*s.headroom {
 		err := preallocate(filepath.Join(s.dir, "member", "snap", "db"), size+2*s.headroom, os.O_RDWR)
 		if err == nil {
 			s.allocated = size + 2*s.headroom
 		}
 		errs = append(errs, err)
 	}
-	if s.free() >= s.hard+s.segment {
+	if s.Free() >= s.hard+s.segment {
 		errs = append(errs, s.allocateSegment())
 	}
 	return errors.Join(errs...)
@@ -312,7 +335,7 @@ func (s *space) allocate(all bool) error {
 
 // allocateSegment allocates the log segment after the next. etcd allocates one segment ahead, under the names 0.tmp
 // and 1.tmp in turn, and uses a file that exists; so the other name can be allocated for it.
-func (s *space) allocateSegment() error {
+func (s *Space) allocateSegment() error {
 	wal := filepath.Join(s.dir, "member", "wal")
 	if _, err := os.Stat(wal); err != nil {
 		return nil

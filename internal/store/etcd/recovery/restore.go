@@ -1,9 +1,12 @@
-package etcd
+package recovery
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -15,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"minik8s/internal/disk"
+	"minik8s/internal/store/etcd"
+	"minik8s/internal/store/etcd/space"
 )
 
 // Restored is what Restore and Recover have made.
@@ -39,7 +44,7 @@ func Restore(dir, file string, force bool, log *slog.Logger) (Restored, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Restored{}, err
 	}
-	if _, err := os.Stat(memberDir(dir)); !force && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(etcd.MemberDir(dir)); !force && !errors.Is(err, fs.ErrNotExist) {
 		return Restored{}, errors.Join(err, ErrPresent)
 	}
 	if err := room(dir, file); err != nil {
@@ -52,10 +57,10 @@ func Restore(dir, file string, force bool, log *slog.Logger) (Restored, error) {
 // whether it voted or not, and whether the others had agreed to it or not: it may have been acknowledged. It is for when
 // a majority of those that voted is lost for good. What was there before is kept beside. It is all done or not at all.
 func Recover(ctx context.Context, dir string, log *slog.Logger) (r Restored, err error) {
-	if _, err := os.Stat(filepath.Join(memberDir(dir), "wal")); err != nil {
+	if _, err := os.Stat(filepath.Join(etcd.MemberDir(dir), "wal")); err != nil {
 		return Restored{}, fmt.Errorf("there is no store in %s: %w", dir, err)
 	}
-	if err := room(dir, filepath.Join(memberDir(dir), "snap", "db")); err != nil {
+	if err := room(dir, filepath.Join(etcd.MemberDir(dir), "snap", "db")); err != nil {
 		return Restored{}, err
 	}
 	// The server that replays the log works on a copy.
@@ -67,23 +72,21 @@ func Recover(ctx context.Context, dir string, log *slog.Logger) (r Restored, err
 	if err := os.Mkdir(work, 0o700); err != nil {
 		return Restored{}, err
 	}
-	if err := os.CopyFS(memberDir(work), os.DirFS(memberDir(dir))); err != nil {
+	if err := os.CopyFS(etcd.MemberDir(work), os.DirFS(etcd.MemberDir(dir))); err != nil {
 		return Restored{}, err
 	}
-	if err := remainAlone(memberDir(work), zapLogger(log)); err != nil {
+	if err := remainAlone(etcd.MemberDir(work), etcd.ZapLogger(log)); err != nil {
 		return Restored{}, err
 	}
-	s, err := Open(ctx, Config{Dir: work, Log: log})
+	s, err := etcd.Open(ctx, etcd.Config{Dir: work, Log: log})
 	if err == nil {
 		err = s.Close()
 	}
 	if err != nil {
 		return Restored{}, err
 	}
-	return install(dir, filepath.Join(memberDir(work), "snap", "db"), true, log)
+	return install(dir, filepath.Join(etcd.MemberDir(work), "snap", "db"), true, log)
 }
-
-func memberDir(dir string) string { return filepath.Join(dir, "member") }
 
 // room refuses to begin what the disk has no room for: copies of a file, and logs.
 func room(dir, file string) error {
@@ -95,7 +98,7 @@ func room(dir, file string) error {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return err
 	}
-	const logs = 8 * segmentSize
+	const logs = 8 * space.SegmentSize
 	if free, need := int64(st.Bavail)*st.Bsize, 2*info.Size()+logs; free < need {
 		return fmt.Errorf("%s has %d MiB free, and this needs %d MiB", dir, free>>20, need>>20)
 	}
@@ -105,17 +108,17 @@ func room(dir, file string) error {
 // install makes a member of a database's file, and then puts it in the place of the one in dir. raw says that the file
 // is a database without the checksum of a snapshot.
 func install(dir, file string, raw bool, log *slog.Logger) (r Restored, err error) {
-	sp, err := newSpace(dir, log)
+	sp, err := space.New(dir, etcd.BatchInterval, func() {}, log)
 	if err != nil {
 		return Restored{}, err
 	}
-	setSegments(sp.segment)
+	sp.SizeLog()
 	if !raw { // before anything else reads it: a file that is cut off ends who maps it into memory
-		if err := CheckSnapshot(file); err != nil {
+		if err := check(file); err != nil {
 			return Restored{}, err
 		}
 	}
-	m := snapshot.NewV3(zapLogger(log))
+	m := snapshot.NewV3(etcd.ZapLogger(log))
 	status, err := m.Status(file)
 	if err != nil {
 		return Restored{}, fmt.Errorf("%s is no snapshot of a store: %w", file, err)
@@ -139,11 +142,11 @@ func install(dir, file string, raw bool, log *slog.Logger) (r Restored, err erro
 		return Restored{}, fmt.Errorf("%s could not be restored: %w", file, err)
 	}
 	r = Restored{Revision: status.Revision}
-	if r.Aside, err = exchange(memberDir(work), memberDir(dir)); err != nil {
+	if r.Aside, err = exchange(etcd.MemberDir(work), etcd.MemberDir(dir)); err != nil {
 		return Restored{}, err
 	}
 	// It has no peers yet. Were this file there still, it would only start more slowly.
-	if err := os.Remove(filepath.Join(dir, peersName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := etcd.ForgetPeers(dir); err != nil {
 		return r, err
 	}
 	return r, disk.SyncDir(dir)
@@ -163,3 +166,29 @@ func exchange(made, place string) (aside string, err error) {
 	}
 	return filepath.Dir(made), nil
 }
+
+// check says whether a file is a whole snapshot.
+func check(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	sum, want := sha256.New(), make([]byte, sha256.Size)
+	if n := info.Size() - sha256.Size; n <= 0 || n%sector != 0 {
+		return fmt.Errorf("%s is no snapshot, or not a whole one: its size is not that of a database and its checksum", file)
+	} else if _, err = io.CopyN(sum, f, n); err == nil {
+		_, err = io.ReadFull(f, want)
+	}
+	if err == nil && !bytes.Equal(sum.Sum(nil), want) {
+		err = fmt.Errorf("%s is damaged: its checksum is not that of its content", file)
+	}
+	return err
+}
+
+// sector divides the size of a database's file.
+const sector = 512

@@ -1,4 +1,4 @@
-package etcd
+package recovery
 
 import (
 	"encoding/json"
