@@ -36,8 +36,11 @@ func (s *Store) do(ctx context.Context, f func(context.Context, *member) error) 
 func (s *Store) within(ctx context.Context, limit time.Duration, f func(context.Context, *member) error) error {
 	began := time.Now()
 	for {
-		m, release := s.use()
-		err := m.during(ctx, earlier(time.Now().Add(limit), began.Add(patience)), f)
+		m, release, err := s.use(ctx, began.Add(patience))
+		if err != nil {
+			return err
+		}
+		err = m.during(ctx, earlier(time.Now().Add(limit), began.Add(patience)), f)
 		release()
 		if err == nil || !passing(ctx, err) {
 			return err
@@ -63,7 +66,18 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // during calls f with a context that ends with the reign, and at a time. A member alone is never led by another.
-func (m *member) during(ctx context.Context, until time.Time, f func(context.Context, *member) error) error {
+//
+// A server that ends by itself, because the member was removed, closes its database although others may be reading it.
+// Their reads panic then, which is the error that it has ended.
+func (m *member) during(ctx context.Context, until time.Time, f func(context.Context, *member) error) (err error) {
+	defer func() {
+		if !closed(m.server.StoppingNotify()) {
+			return
+		}
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", etcderrors.ErrStopped, p)
+		}
+	}()
 	if m.alone {
 		return f(ctx, m)
 	}

@@ -60,10 +60,14 @@ type Store struct {
 	done  sync.WaitGroup
 	// failed delivers the error that ended etcd's server.
 	failed chan error
-	// mu is held for reading by whoever uses member, and for writing while the server restarts: then they wait.
-	mu       sync.RWMutex
-	member   *member
-	exposing sync.Mutex // held while the port for other members is opened
+	// mu is held for reading by whoever uses member. restarted is nil, but for while the server restarts: then it is
+	// closed when the next one runs.
+	mu         sync.RWMutex
+	member     *member
+	restarted  chan struct{}
+	before     []Member   // who the members were when the restart began
+	restarting sync.Mutex // held while the server restarts
+	exposing   sync.Mutex // held while the port for other members is opened
 }
 
 // startLimit is how long a member that is alone may take to start, and after which one of several says what it waits for.
@@ -130,7 +134,9 @@ func (s *Store) Err() <-chan error { return s.failed }
 func (s *Store) Close() error {
 	close(s.quit)
 	s.done.Wait()
-	s.mu.Lock()
+	s.restarting.Lock()
+	defer s.restarting.Unlock()
+	s.mu.Lock() // those who use the member are done
 	defer s.mu.Unlock()
 	if !s.member.ended() {
 		s.member.stop()
@@ -138,11 +144,41 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// use is the member that runs, until release is called. The holder must not call use again before: it waits while a
-// restart waits for the first.
-func (s *Store) use() (m *member, release func()) {
+// use is the member that runs, until release is called. While the server restarts it waits for the next one, until a time
+// (zero: without a limit), and then fails with store.ErrUnavailable. The holder must not call use again before: it waits
+// while a restart waits for the first.
+func (s *Store) use(ctx context.Context, until time.Time) (m *member, release func(), err error) {
+	for {
+		m, release, restarted := s.running()
+		if restarted == nil {
+			return m, release, nil
+		}
+		var late <-chan time.Time
+		if !until.IsZero() {
+			t := time.NewTimer(time.Until(until))
+			defer t.Stop()
+			late = t.C
+		}
+		select {
+		case <-restarted:
+		case <-late:
+			return nil, nil, fmt.Errorf("%w: etcd's server restarts", store.ErrUnavailable)
+		case <-s.quit:
+			return nil, nil, fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// running is the member that runs, until release is called; or else restarted tells when there is one again.
+func (s *Store) running() (m *member, release func(), restarted <-chan struct{}) {
 	s.mu.RLock()
-	return s.member, s.mu.RUnlock
+	if s.restarted == nil {
+		return s.member, s.mu.RUnlock, nil
+	}
+	defer s.mu.RUnlock()
+	return nil, nil, s.restarted
 }
 
 // wrap turns etcd's errors into the store's.

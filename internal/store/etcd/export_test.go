@@ -21,7 +21,7 @@ func (s *Store) Halt() {
 
 // Late is a write whose proposal is on its way: land has it arrive, and reports whether it is carried out.
 func (s *Store) Late(changes ...store.Change) (land func(context.Context) (bool, error)) {
-	m, release := s.use()
+	m, release, _ := s.running()
 	defer release()
 	req, _, _ := request(changes)
 	req = m.under(m.fence.Load(), req)
@@ -33,7 +33,7 @@ func (s *Store) Late(changes ...store.Change) (land func(context.Context) (bool,
 
 // GiveUp does what comes before a write without an answer is proposed again.
 func (s *Store) GiveUp(ctx context.Context, since int64, changes ...store.Change) (int64, error) {
-	m, release := s.use()
+	m, release, _ := s.running()
 	defer release()
 	w := attempt{changes: changes, since: since, open: true, fence: m.fence.Load()}
 	err := w.close(ctx, m)
@@ -42,7 +42,7 @@ func (s *Store) GiveUp(ctx context.Context, since int64, changes ...store.Change
 
 // ForgetFence makes the member as one that has just started.
 func (s *Store) ForgetFence() {
-	m, release := s.use()
+	m, release, _ := s.running()
 	defer release()
 	m.fence.Store(0)
 }

@@ -20,9 +20,12 @@ const (
 	largestSlice = 1000
 )
 
-// Compacted implements store.Store.
+// Compacted implements store.Store. While the server restarts it is 0.
 func (s *Store) Compacted() int64 {
-	m, release := s.use()
+	m, release, restarted := s.running()
+	if restarted != nil {
+		return 0
+	}
 	defer release()
 	return m.server.KV().FirstRev()
 }
@@ -54,10 +57,10 @@ func (s *Store) history(ctx context.Context, w *watch, prefix string, after, unt
 		batch := store.Batch{Revision: after}
 		if after < until {
 			var size int
-			var err error
-			m, release := s.use()
-			batch, size, err = m.slice(ctx, prefix, after, min(after+count, until))
-			release()
+			err := s.do(ctx, func(ctx context.Context, m *member) (err error) {
+				batch, size, err = m.slice(ctx, prefix, after, min(after+count, until))
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -88,26 +91,31 @@ func (m *member) slice(ctx context.Context, prefix string, after, until int64) (
 	from := mvcc.RevToBytes(mvcc.Revision{Main: after + 1}, mvcc.NewRevBytes())
 	to := mvcc.RevToBytes(mvcc.Revision{Main: until + 1}, mvcc.NewRevBytes())
 	batch, size := store.Batch{Revision: until}, 0
-	tx.RLock()
-	revs, values := tx.UnsafeRange(schema.Key, from, to, 0)
-	for i, b := range revs {
-		size += len(values[i])
-		var stored mvccpb.KeyValue
-		if err := proto.Unmarshal(values[i], &stored); err != nil {
-			tx.RUnlock()
-			return batch, size, err
+	err := func() error {
+		tx.RLock()
+		defer tx.RUnlock()
+		revs, values := tx.UnsafeRange(schema.Key, from, to, 0)
+		for i, b := range revs {
+			size += len(values[i])
+			var stored mvccpb.KeyValue
+			if err := proto.Unmarshal(values[i], &stored); err != nil {
+				return err
+			}
+			if !strings.HasPrefix(string(stored.Key), prefix) {
+				continue
+			}
+			e := store.Event{Type: store.Put, KV: toKV(&stored)}
+			if mvcc.IsTombstone(b) {
+				e = store.Event{Type: store.Deletion, KV: store.KV{Key: string(stored.Key), Modified: mvcc.BytesToRev(b).Main}}
+			}
+			batch.Events = append(batch.Events, e)
 		}
-		if !strings.HasPrefix(string(stored.Key), prefix) {
-			continue
-		}
-		e := store.Event{Type: store.Put, KV: toKV(&stored)}
-		if mvcc.IsTombstone(b) {
-			e = store.Event{Type: store.Deletion, KV: store.KV{Key: string(stored.Key), Modified: mvcc.BytesToRev(b).Main}}
-		}
-		batch.Events = append(batch.Events, e)
+		return nil
+	}()
+	if err != nil {
+		return batch, size, err
 	}
-	tx.RUnlock()
-	err := before(ctx, kv, batch.Events)
+	err = before(ctx, kv, batch.Events)
 	if after < kv.FirstRev() { // compacted while it was read
 		err = store.ErrCompacted
 	}

@@ -45,7 +45,10 @@ func (s *Store) housekeeping() {
 // keepHouse is one round; it returns the revision at its end. The database's file is each member's own; history is
 // compacted by the leader, for all.
 func (s *Store) keepHouse() int64 {
-	m, release := s.use()
+	m, release, restarted := s.running()
+	if restarted != nil {
+		return s.aged
+	}
 	defer release()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

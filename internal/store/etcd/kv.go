@@ -72,9 +72,12 @@ func (s *Store) Revision(ctx context.Context) (rev int64, err error) {
 	return rev, err
 }
 
-// Size implements store.Store.
+// Size implements store.Store. While the server restarts it is 0.
 func (s *Store) Size() (total, used int64) {
-	m, release := s.use()
+	m, release, restarted := s.running()
+	if restarted != nil {
+		return 0, 0
+	}
 	defer release()
 	return m.size()
 }

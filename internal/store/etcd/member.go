@@ -245,6 +245,10 @@ func (s *Store) embedConfig(alone bool) *embed.Config {
 	ec.QuotaBackendBytes = cfg.Quota
 	ec.MaxRequestBytes = maxRequest
 	ec.MaxLearners = maxLearners
+	// etcd's own checks of a change of members would refuse learners for some seconds after each change of the voters, and
+	// always while one of three is away; but a learner changes nothing about who must agree, and may be needed to replace
+	// the one that is away. Who may be promoted or removed is decided in next and canSpare.
+	ec.StrictReconfigCheck = false
 	if cfg.Cluster != "" {
 		ec.InitialClusterToken = cfg.Cluster
 	}
@@ -275,7 +279,7 @@ func (s *Store) embedConfig(alone bool) *embed.Config {
 	return ec
 }
 
-// stop ends the server, after the watches that it feeds. The caller holds the store's mu.
+// stop ends the server, after the watches that it feeds. Nobody uses it any more.
 func (m *member) stop() {
 	close(m.ending)
 	m.reign.Load().end()
@@ -300,21 +304,38 @@ func (m *member) close() {
 	}
 }
 
-// restart ends the server and starts it again, with peers if there are some now. Requests wait meanwhile, and watches
-// go on where they were. It goes on if who asked for it gives up. If the server does not start, the store has failed.
+// restart ends the server and starts it again, with peers if there are some now. Requests wait meanwhile, for as long as
+// they would for a leader, and watches go on where they were. It goes on if who asked for it gives up. If the server does not start, the store has failed.
 func (s *Store) restart() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.member.stop()
+	s.restarting.Lock()
+	defer s.restarting.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
-	m, err := s.start(ctx)
+	err := s.replace(func() (*member, error) { return s.start(ctx) })
 	if err != nil {
 		err = fmt.Errorf("it did not start again: %w", err)
 		s.fail(err)
+	}
+	return err
+}
+
+// replace ends the member that runs, and has start make the next one; restarting is held. If that fails, there is none any
+// more.
+func (s *Store) replace(start func() (*member, error)) error {
+	restarted := make(chan struct{})
+	s.mu.Lock() // those who use the member are done
+	s.restarted, s.before = restarted, s.member.members()
+	s.mu.Unlock()
+	s.member.stop()
+	m, err := start()
+	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.run(m)
+	s.restarted, s.before = nil, nil
+	close(restarted)
 	return nil
 }
 
@@ -335,7 +356,10 @@ func (m *member) followLeader(changed <-chan struct{}) {
 // Leads reports whether this member leads the others, and when to ask again. A member that has lost touch with the
 // others may still believe that it leads: nothing that it writes is accepted then.
 func (s *Store) Leads() (leads bool, changed <-chan struct{}) {
-	m, release := s.use()
+	m, release, restarted := s.running()
+	if restarted != nil {
+		return false, restarted
+	}
 	defer release()
 	changed = m.reign.Load().Done() // before the leader is read, so that no change is missed
 	return m.server.Leader() == m.server.MemberID(), changed

@@ -182,15 +182,15 @@ func (s *Store) watchEnd(m *member) {
 	}
 }
 
-// rejoin makes this machine a new member. Requests wait meanwhile, and watches go on where they were.
+// rejoin makes this machine a new member, which may take as long as the others have no majority. Watches go on where they
+// were.
 func (s *Store) rejoin(m *member) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.restarting.Lock()
+	defer s.restarting.Unlock()
 	if m.ended() {
 		return nil
 	}
 	servers := m.servers()
-	m.stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -200,12 +200,10 @@ func (s *Store) rejoin(m *member) error {
 		case <-ctx.Done():
 		}
 	}()
-	err := s.leave(servers)
-	if err == nil {
-		m, err = s.start(ctx)
-	}
-	if err == nil {
-		s.run(m)
-	}
-	return err
+	return s.replace(func() (*member, error) {
+		if err := s.leave(servers); err != nil {
+			return nil, err
+		}
+		return s.start(ctx)
+	})
 }

@@ -181,9 +181,11 @@ func (s *Store) expose(ctx context.Context) error {
 	}
 	s.exposing.Lock() // two may join at once
 	defer s.exposing.Unlock()
-	m, release := s.use()
+	m, release, err := s.use(ctx, time.Now().Add(patience))
+	if err != nil {
+		return err
+	}
 	alone := m.alone
-	var err error
 	if alone {
 		var try member
 		if err = try.listen(s.cfg.Peers); err == nil { // before anything is changed
@@ -214,11 +216,19 @@ func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	return out, err
 }
 
-// Known lists the members as this one knows them, which may be out of date. It also answers without a majority.
+// Known lists the members as this one knows them, which may be out of date. It also answers without a majority, and while
+// the server restarts.
 func (s *Store) Known() []Member {
-	m, release := s.use()
-	defer release()
-	return m.certain()
+	if m, release, restarted := s.running(); restarted == nil {
+		defer release()
+		return m.certain()
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.restarted != nil {
+		return slices.Clone(s.before)
+	}
+	return s.member.members()
 }
 
 // certain are the members, and lost are only those that the leader has not heard from for some heartbeats: every now and
@@ -319,10 +329,6 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 		}
 		now := time.Now()
 		err = m.reconfigure(ctx, func(ctx context.Context) error {
-			// etcd would refuse for some seconds after each change of the voters, and always while one of three is away. But
-			// a learner changes nothing about who must agree, and may be needed to replace the one that is away.
-			defer func(strict bool) { m.server.Cfg.StrictReconfigCheck = strict }(m.server.Cfg.StrictReconfigCheck)
-			m.server.Cfg.StrictReconfigCheck = false
 			_, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now))
 			return err
 		})

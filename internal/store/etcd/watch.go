@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,7 +17,11 @@ import (
 func (s *Store) Watch(ctx context.Context, prefix string, after int64) (store.Watch, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watch{ch: make(chan store.Batch), stop: cancel, prefix: prefix, after: after}
-	m, release := s.use()
+	m, release, err := s.use(ctx, time.Now().Add(patience))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
 	defer release()
 	stream, err := w.open(ctx, m)
 	if err != nil {
@@ -29,7 +34,9 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) (store.Wa
 		defer close(w.ch)
 		for w.follow(ctx, m, stream, s.quit) {
 			var release func()
-			m, release = s.use()
+			if m, release, err = s.use(ctx, time.Time{}); err != nil {
+				return // it was stopped, or the store is closed
+			}
 			stream, err = w.open(ctx, m)
 			release()
 			if err != nil {

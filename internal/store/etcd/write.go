@@ -17,8 +17,11 @@ import (
 // was carried out; see fence.go.
 func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
 	req, size, removes := request(changes)
-	w := attempt{changes: changes, req: req, since: s.revision()}
+	w := attempt{changes: changes, req: req}
 	err := s.within(ctx, writeLimit, func(ctx context.Context, m *member) error {
+		if w.since == 0 {
+			w.since = m.server.KV().Rev() // it may be behind
+		}
 		if w.open && m.server.MemberID() != w.by { // this machine has joined anew: the fence of that write is not its own
 			return store.ErrUnknown
 		}
@@ -39,13 +42,6 @@ func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, erro
 		return w.revision, nil
 	}
 	return 0, refusal(changes, w.resp)
-}
-
-// revision is this member's, which may be behind.
-func (s *Store) revision() int64 {
-	m, release := s.use()
-	defer release()
-	return m.server.KV().Rev()
 }
 
 // attempt is a write on its way.
