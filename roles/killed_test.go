@@ -73,6 +73,9 @@ func TestKilledInAJob(t *testing.T) {
 		if s := job.Status; s.Succeeded != completions || s.Failed != 0 || s.CompletedIndexes != fmt.Sprintf("0-%d", completions-1) ||
 			s.Active != 0 || s.UncountedTerminatedPods != nil && len(s.UncountedTerminatedPods.Succeeded)+len(s.UncountedTerminatedPods.Failed) > 0 {
 			t.Errorf("%s: %+v", app, s)
+			for _, pod := range pods(c, app) {
+				t.Logf("%s: %s, %s, %+v", pod.Name, pod.Status.Phase, pod.Status.Message, pod.Status.ContainerStatuses)
+			}
 		}
 		p.countsPods(c, app, job.Status)
 	}

@@ -177,6 +177,7 @@ func TestTakesItsOwnAgain(t *testing.T) {
 		a := begin(c, c.Admin(), believing(true), "a", nil)
 		synctest.Wait()
 		old := a.term.Load()
+		a.stop() // were it to go on, it would take the Lease back
 		again := begin(c, c.Admin(), believing(true), "a", nil)
 		synctest.Wait()
 		if !again.leading() || again.term.Load().Lease.ResourceVersion == old.Lease.ResourceVersion {
