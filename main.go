@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"minik8s/config"
+	"minik8s/internal/clock"
 	"minik8s/internal/ctl"
 	"minik8s/roles"
 )
@@ -133,6 +134,7 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	clock.Skew(cfg.ClockOffset)
 	d, err := roles.New(cfg, logger(cfg))
 	if err != nil {
 		return err

@@ -69,6 +69,8 @@ type Config struct {
 	NodeGracePeriod, NodeRemovalPeriod time.Duration
 	// CertificateLifetime is how long the certificates last that this master signs.
 	CertificateLifetime time.Duration
+	// ClockOffset is how far the daemon's time of day is ahead of the machine's; negative: behind.
+	ClockOffset time.Duration
 
 	// Without are the optimisations that are turned off.
 	Without []string
@@ -291,6 +293,9 @@ var Keys = []Key{
 	{Name: "certificate-lifetime", Default: "8760h", Doc: "how long certificates last that this master signs; they are renewed when a third is left",
 		set: duration(10*time.Second, 10*365*24*time.Hour, func(c *Config) *time.Duration { return &c.CertificateLifetime }),
 		get: func(c *Config) string { return c.CertificateLifetime.String() }},
+	{Name: "clock-offset", Default: "0s", Doc: "to try what a wrong clock does: how far the daemon's time of day is ahead of the machine's, -2h: behind",
+		set: duration(-100*365*24*time.Hour, 100*365*24*time.Hour, func(c *Config) *time.Duration { return &c.ClockOffset }),
+		get: func(c *Config) string { return c.ClockOffset.String() }},
 	{Name: "without", Default: "", Doc: "optimisations to leave out, to see what each is worth: " + strings.Join(optimisations, ", "),
 		set: func(c *Config, v string) error {
 			c.Without = list(v)

@@ -50,6 +50,9 @@ func (d *Daemon) openAuthority() (err error) {
 		return err
 	}
 	d.ca.Lifetime = d.cfg.CertificateLifetime
+	if err := d.ca.CheckTime(); err != nil {
+		d.log.Error("nobody can connect to the API but through its socket", "error", err)
+	}
 	key, err := certs.OpenKey(dir, "sa")
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/certificates"
 	"minik8s/internal/controller/daemonset"
 	"minik8s/internal/controller/deployment"
@@ -65,7 +66,7 @@ func (d *Daemon) masterParts() []supervise.Part {
 func (d *Daemon) runSnapshots(ctx context.Context, ready func()) error {
 	ready()
 	return snapshots.Run(ctx, snapshots.Config{Store: d.store, Dir: d.path("snapshots"), Every: d.cfg.SnapshotInterval,
-		Keep: d.cfg.SnapshotKeep, Now: time.Now, Log: d.log})
+		Keep: d.cfg.SnapshotKeep, Now: clock.Now, Log: d.log})
 }
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {

@@ -2,11 +2,11 @@ package roles
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/clock"
 	"minik8s/internal/events"
 	"minik8s/internal/kubelet/node"
 )
@@ -20,7 +20,7 @@ func (d *Daemon) runNode(ctx context.Context, ready func()) error {
 	n := node.New(node.Config{Name: d.cfg.NodeName, IP: d.cfg.NodeIP, DataDir: d.cfg.DataDir, Version: VersionInfo().GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
 		Taints:            []corev1.Taint{{Key: api.ControlPlane, Effect: corev1.TaintEffectNoSchedule}},
-		HeartbeatInterval: d.cfg.HeartbeatInterval, Now: time.Now, Log: d.log}, c, node.NoRuntime{}, rec)
+		HeartbeatInterval: d.cfg.HeartbeatInterval, Now: clock.Now, Log: d.log}, c, node.NoRuntime{}, rec)
 	if err := n.Register(ctx); err != nil {
 		return err
 	}

@@ -9,12 +9,15 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"minik8s/internal/clock"
 )
 
 func (s *Server) listen(ctx context.Context) ([]net.Listener, error) {
 	var out []net.Listener
 	if s.cfg.Listener != nil {
 		out = append(out, tls.NewListener(s.cfg.Listener, &tls.Config{
+			Time:           clock.Now,
 			GetCertificate: s.cfg.Cert.ForServer, MinVersion: tls.VersionTLS12,
 			ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.cfg.ClientCA,
 			NextProtos: []string{"h2", "http/1.1"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"minik8s/internal/certs"
+	"minik8s/internal/clock"
 )
 
 // dialTimeout bounds the handshake with a server that is asked for its CA.
@@ -27,7 +28,7 @@ func FetchCA(ctx context.Context, address, pin string) ([]byte, error) {
 		return nil, err
 	}
 	var ca *x509.Certificate
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host,
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: &tls.Config{Time: clock.Now, MinVersion: tls.VersionTLS12, ServerName: host,
 		InsecureSkipVerify: true, // the CA is not known yet: it is checked here, against the pin
 		VerifyConnection: func(s tls.ConnectionState) error {
 			ca, err = pinned(s.PeerCertificates, pin, host)
@@ -54,7 +55,11 @@ func pinned(chain []*x509.Certificate, pin, host string) (*x509.Certificate, err
 		}
 		roots := x509.NewCertPool()
 		roots.AddCert(ca)
-		_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
+		_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: clock.Now()})
+		var invalid x509.CertificateInvalidError
+		if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+			err = fmt.Errorf("%w: is the clock right, here and there? Here it is %s", err, clock.Now().UTC().Format(time.RFC3339))
+		}
 		return ca, err
 	}
 	return nil, ErrOtherCluster

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/disk"
 )
 
@@ -42,6 +43,15 @@ type Authority struct {
 	Lifetime time.Duration
 	cert     *x509.Certificate
 	key      crypto.Signer
+}
+
+// CheckTime says that the CA's certificate is not valid now, so that nobody trusts what it signs.
+func (a *Authority) CheckTime() error {
+	if now := clock.Now(); now.Before(a.cert.NotBefore) || now.After(a.cert.NotAfter) {
+		return fmt.Errorf("the CA is valid from %s to %s, and here it is %s: is the clock right?", a.cert.NotBefore.UTC().Format(time.RFC3339),
+			a.cert.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // Pool returns the CA's certificate as a pool of trusted certificates.
@@ -77,7 +87,7 @@ func OpenAuthority(dir, name string) (*Authority, error) {
 }
 
 func newAuthority(dir, name string) (*Authority, error) {
-	now := time.Now()
+	now := clock.Now()
 	tmpl := &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(caYears, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
@@ -160,7 +170,7 @@ func (a *Authority) Client(dir, file, user string, groups ...string) (Pair, erro
 
 // template is a certificate to be signed. It is valid from a moment ago, and not longer than the CA.
 func (a *Authority) template(name pkix.Name, lasts time.Duration, usage ...x509.ExtKeyUsage) *x509.Certificate {
-	now := time.Now()
+	now := clock.Now()
 	until := now.Add(lasts)
 	if until.After(a.cert.NotAfter) {
 		until = a.cert.NotAfter
@@ -169,8 +179,8 @@ func (a *Authority) template(name pkix.Name, lasts time.Duration, usage ...x509.
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usage}
 }
 
-// leaf reads a certificate. It makes a new one if there is none, or if it is not from this CA, is due for renewal or
-// lacks a name.
+// leaf reads a certificate. It makes a new one if there is none, or if it is not from this CA, is not valid yet, is due for
+// renewal or lacks a name.
 func (a *Authority) leaf(dir, file string, tmpl *x509.Certificate) (Pair, error) {
 	pair, err := Read(dir, file)
 	if err == nil && a.good(pair, tmpl) {
@@ -188,7 +198,10 @@ func (a *Authority) leaf(dir, file string, tmpl *x509.Certificate) (Pair, error)
 
 func (a *Authority) good(pair Pair, want *x509.Certificate) bool {
 	cert, err := pair.leaf()
-	if err != nil || cert.CheckSignatureFrom(a.cert) != nil || !time.Now().Before(RenewAt(cert)) {
+	if err != nil || cert.CheckSignatureFrom(a.cert) != nil {
+		return false
+	}
+	if now := clock.Now(); now.Before(cert.NotBefore) || !now.Before(RenewAt(cert)) {
 		return false
 	}
 	for _, n := range want.DNSNames {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"minik8s/internal/clock"
 )
 
 // RenewAt is when a certificate is due for renewal: when less than a third of its lifetime is left, so that a month
@@ -90,7 +92,7 @@ func (k *Kept) Renew(ctx context.Context) (wait time.Duration, err error) {
 // left is how long the certificate need not be renewed.
 func (k *Kept) left() time.Duration {
 	if c := k.current.Load(); c != nil {
-		return time.Until(RenewAt(c.Leaf))
+		return RenewAt(c.Leaf).Sub(clock.Now())
 	}
 	return 0
 }

@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 )
 
 const (
@@ -54,7 +55,7 @@ func New(c client.Interface, component, host string, log *slog.Logger) *Recorder
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Recorder{Client: c, Component: component, Host: host, log: log,
-		now: time.Now, wake: make(chan struct{}, 1)}
+		now: clock.Now, wake: make(chan struct{}, 1)}
 }
 
 // Event records that something happened to obj. eventtype is corev1.EventTypeNormal or EventTypeWarning, reason one

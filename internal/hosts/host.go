@@ -25,6 +25,8 @@ type Host struct {
 	Address netip.Addr
 	// Binary is the minik8sd that runs here, if it is another than the lab's.
 	Binary string
+	// ClockOffset is how far the daemon's time of day will be ahead of the machine's from the next start on.
+	ClockOffset time.Duration
 
 	lab        *Lab
 	ns         *namespace
@@ -97,7 +99,8 @@ func (h *Host) Start(flags ...string) error {
 	if len(flags) > 0 {
 		h.args = flags
 	}
-	cmd := exec.Command(h.binary(), append(append(h.base(), "--node-name", h.Name), h.args...)...)
+	own := append(h.base(), "--node-name", h.Name, "--clock-offset", h.ClockOffset.String())
+	cmd := exec.Command(h.binary(), append(own, h.args...)...)
 	h.said = &tail{}
 	cmd.Stdout, cmd.Stderr = h.said, h.said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -22,6 +22,7 @@ import (
 //	kill, stop, freeze, thaw NAME SIGKILL, SIGTERM, SIGSTOP, SIGCONT for the daemon
 //	cut NAME [from | to]          takes the host off the network, or loses only what it sends, or what is sent to it
 //	loss NAME PERCENT [from | to] loses so many percent of its packets, each by chance
+//	clock NAME DURATION           from its next start on the daemon's time of day is so far ahead; -2h: behind
 //	heal NAME                     puts it back, and loses nothing more
 //	wipe NAME                     kills the daemon and removes all that it has made
 //	crash POD from NAME           has the pod's web server end itself

@@ -32,6 +32,7 @@ var verbs = map[string]verb{
 	"restart": (*play).restart,
 	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
 	"cut": (*play).stepCut, "loss": (*play).stepLoss, "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
+	"clock": (*play).clock,
 	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "expect": (*play).expect,
 	"say": func(*play, context.Context, []string) error { return nil },
 }
@@ -44,6 +45,18 @@ var expectations = map[string]verb{
 }
 
 var errWords = errors.New("the step has too few words, or too many; see hosts.Scenario")
+
+// clock is the step "clock NAME DURATION".
+func (p *play) clock(_ context.Context, args []string) error {
+	if len(args) != 2 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err == nil {
+		h.ClockOffset, err = time.ParseDuration(args[1])
+	}
+	return err
+}
 
 func (p *play) named(name string) (*Host, error) {
 	if h := p.lab.Host(name); h != nil {

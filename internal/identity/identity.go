@@ -24,6 +24,7 @@ import (
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
+	"minik8s/internal/clock"
 	"minik8s/internal/disk"
 )
 
@@ -214,11 +215,12 @@ func (i *Identity) read(file string) (certs.Pair, error) {
 	if err != nil || !i.covers(file, cert) {
 		return certs.Pair{}, nil //nolint:nilerr // as above
 	}
-	if time.Now().After(cert.NotAfter) {
+	if clock.Now().After(cert.NotAfter) {
 		if file == nodeFile && i.cfg.Token == "" {
 			return certs.Pair{}, fmt.Errorf("this machine's certificate expired at %s, and it cannot ask for another with it: "+
 				"give a --token; \"minik8sd ctl token create\" on a master prints one", cert.NotAfter.UTC().Format(time.RFC3339))
 		}
+		i.cfg.Log.Warn("a certificate of this machine has expired: it asks for another", "file", file+".crt", "expired", cert.NotAfter.UTC())
 		return certs.Pair{}, nil
 	}
 	return pair, nil // also one that is not valid yet: a clock that is wrong now may be set soon

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/events"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/checkpoint"
@@ -70,7 +71,7 @@ type Config struct {
 	Unavailable func()
 	// HeartbeatInterval is the time between renewals of the node's Lease; 0: 10 s.
 	HeartbeatInterval time.Duration
-	// Now is the clock; nil: time.Now.
+	// Now is the clock; nil: clock.Now.
 	Now func() time.Time
 	// Log may be nil.
 	Log *slog.Logger
@@ -121,7 +122,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 		cfg.HeartbeatInterval = 10 * time.Second
 	}
 	if cfg.Now == nil {
-		cfg.Now = time.Now
+		cfg.Now = clock.Now
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

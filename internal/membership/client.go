@@ -13,6 +13,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/clock"
 )
 
 // Client asks a master.
@@ -84,7 +86,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.CA}
+	conf := &tls.Config{Time: clock.Now, MinVersion: tls.VersionTLS12, RootCAs: c.CA}
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/clock"
 	"minik8s/internal/registry/apply"
 	"minik8s/internal/registry/authorization"
 	"minik8s/internal/registry/patch"
@@ -109,7 +110,7 @@ func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registr
 		}
 	}
 	kinds := api.NewTable(api.Builtin()...)
-	r := &Registry{store: s, kinds: kinds, cache: storage.New(s, kinds.Stored(), storage.BookmarkEvery), log: log, now: time.Now}
+	r := &Registry{store: s, kinds: kinds, cache: storage.New(s, kinds.Stored(), storage.BookmarkEvery), log: log, now: clock.Now}
 	r.strategies.Store(&rows)
 	r.authorizer = authorization.New(r.kinds, cached{r.cache})
 	return r

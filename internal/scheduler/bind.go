@@ -13,6 +13,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/scheduler/plan"
 	"minik8s/internal/supervise"
 )
@@ -123,7 +124,7 @@ func (s *Scheduler) writeRefusal(ctx context.Context, pod *corev1.Pod, why *plan
 	}
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 	c := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		Message: why.Text, LastTransitionTime: metav1.Now().Rfc3339Copy(), ObservedGeneration: pod.Generation}
+		Message: why.Text, LastTransitionTime: metav1.NewTime(clock.Now()).Rfc3339Copy(), ObservedGeneration: pod.Generation}
 	upd := pod.DeepCopy()
 	why.Nodes.Publish(upd)
 	if i >= 0 {

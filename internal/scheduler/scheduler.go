@@ -13,6 +13,7 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/scheduler/plan"
@@ -54,7 +55,7 @@ type Scheduler struct {
 
 // New makes a scheduler; Run runs it once. record may be nil.
 func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Scheduler {
-	s := &Scheduler{client: c, views: views, record: record, log: log, now: time.Now, wake: make(chan struct{}, 1),
+	s := &Scheduler{client: c, views: views, record: record, log: log, now: clock.Now, wake: make(chan struct{}, 1),
 		cluster: plan.New(uint64(time.Now().UnixNano())), queue: newQueue(), strategy: plan.Spread,
 		pods:       informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 		nodes:      informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),

@@ -13,6 +13,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"minik8s/internal/clock"
 )
 
 // Authority signs tokens and verifies them.
@@ -30,7 +32,7 @@ func New(key *ecdsa.PrivateKey, issuer string) (*Authority, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(der)
-	return &Authority{key: key, keyID: base64.RawURLEncoding.EncodeToString(sum[:]), issuer: issuer, now: time.Now}, nil
+	return &Authority{key: key, keyID: base64.RawURLEncoding.EncodeToString(sum[:]), issuer: issuer, now: clock.Now}, nil
 }
 
 // Issuer returns the issuer, which is also the audience of the API server.

@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/bootstrap"
 	"minik8s/internal/certs"
+	"minik8s/internal/clock"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/serviceaccount"
 	"minik8s/internal/streaming"
@@ -58,7 +59,7 @@ func (a *Authenticator) Authenticate(req *http.Request) (registry.User, error) {
 			return a.bearer(req)
 		}
 		cert := tls.VerifiedChains[0][0]
-		if time.Now().After(cert.NotAfter) { // it was verified when the connection was opened, which may be long ago
+		if clock.Now().After(cert.NotAfter) { // it was verified when the connection was opened, which may be long ago
 			return registry.User{}, apierrors.NewUnauthorized("the client's certificate expired at " + cert.NotAfter.UTC().Format(time.RFC3339) + ", after the connection was opened")
 		}
 		user := registry.User{Name: cert.Subject.CommonName,
@@ -99,7 +100,7 @@ func (a *Authenticator) joining(ctx context.Context, t bootstrap.Token) (registr
 		return registry.User{}, err
 	}
 	secret, _ := obj.(*corev1.Secret)
-	stored, err := bootstrap.Check(t, secret, time.Now())
+	stored, err := bootstrap.Check(t, secret, clock.Now())
 	if err != nil {
 		return registry.User{}, apierrors.NewUnauthorized(err.Error())
 	}

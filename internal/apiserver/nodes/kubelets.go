@@ -24,6 +24,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver/proxy"
 	"minik8s/internal/certs"
+	"minik8s/internal/clock"
 	"minik8s/internal/registry"
 	"minik8s/internal/streaming"
 )
@@ -55,7 +56,7 @@ func Kubelets(find func(ctx context.Context, node string) (address string, err e
 		},
 		// Streams take over their connection, which only HTTP/1.1 allows. So most need a new one, which a resumed
 		// session makes much cheaper.
-		TLSClientConfig: &tls.Config{RootCAs: ca, GetClientCertificate: cert.ForClient, MinVersion: tls.VersionTLS13,
+		TLSClientConfig: &tls.Config{Time: clock.Now, RootCAs: ca, GetClientCertificate: cert.ForClient, MinVersion: tls.VersionTLS13,
 			NextProtos: []string{"http/1.1"}, ClientSessionCache: tls.NewLRUClientSessionCache(sessions)},
 		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
 		DisableCompression: true, // what is sent on is sent as it came

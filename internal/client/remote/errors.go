@@ -32,6 +32,7 @@ func (e *Unreachable) Error() string {
 	var unknownCA x509.UnknownAuthorityError
 	var badName x509.HostnameError
 	var badRecord tls.RecordHeaderError
+	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.Is(e.Err, fs.ErrPermission):
 		return text + "it may be opened by root only: use sudo, or a kubeconfig (--kubeconfig)"
@@ -45,6 +46,8 @@ func (e *Unreachable) Error() string {
 			"if the cluster was made anew, take its new kubeconfig (DATA/admin.kubeconfig)"
 	case errors.As(e.Err, &badName):
 		return text + "its certificate is for another name (" + reason(e.Err) + ")"
+	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
+		return text + "its certificate is not valid now (" + reason(e.Err) + "): is the clock right, here and there?"
 	case errors.As(e.Err, &badRecord):
 		return text + "it does not speak TLS: is the URL's https:// right?"
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 )
 
 var _ client.Interface = (*Client)(nil)
@@ -140,7 +141,7 @@ func serverURL(server string) (string, error) {
 }
 
 func tlsConfig(cfg Config) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure,
+	t := &tls.Config{Time: clock.Now, MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure,
 		GetClientCertificate: cfg.Identity}
 	if len(cfg.CA) > 0 {
 		t.RootCAs = x509.NewCertPool()

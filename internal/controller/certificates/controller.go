@@ -16,6 +16,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/informer"
 	"minik8s/internal/supervise"
@@ -40,7 +41,7 @@ type Controller struct {
 // New makes the controller. apiNames are the names and addresses of the masters' own certificates, which no worker gets.
 func New(c client.Interface, views *informer.Views, signer Signer, apiNames func() []string, log *slog.Logger) *Controller {
 	o := informer.Options{Views: views, Log: log}
-	s := &Controller{client: c, signer: signer, api: apiNames, now: time.Now,
+	s := &Controller{client: c, signer: signer, api: apiNames, now: clock.Now,
 		requests: informer.New[*certificatesv1.CertificateSigningRequest](c, api.CertificateSigningRequests, o),
 		nodes:    informer.New[*corev1.Node](c, api.Nodes, o)}
 	s.loop = loop.New("certificates", log, s.reconcile)

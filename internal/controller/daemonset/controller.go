@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/expect"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
@@ -59,7 +60,7 @@ type backoff struct {
 
 // New makes the controller.
 func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	d := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: time.Now,
+	d := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: clock.Now,
 		failures:  map[string]backoff{},
 		sets:      informer.New[*appsv1.DaemonSet](c, api.DaemonSets, informer.Options{Views: views, Log: log}),
 		nodes:     informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),

@@ -14,6 +14,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/expect"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
@@ -38,7 +39,7 @@ type Controller struct {
 
 // New makes the controller.
 func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	d := &Controller{client: c, record: record, now: time.Now,
+	d := &Controller{client: c, record: record, now: clock.Now,
 		deployments: informer.New[*appsv1.Deployment](c, api.Deployments, informer.Options{Views: views, Log: log}),
 		sets:        informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, informer.Options{Views: views, Log: log}),
 	}

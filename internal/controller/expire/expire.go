@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 )
 
 // TTL is how long an Event is kept; Kubernetes' default.
@@ -29,7 +30,7 @@ type Controller struct {
 
 // New makes the controller.
 func New(c client.Interface, log *slog.Logger) *Controller {
-	return &Controller{client: c, log: log, now: time.Now}
+	return &Controller{client: c, log: log, now: clock.Now}
 }
 
 // Run works until ctx ends.

@@ -15,6 +15,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/expect"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
@@ -45,7 +46,7 @@ type Controller struct {
 
 // New makes the controller.
 func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	j := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: time.Now,
+	j := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: clock.Now,
 		jobs: informer.New[*batchv1.Job](c, api.Jobs, informer.Options{Views: views, Log: log}),
 		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 	}

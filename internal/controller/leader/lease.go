@@ -10,6 +10,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 )
 
 // take writes the Lease in this master's name and returns it as written: in a version that no earlier term had. It
@@ -46,7 +47,7 @@ func (e *Elector) next(old *coordinationv1.Lease) *coordinationv1.Lease {
 		}
 		l.Spec.LeaseTransitions = &transitions
 	}
-	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
+	now := metav1.NewMicroTime(clock.Now().Truncate(time.Microsecond))
 	if t := l.Spec.AcquireTime; t != nil && t.Equal(&now) { // an equal object would not be written, and the version stay
 		now = metav1.NewMicroTime(now.Add(time.Microsecond))
 	}

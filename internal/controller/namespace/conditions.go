@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/clock"
 )
 
 // healthy are the conditions while nothing is wrong.
@@ -75,7 +77,7 @@ func finalizers(left []remains) string {
 func merge(status *corev1.NamespaceStatus, now []corev1.NamespaceCondition) bool {
 	changed := false
 	for _, c := range now {
-		c.LastTransitionTime = metav1.Now()
+		c.LastTransitionTime = metav1.NewTime(clock.Now())
 		i := slices.IndexFunc(status.Conditions, func(old corev1.NamespaceCondition) bool { return old.Type == c.Type })
 		if i < 0 {
 			status.Conditions = append(status.Conditions, c)

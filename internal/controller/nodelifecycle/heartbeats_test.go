@@ -70,7 +70,7 @@ func TestWrongClocks(t *testing.T) {
 		t.Run(off.String(), func(t *testing.T) {
 			c := controllertest.New(t)
 			controllertest.Create(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceNodeLease}})
-			clock := &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+			clock := &testClock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 			theirs := func() metav1.MicroTime { return metav1.NewMicroTime(clock.now().Add(off)) }
 			controllertest.Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 			say(t, c, corev1.ConditionTrue, theirs().Time)
@@ -98,18 +98,18 @@ func TestWrongClocks(t *testing.T) {
 }
 
 // clock is set by hand.
-type clock struct {
+type testClock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-func (c *clock) now() time.Time {
+func (c *testClock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at
 }
 
-func (c *clock) pass(d time.Duration) {
+func (c *testClock) pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)

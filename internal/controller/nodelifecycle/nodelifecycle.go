@@ -13,6 +13,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
@@ -35,7 +36,7 @@ type Controller struct {
 
 // New makes the controller; self is the Node of the machine that it runs on.
 func New(c client.Interface, views *informer.Views, record *events.Recorder, self string, times Times, log *slog.Logger) *Controller {
-	n := &Controller{client: c, record: record, self: self, times: times, now: time.Now,
+	n := &Controller{client: c, record: record, self: self, times: times, now: clock.Now,
 		nodes:  informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
 		leases: informer.New[*coordinationv1.Lease](c, api.Leases, informer.Options{Namespace: corev1.NamespaceNodeLease, Views: views, Log: log}),
 	}

@@ -34,7 +34,7 @@ func TestPodsOfUnreadyNodes(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c := controllertest.New(t)
-			clock := &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+			clock := &testClock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 			controllertest.Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 			say(t, c, x.ready, clock.now())
 			for i := range pods {

@@ -11,6 +11,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/pods"
 	"minik8s/internal/informer"
@@ -45,7 +46,7 @@ type Controller struct {
 
 // New makes the controller; threshold is how many finished pods may stay.
 func New(c client.Interface, views *informer.Views, threshold int, log *slog.Logger) *Controller {
-	g := &Controller{client: c, threshold: threshold, now: time.Now, missing: map[string]time.Time{},
+	g := &Controller{client: c, threshold: threshold, now: clock.Now, missing: map[string]time.Time{},
 		pods:  informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 		nodes: informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
 	}

@@ -14,6 +14,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/expect"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
@@ -55,7 +56,7 @@ type change struct {
 
 // New makes the controller.
 func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: time.Now,
+	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: clock.Now,
 		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 	}
 	r.podsOf = owner.NewIndex(r.pods)

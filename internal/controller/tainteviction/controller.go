@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
@@ -36,7 +37,7 @@ type taintOn struct{ node, key, value string }
 
 // New makes the controller.
 func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	t := &Controller{client: c, record: record, now: time.Now, seen: map[taintOn]time.Time{},
+	t := &Controller{client: c, record: record, now: clock.Now, seen: map[taintOn]time.Time{},
 		pods:  informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 		nodes: informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
 	}

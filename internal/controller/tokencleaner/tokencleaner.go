@@ -13,6 +13,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/bootstrap"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/informer"
 	"minik8s/internal/supervise"
@@ -28,7 +29,7 @@ type Controller struct {
 
 // New makes the controller.
 func New(c client.Interface, views *informer.Views, log *slog.Logger) *Controller {
-	s := &Controller{client: c, now: time.Now, secrets: informer.New[*corev1.Secret](c, api.Secrets, informer.Options{Views: views, Log: log,
+	s := &Controller{client: c, now: clock.Now, secrets: informer.New[*corev1.Secret](c, api.Secrets, informer.Options{Views: views, Log: log,
 		Namespace: metav1.NamespaceSystem, Fields: fields.OneTermEqualSelector("type", string(corev1.SecretTypeBootstrapToken))})}
 	s.loop = loop.New("tokencleaner", log, s.reconcile)
 	s.secrets.OnChange(func(_, now *corev1.Secret) {

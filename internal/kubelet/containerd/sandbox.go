@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"time"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/containerd/spec"
 	"minik8s/internal/kubelet/cri"
@@ -44,7 +44,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, cfg cri.SandboxConfig) (*reco
 	if cfg.HostNetwork && cfg.Hostname == "" {
 		cfg.Hostname = r.cfg.NodeName
 	}
-	rec := &record{Config: cfg, CreatedAt: time.Now()}
+	rec := &record{Config: cfg, CreatedAt: clock.Now()}
 	var kinds []string
 	if !cfg.HostNetwork {
 		kinds = append(kinds, "net", "uts")

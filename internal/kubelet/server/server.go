@@ -19,6 +19,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/certs"
+	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -111,7 +112,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	// Streams take over their connection, which only HTTP/1.1 allows.
-	secure := tls.NewListener(l, &tls.Config{GetCertificate: s.cfg.Cert.ForServer, ClientCAs: s.cfg.ClientCA,
+	secure := tls.NewListener(l, &tls.Config{Time: clock.Now, GetCertificate: s.cfg.Cert.ForServer, ClientCAs: s.cfg.ClientCA,
 		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}})
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(secure) }()

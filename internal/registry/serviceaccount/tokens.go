@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/clock"
 	"minik8s/internal/registry/authorization"
 	"minik8s/internal/tokens"
 )
@@ -83,7 +84,7 @@ func (t *Tokens) Request(ctx context.Context, user authorization.User, namespace
 		return nil, apierrors.NewInternalError(err)
 	}
 	out.TypeMeta = metav1.TypeMeta{APIVersion: tokenRequests.APIVersion(), Kind: tokenRequests.Kind}
-	out.Namespace, out.Name, out.CreationTimestamp = namespace, name, metav1.Now()
+	out.Namespace, out.Name, out.CreationTimestamp = namespace, name, metav1.NewTime(clock.Now())
 	out.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(until)}
 	return out, nil
 }
@@ -188,5 +189,5 @@ func (t *Tokens) stands(ctx context.Context, kind *api.Kind, namespace string, r
 		return false, nil
 	}
 	deleted := obj.GetDeletionTimestamp()
-	return deleted == nil || time.Now().Before(deleted.Add(tokenLeeway)), nil
+	return deleted == nil || clock.Now().Before(deleted.Add(tokenLeeway)), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/clock"
 	"minik8s/internal/membership"
 	"minik8s/internal/registry"
 )
@@ -50,7 +51,7 @@ func csrStrategy() *registry.Strategy {
 func approve(csr, given *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	old := csr.DeepCopy()
 	csr.Status.Conditions = slices.Clone(given.Status.Conditions)
-	now := metav1.Now()
+	now := metav1.NewTime(clock.Now())
 	for i := range csr.Status.Conditions {
 		c := &csr.Status.Conditions[i]
 		if c.LastUpdateTime.IsZero() {

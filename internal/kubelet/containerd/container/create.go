@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/api/types"
@@ -19,6 +18,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/containerd/stdio"
 )
@@ -41,7 +41,7 @@ type Ingredients struct {
 // cannot be executed is found out by runc here, but is the error of Start: see StartError.
 func (s *Set) Create(ctx context.Context, in Ingredients) (*Container, error) {
 	m := in.Meta
-	m.ID, m.CreatedAt = newID(), time.Now()
+	m.ID, m.CreatedAt = newID(), clock.Now()
 	m.Cgroup = filepath.Join(in.CgroupParent, m.ID)
 	c := s.container(m)
 	if err := c.create(ctx, in); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/containerd/events"
 	"github.com/containerd/typeurl/v2"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/containerd/embed"
 )
 
@@ -77,7 +78,7 @@ func (s *Set) handle(ctx context.Context, e *events.Envelope) {
 		}
 		if c := s.Get(ev.ContainerID); c != nil {
 			// In a goroutine: the wait for one container's output must not delay the next event.
-			s.wg.Go(func() { c.ended(int32(ev.ExitStatus), ev.ExitedAt.AsTime()) })
+			s.wg.Go(func() { c.ended(int32(ev.ExitStatus), clock.Of(ev.ExitedAt.AsTime())) })
 			return
 		}
 		s.wg.Go(func() { s.cfg.ShimEnded(ctx, ev.ContainerID) })
@@ -93,9 +94,9 @@ func (s *Set) resync(ctx context.Context) {
 		resp, err := s.tasks().Get(ctx, &tasks.GetRequest{ContainerID: c.Meta.ID})
 		switch {
 		case err == nil && resp.Process.Status == task.Status_STOPPED:
-			c.ended(int32(resp.Process.ExitStatus), resp.Process.ExitedAt.AsTime())
+			c.ended(int32(resp.Process.ExitStatus), clock.Of(resp.Process.ExitedAt.AsTime()))
 		case err != nil && errdefs.IsNotFound(errdefs.FromGRPC(err)):
-			c.ended(137, time.Now())
+			c.ended(137, clock.Now())
 		}
 	}
 	s.cfg.Missed()

@@ -3,6 +3,7 @@ package container
 import (
 	"time"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/cri"
@@ -44,7 +45,7 @@ func (c *Container) ended(code int32, at time.Time) {
 // lost records the end of a container that existed when the machine went down. Whether and how it had exited before is
 // not known.
 func (c *Container) lost() {
-	began, ended := c.Meta.CreatedAt, time.Now()
+	began, ended := c.Meta.CreatedAt, clock.Now()
 	// It ended before the machine was started. The clock may have been set since, so the times are checked.
 	if at := bootTime(); at.After(began) && at.Before(ended) {
 		ended = at
@@ -71,5 +72,5 @@ func looksDamaged(s state) bool {
 
 // bootTime is when the machine was booted, by the present clock.
 func bootTime() time.Time {
-	return time.Now().Add(-embed.Uptime())
+	return clock.Now().Add(-embed.Uptime())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/cri"
 )
@@ -91,7 +92,7 @@ func (c *Container) EndWithoutShim(ctx context.Context) {
 	if err := c.deleteByRunc(ctx); err != nil {
 		c.set.cfg.Log.Warn("a container without a shim could not be ended", "container", c.Meta.Name, "err", err)
 	}
-	c.ended(137, time.Now())
+	c.ended(137, clock.Now())
 }
 
 // deleteByRunc removes what is left of a container after the end of its shim: its processes, its cgroup, its mount

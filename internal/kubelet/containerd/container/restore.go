@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/containerd/errdefs"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -81,7 +81,7 @@ func (c *Container) restore(ctx context.Context, discard Remover) error {
 			// Creating it was interrupted, so the kubelet never got its id.
 			discard(ctx, "the container "+c.Meta.ID, c.Remove)
 		default:
-			c.ended(137, time.Now())
+			c.ended(137, clock.Now())
 		}
 		return nil
 	}
@@ -96,9 +96,9 @@ func (c *Container) restore(ctx context.Context, discard Remover) error {
 			discard(ctx, "the container "+c.Meta.ID, c.Remove)
 			return nil
 		}
-		at := time.Now()
+		at := clock.Now()
 		if p.ExitedAt != nil {
-			at = p.ExitedAt.AsTime()
+			at = clock.Of(p.ExitedAt.AsTime())
 		}
 		c.ended(int32(p.ExitStatus), at)
 	case task.Status_CREATED:

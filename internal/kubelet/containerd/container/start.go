@@ -8,6 +8,7 @@ import (
 
 	"github.com/containerd/containerd/api/services/tasks/v1"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -32,7 +33,7 @@ func (c *Container) Start(ctx context.Context) error {
 		}
 		return fmt.Errorf("containerd: start: %w", fromGRPC(err))
 	}
-	moved, err := c.advance(cri.Running, func(s *state) { s.StartedAt = time.Now() })
+	moved, err := c.advance(cri.Running, func(s *state) { s.StartedAt = clock.Now() })
 	if moved {
 		c.set.cfg.Changed(c)
 	}
@@ -42,7 +43,7 @@ func (c *Container) Start(ctx context.Context) error {
 // failStart makes a container one that has exited without ever running.
 func (c *Container) failStart(msg string, code int32) error {
 	moved, err := c.advance(cri.Exited, func(s *state) {
-		s.StartedAt, s.FinishedAt = time.Time{}, time.Now()
+		s.StartedAt, s.FinishedAt = time.Time{}, clock.Now()
 		s.ExitCode, s.StartError = code, msg
 	})
 	if moved {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"minik8s/internal/clock"
 )
 
 const (
@@ -80,7 +82,7 @@ func (l *logFile) write(stream string, partial bool, text []byte) {
 	if l.file == nil {
 		return
 	}
-	l.buf = time.Now().UTC().AppendFormat(l.buf[:0], "2006-01-02T15:04:05.000000000Z07:00")
+	l.buf = clock.Now().UTC().AppendFormat(l.buf[:0], "2006-01-02T15:04:05.000000000Z07:00")
 	l.buf = append(append(append(l.buf, ' '), stream...), " F "...)
 	if partial {
 		l.buf[len(l.buf)-2] = 'P'
@@ -152,7 +154,7 @@ func (l *logFile) failed(what string, err error) {
 
 // rotate renames the file and starts a new one; the oldest beyond what is kept are removed.
 func (l *logFile) rotate() {
-	now := time.Now()
+	now := clock.Now()
 	if now.Before(l.retryAt) && l.size < 2*l.maxSize {
 		return
 	}

@@ -1,0 +1,20 @@
+// Package clock is the time of day as this daemon sees it. Certificates, tokens, Leases and the times in objects come from
+// it, and nothing else does, so that a test can give one daemon a clock that is wrong: all other ways to do that change the
+// whole machine's. How long something takes is measured with package time.
+//
+// Everybody may call Now; only main calls Skew. It holds nothing but the offset.
+package clock
+
+import "time"
+
+var offset time.Duration
+
+// Now is the time of day.
+func Now() time.Time { return time.Now().Add(offset) }
+
+// Skew makes the clock be ahead of the machine's, or behind it if d is negative. It is called once, before anything else
+// runs.
+func Skew(d time.Duration) { offset = d }
+
+// Of is what this clock showed when the machine's showed t.
+func Of(t time.Time) time.Time { return t.Add(offset) }
