@@ -31,6 +31,9 @@ type Host struct {
 	lab        *Lab
 	ns         *namespace
 	link       string
+	port       string          // of its bridge: the link, or the end of wire
+	wire       *wire           // nil while nothing is delayed
+	parted     map[string]bool // by Part; the names of its tables
 	dir        string
 	cut, lossy bool
 
@@ -176,6 +179,9 @@ func (h *Host) close() error {
 	}
 	if h.client != nil {
 		h.client.Close()
+	}
+	if h.wire != nil {
+		err = errors.Join(err, h.wire.close())
 	}
 	h.ns.close()
 	return err

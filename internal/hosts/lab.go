@@ -83,6 +83,7 @@ func (l *Lab) addSubnets(n int) error {
 		err := l.hub.do(func() error {
 			attrs := netlink.NewLinkAttrs()
 			attrs.Name = bridge(i)
+			attrs.HardwareAddr = net.HardwareAddr{2, 'h', 'u', 'b', 0, byte(i + 1)} // else it is that of a port, and changes with them
 			br := &netlink.Bridge{LinkAttrs: attrs}
 			if err := netlink.LinkAdd(br); err != nil {
 				return err
@@ -110,8 +111,9 @@ func (l *Lab) Add(name string, in int) (*Host, error) {
 	}
 	a := l.subnets[in-1].Addr().As4()
 	a[3] = byte(len(l.hosts) + 1)
-	h := &Host{Name: name, Address: netip.AddrFrom4(a), lab: l, link: fmt.Sprint("to-", len(l.hosts)+1),
-		dir: filepath.Join(l.dir, name)}
+	h := &Host{Name: name, Address: netip.AddrFrom4(a), lab: l, dir: filepath.Join(l.dir, name)}
+	h.link = fmt.Sprint("to-", len(l.hosts)+1)
+	h.port = h.link
 	var err error
 	if h.ns, err = newNamespace(); err != nil {
 		return nil, err

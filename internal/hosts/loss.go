@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,13 +39,14 @@ func (h *Host) Lose(way Way, percent int) error {
 // would not do: the router's stack may still take what the host sends to other subnets.)
 func (h *Host) Cut() error { return h.Lose(Both, 100) }
 
-// Heal ends Cut and Lose.
+// Heal ends Cut, Lose, Part and Delay.
 func (h *Host) Heal() error {
+	err := errors.Join(h.unpart(), h.Delay(0))
 	if !h.lossy {
-		return nil
+		return err
 	}
 	h.cut, h.lossy = false, false
-	return h.lab.hub.do(func() error { return h.filter(Both, 0) })
+	return errors.Join(err, h.lab.hub.do(func() error { return h.filter(Both, 0) }))
 }
 
 // filter makes the host's table in the network's namespace anew. The kernel here has no netem; a bridge's packets pass
@@ -68,7 +70,7 @@ func (h *Host) filter(way Way, percent int) error {
 				continue
 			}
 			ch := c.AddChain(&nftables.Chain{Name: hook.name, Table: t, Type: nftables.ChainTypeFilter, Hooknum: hook.at, Priority: nftables.ChainPriorityFilter})
-			c.AddRule(&nftables.Rule{Table: t, Chain: ch, Exprs: slices.Concat(onLink(hook.link, h.link), byChance(percent), []expr.Any{
+			c.AddRule(&nftables.Rule{Table: t, Chain: ch, Exprs: slices.Concat(onLink(hook.link, h.port), byChance(percent), []expr.Any{
 				&expr.Verdict{Kind: expr.VerdictDrop}})})
 		}
 	}

@@ -1,8 +1,13 @@
 package hosts_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -131,10 +136,136 @@ func (e *endpoint) send(t *testing.T, to *endpoint, n, most int, patience time.D
 	}
 	for i := range n {
 		e.write(t, to, counted)
-		if i%50 == 49 { // before the socket is full
+		if i%100 == 99 { // before the socket is full
 			receive(10 * time.Millisecond)
 		}
 	}
 	receive(patience)
 	return arrived
+}
+
+// Two hosts that are parted reach everybody but each other, and Heal of one ends it.
+func TestPart(t *testing.T) {
+	lab := newLab(t)
+	on := map[*hosts.Host]*endpoint{}
+	var all []*hosts.Host
+	for i, name := range []string{"a", "b", "c"} {
+		h, err := lab.Add(name, 1+i%2) // b is behind the router
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, on[h] = append(all, h), packets(t, h)
+	}
+	a, b, c := all[0], all[1], all[2]
+	type pair [2]*hosts.Host
+	for _, step := range []struct {
+		what   string
+		do     func() error
+		parted []pair
+	}{
+		{"nobody is parted", func() error { return nil }, nil},
+		{"a and b are parted", func() error { return lab.Part(a, b) }, []pair{{a, b}}},
+		{"a and c, too", func() error { return lab.Part(c, a) }, []pair{{a, b}, {a, c}}},
+		{"b is healed", b.Heal, []pair{{a, c}}},
+		{"a is healed", a.Heal, nil},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(step.what, err)
+		}
+		for _, from := range all {
+			for _, to := range all {
+				if from == to {
+					continue
+				}
+				if slices.Contains(step.parted, pair{from, to}) || slices.Contains(step.parted, pair{to, from}) {
+					if n := on[from].send(t, on[to], 20, 20, 100*time.Millisecond); n != 0 {
+						t.Errorf("%s: %d packets from %s to %s arrive", step.what, n, from.Name, to.Name)
+					}
+				} else {
+					on[from].find(t, on[to])
+				}
+			}
+		}
+	}
+	if err := lab.Part(a, a); err == nil {
+		t.Error("parted from itself")
+	}
+}
+
+// A delayed host's packets take so much longer in each direction, and all of what is sent arrives as it was, also where the
+// kernel leaves checksums and the division of large packets to the device.
+func TestDelay(t *testing.T) {
+	lab := newLab(t)
+	a, err := lab.Add("a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := lab.Add("b", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onA, onB := packets(t, a), packets(t, b)
+	const delay = 40 * time.Millisecond
+	if err := a.Delay(delay); err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range [][2]*endpoint{{onA, onB}, {onB, onA}} {
+		way[0].find(t, way[1])
+		for { // what find has sent more than once
+			if _, err := way[1].read(t, 2*delay); err != nil {
+				break
+			}
+		}
+		began := time.Now()
+		way[0].write(t, way[1], counted)
+		if _, err := way[1].read(t, 10*time.Second); err != nil || time.Since(began) < delay {
+			t.Errorf("it took %s, with a delay of %s: %v", time.Since(began), delay, err)
+		}
+	}
+	if err := a.Delay(time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	content := make([]byte, 4<<20)
+	for i := range content {
+		content[i] = byte(i * i >> 8)
+	}
+	l, err := b.Listen(netip.AddrPortFrom(b.Address, 4001).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	echoed := make(chan error, 1)
+	go func() { // b sends back what it gets
+		c, err := l.Accept()
+		if err == nil {
+			_, err = io.Copy(c, c)
+			c.Close()
+		}
+		echoed <- err
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := a.Dial(ctx, l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	go func() {
+		c.Write(content)              //nolint:errcheck // what is read back tells
+		c.(*net.TCPConn).CloseWrite() //nolint:errcheck // as above
+	}()
+	got, err := io.ReadAll(c)
+	if err := errors.Join(err, <-echoed); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d of %d bytes came back, and %v", len(got), len(content), err)
+	}
+	if err := a.Lose(hosts.From, 100); err != nil { // it is the wire's end that is in the bridge now
+		t.Fatal(err)
+	}
+	if n := onA.send(t, onB, 20, 20, 100*time.Millisecond); n != 0 {
+		t.Errorf("%d packets of a host that is cut off arrive", n)
+	}
+	if err := a.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	onA.find(t, onB)
 }

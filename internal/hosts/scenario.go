@@ -23,7 +23,9 @@ import (
 //	cut NAME [from | to]          takes the host off the network, or loses only what it sends, or what is sent to it
 //	loss NAME PERCENT [from | to] loses so many percent of its packets, each by chance
 //	clock NAME DURATION           from its next start on the daemon's time of day is so far ahead; -2h: behind
-//	heal NAME                     puts it back, and loses nothing more
+//	delay NAME DURATION           each of its packets is so long on its way, in both directions
+//	part NAME NAME                loses all packets between the two, which reach everybody else
+//	heal NAME                     ends all of these
 //	wipe NAME                     kills the daemon and removes all that it has made
 //	crash POD from NAME           has the pod's web server end itself
 //	ctl MASTER ARGUMENTS...       runs minik8sd ctl; files are relative to the scenario's directory,

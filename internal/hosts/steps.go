@@ -32,7 +32,7 @@ var verbs = map[string]verb{
 	"restart": (*play).restart,
 	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
 	"cut": (*play).stepCut, "loss": (*play).stepLoss, "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
-	"clock": (*play).clock,
+	"clock": (*play).clock, "delay": (*play).stepDelay, "part": (*play).stepPart,
 	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "expect": (*play).expect,
 	"say": func(*play, context.Context, []string) error { return nil },
 }
