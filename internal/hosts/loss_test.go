@@ -164,8 +164,8 @@ func TestPart(t *testing.T) {
 		parted []pair
 	}{
 		{"nobody is parted", func() error { return nil }, nil},
-		{"a and b are parted", func() error { return lab.Part(a, b) }, []pair{{a, b}}},
-		{"a and c, too", func() error { return lab.Part(c, a) }, []pair{{a, b}, {a, c}}},
+		{"a and b are parted", func() error { return a.Part(b) }, []pair{{a, b}}},
+		{"a and c, too", func() error { return c.Part(a) }, []pair{{a, b}, {a, c}}},
 		{"b is healed", b.Heal, []pair{{a, c}}},
 		{"a is healed", a.Heal, nil},
 	} {
@@ -187,7 +187,7 @@ func TestPart(t *testing.T) {
 			}
 		}
 	}
-	if err := lab.Part(a, a); err == nil {
+	if err := a.Part(a); err == nil {
 		t.Error("parted from itself")
 	}
 }

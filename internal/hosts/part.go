@@ -10,20 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Part has the network lose all IPv4 packets between two hosts, in both directions, while both reach everybody else. Heal of
+// Part has the network lose all IPv4 packets between this host and another one, while both reach everybody else. Heal of
 // either ends it.
-func (l *Lab) Part(a, b *Host) error {
+func (h *Host) Part(other *Host) error {
+	a, b := h, other
 	if a == b {
 		return errors.New("a host cannot be parted from itself")
 	}
 	name := partName(a, b)
-	for _, h := range []*Host{a, b} {
-		if h.parted == nil {
-			h.parted = map[string]bool{}
+	for _, one := range []*Host{a, b} {
+		if one.parted == nil {
+			one.parted = map[string]bool{}
 		}
-		h.parted[name] = true
+		one.parted[name] = true
 	}
-	return l.hub.do(func() error {
+	return h.lab.hub.do(func() error {
 		c, err := nftables.New()
 		if err != nil {
 			return err
@@ -93,7 +94,7 @@ func (p *play) stepPart(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.lab.Part(a, b); err != nil {
+	if err := a.Part(b); err != nil {
 		return fmt.Errorf("between %s and %s: %w", a.Name, b.Name, err)
 	}
 	return nil

@@ -46,6 +46,8 @@ var kinds = []kind{
 	{"cut from", 8, loses(hosts.From, 100)},
 	{"cut to", 8, loses(hosts.To, 100)},
 	{"loss", 10, (*driver).loss},
+	{"part", 8, (*driver).part},
+	{"delay", 6, (*driver).delay},
 	{"freeze, and kill another", 6, (*driver).freezeAndKill},
 }
 
@@ -226,6 +228,33 @@ func loses(way hosts.Way, percent int) func(*driver, context.Context, *hosts.Hos
 func (d *driver) loss(ctx context.Context, h *hosts.Host) error {
 	way := []hosts.Way{hosts.From, hosts.To, hosts.Both}[d.dice.IntN(3)]
 	return d.lose(ctx, h, way, 5+d.dice.IntN(50))
+}
+
+// part keeps two masters from each other. The one that does not lead then knows of no leader.
+func (d *driver) part(ctx context.Context, h *hosts.Host) error {
+	other := d.masters[d.dice.IntN(len(d.masters))]
+	if other == h {
+		return d.lose(ctx, h, hosts.Both, 100)
+	}
+	d.note("%s and %s are parted", h.Name, other.Name)
+	if err := h.Part(other); err != nil {
+		return err
+	}
+	d.pause(ctx, 100, 1800)
+	d.note("heal %s", h.Name)
+	return h.Heal()
+}
+
+// delay has a master be far away.
+func (d *driver) delay(ctx context.Context, h *hosts.Host) error {
+	by := time.Duration(5+d.dice.IntN(100)) * time.Millisecond
+	d.note("%s is %s away", h.Name, by)
+	if err := h.Delay(by); err != nil {
+		return err
+	}
+	d.pause(ctx, 100, 1800)
+	d.note("heal %s", h.Name)
+	return h.Heal()
 }
 
 func (d *driver) lose(ctx context.Context, h *hosts.Host, way hosts.Way, percent int) error {
