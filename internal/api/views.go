@@ -1,17 +1,25 @@
 package api
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"minik8s/internal/api/minik8s"
 )
 
 // View makes a kind another version of a stored kind: the same objects, under another group and version.
 type View struct {
 	Of *Kind
-	// Shown converts a stored object to this version, and Stored converts it back. Both return a new object, which may
-	// share data with the old one.
+	// Shown converts a stored object to this version, and Stored converts it back; a version that is read only has none.
+	// Both return a new object, which may share data with the old one.
 	Shown, Stored func(Object) Object
+	// Same reports whether two versions of a stored object are shown alike, but for the version: then a watch says nothing
+	// of the step from one to the other. Nil: each write is shown.
+	Same func(a, b Object) bool
 	// Fields maps the names of field selectors in this version to those of the stored version.
 	Fields map[string]string
 }
@@ -33,8 +41,41 @@ var EventsV1 = &Kind{
 		}},
 }
 
+// Peers are Nodes in the form that every machine of the cluster follows. Each writes its own Node now and then, so that all
+// together would be told of all of them by the square of their number.
+var Peers = &Kind{
+	Group: minik8s.GroupVersion.Group, Version: minik8s.GroupVersion.Version, Kind: "Peer", Plural: "peers", Singular: "peer",
+	Verbs:   []string{"get", "list", "watch"},
+	New:     func() Object { return &minik8s.Peer{} },
+	NewList: func() runtime.Object { return &minik8s.PeerList{} },
+	View: &View{Of: Nodes,
+		Shown: func(obj Object) Object { return peerOf(obj.(*corev1.Node)) },
+		Same: func(a, b Object) bool {
+			x, y := peerOf(a.(*corev1.Node)), peerOf(b.(*corev1.Node))
+			return x.UID == y.UID && x.DeletionTimestamp.Equal(y.DeletionTimestamp) && slices.Equal(x.Spec.Addresses, y.Spec.Addresses) &&
+				slices.Equal(x.Spec.PodCIDRs, y.Spec.PodCIDRs) && x.Spec.API == y.Spec.API
+		}},
+}
+
 // Views lists the kinds that are another version of a stored kind.
-var Views = []*Kind{EventsV1}
+var Views = []*Kind{EventsV1, Peers}
+
+func peerOf(n *corev1.Node) *minik8s.Peer {
+	out := &minik8s.Peer{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
+		CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp}}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			out.Spec.Addresses = append(out.Spec.Addresses, a.Address)
+		}
+	}
+	if out.Spec.PodCIDRs = n.Spec.PodCIDRs; len(out.Spec.PodCIDRs) == 0 && n.Spec.PodCIDR != "" {
+		out.Spec.PodCIDRs = []string{n.Spec.PodCIDR}
+	}
+	if _, master := n.Labels[ControlPlane]; master {
+		out.Spec.API = n.Annotations[APIAddressAnnotation]
+	}
+	return out
+}
 
 func newEvent(e *corev1.Event) *eventsv1.Event {
 	out := &eventsv1.Event{ObjectMeta: e.ObjectMeta, EventTime: e.EventTime, ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,

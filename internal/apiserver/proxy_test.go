@@ -185,6 +185,8 @@ func TestProxyHeaders(t *testing.T) {
 
 // TestProxyStreams: pieces come as they are made, in both directions, and who goes away is gone for the pod too.
 func TestProxyStreams(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	gone, broken := make(chan struct{}), make(chan struct{})
 	upgrader := websocket.Upgrader{Subprotocols: []string{"chat"}, CheckOrigin: func(*http.Request) bool { return true }}
 	port := inPod(t, false, func(w http.ResponseWriter, req *http.Request) {
@@ -198,6 +200,7 @@ func TestProxyStreams(t *testing.T) {
 				rc.Flush()                    //nolint:errcheck // as above
 			}
 		case "/wait": // it says nothing until the client has gone
+			cancel() // the client goes once the pod has heard of it
 			<-req.Context().Done()
 			close(gone)
 		case "/broken":
@@ -256,8 +259,6 @@ func TestProxyStreams(t *testing.T) {
 	out.Close()       //nolint:errcheck // it never fails
 	resp.Body.Close() //nolint:errcheck // as above
 
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
 	req, err = http.NewRequestWithContext(ctx, "GET", base+"/wait", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -76,6 +76,9 @@ func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*W
 		return nil, err
 	}
 	opts.Namespace, opts.Fields = q.Namespace, q.Fields
+	if q.View != nil {
+		opts.Same = q.View.View.Same
+	}
 	sel, err := r.selector(q.Kind, opts.Namespace, opts.Labels, opts.Fields)
 	if err != nil {
 		return nil, err

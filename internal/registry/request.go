@@ -105,6 +105,9 @@ func (r *Registry) authorizeAs(ctx context.Context, verb string, q *Request) err
 	if q.Verb != verb {
 		return apierrors.NewInternalError(fmt.Errorf("a request to %s %s was handed on as one to %s", q.Verb, q.Kind, verb))
 	}
+	if q.View != nil && !q.View.Allows(verb) {
+		return apierrors.NewMethodNotSupported(q.View.GR(), verb)
+	}
 	return r.Authorize(ctx, q)
 }
 

@@ -47,6 +47,17 @@ func (s shape) shown(obj api.Object) api.Object {
 	return obj
 }
 
+// Seen is the kind as the client sees it.
+func (q *Request) Seen() *api.Kind {
+	if q.View != nil {
+		return q.View
+	}
+	return q.Kind
+}
+
+// Shown is an object as the client sees it. It is shared and must never be changed.
+func (q *Request) Shown(e *Entry) api.Object { return shape{q: q}.shown(e.Object()) }
+
 // stored converts the client's object, which is to replace old, to the stored kind. old is nil for a new object. The
 // error is 422.
 func (s shape) stored(given, old api.Object) (api.Object, error) {

@@ -131,6 +131,19 @@ func clusterConfigRow(c *minik8s.ClusterConfig, now time.Time) []any {
 	return []any{c.Name, c.Spec.Scheduler.StrategyOr(), since(c.CreationTimestamp.Time, now)}
 }
 
+var peerColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "The name of the node."},
+	{Name: "Address", Type: "string", Description: "Where the machine is."},
+	{Name: "Pods", Type: "string", Description: "The range of its pods' addresses."},
+	{Name: "API", Type: "string", Description: "Where it serves the API, if it is a master."},
+	{Name: "Age", Type: "string", Description: "The time since the node was created."},
+}
+
+func peerRow(p *minik8s.Peer, now time.Time) []any {
+	return []any{p.Name, or(strings.Join(p.Spec.Addresses, ","), none), or(strings.Join(p.Spec.PodCIDRs, ","), none), or(p.Spec.API, none),
+		since(p.CreationTimestamp.Time, now)}
+}
+
 var eventColumns = []metav1.TableColumnDefinition{
 	{Name: "Last Seen", Type: "string", Description: "The time since it last happened."},
 	{Name: "Type", Type: "string", Description: "Normal or Warning."},

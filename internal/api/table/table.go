@@ -75,6 +75,8 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 		return layout{priorityClassColumns, typed(priorityClassRow)}
 	case api.ClusterConfigs:
 		return layout{clusterConfigColumns, typed(clusterConfigRow)}
+	case api.Peers:
+		return layout{peerColumns, typed(peerRow)}
 	case api.ReplicaSets:
 		return layout{replicaSetColumns, typed(replicaSetRow)}
 	case api.Deployments:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 )
 
@@ -38,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) client.Interface) {
 		"watch follows a list exactly":      watches,
 		"watch through a selector":          selected,
 		"initial events, then a bookmark":   initial,
+		"peers are a part of nodes":         peers,
 		"delete waits for finalizers":       finalizers,
 		"delete checks preconditions":       preconditions,
 		"deletecollection":                  collection,
@@ -403,6 +406,40 @@ func initial(t *testing.T, ctx context.Context, c client.Interface) {
 	if e := next(t, w, 1)[0]; e.Object.GetName() != "c" {
 		t.Fatalf("then %+v", e)
 	}
+}
+
+// peers reads Nodes in the form of Peers. A watch of them says nothing of what they do not show.
+func peers(t *testing.T, ctx context.Context, c client.Interface) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{api.ControlPlane: ""},
+		Annotations: map[string]string{api.APIAddressAnnotation: "10.0.0.1:6443"}}}
+	must[api.Object](t)(c.Create(ctx, node, client.WriteOptions{}))
+	key := client.Key{Kind: api.Nodes, Name: "n"}
+	patch := func(body string, sub string) {
+		t.Helper()
+		must[api.Object](t)(c.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: []byte(body)}, client.WriteOptions{Subresource: sub}))
+	}
+	list := must[*client.List](t)(c.List(ctx, api.Peers, client.ListOptions{}))
+	if len(list.Items) != 1 || list.Items[0].(*minik8s.Peer).Spec.API != "10.0.0.1:6443" {
+		t.Fatalf("%+v", list.Items)
+	}
+	w := must[client.Watcher](t)(c.Watch(ctx, api.Peers, client.WatchOptions{ResourceVersion: list.ResourceVersion}))
+	defer w.Stop()
+	patch(`{"metadata":{"labels":{"zone":"z"}}}`, "")
+	patch(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")
+	patch(`{"status":{"addresses":[{"type":"Hostname","address":"n"},{"type":"InternalIP","address":"10.0.0.1"}]}}`, "status")
+	patch(`{"spec":{"unschedulable":true}}`, "")
+	must[api.Object](t)(c.Delete(ctx, key, nil))
+	got := next(t, w, 2)
+	if p, ok := got[0].Object.(*minik8s.Peer); !ok || got[0].Type != client.Modified || !slices.Equal(p.Spec.Addresses, []string{"10.0.0.1"}) || p.Name != "n" || p.UID == "" {
+		t.Errorf("the first event: %s %+v", got[0].Type, got[0].Object)
+	}
+	if p, ok := got[1].Object.(*minik8s.Peer); !ok || got[1].Type != client.Deleted || p.Name != "n" {
+		t.Errorf("the second event: %s %+v", got[1].Type, got[1].Object)
+	}
+	must[api.Object](t)(c.Create(ctx, node, client.WriteOptions{}))
+	_, err := c.Delete(ctx, client.Key{Kind: api.Peers, Name: "n"}, nil)
+	want(t, apierrors.IsMethodNotSupported, err)
+	must[api.Object](t)(c.Get(ctx, client.Key{Kind: api.Peers, Name: "n"}))
 }
 
 func finalizers(t *testing.T, ctx context.Context, c client.Interface) {

@@ -38,45 +38,57 @@ var _ client.Interface = (*Client)(nil)
 
 // ask makes a request of the client's user.
 func (c *Client) ask(verb string, key client.Key, sub string) *registry.Request {
-	return &registry.Request{User: c.user, Fence: c.fence, Verb: verb, Kind: key.Kind, Sub: sub, Namespace: key.Namespace, Name: key.Name}
+	q := c.of(verb, key.Kind, key.Namespace, nil)
+	q.Sub, q.Name = sub, key.Name
+	return q
 }
 
 // of is ask for a list: the objects that options select.
 func (c *Client) of(verb string, kind *api.Kind, namespace string, f fields.Selector) *registry.Request {
-	return &registry.Request{User: c.user, Fence: c.fence, Verb: verb, Kind: kind, Namespace: namespace, Fields: f}
+	q := &registry.Request{User: c.user, Fence: c.fence, Verb: verb, Kind: kind, Namespace: namespace, Fields: f}
+	if kind.View != nil {
+		q.Kind, q.View = kind.View.Of, kind
+	}
+	return q
 }
 
 // Get implements client.Interface.
 func (c *Client) Get(ctx context.Context, key client.Key) (api.Object, error) {
-	return object(c.reg.Get(ctx, c.ask("get", key, "")))
+	q := c.ask("get", key, "")
+	e, err := c.reg.Get(ctx, q)
+	return object(q, e, err)
 }
 
-func object(e *registry.Entry, err error) (api.Object, error) {
+// object is the answer to a request for an object.
+func object(q *registry.Request, e *registry.Entry, err error) (api.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Object(), nil
+	return q.Shown(e), nil
 }
 
 func listOptions(o client.ListOptions) registry.ListOptions {
 	return registry.ListOptions{Labels: o.Labels, Fields: o.Fields, Limit: o.Limit, Continue: o.Continue}
 }
 
-func list(l *registry.List, err error) (*client.List, error) {
+// list is the answer to a request for a list.
+func list(q *registry.Request, l *registry.List, err error) (*client.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &client.List{Kind: l.Kind, ResourceVersion: strconv.FormatInt(l.Revision, 10), Continue: l.Continue,
+	out := &client.List{Kind: q.Seen(), ResourceVersion: strconv.FormatInt(l.Revision, 10), Continue: l.Continue,
 		Remaining: l.Remaining, Items: make([]api.Object, len(l.Entries))}
 	for i, e := range l.Entries {
-		out.Items[i] = e.Object()
+		out.Items[i] = q.Shown(e)
 	}
 	return out, nil
 }
 
 // List implements client.Interface.
 func (c *Client) List(ctx context.Context, kind *api.Kind, opts client.ListOptions) (*client.List, error) {
-	return list(c.reg.List(ctx, c.of("list", kind, opts.Namespace, opts.Fields), listOptions(opts)))
+	q := c.of("list", kind, opts.Namespace, opts.Fields)
+	l, err := c.reg.List(ctx, q, listOptions(opts))
+	return list(q, l, err)
 }
 
 // Create implements client.Interface.
@@ -88,7 +100,9 @@ func (c *Client) Create(ctx context.Context, obj api.Object, opts client.WriteOp
 	if err != nil {
 		return nil, err
 	}
-	return object(c.reg.Create(ctx, c.of("create", kind, client.Home(kind, obj.GetNamespace()), nil), copyOf(obj), write(opts)))
+	q := c.of("create", kind, client.Home(kind, obj.GetNamespace()), nil)
+	e, err := c.reg.Create(ctx, q, copyOf(obj), write(opts))
+	return object(q, e, err)
 }
 
 // Update implements client.Interface.
@@ -98,7 +112,9 @@ func (c *Client) Update(ctx context.Context, obj api.Object, opts client.WriteOp
 		return nil, err
 	}
 	key := client.Key{Kind: kind, Namespace: client.Home(kind, obj.GetNamespace()), Name: obj.GetName()}
-	return object(c.reg.Update(ctx, c.ask("update", key, opts.Subresource), copyOf(obj), write(opts)))
+	q := c.ask("update", key, opts.Subresource)
+	e, err := c.reg.Update(ctx, q, copyOf(obj), write(opts))
+	return object(q, e, err)
 }
 
 // copyOf copies the caller's object, because the registry keeps and changes what it gets.
@@ -110,20 +126,24 @@ func write(o client.WriteOptions) registry.WriteOptions {
 
 // Patch implements client.Interface.
 func (c *Client) Patch(ctx context.Context, key client.Key, p client.Patch, opts client.WriteOptions) (api.Object, error) {
-	e, _, err := c.reg.Patch(ctx, c.ask("patch", key, opts.Subresource),
+	q := c.ask("patch", key, opts.Subresource)
+	e, _, err := c.reg.Patch(ctx, q,
 		registry.Patch{Type: p.Type, Data: p.Data, Validation: opts.FieldValidation, Force: p.Force}, write(opts))
-	return object(e, err)
+	return object(q, e, err)
 }
 
 // Delete implements client.Interface.
 func (c *Client) Delete(ctx context.Context, key client.Key, opts *metav1.DeleteOptions) (api.Object, error) {
-	e, _, err := c.reg.Delete(ctx, c.ask("delete", key, ""), opts)
-	return object(e, err)
+	q := c.ask("delete", key, "")
+	e, _, err := c.reg.Delete(ctx, q, opts)
+	return object(q, e, err)
 }
 
 // DeleteCollection implements client.Interface.
 func (c *Client) DeleteCollection(ctx context.Context, kind *api.Kind, opts client.ListOptions, del *metav1.DeleteOptions) (*client.List, error) {
-	return list(c.reg.DeleteCollection(ctx, c.of("deletecollection", kind, opts.Namespace, opts.Fields), listOptions(opts), del))
+	q := c.of("deletecollection", kind, opts.Namespace, opts.Fields)
+	l, err := c.reg.DeleteCollection(ctx, q, listOptions(opts), del)
+	return list(q, l, err)
 }
 
 // Bind implements client.Interface.

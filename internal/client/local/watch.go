@@ -22,13 +22,14 @@ func (c *Client) Watch(ctx context.Context, kind *api.Kind, opts client.WatchOpt
 		ro.Revision = rev
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	rw, err := c.reg.Watch(ctx, c.of("watch", kind, opts.Namespace, opts.Fields), ro)
+	q := c.of("watch", kind, opts.Namespace, opts.Fields)
+	rw, err := c.reg.Watch(ctx, q, ro)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	w := &watcher{ch: make(chan client.Event), stop: cancel}
-	go w.run(ctx, rw)
+	go w.run(ctx, q, rw)
 	return w, nil
 }
 
@@ -47,7 +48,7 @@ func (w *watcher) Stop() { w.stop() }
 // Err implements client.Watcher.
 func (w *watcher) Err() error { return w.err }
 
-func (w *watcher) run(ctx context.Context, rw *registry.Watch) {
+func (w *watcher) run(ctx context.Context, q *registry.Request, rw *registry.Watch) {
 	defer close(w.ch)
 	for {
 		events, err := rw.Next(ctx)
@@ -58,7 +59,7 @@ func (w *watcher) run(ctx context.Context, rw *registry.Watch) {
 		for _, e := range events {
 			out := client.Event{Type: e.Type, ResourceVersion: strconv.FormatInt(e.Revision, 10), InitialEnd: e.InitialEnd}
 			if e.Entry != nil {
-				out.Object = e.Entry.Object()
+				out.Object = q.Shown(e.Entry)
 			}
 			select {
 			case w.ch <- out:

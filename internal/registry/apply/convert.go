@@ -15,6 +15,9 @@ type converter struct{ *runtime.Scheme }
 func (c converter) ConvertToVersion(in runtime.Object, version runtime.GroupVersioner) (runtime.Object, error) {
 	gvk := in.GetObjectKind().GroupVersionKind()
 	for _, view := range api.Views {
+		if view.View.Stored == nil { // nobody writes it
+			continue
+		}
 		from, to, convert := view, view.View.Of, view.View.Stored
 		if gvk == to.GVK() {
 			from, to, convert = to, from, view.View.Shown

@@ -26,6 +26,8 @@ type WatchOptions struct {
 	Bookmarks bool
 	// InitialEnd asks for a Bookmark right after the initial objects.
 	InitialEnd bool
+	// Same, if set, leaves out changes after which an object is still the same for the client.
+	Same func(a, b api.Object) bool
 }
 
 // Event is one change as a watcher sees it through its selector.
@@ -290,6 +292,8 @@ func (w *Watch) see(c change) (Event, bool) {
 	was := c.prev != nil && w.sel.matches(c.prev)
 	is := c.next != nil && w.sel.matches(c.next)
 	switch {
+	case is && was && w.opts.Same != nil && w.opts.Same(c.prev.Object(), c.next.Object()):
+		return Event{}, false
 	case is && was:
 		return Event{Type: api.Modified, Entry: c.next, Revision: c.rev, Encodings: c.encodings}, true
 	case is:
