@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"minik8s/internal/network"
 	"minik8s/internal/network/hosttest"
+	"minik8s/internal/network/overlay"
 )
 
 const (
@@ -97,8 +97,8 @@ func (w *wired) build() error {
 		}
 		var pod netip.Addr
 		cfg := hosttest.Config{PodCIDR: hosttest.Range(i), NodeIP: addr.Addr(), Direct: w.name == "direct"}
-		peer := network.Peer{Node: "peer", Address: addrs[1-i].Addr(), Ranges: []netip.Prefix{hosttest.Range(1 - i)}}
-		if err := errors.Join(h.Do("Up", cfg), h.Do("SetPeers", []network.Peer{peer}), h.Ask("Pod", "pod", &pod)); err != nil {
+		peer := overlay.Peer{Node: "peer", Address: addrs[1-i].Addr(), Ranges: []netip.Prefix{hosttest.Range(1 - i)}}
+		if err := errors.Join(h.Do("Up", cfg), h.Do("SetPeers", []overlay.Peer{peer}), h.Ask("Pod", "pod", &pod)); err != nil {
 			return err
 		}
 		w.pods = append(w.pods, pod)

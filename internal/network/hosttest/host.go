@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/network"
+	"minik8s/internal/network/overlay"
 )
 
 // inside is the environment variable that marks a host.
@@ -152,7 +153,7 @@ func (h *Host) Clean(cfg Config, _ *string) error {
 }
 
 // SetPeers calls Network.SetPeers.
-func (h *Host) SetPeers(list []network.Peer, _ *string) error {
+func (h *Host) SetPeers(list []overlay.Peer, _ *string) error {
 	return h.n.SetPeers(context.Background(), list)
 }
 
