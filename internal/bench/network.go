@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 	"minik8s/internal/network/overlay"
 )
@@ -77,7 +78,7 @@ func networkFigures(r *report) (err error) {
 
 // build starts the hosts, each with a pod.
 func (w *wired) build() error {
-	if err := hosttest.Bridge("bench-"+w.name, netip.Prefix{}); err != nil {
+	if err := machine.Bridge("bench-"+w.name, netip.Prefix{}); err != nil {
 		return err
 	}
 	addrs := []netip.Prefix{netip.MustParsePrefix("172.30.1.1/24"), netip.MustParsePrefix("172.30.1.2/24")}

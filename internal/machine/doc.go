@@ -4,5 +4,8 @@
 //
 // What an interrupted run (a panic, a timeout) leaves behind is removed: processes, mounts, cgroups and files.
 //
-// Tests' TestMain and bench call it; the daemon does not. The namespace ends with the last process in it.
+// wires.go joins namespaces that play several hosts.
+//
+// Tests' TestMain, bench, hosts and hosttest call it; the daemon does not. The namespace ends with the last process in
+// it.
 package machine

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 	"minik8s/internal/network/overlay"
 )
@@ -49,7 +50,7 @@ func newLab(t *testing.T, direct bool, addrs ...string) *lab {
 		if !have {
 			bridge = fmt.Sprintf("lab%d", len(bridges))
 			bridges[addr.Masked()] = bridge
-			l.check(hosttest.Bridge(bridge, netip.PrefixFrom(router, addr.Bits())))
+			l.check(machine.Bridge(bridge, netip.PrefixFrom(router, addr.Bits())))
 			t.Cleanup(func() { l.check(hosttest.Unplug(bridge)) })
 			if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 				t.Fatal(err)
