@@ -45,6 +45,7 @@ var floors = map[string]int{
 	"internal/membership":         1, // how masters join: a machine asks, apiserver answers, ctl shows
 	"internal/machine":            1,
 	"internal/nft":                1, // the kernel's packet filter; knows no pod
+	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod
 	"internal/balancer":           1, // a TCP balancer; knows no master
 	"internal/channels":           1,
 	"internal/streaming":          1, // the other end of channels; the kubelet and the API server stream alike
@@ -90,6 +91,7 @@ var doors = map[string][]string{
 	"github.com/google/nftables":        {"internal/nft", "internal/bench", "internal/hosts"},
 	"github.com/mdlayher/netlink":       {"internal/nft"},
 	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},
+	"github.com/godbus/dbus/v5":         {"internal/logind"},
 	"github.com/anishathalye/porcupine": {"internal/hosts/history"},
 	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote"},
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},

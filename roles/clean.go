@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/volume"
+	"minik8s/internal/logind"
 	"minik8s/internal/network"
 )
 
@@ -223,7 +224,7 @@ func (d *Daemon) uninstall(ctx context.Context, roots []string) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{rt.Uninstall(ctx), d.network.Teardown(ctx)}
+	errs := []error{rt.Uninstall(ctx), d.network.Teardown(ctx), logind.Forget(ctx, d.owner())}
 	volumes := volume.New(d.path("pods"), nil)
 	mounted, err := volumes.Pods()
 	errs = append(errs, err)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
 	"minik8s/internal/kubelet/podconfig"
+	"minik8s/internal/kubelet/shutdown"
 	"minik8s/internal/kubelet/token"
 	"minik8s/internal/kubelet/volume"
 )
@@ -68,6 +70,8 @@ type Config struct {
 	Network node.Network
 	// Unavailable, which may be nil, is called when the API could not take a heartbeat.
 	Unavailable func()
+	// Shutdown is how pods end when the machine shuts down. The zero value: they are not ended.
+	Shutdown shutdown.Config
 	// HeartbeatInterval is the time between renewals of the node's Lease; 0: 10 s.
 	HeartbeatInterval time.Duration
 	// Now is the clock; nil: time.Now.
@@ -99,6 +103,8 @@ type Kubelet struct {
 	node        *node.Manager
 	admission   admission
 	startLimit  startLimit
+	// shuttingDown is set while the machine shuts down: no new pod is admitted.
+	shuttingDown atomic.Bool
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -198,6 +204,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	case <-ctx.Done():
 		return nil
 	}
+	k.spawn(func() { shutdown.New(k.cfg.Shutdown, k).Run(ctx) })
 	ready()
 	<-ctx.Done()
 	return nil
@@ -211,6 +218,7 @@ func (k *Kubelet) reset() {
 	k.found = map[types.UID]cri.Pod{}
 	k.Manager.Reset()
 	k.admission.reset()
+	k.shuttingDown.Store(false)
 	k.ports.Reset()
 }
 
@@ -290,6 +298,7 @@ func (k *Kubelet) retireWorker(w *worker) bool {
 		return false
 	}
 	delete(k.workers, w.uid)
+	w.tellEnded()
 	if w.pod != nil && !w.watchSawDeletion {
 		k.ended[w.uid] = true
 	}
