@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -44,7 +45,8 @@ func again() int {
 	}
 	defer sweep(tmp)
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), inside+"=1", "TMPDIR="+tmp)
+	// Nor does it ask this machine's logind for time before a shutdown.
+	cmd.Env = append(os.Environ(), inside+"=1", "TMPDIR="+tmp, "DBUS_SYSTEM_BUS_ADDRESS=unix:path="+filepath.Join(tmp, "no-bus"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	err = cmd.Run()

@@ -47,6 +47,7 @@ type Logind struct {
 
 type lock struct {
 	who, why string
+	pid      int
 	arrived  bool
 }
 
@@ -153,7 +154,7 @@ func (l *Logind) inhibit(sender dbus.Sender, what, who, why, mode string) (dbus.
 	defer l.mu.Unlock()
 	l.next++
 	id := l.next
-	given := &lock{who: who, why: why}
+	given := &lock{who: who, why: why, pid: int(pid)}
 	l.locks[id] = given
 	go func() {
 		arrived(r, int(pid))
@@ -236,6 +237,18 @@ func (l *Logind) Locks() (out []string) {
 	return out
 }
 
+// LockedBy reports whether a process has received a lock.
+func (l *Logind) LockedBy(pid int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.locks {
+		if k.arrived && k.pid == pid {
+			return true
+		}
+	}
+	return false
+}
+
 // Announce tells that a shutdown begins, or that it was cancelled.
 func (l *Logind) Announce(down bool) error {
 	l.props.SetMust(manager, "PreparingForShutdown", down)
@@ -270,3 +283,6 @@ func (l *Logind) ShutDown(ctx context.Context) (released bool, err error) {
 		}
 	}
 }
+
+// Boot has it forget the shutdown, as the logind of the next boot knows nothing of it.
+func (l *Logind) Boot() { l.props.SetMust(manager, "PreparingForShutdown", false) }
