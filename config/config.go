@@ -278,9 +278,14 @@ var Keys = []Key{
 	{Name: "shutdown-grace-period", Default: "40s", Doc: "how long a shutdown of this machine (by systemd) waits for its pods to end, each within its own grace period; 0: it does not wait, and nobody ends them",
 		set: duration(0, 24*time.Hour, func(c *Config) *time.Duration { return &c.ShutdownGracePeriod }),
 		get: func(c *Config) string { return c.ShutdownGracePeriod.String() }},
-	{Name: "shutdown-grace-period-critical-pods", Default: "10s", Doc: "the last part of shutdown-grace-period, in which critical pods end (priorityClassName system-cluster-critical or system-node-critical)",
-		set: duration(0, 24*time.Hour, func(c *Config) *time.Duration { return &c.ShutdownGracePeriodCriticalPods }),
-		get: func(c *Config) string { return c.ShutdownGracePeriodCriticalPods.String() }},
+	{Name: "shutdown-grace-period-critical-pods", Default: "", Doc: "the last part of shutdown-grace-period, in which critical pods end (of the priority classes system-cluster-critical and system-node-critical); empty: a quarter",
+		set: func(c *Config, v string) error {
+			if v == "" {
+				c.ShutdownGracePeriodCriticalPods = c.ShutdownGracePeriod / 4
+				return nil
+			}
+			return duration(0, 24*time.Hour, func(c *Config) *time.Duration { return &c.ShutdownGracePeriodCriticalPods })(c, v)
+		}, get: func(c *Config) string { return c.ShutdownGracePeriodCriticalPods.String() }},
 	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
 		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
 		get: func(c *Config) string { return size(c.EtcdQuota) }},

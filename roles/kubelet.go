@@ -37,11 +37,13 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 // shutdownConfig is how pods end before the machine shuts down, which systemd-logind says.
 func (d *Daemon) shutdownConfig() shutdown.Config {
 	return shutdown.Config{Periods: shutdown.Periods{All: d.cfg.ShutdownGracePeriod, Critical: d.cfg.ShutdownGracePeriodCriticalPods}, Log: d.log,
-		Open: func(ctx context.Context) (shutdown.Conn, error) { return logind.Open(ctx, d.owner()) }}
+		Open: func(ctx context.Context) (shutdown.Conn, error) { return logind.Open(ctx, owner(d.cfg)) }}
 }
 
-// owner is the name of what this daemon makes on the machine outside of its data directory.
-func (d *Daemon) owner() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(d.cfg.DataDir)))[:8] }
+// owner is in the names of files that a daemon makes outside of its data directory.
+func owner(cfg *config.Config) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(cfg.DataDir)))[:8]
+}
 
 // kubeletAddress is where the kubelet's server listens; empty: on all addresses.
 func (d *Daemon) kubeletAddress() string {

@@ -55,13 +55,18 @@ func (c *Conn) RaiseMaxDelay(ctx context.Context, wish time.Duration) (time.Dura
 	}
 }
 
-// Forget removes what RaiseMaxDelay has written for an owner.
-func Forget(ctx context.Context, owner string) error {
-	found, err := filepath.Glob(dropIns(DropIns, owner))
+// Files are those that RaiseMaxDelay has written for an owner.
+func Files(owner string) ([]string, error) { return files(DropIns, owner) }
+
+// Forget removes what RaiseMaxDelay has written for an owner, and has logind go back to what others have set.
+func Forget(ctx context.Context, owner string) error { return forget(ctx, DropIns, owner) }
+
+func forget(ctx context.Context, dir, owner string) error {
+	found, err := files(dir, owner)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	if err := removeDropIns(DropIns, owner); err != nil {
+	if err := removeDropIns(dir, owner); err != nil {
 		return err
 	}
 	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
@@ -84,12 +89,12 @@ func reload(ctx context.Context, bus *dbus.Conn) error {
 	return nil
 }
 
-func dropIns(dir, owner string) string {
-	return filepath.Join(dir, "99-minik8s-*-"+owner+".conf")
+func files(dir, owner string) ([]string, error) {
+	return filepath.Glob(filepath.Join(dir, "99-minik8s-*-"+owner+".conf"))
 }
 
 func removeDropIns(dir, owner string) error {
-	found, err := filepath.Glob(dropIns(dir, owner))
+	found, err := files(dir, owner)
 	for _, f := range found {
 		if rerr := os.Remove(f); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = errors.Join(err, rerr)

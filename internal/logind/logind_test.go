@@ -125,10 +125,20 @@ func TestRaiseMaxDelay(t *testing.T) {
 	if got, err := c.RaiseMaxDelay(t.Context(), 200*time.Second); err != nil || got != 7*time.Second {
 		t.Errorf("against the administrator: %s, %v", got, err)
 	}
-	if err := errors.Join(removeDropIns(l.DropIns, "one"), removeDropIns(l.DropIns, "two")); err != nil {
+	// What is given back is the owner's alone.
+	if err := os.Remove(filepath.Join(l.DropIns, "99-z.conf")); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := filepath.Glob(filepath.Join(l.DropIns, "*")); err != nil || len(left) != 1 {
+	for _, step := range []struct {
+		owner string
+		want  time.Duration
+	}{{"one", 31 * time.Second}, {"one", 31 * time.Second}, {"two", 5 * time.Second}} {
+		err := forget(t.Context(), l.DropIns, step.owner)
+		if got, derr := c.MaxDelay(t.Context()); err != nil || derr != nil || got != step.want {
+			t.Errorf("%s gives back what it has asked for: %s, %v, %v", step.owner, got, err, derr)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(l.DropIns, "*")); err != nil || len(left) != 0 {
 		t.Errorf("left: %q, %v", left, err)
 	}
 }

@@ -35,9 +35,10 @@ type Logind struct {
 	// DropIns is the directory in which it looks for drop-ins when it is told to.
 	DropIns string
 
-	daemon *exec.Cmd
-	bus    *dbus.Conn
-	props  *prop.Properties
+	daemon   *exec.Cmd
+	maxDelay time.Duration // without drop-ins
+	bus      *dbus.Conn
+	props    *prop.Properties
 
 	mu    sync.Mutex
 	locks map[int]*lock
@@ -68,7 +69,7 @@ func Start(dir string, maxDelay time.Duration) (_ *Logind, err error) {
 	if err != nil {
 		return nil, ErrNoBus
 	}
-	l := &Logind{Address: AddressIn(dir), DropIns: filepath.Join(dir, "logind.conf.d"), locks: map[int]*lock{}, freed: make(chan struct{}, 1)}
+	l := &Logind{Address: AddressIn(dir), DropIns: filepath.Join(dir, "logind.conf.d"), maxDelay: maxDelay, locks: map[int]*lock{}, freed: make(chan struct{}, 1)}
 	file := filepath.Join(dir, "bus.conf")
 	if err := os.WriteFile(file, fmt.Appendf(nil, busConfig, l.Address), 0o644); err != nil {
 		return nil, err
@@ -210,6 +211,7 @@ func (l *Logind) killUnit(unit, _ string, sig int32) *dbus.Error {
 	if err != nil {
 		return dbus.MakeFailedError(err)
 	}
+	delay := uint64(l.maxDelay.Microseconds())
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
@@ -218,10 +220,11 @@ func (l *Logind) killUnit(unit, _ string, sig int32) *dbus.Error {
 		for line := range strings.Lines(string(text)) {
 			var seconds uint64
 			if _, err := fmt.Sscanf(line, "InhibitDelayMaxSec=%d", &seconds); err == nil {
-				l.props.SetMust(manager, "InhibitDelayMaxUSec", seconds*1e6)
+				delay = seconds * 1e6
 			}
 		}
 	}
+	l.props.SetMust(manager, "InhibitDelayMaxUSec", delay)
 	return nil
 }
 
