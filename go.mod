@@ -163,6 +163,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
 
+require github.com/godbus/dbus/v5 v5.2.4
+
 require github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 
 replace github.com/opencontainers/runtime-spec => github.com/opencontainers/runtime-spec v1.2.1

@@ -14,42 +14,48 @@ import (
 // floors is the ladder: a package may import those of lower floors only, and on floor 4 its own
 // subpackages. The longest prefix counts.
 var floors = map[string]int{
-	"":                       6,
-	"roles":                  5,
-	"internal/bench":         5, // drives the built daemon from outside
-	"internal/hosts":         5, // as bench, on several hosts
-	"internal/apiserver":     4,
-	"internal/scheduler":     4,
-	"internal/controller":    4,
-	"internal/kubelet":       4,
-	"internal/ctl":           4,
-	"internal/identity":      4, // a worker's certificates; only roles makes one
-	"internal/network":       4, // the pods' network; only roles builds it, and hands it to the runtime as an interface
-	"internal/masters":       4, // where the masters are, for a worker; roles brings it and the balancer together
-	"internal/client":        3,
-	"internal/client/local":  3,
-	"internal/client/remote": 3,
-	"internal/informer":      3,
-	"internal/events":        3,
-	"internal/registry":      2,
-	"internal/store":         2,
-	"internal/supervise":     1,
-	"internal/certs":         1,
-	"internal/tokens":        1,
-	"internal/bootstrap":     1, // join tokens: ctl makes them, registry checks them, a machine that joins shows them
-	"internal/membership":    1, // how masters join: a machine asks, apiserver answers, ctl shows
-	"internal/machine":       1,
-	"internal/nft":           1, // the kernel's packet filter; knows no pod
-	"internal/balancer":      1, // a TCP balancer; knows no master
-	"internal/channels":      1,
-	"internal/streaming":     1, // the other end of channels; the kubelet and the API server stream alike
-	"internal/datadir":       2, // the data directory as a whole; writes by disk
-	"internal/snapshots":     2, // copies of the store at intervals; writes by disk
-	"internal/disk":          1, // how every part writes files that outlive it
-	"internal/api":           0,
-	"internal/clock":         0, // the time of day, which a test may falsify for one daemon
-	"internal/suggest":       0, // "did you mean", for config too
-	"config":                 0,
+	"":                            6,
+	"roles":                       5,
+	"internal/bench":              5, // drives the built daemon from outside
+	"internal/hosts":              5, // as bench, on several hosts
+	"internal/apiserver":          4,
+	"internal/scheduler":          4,
+	"internal/controller":         4,
+	"internal/kubelet":            4,
+	"internal/ctl":                4,
+	"internal/identity":           4, // a worker's certificates; only roles makes one
+	"internal/network":            4, // the pods' network; only roles builds it, and hands it to the runtime as an interface
+	"internal/network/overlay":    1, // the way to other nodes' pods; knows no Node, and no pod of this one
+	"internal/network/hostfilter": 1, // filters of others on the host; is told what has to pass
+	"internal/network/hostports":  1, // what a pod's host ports need of table and loopback
+	"internal/network/ipam":       1, // addresses of a range
+	"internal/network/host":       1, // the host's links, routes and settings; decides nothing
+	"internal/masters":            4, // where the masters are, for a worker; roles brings it and the balancer together
+	"internal/client":             3,
+	"internal/client/local":       3,
+	"internal/client/remote":      3,
+	"internal/informer":           3,
+	"internal/events":             3,
+	"internal/registry":           2,
+	"internal/store":              2,
+	"internal/supervise":          1,
+	"internal/certs":              1,
+	"internal/tokens":             1,
+	"internal/bootstrap":          1, // join tokens: ctl makes them, registry checks them, a machine that joins shows them
+	"internal/membership":         1, // how masters join: a machine asks, apiserver answers, ctl shows
+	"internal/machine":            1,
+	"internal/nft":                1, // the kernel's packet filter; knows no pod
+	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod
+	"internal/balancer":           1, // a TCP balancer; knows no master
+	"internal/channels":           1,
+	"internal/streaming":          1, // the other end of channels; the kubelet and the API server stream alike
+	"internal/datadir":            2, // the data directory as a whole; writes by disk
+	"internal/snapshots":          2, // copies of the store at intervals; writes by disk
+	"internal/disk":               1, // how every part writes files that outlive it
+	"internal/api":                0,
+	"internal/clock":              0, // the time of day, which a test may falsify for one daemon
+	"internal/suggest":            0, // "did you mean", for config too
+	"config":                      0,
 }
 
 // shared are packages of floor 4 that other parts of floor 4 may use, and why.
@@ -66,6 +72,12 @@ var shared = map[string]string{
 var callers = map[string][]string{
 	"internal/registry": {"internal/registry", "internal/apiserver", "internal/client/local", "roles"},
 	"internal/store":    {"internal/store", "internal/registry", "roles"},
+	// Package network serialises what these do; peers and the tests' hosts, which are below it, use overlay's Peer.
+	"internal/network/overlay":    {"internal/network", "internal/bench"},
+	"internal/network/hostfilter": {"internal/network"},
+	"internal/network/hostports":  {"internal/network"},
+	"internal/network/ipam":       {"internal/network"},
+	"internal/network/host":       {"internal/network"},
 }
 
 // doors are vendors with one door each. A door is a package with all below it; "=" before it is that package alone.
@@ -80,6 +92,7 @@ var doors = map[string][]string{
 	"github.com/google/nftables":        {"internal/nft", "internal/bench", "internal/hosts"},
 	"github.com/mdlayher/netlink":       {"internal/nft"},
 	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},
+	"github.com/godbus/dbus/v5":         {"internal/logind"},
 	"github.com/anishathalye/porcupine": {"internal/hosts/history"},
 	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote"},
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},

@@ -57,6 +57,9 @@ type Config struct {
 	ContainerLogSize   int64
 	ContainerLogFiles  int
 	HeartbeatInterval  time.Duration
+	// ShutdownGracePeriod is how long this machine's shutdown waits for pods to end, 0: it does not;
+	// ShutdownGracePeriodCriticalPods is the part of it that is kept for critical pods.
+	ShutdownGracePeriod, ShutdownGracePeriodCriticalPods time.Duration
 
 	EtcdQuota int64
 	// SnapshotInterval is how often a master saves a copy of the store, 0: never; SnapshotKeep is how many it keeps.
@@ -274,6 +277,17 @@ var Keys = []Key{
 	{Name: "heartbeat-interval", Default: "10s", Doc: "how often this node says that it is alive",
 		set: duration(time.Second, 30*time.Second, func(c *Config) *time.Duration { return &c.HeartbeatInterval }),
 		get: func(c *Config) string { return c.HeartbeatInterval.String() }},
+	{Name: "shutdown-grace-period", Default: "40s", Doc: "how long a shutdown of this machine (by systemd) waits for its pods to end, each within its own grace period; 0: it does not wait, and nobody ends them",
+		set: duration(0, 24*time.Hour, func(c *Config) *time.Duration { return &c.ShutdownGracePeriod }),
+		get: func(c *Config) string { return c.ShutdownGracePeriod.String() }},
+	{Name: "shutdown-grace-period-critical-pods", Default: "", Doc: "the last part of shutdown-grace-period, in which critical pods end (of the priority classes system-cluster-critical and system-node-critical); empty: a quarter",
+		set: func(c *Config, v string) error {
+			if v == "" {
+				c.ShutdownGracePeriodCriticalPods = c.ShutdownGracePeriod / 4
+				return nil
+			}
+			return duration(0, 24*time.Hour, func(c *Config) *time.Duration { return &c.ShutdownGracePeriodCriticalPods })(c, v)
+		}, get: func(c *Config) string { return c.ShutdownGracePeriodCriticalPods.String() }},
 	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
 		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
 		get: func(c *Config) string { return size(c.EtcdQuota) }},

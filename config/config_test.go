@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +92,8 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 		{"node name", "", nil, map[string]string{"node-name": "Node_1"}, []string{"node-name", "lowercase"}},
 		{"cgroup root", "", nil, map[string]string{"cgroup-root": "x"}, []string{"/minik8s"}},
 		{"optimisation", "", nil, map[string]string{"without": "warm,luck"}, []string{"without", `"luck"`, "early-election"}},
+		{"shutdown", "", nil, map[string]string{"shutdown-grace-period": "5s", "shutdown-grace-period-critical-pods": "6s"},
+			[]string{"shutdown-grace-period-critical-pods: 6s is more than shutdown-grace-period, 5s"}},
 		{"quota", "", nil, map[string]string{"etcd-quota": "1Ki"}, []string{"etcd-quota", "16Mi"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -104,6 +107,27 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Critical pods have a part of the time that there is, and without a word of the user's a quarter.
+func TestShutdownGracePeriods(t *testing.T) {
+	for _, c := range []struct{ all, critical, want string }{
+		{"", "", "40s 10s"}, {"8s", "", "8s 2s"}, {"8s", "8s", "8s 8s"}, {"8s", "0", "8s 0s"}, {"0", "", "0s 0s"}, {"0", "5s", "0s 5s"},
+	} {
+		flags := map[string]string{}
+		for name, v := range map[string]string{"shutdown-grace-period": c.all, "shutdown-grace-period-critical-pods": c.critical} {
+			if v != "" {
+				flags[name] = v
+			}
+		}
+		got, err := load(t, "", nil, flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := fmt.Sprint(got.ShutdownGracePeriod, got.ShutdownGracePeriodCriticalPods); text != c.want {
+			t.Errorf("%q, %q: %s, want %s", c.all, c.critical, text, c.want)
+		}
 	}
 }
 

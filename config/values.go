@@ -156,6 +156,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("pod-cidr: %s is not within the cluster's range %s: choose another, or give --cluster-cidr too", c.PodCIDR, c.ClusterCIDR)
 	case c.NodeRemovalPeriod != 0 && c.NodeRemovalPeriod < c.NodeGracePeriod:
 		return fmt.Errorf("node-removal-period: %s is less than node-grace-period, %s: a node is lost before it is removed", c.NodeRemovalPeriod, c.NodeGracePeriod)
+	case c.ShutdownGracePeriod != 0 && c.ShutdownGracePeriodCriticalPods > c.ShutdownGracePeriod:
+		return fmt.Errorf("shutdown-grace-period-critical-pods: %s is more than shutdown-grace-period, %s, of which it is a part: set a shorter one", c.ShutdownGracePeriodCriticalPods, c.ShutdownGracePeriod)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/volume"
+	"minik8s/internal/logind"
 	"minik8s/internal/network"
 )
 
@@ -64,6 +65,7 @@ func Clean(ctx context.Context, cfg *config.Config, log *slog.Logger, opts Clean
 	if real, err := filepath.EvalSymlinks(dir.Marker.Path); err == nil && real == dir.Real {
 		cfg.DataDir = dir.Marker.Path
 	}
+	c.owner = owner(cfg)
 	if opts.DryRun { // it changes nothing and takes no lock, so it works while a daemon runs
 		return c.describe(opts.Out)
 	}
@@ -97,6 +99,7 @@ type cleaning struct {
 	dir     *datadir.Dir
 	content datadir.Contents
 	cgroups []string
+	owner   string
 }
 
 // describe prints what will be removed, and what will stay.
@@ -113,6 +116,13 @@ func (c *cleaning) describe(out io.Writer) error {
 		fmt.Fprintf(&b, "  the cgroup %s with all that runs in it\n", root)
 	}
 	fmt.Fprintf(&b, "  the pods' network: links, addresses and rules\n")
+	files, err := logind.Files(c.owner)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		fmt.Fprintf(&b, "  %s\n", f)
+	}
 	mounts, err := mountsBelow(c.dir.Real)
 	if err != nil {
 		return err
@@ -223,7 +233,7 @@ func (d *Daemon) uninstall(ctx context.Context, roots []string) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{rt.Uninstall(ctx), d.network.Teardown(ctx)}
+	errs := []error{rt.Uninstall(ctx), d.network.Teardown(ctx), logind.Forget(ctx, owner(d.cfg))}
 	volumes := volume.New(d.path("pods"), nil)
 	mounted, err := volumes.Pods()
 	errs = append(errs, err)

@@ -2,6 +2,8 @@ package roles
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
@@ -10,6 +12,8 @@ import (
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/server"
+	"minik8s/internal/kubelet/shutdown"
+	"minik8s/internal/logind"
 )
 
 func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
@@ -20,13 +24,25 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
 		Checkpoints: d.identity != nil, Unavailable: d.avoidMaster,
-		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval, Log: d.log,
+		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval,
+		Shutdown: d.shutdownConfig(), Log: d.log,
 	}, d.asNode(), d.runtime)
 	defer d.kubelet.Store(nil)
 	return k.Run(ctx, func() {
 		d.kubelet.Store(k)
 		ready()
 	})
+}
+
+// shutdownConfig is how pods end before the machine shuts down, which systemd-logind says.
+func (d *Daemon) shutdownConfig() shutdown.Config {
+	return shutdown.Config{Periods: shutdown.Periods{All: d.cfg.ShutdownGracePeriod, Critical: d.cfg.ShutdownGracePeriodCriticalPods}, Log: d.log,
+		Open: func(ctx context.Context) (shutdown.Conn, error) { return logind.Open(ctx, owner(d.cfg)) }}
+}
+
+// owner is in the names of files that a daemon makes outside of its data directory.
+func owner(cfg *config.Config) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(cfg.DataDir)))[:8]
 }
 
 // kubeletAddress is where the kubelet's server listens; empty: on all addresses.

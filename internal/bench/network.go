@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"minik8s/internal/network"
+	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
+	"minik8s/internal/network/overlay"
 )
 
 const (
@@ -77,7 +78,7 @@ func networkFigures(r *report) (err error) {
 
 // build starts the hosts, each with a pod.
 func (w *wired) build() error {
-	if err := hosttest.Bridge("bench-"+w.name, netip.Prefix{}); err != nil {
+	if err := machine.Bridge("bench-"+w.name, netip.Prefix{}); err != nil {
 		return err
 	}
 	addrs := []netip.Prefix{netip.MustParsePrefix("172.30.1.1/24"), netip.MustParsePrefix("172.30.1.2/24")}
@@ -97,8 +98,8 @@ func (w *wired) build() error {
 		}
 		var pod netip.Addr
 		cfg := hosttest.Config{PodCIDR: hosttest.Range(i), NodeIP: addr.Addr(), Direct: w.name == "direct"}
-		peer := network.Peer{Node: "peer", Address: addrs[1-i].Addr(), Ranges: []netip.Prefix{hosttest.Range(1 - i)}}
-		if err := errors.Join(h.Do("Up", cfg), h.Do("SetPeers", []network.Peer{peer}), h.Ask("Pod", "pod", &pod)); err != nil {
+		peer := overlay.Peer{Node: "peer", Address: addrs[1-i].Addr(), Ranges: []netip.Prefix{hosttest.Range(1 - i)}}
+		if err := errors.Join(h.Do("Up", cfg), h.Do("SetPeers", []overlay.Peer{peer}), h.Ask("Pod", "pod", &pod)); err != nil {
 			return err
 		}
 		w.pods = append(w.pods, pod)

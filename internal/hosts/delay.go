@@ -57,8 +57,12 @@ func (w *wire) open(link, name string) (err error) {
 	if w.link, err = openLink(l.Attrs().Index); err != nil {
 		return errors.Join(err, w.tap.Close())
 	}
+	tap, err := netlink.LinkByName(name)
+	if err != nil {
+		return errors.Join(err, w.tap.Close(), w.link.Close())
+	}
 	// The router's stack must not answer on the link itself, in the name of the bridge, or the wire would be passed by.
-	if err := errors.Join(netlink.LinkSetARPOff(l), netlink.LinkSetNoMaster(l), plug(name, br.Attrs().Name), up(name)); err != nil {
+	if err := errors.Join(netlink.LinkSetARPOff(l), netlink.LinkSetNoMaster(l), netlink.LinkSetMaster(tap, br), netlink.LinkSetUp(tap)); err != nil {
 		return errors.Join(err, w.tap.Close(), w.link.Close())
 	}
 	w.ends.Go(func() { w.carry(w.link, w.tap) })

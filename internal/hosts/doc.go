@@ -8,6 +8,7 @@
 //
 //	lab.go       the network and the hosts in it
 //	host.go      one host and its daemon
+//	shutdown.go  a machine that shuts down, with a logind of its own
 //	loss.go      packets that are lost
 //	dial.go      connections from a host, or from the network
 //	scenario.go  scenario files: reading and playing

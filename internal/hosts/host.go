@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"minik8s/internal/client/remote"
+	"minik8s/internal/logind/logindtest"
 )
 
 // Host is a machine of a Lab.
@@ -41,7 +42,8 @@ type Host struct {
 	cmd    *exec.Cmd
 	said   *tail
 	exited chan struct{}
-	client *remote.Client // of its socket; nil until it was asked for
+	client *remote.Client     // of its socket; nil until it was asked for
+	logind *logindtest.Logind // nil: it has none
 }
 
 // prepare makes the data directory, with the images to import.
@@ -106,6 +108,7 @@ func (h *Host) Start(flags ...string) error {
 	cmd := exec.Command(h.binary(), append(own, h.args...)...)
 	h.said = &tail{}
 	cmd.Stdout, cmd.Stderr = h.said, h.said
+	cmd.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+logindtest.AddressIn(h.busDir()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := h.ns.do(cmd.Start); err != nil {
 		return err
@@ -182,6 +185,9 @@ func (h *Host) close() error {
 	}
 	if h.wire != nil {
 		err = errors.Join(err, h.wire.close())
+	}
+	if h.logind != nil {
+		err = errors.Join(err, h.logind.Close())
 	}
 	h.ns.close()
 	return err
@@ -293,22 +299,30 @@ func (t *tail) String() string {
 
 const dialTimeout = 2 * time.Second
 
-// Containers counts the cgroups of the host's pods that have a process.
-func (h *Host) Containers() int {
+// cgroupDirs are the host's cgroup and all below it.
+func (h *Host) cgroupDirs() (out []string) {
 	roots, err := filepath.Glob("/sys/fs/cgroup/pids" + h.cgroup())
 	if err != nil || len(roots) == 0 { // version 2
 		roots = []string{"/sys/fs/cgroup" + h.cgroup()}
 	}
-	n := 0
 	for _, root := range roots {
 		filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { //nolint:errcheck // what is gone does not count
-			if err == nil && e.Name() == "cgroup.procs" {
-				if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
-					n++
-				}
+			if err == nil && e.IsDir() {
+				out = append(out, path)
 			}
 			return nil
 		})
+	}
+	return out
+}
+
+// Containers counts the cgroups of the host's pods that have a process.
+func (h *Host) Containers() int {
+	n := 0
+	for _, dir := range h.cgroupDirs() {
+		if b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err == nil && len(b) > 0 {
+			n++
+		}
 	}
 	return n
 }

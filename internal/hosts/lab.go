@@ -3,14 +3,14 @@ package hosts
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/machine"
 )
 
 // Lab is a network with hosts in it.
@@ -80,19 +80,7 @@ func bridge(i int) string { return fmt.Sprint("br", i+1) }
 func (l *Lab) addSubnets(n int) error {
 	for i := len(l.subnets); i < n; i++ {
 		p := subnet(i)
-		err := l.hub.do(func() error {
-			attrs := netlink.NewLinkAttrs()
-			attrs.Name = bridge(i)
-			attrs.HardwareAddr = net.HardwareAddr{2, 'h', 'u', 'b', 0, byte(i + 1)} // else it is that of a port, and changes with them
-			br := &netlink.Bridge{LinkAttrs: attrs}
-			if err := netlink.LinkAdd(br); err != nil {
-				return err
-			}
-			if err := netlink.AddrAdd(br, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(router(p), p.Bits()))}); err != nil {
-				return err
-			}
-			return netlink.LinkSetUp(br)
-		})
+		err := l.hub.do(func() error { return machine.Bridge(bridge(i), netip.PrefixFrom(router(p), p.Bits())) })
 		if err != nil {
 			return fmt.Errorf("the network: %w", err)
 		}
@@ -127,60 +115,11 @@ func (l *Lab) Add(name string, in int) (*Host, error) {
 
 // connect lays the link between a host and its bridge.
 func (l *Lab) connect(h *Host, in int) error {
-	err := l.hub.do(func() error {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name = h.link
-		veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(h.ns.file.Fd()))}
-		if err := netlink.LinkAdd(veth); err != nil {
-			return err
-		}
-		if err := plug(h.link, bridge(in)); err != nil {
-			return err
-		}
-		return up(h.link)
-	})
-	if err != nil {
+	if err := l.hub.do(func() error { return machine.Wire(h.link, bridge(in), h.ns.file) }); err != nil {
 		return err
 	}
-	return h.ns.do(func() error {
-		eth0, err := netlink.LinkByName("eth0")
-		if err != nil {
-			return err
-		}
-		p := netip.PrefixFrom(h.Address, l.subnets[in].Bits())
-		if err := netlink.AddrAdd(eth0, &netlink.Addr{IPNet: ipNet(p)}); err != nil {
-			return err
-		}
-		if err := errors.Join(up("lo"), up("eth0")); err != nil {
-			return err
-		}
-		return netlink.RouteAdd(&netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: router(l.subnets[in]).AsSlice()})
-	})
-}
-
-// plug makes a link a port of a bridge.
-func plug(name, bridge string) error {
-	link, err := netlink.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	br, err := netlink.LinkByName(bridge)
-	if err != nil {
-		return err
-	}
-	return netlink.LinkSetMaster(link, br)
-}
-
-func up(name string) error {
-	link, err := netlink.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	return netlink.LinkSetUp(link)
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}
+	p := l.subnets[in]
+	return h.ns.do(func() error { return machine.Configure(netip.PrefixFrom(h.Address, p.Bits()), router(p)) })
 }
 
 // namespace is a network namespace with a thread that is always in it. Processes are started on that thread, so that

@@ -20,6 +20,8 @@ import (
 //	add NAME to MASTER FLAGS...   starts a further master with a token for masters
 //	restart NAME [FLAGS...]       starts the daemon again as before, or with other flags
 //	kill, stop, freeze, thaw NAME SIGKILL, SIGTERM, SIGSTOP, SIGCONT for the daemon
+//	logind NAME                   gives the host a system bus with systemd-logind, before its daemon is started
+//	shutdown NAME                 shuts the machine down, as systemd does; it boots with restart
 //	cut NAME [from | to]          takes the host off the network, or loses only what it sends, or what is sent to it
 //	loss NAME PERCENT [from | to] loses so many percent of its packets, each by chance
 //	clock NAME DURATION           from its next start on the daemon's time of day is so far ahead; -2h: behind
@@ -42,6 +44,7 @@ import (
 //	expect nopod NAME             there is no such pod
 //	expect containers NAME N      so many containers' cgroups on a host have a process, whatever the API says
 //	expect same NAME              the pod runs in the same containers as when it was last expected
+//	expect lock NAME              a shutdown of the machine would wait for the daemon
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
 //	expect said NAME TEXT         the daemon has printed the text
 //	expect ctl MASTER ARGUMENTS... ctl does that without an error

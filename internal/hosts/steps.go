@@ -31,6 +31,7 @@ var verbs = map[string]verb{
 	"host": (*play).host, "start": (*play).start, "join": joins("worker"), "add": joins("master"),
 	"restart": (*play).restart,
 	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
+	"logind": (*play).stepLogind, "shutdown": (*play).shutdown,
 	"cut": (*play).stepCut, "loss": (*play).stepLoss, "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
 	"clock": (*play).clock, "delay": (*play).stepDelay, "part": (*play).stepPart,
 	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "expect": (*play).expect,
@@ -40,7 +41,7 @@ var verbs = map[string]verb{
 // expectations are what can follow "expect".
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
-	"answer": (*play).expectAnswer, "said": (*play).expectSaid, "ended": (*play).expectEnded,
+	"lock": (*play).expectLock, "answer": (*play).expectAnswer, "said": (*play).expectSaid, "ended": (*play).expectEnded,
 	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 
@@ -121,6 +122,44 @@ func (p *play) restart(_ context.Context, args []string) error {
 		return err
 	}
 	return h.Start(args[1:]...)
+}
+
+func (p *play) stepLogind(_ context.Context, args []string) error {
+	if len(args) != 1 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	return h.StartLogind(time.Minute)
+}
+
+func (p *play) expectLock(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	return p.until(ctx, func(context.Context) error {
+		if h.Logind() == nil || !h.Logind().LockedBy(h.Pid()) {
+			return errors.New("the daemon has no lock of logind")
+		}
+		return nil
+	})
+}
+
+func (p *play) shutdown(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errWords
+	}
+	h, err := p.named(args[0])
+	if err != nil {
+		return err
+	}
+	return h.ShutDown(ctx)
 }
 
 func (p *play) untilReady(ctx context.Context, h *Host) error {

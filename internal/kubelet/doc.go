@@ -14,6 +14,8 @@
 // those pods, finishes their deletion, and writes the annotation minik8s.io/host-ports, its Node and its Lease, and
 // Events.
 //
+// When the machine shuts down, and not when only the daemon ends, package shutdown has the pods end before.
+//
 // What survives a kill -9: all pods keep running. Containers, their attempts (restart counts) and addresses are found
 // in the runtime; the rest is read back from the pods' status. Only back-offs are estimated, from the restart count. A
 // worker that starts while no master can be reached goes on with the pods that it has written down (package checkpoint).
@@ -28,6 +30,7 @@
 //	effects.go             what each action does; image.go, startcontainer.go and hooks.go for the longer ones
 //	startlimit.go          how many containers start at a time
 //	probing.go             running probes
+//	shuttingdown.go        pods end because the machine shuts down
 //	publish.go             writing the status; Events of back-offs
 //	cgroups.go, terminationmessage.go, refs.go   what pods need on the node
 //	leftovers.go           what a kill -9 left on the disk
@@ -38,6 +41,7 @@
 //	images      pulling, and when a pull is retried
 //	node        the Node, its allocatable resources, its Lease
 //	objects     the ConfigMaps and Secrets in use
+//	shutdown    in which order and how long pods end when the machine shuts down
 //	checkpoint  the pods in files, for a start without the API
 //	volume, cgroup, hostports, token, logs, probe, resolvconf   one thing each
 //	connect     the pods as clients reach them: logs, exec, attach, port-forward

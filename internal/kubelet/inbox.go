@@ -17,6 +17,9 @@ type inbox struct {
 	images        bool // images were added to the node
 	objects       bool // an object that the pod uses has changed
 	results       []func(*worker)
+	// shutdown is how long the pod may take to end because the machine shuts down, and ended are to be closed then.
+	shutdown *plan.Shutdown
+	ended    []chan struct{}
 }
 
 // take stores pod unless the inbox has a newer one.
@@ -48,7 +51,7 @@ func (w *worker) send(f func(*inbox)) {
 func (w *worker) hasMessages() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.box.pod != nil || len(w.box.results) > 0
+	return w.box.pod != nil || len(w.box.results) > 0 || len(w.box.ended) > 0
 }
 
 func (w *worker) receive() {
@@ -64,6 +67,10 @@ func (w *worker) receive() {
 	}
 	w.objectDeleted, w.watchSawDeletion = w.objectDeleted || box.objectDeleted, w.watchSawDeletion || box.objectDeleted
 	w.stale = w.stale || box.stale
+	if box.shutdown != nil {
+		w.state.Shutdown = box.shutdown
+	}
+	w.ended = append(w.ended, box.ended...)
 	if box.images {
 		w.state.RetryImages()
 	}

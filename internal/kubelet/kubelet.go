@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
 	"minik8s/internal/kubelet/podconfig"
+	"minik8s/internal/kubelet/shutdown"
 	"minik8s/internal/kubelet/token"
 	"minik8s/internal/kubelet/volume"
 )
@@ -69,6 +71,8 @@ type Config struct {
 	Network node.Network
 	// Unavailable, which may be nil, is called when the API could not take a heartbeat.
 	Unavailable func()
+	// Shutdown is how pods end when the machine shuts down. The zero value: they are not ended.
+	Shutdown shutdown.Config
 	// HeartbeatInterval is the time between renewals of the node's Lease; 0: 10 s.
 	HeartbeatInterval time.Duration
 	// Now is the clock; nil: clock.Now.
@@ -100,6 +104,8 @@ type Kubelet struct {
 	node        *node.Manager
 	admission   admission
 	startLimit  startLimit
+	// shuttingDown is set while the machine shuts down: no new pod is admitted.
+	shuttingDown atomic.Bool
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -199,6 +205,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	case <-ctx.Done():
 		return nil
 	}
+	k.spawn(func() { shutdown.New(k.cfg.Shutdown, k).Run(ctx) })
 	ready()
 	<-ctx.Done()
 	return nil
@@ -212,6 +219,7 @@ func (k *Kubelet) reset() {
 	k.found = map[types.UID]cri.Pod{}
 	k.Manager.Reset()
 	k.admission.reset()
+	k.shuttingDown.Store(false)
 	k.ports.Reset()
 }
 
@@ -291,6 +299,7 @@ func (k *Kubelet) retireWorker(w *worker) bool {
 		return false
 	}
 	delete(k.workers, w.uid)
+	w.tellEnded()
 	if w.pod != nil && !w.watchSawDeletion {
 		k.ended[w.uid] = true
 	}

@@ -47,6 +47,8 @@ type worker struct {
 	snapshot   *connect.Snapshot // what requests for logs, exec and so on see of the pod
 	// ending is closed when the pod is to end.
 	ending chan struct{}
+	// ended are closed when the pod has ended for the machine's shutdown.
+	ended []chan struct{}
 	// referencedEphemeral is how many ephemeral containers the pod had when the objects it names were last listed.
 	referencedEphemeral int
 	actions             sync.WaitGroup
@@ -138,6 +140,9 @@ func (w *worker) step(ctx context.Context) (wake time.Time, done bool) {
 	if in.Termination() != nil {
 		w.cancelWaits()
 	}
+	if w.hasEnded(in) {
+		w.tellEnded()
+	}
 	p := plan.Decide(in)
 	w.announceBackoffs(in)
 	for _, a := range p.Actions {
@@ -221,6 +226,9 @@ func (w *worker) followReferences(ctx context.Context) {
 func (w *worker) rejection(ctx context.Context) (*plan.Rejection, error) {
 	if w.overcommit != nil || !w.isNew {
 		return w.overcommit, nil
+	}
+	if w.k.shuttingDown.Load() {
+		return plan.NodeShutdown(), nil
 	}
 	return w.k.node.Admit(ctx, w.pod)
 }

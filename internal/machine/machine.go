@@ -3,9 +3,10 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -44,7 +45,8 @@ func again() int {
 	}
 	defer sweep(tmp)
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), inside+"=1", "TMPDIR="+tmp)
+	// Nor does it ask this machine's logind for time before a shutdown.
+	cmd.Env = append(os.Environ(), inside+"=1", "TMPDIR="+tmp, "DBUS_SYSTEM_BUS_ADDRESS=unix:path="+filepath.Join(tmp, "no-bus"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	err = cmd.Run()
@@ -63,25 +65,12 @@ func makeHost() error {
 	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "wire0"}); err != nil {
 		return err
 	}
-	for _, name := range []string{"lo", "eth0", "wire0"} {
-		link, err := netlink.LinkByName(name)
-		if err != nil {
-			return err
-		}
-		if err := netlink.LinkSetUp(link); err != nil {
-			return err
-		}
-	}
-	link, err := netlink.LinkByName("eth0")
+	wire, err := netlink.LinkByName("wire0")
 	if err != nil {
 		return err
 	}
-	addr, err := netlink.ParseAddr(Address + "/24")
-	if err != nil {
+	if err := netlink.LinkSetUp(wire); err != nil {
 		return err
 	}
-	if err := netlink.AddrAdd(link, addr); err != nil {
-		return err
-	}
-	return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.IPv4(192, 0, 2, 254)})
+	return Configure(netip.MustParsePrefix(Address+"/24"), netip.MustParseAddr("192.0.2.254"))
 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const host = "192.0.2.1" // of the machine that package machine makes
+const hostAddr = "192.0.2.1" // of the machine that package machine makes
 
 // running is a network as a daemon runs it: set up, kept, and taken down at the end.
 func running(t *testing.T, nodePorts ...uint16) *Network {

@@ -59,11 +59,11 @@ func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 func (n *Network) endFlows(ports ...uint16) {
 	n.flows.walk.Lock()
 	defer n.flows.walk.Unlock()
-	left := n.pool.retiredAddrs()
-	if err := n.flows.cut(flowFilter{dead: n.pool.unassigned, ports: ports}); err != nil {
+	left := n.pool.Retired()
+	if err := n.flows.cut(flowFilter{dead: n.pool.Unassigned, ports: ports}); err != nil {
 		n.cfg.Log.Warn("flows of removed pods could not be ended", "error", err)
 	}
-	n.pool.free(left)
+	n.pool.Free(left)
 }
 
 // endFlowsTo ends, in the background, the flows to ranges of peers that have become known only now: what was sent

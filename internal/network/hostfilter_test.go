@@ -18,6 +18,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/network/host"
 )
 
 // firewall is what a host filters with: the tables of iptables and one that somebody has written, all of
@@ -104,15 +106,15 @@ func TestPodsTalkBehindAFirewall(t *testing.T) {
 		waitFor(t, "127.0.0.1:30080", "server")
 		eventually(t, "both filters accept", func() bool { return ourRules(t) >= 14 })
 		client := newPod(t, n, fmt.Sprint("client", i))
-		for addr, want := range map[string]string{at: "server", host + ":30080": "server", fmt.Sprintf("%s:%d", host, api): "api"} {
+		for addr, want := range map[string]string{at: "server", hostAddr + ":30080": "server", fmt.Sprintf("%s:%d", hostAddr, api): "api"} {
 			if got := client.get(addr, 5*time.Second); got != want {
 				t.Errorf("behind a firewall a pod got %q of %s, want %q", got, addr, want)
 			}
 		}
-		if got := client.get(fmt.Sprintf("%s:%d", host, other), time.Second); got != "" {
+		if got := client.get(fmt.Sprintf("%s:%d", hostAddr, other), time.Second); got != "" {
 			t.Errorf("a pod reaches a port of the host that the filter closes: %q", got)
 		}
-		if !client.ping(Gateway.String()) {
+		if !client.ping(host.Gateway.String()) {
 			t.Error("the gateway does not answer a ping")
 		}
 	}
@@ -262,10 +264,10 @@ func TestFlushedRulesOfPodsComeBack(t *testing.T) {
 	server := newPod(t, n, "server")
 	server.serve(80, "server")
 	server.hostPort80(30080)
-	waitFor(t, host+":30080", "server")
+	waitFor(t, hostAddr+":30080", "server")
 	flushRuleset(t)
 	began := time.Now()
-	waitFor(t, host+":30080", "server")
+	waitFor(t, hostAddr+":30080", "server")
 	t.Log("flushed to whole again:", time.Since(began))
 	if data, err := os.ReadFile("/proc/sys/net/ipv4/conf/all/route_localnet"); err != nil || string(data) != "0\n" {
 		t.Errorf("route_localnet: %q, %v", data, err)
@@ -283,7 +285,7 @@ func TestAPodCannotLie(t *testing.T) {
 			t.Errorf("%s: %q, %v", key, got, err)
 		}
 	}
-	server, err := net.ListenPacket("udp4", host+":0")
+	server, err := net.ListenPacket("udp4", hostAddr+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +451,7 @@ func TestEgressIsMasqueraded(t *testing.T) {
 	if got := newPod(t, n, "client").get("192.0.2.254:8080", 5*time.Second); got != "world" {
 		t.Fatalf("the world is not reached: %q", got)
 	}
-	if a := <-from; a.String() != host {
-		t.Errorf("the world sees %s, want the node's %s", a, host)
+	if a := <-from; a.String() != hostAddr {
+		t.Errorf("the world sees %s, want the node's %s", a, hostAddr)
 	}
 }

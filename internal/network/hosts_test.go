@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"minik8s/internal/network"
+	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
+	"minik8s/internal/network/overlay"
 )
 
 // lab is several hosts with a pod each, which serve port 80 as their hosts do.
@@ -49,7 +50,7 @@ func newLab(t *testing.T, direct bool, addrs ...string) *lab {
 		if !have {
 			bridge = fmt.Sprintf("lab%d", len(bridges))
 			bridges[addr.Masked()] = bridge
-			l.check(hosttest.Bridge(bridge, netip.PrefixFrom(router, addr.Bits())))
+			l.check(machine.Bridge(bridge, netip.PrefixFrom(router, addr.Bits())))
 			t.Cleanup(func() { l.check(hosttest.Unplug(bridge)) })
 			if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 				t.Fatal(err)
@@ -95,10 +96,10 @@ func (l *lab) join() {
 	}
 }
 
-func (l *lab) peersOf(of *labHost) (out []network.Peer) {
+func (l *lab) peersOf(of *labHost) (out []overlay.Peer) {
 	for _, h := range l.hosts {
 		if h != of {
-			out = append(out, network.Peer{Node: h.name, Address: h.cfg.NodeIP, Ranges: []netip.Prefix{h.cfg.PodCIDR}})
+			out = append(out, overlay.Peer{Node: h.name, Address: h.cfg.NodeIP, Ranges: []netip.Prefix{h.cfg.PodCIDR}})
 		}
 	}
 	return out
@@ -254,7 +255,7 @@ func TestPeersComeAndGo(t *testing.T) {
 		t.Error("a pod of a node that has left answers")
 	}
 	one.reaches(three)
-	l.check(one.Do("SetPeers", []network.Peer{}))
+	l.check(one.Do("SetPeers", []overlay.Peer{}))
 	if !alone() {
 		t.Error("left behind:", one.state())
 	}
@@ -402,7 +403,7 @@ EOF`)
 	if !one.unanswered("TCP", "", two.cfg.NodeIP) {
 		t.Error("the host's own port is open to others")
 	}
-	l.check(one.Do("SetPeers", []network.Peer{}))
+	l.check(one.Do("SetPeers", []overlay.Peer{}))
 	if got := one.sh("nft list table inet theirs"); strings.Contains(got, "10.244.2.") || strings.Contains(got, "8472") {
 		t.Errorf("left behind: %s", got)
 	}

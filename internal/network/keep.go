@@ -3,10 +3,11 @@ package network
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
+	"minik8s/internal/network/host"
+	"minik8s/internal/network/hostfilter"
 	"minik8s/internal/nft"
 )
 
@@ -61,6 +62,11 @@ func (n *Network) Keep(ctx context.Context) {
 		p.patience = min(2*p.patience, again)
 		n.poke()
 	}
+}
+
+// watchLinks watches the host's links, and those that may lead to peers.
+func (n *Network) watchLinks(ctx context.Context, started, changed func()) error {
+	return host.WatchLinks(ctx, n.overlay.Concerns, started, changed)
 }
 
 // poke makes Keep compare.
@@ -153,52 +159,23 @@ func (n *Network) Repair() (repaired bool, err error) {
 		}
 		n.cfg.Log.Info("the pods' rules had been changed by somebody else and are whole again")
 	}
-	rejoined, perr := n.syncPeers()
+	rejoined, perr := n.overlay.Sync(n.pool.Prefix())
 	if rejoined {
 		n.cfg.Log.Info("the ways to other nodes' pods are changed to what this host's network is now")
 	}
-	opened, err := n.checkFirewalls()
+	opened, err := n.filters.Open(n.traffic())
 	return !whole || routed || !same || rejoined || opened, errors.Join(perr, err)
 }
 
-// checkFirewalls makes the host's other filters accept pods' traffic, records those that still stop it, and reports
-// whether it changed any.
-func (n *Network) checkFirewalls() (changed bool, err error) {
-	changed, trouble, err := n.openFirewalls()
-	if err != nil {
-		return changed, err
-	}
-	if !slices.Equal(trouble.Stopped, n.trouble.Stopped) {
-		for _, by := range trouble.Stopped {
-			n.cfg.Log.Warn("pods' traffic is stopped by the host's packet filter", "by", by)
-		}
-	}
-	if !slices.Equal(trouble.Partly, n.trouble.Partly) {
-		for _, by := range trouble.Partly {
-			n.cfg.Log.Info("a part of pods' traffic is stopped by the host's packet filter", "by", by)
-		}
-	}
-	n.trouble = trouble
-	return changed, nil
-}
-
-// Trouble is what in the host's packet filter stops pods' traffic; normally nothing.
-type Trouble struct {
-	// Stopped names filters that stop all of it, or all of it from or to the node, and could not be opened.
-	Stopped []string
-	// Partly names the rules that drop some of it, such as one port or address. They are assumed to be intended.
-	Partly []string
-}
-
-// Trouble returns what in the host's packet filter stops pods' traffic. There is no event for a change of the older
-// iptables, nor for the end of a table's owner: while such a filter exists, Trouble checks again.
-func (n *Network) Trouble() Trouble {
+// Trouble returns what in the host's packet filter stops pods' traffic. Not every filter's change is an event: while
+// there is such a filter, Trouble checks again.
+func (n *Network) Trouble() hostfilter.Trouble {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.ready && (len(n.trouble.Stopped) > 0 || n.legacyInUse()) {
-		if _, err := n.checkFirewalls(); err != nil {
+	if n.ready && n.filters.Unheard() {
+		if _, err := n.filters.Open(n.traffic()); err != nil {
 			n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
 		}
 	}
-	return n.trouble
+	return n.filters.Trouble()
 }

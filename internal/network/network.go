@@ -2,25 +2,24 @@ package network
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"minik8s/internal/network/host"
+	"minik8s/internal/network/hostfilter"
+	"minik8s/internal/network/hostports"
+	"minik8s/internal/network/ipam"
+	"minik8s/internal/network/overlay"
 	"minik8s/internal/nft"
 )
-
-// Gateway is the next hop of pods' default route.
-var Gateway = netip.AddrFrom4([4]byte{169, 254, 1, 1})
 
 // hostMAC is the hardware address of every veth's host end. Each is on a link of its own, so they may be equal.
 var hostMAC = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
@@ -42,45 +41,30 @@ type Config struct {
 	NodeIP netip.Addr
 	// Direct routes to peers on the same link without a tunnel. All nodes must have the same setting.
 	Direct bool
-	// VXLANPort is the UDP port of the tunnel, the same on all nodes; 0: DefaultVXLANPort.
+	// VXLANPort is the UDP port of the tunnel, the same on all nodes; 0: overlay.DefaultPort.
 	VXLANPort uint16
 	Log       *slog.Logger
 }
 
-// DefaultVXLANPort is the UDP port that Linux uses for VXLAN.
-const DefaultVXLANPort = 8472
-
 // Network is the pods' network of this node. Its methods are safe for concurrent use.
 type Network struct {
-	cfg    Config
-	owner  string // four digits made from Config.Owner
-	pool   pool
-	hostNS *os.File
-	host   *netlink.Handle
-	nf     nft.Ruleset
-	flows  flows
-
-	firewalld, legacy firewallClient
-	legacyInUse       func() bool // whether the older iptables has a filter table here
+	cfg     Config
+	pool    ipam.Pool
+	host    *host.Host
+	nf      nft.Ruleset
+	flows   flows
+	changed chan struct{} // wakes Keep
 
 	mu      sync.Mutex
 	mtu     int // of the link with the default route; 0: the kernel's own choice
 	ready   bool
-	held    netip.Prefix          // the range of the unreachable route
-	ports   map[string]*published // host ports, by sandbox
-	pods    map[string]netip.Addr // the connected sandboxes, by id
-	bare    netip.Prefix          // the range for which Prepare has put the rules in place, without pods
-	trouble Trouble               // what in other filters stops traffic
-
-	changed    chan struct{} // wakes Keep
-	hasPeers   atomic.Bool   // there are peers, so more events matter
-	peers      []Peer
-	alone      bool                       // there are no peers, and nothing of theirs is left
-	peersKnown bool                       // SetPeers was called; else peers are those of an earlier run
-	across     across                     // what the peers need
-	tabled     []nft.Element              // the elements for peers that our table has
-	routed     map[netip.Prefix]peerRoute // the routes to peers as this process wrote them
-	refused    []string                   // what of the peers is refused
+	held    netip.Prefix                    // the range of the unreachable route
+	ports   map[string]*hostports.Published // host ports, by sandbox
+	pods    map[string]netip.Addr           // the connected sandboxes, by id
+	bare    netip.Prefix                    // the range for which Prepare has put the rules in place, without pods
+	filters *hostfilter.Filters
+	overlay *overlay.Overlay
+	tabled  []nft.Element // the elements for peers that our table has
 }
 
 // New makes the network of the process's network namespace, which is "the host". Nothing is changed before Setup.
@@ -88,31 +72,23 @@ func New(cfg Config) (*Network, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	if cfg.VXLANPort == 0 {
-		cfg.VXLANPort = DefaultVXLANPort
-	}
-	n := &Network{cfg: cfg, ports: map[string]*published{}, pods: map[string]netip.Addr{}, nf: nft.NewKernel(), legacyInUse: legacyInUse,
-		changed: make(chan struct{}, 1), routed: map[netip.Prefix]peerRoute{}}
-	n.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(cfg.Owner)))[:4]
-	n.firewalld, n.legacy = firewalld{runTool}, legacy{runTool, legacyInUse, n.TableName()}
+	n := &Network{cfg: cfg, ports: map[string]*hostports.Published{}, pods: map[string]netip.Addr{}, nf: nft.NewKernel(), changed: make(chan struct{}, 1)}
 	if cfg.PodCIDR.IsValid() {
-		if err := n.pool.setPrefix(cfg.PodCIDR); err != nil {
+		if err := n.pool.SetPrefix(cfg.PodCIDR); err != nil {
 			return nil, err
 		}
 	}
 	var err error
-	if n.hostNS, err = os.Open("/proc/self/ns/net"); err != nil {
-		return nil, fmt.Errorf("network: %w", err)
+	if n.host, err = host.Open(cfg.Owner, cfg.StateFile); err != nil {
+		return nil, err
 	}
-	if n.host, err = netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER); err != nil {
-		n.hostNS.Close()
-		return nil, fmt.Errorf("network: netlink: %w", err)
-	}
-	n.flows.cut = cutFlows(n.host)
+	n.flows.cut = cutFlows(n.host.Handle)
+	n.filters = hostfilter.New(n.nf, tables, n.TableName(), cfg.Log)
+	n.overlay = overlay.New(n.host, overlay.Config{NodeIP: cfg.NodeIP, Direct: cfg.Direct, Port: cfg.VXLANPort, Log: cfg.Log}, peersFilter{n})
 	// The range of an earlier run is the Node's, whatever is asked for; and the masters may be away.
 	if found, err := n.findRange(); err == nil && found.IsValid() {
 		n.held = found
-		if err := n.pool.setPrefix(found); err != nil {
+		if err := n.pool.SetPrefix(found); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 	}
@@ -125,25 +101,24 @@ func (n *Network) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range n.ports {
-		p.close()
+		p.Close()
 	}
-	n.host.Close()
-	return n.hostNS.Close()
+	return n.host.Close()
 }
 
 // SetPodCIDR sets the node's range. Pods that have an address outside it keep it.
 func (n *Network) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
-	if n.pool.current() == prefix.Masked() {
+	if n.pool.Prefix() == prefix.Masked() {
 		return nil
 	}
-	if err := n.pool.setPrefix(prefix); err != nil {
+	if err := n.pool.SetPrefix(prefix); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
 	return n.Setup(ctx)
 }
 
 // PodCIDR is the node's range of pod addresses; invalid until it is known.
-func (n *Network) PodCIDR() netip.Prefix { return n.pool.current() }
+func (n *Network) PodCIDR() netip.Prefix { return n.pool.Prefix() }
 
 // Ready reports whether pods can be connected.
 func (n *Network) Ready() bool {
@@ -156,7 +131,7 @@ func (n *Network) Ready() bool {
 // nothing while the node's range is not known. Call it after Restore and AddHostPorts for the pods of an earlier run,
 // so that their host ports are in the table from the start.
 func (n *Network) Setup(ctx context.Context) error {
-	pods := n.pool.current()
+	pods := n.pool.Prefix()
 	if !pods.IsValid() {
 		return nil
 	}
@@ -174,11 +149,11 @@ func (n *Network) Setup(ctx context.Context) error {
 		}
 	}
 	n.bare, n.ready = netip.Prefix{}, true
-	if _, err := n.syncPeers(); err != nil { // pods of this node work without; Keep tries again
+	if _, err := n.overlay.Sync(pods); err != nil { // pods of this node work without; Keep tries again
 		n.cfg.Log.Warn("the ways to other nodes' pods are not complete", "error", err)
 		n.poke()
 	}
-	if _, err := n.checkFirewalls(); err != nil {
+	if _, err := n.filters.Open(n.traffic()); err != nil {
 		n.cfg.Log.Warn("the host's packet filter could not be read", "error", err)
 	}
 	return nil
@@ -188,7 +163,7 @@ func (n *Network) Setup(ctx context.Context) error {
 // the packet filter takes some 10 ms, and the start need not wait for it. Rules that are there already, with the pods of
 // that run, stay until Setup.
 func (n *Network) Prepare(ctx context.Context) error {
-	pods := n.pool.current()
+	pods := n.pool.Prefix()
 	if !pods.IsValid() || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -213,7 +188,7 @@ func (n *Network) apply() error {
 	if err := n.nf.Apply(n.desired()); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	n.tabled = n.across.elements()
+	n.tabled = n.overlay.Elements()
 	return nil
 }
 
@@ -224,11 +199,11 @@ func (n *Network) prepare(pods netip.Prefix) error {
 	if err := n.setUpShared(pods); err != nil {
 		return err
 	}
-	n.mtu = n.defaultMTU()
+	n.mtu = n.host.DefaultMTU()
 	if !n.cfg.Direct { // also without peers: a pod's link keeps its MTU, and they may come later
-		n.mtu = n.tunnelMTU()
+		n.mtu = n.overlay.MTU()
 	}
-	return n.adoptPeers()
+	return n.overlay.Adopt(pods)
 }
 
 // addUnreachableRoute adds an unreachable route for the node's range of pod addresses. The pods' own /32 routes are
@@ -244,7 +219,7 @@ func (n *Network) addUnreachableRoute(pods netip.Prefix) error {
 	}
 	old := n.unreachable(pods) // as earlier versions made it, without a mark
 	old.Protocol, old.Priority = unix.RTPROT_STATIC, 0
-	if err := n.host.RouteDel(old); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := n.host.DeleteRoute(old); err != nil {
 		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
 	}
 	n.held = pods
@@ -252,23 +227,22 @@ func (n *Network) addUnreachableRoute(pods netip.Prefix) error {
 }
 
 func (n *Network) freeRange(pods netip.Prefix) error {
-	if err := n.host.RouteDel(n.unreachable(pods)); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := n.host.DeleteRoute(n.unreachable(pods)); err != nil {
 		return fmt.Errorf("network: unreachable route for %s: %w", pods, err)
 	}
 	return nil
 }
 
 func (n *Network) unreachable(p netip.Prefix) *netlink.Route {
-	return &netlink.Route{Dst: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}, Type: unix.RTN_UNREACHABLE,
-		Protocol: ownProtocol, Priority: n.metric()}
+	return &netlink.Route{Dst: host.Net(p), Type: unix.RTN_UNREACHABLE, Protocol: host.Protocol, Priority: n.host.Metric()}
 }
 
 // findRange finds the range of an earlier run, by its route; invalid if there is none.
 func (n *Network) findRange() (netip.Prefix, error) {
-	list, err := n.ownRoutes()
+	list, err := n.host.OwnRoutes()
 	for _, r := range list {
 		if r.Type == unix.RTN_UNREACHABLE {
-			return prefixOf(r.Dst), nil
+			return host.Prefix(r.Dst), nil
 		}
 	}
 	return netip.Prefix{}, err
@@ -282,76 +256,34 @@ func (n *Network) Teardown(ctx context.Context) error {
 	n.ready = false
 	var errs []error
 	if lo, err := n.host.LinkByName("lo"); err == nil {
-		err := n.host.AddrDel(lo, &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)})
+		err := n.host.AddrDel(lo, &netlink.Addr{IPNet: host.Single(host.Gateway), Scope: int(netlink.SCOPE_LINK)})
 		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			errs = append(errs, err)
 		}
 	}
-	errs = append(errs, n.adoptPeers()) // what an earlier run has opened for them is closed, too
-	errs = append(errs, n.closeFirewalls()...)
-	errs = append(errs, n.removePeers())
-	if pods := n.pool.current(); pods.IsValid() {
+	errs = append(errs, n.overlay.Adopt(n.pool.Prefix())) // what an earlier run has opened for them is closed, too
+	errs = append(errs, n.filters.Close(n.traffic())...)
+	errs = append(errs, n.overlay.Remove())
+	if pods := n.pool.Prefix(); pods.IsValid() {
 		errs = append(errs, n.freeRange(pods))
 	}
 	errs = append(errs, n.undoRouteLocalnet(), n.nf.Delete(n.TableName()))
-	return errors.Join(append(errs, n.restoreSysctls())...)
+	others, err := n.nf.Chains(tables)
+	if err == nil { // another daemon on this host needs the settings
+		err = n.host.Forget(len(others) == 0)
+	}
+	return errors.Join(append(errs, err)...)
 }
 
-// defaultMTU is the MTU of the default route's link; 0 if there is none.
-func (n *Network) defaultMTU() int {
-	if link := n.defaultLink(); link != nil {
-		return link.Attrs().MTU
+// undoRouteLocalnet undoes what earlier versions did: they set route_localnet for the whole host, with a chain named
+// guard to protect loopback addresses.
+func (n *Network) undoRouteLocalnet() error {
+	have, err := n.nf.Chains(n.TableName())
+	if err != nil || !slices.Contains(have[n.TableName()], "guard") {
+		return err
 	}
-	return 0
-}
-
-// defaultLink is the default route's link; nil if there is none.
-func (n *Network) defaultLink() netlink.Link {
-	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
-	if err != nil {
-		return nil
-	}
-	for _, r := range routes {
-		if r.Dst != nil && !r.Dst.IP.IsUnspecified() {
-			continue
-		}
-		if link, err := n.host.LinkByIndex(r.LinkIndex); err == nil {
-			return link
-		}
-	}
-	return nil
+	return host.SetSysctl("net/ipv4/conf/all/route_localnet", "0")
 }
 
 // HostAddrs are the host's global IPv4 addresses, those of the default route's link first.
-func (n *Network) HostAddrs() []netip.Addr {
-	list, err := dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
-	if err != nil {
-		return nil
-	}
-	first := 0
-	if link := n.defaultLink(); link != nil {
-		first = link.Attrs().Index
-	}
-	slices.SortStableFunc(list, func(a, b netlink.Addr) int {
-		switch {
-		case a.LinkIndex == b.LinkIndex:
-			return 0
-		case a.LinkIndex == first:
-			return -1
-		case b.LinkIndex == first:
-			return 1
-		}
-		return 0
-	})
-	var out []netip.Addr
-	for _, a := range list {
-		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && ip.IsGlobalUnicast() {
-			out = append(out, ip)
-		}
-	}
-	return out
-}
-
-func slash32(a netip.Addr) *net.IPNet {
-	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(32, 32)}
-}
+func (n *Network) HostAddrs() []netip.Addr { return n.host.Addrs() }

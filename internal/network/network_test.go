@@ -15,6 +15,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/network/host"
 )
 
 func eventually(t *testing.T, what string, check func() bool) {
@@ -48,7 +50,7 @@ func real(t *testing.T) *Network {
 
 func sysctl(t *testing.T, key string) string {
 	t.Helper()
-	v, err := readSysctl(key)
+	v, err := host.Sysctl(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func TestTheHostIsGivenBack(t *testing.T) {
 	if err := n.nf.Apply(old); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeSysctl("net/ipv4/conf/all/route_localnet", "1"); err != nil {
+	if err := host.SetSysctl("net/ipv4/conf/all/route_localnet", "1"); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -207,13 +209,13 @@ func TestWhatPodsShareIsPutBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "a route in its place is replaced", whole)
-		if err := n.host.AddrDel(lo, &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)}); err != nil {
+		if err := n.host.AddrDel(lo, &netlink.Addr{IPNet: host.Single(host.Gateway), Scope: int(netlink.SCOPE_LINK)}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the gateway's address is back", whole)
 	}
 	for range 2 {
-		if err := writeSysctl("net/ipv4/ip_forward", "0"); err != nil {
+		if err := host.SetSysctl("net/ipv4/ip_forward", "0"); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "forwarding is on again", whole)
@@ -252,9 +254,9 @@ func TestPodsAreFoundAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	route := &netlink.Route{LinkIndex: veth.Attrs().Index, Dst: slash32(addr), Scope: netlink.SCOPE_LINK}
+	route := &netlink.Route{LinkIndex: veth.Attrs().Index, Dst: host.Single(addr), Scope: netlink.SCOPE_LINK}
 	there := func() bool {
-		routes, err := dump(func() ([]netlink.Route, error) {
+		routes, err := host.Dump(func() ([]netlink.Route, error) {
 			return n.host.RouteListFiltered(netlink.FAMILY_V4, route, netlink.RT_FILTER_DST|netlink.RT_FILTER_OIF)
 		})
 		return err == nil && len(routes) == 1

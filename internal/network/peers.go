@@ -1,223 +1,62 @@
 package network
 
 import (
-	"cmp"
+	"context"
 	"fmt"
-	"maps"
-	"net"
 	"net/netip"
-	"slices"
 
+	"minik8s/internal/network/hostfilter"
+	"minik8s/internal/network/overlay"
 	"minik8s/internal/nft"
 )
 
-// Peer is another node, as the cluster knows it.
-type Peer struct {
-	Node    string         // its name, for messages
-	Address netip.Addr     // at which this host reaches it
-	Ranges  []netip.Prefix // of its pods
+// SetPeers says which other nodes there are: all of them, because those that are not in the list lose their routes.
+// Where two contradict each other, the earlier one wins. It may be called before the node's range is known, and before
+// Setup; then it takes effect with Setup. On an error Keep tries again, as it does when something is lost later.
+func (n *Network) SetPeers(ctx context.Context, list []overlay.Peer) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.overlay.SetPeers(list)
+	if !n.ready {
+		return nil
+	}
+	if _, err := n.overlay.Sync(n.pool.Prefix()); err != nil {
+		n.poke()
+		return err
+	}
+	_, err := n.filters.Open(n.traffic())
+	return err
 }
 
-// vxlanOverhead is what VXLAN adds to a packet: the outer IPv4, UDP and VXLAN headers and the inner Ethernet header.
-const vxlanOverhead = 50
+// peersFilter is the Network as the overlay.Filter of its peers. n.mu is held.
+type peersFilter struct{ n *Network }
 
-// vni is the VXLAN network identifier. Clusters that share hosts differ by their UDP port.
-const vni = 1
-
-// surroundings are what of this host decides about the way to its peers.
-type surroundings struct {
-	own      netip.Prefix            // the range of this node's pods
-	nodeIP   netip.Addr              // from which this node's tunnel sends; invalid: the kernel chooses
-	addrs    []netip.Addr            // of the host
-	taken    []netip.Prefix          // networks of the host's links, and gateways of its routes
-	hops     map[netip.Addr]firstHop // to the peers' addresses
-	direct   bool                    // route directly to peers on the same link
-	port     uint16                  // of VXLAN
-	noTunnel bool                    // the tunnel cannot be made
+// Fill implements overlay.Filter.
+func (f peersFilter) Fill() (changed bool, err error) {
+	n := f.n
+	want := n.overlay.Elements()
+	added, removed := differences(n.tabled, want)
+	if len(added)+len(removed) == 0 {
+		return false, nil
+	}
+	if len(removed) > 0 {
+		err = n.nf.Change(n.TableName(), false, removed)
+	}
+	if err == nil && len(added) > 0 {
+		err = n.nf.Change(n.TableName(), true, added)
+	}
+	if err != nil { // somebody may have changed the table
+		return true, n.apply()
+	}
+	n.tabled = want
+	return true, nil
 }
 
-// firstHop is how the host's routes lead to an address.
-type firstHop struct {
-	link   int // its index
-	onLink bool
-	mtu    int
-}
-
-// across is what the host needs for its peers: routes, a tunnel, and elements of the table. It is comparable piece by
-// piece with what is there.
-type across struct {
-	routes    map[netip.Prefix]peerRoute
-	endpoints map[netip.Addr]net.HardwareAddr // that may send to the tunnel, with the hardware addresses of their ends
-	tunnel    bool                            // some route needs it
-	port      uint16
-}
-
-// peerRoute is the route to a peer's range.
-type peerRoute struct {
-	peer   netip.Addr // the next hop
-	link   int        // for a direct route; 0: by the tunnel
-	source netip.Addr // the host's own, when it speaks to these pods; invalid: the kernel chooses
-	outer  netip.Addr // the source of the tunnel's packets; invalid: the kernel chooses
-	mtu    int        // 0: that of the link
-}
-
-// ranges that nobody's pods can have.
-var unroutable = []netip.Prefix{loopback, netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"), netip.MustParsePrefix("0.0.0.0/8")}
-
-// plan works out what the peers need. It is pure. A peer earlier in the list has precedence: what contradicts it is
-// refused, and so is everything that would lead the host's own traffic astray. refused says what, and why.
-func plan(s surroundings, peers []Peer) (a across, refused []string) {
-	a = across{routes: map[netip.Prefix]peerRoute{}, endpoints: map[netip.Addr]net.HardwareAddr{}, port: s.port}
-	if !s.own.IsValid() {
-		return a, nil
-	}
-	var accepted []Peer // with the ranges that they get
-	for _, p := range peers {
-		if why := badAddress(p.Address, s, accepted); why != "" {
-			refused = append(refused, fmt.Sprintf("address %s of node %s %s", p.Address, p.Node, why))
-			continue
-		}
-		kept := Peer{Node: p.Node, Address: p.Address}
-		for _, r := range p.Ranges {
-			r = r.Masked()
-			if why := badRange(r, s, append(accepted, kept)); why != "" {
-				refused = append(refused, fmt.Sprintf("pod range %s of node %s %s", r, p.Node, why))
-				continue
-			}
-			kept.Ranges = append(kept.Ranges, r)
-		}
-		accepted = append(accepted, kept)
-	}
-	for _, p := range accepted {
-		hop := s.hops[p.Address]
-		route := peerRoute{peer: p.Address, link: hop.link}
-		if !s.direct || !hop.onLink {
-			route = peerRoute{peer: p.Address, source: tunnelAddress(s.own), outer: s.nodeIP}
-			if hop.mtu > 0 {
-				route.mtu = hop.mtu - vxlanOverhead
-			}
-			if len(p.Ranges) == 0 || s.noTunnel {
-				continue
-			}
-			a.tunnel, a.endpoints[p.Address] = true, tunnelMAC(p.Ranges[0])
-		}
-		for _, r := range p.Ranges {
-			a.routes[r] = route
-		}
-	}
-	return a, refused
-}
-
-// badAddress says what is wrong with a peer's address; empty: nothing.
-func badAddress(addr netip.Addr, s surroundings, accepted []Peer) string {
-	switch {
-	case !addr.Is4():
-		return "is not an IPv4 address"
-	case slices.ContainsFunc(unroutable, func(p netip.Prefix) bool { return p.Contains(addr) }):
-		return "is none that a host can have"
-	case slices.Contains(s.addrs, addr):
-		return "is this host's own"
-	case s.own.Contains(addr):
-		return fmt.Sprintf("is in the range of this node's pods, %s", s.own)
-	}
-	for _, p := range accepted {
-		for _, r := range p.Ranges {
-			if r.Contains(addr) {
-				return fmt.Sprintf("is in the range of node %s's pods, %s", p.Node, r)
-			}
-		}
-	}
-	return ""
-}
-
-// badRange says what is wrong with a peer's range; empty: nothing.
-func badRange(r netip.Prefix, s surroundings, accepted []Peer) string {
-	switch {
-	case !r.IsValid() || !r.Addr().Is4():
-		return "is not an IPv4 range"
-	case r.Bits() < 8:
-		return "is too large, a /8 is the most"
-	case s.own.Overlaps(r):
-		return fmt.Sprintf("overlaps that of this node, %s", s.own)
-	}
-	for _, u := range unroutable {
-		if u.Overlaps(r) {
-			return "is none that pods can have"
-		}
-	}
-	for _, t := range s.taken {
-		if t.Overlaps(r) {
-			return fmt.Sprintf("overlaps a network or address of this host, %s", t)
-		}
-	}
-	for _, p := range accepted {
-		if r.Contains(p.Address) {
-			return fmt.Sprintf("contains the address of node %s, %s", p.Node, p.Address)
-		}
-		for _, o := range p.Ranges {
-			if o.Overlaps(r) {
-				return fmt.Sprintf("overlaps that of node %s, %s", p.Node, o)
-			}
-		}
-	}
-	return ""
-}
-
-// tunnelAddress is the host's address at the tunnel: the one of the node's range that is reserved for it.
-func tunnelAddress(own netip.Prefix) netip.Addr { return nth(own.Addr(), 1) }
-
-// tunnelMAC is the hardware address of the tunnel's end at the node with this range. Every node can tell that of all
-// others, and no two are equal: the kernel takes a frame from its own address for one that has come back.
-func tunnelMAC(own netip.Prefix) net.HardwareAddr { return podMAC(tunnelAddress(own)) }
-
-// elements are the table's elements for the peers, in a fixed order.
-func (a across) elements() (out []nft.Element) {
-	if a.tunnel {
-		out = append(out, nft.Element{Set: tunnelPorts, Key: []byte{byte(a.port >> 8), byte(a.port)}})
-	}
-	for _, e := range slices.SortedFunc(maps.Keys(a.endpoints), netip.Addr.Compare) {
-		b := e.As4()
-		out = append(out, nft.Element{Set: endpoints, Key: b[:]})
-	}
-	for _, r := range a.ranges() {
-		out = append(out, nft.Range(remoteRanges, r)...)
-	}
-	return out
-}
-
-// ranges are the peers' ranges, sorted.
-func (a across) ranges() (out []netip.Prefix) {
-	for r := range a.routes {
-		out = append(out, r)
-	}
-	slices.SortFunc(out, comparePrefixes)
-	return out
-}
-
-func comparePrefixes(a, b netip.Prefix) int {
-	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
-}
-
-// merged is the smallest list of ranges for the same addresses, for filters whose every rule costs time.
-func merged(list []netip.Prefix) []netip.Prefix {
-	list = slices.SortedFunc(slices.Values(list), comparePrefixes)
-	var out []netip.Prefix
-	for _, p := range list {
-		for len(out) > 0 {
-			last := out[len(out)-1]
-			if last.Overlaps(p) {
-				p = last
-			} else if up, err := last.Addr().Prefix(last.Bits() - 1); err == nil && last.Bits() == p.Bits() && up.Contains(p.Addr()) {
-				p = up
-			} else {
-				break
-			}
-			out = out[:len(out)-1]
-		}
-		out = append(out, p)
-	}
-	return out
-}
+// EndFlowsTo implements overlay.Filter.
+func (f peersFilter) EndFlowsTo(ranges []netip.Prefix) { f.n.endFlowsTo(ranges) }
 
 // differences are the elements of b that a lacks, and those of a that b lacks.
 func differences(a, b []nft.Element) (added, removed []nft.Element) {
@@ -235,4 +74,10 @@ func differences(a, b []nft.Element) (added, removed []nft.Element) {
 		return out
 	}
 	return lacks(a, b), lacks(b, a)
+}
+
+// traffic is what the host's other filters have to let through now.
+func (n *Network) traffic() hostfilter.Traffic {
+	return hostfilter.Traffic{Pods: n.pool.Prefix(), Ports: n.cfg.NodePorts, Peers: n.overlay.Ranges(), TunnelPort: n.overlay.TunnelPort(),
+		Links: n.host.LinkPrefix(), Exit: n.host.DefaultName(), Direct: n.cfg.Direct}
 }

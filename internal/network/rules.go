@@ -3,6 +3,8 @@ package network
 import (
 	"net/netip"
 
+	"minik8s/internal/network/hostports"
+	"minik8s/internal/network/overlay"
 	"minik8s/internal/nft"
 )
 
@@ -10,20 +12,9 @@ import (
 const tables = "minik8s-pods-"
 
 // TableName is the name of this daemon's nftables table.
-func (n *Network) TableName() string { return tables + n.owner }
+func (n *Network) TableName() string { return tables + n.host.Owner() }
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
-
-// The sets of the table.
-const (
-	hostPorts   = "hostports"    // (protocol, port) to (address, port)
-	hostPortsAt = "hostports-at" // (address, protocol, port) to (address, port)
-	hairpins    = "hairpins"     // (address, address) of pods that have host ports
-
-	remoteRanges = "remote-ranges" // of other nodes' pods
-	tunnelPorts  = "tunnel-ports"  // of UDP, while there is a tunnel
-	endpoints    = "endpoints"     // addresses of the nodes that may send to the tunnel
-)
 
 // rules is the wanted table. It is pure; TestRules shows it in the nft tool's syntax. links is the prefix of the
 // names of pods' links, and tunnel the name of the VXLAN device.
@@ -31,12 +22,12 @@ func rules(name, links, tunnel string, pods netip.Prefix, elements []nft.Element
 	t := nft.Table{
 		Name: name,
 		Sets: []nft.Set{
-			{Name: hostPorts, Key: []nft.Type{nft.Protocol, nft.Port}, Value: []nft.Type{nft.Address, nft.Port}},
-			{Name: hostPortsAt, Key: []nft.Type{nft.Address, nft.Protocol, nft.Port}, Value: []nft.Type{nft.Address, nft.Port}},
-			{Name: hairpins, Key: []nft.Type{nft.Address, nft.Address}},
-			{Name: remoteRanges, Key: []nft.Type{nft.Address}, Ranges: true},
-			{Name: tunnelPorts, Key: []nft.Type{nft.Port}},
-			{Name: endpoints, Key: []nft.Type{nft.Address}},
+			{Name: hostports.ByPort, Key: []nft.Type{nft.Protocol, nft.Port}, Value: []nft.Type{nft.Address, nft.Port}},
+			{Name: hostports.ByAddress, Key: []nft.Type{nft.Address, nft.Protocol, nft.Port}, Value: []nft.Type{nft.Address, nft.Port}},
+			{Name: hostports.Hairpins, Key: []nft.Type{nft.Address, nft.Address}},
+			{Name: overlay.RemoteRanges, Key: []nft.Type{nft.Address}, Ranges: true},
+			{Name: overlay.TunnelPorts, Key: []nft.Type{nft.Port}},
+			{Name: overlay.Endpoints, Key: []nft.Type{nft.Address}},
 		},
 	}
 	for _, e := range elements {
@@ -48,22 +39,22 @@ func rules(name, links, tunnel string, pods netip.Prefix, elements []nft.Element
 	}
 	// Host ports on loopback are forwarded in user space: routing them would open the host's loopback to pods.
 	forward := []nft.Rule{
-		{nft.ToLocal(), nft.NotTo(loopback), nft.DNATByAddress(hostPortsAt)},
-		{nft.ToLocal(), nft.NotTo(loopback), nft.DNATByPort(hostPorts)},
+		{nft.ToLocal(), nft.NotTo(loopback), nft.DNATByAddress(hostports.ByAddress)},
+		{nft.ToLocal(), nft.NotTo(loopback), nft.DNATByPort(hostports.ByPort)},
 	}
 	t.Chains = []nft.Chain{
 		{Name: "spoofed", Hook: nft.Prerouting, Priority: nft.PriorityRaw, Rules: []nft.Rule{
 			{nft.InBy(links), nft.Spoofed(), nft.Drop()},
 			// Whoever can send to the tunnel can send to every pod as any other.
-			{nft.UDPToAny(tunnelPorts), nft.ToLocal(), nft.NotFromAny(endpoints), nft.Drop()},
+			{nft.UDPToAny(overlay.TunnelPorts), nft.ToLocal(), nft.NotFromAny(overlay.Endpoints), nft.Drop()},
 		}},
 		{Name: "prerouting", NAT: true, Hook: nft.Prerouting, Priority: nft.PriorityDstNAT, Rules: forward},
 		{Name: "output", NAT: true, Hook: nft.Output, Priority: nft.PriorityDstNAT, Rules: forward},
 		{Name: "postrouting", NAT: true, Hook: nft.Postrouting, Priority: nft.PrioritySrcNAT, Rules: []nft.Rule{
-			{nft.From(pods), nft.NotTo(pods), nft.NotToAny(remoteRanges), nft.Masquerade()},
+			{nft.From(pods), nft.NotTo(pods), nft.NotToAny(overlay.RemoteRanges), nft.Masquerade()},
 			// The peer drops what is not from this node's range, and could not answer it by the tunnel.
 			{nft.OutBy(tunnel), nft.NotFrom(pods), nft.Masquerade()},
-			{nft.PairIn(hairpins), nft.Masquerade()},
+			{nft.PairIn(hostports.Hairpins), nft.Masquerade()},
 		}},
 	}
 	return t
@@ -71,10 +62,10 @@ func rules(name, links, tunnel string, pods netip.Prefix, elements []nft.Element
 
 // desired is the wanted table, with the elements of the present host ports and peers.
 func (n *Network) desired() nft.Table {
-	pods := n.pool.current()
-	elements := n.across.elements()
+	pods := n.pool.Prefix()
+	elements := n.overlay.Elements()
 	for _, p := range n.ports {
-		elements = append(elements, p.elements...)
+		elements = append(elements, p.Elements()...)
 	}
-	return rules(n.TableName(), n.linkPrefix(), n.tunnelName(), pods, elements)
+	return rules(n.TableName(), n.host.LinkPrefix(), n.overlay.Device(), pods, elements)
 }

@@ -1,18 +1,16 @@
 package network
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/network/hostfilter"
 	"minik8s/internal/nft"
 )
 
@@ -128,46 +126,6 @@ hairpins 0af400070af40007`
 	}
 }
 
-func TestLinksThatPodsTrafficPasses(t *testing.T) {
-	from, to := nft.Accept{From: podRange}, nft.Accept{To: podRange}
-	remote, wrapped := nft.Accept{From: netip.MustParsePrefix("10.244.2.0/24")}, nft.Accept{Protocol: "udp", Port: 8472}
-	w := ways{pods: podRange, links: "mkab12", exit: "eth0"}
-	for _, c := range []struct {
-		hook    nft.Hook
-		traffic nft.Accept
-		link    nft.Link
-		want    bool
-	}{
-		{nft.Input, remote, nft.Link{Name: "mkab12-vxlan"}, true},
-		{nft.Input, remote, nft.Link{Name: "eth0"}, false},
-		{nft.Input, wrapped, nft.Link{Name: "eth0"}, true},
-		{nft.Input, wrapped, nft.Link{Name: "mk", Prefix: true}, false},
-		{nft.Input, wrapped, nft.Link{Name: "lo", Not: true}, true},
-		{nft.Input, wrapped, nft.Link{Name: "eth0", Not: true}, false},
-		{nft.Forward, to, nft.Link{Name: "eth0"}, true},
-		{nft.Forward, from, nft.Link{Name: "eth0"}, false}, // addresses of pods that come from outside are forged
-		{nft.Forward, from, nft.Link{Name: "eth0", Out: true}, true},
-		{nft.Forward, to, nft.Link{Name: "eth0", Out: true}, false},
-		{nft.Forward, to, nft.Link{Name: "eth", Prefix: true}, true},
-		{nft.Forward, from, nft.Link{Name: "docker0"}, false},
-		{nft.Forward, to, nft.Link{Name: "virbr0", Out: true}, false},
-		{nft.Forward, from, nft.Link{Name: "mkab12", Prefix: true}, true},
-		{nft.Forward, to, nft.Link{Name: "mk", Prefix: true, Out: true}, true},
-		{nft.Forward, from, nft.Link{Name: "mkab1212345678"}, true},
-		{nft.Forward, from, nft.Link{Name: "docker0", Not: true}, true},
-		{nft.Forward, from, nft.Link{Name: "mk", Prefix: true, Not: true}, false},
-		{nft.Input, from, nft.Link{Name: "eth0"}, false}, // what pods send comes in by their links
-		{nft.Input, from, nft.Link{Name: "lo", Not: true}, true},
-		{nft.Output, to, nft.Link{Name: "eth0", Out: true}, false},
-		{nft.Output, to, nft.Link{Name: "mk", Prefix: true, Out: true}, true},
-		{nft.Forward, from, nft.Link{}, true}, // a link that is not known any more
-	} {
-		if got := w.pass(c.hook, c.traffic, c.link); got != c.want {
-			t.Errorf("%s %v %+v: %v", c.hook, c.traffic, c.link, got)
-		}
-	}
-}
-
 // network on a fake filter.
 func withFake(t *testing.T) (*Network, *nft.Fake) {
 	t.Helper()
@@ -182,8 +140,7 @@ func withFake(t *testing.T) (*Network, *nft.Fake) {
 		}
 	})
 	n.nf, n.ready = f, true
-	n.legacyInUse = func() bool { return false }
-	n.legacy = legacy{runTool, n.legacyInUse, n.TableName()}
+	n.filters = hostfilter.New(f, tables, n.TableName(), n.cfg.Log)
 	return n, f
 }
 
@@ -288,83 +245,5 @@ in ` + "\n"
 	}
 	if got := shown(); got != "in \n" {
 		t.Errorf("left behind: %s", got)
-	}
-}
-
-func TestFirewalld(t *testing.T) {
-	n, f := withFake(t)
-	var asked []string
-	trusted := false
-	n.firewalld = firewalld{func(name string, args ...string) (string, error) {
-		asked = append(asked, args[1])
-		if strings.HasPrefix(args[1], "--query") && !trusted {
-			return "", errors.New("no")
-		}
-		trusted = strings.HasPrefix(args[1], "--add") || trusted && !strings.HasPrefix(args[1], "--remove")
-		return "", nil
-	}}
-	f.Foreign = []nft.BaseChain{{Family: "inet", Table: "firewalld", Name: "filter_FORWARD", Hook: nft.Forward, Drops: true}}
-	f.Refuse["firewalld"] = unix.EPERM
-	for range 2 {
-		if _, err := n.Repair(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n.across = across{routes: map[netip.Prefix]peerRoute{netip.MustParsePrefix("10.244.2.0/24"): {}}, tunnel: true, port: 8472}
-	need := fmt.Sprint(firewalldNeeds(podRange, admitted(podRange, nil, n.across)))
-	if want := "[{--zone=trusted source=10.244.0.0/24} {--zone=trusted source=10.244.2.0/24} {--quiet port=8472/udp}]"; need != want {
-		t.Errorf("got %s, want %s", need, want)
-	}
-	n.across = across{}
-	if got := n.Trouble().Stopped; len(got) != 0 || !trusted {
-		t.Errorf("%q, trusted %v, asked %q", got, trusted, asked)
-	}
-	if err := n.Teardown(t.Context()); err != nil || trusted {
-		t.Errorf("%v, trusted %v", err, trusted)
-	}
-}
-
-// The older iptables, by its own tool, where that is on the machine.
-func TestLegacy(t *testing.T) {
-	l := legacy{runTool, legacyInUse, "minik8s-pods-test"}
-	want := admitted(podRange, []uint16{6443}, across{})
-	missing := legacy{func(string, ...string) (string, error) { return "", exec.ErrNotFound }, func() bool { return true }, l.tag}
-	if _, err := missing.open(podRange, want); err == nil || !strings.Contains(err.Error(), "iptables-legacy") {
-		t.Errorf("without the tool: %v", err)
-	}
-	if _, err := exec.LookPath(legacyTool); err != nil || os.Geteuid() != 0 {
-		t.Skip("no iptables-legacy here")
-	}
-	if used := legacyInUse(); !used { // it stays, once it is there
-		if done, err := l.open(podRange, want); done || err != nil || legacyInUse() {
-			t.Fatalf("a table that nobody uses is brought into being: %v, %v", done, err)
-		}
-	}
-	run := func(args ...string) string {
-		t.Helper()
-		out, err := runTool(legacyTool, args...)
-		if err != nil {
-			t.Skip("the kernel has no older iptables:", err)
-		}
-		return out
-	}
-	run("-P", "FORWARD", "DROP")
-	t.Cleanup(func() { run("-P", "FORWARD", "ACCEPT"); run("-F") })
-	run("-A", "INPUT", "-j", "DROP")
-	for range 2 {
-		if done, err := l.open(podRange, want); !done || err != nil {
-			t.Fatal(done, err)
-		}
-	}
-	saved := run("-S")
-	if strings.Count(saved, "-A FORWARD") != 2 || strings.Count(saved, "-A INPUT") != 6 || strings.Count(saved, "-A OUTPUT") != 0 ||
-		!strings.HasSuffix(strings.TrimSpace(saved[:strings.Index(saved, "-A FORWARD")]), "-A INPUT -j DROP") {
-		t.Error(saved)
-	}
-	if err := l.close(podRange, want); err != nil {
-		t.Error(err)
-	}
-	if saved := run("-S"); strings.Contains(saved, l.tag) {
-		t.Error("left behind:", saved)
 	}
 }

@@ -10,12 +10,14 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/network/host"
 )
 
 // setUpShared makes what all pods share beside the rules: forwarding, the gateway's address and the unreachable route
 // for the node's range.
 func (n *Network) setUpShared(pods netip.Prefix) error {
-	if err := n.changeSysctl("net/ipv4/ip_forward", "1"); err != nil {
+	if err := n.host.Set("net/ipv4/ip_forward", "1"); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
 	lo, err := n.host.LinkByName("lo")
@@ -25,7 +27,7 @@ func (n *Network) setUpShared(pods netip.Prefix) error {
 	if err := n.host.LinkSetUp(lo); err != nil {
 		return fmt.Errorf("network: lo: %w", err)
 	}
-	gw := &netlink.Addr{IPNet: slash32(Gateway), Scope: int(netlink.SCOPE_LINK)}
+	gw := &netlink.Addr{IPNet: host.Single(host.Gateway), Scope: int(netlink.SCOPE_LINK)}
 	if err := n.host.AddrReplace(lo, gw); err != nil {
 		return fmt.Errorf("network: gateway address: %w", err)
 	}
@@ -34,22 +36,22 @@ func (n *Network) setUpShared(pods netip.Prefix) error {
 
 // sharedComplete reports whether everything that setUpShared makes still exists.
 func (n *Network) sharedComplete(pods netip.Prefix) (bool, error) {
-	if forward, err := readSysctl("net/ipv4/ip_forward"); err != nil || forward != "1" {
+	if forward, err := host.Sysctl("net/ipv4/ip_forward"); err != nil || forward != "1" {
 		return false, err
 	}
 	lo, err := n.host.LinkByName("lo")
 	if err != nil || lo.Attrs().Flags&net.FlagUp == 0 {
 		return false, err
 	}
-	addrs, err := dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
+	addrs, err := host.Dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return false, err
 	}
-	if !slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.IP.Equal(Gateway.AsSlice()) }) {
+	if !slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.IP.Equal(host.Gateway.AsSlice()) }) {
 		return false, nil
 	}
 	held := n.unreachable(pods)
-	routes, err := dump(func() ([]netlink.Route, error) {
+	routes, err := host.Dump(func() ([]netlink.Route, error) {
 		return n.host.RouteListFiltered(netlink.FAMILY_V4, held, netlink.RT_FILTER_DST|netlink.RT_FILTER_TYPE)
 	})
 	return len(routes) > 0, err
@@ -57,7 +59,7 @@ func (n *Network) sharedComplete(pods netip.Prefix) (bool, error) {
 
 // unrouted are the connected sandboxes to whose address the host has no route, by id.
 func (n *Network) unrouted() (map[string]netip.Addr, error) {
-	routes, err := dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
+	routes, err := host.Dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +150,7 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of routes ended")
 			}
-			if r.Type == unix.RTM_DELROUTE && (n.isPod(r.Route.Dst) || r.Route.Protocol == ownProtocol) {
+			if r.Type == unix.RTM_DELROUTE && (n.isPod(r.Route.Dst) || r.Route.Protocol == host.Protocol) {
 				changed()
 			}
 			// A route that replaces ours is reported as a new one, without an event for the end of ours.
@@ -161,7 +163,7 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 				return errors.New("network: events of addresses ended")
 			}
 			// A new address may be one that a peer's range overlaps, or the node's own again.
-			if !a.NewAddr && a.LinkAddress.IP.Equal(Gateway.AsSlice()) || n.hasPeers.Load() && a.LinkAddress.IP.To4() != nil {
+			if !a.NewAddr && a.LinkAddress.IP.Equal(host.Gateway.AsSlice()) || n.overlay.HasPeers() && a.LinkAddress.IP.To4() != nil {
 				changed()
 			}
 		case err := <-lost:

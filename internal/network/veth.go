@@ -9,13 +9,13 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/network/host"
+	"minik8s/internal/network/ipam"
 )
 
 // LinkName is the name of the host's end of the veth of a sandbox, whose id is at least eight letters or digits.
-func (n *Network) LinkName(sandbox string) string { return n.linkPrefix() + sandbox[:8] }
-
-// linkPrefix is the prefix of the names of this daemon's links.
-func (n *Network) linkPrefix() string { return "mk" + n.owner }
+func (n *Network) LinkName(sandbox string) string { return n.host.LinkPrefix() + sandbox[:8] }
 
 // Up brings up the loopback device of the network namespace the calling thread is in.
 func Up() error {
@@ -38,19 +38,19 @@ func loUp(h *netlink.Handle) error {
 
 // Connect joins a sandbox's network namespace to the host by a link of its own and returns the address it got. It
 // must be called on a thread that is in that namespace and locked to its goroutine. On an error nothing is left
-// except what ends with the namespace. The error is ErrNoAddress when all addresses of the node's range are in use.
+// except what ends with the namespace. The error is ipam.ErrNoAddress when all addresses of the node's range are in use.
 func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
-	addr, err := n.pool.get()
-	if errors.Is(err, ErrNoAddress) { // some may be of pods that were just removed
+	addr, err := n.pool.Get()
+	if errors.Is(err, ipam.ErrNoAddress) { // some may be of pods that were just removed
 		n.endFlows()
-		addr, err = n.pool.get()
+		addr, err = n.pool.Get()
 	}
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("network: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			n.pool.put(addr)
+			n.pool.Put(addr)
 		}
 	}()
 	n.mu.Lock()
@@ -67,10 +67,10 @@ func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
 	}
 	// The veth is created from inside the namespace, so each end is created in its place and with its name.
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU, attrs.HardwareAddr = "eth0", mtu, podMAC(addr)
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = "eth0", mtu, host.MAC(addr)
 	veth := &netlink.Veth{
 		LinkAttrs: attrs, PeerName: n.LinkName(sandbox), PeerHardwareAddr: hostMAC,
-		PeerNamespace: netlink.NsFd(n.hostNS.Fd()),
+		PeerNamespace: n.host.Fd(),
 	}
 	if err := pod.LinkAdd(veth); err != nil {
 		return netip.Addr{}, fmt.Errorf("network: veth %s: %w", n.LinkName(sandbox), err)
@@ -94,17 +94,17 @@ func connectPod(h *netlink.Handle, addr netip.Addr) error {
 	if err != nil {
 		return fmt.Errorf("network: eth0: %w", err)
 	}
-	index, gw := eth0.Attrs().Index, net.IP(Gateway.AsSlice())
-	if err := h.AddrAdd(eth0, &netlink.Addr{IPNet: slash32(addr)}); err != nil {
+	index, gw := eth0.Attrs().Index, net.IP(host.Gateway.AsSlice())
+	if err := h.AddrAdd(eth0, &netlink.Addr{IPNet: host.Single(addr)}); err != nil {
 		return fmt.Errorf("network: address %s: %w", addr, err)
 	}
 	if err := h.LinkSetUp(eth0); err != nil {
 		return fmt.Errorf("network: eth0: %w", err)
 	}
-	if err := h.NeighSet(neighbour(index, gw, hostMAC)); err != nil {
+	if err := h.NeighSet(host.Neighbour(index, host.Gateway, hostMAC)); err != nil {
 		return fmt.Errorf("network: gateway's neighbour entry: %w", err)
 	}
-	if err := h.RouteAdd(&netlink.Route{LinkIndex: index, Dst: slash32(Gateway), Scope: netlink.SCOPE_LINK}); err != nil {
+	if err := h.RouteAdd(&netlink.Route{LinkIndex: index, Dst: host.Single(host.Gateway), Scope: netlink.SCOPE_LINK}); err != nil {
 		return fmt.Errorf("network: route to the gateway: %w", err)
 	}
 	if err := h.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gw}); err != nil {
@@ -120,7 +120,7 @@ func (n *Network) connectHost(sandbox string, addr netip.Addr) (netlink.Link, er
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(sandbox), err)
 	}
 	index := link.Attrs().Index
-	if err := hardenLink(n.LinkName(sandbox)); err != nil {
+	if err := host.Harden(n.LinkName(sandbox)); err != nil {
 		return nil, errors.Join(err, n.host.LinkDel(link))
 	}
 	if err := n.host.LinkSetUp(link); err != nil {
@@ -131,10 +131,10 @@ func (n *Network) connectHost(sandbox string, addr netip.Addr) (netlink.Link, er
 
 // routeTo adds the host's route to a pod's address by its link.
 func (n *Network) routeTo(index int, addr netip.Addr) error {
-	if err := n.host.NeighSet(neighbour(index, addr.AsSlice(), podMAC(addr))); err != nil {
+	if err := n.host.NeighSet(host.Neighbour(index, addr, host.MAC(addr))); err != nil {
 		return fmt.Errorf("network: neighbour entry of %s: %w", addr, err)
 	}
-	route := &netlink.Route{LinkIndex: index, Dst: slash32(addr), Scope: netlink.SCOPE_LINK}
+	route := &netlink.Route{LinkIndex: index, Dst: host.Single(addr), Scope: netlink.SCOPE_LINK}
 	if err := n.host.RouteReplace(route); err != nil {
 		return fmt.Errorf("network: route to %s: %w", addr, err)
 	}
@@ -149,7 +149,7 @@ func (n *Network) Disconnect(sandbox string, addr netip.Addr) error {
 	n.mu.Unlock()
 	err := n.removeHostPorts(sandbox)
 	if addr.IsValid() {
-		n.pool.retire(addr)
+		n.pool.Retire(addr)
 		n.endFlowsSoon()
 	}
 	return err
@@ -159,25 +159,11 @@ func (n *Network) Disconnect(sandbox string, addr netip.Addr) error {
 // it.
 func (n *Network) Restore(sandbox string, addr netip.Addr) {
 	if addr.Is4() {
-		n.pool.reserve(addr)
+		n.pool.Reserve(addr)
 		n.mu.Lock()
 		n.pods[sandbox] = addr
 		n.mu.Unlock()
 	}
-}
-
-// dumpTries bounds how often a listing is repeated.
-const dumpTries = 20
-
-// dump lists objects of the kernel. It repeats the listing while the kernel answers EINTR, which means that something
-// changed during it, as often happens while pods are created and deleted.
-func dump[T any](list func() ([]T, error)) (out []T, err error) {
-	for range dumpTries {
-		if out, err = list(); !errors.Is(err, unix.EINTR) {
-			return out, err
-		}
-	}
-	return nil, err
 }
 
 // Sweep removes the links of sandboxes other than these, which an earlier run left behind.
@@ -186,14 +172,14 @@ func (n *Network) Sweep(sandboxes []string) error {
 	for _, id := range sandboxes {
 		keep[n.LinkName(id)] = true
 	}
-	links, err := dump(n.host.LinkList)
+	links, err := host.Dump(n.host.LinkList)
 	if err != nil {
 		return fmt.Errorf("network: links: %w", err)
 	}
 	var errs []error
 	for _, l := range links {
 		a := l.Attrs()
-		if l.Type() != "veth" || !strings.HasPrefix(a.Name, n.linkPrefix()) || a.HardwareAddr.String() != hostMAC.String() || keep[a.Name] {
+		if l.Type() != "veth" || !strings.HasPrefix(a.Name, n.host.LinkPrefix()) || a.HardwareAddr.String() != hostMAC.String() || keep[a.Name] {
 			continue
 		}
 		// It may have gone meanwhile together with its namespace.
@@ -202,14 +188,4 @@ func (n *Network) Sweep(sandboxes []string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func neighbour(index int, ip net.IP, mac net.HardwareAddr) *netlink.Neigh {
-	return &netlink.Neigh{LinkIndex: index, IP: ip, HardwareAddr: mac, State: netlink.NUD_PERMANENT}
-}
-
-// podMAC is a locally administered address made from the pod's own.
-func podMAC(a netip.Addr) net.HardwareAddr {
-	b := a.As4()
-	return net.HardwareAddr{0x0a, 0x58, b[0], b[1], b[2], b[3]}
 }

@@ -30,8 +30,15 @@ func (h hostInfo) conditions() []corev1.NodeCondition {
 			"KubeletHasDiskPressure", "KubeletHasNoDiskPressure", "disk pressure"),
 		pressure(corev1.NodePIDPressure, pidsLeft() < lowPids,
 			"KubeletHasInsufficientPID", "KubeletHasSufficientPID", "PID available"),
-		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"},
 	}
+}
+
+// readiness is the Ready condition.
+func (n *Manager) readiness() corev1.NodeCondition {
+	if n.shuttingDown.Load() {
+		return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "node is shutting down"}
+	}
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
 }
 
 func pressure(t corev1.NodeConditionType, on bool, bad, good, what string) corev1.NodeCondition {
@@ -48,9 +55,9 @@ func pressure(t corev1.NodeConditionType, on bool, bad, good, what string) corev
 	return c
 }
 
-// conditions are those of the machine and of its network.
+// conditions are those of the machine, of the kubelet and of its network.
 func (n *Manager) conditions() []corev1.NodeCondition {
-	list := n.host.conditions()
+	list := append(n.host.conditions(), n.readiness())
 	if n.cfg.Network != nil {
 		list = append(list, networkCondition(n.cfg.Network.Trouble()))
 	}
@@ -97,11 +104,12 @@ func setNodeCondition(st *corev1.NodeStatus, c corev1.NodeCondition, now time.Ti
 	st.Conditions = append(st.Conditions, c)
 }
 
-// isReady reports whether the Node's status says Ready.
-func isReady(node *corev1.Node) bool {
+// saysReadiness reports whether the Node's status says what is so of Ready.
+func (n *Manager) saysReadiness(node *corev1.Node) bool {
+	want := n.readiness()
 	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
+		if c := &node.Status.Conditions[i]; c.Type == want.Type {
+			return c.Status == want.Status
 		}
 	}
 	return false

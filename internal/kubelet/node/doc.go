@@ -5,7 +5,7 @@
 // minik8s.io/api-address), for the other machines, and no longer when the machine is no master any more. Its status has the machine's capacity and conditions, in
 // Kubernetes' words, and is written when it changes, and every 5 minutes. The Lease is renewed with every heartbeat;
 // four heartbeats without a renewal mean that the node is lost, as in Kubernetes (pkg/kubelet/nodestatus, KEP-589).
-// It admits pods by the Node's labels and taints.
+// It admits pods by the Node's labels and taints. While the machine shuts down, the Node is not ready, and says why.
 //
 // The kubelet calls it: Register, then Run; Allocatable and Admit at any time. It calls the client, the runtime (for
 // images and usage) and reads /proc and the data directory's file system. After a kill -9 the Node is found in the

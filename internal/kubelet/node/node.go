@@ -79,6 +79,8 @@ type Manager struct {
 	host    hostInfo
 	// imagesStale is set when the list of images may have changed.
 	imagesStale atomic.Bool
+	// shuttingDown is set while the machine shuts down.
+	shuttingDown atomic.Bool
 
 	mu     sync.Mutex
 	node   *corev1.Node  // as last seen or written
@@ -94,6 +96,23 @@ func New(cfg Config, c client.Interface, rt Runtime, rec *events.Recorder) *Mana
 
 // ImagesChanged has the Node's list of images updated with the next heartbeat.
 func (n *Manager) ImagesChanged() { n.imagesStale.Store(true) }
+
+// SetShuttingDown says in the Node, at once, whether the machine shuts down; the Node is not ready then.
+func (n *Manager) SetShuttingDown(ctx context.Context, down bool) error {
+	if n.shuttingDown.Swap(down) == down {
+		return nil
+	}
+	what := "event"
+	if !down {
+		what = "cancellation"
+	}
+	node := n.known()
+	if node == nil {
+		return nil // it is not registered yet, and then says so
+	}
+	n.events.Event(node, corev1.EventTypeNormal, "NodeShutdown", "Shutdown manager detected shutdown %s", what)
+	return n.writeStatus(ctx, node)
+}
 
 // Run renews the Lease, keeps the status up to date and registers the Node again if it is deleted, until ctx ends.
 // Call it after Register.

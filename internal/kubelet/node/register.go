@@ -54,7 +54,7 @@ func (n *Manager) registerOnce(ctx context.Context) error {
 		return err
 	}
 	node := obj.(*corev1.Node)
-	if !isReady(node) { // the API ignores the status in a create; it needs a second write
+	if !n.saysReadiness(node) { // the API ignores the status in a create; it needs a second write
 		return n.writeStatus(ctx, node)
 	}
 	n.remember(ctx, node)

@@ -76,7 +76,7 @@ func (n *Manager) statusChanged(ctx context.Context, node *corev1.Node) bool {
 			}
 		}
 	}
-	return !isReady(node)
+	return !n.saysReadiness(node)
 }
 
 // fillImages sets the list of images; on an error of the runtime the list stays as it was.

@@ -45,7 +45,7 @@ func (n *Manager) registerAgain(ctx context.Context) {
 	}
 }
 
-// repair marks the Node Ready at once if its status is not, as after a time without heartbeats, and has it say where this
+// repair marks the Node Ready at once if its status says otherwise, as after a time without heartbeats, and has it say where this
 // machine's API is if somebody has changed that.
 func (n *Manager) repair(ctx context.Context, node *corev1.Node) {
 	if !n.announced(node) {
@@ -54,7 +54,7 @@ func (n *Manager) repair(ctx context.Context, node *corev1.Node) {
 		}
 		return
 	}
-	if isReady(node) {
+	if n.saysReadiness(node) {
 		return
 	}
 	if err := n.writeStatus(ctx, node); err != nil && ctx.Err() == nil {

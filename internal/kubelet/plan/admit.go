@@ -14,6 +14,12 @@ import (
 // Rejection is the reason why a pod is not admitted to the node. The pod then fails.
 type Rejection struct{ Reason, Message string }
 
+// NodeShutdown is why a pod is not admitted while the machine shuts down, in Kubernetes' words
+// (pkg/kubelet/nodeshutdown).
+func NodeShutdown() *Rejection {
+	return &Rejection{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
+}
+
 // NodeMismatch returns why a pod may not run on a node; nil if it may. It is Kubernetes' rule, with its words and order
 // (pkg/kubelet/lifecycle/predicate.go): the operating system, which Node labels cannot change; then node selector and
 // required affinity; then taints that would evict the pod. NoSchedule taints are ignored: only the scheduler uses them,

@@ -28,3 +28,18 @@ func Newest(view cri.Pod, name string) *cri.Container {
 	}
 	return found
 }
+
+// Active reports whether a container runs or is being started.
+func (in Input) Active() bool {
+	for _, c := range in.View.Containers {
+		if c.State == cri.Running {
+			return true
+		}
+	}
+	for _, f := range in.State.InProgress {
+		if f.Action.Verb == StartContainer {
+			return true
+		}
+	}
+	return false
+}

@@ -23,6 +23,8 @@ type State struct {
 	TornDown, LogsRemoved bool
 	// ObjectDeleted: the API's object is deleted.
 	ObjectDeleted bool
+	// Shutdown: the pod ends because the machine shuts down; nil: it does not.
+	Shutdown *Shutdown
 	// DeletionSeen is when the kubelet first saw that the pod is being deleted.
 	DeletionSeen time.Time
 	// EndTimes says when exited containers ended, by id, on this process's monotonic clock.
@@ -32,6 +34,12 @@ type State struct {
 	TerminationMessages map[string]string
 	// Health has the results of probes and hooks of running containers.
 	Health map[string]*Health
+}
+
+// Shutdown is how long a pod may take to end when the machine shuts down, from the time At on.
+type Shutdown struct {
+	At     time.Time
+	Within time.Duration
 }
 
 // Running is an action in progress.

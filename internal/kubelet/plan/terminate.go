@@ -15,14 +15,25 @@ type Termination struct {
 	Grace time.Duration
 	// RemoveAll: the object is deleted or being deleted, so nothing of the pod may stay, not even logs.
 	RemoveAll bool
-	Why       string
+	// Shutdown: the pod ends because the machine shuts down.
+	Shutdown bool
+	Why      string
 }
 
 // orphanGrace is the grace period of pods whose object is deleted. Their own grace period is no longer known.
 const orphanGrace = time.Second
 
-// Termination returns why the pod must end; nil: it should run.
+// Termination returns why the pod must end; nil: it should run. Whatever the reason, the machine's shutdown does not wait
+// longer than it has said.
 func (in Input) Termination() *Termination {
+	t := in.termination()
+	if s := in.State.Shutdown; s != nil && t != nil {
+		t.Grace = min(t.Grace, max(0, s.Within-in.Now.Sub(s.At)))
+	}
+	return t
+}
+
+func (in Input) termination() *Termination {
 	switch pod := in.Pod; {
 	case pod == nil:
 		return &Termination{Grace: orphanGrace, RemoveAll: true, Why: "Stopping container %s"}
@@ -32,6 +43,8 @@ func (in Input) Termination() *Termination {
 		return &Termination{Grace: gracePeriod(pod), Why: "Stopping container %s"}
 	case DeadlineExceeded(pod, in.Now):
 		return &Termination{Grace: gracePeriod(pod), Why: "Stopping container %s, which ran longer than the pod's activeDeadlineSeconds"}
+	case in.State.Shutdown != nil:
+		return &Termination{Grace: gracePeriod(pod), Shutdown: true, Why: "Stopping container %s, because the machine shuts down"}
 	case allContainersDone(in):
 		return &Termination{Grace: gracePeriod(pod)}
 	}

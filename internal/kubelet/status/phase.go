@@ -3,7 +3,6 @@ package status
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/plan"
 )
 
@@ -16,21 +15,6 @@ func endedInTime(pod *corev1.Pod, statuses []corev1.ContainerStatus) bool {
 		}
 	}
 	return true
-}
-
-// active reports whether a container runs or is being started.
-func active(in plan.Input) bool {
-	for _, c := range in.View.Containers {
-		if c.State == cri.Running {
-			return true
-		}
-	}
-	for _, f := range in.State.InProgress {
-		if f.Action.Verb == plan.StartContainer {
-			return true
-		}
-	}
-	return false
 }
 
 // phaseOf sums the containers up, as getPhase in pkg/kubelet/kubelet_pods.go does.
@@ -52,18 +36,18 @@ func phaseOf(in plan.Input, statuses []corev1.ContainerStatus) corev1.PodPhase {
 		}
 	}
 	// A pod that is to end is in a final phase once nothing runs, whatever its restartPolicy.
-	if e := in.Termination(); e != nil && !active(in) && waiting+running == 0 {
+	if e := in.Termination(); e != nil && !in.Active() && waiting+running == 0 {
 		if succeeded == len(statuses) {
 			return corev1.PodSucceeded
 		}
 		return corev1.PodFailed
 	}
 	switch {
-	case in.InitFailed() && !active(in):
+	case in.InitFailed() && !in.Active():
 		return corev1.PodFailed
 	case waiting > 0, in.Termination() == nil && !in.Initialized():
 		return corev1.PodPending
-	case running == 0 && len(in.Pod.Spec.InitContainers)+len(in.Pod.Spec.EphemeralContainers) > 0 && active(in): // others have yet to end
+	case running == 0 && len(in.Pod.Spec.InitContainers)+len(in.Pod.Spec.EphemeralContainers) > 0 && in.Active(): // others have yet to end
 		return corev1.PodRunning
 	case running > 0, in.Pod.Spec.RestartPolicy == corev1.RestartPolicyAlways, in.Pod.Spec.RestartPolicy == "", willRestartAnyway(in):
 		return corev1.PodRunning

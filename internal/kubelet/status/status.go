@@ -41,13 +41,17 @@ func Of(in plan.Input, hostIP netip.Addr) corev1.PodStatus {
 	st.Phase = phaseOf(in, st.ContainerStatuses)
 	if plan.DeadlineExceeded(pod, in.Now) && !endedInTime(pod, st.ContainerStatuses) {
 		st.Reason, st.Message = "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
-		if !active(in) {
+		if !in.Active() {
 			failUnstarted(&st)
 		}
 	}
 	// Controllers that count finished pods, such as jobs', must not wait for one that never started.
-	if pod.DeletionTimestamp != nil && !active(in) && !podspec.Finished(st.Phase) {
+	if pod.DeletionTimestamp != nil && !in.Active() && !podspec.Finished(st.Phase) {
 		failUnstarted(&st)
+	}
+	shutdown := endedByShutdown(in)
+	if shutdown {
+		failByShutdown(pod, &st)
 	}
 	if podspec.Finished(st.Phase) {
 		for i := range st.ContainerStatuses {
@@ -55,6 +59,9 @@ func Of(in plan.Input, hostIP netip.Addr) corev1.PodStatus {
 		}
 	}
 	setConditions(in, &st)
+	if shutdown {
+		setDisrupted(in, &st)
+	}
 	return st
 }
 

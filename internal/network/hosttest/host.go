@@ -17,7 +17,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"minik8s/internal/machine"
 	"minik8s/internal/network"
+	"minik8s/internal/network/overlay"
 )
 
 // inside is the environment variable that marks a host.
@@ -67,29 +69,12 @@ func (l *locked) Write(p []byte) (int, error) {
 
 // Plug is an address for eth0 and the way to everywhere else.
 type Plug struct {
-	Addr    string
+	Addr    netip.Prefix
 	Gateway netip.Addr
 }
 
 // Plug configures eth0.
-func (h *Host) Plug(p Plug, _ *string) error {
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	eth0, err := netlink.LinkByName("eth0")
-	if err != nil {
-		return err
-	}
-	addr, err := netlink.ParseAddr(p.Addr)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(netlink.LinkSetUp(lo), netlink.LinkSetUp(eth0), netlink.AddrAdd(eth0, addr)); err != nil || !p.Gateway.IsValid() {
-		return err
-	}
-	return netlink.RouteAdd(&netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: p.Gateway.AsSlice()})
-}
+func (h *Host) Plug(p Plug, _ *string) error { return machine.Configure(p.Addr, p.Gateway) }
 
 // Config is that of a host's network.
 type Config struct {
@@ -152,7 +137,7 @@ func (h *Host) Clean(cfg Config, _ *string) error {
 }
 
 // SetPeers calls Network.SetPeers.
-func (h *Host) SetPeers(list []network.Peer, _ *string) error {
+func (h *Host) SetPeers(list []overlay.Peer, _ *string) error {
 	return h.n.SetPeers(context.Background(), list)
 }
 
@@ -212,7 +197,7 @@ func (h *Host) ByHand(b ByHand, addr *netip.Addr) error {
 		if err := netlink.LinkAdd(veth); err != nil {
 			return err
 		}
-		if err := errors.Join(netlink.AddrAdd(veth, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(p.addr, 24))}), netlink.LinkSetUp(veth)); err != nil {
+		if err := errors.Join(netlink.AddrAdd(veth, &netlink.Addr{IPNet: machine.IPNet(netip.PrefixFrom(p.addr, 24))}), netlink.LinkSetUp(veth)); err != nil {
 			return err
 		}
 		return netlink.RouteAdd(&netlink.Route{LinkIndex: veth.Attrs().Index, Gw: router.AsSlice()})
@@ -227,8 +212,8 @@ func (h *Host) ByHand(b ByHand, addr *netip.Addr) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pods[b.Pod], *addr = p, p.addr
-	return errors.Join(netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(router, 24))}), netlink.LinkSetUp(link),
-		netlink.RouteAdd(&netlink.Route{Dst: ipNet(b.Peer), Gw: b.Via.AsSlice()}),
+	return errors.Join(netlink.AddrAdd(link, &netlink.Addr{IPNet: machine.IPNet(netip.PrefixFrom(router, 24))}), netlink.LinkSetUp(link),
+		netlink.RouteAdd(&netlink.Route{Dst: machine.IPNet(b.Peer), Gw: b.Via.AsSlice()}),
 		os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"net/rpc"
 	"os"
@@ -12,23 +11,9 @@ import (
 	"syscall"
 
 	"github.com/vishvananda/netlink"
-)
 
-// Bridge makes a wire that hosts can be plugged into. With an address it is a subnet's router, too.
-func Bridge(name string, addr netip.Prefix) error {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = name
-	b := &netlink.Bridge{LinkAttrs: attrs}
-	if err := netlink.LinkAdd(b); err != nil {
-		return fmt.Errorf("bridge %s: %w", name, err)
-	}
-	if addr.IsValid() {
-		if err := netlink.AddrAdd(b, &netlink.Addr{IPNet: ipNet(addr)}); err != nil {
-			return fmt.Errorf("bridge %s: %w", name, err)
-		}
-	}
-	return netlink.LinkSetUp(b)
-}
+	"minik8s/internal/machine"
+)
 
 // Unplug removes a bridge or another link.
 func Unplug(name string) error {
@@ -37,10 +22,6 @@ func Unplug(name string) error {
 		return err
 	}
 	return netlink.LinkDel(link)
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
 // Machine is a host.
@@ -79,20 +60,15 @@ func Start(bridge string, addr netip.Prefix, gateway netip.Addr) (*Machine, erro
 }
 
 func (m *Machine) plug(bridge string, addr netip.Prefix, gateway netip.Addr) error {
-	b, err := netlink.LinkByName(bridge)
+	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.cmd.Process.Pid))
 	if err != nil {
-		return fmt.Errorf("bridge %s: %w", bridge, err)
+		return err
 	}
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MasterIndex = fmt.Sprintf("wire%d", m.cmd.Process.Pid), b.Attrs().Index
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsPid(m.cmd.Process.Pid)}
-	if err := netlink.LinkAdd(veth); err != nil {
-		return fmt.Errorf("%s: %w", attrs.Name, err)
+	defer ns.Close() //nolint:errcheck // it was only read
+	if err := machine.Wire(fmt.Sprintf("wire%d", m.cmd.Process.Pid), bridge, ns); err != nil {
+		return err
 	}
-	if err := netlink.LinkSetUp(veth); err != nil {
-		return fmt.Errorf("%s: %w", attrs.Name, err)
-	}
-	return m.Do("Plug", Plug{addr.String(), gateway})
+	return m.Do("Plug", Plug{addr, gateway})
 }
 
 // Do has the host do what the method of Host is for.

@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/informer"
-	"minik8s/internal/network"
+	"minik8s/internal/network/overlay"
 )
 
 // Network is what is told of the peers. After an error it tries again by itself.
 type Network interface {
-	SetPeers(ctx context.Context, list []network.Peer) error
+	SetPeers(ctx context.Context, list []overlay.Peer) error
 }
 
 // Follower tells the network of the peers.
@@ -37,7 +37,7 @@ func New(nodes *informer.Informer[*corev1.Node], own string, n Network, log *slo
 // Run tells the network of the peers until ctx ends, while the informer runs. ready is called when it has been told of
 // those that existed at the start.
 func (f *Follower) Run(ctx context.Context, ready func()) {
-	var last []network.Peer
+	var last []overlay.Peer
 	for first := true; ; first = false {
 		select {
 		case <-f.changed:
@@ -59,11 +59,11 @@ func (f *Follower) Run(ctx context.Context, ready func()) {
 
 // Of are the peers of a node: the others that have an IPv4 address and range. The oldest are first, because the
 // network gives precedence to them where two contradict each other. It is pure.
-func Of(nodes []*corev1.Node, own string) []network.Peer {
+func Of(nodes []*corev1.Node, own string) []overlay.Peer {
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	var out []network.Peer
+	var out []overlay.Peer
 	for _, node := range nodes {
 		if p, ok := peerOf(node); ok && node.Name != own {
 			out = append(out, p)
@@ -73,8 +73,8 @@ func Of(nodes []*corev1.Node, own string) []network.Peer {
 }
 
 // peerOf is a Node as a peer; false if it cannot be reached yet.
-func peerOf(node *corev1.Node) (network.Peer, bool) {
-	p := network.Peer{Node: node.Name}
+func peerOf(node *corev1.Node) (overlay.Peer, bool) {
+	p := overlay.Peer{Node: node.Name}
 	for _, a := range node.Status.Addresses {
 		addr, err := netip.ParseAddr(a.Address)
 		if a.Type == corev1.NodeInternalIP && err == nil && addr.Is4() {

@@ -17,7 +17,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/informer"
-	"minik8s/internal/network"
+	"minik8s/internal/network/overlay"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
 )
@@ -40,7 +40,7 @@ func node(name, created, cidr string, addrs ...string) *corev1.Node {
 	return n
 }
 
-func text(list []network.Peer) string {
+func text(list []overlay.Peer) string {
 	var out []string
 	for _, p := range list {
 		out = append(out, fmt.Sprintf("%s %s %v", p.Node, p.Address, p.Ranges))
@@ -71,9 +71,9 @@ func TestOf(t *testing.T) {
 }
 
 // told is a Network that never succeeds.
-type told struct{ lists chan []network.Peer }
+type told struct{ lists chan []overlay.Peer }
 
-func (n told) SetPeers(_ context.Context, list []network.Peer) error {
+func (n told) SetPeers(_ context.Context, list []overlay.Peer) error {
 	n.lists <- list
 	return errors.New("not now")
 }
@@ -91,7 +91,7 @@ func TestFollow(t *testing.T) {
 	}
 	put(node("own", "", "10.244.1.0/24", "192.0.2.1"))
 	put(node("n2", "", "10.244.2.0/24", "192.0.2.2"))
-	n := told{make(chan []network.Peer, 100)}
+	n := told{make(chan []overlay.Peer, 100)}
 	ctx, stop := context.WithCancel(t.Context())
 	nodes := informer.New[*corev1.Node](local.New(reg, registry.NodeUser("own")), api.Nodes, informer.Options{})
 	ready := make(chan struct{})

@@ -1,4 +1,4 @@
-package network
+package ipam
 
 import (
 	"errors"
@@ -12,16 +12,16 @@ import (
 func TestAddressesAreNeverGivenTwice(t *testing.T) {
 	for seed := range int64(50) {
 		rnd := rand.New(rand.NewSource(seed))
-		var p pool
+		var p Pool
 		prefix := netip.MustParsePrefix("10.1.2.0/26")
-		if err := p.setPrefix(prefix); err != nil {
+		if err := p.SetPrefix(prefix); err != nil {
 			t.Fatal(err)
 		}
 		held := map[netip.Addr]bool{}
 		for range 2000 {
 			switch rnd.Intn(5) {
 			case 0, 1, 2:
-				a, err := p.get()
+				a, err := p.Get()
 				if errors.Is(err, ErrNoAddress) {
 					if len(held) < 61 {
 						t.Fatalf("seed %d: none left with %d in use", seed, len(held))
@@ -40,13 +40,13 @@ func TestAddressesAreNeverGivenTwice(t *testing.T) {
 				held[a] = true
 			case 3:
 				for a := range held {
-					p.put(a)
+					p.Put(a)
 					delete(held, a)
 					break
 				}
 			case 4:
 				a := nth(prefix.Addr(), uint64(reserved+rnd.Intn(60)))
-				p.reserve(a)
+				p.Reserve(a)
 				held[a] = true
 			}
 		}
@@ -54,31 +54,31 @@ func TestAddressesAreNeverGivenTwice(t *testing.T) {
 }
 
 func TestAFreedAddressComesBackLate(t *testing.T) {
-	var p pool
-	if err := p.setPrefix(netip.MustParsePrefix("10.1.2.0/24")); err != nil {
+	var p Pool
+	if err := p.SetPrefix(netip.MustParsePrefix("10.1.2.0/24")); err != nil {
 		t.Fatal(err)
 	}
-	first, err := p.get()
+	first, err := p.Get()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.put(first)
+	p.Put(first)
 	for i := range 252 {
-		a, err := p.get()
+		a, err := p.Get()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a == first {
 			t.Fatalf("%s came back after %d others", first, i)
 		}
-		p.put(a)
+		p.Put(a)
 	}
 }
 
 func TestRangesThatCannotWork(t *testing.T) {
-	var p pool
+	var p Pool
 	for _, s := range []string{"10.0.0.0/30", "10.0.0.0/32", "fd00::/64"} {
-		if err := p.setPrefix(netip.MustParsePrefix(s)); err == nil {
+		if err := p.SetPrefix(netip.MustParsePrefix(s)); err == nil {
 			t.Errorf("%s was accepted", s)
 		}
 	}
@@ -86,27 +86,27 @@ func TestRangesThatCannotWork(t *testing.T) {
 
 // The address of a removed pod is not assigned again until its flows have been ended.
 func TestALeftAddressRests(t *testing.T) {
-	var p pool
-	if err := p.setPrefix(netip.MustParsePrefix("10.1.2.0/29")); err != nil {
+	var p Pool
+	if err := p.SetPrefix(netip.MustParsePrefix("10.1.2.0/29")); err != nil {
 		t.Fatal(err)
 	}
 	var all []netip.Addr
 	for {
-		a, err := p.get()
+		a, err := p.Get()
 		if err != nil {
 			break
 		}
 		all = append(all, a)
 	}
-	p.retire(all[1])
-	if a, err := p.get(); err == nil {
+	p.Retire(all[1])
+	if a, err := p.Get(); err == nil {
 		t.Errorf("%s is given out at once", a)
 	}
-	if !p.unassigned(all[1]) || p.unassigned(all[0]) || p.unassigned(netip.MustParseAddr("10.1.3.1")) {
+	if !p.Unassigned(all[1]) || p.Unassigned(all[0]) || p.Unassigned(netip.MustParseAddr("10.1.3.1")) {
 		t.Error("who is dead?")
 	}
-	p.free(p.retiredAddrs())
-	if a, err := p.get(); err != nil || a != all[1] || p.unassigned(a) {
+	p.Free(p.Retired())
+	if a, err := p.Get(); err != nil || a != all[1] || p.Unassigned(a) {
 		t.Errorf("%s, %v", a, err)
 	}
 }

@@ -1,4 +1,4 @@
-package network
+package hostports
 
 import (
 	"errors"
@@ -162,28 +162,4 @@ func answers(c, out *net.UDPConn, to netip.AddrPort) {
 			return
 		}
 	}
-}
-
-// relays starts the relays of a pod's ports on loopback. A port on which another program listens is left to it, which
-// is logged.
-func (n *Network) relays(pod netip.Addr, ports []hostPort) []*relay {
-	var out []*relay
-	for _, p := range ports {
-		at := p.at
-		switch {
-		case !at.IsValid():
-			at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-		case !at.IsLoopback():
-			continue
-		}
-		r, err := newRelay(p.protocol, netip.AddrPortFrom(at, p.port), netip.AddrPortFrom(pod, p.target), n.cfg.Log)
-		if err != nil {
-			n.cfg.Log.Warn("a host port is not forwarded on loopback", "port", p.String(), "error", err)
-			continue
-		}
-		if r != nil {
-			out = append(out, r)
-		}
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package network
+package host
 
 import (
 	"bytes"
@@ -6,17 +6,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// watchLinks calls changed when forwarding is switched off for the whole host, lo is taken down or, while there are
-// peers, a link changes that is not a pod's, until ctx ends or nothing can be heard any more. started is called once
-// nothing is missed.
-func (n *Network) watchLinks(ctx context.Context, started, changed func()) error {
+// WatchLinks calls changed when forwarding is switched off for the whole host, lo is taken down, or also says so of an
+// event, until ctx ends or nothing can be heard any more. started is called once nothing is missed.
+func WatchLinks(ctx context.Context, also func(syscall.NetlinkMessage) bool, started, changed func()) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("network: events of settings: %w", err)
@@ -44,7 +42,7 @@ func (n *Network) watchLinks(ctx context.Context, started, changed func()) error
 			return fmt.Errorf("network: events of settings: %w", err)
 		}
 		for _, m := range list {
-			if switchedOff(m) || n.hasPeers.Load() && n.carriesPeers(m) {
+			if switchedOff(m) || also(m) {
 				changed()
 			}
 		}
@@ -62,22 +60,21 @@ func switchedOff(m syscall.NetlinkMessage) bool {
 	return false
 }
 
-// carriesPeers says whether an event is about a link that may lead to peers: the tunnel, or one of the host's own.
-func (n *Network) carriesPeers(m syscall.NetlinkMessage) bool {
+// ChangedLink is the name of the link that an event is about; empty if it is about something else.
+func ChangedLink(m syscall.NetlinkMessage) string {
 	if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK || len(m.Data) < unix.SizeofIfInfomsg {
-		return false
+		return ""
 	}
 	attrs, err := nl.ParseRouteAttr(m.Data[unix.SizeofIfInfomsg:])
 	if err != nil {
-		return false
+		return ""
 	}
 	for _, a := range attrs {
 		if a.Attr.Type == unix.IFLA_IFNAME {
-			name := string(bytes.TrimRight(a.Value, "\x00"))
-			return name == n.tunnelName() || !strings.HasPrefix(name, n.linkPrefix())
+			return string(bytes.TrimRight(a.Value, "\x00"))
 		}
 	}
-	return false
+	return ""
 }
 
 func linkFlags(msg []byte) uint32 { return nl.DeserializeIfInfomsg(msg).Flags }

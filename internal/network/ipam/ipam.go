@@ -1,4 +1,4 @@
-package network
+package ipam
 
 import (
 	"errors"
@@ -16,18 +16,18 @@ var ErrNoAddress = errors.New("no free pod address")
 // the connection between nodes.
 const reserved = 2
 
-// pool assigns the addresses of one prefix in turn, so that a freed one is reused as late as possible.
-type pool struct {
+// Pool assigns the addresses of one prefix in turn, so that a freed one is reused as late as possible.
+type Pool struct {
 	mu      sync.Mutex
 	prefix  netip.Prefix
 	used    map[netip.Addr]struct{}
-	retired map[netip.Addr]struct{} // of removed pods, not to be assigned again yet: see flows.go
+	retired map[netip.Addr]struct{} // of removed pods, not to be assigned again until Free
 	size    uint64                  // addresses in the prefix, at most 2^32
 	next    uint64                  // index of the address to try first
 }
 
-// setPrefix changes the range. Addresses in use stay in use.
-func (p *pool) setPrefix(prefix netip.Prefix) error {
+// SetPrefix changes the range. Addresses in use stay in use.
+func (p *Pool) SetPrefix(prefix netip.Prefix) error {
 	if !prefix.Addr().Is4() {
 		return fmt.Errorf("pod range %s: only IPv4 is served", prefix)
 	}
@@ -44,14 +44,15 @@ func (p *pool) setPrefix(prefix netip.Prefix) error {
 	return nil
 }
 
-func (p *pool) current() netip.Prefix {
+// Prefix is the range; invalid until it is set.
+func (p *Pool) Prefix() netip.Prefix {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.prefix
 }
 
-// get assigns a free address. The error is ErrNoAddress if there is none.
-func (p *pool) get() (netip.Addr, error) {
+// Get assigns a free address. The error is ErrNoAddress if there is none.
+func (p *Pool) Get() (netip.Addr, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.prefix.IsValid() {
@@ -73,8 +74,8 @@ func (p *pool) get() (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("%w: all of %s is in use", ErrNoAddress, p.prefix)
 }
 
-// reserve marks an address as used that an existing sandbox has. The next address is looked for after it.
-func (p *pool) reserve(a netip.Addr) {
+// Reserve marks an address as used that an existing sandbox has. The next address is looked for after it.
+func (p *Pool) Reserve(a netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.take(a)
@@ -85,14 +86,15 @@ func (p *pool) reserve(a netip.Addr) {
 	}
 }
 
-func (p *pool) put(a netip.Addr) {
+// Put makes an address free at once, one that nobody has used.
+func (p *Pool) Put(a netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.used, a)
 }
 
-// retire ends the use of an address; free makes it available again.
-func (p *pool) retire(a netip.Addr) {
+// Retire ends the use of an address; Free makes it available again.
+func (p *Pool) Retire(a netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.used, a)
@@ -102,14 +104,15 @@ func (p *pool) retire(a netip.Addr) {
 	p.retired[a] = struct{}{}
 }
 
-// retiredAddrs are the addresses that are retired and not free yet.
-func (p *pool) retiredAddrs() []netip.Addr {
+// Retired are the addresses that are retired and not free yet.
+func (p *Pool) Retired() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Keys(p.retired))
 }
 
-func (p *pool) free(list []netip.Addr) {
+// Free makes retired addresses available.
+func (p *Pool) Free(list []netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range list {
@@ -117,8 +120,8 @@ func (p *pool) free(list []netip.Addr) {
 	}
 }
 
-// unassigned reports whether an address is in the pods' range and no pod has it.
-func (p *pool) unassigned(a netip.Addr) bool {
+// Unassigned reports whether an address is in the pods' range and no pod has it.
+func (p *Pool) Unassigned(a netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, used := p.used[a]
@@ -126,13 +129,16 @@ func (p *pool) unassigned(a netip.Addr) bool {
 	return left || !used && p.prefix.IsValid() && p.prefix.Contains(a)
 }
 
-func (p *pool) take(a netip.Addr) {
+func (p *Pool) take(a netip.Addr) {
 	if p.used == nil {
 		p.used = map[netip.Addr]struct{}{}
 	}
 	p.used[a] = struct{}{}
 	delete(p.retired, a)
 }
+
+// Tunnel is the address of a range that the node itself has at the tunnel to other nodes. No pod gets it.
+func Tunnel(prefix netip.Prefix) netip.Addr { return nth(prefix.Addr(), 1) }
 
 func nth(base netip.Addr, n uint64) netip.Addr {
 	b := base.As4()

@@ -1,4 +1,4 @@
-package network
+package overlay
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func node(name, addr string, ranges ...string) Peer {
 	return p
 }
 
-func (a across) text() string {
+func (a needs) text() string {
 	var lines []string
 	for _, r := range a.ranges() {
 		w := a.routes[r]
@@ -101,42 +101,5 @@ func TestPlan(t *testing.T) {
 	}
 	if got := a.endpoints[netip.MustParseAddr("192.0.2.2")].String(); got != "0a:58:0a:f4:02:01" {
 		t.Errorf("the other end: %s", got)
-	}
-}
-
-func TestMerged(t *testing.T) {
-	for _, c := range []struct{ in, want string }{
-		{"", ""},
-		{"10.0.0.0/24 10.0.1.0/24", "10.0.0.0/23"},
-		{"10.0.1.0/24 10.0.2.0/24", "10.0.1.0/24 10.0.2.0/24"},
-		{"10.0.3.0/24 10.0.2.0/24 10.0.0.0/24 10.0.1.0/24", "10.0.0.0/22"},
-		{"10.0.0.0/23 10.0.1.0/24 10.0.2.0/23", "10.0.0.0/22"},
-		{"10.0.0.0/24 10.0.1.0/25", "10.0.0.0/24 10.0.1.0/25"},
-	} {
-		var in []netip.Prefix
-		for _, f := range strings.Fields(c.in) {
-			in = append(in, netip.MustParsePrefix(f))
-		}
-		if got := strings.Trim(fmt.Sprint(merged(in)), "[]"); got != c.want {
-			t.Errorf("%s: %s, want %s", c.in, got, c.want)
-		}
-	}
-}
-
-// Filters of others let the peers' traffic through, by the links where it passes.
-func TestAdmittedForPeers(t *testing.T) {
-	a := across{routes: map[netip.Prefix]peerRoute{netip.MustParsePrefix("10.244.2.0/24"): {}, netip.MustParsePrefix("10.244.3.0/24"): {}}, tunnel: true, port: 8472}
-	var got []string
-	for hook, list := range admitted(podRange, nil, a) {
-		for _, r := range list {
-			if r.From != podRange && r.To != podRange {
-				got = append(got, fmt.Sprintf("%s %s", hook, r))
-			}
-		}
-	}
-	slices.Sort(got)
-	want := "input from 10.244.2.0/23 icmp; input from 10.244.2.0/23 replies; input udp 8472; output to 10.244.2.0/23; output udp 8472"
-	if strings.Join(got, "; ") != want {
-		t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), want)
 	}
 }
