@@ -1,0 +1,171 @@
+package externaltest
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"minik8s/internal/certs"
+)
+
+// inside is the environment variable that makes a test's program a server.
+const inside = "MINIK8S_TEST_ETCD"
+
+// Server is an etcd of one member.
+type Server struct {
+	URL                       string
+	CAFile, CertFile, KeyFile string // of a client
+	// Dir has the server's certificates, as ca and server.
+	Dir string
+	// CA has signed them.
+	CA *certs.Authority
+	// Quota bounds its file, in bytes; 0: etcd's own. It counts at the next start.
+	Quota int64
+
+	t    testing.TB
+	port int
+	cmd  *exec.Cmd
+}
+
+type settings struct {
+	Dir   string
+	Port  int
+	Quota int64
+}
+
+// Main runs a server, and does not return, if this program was called for that.
+func Main() {
+	text := os.Getenv(inside)
+	if text == "" {
+		return
+	}
+	var s settings
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		err = serve(s)
+	}
+	fmt.Fprintln(os.Stderr, "etcd:", err)
+	os.Exit(1)
+}
+
+func serve(s settings) error {
+	c := embed.NewConfig()
+	c.Dir, c.LogLevel, c.QuotaBackendBytes, c.UnsafeNoFsync = filepath.Join(s.Dir, "data"), "error", s.Quota, false
+	client := url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", s.Port)}
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	c.ClientTLSInfo = transport.TLSInfo{CertFile: filepath.Join(s.Dir, "server.crt"), KeyFile: filepath.Join(s.Dir, "server.key"),
+		TrustedCAFile: filepath.Join(s.Dir, "ca.crt"), ClientCertAuth: true}
+	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "localhost:2380"}}
+	c.InitialCluster = c.Name + "=" + c.AdvertisePeerUrls[0].String()
+	c.TickMs, c.ElectionMs = 20, 200 // it starts again in a moment
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		return err
+	}
+	return <-e.Err()
+}
+
+// Start starts a server, which ends with the test.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := New(t)
+	s.Start()
+	return s
+}
+
+// New makes a server that is not started yet.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{t: t, Dir: t.TempDir()}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.port = l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	s.URL = fmt.Sprintf("https://127.0.0.1:%d", s.port)
+	if s.CA, err = certs.OpenAuthority(s.Dir, "etcd-ca"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.CA.Server(s.Dir, "server", []string{"127.0.0.1", "localhost"}); err != nil {
+		t.Fatal(err)
+	}
+	s.CAFile = filepath.Join(s.Dir, "ca.crt")
+	s.CertFile, s.KeyFile = s.Client("client")
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Client makes a certificate for a client.
+func (s *Server) Client(user string) (certFile, keyFile string) {
+	s.t.Helper()
+	if _, err := s.CA.Client(s.Dir, user, user); err != nil {
+		s.t.Fatal(err)
+	}
+	return filepath.Join(s.Dir, user+".crt"), filepath.Join(s.Dir, user+".key")
+}
+
+// Start starts it, with what it has, and waits until it answers.
+func (s *Server) Start() {
+	s.t.Helper()
+	text, err := json.Marshal(settings{Dir: s.Dir, Port: s.port, Quota: s.Quota})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd = exec.Command(self)
+	s.cmd.Env = append(os.Environ(), inside+"="+string(text))
+	s.cmd.Stderr = os.Stderr
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	conf := &tls.Config{RootCAs: s.CA.Pool(), Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		c, err := tls.Dial("tcp", strings.TrimPrefix(s.URL, "https://"), conf)
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatal("etcd does not start: ", err)
+		}
+	}
+}
+
+// Kill ends it at once.
+func (s *Server) Kill() {
+	if s.cmd != nil {
+		s.cmd.Process.Kill() //nolint:errcheck // it may have ended
+		s.cmd.Wait()         //nolint:errcheck // killed
+		s.cmd = nil
+	}
+}
+
+// Signal sends it a signal, such as SIGSTOP.
+func (s *Server) Signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
