@@ -11,18 +11,25 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Named is the name of the cluster that has the prefix; empty if none has. Like Open it waits for etcd.
-func Named(ctx context.Context, cfg Config) (name string, err error) {
+// Vacant returns an error if a cluster has the prefix: for a machine that is to make a new one. Like Open it waits for etcd.
+func Vacant(ctx context.Context, cfg Config) error {
 	s, err := connect(ctx, cfg)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer s.client.Close() //nolint:errcheck // it was only a question
-	err = s.until(ctx, "the cluster's name", func(ctx context.Context) (err error) {
-		name, err = s.named(ctx)
+	return s.until(ctx, "the cluster's name", func(ctx context.Context) error {
+		name, err := s.named(ctx)
+		if name != "" {
+			return s.taken()
+		}
 		return err
 	})
-	return name, err
+}
+
+func (s *Store) taken() error {
+	return finalf("the etcd at %s has another cluster below %s: to join that one, give --server and --token (\"minik8sd ctl token create --role=master\" on one of its masters "+
+		"prints both) in a data directory without keys; for a cluster of its own, give another --etcd-prefix", s.servers(), s.cfg.Prefix)
 }
 
 // named reads the cluster's name. The error is final if etcd does not let this machine read it.
@@ -64,8 +71,7 @@ func (s *Store) claim(ctx context.Context) error {
 		return finalf("the etcd at %s has no cluster below %s, and this machine is one of a cluster's masters: give the --etcd-servers and --etcd-prefix of that cluster; "+
 			"if etcd has lost it, put a backup back with etcdutl; if the cluster is given up, leave it with \"minik8sd clean\"", s.servers(), s.cfg.Prefix)
 	case name != "" && name != s.cfg.Cluster:
-		return finalf("the etcd at %s has another cluster below %s: to join that one, give --server and --token (\"minik8sd ctl token create --role=master\" on one of its masters "+
-			"prints both) in a data directory without keys; for a cluster of its own, give another --etcd-prefix", s.servers(), s.cfg.Prefix)
+		return s.taken()
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
