@@ -41,7 +41,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 
 func (s *Store) list(ctx context.Context, prefix, after string, limit, revision int64) (store.Page, error) {
 	start, last := s.span(prefix)
-	if after >= prefix {
+	if after != "" && after >= prefix {
 		start = s.key(after + "\x00")
 	}
 	var page store.Page
