@@ -15,6 +15,7 @@ import (
 // An etcd that is killed and started again under writes: what was acknowledged is there, what was refused is not, and a watch
 // tells all of it once and in order.
 func TestKilledUnderWrites(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	s := open(t, config(t, server))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -121,6 +122,7 @@ func TestKilledUnderWrites(t *testing.T) {
 
 // A write whose answer is lost is made once, whether it had been carried out or not.
 func TestLostAnswer(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	direct := config(t, server)
 	way := newProxy(t, server.URL)
@@ -180,11 +182,14 @@ func TestLostAnswer(t *testing.T) {
 // While nothing gets through, a write that was sent has an unknown outcome, one that was not was not carried out, and
 // nothing waits for long. Afterwards all goes on.
 func TestNoWay(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	way := newProxy(t, server.URL)
 	cfg := config(t, server)
 	cfg.Servers = []string{way.url()}
 	s := open(t, cfg)
+	cfg.Servers = []string{server.URL}
+	o := open(t, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	way.mute.Store(true)
@@ -193,7 +198,11 @@ func TestNoWay(t *testing.T) {
 		_, err := s.Write(ctx, store.Create("/a/sent", nil))
 		sent <- err
 	}()
-	<-way.forwarded
+	for _, err := o.Get(ctx, "/a/sent"); err != nil; _, err = o.Get(ctx, "/a/sent") {
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
 	way.closed.Store(true)
 	way.cut()
 	if err := <-sent; !errors.Is(err, store.ErrUnknown) {
@@ -232,6 +241,7 @@ func TestNoWay(t *testing.T) {
 
 // A stream that says nothing any more, on a way that looks alive, is given up for another one.
 func TestSilentStream(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	way := newProxy(t, server.URL)
 	cfg := config(t, server)

@@ -21,6 +21,7 @@ import (
 // Others write to the same etcd, and its revision runs ahead of what our watch tells. Who waits for the watch to be current
 // does not wait long, and sees nothing of theirs; also where their prefix begins as ours does.
 func TestOthersWrite(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	ours := config(t, server)
 	theirs := ours
@@ -89,6 +90,7 @@ func TestOthersWrite(t *testing.T) {
 
 // One prefix is one cluster's, and a new one is made only by who may.
 func TestWhose(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	cfg := config(t, server)
 	tell := func(err error, says string) {
@@ -134,6 +136,7 @@ func TestWhose(t *testing.T) {
 // One master leads. One that cannot renew its lease leads no more, and another does; one that stops gives way at once. One that
 // was killed is in its place again when it is back, without waiting for the lease of before.
 func TestLeads(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	cfg := config(t, server)
 	until := func(s *external.Store, want bool) {
@@ -192,6 +195,7 @@ func TestLeads(t *testing.T) {
 
 // The masters compact together: what is older than an interval is dropped, once.
 func TestCompaction(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	cfg := config(t, server)
 	cfg.CompactEvery = 200 * time.Millisecond
@@ -244,6 +248,7 @@ func TestCompaction(t *testing.T) {
 
 // Large objects, and more of them than go into one message: a watch and a history that catch up tell each write as a whole.
 func TestLarge(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	s := open(t, config(t, server))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -302,6 +307,7 @@ func TestLarge(t *testing.T) {
 
 // An etcd at its quota takes no writes, but deletes.
 func TestFull(t *testing.T) {
+	t.Parallel()
 	server := externaltest.New(t)
 	server.Quota = 4 << 20
 	server.Start()
@@ -329,6 +335,7 @@ func TestFull(t *testing.T) {
 
 // A snapshot is in etcd's own form, and has what was acknowledged.
 func TestSnapshot(t *testing.T) {
+	t.Parallel()
 	server := externaltest.Start(t)
 	s := open(t, config(t, server))
 	rev, err := s.Write(t.Context(), store.Create("/a", nil))
@@ -356,6 +363,7 @@ func TestSnapshot(t *testing.T) {
 
 // What is wrong with certificates is said; an etcd that is away is waited for, and that is said, too.
 func TestConnect(t *testing.T) {
+	t.Parallel()
 	server, stranger := externaltest.Start(t), externaltest.New(t)
 	good := config(t, server)
 	for says, change := range map[string]func(*external.Config){
