@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	apimembers "minik8s/internal/apiserver/members"
@@ -56,8 +57,10 @@ func (d *Daemon) newStorage() (storage, error) {
 const outsideName = "outside"
 
 // outside is where the cluster is that this machine had in an etcd that others run; empty if it had none.
-func (d *Daemon) outside() (string, error) {
-	text, err := os.ReadFile(d.path("etcd", outsideName))
+func (d *Daemon) outside() (string, error) { return outsideOf(d.cfg.DataDir) }
+
+func outsideOf(dataDir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dataDir, "etcd", outsideName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
