@@ -146,9 +146,7 @@ func (w *watch) follow(parent context.Context) error {
 		return stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
 	}}
 	defer behind.stop()
-	if err := behind.check(); err != nil {
-		return err
-	}
+	behind.check()
 	for {
 		select {
 		case m := <-in:
@@ -160,9 +158,7 @@ func (w *watch) follow(parent context.Context) error {
 			}
 			behind.heard(time.Now())
 		case <-w.nudge:
-			if err := behind.check(); err != nil {
-				return err
-			}
+			behind.check()
 		case <-behind.timer():
 			if err := behind.late(time.Now()); err != nil {
 				return err
