@@ -15,8 +15,7 @@ import (
 // dropped is what was there an interval ago, by this master's own sighting.
 func (s *Store) keepCompacting() {
 	defer s.done.Done()
-	ctx, cancel := s.context(context.Background())
-	defer cancel()
+	ctx := s.life
 	var turn turn
 	for sleep(ctx, s.cfg.CompactEvery) {
 		if err := s.compactOnce(ctx, &turn); err != nil && ctx.Err() == nil {

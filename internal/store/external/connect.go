@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -51,8 +52,9 @@ func connect(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
 	conn := c.ActiveConnection()
+	life, end := context.WithCancel(context.Background())
 	s := &Store{cfg: cfg, client: c, kv: pb.NewKVClient(conn), watches: pb.NewWatchClient(conn), leases: pb.NewLeaseClient(conn),
-		upkeep: pb.NewMaintenanceClient(conn), fencing: make(chan struct{}, 1), quit: make(chan struct{}), failed: make(chan error, 1)}
+		upkeep: pb.NewMaintenanceClient(conn), fencing: make(chan struct{}, 1), life: life, end: end, failed: make(chan error, 1)}
 	return s, nil
 }
 
@@ -197,7 +199,6 @@ func (c Config) probe(ctx context.Context, server string) (reason error, mistake
 	var foreign x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	var plain tls.RecordHeaderError
 	switch {
 	case err == nil:
 		return c.refused(server, t)
@@ -207,10 +208,10 @@ func (c Config) probe(ctx context.Context, server string) (reason error, mistake
 		return fmt.Errorf("etcd at %s: its certificate is for another name: %w: give a name or address that it has in --etcd-servers", server, name), true
 	case errors.As(err, &invalid):
 		return fmt.Errorf("etcd at %s: its certificate cannot be used: %w", server, invalid), true
-	case errors.As(err, &plain):
-		return fmt.Errorf("etcd at %s speaks no TLS: give http:// in --etcd-servers, if that is meant", server), true
 	case isAlert(err):
 		return c.alert(server, err), true
+	case speaksPlain(ctx, u.Host):
+		return fmt.Errorf("etcd at %s speaks no TLS: give http:// in --etcd-servers, if that is meant", server), true
 	}
 	return fmt.Errorf("etcd at %s: %w", server, err), false
 }
@@ -240,6 +241,20 @@ func (c Config) alert(server string, err error) error {
 func isAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
+}
+
+// speaksPlain reports whether a server answers without TLS: etcd itself only closes the connection on who tries it with TLS.
+func speaksPlain(ctx context.Context, address string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/version", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close() //nolint:errcheck // only its code is read
+	return resp.StatusCode == http.StatusOK
 }
 
 // probePlain finds out whether a server that is given with http wants https.

@@ -47,14 +47,7 @@ func (s *Store) do(ctx context.Context, limit time.Duration, f func(context.Cont
 	}
 }
 
-func (s *Store) closed() bool {
-	select {
-	case <-s.quit:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Store) closed() bool { return s.life.Err() != nil }
 
 // sleep waits, and returns false if ctx ends before.
 func sleep(ctx context.Context, d time.Duration) bool {

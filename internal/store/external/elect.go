@@ -52,8 +52,7 @@ func (s *Store) Leads() (leads bool, changed <-chan struct{}) {
 // stand has this master lead whenever no other does, until the store is closed.
 func (s *Store) stand() {
 	defer s.done.Done()
-	ctx, cancel := s.context(context.Background())
-	defer cancel()
+	ctx := s.life
 	for ctx.Err() == nil {
 		revision, free, err := s.vacant(ctx)
 		switch {

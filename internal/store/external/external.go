@@ -61,7 +61,8 @@ type Store struct {
 	election  election
 	masters   masterList
 
-	quit chan struct{}
+	life context.Context // ends when the store is closed
+	end  context.CancelFunc
 	done sync.WaitGroup
 	// failed delivers the error after which the store is of no use.
 	failed chan error
@@ -98,7 +99,7 @@ func (s *Store) fail(err error) {
 
 // Close implements store.Store. If this master leads, another one may at once.
 func (s *Store) Close() error {
-	close(s.quit)
+	s.end()
 	s.done.Wait()
 	err := s.client.Close()
 	if errors.Is(err, context.Canceled) {
@@ -107,17 +108,11 @@ func (s *Store) Close() error {
 	return err
 }
 
-// context is one that ends when the store is closed.
+// context is one that ends with another one, and when the store is closed.
 func (s *Store) context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
-	go func() {
-		select {
-		case <-s.quit:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	stop := context.AfterFunc(s.life, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // observe notes what the header of an answer tells. An answer of another etcd, such as one that was made anew, or put

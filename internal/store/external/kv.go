@@ -102,10 +102,8 @@ func (s *Store) Revision(ctx context.Context) (revision int64, err error) {
 // ask asks a majority for the revision.
 func (s *Store) ask() (int64, error) {
 	before := s.seen.Load()
-	ctx, cancel := s.context(context.Background())
+	ctx, cancel := context.WithTimeout(s.life, readLimit)
 	defer cancel()
-	ctx, late := context.WithTimeout(ctx, readLimit)
-	defer late()
 	resp, err := s.kv.Range(ctx, &pb.RangeRequest{Key: s.key(clusterKey), CountOnly: true})
 	if err != nil {
 		return 0, err

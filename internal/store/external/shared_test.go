@@ -431,6 +431,24 @@ func TestConnect(t *testing.T) {
 	}
 }
 
+// An etcd without certificates, and one that is given with https but has none.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	server := externaltest.New(t)
+	server.Plain = true
+	server.Start()
+	cfg := config(t, server)
+	cfg.CAFile, cfg.CertFile, cfg.KeyFile = "", "", ""
+	s := open(t, cfg)
+	if _, err := s.Write(t.Context(), store.Create("/a", nil)); err != nil {
+		t.Error(err)
+	}
+	cfg.Servers = []string{"https" + server.URL[len("http"):]}
+	if _, err := external.Open(t.Context(), cfg); err == nil || !bytes.Contains([]byte(err.Error()), []byte("speaks no TLS")) {
+		t.Error(err)
+	}
+}
+
 type writer func([]byte)
 
 func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }

@@ -1,7 +1,6 @@
 package externaltest
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -33,6 +32,8 @@ type Server struct {
 	CA *certs.Authority
 	// Quota bounds its file, in bytes; 0: etcd's own. It counts at the next start.
 	Quota int64
+	// Plain has it speak http, without certificates.
+	Plain bool
 
 	t    testing.TB
 	port int
@@ -43,6 +44,7 @@ type settings struct {
 	Dir   string
 	Port  int
 	Quota int64
+	Plain bool
 }
 
 // Main runs a server, and does not return, if this program was called for that.
@@ -64,9 +66,15 @@ func serve(s settings) error {
 	c := embed.NewConfig()
 	c.Dir, c.LogLevel, c.QuotaBackendBytes, c.UnsafeNoFsync = filepath.Join(s.Dir, "data"), "error", s.Quota, false
 	client := url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", s.Port)}
+	if s.Plain {
+		client.Scheme = "http"
+	}
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.ClientTLSInfo = transport.TLSInfo{CertFile: filepath.Join(s.Dir, "server.crt"), KeyFile: filepath.Join(s.Dir, "server.key"),
 		TrustedCAFile: filepath.Join(s.Dir, "ca.crt"), ClientCertAuth: true}
+	if s.Plain {
+		c.ClientTLSInfo = transport.TLSInfo{}
+	}
 	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "localhost:2380"}}
 	c.InitialCluster = c.Name + "=" + c.AdvertisePeerUrls[0].String()
@@ -121,7 +129,7 @@ func (s *Server) Client(user string) (certFile, keyFile string) {
 // Start starts it, with what it has, and waits until it answers.
 func (s *Server) Start() {
 	s.t.Helper()
-	text, err := json.Marshal(settings{Dir: s.Dir, Port: s.port, Quota: s.Quota})
+	text, err := json.Marshal(settings{Dir: s.Dir, Port: s.port, Quota: s.Quota, Plain: s.Plain})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -136,13 +144,11 @@ func (s *Server) Start() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
-	if err != nil {
-		s.t.Fatal(err)
+	if s.Plain {
+		s.URL = strings.Replace(s.URL, "https:", "http:", 1)
 	}
-	conf := &tls.Config{RootCAs: s.CA.Pool(), Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		c, err := tls.Dial("tcp", strings.TrimPrefix(s.URL, "https://"), conf)
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
 		if err == nil {
 			c.Close()
 			return
