@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"minik8s/internal/store"
+	"minik8s/internal/store/external"
 	"minik8s/internal/store/external/externaltest"
 )
 
@@ -236,6 +239,76 @@ func TestNoWay(t *testing.T) {
 	}
 	if _, err := s.Get(ctx, "/a/sent"); err != nil {
 		t.Errorf("what was: %v", err)
+	}
+}
+
+// An etcd that is stopped for longer than requests wait: none hangs, what was sent has an unknown outcome, and all goes on
+// when it wakes.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	server := externaltest.Start(t)
+	s := open(t, config(t, server))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	first, err := s.Revision(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Watch(ctx, "", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Signal(syscall.SIGSTOP)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := s.Write(ctx, store.Create("/a/x", nil)); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("a write: %v", err)
+		}
+	})
+	wg.Go(func() {
+		if _, err := s.Get(ctx, "/a/x"); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a read: %v", err)
+		}
+	})
+	wg.Wait()
+	server.Signal(syscall.SIGCONT)
+	last, err := s.Write(ctx, store.Create("/a/y", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b := range w.Batches() {
+		if b.Revision >= last {
+			return
+		}
+	}
+	t.Error(w.Err())
+}
+
+// An etcd that was made anew is not taken for the one before: the store ends, and a new start finds that the cluster is gone.
+func TestMadeAnew(t *testing.T) {
+	t.Parallel()
+	server := externaltest.Start(t)
+	cfg := config(t, server)
+	s := open(t, cfg)
+	for i := range 10 {
+		if _, err := s.Write(t.Context(), store.Create(fmt.Sprint("/a/", i), nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Kill()
+	server.Wipe()
+	server.Start()
+	if rev, err := s.Revision(t.Context()); err == nil {
+		t.Errorf("it is at revision %d", rev)
+	}
+	select {
+	case <-s.Err():
+	case <-time.After(20 * time.Second):
+		t.Error("the store goes on")
+	}
+	cfg.New = false
+	if _, err := external.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "has no cluster below") {
+		t.Error(err)
 	}
 }
 

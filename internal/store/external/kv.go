@@ -110,7 +110,9 @@ func (s *Store) ask() (int64, error) {
 	}
 	s.observe(resp.Header)
 	if resp.Header.Revision < before {
-		s.fail(fmt.Errorf("the etcd at %s went from revision %d back to %d: was a backup put back? Start this daemon again", s.servers(), before, resp.Header.Revision))
+		err := fmt.Errorf("the etcd at %s went from revision %d back to %d: was a backup put back? Start this daemon again", s.servers(), before, resp.Header.Revision)
+		s.fail(err)
+		return 0, err
 	}
 	return resp.Header.Revision, nil
 }

@@ -9,8 +9,8 @@ import (
 const (
 	// askAgain is after how long etcd is asked again how far a watch is: it does not answer while it is still catching up.
 	askAgain = 100 * time.Millisecond
-	// lagPause is how long a watch waits before it asks: mostly the changes that it lacks are on their way, and under load to
-	// ask for each costs a third of the writes. It is also the pause when the member that feeds it is behind the leader.
+	// lagPause is how long a watch waits before it asks: mostly the changes that it lacks are on their way. It is also the
+	// pause when the member that feeds it is behind the leader.
 	lagPause = 2 * time.Millisecond
 	// silence is how long a stream may say nothing though it was asked. Then its member is away, or cut off.
 	silence = 2 * time.Second

@@ -168,6 +168,14 @@ func (s *Server) Kill() {
 	}
 }
 
+// Wipe removes its data, as long as it does not run.
+func (s *Server) Wipe() {
+	s.t.Helper()
+	if err := os.RemoveAll(filepath.Join(s.Dir, "data")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // Signal sends it a signal, such as SIGSTOP.
 func (s *Server) Signal(sig syscall.Signal) {
 	s.t.Helper()
