@@ -15,12 +15,32 @@ import (
 	"minik8s/internal/store/external/externaltest"
 )
 
-// An etcd that is killed and started again under writes: what was acknowledged is there, what was refused is not, and a watch
-// tells all of it once and in order.
+// An etcd that is killed and started again under writes, or one of its members after the other.
 func TestKilledUnderWrites(t *testing.T) {
 	t.Parallel()
-	server := externaltest.Start(t)
-	s := open(t, config(t, server))
+	for _, members := range []int{1, 3} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			t.Parallel()
+			servers := externaltest.StartCluster(t, members)
+			cfg := config(t, servers[0])
+			for _, s := range servers[1:] {
+				cfg.Servers = append(cfg.Servers, s.URL)
+			}
+			underWrites(t, cfg, 3, func(round int) {
+				s := servers[round%members]
+				s.Kill()
+				if members == 1 || round < 2 { // two of three are enough
+					s.Start()
+				}
+			})
+		})
+	}
+}
+
+// underWrites writes through faults: what was acknowledged is there, what was refused is not, and a watch tells all of it once
+// and in order.
+func underWrites(t *testing.T, cfg external.Config, faults int, fault func(round int)) {
+	s := open(t, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	start, err := s.Revision(ctx)
@@ -69,10 +89,9 @@ func TestKilledUnderWrites(t *testing.T) {
 			mu.Unlock()
 		}
 	}
-	for range 3 {
+	for round := range faults {
 		written(100)
-		server.Kill()
-		server.Start()
+		fault(round)
 	}
 	written(100)
 	stop()

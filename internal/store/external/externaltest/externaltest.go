@@ -22,7 +22,7 @@ import (
 // inside is the environment variable that makes a test's program a server.
 const inside = "MINIK8S_TEST_ETCD"
 
-// Server is an etcd of one member.
+// Server is an etcd of one member, or one of several.
 type Server struct {
 	URL                       string
 	CAFile, CertFile, KeyFile string // of a client
@@ -36,15 +36,19 @@ type Server struct {
 	Plain bool
 
 	t    testing.TB
+	name string // of its data
 	port int
-	cmd  *exec.Cmd
+	peer int
+	// cluster are all members, as etcd's settings have it.
+	cluster string
+	cmd     *exec.Cmd
 }
 
 type settings struct {
-	Dir   string
-	Port  int
-	Quota int64
-	Plain bool
+	Dir, Name, Cluster string
+	Port, Peer         int
+	Quota              int64
+	Plain              bool
 }
 
 // Main runs a server, and does not return, if this program was called for that.
@@ -64,7 +68,7 @@ func Main() {
 
 func serve(s settings) error {
 	c := embed.NewConfig()
-	c.Dir, c.LogLevel, c.QuotaBackendBytes, c.UnsafeNoFsync = filepath.Join(s.Dir, "data"), "error", s.Quota, false
+	c.Dir, c.LogLevel, c.QuotaBackendBytes, c.UnsafeNoFsync = filepath.Join(s.Dir, s.Name), "error", s.Quota, false
 	client := url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", s.Port)}
 	if s.Plain {
 		client.Scheme = "http"
@@ -75,9 +79,10 @@ func serve(s settings) error {
 	if s.Plain {
 		c.ClientTLSInfo = transport.TLSInfo{}
 	}
-	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
-	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "localhost:2380"}}
-	c.InitialCluster = c.Name + "=" + c.AdvertisePeerUrls[0].String()
+	c.Name = s.Name
+	c.ListenPeerUrls = []url.URL{{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", s.Peer)}}
+	c.AdvertisePeerUrls = c.ListenPeerUrls
+	c.InitialCluster = s.Cluster
 	c.TickMs, c.ElectionMs = 20, 200 // it starts again in a moment
 	e, err := embed.StartEtcd(c)
 	if err != nil {
@@ -98,13 +103,9 @@ func Start(t testing.TB) *Server {
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, Dir: t.TempDir()}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.port = l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	s.URL = fmt.Sprintf("https://127.0.0.1:%d", s.port)
+	s.place("data")
+	s.cluster = s.member()
+	var err error
 	if s.CA, err = certs.OpenAuthority(s.Dir, "etcd-ca"); err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +117,42 @@ func New(t testing.TB) *Server {
 	t.Cleanup(s.Kill)
 	return s
 }
+
+// StartCluster starts several members of one etcd.
+func StartCluster(t testing.TB, n int) []*Server {
+	t.Helper()
+	first := New(t)
+	out := []*Server{first}
+	for i := 1; i < n; i++ {
+		s := *first
+		s.place(fmt.Sprint("data-", i))
+		t.Cleanup(s.Kill)
+		first.cluster += "," + s.member()
+		out = append(out, &s)
+	}
+	for _, s := range out {
+		s.cluster = first.cluster
+		s.Start()
+	}
+	return out
+}
+
+// place gives a member a name and ports that are free.
+func (s *Server) place(name string) {
+	s.t.Helper()
+	s.name = name
+	for _, port := range []*int{&s.port, &s.peer} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer l.Close() // after the other one is chosen
+		*port = l.Addr().(*net.TCPAddr).Port
+	}
+	s.URL = fmt.Sprintf("https://127.0.0.1:%d", s.port)
+}
+
+func (s *Server) member() string { return fmt.Sprintf("%s=http://127.0.0.1:%d", s.name, s.peer) }
 
 // Client makes a certificate for a client.
 func (s *Server) Client(user string) (certFile, keyFile string) {
@@ -129,7 +166,7 @@ func (s *Server) Client(user string) (certFile, keyFile string) {
 // Start starts it, with what it has, and waits until it answers.
 func (s *Server) Start() {
 	s.t.Helper()
-	text, err := json.Marshal(settings{Dir: s.Dir, Port: s.port, Quota: s.Quota, Plain: s.Plain})
+	text, err := json.Marshal(settings{Dir: s.Dir, Name: s.name, Cluster: s.cluster, Port: s.port, Peer: s.peer, Quota: s.Quota, Plain: s.Plain})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -171,7 +208,7 @@ func (s *Server) Kill() {
 // Wipe removes its data, as long as it does not run.
 func (s *Server) Wipe() {
 	s.t.Helper()
-	if err := os.RemoveAll(filepath.Join(s.Dir, "data")); err != nil {
+	if err := os.RemoveAll(filepath.Join(s.Dir, s.name)); err != nil {
 		s.t.Fatal(err)
 	}
 }
