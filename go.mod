@@ -33,7 +33,7 @@ require (
 	go.etcd.io/bbolt v1.5.0 // containerd's metadata
 	go.etcd.io/etcd/api/v3 v3.7.3 // etcd's requests
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // TLS between members
-	go.etcd.io/etcd/client/v3 v3.7.3 // the end of a prefix
+	go.etcd.io/etcd/client/v3 v3.7.3 // an etcd that others run
 	go.etcd.io/etcd/etcdutl/v3 v3.7.3 // a store out of a snapshot
 	go.etcd.io/etcd/server/v3 v3.7.3 // the store, in process
 	go.etcd.io/raft/v3 v3.7.0 // a single member elects itself

@@ -83,7 +83,8 @@ var callers = map[string][]string{
 // doors are vendors with one door each. A door is a package with all below it; "=" before it is that package alone.
 var doors = map[string][]string{
 	"github.com/labstack/echo/v4":       {"internal/apiserver"},
-	"go.etcd.io/etcd/server":            {"internal/store/etcd"},
+	"go.etcd.io/etcd/server":            {"internal/store/etcd", "internal/store/external/externaltest"}, // the tests' own server
+	"go.etcd.io/etcd/client/v3":         {"internal/store"},
 	"go.etcd.io/raft":                   {"internal/store/etcd"},
 	"go.etcd.io/bbolt":                  {"internal/store/etcd", "internal/kubelet/containerd"},
 	"github.com/containerd/containerd":  {"internal/kubelet/containerd", "internal/bench"},

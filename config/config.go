@@ -67,6 +67,13 @@ type Config struct {
 	SnapshotKeep     int
 	// EtcdPort is where the other masters reach this one's etcd.
 	EtcdPort int
+	// EtcdServers are the URLs of an etcd that others run, in the place of the one inside; none: that one. EtcdPrefix is where
+	// the cluster's keys are in it, and the files are by what this machine and that etcd know each other; each may be empty.
+	EtcdServers                           []string
+	EtcdPrefix                            string
+	EtcdCAFile, EtcdCertFile, EtcdKeyFile string
+	// EtcdCompactionInterval is how often the masters drop the history of that etcd; 0: never.
+	EtcdCompactionInterval time.Duration
 
 	// NodeGracePeriod is how long a node may be silent before it counts as lost, NodeRemovalPeriod before it is removed.
 	NodeGracePeriod, NodeRemovalPeriod time.Duration
@@ -126,6 +133,9 @@ type Key struct {
 	Bool bool
 	// secret says that no error shows the value.
 	secret bool
+	// inside says that the setting is one of the etcd inside the daemon, outside one of another etcd. A value that is not the
+	// default goes only with that one.
+	inside, outside bool
 	// set checks a value and stores it in the configuration.
 	set func(c *Config, v string) error
 	// get is the effective value, in the form that set accepts.
@@ -288,16 +298,29 @@ var Keys = []Key{
 			}
 			return duration(0, 24*time.Hour, func(c *Config) *time.Duration { return &c.ShutdownGracePeriodCriticalPods })(c, v)
 		}, get: func(c *Config) string { return c.ShutdownGracePeriodCriticalPods.String() }},
-	{Name: "etcd-quota", Default: "2Gi", Doc: "how large the store may grow",
+	{Name: "etcd-quota", inside: true, Default: "2Gi", Doc: "how large the store may grow",
 		set: bytesBetween(16<<20, 64<<30, func(c *Config) *int64 { return &c.EtcdQuota }),
 		get: func(c *Config) string { return size(c.EtcdQuota) }},
-	{Name: "snapshot-interval", Default: "12h", Doc: "how often each master saves a copy of the store, in the directory snapshots of its data directory; 0: never",
+	{Name: "snapshot-interval", inside: true, Default: "12h", Doc: "how often each master saves a copy of the store, in the directory snapshots of its data directory; 0: never",
 		set: duration(0, 10*365*24*time.Hour, func(c *Config) *time.Duration { return &c.SnapshotInterval }),
 		get: func(c *Config) string { return c.SnapshotInterval.String() }},
-	{Name: "snapshot-keep", Default: "5", Doc: "how many of these copies are kept",
+	{Name: "snapshot-keep", inside: true, Default: "5", Doc: "how many of these copies are kept",
 		set: intBetween(1, 10000, func(c *Config) *int { return &c.SnapshotKeep }), get: func(c *Config) string { return fmt.Sprint(c.SnapshotKeep) }},
-	{Name: "etcd-port", Default: "2380", Doc: "the port of this master's etcd for other masters; it is opened when there are some",
+	{Name: "etcd-port", inside: true, Default: "2380", Doc: "the port of this master's etcd for other masters; it is opened when there are some",
 		set: intBetween(1, 65535, func(c *Config) *int { return &c.EtcdPort }), get: func(c *Config) string { return fmt.Sprint(c.EtcdPort) }},
+	{Name: "etcd-servers", Default: "", Doc: "an etcd that others run keeps the cluster instead of the one inside, on masters: the URLs of its members, https://HOST:2379 separated by commas",
+		set: setServers, get: func(c *Config) string { return strings.Join(c.EtcdServers, ",") }, secret: true},
+	{Name: "etcd-prefix", outside: true, Default: "/minik8s", Doc: "where this cluster's keys are in that etcd, which several clusters may share",
+		set: setPrefix, get: func(c *Config) string { return c.EtcdPrefix }},
+	{Name: "etcd-cafile", outside: true, Default: "", Doc: "the file with the CA of that etcd's certificates (PEM); empty: the system's authorities",
+		set: file(func(c *Config) *string { return &c.EtcdCAFile }), get: func(c *Config) string { return c.EtcdCAFile }},
+	{Name: "etcd-certfile", outside: true, Default: "", Doc: "the file with the certificate by which that etcd knows this machine (PEM); read again when it changes",
+		set: file(func(c *Config) *string { return &c.EtcdCertFile }), get: func(c *Config) string { return c.EtcdCertFile }},
+	{Name: "etcd-keyfile", outside: true, Default: "", Doc: "the file with the key of that certificate (PEM)",
+		set: file(func(c *Config) *string { return &c.EtcdKeyFile }), get: func(c *Config) string { return c.EtcdKeyFile }},
+	{Name: "etcd-compaction-interval", outside: true, Default: "5m", Doc: "how often the masters drop the history of that etcd, for all its users, which is at least as old; 0: others do it",
+		set: duration(0, 1000*time.Hour, func(c *Config) *time.Duration { return &c.EtcdCompactionInterval }),
+		get: func(c *Config) string { return c.EtcdCompactionInterval.String() }},
 	{Name: "node-grace-period", Default: "40s", Doc: "how long a node may be silent before it counts as lost, on masters; several heartbeats",
 		set: duration(2*time.Second, time.Hour, func(c *Config) *time.Duration { return &c.NodeGracePeriod }),
 		get: func(c *Config) string { return c.NodeGracePeriod.String() }},

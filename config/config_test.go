@@ -162,6 +162,40 @@ func TestListsInTheFile(t *testing.T) {
 	}
 }
 
+// An etcd that others run: what goes with it and what does not; no part of a URL that may be a secret is told.
+func TestExternalEtcd(t *testing.T) {
+	const servers = "https://a:2379,https://b"
+	for says, flags := range map[string]map[string]string{
+		"only masters":        {"role": "worker", "server": "https://m", "etcd-servers": servers},
+		"by --etcd-certfile":  {"etcd-servers": "https://u:abc@a:2379"},
+		"expected URLs like":  {"etcd-servers": "https://u:abc@:2379:x"},
+		"a path or query":     {"etcd-servers": "https://a:2379/?token=abc"},
+		"some http":           {"etcd-servers": "https://a:2379,http://b:2379"},
+		"the URLs have http":  {"etcd-servers": "http://a:2379", "etcd-cafile": "/x"},
+		"only with the other": {"etcd-servers": servers, "etcd-certfile": "/x"},
+		"etcd-cafile: it is about an etcd that others run":  {"etcd-cafile": "/x"},
+		"etcd-prefix: it is about an etcd that others run":  {"etcd-prefix": "/x"},
+		"expected a path below the root":                    {"etcd-servers": servers, "etcd-prefix": "x/"},
+		"etcd-port: it is a setting of the etcd inside":     {"etcd-servers": servers, "etcd-port": "2381"},
+		"snapshot-interval: it is a setting of the etcd in": {"etcd-servers": servers, "snapshot-interval": "1h"},
+	} {
+		_, err := load(t, "", nil, flags)
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "abc") {
+			t.Errorf("%v: %v", flags, err)
+		}
+	}
+	c, err := load(t, "", nil, map[string]string{"etcd-servers": servers, "etcd-cafile": "ca.crt", "etcd-certfile": "/c", "etcd-keyfile": "/k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(c.EtcdServers, " ") != "https://a:2379 https://b:2379" || c.EtcdPrefix != "/minik8s" || !filepath.IsAbs(c.EtcdCAFile) {
+		t.Errorf("%+v", c)
+	}
+	if again, err := load(t, c.Print(), nil, nil); err != nil || again.Print() != c.Print() {
+		t.Errorf("%v in\n%s", err, c.Print())
+	}
+}
+
 // A Node manifest of a seed system gives name, labels and range; what is said otherwise wins.
 func TestNodeConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "node.yaml")

@@ -3,7 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"net/url"
+	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,6 +153,50 @@ func ipv4Range(lo, hi int, at func(*Config) *netip.Prefix) func(*Config, string)
 	}
 }
 
+// file accepts the path of a file.
+func file(at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) (err error) {
+		if *at(c) = v; v != "" {
+			*at(c), err = filepath.Abs(v)
+		}
+		return err
+	}
+}
+
+// setServers accepts the URLs of an etcd. They hold no secret then, and may be logged.
+func setServers(c *Config, v string) error {
+	c.EtcdServers = nil
+	for _, s := range list(v) {
+		u, err := url.Parse(s)
+		switch {
+		case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+			return errors.New("expected URLs like https://10.0.0.1:2379, separated by commas")
+		case u.User != nil:
+			return errors.New("a URL has a user or password: etcd knows this machine by --etcd-certfile alone")
+		case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
+			return errors.New("a URL has a path or query: expected URLs like https://10.0.0.1:2379, separated by commas")
+		case len(c.EtcdServers) > 0 && !strings.HasPrefix(c.EtcdServers[0], u.Scheme+":"):
+			return errors.New("some URLs have https and some http: expected the same for all")
+		}
+		port := u.Port()
+		if port == "" {
+			port = "2379"
+		}
+		if s = u.Scheme + "://" + net.JoinHostPort(u.Hostname(), port); !slices.Contains(c.EtcdServers, s) {
+			c.EtcdServers = append(c.EtcdServers, s)
+		}
+	}
+	return nil
+}
+
+func setPrefix(c *Config, v string) error {
+	c.EtcdPrefix = v
+	if v == "/" || !strings.HasPrefix(v, "/") || path.Clean(v) != v {
+		return errors.New("expected a path below the root, like /minik8s")
+	}
+	return nil
+}
+
 // check finds settings that do not go together.
 func (c *Config) check() error {
 	switch {
@@ -159,5 +207,38 @@ func (c *Config) check() error {
 	case c.ShutdownGracePeriod != 0 && c.ShutdownGracePeriodCriticalPods > c.ShutdownGracePeriod:
 		return fmt.Errorf("shutdown-grace-period-critical-pods: %s is more than shutdown-grace-period, %s, of which it is a part: set a shorter one", c.ShutdownGracePeriodCriticalPods, c.ShutdownGracePeriod)
 	}
+	return c.checkEtcd()
+}
+
+// checkEtcd finds settings of the etcd that is not used, and files that lack the other.
+func (c *Config) checkEtcd() error {
+	external := len(c.EtcdServers) > 0
+	for _, k := range Keys {
+		switch {
+		case !k.inside && !k.outside || k.isDefault(c):
+		case external && k.inside:
+			return fmt.Errorf("%s: it is a setting of the etcd inside the daemon, and with --etcd-servers another one is used: remove it; that etcd's own settings, backups and members are its operator's", k.Name)
+		case !external && k.outside:
+			return fmt.Errorf("%s: it is about an etcd that others run: give --etcd-servers, too, or remove it", k.Name)
+		}
+	}
+	if !external {
+		return nil
+	}
+	files := c.EtcdCAFile + c.EtcdCertFile + c.EtcdKeyFile
+	switch {
+	case !c.Has(Master):
+		return errors.New("etcd-servers: only masters use etcd: give it to them, and remove it here")
+	case strings.HasPrefix(c.EtcdServers[0], "http:") && files != "":
+		return errors.New("etcd-servers: the URLs have http, by which certificates are not used: give https, or remove --etcd-cafile, --etcd-certfile and --etcd-keyfile")
+	case (c.EtcdCertFile == "") != (c.EtcdKeyFile == ""):
+		return errors.New("etcd-certfile, etcd-keyfile: one goes only with the other")
+	}
 	return nil
+}
+
+// isDefault reports whether a setting has its default value.
+func (k Key) isDefault(c *Config) bool {
+	var d Config
+	return k.set(&d, k.Default) == nil && k.get(&d) == k.get(c)
 }

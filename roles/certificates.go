@@ -112,8 +112,8 @@ func (d *Daemon) apiNames() []string {
 // whose Node is gone.
 func (d *Daemon) foreignNames() []string {
 	out := append(d.apiNames(), d.cfg.NodeIP.String())
-	for _, m := range d.store.Known() {
-		if host, _, err := net.SplitHostPort(m.Address); err == nil {
+	for _, m := range d.storage.masters() {
+		if host, _, err := net.SplitHostPort(m); err == nil {
 			out = append(out, host)
 		}
 	}
@@ -160,10 +160,10 @@ func (d *Daemon) openMaster(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.openAuthority(); err != nil {
+	if err := d.storage.check(ctx); err != nil {
 		return err
 	}
-	if err := d.checkStore(); err != nil {
+	if err := d.openAuthority(); err != nil {
 		return err
 	}
 	return d.issue()

@@ -142,6 +142,9 @@ func (c *cleaning) describe(out io.Writer) error {
 	if c.removesDirectory() {
 		fmt.Fprintf(&b, "  %s\n", c.dir.Real)
 	}
+	if where, err := outsideOf(c.dir.Real); err == nil && where != "" {
+		fmt.Fprintf(&b, "It leaves what is in the etcd at %s: if no other master uses it, remove it there with \"etcdctl del --prefix\".\n", where)
+	}
 	for _, name := range c.content.Given {
 		fmt.Fprintf(&b, "It leaves %s, which minik8s did not make.\n", c.at(name))
 	}

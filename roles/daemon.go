@@ -31,7 +31,6 @@ import (
 	"minik8s/internal/masters"
 	"minik8s/internal/network"
 	"minik8s/internal/registry"
-	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
 	"minik8s/internal/tokens"
 )
@@ -82,11 +81,12 @@ type Daemon struct {
 
 	// What the parts share. Each is set by the part that makes it, before that part is ready and so before the parts
 	// that use it start.
-	store  *etcd.Store
-	reg    *registry.Registry
-	ca     *certs.Authority
-	tokens *tokens.Authority // for service accounts
-	creds  credentials
+	storage storage // nil on a worker
+	store   openStore
+	reg     *registry.Registry
+	ca      *certs.Authority
+	tokens  *tokens.Authority // for service accounts
+	creds   credentials
 	// identity is how a worker that is not a master is known; nil on a master.
 	identity *identity.Identity
 	// masters is where the masters were last, and balancer what leads to them; nil on a master.
@@ -115,6 +115,13 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	if err := d.findMasters(); err != nil {
 		d.Close()
 		return nil, err
+	}
+	if cfg.Has(config.Master) {
+		var err error
+		if d.storage, err = d.newStorage(); err != nil {
+			d.Close()
+			return nil, err
+		}
 	}
 	if err := d.claim(); err != nil {
 		d.Close()

@@ -25,10 +25,14 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/machine"
+	"minik8s/internal/store/external/externaltest"
 )
 
 // TestMain gives the tests a machine's network of their own.
-func TestMain(m *testing.M) { machine.Run(m.Run) }
+func TestMain(m *testing.M) {
+	externaltest.Main()
+	machine.Run(m.Run)
+}
 
 // built is the daemon itself, as users run it: killed and started again it has to be a process.
 var built = sync.OnceValues(func() (string, error) {

@@ -3,7 +3,7 @@
 //	              Daemon
 //	  ___________/      \____________
 //	 /   master      worker          \
-//	etcd             containerd --- containerd.Network --> network
+//	storage (etcd)   containerd --- containerd.Network --> network
 //	registry (cache) network
 //	apiserver        kubelet  --- client.Interface (local) --> registry
 //	scheduler        kubelet-server <--- HTTPS --- apiserver
@@ -13,9 +13,13 @@
 // and reaches them over HTTPS: client.Interface (remote). Between them is a balancer on the worker's loopback address, which
 // knows all masters from their Nodes, and from an earlier run. A master without the role worker has a Node that takes no pods.
 //
+// Where a master keeps the cluster's objects is behind the interface storage: in the etcd inside (embedded), of which it is a
+// member, or with --etcd-servers in one that others run (outside). The parts know only the store that it has opened.
+//
 // A further master (--server with the role master) gets the cluster's keys from another one (package membership), and its
-// etcd is a member of the one that they have together. Each serves the API; scheduler and controllers run on etcd's leader.
-// Each saves copies of the store (package snapshots). Restore and Recover are for a daemon that is stopped.
+// etcd is a member of the one that they have together; outside it uses the same one. Each serves the API; scheduler and
+// controllers run on the one that leads, by Raft inside, by a lease outside. With the etcd inside each saves copies of the
+// store (package snapshots), and Restore and Recover are for a daemon that is stopped.
 //
 // The end-to-end tests start a Daemon, too. It promises: one daemon per data directory, which only root may enter,
 // and from which clean removes only what the daemon made; parts start when what they need is ready; SIGTERM (the end

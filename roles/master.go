@@ -11,11 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"minik8s/config"
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver"
 	"minik8s/internal/client"
-	"minik8s/internal/clock"
 	"minik8s/internal/controller/certificates"
 	"minik8s/internal/controller/daemonset"
 	"minik8s/internal/controller/deployment"
@@ -36,8 +34,6 @@ import (
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/strategy"
 	"minik8s/internal/scheduler"
-	"minik8s/internal/snapshots"
-	"minik8s/internal/store/etcd"
 	"minik8s/internal/supervise"
 )
 
@@ -56,23 +52,11 @@ func (d *Daemon) masterParts() []supervise.Part {
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
-	if d.cfg.SnapshotInterval > 0 {
-		parts = append(parts, supervise.Part{Name: "snapshots", Policy: supervise.Keep, Run: d.runSnapshots, After: []string{"etcd"}})
-	}
-	return parts
-}
-
-// runSnapshots saves copies of the store now and then.
-func (d *Daemon) runSnapshots(ctx context.Context, ready func()) error {
-	ready()
-	return snapshots.Run(ctx, snapshots.Config{Store: d.store, Dir: d.path("snapshots"), Every: d.cfg.SnapshotInterval,
-		Keep: d.cfg.SnapshotKeep, Now: clock.Now, Log: d.log})
+	return append(parts, d.storage.parts()...)
 }
 
 func (d *Daemon) runEtcd(ctx context.Context, ready func()) error {
-	s, err := etcd.Open(ctx, etcd.Config{Dir: d.path("etcd"), Name: d.cfg.NodeName, Quota: d.cfg.EtcdQuota,
-		Cluster: d.ca.Pin(), Peers: d.peers(), Join: d.admission(), API: d.apiAddress(), Others: d.others(), ReplaceAfter: d.cfg.NodeRemovalPeriod,
-		AwaitElection: !d.cfg.Does(config.EarlyElection), Log: d.log})
+	s, err := d.storage.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,7 +101,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
 	cfg := apiserver.Config{
 		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
-		Kubelets: d.kubelets(), Masters: members{d},
+		Kubelets: d.kubelets(), Masters: members{d.storage, d},
 		Address:  d.apiAddress(),
 		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),
 		Listener: d.listener,
@@ -135,7 +119,7 @@ func (d *Daemon) recorder(ctx context.Context, c client.Interface, component str
 }
 
 // runLeader runs the scheduler and the controllers, which may run on only one master at a time, while this one is
-// Raft's leader. A single master is that as soon as its store can be written. Other masters stand by here. A master
+// the leader, as the store says. A single master is that as soon as its store can be written. Other masters stand by here. A master
 // that stands by is ready, so that the parts that start after this one do not wait.
 func (d *Daemon) runLeader(ctx context.Context, ready func()) error {
 	e := leader.Elector{Raft: d.store, Client: d.as(registry.Part("leader")), Namespace: metav1.NamespaceSystem, Name: "minik8s-master",

@@ -11,19 +11,12 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	apimembers "minik8s/internal/apiserver/members"
 	"minik8s/internal/bootstrap"
 	"minik8s/internal/certs"
 	"minik8s/internal/disk"
 	"minik8s/internal/membership"
-	"minik8s/internal/store"
-	"minik8s/internal/store/etcd"
 )
 
 // sharedName is the file in pki that says that other masters have the keys there, too.
@@ -41,12 +34,11 @@ const (
 func (d *Daemon) joins() bool { return d.cfg.Server != "" }
 
 func (d *Daemon) settings() membership.Settings {
-	return membership.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain}
-}
-
-// etcdAddress is where the other masters reach this one's etcd.
-func (d *Daemon) etcdAddress() string {
-	return net.JoinHostPort(d.cfg.NodeIP.String(), strconv.Itoa(d.cfg.EtcdPort))
+	out := membership.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain}
+	if len(d.cfg.EtcdServers) > 0 {
+		out.EtcdPrefix = d.cfg.EtcdPrefix
+	}
+	return out
 }
 
 // fetchKeys makes this machine one that signs for the cluster that it joins, unless it is already. It waits for a master
@@ -113,26 +105,6 @@ func (d *Daemon) markShared() error {
 	return disk.WriteFile(d.path("pki", sharedName), []byte("other masters have these keys, too\n"), 0o600)
 }
 
-// checkStore refuses to make a new cluster with keys that other masters have: to whoever knows its address and the CA, it
-// would be theirs, with nothing in it.
-func (d *Daemon) checkStore() error {
-	if d.joins() {
-		return nil
-	}
-	for _, path := range []string{d.path("etcd", "member"), d.path("etcd", "removed")} {
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if _, err := os.Stat(d.path("pki", sharedName)); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	return errors.New("this machine has the keys of a cluster of several masters, and none of its data: give --server=https://HOST:6443 of another " +
-		"master; if there is none left, put a snapshot back with \"minik8sd ctl etcd restore\", or leave that cluster with \"minik8sd clean\"")
-}
-
 // checkToken refuses a token of another cluster than the one whose keys this machine has.
 func (d *Daemon) checkToken() error {
 	t, err := bootstrap.Parse(d.cfg.Token)
@@ -144,20 +116,6 @@ func (d *Daemon) checkToken() error {
 		return err
 	}
 	return fmt.Errorf("--token is of another cluster than the one whose keys are in %s: remove --token, or leave that cluster with \"minik8sd clean\"", d.path("pki"))
-}
-
-// admission returns the function by which this machine becomes a member of the store of the cluster that it joins; nil if
-// it is the first.
-func (d *Daemon) admission() func(context.Context) ([]string, error) {
-	if !d.joins() {
-		return nil
-	}
-	return func(ctx context.Context) ([]string, error) { return d.others().Admit(ctx, nil) }
-}
-
-// request is what this machine asks to be admitted with.
-func (d *Daemon) request() membership.Request {
-	return membership.Request{Name: d.cfg.NodeName, Address: d.etcdAddress()}
 }
 
 // apiAddress is where the other machines reach this one's API.
@@ -193,14 +151,11 @@ func (d *Daemon) untilFinal(ctx context.Context, missing string, f func() error)
 	}
 }
 
-// peers is how this master's etcd and those of others reach each other.
-func (d *Daemon) peers() *etcd.Peers {
-	return &etcd.Peers{Address: d.etcdAddress(), User: membership.User,
-		CertFile: d.path("pki", "etcd.crt"), KeyFile: d.path("pki", "etcd.key"), CAFile: d.path("pki", "ca.crt")}
+// members implements the API server's members.Store: what the storage says about its members, and the keys.
+type members struct {
+	storage
+	d *Daemon
 }
-
-// members implements the API server's members.Store.
-type members struct{ d *Daemon }
 
 // Keys are what this master signs with. From now on it is not the only one that does: should it lose its store, it must
 // not make another with them.
@@ -214,132 +169,4 @@ func (m members) Keys() (membership.Keys, error) {
 	}
 	sa, err := os.ReadFile(m.d.path("pki", "sa.key"))
 	return membership.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa, Settings: m.d.settings()}, err
-}
-
-// Admit implements members.Store.
-func (m members) Admit(ctx context.Context, r membership.Request) ([]string, error) {
-	addresses, err := m.d.store.Admit(ctx, r.Name, r.Address)
-	if err == nil {
-		m.d.log.Info("a master joins", "name", r.Name, "etcd", r.Address)
-	}
-	return addresses, refusal(err)
-}
-
-// Members implements members.Store. Only the leader knows who is lost: unless it is this master, it is asked. Without a
-// majority the members are those that this master knew last.
-func (m members) Members(ctx context.Context, here bool) (membership.List, error) {
-	revision, err := m.d.store.Revision(ctx)
-	if err != nil && !errors.Is(err, store.ErrUnavailable) {
-		return membership.List{}, refusal(err)
-	}
-	known := m.d.store.Known()
-	leads, _ := m.d.store.Leads()
-	if err == nil && !leads && !here {
-		for _, e := range known {
-			if !e.Leader || e.API == "" {
-				continue
-			}
-			if list, err := m.d.others().ask(ctx, "https://"+e.API); err == nil {
-				return list, nil
-			}
-		}
-	}
-	return listed(known, revision, leads && err == nil), nil
-}
-
-// listed are the members as the API lists them. leads says that the leader has listed them.
-func listed(known []etcd.Member, revision int64, leads bool) membership.List {
-	out := membership.List{Revision: revision, Members: []membership.Member{}}
-	for _, e := range known {
-		m := membership.Member{ID: memberID(e.ID), Name: e.Name, Address: e.Address, API: e.API, Role: membership.Voter, State: membership.Unknown}
-		switch {
-		case e.Learner:
-			m.Role = membership.Learner
-		case e.Leader && revision != 0:
-			m.Role = membership.Leader
-		}
-		switch {
-		case !leads && !e.Self:
-		case e.Name == "":
-			m.State = membership.Joining
-		case e.Lost:
-			m.State = membership.Lost
-		default:
-			m.State = membership.Up
-		}
-		out.Members = append(out.Members, m)
-	}
-	return out
-}
-
-func memberID(id uint64) string { return fmt.Sprintf("%x", id) }
-
-// Remove implements members.Store. Only the leader knows whether those who stay are enough: unless it is this master, it
-// is asked to.
-func (m members) Remove(ctx context.Context, which string, here bool) error {
-	list, err := m.d.store.Members(ctx)
-	if err != nil {
-		return refusal(err)
-	}
-	var names []string
-	for _, e := range list {
-		if e.Leader && !e.Self && !here && e.API != "" {
-			return m.removeThere(ctx, which, "https://"+e.API)
-		}
-		names = append(names, e.Name)
-	}
-	for _, e := range list {
-		if id := memberID(e.ID); which == id || which == e.Name {
-			err := m.d.store.Remove(ctx, e.ID)
-			if err == nil {
-				m.d.log.Warn("a master was removed from the store", "name", e.Name, "id", id)
-			}
-			return refusal(err)
-		}
-	}
-	return apiError(http.StatusNotFound, metav1.StatusReasonNotFound,
-		fmt.Sprintf("no member of the store is named %q; there are: %s", which, strings.Join(names, ", ")))
-}
-
-// removeThere has another master remove a member.
-func (m members) removeThere(ctx context.Context, which, server string) error {
-	c, err := m.d.others().client(server)
-	if err != nil {
-		return err
-	}
-	err = c.Remove(ctx, which, true)
-	var refused *membership.Refusal
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
-		return apiError(refused.Code, metav1.StatusReasonNotFound, refused.Message)
-	case errors.As(err, &refused):
-		return apiError(refused.Code, metav1.StatusReasonConflict, refused.Message)
-	}
-	return apierrors.NewServiceUnavailable("the master that leads did not answer: " + err.Error())
-}
-
-func apiError(code int, reason metav1.StatusReason, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message}}
-}
-
-// Snapshot implements members.Store.
-func (m members) Snapshot(ctx context.Context) (apimembers.Snapshot, error) {
-	s, err := m.d.store.Snapshot(ctx)
-	if err != nil {
-		return apimembers.Snapshot{}, refusal(err)
-	}
-	return apimembers.Snapshot{Revision: s.Revision, Size: s.Size, Content: s}, nil
-}
-
-// refusal turns an error about the store's members into an API error.
-func refusal(err error) error {
-	if errors.Is(err, etcd.ErrMember) {
-		return apiError(http.StatusConflict, metav1.StatusReasonConflict, err.Error())
-	}
-	if errors.Is(err, store.ErrUnavailable) {
-		return apierrors.NewServiceUnavailable(err.Error())
-	}
-	return err
 }

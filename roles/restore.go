@@ -26,6 +26,9 @@ func Restore(ctx context.Context, dataDir, file string, force bool, log *slog.Lo
 	if err := d.dir.Mark(""); err != nil {
 		return Restored{}, err
 	}
+	if err := d.refuseOutside(); err != nil {
+		return Restored{}, err
+	}
 	r, err := recovery.Restore(d.path("etcd"), file, force, log)
 	if errors.Is(err, recovery.ErrPresent) {
 		err = fmt.Errorf("%w in %s: nothing was changed; with --force it is replaced, and kept beside", err, d.path("etcd"))
@@ -45,5 +48,18 @@ func Recover(ctx context.Context, dataDir string, log *slog.Logger) (Restored, e
 	if err := d.claim(); err != nil {
 		return Restored{}, err
 	}
+	if err := d.refuseOutside(); err != nil {
+		return Restored{}, err
+	}
 	return recovery.Recover(ctx, d.path("etcd"), log)
+}
+
+// refuseOutside refuses to make a store in the place of one that others keep.
+func (d *Daemon) refuseOutside() error {
+	where, err := d.outside()
+	if err != nil || where == "" {
+		return err
+	}
+	return fmt.Errorf("this machine's cluster is in the etcd at %s: put a snapshot back there, with \"etcdutl snapshot restore --bump-revision 1000000000 --mark-compacted\" on each of its members, "+
+		"while the masters are stopped; nothing was changed", where)
 }

@@ -84,7 +84,8 @@ func (p *program) etcdSnapshot() *cli.Command {
 	return &cli.Command{
 		Name: "snapshot", Usage: "save a copy of the whole store in a file", ArgsUsage: "FILE",
 		Description: "The file is in etcd's own form. It contains all Secrets of the cluster as they are: keep it as safe as the machine\n" +
-			"itself. It does not contain the cluster's keys, which are in the directory pki of each master's data directory.",
+			"itself. It does not contain the cluster's keys, which are in the directory pki of each master's data directory. With\n" +
+			"--etcd-servers it is a copy of that whole etcd, also of what others keep there.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return exit.Usagef("etcd snapshot: into which file?")

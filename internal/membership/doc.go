@@ -5,6 +5,7 @@
 // it can sign as every master does. It gets them with a join token made for masters, from a server whose CA has the
 // token's pin. Who may make such a token can become the cluster: only administrators may. Then the other masters admit it as a
 // member of the store; it asks for that as a master, with a certificate it has signed itself.
+// Masters whose store is an external etcd are no members of it: they need the keys alone.
 //
 // Masters list the members for each other, too: only the leader knows who is lost, so another master asks it; and a master
 // that starts asks whether it is still one.

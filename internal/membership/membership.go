@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -34,11 +35,19 @@ type Keys struct {
 type Settings struct {
 	ClusterCIDR   netip.Prefix `json:"clusterCIDR"`
 	ClusterDomain string       `json:"clusterDomain"`
+	// EtcdPrefix is where the cluster is in an etcd that others run; empty: its masters keep it.
+	EtcdPrefix string `json:"etcdPrefix,omitempty"`
 }
 
 // Differ says which setting of a machine's own is not that of the cluster, and what to do; nil if there is none.
 func (s Settings) Differ(own Settings) error {
 	switch {
+	case s.EtcdPrefix != "" && own.EtcdPrefix == "":
+		return fmt.Errorf("etcd-servers: an etcd that others run keeps the cluster: give --etcd-servers as on the other masters, and --etcd-prefix=%s", s.EtcdPrefix)
+	case s.EtcdPrefix == "" && own.EtcdPrefix != "":
+		return errors.New("etcd-servers: the cluster's masters keep it themselves: remove --etcd-servers and what goes with it")
+	case s.EtcdPrefix != own.EtcdPrefix:
+		return fmt.Errorf("etcd-prefix: it is %s in the cluster and %s here: give --etcd-prefix=%s", s.EtcdPrefix, own.EtcdPrefix, s.EtcdPrefix)
 	case s.ClusterCIDR != own.ClusterCIDR:
 		return fmt.Errorf("cluster-cidr: it is %s in the cluster and %s here: give --cluster-cidr=%s", s.ClusterCIDR, own.ClusterCIDR, s.ClusterCIDR)
 	case s.ClusterDomain != own.ClusterDomain:

@@ -5,7 +5,7 @@
 // from a revision delivers every change after it, in order, once, or ends with ErrCompacted when that history is
 // gone.
 //
-// Two implementations: etcd (embedded) and memory (for fast tests; lost with the process). storetest is the contract
-// that both pass. Only registry calls it. Everything acknowledged survives a kill -9; a watch does not, and is opened
+// Three implementations: etcd (embedded), external (an etcd that others run) and memory (for fast tests; lost with the
+// process). storetest is the contract that all pass. Only registry calls it. Everything acknowledged survives a kill -9; a watch does not, and is opened
 // again from the last revision seen.
 package store

@@ -17,8 +17,9 @@ var (
 	ErrTooLarge = errors.New("the value is too large")
 	// ErrUnavailable means that the store cannot answer now, because a majority of its members is away. Nothing was
 	// written.
-	ErrUnavailable = errors.New("the store has no majority of its members")
-	// ErrUnknown means that a write may have been carried out, or may still be: the member that had it is lost.
+	ErrUnavailable = errors.New("the store has no majority of its members, or cannot be reached")
+	// ErrUnknown means that a write may have been carried out, or may still be: the member that had it, or the way there, is
+	// lost.
 	ErrUnknown = errors.New("it is not known whether the write was carried out")
 )
 
@@ -68,7 +69,8 @@ type Event struct {
 	Prev *KV
 }
 
-// Batch is what a watch delivers: all changes up to Revision that were not delivered before, in order.
+// Batch is what a watch delivers: all changes up to Revision that were not delivered before, in order. There may be none:
+// then it only tells how far the watch is.
 type Batch struct {
 	Events   []Event
 	Revision int64
@@ -83,7 +85,8 @@ type Store interface {
 	// Write makes all changes at one revision, or none: if a guard does not hold, the error is a *Refused; without
 	// space, ErrNoSpace. No key may be set or removed twice; a guard alone may be on a key that is.
 	Write(ctx context.Context, changes ...Change) (revision int64, err error)
-	// Revision is not smaller than that of any write acknowledged before the call.
+	// Revision is not smaller than that of any write acknowledged before the call. A watch of everything reaches it, also if
+	// nothing is written.
 	Revision(ctx context.Context) (int64, error)
 	// Watch delivers all changes of keys with the prefix at revisions greater than after; an empty prefix means every
 	// key. The changes of one write come in one batch.

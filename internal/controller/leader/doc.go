@@ -1,6 +1,7 @@
-// Package leader runs the scheduler and the controllers on one of several masters: Raft's leader.
+// Package leader runs the scheduler and the controllers on one of several masters: the one that the store says leads, which
+// is Raft's leader, or with an external etcd the holder of a lease there.
 //
-// Raft is the failure detector, so there is no time-out here. An Elector waits until its member is Raft's leader, takes
+// The store is the failure detector, so there is no time-out here. An Elector waits until its member is Raft's leader, takes
 // a Lease by one write, and runs the led parts until the leadership moves. Nothing is renewed: while nothing changes it
 // writes nothing and wakes for nothing. When the leadership moves, the parts are told to stop, all at the same time,
 // and the Elector waits again.

@@ -20,7 +20,7 @@ func Error(k *api.Kind, name string, err error) error {
 		return nil
 	case errors.Is(err, store.ErrUnknown):
 		// No Retry-After: a client that repeats it by itself would take its own first attempt for somebody else's.
-		return apierrors.NewTimeoutError("a master was lost before it answered: the change may have been made, or not; read the object to see", 0)
+		return apierrors.NewTimeoutError("a master, or etcd, was lost before it answered: the change may have been made, or not; read the object to see", 0)
 	case errors.Is(err, store.ErrNotFound):
 		return apierrors.NewNotFound(k.GR(), name)
 	case errors.Is(err, store.ErrExists):
@@ -34,13 +34,13 @@ func Error(k *api.Kind, name string, err error) error {
 	case errors.Is(err, store.ErrNoSpace):
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage",
-			Message: "the store is full: delete objects, raise etcd-quota, or free disk space under the data directory; " +
-				"what was acknowledged before is safe",
+			Message: "the store is full: delete objects, raise etcd-quota, or free disk space under the data directory (with etcd-servers: make room in that etcd, " +
+				"and clear its alarm with \"etcdctl alarm disarm\"); what was acknowledged before is safe",
 		}}
 	case errors.Is(err, store.ErrUnavailable):
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
-			Message: "a majority of the masters is away, so nothing can be read or changed; nothing was changed by this request; " +
+			Message: "a majority of the masters (with etcd-servers: that etcd) is away, so nothing can be read or changed; nothing was changed by this request; " +
 				"if they are lost for good, see \"minik8sd ctl etcd recover --help\"",
 			Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
 		}}

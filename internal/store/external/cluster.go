@@ -1,0 +1,170 @@
+package external
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Vacant returns an error if a cluster has the prefix: for a machine that is to make a new one. Like Open it waits for etcd.
+func Vacant(ctx context.Context, cfg Config) error {
+	s, err := connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer s.client.Close() //nolint:errcheck // it was only a question
+	return s.until(ctx, "the cluster's name", func(ctx context.Context) error {
+		name, err := s.named(ctx)
+		if name != "" {
+			return s.taken()
+		}
+		return err
+	})
+}
+
+func (s *Store) taken() error {
+	return finalf("the etcd at %s has another cluster below %s: to join that one, give --server and --token (\"minik8sd ctl token create --role=master\" on one of its masters "+
+		"prints both) in a data directory without keys; for a cluster of its own, give another --etcd-prefix", s.servers(), s.cfg.Prefix)
+}
+
+// named reads the cluster's name. The error is final if etcd does not let this machine read it.
+func (s *Store) named(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	resp, err := s.kv.Range(ctx, &pb.RangeRequest{Key: s.key(clusterKey)})
+	if err != nil {
+		return "", s.refusedFor(err)
+	}
+	s.observe(resp.Header)
+	if len(resp.Kvs) == 0 {
+		return "", nil
+	}
+	return string(resp.Kvs[0].Value), nil
+}
+
+// refusedFor makes an error final by which etcd says that this machine may not do what it has to.
+func (s *Store) refusedFor(err error) error {
+	switch status.Code(err) {
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return finalf("etcd at %s does not let this machine read and write below %s: %s; its user is the common name in --etcd-certfile", s.servers(), s.cfg.Prefix, status.Convert(err).Message())
+	case codes.Unimplemented:
+		return finalf("what answers at %s is no etcd, or one that is too old: %s", s.servers(), status.Convert(err).Message())
+	}
+	return err
+}
+
+// claim makes sure that the prefix is this cluster's, and that the store's own keys are there.
+func (s *Store) claim(ctx context.Context) error {
+	if err := s.supported(ctx); err != nil {
+		return err
+	}
+	name, err := s.named(ctx)
+	switch {
+	case err != nil:
+		return err
+	case name == "" && !s.cfg.New:
+		return finalf("the etcd at %s has no cluster below %s, and this machine is one of a cluster's masters: give the --etcd-servers and --etcd-prefix of that cluster; "+
+			"if etcd has lost it, put a backup back with etcdutl; if the cluster is given up, leave it with \"minik8sd clean\"", s.servers(), s.cfg.Prefix)
+	case name != "" && name != s.cfg.Cluster:
+		return s.taken()
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	if name == "" {
+		resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(s.key(clusterKey), 0)},
+			Success: []*pb.RequestOp{put(s.key(clusterKey), []byte(s.cfg.Cluster))}})
+		if err != nil {
+			return s.refusedFor(err)
+		}
+		if !resp.Succeeded {
+			return s.claim(ctx) // another machine was faster: is it the same cluster?
+		}
+	}
+	if s.cfg.Name != "" {
+		key := s.key(mastersKey + s.cfg.Name)
+		resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{{Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL,
+			TargetUnion: &pb.Compare_Value{Value: []byte(s.cfg.API)}}}, Failure: []*pb.RequestOp{put(key, []byte(s.cfg.API))}})
+		if err != nil {
+			return s.refusedFor(err)
+		}
+		s.observe(resp.Header)
+	}
+	// The fence is there from the start: a guard that a key is absent would hold again after somebody has removed it.
+	resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(s.key(fenceKey), 0)},
+		Success: []*pb.RequestOp{put(s.key(fenceKey), nil)}, Failure: []*pb.RequestOp{revisionOf(s.key(fenceKey))}})
+	if err != nil {
+		return s.refusedFor(err)
+	}
+	s.observe(resp.Header)
+	if fence := resp.Header.Revision; resp.Succeeded {
+		raise(&s.fence, fence)
+	} else {
+		raise(&s.fence, modified(resp.Responses[0]))
+	}
+	return nil
+}
+
+// oldest is the first etcd whose progress notifications never tell of a revision before the changes up to it are sent.
+const oldest = "3.5.13"
+
+// supported refuses an etcd that is too old. A version that etcd does not tell, because this machine has no right to ask,
+// is taken for a new one.
+func (s *Store) supported(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	resp, err := s.upkeep.Status(ctx, &pb.StatusRequest{})
+	if err == nil && before(resp.Version, oldest) {
+		return finalf("the etcd at %s is version %s: %s or later is needed", s.servers(), resp.Version, oldest)
+	}
+	return nil
+}
+
+// before compares versions like 3.5.13, also with an ending like -rc.1.
+func before(version, other string) bool {
+	a, b := numbers(version), numbers(other)
+	return len(a) == len(b) && slices.Compare(a, b) < 0
+}
+
+func numbers(version string) (out []int) {
+	version, _, _ = strings.Cut(version, "-")
+	for part := range strings.SplitSeq(version, ".") {
+		n := 0
+		for _, c := range part {
+			if c < '0' || c > '9' {
+				return nil
+			}
+			n = 10*n + int(c-'0')
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// masterList is the last known one.
+type masterList struct {
+	mu  sync.Mutex
+	api []string
+}
+
+// Masters are the addresses, HOST:PORT, at which the cluster's masters serve, those too that are away; without etcd those
+// that were known last. A master stays in the list until its key is removed with etcdctl.
+func (s *Store) Masters(ctx context.Context) []string {
+	list, err := s.list(ctx, mastersKey, "", 0, 0)
+	s.masters.mu.Lock()
+	defer s.masters.mu.Unlock()
+	if err == nil {
+		s.masters.api = nil
+		for _, kv := range list.KVs {
+			s.masters.api = append(s.masters.api, string(kv.Value))
+		}
+	}
+	return slices.Clone(s.masters.api)
+}
+
+// MastersKey is the key in etcd below which the masters are, by name.
+func (s *Store) MastersKey() string { return s.cfg.Prefix + mastersKey }

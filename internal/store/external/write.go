@@ -1,0 +1,229 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"minik8s/internal/store"
+)
+
+// The fence is one key for all masters, and each write has the guard that it is unchanged. A write that got no answer may
+// still be under way: in a connection, in a member of etcd that was stopped, in its log. Before it is made again the fence
+// is changed. From then on the first attempt has been carried out, or never is, so that the history of its keys tells which.
+// The others' writes that are under way are refused for the fence, too; they learn its new revision and are made again.
+
+// Write implements store.Store, as one transaction of etcd's.
+func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
+	w := attempt{changes: changes, req: s.request(changes), since: s.seen.Load()}
+	err := s.do(ctx, writeLimit, func(ctx context.Context) error {
+		if w.open {
+			if err := s.settle(ctx, &w); err != nil || w.revision != 0 {
+				return err
+			}
+		}
+		return s.propose(ctx, &w)
+	})
+	switch {
+	case err != nil && w.open && !errors.Is(err, store.ErrUnknown):
+		return 0, errors.Join(store.ErrUnknown, err)
+	case err != nil:
+		return 0, err
+	case w.revision != 0:
+		return w.revision, nil
+	}
+	return 0, refusal(changes, w.resp)
+}
+
+// attempt is a write on its way.
+type attempt struct {
+	changes []store.Change
+	req     *pb.TxnRequest
+	since   int64 // a revision before the first attempt
+	// open says that there was an attempt, under the fence, that may still be carried out.
+	open  bool
+	fence int64
+	// revision is that of the write, once it was carried out; resp says why it was refused.
+	revision int64
+	resp     *pb.TxnResponse
+}
+
+// settle finds out what became of the open attempt.
+func (s *Store) settle(ctx context.Context, w *attempt) (err error) {
+	if err = s.fenceOff(ctx, w.fence); err != nil {
+		return err
+	}
+	if w.revision, err = s.happened(ctx, w.changes, w.since, s.fence.Load()); err == nil {
+		w.open = false
+	}
+	return err
+}
+
+// fenceOff has no write be carried out any more that was proposed under a fence, or an older one. One change does for all
+// that wait for it. It is a write like others, and may fail like others.
+func (s *Store) fenceOff(ctx context.Context, fence int64) error {
+	select {
+	case s.fencing <- struct{}{}:
+		defer func() { <-s.fencing }()
+	case <-ctx.Done():
+		return statusOf(ctx.Err())
+	}
+	if s.fence.Load() > fence {
+		return nil
+	}
+	resp, err := s.kv.Put(ctx, &pb.PutRequest{Key: s.key(fenceKey)})
+	if err == nil {
+		s.observe(resp.Header)
+		raise(&s.fence, resp.Header.Revision)
+	}
+	return err
+}
+
+// statusOf makes an error of a context look like gRPC's.
+func statusOf(err error) error { return status.FromContextError(err).Err() }
+
+// propose makes a transaction under the fence, and again if that has changed meanwhile: then it was refused for that.
+func (s *Store) propose(ctx context.Context, w *attempt) error {
+	for {
+		w.fence = s.fence.Load()
+		var to peer.Peer // no address: the request never had a connection
+		resp, err := s.kv.Txn(ctx, s.under(w.fence, w.req), grpc.Peer(&to))
+		if err != nil {
+			w.open = to.Addr != nil && !certain(err)
+			return err
+		}
+		s.observe(resp.Header)
+		if resp.Succeeded {
+			w.revision = resp.Header.Revision
+			return nil
+		}
+		switch now := modified(resp.Responses[len(resp.Responses)-1]); {
+		case now == w.fence:
+			w.resp = resp
+			return nil
+		case now < w.fence: // somebody has removed it
+			if err := s.fenceOff(ctx, w.fence); err != nil {
+				return err
+			}
+		default:
+			raise(&s.fence, now)
+		}
+	}
+}
+
+// under is a transaction with the guard that the fence is unchanged, and if it fails a read of the fence after all others.
+func (s *Store) under(fence int64, req *pb.TxnRequest) *pb.TxnRequest {
+	key := s.key(fenceKey)
+	return &pb.TxnRequest{Success: req.Success,
+		Compare: append(slices.Clip(req.Compare), lastChangedAt(key, fence)), Failure: append(slices.Clip(req.Failure), revisionOf(key))}
+}
+
+// happened tells whether changes were carried out after the revision since, when no attempt is under way any more, and none
+// was carried out after until: the revision at which they were, 0 if they were not, store.ErrUnknown if that cannot be
+// told. The history of the first key that is set has it. Of a removal nobody knows whose it was.
+func (s *Store) happened(ctx context.Context, changes []store.Change, since, until int64) (int64, error) {
+	i := slices.IndexFunc(changes, func(c store.Change) bool { return c.Action == store.Set })
+	if i < 0 {
+		i = slices.IndexFunc(changes, func(c store.Change) bool { return c.Action == store.Remove })
+	}
+	if i < 0 {
+		return 0, nil // guards alone
+	}
+	c := &changes[i]
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h := s.past(ctx, s.key(c.Key), nil, since, until)
+	for batch := range h.Batches() {
+		for _, e := range batch.Events {
+			was := int64(0)
+			if e.Prev != nil {
+				was = e.Prev.Modified
+			}
+			switch {
+			case c.Check(was) != nil: // the guard did not hold
+			case c.Action == store.Remove && e.Type == store.Deletion:
+				return 0, store.ErrUnknown
+			case c.Action == store.Set && e.Type == store.Put && bytes.Equal(e.KV.Value, c.Value):
+				return e.KV.Modified, nil
+			}
+		}
+	}
+	switch err := h.Err(); {
+	case errors.Is(err, store.ErrCompacted):
+		return 0, store.ErrUnknown
+	case err != nil:
+		return 0, err
+	case ctx.Err() != nil:
+		return 0, statusOf(ctx.Err())
+	case h.after.Load() < until:
+		return 0, fmt.Errorf("%w: the store is closed", store.ErrUnknown)
+	}
+	return 0, nil
+}
+
+// request is the transaction for changes.
+func (s *Store) request(changes []store.Change) *pb.TxnRequest {
+	req := &pb.TxnRequest{}
+	for i := range changes {
+		c := &changes[i]
+		key := s.key(c.Key)
+		switch c.Action {
+		case store.Set:
+			req.Success = append(req.Success, put(key, c.Value))
+		case store.Remove:
+			req.Success = append(req.Success, remove(key))
+		}
+		if c.Guard != store.Any {
+			req.Compare = append(req.Compare, lastChangedAt(key, c.Modified)) // 0: it does not exist
+			req.Failure = append(req.Failure, revisionOf(key))
+		}
+	}
+	return req
+}
+
+// refusal finds the guard that did not hold, from the reads that a failed transaction answers with.
+func refusal(changes []store.Change, resp *pb.TxnResponse) error {
+	n := 0
+	for i := range changes {
+		if changes[i].Guard == store.Any {
+			continue
+		}
+		if err := changes[i].Check(modified(resp.Responses[n])); err != nil {
+			return err
+		}
+		n++
+	}
+	return store.ErrConflict
+}
+
+// modified is the revision that a transaction's read has found; 0 if there is no such key.
+func modified(read *pb.ResponseOp) int64 {
+	if kvs := read.GetResponseRange().GetKvs(); len(kvs) > 0 {
+		return kvs[0].ModRevision
+	}
+	return 0
+}
+
+func lastChangedAt(key []byte, revision int64) *pb.Compare {
+	return &pb.Compare{Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_MOD,
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}
+}
+
+func revisionOf(key []byte) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
+}
+
+func put(key, value []byte) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: value}}}
+}
+
+func remove(key []byte) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
+}
