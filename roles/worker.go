@@ -5,10 +5,9 @@ import (
 	"net/netip"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"minik8s/config"
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/informer"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/masters"
@@ -95,21 +94,21 @@ func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// runNodes tells the network of the other nodes, and on a worker alone the balancer of the masters. Both follow the Nodes by
+// runNodes tells the network of the other nodes, and on a worker alone the balancer of the masters. Both follow the Peers by
 // one watch. It is ready when the network has been told.
 func (d *Daemon) runNodes(ctx context.Context, ready func()) error {
-	nodes := informer.New[*corev1.Node](d.asNode(), api.Nodes, informer.Options{Log: d.log})
-	routes := peers.New(nodes, d.cfg.NodeName, d.network, d.log)
+	machines := informer.New[*minik8s.Peer](d.asNode(), api.Peers, informer.Options{Log: d.log})
+	routes := peers.New(machines, d.cfg.NodeName, d.network, d.log)
 	ctx, stop := context.WithCancel(ctx)
 	var followers sync.WaitGroup
 	defer followers.Wait()
 	defer stop()
 	followers.Go(func() { routes.Run(ctx, ready) })
 	if d.balancer != nil {
-		upstreams := masters.New(d.masters, nodes, d.balancer.Set, d.log)
+		upstreams := masters.New(d.masters, machines, d.balancer.Set, d.log)
 		followers.Go(func() { upstreams.Run(ctx) })
 	}
-	return nodes.Run(ctx, func() {})
+	return machines.Run(ctx, func() {})
 }
 
 // nodeNetwork implements node.Network: the Node's view of the pods' network.

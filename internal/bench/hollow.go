@@ -123,7 +123,7 @@ func joinOne(ctx context.Context, d *daemon, ca *certs.Authority, keys string, i
 		}
 		c.Close()
 	})
-	for _, w := range []struct{ path, fields string }{{"/api/v1/nodes", ""}, {"/api/v1/pods", "spec.nodeName=" + name}} {
+	for _, w := range []struct{ path, fields string }{{"/apis/minik8s.io/v1/peers", ""}, {"/api/v1/pods", "spec.nodeName=" + name}} {
 		running.Go(func() { follow(ctx, c, w.path, w.fields) })
 	}
 	return nil

@@ -12,17 +12,15 @@ import (
 	"slices"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/disk"
 	"minik8s/internal/informer"
 )
 
 // Of are the addresses of the masters' APIs, HOST:PORT, in order and each once. It is pure.
-func Of(nodes []*corev1.Node) []string {
+func Of(peers []*minik8s.Peer) []string {
 	var out []string
-	for _, n := range nodes {
+	for _, n := range peers {
 		if a := addressOf(n); a != "" {
 			out = append(out, a)
 		}
@@ -31,18 +29,12 @@ func Of(nodes []*corev1.Node) []string {
 	return slices.Compact(out)
 }
 
-// addressOf is where the API of a Node is; empty if it is no master, or does not say so.
-func addressOf(n *corev1.Node) string {
-	if n == nil {
+// addressOf is where the API of a machine is; empty if it is no master, or does not say so.
+func addressOf(p *minik8s.Peer) string {
+	if p == nil || p.DeletionTimestamp != nil || !valid(p.Spec.API) {
 		return ""
 	}
-	if _, ok := n.Labels[api.ControlPlane]; !ok || n.DeletionTimestamp != nil {
-		return ""
-	}
-	if a := n.Annotations[api.APIAddressAnnotation]; valid(a) {
-		return a
-	}
-	return ""
+	return p.Spec.API
 }
 
 func valid(address string) bool {
@@ -106,17 +98,17 @@ func (b *Book) write(list []string) error {
 // Follower tells where the masters are.
 type Follower struct {
 	book    *Book
-	nodes   *informer.Informer[*corev1.Node]
+	peers   *informer.Informer[*minik8s.Peer]
 	set     func(addresses []string)
 	log     *slog.Logger
 	changed <-chan struct{}
 }
 
-// New makes a Follower that knows the Nodes from an informer, which does not run yet, and tells set. The Follower is the
+// New makes a Follower that knows the machines from an informer, which does not run yet, and tells set. The Follower is the
 // only one that uses the book from now on.
-func New(book *Book, nodes *informer.Informer[*corev1.Node], set func(addresses []string), log *slog.Logger) *Follower {
-	return &Follower{book: book, nodes: nodes, set: set, log: log,
-		changed: nodes.Signal(func(old, now *corev1.Node) bool { return addressOf(old) != addressOf(now) })}
+func New(book *Book, peers *informer.Informer[*minik8s.Peer], set func(addresses []string), log *slog.Logger) *Follower {
+	return &Follower{book: book, peers: peers, set: set, log: log,
+		changed: peers.Signal(func(old, now *minik8s.Peer) bool { return addressOf(old) != addressOf(now) })}
 }
 
 // Run tells where the masters are until ctx ends, while the informer runs.
@@ -128,7 +120,7 @@ func (f *Follower) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		list := Of(f.nodes.List())
+		list := Of(f.peers.List())
 		if len(list) == 0 || slices.Equal(list, last) {
 			continue
 		}

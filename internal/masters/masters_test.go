@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/informer"
@@ -37,12 +38,20 @@ func node(name, address string, master bool) *corev1.Node {
 	return n
 }
 
+// asPeers is how the machines of the cluster see the Nodes.
+func asPeers(nodes ...*corev1.Node) (out []*minik8s.Peer) {
+	for _, n := range nodes {
+		out = append(out, api.Peers.View.Shown(n).(*minik8s.Peer))
+	}
+	return out
+}
+
 func TestOf(t *testing.T) {
 	ending := node("ending", "10.0.0.9:6443", true)
 	ending.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	got := Of([]*corev1.Node{node("m2", "10.0.0.2:6443", true), node("m1", "10.0.0.1:7443", true), node("twin", "10.0.0.1:7443", true),
+	got := Of(asPeers(node("m2", "10.0.0.2:6443", true), node("m1", "10.0.0.1:7443", true), node("twin", "10.0.0.1:7443", true),
 		node("m6", "[fd00::1]:6443", true), node("worker", "", false), node("liar", "10.0.0.66:6443", false), node("hidden", "", true),
-		node("odd", "everywhere", true), node("odder", "10.0.0.3:0", true), node("oddest", ":6443", true), ending})
+		node("odd", "everywhere", true), node("odder", "10.0.0.3:0", true), node("oddest", ":6443", true), ending))
 	if want := "10.0.0.1:7443 10.0.0.2:6443 [fd00::1]:6443"; strings.Join(got, " ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
@@ -77,7 +86,7 @@ func TestFollow(t *testing.T) {
 		t.Fatal(book, err)
 	}
 	told := make(chan []string, 100)
-	nodes := informer.New[*corev1.Node](local.New(reg, registry.NodeUser("w1")), api.Nodes, informer.Options{})
+	nodes := informer.New[*minik8s.Peer](local.New(reg, registry.NodeUser("w1")), api.Peers, informer.Options{})
 	f := New(book, nodes, func(list []string) { told <- list }, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup

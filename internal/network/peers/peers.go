@@ -8,8 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/informer"
 	"minik8s/internal/network/overlay"
 )
@@ -21,17 +20,17 @@ type Network interface {
 
 // Follower tells the network of the peers.
 type Follower struct {
-	nodes   *informer.Informer[*corev1.Node]
-	own     string
-	network Network
-	log     *slog.Logger
-	changed <-chan struct{}
+	machines *informer.Informer[*minik8s.Peer]
+	own      string
+	network  Network
+	log      *slog.Logger
+	changed  <-chan struct{}
 }
 
-// New makes a Follower that knows the Nodes from an informer, which does not run yet. own is this machine's.
-func New(nodes *informer.Informer[*corev1.Node], own string, n Network, log *slog.Logger) *Follower {
-	return &Follower{nodes: nodes, own: own, network: n, log: log,
-		changed: nodes.Signal(func(old, now *corev1.Node) bool { return !same(old, now, own) })}
+// New makes a Follower that knows the machines from an informer, which does not run yet. own is this machine's.
+func New(machines *informer.Informer[*minik8s.Peer], own string, n Network, log *slog.Logger) *Follower {
+	return &Follower{machines: machines, own: own, network: n, log: log,
+		changed: machines.Signal(func(old, now *minik8s.Peer) bool { return !same(old, now, own) })}
 }
 
 // Run tells the network of the peers until ctx ends, while the informer runs. ready is called when it has been told of
@@ -44,7 +43,7 @@ func (f *Follower) Run(ctx context.Context, ready func()) {
 		case <-ctx.Done():
 			return
 		}
-		list := Of(f.nodes.List(), f.own)
+		list := Of(f.machines.List(), f.own)
 		if first || !reflect.DeepEqual(list, last) {
 			if err := f.network.SetPeers(ctx, list); err != nil && ctx.Err() == nil {
 				f.log.Warn("the ways to other nodes' pods are not complete, trying again", "error", err)
@@ -59,8 +58,8 @@ func (f *Follower) Run(ctx context.Context, ready func()) {
 
 // Of are the peers of a node: the others that have an IPv4 address and range. The oldest are first, because the
 // network gives precedence to them where two contradict each other. It is pure.
-func Of(nodes []*corev1.Node, own string) []overlay.Peer {
-	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
+func Of(nodes []*minik8s.Peer, own string) []overlay.Peer {
+	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b *minik8s.Peer) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	var out []overlay.Peer
@@ -72,21 +71,16 @@ func Of(nodes []*corev1.Node, own string) []overlay.Peer {
 	return out
 }
 
-// peerOf is a Node as a peer; false if it cannot be reached yet.
-func peerOf(node *corev1.Node) (overlay.Peer, bool) {
+// peerOf is a machine as a peer of the network; false if it cannot be reached yet.
+func peerOf(node *minik8s.Peer) (overlay.Peer, bool) {
 	p := overlay.Peer{Node: node.Name}
-	for _, a := range node.Status.Addresses {
-		addr, err := netip.ParseAddr(a.Address)
-		if a.Type == corev1.NodeInternalIP && err == nil && addr.Is4() {
+	for _, a := range node.Spec.Addresses {
+		if addr, err := netip.ParseAddr(a); err == nil && addr.Is4() {
 			p.Address = addr
 			break
 		}
 	}
-	ranges := node.Spec.PodCIDRs
-	if len(ranges) == 0 {
-		ranges = []string{node.Spec.PodCIDR}
-	}
-	for _, r := range ranges {
+	for _, r := range node.Spec.PodCIDRs {
 		if prefix, err := netip.ParsePrefix(r); err == nil && prefix.Addr().Is4() {
 			p.Ranges = append(p.Ranges, prefix.Masked())
 		}
@@ -94,8 +88,8 @@ func peerOf(node *corev1.Node) (overlay.Peer, bool) {
 	return p, p.Address.IsValid() && len(p.Ranges) > 0
 }
 
-// same reports whether a change of a Node is none for the network.
-func same(old, now *corev1.Node, own string) bool {
+// same reports whether a change of a machine is none for the network.
+func same(old, now *minik8s.Peer, own string) bool {
 	if old == nil || now == nil {
 		return (old == nil || old.Name == own) && (now == nil || now.Name == own)
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/informer"
@@ -48,6 +49,14 @@ func text(list []overlay.Peer) string {
 	return strings.Join(out, "; ")
 }
 
+// asPeers is how the machines of the cluster see the Nodes.
+func asPeers(nodes []*corev1.Node) (out []*minik8s.Peer) {
+	for _, n := range nodes {
+		out = append(out, api.Peers.View.Shown(n).(*minik8s.Peer))
+	}
+	return out
+}
+
 func TestOf(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -64,7 +73,7 @@ func TestOf(t *testing.T) {
 		{"of both families", []*corev1.Node{node("a", "", "2001:db8::/64,10.244.2.0/24", "2001:db8::1", "192.0.2.3", "192.0.2.4")}, "a 192.0.2.3 [10.244.2.0/24]"},
 		{"nonsense", []*corev1.Node{node("a", "", "everything", "here")}, ""},
 	} {
-		if got := text(Of(c.nodes, "own")); got != c.want {
+		if got := text(Of(asPeers(c.nodes), "own")); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -93,7 +102,7 @@ func TestFollow(t *testing.T) {
 	put(node("n2", "", "10.244.2.0/24", "192.0.2.2"))
 	n := told{make(chan []overlay.Peer, 100)}
 	ctx, stop := context.WithCancel(t.Context())
-	nodes := informer.New[*corev1.Node](local.New(reg, registry.NodeUser("own")), api.Nodes, informer.Options{})
+	nodes := informer.New[*minik8s.Peer](local.New(reg, registry.NodeUser("own")), api.Peers, informer.Options{})
 	ready := make(chan struct{})
 	f := New(nodes, "own", n, slog.New(slog.DiscardHandler))
 	var running sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"minik8s/internal/store"
-	"minik8s/internal/store/etcd"
+	"minik8s/internal/store/etcd/recovery"
 	"minik8s/internal/store/external"
 	"minik8s/internal/store/external/externaltest"
 )
@@ -356,7 +356,7 @@ func TestSnapshot(t *testing.T) {
 	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := etcd.CheckSnapshot(file); err != nil {
+	if err := recovery.Check(file); err != nil {
 		t.Error(err)
 	}
 }

@@ -114,7 +114,7 @@ func install(dir, file string, raw bool, log *slog.Logger) (r Restored, err erro
 	}
 	sp.SizeLog()
 	if !raw { // before anything else reads it: a file that is cut off ends who maps it into memory
-		if err := check(file); err != nil {
+		if err := Check(file); err != nil {
 			return Restored{}, err
 		}
 	}
@@ -167,8 +167,8 @@ func exchange(made, place string) (aside string, err error) {
 	return filepath.Dir(made), nil
 }
 
-// check says whether a file is a whole snapshot.
-func check(file string) error {
+// Check says whether a file is a whole snapshot.
+func Check(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
