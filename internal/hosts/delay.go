@@ -23,6 +23,9 @@ func (h *Host) Delay(d time.Duration) error {
 		if d == 0 {
 			return nil
 		}
+		if h.lossy || len(h.parted) > 0 {
+			return errors.New("a host is delayed before it is cut, parted or loses packets: their rules are for the bridge's port, which a delay replaces")
+		}
 		w := &wire{}
 		if err := h.lab.hub.do(func() error { return w.open(h.link, "slow-"+h.link) }); err != nil {
 			return fmt.Errorf("%s: a slow wire: %w", h.Name, err)

@@ -1,4 +1,4 @@
-// Package masters knows on a worker where the masters' APIs are: from the Node objects, and from a file while no master can
+// Package masters knows on a worker where the masters' APIs are: from the Peers, which are the Nodes in short, and from a file while no master can
 // be asked.
 //
 // A master is a Node with the control-plane label that says where its API is, in the annotation minik8s.io/api-address; both
@@ -9,6 +9,6 @@
 // file by then, unless that cannot be written. A list without any master is never told: the last one stays, because
 // somebody must be asked when the Nodes are back.
 //
-// Who calls it: roles, with an informer of the Nodes that others on the machine follow too. The file survives a kill -9, and
+// Who calls it: roles, with an informer of the Peers that others on the machine follow too. The file survives a kill -9, and
 // holds one list or the other at whatever moment that comes.
 package masters

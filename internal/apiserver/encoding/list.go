@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"minik8s/internal/clock"
 	"minik8s/internal/registry"
 )
 
@@ -33,7 +33,7 @@ func (enc *Encoder) List(l *registry.List) (*List, error) {
 	}
 	switch {
 	case enc.As == Table:
-		now := time.Now()
+		now := clock.Now()
 		head, key = enc.table(lm, true), "rows"
 		item = func(dst []byte, e *registry.Entry) ([]byte, error) {
 			row, err := enc.tableRow(e, now)

@@ -15,6 +15,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/table"
+	"minik8s/internal/clock"
 	"minik8s/internal/registry"
 )
 
@@ -52,7 +53,7 @@ func (enc *Encoder) Entry(dst []byte, e *registry.Entry, columns bool) ([]byte, 
 	switch enc.As {
 	case Table:
 		t := enc.table(metav1.ListMeta{ResourceVersion: strconv.FormatInt(e.Revision(), 10)}, columns)
-		row, err := enc.tableRow(e, time.Now())
+		row, err := enc.tableRow(e, clock.Now())
 		if err != nil {
 			return dst, err
 		}

@@ -94,6 +94,9 @@ func (h *Handler) findKind(r *request, resource string) error {
 	}
 	if r.kind.View != nil {
 		r.kind, r.view = r.kind.View.Of, r.kind
+		if r.sub != "" && r.view.Subresource(r.sub) == nil {
+			return echo.ErrNotFound
+		}
 	}
 	if sub := r.kind.Subresource(r.sub); (sub == nil || !sub.Path) && strings.Trim(r.path, "/") != "" {
 		return echo.ErrNotFound

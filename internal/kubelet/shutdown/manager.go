@@ -47,6 +47,7 @@ type Manager struct {
 	cfg  Config
 	node Node
 	down bool // as the node was last told
+	seen bool // there was a connection: something here does say when
 }
 
 // New makes a Manager; it does nothing before Run.
@@ -71,7 +72,7 @@ func (m *Manager) Run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, logind.ErrNone):
+		case errors.Is(err, logind.ErrNone) && !m.seen:
 			m.cfg.Log.Debug("pods do not end before this machine shuts down", "error", err)
 			return
 		}
@@ -96,6 +97,7 @@ func (m *Manager) follow(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
+	m.seen = true
 	periods, err := m.agree(ctx, c)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type WatchOptions struct {
 	Bookmarks bool
 	// InitialEnd asks for a Bookmark right after the initial objects.
 	InitialEnd bool
-	// Same, if set, leaves out changes after which an object is still the same for the client.
+	// Same, if set, leaves out changes after which an object is still the same for the client. Bookmarks go past them.
 	Same func(a, b api.Object) bool
 }
 

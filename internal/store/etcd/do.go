@@ -65,19 +65,12 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// during calls f with a context that ends with the reign, and at a time. A member alone is never led by another.
-//
-// A server that ends by itself, because the member was removed, closes its database although others may be reading it.
-// Their reads panic then, which is the error that it has ended.
-func (m *member) during(ctx context.Context, until time.Time, f func(context.Context, *member) error) (err error) {
-	defer func() {
-		if !closed(m.server.StoppingNotify()) {
-			return
-		}
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", etcderrors.ErrStopped, p)
-		}
-	}()
+// during calls f with a context that ends with the reign, and at a time. A member alone is never led by another. A server
+// that has ended by itself, because the member was removed, is not asked any more.
+func (m *member) during(ctx context.Context, until time.Time, f func(context.Context, *member) error) error {
+	if closed(m.server.StoppingNotify()) {
+		return etcderrors.ErrStopped
+	}
 	if m.alone {
 		return f(ctx, m)
 	}
@@ -85,6 +78,27 @@ func (m *member) during(ctx context.Context, until time.Time, f func(context.Con
 	defer cancel()
 	defer context.AfterFunc(m.reign.Load(), cancel)()
 	return f(ctx, m)
+}
+
+// attached calls f, which uses the database itself: a server that ends by itself waits for f before it closes it. The error
+// is ErrStopped if the server has ended.
+func attached[T any](m *member, f func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	m.server.GoAttach(func() {
+		v, err := f()
+		done <- answer{v, err}
+	})
+	var none T
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-m.server.StoppingNotify():
+		return none, etcderrors.ErrStopped
+	}
 }
 
 // ended reports whether the member was stopped.

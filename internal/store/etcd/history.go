@@ -83,10 +83,21 @@ func (s *Store) history(ctx context.Context, w *watch, prefix string, after, unt
 
 // slice reads the changes of keys with the prefix after one revision up to another, with their previous values. size
 // is the number of bytes read.
-//
-// It is bounded by revisions and not by etcd's limit: a limit counts the newest changes first, which are not in the
-// file yet, and leaves out older ones.
-func (m *member) slice(ctx context.Context, prefix string, after, until int64) (store.Batch, int, error) {
+func (m *member) slice(ctx context.Context, prefix string, after, until int64) (batch store.Batch, size int, err error) {
+	type read struct {
+		store.Batch
+		size int
+	}
+	r, err := attached(m, func() (r read, err error) {
+		r.Batch, r.size, err = m.readSlice(ctx, prefix, after, until)
+		return r, err
+	})
+	return r.Batch, r.size, err
+}
+
+// readSlice is slice while the database is open. It is bounded by revisions and not by etcd's limit: a limit counts the
+// newest changes first, which are not in the file yet, and leaves out older ones.
+func (m *member) readSlice(ctx context.Context, prefix string, after, until int64) (store.Batch, int, error) {
 	kv, tx := m.server.KV(), m.server.Backend().ReadTx()
 	from := mvcc.RevToBytes(mvcc.Revision{Main: after + 1}, mvcc.NewRevBytes())
 	to := mvcc.RevToBytes(mvcc.Revision{Main: until + 1}, mvcc.NewRevBytes())

@@ -50,6 +50,9 @@ func (s *Store) keepHouse() int64 {
 		return s.aged
 	}
 	defer release()
+	if closed(m.server.StoppingNotify()) {
+		return s.aged
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	full := m.noSpace() || s.space.Low()

@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	etcderrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 )
 
 const (
@@ -247,7 +248,7 @@ func (s *Store) embedConfig(alone bool) *embed.Config {
 	ec.MaxLearners = maxLearners
 	// etcd's own checks of a change of members would refuse learners for some seconds after each change of the voters, and
 	// always while one of three is away; but a learner changes nothing about who must agree, and may be needed to replace
-	// the one that is away. Who may be promoted or removed is decided in next and canSpare.
+	// the one that is away. next decides who is promoted, and canSpare whether one may be removed, unless it has lost its data.
 	ec.StrictReconfigCheck = false
 	if cfg.Cluster != "" {
 		ec.InitialClusterToken = cfg.Cluster
@@ -309,6 +310,9 @@ func (m *member) close() {
 func (s *Store) restart() error {
 	s.restarting.Lock()
 	defer s.restarting.Unlock()
+	if s.member.ended() { // the store was closed meanwhile
+		return etcderrors.ErrStopped
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
 	err := s.replace(func() (*member, error) { return s.start(ctx) })

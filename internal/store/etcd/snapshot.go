@@ -25,16 +25,21 @@ type Snapshot struct {
 
 // Snapshot has all that was acknowledged before. It must be closed soon: until then the store's file only grows.
 func (s *Store) Snapshot(ctx context.Context) (snap *Snapshot, err error) {
-	err = s.do(ctx, func(ctx context.Context, m *member) error {
+	err = s.do(ctx, func(ctx context.Context, m *member) (err error) {
 		if err := m.current(ctx); err != nil {
 			return err
 		}
-		snap = &Snapshot{Revision: m.server.KV().Rev(), member: m}
-		m.server.Backend().ForceCommit()
-		snap.file = m.server.Backend().Snapshot()
-		snap.Size = snap.file.Size() + sha256.Size
-		m.streams.Add(1)
-		return nil
+		snap, err = attached(m, func() (*Snapshot, error) {
+			s := &Snapshot{Revision: m.server.KV().Rev(), member: m}
+			m.server.Backend().ForceCommit()
+			s.file = m.server.Backend().Snapshot()
+			s.Size = s.file.Size() + sha256.Size
+			return s, nil
+		})
+		if err == nil {
+			m.streams.Add(1)
+		}
+		return err
 	})
 	return snap, err
 }
