@@ -189,8 +189,15 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	if k.checkpoints != nil {
 		k.spawn(func() { k.checkpoints.Run(ctx) })
 	}
-	synced := make(chan struct{})
-	k.spawn(func() { k.watchPods(ctx, func() { close(synced) }) })
+	known, synced := make(chan struct{}), make(chan struct{})
+	k.spawn(func() { k.watchPods(ctx, func() { close(known) }, func() { close(synced) }) })
+	k.spawn(func() { // also while no API can be reached
+		select {
+		case <-known:
+			shutdown.New(k.cfg.Shutdown, k).Run(ctx)
+		case <-ctx.Done():
+		}
+	})
 	select {
 	case err = <-registered:
 	case <-ctx.Done():
@@ -205,7 +212,6 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	case <-ctx.Done():
 		return nil
 	}
-	k.spawn(func() { shutdown.New(k.cfg.Shutdown, k).Run(ctx) })
 	ready()
 	<-ctx.Done()
 	return nil

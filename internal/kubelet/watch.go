@@ -15,16 +15,17 @@ import (
 	"minik8s/internal/informer/reflector"
 )
 
-// watchPods passes every pod of this node to its worker until ctx ends. synced is called once, when all pods that
-// exist have been seen.
-func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
+// watchPods passes every pod of this node to its worker until ctx ends. known is called once, when there are the pods of
+// the API or, while that cannot be reached, those of the last run; synced once, when there are those of the API.
+func (k *Kubelet) watchPods(ctx context.Context, known, synced func()) {
 	listed := false
-	synced = sync.OnceFunc(synced)
+	known, synced = sync.OnceFunc(known), sync.OnceFunc(synced)
 	r := reflector.Reflector{Client: k.client, Kind: api.Pods, Fields: fields.OneTermEqualSelector("spec.nodeName", k.cfg.NodeName),
 		Log: k.log,
 		Replace: func(items []api.Object, _ string) {
 			listed = true
 			k.replace(ctx, items)
+			known()
 			synced()
 		},
 		Failed: func(err error) {
@@ -32,6 +33,7 @@ func (k *Kubelet) watchPods(ctx context.Context, synced func()) {
 			if !listed && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 				listed = true
 				k.fromCheckpoints(ctx)
+				known()
 			}
 		},
 		Apply: func(e client.Event) {

@@ -168,12 +168,14 @@ func (m *Manager) end(ctx context.Context, p Periods) {
 	began := time.Now()
 	m.cfg.Log.Warn("the machine shuts down, pods are ended", "within", p.All)
 	m.tell(ctx, true)
+	latest := began // when a group's time is over at the latest: all of them together have no more than was asked for
 	for _, g := range Groups(m.node.Pods(), p) {
 		ended := make([]<-chan struct{}, len(g.Pods))
 		for i, pod := range g.Pods {
 			ended[i] = m.node.EndPod(pod.UID, g.Period)
 		}
-		left := m.await(ctx, ended, g.Period+margin/2)
+		latest = latest.Add(g.Period + margin/2)
+		left := m.await(ctx, ended, min(g.Period+margin/2, time.Until(latest)))
 		if ctx.Err() != nil {
 			return // the daemon ends, which is no reason to end more pods
 		}
