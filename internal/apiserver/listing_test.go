@@ -345,7 +345,31 @@ func TestQuietStreamsLast(t *testing.T) {
 	}
 }
 
-// A row of a Table is made of the stored object, also where the client sees a view of it.
+// A form of a kind may have columns of its own.
+func TestTableOfPeers(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	if code, answer := c.do(root, "POST", "/api/v1/nodes", `{"metadata":{"name":"n"},"spec":{"podCIDR":"10.9.8.0/24"}}`); code != 201 {
+		t.Fatal(code, answer)
+	}
+	code, answer := c.do(root, "GET", "/apis/minik8s.io/v1/peers", "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	if code != 200 || !strings.Contains(answer, `"10.9.8.0/24"`) || !strings.Contains(answer, `"name":"Pods"`) {
+		t.Errorf("%d %s", code, answer)
+	}
+	for _, below := range []string{"status", "proxy"} {
+		if code, answer := c.do(root, "GET", "/apis/minik8s.io/v1/peers/n/"+below, ""); code != 404 {
+			t.Errorf("%s: %d %s", below, code, answer)
+		}
+	}
+	if code, answer := c.do(root, "PUT", "/apis/minik8s.io/v1/peers/n/status?fieldValidation=Strict", `{"odd":1}`); code != 404 {
+		t.Errorf("a write of the status: %d %s", code, answer)
+	}
+	if code, answer := c.do(root, "DELETE", "/apis/minik8s.io/v1/peers/n", ""); code != 405 {
+		t.Errorf("a deletion: %d %s", code, answer)
+	}
+}
+
+// A row of a Table is made of the stored object, also where the client sees a view of it that has no columns of its own.
 func TestTableOfAView(t *testing.T) {
 	c := start(t)
 	root := c.root()

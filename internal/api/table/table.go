@@ -34,6 +34,16 @@ type layout struct {
 // layoutOf returns the layout of a kind. A kind without its own layout shows name and age. A kind without columns for a
 // seed system shows Kubernetes' columns.
 func layoutOf(kind *api.Kind, l Layout) layout {
+	if own := ownLayout(kind, l); own.row != nil {
+		return own
+	}
+	return layout{plainColumns, plainRow}
+}
+
+// Has reports whether a kind has columns of its own.
+func Has(kind *api.Kind) bool { return ownLayout(kind, Default).row != nil }
+
+func ownLayout(kind *api.Kind, l Layout) layout {
 	switch {
 	case kind == api.Pods && l == Extended:
 		return layout{podColumnsExtended(), typed(podRowExtended)}
@@ -88,7 +98,7 @@ func layoutOf(kind *api.Kind, l Layout) layout {
 	case api.Jobs:
 		return layout{jobColumns, typed(jobRow)}
 	}
-	return layout{plainColumns, plainRow}
+	return layout{}
 }
 
 // Columns returns the columns of a kind. Those with Priority 1 are shown only in wide output.

@@ -155,14 +155,26 @@ func (enc *Encoder) table(lm metav1.ListMeta, columns bool) *metav1.Table {
 	t := &metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"}, ListMeta: lm,
 		ColumnDefinitions: []metav1.TableColumnDefinition{}, Rows: []metav1.TableRow{}}
 	if columns {
-		t.ColumnDefinitions = table.Columns(enc.Kind, enc.Layout)
+		t.ColumnDefinitions = table.Columns(enc.tableKind(), enc.Layout)
 	}
 	return t
 }
 
+// tableKind is the kind whose columns are shown: the stored one, unless the form that the client sees has its own.
+func (enc *Encoder) tableKind() *api.Kind {
+	if enc.View != nil && table.Has(enc.View) {
+		return enc.View
+	}
+	return enc.Kind
+}
+
 // tableRow returns an object as a row, with as much of the object as the client asks for.
 func (enc *Encoder) tableRow(e *registry.Entry, now time.Time) (metav1.TableRow, error) {
-	row := metav1.TableRow{Cells: table.Row(enc.Kind, e.Object(), enc.Layout, now)}
+	kind, obj := enc.tableKind(), e.Object()
+	if kind != enc.Kind {
+		obj = kind.View.Shown(obj)
+	}
+	row := metav1.TableRow{Cells: table.Row(kind, obj, enc.Layout, now)}
 	switch enc.IncludeObject {
 	case "None":
 	case "Object":
