@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"minik8s/internal/store"
+	"minik8s/internal/store/etcd/txn"
 )
 
 // Halt ends the member as a kill does: at once, without passing on its leadership.
@@ -23,8 +24,7 @@ func (s *Store) Halt() {
 func (s *Store) Late(changes ...store.Change) (land func(context.Context) (bool, error)) {
 	m, release, _ := s.running()
 	defer release()
-	req, _, _ := request(changes)
-	req = m.under(m.fence.Load(), req)
+	req := m.under(m.fence.Load(), txn.Of(changes, bytesOf))
 	return func(ctx context.Context) (bool, error) {
 		resp, err := m.kv.Txn(ctx, req)
 		return resp.GetSucceeded(), err

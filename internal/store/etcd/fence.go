@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"minik8s/internal/store"
+	"minik8s/internal/store/etcd/txn"
 )
 
 // A member's fence is a key of its own, and each of its writes has the guard that the fence is unchanged. A write to which
@@ -60,7 +61,7 @@ func (m *member) propose(ctx context.Context, req *pb.TxnRequest) (resp *pb.TxnR
 		if err != nil || resp.Succeeded {
 			return resp, fence, err
 		}
-		now := modified(resp.Responses[len(resp.Responses)-1])
+		now := txn.Modified(resp.Responses[len(resp.Responses)-1])
 		if now == fence {
 			return resp, fence, nil
 		}
@@ -70,17 +71,7 @@ func (m *member) propose(ctx context.Context, req *pb.TxnRequest) (resp *pb.TxnR
 
 // under is a transaction with the guard that the fence is unchanged, and if it fails a read of the fence after all others.
 func (m *member) under(fence int64, req *pb.TxnRequest) *pb.TxnRequest {
-	key := m.fenceKey()
-	return &pb.TxnRequest{Success: req.Success,
-		Compare: append(slices.Clip(req.Compare), lastChangedAt(key, fence)), Failure: append(slices.Clip(req.Failure), revisionOf(key))}
-}
-
-// modified is the revision that a transaction's read has found; 0 if there is no such key.
-func modified(read *pb.ResponseOp) int64 {
-	if kvs := read.GetResponseRange().GetKvs(); len(kvs) > 0 {
-		return kvs[0].ModRevision
-	}
-	return 0
+	return txn.Under(req, m.fenceKey(), fence)
 }
 
 // happened tells whether changes were carried out after the revision since, when no attempt is under way any more: the

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 
 	"minik8s/internal/store"
+	"minik8s/internal/store/etcd/txn"
 )
 
 // Write implements store.Store.
@@ -16,8 +17,8 @@ import (
 // again to the next leader, the member makes sure that the first attempt is not under way any more, and looks whether it
 // was carried out; see fence.go.
 func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
-	req, size, removes := request(changes)
-	w := attempt{changes: changes, req: req}
+	size, removes := weight(changes)
+	w := attempt{changes: changes, req: txn.Of(changes, bytesOf)}
 	err := s.within(ctx, writeLimit, func(ctx context.Context, m *member) error {
 		if w.since == 0 {
 			w.since = m.server.KV().Rev() // it may be behind
@@ -31,7 +32,7 @@ func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, erro
 				return err
 			}
 		}
-		return s.txn(ctx, m, size, removes || store.IsEssential(ctx), &w)
+		return s.admitted(ctx, m, size, removes || store.IsEssential(ctx), &w)
 	})
 	switch {
 	case err != nil && w.open && !errors.Is(err, store.ErrUnknown):
@@ -41,7 +42,7 @@ func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, erro
 	case w.revision != 0:
 		return w.revision, nil
 	}
-	return 0, refusal(changes, w.resp)
+	return 0, txn.Refusal(changes, w.resp)
 }
 
 // attempt is a write on its way.
@@ -81,48 +82,28 @@ func (w *attempt) propose(ctx context.Context, m *member) (err error) {
 	return wrap(err)
 }
 
-// request is the transaction for changes, about how many bytes it writes, and whether it only removes.
-func request(changes []store.Change) (req *pb.TxnRequest, size int, removes bool) {
-	req, removes = &pb.TxnRequest{}, true
+// weight is about how many bytes changes write, and whether they only remove.
+func weight(changes []store.Change) (size int, removes bool) {
+	removes = true
 	for i := range changes {
-		c := &changes[i]
-		switch key := []byte(c.Key); c.Action {
+		switch changes[i].Action {
 		case store.Set:
-			removes, size = false, size+len(c.Value)+entrySize
-			req.Success = append(req.Success, put(key, c.Value))
+			removes, size = false, size+len(changes[i].Value)+entrySize
 		case store.Remove:
 			size += entrySize
-			req.Success = append(req.Success, remove(key))
-		}
-		if c.Guard != store.Any {
-			req.Compare = append(req.Compare, lastChangedAt([]byte(c.Key), c.Modified)) // 0: it does not exist
-			req.Failure = append(req.Failure, revisionOf([]byte(c.Key)))
 		}
 	}
-	return req, size, removes
+	return size, removes
 }
 
-// refusal finds the guard that did not hold, from the reads that a failed transaction answers with.
-func refusal(changes []store.Change, resp *pb.TxnResponse) error {
-	n := 0
-	for i := range changes {
-		if changes[i].Guard == store.Any {
-			continue
-		}
-		if err := changes[i].Check(modified(resp.Responses[n])); err != nil {
-			return err
-		}
-		n++
-	}
-	return store.ErrConflict
-}
+func bytesOf(key string) []byte { return []byte(key) }
 
 // entrySize is about how many bytes a change takes beside its value: key, guard, and pages of the database.
 const entrySize = 512
 
-// txn runs one transaction that writes about size bytes. If it is refused for lack of space, housekeeping is woken to
+// admitted runs one transaction that writes about size bytes. If it is refused for lack of space, housekeeping is woken to
 // free some.
-func (s *Store) txn(ctx context.Context, m *member, size int, essential bool, w *attempt) error {
+func (s *Store) admitted(ctx context.Context, m *member, size int, essential bool, w *attempt) error {
 	if err := s.space.Admit(size, essential); err != nil {
 		s.wakeHousekeeping()
 		return err
@@ -140,21 +121,4 @@ func (s *Store) wakeHousekeeping() {
 	case s.full <- struct{}{}:
 	default:
 	}
-}
-
-func lastChangedAt(key []byte, revision int64) *pb.Compare {
-	return &pb.Compare{Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_MOD,
-		TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}
-}
-
-func revisionOf(key []byte) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
-}
-
-func put(key, value []byte) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: value}}}
-}
-
-func remove(key []byte) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
 }
