@@ -127,10 +127,15 @@ func (c cached) known(ctx context.Context, kind *api.Kind, namespace, name strin
 	if e := c.Of(kind).Get(key); e != nil {
 		return e, nil
 	}
-	if err := c.Current(ctx); err != nil { // it may have been created a moment ago
+	if err := c.Cache.Current(ctx); err != nil { // it may have been created a moment ago
 		return nil, storage.Error(kind, name, err)
 	}
 	return c.Of(kind).Get(key), nil
+}
+
+// Current implements authorization.Reader.
+func (c cached) Current(ctx context.Context) error {
+	return storage.Error(api.Nodes, "", c.Cache.Current(ctx))
 }
 
 // Annotation implements authorization.Reader.

@@ -40,6 +40,8 @@ type Reader interface {
 	InNamespace(kind *api.Kind, namespace string) iter.Seq[api.Object]
 	// Annotation returns an annotation of an object without a namespace from the cache; empty if there is none.
 	Annotation(kind *api.Kind, name, key string) string
+	// Current waits until the objects are those of this moment.
+	Current(ctx context.Context) error
 }
 
 // Authorizer decides who may do what.
@@ -125,8 +127,17 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		return Forbidden(q, "a node's user name begins with "+nodeUserPrefix)
 	}
 	if key := machineKey(q.User); key != "" {
-		if owner := a.objects.Annotation(api.Nodes, node, api.MachineKeyAnnotation); owner != "" && owner != key {
-			return Forbidden(q, api.OtherMachine(node))
+		others := func() bool {
+			owner := a.objects.Annotation(api.Nodes, node, api.MachineKeyAnnotation)
+			return owner != "" && owner != key
+		}
+		if others() { // unless the name was given free a moment ago
+			if err := a.objects.Current(ctx); err != nil {
+				return err
+			}
+			if others() {
+				return Forbidden(q, api.OtherMachine(node))
+			}
 		}
 	}
 	read := q.Sub == "" && slices.Contains(reading, q.Verb)
