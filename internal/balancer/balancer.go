@@ -113,7 +113,8 @@ func turnAfter(list []*upstream, turn int, next []*upstream) int {
 }
 
 // Avoid says that the upstream whose turn it is answers, and is of no use: a master that has lost the others. It is tried
-// last for a while, and its connections are closed, so that clients move. A single upstream is kept.
+// last for a while, and its connections are closed, so that clients move. It is kept if there is none that has not failed
+// lately: when no master is of use, to go from one to the next helps nobody.
 func (b *Balancer) Avoid() {
 	for _, r := range b.avoid() {
 		r.close()
@@ -123,12 +124,20 @@ func (b *Balancer) Avoid() {
 func (b *Balancer) avoid() (leaving []*relay) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.list) < 2 {
+	if len(b.list) == 0 {
 		return nil
 	}
-	u := b.list[b.turn]
-	u.failed = time.Now()
-	b.turn = (b.turn + 1) % len(b.list)
+	u, now := b.list[b.turn], time.Now()
+	next := b.turn
+	for i := 1; i < len(b.list) && next == b.turn; i++ {
+		if at := (b.turn + i) % len(b.list); now.Sub(b.list[at].failed) >= uselessFor {
+			next = at
+		}
+	}
+	if next == b.turn {
+		return nil
+	}
+	u.failed, b.turn = now, next
 	b.log.Info("an upstream answers, but does not do what it is for: connections go to another now", "from", u.address, "to", b.list[b.turn].address)
 	for r := range u.relays {
 		leaving = append(leaving, r)

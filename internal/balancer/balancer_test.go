@@ -355,6 +355,24 @@ func TestAvoid(t *testing.T) {
 	}
 }
 
+// When all are said to be of no use, one after the other, the last one is kept.
+func TestAvoidAll(t *testing.T) {
+	one, two, three := newServer(t, "127.0.0.1:0"), newServer(t, "127.0.0.1:0"), newServer(t, "127.0.0.1:0")
+	b := serve(t, "", one.address, two.address, three.address)
+	for _, s := range []*server{one, two, three} {
+		b.expect(s.address)
+		b.Avoid()
+	}
+	c := b.connect()
+	defer c.Close()
+	for range 3 {
+		if who, err := c.ask("x"); err != nil || who != three.address {
+			t.Errorf("%s answers, %v", who, err)
+		}
+		b.Avoid()
+	}
+}
+
 // Those that do not answer do not keep a client waiting.
 func TestUpstreamsThatDoNotAnswer(t *testing.T) {
 	live := newServer(t, "127.0.0.1:0")

@@ -19,6 +19,9 @@ const (
 	nextAfter = 200 * time.Millisecond
 	// avoidFor is how long an upstream that has failed is tried last.
 	avoidFor = 10 * time.Second
+	// uselessFor is for how long Avoid does not go back to one that has failed: for more than two heartbeats of a node, and
+	// less than the silence after which it counts as lost.
+	uselessFor = 25 * time.Second
 	// lostAfter is how long an upstream may acknowledge nothing before its connections end: in six seconds TCP repeats
 	// a packet five times, so a link that loses half of them keeps its connections, and a master whose link is cut is
 	// noticed before the node's next heartbeat is due. To end one too early costs little: the client connects again.
