@@ -28,8 +28,8 @@ const (
 	// A connection that is lost is tried again after between minRedial and maxRedial.
 	minRedial, maxRedial = 50 * time.Millisecond, time.Second
 	dialLimit            = 3 * time.Second
-	// A connection on which nothing is heard is asked for a sign of life, so that watches do not wait on a dead one.
-	keepaliveAfter, keepaliveLimit = 30 * time.Second, 10 * time.Second
+	// A connection on which nothing is heard is asked for a sign of life, so that watches do not wait on a dead one. etcd takes it ill when asked more often than every 5 s.
+	keepaliveAfter, keepaliveLimit = 10 * time.Second, 3 * time.Second
 )
 
 // connect makes a store that is not opened yet.

@@ -112,12 +112,11 @@ func (s *Store) reign(ctx context.Context, revision int64) error {
 	}
 	defer s.giveBack(lease.ID)
 	key := s.key(leaderKey)
-	resp, err := s.kv.Txn(try, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(key, revision)},
+	resp, err := s.txn(try, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(key, revision)},
 		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: []byte(s.cfg.Identity), Lease: lease.ID}}}}})
 	if err != nil {
 		return err
 	}
-	s.observe(resp.Header)
 	if !resp.Succeeded {
 		return nil // somebody else was faster
 	}

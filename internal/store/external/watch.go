@@ -90,7 +90,7 @@ func (w *watch) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errDone):
 			return
-		case errors.Is(err, store.ErrCompacted):
+		case errors.Is(err, store.ErrCompacted), errors.Is(err, errAnother):
 			w.fail(err)
 			return
 		case !passing(err) && !errors.Is(err, errSilent):
@@ -171,7 +171,9 @@ func (w *watch) follow(parent context.Context) error {
 
 // take delivers what a message tells.
 func (w *watch) take(ctx context.Context, resp *pb.WatchResponse) error {
-	w.s.observe(resp.Header)
+	if err := w.s.observe(resp.Header); err != nil {
+		return err
+	}
 	switch {
 	case resp.CompactRevision != 0:
 		raise(&w.s.compacted, resp.CompactRevision)
