@@ -193,6 +193,50 @@ func TestLeads(t *testing.T) {
 	again.Close()
 }
 
+// A master whose connection was lost while the history was dropped still leads: nobody has changed its key.
+func TestLeadsThroughCompaction(t *testing.T) {
+	t.Parallel()
+	server := externaltest.Start(t)
+	direct := config(t, server)
+	way := newProxy(t, server.URL)
+	cfg := direct
+	cfg.Servers = []string{way.url()}
+	reopened := make(chan string, 1)
+	cfg.Log = slog.New(slog.NewTextHandler(writer(func(p []byte) {
+		if bytes.Contains(p, []byte("the watch on who leads goes on")) {
+			reopened <- string(p)
+		}
+	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := open(t, cfg)
+	direct.Name = ""
+	o := open(t, direct)
+	leads, changed := s.Leads()
+	for !leads {
+		<-changed
+		leads, changed = s.Leads()
+	}
+	way.closed.Store(true)
+	way.cut()
+	var last int64
+	var err error
+	for i := range 3 {
+		if last, err = o.Write(t.Context(), store.Create(fmt.Sprint("/a/", i), nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.Compact(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	way.closed.Store(false)
+	select {
+	case <-reopened:
+	case <-changed:
+		t.Error("it does not lead any more")
+	case <-time.After(20 * time.Second):
+		t.Error("it does not see who leads")
+	}
+}
+
 // The masters compact together: what is older than an interval is dropped, once.
 func TestCompaction(t *testing.T) {
 	t.Parallel()

@@ -212,6 +212,9 @@ func (w *watch) batch(resp *pb.WatchResponse) (store.Batch, error) {
 	events := w.part
 	w.part = nil
 	for _, e := range resp.Events {
+		if e.Kv.ModRevision <= w.after.Load() {
+			continue // before 3.5.18 a member may repeat changes after it was sent a snapshot of the log
+		}
 		ev, err := w.event(e)
 		if err != nil {
 			return store.Batch{}, err
@@ -219,6 +222,9 @@ func (w *watch) batch(resp *pb.WatchResponse) (store.Batch, error) {
 		events = append(events, ev)
 	}
 	whole := len(events)
+	if whole == 0 {
+		return store.Batch{}, nil
+	}
 	if last := events[whole-1].KV.Modified; resp.Fragment {
 		for whole > 0 && events[whole-1].KV.Modified == last {
 			whole--
