@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -178,25 +177,18 @@ func numbers(version string) (out []int) {
 	return out
 }
 
-// masterList is the last known one.
-type masterList struct {
-	mu  sync.Mutex
-	api []string
-}
-
-// Masters are the addresses, HOST:PORT, at which the cluster's masters serve, those too that are away; without etcd those
-// that were known last. A master stays in the list until its key is removed with etcdctl.
-func (s *Store) Masters(ctx context.Context) []string {
+// Masters are the addresses, HOST:PORT, at which the cluster's masters serve, those too that are away. A master stays in
+// the list until its key is removed with etcdctl.
+func (s *Store) Masters(ctx context.Context) ([]string, error) {
 	list, err := s.list(ctx, mastersKey, "", 0, 0)
-	s.masters.mu.Lock()
-	defer s.masters.mu.Unlock()
-	if err == nil {
-		s.masters.api = nil
-		for _, kv := range list.KVs {
-			s.masters.api = append(s.masters.api, string(kv.Value))
-		}
+	if err != nil {
+		return nil, err
 	}
-	return slices.Clone(s.masters.api)
+	var out []string
+	for _, kv := range list.KVs {
+		out = append(out, string(kv.Value))
+	}
+	return out, nil
 }
 
 // MastersKey is the key in etcd below which the masters are, by name.

@@ -61,7 +61,6 @@ type Store struct {
 	open      followers
 	compacted atomic.Int64 // the highest compaction that is known
 	election  election
-	masters   masterList
 
 	life context.Context // ends when the store is closed
 	end  context.CancelFunc
