@@ -18,7 +18,7 @@ func Vacant(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	defer s.client.Close() //nolint:errcheck // it was only a question
+	defer s.Close() //nolint:errcheck // it was only a question
 	return s.until(ctx, "the cluster's name", func(ctx context.Context) error {
 		name, _, err := s.named(ctx)
 		if name != "" {

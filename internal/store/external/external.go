@@ -77,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	if err := s.until(ctx, "the cluster's name", s.claim); err != nil {
-		s.client.Close() //nolint:errcheck // the first error counts
+		s.Close() //nolint:errcheck // the first error counts
 		return nil, err
 	}
 	if cfg.CompactEvery > 0 {
