@@ -96,6 +96,19 @@ func (s *Store) fenceOff(ctx context.Context, fence int64) error {
 	if s.fence.Load() > fence {
 		return nil
 	}
+	// Another master may have changed it, or an earlier attempt whose answer came too late, as with slow disks.
+	before := s.seen.Load()
+	have, err := s.kv.Range(ctx, &pb.RangeRequest{Key: s.key(fenceKey), KeysOnly: true})
+	if err == nil {
+		err = s.since(before, have.Header)
+	}
+	if err != nil {
+		return err
+	}
+	if len(have.Kvs) > 0 && have.Kvs[0].ModRevision > fence {
+		raise(&s.fence, have.Kvs[0].ModRevision)
+		return nil
+	}
 	resp, err := s.txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{put(s.key(fenceKey), nil)}})
 	switch {
 	case err != nil:
