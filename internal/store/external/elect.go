@@ -16,10 +16,12 @@ const (
 	leaseTTL = 3
 	// renewals is how often a lease is renewed in its time.
 	renewals = 3
-	// electPause is how long an election waits after an error, and voidAfter how long it goes on so before that is said.
+	// electPause is how long an election waits after an error.
 	electPause = 200 * time.Millisecond
-	voidAfter  = 10 * time.Second
 )
+
+// voidAfter is how long nobody can be elected before that is said. Tests shorten it.
+var voidAfter = 10 * time.Second
 
 // election is who leads, as this master knows it.
 type election struct {

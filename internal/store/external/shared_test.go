@@ -356,7 +356,10 @@ func TestFull(t *testing.T) {
 	server := externaltest.New(t)
 	server.Quota = 4 << 20
 	server.Start()
-	s := open(t, config(t, server))
+	cfg := config(t, server)
+	void := make(chan string, 100)
+	cfg.Log = slog.New(slog.NewTextHandler(writer(func(p []byte) { void <- string(p) }), nil))
+	s := open(t, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var mu sync.Mutex
@@ -394,6 +397,16 @@ func TestFull(t *testing.T) {
 		if _, err := s.Write(ctx, store.Delete(key, rev)); err != nil {
 			t.Fatalf("a full etcd does not delete: %v", err)
 		}
+	}
+	// Nor does it take a lease: that nobody leads is said, and why.
+	s.Leads()
+	select {
+	case line := <-void:
+		if !bytes.Contains([]byte(line), []byte("no master can be elected")) || !bytes.Contains([]byte(line), []byte("the store is full")) {
+			t.Error(line)
+		}
+	case <-ctx.Done():
+		t.Error("nothing is said")
 	}
 }
 
