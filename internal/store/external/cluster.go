@@ -135,10 +135,15 @@ func (s *Store) txn(ctx context.Context, req *pb.TxnRequest, options ...grpc.Cal
 	}
 	last := len(resp.Responses) - 1
 	if modified(resp.Responses[last]) != at || string(resp.Responses[last].GetResponseRange().Kvs[0].Value) != s.cfg.Cluster {
-		return resp, s.another("has not this cluster below %s any more; was it made anew, or were the keys removed?", s.cfg.Prefix)
+		return resp, s.gone()
 	}
 	resp.Responses = resp.Responses[:last]
 	return resp, nil
+}
+
+// gone ends the store: the prefix is not this cluster's any more.
+func (s *Store) gone() error {
+	return s.another("has not this cluster below %s any more; was it made anew, or were the keys removed?", s.cfg.Prefix)
 }
 
 // oldest is the first etcd whose progress notifications never tell of a revision before the changes up to it are sent.

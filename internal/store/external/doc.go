@@ -9,7 +9,7 @@
 // One prefix is one cluster's. The first master writes the cluster's name there; a store is opened only by who has the
 // same name, and makes a new cluster only where none is and when it is told to. Every write has the guard that the name is
 // still there, unchanged: where etcd was made anew, or the prefix was removed under a master, that master's store ends, and
-// writes nothing into what is there now.
+// writes nothing into what is there now, and tells nobody that the objects were deleted.
 //
 // It keeps the contract of package store through the loss of any connection, and of any of etcd's members as long as a
 // majority is there. A read asks a majority. A write that got no answer may still be carried out; so each write has the

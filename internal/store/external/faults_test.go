@@ -368,7 +368,8 @@ func TestMadeAnewByOthers(t *testing.T) {
 	}
 }
 
-// A prefix that an operator has removed, with a master forgotten, stays empty.
+// A prefix that an operator has removed, with a master forgotten, stays empty, and that master takes none of its objects for
+// deleted: their pods would end.
 func TestRemovedPrefix(t *testing.T) {
 	t.Parallel()
 	server := externaltest.Start(t)
@@ -381,6 +382,14 @@ func TestRemovedPrefix(t *testing.T) {
 		<-changed
 		leads, changed = s.Leads()
 	}
+	first, err := s.Write(ctx, store.Create("/a/x", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Watch(ctx, "", first)
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Another cluster's store, of whose keys this one's are a part.
 	all := cfg
 	all.Prefix, all.Cluster = "", "all"
@@ -391,14 +400,24 @@ func TestRemovedPrefix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var all []store.Change
 		for _, kv := range page.KVs {
-			if _, err := o.Write(ctx, store.Delete(kv.Key, kv.Modified)); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
-				t.Fatal(err)
-			}
+			all = append(all, store.Change{Key: kv.Key, Action: store.Remove})
 		}
-		return len(page.KVs)
+		if _, err := o.Write(ctx, all...); len(all) > 0 && err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
 	}
 	remove()
+	for b := range w.Batches() {
+		if len(b.Events) > 0 {
+			t.Errorf("told: %+v", b.Events)
+		}
+	}
+	if w.Err() == nil {
+		t.Error("the watch has ended without an error")
+	}
 	select {
 	case <-s.Err():
 	case <-ctx.Done():

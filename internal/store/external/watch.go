@@ -219,6 +219,9 @@ func (w *watch) batch(resp *pb.WatchResponse) (store.Batch, error) {
 		if err != nil {
 			return store.Batch{}, err
 		}
+		if at := w.s.claimed.Load(); ev.KV.Key == clusterKey && at != 0 && ev.KV.Modified > at {
+			return store.Batch{}, w.s.gone() // with the objects, which are not to be taken for deleted one by one
+		}
 		events = append(events, ev)
 	}
 	whole := len(events)
