@@ -29,18 +29,15 @@ const settleLimit = 500 * time.Millisecond
 func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
 	w := attempt{changes: changes, req: s.request(changes), since: s.seen.Load()}
 	err := s.do(ctx, writeLimit, func(try context.Context) error {
-		err := s.propose(try, &w)
-		if !w.open {
+		settled, err := s.attempt(ctx, try, &w)
+		if !settled || !passing(err) {
 			return err
 		}
-		// It has its own patience: most of the write's may be gone.
-		if unsettled := s.do(ctx, settleLimit, func(ctx context.Context) error { return s.settle(ctx, &w) }); unsettled != nil {
-			return errors.Join(store.ErrUnknown, err, unsettled)
-		}
-		if w.revision != 0 {
-			return nil
-		}
-		return err // and made again, if etcd was only away
+		// etcd answers again, and most of the write's patience may be gone.
+		try, cancel := context.WithTimeout(ctx, readLimit)
+		defer cancel()
+		_, err = s.attempt(ctx, try, &w)
+		return err
 	})
 	switch {
 	case err != nil && w.open && !errors.Is(err, store.ErrUnknown):
@@ -51,6 +48,22 @@ func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, erro
 		return w.revision, nil
 	}
 	return 0, refusal(changes, w.resp)
+}
+
+// attempt makes the transaction, in the time of try, and finds out what became of it, which has patience of its own: settled
+// says that this was in doubt, and that it was not carried out.
+func (s *Store) attempt(ctx, try context.Context, w *attempt) (settled bool, err error) {
+	err = s.propose(try, w)
+	if !w.open {
+		return false, err
+	}
+	if unsettled := s.do(ctx, settleLimit, func(ctx context.Context) error { return s.settle(ctx, w) }); unsettled != nil {
+		return false, errors.Join(store.ErrUnknown, err, unsettled)
+	}
+	if w.revision != 0 {
+		return false, nil
+	}
+	return true, err
 }
 
 // attempt is a write on its way.
