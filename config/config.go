@@ -319,7 +319,7 @@ var Keys = []Key{
 	{Name: "etcd-keyfile", outside: true, Default: "", Doc: "the file with the key of that certificate (PEM)",
 		set: file(func(c *Config) *string { return &c.EtcdKeyFile }), get: func(c *Config) string { return c.EtcdKeyFile }},
 	{Name: "etcd-compaction-interval", outside: true, Default: "5m", Doc: "how often the masters drop the history of that etcd, for all its users, which is at least as old; 0: others do it",
-		set: duration(0, 1000*time.Hour, func(c *Config) *time.Duration { return &c.EtcdCompactionInterval }),
+		set: durationOrNone(10*time.Second, 1000*time.Hour, func(c *Config) *time.Duration { return &c.EtcdCompactionInterval }),
 		get: func(c *Config) string { return c.EtcdCompactionInterval.String() }},
 	{Name: "node-grace-period", Default: "40s", Doc: "how long a node may be silent before it counts as lost, on masters; several heartbeats",
 		set: duration(2*time.Second, time.Hour, func(c *Config) *time.Duration { return &c.NodeGracePeriod }),

@@ -176,6 +176,7 @@ func TestExternalEtcd(t *testing.T) {
 		"etcd-cafile: it is about an etcd that others run":  {"etcd-cafile": "/x"},
 		"etcd-prefix: it is about an etcd that others run":  {"etcd-prefix": "/x"},
 		"expected a path below the root":                    {"etcd-servers": servers, "etcd-prefix": "x/"},
+		"between 10s and 1000h0m0s, or 0":                   {"etcd-servers": servers, "etcd-compaction-interval": "9s"},
 		"etcd-port: it is a setting of the etcd inside":     {"etcd-servers": servers, "etcd-port": "2381"},
 		"snapshot-interval: it is a setting of the etcd in": {"etcd-servers": servers, "snapshot-interval": "1h"},
 	} {

@@ -75,6 +75,21 @@ func duration(lo, hi time.Duration, at func(*Config) *time.Duration) func(*Confi
 	}
 }
 
+// durationOrNone is duration, or 0.
+func durationOrNone(lo, hi time.Duration, at func(*Config) *time.Duration) func(*Config, string) error {
+	set := duration(lo, hi, at)
+	return func(c *Config, v string) error {
+		if d, err := time.ParseDuration(v); err == nil && d == 0 {
+			*at(c) = 0
+			return nil
+		}
+		if err := set(c, v); err != nil {
+			return fmt.Errorf("%w, or 0", err)
+		}
+		return nil
+	}
+}
+
 func bytesBetween(lo, hi int64, at func(*Config) *int64) func(*Config, string) error {
 	return func(c *Config, v string) error {
 		q, err := resource.ParseQuantity(v)

@@ -109,15 +109,19 @@ func (d *Daemon) apiNames() []string {
 }
 
 // foreignNames are those for which a worker gets no certificate: the API's, and the addresses of all masters, also of those
-// whose Node is gone.
-func (d *Daemon) foreignNames() []string {
+// whose Node is gone. The error says that they cannot be told now.
+func (d *Daemon) foreignNames() ([]string, error) {
+	masters, err := d.storage.masters()
+	if err != nil {
+		return nil, err
+	}
 	out := append(d.apiNames(), d.cfg.NodeIP.String())
-	for _, m := range d.storage.masters() {
+	for _, m := range masters {
 		if host, _, err := net.SplitHostPort(m); err == nil {
 			out = append(out, host)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // writeKubeconfig writes the administrator's kubeconfig, and returns the certificate in it.

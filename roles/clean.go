@@ -142,8 +142,9 @@ func (c *cleaning) describe(out io.Writer) error {
 	if c.removesDirectory() {
 		fmt.Fprintf(&b, "  %s\n", c.dir.Real)
 	}
-	if where, err := outsideOf(c.dir.Real); err == nil && where != "" {
-		fmt.Fprintf(&b, "It leaves what is in the etcd at %s: if no other master uses it, remove it there with \"etcdctl del --prefix\".\n", where)
+	if where, err := place(c.dir.Real); err == nil && where.servers != "" {
+		fmt.Fprintf(&b, "It leaves what is in the etcd at %s: to give that cluster up, stop all its masters first, then remove it there with "+
+			"\"etcdctl del --prefix %s/\".\n", where, where.prefix)
 	}
 	for _, name := range c.content.Given {
 		fmt.Fprintf(&b, "It leaves %s, which minik8s did not make.\n", c.at(name))

@@ -33,9 +33,9 @@ type embedded struct {
 // check implements storage: to whoever knows its address and the CA, a new cluster with keys that other masters have would
 // be theirs, with nothing in it.
 func (m *embedded) check(context.Context) error {
-	if where, err := m.d.outside(); err != nil {
+	if where, err := place(m.d.cfg.DataDir); err != nil {
 		return err
-	} else if where != "" {
+	} else if where.servers != "" {
 		return fmt.Errorf("this machine's cluster is in the etcd at %s: give --etcd-servers, and --etcd-prefix if it is named there; or leave that cluster with \"minik8sd clean\"", where)
 	}
 	if m.d.joins() {
@@ -87,12 +87,12 @@ func (m *embedded) parts() []supervise.Part {
 }
 
 // masters implements storage.
-func (m *embedded) masters() []string {
+func (m *embedded) masters() ([]string, error) {
 	var out []string
 	for _, e := range m.store.Known() {
 		out = append(out, e.Address)
 	}
-	return out
+	return out, nil
 }
 
 // etcdAddress is where the other masters reach this one's etcd.

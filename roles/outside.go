@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,6 +25,48 @@ import (
 type outside struct {
 	d     *Daemon
 	store *external.Store
+}
+
+// outsideName is the file beside the data of the etcd inside that says that the cluster is in another one, and where.
+const outsideName = "outside"
+
+// outsidePlace is where the cluster is that this machine has in an etcd that others run; without servers it has none there.
+type outsidePlace struct {
+	servers, prefix string
+	// made is false while the cluster is being made: it may be there already, or not.
+	made bool
+}
+
+func (p outsidePlace) String() string { return p.servers + ", prefix " + p.prefix }
+
+// notMade is the second line of the file while the cluster is being made.
+const notMade = "not made yet"
+
+// place reads where the cluster of a data directory is.
+func place(dataDir string) (outsidePlace, error) {
+	text, err := os.ReadFile(filepath.Join(dataDir, "etcd", outsideName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return outsidePlace{}, nil
+	}
+	where, rest, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	p := outsidePlace{made: rest != notMade}
+	p.servers, p.prefix, _ = strings.Cut(where, ", prefix ")
+	return p, err
+}
+
+// note writes where the cluster is, unless that is what was read.
+func (d *Daemon) note(before, now outsidePlace) error {
+	if now == before {
+		return nil
+	}
+	text := now.String() + "\n"
+	if !now.made {
+		text += notMade + "\n"
+	}
+	if err := os.MkdirAll(d.path("etcd"), 0o700); err != nil {
+		return err
+	}
+	return disk.WriteFile(d.path("etcd", outsideName), []byte(text), 0o600)
 }
 
 func (o *outside) config() external.Config {
@@ -49,7 +92,7 @@ func (o *outside) check(ctx context.Context) error {
 // open implements storage. A cluster is made there only by the first master, and only once.
 func (o *outside) open(ctx context.Context) (openStore, error) {
 	d, cfg := o.d, o.config()
-	before, err := d.outside()
+	before, err := place(d.cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -57,29 +100,25 @@ func (o *outside) open(ctx context.Context) (openStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Cluster, cfg.New = d.ca.Pin(), before == "" && !shared && !d.joins()
+	cfg.Cluster, cfg.New = d.ca.Pin(), !before.made && !shared && !d.joins()
 	cfg.API, cfg.Identity = d.apiAddress(), d.creds.nodeKey
+	here := outsidePlace{servers: strings.Join(cfg.Servers, ","), prefix: cfg.Prefix}
+	if cfg.New { // a start after this one was killed must know that there may be a cluster
+		if err := d.note(before, here); err != nil {
+			return nil, err
+		}
+		before = here
+	}
 	s, err := external.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	o.store = s
-	if err := d.rememberOutside(strings.Join(cfg.Servers, ",") + ", prefix " + cfg.Prefix); err != nil {
+	o.store, here.made = s, true
+	if err := d.note(before, here); err != nil {
 		s.Close() //nolint:errcheck // the first error counts
 		return nil, err
 	}
 	return s, nil
-}
-
-// rememberOutside notes where the cluster is.
-func (d *Daemon) rememberOutside(where string) error {
-	if have, err := d.outside(); err != nil || have == where {
-		return err
-	}
-	if err := os.MkdirAll(d.path("etcd"), 0o700); err != nil {
-		return err
-	}
-	return disk.WriteFile(d.path("etcd", outsideName), []byte(where+"\n"), 0o600)
 }
 
 // parts implements storage.
@@ -89,7 +128,7 @@ func (o *outside) parts() []supervise.Part { return nil }
 const mastersLimit = 2 * time.Second
 
 // masters implements storage.
-func (o *outside) masters() []string {
+func (o *outside) masters() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), mastersLimit)
 	defer cancel()
 	return o.store.Masters(ctx)

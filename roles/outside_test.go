@@ -2,6 +2,9 @@ package roles_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +19,8 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/machine"
+	"minik8s/internal/store"
+	"minik8s/internal/store/external"
 	"minik8s/internal/store/external/externaltest"
 )
 
@@ -124,6 +129,55 @@ func TestExternalEtcd(t *testing.T) {
 	p.args = args
 	c = p.up()
 	p.eventually("the first leads again", func() bool { return holder(c) == "first" })
+}
+
+// A first start that is killed while it makes the cluster: nothing else is made by a start without the flags, and the next
+// one with them goes on.
+func TestExternalEtcdKilledFirst(t *testing.T) {
+	needRoot(t)
+	server := externaltest.New(t)
+	server.Quota = 2 << 20
+	server.Start()
+	tls := external.Config{Servers: []string{server.URL}, Prefix: "/other", Cluster: "other", New: true, CAFile: server.CAFile, CertFile: server.CertFile,
+		KeyFile: server.KeyFile, Log: slog.New(slog.DiscardHandler)}
+	other, err := external.Open(t.Context(), tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for n := 0; err == nil; n++ { // a full etcd can be read, and takes no new cluster
+		_, err = other.Write(t.Context(), store.Create(fmt.Sprint("/", n), make([]byte, 100<<10)))
+	}
+	if !errors.Is(err, store.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	p := newProcess(t, "--etcd-servers="+server.URL, "--etcd-cafile="+server.CAFile, "--etcd-certfile="+server.CertFile, "--etcd-keyfile="+server.KeyFile)
+	p.start()
+	note := filepath.Join(p.dir, "etcd", "outside")
+	p.eventually("it makes the cluster", func() bool { _, err := os.Stat(note); return err == nil })
+	p.kill()
+	args := p.args
+	p.args = without(args, "--etcd-")
+	p.fails("this machine's cluster is in the etcd at " + server.URL)
+	server.Kill()
+	server.Wipe()
+	server.Quota = 0
+	server.Start()
+	p.args = args
+	p.make(p.up(), configMap("made"))
+	p.stop()
+	if text, err := os.ReadFile(note); err != nil || string(text) != server.URL+", prefix /minik8s\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	out, err := p.command("clean", "--dry-run")
+	if err != nil || !strings.Contains(out, "stop all its masters first") || !strings.Contains(out, "\"etcdctl del --prefix /minik8s/\"") {
+		t.Errorf("clean: %v: %s", err, out)
+	}
+	// One that lost its etcd later makes none.
+	server.Kill()
+	server.Wipe()
+	server.Start()
+	p.fails("has no cluster below /minik8s")
 }
 
 // isScheduled makes a pod, unless it is there, and reports whether it has a node.

@@ -56,8 +56,8 @@ func Recover(ctx context.Context, dataDir string, log *slog.Logger) (Restored, e
 
 // refuseOutside refuses to make a store in the place of one that others keep.
 func (d *Daemon) refuseOutside() error {
-	where, err := d.outside()
-	if err != nil || where == "" {
+	where, err := place(d.cfg.DataDir)
+	if err != nil || where.servers == "" {
 		return err
 	}
 	return fmt.Errorf("this machine's cluster is in the etcd at %s: put a snapshot back there, with \"etcdutl snapshot restore --bump-revision 1000000000 --mark-compacted\" on each of its members, "+

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	apimembers "minik8s/internal/apiserver/members"
 	"minik8s/internal/controller/leader"
@@ -17,7 +15,7 @@ import (
 )
 
 // storage is where a master keeps the cluster's objects: in the etcd inside this daemon, or in one that others run. The
-// parts use what it has opened, d.store, and only it knows which of the two that is.
+// parts use what it has opened, d.store, whichever of the two that is.
 type storage interface {
 	// check refuses, before keys are made or used, a start that would make a cluster where there is one, or with the keys
 	// of one that is elsewhere.
@@ -27,7 +25,7 @@ type storage interface {
 	// parts are those that only this storage has.
 	parts() []supervise.Part
 	// masters are the addresses, HOST:PORT, of all masters, those too that are away.
-	masters() []string
+	masters() ([]string, error)
 
 	// What the API server asks about the storage's members; see package apiserver/members.
 	Admit(ctx context.Context, r membership.Request) ([]string, error)
@@ -51,20 +49,6 @@ func (d *Daemon) newStorage() (storage, error) {
 	}
 	e := &outside{d: d}
 	return e, e.config().Check()
-}
-
-// outsideName is the file beside the data of the etcd inside that says that the cluster is in another one, and where.
-const outsideName = "outside"
-
-// outside is where the cluster is that this machine had in an etcd that others run; empty if it had none.
-func (d *Daemon) outside() (string, error) { return outsideOf(d.cfg.DataDir) }
-
-func outsideOf(dataDir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dataDir, "etcd", outsideName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return strings.TrimSpace(string(text)), err
 }
 
 // isShared reports whether other masters have the keys, too.

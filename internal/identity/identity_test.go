@@ -72,7 +72,7 @@ func newMaster(t *testing.T, address string) *master {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	srv := apiserver.New(apiserver.Config{Registry: m.reg, Listener: l, Address: l.Addr().String(), Cert: certs.Use(cert), ClientCA: m.ca.Pool(), Log: quiet})
-	signer := certificates.New(local.New(m.reg, registry.Part("certificates-controller")), nil, m.ca, func() []string { return nil }, quiet)
+	signer := certificates.New(local.New(m.reg, registry.Part("certificates-controller")), nil, m.ca, func() ([]string, error) { return nil, nil }, quiet)
 	wg.Go(func() { srv.Run(ctx, func() {}) })    //nolint:errcheck // it ends with ctx
 	wg.Go(func() { signer.Run(ctx, func() {}) }) //nolint:errcheck // as above
 	m.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })

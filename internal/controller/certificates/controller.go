@@ -3,6 +3,7 @@ package certificates
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -33,13 +34,14 @@ type Controller struct {
 	signer   Signer
 	requests *informer.Informer[*certificatesv1.CertificateSigningRequest]
 	nodes    *informer.Informer[*corev1.Node]
-	api      func() []string
+	api      func() ([]string, error)
 	loop     *loop.Loop
 	now      func() time.Time
 }
 
-// New makes the controller. apiNames are the names and addresses of the masters' own certificates, which no worker gets.
-func New(c client.Interface, views *informer.Views, signer Signer, apiNames func() []string, log *slog.Logger) *Controller {
+// New makes the controller. apiNames are the names and addresses of the masters' own certificates, which no worker gets; as
+// long as they cannot be told nothing is approved.
+func New(c client.Interface, views *informer.Views, signer Signer, apiNames func() ([]string, error), log *slog.Logger) *Controller {
 	o := informer.Options{Views: views, Log: log}
 	s := &Controller{client: c, signer: signer, api: apiNames, now: clock.Now,
 		requests: informer.New[*certificatesv1.CertificateSigningRequest](c, api.CertificateSigningRequests, o),
@@ -86,7 +88,13 @@ func (s *Controller) owner(address netip.Addr, not string) *corev1.Node {
 	return nil
 }
 
-func (s *Controller) reserved(host string) bool { return slices.Contains(s.api(), host) }
+// known are the Nodes, and what was told to be the API's.
+type known struct {
+	*Controller
+	names []string
+}
+
+func (k known) reserved(host string) bool { return slices.Contains(k.names, host) }
 
 func (s *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	csr, ok := s.requests.Get("", key.Name)
@@ -119,7 +127,11 @@ func (s *Controller) reconcile(ctx context.Context, key loop.Key) error {
 // decide writes the decision, if there is one. The Node may have been written a moment ago: what the informer shows
 // then leads to an approval that the API does not act on, because it compares the machine's key again on each request.
 func (s *Controller) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, req *x509.CertificateRequest) error {
-	d := decide(csr, req, s)
+	names, err := s.api()
+	if err != nil {
+		return fmt.Errorf("the masters' names and addresses, which no other machine may have: %w", err)
+	}
+	d := decide(csr, req, known{s, names})
 	kind := certificatesv1.CertificateApproved
 	switch {
 	case d.deny:

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"testing"
@@ -170,7 +171,7 @@ func testDecisions(t *testing.T) {
 		for _, n := range x.nodes {
 			ct.Create(c, n.DeepCopy())
 		}
-		c.Start(New(c.As("certificates-controller"), c.Views(), ca, func() []string { return []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"} }, quiet).Run)
+		c.Start(New(c.As("certificates-controller"), c.Views(), ca, apiNames, quiet).Run)
 		made, err := c.AsUser(x.by).Create(c.Context(), x.asked.request(t, mine), client.WriteOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -227,11 +228,22 @@ func verify(t *testing.T, ca *certs.Authority, csr *certificatesv1.CertificateSi
 	}
 }
 
-// A serving request that came before its Node is decided when the Node has its addresses, and old requests go.
+func apiNames() ([]string, error) {
+	return []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"}, nil
+}
+
+// A serving request that came before its Node, and while the masters' addresses could not be told, is decided when the Node has its addresses, and old requests go.
 func TestWaitsForTheNodeAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, key, c := authority(t), newKey(t), ct.New(t)
-		c.Start(New(c.As("certificates-controller"), c.Views(), ca, func() []string { return []string{"kubernetes", "kubernetes.default.svc", "localhost", "10.96.0.1"} }, quiet).Run)
+		away := true
+		c.Start(New(c.As("certificates-controller"), c.Views(), ca, func() ([]string, error) {
+			if away { // only for the first time
+				away = false
+				return nil, errors.New("the masters are not known")
+			}
+			return apiNames()
+		}, quiet).Run)
 		ask := asked{signer: serving, cn: "system:node:n1", o: "system:nodes", ips: []string{"10.0.0.1"}}
 		made, err := c.AsUser(registry.NodeUser("n1")).Create(c.Context(), ask.request(t, key), client.WriteOptions{})
 		if err != nil {

@@ -40,8 +40,8 @@ func Error(k *api.Kind, name string, err error) error {
 	case errors.Is(err, store.ErrUnavailable):
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
-			Message: "a majority of the masters (with etcd-servers: that etcd) is away, so nothing can be read or changed; nothing was changed by this request; " +
-				"if they are lost for good, see \"minik8sd ctl etcd recover --help\"",
+			Message: "a majority of the masters (with etcd-servers: of that etcd's members) is away, so nothing can be read or changed; nothing was changed by this request; " +
+				"if they are lost for good: \"minik8sd ctl etcd recover --help\" says what to do (with etcd-servers: put a snapshot back there with etcdutl)",
 			Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
 		}}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -2,11 +2,12 @@ package external
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -17,9 +18,9 @@ func Vacant(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	defer s.client.Close() //nolint:errcheck // it was only a question
+	defer s.Close() //nolint:errcheck // it was only a question
 	return s.until(ctx, "the cluster's name", func(ctx context.Context) error {
-		name, err := s.named(ctx)
+		name, _, err := s.named(ctx)
 		if name != "" {
 			return s.taken()
 		}
@@ -32,23 +33,29 @@ func (s *Store) taken() error {
 		"prints both) in a data directory without keys; for a cluster of its own, give another --etcd-prefix", s.servers(), s.cfg.Prefix)
 }
 
-// named reads the cluster's name. The error is final if etcd does not let this machine read it.
-func (s *Store) named(ctx context.Context) (string, error) {
+// named reads the cluster's name, and since which revision it is there. The error is final if etcd does not let this
+// machine read it.
+func (s *Store) named(ctx context.Context) (string, int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	resp, err := s.kv.Range(ctx, &pb.RangeRequest{Key: s.key(clusterKey)})
 	if err != nil {
-		return "", s.refusedFor(err)
+		return "", 0, s.refusedFor(err)
 	}
-	s.observe(resp.Header)
+	if err := s.observe(resp.Header); err != nil {
+		return "", 0, finalError{err}
+	}
 	if len(resp.Kvs) == 0 {
-		return "", nil
+		return "", 0, nil
 	}
-	return string(resp.Kvs[0].Value), nil
+	return string(resp.Kvs[0].Value), resp.Kvs[0].ModRevision, nil
 }
 
 // refusedFor makes an error final by which etcd says that this machine may not do what it has to.
 func (s *Store) refusedFor(err error) error {
+	if errors.Is(err, errAnother) {
+		return finalError{err}
+	}
 	switch status.Code(err) {
 	case codes.PermissionDenied, codes.Unauthenticated:
 		return finalf("etcd at %s does not let this machine read and write below %s: %s; its user is the common name in --etcd-certfile", s.servers(), s.cfg.Prefix, status.Convert(err).Message())
@@ -63,7 +70,7 @@ func (s *Store) claim(ctx context.Context) error {
 	if err := s.supported(ctx); err != nil {
 		return err
 	}
-	name, err := s.named(ctx)
+	name, at, err := s.named(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -84,29 +91,59 @@ func (s *Store) claim(ctx context.Context) error {
 		if !resp.Succeeded {
 			return s.claim(ctx) // another machine was faster: is it the same cluster?
 		}
+		at = resp.Header.Revision
 	}
+	s.claimed.Store(at)
 	if s.cfg.Name != "" {
 		key := s.key(mastersKey + s.cfg.Name)
-		resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{{Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL,
-			TargetUnion: &pb.Compare_Value{Value: []byte(s.cfg.API)}}}, Failure: []*pb.RequestOp{put(key, []byte(s.cfg.API))}})
+		resp, err := s.kv.Range(ctx, &pb.RangeRequest{Key: key})
+		if err == nil && (len(resp.Kvs) == 0 || string(resp.Kvs[0].Value) != s.cfg.API) {
+			_, err = s.txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{put(key, []byte(s.cfg.API))}})
+		}
 		if err != nil {
 			return s.refusedFor(err)
 		}
-		s.observe(resp.Header)
 	}
 	// The fence is there from the start: a guard that a key is absent would hold again after somebody has removed it.
-	resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(s.key(fenceKey), 0)},
+	resp, err := s.txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(s.key(fenceKey), 0)},
 		Success: []*pb.RequestOp{put(s.key(fenceKey), nil)}, Failure: []*pb.RequestOp{revisionOf(s.key(fenceKey))}})
 	if err != nil {
 		return s.refusedFor(err)
 	}
-	s.observe(resp.Header)
 	if fence := resp.Header.Revision; resp.Succeeded {
 		raise(&s.fence, fence)
 	} else {
 		raise(&s.fence, modified(resp.Responses[0]))
 	}
 	return nil
+}
+
+// txn makes a transaction with the guard that the prefix is still this cluster's: its name is as it was at the start. It is
+// not if etcd was made anew, or an operator has removed the keys while this master runs; what it writes then would be
+// another cluster's, or the start of one that has nothing. The store ends. An answer beside an error is of another etcd.
+func (s *Store) txn(ctx context.Context, req *pb.TxnRequest, options ...grpc.CallOption) (*pb.TxnResponse, error) {
+	key, at := s.key(clusterKey), s.claimed.Load()
+	ours := []*pb.Compare{lastChangedAt(key, at), {Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_Value{Value: []byte(s.cfg.Cluster)}}}
+	resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: append(ours, req.Compare...), Success: req.Success,
+		Failure: append(slices.Clip(req.Failure), &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}})}, options...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.observe(resp.Header); err != nil || resp.Succeeded {
+		return resp, err
+	}
+	last := len(resp.Responses) - 1
+	if modified(resp.Responses[last]) != at || string(resp.Responses[last].GetResponseRange().Kvs[0].Value) != s.cfg.Cluster {
+		return resp, s.gone()
+	}
+	resp.Responses = resp.Responses[:last]
+	return resp, nil
+}
+
+// gone ends the store: the prefix is not this cluster's any more.
+func (s *Store) gone() error {
+	return s.another("has not this cluster below %s any more; was it made anew, or were the keys removed?", s.cfg.Prefix)
 }
 
 // oldest is the first etcd whose progress notifications never tell of a revision before the changes up to it are sent.
@@ -145,25 +182,18 @@ func numbers(version string) (out []int) {
 	return out
 }
 
-// masterList is the last known one.
-type masterList struct {
-	mu  sync.Mutex
-	api []string
-}
-
-// Masters are the addresses, HOST:PORT, at which the cluster's masters serve, those too that are away; without etcd those
-// that were known last. A master stays in the list until its key is removed with etcdctl.
-func (s *Store) Masters(ctx context.Context) []string {
+// Masters are the addresses, HOST:PORT, at which the cluster's masters serve, those too that are away. A master stays in
+// the list until its key is removed with etcdctl.
+func (s *Store) Masters(ctx context.Context) ([]string, error) {
 	list, err := s.list(ctx, mastersKey, "", 0, 0)
-	s.masters.mu.Lock()
-	defer s.masters.mu.Unlock()
-	if err == nil {
-		s.masters.api = nil
-		for _, kv := range list.KVs {
-			s.masters.api = append(s.masters.api, string(kv.Value))
-		}
+	if err != nil {
+		return nil, err
 	}
-	return slices.Clone(s.masters.api)
+	var out []string
+	for _, kv := range list.KVs {
+		out = append(out, string(kv.Value))
+	}
+	return out, nil
 }
 
 // MastersKey is the key in etcd below which the masters are, by name.

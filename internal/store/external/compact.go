@@ -39,7 +39,7 @@ func (s *Store) compactOnce(ctx context.Context, t *turn) error {
 		return err
 	}
 	key := s.key(compactKey)
-	resp, err := s.kv.Txn(ctx, &pb.TxnRequest{
+	resp, err := s.txn(ctx, &pb.TxnRequest{
 		Compare: []*pb.Compare{{Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_VERSION, TargetUnion: &pb.Compare_Version{Version: t.version}}},
 		Success: []*pb.RequestOp{put(key, strconv.AppendInt(nil, t.revision, 10))},
 		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
@@ -47,7 +47,6 @@ func (s *Store) compactOnce(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	s.observe(resp.Header)
 	old := t.revision
 	t.revision = now
 	if !resp.Succeeded { // another master had the turn, or this one was not there before

@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -28,8 +30,8 @@ const (
 	// A connection that is lost is tried again after between minRedial and maxRedial.
 	minRedial, maxRedial = 50 * time.Millisecond, time.Second
 	dialLimit            = 3 * time.Second
-	// A connection on which nothing is heard is asked for a sign of life, so that watches do not wait on a dead one.
-	keepaliveAfter, keepaliveLimit = 30 * time.Second, 10 * time.Second
+	// A connection on which nothing is heard is asked for a sign of life, so that watches do not wait on a dead one. etcd takes it ill when asked more often than every 5 s.
+	keepaliveAfter, keepaliveLimit = 10 * time.Second, 3 * time.Second
 )
 
 // connect makes a store that is not opened yet.
@@ -157,17 +159,16 @@ func finalf(format string, args ...any) error { return finalError{fmt.Errorf(for
 // diagnose says why etcd cannot be used: the first server's reason, and whether on all servers it is a mistake in the
 // certificates or URLs.
 func (s *Store) diagnose(ctx context.Context) (reason error, mistake bool) {
-	mistakes := 0
-	for _, server := range s.cfg.Servers {
-		err, bad := s.cfg.probe(ctx, server)
-		if reason == nil {
-			reason = err
-		}
-		if bad {
-			mistakes++
-		}
+	reasons, bad := make([]error, len(s.cfg.Servers)), make([]bool, len(s.cfg.Servers))
+	var wg sync.WaitGroup
+	for i, server := range s.cfg.Servers { // each may take a while
+		wg.Go(func() { reasons[i], bad[i] = s.cfg.probe(ctx, server) })
 	}
-	return reason, mistakes == len(s.cfg.Servers)
+	wg.Wait()
+	if i := slices.IndexFunc(reasons, func(err error) bool { return err != nil }); i >= 0 {
+		reason = reasons[i]
+	}
+	return reason, !slices.Contains(bad, false)
 }
 
 // probe connects to a server by itself, because gRPC's errors are only text.

@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -64,6 +65,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // passing reports whether an error comes from an etcd that is away or that changes its leader, so that another attempt may
 // succeed.
 func passing(err error) bool {
+	if errors.Is(err, store.ErrUnknown) {
+		return false
+	}
 	switch code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Aborted:
 		return true
@@ -73,8 +77,12 @@ func passing(err error) bool {
 }
 
 // certain reports whether a write that failed was not carried out and never will be: etcd says that it refused it. What is
-// said by the way there, or while the leader is lost, says nothing about that.
+// said by the way there, or while the leader is lost, says nothing about that. Nor does it that etcd is full: the write that
+// it is full of was carried out, and has the same answer.
 func certain(err error) bool {
+	if is(err, rpctypes.ErrGRPCNoSpace) {
+		return false
+	}
 	switch code(err) {
 	case codes.ResourceExhausted, codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange, codes.NotFound,
 		codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented, codes.DataLoss:
@@ -101,8 +109,8 @@ func is(err, etcds error) bool { return rpctypes.ErrorDesc(err) == rpctypes.Erro
 // wrap turns etcd's errors into the store's.
 func wrap(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.Is(err, store.ErrUnknown):
+		return err
 	case is(err, rpctypes.ErrGRPCCompacted):
 		return store.ErrCompacted
 	case is(err, rpctypes.ErrGRPCNoSpace):

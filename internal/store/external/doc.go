@@ -7,13 +7,17 @@
 // connection.
 //
 // One prefix is one cluster's. The first master writes the cluster's name there; a store is opened only by who has the
-// same name, and makes a new cluster only where none is and when it is told to.
+// same name, and makes a new cluster only where none is and when it is told to. Every write has the guard that the name is
+// still there, unchanged: where etcd was made anew, or the prefix was removed under a master, that master's store ends, and
+// writes nothing into what is there now, and tells nobody that the objects were deleted.
 //
 // It keeps the contract of package store through the loss of any connection, and of any of etcd's members as long as a
 // majority is there. A read asks a majority. A write that got no answer may still be carried out; so each write has the
 // guard that the fence is unchanged, and one without an answer is followed by a change of the fence: from then on it was
 // carried out or never will be, and the history of its keys tells which. Only if that cannot be found out in time is it
-// store.ErrUnknown. A watch goes on where it was. A request that cannot be carried out for some seconds ends with
+// store.ErrUnknown. That etcd is full it also answers to the write that fills it, which was carried out: so after such an
+// answer, too, the history tells. store.Essential has no effect: etcd's quota holds for all, and its alarm is its
+// operator's to clear. A watch goes on where it was. A request that cannot be carried out for some seconds ends with
 // store.ErrUnavailable.
 //
 // etcd's revision counts the changes of all its users. A watch that nobody writes to falls behind it, and whoever waits for

@@ -2,10 +2,13 @@ package external
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"minik8s/internal/store"
 )
 
 const (
@@ -16,6 +19,9 @@ const (
 	// electPause is how long an election waits after an error.
 	electPause = 200 * time.Millisecond
 )
+
+// voidAfter is how long nobody can be elected before that is said. Tests shorten it.
+var voidAfter = 10 * time.Second
 
 // election is who leads, as this master knows it.
 type election struct {
@@ -53,6 +59,7 @@ func (s *Store) Leads() (leads bool, changed <-chan struct{}) {
 func (s *Store) stand() {
 	defer s.done.Done()
 	ctx := s.life
+	var failing, said time.Time // since when, and when that was said
 	for ctx.Err() == nil {
 		revision, free, err := s.vacant(ctx)
 		switch {
@@ -61,10 +68,19 @@ func (s *Store) stand() {
 		case err == nil:
 			s.untilChanged(ctx, revision)
 		}
-		if err != nil {
-			s.cfg.Log.Debug("the election waits", "error", err)
-			sleep(ctx, electPause)
+		if err == nil {
+			failing = time.Time{}
+			continue
 		}
+		now := time.Now()
+		if failing.IsZero() {
+			failing = now
+		}
+		if now.Sub(failing) >= voidAfter && now.Sub(said) >= sayEvery && ctx.Err() == nil {
+			s.cfg.Log.Warn("no master can be elected: the cluster's controllers and its scheduler do not work", "error", wrap(err), "since", now.Sub(failing))
+			said = now
+		}
+		sleep(ctx, electPause)
 	}
 }
 
@@ -112,12 +128,11 @@ func (s *Store) reign(ctx context.Context, revision int64) error {
 	}
 	defer s.giveBack(lease.ID)
 	key := s.key(leaderKey)
-	resp, err := s.kv.Txn(try, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(key, revision)},
+	resp, err := s.txn(try, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(key, revision)},
 		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: []byte(s.cfg.Identity), Lease: lease.ID}}}}})
 	if err != nil {
 		return err
 	}
-	s.observe(resp.Header)
 	if !resp.Succeeded {
 		return nil // somebody else was faster
 	}
@@ -129,15 +144,16 @@ func (s *Store) reign(ctx context.Context, revision int64) error {
 
 // hold renews the lease, and returns when it is lost, or the key was changed after a revision.
 func (s *Store) hold(ctx context.Context, lease int64, ttl time.Duration, renewed time.Time, revision int64) {
-	w := s.leaderWatch(ctx, revision)
-	defer w.Stop()
+	w, held := s.leaderWatch(ctx, revision), revision
+	defer func() { w.Stop() }()
 	t := time.NewTicker(ttl / renewals)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
 			began := time.Now()
-			left, err := s.renew(ctx, lease, renewed.Add(ttl))
+			// A member that does not answer leaves time to ask another one.
+			left, err := s.renew(ctx, lease, ttl/renewals)
 			switch {
 			case err == nil && left > 0:
 				renewed = began
@@ -146,18 +162,47 @@ func (s *Store) hold(ctx context.Context, lease int64, ttl time.Duration, renewe
 				return
 			}
 		case b, ok := <-w.Batches():
-			if !ok || len(b.Events) > 0 {
+			switch {
+			case len(b.Events) > 0:
+				s.cfg.Log.Info("this master does not lead any more: somebody has changed the key by which it does")
+				return
+			case ok, ctx.Err() != nil: // in the second case it leads no more, either
+				continue
+			}
+			// While the watch's connection was lost the history may have been dropped that it would have gone on with.
+			err := w.Err()
+			if errors.Is(err, store.ErrCompacted) {
+				revision, err = s.stillHeld(ctx, held, renewed.Add(ttl))
+			}
+			if err != nil {
+				s.cfg.Log.Info("this master does not lead any more: it does not see whether it does", "error", err)
 				return
 			}
+			w = s.leaderWatch(ctx, revision)
+			s.cfg.Log.Debug("the watch on who leads goes on", "after", revision)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// renew renews a lease once; left is its time in seconds, 0 if it has ended.
-func (s *Store) renew(ctx context.Context, lease int64, until time.Time) (left int64, err error) {
+// stillHeld reads the key, and returns at which revision it was still as this master had written it at another one.
+func (s *Store) stillHeld(ctx context.Context, written int64, until time.Time) (int64, error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	resp, err := s.read(ctx, &pb.RangeRequest{Key: s.key(leaderKey)})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(resp.Kvs) == 0 || resp.Kvs[0].ModRevision != written || string(resp.Kvs[0].Value) != s.cfg.Identity:
+		return 0, errors.New("the key was changed")
+	}
+	return resp.Header.Revision, nil
+}
+
+// renew renews a lease once; left is its time in seconds, 0 if it has ended.
+func (s *Store) renew(ctx context.Context, lease int64, limit time.Duration) (left int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	stream, err := s.leases.LeaseKeepAlive(ctx)
 	if err != nil {

@@ -50,6 +50,8 @@ type Store struct {
 	// seen is the highest revision that etcd has told, and of which etcd that is: an identity of the cluster of its members.
 	seen   atomic.Int64
 	etcdID atomic.Uint64
+	// claimed is the revision at which the cluster's name was written.
+	claimed atomic.Int64
 	// fence is the revision of the fence, as far as this process knows it; fencing holds one while it is changed.
 	fence   atomic.Int64
 	fencing chan struct{}
@@ -59,7 +61,6 @@ type Store struct {
 	open      followers
 	compacted atomic.Int64 // the highest compaction that is known
 	election  election
-	masters   masterList
 
 	life context.Context // ends when the store is closed
 	end  context.CancelFunc
@@ -76,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	if err := s.until(ctx, "the cluster's name", s.claim); err != nil {
-		s.client.Close() //nolint:errcheck // the first error counts
+		s.Close() //nolint:errcheck // the first error counts
 		return nil, err
 	}
 	if cfg.CompactEvery > 0 {
@@ -115,17 +116,36 @@ func (s *Store) context(parent context.Context) (context.Context, context.Cancel
 	return ctx, func() { stop(); cancel() }
 }
 
-// observe notes what the header of an answer tells. An answer of another etcd, such as one that was made anew, or put
-// together from a backup, ends the store: what this process knows of its content is not true of that one.
-func (s *Store) observe(h *pb.ResponseHeader) {
+// errAnother is in the errors of an etcd that has not what this process has read and written before.
+var errAnother = errors.New("start this daemon again")
+
+// another ends the store: what this process knows of etcd's content is not true any more.
+func (s *Store) another(what string, args ...any) error {
+	err := fmt.Errorf("the etcd at %s %s: %w", s.servers(), fmt.Sprintf(what, args...), errAnother)
+	s.fail(err)
+	return err
+}
+
+// observe notes what the header of an answer tells. An answer with an error must not be used: it is another etcd's. That
+// is not always seen here, because the identity is made of the members' names and addresses: an etcd that was made anew, or
+// from a backup, with the same ones has the same. Then its revision (see since) or the cluster's name (see txn) tells.
+func (s *Store) observe(h *pb.ResponseHeader) error {
 	if h == nil {
-		return
+		return nil
 	}
 	if !s.etcdID.CompareAndSwap(0, h.ClusterId) && s.etcdID.Load() != h.ClusterId {
-		s.fail(fmt.Errorf("the etcd at %s is another one than before: was it made anew? Start this daemon again", s.servers()))
-		return
+		return s.another("is another one than before; was it made anew?")
 	}
 	raise(&s.seen, h.Revision)
+	return nil
+}
+
+// since is observe for the answer of a majority, to a question that was asked when a revision had been seen.
+func (s *Store) since(before int64, h *pb.ResponseHeader) error {
+	if h.Revision < before {
+		return s.another("went from revision %d back to %d; was it made anew, or a backup put back?", before, h.Revision)
+	}
+	return s.observe(h)
 }
 
 // raise makes a number at least as large as another one.

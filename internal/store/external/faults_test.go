@@ -331,6 +331,106 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
+// An etcd that was made anew at the same addresses has the same identity, and soon a higher revision. What this store wrote
+// there would be among another cluster's keys.
+func TestMadeAnewByOthers(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string]int{"at the same revisions": 0, "further on": 10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := externaltest.Start(t)
+			cfg := config(t, server)
+			s := open(t, cfg)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			server.Kill()
+			server.Wipe()
+			server.Start()
+			cfg.Cluster = "another"
+			o := open(t, cfg)
+			for i := range more {
+				if _, err := o.Write(ctx, store.Create(fmt.Sprint("/b/", i), nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if rev, err := s.Write(ctx, store.Create("/a/x", nil)); err == nil {
+				t.Errorf("it was written at %d", rev)
+			}
+			if _, err := o.Get(ctx, "/a/x"); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("it is among another cluster's: %v", err)
+			}
+			select {
+			case <-s.Err():
+			case <-ctx.Done():
+				t.Error("the store goes on")
+			}
+		})
+	}
+}
+
+// A prefix that an operator has removed, with a master forgotten, stays empty, and that master takes none of its objects for
+// deleted: their pods would end.
+func TestRemovedPrefix(t *testing.T) {
+	t.Parallel()
+	server := externaltest.Start(t)
+	cfg := config(t, server)
+	s := open(t, cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	leads, changed := s.Leads()
+	for !leads {
+		<-changed
+		leads, changed = s.Leads()
+	}
+	first, err := s.Write(ctx, store.Create("/a/x", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Watch(ctx, "", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another cluster's store, of whose keys this one's are a part.
+	all := cfg
+	all.Prefix, all.Cluster = "", "all"
+	o := open(t, all)
+	remove := func() (n int) {
+		t.Helper()
+		page, err := o.List(ctx, cfg.Prefix+"/", "", 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []store.Change
+		for _, kv := range page.KVs {
+			all = append(all, store.Change{Key: kv.Key, Action: store.Remove})
+		}
+		if _, err := o.Write(ctx, all...); len(all) > 0 && err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	remove()
+	for b := range w.Batches() {
+		if len(b.Events) > 0 {
+			t.Errorf("told: %+v", b.Events)
+		}
+	}
+	if w.Err() == nil {
+		t.Error("the watch has ended without an error")
+	}
+	select {
+	case <-s.Err():
+	case <-ctx.Done():
+		t.Fatal("the store goes on")
+	}
+	if _, err := s.Write(ctx, store.Create("/a/x", nil)); err == nil {
+		t.Error("a write into a cluster that is gone")
+	}
+	if n := remove(); n != 0 {
+		t.Errorf("%d keys came back", n)
+	}
+}
+
 // A stream that says nothing any more, on a way that looks alive, is given up for another one.
 func TestSilentStream(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package external
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -78,8 +77,9 @@ func (s *Store) list(ctx context.Context, prefix, after string, limit, revision 
 // read reads what every write acknowledged before is in.
 func (s *Store) read(ctx context.Context, req *pb.RangeRequest) (resp *pb.RangeResponse, err error) {
 	err = s.do(ctx, readLimit, func(ctx context.Context) error {
+		before := s.seen.Load()
 		if resp, err = s.kv.Range(ctx, req); err == nil {
-			s.observe(resp.Header)
+			err = s.since(before, resp.Header)
 		}
 		return err
 	})
@@ -108,13 +108,7 @@ func (s *Store) ask() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.observe(resp.Header)
-	if resp.Header.Revision < before {
-		err := fmt.Errorf("the etcd at %s went from revision %d back to %d: was a backup put back? Start this daemon again", s.servers(), before, resp.Header.Revision)
-		s.fail(err)
-		return 0, err
-	}
-	return resp.Header.Revision, nil
+	return resp.Header.Revision, s.since(before, resp.Header)
 }
 
 // barrier asks once for all who want an answer that was asked for after their call.

@@ -193,6 +193,50 @@ func TestLeads(t *testing.T) {
 	again.Close()
 }
 
+// A master whose connection was lost while the history was dropped still leads: nobody has changed its key.
+func TestLeadsThroughCompaction(t *testing.T) {
+	t.Parallel()
+	server := externaltest.Start(t)
+	direct := config(t, server)
+	way := newProxy(t, server.URL)
+	cfg := direct
+	cfg.Servers = []string{way.url()}
+	reopened := make(chan string, 1)
+	cfg.Log = slog.New(slog.NewTextHandler(writer(func(p []byte) {
+		if bytes.Contains(p, []byte("the watch on who leads goes on")) {
+			reopened <- string(p)
+		}
+	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := open(t, cfg)
+	direct.Name = ""
+	o := open(t, direct)
+	leads, changed := s.Leads()
+	for !leads {
+		<-changed
+		leads, changed = s.Leads()
+	}
+	way.closed.Store(true)
+	way.cut()
+	var last int64
+	var err error
+	for i := range 3 {
+		if last, err = o.Write(t.Context(), store.Create(fmt.Sprint("/a/", i), nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.Compact(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	way.closed.Store(false)
+	select {
+	case <-reopened:
+	case <-changed:
+		t.Error("it does not lead any more")
+	case <-time.After(20 * time.Second):
+		t.Error("it does not see who leads")
+	}
+}
+
 // The masters compact together: what is older than an interval is dropped, once.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
@@ -305,31 +349,64 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// An etcd at its quota takes no writes, but deletes.
+// An etcd at its quota takes no writes, but deletes. What was refused is not there: etcd also answers that it is full when it
+// has carried out the write that fills it.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	server := externaltest.New(t)
 	server.Quota = 4 << 20
 	server.Start()
-	s := open(t, config(t, server))
+	cfg := config(t, server)
+	void := make(chan string, 100)
+	cfg.Log = slog.New(slog.NewTextHandler(writer(func(p []byte) { void <- string(p) }), nil))
+	s := open(t, cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	var mu sync.Mutex
 	revs := map[string]int64{}
-	var err error
-	for i := 0; err == nil; i++ {
-		key := fmt.Sprint("/a/", i)
-		var rev int64
-		if rev, err = s.Write(ctx, store.Create(key, make([]byte, 100<<10))); err == nil {
-			revs[key] = rev
-		}
+	var refused []string
+	var wg sync.WaitGroup
+	for i := range 32 { // several of them pass the first check for room, which is before the log
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				key := fmt.Sprintf("/a/%d-%d", i, n)
+				rev, err := s.Write(ctx, store.Create(key, make([]byte, 20<<10)))
+				mu.Lock()
+				if err == nil {
+					revs[key] = rev
+				} else {
+					refused = append(refused, key)
+				}
+				mu.Unlock()
+				if err != nil {
+					if !errors.Is(err, store.ErrNoSpace) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
 	}
-	if !errors.Is(err, store.ErrNoSpace) {
-		t.Fatal(err)
+	wg.Wait()
+	for _, key := range refused {
+		if kv, err := s.Get(ctx, key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s was refused, and is there at %d, %v", key, kv.Modified, err)
+		}
 	}
 	for key, rev := range revs {
 		if _, err := s.Write(ctx, store.Delete(key, rev)); err != nil {
 			t.Fatalf("a full etcd does not delete: %v", err)
 		}
+	}
+	// Nor does it take a lease: that nobody leads is said, and why.
+	s.Leads()
+	select {
+	case line := <-void:
+		if !bytes.Contains([]byte(line), []byte("no master can be elected")) || !bytes.Contains([]byte(line), []byte("the store is full")) {
+			t.Error(line)
+		}
+	case <-ctx.Done():
+		t.Error("nothing is said")
 	}
 }
 

@@ -90,7 +90,7 @@ func (w *watch) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errDone):
 			return
-		case errors.Is(err, store.ErrCompacted):
+		case errors.Is(err, store.ErrCompacted), errors.Is(err, errAnother):
 			w.fail(err)
 			return
 		case !passing(err) && !errors.Is(err, errSilent):
@@ -171,7 +171,9 @@ func (w *watch) follow(parent context.Context) error {
 
 // take delivers what a message tells.
 func (w *watch) take(ctx context.Context, resp *pb.WatchResponse) error {
-	w.s.observe(resp.Header)
+	if err := w.s.observe(resp.Header); err != nil {
+		return err
+	}
 	switch {
 	case resp.CompactRevision != 0:
 		raise(&w.s.compacted, resp.CompactRevision)
@@ -210,13 +212,22 @@ func (w *watch) batch(resp *pb.WatchResponse) (store.Batch, error) {
 	events := w.part
 	w.part = nil
 	for _, e := range resp.Events {
+		if e.Kv.ModRevision <= w.after.Load() {
+			continue // before 3.5.18 a member may repeat changes after it was sent a snapshot of the log
+		}
 		ev, err := w.event(e)
 		if err != nil {
 			return store.Batch{}, err
 		}
+		if at := w.s.claimed.Load(); ev.KV.Key == clusterKey && at != 0 && ev.KV.Modified > at {
+			return store.Batch{}, w.s.gone() // with the objects, which are not to be taken for deleted one by one
+		}
 		events = append(events, ev)
 	}
 	whole := len(events)
+	if whole == 0 {
+		return store.Batch{}, nil
+	}
 	if last := events[whole-1].KV.Modified; resp.Fragment {
 		for whole > 0 && events[whole-1].KV.Modified == last {
 			whole--

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -20,16 +22,22 @@ import (
 // is changed. From then on the first attempt has been carried out, or never is, so that the history of its keys tells which.
 // The others' writes that are under way are refused for the fence, too; they learn its new revision and are made again.
 
+// settleLimit is how long one attempt waits to find out what became of a write: the next may go to another member.
+const settleLimit = 500 * time.Millisecond
+
 // Write implements store.Store, as one transaction of etcd's.
 func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
 	w := attempt{changes: changes, req: s.request(changes), since: s.seen.Load()}
-	err := s.do(ctx, writeLimit, func(ctx context.Context) error {
-		if w.open {
-			if err := s.settle(ctx, &w); err != nil || w.revision != 0 {
-				return err
-			}
+	err := s.do(ctx, writeLimit, func(try context.Context) error {
+		settled, err := s.attempt(ctx, try, &w)
+		if !settled || !passing(err) {
+			return err
 		}
-		return s.propose(ctx, &w)
+		// etcd answers again, and most of the write's patience may be gone.
+		try, cancel := context.WithTimeout(ctx, readLimit)
+		defer cancel()
+		_, err = s.attempt(ctx, try, &w)
+		return err
 	})
 	switch {
 	case err != nil && w.open && !errors.Is(err, store.ErrUnknown):
@@ -42,14 +50,31 @@ func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, erro
 	return 0, refusal(changes, w.resp)
 }
 
+// attempt makes the transaction, in the time of try, and finds out what became of it, which has patience of its own: settled
+// says that this was in doubt, and that it was not carried out.
+func (s *Store) attempt(ctx, try context.Context, w *attempt) (settled bool, err error) {
+	err = s.propose(try, w)
+	if !w.open {
+		return false, err
+	}
+	if unsettled := s.do(ctx, settleLimit, func(ctx context.Context) error { return s.settle(ctx, w) }); unsettled != nil {
+		return false, errors.Join(store.ErrUnknown, err, unsettled)
+	}
+	if w.revision != 0 {
+		return false, nil
+	}
+	return true, err
+}
+
 // attempt is a write on its way.
 type attempt struct {
 	changes []store.Change
 	req     *pb.TxnRequest
 	since   int64 // a revision before the first attempt
-	// open says that there was an attempt, under the fence, that may still be carried out.
-	open  bool
-	fence int64
+	// open says that there was an attempt, under the fence, that was carried out or may still be. Once it was answered it is
+	// not under way any more.
+	open, answered bool
+	fence          int64
 	// revision is that of the write, once it was carried out; resp says why it was refused.
 	revision int64
 	resp     *pb.TxnResponse
@@ -57,10 +82,16 @@ type attempt struct {
 
 // settle finds out what became of the open attempt.
 func (s *Store) settle(ctx context.Context, w *attempt) (err error) {
-	if err = s.fenceOff(ctx, w.fence); err != nil {
+	var until int64
+	if w.answered {
+		until, err = s.barrier.wait(ctx, s.ask)
+	} else if err = s.fenceOff(ctx, w.fence); err == nil {
+		until = s.fence.Load()
+	}
+	if err != nil {
 		return err
 	}
-	if w.revision, err = s.happened(ctx, w.changes, w.since, s.fence.Load()); err == nil {
+	if w.revision, err = s.happened(ctx, w.changes, w.since, until); err == nil {
 		w.open = false
 	}
 	return err
@@ -78,12 +109,28 @@ func (s *Store) fenceOff(ctx context.Context, fence int64) error {
 	if s.fence.Load() > fence {
 		return nil
 	}
-	resp, err := s.kv.Put(ctx, &pb.PutRequest{Key: s.key(fenceKey)})
+	// Another master may have changed it, or an earlier attempt whose answer came too late, as with slow disks.
+	before := s.seen.Load()
+	have, err := s.kv.Range(ctx, &pb.RangeRequest{Key: s.key(fenceKey), KeysOnly: true})
 	if err == nil {
-		s.observe(resp.Header)
-		raise(&s.fence, resp.Header.Revision)
+		err = s.since(before, have.Header)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if len(have.Kvs) > 0 && have.Kvs[0].ModRevision > fence {
+		raise(&s.fence, have.Kvs[0].ModRevision)
+		return nil
+	}
+	resp, err := s.txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{put(s.key(fenceKey), nil)}})
+	switch {
+	case err != nil:
+		return err
+	case resp.Header.Revision <= fence:
+		return s.another("went from revision %d back to %d; was a backup put back?", fence, resp.Header.Revision)
+	}
+	raise(&s.fence, resp.Header.Revision)
+	return nil
 }
 
 // statusOf makes an error of a context look like gRPC's.
@@ -94,12 +141,15 @@ func (s *Store) propose(ctx context.Context, w *attempt) error {
 	for {
 		w.fence = s.fence.Load()
 		var to peer.Peer // no address: the request never had a connection
-		resp, err := s.kv.Txn(ctx, s.under(w.fence, w.req), grpc.Peer(&to))
-		if err != nil {
-			w.open = to.Addr != nil && !certain(err)
+		resp, err := s.txn(ctx, s.under(w.fence, w.req), grpc.Peer(&to))
+		switch {
+		case err != nil && resp != nil:
+			w.open, w.answered = resp.Succeeded, true
+			return err
+		case err != nil:
+			w.open, w.answered = to.Addr != nil && !certain(err), is(err, rpctypes.ErrGRPCNoSpace)
 			return err
 		}
-		s.observe(resp.Header)
 		if resp.Succeeded {
 			w.revision = resp.Header.Revision
 			return nil

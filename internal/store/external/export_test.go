@@ -1,0 +1,5 @@
+package external
+
+import "time"
+
+func init() { voidAfter = time.Second }
