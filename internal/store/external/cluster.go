@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"minik8s/internal/store/etcd/txn"
 )
 
 // Vacant returns an error if a cluster has the prefix: for a machine that is to make a new one. Like Open it waits for etcd.
@@ -83,8 +85,8 @@ func (s *Store) claim(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	if name == "" {
-		resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(s.key(clusterKey), 0)},
-			Success: []*pb.RequestOp{put(s.key(clusterKey), []byte(s.cfg.Cluster))}})
+		resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{txn.Unchanged(s.key(clusterKey), 0)},
+			Success: []*pb.RequestOp{txn.Put(s.key(clusterKey), []byte(s.cfg.Cluster))}})
 		if err != nil {
 			return s.refusedFor(err)
 		}
@@ -98,22 +100,22 @@ func (s *Store) claim(ctx context.Context) error {
 		key := s.key(mastersKey + s.cfg.Name)
 		resp, err := s.kv.Range(ctx, &pb.RangeRequest{Key: key})
 		if err == nil && (len(resp.Kvs) == 0 || string(resp.Kvs[0].Value) != s.cfg.API) {
-			_, err = s.txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{put(key, []byte(s.cfg.API))}})
+			_, err = s.txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{txn.Put(key, []byte(s.cfg.API))}})
 		}
 		if err != nil {
 			return s.refusedFor(err)
 		}
 	}
 	// The fence is there from the start: a guard that a key is absent would hold again after somebody has removed it.
-	resp, err := s.txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(s.key(fenceKey), 0)},
-		Success: []*pb.RequestOp{put(s.key(fenceKey), nil)}, Failure: []*pb.RequestOp{revisionOf(s.key(fenceKey))}})
+	resp, err := s.txn(ctx, &pb.TxnRequest{Compare: []*pb.Compare{txn.Unchanged(s.key(fenceKey), 0)},
+		Success: []*pb.RequestOp{txn.Put(s.key(fenceKey), nil)}, Failure: []*pb.RequestOp{txn.RevisionOf(s.key(fenceKey))}})
 	if err != nil {
 		return s.refusedFor(err)
 	}
 	if fence := resp.Header.Revision; resp.Succeeded {
 		raise(&s.fence, fence)
 	} else {
-		raise(&s.fence, modified(resp.Responses[0]))
+		raise(&s.fence, txn.Modified(resp.Responses[0]))
 	}
 	return nil
 }
@@ -123,7 +125,7 @@ func (s *Store) claim(ctx context.Context) error {
 // another cluster's, or the start of one that has nothing. The store ends. An answer beside an error is of another etcd.
 func (s *Store) txn(ctx context.Context, req *pb.TxnRequest, options ...grpc.CallOption) (*pb.TxnResponse, error) {
 	key, at := s.key(clusterKey), s.claimed.Load()
-	ours := []*pb.Compare{lastChangedAt(key, at), {Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL,
+	ours := []*pb.Compare{txn.Unchanged(key, at), {Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_Value{Value: []byte(s.cfg.Cluster)}}}
 	resp, err := s.kv.Txn(ctx, &pb.TxnRequest{Compare: append(ours, req.Compare...), Success: req.Success,
 		Failure: append(slices.Clip(req.Failure), &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}})}, options...)
@@ -134,7 +136,7 @@ func (s *Store) txn(ctx context.Context, req *pb.TxnRequest, options ...grpc.Cal
 		return resp, err
 	}
 	last := len(resp.Responses) - 1
-	if modified(resp.Responses[last]) != at || string(resp.Responses[last].GetResponseRange().Kvs[0].Value) != s.cfg.Cluster {
+	if txn.Modified(resp.Responses[last]) != at || string(resp.Responses[last].GetResponseRange().Kvs[0].Value) != s.cfg.Cluster {
 		return resp, s.gone()
 	}
 	resp.Responses = resp.Responses[:last]

@@ -8,6 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"minik8s/internal/store"
+	"minik8s/internal/store/etcd/txn"
 )
 
 // keepCompacting drops old history once in an interval. All masters of a cluster try, and one does it: the key says to which
@@ -41,7 +42,7 @@ func (s *Store) compactOnce(ctx context.Context, t *turn) error {
 	key := s.key(compactKey)
 	resp, err := s.txn(ctx, &pb.TxnRequest{
 		Compare: []*pb.Compare{{Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_VERSION, TargetUnion: &pb.Compare_Version{Version: t.version}}},
-		Success: []*pb.RequestOp{put(key, strconv.AppendInt(nil, t.revision, 10))},
+		Success: []*pb.RequestOp{txn.Put(key, strconv.AppendInt(nil, t.revision, 10))},
 		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"minik8s/internal/store"
+	"minik8s/internal/store/etcd/txn"
 )
 
 const (
@@ -128,7 +129,7 @@ func (s *Store) reign(ctx context.Context, revision int64) error {
 	}
 	defer s.giveBack(lease.ID)
 	key := s.key(leaderKey)
-	resp, err := s.txn(try, &pb.TxnRequest{Compare: []*pb.Compare{lastChangedAt(key, revision)},
+	resp, err := s.txn(try, &pb.TxnRequest{Compare: []*pb.Compare{txn.Unchanged(key, revision)},
 		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: []byte(s.cfg.Identity), Lease: lease.ID}}}}})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"minik8s/internal/store"
+	"minik8s/internal/store/etcd/txn"
 )
 
 // The fence is one key for all masters, and each write has the guard that it is unchanged. A write that got no answer may
@@ -27,7 +28,7 @@ const settleLimit = 500 * time.Millisecond
 
 // Write implements store.Store, as one transaction of etcd's.
 func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, error) {
-	w := attempt{changes: changes, req: s.request(changes), since: s.seen.Load()}
+	w := attempt{changes: changes, req: txn.Of(changes, s.key), since: s.seen.Load()}
 	err := s.do(ctx, writeLimit, func(try context.Context) error {
 		settled, err := s.attempt(ctx, try, &w)
 		if !settled || !passing(err) {
@@ -47,7 +48,7 @@ func (s *Store) Write(ctx context.Context, changes ...store.Change) (int64, erro
 	case w.revision != 0:
 		return w.revision, nil
 	}
-	return 0, refusal(changes, w.resp)
+	return 0, txn.Refusal(changes, w.resp)
 }
 
 // attempt makes the transaction, in the time of try, and finds out what became of it, which has patience of its own: settled
@@ -122,7 +123,7 @@ func (s *Store) fenceOff(ctx context.Context, fence int64) error {
 		raise(&s.fence, have.Kvs[0].ModRevision)
 		return nil
 	}
-	resp, err := s.txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{put(s.key(fenceKey), nil)}})
+	resp, err := s.txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{txn.Put(s.key(fenceKey), nil)}})
 	switch {
 	case err != nil:
 		return err
@@ -154,7 +155,7 @@ func (s *Store) propose(ctx context.Context, w *attempt) error {
 			w.revision = resp.Header.Revision
 			return nil
 		}
-		switch now := modified(resp.Responses[len(resp.Responses)-1]); {
+		switch now := txn.Modified(resp.Responses[len(resp.Responses)-1]); {
 		case now == w.fence:
 			w.resp = resp
 			return nil
@@ -170,9 +171,7 @@ func (s *Store) propose(ctx context.Context, w *attempt) error {
 
 // under is a transaction with the guard that the fence is unchanged, and if it fails a read of the fence after all others.
 func (s *Store) under(fence int64, req *pb.TxnRequest) *pb.TxnRequest {
-	key := s.key(fenceKey)
-	return &pb.TxnRequest{Success: req.Success,
-		Compare: append(slices.Clip(req.Compare), lastChangedAt(key, fence)), Failure: append(slices.Clip(req.Failure), revisionOf(key))}
+	return txn.Under(req, s.key(fenceKey), fence)
 }
 
 // happened tells whether changes were carried out after the revision since, when no attempt is under way any more, and none
@@ -216,64 +215,4 @@ func (s *Store) happened(ctx context.Context, changes []store.Change, since, unt
 		return 0, fmt.Errorf("%w: the store is closed", store.ErrUnknown)
 	}
 	return 0, nil
-}
-
-// request is the transaction for changes.
-func (s *Store) request(changes []store.Change) *pb.TxnRequest {
-	req := &pb.TxnRequest{}
-	for i := range changes {
-		c := &changes[i]
-		key := s.key(c.Key)
-		switch c.Action {
-		case store.Set:
-			req.Success = append(req.Success, put(key, c.Value))
-		case store.Remove:
-			req.Success = append(req.Success, remove(key))
-		}
-		if c.Guard != store.Any {
-			req.Compare = append(req.Compare, lastChangedAt(key, c.Modified)) // 0: it does not exist
-			req.Failure = append(req.Failure, revisionOf(key))
-		}
-	}
-	return req
-}
-
-// refusal finds the guard that did not hold, from the reads that a failed transaction answers with.
-func refusal(changes []store.Change, resp *pb.TxnResponse) error {
-	n := 0
-	for i := range changes {
-		if changes[i].Guard == store.Any {
-			continue
-		}
-		if err := changes[i].Check(modified(resp.Responses[n])); err != nil {
-			return err
-		}
-		n++
-	}
-	return store.ErrConflict
-}
-
-// modified is the revision that a transaction's read has found; 0 if there is no such key.
-func modified(read *pb.ResponseOp) int64 {
-	if kvs := read.GetResponseRange().GetKvs(); len(kvs) > 0 {
-		return kvs[0].ModRevision
-	}
-	return 0
-}
-
-func lastChangedAt(key []byte, revision int64) *pb.Compare {
-	return &pb.Compare{Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_MOD,
-		TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}
-}
-
-func revisionOf(key []byte) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
-}
-
-func put(key, value []byte) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: value}}}
-}
-
-func remove(key []byte) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key}}}
 }

@@ -16,13 +16,13 @@ func Of(changes []store.Change, key func(string) []byte) *pb.TxnRequest {
 		c, k := &changes[i], key(changes[i].Key)
 		switch c.Action {
 		case store.Set:
-			req.Success = append(req.Success, put(k, c.Value))
+			req.Success = append(req.Success, Put(k, c.Value))
 		case store.Remove:
 			req.Success = append(req.Success, remove(k))
 		}
 		if c.Guard != store.Any {
-			req.Compare = append(req.Compare, unchanged(k, c.Modified)) // 0: it does not exist
-			req.Failure = append(req.Failure, revisionOf(k))
+			req.Compare = append(req.Compare, Unchanged(k, c.Modified))
+			req.Failure = append(req.Failure, RevisionOf(k))
 		}
 	}
 	return req
@@ -32,7 +32,7 @@ func Of(changes []store.Change, key func(string) []byte) *pb.TxnRequest {
 // after all others.
 func Under(req *pb.TxnRequest, key []byte, revision int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Success: req.Success,
-		Compare: append(slices.Clip(req.Compare), unchanged(key, revision)), Failure: append(slices.Clip(req.Failure), revisionOf(key))}
+		Compare: append(slices.Clip(req.Compare), Unchanged(key, revision)), Failure: append(slices.Clip(req.Failure), RevisionOf(key))}
 }
 
 // Refusal finds the guard that did not hold, from the answer to the transaction of Of.
@@ -58,16 +58,19 @@ func Modified(read *pb.ResponseOp) int64 {
 	return 0
 }
 
-func unchanged(key []byte, revision int64) *pb.Compare {
+// Unchanged compares the revision at which a key was last changed; 0: it does not exist.
+func Unchanged(key []byte, revision int64) *pb.Compare {
 	return &pb.Compare{Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_MOD,
 		TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}
 }
 
-func revisionOf(key []byte) *pb.RequestOp {
+// RevisionOf reads at which revision a key is.
+func RevisionOf(key []byte) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
 }
 
-func put(key, value []byte) *pb.RequestOp {
+// Put writes a key.
+func Put(key, value []byte) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: value}}}
 }
 
