@@ -12,6 +12,7 @@ require (
 	github.com/containerd/typeurl/v2 v2.1.1 // containerd's typed options
 	github.com/distribution/reference v0.6.0 // image names, by Docker's rules
 	github.com/fsnotify/fsnotify v1.10.1 // logs -f without a poll
+	github.com/godbus/dbus/v5 v5.2.4 // being told of a shutdown by systemd-logind
 	github.com/golang-jwt/jwt/v5 v5.3.1 // tokens of service accounts; etcd brings it
 	github.com/google/btree v1.1.3 // the cache, in the order of keys
 	github.com/google/nftables v0.3.0 // the pod network's rules, by netlink
@@ -162,8 +163,6 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
-
-require github.com/godbus/dbus/v5 v5.2.4
 
 require github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 
