@@ -345,6 +345,31 @@ func TestStopSignalAndGrace(t *testing.T) {
 	}
 }
 
+// A container that was not started when the daemon was killed does not end by itself later: its start may have been cut off,
+// and what then becomes of its process must not count as its failure.
+func TestCreatedWhenTheDaemonWasKilled(t *testing.T) {
+	b := newBench(t)
+	if _, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("new")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.CreateContainer(b.ctx, b.containerConfig("new", "box", "true")); err != nil {
+		t.Fatal(err)
+	}
+	b.restart()
+	pod, err := b.Pod(b.ctx, "uid-new")
+	if err != nil || len(pod.Containers) != 1 {
+		t.Fatalf("after a restart: %+v, %v", pod, err)
+	}
+	c := b.containers.Get(pod.Containers[0].ID)
+	<-c.Exited() // its process has ended, and the event was sent
+	if got := c.Report(); got.State != cri.Created {
+		t.Errorf("it has ended by itself: %+v", got)
+	}
+	if err := b.removePod(b.ctx, "uid-new"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A container that never ran and is removed has not ended: it must not count as failed.
 func TestRemovedBeforeItRanHasNotEnded(t *testing.T) {
 	b := newBench(t)

@@ -70,12 +70,8 @@ func (c *Container) deleteTask(ctx context.Context) error {
 // Discard ends the process of a container that never ran, as the first step of its removal: the process waits for its
 // start, and the shim removes only stopped ones. If this daemon is killed after it, the next one removes the rest.
 func (c *Container) Discard(ctx context.Context) error {
-	if err := c.markDiscarded(); err != nil {
+	if killed, err := c.endUnstarted(ctx); err != nil || !killed {
 		return err
-	}
-	_, err := c.set.tasks().Kill(ctx, &tasks.KillRequest{ContainerID: c.Meta.ID, Signal: uint32(unix.SIGKILL)})
-	if err != nil {
-		return nil // it has ended
 	}
 	t := time.NewTimer(killTimeout)
 	defer t.Stop()
@@ -85,6 +81,16 @@ func (c *Container) Discard(ctx context.Context) error {
 	case <-t.C:
 	}
 	return nil
+}
+
+// endUnstarted kills the process of a container that never ran, so that its end does not count as the container's. It does
+// not wait for that; killed is false if the process has ended already.
+func (c *Container) endUnstarted(ctx context.Context) (killed bool, err error) {
+	if err := c.markDiscarded(); err != nil {
+		return false, err
+	}
+	_, err = c.set.tasks().Kill(ctx, &tasks.KillRequest{ContainerID: c.Meta.ID, Signal: uint32(unix.SIGKILL)})
+	return err == nil, nil
 }
 
 // EndWithoutShim ends a container whose shim has ended, and records the end: without a shim nothing would report it.

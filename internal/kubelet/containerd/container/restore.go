@@ -102,6 +102,9 @@ func (c *Container) restore(ctx context.Context, discard Remover) error {
 		}
 		c.ended(int32(p.ExitStatus), at)
 	case task.Status_CREATED:
+		// Its start may have been cut off a moment ago: then it ends soon, with startCutOff, which is no failure of it. It
+		// could not be started again anyway. The kubelet removes it.
+		_, err = c.endUnstarted(ctx)
 	default:
 		if _, err = c.advance(cri.Running, func(s *state) { s.StartedAt = c.Meta.CreatedAt }); err == nil {
 			err = c.killExecs(ctx)
