@@ -367,6 +367,22 @@ func TestTableOfPeers(t *testing.T) {
 	if code, answer := c.do(root, "DELETE", "/apis/minik8s.io/v1/peers/n", ""); code != 405 {
 		t.Errorf("a deletion: %d %s", code, answer)
 	}
+	// Who may read Nodes may read Peers, and nobody else.
+	for _, who := range []struct {
+		name, group string
+		code        int
+	}{
+		{"system:node:n", registry.GroupNodes, 200},
+		{"system:serviceaccount:default:default", "system:serviceaccounts", 403},
+		{"somebody", "somewhere", 403},
+	} {
+		user := c.user(who.name, who.group)
+		for _, path := range []string{"/apis/minik8s.io/v1/peers", "/apis/minik8s.io/v1/peers/n", "/api/v1/nodes"} {
+			if code, answer := c.do(user, "GET", path, ""); code != who.code {
+				t.Errorf("%s: %s: %d %s", who.name, path, code, answer)
+			}
+		}
+	}
 }
 
 // A row of a Table is made of the stored object, also where the client sees a view of it that has no columns of its own.
