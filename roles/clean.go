@@ -86,9 +86,20 @@ func (c *cleaning) run(ctx context.Context, d *Daemon, opts CleanOptions) error 
 			return errors.Join(err, errors.New("nothing was removed"))
 		}
 	}
+	if d.hasNetwork() {
+		var err error
+		if d.network, err = network.New(d.networkConfig()); err != nil {
+			return err
+		}
+	}
 	if _, err := os.Stat(d.path("containerd")); err == nil || d.cfg.Containerd != "" {
 		if err := d.uninstall(ctx, c.cgroups); err != nil {
 			return fmt.Errorf("the pods could not all be removed: %w; nothing was deleted, try again", err)
+		}
+	}
+	if d.network != nil {
+		if err := d.network.Teardown(ctx); err != nil {
+			return fmt.Errorf("the pods' network could not be removed: %w; no file was deleted, try again", err)
 		}
 	}
 	return c.remove()
@@ -227,17 +238,13 @@ func (d *Daemon) uninstall(ctx context.Context, roots []string) error {
 	if err := d.holdCgroup(); err != nil {
 		return err
 	}
-	var err error
-	if d.network, err = network.New(d.networkConfig()); err != nil {
-		return err
-	}
 	cfg := d.runtimeConfig()
 	cfg.Warm = -1
 	rt, err := containerd.New(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	errs := []error{rt.Uninstall(ctx), d.network.Teardown(ctx), logind.Forget(ctx, owner(d.cfg))}
+	errs := []error{rt.Uninstall(ctx), logind.Forget(ctx, owner(d.cfg))}
 	volumes := volume.New(d.path("pods"), nil)
 	mounted, err := volumes.Pods()
 	errs = append(errs, err)

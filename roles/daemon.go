@@ -92,7 +92,7 @@ type Daemon struct {
 	// masters is where the masters were last, and balancer what leads to them; nil on a master.
 	masters  *masters.Book
 	balancer *balancer.Balancer
-	network  *network.Network // the pods' network; nil without a worker
+	network  *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
 	runtime  *containerd.Runtime
 	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
 	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
@@ -139,15 +139,17 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	parts := d.apiParts()
-	if cfg.Has(config.Worker) {
+	if d.hasNetwork() {
 		var err error
 		if d.network, err = network.New(d.networkConfig()); err != nil {
 			d.Close()
 			return nil, err
 		}
+	}
+	if cfg.Has(config.Worker) {
 		parts = append(parts, d.workerParts()...)
 	} else {
-		parts = append(parts, supervise.Part{Name: "node", Policy: supervise.Keep, Run: d.runNode, After: []string{d.api()}})
+		parts = append(parts, d.masterNodeParts()...)
 	}
 	d.group = supervise.New(log, parts...)
 	return d, nil

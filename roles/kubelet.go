@@ -24,7 +24,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
 		Checkpoints: d.identity != nil, Unavailable: d.avoidMaster,
-		Network: nodeNetwork{d.network, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval,
+		Network: nodeNetwork{hostNetwork{d.network}, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval,
 		Shutdown: d.shutdownConfig(), Log: d.log,
 	}, d.asNode(), d.runtime)
 	defer d.kubelet.Store(nil)

@@ -44,7 +44,7 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 
 // networkConfig is the configuration of the pods' network, both for the daemon and for clean.
 func (d *Daemon) networkConfig() network.Config {
-	return network.Config{PodCIDR: d.likelyRange(), Owner: d.cfg.DataDir, NodePorts: []uint16{uint16(d.cfg.APIPort)},
+	return network.Config{PodCIDR: d.likelyRange(), Owner: d.cfg.DataDir, NoPods: !d.cfg.Has(config.Worker), NodePorts: []uint16{uint16(d.cfg.APIPort)},
 		NodeIP: d.cfg.NodeIP, Direct: d.cfg.PodNetwork == config.Direct, VXLANPort: uint16(d.cfg.VXLANPort),
 		StateFile: d.path("network.json"), Log: d.log}
 }
@@ -111,9 +111,18 @@ func (d *Daemon) runNodes(ctx context.Context, ready func()) error {
 	return machines.Run(ctx, func() {})
 }
 
-// nodeNetwork implements node.Network: the Node's view of the pods' network.
+// hostNetwork implements node.Network: the Node's view of the pods' network, on a machine without pods.
+type hostNetwork struct{ *network.Network }
+
+// Trouble names what in the host's packet filter stops pods' traffic, and what stops a part of it.
+func (n hostNetwork) Trouble() (stopped, partly []string) {
+	t := n.Network.Trouble()
+	return t.Stopped, t.Partly
+}
+
+// nodeNetwork is the same with pods.
 type nodeNetwork struct {
-	*network.Network
+	hostNetwork
 	runtime *containerd.Runtime
 }
 
@@ -128,12 +137,6 @@ func (n nodeNetwork) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error 
 		n.runtime.NetworkChanged(ctx)
 	}
 	return nil
-}
-
-// Trouble names what in the host's packet filter stops pods' traffic, and what stops a part of it.
-func (n nodeNetwork) Trouble() (stopped, partly []string) {
-	t := n.Network.Trouble()
-	return t.Stopped, t.Partly
 }
 
 // runImages imports the archives in the data directory, once.

@@ -409,6 +409,44 @@ EOF`)
 	}
 }
 
+// A host without pods reaches those of the others, also through filters, and is not made a router.
+func TestHostWithoutPods(t *testing.T) {
+	l := newLab(t, false, oneLink[:2]...)
+	one, bare := l.hosts[0], l.hosts[1]
+	l.check(bare.Do("Clean", bare.cfg))
+	bare.sh("ip link del $(ip -o link | grep -o 'mka511[0-9a-f]*' | head -1); echo 0 > /proc/sys/net/ipv4/ip_forward")
+	bare.sh(`nft -f - <<EOF
+table inet theirs {
+	chain input { type filter hook input priority 0; policy drop; iifname lo accept; }
+	chain forward { type filter hook forward priority 0; policy drop; }
+	chain output { type filter hook output priority 0; policy drop; }
+}
+EOF`)
+	reaches := func(when string) {
+		t.Helper()
+		if got := bare.says("TCP", "", one.pod, 10); !strings.HasSuffix(got, " 10") {
+			t.Errorf("%s: %q", when, got)
+		}
+		if got := bare.sh("cat /proc/sys/net/ipv4/ip_forward; nft list chain inet theirs forward | grep accept; ip -o addr show dev lo"); strings.HasPrefix(got, "1") || strings.Contains(got, "10.244.") || strings.Contains(got, "169.254.") {
+			t.Errorf("%s, of the host is changed what only pods need: %s", when, got)
+		}
+	}
+	bare.cfg.NoPods = true
+	l.check(bare.Do("Up", bare.cfg))
+	l.join()
+	reaches("at first")
+	l.check(bare.Do("Down", 0))
+	l.check(bare.Do("Up", bare.cfg))
+	reaches("after a restart")
+	bare.sh("ip route flush proto 109")
+	l.check(bare.Do("SetPeers", l.peersOf(bare)))
+	reaches("after its routes were taken away")
+	l.check(bare.Do("Clean", bare.cfg))
+	if got := bare.sh("ip route show proto 109; ip link show type vxlan; nft list ruleset"); strings.Contains(got, "10.244.") || strings.Contains(got, "vxlan") {
+		t.Errorf("left behind: %s", got)
+	}
+}
+
 // A port that another program has for VXLAN is named, and neither it nor this node's own pods are disturbed.
 func TestPortInUse(t *testing.T) {
 	l := newLab(t, false, oneLink[:2]...)

@@ -31,6 +31,8 @@ type Config struct {
 	PodCIDR netip.Prefix
 	// Owner distinguishes two daemons in one network namespace, such as their data directory.
 	Owner string
+	// NoPods is for a node that runs none: its host reaches the pods of other nodes, and forwards nothing.
+	NoPods bool
 	// NodePorts are TCP ports of the node that pods may reach although the host filters its input: the API's.
 	NodePorts []uint16
 	// StateFile is where the host's settings are saved before they are changed. Empty: they are not saved, and
@@ -255,12 +257,6 @@ func (n *Network) Teardown(ctx context.Context) error {
 	defer n.mu.Unlock()
 	n.ready = false
 	var errs []error
-	if lo, err := n.host.LinkByName("lo"); err == nil {
-		err := n.host.AddrDel(lo, &netlink.Addr{IPNet: host.Single(host.Gateway), Scope: int(netlink.SCOPE_LINK)})
-		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-			errs = append(errs, err)
-		}
-	}
 	errs = append(errs, n.overlay.Adopt(n.pool.Prefix())) // what an earlier run has opened for them is closed, too
 	errs = append(errs, n.filters.Close(n.traffic())...)
 	errs = append(errs, n.overlay.Remove())
@@ -269,10 +265,25 @@ func (n *Network) Teardown(ctx context.Context) error {
 	}
 	errs = append(errs, n.undoRouteLocalnet(), n.nf.Delete(n.TableName()))
 	others, err := n.nf.Chains(tables)
-	if err == nil { // another daemon on this host needs the settings
+	if err == nil { // another daemon on this host needs the settings, and its pods the gateway
 		err = n.host.Forget(len(others) == 0)
 	}
+	if len(others) == 0 {
+		err = errors.Join(err, n.removeGateway())
+	}
 	return errors.Join(append(errs, err)...)
+}
+
+func (n *Network) removeGateway() error {
+	lo, err := n.host.LinkByName("lo")
+	if err != nil {
+		return nil //nolint:nilerr // a namespace without lo has no such address
+	}
+	err = n.host.AddrDel(lo, &netlink.Addr{IPNet: host.Single(host.Gateway), Scope: int(netlink.SCOPE_LINK)})
+	if errors.Is(err, unix.EADDRNOTAVAIL) {
+		return nil
+	}
+	return err
 }
 
 // undoRouteLocalnet undoes what earlier versions did: they set route_localnet for the whole host, with a chain named

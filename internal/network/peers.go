@@ -78,6 +78,10 @@ func differences(a, b []nft.Element) (added, removed []nft.Element) {
 
 // traffic is what the host's other filters have to let through now.
 func (n *Network) traffic() hostfilter.Traffic {
-	return hostfilter.Traffic{Pods: n.pool.Prefix(), Ports: n.cfg.NodePorts, Peers: n.overlay.Ranges(), TunnelPort: n.overlay.TunnelPort(),
+	t := hostfilter.Traffic{Peers: n.overlay.Ranges(), TunnelPort: n.overlay.TunnelPort(),
 		Links: n.host.LinkPrefix(), Exit: n.host.DefaultName(), Direct: n.cfg.Direct}
+	if !n.cfg.NoPods {
+		t.Pods, t.Ports = n.pool.Prefix(), n.cfg.NodePorts
+	}
+	return t
 }

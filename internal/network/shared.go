@@ -15,8 +15,11 @@ import (
 )
 
 // setUpShared makes what all pods share beside the rules: forwarding, the gateway's address and the unreachable route
-// for the node's range.
+// for the node's range; without pods, the route alone.
 func (n *Network) setUpShared(pods netip.Prefix) error {
+	if n.cfg.NoPods {
+		return n.addUnreachableRoute(pods)
+	}
 	if err := n.host.Set("net/ipv4/ip_forward", "1"); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
@@ -36,6 +39,9 @@ func (n *Network) setUpShared(pods netip.Prefix) error {
 
 // sharedComplete reports whether everything that setUpShared makes still exists.
 func (n *Network) sharedComplete(pods netip.Prefix) (bool, error) {
+	if n.cfg.NoPods {
+		return n.rangeHeld(pods)
+	}
 	if forward, err := host.Sysctl("net/ipv4/ip_forward"); err != nil || forward != "1" {
 		return false, err
 	}
@@ -50,6 +56,11 @@ func (n *Network) sharedComplete(pods netip.Prefix) (bool, error) {
 	if !slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.IP.Equal(host.Gateway.AsSlice()) }) {
 		return false, nil
 	}
+	return n.rangeHeld(pods)
+}
+
+// rangeHeld reports whether the unreachable route for the node's range exists.
+func (n *Network) rangeHeld(pods netip.Prefix) (bool, error) {
 	held := n.unreachable(pods)
 	routes, err := host.Dump(func() ([]netlink.Route, error) {
 		return n.host.RouteListFiltered(netlink.FAMILY_V4, held, netlink.RT_FILTER_DST|netlink.RT_FILTER_TYPE)

@@ -11,7 +11,7 @@ import (
 
 // Traffic is what the filters have to let through.
 type Traffic struct {
-	Pods  netip.Prefix   // the range of this node
+	Pods  netip.Prefix   // the range of this node; invalid: it has no pods
 	Ports []uint16       // TCP ports of the node that pods may reach
 	Peers []netip.Prefix // the ranges of other nodes' pods
 	// TunnelPort is the UDP port by which peers' packets come; 0: there is no tunnel.
@@ -27,12 +27,16 @@ type Traffic struct {
 // of peers, replies and ping; and the tunnel's packets, of which our own table drops those of strangers.
 // Everything else on the host, such as its sshd, is left to the host's own filter.
 func (t Traffic) admitted() map[nft.Hook][]nft.Accept {
-	input := []nft.Accept{{From: t.Pods, Replies: true}, {From: t.Pods, Protocol: "icmp"},
-		{From: t.Pods, Protocol: "udp", Port: 53}, {From: t.Pods, Protocol: "tcp", Port: 53}}
-	for _, p := range t.Ports {
-		input = append(input, nft.Accept{From: t.Pods, Protocol: "tcp", Port: p})
+	var input, output, forward []nft.Accept
+	if t.Pods.IsValid() {
+		input = []nft.Accept{{From: t.Pods, Replies: true}, {From: t.Pods, Protocol: "icmp"},
+			{From: t.Pods, Protocol: "udp", Port: 53}, {From: t.Pods, Protocol: "tcp", Port: 53}}
+		for _, p := range t.Ports {
+			input = append(input, nft.Accept{From: t.Pods, Protocol: "tcp", Port: p})
+		}
+		output = []nft.Accept{{To: t.Pods}}
+		forward = []nft.Accept{{From: t.Pods}, {To: t.Pods}}
 	}
-	output := []nft.Accept{{To: t.Pods}}
 	for _, r := range merged(t.Peers) {
 		input = append(input, nft.Accept{From: r, Replies: true}, nft.Accept{From: r, Protocol: "icmp"})
 		output = append(output, nft.Accept{To: r})
@@ -42,7 +46,7 @@ func (t Traffic) admitted() map[nft.Hook][]nft.Accept {
 		input, output = append(input, wrapped), append(output, wrapped)
 	}
 	return map[nft.Hook][]nft.Accept{
-		nft.Forward: {{From: t.Pods}, {To: t.Pods}},
+		nft.Forward: forward,
 		nft.Input:   input,
 		nft.Output:  output,
 	}
@@ -116,7 +120,7 @@ func (t Traffic) pass(hook nft.Hook, traffic nft.Accept, l nft.Link) bool {
 	is := func(name string) bool {
 		return l.Name == name || l.Prefix && strings.HasPrefix(name, l.Name) || name == t.Links && strings.HasPrefix(l.Name, t.Links)
 	}
-	local := traffic.From == t.Pods || traffic.To == t.Pods
+	local := t.Pods.IsValid() && (traffic.From == t.Pods || traffic.To == t.Pods)
 	wrapped := !traffic.From.IsValid() && !traffic.To.IsValid()
 	if wrapped || !local && t.Direct {
 		return t.Exit != "" && is(t.Exit) != l.Not

@@ -82,11 +82,12 @@ type Config struct {
 	NodeIP    netip.Addr
 	Direct    bool
 	VXLANPort uint16
+	NoPods    bool
 	StateFile string
 }
 
 func (h *Host) network(c Config) (*network.Network, error) {
-	return network.New(network.Config{PodCIDR: c.PodCIDR, NodeIP: c.NodeIP, Direct: c.Direct, VXLANPort: c.VXLANPort,
+	return network.New(network.Config{PodCIDR: c.PodCIDR, NodeIP: c.NodeIP, Direct: c.Direct, VXLANPort: c.VXLANPort, NoPods: c.NoPods,
 		StateFile: c.StateFile, Owner: "lab", Log: slog.New(slog.NewTextHandler(&h.log, nil))})
 }
 
