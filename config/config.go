@@ -75,8 +75,9 @@ type Config struct {
 	// EtcdCompactionInterval is how often the masters drop the history of that etcd; 0: never.
 	EtcdCompactionInterval time.Duration
 
-	// NodeGracePeriod is how long a node may be silent before it counts as lost, NodeRemovalPeriod before it is removed.
-	NodeGracePeriod, NodeRemovalPeriod time.Duration
+	// NodeGracePeriod is how long a node may be silent before it counts as not ready, NodeUnknownPeriod before its state is
+	// unknown, NodeRemovalPeriod before it is removed.
+	NodeGracePeriod, NodeUnknownPeriod, NodeRemovalPeriod time.Duration
 	// CertificateLifetime is how long the certificates last that this master signs.
 	CertificateLifetime time.Duration
 	// ClockOffset is how far the daemon's time of day is ahead of the machine's; negative: behind.
@@ -321,9 +322,12 @@ var Keys = []Key{
 	{Name: "etcd-compaction-interval", outside: true, Default: "5m", Doc: "how often the masters drop the history of that etcd, for all its users, which is at least as old; 0: others do it",
 		set: durationOrNone(10*time.Second, 1000*time.Hour, func(c *Config) *time.Duration { return &c.EtcdCompactionInterval }),
 		get: func(c *Config) string { return c.EtcdCompactionInterval.String() }},
-	{Name: "node-grace-period", Default: "40s", Doc: "how long a node may be silent before it counts as lost, on masters; several heartbeats",
+	{Name: "node-grace-period", Default: "40s", Doc: "how long a node may be silent before it counts as not ready, on masters; several heartbeats",
 		set: duration(2*time.Second, time.Hour, func(c *Config) *time.Duration { return &c.NodeGracePeriod }),
 		get: func(c *Config) string { return c.NodeGracePeriod.String() }},
+	{Name: "node-unknown-period", Default: "0s", Doc: "how long a node may be silent before its state counts as unknown, on masters; 0: three times node-grace-period",
+		set: duration(0, 3*time.Hour, func(c *Config) *time.Duration { return &c.NodeUnknownPeriod }),
+		get: func(c *Config) string { return c.NodeUnknownPeriod.String() }},
 	{Name: "node-removal-period", Default: "4m", Doc: "how long a node may be silent before its Node is removed, and its pods with it, and a master before another one votes in its place; 0: never",
 		set: duration(0, 1000*time.Hour, func(c *Config) *time.Duration { return &c.NodeRemovalPeriod }),
 		get: func(c *Config) string { return c.NodeRemovalPeriod.String() }},

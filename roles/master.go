@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -188,7 +189,7 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 		})
 	}
 	withRecorder("nodelifecycle-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
-		return nodelifecycle.New(c, v, r, d.cfg.NodeName, nodelifecycle.Times{Grace: d.cfg.NodeGracePeriod, Remove: d.cfg.NodeRemovalPeriod}, log)
+		return nodelifecycle.New(c, v, r, d.cfg.NodeName, d.nodeTimes(), log)
 	})
 	withRecorder("tainteviction-controller", as(tainteviction.New))
 	withRecorder("replicaset-controller", as(replicaset.New))
@@ -235,4 +236,10 @@ func (d *Daemon) ready() bool {
 func (d *Daemon) Ready() bool {
 	led := d.led.Load()
 	return d.group.Ready() && (led == nil || led.Ready())
+}
+
+// nodeTimes are the rungs of the ladder that a silent node goes down.
+func (d *Daemon) nodeTimes() nodelifecycle.Times {
+	return nodelifecycle.Times{Grace: d.cfg.NodeGracePeriod, Remove: d.cfg.NodeRemovalPeriod,
+		Unknown: cmp.Or(d.cfg.NodeUnknownPeriod, 3*d.cfg.NodeGracePeriod)}
 }

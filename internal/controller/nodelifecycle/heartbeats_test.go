@@ -88,7 +88,10 @@ func TestWrongClocks(t *testing.T) {
 			is(c, "still trusted", corev1.ConditionTrue, false)
 			clock.pass(2 * time.Second)
 			n.loop.Add(loop.Key{Name: "n"})
-			is(c, "silent", corev1.ConditionUnknown, true)
+			is(c, "silent", corev1.ConditionFalse, true)
+			clock.pass(DefaultTimes.Unknown - DefaultTimes.Grace)
+			n.loop.Add(loop.Key{Name: "n"})
+			is(c, "silent for some time", corev1.ConditionUnknown, true)
 
 			clock.pass(time.Minute)
 			say(t, c, corev1.ConditionTrue, theirs().Time)

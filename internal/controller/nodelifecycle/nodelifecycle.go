@@ -83,7 +83,7 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		if _, err := n.client.Update(ctx, p.status, client.WriteOptions{Subresource: "status"}); err != nil {
 			return ignoreNotFound(err)
 		}
-		n.record.Event(node, corev1.EventTypeWarning, "NodeNotReady", "Node %s has not renewed its lease for %s", node.Name, n.times.Grace)
+		n.say(p.status)
 	}
 	if p.status != nil {
 		n.lookAtLost() // one more may mean that the cluster is disrupted
@@ -92,6 +92,15 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return n.remove(ctx, node)
 	}
 	return errors.Join(n.updateTaints(ctx, node, p), n.markPodsNotReady(ctx, node, p))
+}
+
+// say records an event about the rung that a silent node has come to.
+func (n *Controller) say(node *corev1.Node) {
+	reason, after := "NodeNotReady", n.times.Grace
+	if condition(node, corev1.NodeReady).Status == corev1.ConditionUnknown {
+		reason, after = "NodeUnknown", max(n.times.Grace, n.times.Unknown)
+	}
+	n.record.Event(node, corev1.EventTypeWarning, reason, "Node %s has not renewed its lease for %s", node.Name, after)
 }
 
 func (n *Controller) lookAtLost() {

@@ -1,6 +1,7 @@
 package nodelifecycle
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // plan is what to do about one node.
 type plan struct {
 	status    *corev1.Node            // write this status
-	taints    *corev1.ConditionStatus // set our taints to those of this Ready status
+	taints    *corev1.ConditionStatus // set our taints to those of this Ready status, and of the other conditions
 	unready   bool                    // its pods have to be marked as not ready
 	silent    bool
 	evict     bool          // our taints may evict pods
@@ -19,8 +20,17 @@ type plan struct {
 	lookAgain time.Duration // 0: when the node changes
 }
 
-// ours are the taints that this controller owns; they follow the Ready condition.
+// ours are the taints that follow the Ready condition; their pods may be evicted.
 var ours = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}
+
+// byCondition are the taints against scheduling that follow the other conditions, while these are True, as Kubernetes
+// sets them. Another one says that the node is cordoned.
+var byCondition = map[corev1.NodeConditionType]string{
+	corev1.NodeMemoryPressure:     corev1.TaintNodeMemoryPressure,
+	corev1.NodeDiskPressure:       corev1.TaintNodeDiskPressure,
+	corev1.NodePIDPressure:        corev1.TaintNodePIDPressure,
+	corev1.NodeNetworkUnavailable: corev1.TaintNodeNetworkUnavailable,
+}
 
 func tainted(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(ours, t.Key) })
@@ -28,12 +38,14 @@ func tainted(n *corev1.Node) bool {
 
 // Times are the rungs of the ladder that a silent node goes down, counted from its last heartbeat.
 type Times struct {
-	// Grace is when it counts as lost: Ready=Unknown. Remove is when its Node is deleted; 0: never.
-	Grace, Remove time.Duration
+	// Grace is when it counts as unhealthy: Ready=False. Unknown is when nobody can say any more what it does:
+	// Ready=Unknown, as Kubernetes has it from the start; no more than Grace: at once. Remove is when its Node is deleted;
+	// 0: never.
+	Grace, Unknown, Remove time.Duration
 }
 
-// DefaultTimes are the earlier default of Kubernetes' node-monitor-grace-period, and the seed systems' times.
-var DefaultTimes = Times{Grace: 40 * time.Second, Remove: 4 * time.Minute}
+// DefaultTimes are the seed systems'.
+var DefaultTimes = Times{Grace: 40 * time.Second, Unknown: 2 * time.Minute, Remove: 4 * time.Minute}
 
 // A cluster is disrupted when all machines but the master's own seem lost, if there are several, or more than manyLost
 // that are more than disruptedAt of them: then it is rather the master that is cut off. No pod is evicted then, and no
@@ -59,16 +71,24 @@ func (t Times) decide(node *corev1.Node, seen, now time.Time, disrupted bool) pl
 		status = ready.Status
 	}
 	if silent := now.Sub(seen); silent > t.Grace {
-		if status != corev1.ConditionUnknown && ready != nil {
-			p.status = unknown(node, now)
-		}
-		status = corev1.ConditionUnknown
 		p.silent = true
+		switch {
+		case silent <= t.Unknown && ready != nil:
+			if status == corev1.ConditionTrue {
+				p.status, status = unhealthy(node, t, now), corev1.ConditionFalse
+			}
+			p.lookAgain = t.Unknown - silent + rounding
+		default:
+			if status != corev1.ConditionUnknown && ready != nil {
+				p.status = unknown(node, now)
+			}
+			status = corev1.ConditionUnknown
+		}
 		switch {
 		case t.Remove <= 0 || ready == nil: // one that was made by a manifest waits for its kubelet
 		case silent > t.Remove:
 			p.remove = !disrupted
-		default:
+		case p.lookAgain == 0 || t.Remove-silent+rounding < p.lookAgain:
 			p.lookAgain = t.Remove - silent + rounding
 		}
 		if disrupted {
@@ -93,6 +113,16 @@ func condition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition
 	return nil
 }
 
+// unhealthy is the node with its Ready condition False, because it is silent.
+func unhealthy(node *corev1.Node, t Times, now time.Time) *corev1.Node {
+	n := node.DeepCopy()
+	c := condition(n, corev1.NodeReady)
+	c.Status, c.Reason = corev1.ConditionFalse, "NodeStatusNotUpdated"
+	c.Message = fmt.Sprintf("Kubelet has not renewed its lease for %s.", t.Grace)
+	c.LastTransitionTime = metav1.NewTime(now)
+	return n
+}
+
 // unknown is the node with every condition set to Unknown.
 func unknown(node *corev1.Node, now time.Time) *corev1.Node {
 	n := node.DeepCopy()
@@ -110,30 +140,62 @@ func unknown(node *corev1.Node, now time.Time) *corev1.Node {
 // rounding is how long after a rung's time it is looked again.
 const rounding = 100 * time.Millisecond
 
-// taintsFor is the node's taints with ours as its Ready condition asks for; without evict none that evicts pods.
+// taintsFor is the node's taints, with those of this controller as its conditions ask for; without evict none that evicts
+// pods. Taints of others stay as they are.
 func taintsFor(node *corev1.Node, ready corev1.ConditionStatus, evict bool, now time.Time) []corev1.Taint {
-	want := map[corev1.ConditionStatus]string{
-		corev1.ConditionFalse: corev1.TaintNodeNotReady, corev1.ConditionUnknown: corev1.TaintNodeUnreachable}[ready]
+	wanted := wantedTaints(node, ready, evict, now)
 	var out []corev1.Taint
-	have := map[corev1.TaintEffect]bool{}
 	for _, t := range node.Spec.Taints {
-		if slices.Contains(ours, t.Key) {
-			if t.Key != want || !evict && t.Effect == corev1.TaintEffectNoExecute {
-				continue
-			}
-			have[t.Effect] = true
+		i := slices.IndexFunc(wanted, func(w corev1.Taint) bool { return w.MatchTaint(&t) })
+		switch {
+		case i >= 0:
+			wanted = slices.Delete(wanted, i, i+1)
+		case controlled(&t):
+			continue
 		}
 		out = append(out, t)
 	}
-	if want != "" {
-		at := metav1.NewTime(now)
-		for _, e := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
-			if !have[e] && (evict || e != corev1.TaintEffectNoExecute) {
-				out = append(out, corev1.Taint{Key: want, Effect: e, TimeAdded: &at})
-			}
+	return append(out, wanted...)
+}
+
+func wantedTaints(node *corev1.Node, ready corev1.ConditionStatus, evict bool, now time.Time) (out []corev1.Taint) {
+	at := metav1.NewTime(now)
+	add := func(key string, e corev1.TaintEffect) {
+		out = append(out, corev1.Taint{Key: key, Effect: e, TimeAdded: &at})
+	}
+	key := map[corev1.ConditionStatus]string{
+		corev1.ConditionFalse: corev1.TaintNodeNotReady, corev1.ConditionUnknown: corev1.TaintNodeUnreachable}[ready]
+	if key != "" {
+		add(key, corev1.TaintEffectNoSchedule)
+	}
+	if key != "" && evict {
+		add(key, corev1.TaintEffectNoExecute)
+	}
+	for _, c := range node.Status.Conditions {
+		if key := byCondition[c.Type]; key != "" && c.Status == corev1.ConditionTrue {
+			add(key, corev1.TaintEffectNoSchedule)
 		}
 	}
+	if node.Spec.Unschedulable {
+		add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
+	}
 	return out
+}
+
+// controlled reports whether a taint is there or not as this controller says.
+func controlled(t *corev1.Taint) bool {
+	if slices.Contains(ours, t.Key) {
+		return true
+	}
+	if t.Effect != corev1.TaintEffectNoSchedule {
+		return false
+	}
+	for _, key := range byCondition {
+		if key == t.Key {
+			return true
+		}
+	}
+	return t.Key == corev1.TaintNodeUnschedulable
 }
 
 func sameTaints(a, b []corev1.Taint) bool {

@@ -1,6 +1,7 @@
 package nodelifecycle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ func TestDecide(t *testing.T) {
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: ago(time.Hour)}}}}
 	}
 	gone := []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule}, {Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}}
+	unready := []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}, {Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}}
 	mine := corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoSchedule}
 	never := node(corev1.ConditionTrue)
 	never.Status.Conditions = nil
@@ -30,8 +32,11 @@ func TestDecide(t *testing.T) {
 		again          time.Duration
 	}{
 		{"alive", node(corev1.ConditionTrue), 5 * time.Second, false, false, false, false, false, 35 * time.Second},
-		{"silent", node(corev1.ConditionTrue), time.Minute, false, true, true, true, false, 3 * time.Minute},
-		{"silent, and said so", node(corev1.ConditionUnknown, gone...), time.Minute, false, false, false, true, false, 3 * time.Minute},
+		{"silent", node(corev1.ConditionTrue), time.Minute, false, true, true, true, false, time.Minute},
+		{"silent, and said so", node(corev1.ConditionFalse, unready...), time.Minute, false, false, false, true, false, time.Minute},
+		{"silent, and was unknown when this controller took over", node(corev1.ConditionUnknown, gone...), time.Minute, false, false, false, true, false, time.Minute},
+		{"silent for some time", node(corev1.ConditionFalse, unready...), 3 * time.Minute, false, true, true, true, false, time.Minute},
+		{"silent for some time, and said so", node(corev1.ConditionUnknown, gone...), 3 * time.Minute, false, false, false, true, false, time.Minute},
 		{"silent for long", node(corev1.ConditionUnknown, gone...), 5 * time.Minute, false, false, false, true, true, 0},
 		{"silent for long, like all others", node(corev1.ConditionUnknown, gone[0]), 5 * time.Minute, true, false, false, true, false, 40 * time.Second},
 		{"silent, and now most others too", node(corev1.ConditionUnknown, gone...), time.Minute, true, false, true, true, false, 40 * time.Second},
@@ -57,9 +62,57 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%d of %d others silent: %v", x.silent, x.others, got)
 		}
 	}
+	// What Kubernetes had before there was the rung of the seed systems, and what a removal before it leaves out.
+	for _, x := range []struct {
+		times Times
+		want  corev1.ConditionStatus
+		again time.Duration
+	}{
+		{Times{Grace: 40 * time.Second, Remove: 4 * time.Minute}, corev1.ConditionUnknown, 3 * time.Minute},
+		{Times{Grace: 40 * time.Second, Unknown: 2 * time.Minute, Remove: 90 * time.Second}, corev1.ConditionFalse, 30 * time.Second},
+		{Times{Grace: 40 * time.Second, Unknown: 2 * time.Minute}, corev1.ConditionFalse, time.Minute},
+	} {
+		p := x.times.decide(node(corev1.ConditionTrue), now.Add(-time.Minute), now, false)
+		if got := condition(p.status, corev1.NodeReady).Status; got != x.want || p.lookAgain.Truncate(time.Second) != x.again {
+			t.Errorf("%+v: %s, again after %s", x.times, got, p.lookAgain)
+		}
+	}
 	// Taints of others stay as they are, whatever becomes of ours.
 	got := taintsFor(node(corev1.ConditionTrue, append([]corev1.Taint{mine}, gone...)...), corev1.ConditionTrue, true, now)
 	if len(got) != 1 || got[0].Key != "mine" {
+		t.Errorf("left %v", got)
+	}
+}
+
+// The taints against scheduling follow the node's conditions and the cordon; what others have set stays.
+func TestTaintsByCondition(t *testing.T) {
+	taint := func(key string, e corev1.TaintEffect) corev1.Taint { return corev1.Taint{Key: key, Effect: e} }
+	node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{
+		taint("mine", corev1.TaintEffectNoSchedule),
+		taint(corev1.TaintNodeDiskPressure, corev1.TaintEffectNoExecute), // somebody's own
+		taint(corev1.TaintNodePIDPressure, corev1.TaintEffectNoSchedule), // not any more
+		taint(corev1.TaintNodeMemoryPressure, corev1.TaintEffectNoSchedule),
+	}}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue},
+		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse},
+		{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue},
+	}}}
+	for _, x := range []struct{ ready, want string }{
+		{"True", "mine:NoSchedule disk-pressure:NoExecute memory-pressure:NoSchedule disk-pressure:NoSchedule network-unavailable:NoSchedule unschedulable:NoSchedule"},
+		{"Unknown", "mine:NoSchedule disk-pressure:NoExecute memory-pressure:NoSchedule unreachable:NoSchedule unreachable:NoExecute disk-pressure:NoSchedule network-unavailable:NoSchedule unschedulable:NoSchedule"},
+	} {
+		var got []string
+		for _, taint := range taintsFor(node, corev1.ConditionStatus(x.ready), true, time.Now()) {
+			got = append(got, strings.TrimPrefix(taint.Key, "node.kubernetes.io/")+":"+string(taint.Effect))
+		}
+		if text := strings.Join(got, " "); text != x.want {
+			t.Errorf("Ready=%s: %s\nwant %s", x.ready, text, x.want)
+		}
+	}
+	node.Spec.Unschedulable, node.Status.Conditions = false, nil
+	if got := taintsFor(node, corev1.ConditionTrue, true, time.Now()); len(got) != 2 {
 		t.Errorf("left %v", got)
 	}
 }

@@ -45,7 +45,7 @@ func TestPodsOfUnreadyNodes(t *testing.T) {
 			n.now = clock.now
 			c.Start(n.Run)
 			if x.quiet {
-				clock.pass(DefaultTimes.Grace + time.Second)
+				clock.pass(DefaultTimes.Unknown + time.Second)
 				controllertest.Until(c, "silent", api.Nodes, func(nodes []*corev1.Node) bool {
 					n.loop.Add(loop.Key{Name: "n"})
 					return condition(nodes[0], corev1.NodeReady).Status == corev1.ConditionUnknown
