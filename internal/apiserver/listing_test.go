@@ -367,7 +367,7 @@ func TestTableOfPeers(t *testing.T) {
 	if code, answer := c.do(root, "DELETE", "/apis/minik8s.io/v1/peers/n", ""); code != 405 {
 		t.Errorf("a deletion: %d %s", code, answer)
 	}
-	// Who may read Nodes may read Peers, and nobody else.
+	// Nodes read Peers, and of the Nodes only their own.
 	for _, who := range []struct {
 		name, group string
 		code        int
@@ -377,8 +377,13 @@ func TestTableOfPeers(t *testing.T) {
 		{"somebody", "somewhere", 403},
 	} {
 		user := c.user(who.name, who.group)
-		for _, path := range []string{"/apis/minik8s.io/v1/peers", "/apis/minik8s.io/v1/peers/n", "/api/v1/nodes"} {
+		for _, path := range []string{"/apis/minik8s.io/v1/peers", "/apis/minik8s.io/v1/peers/n", "/api/v1/nodes/n", "/api/v1/nodes?fieldSelector=metadata.name%3Dn"} {
 			if code, answer := c.do(user, "GET", path, ""); code != who.code {
+				t.Errorf("%s: %s: %d %s", who.name, path, code, answer)
+			}
+		}
+		for _, path := range []string{"/api/v1/nodes", "/api/v1/nodes/m", "/api/v1/nodes?fieldSelector=metadata.name%21%3Dm", "/api/v1/namespaces", "/api/v1/namespaces/default"} {
+			if code, answer := c.do(user, "GET", path, ""); code != 403 {
 				t.Errorf("%s: %s: %d %s", who.name, path, code, answer)
 			}
 		}

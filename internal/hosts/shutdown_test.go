@@ -87,6 +87,9 @@ func TestShutdownOfAMachine(t *testing.T) {
 	for _, name := range []string{"willing", "deaf", "deafest", "critical"} {
 		eventually(name+" runs", func() bool { return get(name).Status.Phase == corev1.PodRunning })
 	}
+	for _, name := range []string{"willing", "critical"} { // before its trap is set a shell ignores the signal
+		eventually(name+" is up", func() bool { out, _ := lab.Host("m1").Ctl("logs", name); return strings.Contains(out, "up") }) //nolint:errcheck // it is asked again
+	}
 	eventually("the daemon has its lock", func() bool { return w1.Logind().LockedBy(w1.Pid()) })
 	if lock := w1.Logind().Locks()[0]; !strings.HasPrefix(lock, "minik8sd: ") {
 		t.Error(lock)

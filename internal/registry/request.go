@@ -82,7 +82,7 @@ func (q *Request) access() access {
 
 // attributes returns what authorisation judges.
 func (q *Request) attributes() authorization.Attributes {
-	return authorization.Attributes{User: q.User, Verb: q.Verb, Kind: q.Kind, Path: q.Path, Sub: q.Sub,
+	return authorization.Attributes{User: q.User, Verb: q.Verb, Kind: q.Kind, View: q.View, Path: q.Path, Sub: q.Sub,
 		Namespace: q.Namespace, Name: q.Name, Fields: q.Fields}
 }
 

@@ -24,6 +24,8 @@ type Attributes struct {
 	Verb string
 	// Kind is the kind of the request; nil if it is about Path.
 	Kind *api.Kind
+	// View is the form of Kind that is asked for; nil: its own.
+	View *api.Kind
 	Path string
 	// Sub is the subresource, empty for the object itself.
 	Sub string
@@ -144,11 +146,14 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	change := slices.Contains(changing, q.Verb) || q.Verb == "get"
 	switch q.Kind {
 	case api.Nodes:
-		own := q.Name == node && (q.Sub == "" || q.Sub == api.StatusSubresource) && change
-		if read || own || q.Verb == "create" && q.Sub == "" {
+		if q.View == api.Peers && read { // of the other machines, what a node needs to reach them
 			return nil
 		}
-		return Forbidden(q, "a node may only change its own Node")
+		own := named(q) == node && (read || (q.Sub == "" || q.Sub == api.StatusSubresource) && change)
+		if q.View == nil && (own || q.Verb == "create" && q.Sub == "") {
+			return nil
+		}
+		return Forbidden(q, "a node may only use its own Node, and read all machines as peers.minik8s.io")
 	case api.Leases:
 		own := q.Name == node && (change || q.Verb == "delete") || q.Name == "" && q.Verb == "create"
 		if q.Namespace == corev1.NamespaceNodeLease && own && q.Sub == "" {
@@ -171,10 +176,6 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		return Forbidden(q, "no pod on this node uses it")
 	case api.Pods:
 		return a.authorizeNodePod(ctx, q, node)
-	case api.Namespaces:
-		if read {
-			return nil
-		}
 	}
 	return Forbidden(q, "")
 }
@@ -204,13 +205,19 @@ func (a *Authorizer) authorizeNodePod(ctx context.Context, q Attributes, node st
 	return Forbidden(q, NotHere)
 }
 
-// used reports whether a pod of the node refers to the object, so that its kubelet may read it. A list or watch names
-// the object by its namespace and the field selector metadata.name.
-func (a *Authorizer) used(node string, q Attributes) bool {
+// named is the name of the one object that a request is about; empty if there may be several. A list or watch names it by
+// the field selector metadata.name.
+func named(q Attributes) string {
 	name := q.Name
 	if name == "" && q.Fields != nil {
 		name, _ = q.Fields.RequiresExactMatch("metadata.name")
 	}
+	return name
+}
+
+// used reports whether a pod of the node refers to the object, so that its kubelet may read it.
+func (a *Authorizer) used(node string, q Attributes) bool {
+	name := named(q)
 	if name == "" || q.Namespace == "" {
 		return false
 	}
