@@ -60,6 +60,9 @@ var Peers = &Kind{
 // Views lists the kinds that are another version of a stored kind.
 var Views = []*Kind{EventsV1, Peers}
 
+// Named are the kinds that people have words for: the stored ones, and the views that have another name.
+var Named = append(slices.Clone(Kinds), Peers)
+
 func peerOf(n *corev1.Node) *minik8s.Peer {
 	out := &minik8s.Peer{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
 		CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp}}

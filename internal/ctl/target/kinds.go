@@ -19,7 +19,7 @@ func Kinds(ctx context.Context, s *session.Session, words string) ([]*api.Kind, 
 		if word = strings.TrimSpace(word); word == "" {
 			continue
 		}
-		meant := named(api.Kinds, word)
+		meant := named(api.Named, word)
 		if meant == nil {
 			served, err := s.Served(ctx)
 			if meant = named(served, word); meant == nil {
