@@ -33,6 +33,7 @@ var floors = map[string]int{
 	"internal/masters":            4, // where the masters are, for a worker; roles brings it and the balancer together
 	"internal/client":             3,
 	"internal/client/local":       3,
+	"internal/client/fallback":    3,
 	"internal/client/remote":      3,
 	"internal/informer":           3,
 	"internal/events":             3,

@@ -6,24 +6,31 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"sync/atomic"
 
 	"minik8s/config"
 	"minik8s/internal/balancer"
+	"minik8s/internal/client"
+	"minik8s/internal/client/fallback"
+	"minik8s/internal/client/local"
+	"minik8s/internal/client/remote"
 	"minik8s/internal/masters"
+	"minik8s/internal/registry"
 )
 
-// findMasters reads on a worker alone where the masters were last, and makes what leads to them. The error says that a
-// server is needed, if none is known.
+// findMasters reads where the masters were last, and makes what leads to them; on a master, to the others. The error says
+// that a server is needed, if a worker knows none.
 func (d *Daemon) findMasters() (err error) {
-	if d.cfg.Has(config.Master) {
-		return nil
-	}
-	if d.masters, err = masters.Open(d.path("masters.json")); errors.Is(err, fs.ErrPermission) {
+	if d.masters, err = masters.Open(d.path("masters.json")); errors.As(err, new(*fs.PathError)) {
 		return fmt.Errorf("the data directory: %w; run as root, or choose another with --data-dir", err)
 	} else if err != nil {
 		return err
 	}
 	known, server := d.masters.Masters(), d.cfg.Server
+	if d.cfg.Has(config.Master) { // the server is for joining
+		d.balancer = balancer.New(balancer.Config{Upstreams: known, Log: d.log})
+		return nil
+	}
 	if server == "" && len(known) == 0 {
 		return errors.New("role: a worker alone joins a master: the first time give its API with --server=https://HOST:6443, and a --token")
 	}
@@ -42,17 +49,64 @@ func addressIn(server string) string {
 
 // someMaster is the URL of a master, of a machine that is none.
 func (d *Daemon) someMaster() string {
-	if d.cfg.Server == "" && d.masters != nil && len(d.masters.Masters()) > 0 {
+	if d.cfg.Server == "" && !d.cfg.Has(config.Master) && len(d.masters.Masters()) > 0 {
 		return "https://" + d.masters.Masters()[0]
 	}
 	return d.cfg.Server
 }
 
-// avoidMaster has a worker ask another master than the one that it asks now.
+// avoidMaster has this machine's kubelet ask another master than the one that it asks now.
 func (d *Daemon) avoidMaster() {
-	if d.balancer != nil {
-		d.balancer.Avoid()
+	if d.front != nil {
+		d.front.Useless()
+		return
 	}
+	d.balancer.Avoid()
+}
+
+// newFront makes the client of a master's own kubelet: for the API in this process while that is of use, and else for
+// another master's, by the same port that clients on this machine use. What it does in the background ends with ctx.
+func (d *Daemon) newFront(ctx context.Context) *fallback.Client {
+	var others atomic.Pointer[remote.Client]
+	return fallback.New(ctx, fallback.Config{Log: d.log, Well: d.useful, Leave: d.balancer.Avoid,
+		First: func() client.Interface {
+			if reg := d.loaded.Load(); reg != nil {
+				return local.New(reg, registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey))
+			}
+			return nil
+		},
+		Second: func() client.Interface {
+			if len(d.balancer.Upstreams()) == 0 {
+				return nil
+			}
+			if others.Load() == nil {
+				c, err := remote.New(remote.Config{Server: d.ownServer(), CA: d.ca.Cert, Identity: d.creds.node.ForClient, UserAgent: "minik8sd"})
+				if err != nil {
+					d.log.Error("other masters cannot be asked", "error", err)
+					return nil
+				}
+				others.Store(c)
+			}
+			return others.Load()
+		}})
+}
+
+// useful reports whether this master's own API does what it is for: it serves, and a majority of the masters is there.
+func (d *Daemon) useful() bool {
+	if !d.serving.Load() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
+	defer cancel()
+	_, err := d.store.Revision(ctx)
+	return err == nil
+}
+
+// runDoor accepts connections to this master's API.
+func (d *Daemon) runDoor(ctx context.Context, ready func()) error {
+	d.door = newDoor(ctx, d.listener, d.balancer, d.useful)
+	ready()
+	return d.door.run()
 }
 
 // runBalancer leads connections to the masters.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"minik8s/config"
+	"minik8s/internal/api"
 	"minik8s/internal/certs"
 	"minik8s/internal/disk"
 	"minik8s/internal/identity"
@@ -29,7 +30,7 @@ type credentials struct {
 	admin    *certs.Kept    // the administrator's, in the kubeconfig; nil on a worker
 	etcd     *certs.Kept    // etcd's, for other masters, which reads it from its file; nil on a worker
 	kubelet  *certs.Kept    // the kubelet's server's; nil on a master alone
-	node     *certs.Kept    // the kubelet's as a client of the API; nil on a master, whose kubelet needs none
+	node     *certs.Kept    // the kubelet's as a client of the API; on a master of those of others
 	nodeKey  string         // a master's own machine, by the certs.KeyPin of its key
 }
 
@@ -94,8 +95,19 @@ func (d *Daemon) issue() error {
 	})
 	g.Go(func() error {
 		key, err := certs.OpenKey(dir, "node")
+		if err != nil {
+			return err
+		}
+		if d.creds.nodeKey, err = certs.PinOf(key); err != nil {
+			return err
+		}
+		user := registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey)
+		make := func() (certs.Pair, error) {
+			return d.ca.ClientWith(key, user.Name, registry.GroupNodes, api.GroupMasterNodes)
+		}
+		pair, err := make()
 		if err == nil {
-			d.creds.nodeKey, err = certs.PinOf(key)
+			d.creds.node, err = certs.Keep(pair, func(context.Context) (certs.Pair, error) { return make() })
 		}
 		return err
 	})
@@ -124,18 +136,22 @@ func (d *Daemon) foreignNames() ([]string, error) {
 	return out, nil
 }
 
+// ownServer is the URL of a master's API for clients on this machine.
+func (d *Daemon) ownServer() string {
+	address := d.cfg.APIAddress
+	if address == "" {
+		address = loopback
+	}
+	return "https://" + net.JoinHostPort(address, strconv.Itoa(d.cfg.APIPort))
+}
+
 // writeKubeconfig writes the administrator's kubeconfig, and returns the certificate in it.
 func (d *Daemon) writeKubeconfig() (certs.Pair, error) {
 	admin, err := d.ca.Client(d.path("pki"), "admin", "kubernetes-admin", registry.GroupMasters)
 	if err != nil {
 		return admin, err
 	}
-	address := d.cfg.APIAddress
-	if address == "" {
-		address = loopback
-	}
-	server := "https://" + net.JoinHostPort(address, strconv.Itoa(d.cfg.APIPort))
-	kc, err := certs.Kubeconfig("minik8s", server, d.ca.Cert, "admin", admin)
+	kc, err := certs.Kubeconfig("minik8s", d.ownServer(), d.ca.Cert, "admin", admin)
 	if err != nil {
 		return admin, err
 	}

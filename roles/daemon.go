@@ -22,6 +22,7 @@ import (
 	"minik8s/internal/balancer"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
+	"minik8s/internal/client/fallback"
 	"minik8s/internal/client/local"
 	"minik8s/internal/datadir"
 	"minik8s/internal/identity"
@@ -89,13 +90,19 @@ type Daemon struct {
 	creds   credentials
 	// identity is how a worker that is not a master is known; nil on a master.
 	identity *identity.Identity
-	// masters is where the masters were last, and balancer what leads to them; nil on a master.
+	// masters is where the masters were last, and balancer what leads to them; on a master those are the others.
 	masters  *masters.Book
 	balancer *balancer.Balancer
-	network  *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
-	runtime  *containerd.Runtime
-	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
-	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
+	// door is a master's API port, and front the client of its kubelet; nil on a worker.
+	door  *door
+	front *fallback.Client
+	// loaded is reg when it can be read, and serving whether the API serves, for those who do not wait for that.
+	loaded  atomic.Pointer[registry.Registry]
+	serving atomic.Bool
+	network *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
+	runtime *containerd.Runtime
+	led     atomic.Pointer[supervise.Group] // the parts that run while this master leads
+	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
 }
 
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts
@@ -168,12 +175,12 @@ func (d *Daemon) apiParts() []supervise.Part {
 	return append(parts, supervise.Part{Name: "balancer", Policy: supervise.Must, Run: d.runBalancer})
 }
 
-// api is the part after which the API can be used.
-func (d *Daemon) api() string {
+// api is the part after which a master's own API can be used; none on a worker, whose masters may be away.
+func (d *Daemon) api() []string {
 	if d.cfg.Has(config.Master) {
-		return "leader"
+		return []string{"leader"}
 	}
-	return "credentials"
+	return nil
 }
 
 // claim opens the data directory and takes its lock.
@@ -243,6 +250,9 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 		tuneCollector()
 	}
 	lowerOOMScore(d.log)
+	if d.cfg.Has(config.Master) {
+		d.front = d.newFront(ctx)
+	}
 	return d.group.Run(ctx, func() {
 		if d.cfg.Does(config.GiveBack) {
 			go giveBack(ctx, d.log)
@@ -283,12 +293,13 @@ func (d *Daemon) Client() client.Interface { return local.New(d.reg, registry.Sy
 // as is a client with the identity of a part.
 func (d *Daemon) as(u registry.User) *local.Client { return local.New(d.reg, u) }
 
-// asNode is a client with the identity of this machine's kubelet: in process on a master, over HTTPS on a worker.
+// asNode is a client with the identity of this machine's kubelet: in process on a master while that is of use, and else
+// over HTTPS.
 func (d *Daemon) asNode() client.Interface {
 	if d.identity != nil {
 		return d.identity.API()
 	}
-	return d.as(registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey))
+	return d.front
 }
 
 // Banner is the text of where the API, the kubeconfig and so on are.

@@ -11,7 +11,9 @@
 //
 // A worker without the role master has an identity (certificates, join tokens) in the place of etcd, registry and apiserver,
 // and reaches them over HTTPS: client.Interface (remote). Between them is a balancer on the worker's loopback address, which
-// knows all masters from their Nodes, and from an earlier run. A master without the role worker has a Node that takes
+// knows all masters from their Nodes, and from an earlier run. A master has the same behind its API's port (door), for
+// clients on it while its own API is of no use, and its kubelet a client that goes there then (package fallback). The kubelet
+// of a master whose own API does not come starts without it. A master without the role worker has a Node that takes
 // no pods, and of the pods' network what its host needs to reach those of others.
 //
 // Where a master keeps the cluster's objects is behind the interface storage: in the etcd inside (embedded), of which it is a

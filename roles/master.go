@@ -50,7 +50,8 @@ func (d *Daemon) masterParts() []supervise.Part {
 	parts := []supervise.Part{
 		{Name: "etcd", Policy: supervise.Must, Run: d.runEtcd, After: []string{"credentials"}},
 		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry, After: []string{"etcd"}},
-		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry"}},
+		{Name: "door", Policy: supervise.Must, Run: d.runDoor},
+		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry", "door"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
 	return append(parts, d.storage.parts()...)
@@ -93,6 +94,7 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	if err := d.reg.Ensure(ctx, api.SystemObjects()...); err != nil {
 		return err
 	}
+	d.loaded.Store(d.reg)
 	ready()
 	return <-ended
 }
@@ -105,10 +107,13 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 		Kubelets: d.kubelets(), Masters: members{d.storage, d},
 		Address:  d.apiAddress(),
 		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),
-		Listener: d.listener,
+		Listener: d.door,
 		Parts:    d.states, Ready: d.ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
 	}
-	return apiserver.New(cfg).Run(ctx, ready)
+	return apiserver.New(cfg).Run(ctx, func() {
+		d.serving.Store(true)
+		ready()
+	})
 }
 
 // recorder runs an event recorder with a part's client until ctx ends; component is the reporting component of its

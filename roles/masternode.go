@@ -17,14 +17,14 @@ import (
 // masterNodeParts are the parts of a master that is no worker. Its host reaches the pods of the workers, as every host
 // does: who asks this master for a pod's port is sent there. It is a master all the same where that fails.
 func (d *Daemon) masterNodeParts() []supervise.Part {
-	parts := []supervise.Part{{Name: "node", Policy: supervise.Keep, Run: d.runNode, After: []string{d.api()}}}
+	parts := []supervise.Part{{Name: "node", Policy: supervise.Keep, Run: d.runNode, After: d.api()}}
 	if d.network == nil {
 		d.log.Info("this host does not reach pods: that needs root")
 		return parts
 	}
 	return append(parts,
 		supervise.Part{Name: "network", Policy: supervise.Keep, Run: d.runHostNetwork},
-		supervise.Part{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: []string{d.api(), "network"}})
+		supervise.Part{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: append(d.api(), "network")})
 }
 
 // hasNetwork reports whether this machine takes part in the pods' network. A worker must.

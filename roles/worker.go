@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"time"
 
 	"minik8s/config"
 	"minik8s/internal/api"
@@ -20,16 +21,21 @@ import (
 // etcd. The network starts after containerd, which passes on to it the pods of an earlier run: so their addresses and
 // host ports are in the rules from the start.
 func (d *Daemon) workerParts() []supervise.Part {
+	after := []string{"network", "credentials"}
 	return []supervise.Part{
 		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
 		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
-		{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: []string{d.api(), "network"}},
+		{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: after, Await: d.api(), Patience: patience},
 		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd", "credentials"}},
-		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: []string{d.api(), "network"}},
-		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: []string{d.api(), "network"}},
+		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: after, Await: d.api(), Patience: patience},
+		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: after, Await: d.api(), Patience: patience},
 	}
 }
+
+// patience is how long a master's kubelet waits for its own API, which there is not while a majority of the masters is
+// away: then it goes on with the pods that it has written down, and asks other masters.
+const patience = 5 * time.Second
 
 func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 	rt, err := containerd.New(ctx, d.runtimeConfig())
@@ -94,7 +100,7 @@ func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// runNodes tells the network of the other nodes, and on a worker alone the balancer of the masters. Both follow the Peers by
+// runNodes tells the network of the other nodes, and the balancer of the masters. Both follow the Peers by
 // one watch. It is ready when the network has been told.
 func (d *Daemon) runNodes(ctx context.Context, ready func()) error {
 	machines := informer.New[*minik8s.Peer](d.asNode(), api.Peers, informer.Options{Log: d.log})
@@ -104,10 +110,8 @@ func (d *Daemon) runNodes(ctx context.Context, ready func()) error {
 	defer followers.Wait()
 	defer stop()
 	followers.Go(func() { routes.Run(ctx, ready) })
-	if d.balancer != nil {
-		upstreams := masters.New(d.masters, machines, d.balancer.Set, d.log)
-		followers.Go(func() { upstreams.Run(ctx) })
-	}
+	upstreams := masters.New(d.masters, machines, d.announcedAPI(), d.balancer.Set, d.log)
+	followers.Go(func() { upstreams.Run(ctx) })
 	return machines.Run(ctx, func() {})
 }
 

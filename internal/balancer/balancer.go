@@ -170,7 +170,7 @@ func (b *Balancer) Serve(ctx context.Context, l *net.TCPListener) error {
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		l.Close() //nolint:errcheck // nothing can be done
-		b.closeAll()
+		b.Close()
 	})()
 	for pause := minPause; ; {
 		c, err := l.AcceptTCP()
@@ -191,7 +191,7 @@ func (b *Balancer) Serve(ctx context.Context, l *net.TCPListener) error {
 			continue
 		}
 		pause = minPause
-		relays.Go(func() { b.serve(ctx, c) })
+		relays.Go(func() { b.Relay(ctx, c) })
 	}
 }
 
@@ -206,7 +206,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (b *Balancer) closeAll() {
+// Close closes all connections, and those that come later.
+func (b *Balancer) Close() {
 	b.mu.Lock()
 	b.closed = true
 	var open []*relay

@@ -179,7 +179,7 @@ func serve(t *testing.T, resort string, upstreams ...string) *bed {
 				t.Errorf("%d connections to %s are left", len(u.relays), u.address)
 			}
 		}
-		for _, what := range []string{"(*Balancer).Serve", "(*Balancer).serve", "(*relay).upload", "(*relay).download", "dialTCP", "DialContext"} {
+		for _, what := range []string{"(*Balancer).Serve", "(*Balancer).Relay", "(*relay).upload", "(*relay).download", "dialTCP", "DialContext"} {
 			if n := goroutines(what); n > 0 {
 				t.Errorf("%d goroutines are left in %s", n, what)
 			}

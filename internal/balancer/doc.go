@@ -16,7 +16,8 @@
 // A connection has two goroutines, and the kernel moves its bytes (splice). Without connections there is one goroutine,
 // which accepts; nothing ticks.
 //
-// roles runs one on each worker, before the API's masters. It knows nothing of minik8s. It keeps no state: a kill -9 ends the
+// roles runs one on each worker, before the API's masters; on a master it gives one the connections that are not for its
+// own API (Relay). It knows nothing of minik8s. It keeps no state: a kill -9 ends the
 // connections.
 //
 //	balancer.go  the set of upstreams; accepting

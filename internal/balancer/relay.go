@@ -29,8 +29,8 @@ const (
 	answerWithin = 10 * time.Second
 )
 
-// serve relays one connection until it ends.
-func (b *Balancer) serve(ctx context.Context, client *net.TCPConn) {
+// Relay relays one connection until it ends, or ctx before it is connected; it closes the connection.
+func (b *Balancer) Relay(ctx context.Context, client *net.TCPConn) {
 	defer client.Close()       //nolint:errcheck // it is over
 	client.SetKeepAlive(false) //nolint:errcheck // it saves work only: the kernel says when a client on this machine ends
 	r, err := b.dial(ctx, client)

@@ -39,6 +39,16 @@ func (a *Authority) Sign(req *x509.CertificateRequest, usage x509.KeyUsage, ext 
 	return create(tmpl, a.cert, req.PublicKey, a.key)
 }
 
+// ClientWith is the certificate of a user with these groups, for a key that there is. It is not stored.
+func (a *Authority) ClientWith(key *ecdsa.PrivateKey, user string, groups ...string) (Pair, error) {
+	tmpl := a.template(pkix.Name{CommonName: user, Organization: groups}, a.Lifetime, x509.ExtKeyUsageClientAuth)
+	cert, err := create(tmpl, a.cert, key.Public(), a.key)
+	if err != nil {
+		return Pair{}, err
+	}
+	return WithKey(cert, key)
+}
+
 // Pin is the KeyPin of the CA, by which a machine that joins recognises it.
 func (a *Authority) Pin() string { return KeyPin(a.cert.RawSubjectPublicKeyInfo) }
 

@@ -37,7 +37,7 @@ type Config struct {
 	NodeIP netip.Addr
 	// Port is that of the kubelet's server (package server); 0: it has none.
 	Port int32
-	// Checkpoints keeps the pods in files, for a start without the API: where that is on another machine.
+	// Checkpoints keeps the pods in files, for a start without the API (not for hollow nodes).
 	Checkpoints bool
 	// DataDir holds pods/ (volumes, termination messages) and pods-logs/.
 	DataDir string

@@ -1,4 +1,4 @@
-// Package masters knows on a worker where the masters' APIs are: from the Peers, which are the Nodes in short, and from a file while no master can
+// Package masters knows where the masters' APIs are, on a master where those of the others are: from the Peers, which are the Nodes in short, and from a file while no master can
 // be asked.
 //
 // A master is a Node with the control-plane label that says where its API is, in the annotation minik8s.io/api-address; both

@@ -99,15 +99,16 @@ func (b *Book) write(list []string) error {
 type Follower struct {
 	book    *Book
 	peers   *informer.Informer[*minik8s.Peer]
+	own     string
 	set     func(addresses []string)
 	log     *slog.Logger
 	changed <-chan struct{}
 }
 
-// New makes a Follower that knows the machines from an informer, which does not run yet, and tells set. The Follower is the
-// only one that uses the book from now on.
-func New(book *Book, peers *informer.Informer[*minik8s.Peer], set func(addresses []string), log *slog.Logger) *Follower {
-	return &Follower{book: book, peers: peers, set: set, log: log,
+// New makes a Follower that knows the machines from an informer, which does not run yet, and tells set. own is this
+// machine's own API, which is left out; empty: it has none. The Follower is the only one that uses the book from now on.
+func New(book *Book, peers *informer.Informer[*minik8s.Peer], own string, set func(addresses []string), log *slog.Logger) *Follower {
+	return &Follower{book: book, peers: peers, own: own, set: set, log: log,
 		changed: peers.Signal(func(old, now *minik8s.Peer) bool { return addressOf(old) != addressOf(now) })}
 }
 
@@ -120,7 +121,7 @@ func (f *Follower) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		list := Of(f.peers.List())
+		list := slices.DeleteFunc(Of(f.peers.List()), func(a string) bool { return a == f.own })
 		if len(list) == 0 || slices.Equal(list, last) {
 			continue
 		}

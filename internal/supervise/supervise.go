@@ -30,6 +30,9 @@ type Part struct {
 	// After names the parts that must be ready before this one starts. This part is stopped before they are. A part
 	// without After starts at once.
 	After []string
+	// Await names parts after which this one comes, too, but for which it waits only so long: then it starts without them.
+	Await    []string
+	Patience time.Duration
 	// StopTimeout is the time limit for stopping the part; 0 means 2 s.
 	StopTimeout time.Duration
 }
@@ -56,7 +59,7 @@ type Group struct {
 type running struct {
 	Part
 	state   State
-	after   []*running
+	after   []*running    // and await
 	readyCh chan struct{} // closed when the part is first ready
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -125,7 +128,7 @@ func (g *Group) order() ([]*running, error) {
 	}
 	for _, r := range g.parts {
 		r.after = nil
-		for _, name := range r.After {
+		for _, name := range slices.Concat(r.After, r.Await) {
 			before := byName[name]
 			if before == nil {
 				return nil, fmt.Errorf("part %s comes after %q, which is no part of the group", r.Name, name)
@@ -191,12 +194,8 @@ const (
 
 func (g *Group) keep(ctx context.Context, r *running, fatal chan<- error) {
 	defer close(r.done)
-	for _, before := range r.after {
-		select {
-		case <-before.readyCh:
-		case <-ctx.Done():
-			return
-		}
+	if !g.await(ctx, r) {
+		return
 	}
 	backoff := minBackoff
 	for {
@@ -230,6 +229,27 @@ func (g *Group) keep(ctx context.Context, r *running, fatal chan<- error) {
 		}
 		backoff = min(backoff*2, maxBackoff)
 	}
+}
+
+// await waits until a part may start; false: ctx has ended.
+func (g *Group) await(ctx context.Context, r *running) bool {
+	var enough <-chan time.Time
+	for i, before := range r.after {
+		if i == len(r.After) {
+			t := time.NewTimer(r.Patience)
+			defer t.Stop()
+			enough = t.C
+		}
+		select {
+		case <-before.readyCh:
+		case <-enough:
+			g.log.Warn("part starts without what it comes after", "part", r.Name, "missing", before.Name, "after", r.Patience)
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // once runs the part one time. Its context ends with the run, so what it started ends too, even after a panic.

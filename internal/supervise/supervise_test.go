@@ -186,3 +186,42 @@ func TestNamesWhatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestAwait checks that a part waits for what it awaits, but not for ever, and is stopped before it all the same.
+func TestAwait(t *testing.T) {
+	for _, x := range []struct {
+		name     string
+		patience time.Duration
+		want     string
+	}{{"in time", time.Hour, "+slow +first -first -slow"}, {"too late", time.Millisecond, "+first +slow -first -slow"}} {
+		t.Run(x.name, func(t *testing.T) {
+			j := &journal{}
+			let := make(chan struct{})
+			slow := supervise.Part{Name: "slow", Policy: supervise.Must, Run: func(ctx context.Context, ready func()) error {
+				<-let
+				j.add("+slow")
+				ready()
+				<-ctx.Done()
+				j.add("-slow")
+				return nil
+			}}
+			first := j.steady("first")
+			run := first.Run
+			if x.patience < time.Hour {
+				first.Run = func(ctx context.Context, ready func()) error {
+					return run(ctx, func() { ready(); close(let) })
+				}
+			} else {
+				close(let)
+			}
+			first.Await, first.Patience = []string{"slow"}, x.patience
+			ctx, cancel := context.WithCancel(t.Context())
+			if err := supervise.New(quiet, first, slow).Run(ctx, cancel); err != nil {
+				t.Fatal(err)
+			}
+			if j.String() != x.want {
+				t.Error(j)
+			}
+		})
+	}
+}
