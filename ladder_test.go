@@ -96,7 +96,7 @@ var doors = map[string][]string{
 	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},
 	"github.com/godbus/dbus/v5":         {"internal/logind"},
 	"github.com/anishathalye/porcupine": {"internal/hosts/history"},
-	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote"},
+	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote", "internal/bench"},
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},
 	"sigs.k8s.io/yaml":                  {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
 	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd/recovery"},

@@ -56,7 +56,9 @@ var parts = []part{
 	{"start", start},
 	{"idle", idle},
 	{"workers", workers},
+	{"elsewhere", elsewhere},
 	{"masters", masterFigures},
+	{"elections", elections},
 	{"hollow", hollow},
 	{"flush", flushed},
 	{"api", apiFigures},
@@ -77,7 +79,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, masters, hollow, flush, api, pods, network, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, network, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

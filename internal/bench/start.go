@@ -160,9 +160,12 @@ func memoryOf(dir string, pid int) (pss, anon float64, n int) {
 }
 
 // cpu returns the seconds of processor time used so far.
-func cpu(d *daemon) float64 {
+func cpu(d *daemon) float64 { return cpuUsed(d.dir, d.cmd.Process.Pid) }
+
+// cpuUsed is that of the daemon of a directory and its processes.
+func cpuUsed(dir string, pid int) float64 {
 	var ticks float64
-	for _, p := range processes(d.dir, d.cmd.Process.Pid) {
+	for _, p := range processes(dir, pid) {
 		b, err := os.ReadFile(p + "/stat")
 		if err != nil {
 			continue

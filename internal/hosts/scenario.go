@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,6 +18,8 @@ import (
 //	host NAME [in N]              a host, in the first or the Nth subnet
 //	start NAME FLAGS...           starts a master, and waits until it is ready
 //	join NAME to MASTER FLAGS...  starts a worker with a token from a master
+//	token WORD from MASTER [FLAGS] makes a token for workers, with flags of ctl token create
+//	join NAME by WORD FLAGS...    starts a worker with that token
 //	add NAME to MASTER FLAGS...   starts a further master with a token for masters
 //	restart NAME [FLAGS...]       starts the daemon again as before, or with other flags
 //	kill, stop, freeze, thaw NAME SIGKILL, SIGTERM, SIGSTOP, SIGCONT for the daemon
@@ -52,6 +55,7 @@ import (
 //	expect refused MASTER WORD ARGUMENTS...
 //	                              ctl does that with an error that has the word in it
 //	expect ended NAME             the daemon has ended by itself
+//	alias WORD leader | follower  from now on WORD is the name of the master that leads, or of one that runs and does not
 //	say TEXT                      for the people who watch
 type Scenario struct {
 	Name  string
@@ -101,23 +105,37 @@ type play struct {
 	dir        string
 	out        io.Writer
 	within     time.Duration
-	containers map[string]string // of pods that were expected, by name
-	addresses  map[string]string // theirs
+	containers map[string]string   // of pods that were expected, by name
+	addresses  map[string]string   // theirs
+	tokens     map[string][]string // the flags to join with, by the step's word
+	aliases    map[string]string   // names of hosts
 }
 
 // Play plays the scenario in a lab. Each step is written to out before it is done, and what the commands print. The
 // error names the line of the step that failed, and what the daemons have said.
 func (s *Scenario) Play(ctx context.Context, lab *Lab, out io.Writer) error {
-	p := &play{lab: lab, dir: s.dir, out: out, within: patience, containers: map[string]string{}, addresses: map[string]string{}}
+	p := &play{lab: lab, dir: s.dir, out: out, within: patience, containers: map[string]string{}, addresses: map[string]string{},
+		tokens: map[string][]string{}, aliases: map[string]string{}}
 	began := time.Now()
 	for _, st := range s.steps {
 		fmt.Fprintf(out, "%6.2fs  %s\n", time.Since(began).Seconds(), strings.Join(st.words, " "))
-		if err := verbs[st.words[0]](p, ctx, st.words[1:]); err != nil {
+		if err := verbs[st.words[0]](p, ctx, p.resolved(st.words)); err != nil {
 			return fmt.Errorf("%s:%d: %s: %w%s", s.Name, st.number, strings.Join(st.words, " "), err, p.said())
 		}
 	}
 	fmt.Fprintf(out, "%6.2fs  done\n", time.Since(began).Seconds())
 	return nil
+}
+
+// resolved are the words of a step after the first, with the names of hosts in the place of aliases.
+func (p *play) resolved(words []string) []string {
+	out := slices.Clone(words[1:])
+	for i, w := range out {
+		if name := p.aliases[w]; name != "" && words[0] != "say" && words[0] != "alias" {
+			out[i] = name
+		}
+	}
+	return out
 }
 
 // said is the end of what each daemon has printed.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,8 +30,8 @@ type verb func(p *play, ctx context.Context, args []string) error
 // verbs are what a line can begin with.
 var verbs = map[string]verb{
 	"host": (*play).host, "start": (*play).start, "join": joins("worker"), "add": joins("master"),
-	"restart": (*play).restart,
-	"kill":    signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
+	"restart": (*play).restart, "token": (*play).token, "alias": (*play).alias,
+	"kill": signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
 	"logind": (*play).stepLogind, "shutdown": (*play).shutdown,
 	"cut": (*play).stepCut, "loss": (*play).stepLoss, "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
 	"clock": (*play).clock, "delay": (*play).stepDelay, "part": (*play).stepPart,
@@ -180,30 +181,75 @@ func joins(role string) verb {
 }
 
 func (p *play) join(ctx context.Context, role string, args []string) error {
-	if len(args) < 3 || args[1] != "to" {
+	if len(args) < 3 || args[1] != "to" && args[1] != "by" {
 		return errWords
 	}
 	h, err := p.named(args[0])
 	if err != nil {
 		return err
 	}
-	master, err := p.named(args[2])
+	flags := p.tokens[args[2]]
+	if args[1] == "to" {
+		if flags, err = p.newToken(ctx, args[2], "--role="+role); err != nil {
+			return err
+		}
+	}
+	if flags == nil {
+		return fmt.Errorf("there is no token %s", args[2])
+	}
+	return h.Start(slices.Concat(flags, args[3:])...)
+}
+
+// token is the step "token WORD from MASTER [FLAGS]".
+func (p *play) token(ctx context.Context, args []string) (err error) {
+	if len(args) < 3 || args[1] != "from" {
+		return errWords
+	}
+	p.tokens[args[0]], err = p.newToken(ctx, args[2], args[3:]...)
+	return err
+}
+
+// newToken has a master make a token, and returns the flags to join with.
+func (p *play) newToken(ctx context.Context, master string, flags ...string) ([]string, error) {
+	h, err := p.named(master)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var line string
 	err = p.until(ctx, func(context.Context) error { // the CA is published a moment after a master is ready
-		line, err = master.Ctl("token", "create", "--role="+role)
+		line, err = h.Ctl(append([]string{"token", "create"}, flags...)...)
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	words := strings.Fields(line) // "minik8sd --role=... --server=... --token=..."
 	if len(words) < 2 {
-		return fmt.Errorf("token create printed %q", line)
+		return nil, fmt.Errorf("token create printed %q", line)
 	}
-	return h.Start(append(words[1:], args[3:]...)...)
+	return words[1:], nil
+}
+
+// alias is the step "alias WORD leader | follower".
+func (p *play) alias(ctx context.Context, args []string) error {
+	if len(args) != 2 || args[1] != "leader" && args[1] != "follower" {
+		return errWords
+	}
+	return p.until(ctx, func(ctx context.Context) error {
+		members, err := p.members(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			h := p.lab.Host(m.Name)
+			if h != nil && h.Running() && !h.cut && m.Role != membership.Learner && (m.Role == membership.Leader) == (args[1] == "leader") {
+				p.aliases[args[0]] = h.Name
+				fmt.Fprintf(p.out, "         | %s is %s\n", args[0], h.Name)
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %v is it", members)
+	})
 }
 
 func (p *play) ctl(_ context.Context, args []string) error {
@@ -309,36 +355,43 @@ func (p *play) api() (client.Interface, error) {
 	return h.API()
 }
 
+// members are those of the store, as a master says.
+func (p *play) members(ctx context.Context) ([]membership.Member, error) {
+	h, err := p.master()
+	if err != nil {
+		return nil, err
+	}
+	api, err := h.API()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := api.Do(ctx, http.MethodGet, membership.Path, nil, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read
+	var list membership.List
+	err = json.NewDecoder(resp.Body).Decode(&list)
+	return list.Members, err
+}
+
 // expectVoters expects that so many masters vote, of those whose daemon runs.
 func (p *play) expectVoters(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errWords
 	}
-	h, err := p.master()
+	members, err := p.members(ctx)
 	if err != nil {
-		return err
-	}
-	api, err := h.API()
-	if err != nil {
-		return err
-	}
-	resp, err := api.Do(ctx, http.MethodGet, membership.Path, nil, "", nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it is read
-	var list membership.List
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
 		return err
 	}
 	voters := 0
-	for _, m := range list.Members {
+	for _, m := range members {
 		if h := p.lab.Host(m.Name); m.Role != membership.Learner && h != nil && h.Running() {
 			voters++
 		}
 	}
 	if strconv.Itoa(voters) != args[0] {
-		return fmt.Errorf("%d vote: %+v", voters, list.Members)
+		return fmt.Errorf("%d vote: %+v", voters, members)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestMachineShutsDown(t *testing.T) {
 	b.create(plantest.Pod("waits", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "nowhere:1" }))
 	b.api.await(t, "web", "running", running)
 	b.api.await(t, "dns", "running", running)
-	b.api.await(t, "waits", "pending", hasPhase(corev1.PodPending))
+	b.api.await(t, "waits", "waiting for its image", func(p *corev1.Pod) bool { return len(p.Status.ContainerStatuses) > 0 }) // admitted
 
 	m.words <- true
 	b.api.awaitNode(t, "not ready", func(n *corev1.Node) bool {

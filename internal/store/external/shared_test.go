@@ -141,7 +141,7 @@ func TestLeads(t *testing.T) {
 	cfg := config(t, server)
 	until := func(s *external.Store, want bool) {
 		t.Helper()
-		late := time.After(20 * time.Second)
+		late := time.After(time.Minute)
 		for {
 			leads, changed := s.Leads()
 			if leads == want {
