@@ -80,7 +80,8 @@ func firstErr(errs ...error) error {
 
 // runRegistry is ready when the cache is complete and the cluster's own namespaces and priority classes exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
-	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, PodRange: d.cfg.ClusterCIDR}), d.log)
+	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, PodRange: d.cfg.ClusterCIDR,
+		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts}), d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { ended <- d.reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }()
