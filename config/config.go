@@ -121,6 +121,9 @@ const NodeBits = 24
 // Has reports whether the daemon has a role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
+// APIServiceAddress is the virtual address of the API: the first of ServiceCIDR.
+func (c *Config) APIServiceAddress() netip.Addr { return c.ServiceCIDR.Addr().Next() }
+
 // Does reports whether an optimisation is turned on.
 func (c *Config) Does(optimisation string) bool { return !slices.Contains(c.Without, optimisation) }
 
