@@ -84,7 +84,7 @@ func firstErr(errs ...error) error {
 // runRegistry is ready when the cache is complete and the cluster's own namespaces and priority classes and the Service of the API
 // exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
-	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, PodRange: d.cfg.ClusterCIDR,
+	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, MountTokens: true, PodRange: d.cfg.ClusterCIDR,
 		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts}), d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once

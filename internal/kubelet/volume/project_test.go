@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
 	"minik8s/internal/kubelet/objects"
@@ -46,7 +47,7 @@ func (s *shelf) Resource(_ *corev1.Pod, r *corev1.ResourceFieldSelector) (string
 
 func (s *shelf) Token(_ context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
 	if ask.Audience == "nobody" {
-		return "", errors.New("no such account")
+		return "", apierrors.NewNotFound(api.ServiceAccounts.GR(), "nobody")
 	}
 	return pod.Name + " for " + ask.Audience, nil
 }
@@ -273,7 +274,7 @@ func TestTokenVolume(t *testing.T) {
 			t.Errorf("%s: a token lies on the disk: %v", x.name, err)
 		}
 		token.Audience = "nobody"
-		if err := m.SetUp(t.Context(), p); err == nil || !strings.Contains(err.Error(), "failed to fetch token: no such account") {
+		if err := m.SetUp(t.Context(), p); err == nil || !strings.Contains(err.Error(), "failed to fetch token: serviceaccounts \"nobody\" not found") {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}

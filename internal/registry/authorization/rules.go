@@ -127,6 +127,7 @@ var partRules = map[string][]rule{
 		may(reading, api.Services, api.Pods, api.Nodes),
 		may([]string{"get", "list", "watch", "create", "update", "delete"}, api.EndpointSlices, api.Endpoints),
 	},
+	"system:kube-proxy": {may(reading, api.Services, api.EndpointSlices, api.Nodes)},
 	"system:loadbalancer-controller": {
 		may(reading, api.Services, api.Nodes),
 		mayBelow("status", changing, api.Services),

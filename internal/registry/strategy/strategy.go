@@ -16,6 +16,9 @@ import (
 type Settings struct {
 	// Tokens signs the tokens of service accounts; nil: there are none.
 	Tokens *tokens.Authority
+	// MountTokens has pods get the token of their service account by themselves, as in Kubernetes. It needs Tokens, and
+	// the ConfigMap of the cluster's CA in each namespace.
+	MountTokens bool
 	// PodRange has the addresses of all pods; invalid: Nodes have only the ranges that they ask for.
 	PodRange netip.Prefix
 	// ServiceRange has the addresses that Services get, and NodePorts the ports; zero: as config has them by default.
@@ -34,7 +37,7 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 	return map[*api.Kind]*registry.Strategy{
 		api.Namespaces:                 namespaceStrategy(),
 		api.Nodes:                      nodeStrategy(set.PodRange),
-		api.Pods:                       podStrategy(),
+		api.Pods:                       podStrategy(set.MountTokens),
 		api.Services:                   serviceStrategy(set),
 		api.Endpoints:                  endpointsStrategy(),
 		api.EndpointSlices:             endpointSliceStrategy(),
