@@ -46,6 +46,9 @@ func (s *shelf) Resource(_ *corev1.Pod, r *corev1.ResourceFieldSelector) (string
 }
 
 func (s *shelf) Token(_ context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
+	if ask.Audience == "away" {
+		return "", errors.New("no master can be reached")
+	}
 	if ask.Audience == "nobody" {
 		return "", apierrors.NewNotFound(api.ServiceAccounts.GR(), "nobody")
 	}
@@ -272,6 +275,14 @@ func TestTokenVolume(t *testing.T) {
 		}
 		if mounted, err := isMounted(dir); err != nil || !mounted {
 			t.Errorf("%s: a token lies on the disk: %v", x.name, err)
+		}
+		token.Audience = "away" // what was written before stays
+		if err := m.SetUp(t.Context(), p); err != nil || tree(t, dir) != "a=1 token="+p.Name+" for vault" {
+			t.Errorf("%s, while no master can be reached: %v, %s", x.name, err, tree(t, dir))
+		}
+		fresh := New(t.TempDir(), newShelf())
+		if err := fresh.SetUp(t.Context(), p); err == nil {
+			t.Errorf("%s: a volume that never was is made without a master", x.name)
 		}
 		token.Audience = "nobody"
 		if err := m.SetUp(t.Context(), p); err == nil || !strings.Contains(err.Error(), "failed to fetch token: serviceaccounts \"nobody\" not found") {
