@@ -88,6 +88,10 @@ func TestFollowsPods(t *testing.T) {
 		s.Spec.Ports[1].TargetPort.Type, s.Spec.Ports[1].TargetPort.IntVal = 0, 8080
 	})
 	until(c, "web", "10.244.0.2:8080/TCP true", "10.244.0.2:8080/UDP true")
+	ct.Change(c, api.Pods, "a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
+	until(c, "web")
+	ct.Change(c, api.Pods, "a", func(p *corev1.Pod) { p.Labels = svc.Spec.Selector })
+	until(c, "web", "10.244.0.2:8080/TCP true", "10.244.0.2:8080/UDP true")
 	// While it is away, the pod's label changes; another one comes.
 	kill()
 	ct.Change(c, api.Pods, "a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
