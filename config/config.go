@@ -42,6 +42,9 @@ type Config struct {
 	// PodNetwork is how pods of other nodes are reached: VXLAN or Direct.
 	PodNetwork string
 	VXLANPort  int
+	// ServiceCIDR has the addresses that Services get, and NodePorts the ports of nodes.
+	ServiceCIDR netip.Prefix
+	NodePorts   PortRange
 	// PodCIDR is the range that this node asks for; invalid: the master chooses one.
 	PodCIDR       netip.Prefix
 	ClusterDomain string
@@ -119,8 +122,17 @@ const NodeBits = 24
 // Has reports whether the daemon has a role.
 func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
+// APIServiceAddress is the virtual address of the API: the first of ServiceCIDR.
+func (c *Config) APIServiceAddress() netip.Addr { return c.ServiceCIDR.Addr().Next() }
+
 // Does reports whether an optimisation is turned on.
 func (c *Config) Does(optimisation string) bool { return !slices.Contains(c.Without, optimisation) }
+
+// What Services get when nothing is set; the ranges are Kubernetes'.
+const (
+	DefaultServiceCIDR = "10.96.0.0/16"
+	DefaultNodePorts   = "30000-32767"
+)
 
 const defaultDataDir = "/var/lib/minik8s"
 
@@ -241,6 +253,11 @@ var Keys = []Key{
 			}
 			return c.PodCIDR.String()
 		}},
+	{Name: "service-cidr", Default: DefaultServiceCIDR, Doc: "the addresses that Services get, the same on all masters: the first is that of the API, the tenth that of the DNS; a Service may ask for any other address, too",
+		set: setServiceCIDR, get: func(c *Config) string { return c.ServiceCIDR.String() }},
+	{Name: "service-node-port-range", Default: DefaultNodePorts, Doc: "the ports that nodes have for Services of the types NodePort and LoadBalancer, the same on all masters",
+		set: func(c *Config, v string) (err error) { c.NodePorts, err = ParsePortRange(v); return err },
+		get: func(c *Config) string { return c.NodePorts.String() }},
 	{Name: "cluster-domain", Default: "cluster.local", Doc: "the domain of the cluster's DNS names",
 		set: func(c *Config, v string) error {
 			c.ClusterDomain = v

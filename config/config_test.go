@@ -95,6 +95,13 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 		{"shutdown", "", nil, map[string]string{"shutdown-grace-period": "5s", "shutdown-grace-period-critical-pods": "6s"},
 			[]string{"shutdown-grace-period-critical-pods: 6s is more than shutdown-grace-period, 5s"}},
 		{"quota", "", nil, map[string]string{"etcd-quota": "1Ki"}, []string{"etcd-quota", "16Mi"}},
+		{"services among pods", "", nil, map[string]string{"service-cidr": "10.244.128.0/20"}, []string{"service-cidr: 10.244.128.0/20 overlaps cluster-cidr, 10.244.0.0/16"}},
+		{"services on the loopback", "", nil, map[string]string{"service-cidr": "127.1.0.0/16"}, []string{"service-cidr", "overlaps 127.0.0.0/8"}},
+		{"services everywhere", "", nil, map[string]string{"service-cidr": "224.0.0.0/8"}, []string{"service-cidr", "overlaps 224.0.0.0/3"}},
+		{"few services", "service-cidr: 10.96.0.0/29\n", nil, nil, []string{"service-cidr", "between /8 and /28"}},
+		{"services where the machine is", "", nil, map[string]string{"node-ip": "10.96.3.4"}, []string{"service-cidr: 10.96.0.0/16 has the address of this machine, 10.96.3.4"}},
+		{"node ports", "", map[string]string{"MINIK8S_SERVICE_NODE_PORT_RANGE": "32767-30000"}, nil, []string{"MINIK8S_SERVICE_NODE_PORT_RANGE", "expected two ports like 30000-32767"}},
+		{"the API's port", "", nil, map[string]string{"api-port": "30001"}, []string{"service-node-port-range: 30000-32767 has the port of the API, 30001"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			_, err := load(t, x.file, x.env, x.flags)

@@ -168,6 +168,40 @@ func ipv4Range(lo, hi int, at func(*Config) *netip.Prefix) func(*Config, string)
 	}
 }
 
+// PortRange is the ports from First to Last.
+type PortRange struct{ First, Last int }
+
+// Contains reports whether a port is in the range.
+func (r PortRange) Contains(port int) bool { return r.First <= port && port <= r.Last }
+
+// String is "30000-32767".
+func (r PortRange) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
+
+// ParsePortRange reads what String writes.
+func ParsePortRange(v string) (PortRange, error) {
+	first, last, ok := strings.Cut(v, "-")
+	a, err := strconv.Atoi(strings.TrimSpace(first))
+	b, err2 := strconv.Atoi(strings.TrimSpace(last))
+	if !ok || err != nil || err2 != nil || a < 1 || b > 65535 || a > b {
+		return PortRange{}, errors.New("expected two ports like 30000-32767, the first not above the second, from 1 to 65535")
+	}
+	return PortRange{a, b}, nil
+}
+
+// setServiceCIDR accepts a range of addresses that can be Services': not those that mean the machine itself, its links or
+// groups of machines.
+func setServiceCIDR(c *Config, v string) error {
+	if err := ipv4Range(8, 28, func(c *Config) *netip.Prefix { return &c.ServiceCIDR })(c, v); err != nil {
+		return err
+	}
+	for _, not := range []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3"} {
+		if netip.MustParsePrefix(not).Overlaps(c.ServiceCIDR) {
+			return fmt.Errorf("it overlaps %s, whose addresses are no single machine's on the network: choose another, like %s", not, DefaultServiceCIDR)
+		}
+	}
+	return nil
+}
+
 // file accepts the path of a file.
 func file(at func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) (err error) {
@@ -217,6 +251,14 @@ func (c *Config) check() error {
 	switch {
 	case c.Has(Master) && c.PodCIDR.IsValid() && (c.PodCIDR.Bits() < c.ClusterCIDR.Bits() || !c.ClusterCIDR.Contains(c.PodCIDR.Addr())):
 		return fmt.Errorf("pod-cidr: %s is not within the cluster's range %s: choose another, or give --cluster-cidr too", c.PodCIDR, c.ClusterCIDR)
+	case c.Has(Master) && c.ServiceCIDR.Overlaps(c.ClusterCIDR):
+		return fmt.Errorf("service-cidr: %s overlaps cluster-cidr, %s: Services and pods need addresses of their own: choose another range for one of them", c.ServiceCIDR, c.ClusterCIDR)
+	case c.Has(Master) && c.NodeIP.IsValid() && c.ServiceCIDR.Contains(c.NodeIP):
+		return fmt.Errorf("service-cidr: %s has the address of this machine, %s: choose a range that no machine is in", c.ServiceCIDR, c.NodeIP)
+	case c.Has(Master) && c.NodePorts.Contains(c.APIPort):
+		return fmt.Errorf("service-node-port-range: %s has the port of the API, %d: choose other ports, or another --api-port", c.NodePorts, c.APIPort)
+	case c.Has(Worker) && c.Has(Master) && c.NodePorts.Contains(c.KubeletPort):
+		return fmt.Errorf("service-node-port-range: %s has the port of the kubelet, %d: choose other ports, or another --kubelet-port", c.NodePorts, c.KubeletPort)
 	case c.NodeRemovalPeriod != 0 && c.NodeRemovalPeriod < c.NodeGracePeriod:
 		return fmt.Errorf("node-removal-period: %s is less than node-grace-period, %s: a node is lost before it is removed", c.NodeRemovalPeriod, c.NodeGracePeriod)
 	case c.ShutdownGracePeriod != 0 && c.ShutdownGracePeriodCriticalPods > c.ShutdownGracePeriod:

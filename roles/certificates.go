@@ -117,7 +117,7 @@ func (d *Daemon) issue() error {
 // apiNames are the names of the API that are no machine's.
 func (d *Daemon) apiNames() []string {
 	return []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + d.cfg.ClusterDomain,
-		"localhost", "127.0.0.1", "::1"}
+		d.cfg.APIServiceAddress().String(), "localhost", "127.0.0.1", "::1"}
 }
 
 // foreignNames are those for which a worker gets no certificate: the API's, and the addresses of all masters, also of those

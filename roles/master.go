@@ -18,10 +18,13 @@ import (
 	"minik8s/internal/controller/certificates"
 	"minik8s/internal/controller/daemonset"
 	"minik8s/internal/controller/deployment"
+	"minik8s/internal/controller/endpointslice"
 	"minik8s/internal/controller/expire"
 	"minik8s/internal/controller/gc"
 	"minik8s/internal/controller/job"
+	"minik8s/internal/controller/kubernetesservice"
 	"minik8s/internal/controller/leader"
+	"minik8s/internal/controller/loadbalancer"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/namespace"
 	"minik8s/internal/controller/nodelifecycle"
@@ -80,9 +83,11 @@ func firstErr(errs ...error) error {
 	return nil
 }
 
-// runRegistry is ready when the cache is complete and the cluster's own namespaces and priority classes exist.
+// runRegistry is ready when the cache is complete and the cluster's own namespaces and priority classes and the Service of the API
+// exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
-	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, PodRange: d.cfg.ClusterCIDR}), d.log)
+	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, MountTokens: true, PodRange: d.cfg.ClusterCIDR,
+		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts}), d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { ended <- d.reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }()
@@ -91,7 +96,8 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	case err := <-ended:
 		return err
 	}
-	if err := d.reg.Ensure(ctx, api.SystemObjects()...); err != nil {
+	objs := append(api.SystemObjects(), kubernetesservice.Service(d.cfg.APIServiceAddress(), int32(d.cfg.APIPort)))
+	if err := d.reg.Ensure(ctx, objs...); err != nil {
 		return err
 	}
 	d.loaded.Store(d.reg)
@@ -177,6 +183,11 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	})
 	add("serviceaccount-controller", func(_ context.Context, c client.Interface) runner {
 		return serviceaccount.New(c, views, d.ca.Cert, d.log)
+	})
+	add("endpointslice-controller", func(_ context.Context, c client.Interface) runner { return endpointslice.New(c, views, d.log) })
+	add("loadbalancer-controller", func(_ context.Context, c client.Interface) runner { return loadbalancer.New(c, views, d.log) })
+	add("kubernetes-service", func(_ context.Context, c client.Interface) runner {
+		return kubernetesservice.New(c, views, d.cfg.APIServiceAddress(), int32(d.cfg.APIPort), d.log)
 	})
 	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, views, d.reg.Kinds(), d.log) })
 	add("podgc-controller", func(_ context.Context, c client.Interface) runner {

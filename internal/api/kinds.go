@@ -9,6 +9,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -160,6 +161,25 @@ var (
 		New:     func() Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
 	}
+	Services = &Kind{
+		Version: "v1", Kind: "Service", Plural: "services", Singular: "service",
+		ShortNames: []string{"svc"}, Categories: []string{"all"}, Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &corev1.Service{} },
+		NewList:      func() runtime.Object { return &corev1.ServiceList{} },
+	}
+	Endpoints = &Kind{
+		Version: "v1", Kind: "Endpoints", Plural: "endpoints", Singular: "endpoints",
+		ShortNames: []string{"ep"}, Namespaced: true,
+		New:     func() Object { return &corev1.Endpoints{} },
+		NewList: func() runtime.Object { return &corev1.EndpointsList{} },
+	}
+	EndpointSlices = &Kind{
+		Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice", Plural: "endpointslices", Singular: "endpointslice",
+		Namespaced: true,
+		New:        func() Object { return &discoveryv1.EndpointSlice{} },
+		NewList:    func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
+	}
 	ReplicationControllers = &Kind{
 		Version: "v1", Kind: "ReplicationController", Plural: "replicationcontrollers", Singular: "replicationcontroller",
 		ShortNames: []string{"rc"}, Categories: []string{"all"},
@@ -280,8 +300,8 @@ var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscali
 // its Table, or discovery; the list itself is right for what must be known without a cluster (help, the Go types of
 // clients), and for the dialects of the two seed systems, which have no other kinds.
 var Kinds = []*Kind{
-	Namespaces, Nodes, Pods, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
-	Leases, CertificateSigningRequests, PriorityClasses, ClusterConfigs,
+	Namespaces, Nodes, Pods, Services, Endpoints, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
+	EndpointSlices, Leases, CertificateSigningRequests, PriorityClasses, ClusterConfigs,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 

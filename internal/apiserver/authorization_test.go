@@ -125,6 +125,8 @@ func TestEveryDoor(t *testing.T) {
 			switch d.kind {
 			case api.Nodes:
 				return d.sub == "" && d.verb == "create"
+			case api.Services, api.EndpointSlices:
+				return d.sub == "" && in(d.verb, "get", "list", "watch")
 			case api.Events:
 				return d.sub == "" && in(d.verb, "create", "update", "patch")
 			case api.Leases:
@@ -133,6 +135,9 @@ func TestEveryDoor(t *testing.T) {
 				return d.sub == "" && in(d.verb, "get", "list", "watch", "create")
 			}
 			return false
+		}},
+		{"a node's proxy", c.user(registry.Proxy().Name), nil, 403, func(_ string, d door) bool {
+			return in(d.kind.Plural, "services", "endpointslices", "nodes") && d.sub == "" && in(d.verb, "get", "list", "watch")
 		}},
 		{"a machine that joins", c.user(""), []string{"Authorization", "Bearer " + c.joinToken().Bearer()}, 403, func(_ string, d door) bool {
 			return d.kind == api.CertificateSigningRequests && d.sub == "" && in(d.verb, "get", "list", "watch", "create")

@@ -62,7 +62,7 @@ func (p *program) arguments(c *cli.Context, command string, words []string) []st
 		kind = api.Pods.Plural
 	case "cordon", "uncordon", "drain":
 		kind = api.Nodes.Plural
-	case "get", "describe", "delete", "why", "label", "annotate", "apply", "create", "update":
+	case "get", "describe", "delete", "why", "label", "annotate", "expose", "apply", "create", "update":
 		if len(words) == 0 {
 			return p.kinds(ctx, c)
 		}

@@ -6,19 +6,42 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"minik8s/internal/api"
+	"minik8s/internal/client"
 	"minik8s/internal/client/faulty"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/plan/plantest"
 )
 
-// A kubelet that starts while no master can be reached goes on with its pods: it restarts what ends. When the API is
+// accessed is a pod with what admission mounts into pods: a token, the cluster's CA, the namespace.
+func accessed(b *bed, name string) *corev1.Pod {
+	for _, obj := range []api.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ca"}, Data: map[string]string{"ca.crt": "CA"}},
+	} {
+		if _, err := b.api.Create(b.t.Context(), obj, client.WriteOptions{}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	pod := plantest.Pod(name)
+	pod.Spec.ServiceAccountName = "default"
+	pod.Spec.Volumes = []corev1.Volume{{Name: "access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "ca"}}},
+	}}}}}
+	return pod
+}
+
+// A kubelet that starts while no master can be reached goes on with its pods, also those that have a token: it restarts what ends. When the API is
 // back, what was deleted meanwhile goes, and nothing else was disturbed.
 func TestStartWithoutTheAPI(t *testing.T) {
 	b := newBed(t)
 	b.cfg.Checkpoints = true
 	b.start()
-	b.create(plantest.Pod("stays"))
+	b.create(accessed(b, "stays"))
+	t.Cleanup(func() { _ = b.k.volumes.TearDown(string(b.api.pod(t, "stays").UID)) }) // a token lies in memory
 	b.create(plantest.Pod("deleted"))
 	b.create(plantest.Pod("done", plantest.RestartPolicy(corev1.RestartPolicyNever)))
 	stays, deleted := b.api.await(t, "stays", "running", running), b.api.await(t, "deleted", "running", running)

@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/clock"
 	"minik8s/internal/events"
+	"minik8s/internal/informer"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/checkpoint"
 	"minik8s/internal/kubelet/connect"
@@ -25,6 +26,7 @@ import (
 	"minik8s/internal/kubelet/node"
 	"minik8s/internal/kubelet/objects"
 	"minik8s/internal/kubelet/podconfig"
+	"minik8s/internal/kubelet/services"
 	"minik8s/internal/kubelet/shutdown"
 	"minik8s/internal/kubelet/token"
 	"minik8s/internal/kubelet/volume"
@@ -77,6 +79,8 @@ type Config struct {
 	HeartbeatInterval time.Duration
 	// Now is the clock; nil: clock.Now.
 	Now func() time.Time
+	// Views, which may be nil, are shared with other parts of the process that read with the same rights.
+	Views *informer.Views
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -95,9 +99,11 @@ type Kubelet struct {
 	volumes *volume.Manager
 	objects *objects.Manager
 	tokens  *token.Manager
-	cgroups *cgroup.Manager // nil: none
-	ports   *hostports.Manager
-	images  *images.Manager
+	// services is made anew by each Run.
+	services *services.Follower
+	cgroups  *cgroup.Manager // nil: none
+	ports    *hostports.Manager
+	images   *images.Manager
 	// checkpoints is nil where the API is in this process.
 	checkpoints *checkpoint.Store
 	config      *podconfig.Builder
@@ -157,6 +163,15 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	return k
 }
 
+// keptServices is where the variables of Services that a pod's containers had last are kept; nil where the API is in this
+// process.
+func (k *Kubelet) keptServices() func(uid string) string {
+	if k.checkpoints == nil {
+		return nil
+	}
+	return k.volumes.PodDir
+}
+
 // nodeConfig is the part of the configuration for package node.
 func (k *Kubelet) nodeConfig() node.Config {
 	c := &k.cfg
@@ -177,6 +192,7 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	changes := k.runtime.Events(ctx)
 	registered := make(chan error, 1)
 	k.spawn(func() { k.rec.Run(ctx) })
+	k.spawn(func() { k.services.Run(ctx) })
 	k.spawn(func() { registered <- k.node.Register(ctx) })
 	pods, err := k.runtime.Pods(ctx)
 	if err != nil {
@@ -226,6 +242,8 @@ func (k *Kubelet) reset() {
 	k.Manager.Reset()
 	k.admission.reset()
 	k.shuttingDown.Store(false)
+	k.services = services.New(k.client, k.cfg.Views, k.keptServices(), k.log)
+	k.config.Services = k.services
 	k.ports.Reset()
 }
 

@@ -85,6 +85,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	x.k = New(Config{NodeName: "node1", NodeIP: netip.MustParseAddr("192.0.2.1"), DataDir: t.TempDir(), Now: x.clock}, x.api.node, x.rt)
 	x.k.reset()
+	ctx, cancel := context.WithCancel(context.Background())
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		x.k.services.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-followed })
 	return x
 }
 

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -85,6 +86,9 @@ func (r *Registry) admitKind(ctx context.Context, q *Request) error {
 	case q.Verb == "delete" && s.MayDelete != nil:
 		err = s.MayDelete(q.Old)
 	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return err // the kind has said more than that it is forbidden
+	}
 	if err != nil {
 		obj := q.New
 		if obj == nil {
@@ -106,7 +110,15 @@ func (l Lister) Get(kind *api.Kind, namespace, name string) api.Object {
 	return nil
 }
 
-// List returns every object of a kind without namespaces.
+// Holder returns the object of a kind that has something to itself, as its Strategy.Holds names it; nil if it is free.
+func (l Lister) Holder(kind *api.Kind, name string) api.Object {
+	if e := l.cache.Of(kind).Holder(name); e != nil {
+		return e.Object()
+	}
+	return nil
+}
+
+// List returns every object of a kind.
 func (l Lister) List(kind *api.Kind) []api.Object {
 	entries, _ := l.cache.Of(kind).Snapshot("", "")
 	all := make([]api.Object, len(entries))

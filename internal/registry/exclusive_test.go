@@ -91,11 +91,11 @@ func TestExclusive(t *testing.T) {
 	t.Cleanup(stop)
 	has := func(obj api.Object) string { return obj.GetAnnotations()["has"] }
 	err := reg.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{
-		Exclusive: func(obj, old api.Object) string {
+		Exclusive: func(obj, old api.Object) []string {
 			if has(obj) != "" && (old == nil || has(old) != has(obj)) {
-				return "gadgets"
+				return []string{"gadgets"}
 			}
-			return ""
+			return nil
 		},
 		Admit:       func(obj api.Object, others registry.Lister) error { return alone(reg, obj, has) },
 		AdmitUpdate: func(obj, _ api.Object, others registry.Lister) error { return alone(reg, obj, has) },

@@ -73,8 +73,10 @@ type Strategy struct {
 	AdmitUpdate func(obj, old api.Object, others Lister) error
 	// Exclusive names a group of writes of which this is one, because it takes what must be nobody else's: a range of
 	// addresses, to be the default. Between what Admit and AdmitUpdate see of the others and the write no other
-	// write of the group comes. Empty: it takes nothing. old is nil for a new object.
-	Exclusive func(obj, old api.Object) string
+	// write of the group comes. None: it takes nothing. old is nil for a new object.
+	Exclusive func(obj, old api.Object) []string
+	// Holds names what an object has to itself, such as its addresses, so that Lister.Holder finds the object by it.
+	Holds func(obj api.Object) []string
 	// Essential objects are written also when the store is nearly full: without heartbeats and Leases nothing would be
 	// deleted.
 	Essential bool
@@ -111,6 +113,11 @@ func New(s store.Store, rows map[*api.Kind]*Strategy, log *slog.Logger) *Registr
 	}
 	kinds := api.NewTable(api.Builtin()...)
 	r := &Registry{store: s, kinds: kinds, cache: storage.New(s, kinds.Stored(), storage.BookmarkEvery), log: log, now: clock.Now}
+	for k, row := range rows {
+		if row.Holds != nil {
+			r.cache.Of(k).Index(row.Holds)
+		}
+	}
 	r.strategies.Store(&rows)
 	r.authorizer = authorization.New(r.kinds, cached{r.cache})
 	return r
@@ -127,7 +134,7 @@ func (r *Registry) AddKind(ctx context.Context, kind *api.Kind, s *Strategy) err
 	}
 	r.setStrategy(kind, s)
 	if kind.Stored() {
-		if err := r.cache.Add(ctx, kind); err != nil {
+		if err := r.cache.Add(ctx, kind, s.Holds); err != nil {
 			r.cache.Drop(kind)
 			r.setStrategy(kind, nil)
 			return err

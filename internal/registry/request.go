@@ -32,6 +32,9 @@ var System = authorization.System
 // Part returns the identity of a part of the daemon: "scheduler", "kubelet".
 func Part(name string, groups ...string) User { return authorization.Part(name, groups...) }
 
+// Proxy returns the identity of what leads the traffic to Services on a node, where it has one of its own.
+func Proxy() User { return authorization.Proxy() }
+
 // NodeUser returns the identity of a node's kubelet.
 func NodeUser(node string) User { return authorization.NodeUser(node) }
 

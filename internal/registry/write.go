@@ -66,21 +66,19 @@ func (r *Registry) admitExclusive(ctx context.Context, q *Request) error {
 	if s.Exclusive == nil || q.Sub != "" || q.New == nil {
 		return nil
 	}
-	group := s.Exclusive(q.New, q.Old)
-	if group == "" {
-		return nil
-	}
-	key := exclusiveRoot + group
-	switch kv, err := r.store.Get(ctx, key); {
-	case errors.Is(err, store.ErrNotFound):
-		q.relied = append(q.relied, store.Create(key, nil))
-	case err != nil:
-		return storage.Error(q.Kind, q.New.GetName(), err)
-	default:
-		if err := r.cache.Reach(ctx, kv.Modified); err != nil {
+	for _, group := range s.Exclusive(q.New, q.Old) {
+		key := exclusiveRoot + group
+		switch kv, err := r.store.Get(ctx, key); {
+		case errors.Is(err, store.ErrNotFound):
+			q.relied = append(q.relied, store.Create(key, nil))
+		case err != nil:
 			return storage.Error(q.Kind, q.New.GetName(), err)
+		default:
+			if err := r.cache.Reach(ctx, kv.Modified); err != nil {
+				return storage.Error(q.Kind, q.New.GetName(), err)
+			}
+			q.relied = append(q.relied, store.Update(key, nil, kv.Modified))
 		}
-		q.relied = append(q.relied, store.Update(key, nil, kv.Modified))
 	}
 	return nil
 }

@@ -5,5 +5,5 @@
 // no defaults in Kubernetes, so they have no function here.
 //
 // Package registry calls it for every object that it creates or replaces. Workloads call PodSpec for their templates.
-// It imports only the wire types, holds no state and does no I/O.
+// It imports only the wire types and package api, holds no state and does no I/O.
 package defaults

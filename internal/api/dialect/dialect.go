@@ -33,6 +33,8 @@ func reader(kind *api.Kind, patched bool) func(doc map[string]any) ([]string, er
 		body = replicaSet
 	case api.Deployments, api.DaemonSets, api.Jobs:
 		body = template
+	case api.Services:
+		body = service
 	case api.Namespaces:
 	default:
 		return nil

@@ -13,7 +13,7 @@ import (
 // Layout chooses the columns.
 type Layout string
 
-// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes and replica sets.
+// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes, replica sets and services.
 const (
 	Default Layout = ""
 	// Extended also shows UIDs, ports, requests for CPU and memory, and errors.
@@ -57,8 +57,18 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{replicaSetColumnsExtended(), typed(replicaSetRowExtended)}
 	case kind == api.ReplicaSets && l == Compact:
 		return layout{replicaSetColumnsCompact(), typed(replicaSetRowCompact)}
+	case kind == api.Services && l == Extended:
+		return layout{serviceColumnsExtended, typed(serviceRowExtended)}
+	case kind == api.Services && l == Compact:
+		return layout{serviceColumnsCompact, typed(serviceRowCompact)}
 	}
 	switch kind {
+	case api.Services:
+		return layout{serviceColumns, typed(serviceRow)}
+	case api.Endpoints:
+		return layout{endpointsColumns, typed(endpointsRow)}
+	case api.EndpointSlices:
+		return layout{endpointSliceColumns, typed(endpointSliceRow)}
 	case api.Pods:
 		return layout{podColumns, typed(podRow)}
 	case api.ReplicationControllers:

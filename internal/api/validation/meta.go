@@ -14,7 +14,7 @@ import (
 // nameRule returns the rule for the name of an object of this type.
 func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
 	switch obj.(type) {
-	case *corev1.Namespace:
+	case *corev1.Namespace, *corev1.Service: // a part of a domain name
 		return apivalidation.NameIsDNSLabel
 	case *corev1.Event:
 		return func(name string, prefix bool) []string {

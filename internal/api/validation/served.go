@@ -70,10 +70,6 @@ var notServed = []unserved{
 		pod: func(s *corev1.PodSpec) bool {
 			return s.SecurityContext != nil && s.SecurityContext.SELinuxChangePolicy != nil
 		}},
-	{path: "automountServiceAccountToken", how: warn, message: "no token is mounted by itself: name one in a projected volume",
-		pod: func(s *corev1.PodSpec) bool {
-			return s.AutomountServiceAccountToken != nil && *s.AutomountServiceAccountToken
-		}},
 	{path: "securityContext.windowsOptions", how: refuse, message: "windows is" + later,
 		pod: func(s *corev1.PodSpec) bool {
 			return s.SecurityContext != nil && s.SecurityContext.WindowsOptions != nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -30,6 +31,12 @@ func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 		err = writeNode(ctx, s, &out, o)
 	case *corev1.Secret:
 		writeSecret(&out, o)
+	case *corev1.Service:
+		err = writeService(ctx, s, &out, o)
+	case *corev1.Endpoints:
+		writeEndpoints(&out, o)
+	case *discoveryv1.EndpointSlice:
+		writeEndpointSlice(&out, o)
 	default:
 		err = writeRest(&out, obj)
 	}

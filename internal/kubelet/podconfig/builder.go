@@ -24,12 +24,19 @@ type Builder struct {
 	// Objects has the ConfigMaps and Secrets that variables come from, and Volumes what is mounted.
 	Objects *objects.Manager
 	Volumes *volume.Manager
+	// Services makes the variables of Services; nil: there are none.
+	Services Services
 	// Images has the user of an image.
 	Images cri.Images
 	Events *events.Recorder
 	// Allocatable is what the node has for pods, and Memory all of its memory in bytes.
 	Allocatable func() corev1.ResourceList
 	Memory      func() int64
+}
+
+// Services makes the variables by which a pod's containers find Services.
+type Services interface {
+	Variables(ctx context.Context, pod *corev1.Pod) ([]cri.EnvVar, error)
 }
 
 // ConfigMap is the ConfigMap of that name; the error is *objects.Missing if there is none.

@@ -19,7 +19,7 @@ import (
 )
 
 // environment is the container's environment, in order, with references to earlier variables expanded: first the
-// variables of envFrom, then those of env. HOSTNAME is no part of it: the runtime sets that, so $(HOSTNAME) stays as
+// variables of Services, then those of envFrom, then those of env. HOSTNAME is no part of it: the runtime sets that, so $(HOSTNAME) stays as
 // it is written unless the container declares it.
 func (b *Builder) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *cri.Sandbox) ([]cri.EnvVar, error) {
 	values := map[string]string{}
@@ -35,6 +35,15 @@ func (b *Builder) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Co
 			out = append(out, cri.EnvVar{Name: name, Value: value})
 		}
 		values[name] = value
+	}
+	if b.Services != nil {
+		vars, err := b.Services.Variables(ctx, pod)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range vars {
+			set(v.Name, v.Value)
+		}
 	}
 	for i := range c.EnvFrom {
 		if err := b.envFrom(ctx, pod, c, &c.EnvFrom[i], set); err != nil {

@@ -49,7 +49,7 @@ func (t *Manager) Get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceA
 	wish := request{ask.Audience, ptr.Deref(ask.ExpirationSeconds, 3600)}
 	old := t.lookUp(pod.UID, wish)
 	asked := t.now()
-	if asked.Before(old.renew) {
+	if old.value != "" && asked.Before(old.renew) {
 		return old.value, nil
 	}
 	value, lasts, err := t.fetch(ctx, pod, wish)
@@ -64,6 +64,7 @@ func (t *Manager) Get(ctx context.Context, pod *corev1.Pod, ask *corev1.ServiceA
 		t.keep(pod.UID, wish, old)
 		return old.value, nil
 	}
+	t.keep(pod.UID, wish, heldToken{renew: asked.Add(retryAfter)}) // the volume may have one from before, which has to be renewed
 	return "", err
 }
 

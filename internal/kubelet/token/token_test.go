@@ -49,13 +49,13 @@ func TestTokenManager(t *testing.T) {
 		want string        // empty: none can be had
 		due  time.Duration
 	}{
-		{"none yet, and none to be had", 0, down, "", 0},
+		{"none yet, and none to be had", 0, down, "", retryAfter},
 		{"the first", 0, nil, "default/robot 1", 48 * time.Minute},
 		{"the same", 48*time.Minute - 1, nil, "default/robot 1", 48 * time.Minute},
 		{"to be renewed, and cannot be", 48 * time.Minute, down, "default/robot 1", 48*time.Minute + retryAfter},
 		{"not asked again at once", 48*time.Minute + retryAfter - 1, nil, "default/robot 1", 48*time.Minute + retryAfter},
 		{"renewed", 49 * time.Minute, nil, "default/robot 2", 97 * time.Minute},
-		{"at its end, and no other to be had", 109 * time.Minute, down, "", 97 * time.Minute},
+		{"at its end, and no other to be had", 109 * time.Minute, down, "", 109*time.Minute + retryAfter},
 		{"renewed late", 110 * time.Minute, nil, "default/robot 3", 158 * time.Minute},
 	} {
 		now, api.err = plantest.Noon.Add(x.at), x.err

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
 	"minik8s/internal/kubelet/objects"
@@ -67,6 +69,12 @@ func pick(data map[string][]byte, items []corev1.KeyToPath, mode *int32, missing
 		out[item.Path] = file{value, modeOf(item.Mode, mode)}
 	}
 	return out, nil
+}
+
+// answered reports whether the API has said that there is no such content: then the volume cannot be made.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return absent(err) || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
 func isOptional(optional *bool) bool { return optional != nil && *optional }
@@ -193,9 +201,13 @@ func holdsSecrets(v *corev1.Volume) bool {
 	return v.Secret != nil
 }
 
-// setUpProjected writes a volume's present content. A container sees either all of the old content or all of the new.
+// setUpProjected writes a volume's present content. A container sees either all of the old content or all of the new. What
+// cannot be read now, because no API is reached, stays as it was written before: by an earlier run of the daemon, too.
 func setUpProjected(ctx context.Context, from Source, pod *corev1.Pod, v *corev1.Volume, dir string) error {
 	want, err := contentOf(ctx, from, pod, v)
+	if err != nil && !answered(err) && written(dir) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api"
 	"minik8s/internal/kubelet/objects"
@@ -45,8 +46,11 @@ func (s *shelf) Resource(_ *corev1.Pod, r *corev1.ResourceFieldSelector) (string
 }
 
 func (s *shelf) Token(_ context.Context, pod *corev1.Pod, ask *corev1.ServiceAccountTokenProjection) (string, error) {
+	if ask.Audience == "away" {
+		return "", errors.New("no master can be reached")
+	}
 	if ask.Audience == "nobody" {
-		return "", errors.New("no such account")
+		return "", apierrors.NewNotFound(api.ServiceAccounts.GR(), "nobody")
 	}
 	return pod.Name + " for " + ask.Audience, nil
 }
@@ -272,8 +276,16 @@ func TestTokenVolume(t *testing.T) {
 		if mounted, err := isMounted(dir); err != nil || !mounted {
 			t.Errorf("%s: a token lies on the disk: %v", x.name, err)
 		}
+		token.Audience = "away" // what was written before stays
+		if err := m.SetUp(t.Context(), p); err != nil || tree(t, dir) != "a=1 token="+p.Name+" for vault" {
+			t.Errorf("%s, while no master can be reached: %v, %s", x.name, err, tree(t, dir))
+		}
+		fresh := New(t.TempDir(), newShelf())
+		if err := fresh.SetUp(t.Context(), p); err == nil {
+			t.Errorf("%s: a volume that never was is made without a master", x.name)
+		}
 		token.Audience = "nobody"
-		if err := m.SetUp(t.Context(), p); err == nil || !strings.Contains(err.Error(), "failed to fetch token: no such account") {
+		if err := m.SetUp(t.Context(), p); err == nil || !strings.Contains(err.Error(), "failed to fetch token: serviceaccounts \"nobody\" not found") {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}

@@ -47,6 +47,12 @@ func write(dir string, want payload, group int) error {
 	return tidy(dir, current, want)
 }
 
+// written reports whether write has been here.
+func written(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, dataLink))
+	return err == nil
+}
+
 func setgid(group int) os.FileMode {
 	if group < 0 {
 		return 0

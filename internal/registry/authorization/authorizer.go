@@ -121,7 +121,7 @@ func authorizeServiceAccount(q Attributes) error {
 	return Forbidden(q, "a service account may only read its own namespace, and no secrets")
 }
 
-// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node. An object that is being
+// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node, and read what leads to Services. An object that is being
 // created has no name in the request yet; admission applies the same limits to it.
 func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	node, ok := NodeOf(q.User)
@@ -176,6 +176,10 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		return Forbidden(q, "no pod on this node uses it")
 	case api.Pods:
 		return a.authorizeNodePod(ctx, q, node)
+	case api.Services, api.EndpointSlices: // for the variables of its pods, and its proxy
+		if read {
+			return nil
+		}
 	}
 	return Forbidden(q, "")
 }

@@ -123,6 +123,20 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.Jobs),
 		recording,
 	},
+	"system:endpointslice-controller": {
+		may(reading, api.Services, api.Pods, api.Nodes),
+		may([]string{"get", "list", "watch", "create", "update", "delete"}, api.EndpointSlices, api.Endpoints),
+	},
+	"system:kube-proxy": {may(reading, api.Services, api.EndpointSlices, api.Nodes)},
+	"system:loadbalancer-controller": {
+		may(reading, api.Services, api.Nodes),
+		mayBelow("status", changing, api.Services),
+	},
+	"system:kubernetes-service": { // of default/kubernetes
+		may([]string{"get", "list", "watch", "create"}, api.Services),
+		may([]string{"get", "list", "watch", "create", "update", "delete"}, api.EndpointSlices, api.Endpoints),
+		may(reading, api.Nodes),
+	},
 	"system:gc-controller": {{verbs: []string{"get", "list", "watch", "patch", "delete"}}}, // ownerReferences and finalizers
 	"system:podgc-controller": {
 		may(reading, api.Pods, api.Nodes),

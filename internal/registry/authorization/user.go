@@ -35,6 +35,9 @@ func Part(name string, groups ...string) User {
 	return User{Name: "system:" + name, Groups: append(groups, GroupAuthenticated)}
 }
 
+// Proxy returns the identity of what leads the traffic to Services on a node, where it has one of its own.
+func Proxy() User { return Part("kube-proxy") }
+
 // NodeUser returns the identity of a node's kubelet.
 func NodeUser(node string) User {
 	return User{Name: nodeUserPrefix + node, Groups: []string{GroupNodes, GroupAuthenticated}}

@@ -49,6 +49,9 @@ type Objects struct {
 	early   []store.Event
 	loading bool
 	loaded  int64 // the revision of the list that the tree began with; earlier changes are in it
+	// holds names what an object has to itself, and holders is who has what; see Index.
+	holds   func(api.Object) []string
+	holders map[string]*Entry
 	// written are objects on their way into the store, by key. The watch returns the same bytes, which then need not
 	// be decoded.
 	written sync.Map // string -> *handover
@@ -103,9 +106,11 @@ func (c *Cache) Drop(kind *api.Kind) {
 // Of returns the objects of a kind; nil if the kind is not cached.
 func (c *Cache) Of(kind *api.Kind) *Objects { return c.kinds.Load().byKind[kind] }
 
-// Add loads the objects of another kind while the cache runs, and follows them from then on.
-func (c *Cache) Add(ctx context.Context, kind *api.Kind) error {
+// Add loads the objects of another kind while the cache runs, and follows them from then on. holds, which may be nil, is
+// as in Index.
+func (c *Cache) Add(ctx context.Context, kind *api.Kind, holds func(api.Object) []string) error {
 	kc := c.newObjects(kind)
+	kc.Index(holds)
 	kc.loading = true
 	c.put(kc) // first, so that no change falls between the list and the watch
 	page, err := c.store.List(ctx, kc.prefix, "", 0, 0)
@@ -120,6 +125,7 @@ func (c *Cache) Add(ctx context.Context, kind *api.Kind) error {
 	for _, kv := range page.KVs {
 		kc.tree.ReplaceOrInsert(kc.stored(kv))
 	}
+	kc.reindex()
 	kc.log.restart(page.Revision)
 	early := kc.early
 	kc.early, kc.loading, kc.loaded = nil, false, page.Revision
@@ -196,6 +202,7 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	for kc, tree := range trees {
 		kc.mu.Lock()
 		kc.tree, kc.early, kc.loading, kc.loaded = tree, nil, false, page.Revision
+		kc.reindex()
 		kc.log.restart(page.Revision)
 		kc.mu.Unlock()
 	}
@@ -262,6 +269,7 @@ func (kc *Objects) follow(e *store.Event) {
 	} else {
 		prev, _ = kc.tree.Delete(&Entry{key: key})
 	}
+	kc.indexed(prev, next)
 	if next != nil || prev != nil {
 		kc.log.append(change{prev: prev, next: next, rev: e.KV.Modified})
 	}

@@ -27,11 +27,11 @@ func (p podRanges) takes(obj, old api.Object) bool {
 	return p.cluster.IsValid() || len(obj.(*corev1.Node).Spec.PodCIDRs) > 0
 }
 
-func (p podRanges) exclusive(obj, old api.Object) string {
+func (p podRanges) exclusive(obj, old api.Object) []string {
 	if p.takes(obj, old) {
-		return "podranges"
+		return []string{addressGroup}
 	}
-	return ""
+	return nil
 }
 
 func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
@@ -45,8 +45,15 @@ func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
 		}
 		for _, cidr := range other.(*corev1.Node).Spec.PodCIDRs {
 			if r, err := netip.ParsePrefix(cidr); err == nil {
-				taken[r.Masked()] = other.GetName()
+				taken[r.Masked()] = "node " + other.GetName()
 			}
+		}
+	}
+	// A Service may have had its address before the cluster had this range, or a Node asks for one outside of it.
+	wanted := p.wanted(node)
+	for _, svc := range others.List(api.Services) {
+		if a, err := netip.ParseAddr(svc.(*corev1.Service).Spec.ClusterIP); err == nil && wanted(a) {
+			taken[netip.PrefixFrom(a, a.BitLen())] = "service " + nameOf(svc)
 		}
 	}
 	if len(node.Spec.PodCIDRs) > 0 {
@@ -63,6 +70,22 @@ func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
 	return nil
 }
 
+// wanted reports whether an address is where the Node's range may come to lie.
+func (p podRanges) wanted(node *corev1.Node) func(netip.Addr) bool {
+	ranges := []netip.Prefix{}
+	for _, cidr := range node.Spec.PodCIDRs {
+		if r, err := netip.ParsePrefix(cidr); err == nil {
+			ranges = append(ranges, r)
+		}
+	}
+	if len(node.Spec.PodCIDRs) == 0 {
+		ranges = append(ranges, p.cluster)
+	}
+	return func(a netip.Addr) bool {
+		return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) })
+	}
+}
+
 // asked refuses the ranges that a Node asks for if they are others', or not the cluster's.
 func (p podRanges) asked(node *corev1.Node, taken map[netip.Prefix]string) error {
 	if p.cluster.IsValid() && !slices.ContainsFunc(node.Spec.PodCIDRs, func(cidr string) bool {
@@ -77,7 +100,7 @@ func (p podRanges) asked(node *corev1.Node, taken map[netip.Prefix]string) error
 			continue // validation reports it
 		}
 		if by, overlaps := overlapping(taken, want.Masked()); overlaps {
-			return fmt.Errorf("spec.podCIDRs[%d]: %s overlaps %s of node %s: ask for another range, or for none, to get one that is free", i, cidr, by, taken[by])
+			return fmt.Errorf("spec.podCIDRs[%d]: %s overlaps %s of %s: ask for another range, or for none, to get one that is free", i, cidr, by, taken[by])
 		}
 		if p.cluster.IsValid() && want.Addr().Is4() && (want.Bits() < p.cluster.Bits() || !p.cluster.Contains(want.Addr())) {
 			return fmt.Errorf("spec.podCIDRs[%d]: %s is not within the cluster's range %s: ask for another one, or start the masters with another --cluster-cidr", i, cidr, p.cluster)

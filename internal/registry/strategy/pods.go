@@ -20,7 +20,7 @@ import (
 	"minik8s/internal/registry/subresource"
 )
 
-func podStrategy() *registry.Strategy {
+func podStrategy(mountTokens bool) *registry.Strategy {
 	return &registry.Strategy{
 		Default: onOne(defaults.Pod),
 		PrepareCreate: onOne(func(pod *corev1.Pod) {
@@ -59,7 +59,7 @@ func podStrategy() *registry.Strategy {
 			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
 			"status.phase", "status.podIP", "status.nominatedNodeName",
 		},
-		Admit:         admitPod,
+		Admit:         func(obj api.Object, others registry.Lister) error { return admitPod(obj, others, mountTokens) },
 		Grace:         podGrace,
 		Restrict:      onOwnNode,
 		ReturnDeleted: true, // as in Kubernetes
@@ -78,9 +78,9 @@ func validatePod(pod *corev1.Pod) field.ErrorList {
 }
 
 // admitPod requires the pod's service account to exist, copies the account's imagePullSecrets to a pod that has none,
-// and resolves the pod's priority. The account "default" is created in every namespace automatically, a moment after
+// resolves the pod's priority, and mounts the account's token. The account "default" is created in every namespace automatically, a moment after
 // the namespace.
-func admitPod(obj api.Object, others registry.Lister) error {
+func admitPod(obj api.Object, others registry.Lister, mountTokens bool) error {
 	pod := obj.(*corev1.Pod)
 	name := pod.Spec.ServiceAccountName
 	account, ok := others.Get(api.ServiceAccounts, pod.Namespace, name).(*corev1.ServiceAccount)
@@ -90,7 +90,13 @@ func admitPod(obj api.Object, others registry.Lister) error {
 	case !ok && name != "" && name != "default":
 		return fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", pod.Namespace, name, name)
 	}
-	return admitPriority(&pod.Spec, others)
+	if err := admitPriority(&pod.Spec, others); err != nil {
+		return err
+	}
+	if mountTokens && wantsToken(pod, account) {
+		mountToken(&pod.Spec)
+	}
+	return nil
 }
 
 // onOwnNode lets a kubelet change only the pods on its node.

@@ -19,11 +19,11 @@ func priorityClassStrategy() *registry.Strategy {
 		ValidateUpdate: checkStep(validation.PriorityClassUpdate),
 		Admit:          admitClass,
 		AdmitUpdate:    func(obj, _ api.Object, others registry.Lister) error { return admitClass(obj, others) },
-		Exclusive: func(obj, _ api.Object) string {
+		Exclusive: func(obj, _ api.Object) []string {
 			if obj.(*schedulingv1.PriorityClass).GlobalDefault {
-				return "default-priorityclass"
+				return []string{"default-priorityclass"}
 			}
-			return ""
+			return nil
 		},
 	}
 }

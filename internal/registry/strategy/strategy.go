@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"minik8s/config"
 	"minik8s/internal/api"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/review"
@@ -15,16 +16,31 @@ import (
 type Settings struct {
 	// Tokens signs the tokens of service accounts; nil: there are none.
 	Tokens *tokens.Authority
+	// MountTokens has pods get the token of their service account by themselves, as in Kubernetes. It needs Tokens, and
+	// the ConfigMap of the cluster's CA in each namespace.
+	MountTokens bool
 	// PodRange has the addresses of all pods; invalid: Nodes have only the ranges that they ask for.
 	PodRange netip.Prefix
+	// ServiceRange has the addresses that Services get, and NodePorts the ports; zero: as config has them by default.
+	ServiceRange netip.Prefix
+	NodePorts    config.PortRange
 }
 
 // All returns the strategy of each kind of package api that has one.
 func All(set Settings) map[*api.Kind]*registry.Strategy {
+	if !set.ServiceRange.IsValid() {
+		set.ServiceRange = netip.MustParsePrefix(config.DefaultServiceCIDR)
+	}
+	if set.NodePorts == (config.PortRange{}) {
+		set.NodePorts, _ = config.ParsePortRange(config.DefaultNodePorts) //nolint:errcheck // it is a constant
+	}
 	return map[*api.Kind]*registry.Strategy{
 		api.Namespaces:                 namespaceStrategy(),
 		api.Nodes:                      nodeStrategy(set.PodRange),
-		api.Pods:                       podStrategy(),
+		api.Pods:                       podStrategy(set.MountTokens),
+		api.Services:                   serviceStrategy(set),
+		api.Endpoints:                  endpointsStrategy(),
+		api.EndpointSlices:             endpointSliceStrategy(),
 		api.ReplicationControllers:     replicationControllerStrategy(),
 		api.PodTemplates:               podTemplateStrategy(),
 		api.ConfigMaps:                 configMapStrategy(),

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/validation"
@@ -138,6 +139,8 @@ func TestSeedManifestsGoIn(t *testing.T) {
 			switch {
 			case strings.HasSuffix(file, "node.yaml"):
 				kind = api.Nodes
+			case strings.Contains(file, "-service"):
+				kind = api.Services
 			case strings.Contains(file, "-replicaset"):
 				kind = api.ReplicaSets
 			}
@@ -153,7 +156,13 @@ func TestSeedManifestsGoIn(t *testing.T) {
 				s.PrepareCreate(obj)
 			}
 			s.Default(obj)
-			for _, e := range append(validation.ObjectMeta(obj, kind.Namespaced), s.Validate(obj)...) {
+			errs := validation.ObjectMeta(obj, kind.Namespaced)
+			for _, validate := range []func(api.Object) field.ErrorList{s.Validate, s.ValidateCreate} {
+				if validate != nil {
+					errs = append(errs, validate(obj)...)
+				}
+			}
+			for _, e := range errs {
 				// What is only not served yet was understood.
 				if !strings.Contains(e.Detail, "not served by this version") {
 					t.Error(e)

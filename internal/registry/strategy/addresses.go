@@ -1,0 +1,167 @@
+package strategy
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/config"
+	"minik8s/internal/api"
+	"minik8s/internal/registry"
+)
+
+// The groups of writes that take addresses, ranges of them, or ports of nodes; see registry.Strategy.Exclusive.
+const (
+	addressGroup  = "addresses"
+	nodePortGroup = "nodeports"
+)
+
+// addresses gives Services their addresses.
+type addresses struct {
+	services netip.Prefix
+	pods     netip.Prefix // invalid: only Nodes say which addresses are pods'
+}
+
+// The places in the range that are kept for certain Services.
+const (
+	placeOfAPI = 1
+	placeOfDNS = 10
+)
+
+// reserved are the Services that the first and the tenth address are for.
+var reserved = map[uint32]string{
+	placeOfAPI: metav1.NamespaceDefault + "/" + api.KubernetesService,
+	placeOfDNS: metav1.NamespaceSystem + "/" + api.DNSService,
+}
+
+// at is the n-th address of the range.
+func (a addresses) at(n uint32) netip.Addr {
+	first := a.services.Addr().As4()
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(first[:])+n)))
+}
+
+// place is the number of an address in the range.
+func (a addresses) place(addr netip.Addr) uint32 {
+	first, this := a.services.Addr().As4(), addr.As4()
+	return binary.BigEndian.Uint32(this[:]) - binary.BigEndian.Uint32(first[:])
+}
+
+// band is how much of a range is looked at last, because people choose from it: its beginning, as in Kubernetes (KEP-3070).
+func band(size, share, most int) int { return min(max(16, size/share), most) }
+
+// free returns an address that no Service has. The search begins anywhere, so that it is short, and so that an address
+// that was just given back is not soon another's.
+func (a addresses) free(others registry.Lister) (netip.Addr, error) {
+	size := 1 << (32 - a.services.Bits())
+	n, ok := search(1, band(size, 16, 256), size-1, func(n int) bool {
+		return reserved[uint32(n)] == "" && others.Holder(api.Services, addressName(a.at(uint32(n)).String())) == nil
+	})
+	if !ok {
+		return netip.Addr{}, fmt.Errorf("every address of --service-cidr %s has a Service: delete Services, or choose an address outside of it", a.services)
+	}
+	return a.at(uint32(n)), nil
+}
+
+// search looks for a number from first on and below end, first not below from.
+func search(first, from, end int, free func(int) bool) (int, bool) {
+	for _, part := range [][2]int{{max(first, from), end}, {first, min(from, end)}} {
+		count := part[1] - part[0]
+		if count <= 0 {
+			continue
+		}
+		start := rand.IntN(count)
+		for i := range count {
+			if n := part[0] + (start+i)%count; free(n) {
+				return n, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// chosen says why a Service cannot have the address that its user has chosen; nil if it can.
+func (a addresses) chosen(svc *corev1.Service, addr netip.Addr, others registry.Lister) error {
+	if holder := others.Holder(api.Services, addressName(addr.String())); holder != nil {
+		if sameObject(holder, svc) {
+			return nil
+		}
+		return fmt.Errorf("service %s has it: choose another, or none, to get one that is free", nameOf(holder))
+	}
+	if a.services.Contains(addr) {
+		n, last := a.place(addr), uint32(1<<(32-a.services.Bits())-1)
+		switch owner := reserved[n]; {
+		case n == 0 || n == last:
+			return fmt.Errorf("the first and the last address of --service-cidr %s are no Service's: choose another", a.services)
+		case owner != "" && owner != nameOf(svc):
+			return fmt.Errorf("it is kept for service %s: choose another", owner)
+		}
+		return nil
+	}
+	switch {
+	case !addr.Is4():
+		return errors.New("expected an IPv4 address")
+	case addr.IsLoopback(), addr.IsLinkLocalUnicast(), !addr.IsGlobalUnicast(), addr.As4()[0] == 0, addr.As4()[0] >= 224:
+		return errors.New("expected an address that one machine of a network could have: it is a loopback, link-local, multicast or reserved one")
+	case a.pods.IsValid() && a.pods.Contains(addr):
+		return fmt.Errorf("it is in the range of pods' addresses, --cluster-cidr %s: choose another", a.pods)
+	}
+	for _, obj := range others.List(api.Nodes) {
+		node := obj.(*corev1.Node)
+		for _, cidr := range node.Spec.PodCIDRs {
+			if r, err := netip.ParsePrefix(cidr); err == nil && r.Contains(addr) {
+				return fmt.Errorf("it is in %s, where the pods of node %s have their addresses: choose another", cidr, node.Name)
+			}
+		}
+		for _, has := range node.Status.Addresses {
+			if ip, err := netip.ParseAddr(has.Address); err == nil && ip == addr {
+				return fmt.Errorf("node %s has it: choose another", node.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// addressName and portName name what a Service has, for Strategy.Holds.
+func addressName(addr string) string { return "address/" + addr }
+func portName(port int32) string     { return fmt.Sprint("port/", port) }
+
+func nameOf(obj api.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+
+// sameObject reports whether what holds something is an earlier version of obj.
+func sameObject(holder, obj api.Object) bool {
+	return holder.GetNamespace() == obj.GetNamespace() && holder.GetName() == obj.GetName()
+}
+
+// nodePorts gives Services ports of the nodes.
+type nodePorts struct{ config.PortRange }
+
+// chosen says why a Service cannot have the port that its user has chosen; nil if it can.
+func (p nodePorts) chosen(svc *corev1.Service, port int32, others registry.Lister) error {
+	if holder := others.Holder(api.Services, portName(port)); holder != nil {
+		if sameObject(holder, svc) {
+			return nil
+		}
+		return fmt.Errorf("provided port is already allocated: service %s has it", nameOf(holder))
+	}
+	if !p.Contains(int(port)) {
+		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", p)
+	}
+	return nil
+}
+
+// free returns a port that no Service has, and that is not among own, which this Service gets by the same write.
+func (p nodePorts) free(own map[int32]bool, others registry.Lister) (int32, error) {
+	size := p.Last - p.First + 1
+	n, ok := search(p.First, p.First+band(size, 32, 128), p.Last+1, func(n int) bool {
+		return !own[int32(n)] && others.Holder(api.Services, portName(int32(n))) == nil
+	})
+	if !ok {
+		return 0, fmt.Errorf("every port of --service-node-port-range %s has a Service: delete Services, or start the masters with a wider one", p)
+	}
+	return int32(n), nil
+}

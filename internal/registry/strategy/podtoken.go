@@ -1,0 +1,69 @@
+package strategy
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+)
+
+const (
+	// tokenPath is where in-cluster clients look.
+	tokenPath   = "/var/run/secrets/kubernetes.io/serviceaccount"
+	tokenVolume = "kube-api-access-"
+	// tokenSeconds is how long such a token lasts; the kubelet renews it long before.
+	tokenSeconds = 3607
+	rootCA       = "kube-root-ca.crt"
+)
+
+// wantsToken reports whether a pod gets a token by itself: the pod may say no, or else its account. account is nil if it
+// does not exist yet.
+func wantsToken(pod *corev1.Pod, account *corev1.ServiceAccount) bool {
+	switch {
+	case pod.Spec.ServiceAccountName == "":
+		return false
+	case pod.Spec.AutomountServiceAccountToken != nil:
+		return *pod.Spec.AutomountServiceAccountToken
+	case account != nil && account.AutomountServiceAccountToken != nil:
+		return *account.AutomountServiceAccountToken
+	}
+	return true
+}
+
+// mountToken gives every container that has nothing there the account's token, the cluster's CA and the namespace. Names and
+// contents are Kubernetes'.
+func mountToken(spec *corev1.PodSpec) {
+	name, exists := api.GenerateName(tokenVolume), false
+	if i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, tokenVolume) }); i >= 0 {
+		name, exists = spec.Volumes[i].Name, true
+	}
+	mounted := false
+	mount := func(containers []corev1.Container) []corev1.Container {
+		containers = slices.Clone(containers) // they are shared with other tries
+		for i := range containers {
+			c := &containers[i]
+			if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == tokenPath }) {
+				continue
+			}
+			c.VolumeMounts = append(slices.Clone(c.VolumeMounts), corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: tokenPath})
+			mounted = true
+		}
+		return containers
+	}
+	spec.InitContainers, spec.Containers = mount(spec.InitContainers), mount(spec.Containers)
+	if mounted && !exists {
+		spec.Volumes = append(slices.Clone(spec.Volumes), corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: tokenSource()}})
+	}
+}
+
+func tokenSource() *corev1.ProjectedVolumeSource {
+	return &corev1.ProjectedVolumeSource{DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode), Sources: []corev1.VolumeProjection{
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(tokenSeconds))}},
+		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: rootCA},
+			Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
+		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
+			{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}}}}},
+	}}
+}
