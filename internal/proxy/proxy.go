@@ -62,6 +62,8 @@ type Proxy struct {
 	slices   Source[*discoveryv1.EndpointSlice]
 	wake     chan struct{} // something is dirty
 	foreign  chan struct{} // somebody else has changed the table
+	touched  atomic.Int64  // when that was, in nanoseconds since start
+	start    time.Time
 	cut      chan struct{} // flows may be stale
 
 	seen struct { // what the informers have told
@@ -73,11 +75,12 @@ type Proxy struct {
 		pods   *netip.Prefix
 	}
 
-	mu     sync.Mutex // state, and what follows it
-	state  *state
-	synced bool // the kernel has the state, as far as is known
-	broken map[flow]bool
-	doors  *doors
+	mu       sync.Mutex // state, and what follows it
+	state    *state
+	synced   bool      // the kernel has the state, as far as is known
+	compared time.Time // when the last comparison began that found or left it so
+	broken   map[flow]bool
+	doors    *doors
 
 	edits, refused atomic.Int64 // piecewise changes, and those that the kernel did not take
 }
@@ -91,7 +94,7 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 		cfg.Ruleset = nft.NewKernel()
 	}
 	p := &Proxy{cfg: cfg, services: services, slices: endpointSlices, wake: make(chan struct{}, 1), foreign: make(chan struct{}, 1),
-		cut: make(chan struct{}, 1), broken: map[flow]bool{}}
+		cut: make(chan struct{}, 1), start: time.Now(), broken: map[flow]bool{}}
 	p.seen.dirty, p.seen.lists = map[types.NamespacedName]bool{}, map[string]bool{}
 	p.seen.slices = map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice{}
 	p.state = newState(cfg.Table, renderer{links: cfg.Links, node: cfg.Node, pods: cfg.Pods})
@@ -259,6 +262,7 @@ func (p *Proxy) catchUp() (done bool, err error) {
 		}
 	}
 	if !p.synced {
+		p.compared = time.Now()
 		if _, err = p.cfg.Ruleset.Sync(p.state.table()); err != nil {
 			return false, fmt.Errorf("proxy: %w", err)
 		}
@@ -321,7 +325,10 @@ const (
 
 // watch notices that others have changed the table.
 func (p *Proxy) watch(ctx context.Context) {
-	changed := func() { poke(p.foreign) }
+	changed := func() {
+		p.touched.Store(int64(time.Since(p.start)))
+		poke(p.foreign)
+	}
 	for ctx.Err() == nil { // what changed in between is found by a comparison at its start
 		if err := p.cfg.Ruleset.WatchTable(ctx, p.cfg.Table, changed, changed); err != nil {
 			p.cfg.Log.Warn("changes of the rules of Services are not seen, trying again", "error", err)
@@ -364,9 +371,10 @@ func (p *Proxy) keep(ctx context.Context) {
 func (p *Proxy) repair() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.synced { // it is compared with the next change
+	if !p.synced || p.compared.Sub(p.start) > time.Duration(p.touched.Load()) { // it is compared with the next change, or was
 		return false, nil
 	}
+	p.compared = time.Now()
 	return p.cfg.Ruleset.Sync(p.state.table())
 }
 

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os/exec"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/nft"
@@ -293,4 +295,44 @@ func TestTCPIsDrained(t *testing.T) {
 	if err := ask(conn, "tcp", 5*time.Second, &server, &rest); err != nil || server != "a" {
 		t.Errorf("the old connection: %s, %v", server, err)
 	}
+}
+
+// When the node changes all Services are planned anew: here its zone, by which hints choose endpoints, and what it serves.
+func TestNodeChanges(t *testing.T) {
+	h := newHost(t)
+	a, b, c := h.pod(), h.pod(), h.pod()
+	a.serve("a", 8080)
+	b.serve("b", 8080)
+	h.up()
+	web := service("web", "10.96.5.1", port(80, 30580))
+	s := slice(web, a.addr+"@", b.addr+"@")
+	for i, zone := range []string{"east", "west"} {
+		s.Endpoints[i].Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: zone}}}
+	}
+	h.cluster.services.put(web)
+	h.cluster.slices.put(s)
+	node := h.config().Node
+	for _, step := range []struct{ zone, want string }{{"east", "a"}, {"west", "b"}, {"east", "a"}} {
+		node.Zone = step.zone
+		h.proxy.SetNode(node, h.config().Pods)
+		h.until("zone "+step.zone, func() bool {
+			for range 3 {
+				if server, _ := c.call("tcp", "10.96.5.1:80"); server != step.want {
+					return false
+				}
+			}
+			return true
+		})
+		h.caughtUp() // loopback follows the kernel
+		if server, _ := (&machineNS{t: t}).call("tcp", "127.0.0.1:30580"); server != step.want {
+			t.Errorf("zone %s, by loopback: %s", step.zone, server)
+		}
+	}
+	node.Served = []netip.Addr{netip.MustParseAddr("10.96.5.1")}
+	h.proxy.SetNode(node, h.config().Pods)
+	h.until("the service is left to the node", func() bool {
+		server, _ := (&machineNS{t: t}).call("tcp", hostAddr+":30580")
+		return server == refused
+	})
+	h.same()
 }
