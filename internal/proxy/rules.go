@@ -268,12 +268,13 @@ func (w *portWriter) pool(key []byte, c nft.Called, local bool) string {
 	return w.chain(w.named(what, c), func() []nft.Rule { return []nft.Rule{{nft.DNATInTurn(c, n, set)}, otherwise} })
 }
 
-// places is how many turns there are for n endpoints. Up to four share twelve, each the same number of them, so that the
+// places is how many turns there are for n endpoints. Up to three share six, each the same number of them, so that the
 // rule stays when their number changes: for a new rule the kernel checks all chains of the table, which takes milliseconds
-// where there are thousands; elements of a map take the same time however many there are.
+// where there are thousands; elements of a map take the same time however many there are. More
+// turns would cost at each comparison, which takes time by the square of a map's size.
 func places(n int) int {
-	if n <= 4 {
-		return 12
+	if n <= 3 {
+		return 6
 	}
 	return n
 }

@@ -95,11 +95,11 @@ func TestRules(t *testing.T) {
 		ct status dnat iifname != "mkab12*" oifname != "mkab12*" ip daddr @remote masquerade
 	}
 `, `	chain svc-default/web/tcp/p80 {
-		dnat ip to ip daddr . meta l4proto . th dport . numgen inc mod 12 map @endpoints
+		dnat ip to ip daddr . meta l4proto . th dport . numgen inc mod 6 map @endpoints
 		meta l4proto tcp reject with tcp reset
 	}
 `, `	chain port-svc-default/none/udp/p53-udp {
-		dnat ip to meta l4proto . th dport . numgen inc mod 12 map @port-endpoints
+		dnat ip to meta l4proto . th dport . numgen inc mod 6 map @port-endpoints
 		reject
 	}
 `, `	chain svc-default/sticky/tcp/p80 {
@@ -122,11 +122,11 @@ func TestRules(t *testing.T) {
 		goto local-default/local/tcp/p80
 	}
 `, `	chain local-default/local/tcp/p80 {
-		dnat ip to ip daddr . meta l4proto . th dport . numgen inc mod 12 map @local-endpoints
+		dnat ip to ip daddr . meta l4proto . th dport . numgen inc mod 6 map @local-endpoints
 		drop
 	}
 `, `	chain port-svc-default/local/tcp/p80 {
-		dnat ip to meta l4proto . th dport . numgen inc mod 12 map @port-endpoints
+		dnat ip to meta l4proto . th dport . numgen inc mod 6 map @port-endpoints
 		meta l4proto tcp reject with tcp reset
 	}
 `} {
@@ -134,7 +134,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("no\n%s\nin\n%s", chain, got)
 		}
 	}
-	for set, n := range map[string]int{services: 6, nodePorts: 2, endpoints: 36, portEndpoints: 12, clusterIPs: 4, hairpins: 1, remote: 1} {
+	for set, n := range map[string]int{services: 6, nodePorts: 2, endpoints: 18, portEndpoints: 6, clusterIPs: 4, hairpins: 1, remote: 1} {
 		if elements[set] != n {
 			t.Errorf("%s has %d elements, want %d", set, elements[set], n)
 		}
@@ -248,7 +248,7 @@ func TestEditsAreSmall(t *testing.T) {
 	}
 	few := service("few", "10.96.0.2")
 	s.add(few)
-	for n := 1; n <= 4; n++ {
+	for n := 1; n <= 3; n++ {
 		if e := s.add(few, list[:n]...); len(e.Chains) != 0 || len(e.Added) == 0 {
 			t.Errorf("with %d endpoints the rules are others: %+v", n, e)
 		}
