@@ -46,6 +46,10 @@ var floors = map[string]int{
 	"internal/membership":         1, // how masters join: a machine asks, apiserver answers, ctl shows
 	"internal/machine":            1,
 	"internal/nft":                1, // the kernel's packet filter; knows no pod
+	"internal/proxy":              4, // the data path of Services; only roles makes one
+	"internal/proxy/plan":         1, // what one node does with a Service; pure
+	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod
+	"internal/relay":              1, // forwards a port in user space; the pods' network and the proxy both need it
 	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod
 	"internal/balancer":           1, // a TCP balancer; knows no master
 	"internal/channels":           1,
@@ -92,7 +96,7 @@ var doors = map[string][]string{
 	"github.com/urfave/cli/v2":          {"", "=internal/ctl", "internal/ctl/commandline"}, // the rooms of ctl know no flag
 	"github.com/golang-jwt/jwt/v5":      {"internal/tokens"},
 	"github.com/google/nftables":        {"internal/nft", "internal/bench", "internal/hosts"},
-	"github.com/mdlayher/netlink":       {"internal/nft"},
+	"github.com/mdlayher/netlink":       {"internal/nft", "internal/conntrack"},
 	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},
 	"github.com/godbus/dbus/v5":         {"internal/logind"},
 	"github.com/anishathalye/porcupine": {"internal/hosts/history"},

@@ -21,6 +21,7 @@ import (
 	"minik8s/internal/kubelet/volume"
 	"minik8s/internal/logind"
 	"minik8s/internal/network"
+	"minik8s/internal/proxy"
 )
 
 // CleanOptions say how to clean.
@@ -98,7 +99,7 @@ func (c *cleaning) run(ctx context.Context, d *Daemon, opts CleanOptions) error 
 		}
 	}
 	if d.network != nil {
-		if err := d.network.Teardown(ctx); err != nil {
+		if err := errors.Join(proxy.Teardown(d.servicesTable()), d.network.Teardown(ctx)); err != nil {
 			return fmt.Errorf("the pods' network could not be removed: %w; no file was deleted, try again", err)
 		}
 	}

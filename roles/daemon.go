@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"minik8s/internal/client/local"
 	"minik8s/internal/datadir"
 	"minik8s/internal/identity"
+	"minik8s/internal/informer"
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
@@ -99,10 +101,13 @@ type Daemon struct {
 	// loaded is reg when it can be read, and serving whether the API serves, for those who do not wait for that.
 	loaded  atomic.Pointer[registry.Registry]
 	serving atomic.Bool
-	network *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
-	runtime *containerd.Runtime
-	led     atomic.Pointer[supervise.Group] // the parts that run while this master leads
-	kubelet atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
+	// views are what this machine's parts share of what they read; see nodeViews.
+	views     *informer.Views
+	makeViews sync.Once
+	network   *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
+	runtime   *containerd.Runtime
+	led       atomic.Pointer[supervise.Group] // the parts that run while this master leads
+	kubelet   atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
 }
 
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts

@@ -24,7 +24,8 @@ func (d *Daemon) masterNodeParts() []supervise.Part {
 	}
 	return append(parts,
 		supervise.Part{Name: "network", Policy: supervise.Keep, Run: d.runHostNetwork},
-		supervise.Part{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: append(d.api(), "network")})
+		supervise.Part{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: append(d.api(), "network")},
+		supervise.Part{Name: "proxy", Policy: supervise.Keep, Run: d.runProxy, After: append(d.api(), "network")})
 }
 
 // hasNetwork reports whether this machine takes part in the pods' network. A worker must.

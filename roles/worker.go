@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/masters"
 	"minik8s/internal/network"
 	"minik8s/internal/network/peers"
+	"minik8s/internal/proxy"
 	"minik8s/internal/supervise"
 )
 
@@ -27,6 +28,7 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
 		{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: after, Await: d.api(), Patience: patience},
+		{Name: "proxy", Policy: supervise.Keep, Run: d.runProxy, After: after, Await: d.api(), Patience: patience},
 		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd", "credentials"}},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: after, Await: d.api(), Patience: patience},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: after, Await: d.api(), Patience: patience},
@@ -52,7 +54,7 @@ func (d *Daemon) runContainerd(ctx context.Context, ready func()) error {
 func (d *Daemon) networkConfig() network.Config {
 	return network.Config{PodCIDR: d.likelyRange(), Owner: d.cfg.DataDir, NoPods: !d.cfg.Has(config.Worker), NodePorts: []uint16{uint16(d.cfg.APIPort)},
 		NodeIP: d.cfg.NodeIP, Direct: d.cfg.PodNetwork == config.Direct, VXLANPort: uint16(d.cfg.VXLANPort),
-		StateFile: d.path("network.json"), Log: d.log}
+		StateFile: d.path("network.json"), Unwatched: proxy.Tables, Log: d.log}
 }
 
 // likelyRange is the range of pod addresses that this node probably gets, so that the network need not wait for the
@@ -103,7 +105,7 @@ func (d *Daemon) runNetwork(ctx context.Context, ready func()) error {
 // runNodes tells the network of the other nodes, and the balancer of the masters. Both follow the Peers by
 // one watch. It is ready when the network has been told.
 func (d *Daemon) runNodes(ctx context.Context, ready func()) error {
-	machines := informer.New[*minik8s.Peer](d.asNode(), api.Peers, informer.Options{Log: d.log})
+	machines := informer.New[*minik8s.Peer](d.asNode(), api.Peers, informer.Options{Views: d.nodeViews(), Log: d.log})
 	routes := peers.New(machines, d.cfg.NodeName, d.network, d.log)
 	ctx, stop := context.WithCancel(ctx)
 	var followers sync.WaitGroup

@@ -49,6 +49,9 @@ import (
 //	expect same NAME              the pod runs in the same containers as when it was last expected
 //	expect lock NAME              a shutdown of the machine would wait for the daemon
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
+//	expect call TARGET from NAME answer WORD
+//	                              who asks a Service from a host, or from the shell of a pod, is answered with a word that
+//	                              begins so; TARGET is service/NAME for its address, or nodeport/NAME@HOST
 //	expect said NAME TEXT         the daemon has printed the text
 //	expect ctl MASTER ARGUMENTS... ctl does that without an error
 //	expect kubectl NAME ARGUMENTS... and kubectl

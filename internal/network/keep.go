@@ -31,7 +31,7 @@ func (n *Network) Keep(ctx context.Context) {
 	n.endFlowsSoon() // for pods that were removed while no daemon ran
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	for _, watch := range []func(ctx context.Context, started, changed func()) error{nft.Watch, n.watchShared, n.watchLinks} {
+	for _, watch := range []func(ctx context.Context, started, changed func()) error{n.watchRules, n.watchShared, n.watchLinks} {
 		watching.Go(func() { n.keepWatching(ctx, watch, n.poke) })
 	}
 	p := pace{gap: settle, patience: settle}
@@ -62,6 +62,14 @@ func (n *Network) Keep(ctx context.Context) {
 		p.patience = min(2*p.patience, again)
 		n.poke()
 	}
+}
+
+// watchRules watches all packet filters but those of another part.
+func (n *Network) watchRules(ctx context.Context, started, changed func()) error {
+	if n.cfg.Unwatched == "" {
+		return nft.Watch(ctx, started, changed)
+	}
+	return nft.WatchBut(ctx, n.cfg.Unwatched, started, changed)
 }
 
 // watchLinks watches the host's links, and those that may lead to peers.

@@ -31,7 +31,7 @@ type Config struct {
 	PodCIDR netip.Prefix
 	// Owner distinguishes two daemons in one network namespace, such as their data directory.
 	Owner string
-	// NoPods is for a node that runs none: its host reaches the pods of other nodes, and forwards nothing.
+	// NoPods is for a node that runs none: its host reaches the pods of other nodes, and nothing is done that only pods need.
 	NoPods bool
 	// NodePorts are TCP ports of the node that pods may reach although the host filters its input: the API's.
 	NodePorts []uint16
@@ -45,6 +45,9 @@ type Config struct {
 	Direct bool
 	// VXLANPort is the UDP port of the tunnel, the same on all nodes; 0: overlay.DefaultPort.
 	VXLANPort uint16
+	// Unwatched is the prefix of the names of tables that another part of ours keeps and changes often: their changes
+	// are no reason to compare. Empty: there are none.
+	Unwatched string
 	Log       *slog.Logger
 }
 
@@ -295,6 +298,11 @@ func (n *Network) undoRouteLocalnet() error {
 	}
 	return host.SetSysctl("net/ipv4/conf/all/route_localnet", "0")
 }
+
+// Owner are the four digits by which this daemon's things on the host are known, and LinkPrefix is what the names of its
+// pods' links begin with.
+func (n *Network) Owner() string      { return n.host.Owner() }
+func (n *Network) LinkPrefix() string { return n.host.LinkPrefix() }
 
 // HostAddrs are the host's global IPv4 addresses, those of the default route's link first.
 func (n *Network) HostAddrs() []netip.Addr { return n.host.Addrs() }

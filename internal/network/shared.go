@@ -15,13 +15,13 @@ import (
 )
 
 // setUpShared makes what all pods share beside the rules: forwarding, the gateway's address and the unreachable route
-// for the node's range; without pods, the route alone.
+// for the node's range; without pods, no address.
 func (n *Network) setUpShared(pods netip.Prefix) error {
+	if err := n.host.Set("net/ipv4/ip_forward", "1"); err != nil { // also without pods: for Services
+		return fmt.Errorf("network: %w", err)
+	}
 	if n.cfg.NoPods {
 		return n.addUnreachableRoute(pods)
-	}
-	if err := n.host.Set("net/ipv4/ip_forward", "1"); err != nil {
-		return fmt.Errorf("network: %w", err)
 	}
 	lo, err := n.host.LinkByName("lo")
 	if err != nil {
@@ -39,11 +39,11 @@ func (n *Network) setUpShared(pods netip.Prefix) error {
 
 // sharedComplete reports whether everything that setUpShared makes still exists.
 func (n *Network) sharedComplete(pods netip.Prefix) (bool, error) {
-	if n.cfg.NoPods {
-		return n.rangeHeld(pods)
-	}
 	if forward, err := host.Sysctl("net/ipv4/ip_forward"); err != nil || forward != "1" {
 		return false, err
+	}
+	if n.cfg.NoPods {
+		return n.rangeHeld(pods)
 	}
 	lo, err := n.host.LinkByName("lo")
 	if err != nil || lo.Attrs().Flags&net.FlagUp == 0 {

@@ -2,6 +2,7 @@ package nft
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -142,4 +143,139 @@ func (f *Fake) Admit(b BaseChain, tag string, list []Accept) error {
 		c.Rules = rules
 	}
 	return nil
+}
+
+// Edit implements Ruleset.
+func (f *Fake) Edit(name string, e Edit) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t, ok := f.Tables[name]
+	if !ok {
+		return fmt.Errorf("no table %s", name)
+	}
+	next, err := e.applied(t)
+	if err != nil || e.Empty() {
+		return err
+	}
+	f.Writes++
+	f.Tables[name] = next
+	return nil
+}
+
+// applied is a table after an edit. As in the kernel, what is removed has to be there, nothing that is removed is in
+// use, and nothing that is added is there.
+func (e Edit) applied(t Table) (Table, error) {
+	sets, chains := map[string]*Set{}, map[string]Chain{}
+	for _, s := range append(slices.Clone(e.Sets), t.Sets...) {
+		s.Elements = slices.Clone(s.Elements)
+		if !slices.ContainsFunc(t.Sets, func(o Set) bool { return o.Name == s.Name }) {
+			s.Elements = nil
+		}
+		sets[s.Name] = &s
+	}
+	for _, c := range append(slices.Clone(t.Chains), e.Chains...) {
+		chains[c.Name] = c
+	}
+	at := func(el Element) (*Set, int) {
+		s := sets[el.Set]
+		if s == nil {
+			return nil, -1
+		}
+		return s, slices.IndexFunc(s.Elements, func(o Element) bool { return string(o.Key) == string(el.Key) && o.End == el.End })
+	}
+	for _, el := range e.Removed {
+		s, i := at(el)
+		if i < 0 {
+			return t, fmt.Errorf("set %s has no element %x", el.Set, el.Key)
+		}
+		s.Elements = slices.Delete(s.Elements, i, i+1)
+	}
+	for _, el := range e.Added {
+		s, i := at(el)
+		if s == nil || el.Goto != "" && chains[el.Goto].Name == "" || i >= 0 && valueOf(s.Elements[i]) != valueOf(el) {
+			return t, fmt.Errorf("element %x of %s cannot be added", el.Key, el.Set)
+		}
+		if i < 0 {
+			s.Elements = append(s.Elements, el)
+		}
+	}
+	for _, name := range e.Gone {
+		delete(chains, name)
+	}
+	for _, name := range e.GoneSets {
+		delete(sets, name)
+	}
+	out := Table{Name: t.Name, Guests: t.Guests}
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		for _, el := range sets[name].Elements {
+			if el.Goto != "" && chains[el.Goto].Name == "" {
+				return t, fmt.Errorf("chain %s is in use by %s", el.Goto, name)
+			}
+		}
+		out.Sets = append(out.Sets, *sets[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(chains)) {
+		for _, r := range chains[name].Rules {
+			if target := r.target(); target != "" && chains[target].Name == "" {
+				return t, fmt.Errorf("chain %s leads to %s, which is not there", name, target)
+			}
+			for _, set := range r.sets() {
+				if sets[set] == nil {
+					return t, fmt.Errorf("chain %s looks into %s, which is not there", name, set)
+				}
+			}
+		}
+		out.Chains = append(out.Chains, chains[name])
+	}
+	return out, nil
+}
+
+// Sync implements Ruleset.
+func (f *Fake) Sync(t Table) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old, there := f.Tables[t.Name]
+	old.Name, old.Guests = t.Name, t.Guests
+	want, err := stateOf(t)
+	if err != nil {
+		return false, err
+	}
+	have, err := stateOf(old)
+	if err != nil {
+		return false, err
+	}
+	e, whole := difference(t, want, have)
+	if there && e.Empty() && !whole {
+		return false, nil
+	}
+	f.Writes++
+	if !whole {
+		f.Tables[t.Name], err = e.applied(old)
+		return true, err
+	}
+	guest := func(name string) bool { return t.Guests != "" && strings.HasPrefix(name, t.Guests) }
+	for _, s := range old.Sets {
+		if guest(s.Name) {
+			t.Sets = append(slices.Clone(t.Sets), s)
+		}
+	}
+	for _, c := range old.Chains {
+		if guest(c.Name) {
+			t.Chains = append(slices.Clone(t.Chains), c)
+		}
+	}
+	f.Tables[t.Name] = t
+	return true, nil
+}
+
+// Elements implements Ruleset.
+func (f *Fake) Elements(t Table, set string) ([]Element, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.Tables[t.Name].Sets {
+		if s.Name == set {
+			return slices.Clone(s.Elements), nil
+		}
+	}
+	return nil, fmt.Errorf("no set %s in table %s", set, t.Name)
 }

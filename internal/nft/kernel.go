@@ -21,6 +21,7 @@ type Kernel struct {
 	mu sync.Mutex
 	// installed has each of our tables as the kernel listed it right after Apply.
 	installed map[string]string
+	sockets   sockets // by which Edit and Sync write
 }
 
 // NewKernel makes one; it changes nothing.
@@ -37,7 +38,8 @@ func (s Set) kernel(t *nftables.Table) (*nftables.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &nftables.Set{Table: t, Name: s.Name, Concatenation: len(s.Key) > 1, KeyType: key, Interval: s.Ranges}
+	out := &nftables.Set{Table: t, Name: s.Name, Concatenation: len(s.Key) > 1, KeyType: key, Interval: s.Ranges,
+		Dynamic: s.Dynamic, HasTimeout: s.Dynamic, Size: uint32(s.Size)}
 	if len(s.Value) > 0 {
 		out.IsMap = true
 		if out.DataType, err = concat(s.Value); err != nil {
@@ -109,17 +111,25 @@ func (t Table) queue(c *nftables.Conn, tab *nftables.Table) error {
 		}
 	}
 	for _, ch := range t.Chains {
-		kind := nftables.ChainTypeFilter
-		if ch.NAT {
-			kind = nftables.ChainTypeNAT
-		}
-		chain := c.AddChain(&nftables.Chain{Table: tab, Name: ch.Name, Type: kind,
-			Hooknum: nftables.ChainHookRef(hookNumbers[ch.Hook]), Priority: nftables.ChainPriorityRef(nftables.ChainPriority(ch.Priority))})
+		chain := c.AddChain(ch.kernel(tab))
 		for _, r := range ch.Rules {
 			c.AddRule(&nftables.Rule{Table: tab, Chain: chain, Exprs: r.exprs()})
 		}
 	}
 	return nil
+}
+
+func (c Chain) kernel(t *nftables.Table) *nftables.Chain {
+	out := &nftables.Chain{Table: t, Name: c.Name}
+	if c.Hook == "" {
+		return out
+	}
+	out.Type = nftables.ChainTypeFilter
+	if c.NAT {
+		out.Type = nftables.ChainTypeNAT
+	}
+	out.Hooknum, out.Priority = nftables.ChainHookRef(hookNumbers[c.Hook]), nftables.ChainPriorityRef(nftables.ChainPriority(c.Priority))
+	return out
 }
 
 var hookNumbers = map[Hook]nftables.ChainHook{
@@ -131,6 +141,9 @@ func kernelElements(list []Element) []nftables.SetElement {
 	out := make([]nftables.SetElement, len(list))
 	for i, e := range list {
 		out[i] = nftables.SetElement{Key: e.Key, Val: e.Value, IntervalEnd: e.End}
+		if e.Goto != "" {
+			out[i].VerdictData = &expr.Verdict{Kind: expr.VerdictGoto, Chain: e.Goto}
+		}
 	}
 	return out
 }

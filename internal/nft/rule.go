@@ -36,9 +36,32 @@ func (r Rule) exprs() []expr.Any {
 	return out
 }
 
-// The registers in which a key is assembled, four bytes each.
+// target is the chain in which the rule goes on.
+func (r Rule) target() string {
+	for _, e := range r.exprs() {
+		if v, ok := e.(*expr.Verdict); ok && v.Chain != "" {
+			return v.Chain
+		}
+	}
+	return ""
+}
+
+// sets are those that the rule looks into or changes.
+func (r Rule) sets() (out []string) {
+	for _, e := range r.exprs() {
+		switch e := e.(type) {
+		case *expr.Lookup:
+			out = append(out, e.SetName)
+		case *expr.Dynset:
+			out = append(out, e.SetName)
+		}
+	}
+	return out
+}
+
+// The registers in which a key is assembled, four bytes each, by the names under which the kernel lists them.
 const (
-	reg0 = unix.NFT_REG32_00
+	reg0 = unix.NFT_REG_1
 	reg1 = unix.NFT_REG32_01
 	reg2 = unix.NFT_REG32_02
 )
@@ -103,13 +126,25 @@ func inPrefix(p netip.Prefix, offset uint32, op expr.CmpOp) []expr.Any {
 	}, cmp}
 }
 
-// InBy matches packets that came in by a link whose name has this prefix.
-func InBy(prefix string) Part {
-	return Part{fmt.Sprintf("iifname %q", prefix+"*"), []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: unix.NFT_REG_1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte(prefix)},
+// NotInBy matches packets that came in by another link than those whose name has this prefix, or from the host itself.
+func NotInBy(prefix string) Part {
+	return byLink("iifname !=", expr.MetaKeyIIFNAME, expr.CmpOpNeq, prefix)
+}
+
+// NotOutBy matches packets that leave by another link than those whose name has this prefix.
+func NotOutBy(prefix string) Part {
+	return byLink("oifname !=", expr.MetaKeyOIFNAME, expr.CmpOpNeq, prefix)
+}
+
+func byLink(text string, key expr.MetaKey, op expr.CmpOp, prefix string) Part {
+	return Part{fmt.Sprintf("%s %q", text, prefix+"*"), []expr.Any{
+		&expr.Meta{Key: key, Register: unix.NFT_REG_1},
+		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: []byte(prefix)},
 	}}
 }
+
+// InBy matches packets that came in by a link whose name has this prefix.
+func InBy(prefix string) Part { return byLink("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, prefix) }
 
 // OutBy matches packets that leave by the link with this name.
 func OutBy(link string) Part {

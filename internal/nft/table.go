@@ -18,6 +18,8 @@ const (
 	Address  Type = iota // IPv4
 	Protocol             // of layer 4
 	Port
+	Number  // four bytes, in the host's order; the nft tool calls it a mark
+	ToChain // the value of a verdict map: an Element's Goto
 )
 
 var types = map[Type]struct {
@@ -27,6 +29,8 @@ var types = map[Type]struct {
 	Address:  {"ipv4_addr", nftables.TypeIPAddr},
 	Protocol: {"inet_proto", nftables.TypeInetProto},
 	Port:     {"inet_service", nftables.TypeInetService},
+	Number:   {"mark", nftables.TypeMark},
+	ToChain:  {"verdict", nftables.TypeVerdict},
 }
 
 // Table is a table of family ip as it should be.
@@ -34,6 +38,9 @@ type Table struct {
 	Name   string
 	Sets   []Set
 	Chains []Chain
+	// Guests is a prefix of the names of sets and chains that another package keeps in the table: Sync does not touch
+	// them. Empty: there are none.
+	Guests string
 }
 
 // Set is a set, or a map if Value has types. The elements of a set of Ranges are made by Range.
@@ -41,7 +48,11 @@ type Set struct {
 	Name       string
 	Key, Value []Type
 	Ranges     bool
-	Elements   []Element
+	// Dynamic sets are filled by rules, with elements that time out; they have at most Size. Sync does not compare
+	// their elements.
+	Dynamic  bool
+	Size     int
+	Elements []Element
 }
 
 // Element is an element of the named set, with its fields in network byte order. Several fields are padded to four bytes
@@ -49,7 +60,8 @@ type Set struct {
 type Element struct {
 	Set        string
 	Key, Value []byte
-	End        bool // of a range: the first key after it
+	End        bool   // of a range: the first key after it
+	Goto       string // the chain to which an element of a verdict map leads
 }
 
 // Range is the elements of a range of IPv4 addresses: where it starts and, unless it is the last one, where it ends.
@@ -75,7 +87,7 @@ const (
 	Postrouting Hook = "postrouting"
 )
 
-// Chain is a base chain, with the policy accept.
+// Chain is a base chain, with the policy accept; without a Hook it is one to which rules and verdict maps lead.
 type Chain struct {
 	Name     string
 	NAT      bool // of type nat, else filter
@@ -101,8 +113,11 @@ func (t Table) String() string {
 			kind, of = "map", of+" : "+typesText(s.Value)
 		}
 		fmt.Fprintf(&b, "\t%s %s {\n\t\ttype %s\n", kind, s.Name, of)
-		if s.Ranges {
+		switch {
+		case s.Ranges:
 			b.WriteString("\t\tflags interval\n")
+		case s.Dynamic:
+			fmt.Fprintf(&b, "\t\tsize %d\n\t\tflags dynamic,timeout\n", s.Size)
 		}
 		b.WriteString("\t}\n")
 	}
@@ -111,7 +126,10 @@ func (t Table) String() string {
 		if c.NAT {
 			kind = "nat"
 		}
-		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype %s hook %s priority %d; policy accept;\n", c.Name, kind, c.Hook, c.Priority)
+		fmt.Fprintf(&b, "\tchain %s {\n", c.Name)
+		if c.Hook != "" {
+			fmt.Fprintf(&b, "\t\ttype %s hook %s priority %d; policy accept;\n", kind, c.Hook, c.Priority)
+		}
 		for _, r := range c.Rules {
 			fmt.Fprintf(&b, "\t\t%s\n", r)
 		}
@@ -136,6 +154,13 @@ type Ruleset interface {
 	// Change adds elements to the sets of a table, or removes them, in one transaction. Removing one that does not
 	// exist is not an error.
 	Change(table string, add bool, list []Element) error
+	// Edit changes a table that exists, in one transaction. What it removes has to be there.
+	Edit(table string, e Edit) error
+	// Sync makes a table equal to t by one transaction that changes only what differs, and makes it if there is none.
+	// It reports whether anything differed. It needs no memory of what an earlier process has applied.
+	Sync(t Table) (changed bool, err error)
+	// Elements lists those of a set, also of a dynamic one.
+	Elements(t Table, set string) ([]Element, error)
 	// Same reports whether a table is as Apply left it, with the elements that t has now.
 	Same(t Table) (bool, error)
 	// Chains lists the chains of each table of family ip whose name has this prefix.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/nft"
+	"minik8s/internal/relay"
 )
 
 // hostPort is a port of the host that is forwarded to a pod.
@@ -70,8 +71,8 @@ const (
 type Published struct {
 	pod      netip.Addr
 	ports    []hostPort
-	elements []nft.Element // the first are the ports', in their order
-	relays   []*relay      // on loopback
+	elements []nft.Element  // the first are the ports', in their order
+	relays   []*relay.Relay // on loopback
 }
 
 // New works out what the host ports of a sandbox with this address need. The error says which of them is wrong.
@@ -118,7 +119,7 @@ func (p *Published) Listen(log *slog.Logger) {
 		case !at.IsLoopback():
 			continue
 		}
-		r, err := newRelay(port.protocol, netip.AddrPortFrom(at, port.port), netip.AddrPortFrom(p.pod, port.target), log)
+		r, err := relay.Listen(port.protocol, netip.AddrPortFrom(at, port.port), relay.To(netip.AddrPortFrom(p.pod, port.target)), log)
 		if err != nil {
 			log.Warn("a host port is not forwarded on loopback", "port", port.String(), "error", err)
 			continue
@@ -132,7 +133,7 @@ func (p *Published) Listen(log *slog.Logger) {
 // Close ends what Listen has started.
 func (p *Published) Close() {
 	for _, r := range p.relays {
-		r.close()
+		r.Close()
 	}
 	p.relays = nil
 }

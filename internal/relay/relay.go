@@ -1,4 +1,4 @@
-package hostports
+package relay
 
 import (
 	"errors"
@@ -18,17 +18,23 @@ const udpIdle = 2 * time.Minute
 // maxUDPClients bounds the clients of one UDP port; datagrams of further clients are dropped.
 const maxUDPClients = 128
 
-// relay forwards one host port on loopback to a pod, in user space. It ends with the daemon; the next start makes a
-// new one.
-type relay struct {
+// Relay forwards one port to targets.
+type Relay struct {
 	closed chan struct{}
 	once   sync.Once
 	listen io.Closer
 }
 
-// newRelay listens on a loopback address. SCTP is not supported there.
-func newRelay(protocol byte, at, to netip.AddrPort, log *slog.Logger) (*relay, error) {
-	r := &relay{closed: make(chan struct{})}
+// Target is where the next connection, or the next client's datagrams, go; false: nowhere now.
+type Target func() (netip.AddrPort, bool)
+
+// To is a Target that is always the same.
+func To(at netip.AddrPort) Target { return func() (netip.AddrPort, bool) { return at, true } }
+
+// Listen starts to forward a port of this host, by TCP or UDP, until Close. For another protocol there is no Relay, which is
+// no error.
+func Listen(protocol byte, at netip.AddrPort, to Target, log *slog.Logger) (*Relay, error) {
+	r := &Relay{closed: make(chan struct{})}
 	switch protocol {
 	case unix.IPPROTO_TCP:
 		l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
@@ -50,14 +56,15 @@ func newRelay(protocol byte, at, to netip.AddrPort, log *slog.Logger) (*relay, e
 	return r, nil
 }
 
-func (r *relay) close() {
+// Close ends the forwarding, and the connections.
+func (r *Relay) Close() {
 	r.once.Do(func() {
 		close(r.closed)
 		r.listen.Close()
 	})
 }
 
-func (r *relay) tcp(l *net.TCPListener, to netip.AddrPort) {
+func (r *Relay) tcp(l *net.TCPListener, to Target) {
 	for {
 		c, err := l.AcceptTCP()
 		if errors.Is(err, net.ErrClosed) {
@@ -76,11 +83,16 @@ func (r *relay) tcp(l *net.TCPListener, to netip.AddrPort) {
 }
 
 // join copies in both directions until both have ended; a half-close is passed on.
-func (r *relay) join(in *net.TCPConn, to netip.AddrPort) {
+func (r *Relay) join(in *net.TCPConn, to Target) {
 	defer in.Close()
-	c, err := net.DialTimeout("tcp4", to.String(), 10*time.Second)
+	at, ok := to()
+	if !ok {
+		_ = in.SetLinger(0)
+		return
+	}
+	c, err := net.DialTimeout("tcp4", at.String(), 10*time.Second)
 	if err != nil {
-		_ = in.SetLinger(0) // refused, as the pod would
+		_ = in.SetLinger(0) // refused, as the target would
 		return
 	}
 	out := c.(*net.TCPConn)
@@ -102,8 +114,8 @@ func (r *relay) join(in *net.TCPConn, to netip.AddrPort) {
 	}
 }
 
-// udp keeps one socket to the pod per client, so that answers reach the right client.
-func (r *relay) udp(c *net.UDPConn, to netip.AddrPort, log *slog.Logger) {
+// udp keeps one socket to its target per client, so that answers reach the right client.
+func (r *Relay) udp(c *net.UDPConn, to Target, log *slog.Logger) {
 	var mu sync.Mutex
 	clients := map[netip.AddrPort]*net.UDPConn{}
 	defer func() {
@@ -124,9 +136,13 @@ func (r *relay) udp(c *net.UDPConn, to netip.AddrPort, log *slog.Logger) {
 		}
 		mu.Lock()
 		out, known := clients[from]
+		at, ok := netip.AddrPort{}, false
 		if !known && len(clients) < maxUDPClients {
-			if out, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to)); err != nil {
-				log.Debug("a datagram for a host port is lost", "error", err)
+			at, ok = to()
+		}
+		if ok {
+			if out, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at)); err != nil {
+				log.Debug("a datagram for a forwarded port is lost", "error", err)
 				mu.Unlock()
 				continue
 			}
@@ -147,13 +163,13 @@ func (r *relay) udp(c *net.UDPConn, to netip.AddrPort, log *slog.Logger) {
 	}
 }
 
-// answers passes a pod's datagrams to a client until there are none for udpIdle.
+// answers passes a target's datagrams to a client until there are none for udpIdle.
 func answers(c, out *net.UDPConn, to netip.AddrPort) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := out.Read(buf)
 		if errors.Is(err, unix.ECONNREFUSED) {
-			continue // the pod does not listen yet
+			continue // it does not listen yet
 		}
 		if err != nil {
 			return

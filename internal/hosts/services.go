@@ -1,0 +1,66 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+// expectCall is "expect call TARGET from NAME answer WORD".
+func (p *play) expectCall(ctx context.Context, args []string) error {
+	if len(args) != 5 || args[1] != "from" || args[3] != "answer" {
+		return errWords
+	}
+	at, err := p.target(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	got := ""
+	if h := p.lab.Host(args[2]); h != nil {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		got, err = h.Get(ctx, "http://"+at+"/")
+	} else {
+		got, err = p.shell(args[2], "wget -qO- http://"+at+"/")
+	}
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(got, args[4]) {
+		return fmt.Errorf("it answers %q", got)
+	}
+	return nil
+}
+
+// target is the HOST:PORT of a target.
+func (p *play) target(ctx context.Context, word string) (string, error) {
+	how, name, _ := strings.Cut(word, "/")
+	name, on, _ := strings.Cut(name, "@")
+	c, err := p.api()
+	if err != nil {
+		return "", err
+	}
+	svc, err := client.Get[*corev1.Service](ctx, c, client.Key{Kind: api.Services, Namespace: metav1.NamespaceDefault, Name: name})
+	if err != nil {
+		return "", err
+	}
+	switch how {
+	case "service":
+		return net.JoinHostPort(svc.Spec.ClusterIP, strconv.Itoa(int(svc.Spec.Ports[0].Port))), nil
+	case "nodeport":
+		h, err := p.named(on)
+		if err != nil {
+			return "", err
+		}
+		return net.JoinHostPort(h.Address.String(), strconv.Itoa(int(svc.Spec.Ports[0].NodePort))), nil
+	}
+	return "", fmt.Errorf("%q is no target: service/NAME or nodeport/NAME@HOST", word)
+}

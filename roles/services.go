@@ -1,0 +1,77 @@
+package roles
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"minik8s/internal/api"
+	"minik8s/internal/informer"
+	"minik8s/internal/proxy"
+	"minik8s/internal/proxy/plan"
+)
+
+// nodeViews are what the parts of this machine that read as its node share: each kind is held once.
+func (d *Daemon) nodeViews() *informer.Views {
+	d.makeViews.Do(func() { d.views = informer.NewViews(d.asNode(), d.log) })
+	return d.views
+}
+
+// servicesTable is the name of the packet filter's table for Services.
+func (d *Daemon) servicesTable() string { return proxy.Tables + d.network.Owner() }
+
+// runProxy keeps the data path of Services on this machine.
+func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
+	opts := informer.Options{Views: d.nodeViews(), Log: d.log}
+	own := opts
+	own.Fields = fields.OneTermEqualSelector("metadata.name", d.cfg.NodeName)
+	nodes := informer.New[*corev1.Node](d.asNode(), api.Nodes, own)
+	changed := nodes.Signal(func(old, now *corev1.Node) bool {
+		return old == nil || now == nil || old.Labels[corev1.LabelTopologyZone] != now.Labels[corev1.LabelTopologyZone] ||
+			!slices.Equal(old.Status.Addresses, now.Status.Addresses) || old.Spec.PodCIDR != now.Spec.PodCIDR
+	})
+	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil), Pods: d.network.PodCIDR(), Log: d.log},
+		informer.New[*corev1.Service](d.asNode(), api.Services, opts), informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts))
+	ctx, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop()
+	beside.Go(func() { nodes.Run(ctx, func() {}) }) //nolint:errcheck // it ends with ctx
+	beside.Go(func() {
+		for {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+			if node, ok := nodes.Get("", d.cfg.NodeName); ok {
+				pods, err := netip.ParsePrefix(node.Spec.PodCIDR)
+				if err != nil {
+					pods = d.network.PodCIDR()
+				}
+				p.SetNode(d.proxyNode(node), pods)
+			}
+		}
+	})
+	return p.Run(ctx, ready)
+}
+
+// proxyNode is this machine as Services see it. node may not be known yet.
+func (d *Daemon) proxyNode(node *corev1.Node) plan.Node {
+	out := plan.Node{Name: d.cfg.NodeName, Addresses: []netip.Addr{d.cfg.NodeIP}}
+	if node == nil {
+		return out
+	}
+	out.Zone = node.Labels[corev1.LabelTopologyZone]
+	for _, a := range node.Status.Addresses {
+		if addr, err := netip.ParseAddr(a.Address); err == nil && !slices.Contains(out.Addresses, addr) {
+			out.Addresses = append(out.Addresses, addr)
+		}
+	}
+	return out
+}
