@@ -80,7 +80,7 @@ func hollowNodeJSON(name string) m {
 // endToEnd measures pods that are created, bound and watched through the API and etcd on nodes without machines. Then
 // it measures the master's memory with many of both.
 func endToEnd(r *report) (err error) {
-	d, err := startDaemon(false, "--role=master")
+	d, err := startDaemon(false, "--role=master", "--cluster-cidr=10.128.0.0/10") // a range for each of 5,000 nodes
 	if err != nil {
 		return err
 	}

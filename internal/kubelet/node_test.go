@@ -12,6 +12,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -198,4 +199,25 @@ func TestRangeOfTheNodeIsUsed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "exists with podCIDR 10.244.0.0/24") {
 		t.Error(err)
 	}
+}
+
+// A Node that was made by a manifest for another machine is not taken, and the error says which label it is about. Later
+// the labels are those of whoever starts the kubelet.
+func TestNodeOfAnotherConfiguration(t *testing.T) {
+	b := newBed(t)
+	b.cfg.Labels = map[string]string{"disk": "ssd", "zone": "a"}
+	made := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.cfg.NodeName, Labels: map[string]string{"disk": "hdd", "zone": "a", "more": "yes"}}}
+	if _, err := b.api.Create(t.Context(), made, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := New(b.cfg, b.api.node, b.cri).Run(t.Context(), func() { t.Error("it runs") })
+	if err == nil || !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "disk=hdd, not ssd") || strings.Contains(err.Error(), "zone=") {
+		t.Error(err)
+	}
+	b.cfg.Labels["disk"] = "hdd"
+	b.start()
+	b.stop()
+	b.cfg.Labels["disk"] = "nvme"
+	b.start()
+	b.api.awaitNode(t, "new labels", func(n *corev1.Node) bool { return n.Labels["disk"] == "nvme" && n.Labels["more"] == "yes" })
 }

@@ -2,9 +2,11 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,7 +70,7 @@ func (n *Manager) adopt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := n.checkRange(node); err != nil {
+		if err := errors.Join(n.checkRange(node), n.checkLabels(node)); err != nil {
 			return err
 		}
 		want := node.DeepCopy()
@@ -95,6 +97,26 @@ func (n *Manager) checkRange(node *corev1.Node) error {
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("Node %s exists with podCIDR %s, and this machine asks for %s: "+
 		"ask for the Node's range or for none, choose another --node-name, or delete the Node", node.Name, have, want))
+}
+
+// checkLabels refuses a Node that was made for a machine with other labels than this one has. Once a kubelet has reported
+// there, labels are changed by whoever starts it. The error is BadRequest.
+func (n *Manager) checkLabels(node *corev1.Node) error {
+	if len(node.Status.Conditions) > 0 {
+		return nil
+	}
+	var other []string
+	for k, want := range n.cfg.Labels {
+		if have, ok := node.Labels[k]; ok && have != want {
+			other = append(other, fmt.Sprintf("%s=%s, not %s", k, have, want))
+		}
+	}
+	if len(other) == 0 {
+		return nil
+	}
+	slices.Sort(other)
+	return apierrors.NewBadRequest(fmt.Sprintf("Node %s was made with the labels %s, which this machine asks for: "+
+		"change --node-labels or the Node, or choose another --node-name", node.Name, strings.Join(other, "; ")))
 }
 
 func (n *Manager) key() client.Key {
