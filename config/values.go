@@ -259,6 +259,10 @@ func (c *Config) check() error {
 		return fmt.Errorf("service-node-port-range: %s has the port of the API, %d: choose other ports, or another --api-port", c.NodePorts, c.APIPort)
 	case c.Has(Worker) && c.Has(Master) && c.NodePorts.Contains(c.KubeletPort):
 		return fmt.Errorf("service-node-port-range: %s has the port of the kubelet, %d: choose other ports, or another --kubelet-port", c.NodePorts, c.KubeletPort)
+	case c.Has(Master) && c.NodePorts.Contains(c.EtcdPort):
+		return fmt.Errorf("service-node-port-range: %s has the port of etcd, %d: choose other ports, or another --etcd-port", c.NodePorts, c.EtcdPort)
+	case c.Has(Master) && c.NodePorts.Contains(c.VXLANPort):
+		return fmt.Errorf("service-node-port-range: %s has the port of the pods' network, %d: choose other ports, or another --vxlan-port", c.NodePorts, c.VXLANPort)
 	case c.NodeRemovalPeriod != 0 && c.NodeRemovalPeriod < c.NodeGracePeriod:
 		return fmt.Errorf("node-removal-period: %s is less than node-grace-period, %s: a node is lost before it is removed", c.NodeRemovalPeriod, c.NodeGracePeriod)
 	case c.ShutdownGracePeriod != 0 && c.ShutdownGracePeriodCriticalPods > c.ShutdownGracePeriod:

@@ -7,13 +7,16 @@ import (
 	"io/fs"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"minik8s/config"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/balancer"
 	"minik8s/internal/client"
 	"minik8s/internal/client/fallback"
 	"minik8s/internal/client/local"
 	"minik8s/internal/client/remote"
+	"minik8s/internal/informer"
 	"minik8s/internal/masters"
 	"minik8s/internal/registry"
 )
@@ -36,6 +39,11 @@ func (d *Daemon) findMasters() (err error) {
 	}
 	d.balancer = balancer.New(balancer.Config{Upstreams: known, Resort: addressIn(server), Log: d.log})
 	return nil
+}
+
+// newOthers makes what tells the balancer of the masters; on a master, of the others.
+func (d *Daemon) newOthers(machines *informer.Informer[*minik8s.Peer]) *masters.Follower {
+	return masters.New(d.masters, machines, d.announcedAPI(), d.balancer.Set, d.log)
 }
 
 // addressIn is the HOST:PORT of a server's URL; config has added the port.
@@ -91,11 +99,25 @@ func (d *Daemon) newFront(ctx context.Context) *fallback.Client {
 		}})
 }
 
+// usefulFor is how long it is remembered that the own API is of use: so that many connections do not ask the store each.
+const usefulFor = 100 * time.Millisecond
+
 // useful reports whether this master's own API does what it is for: it serves, and a majority of the masters is there.
 func (d *Daemon) useful() bool {
 	if !d.serving.Load() {
 		return false
 	}
+	d.asked.Lock()
+	defer d.asked.Unlock()
+	if time.Since(d.asked.at) > usefulFor {
+		d.asked.useful = d.answers()
+		d.asked.at = time.Now()
+	}
+	return d.asked.useful
+}
+
+// answers reports whether the store knows how far it is.
+func (d *Daemon) answers() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
 	defer cancel()
 	_, err := d.store.Revision(ctx)

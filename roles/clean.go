@@ -87,13 +87,15 @@ func (c *cleaning) run(ctx context.Context, d *Daemon, opts CleanOptions) error 
 			return errors.Join(err, errors.New("nothing was removed"))
 		}
 	}
-	if d.hasNetwork() {
+	_, err := os.Stat(d.path("containerd"))
+	pods := err == nil || d.cfg.Containerd != ""
+	if pods || mayChangeNetwork() { // who may not has no network here
 		var err error
 		if d.network, err = network.New(d.networkConfig()); err != nil {
 			return err
 		}
 	}
-	if _, err := os.Stat(d.path("containerd")); err == nil || d.cfg.Containerd != "" {
+	if pods {
 		if err := d.uninstall(ctx, c.cgroups); err != nil {
 			return fmt.Errorf("the pods could not all be removed: %w; nothing was deleted, try again", err)
 		}

@@ -101,6 +101,11 @@ type Daemon struct {
 	// loaded is reg when it can be read, and serving whether the API serves, for those who do not wait for that.
 	loaded  atomic.Pointer[registry.Registry]
 	serving atomic.Bool
+	asked   struct { // see useful
+		sync.Mutex
+		at     time.Time
+		useful bool
+	}
 	// views are what this machine's parts share of what they read; see nodeViews.
 	views     *informer.Views
 	makeViews sync.Once
@@ -141,6 +146,10 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	}
 	if !cfg.NodeIP.IsValid() {
 		cfg.NodeIP = nodeIP(d.someMaster())
+		if cfg.Has(config.Master) && cfg.ServiceCIDR.Contains(cfg.NodeIP) {
+			d.Close()
+			return nil, fmt.Errorf("service-cidr: %s has the address of this machine, %s: choose a range that no machine is in", cfg.ServiceCIDR, cfg.NodeIP)
+		}
 	}
 	if err := d.holdCgroup(); err != nil {
 		d.Close()

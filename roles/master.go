@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -87,7 +88,7 @@ func firstErr(errs ...error) error {
 // exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, MountTokens: true, PodRange: d.cfg.ClusterCIDR,
-		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts}), d.log)
+		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts, MachinePorts: d.machinePorts()}), d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { ended <- d.reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }()
@@ -98,6 +99,9 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	}
 	objs := append(api.SystemObjects(), kubernetesservice.Service(d.cfg.APIServiceAddress(), int32(d.cfg.APIPort)))
 	if err := d.reg.Ensure(ctx, objs...); err != nil {
+		return err
+	}
+	if err := d.sameServiceRange(); err != nil {
 		return err
 	}
 	d.loaded.Store(d.reg)
@@ -252,6 +256,20 @@ func (d *Daemon) ready() bool {
 func (d *Daemon) Ready() bool {
 	led := d.led.Load()
 	return d.group.Ready() && (led == nil || led.Ready())
+}
+
+// sameServiceRange refuses another range of Services than the cluster was made with: every pod knows the API by its first
+// address.
+func (d *Daemon) sameServiceRange() error {
+	svc, err := client.Get[*corev1.Service](context.Background(), d.Client(), client.Key{Kind: api.Services, Namespace: metav1.NamespaceDefault, Name: api.KubernetesService})
+	if err != nil {
+		return fmt.Errorf("the Service of the API: %w", err)
+	}
+	if first := d.cfg.ServiceCIDR.Masked().Addr().Next(); svc.Spec.ClusterIP != first.String() {
+		return fmt.Errorf("service-cidr: this cluster's API has the address %s, and the first one of %s is %s: give the range that the cluster was made with",
+			svc.Spec.ClusterIP, d.cfg.ServiceCIDR, first)
+	}
+	return nil
 }
 
 // nodeTimes are the rungs of the ladder that a silent node goes down.

@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/informer"
 	"minik8s/internal/proxy"
 	"minik8s/internal/proxy/plan"
+	"minik8s/internal/registry/strategy"
 )
 
 // nodeViews are what the parts of this machine that read as its node share: each kind is held once.
@@ -62,8 +63,9 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 }
 
 // proxyNode is this machine as Services see it. node may not be known yet.
-func (d *Daemon) proxyNode(node *corev1.Node) plan.Node {
-	out := plan.Node{Name: d.cfg.NodeName, Addresses: []netip.Addr{d.cfg.NodeIP}}
+func (d *Daemon) proxyNode(node *corev1.Node) (out plan.Node) {
+	out = plan.Node{Name: d.cfg.NodeName, Addresses: []netip.Addr{d.cfg.NodeIP}}
+	defer func() { out.Kept = d.keptPorts(out.Addresses) }()
 	if node == nil {
 		return out
 	}
@@ -71,6 +73,33 @@ func (d *Daemon) proxyNode(node *corev1.Node) plan.Node {
 	for _, a := range node.Status.Addresses {
 		if addr, err := netip.ParseAddr(a.Address); err == nil && !slices.Contains(out.Addresses, addr) {
 			out.Addresses = append(out.Addresses, addr)
+		}
+	}
+	return out
+}
+
+// machinePorts are the ports that every machine has for itself, as far as this one's settings say.
+func (d *Daemon) machinePorts() []strategy.MachinePort {
+	return []strategy.MachinePort{
+		{Protocol: corev1.ProtocolTCP, Port: d.cfg.APIPort, Of: "the API"},
+		{Protocol: corev1.ProtocolTCP, Port: d.cfg.KubeletPort, Of: "the kubelet"},
+		{Protocol: corev1.ProtocolTCP, Port: d.cfg.EtcdPort, Of: "etcd"},
+		{Protocol: corev1.ProtocolUDP, Port: d.cfg.VXLANPort, Of: "the pods' network"},
+		{Protocol: corev1.ProtocolTCP, Port: 22, Of: "ssh"},
+	}
+}
+
+// keptPorts are the addresses and ports of this machine, and of the masters' APIs, that no Service takes.
+func (d *Daemon) keptPorts(own []netip.Addr) (out []netip.AddrPort) {
+	for _, p := range d.machinePorts() {
+		for _, a := range own {
+			out = append(out, netip.AddrPortFrom(a, uint16(p.Port)))
+		}
+	}
+	masters := append(d.balancer.Upstreams(), addressIn(d.cfg.Server))
+	for _, m := range masters {
+		if at, err := netip.ParseAddrPort(m); err == nil {
+			out = append(out, at)
 		}
 	}
 	return out

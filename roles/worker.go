@@ -11,7 +11,6 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/informer"
 	"minik8s/internal/kubelet/containerd"
-	"minik8s/internal/masters"
 	"minik8s/internal/network"
 	"minik8s/internal/network/peers"
 	"minik8s/internal/proxy"
@@ -112,7 +111,7 @@ func (d *Daemon) runNodes(ctx context.Context, ready func()) error {
 	defer followers.Wait()
 	defer stop()
 	followers.Go(func() { routes.Run(ctx, ready) })
-	upstreams := masters.New(d.masters, machines, d.announcedAPI(), d.balancer.Set, d.log)
+	upstreams := d.newOthers(machines)
 	followers.Go(func() { upstreams.Run(ctx) })
 	return machines.Run(ctx, func() {})
 }

@@ -60,3 +60,7 @@ func OtherMachine(node string) string {
 	return "the name " + node + " belongs to another machine: choose another with --node-name, or, if that machine is gone or was set up anew, " +
 		"free the name with \"minik8sd ctl delete node " + node + "\""
 }
+
+// NodeSilent is the reason of a Node's Ready condition False when its kubelet has been silent for a while, and was not heard
+// to say so itself.
+const NodeSilent = "NodeStatusNotUpdated"

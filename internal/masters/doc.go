@@ -6,7 +6,7 @@
 // a master that is gone. One that is silent still counts: to find that out is for those who connect.
 //
 // It promises: who follows the masters is told the whole list, and again only when it changes; what it was told is in the
-// file by then, unless that cannot be written. A list without any master is never told: the last one stays, because
+// file by then, unless that cannot be written. A list without any master is never told but on a master itself: the last one stays, because
 // somebody must be asked when the Nodes are back.
 //
 // Who calls it: roles, with an informer of the Peers that others on the machine follow too. The file survives a kill -9, and

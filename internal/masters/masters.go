@@ -122,7 +122,7 @@ func (f *Follower) Run(ctx context.Context) {
 			return
 		}
 		list := slices.DeleteFunc(Of(f.peers.List()), func(a string) bool { return a == f.own })
-		if len(list) == 0 || slices.Equal(list, last) {
+		if len(list) == 0 && f.own == "" || slices.Equal(list, last) { // a master alone has no others
 			continue
 		}
 		if err := f.book.write(list); err != nil {

@@ -57,6 +57,39 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// A master that is alone again has no others.
+func TestLastMaster(t *testing.T) {
+	reg := registrytest.New(t)
+	admin := local.New(reg, registry.System)
+	for _, n := range []*corev1.Node{node("m1", "10.0.0.1:6443", true), node("m2", "10.0.0.2:6443", true)} {
+		if _, err := admin.Create(t.Context(), n, client.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	book, err := Open(filepath.Join(t.TempDir(), "masters.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan []string, 100)
+	nodes := informer.New[*minik8s.Peer](admin, api.Peers, informer.Options{})
+	f := New(book, nodes, "10.0.0.1:6443", func(list []string) { told <- list }, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { f.Run(ctx) })
+	running.Go(func() { nodes.Run(ctx, func() {}) }) //nolint:errcheck // it ends with ctx
+	if list := <-told; !slices.Equal(list, []string{"10.0.0.2:6443"}) {
+		t.Error(list)
+	}
+	if _, err := admin.Delete(t.Context(), client.Key{Kind: api.Nodes, Name: "m2"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if list := <-told; len(list) != 0 || len(book.Masters()) != 0 {
+		t.Error(list, book.Masters())
+	}
+}
+
 // Whoever follows is told each change of the masters and no other, and what it was told is remembered.
 func TestFollow(t *testing.T) {
 	reg := registrytest.New(t)

@@ -225,10 +225,10 @@ func (p *Proxy) catchUp() (done bool, err error) {
 		p.seen.Unlock()
 		return false, nil
 	}
-	whole := p.newNode()
+	whole, gone := p.newNode(), map[types.NamespacedName]bool{}
 	if whole { // every Service is planned anew
 		for name := range p.state.entries {
-			p.seen.dirty[name] = true
+			p.seen.dirty[name], gone[name] = true, true
 		}
 		for _, svc := range p.services.List() {
 			p.seen.dirty[nameOf(svc, nil)] = true
@@ -244,7 +244,7 @@ func (p *Proxy) catchUp() (done bool, err error) {
 	p.seen.Unlock()
 	for name, e := range updates {
 		old := p.state.entries[name]
-		if reflect.DeepEqual(old, e) {
+		if reflect.DeepEqual(old, e) && !gone[name] {
 			delete(updates, name)
 			continue
 		}
@@ -252,6 +252,7 @@ func (p *Proxy) catchUp() (done bool, err error) {
 			p.broken[f] = true
 		}
 	}
+	p.doors.follow(updates)
 	edit := p.state.change(updates)
 	if p.synced && !edit.Empty() {
 		p.edits.Add(1)
@@ -268,7 +269,6 @@ func (p *Proxy) catchUp() (done bool, err error) {
 		}
 		p.synced = true
 	}
-	p.doors.follow(updates)
 	if len(p.broken) > 0 {
 		poke(p.cut)
 	}

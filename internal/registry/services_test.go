@@ -337,3 +337,40 @@ func TestServiceStatus(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A load balancer cannot have a port that the machines need, whose addresses it has. One of a class has others.
+func TestLoadBalancerAtMachinePorts(t *testing.T) {
+	settings := serviceSettings
+	settings.MachinePorts = []strategy.MachinePort{{Protocol: corev1.ProtocolTCP, Port: 6443, Of: "the API"}}
+	reg, stop := registrytest.StartWith(t, memory.New(), settings)
+	t.Cleanup(stop)
+	admin := local.New(reg, registry.System)
+	for _, x := range []struct {
+		name   string
+		change func(*corev1.ServiceSpec)
+		ok     bool
+	}{
+		{"tcp", func(s *corev1.ServiceSpec) { s.Type, s.Ports[0].Port = corev1.ServiceTypeLoadBalancer, 6443 }, false},
+		{"udp", func(s *corev1.ServiceSpec) {
+			s.Type, s.Ports[0].Port, s.Ports[0].Protocol = corev1.ServiceTypeLoadBalancer, 6443, corev1.ProtocolUDP
+		}, true},
+		{"class", func(s *corev1.ServiceSpec) {
+			s.Type, s.Ports[0].Port, s.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, 6443, new("example.com/pool")
+		}, true},
+		{"cluster", func(s *corev1.ServiceSpec) { s.Ports[0].Port = 6443 }, true},
+	} {
+		_, err := admin.Create(t.Context(), service(x.name, x.change), client.WriteOptions{})
+		if x.ok != (err == nil) || err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.ports[0].port") || !strings.Contains(err.Error(), "the API")) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	obj, err := admin.Get(t.Context(), client.Key{Kind: api.Services, Namespace: "default", Name: "cluster"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upd := obj.DeepCopyObject().(*corev1.Service)
+	upd.Spec.Type = corev1.ServiceTypeLoadBalancer
+	if _, err := admin.Update(t.Context(), upd, client.WriteOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("it becomes one: %v", err)
+	}
+}

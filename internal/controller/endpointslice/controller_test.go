@@ -106,6 +106,30 @@ func TestFollowsPods(t *testing.T) {
 	ct.Until(c, "no Endpoints", api.Endpoints, func(all []*corev1.Endpoints) bool { return len(all) == 0 })
 }
 
+// A Service that was deleted without its slices, and made again, has no endpoint of before; one that is being deleted loses
+// those that go.
+func TestSlicesOfBefore(t *testing.T) {
+	c := ct.New(t)
+	old := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-old",
+		Labels: map[string]string{discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: sliceKeeper}},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.0.99"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+		Ports: []discoveryv1.EndpointPort{{Port: new(int32(80)), Protocol: new(corev1.ProtocolTCP)}}}
+	ct.Create(c, old)
+	start(c)
+	svc := web(nil)
+	svc.UID, svc.Spec.ClusterIP, svc.Spec.ClusterIPs = "", "", nil
+	svc.Finalizers = []string{"example.com/wait"}
+	svc = ct.Create(c, svc)
+	ct.Create(c, runningPod("a", svc.Spec.Selector))
+	setStatus(c, "a", "10.244.0.2", corev1.ConditionTrue)
+	until(c, "web", "10.244.0.2:8080/TCP true")
+	if _, err := c.Admin().Delete(c.Context(), client.KeyOf(svc), nil); err != nil {
+		t.Fatal(err)
+	}
+	ct.Change(c, api.Pods, "a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
+	until(c, "web")
+}
+
 // As upstream's conformance test "should mirror a custom Endpoint with multiple subsets and same IP address", and what
 // "should test the lifecycle of an Endpoint" relies on: Endpoints without a Service stay as they are.
 func TestMirrors(t *testing.T) {

@@ -23,19 +23,32 @@ func (e *Controller) reconcileSlices(ctx context.Context, key loop.Key) error {
 		e.wroteSlices.Forget(key)
 		return nil
 	}
-	if svc.DeletionTimestamp != nil {
-		return nil
-	}
 	settled, err := e.wroteSlices.Settled(ctx, key) // before the slices are read
 	if err != nil || !settled {
 		return err
 	}
-	have := e.kept(svc, sliceKeeper)
+	have := e.keptFor(svc)
 	if selectorOf(svc) == nil {
 		return e.carryOut(ctx, key, plan{remove: have}, e.wroteSlices)
 	}
-	groups := wanted(svc, e.podsOf(key), e.zone)
-	return e.carryOut(ctx, key, decide(groups, have, likeService(svc), true), e.wroteSlices)
+	p := decide(wanted(svc, e.podsOf(key), e.zone), have, likeService(svc), true)
+	if svc.DeletionTimestamp != nil { // its pods may go before it does, and their addresses become others'
+		p.create = nil
+	}
+	return e.carryOut(ctx, key, p, e.wroteSlices)
+}
+
+// keptFor are the slices of a Service that this controller keeps, and those that nobody owns any more, from a Service of
+// that name which was deleted without them: they would lead to pods that are long gone.
+func (e *Controller) keptFor(svc *corev1.Service) []*discoveryv1.EndpointSlice {
+	out := e.kept(svc, sliceKeeper)
+	for _, s := range e.slicesOf.Candidates(svc) {
+		if metav1.GetControllerOfNoCopy(s) == nil && s.Labels[discoveryv1.LabelServiceName] == svc.Name &&
+			s.Labels[discoveryv1.LabelManagedBy] == sliceKeeper && s.DeletionTimestamp == nil {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // kept are the slices that belong to an object and that keeper keeps.
@@ -113,7 +126,7 @@ func (e *Controller) reconcileEndpoints(ctx context.Context, key loop.Key) error
 	svc, ok := e.services.Get(key.Namespace, key.Name)
 	have, exists := e.endpoints.Get(key.Namespace, key.Name)
 	switch ours := exists && have.Labels[managedBy] == endpointsOwner; {
-	case ok && selectorOf(svc) != nil && svc.DeletionTimestamp == nil:
+	case ok && selectorOf(svc) != nil && (svc.DeletionTimestamp == nil || ours):
 	case exists && !ok, ours && svc.Spec.Type == corev1.ServiceTypeExternalName: // as Kubernetes, also those that people wrote
 		return e.removeEndpoints(ctx, key, have)
 	default:

@@ -41,7 +41,7 @@ func masters(nodes []*corev1.Node) (heard, silent map[int32][]netip.Addr) {
 			continue
 		}
 		into := heard
-		if readiness(n) == corev1.ConditionUnknown {
+		if unheard(n) {
 			into = silent
 		}
 		into[int32(at.Port())] = append(into[int32(at.Port())], at.Addr())
@@ -97,7 +97,7 @@ func changedMaster(old, now *corev1.Node) bool {
 			return ""
 		}
 		at := announced(n)
-		if c := readiness(n); at != "" && c == corev1.ConditionUnknown {
+		if at != "" && unheard(n) {
 			at += " is silent"
 		}
 		return at
@@ -105,11 +105,12 @@ func changedMaster(old, now *corev1.Node) bool {
 	return state(old) != state(now)
 }
 
-func readiness(n *corev1.Node) corev1.ConditionStatus {
+// unheard reports whether nothing was heard of a Node's kubelet for a while.
+func unheard(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return c.Status
+			return c.Status == corev1.ConditionUnknown || c.Reason == api.NodeSilent
 		}
 	}
-	return ""
+	return false
 }

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
 )
 
 // plan is what to do about one node.
@@ -117,7 +119,7 @@ func condition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition
 func unhealthy(node *corev1.Node, t Times, now time.Time) *corev1.Node {
 	n := node.DeepCopy()
 	c := condition(n, corev1.NodeReady)
-	c.Status, c.Reason = corev1.ConditionFalse, "NodeStatusNotUpdated"
+	c.Status, c.Reason = corev1.ConditionFalse, api.NodeSilent
 	c.Message = fmt.Sprintf("Kubelet has not renewed its lease for %s.", t.Grace)
 	c.LastTransitionTime = metav1.NewTime(now)
 	return n
@@ -151,6 +153,11 @@ func taintsFor(node *corev1.Node, ready corev1.ConditionStatus, evict bool, now 
 		case i >= 0:
 			wanted = slices.Delete(wanted, i, i+1)
 		case controlled(&t):
+			for i := range wanted { // the other rung's takes its place: what pods tolerate is counted on
+				if w := &wanted[i]; w.Effect == t.Effect && t.TimeAdded != nil && slices.Contains(ours, w.Key) && slices.Contains(ours, t.Key) {
+					w.TimeAdded = t.TimeAdded
+				}
+			}
 			continue
 		}
 		out = append(out, t)

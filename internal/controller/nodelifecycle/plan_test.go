@@ -111,6 +111,14 @@ func TestTaintsByCondition(t *testing.T) {
 			t.Errorf("Ready=%s: %s\nwant %s", x.ready, text, x.want)
 		}
 	}
+	// The second rung's taint counts from when the first one's did.
+	since := metav1.NewTime(time.Unix(1000, 0))
+	down := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since}}}}
+	for _, taint := range taintsFor(down, corev1.ConditionUnknown, true, time.Now()) {
+		if taint.Effect == corev1.TaintEffectNoExecute && (taint.Key != corev1.TaintNodeUnreachable || !taint.TimeAdded.Equal(&since)) {
+			t.Errorf("%+v", taint)
+		}
+	}
 	node.Spec.Unschedulable, node.Status.Conditions = false, nil
 	if got := taintsFor(node, corev1.ConditionTrue, true, time.Now()); len(got) != 2 {
 		t.Errorf("left %v", got)

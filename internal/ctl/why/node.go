@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api"
 	"minik8s/internal/ctl/brief"
 )
 
@@ -18,7 +19,7 @@ func (s *situation) explainNode(node *corev1.Node) Explanation {
 	case ready == nil:
 		v = Explanation{Head: s.name() + " has never reported: no kubelet speaks for it"}
 		v.advise("start minik8sd with --role=worker and --node-name=%s on that machine", node.Name)
-	case ready.Status == corev1.ConditionUnknown:
+	case ready.Status == corev1.ConditionUnknown, ready.Reason == api.NodeSilent:
 		v = Explanation{Head: s.name() + " is not ready: nothing was heard of it for a while"}
 		v.because("%s", strings.Trim(ready.Reason+": "+ready.Message, ": "))
 		v.because("last heard of %s", s.ago(ready.LastHeartbeatTime.Time))

@@ -74,7 +74,15 @@ func pick(data map[string][]byte, items []corev1.KeyToPath, mode *int32, missing
 // answered reports whether the API has said that there is no such content: then the volume cannot be made.
 func answered(err error) bool {
 	var status apierrors.APIStatus
-	return absent(err) || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
+	if absent(err) || !errors.As(err, &status) {
+		return absent(err)
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false // it says nothing about the content
+	default:
+		return code < http.StatusInternalServerError
+	}
 }
 
 func isOptional(optional *bool) bool { return optional != nil && *optional }

@@ -19,6 +19,9 @@ type Node struct {
 	// Served are addresses that the node itself answers, such as that of the cluster's DNS: a Service that has one of
 	// them is left to whoever listens there.
 	Served []netip.Addr
+	// Kept are addresses and ports that no Service takes from whoever listens there: the machines' own, without which this
+	// node would not even hear that the Service is gone.
+	Kept []netip.AddrPort
 }
 
 // Service is what a Service needs on this node.
@@ -78,7 +81,7 @@ func Of(svc *corev1.Service, slicesOf []*discoveryv1.EndpointSlice, node Node) S
 		q := base
 		q.Protocol, q.Name = protocol, name(svc, p)
 		q.Cluster, q.NodePort = netip.AddrPortFrom(cluster, uint16(p.Port)), uint16(p.NodePort)
-		q.External, q.Guarded = withPort(free, p.Port), withPort(guarded, p.Port)
+		q.External, q.Guarded = node.withPort(free, p.Port), node.withPort(guarded, p.Port)
 		q.Endpoints, q.Local = endpoints(slicesOf, p, node)
 		for _, e := range q.Local {
 			here[e.Addr()] = true
@@ -152,6 +155,9 @@ func balancerAddresses(svc *corev1.Service, node Node) []netip.Addr {
 	return addresses(list, node)
 }
 
+// nobody is a source from which no packet comes.
+var nobody = netip.MustParsePrefix("255.255.255.255/32")
+
 // sources are who may call the load balancer; none: everybody. Where the node may, a connection of its own comes from the
 // address that it calls if that is an address of the node.
 func sources(svc *corev1.Service, balancer []netip.Addr, node Node) (out []netip.Prefix) {
@@ -162,6 +168,7 @@ func sources(svc *corev1.Service, balancer []netip.Addr, node Node) (out []netip
 	for _, s := range svc.Spec.LoadBalancerSourceRanges {
 		p, err := netip.ParsePrefix(strings.TrimSpace(s))
 		if err != nil || !p.Addr().Is4() {
+			out = append(out, nobody) // what is given and cannot be met lets nobody in
 			continue
 		}
 		if p = p.Masked(); p.Bits() == 0 {
@@ -179,9 +186,12 @@ func sources(svc *corev1.Service, balancer []netip.Addr, node Node) (out []netip
 	return slices.Compact(out)
 }
 
-func withPort(list []netip.Addr, port int32) (out []netip.AddrPort) {
+// withPort are addresses with a port, without those that are kept.
+func (n Node) withPort(list []netip.Addr, port int32) (out []netip.AddrPort) {
 	for _, a := range list {
-		out = append(out, netip.AddrPortFrom(a, uint16(port)))
+		if at := netip.AddrPortFrom(a, uint16(port)); !slices.Contains(n.Kept, at) {
+			out = append(out, at)
+		}
 	}
 	return out
 }

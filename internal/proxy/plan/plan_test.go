@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var node = Node{Name: "n1", Zone: "z1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Served: []netip.Addr{netip.MustParseAddr("10.96.0.10")}}
+var node = Node{Name: "n1", Zone: "z1", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Served: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
+	Kept: []netip.AddrPort{netip.MustParseAddrPort("198.18.0.2:6443")}}
 
 func ptr[T any](x T) *T { return &x }
 
@@ -128,7 +129,13 @@ func TestOf(t *testing.T) {
 		"external addresses": {make(func(s *corev1.Service) {
 			s.Spec.ExternalIPs = []string{"198.18.0.2", "127.0.0.1", "10.96.0.10", "198.18.0.1", "198.18.0.2"}
 		}), with(func(p *Port) { p.External = at("198.18.0.1:80", "198.18.0.2:80") })},
-		"a load balancer":         {make(func(s *corev1.Service) { balancer(s) }), with(func(p *Port) { p.External = at("198.18.0.2:80") })},
+		"a load balancer": {make(func(s *corev1.Service) { balancer(s) }), with(func(p *Port) { p.External = at("198.18.0.2:80") })},
+		"a load balancer for nobody that is here": {make(func(s *corev1.Service) { balancer(s, "2001:db8::/32") }), with(func(p *Port) {
+			p.Guarded, p.Sources = at("198.18.0.2:80"), []netip.Prefix{nobody}
+		})},
+		"a machine's own port": {make(func(s *corev1.Service) { balancer(s); s.Spec.Ports[0].Port = 6443 }), with(func(p *Port) {
+			p.Name, p.Cluster = "ns/web/tcp/6443", netip.MustParseAddrPort("10.96.0.1:6443")
+		})},
 		"a load balancer for all": {make(func(s *corev1.Service) { balancer(s, "203.0.113.0/24", "0.0.0.0/0") }), with(func(p *Port) { p.External = at("198.18.0.2:80") })},
 		"a load balancer for some": {make(func(s *corev1.Service) { balancer(s, " 203.0.113.7/24") }), with(func(p *Port) {
 			p.Guarded, p.Sources = at("198.18.0.2:80"), []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}

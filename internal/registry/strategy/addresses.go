@@ -57,14 +57,28 @@ func band(size, share, most int) int { return min(max(16, size/share), most) }
 // free returns an address that no Service has. The search begins anywhere, so that it is short, and so that an address
 // that was just given back is not soon another's.
 func (a addresses) free(others registry.Lister) (netip.Addr, error) {
-	size := 1 << (32 - a.services.Bits())
+	size, machines := 1<<(32-a.services.Bits()), a.machines(others)
 	n, ok := search(1, band(size, 16, 256), size-1, func(n int) bool {
-		return reserved[uint32(n)] == "" && others.Holder(api.Services, addressName(a.at(uint32(n)).String())) == nil
+		return reserved[uint32(n)] == "" && machines[a.at(uint32(n))] == "" && others.Holder(api.Services, addressName(a.at(uint32(n)).String())) == nil
 	})
 	if !ok {
 		return netip.Addr{}, fmt.Errorf("every address of --service-cidr %s has a Service: delete Services, or choose an address outside of it", a.services)
 	}
 	return a.at(uint32(n)), nil
+}
+
+// machines are the addresses of Nodes that are in the range, with their names: of a machine that should not be there.
+func (a addresses) machines(others registry.Lister) map[netip.Addr]string {
+	out := map[netip.Addr]string{}
+	for _, obj := range others.List(api.Nodes) {
+		node := obj.(*corev1.Node)
+		for _, has := range node.Status.Addresses {
+			if ip, err := netip.ParseAddr(has.Address); err == nil && a.services.Contains(ip) {
+				out[ip] = node.Name
+			}
+		}
+	}
+	return out
 }
 
 // search looks for a number from first on and below end, first not below from.
@@ -99,6 +113,8 @@ func (a addresses) chosen(svc *corev1.Service, addr netip.Addr, others registry.
 			return fmt.Errorf("the first and the last address of --service-cidr %s are no Service's: choose another", a.services)
 		case owner != "" && owner != nameOf(svc):
 			return fmt.Errorf("it is kept for service %s: choose another", owner)
+		case a.machines(others)[addr] != "":
+			return fmt.Errorf("node %s has it: choose another", a.machines(others)[addr])
 		}
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 // serviceStrategy: a Service gets its address and its node ports in the transaction that stores it, and has them until
 // another version is stored without them. There is no list of what is given beside the Services themselves.
 func serviceStrategy(set Settings) *registry.Strategy {
-	give := allocation{addresses{set.ServiceRange, set.PodRange}, nodePorts{set.NodePorts}}
+	give := allocation{addresses{set.ServiceRange, set.PodRange}, nodePorts{set.NodePorts}, set.MachinePorts}
 	return &registry.Strategy{
 		Default:        onOne(defaults.Service),
 		PrepareUpdate:  onStep(keepAllocated),
@@ -191,6 +191,7 @@ func dropUnused(svc, old *corev1.Service) {
 type allocation struct {
 	addresses addresses
 	ports     nodePorts
+	machine   []MachinePort
 }
 
 // needsAddress reports whether a write takes an address that the Service does not have yet.
@@ -240,7 +241,7 @@ func versions(obj, old api.Object) (svc, was *corev1.Service) {
 
 func (a allocation) admit(obj, old api.Object, others registry.Lister) error {
 	svc, was := versions(obj, old)
-	var errs field.ErrorList
+	errs := a.checkMachinePorts(svc, was)
 	if needsAddress(svc, was) {
 		errs = append(errs, a.giveAddress(svc, others)...)
 	}
@@ -248,6 +249,27 @@ func (a allocation) admit(obj, old api.Object, others registry.Lister) error {
 		errs = append(errs, a.givePorts(svc, others)...)
 	}
 	return registry.Invalid(api.Services, svc.Name, errs)
+}
+
+// checkMachinePorts refuses a load balancer at ports that the machines need for themselves: its addresses are theirs. One of
+// a class has addresses of its own.
+func (a allocation) checkMachinePorts(svc, old *corev1.Service) (errs field.ErrorList) {
+	onMachines := func(s *corev1.Service) bool {
+		return s != nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass == nil
+	}
+	if !onMachines(svc) {
+		return nil
+	}
+	for i, p := range svc.Spec.Ports {
+		had := onMachines(old) && slices.ContainsFunc(old.Spec.Ports, func(o corev1.ServicePort) bool { return o.Port == p.Port && o.Protocol == p.Protocol })
+		for _, m := range a.machine {
+			if !had && m.Protocol == p.Protocol && m.Port == int(p.Port) {
+				errs = append(errs, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("port"), p.Port,
+					fmt.Sprintf("a load balancer has the addresses of the machines, and there this port is that of %s: choose another", m.Of)))
+			}
+		}
+	}
+	return errs
 }
 
 func (a allocation) giveAddress(svc *corev1.Service, others registry.Lister) field.ErrorList {

@@ -3,6 +3,7 @@ package strategy
 import (
 	"net/netip"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/config"
@@ -19,11 +20,20 @@ type Settings struct {
 	// MountTokens has pods get the token of their service account by themselves, as in Kubernetes. It needs Tokens, and
 	// the ConfigMap of the cluster's CA in each namespace.
 	MountTokens bool
+	// MachinePorts are those that every machine has for itself.
+	MachinePorts []MachinePort
 	// PodRange has the addresses of all pods; invalid: Nodes have only the ranges that they ask for.
 	PodRange netip.Prefix
 	// ServiceRange has the addresses that Services get, and NodePorts the ports; zero: as config has them by default.
 	ServiceRange netip.Prefix
 	NodePorts    config.PortRange
+}
+
+// MachinePort is a port that machines have for themselves. Of says what for.
+type MachinePort struct {
+	Protocol corev1.Protocol
+	Port     int
+	Of       string
 }
 
 // All returns the strategy of each kind of package api that has one.
