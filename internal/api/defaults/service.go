@@ -1,5 +1,7 @@
 package defaults
 
+//lint:file-ignore SA1019 Endpoints are served for those who do not know EndpointSlices
+
 import (
 	"net/netip"
 	"slices"

@@ -1,5 +1,7 @@
 package describe
 
+//lint:file-ignore SA1019 Endpoints are served for those who do not know EndpointSlices
+
 import (
 	"context"
 	"encoding/json"
