@@ -43,6 +43,12 @@ func makeCluster(rng *rand.Rand) cluster {
 		refer(rng, p, i%ways, func(string) string { return own(p.Name) })
 		c.Pods = append(c.Pods, p)
 	}
+	for i, audience := range []string{"", "vault"} {
+		p := pod(rng, "default", fmt.Sprintf("t%d", i), "n1")
+		p.Spec.Volumes = []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{downward, {ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", Audience: audience, ExpirationSeconds: new(int64(3600))}}}}}}}
+		c.Pods = append(c.Pods, p)
+	}
 	// What a mirror pod names is not the node's to read.
 	mirror := pod(rng, "default", "mirror", "n1")
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
@@ -70,6 +76,10 @@ func own(pod string) string { return "of-" + pod }
 // ways is in how many ways a pod can refer to something: six, and four in each of three sorts of containers.
 const ways = 6 + 4*3
 
+// downward is a part of a volume that refers to nothing.
+var downward = corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{
+	Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}}
+
 // refer adds a reference to a pod.
 func refer(rng *rand.Rand, p *corev1.Pod, way int, name func(kind string) string) {
 	spec := &p.Spec
@@ -80,8 +90,7 @@ func refer(rng *rand.Rand, p *corev1.Pod, way int, name func(kind string) string
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: fmt.Sprintf("v%d", len(spec.Volumes)), VolumeSource: source})
 	}
 	projected := func(source corev1.VolumeProjection) {
-		volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}}, source}}})
+		volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{downward, source}}})
 	}
 	ephemeral := &corev1.EphemeralContainerCommon{Name: "e", Image: "i"}
 	container := []*corev1.Container{&spec.InitContainers[0], &spec.Containers[0], (*corev1.Container)(ephemeral)}[way%3]

@@ -326,7 +326,7 @@ func ofTokens(c cluster) []request {
 	var all []request
 	for _, who := range []string{"n1", "n2", "nameless"} {
 		for i, p := range c.Pods {
-			if i > 14 && p.Name != "mirror" {
+			if _, ok := audienceOf(p); !ok && i > 6 && p.Name != "mirror" {
 				continue
 			}
 			ask := func(account string, ref map[string]any, audiences ...string) {
@@ -351,20 +351,33 @@ func ofTokens(c cluster) []request {
 			for _, audiences := range [][]string{nil, {"vault"}, {"example.com"}, {"vault", "example.com"}} {
 				ask(account, to(nil), audiences...)
 			}
-			if i >= 4 {
+			audience, ok := audienceOf(p)
+			if !ok {
 				continue
 			}
-			for _, audiences := range [][]string{nil, {"vault"}} {
-				ask(account, nil, audiences...)
-				ask(account, to(map[string]any{"uid": ""}), audiences...)
-				ask(account, to(map[string]any{"uid": "other"}), audiences...)
-				ask(account, to(map[string]any{"apiVersion": ""}), audiences...)
-				ask(account, to(map[string]any{"name": "absent"}), audiences...)
-				ask("absent", to(nil), audiences...)
+			var audiences []string
+			if audience != "" {
+				audiences = []string{audience}
 			}
+			ask(account, nil, audiences...)
+			ask(account, to(map[string]any{"uid": ""}), audiences...)
+			ask(account, to(map[string]any{"uid": "other"}), audiences...)
+			ask(account, to(map[string]any{"apiVersion": ""}), audiences...)
+			ask(account, to(map[string]any{"name": "absent"}), audiences...)
+			ask("absent", to(nil), audiences...)
 		}
 	}
 	return all
+}
+
+// audienceOf is that of a token in a volume of a pod, if there is one; it may be empty.
+func audienceOf(p *corev1.Pod) (string, bool) {
+	for _, v := range p.Spec.Volumes {
+		if v.Projected != nil && v.Projected.Sources[1].ServiceAccountToken != nil {
+			return v.Projected.Sources[1].ServiceAccountToken.Audience, true
+		}
+	}
+	return "", false
 }
 
 // ofCertificates asks for certificates of nodes.
