@@ -33,7 +33,10 @@ func accounts(t *testing.T) (*registry.Registry, *serviceaccount.Tokens, *corev1
 		}
 	}
 	pod, err := admin.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-		Spec: corev1.PodSpec{NodeName: "n", ServiceAccountName: "robot", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}, client.WriteOptions{})
+		Spec: corev1.PodSpec{NodeName: "n", ServiceAccountName: "robot", Containers: []corev1.Container{{Name: "c", Image: "i"}},
+			Volumes: []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}, {ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "vault", Audience: "vault"}}}}}}}}},
+		client.WriteOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +82,12 @@ func TestTokenRequest(t *testing.T) {
 		{"bound to something else", registry.System, "robot", bound(authenticationv1.BoundObjectReference{Kind: "Secret", Name: "s"}), apierrors.IsInvalid, 0},
 		{"bound to another's pod", registry.System, "other", bound(*web), apierrors.IsBadRequest, 0},
 		{"by the pod's node", registry.NodeUser("n"), "robot", bound(*web), never, time.Hour},
+		{"by the pod's node, for a service that the pod talks to", registry.NodeUser("n"), "robot",
+			authenticationv1.TokenRequestSpec{Audiences: []string{"vault"}, BoundObjectRef: web}, never, time.Hour},
+		{"by the pod's node, for another service", registry.NodeUser("n"), "robot",
+			authenticationv1.TokenRequestSpec{Audiences: []string{"bank"}, BoundObjectRef: web}, apierrors.IsForbidden, 0},
+		{"by the pod's node, for any pod of that name", registry.NodeUser("n"), "robot",
+			bound(authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "web"}), apierrors.IsForbidden, 0},
 		{"by the pod's node, not bound", registry.NodeUser("n"), "robot", authenticationv1.TokenRequestSpec{}, apierrors.IsForbidden, 0},
 		{"by the pod's node, of another", registry.NodeUser("n"), "other", authenticationv1.TokenRequestSpec{}, apierrors.IsForbidden, 0},
 		{"by another node", registry.NodeUser("m"), "robot", bound(*web), apierrors.IsForbidden, 0},

@@ -137,7 +137,7 @@ func testDecisions(t *testing.T) {
 		{"a token for something else", guest, kubelet, nil, false, waits},
 		{"a renewal", registry.NodeUser("n1"), kubelet, []*corev1.Node{node("n1", pin(t, mine))}, false, issued},
 		{"a renewal with another key", registry.NodeUser("n1"), kubelet, []*corev1.Node{node("n1", "other")}, false, refused},
-		{"another node's certificate", registry.NodeUser("n2"), kubelet, nil, false, waits},
+		{"a node's certificate for somebody else", registry.System, kubelet, nil, false, waits},
 		{"a user's", joiner, asked{signer: anybody, cn: "alice"}, nil, false, waits},
 		{"a user's, approved", joiner, asked{signer: anybody, cn: "alice"}, nil, true, issued},
 		{"a node by a user's signer", joiner, asked{signer: anybody, cn: "system:node:n1", o: "system:nodes"}, nil, false, waits},

@@ -121,12 +121,13 @@ func authorizeServiceAccount(q Attributes) error {
 	return Forbidden(q, "a service account may only read its own namespace, and no secrets")
 }
 
-// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node, and read what leads to Services. An object that is being
-// created has no name in the request yet; admission applies the same limits to it.
+// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node, and read what leads to Services.
+// An object that is being created has no name in the request yet, unless it is applied; admission applies the same limits
+// to it.
 func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	node, ok := NodeOf(q.User)
 	if !ok {
-		return Forbidden(q, "a node's user name begins with "+nodeUserPrefix)
+		return Forbidden(q, "a node's user name is "+nodeUserPrefix+" and the name of its node")
 	}
 	if key := machineKey(q.User); key != "" {
 		others := func() bool {
@@ -143,7 +144,7 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		}
 	}
 	read := q.Sub == "" && slices.Contains(reading, q.Verb)
-	change := slices.Contains(changing, q.Verb) || q.Verb == "get"
+	change := slices.Contains(changing, q.Verb)
 	switch q.Kind {
 	case api.Nodes:
 		if q.View == api.Peers && read { // of the other machines, what a node needs to reach them
@@ -155,7 +156,7 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		}
 		return Forbidden(q, "a node may only use its own Node, and read all machines as peers.minik8s.io")
 	case api.Leases:
-		own := q.Name == node && (change || q.Verb == "delete") || q.Name == "" && q.Verb == "create"
+		own := q.Name == node && (change || q.Verb == "get" || q.Verb == "delete") || (q.Name == "" || q.Name == node) && q.Verb == "create"
 		if q.Namespace == corev1.NamespaceNodeLease && own && q.Sub == "" {
 			return nil
 		}
@@ -168,9 +169,14 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		if recording.allows(q) {
 			return nil
 		}
-	case api.ConfigMaps, api.Secrets, api.ServiceAccounts:
-		token := q.Kind == api.ServiceAccounts && q.Sub == "token" && q.Verb == "create"
-		if (read || token) && a.used(node, q) {
+	case api.ConfigMaps, api.Secrets:
+		if read && a.used(node, q) {
+			return nil
+		}
+		return Forbidden(q, "no pod on this node uses it")
+	case api.ServiceAccounts:
+		get, token := q.Sub == "" && q.Verb == "get", q.Sub == "token" && q.Verb == "create"
+		if (get || token) && a.used(node, q) {
 			return nil
 		}
 		return Forbidden(q, "no pod on this node uses it")
@@ -189,16 +195,19 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 const NotHere = "no pod of that name is on this node"
 
 func (a *Authorizer) authorizeNodePod(ctx context.Context, q Attributes, node string) error {
-	switch {
-	case q.Sub == "" && (q.Verb == "list" || q.Verb == "watch"):
-		if q.Fields != nil {
-			if v, ok := q.Fields.RequiresExactMatch("spec.nodeName"); ok && v == node {
-				return nil
-			}
+	several := q.Sub == "" && (q.Verb == "list" || q.Verb == "watch")
+	if several && q.Fields != nil {
+		if v, ok := q.Fields.RequiresExactMatch("spec.nodeName"); ok && v == node {
+			return nil
 		}
+	}
+	name := named(q)
+	switch {
+	case several && (name == "" || q.Namespace == ""):
 		return Forbidden(q, "a node may only list pods with the field selector spec.nodeName="+node)
-	case q.Sub == "" && (q.Verb == "get" || q.Verb == "delete"), q.Sub == api.StatusSubresource && slices.Contains(changing, q.Verb):
-		obj, err := a.objects.Known(ctx, api.Pods, q.Namespace, q.Name)
+	case several, q.Sub == "" && (q.Verb == "get" || q.Verb == "delete"),
+		q.Sub == api.StatusSubresource && slices.Contains(changing, q.Verb), q.Sub == "eviction" && q.Verb == "create":
+		obj, err := a.objects.Known(ctx, api.Pods, q.Namespace, name)
 		if err != nil {
 			return err
 		}

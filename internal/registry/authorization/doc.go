@@ -1,5 +1,7 @@
 // Package authorization decides who may do what. Masters may do everything, parts of the daemon what their rules
-// allow. A node may use its own objects and what its pods use; a service account may read its own namespace.
+// allow. A node may use its own objects and what its pods use, as in Kubernetes: upstream's node authorizer and
+// NodeRestriction are the judge of that (testdata/oracle/node), and the few differences are named in the test of package
+// apiserver. A service account may read its own namespace.
 //
 // It promises: parts, nodes, service accounts and people are judged by the same rules, in process and over the wire;
 // a refusal reveals no names and reads nothing but which node each pod is on; access reviews (kubectl auth can-i) use

@@ -8,8 +8,12 @@ import (
 	"minik8s/internal/api"
 )
 
-// refers reports whether a pod refers to a ConfigMap, Secret or ServiceAccount anywhere.
+// refers reports whether a pod refers to a ConfigMap, Secret or ServiceAccount anywhere. As in Kubernetes, what a mirror
+// pod names does not count: it comes from a file on the node.
 func refers(p *corev1.Pod, kind *api.Kind, name string) bool {
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return false
+	}
 	if kind == api.ServiceAccounts {
 		return p.Spec.ServiceAccountName == name
 	}

@@ -51,10 +51,12 @@ func MasterNode(node, keyPin string) User {
 	return u
 }
 
-// NodeOf returns the node whose kubelet the user is; false if the user is not a kubelet.
+// NodeOf returns the node whose kubelet the user is; false if the user is not a kubelet. A user without a node's name is
+// none: pods that are on no node yet would be its own.
 func NodeOf(u User) (node string, ok bool) {
 	if !slices.Contains(u.Groups, GroupNodes) {
 		return "", false
 	}
-	return strings.CutPrefix(u.Name, nodeUserPrefix)
+	node, ok = strings.CutPrefix(u.Name, nodeUserPrefix)
+	return node, ok && node != ""
 }

@@ -2,6 +2,7 @@ package serviceaccount
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -76,7 +77,7 @@ func (t *Tokens) Request(ctx context.Context, user authorization.User, namespace
 		return nil, err
 	}
 	holder := tokens.Holder{Namespace: namespace, ServiceAccount: tokens.Ref{Name: name, UID: string(account.GetUID())}}
-	if holder.Pod, err = t.bindTo(ctx, user, namespace, name, out.Spec.BoundObjectRef); err != nil {
+	if holder.Pod, err = t.bindTo(ctx, user, namespace, name, &req.Spec); err != nil {
 		return nil, err
 	}
 	token, until, err := t.authority.Issue(holder, out.Spec.Audiences, time.Duration(*out.Spec.ExpirationSeconds)*time.Second)
@@ -117,28 +118,27 @@ func (t *Tokens) completeRequest(name string, req *authenticationv1.TokenRequest
 	return nil
 }
 
-// bindTo finds the pod that a token is to be bound to. The pod must run as the account. A kubelet gets tokens only
-// for the pods on its own node, and no token without a pod.
-func (t *Tokens) bindTo(ctx context.Context, user authorization.User, namespace, account string, ref *authenticationv1.BoundObjectReference) (*tokens.Ref, error) {
+// bindTo finds the pod that a token is to be bound to, as it was asked for. The pod must run as the account. A kubelet gets
+// tokens only as restrictNode says.
+func (t *Tokens) bindTo(ctx context.Context, user authorization.User, namespace, account string, spec *authenticationv1.TokenRequestSpec) (*tokens.Ref, error) {
+	ref := spec.BoundObjectRef
 	node, isNode := authorization.NodeOf(user)
-	if ref == nil && isNode {
-		return nil, apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token not bound to a pod"))
+	var pod *corev1.Pod
+	if ref != nil {
+		obj, err := t.objects.Read(ctx, api.Pods, namespace, ref.Name)
+		if err != nil && !(isNode && apierrors.IsNotFound(err)) { // a node does not learn which pods exist
+			return nil, err
+		}
+		pod, _ = obj.(*corev1.Pod)
 	}
-	if ref == nil {
-		return nil, nil
+	if isNode {
+		if reason := restrictNode(node, pod, spec); reason != "" {
+			return nil, apierrors.NewForbidden(api.ServiceAccounts.GR(), account, errors.New(reason))
+		}
 	}
-	elsewhere := apierrors.NewForbidden(api.ServiceAccounts.GR(), account, fmt.Errorf("node requested token bound to a pod scheduled on a different node"))
-	obj, err := t.objects.Read(ctx, api.Pods, namespace, ref.Name)
-	if isNode && apierrors.IsNotFound(err) { // do not reveal which pods exist
-		return nil, elsewhere
-	}
-	if err != nil {
-		return nil, err
-	}
-	pod := obj.(*corev1.Pod)
 	switch {
-	case isNode && pod.Spec.NodeName != node:
-		return nil, elsewhere
+	case ref == nil:
+		return nil, nil
 	case ref.UID != "" && ref.UID != pod.UID:
 		return nil, apierrors.NewConflict(api.Pods.GR(), ref.Name, fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 	case pod.Spec.ServiceAccountName != account:

@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/clock"
 	"minik8s/internal/membership"
 	"minik8s/internal/registry"
+	"minik8s/internal/registry/authorization"
 )
 
 // csrStrategy: who asks is noted by the server; a decision is made by the subresource approval, the certificate is
@@ -44,7 +45,23 @@ func csrStrategy() *registry.Strategy {
 		},
 		FieldNames: []string{"spec.signerName"},
 		Admit:      refuseMasters,
+		Restrict:   ownCertificate,
 	}
+}
+
+// ownCertificate lets a kubelet ask for certificates of a kubelet for itself only.
+func ownCertificate(u registry.User, obj, old api.Object) string {
+	if _, ok := authorization.NodeOf(u); !ok || old != nil {
+		return ""
+	}
+	spec := &obj.(*certificatesv1.CertificateSigningRequest).Spec
+	if spec.SignerName != certificatesv1.KubeletServingSignerName && spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
+		return ""
+	}
+	if req, err := api.ParseCertificateRequest(spec.Request); err != nil || req.Subject.CommonName != u.Name {
+		return "a node may only ask for certificates with the common name " + u.Name
+	}
+	return ""
 }
 
 // approve takes the conditions of what a client sent to the subresource approval.

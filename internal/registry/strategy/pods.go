@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -99,11 +100,17 @@ func admitPod(obj api.Object, others registry.Lister, mountTokens bool) error {
 	return nil
 }
 
-// onOwnNode lets a kubelet change only the pods on its node.
-func onOwnNode(u registry.User, _, old api.Object) string {
+// onOwnNode lets a kubelet change only the pods on its node, and none of their labels: these say which Services lead to a
+// pod, and whose it is.
+func onOwnNode(u registry.User, obj, old api.Object) string {
 	node, ok := authorization.NodeOf(u)
-	if ok && old != nil && old.(*corev1.Pod).Spec.NodeName != node {
+	switch {
+	case !ok || old == nil:
+		return ""
+	case old.(*corev1.Pod).Spec.NodeName != node:
 		return authorization.NotHere
+	case obj != nil && !maps.Equal(obj.GetLabels(), old.GetLabels()):
+		return "a node may not change the labels of a pod"
 	}
 	return ""
 }
