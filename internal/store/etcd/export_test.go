@@ -46,3 +46,10 @@ func (s *Store) ForgetFence() {
 	defer release()
 	m.fence.Store(0)
 }
+
+// Turn takes the member's turn to do what blocks it; nil: it is not its turn.
+func (s *Store) Turn(ctx context.Context) (over func()) {
+	m, release, _ := s.running()
+	defer release()
+	return s.turn(ctx, m)
+}

@@ -70,8 +70,14 @@ func (s *Store) keepHouse() int64 {
 		m.server.Backend().ForceCommit() // so that the freed pages are counted
 	}
 	total, used := m.size()
-	if total-used >= defragMin && used < total/2 || full && total-used >= s.space.Segment()/4 {
+	switch {
+	case full && total-used >= s.space.Segment()/4: // nothing can be written, so nobody can be asked to wait
 		s.defragment(m, used)
+	case total-used >= defragMin && used < total/2:
+		if over := s.turn(ctx, m); over != nil {
+			s.defragment(m, used)
+			over()
+		}
 	}
 	if total, _ := m.size(); full && total < s.cfg.Quota {
 		s.disarm(ctx, m)
@@ -110,7 +116,7 @@ func (s *Store) compactWithin(ctx context.Context, m *member, rev int64) error {
 	return ctx.Err()
 }
 
-// defragment rewrites the file without its empty pages, if there is space for both.
+// defragment blocks this member: see turn. It rewrites the file without its empty pages, if there is space for both.
 func (s *Store) defragment(m *member, used int64) {
 	if free := s.space.Free(); free < used+s.space.Segment()/4 {
 		s.cfg.Log.Warn("etcd's file has empty pages that cannot be given back: writing it anew takes more room than there is", "needed", used, "free", free)
