@@ -15,7 +15,10 @@ import (
 	"minik8s/internal/machine"
 )
 
-const streamed = 100
+const (
+	streamed = 100
+	clearing = 50 * time.Millisecond // until nothing is left of a command that has ended
+)
 
 // streams measures exec and logs through the API server, which passes them on to the kubelet's server, and logs directly
 // at the kubelet's server, which is their lower limit.
@@ -98,19 +101,23 @@ func kubeletExec(c *http.Client, url string) (func() error, error) {
 }
 
 // alternate measures two ways of doing the same in turn, so that both meet the same load, after a first time that is not
-// counted.
+// counted. Before each there is a pause, for what is cleared away after the one before.
 func alternate(one, other func() error) (a, b samples, err error) {
-	for i := range streamed + 1 {
+	timed := func(do func() error) time.Duration {
+		time.Sleep(clearing)
 		began := time.Now()
-		if err := one(); err != nil {
-			return nil, nil, err
+		if derr := do(); err == nil {
+			err = derr
 		}
-		between := time.Now()
-		if err := other(); err != nil {
+		return time.Since(began)
+	}
+	for i := range streamed + 1 {
+		x, y := timed(one), timed(other)
+		if err != nil {
 			return nil, nil, err
 		}
 		if i > 0 {
-			a, b = append(a, between.Sub(began)), append(b, time.Since(between))
+			a, b = append(a, x), append(b, y)
 		}
 	}
 	return a, b, nil
