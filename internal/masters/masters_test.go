@@ -120,7 +120,7 @@ func TestFollow(t *testing.T) {
 	}
 	told := make(chan []string, 100)
 	nodes := informer.New[*minik8s.Peer](local.New(reg, registry.NodeUser("w1")), api.Peers, informer.Options{})
-	f := New(book, nodes, "192.0.2.9:6443", func(list []string) { told <- list }, slog.New(slog.DiscardHandler))
+	f := New(book, nodes, "", func(list []string) { told <- list }, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -149,7 +149,6 @@ func TestFollow(t *testing.T) {
 	put(node("m1", "10.0.0.1:6443", true))
 	expect("10.0.0.1:6443")
 	put(node("w1", "10.0.0.66:6443", false)) // a worker that would like to be one
-	put(node("m9", "192.0.2.9:6443", true))  // this machine itself
 	patch("m1", `{"metadata":{"labels":{"x":"y"}}}`)
 	put(node("m2", "10.0.0.2:6443", true))
 	expect("10.0.0.1:6443", "10.0.0.2:6443")
