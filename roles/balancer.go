@@ -14,11 +14,9 @@ import (
 	"minik8s/internal/balancer"
 	"minik8s/internal/client"
 	"minik8s/internal/client/fallback"
-	"minik8s/internal/client/local"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/informer"
 	"minik8s/internal/masters"
-	"minik8s/internal/registry"
 )
 
 // findMasters reads where the masters were last, and makes what leads to them; on a master, to the others. The error says
@@ -78,8 +76,8 @@ func (d *Daemon) newFront(ctx context.Context) *fallback.Client {
 	var others atomic.Pointer[remote.Client]
 	return fallback.New(ctx, fallback.Config{Log: d.log, Well: d.useful, Leave: d.balancer.Avoid,
 		First: func() client.Interface {
-			if reg := d.loaded.Load(); reg != nil {
-				return local.New(reg, registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey))
+			if own := d.loaded.Load(); own != nil {
+				return own
 			}
 			return nil
 		},

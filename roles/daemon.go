@@ -98,8 +98,9 @@ type Daemon struct {
 	// door is a master's API port, and front the client of its kubelet; nil on a worker.
 	door  *door
 	front *fallback.Client
-	// loaded is reg when it can be read, and serving whether the API serves, for those who do not wait for that.
-	loaded  atomic.Pointer[registry.Registry]
+	// loaded is the kubelet's client of reg when that can be read, and serving whether the API serves, for those who do not
+	// wait for that.
+	loaded  atomic.Pointer[local.Client]
 	serving atomic.Bool
 	asked   struct { // see useful
 		sync.Mutex

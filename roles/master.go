@@ -104,7 +104,7 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	if err := d.sameServiceRange(); err != nil {
 		return err
 	}
-	d.loaded.Store(d.reg)
+	d.loaded.Store(d.as(registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey)))
 	ready()
 	return <-ended
 }
