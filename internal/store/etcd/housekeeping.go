@@ -105,12 +105,23 @@ func (s *Store) compactWithin(ctx context.Context, m *member, rev int64) error {
 	_, used := m.size()
 	const page = 4 << 10
 	each := 2 * max(used/max(resp.Count, 1), page) // a page holds at least two values
-	step := max(s.space.Headroom()/2/each, 1)
+	most := max(s.space.Headroom()/2/each, 1)
+	step := int64(1)
 	for at := max(m.server.KV().FirstRev(), 1); at < rev && ctx.Err() == nil; {
+		if !s.space.Fits() {
+			return store.ErrNoSpace
+		}
 		at = min(at+step, rev)
+		before, _ := m.size()
 		_, err := m.kv.Compact(ctx, &pb.CompactionRequest{Revision: at, Physical: true})
 		if err = wrap(err); err != nil && !errors.Is(err, store.ErrCompacted) { // another member may do the same
 			return err
+		}
+		// Values differ in size: a step that made the file grow is followed by a small one.
+		if after, _ := m.size(); after > before {
+			step = 1
+		} else {
+			step = min(2*step, most)
 		}
 	}
 	return ctx.Err()

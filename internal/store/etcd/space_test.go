@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -172,5 +173,108 @@ func TestFullDisk(t *testing.T) {
 			kept[page.KVs[0].Key] = page.KVs[0].Modified
 			held()
 		})
+	}
+}
+
+// logged is a log that says when a message has been written to it.
+type logged struct {
+	slog.Handler
+	message string
+	seen    chan struct{}
+}
+
+func (l *logged) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *logged) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == l.message {
+		select {
+		case l.seen <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// On a full disk somebody still reads an old state, so that every change makes the file grow, and by the megabytes of its
+// neighbours. The store stops before it meets the end of what is allocated, and goes on when the reader is done.
+func TestFullDiskWhileAnOldStateIsRead(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	disk := smallDisk(t, "tmpfs")
+	log := &logged{Handler: slog.DiscardHandler, message: "could not compact etcd's history", seen: make(chan struct{}, 1)}
+	s, err := etcd.Open(ctx, etcd.Config{Dir: filepath.Join(disk, "etcd"), Log: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	value := bytes.Repeat([]byte("v"), 1<<20)
+	last, err := s.Write(ctx, store.Create("/beat", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []int64
+	for err == nil {
+		var rev int64
+		if rev, err = s.Write(ctx, store.Create(fmt.Sprintf("/%d", len(kept)), value)); err == nil {
+			kept = append(kept, rev)
+		}
+	}
+	if !errors.Is(err, store.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	hog(t, filepath.Join(disk, "hog"))
+	snapshot, err := s.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := sync.OnceValue(snapshot.Close)
+	defer read()                        //nolint:errcheck // it is called below, unless the test has failed
+	for i := 0; i < len(kept); i += 2 { // each has a neighbour that stays
+		if _, err = s.Write(store.Essential(ctx), store.Delete(fmt.Sprintf("/%d", i), kept[i])); err != nil {
+			t.Fatalf("a full disk does not delete: %v", err)
+		}
+	}
+	if _, err := s.Write(ctx, store.Create("/more", value)); !errors.Is(err, store.ErrNoSpace) { // wakes housekeeping
+		t.Fatalf("on a full disk: %v", err)
+	}
+	select {
+	case <-log.seen:
+	case err := <-s.Err():
+		t.Fatalf("it ended: %v", err)
+	case <-ctx.Done():
+		t.Fatal("all history was compacted while the file could only grow")
+	}
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	again := func(what string, write func() error) {
+		t.Helper()
+		for err := write(); err != nil; err = write() {
+			if !errors.Is(err, store.ErrNoSpace) {
+				t.Fatalf("%s: %v", what, err)
+			}
+			select {
+			case err := <-s.Err():
+				t.Fatalf("it ended: %v", err)
+			case <-ctx.Done():
+				t.Fatalf("no %s any more", what)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	again("heartbeat", func() error {
+		_, err := s.Write(store.Essential(ctx), store.Update("/beat", []byte("alive"), last))
+		return err
+	})
+	if err := os.Remove(filepath.Join(disk, "hog")); err != nil {
+		t.Fatal(err)
+	}
+	again("new object", func() error {
+		_, err := s.Write(ctx, store.Create("/again", value))
+		return err
+	})
+	page, err := s.List(ctx, "/", "", 0, 0)
+	if err != nil || len(page.KVs) != len(kept)/2+2 {
+		t.Errorf("%d are there, not %d, %v", len(page.KVs), len(kept)/2+2, err)
 	}
 }

@@ -26,6 +26,9 @@ const (
 	smallDisk = 1 << 30
 	// SegmentSize is the size of etcd's log segments in bytes, on a disk that is not small.
 	SegmentSize = 16 << 20
+	// commit is how many bytes one commit may add to the file, whatever is written: bbolt writes the whole leaf anew, up to
+	// five values before it is split, and a value has up to 2 MiB.
+	commit = 12 << 20
 )
 
 // spaceLevel is how much space there is.
@@ -41,9 +44,10 @@ const (
 type Space struct {
 	dir string
 	log *slog.Logger
-	// All in bytes. The level is low below floor bytes free, and scarce below hard. headroom is allocated beyond the
-	// end of the file, reserve is the size of the file that is deleted when space is scarce, and at least a segment if
-	// there is no room for more; segment is a segment of the log, allowance is what may be written while space is scarce.
+	// All in bytes. The level is low below floor bytes free, and scarce below hard. headroom, and up to a segment more, is
+	// allocated beyond the end of the file; reserve is the size of the file that is deleted when space is scarce, and at
+	// least a segment if there is no room for more; segment is a segment of the log, allowance is what may be written while
+	// space is scarce.
 	floor, hard, headroom, reserve, segment, allowance int64
 
 	began        time.Time
@@ -53,7 +57,7 @@ type Space struct {
 	allowed      atomic.Int64 // what is left of the allowance
 	mu           sync.Mutex   // guards the fields below
 	allocated    int64        // bytes of the file that have disk blocks
-	reserved     int64        // bytes of the reserve that have theirs
+	reserved     int64        // bytes of the reserve that have disk blocks
 	// open returns the database's file, which the server replaces when it is given a snapshot by another member; nil
 	// until the server has started. file is what it returned last.
 	open func() backend.Backend
@@ -73,7 +77,6 @@ type mark struct{ at, total int64 }
 // database's file once in each batch; short is called when there is too little space for all writes, and must not block.
 func New(dir string, batch time.Duration, short func(), log *slog.Logger) (*Space, error) {
 	var st unix.Statfs_t
-	var file unix.Stat_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return nil, fmt.Errorf("etcd's directory: %s: %w", dir, err)
 	}
@@ -82,7 +85,7 @@ func New(dir string, batch time.Duration, short func(), log *slog.Logger) (*Spac
 		s.segment /= 4
 	}
 	s.floor, s.hard = 4*s.segment, s.segment
-	s.headroom, s.reserve, s.allowance = s.segment, 2*s.segment, s.segment/2
+	s.headroom, s.reserve, s.allowance = max(s.segment, commit), 2*s.segment, s.segment/2
 	// etcd uses 0.tmp first. So if only 1.tmp exists, it gets that name: on a full disk etcd must find the file that
 	// has blocks.
 	wal := filepath.Join(dir, "member", "wal")
@@ -91,10 +94,7 @@ func New(dir string, batch time.Duration, short func(), log *slog.Logger) (*Spac
 			return nil, fmt.Errorf("etcd's log: %w", err)
 		}
 	}
-	if err := unix.Stat(s.reservePath(), &file); err == nil {
-		const block = 512 // the unit of st_blocks, see stat(2)
-		s.reserved = file.Blocks * block
-	}
+	s.reserved = onDisk(s.reservePath())
 	if s.Free() >= s.hard {
 		return s, nil
 	}
@@ -130,7 +130,8 @@ func (s *Space) current() {
 		return
 	}
 	if now := s.open(); now != s.file {
-		s.file, s.allocated = now, 0
+		s.file = now
+		s.allocated = onDisk(s.filePath())
 	}
 }
 
@@ -167,11 +168,25 @@ func (s *Space) Admit(n int, essential bool) error {
 		s.mu.Unlock()
 	}
 	is := spaceLevel(s.level.Load())
-	if is != plenty && !essential || is == scarce && s.allowed.Add(-int64(n)) < 0 {
+	if is != plenty && !(essential && s.roomFor(commit/2)) || is == scarce && s.allowed.Add(-int64(n)) < 0 {
 		return store.ErrNoSpace
 	}
 	s.admitted.Add(int64(n))
 	return nil
+}
+
+// Fits reports whether the file has room for one more commit of any kind: compaction is not to go on without. What it keeps
+// for a reader of an old state is room again with the first write after that reader is done; so writes need half as much.
+func (s *Space) Fits() bool { return s.roomFor(commit) }
+
+// roomFor reports whether the file has so many bytes on the disk that nothing is in: in its empty pages, or beyond its end.
+func (s *Space) roomFor(n int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current(); s.file == nil {
+		return true
+	}
+	return s.allocated-s.file.SizeInUse() >= n
 }
 
 // between is how many bytes may be admitted between two measurements; at most twice as many ever are.
@@ -262,7 +277,7 @@ func (s *Space) FileReplaced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current()
-	s.allocated = 0
+	s.allocated = onDisk(s.filePath())
 	s.next.Store(0)
 	if err := s.allocate(true); err != nil {
 		s.log.Warn("no reserve for a full disk could be made", "error", err)
@@ -292,6 +307,18 @@ func (s *Space) Headroom() int64 { return s.headroom }
 
 func (s *Space) reservePath() string { return filepath.Join(s.dir, "reserve") }
 
+func (s *Space) filePath() string { return filepath.Join(s.dir, "member", "snap", "db") }
+
+// onDisk is how many bytes of a file have disk blocks, 0 if there is none.
+func onDisk(path string) int64 {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return 0
+	}
+	const block = 512 // the unit of st_blocks, see stat(2)
+	return st.Blocks * block
+}
+
 func (s *Space) giveUpReserve() error {
 	if err := os.Remove(s.reservePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -301,29 +328,29 @@ func (s *Space) giveUpReserve() error {
 }
 
 // allocate renews the space that is allocated beforehand: when the file has grown into its headroom, and, with all,
-// when other parts were used. It does nothing when there is little space: a failed allocation would keep the part
-// that succeeded.
+// when other parts were used. It takes no more than there is: a failed allocation would keep the part that succeeded.
 func (s *Space) allocate(all bool) error {
-	size := s.file.Size()
-	if size+s.headroom <= s.allocated && !all {
+	size, allocated := s.file.Size(), s.allocated
+	if size+s.headroom <= allocated && !all {
 		return nil
 	}
+	const page = 4 << 10
 	var errs []error
+	// The file comes first: nothing replaces its blocks.
+	if to := min(size+s.headroom+s.segment, max(size, allocated)+s.Free()-2*s.hard) &^ (page - 1); to > allocated && to >= size+commit {
+		err := preallocate(s.filePath(), to, os.O_RDWR)
+		if err == nil {
+			s.allocated = to
+		}
+		errs = append(errs, err)
+	}
 	if _, err := os.Stat(s.reservePath()); errors.Is(err, fs.ErrNotExist) {
 		s.reserved = 0 // somebody else may have deleted it
 	}
-	const page = 4 << 10
 	if n := min(s.reserve, s.reserved+s.Free()-s.hard) &^ (page - 1); n >= s.segment && n > s.reserved {
 		err := preallocate(s.reservePath(), n, os.O_RDWR|os.O_CREATE)
 		if err == nil {
 			s.reserved = n
-		}
-		errs = append(errs, err)
-	}
-	if size-s.file.SizeInUse() < s.headroom && s.Free() >= s.hard+2*s.headroom {
-		err := preallocate(filepath.Join(s.dir, "member", "snap", "db"), size+2*s.headroom, os.O_RDWR)
-		if err == nil {
-			s.allocated = size + 2*s.headroom
 		}
 		errs = append(errs, err)
 	}
