@@ -18,7 +18,7 @@ require (
 	github.com/google/nftables v0.3.0 // the pod network's rules, by netlink
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // exec, attach and port-forward
 	github.com/hbollon/go-edlib v1.6.0 // which word was meant: edit distance
-	github.com/klauspost/compress v1.18.0 // runc and the shim inside the binary
+	github.com/klauspost/compress v1.19.1 // runc and the shim inside the binary
 	github.com/labstack/echo/v4 v4.16.0 // HTTP routes
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // nftables' events; nftables brings it
 	github.com/moby/sys/signal v0.7.0 // stop signals by name
@@ -27,7 +27,7 @@ require (
 	github.com/opencontainers/image-spec v1.1.0 // images
 	github.com/opencontainers/runtime-spec v1.2.1 // containers; containerd 1.7 does not compile with 1.3
 	github.com/pelletier/go-toml v1.9.5 // containerd's plugins take their settings as TOML
-	github.com/prometheus/client_golang v1.23.2 // /metrics; etcd brings it
+	github.com/prometheus/client_golang v1.24.1 // /metrics; etcd brings it
 	github.com/sirupsen/logrus v1.9.4 // containerd logs to it
 	github.com/urfave/cli/v2 v2.27.7 // the command line
 	github.com/vishvananda/netlink v1.3.0 // links, addresses and routes of pods
@@ -38,12 +38,12 @@ require (
 	go.etcd.io/etcd/etcdutl/v3 v3.7.3 // a store out of a snapshot
 	go.etcd.io/etcd/server/v3 v3.7.3 // the store, in process
 	go.etcd.io/raft/v3 v3.7.0 // a single member elects itself
-	go.uber.org/zap v1.27.1 // etcd's log, handed to slog
+	go.uber.org/zap v1.28.0 // etcd's log, handed to slog
 	golang.org/x/net v0.61.0 // html: links in what pods serve
 	golang.org/x/sys v0.49.0 // mounts, namespaces, madvise
 	golang.org/x/term v0.47.0 // terminals of exec
-	google.golang.org/grpc v1.83.2 // grpc probes; containerd and etcd bring it
-	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // containerd's messages
+	google.golang.org/grpc v1.84.0 // grpc probes; containerd and etcd bring it
+	google.golang.org/protobuf v1.36.12 // containerd's messages
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // JSON and merge patches
 	k8s.io/api v0.37.2 // the wire's types
 	k8s.io/apimachinery v0.37.2 // metadata, selectors, patches, protobuf
@@ -76,7 +76,7 @@ require (
 	github.com/docker/go-events v0.0.0-20190806004212-e31b211e4f1c // indirect
 	github.com/docker/go-metrics v0.0.1 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
-	github.com/felixge/httpsnoop v1.0.4 // indirect
+	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -109,7 +109,7 @@ require (
 	github.com/labstack/gommon v0.5.0 // indirect
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
-	github.com/mdlayher/socket v0.5.0 // indirect
+	github.com/mdlayher/socket v0.6.0 // indirect
 	github.com/moby/locker v1.0.1 // indirect
 	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/moby/sys/mountinfo v0.6.2 // indirect
@@ -120,9 +120,9 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/opencontainers/selinux v1.13.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
-	github.com/prometheus/client_model v0.6.2 // indirect
-	github.com/prometheus/common v0.67.5 // indirect
-	github.com/prometheus/procfs v0.16.1 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
+	github.com/prometheus/common v0.72.0 // indirect
+	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
@@ -137,7 +137,7 @@ require (
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.68.0 // indirect
-	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.61.0 // indirect
+	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.69.0 // indirect
 	go.opentelemetry.io/otel v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0 // indirect
@@ -147,15 +147,15 @@ require (
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4
-	go.yaml.in/yaml/v3 v3.0.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/oauth2 v0.36.0 // indirect
+	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0
 	golang.org/x/text v0.43.0 // indirect
-	golang.org/x/time v0.15.0 // indirect
-	google.golang.org/genproto v0.0.0-20231211222908-989df2bf70f3 // indirect
+	golang.org/x/time v0.16.0 // indirect
+	google.golang.org/genproto v0.0.0-20260715232425-e75dac1f907d // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
@@ -164,6 +164,29 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
 
-require github.com/emicklei/go-restful/v3 v3.13.0 // indirect
+require (
+	github.com/coredns/coredns v1.15.0
+	github.com/miekg/dns v1.1.73
+)
+
+require (
+	github.com/apparentlymart/go-cidr v1.1.1 // indirect
+	github.com/coredns/caddy v1.1.4 // indirect
+	github.com/dnstap/golang-dnstap v0.4.0 // indirect
+	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
+	github.com/farsightsec/golang-framestream v0.3.0 // indirect
+	github.com/flynn/go-shlex v0.0.0-20150515145356-3f9db97f8568 // indirect
+	github.com/grpc-ecosystem/grpc-opentracing v0.0.0-20180507213350-8e809c8a8645 // indirect
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
+	github.com/jpillora/backoff v1.0.0 // indirect
+	github.com/mdlayher/vsock v1.3.0 // indirect
+	github.com/mwitkow/go-conntrack v0.0.0-20190716064945-2f068394615f // indirect
+	github.com/opentracing/opentracing-go v1.2.0 // indirect
+	github.com/pires/go-proxyproto v0.15.0 // indirect
+	github.com/prometheus/exporter-toolkit v0.20.0 // indirect
+	github.com/quic-go/qpack v0.6.0 // indirect
+	github.com/quic-go/quic-go v0.64.1 // indirect
+	go.uber.org/automaxprocs v1.6.0 // indirect
+)
 
 replace github.com/opencontainers/runtime-spec => github.com/opencontainers/runtime-spec v1.2.1

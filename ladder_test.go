@@ -48,6 +48,8 @@ var floors = map[string]int{
 	"internal/nft":                1, // the kernel's packet filter; knows no pod
 	"internal/proxy":              4, // the data path of Services; only roles makes one
 	"internal/proxy/plan":         1, // what one node does with a Service; pure
+	"internal/dns":                4, // the names of Services for this node's pods; only roles makes one
+	"internal/dns/names":          1, // what a name asks for; pure
 	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod
 	"internal/relay":              1, // forwards a port in user space; the pods' network and the proxy both need it
 	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod
@@ -95,6 +97,8 @@ var doors = map[string][]string{
 	"github.com/containerd/containerd":  {"internal/kubelet/containerd", "internal/bench"},
 	"github.com/urfave/cli/v2":          {"", "=internal/ctl", "internal/ctl/commandline"}, // the rooms of ctl know no flag
 	"github.com/golang-jwt/jwt/v5":      {"internal/tokens"},
+	"github.com/coredns/coredns":        {"internal/dns"},
+	"github.com/miekg/dns":              {"internal/dns"},
 	"github.com/google/nftables":        {"internal/nft", "internal/bench", "internal/hosts"},
 	"github.com/mdlayher/netlink":       {"internal/nft", "internal/conntrack"},
 	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},

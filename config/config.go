@@ -48,7 +48,7 @@ type Config struct {
 	// PodCIDR is the range that this node asks for; invalid: the master chooses one.
 	PodCIDR       netip.Prefix
 	ClusterDomain string
-	ClusterDNS    []string
+	ClusterDNS    []string // none: the cluster's own
 
 	Containerd         string
 	CgroupRoot         string
@@ -124,6 +124,15 @@ func (c *Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
 // APIServiceAddress is the virtual address of the API: the first of ServiceCIDR.
 func (c *Config) APIServiceAddress() netip.Addr { return c.ServiceCIDR.Addr().Next() }
+
+// DNSAddress is the address of the cluster's DNS: the tenth of ServiceCIDR.
+func (c *Config) DNSAddress() netip.Addr {
+	at := c.ServiceCIDR.Addr()
+	for range 10 {
+		at = at.Next()
+	}
+	return at
+}
 
 // Does reports whether an optimisation is turned on.
 func (c *Config) Does(optimisation string) bool { return !slices.Contains(c.Without, optimisation) }
@@ -263,7 +272,7 @@ var Keys = []Key{
 			c.ClusterDomain = v
 			return first(validation.IsDNS1123Subdomain(v))
 		}, get: func(c *Config) string { return c.ClusterDomain }},
-	{Name: "cluster-dns", Default: "", Doc: "DNS servers of pods with dnsPolicy ClusterFirst, separated by commas; empty: the node's own",
+	{Name: "cluster-dns", Default: "", Doc: "DNS servers of pods with dnsPolicy ClusterFirst instead of the cluster's own, separated by commas",
 		set: func(c *Config, v string) error {
 			c.ClusterDNS = list(v)
 			for _, a := range c.ClusterDNS {

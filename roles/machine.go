@@ -29,7 +29,18 @@ func nodeIP(server string) netip.Addr {
 			return a.AddrPort().Addr().Unmap()
 		}
 	}
-	if addrs, err := net.InterfaceAddrs(); err == nil {
+	links, err := net.Interfaces()
+	if err != nil {
+		links = nil
+	}
+	for _, link := range links {
+		if link.Flags&net.FlagLoopback != 0 { // its addresses are where this machine answers itself
+			continue
+		}
+		addrs, err := link.Addrs()
+		if err != nil {
+			continue
+		}
 		for _, a := range addrs {
 			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
 				ip, _ := netip.AddrFromSlice(n.IP.To4())

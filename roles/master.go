@@ -34,6 +34,7 @@ import (
 	"minik8s/internal/controller/serviceaccount"
 	"minik8s/internal/controller/tainteviction"
 	"minik8s/internal/controller/tokencleaner"
+	"minik8s/internal/dns"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/registry"
@@ -97,7 +98,7 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	case err := <-ended:
 		return err
 	}
-	objs := append(api.SystemObjects(), kubernetesservice.Service(d.cfg.APIServiceAddress(), int32(d.cfg.APIPort)))
+	objs := append(api.SystemObjects(), kubernetesservice.Service(d.cfg.APIServiceAddress(), int32(d.cfg.APIPort)), dns.Service(d.cfg.DNSAddress()))
 	if err := d.reg.Ensure(ctx, objs...); err != nil {
 		return err
 	}

@@ -8,9 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
+	"minik8s/internal/dns"
 	"minik8s/internal/informer"
 	"minik8s/internal/proxy"
 	"minik8s/internal/proxy/plan"
@@ -36,8 +38,10 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 		return old == nil || now == nil || old.Labels[corev1.LabelTopologyZone] != now.Labels[corev1.LabelTopologyZone] ||
 			!slices.Equal(old.Status.Addresses, now.Status.Addresses) || old.Spec.PodCIDR != now.Spec.PodCIDR
 	})
-	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil), Pods: d.network.PodCIDR(), Log: d.log},
-		informer.New[*corev1.Service](d.asNode(), api.Services, opts), informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts))
+	services := informer.New[*corev1.Service](d.asNode(), api.Services, opts)
+	served := services.Signal(func(old, now *corev1.Service) bool { return dns.Address(old) != dns.Address(now) })
+	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil), Pods: d.network.PodCIDR(), Log: d.log},
+		services, informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts))
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -47,6 +51,7 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 		for {
 			select {
 			case <-changed:
+			case <-served:
 			case <-ctx.Done():
 				return
 			}
@@ -55,17 +60,21 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 				if err != nil {
 					pods = d.network.PodCIDR()
 				}
-				p.SetNode(d.proxyNode(node), pods)
+				dnsService, _ := services.Get(metav1.NamespaceSystem, api.DNSService)
+				p.SetNode(d.proxyNode(node, dnsService), pods)
 			}
 		}
 	})
 	return p.Run(ctx, ready)
 }
 
-// proxyNode is this machine as Services see it. node may not be known yet.
-func (d *Daemon) proxyNode(node *corev1.Node) (out plan.Node) {
+// proxyNode is this machine as Services see it. node may not be known yet, nor the Service of the cluster's DNS.
+func (d *Daemon) proxyNode(node *corev1.Node, dnsService *corev1.Service) (out plan.Node) {
 	out = plan.Node{Name: d.cfg.NodeName, Addresses: []netip.Addr{d.cfg.NodeIP}}
 	defer func() { out.Kept = d.keptPorts(out.Addresses) }()
+	if at := dns.Address(dnsService); at.IsValid() {
+		out.Served = append(out.Served, at)
+	}
 	if node == nil {
 		return out
 	}

@@ -34,4 +34,6 @@ func ReachableFromOutside(svc *corev1.Service) bool {
 const (
 	KubernetesService = "kubernetes"
 	DNSService        = "kube-dns"
+	// DNSProxy is its label service.kubernetes.io/service-proxy-name, as long as every node answers it for its own pods.
+	DNSProxy = "minik8s-dns"
 )

@@ -121,7 +121,7 @@ func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox
 	if err != nil {
 		return cri.Sandbox{}, fmt.Errorf("host ports: %w", err)
 	}
-	cfg, err := k.config.Sandbox(pod, k.logDir(pod))
+	cfg, err := k.config.Sandbox(ctx, pod, k.logDir(pod))
 	if err != nil {
 		return cri.Sandbox{}, err
 	}

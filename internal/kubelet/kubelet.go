@@ -53,7 +53,8 @@ type Config struct {
 	PodCIDR netip.Prefix
 	// MaxPods is how many pods the node may have; 0: 110.
 	MaxPods int
-	// ClusterDNS are the servers of dnsPolicy ClusterFirst; none: pods use the node's own.
+	// ClusterDNS are the servers of dnsPolicy ClusterFirst; none: the address of the Service kube-system/kube-dns, and pods
+	// use the node's own if there is none.
 	ClusterDNS []string
 	// ClusterDomain is the cluster's DNS domain; empty: "cluster.local".
 	ClusterDomain string

@@ -152,6 +152,13 @@ func (n *Network) Repair() (repaired bool, err error) {
 		}
 		n.cfg.Log.Info("what the pods' network needs of the host had been taken away and is there again")
 	}
+	served, err := n.syncServed()
+	if err != nil {
+		return false, err
+	}
+	if served {
+		n.cfg.Log.Info("addresses that this host answers at had been taken away and are there again")
+	}
 	routed, err := n.restoreRoutes()
 	if err != nil {
 		return false, err
@@ -172,7 +179,7 @@ func (n *Network) Repair() (repaired bool, err error) {
 		n.cfg.Log.Info("the ways to other nodes' pods are changed to what this host's network is now")
 	}
 	opened, err := n.filters.Open(n.traffic())
-	return !whole || routed || !same || rejoined || opened, errors.Join(perr, err)
+	return !whole || served || routed || !same || rejoined || opened, errors.Join(perr, err)
 }
 
 // Trouble returns what in the host's packet filter stops pods' traffic. Not every filter's change is an event: while

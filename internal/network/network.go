@@ -69,7 +69,8 @@ type Network struct {
 	bare    netip.Prefix                    // the range for which Prepare has put the rules in place, without pods
 	filters *hostfilter.Filters
 	overlay *overlay.Overlay
-	tabled  []nft.Element // the elements for peers that our table has
+	tabled  []nft.Element           // the elements for peers that our table has
+	served  map[string][]netip.Addr // what Serve was told, by purpose
 }
 
 // New makes the network of the process's network namespace, which is "the host". Nothing is changed before Setup.
@@ -77,7 +78,7 @@ func New(cfg Config) (*Network, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	n := &Network{cfg: cfg, ports: map[string]*hostports.Published{}, pods: map[string]netip.Addr{}, nf: nft.NewKernel(), changed: make(chan struct{}, 1)}
+	n := &Network{cfg: cfg, ports: map[string]*hostports.Published{}, pods: map[string]netip.Addr{}, served: map[string][]netip.Addr{}, nf: nft.NewKernel(), changed: make(chan struct{}, 1)}
 	if cfg.PodCIDR.IsValid() {
 		if err := n.pool.SetPrefix(cfg.PodCIDR); err != nil {
 			return nil, err
@@ -262,7 +263,7 @@ func (n *Network) Teardown(ctx context.Context) error {
 	var errs []error
 	errs = append(errs, n.overlay.Adopt(n.pool.Prefix())) // what an earlier run has opened for them is closed, too
 	errs = append(errs, n.filters.Close(n.traffic())...)
-	errs = append(errs, n.overlay.Remove())
+	errs = append(errs, n.overlay.Remove(), n.serveNothing())
 	if pods := n.pool.Prefix(); pods.IsValid() {
 		errs = append(errs, n.freeRange(pods))
 	}
@@ -304,5 +305,5 @@ func (n *Network) undoRouteLocalnet() error {
 func (n *Network) Owner() string      { return n.host.Owner() }
 func (n *Network) LinkPrefix() string { return n.host.LinkPrefix() }
 
-// HostAddrs are the host's global IPv4 addresses, those of the default route's link first.
+// HostAddrs are the IPv4 addresses by which others may reach the host, those of the default route's link first.
 func (n *Network) HostAddrs() []netip.Addr { return n.host.Addrs() }

@@ -174,7 +174,7 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 				return errors.New("network: events of addresses ended")
 			}
 			// A new address may be one that a peer's range overlaps, or the node's own again.
-			if !a.NewAddr && a.LinkAddress.IP.Equal(host.Gateway.AsSlice()) || n.overlay.HasPeers() && a.LinkAddress.IP.To4() != nil {
+			if !a.NewAddr && (a.LinkAddress.IP.Equal(host.Gateway.AsSlice()) || n.isServed(a.LinkAddress.IP)) || n.overlay.HasPeers() && a.LinkAddress.IP.To4() != nil {
 				changed()
 			}
 		case err := <-lost:

@@ -18,7 +18,7 @@ import (
 type Builder struct {
 	NodeName string
 	NodeIP   netip.Addr
-	// ClusterDNS are the servers of dnsPolicy ClusterFirst, ClusterDomain their domain.
+	// ClusterDNS are the servers of dnsPolicy ClusterFirst, ClusterDomain their domain; none: those that Services knows.
 	ClusterDNS    []string
 	ClusterDomain string
 	// Objects has the ConfigMaps and Secrets that variables come from, and Volumes what is mounted.
@@ -34,9 +34,10 @@ type Builder struct {
 	Memory      func() int64
 }
 
-// Services makes the variables by which a pod's containers find Services.
+// Services knows how a pod's containers find Services: by variables, and by names.
 type Services interface {
 	Variables(ctx context.Context, pod *corev1.Pod) ([]cri.EnvVar, error)
+	Nameservers(ctx context.Context, pod *corev1.Pod) ([]string, error)
 }
 
 // ConfigMap is the ConfigMap of that name; the error is *objects.Missing if there is none.

@@ -94,7 +94,8 @@ func TestDNS(t *testing.T) {
 		b := &Builder{ClusterDNS: c.servers, ClusterDomain: "cluster.local"}
 		p := plantest.Pod("web")
 		p.Spec.DNSPolicy, p.Spec.HostNetwork, p.Spec.DNSConfig = c.policy, c.host, c.config
-		if got := show(b.dnsOf(p, node)); got != c.want {
+		dns, err := b.dnsOf(t.Context(), p, node)
+		if got := show(dns); err != nil || got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

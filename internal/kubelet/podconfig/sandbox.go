@@ -1,6 +1,7 @@
 package podconfig
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -44,7 +45,7 @@ func (b *Builder) domainOf(pod *corev1.Pod) string {
 }
 
 // Sandbox is the configuration of a pod's sandbox except for CgroupParent and HostPorts.
-func (b *Builder) Sandbox(pod *corev1.Pod, logDir string) (cri.SandboxConfig, error) {
+func (b *Builder) Sandbox(ctx context.Context, pod *corev1.Pod, logDir string) (cri.SandboxConfig, error) {
 	hostname := b.hostnameOf(pod)
 	if len(hostname) > maxHostname+1 {
 		return cri.SandboxConfig{}, fmt.Errorf("the pod's host name %q is longer than %d characters", hostname, maxHostname+1)
@@ -53,12 +54,16 @@ func (b *Builder) Sandbox(pod *corev1.Pod, logDir string) (cri.SandboxConfig, er
 	if err != nil {
 		return cri.SandboxConfig{}, err
 	}
+	dns, err := b.dnsOf(ctx, pod, resolvconf.Parse(nodeDNS))
+	if err != nil {
+		return cri.SandboxConfig{}, err
+	}
 	cfg := cri.SandboxConfig{
 		PodUID: string(pod.UID), PodNamespace: pod.Namespace, PodName: pod.Name,
 		Hostname: hostname, Domain: b.domainOf(pod),
 		HostNetwork: pod.Spec.HostNetwork, HostPID: pod.Spec.HostPID, HostIPC: pod.Spec.HostIPC,
 		ShareProcessNamespace: ptr.Deref(pod.Spec.ShareProcessNamespace, false),
-		DNS:                   b.dnsOf(pod, resolvconf.Parse(nodeDNS)),
+		DNS:                   dns,
 		Resources:             PodResources(pod),
 		LogDir:                logDir,
 	}

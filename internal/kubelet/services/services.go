@@ -12,9 +12,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/disk"
 	"minik8s/internal/informer"
 	"minik8s/internal/kubelet/cri"
 )
@@ -22,8 +24,11 @@ import (
 // patience is how long the start of a container waits for the first list of Services; then it is tried again later.
 const patience = 5 * time.Second
 
-// fileName is the file in a pod's directory.
-const fileName = "services.json"
+// The files in a pod's directory.
+const (
+	variablesFile   = "services.json"
+	nameserversFile = "nameservers.json"
+)
 
 // Follower knows the cluster's Services.
 type Follower struct {
@@ -51,64 +56,84 @@ func (f *Follower) Run(ctx context.Context) {
 // Variables returns the variables of Services for a pod's containers. The error says that the Services could not be read
 // yet.
 func (f *Follower) Variables(ctx context.Context, pod *corev1.Pod) ([]cri.EnvVar, error) {
+	return known(ctx, f, pod, variablesFile, func() []cri.EnvVar {
+		links := pod.Spec.EnableServiceLinks == nil || *pod.Spec.EnableServiceLinks
+		out := []cri.EnvVar{}
+		for _, svc := range seen(f.services.List(), pod.Namespace, links) {
+			out = append(out, variables(svc)...)
+		}
+		return out
+	})
+}
+
+// Nameservers returns the addresses of the cluster's DNS for a pod: none if it has none. The error says that the Services
+// could not be read yet.
+func (f *Follower) Nameservers(ctx context.Context, pod *corev1.Pod) ([]string, error) {
+	return known(ctx, f, pod, nameserversFile, func() []string {
+		svc, ok := f.services.Get(metav1.NamespaceSystem, api.DNSService)
+		if !ok || !api.HasClusterIP(svc) || svc.Spec.ClusterIP == "" {
+			return []string{}
+		}
+		return []string{svc.Spec.ClusterIP}
+	})
+}
+
+// known is what now returns, once all Services are known. Until then it is what the pod had last, and for a pod that had
+// nothing yet an error, after some patience.
+func known[T any](ctx context.Context, f *Follower, pod *corev1.Pod, file string, now func() []T) ([]T, error) {
 	select {
 	case <-f.synced:
-		return f.now(pod), nil
+		return keep(f, pod, file, now()), nil
 	default:
 	}
-	if kept, ok := f.kept(pod); ok {
-		return kept, nil
+	if last, ok := kept[T](f, pod, file); ok {
+		return last, nil
 	}
 	select {
 	case <-f.synced:
-		return f.now(pod), nil
+		return keep(f, pod, file, now()), nil
 	case <-time.After(f.patience):
-		return nil, errors.New("services have not yet been read at least once, cannot construct envvars")
+		return nil, errors.New("services have not yet been read at least once")
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the list of services: %w", ctx.Err())
 	}
 }
 
-func (f *Follower) now(pod *corev1.Pod) []cri.EnvVar {
-	links := pod.Spec.EnableServiceLinks == nil || *pod.Spec.EnableServiceLinks
-	out := []cri.EnvVar{}
-	for _, svc := range seen(f.services.List(), pod.Namespace, links) {
-		out = append(out, variables(svc)...)
-	}
-	f.keep(pod, out)
-	return out
+func (f *Follower) path(pod *corev1.Pod, file string) string {
+	return filepath.Join(f.podDir(string(pod.UID)), file)
 }
 
-func (f *Follower) path(pod *corev1.Pod) string {
-	return filepath.Join(f.podDir(string(pod.UID)), fileName)
-}
-
-// kept is what the pod's containers had last.
-func (f *Follower) kept(pod *corev1.Pod) (out []cri.EnvVar, ok bool) {
+// kept is what the pod had last.
+func kept[T any](f *Follower, pod *corev1.Pod, file string) (out []T, ok bool) {
 	if f.podDir == nil {
 		return nil, false
 	}
-	data, err := os.ReadFile(f.path(pod))
+	data, err := os.ReadFile(f.path(pod, file))
 	if err != nil || json.Unmarshal(data, &out) != nil {
 		return nil, false
 	}
 	return out, true
 }
 
-// keep notes what the pod's containers have now. A file that is lost or torn only makes a container wait for the API.
-func (f *Follower) keep(pod *corev1.Pod, vars []cri.EnvVar) {
+// keep notes what the pod has now, and returns it. A file that is lost or torn only makes a pod wait for the API.
+func keep[T any](f *Follower, pod *corev1.Pod, file string, now []T) []T {
 	if f.podDir == nil {
-		return
+		return now
 	}
-	data, err := json.Marshal(vars)
+	data, err := json.Marshal(now)
 	if err != nil {
-		return // strings always can be
+		return now // strings always can be
 	}
-	path := f.path(pod)
+	path := f.path(pod, file)
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
-		return
+		return now
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		f.log.Warn("the variables of Services are not kept for a start without the API", "pod", pod.Namespace+"/"+pod.Name, "error", err)
+	err = disk.Private(filepath.Dir(path), 0o750)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
 	}
+	if err != nil {
+		f.log.Warn("what is known of Services is not kept for a start without the API", "pod", pod.Namespace+"/"+pod.Name, "error", err)
+	}
+	return now
 }

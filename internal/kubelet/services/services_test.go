@@ -94,6 +94,28 @@ func TestWithoutTheAPI(t *testing.T) {
 	if after, err := away.Variables(t.Context(), ran); err != nil || !slices.Equal(after, before) {
 		t.Error(after, err)
 	}
+	if servers, err := f.Nameservers(t.Context(), ran); err != nil || len(servers) != 0 {
+		t.Error("a cluster without DNS:", servers, err)
+	}
+	if _, err := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Create(t.Context(), service("kube-system", "kube-dns", "10.96.0.10", corev1.ServicePort{Port: 53}), client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		servers, err := f.Nameservers(t.Context(), ran)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Equal(servers, []string{"10.96.0.10"}) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if servers, err := away.Nameservers(t.Context(), ran); err != nil || !slices.Equal(servers, []string{"10.96.0.10"}) {
+		t.Error(servers, err)
+	}
 	if vars, err := away.Variables(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "new", UID: "new"}}); err == nil {
 		t.Errorf("a pod that never ran has %v", vars)
 	}

@@ -112,7 +112,7 @@ func (h *Host) DefaultName() string {
 	return ""
 }
 
-// Addrs are the host's global IPv4 addresses, those of the default route's link first.
+// Addrs are the IPv4 addresses by which others may reach the host, those of the default route's link first.
 func (h *Host) Addrs() []netip.Addr {
 	list, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_V4) })
 	if err != nil {
@@ -131,7 +131,7 @@ func (h *Host) Addrs() []netip.Addr {
 	slices.SortStableFunc(list, func(a, b netlink.Addr) int { return cmp.Compare(other(a), other(b)) })
 	var out []netip.Addr
 	for _, a := range list {
-		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && ip.IsGlobalUnicast() {
+		if ip, ok := netip.AddrFromSlice(a.IP.To4()); ok && ip.IsGlobalUnicast() && a.Scope < int(netlink.SCOPE_HOST) {
 			out = append(out, ip)
 		}
 	}

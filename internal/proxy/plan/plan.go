@@ -54,11 +54,12 @@ type Port struct {
 
 var protocols = map[corev1.Protocol]byte{corev1.ProtocolTCP: unix.IPPROTO_TCP, corev1.ProtocolUDP: unix.IPPROTO_UDP, corev1.ProtocolSCTP: unix.IPPROTO_SCTP, "": unix.IPPROTO_TCP}
 
-// Of plans a Service with its slices. One without an address of its own needs nothing.
+// Of plans a Service with its slices. One without an address of its own needs nothing, nor does one that is left to another
+// proxy by the label service.kubernetes.io/service-proxy-name.
 func Of(svc *corev1.Service, slicesOf []*discoveryv1.EndpointSlice, node Node) Service {
 	var out Service
 	cluster, ok := clusterIP(svc)
-	if !ok || slices.Contains(node.Served, cluster) {
+	if _, others := svc.Labels[serviceProxyName]; !ok || others || slices.Contains(node.Served, cluster) {
 		return out
 	}
 	base := Port{
@@ -106,6 +107,10 @@ func name(svc *corev1.Service, p corev1.ServicePort) string {
 	}
 	return svc.Namespace + "/" + svc.Name + "/" + protocol + "/" + port
 }
+
+// serviceProxyName is the label of a Service that another proxy answers, as kube-proxy has it
+// (k8s.io/kubernetes/pkg/proxy/apis/well_known_labels.go).
+const serviceProxyName = "service.kubernetes.io/service-proxy-name"
 
 func clusterIP(svc *corev1.Service) (netip.Addr, bool) {
 	if svc.Spec.Type == corev1.ServiceTypeExternalName {

@@ -1,0 +1,201 @@
+package dns
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin/cache"
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/informer"
+)
+
+// Config says what the DNS of a node is.
+type Config struct {
+	// Domain is the cluster's.
+	Domain string
+	// Hold has this machine have an address, from now on instead of the one before; the zero Addr: none. It is called from
+	// Run, and may be called again with the same address.
+	Hold func(netip.Addr) error
+	// Servers are those that the machine itself asks now; they are looked for while there are questions. Nil: those of
+	// /etc/resolv.conf.
+	Servers func() []netip.AddrPort
+	Log     *slog.Logger
+}
+
+// Server is the DNS of a node.
+type Server struct {
+	cfg      Config
+	services *informer.Informer[*corev1.Service]
+	slices   *informer.Informer[*discoveryv1.EndpointSlice]
+	changed  <-chan struct{}
+	listed   chan struct{}
+	forward  *forwarder
+	at       atomic.Pointer[netip.Addr] // where it answers; nil: nowhere
+	handler  *handler
+}
+
+// New makes the DNS of a node; Run runs it and the informers, once.
+func New(cfg Config, services *informer.Informer[*corev1.Service], slices *informer.Informer[*discoveryv1.EndpointSlice]) *Server {
+	s := &Server{cfg: cfg, services: services, slices: slices, listed: make(chan struct{})}
+	if cfg.Servers == nil {
+		cfg.Servers = s.machines
+	}
+	s.forward = &forwarder{servers: cfg.Servers}
+	kept := cache.New()
+	kept.Next = s.forward
+	s.handler = &handler{log: cfg.Log, chain: &cluster{domain: strings.ToLower(dns.Fqdn(cfg.Domain)), records: newRecords(services, slices),
+		listed: s.wait, next: &bound{next: kept}}}
+	s.changed = services.Signal(func(old, now *corev1.Service) bool { return own(old) || own(now) })
+	return s
+}
+
+// own reports whether a Service is the cluster's DNS.
+func own(svc *corev1.Service) bool {
+	return svc != nil && svc.Namespace == metav1.NamespaceSystem && svc.Name == api.DNSService
+}
+
+// Address is where the nodes answer, if svc is the Service of the cluster's DNS and its label says that they do.
+func Address(svc *corev1.Service) netip.Addr {
+	if !own(svc) || svc.Labels[proxyLabel] != api.DNSProxy {
+		return netip.Addr{}
+	}
+	for _, a := range clusterIPs(svc) {
+		if a.Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// proxyLabel is the label of a Service that is not the proxy's.
+const proxyLabel = "service.kubernetes.io/service-proxy-name"
+
+// Service is the Service of the cluster's DNS, at an address.
+func Service(at netip.Addr) *corev1.Service {
+	ports := []corev1.ServicePort{{Name: "dns", Protocol: corev1.ProtocolUDP, Port: port}, {Name: "dns-tcp", Protocol: corev1.ProtocolTCP, Port: port}}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: api.DNSService, Labels: map[string]string{
+			// kubectl cluster-info shows Services with these two; tools find the DNS by the third.
+			"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "DNS", "k8s-app": "kube-dns", proxyLabel: api.DNSProxy}},
+		Spec: corev1.ServiceSpec{ClusterIP: at.String(), Ports: ports},
+	}
+}
+
+// resolvConf names the machine's servers.
+const resolvConf = "/etc/resolv.conf"
+
+// machines are the servers that the machine asks, but for this one.
+func (s *Server) machines() (out []netip.AddrPort) {
+	file, err := dns.ClientConfigFromFile(resolvConf)
+	if err != nil {
+		return nil // a machine without such a file asks nobody
+	}
+	own := s.at.Load()
+	for _, text := range file.Servers {
+		if a, err := netip.ParseAddr(text); err == nil && (own == nil || a != *own) {
+			out = append(out, netip.AddrPortFrom(a, port))
+		}
+	}
+	return out
+}
+
+// wait waits for the first list of Services and endpoints, but not for long.
+func (s *Server) wait(ctx context.Context) bool {
+	select {
+	case <-s.listed:
+		return true
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience/2)
+	defer cancel()
+	select {
+	case <-s.listed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+const (
+	// port is where DNS is answered.
+	port = 53
+	// again is after how long a socket that could not be opened is tried again.
+	again = time.Second
+)
+
+// Run answers until ctx ends. It is ready when it does.
+func (s *Server) Run(ctx context.Context, ready func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer s.forward.close()
+	defer stop()
+	failed, lists := make(chan error, 2), make(chan struct{}, 2)
+	for _, run := range []func(context.Context, func()) error{s.services.Run, s.slices.Run} {
+		running.Go(func() {
+			if err := run(ctx, func() { lists <- struct{}{} }); err != nil {
+				failed <- err
+			}
+		})
+	}
+	var at netip.Addr
+	var sockets *server
+	defer func() {
+		if sockets != nil {
+			sockets.close()
+		}
+	}()
+	var retry <-chan time.Time
+	reported := ""
+	for missing := 2; ; {
+		select {
+		case <-lists:
+			if missing--; missing == 0 {
+				close(s.listed)
+			}
+		case <-s.changed:
+		case <-retry:
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+		svc, _ := s.services.Get(metav1.NamespaceSystem, api.DNSService)
+		retry = nil
+		if want := Address(svc); want != at || sockets == nil && want.IsValid() {
+			if sockets != nil {
+				sockets.close()
+				sockets = nil
+			}
+			at = want
+			s.at.Store(&want)
+			err := s.cfg.Hold(at)
+			if err == nil && at.IsValid() {
+				sockets, err = listen(netip.AddrPortFrom(at, port), s.handler)
+			}
+			if err != nil {
+				if err.Error() != reported {
+					reported = err.Error()
+					s.cfg.Log.Error("names are not resolved on this machine, trying again", "error", err)
+				}
+				retry = time.After(again)
+				continue
+			}
+			reported = ""
+		}
+		if missing == 0 && ready != nil { // without such a Service nothing waits for it
+			ready()
+			ready = nil
+		}
+	}
+}
