@@ -31,7 +31,9 @@ func dns(name, host, address string) *minik8s.DNS {
 
 // A DNS object gets an address as Services do, and nothing has the address or the name of another.
 func TestDNSAddressesAndHosts(t *testing.T) {
-	reg, stop := registrytest.StartWith(t, memory.New(), serviceSettings)
+	settings := serviceSettings
+	settings.ClusterDomain = "cluster.local"
+	reg, stop := registrytest.StartWith(t, memory.New(), settings)
 	t.Cleanup(stop)
 	admin := local.New(reg, registry.System)
 	n := node("worker", "10.244.3.0/24")
@@ -52,6 +54,8 @@ func TestDNSAddressesAndHosts(t *testing.T) {
 		{dns("web", "second.example", "10.6.0.1"), "service default/web has it"},
 		{dns("second", "first.example", "10.8.0.2"), "spec.host: Invalid value: \"first.example\": dns default/first has this name"},
 		{elsewhere, "dns default/first has this name"},
+		{dns("mine", "kubernetes.default.svc.cluster.local", ""), "the names in --cluster-domain cluster.local are those of Services and pods"},
+		{dns("mine", "notcluster.local", "10.8.0.9"), "10.8.0.9"},
 		{dns("pods", "second.example", "10.244.3.5"), "in the range of pods' addresses"},
 		{dns("node", "second.example", "192.168.7.7"), "node worker has it"},
 		{dns("loopback", "second.example", "127.0.0.5"), "expected an address that one machine"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,7 +25,7 @@ func hostHeld(host string) string { return "host/" + host }
 // dnsStrategy: a DNS object gets its address as Services do, and has its host name to itself in the whole cluster, because
 // a name resolves alike in every namespace. Services that it names need not exist.
 func dnsStrategy(set Settings) *registry.Strategy {
-	give := naming{addresses{set.ServiceRange, set.PodRange}}
+	give := naming{addresses{set.ServiceRange, set.PodRange}, set.ClusterDomain}
 	return &registry.Strategy{
 		PrepareUpdate: onStep(func(d, old *minik8s.DNS) {
 			if d.Spec.ServiceAddress == "" {
@@ -54,7 +55,10 @@ func dnsStrategy(set Settings) *registry.Strategy {
 }
 
 // naming gives DNS objects what they need to themselves.
-type naming struct{ addresses addresses }
+type naming struct {
+	addresses addresses
+	domain    string // its names are Services' and pods'; may be empty
+}
 
 // takes reports whether a write takes a name or an address that the object does not have yet.
 func (naming) takes(obj, old api.Object) (host, address bool) {
@@ -83,6 +87,10 @@ func (n naming) admit(obj, old api.Object, others registry.Lister) error {
 	var errs field.ErrorList
 	host, address := n.takes(obj, old)
 	if host {
+		if n.domain != "" && (d.Spec.Host == n.domain || strings.HasSuffix(d.Spec.Host, "."+n.domain)) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "host"), d.Spec.Host,
+				"the names in --cluster-domain "+n.domain+" are those of Services and pods: choose another"))
+		}
 		if holder := others.Holder(api.DNSes, hostHeld(d.Spec.Host)); holder != nil && !sameObject(holder, d) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "host"), d.Spec.Host,
 				titleOf(holder)+" has this name: choose another, or add the paths there"))

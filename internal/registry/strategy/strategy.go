@@ -27,6 +27,8 @@ type Settings struct {
 	// ServiceRange has the addresses that Services get, and NodePorts the ports; zero: as config has them by default.
 	ServiceRange netip.Prefix
 	NodePorts    config.PortRange
+	// ClusterDomain has the names of Services and pods; empty: no name is theirs.
+	ClusterDomain string
 }
 
 // MachinePort is a port that machines have for themselves. Of says what for.
