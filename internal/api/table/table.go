@@ -71,6 +71,12 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{serviceColumns, typed(serviceRow)}
 	case api.DNSes:
 		return layout{dnsColumns, typed(dnsRow)}
+	case api.Ingresses:
+		return layout{ingressColumns, typed(ingressRow)}
+	case api.IngressClasses:
+		return layout{ingressClassColumns, typed(ingressClassRow)}
+	case api.NetworkPolicies:
+		return layout{networkPolicyColumns, typed(networkPolicyRow)}
 	case api.Endpoints:
 		return layout{endpointsColumns, typed(endpointsRow)}
 	case api.EndpointSlices:

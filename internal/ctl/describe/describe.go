@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -38,6 +39,12 @@ func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 		err = writeService(ctx, s, &out, o)
 	case *minik8s.DNS:
 		writeDNS(&out, o)
+	case *networkingv1.Ingress:
+		writeIngress(&out, o)
+	case *networkingv1.IngressClass:
+		writeIngressClass(&out, o)
+	case *networkingv1.NetworkPolicy:
+		writeNetworkPolicy(&out, o)
 	case *corev1.Endpoints:
 		writeEndpoints(&out, o)
 	case *discoveryv1.EndpointSlice:

@@ -183,7 +183,8 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 	case api.Pods:
 		return a.authorizeNodePod(ctx, q, node)
 	case api.Services, api.EndpointSlices, // for the variables of its pods, and its proxy
-		api.DNSes: // for its DNS and its gateway
+		api.DNSes, api.Ingresses, api.IngressClasses, // for its DNS and its gateway
+		api.NetworkPolicies: // for what its pods let in
 		if read {
 			return nil
 		}
