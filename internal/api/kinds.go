@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -233,6 +234,24 @@ var (
 		New:          func() Object { return &certificatesv1.CertificateSigningRequest{} },
 		NewList:      func() runtime.Object { return &certificatesv1.CertificateSigningRequestList{} },
 	}
+	Ingresses = &Kind{
+		Group: "networking.k8s.io", Version: "v1", Kind: "Ingress", Plural: "ingresses", Singular: "ingress",
+		ShortNames: []string{"ing"}, Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &networkingv1.Ingress{} },
+		NewList:      func() runtime.Object { return &networkingv1.IngressList{} },
+	}
+	IngressClasses = &Kind{
+		Group: "networking.k8s.io", Version: "v1", Kind: "IngressClass", Plural: "ingressclasses", Singular: "ingressclass",
+		New:     func() Object { return &networkingv1.IngressClass{} },
+		NewList: func() runtime.Object { return &networkingv1.IngressClassList{} },
+	}
+	NetworkPolicies = &Kind{
+		Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy", Plural: "networkpolicies", Singular: "networkpolicy",
+		ShortNames: []string{"netpol"}, Namespaced: true,
+		New:     func() Object { return &networkingv1.NetworkPolicy{} },
+		NewList: func() runtime.Object { return &networkingv1.NetworkPolicyList{} },
+	}
 	PriorityClasses = &Kind{
 		Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Plural: "priorityclasses", Singular: "priorityclass",
 		ShortNames: []string{"pc"},
@@ -244,6 +263,12 @@ var (
 		ShortNames: []string{"cfg"},
 		New:        func() Object { return &minik8s.ClusterConfig{} },
 		NewList:    func() runtime.Object { return &minik8s.ClusterConfigList{} },
+	}
+	DNSes = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "DNS", Plural: "dnses", Singular: "dns", Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &minik8s.DNS{} },
+		NewList:      func() runtime.Object { return &minik8s.DNSList{} },
 	}
 	ReplicaSets = &Kind{
 		Group: "apps", Version: "v1", Kind: "ReplicaSet", Plural: "replicasets", Singular: "replicaset",
@@ -303,7 +328,8 @@ var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscali
 // clients), and for the dialects of the two seed systems, which have no other kinds.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, Services, Endpoints, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
-	EndpointSlices, Leases, CertificateSigningRequests, PriorityClasses, ClusterConfigs,
+	EndpointSlices, Leases, CertificateSigningRequests, Ingresses, IngressClasses, NetworkPolicies, PriorityClasses,
+	ClusterConfigs, DNSes,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,7 @@ func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, coordinationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
-		schedulingv1.AddToScheme, discoveryv1.AddToScheme, certificatesv1.AddToScheme, minik8s.AddToScheme,
+		schedulingv1.AddToScheme, discoveryv1.AddToScheme, certificatesv1.AddToScheme, networkingv1.AddToScheme, minik8s.AddToScheme,
 		// Bodies of scale, eviction and token; questions; other forms of stored kinds.
 		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, eventsv1.AddToScheme,
 	} {

@@ -42,6 +42,9 @@ var ours = []difference{
 	{"the proxy of a node reads by the node's own name; in Kubernetes it is another user", "refused", func(r nodeRequest, _ string) bool {
 		return r.Method == "GET" && strings.Contains(r.Path, "/endpointslices")
 	}},
+	{"the gateway of a node, and its network, read by the node's own name; in Kubernetes they are other users", "refused", func(r nodeRequest, _ string) bool {
+		return r.Method == "GET" && strings.HasPrefix(r.Path, "/apis/networking.k8s.io/") && !strings.HasSuffix(r.Path, "/status")
+	}},
 	{"of what a write of the status cannot change, nothing is taken, whoever writes; so nothing is refused either", "refused", func(r nodeRequest, answer string) bool {
 		return r.Path == "/api/v1/nodes/n1/status" && strings.Contains(answer, `"example.com/only"`) && !strings.Contains(answer, `"ownerReferences"`)
 	}},

@@ -12,6 +12,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // What a slice may hold; the numbers are Kubernetes'.
@@ -23,10 +24,8 @@ const (
 	maxHints     = 8
 )
 
-func isIP(s string) bool {
-	_, err := netip.ParseAddr(s)
-	return err == nil
-}
+// isIP reports whether a text is an address, also in a form that is not written any more: "010.0.0.1".
+func isIP(s string) bool { return netutils.ParseIPSloppy(s) != nil }
 
 // endpointIP checks an address to which traffic may be sent: none that means the node itself or only its link.
 func endpointIP(path *field.Path, ip string, known []string) field.ErrorList {

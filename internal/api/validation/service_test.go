@@ -8,20 +8,25 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/validation"
 )
 
-// Of Services with odd fields ours refuses the same ones as upstream's validation, for the same fields and in the same
-// sense. testdata/oracle/services makes the file.
-func TestServicesAsUpstream(t *testing.T) {
-	data, err := os.ReadFile("testdata/services.json")
+// Of objects with odd fields ours refuses the same ones as upstream's validation, for the same fields and in the same sense.
+// testdata/oracle/services makes the files.
+func asUpstream[T any, P interface {
+	*T
+	DeepCopy() P
+}](t *testing.T, file string, ours func(P) field.ErrorList) {
+	data, err := os.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []struct {
-		Service *corev1.Service
+		Object  P
 		Refused []string
 	}
 	if err := json.Unmarshal(data, &all); err != nil || len(all) < 400 {
@@ -29,22 +34,41 @@ func TestServicesAsUpstream(t *testing.T) {
 	}
 	refused := 0
 	for i, v := range all {
-		svc := v.Service.DeepCopy()
-		defaults.Service(svc)
 		var got []string
-		for _, e := range append(validation.ObjectMeta(svc, true), validation.Service(svc)...) {
+		for _, e := range ours(v.Object.DeepCopy()) {
 			got = append(got, e.Field+" "+string(e.Type))
 		}
 		if len(v.Refused) > 0 {
 			refused++
 		}
 		if g, w := same(got), same(v.Refused); !slices.Equal(g, w) {
-			t.Errorf("%d: ours %q, upstream's %q: %+v", i, g, w, v.Service)
+			t.Errorf("%d: ours %q, upstream's %q: %+v", i, g, w, v.Object)
 		}
 	}
 	if refused < 100 || refused == len(all) {
 		t.Errorf("upstream refuses %d of %d", refused, len(all))
 	}
+}
+
+func TestServicesAsUpstream(t *testing.T) {
+	asUpstream(t, "services.json", func(svc *corev1.Service) field.ErrorList {
+		defaults.Service(svc)
+		return append(validation.ObjectMeta(svc, true), validation.Service(svc)...)
+	})
+}
+
+func TestNetworkingAsUpstream(t *testing.T) {
+	asUpstream(t, "ingresses.json", func(in *networkingv1.Ingress) field.ErrorList {
+		return slices.Concat(validation.ObjectMeta(in, true), validation.Ingress(in), validation.IngressCreate(in))
+	})
+	asUpstream(t, "ingressclasses.json", func(c *networkingv1.IngressClass) field.ErrorList {
+		defaults.IngressClass(c)
+		return append(validation.ObjectMeta(c, false), validation.IngressClass(c)...)
+	})
+	asUpstream(t, "networkpolicies.json", func(p *networkingv1.NetworkPolicy) field.ErrorList {
+		defaults.NetworkPolicy(p)
+		return append(validation.ObjectMeta(p, true), validation.NetworkPolicy(p)...)
+	})
 }
 
 // same leaves out what is known to differ: there addresses and ports are given before validation, so only there a health

@@ -13,10 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/ctl/brief"
 	"minik8s/internal/ctl/session"
 )
@@ -35,6 +37,14 @@ func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 		writeSecret(&out, o)
 	case *corev1.Service:
 		err = writeService(ctx, s, &out, o)
+	case *minik8s.DNS:
+		writeDNS(&out, o)
+	case *networkingv1.Ingress:
+		writeIngress(&out, o)
+	case *networkingv1.IngressClass:
+		writeIngressClass(&out, o)
+	case *networkingv1.NetworkPolicy:
+		writeNetworkPolicy(&out, o)
 	case *corev1.Endpoints:
 		writeEndpoints(&out, o)
 	case *discoveryv1.EndpointSlice:

@@ -182,7 +182,9 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		return Forbidden(q, "no pod on this node uses it")
 	case api.Pods:
 		return a.authorizeNodePod(ctx, q, node)
-	case api.Services, api.EndpointSlices: // for the variables of its pods, and its proxy
+	case api.Services, api.EndpointSlices, // for the variables of its pods, and its proxy
+		api.DNSes, api.Ingresses, api.IngressClasses, // for its DNS and its gateway
+		api.NetworkPolicies: // for what its pods let in
 		if read {
 			return nil
 		}

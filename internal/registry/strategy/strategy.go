@@ -27,6 +27,8 @@ type Settings struct {
 	// ServiceRange has the addresses that Services get, and NodePorts the ports; zero: as config has them by default.
 	ServiceRange netip.Prefix
 	NodePorts    config.PortRange
+	// ClusterDomain has the names of Services and pods; empty: no name is theirs.
+	ClusterDomain string
 }
 
 // MachinePort is a port that machines have for themselves. Of says what for.
@@ -59,6 +61,9 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.ServiceAccounts:            serviceAccountStrategy(set.Tokens),
 		api.Leases:                     leaseStrategy(),
 		api.CertificateSigningRequests: csrStrategy(),
+		api.Ingresses:                  ingressStrategy(),
+		api.IngressClasses:             ingressClassStrategy(),
+		api.NetworkPolicies:            networkPolicyStrategy(),
 		api.PriorityClasses:            priorityClassStrategy(),
 		api.ReplicaSets:                replicaSetStrategy(),
 		api.Deployments:                deploymentStrategy(),
@@ -66,6 +71,7 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.ControllerRevisions:        controllerRevisionStrategy(),
 		api.Jobs:                       jobStrategy(),
 		api.ClusterConfigs:             clusterConfigStrategy(),
+		api.DNSes:                      dnsStrategy(set),
 
 		api.TokenReviews:              {Answer: review.Token(set.Tokens)},
 		api.SelfSubjectReviews:        {Answer: review.Self},
@@ -85,6 +91,11 @@ func onOne[T api.Object](f func(T)) func(api.Object) {
 // onStep is onOne for funcs of an old and a new object.
 func onStep[T api.Object](f func(obj, old T)) func(obj, old api.Object) {
 	return func(obj, old api.Object) { f(obj.(T), old.(T)) }
+}
+
+// warnings is onOne for warnings that need no other objects.
+func warnings[T api.Object](f func(T) []string) func(api.Object, registry.Lister) []string {
+	return func(obj api.Object, _ registry.Lister) []string { return f(obj.(T)) }
 }
 
 // checkOne is onOne for a validation.

@@ -1,3 +1,3 @@
-// Package services has Kubernetes' own validation say of odd Services for which fields it refuses them, in a file that the
-// test of our validation reads.
+// Package services has Kubernetes' own validation say of odd Services, Ingresses, IngressClasses and NetworkPolicies for which
+// fields it refuses them, in files that the tests of our validation read.
 package services

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
 	upstream "k8s.io/kubernetes/pkg/apis/core/v1"
 	upstreamvalidation "k8s.io/kubernetes/pkg/apis/core/validation"
@@ -59,16 +60,26 @@ func service(rng *rand.Rand) *corev1.Service {
 	return svc
 }
 
-// file has what upstream says, for the test of package validation: that package is built with a newer k8s.io/api than the
-// newest k8s.io/kubernetes that the module proxy serves, so the two cannot be in one program.
-const file = "../../../internal/api/validation/testdata/services.json"
+// The files have what upstream says, for the tests of package validation: that package is built with a newer k8s.io/api than
+// the newest k8s.io/kubernetes that the module proxy serves, so the two cannot be in one program.
+const folder = "../../../internal/api/validation/testdata/"
 
-var update = flag.Bool("update", false, "write the file anew")
+var update = flag.Bool("update", false, "write the files anew")
 
-// verdict is a Service and the fields for which upstream refuses it.
-type verdict struct {
-	Service *corev1.Service `json:"service"`
-	Refused []string        `json:"refused,omitempty"`
+// verdict is an object and the fields for which upstream refuses it.
+type verdict[T any] struct {
+	Object  T        `json:"object"`
+	Refused []string `json:"refused,omitempty"`
+}
+
+// refused are the fields of some errors, and in which sense.
+func refused(errs field.ErrorList) []string {
+	var out []string
+	for _, e := range errs {
+		out = append(out, e.Field+" "+string(e.Type))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // judge returns the fields for which upstream's validation refuses a Service as it is sent.
@@ -81,42 +92,38 @@ func judge(t *testing.T, svc *corev1.Service) []string {
 	if err := upstream.Convert_v1_Service_To_core_Service(svc, &internal, nil); err != nil {
 		t.Fatal(err)
 	}
-	var out []string
-	for _, e := range upstreamvalidation.ValidateServiceCreate(&internal) {
-		out = append(out, e.Field+" "+string(e.Type))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return refused(upstreamvalidation.ValidateServiceCreate(&internal))
 }
 
-// The file is what upstream says.
+// The files are what upstream says.
 func TestVerdicts(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	var all []verdict
-	for range 400 {
-		svc := service(rng)
-		all = append(all, verdict{svc, judge(t, svc.DeepCopy())})
-	}
+	verdicts(t, "services.json", rand.New(rand.NewPCG(1, 2)), service, func(svc *corev1.Service) []string { return judge(t, svc.DeepCopy()) })
+}
+
+// verdicts compares a file with what upstream says of objects that make makes.
+func verdicts[T any](t *testing.T, file string, rng *rand.Rand, make func(*rand.Rand) T, judge func(T) []string) {
 	var want bytes.Buffer
 	want.WriteString("[\n")
-	for i, v := range all {
-		line, err := json.Marshal(v)
+	const count = 400
+	for i := range count {
+		obj := make(rng)
+		line, err := json.Marshal(verdict[T]{obj, judge(obj)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want.Write(line)
-		if i < len(all)-1 {
+		if i < count-1 {
 			want.WriteByte(',')
 		}
 		want.WriteByte('\n')
 	}
 	want.WriteString("]\n")
 	if *update {
-		if err := os.WriteFile(file, want.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(folder+file, want.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	have, err := os.ReadFile(file)
+	have, err := os.ReadFile(folder + file)
 	if err != nil || !bytes.Equal(have, want.Bytes()) {
 		t.Errorf("%s is not what upstream says: run go test ./services -update in testdata/oracle (%v)", file, err)
 	}
