@@ -48,6 +48,10 @@ var floors = map[string]int{
 	"internal/nft":                1, // the kernel's packet filter; knows no pod
 	"internal/proxy":              4, // the data path of Services; only roles makes one
 	"internal/proxy/plan":         1, // what one node does with a Service; pure
+	"internal/gateway":            4, // HTTP by host and path on every node; only roles makes one
+	"internal/gateway/routes":     1, // which route a request takes; pure, knows no front end
+	"internal/gateway/frontends":  1, // what DNS objects and Ingresses mean as routes; pure
+	"internal/gateway/backends":   1, // the endpoints of Services for the gateway, and their turns; reads no API
 	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod
 	"internal/relay":              1, // forwards a port in user space; the pods' network and the proxy both need it
 	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod
