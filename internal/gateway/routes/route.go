@@ -81,20 +81,20 @@ type Set struct {
 	Certificates []Certificate
 }
 
-// Rest is what of an escaped request path the backend gets.
-func (r *Route) Rest(path string) string {
+// Split is what of an escaped request path is stripped, and what the backend gets.
+func (r *Route) Split(path string) (prefix, rest string) {
 	if !r.Strip || r.segments == 0 {
-		return path
+		return "", path
 	}
 	at := 0
 	for range r.segments {
 		next := strings.IndexByte(path[min(at+1, len(path)):], '/')
 		if next < 0 {
-			return "/"
+			return path, "/"
 		}
 		at += 1 + next
 	}
-	return path[at:]
+	return path[:at], path[at:]
 }
 
 // normal is the form under which paths of routes are kept.

@@ -109,17 +109,18 @@ func TestOlderOwnerWins(t *testing.T) {
 	}
 }
 
-func TestRest(t *testing.T) {
+func TestSplit(t *testing.T) {
 	for _, c := range []struct{ prefix, path, want string }{
 		{"/", "/", "/"}, {"/", "/a", "/a"}, {"/world", "/world", "/"}, {"/world", "/world/", "/"}, {"/world/", "/world/a", "/a"},
 		{"/new/world", "/new/world/a/b/", "/a/b/"}, {"/new/world", "/new/world", "/"}, {"/a b", "/a%20b/c%2Fd", "/c%2Fd"},
 	} {
 		r := New(Set{Routes: []Route{route("h"+c.prefix, func(r *Route) { r.Strip, r.Path = true, c.prefix })}}).Routes()[0]
-		if got := r.Rest(c.path); got != c.want {
+		if prefix, got := r.Split(c.path); got != c.want || prefix+got != c.path && prefix+"/" != c.path+got {
 			t.Errorf("%s without %s: %s, want %s", c.path, c.prefix, got, c.want)
 		}
 	}
-	if r := route("h/a"); r.Rest("/a/b") != "/a/b" {
+	r := route("h/a")
+	if prefix, rest := r.Split("/a/b"); prefix != "" || rest != "/a/b" {
 		t.Error("a prefix is stripped that should stay")
 	}
 }
