@@ -111,7 +111,6 @@ type bed struct {
 	services kind[*corev1.Service]
 	slices   kind[*discoveryv1.EndpointSlice]
 	front    front
-	log      bytes.Buffer
 }
 
 var at = netip.MustParseAddr("10.8.0.1")

@@ -93,6 +93,8 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 		cfg.HTTPS = 443
 	}
 	g := &Gateway{cfg: cfg, fronts: fronts, services: services, slices: endpointSlices, book: backends.NewBook(), wake: make(chan struct{}, 1)}
+	g.book.New = func(address string) any { return &upstreams{address: address} }
+	g.book.Gone = func(e *backends.Endpoint) { e.Kept.(*upstreams).close() }
 	g.seen.dirty, g.seen.slices, g.seen.addresses = map[backends.Name]bool{}, map[backends.Name]map[string]bool{}, map[netip.Addr]bool{}
 	g.seen.own = slices.Clone(cfg.Addresses)
 	g.view.Store(&view{table: routes.New()})

@@ -59,7 +59,7 @@ func (g *Gateway) serve(c net.Conn, secure bool) {
 			return
 		}
 	}
-	g.hand(c)
+	g.plain(c, secure)
 }
 
 // hand gives a connection to the server of net/http, for good.
