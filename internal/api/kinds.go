@@ -245,6 +245,12 @@ var (
 		New:        func() Object { return &minik8s.ClusterConfig{} },
 		NewList:    func() runtime.Object { return &minik8s.ClusterConfigList{} },
 	}
+	DNSes = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "DNS", Plural: "dnses", Singular: "dns", Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &minik8s.DNS{} },
+		NewList:      func() runtime.Object { return &minik8s.DNSList{} },
+	}
 	ReplicaSets = &Kind{
 		Group: "apps", Version: "v1", Kind: "ReplicaSet", Plural: "replicasets", Singular: "replicaset",
 		ShortNames: []string{"rs"}, Aliases: []string{"rss"}, Categories: []string{"all"},
@@ -303,7 +309,7 @@ var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscali
 // clients), and for the dialects of the two seed systems, which have no other kinds.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, Services, Endpoints, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
-	EndpointSlices, Leases, CertificateSigningRequests, PriorityClasses, ClusterConfigs,
+	EndpointSlices, Leases, CertificateSigningRequests, PriorityClasses, ClusterConfigs, DNSes,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
 }
 

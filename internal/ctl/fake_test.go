@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/dialect"
 	"minik8s/internal/apiserver/discovery"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/ctl/session"
@@ -161,6 +162,12 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (f *fakeAPI) create(w http.ResponseWriter, r *http.Request, k *api.Kind, ns string, body []byte) {
 	obj := k.New()
+	if form := dialect.For(k); form != nil { // as the server
+		var doc map[string]any
+		_ = json.Unmarshal(body, &doc) // decoding says what is wrong
+		_, _ = form(doc)
+		body, _ = json.Marshal(doc)
+	}
 	if err := json.Unmarshal(body, obj); err != nil {
 		fail(w, apierrors.NewBadRequest(err.Error()))
 		return

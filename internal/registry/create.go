@@ -91,7 +91,7 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 			return nil, err
 		}
 		if s.Warnings != nil && try == 0 {
-			opts.warn(s.Warnings(obj))
+			opts.warn(s.Warnings(obj, Lister{r.cache}))
 		}
 		raw, err := storage.Encode(kind, obj)
 		if err != nil {

@@ -97,6 +97,8 @@ func TestSeedManifestsAreAppliedAgain(t *testing.T) {
 			switch {
 			case strings.HasSuffix(file, "node.yaml"):
 				a.kind = api.Nodes
+			case strings.HasSuffix(file, "-dns.yaml") && !strings.Contains(file, "-service"):
+				a.kind = api.DNSes
 			case strings.Contains(file, "-service"):
 				a.kind = api.Services
 			case strings.Contains(file, "-replicaset"):

@@ -50,8 +50,8 @@ type Strategy struct {
 	ValidateUpdate func(obj, old api.Object) field.ErrorList
 	// ValidateStatus is for writes of the status.
 	ValidateStatus func(obj, old api.Object) field.ErrorList
-	// Warnings go to the client as Warning headers: fields that are accepted and not served.
-	Warnings func(obj api.Object) []string
+	// Warnings go to the client as Warning headers: fields that are accepted and not served, objects that do not exist.
+	Warnings func(obj api.Object, others Lister) []string
 	// CopyStatus makes dst's status that of src.
 	CopyStatus func(dst, src api.Object)
 	// BornWithStatus keeps the status that a new object brings along; others begin with none.

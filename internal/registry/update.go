@@ -171,7 +171,7 @@ func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Objec
 			errs = append(errs, s.ValidateUpdate(obj, old)...)
 		}
 		if len(errs) == 0 && s.Warnings != nil {
-			opts.warn(s.Warnings(obj))
+			opts.warn(s.Warnings(obj, Lister{r.cache}))
 		}
 		return errs
 	case sub == api.StatusSubresource:
@@ -187,7 +187,7 @@ func (r *Registry) prepareUpdate(kind *api.Kind, s *Strategy, obj, old api.Objec
 	obj.SetManagedFields(given.GetManagedFields())
 	errs := s.Subresources[sub].Part(obj, given)
 	if len(errs) == 0 && s.Warnings != nil && opts.Warn != nil {
-		opts.warn(s.Warnings(obj))
+		opts.warn(s.Warnings(obj, Lister{r.cache}))
 	}
 	return errs
 }

@@ -3,6 +3,7 @@ package dialect
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,8 @@ func reader(kind *api.Kind, patched bool) func(doc map[string]any) ([]string, er
 		body = template
 	case api.Services:
 		body = service
+	case api.DNSes:
+		body = dns
 	case api.Namespaces:
 	default:
 		return nil
@@ -202,6 +205,21 @@ func (r *rewriter) rename(m map[string]any, path, from, to string) {
 	if s, ok := value.(string); ok {
 		value = []any{s}
 	}
+	m[to] = value
+	r.note(path+"."+from, "read as %s", to)
+}
+
+// move gives a field its canonical name. It fails if that has another value already, unless it is older than the patch.
+func (r *rewriter) move(m map[string]any, path, from, to string) {
+	value, ok := m[from]
+	if !ok {
+		return
+	}
+	if there := m[to]; there != nil && there != "" && !r.patched && !reflect.DeepEqual(there, value) {
+		r.fail(path+"."+from, "it is %v here and %v in %s.%s", value, there, path, to)
+		return
+	}
+	delete(m, from)
 	m[to] = value
 	r.note(path+"."+from, "read as %s", to)
 }

@@ -151,6 +151,25 @@ spec:
   template:
     metadata: {labels: {minik8s.io/replicaset: bare}}
     spec: {containers: [{name: c, image: nginx, imagePullPolicy: IfNotPresent}]}`},
+		{"x-dns", api.DNSes, []string{"apiVersion"}, `
+apiVersion: minik8s.io/v1
+kind: DNS
+metadata: {name: nginx-dns, namespace: default}
+spec:
+  host: test.nginx
+  paths:
+  - {path: /nginx/, service: {name: nginx-service, port: 8080}}
+  - {path: /not-nginx/, service: {name: not-nginx-service, port: 8000}}`},
+		{"a-dns", api.DNSes, []string{"apiVersion", "name", "spec.hostname", "spec.mappings"}, `
+apiVersion: minik8s.io/v1
+kind: DNS
+metadata: {name: dns-test}
+spec:
+  serviceAddress: 10.8.0.1
+  host: hello.world.minik8s
+  paths:
+  - {path: /world, address: "http://10.6.1.1:80"}
+  - {path: /new/world, address: "http://10.6.1.2:80"}`},
 	}
 	for _, test := range tests {
 		t.Run(test.file, func(t *testing.T) {
@@ -194,12 +213,11 @@ func TestContradictions(t *testing.T) {
 		`{"kind":"Pod","name":"a","metadata":{"name":"b"}}`:                        `name: it is "a" here and "b" in metadata`,
 		`{"kind":"Node","ip":"10.0.0.1","spec":{"address":"10.0.0.2"}}`:            "spec.address: the node's address is 10.0.0.2 here and 10.0.0.1 elsewhere",
 		`{"kind":"Node","ip":"10.0.0.1","spec":{"address":"10.0.0.1"},"name":"n"}`: "",
+		`{"kind":"DNS","spec":{"host":"a.b","hostname":"c.d"}}`:                    "spec.hostname: it is c.d here and a.b in spec.host",
+		`{"kind":"DNS","spec":{"host":"a.b","hostname":"a.b","mappings":[]}}`:      "",
 	} {
 		doc := parseJSON(t, []byte(manifest))
-		kind := api.Pods
-		if doc["kind"] == "Node" {
-			kind = api.Nodes
-		}
+		kind := api.ByWord(doc["kind"].(string))
 		_, err := For(kind)(doc)
 		if got := message(err); got != want {
 			t.Errorf("%s: got %q, want %q", manifest, got, want)

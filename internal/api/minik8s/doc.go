@@ -15,7 +15,7 @@ var GroupVersion = schema.GroupVersion{Group: "minik8s.io", Version: "v1"}
 
 // AddToScheme registers the types in a scheme.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ClusterConfig{}, &ClusterConfigList{}, &Peer{}, &PeerList{})
+	s.AddKnownTypes(GroupVersion, &ClusterConfig{}, &ClusterConfigList{}, &DNS{}, &DNSList{}, &Peer{}, &PeerList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // Layout chooses the columns.
 type Layout string
 
-// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes, replica sets and services.
+// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes, replica sets, services and DNS objects.
 const (
 	Default Layout = ""
 	// Extended also shows UIDs, ports, requests for CPU and memory, and errors.
@@ -61,10 +61,16 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{serviceColumnsExtended, typed(serviceRowExtended)}
 	case kind == api.Services && l == Compact:
 		return layout{serviceColumnsCompact, typed(serviceRowCompact)}
+	case kind == api.DNSes && l == Extended:
+		return layout{dnsColumnsExtended, typed(dnsRowExtended)}
+	case kind == api.DNSes && l == Compact:
+		return layout{dnsColumnsCompact, typed(dnsRowCompact)}
 	}
 	switch kind {
 	case api.Services:
 		return layout{serviceColumns, typed(serviceRow)}
+	case api.DNSes:
+		return layout{dnsColumns, typed(dnsRow)}
 	case api.Endpoints:
 		return layout{endpointsColumns, typed(endpointsRow)}
 	case api.EndpointSlices:

@@ -65,6 +65,9 @@ func TestColumns(t *testing.T) {
 		{api.DaemonSets, Default, "Name, Desired, Current, Ready, Up-to-date, Available, Node Selector, Age; Containers, Images, Selector"},
 		{api.Jobs, Default, "Name, Status, Completions, Duration, Age; Containers, Images, Selector"},
 		{api.Events, Default, "Last Seen, Type, Reason, Object, Message; Subobject, Source, First Seen, Count, Name"},
+		{api.DNSes, Default, "Name, Host, Address, Paths, Age; Targets"},
+		{api.DNSes, Extended, "Name, UID, Host, Paths"},
+		{api.DNSes, Compact, "NAME, UID, HOSTNAME, ADDRESS"},
 		{api.Secrets, Extended, "Name, Type, Data, Age"},
 		{&api.Kind{Kind: "New"}, Compact, "Name, Age"},
 	} {

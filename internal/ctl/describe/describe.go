@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/ctl/brief"
 	"minik8s/internal/ctl/session"
 )
@@ -35,6 +36,8 @@ func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 		writeSecret(&out, o)
 	case *corev1.Service:
 		err = writeService(ctx, s, &out, o)
+	case *minik8s.DNS:
+		writeDNS(&out, o)
 	case *corev1.Endpoints:
 		writeEndpoints(&out, o)
 	case *discoveryv1.EndpointSlice:

@@ -45,9 +45,15 @@ func TestSchemaIsUpstreams(t *testing.T) {
 			takeType(t, name, from, taken)
 			continue
 		}
-		const meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-		takeType(t, meta, from, taken)
-		taken[name] = schema.TypeDef{Name: name, Atom: ofType(reflect.TypeOf(kind.New()).Elem(), meta)}
+		own := ofType(reflect.TypeOf(kind.New()).Elem(), func(part reflect.Type) string {
+			name := "io." + strings.ReplaceAll(strings.Replace(part.PkgPath(), "k8s.io", "k8s", 1), "/", ".") + "." + part.Name()
+			if _, ok := from[name]; !ok {
+				return ""
+			}
+			takeType(t, name, from, taken)
+			return name
+		})
+		taken[name] = schema.TypeDef{Name: name, Atom: own}
 	}
 	takeType(t, "__untyped_atomic_", from, taken)
 	takeType(t, "__untyped_deduced_", from, taken)
@@ -104,37 +110,41 @@ func takeType(t *testing.T, name string, from, into map[string]schema.TypeDef) {
 	walk(def.Atom)
 }
 
-// ofType is the schema of one of our own types. A list is replaced as a whole, unless its items have the merge key
-// that its tag names, as in Kubernetes' types.
-func ofType(t reflect.Type, meta string) schema.Atom {
+// ofType is the schema of one of our own types; upstream names the type of a part that Kubernetes has, or is empty. A list
+// is replaced as a whole, unless its items have the merge key that its tag names, as in Kubernetes' types.
+func ofType(t reflect.Type, upstream func(reflect.Type) string) schema.Atom {
 	scalar := func(s schema.Scalar) schema.Atom { return schema.Atom{Scalar: &s} }
+	ref := func(t reflect.Type) schema.TypeRef {
+		if name := upstream(t); name != "" {
+			return schema.TypeRef{NamedType: &name}
+		}
+		return schema.TypeRef{Inlined: ofType(t, upstream)}
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return ofType(t.Elem(), meta)
+		return ofType(t.Elem(), upstream)
 	case reflect.String:
 		return scalar(schema.String)
 	case reflect.Bool:
 		return scalar(schema.Boolean)
 	case reflect.Slice:
-		return schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: ofType(t.Elem(), meta)}, ElementRelationship: schema.Atomic}}
+		return schema.Atom{List: &schema.List{ElementType: ref(t.Elem()), ElementRelationship: schema.Atomic}}
 	case reflect.Map:
-		return schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{Inlined: ofType(t.Elem(), meta)}}}
+		return schema.Atom{Map: &schema.Map{ElementType: ref(t.Elem())}}
 	case reflect.Struct:
 		m := &schema.Map{}
 		for i := range t.NumField() {
 			f := t.Field(i)
 			name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 			switch {
-			case name == "metadata":
-				m.Fields = append(m.Fields, schema.StructField{Name: name, Type: schema.TypeRef{NamedType: &meta}})
 			case name == "" && strings.Contains(opts, "inline"):
-				m.Fields = append(m.Fields, ofType(f.Type, meta).Map.Fields...)
+				m.Fields = append(m.Fields, ofType(f.Type, upstream).Map.Fields...)
 			case name != "" && name != "-":
-				atom := ofType(f.Type, meta)
-				if key := f.Tag.Get("patchMergeKey"); key != "" && atom.List != nil {
-					atom.List.ElementRelationship, atom.List.Keys = schema.Associative, []string{key}
+				of := ref(f.Type)
+				if key := f.Tag.Get("patchMergeKey"); key != "" && of.Inlined.List != nil {
+					of.Inlined.List.ElementRelationship, of.Inlined.List.Keys = schema.Associative, []string{key}
 				}
-				m.Fields = append(m.Fields, schema.StructField{Name: name, Type: schema.TypeRef{Inlined: atom}})
+				m.Fields = append(m.Fields, schema.StructField{Name: name, Type: of})
 			}
 		}
 		return schema.Atom{Map: m}

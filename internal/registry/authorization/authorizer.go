@@ -182,7 +182,8 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		return Forbidden(q, "no pod on this node uses it")
 	case api.Pods:
 		return a.authorizeNodePod(ctx, q, node)
-	case api.Services, api.EndpointSlices: // for the variables of its pods, and its proxy
+	case api.Services, api.EndpointSlices, // for the variables of its pods, and its proxy
+		api.DNSes: // for its DNS and its gateway
 		if read {
 			return nil
 		}

@@ -128,6 +128,11 @@ var partRules = map[string][]rule{
 		may([]string{"get", "list", "watch", "create", "update", "delete"}, api.EndpointSlices, api.Endpoints),
 	},
 	"system:kube-proxy": {may(reading, api.Services, api.EndpointSlices, api.Nodes)},
+	"system:dns-controller": {
+		may(reading, api.DNSes, api.Services, api.EndpointSlices),
+		mayBelow("status", changing, api.DNSes), // whether what they name exists
+		recording,
+	},
 	"system:loadbalancer-controller": {
 		may(reading, api.Services, api.Nodes),
 		mayBelow("status", changing, api.Services),

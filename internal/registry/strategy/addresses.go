@@ -12,6 +12,7 @@ import (
 
 	"minik8s/config"
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/registry"
 )
 
@@ -21,7 +22,7 @@ const (
 	nodePortGroup = "nodeports"
 )
 
-// addresses gives Services their addresses.
+// addresses gives Services and DNS objects their addresses.
 type addresses struct {
 	services netip.Prefix
 	pods     netip.Prefix // invalid: only Nodes say which addresses are pods'
@@ -35,8 +36,32 @@ const (
 
 // reserved are the Services that the first and the tenth address are for.
 var reserved = map[uint32]string{
-	placeOfAPI: metav1.NamespaceDefault + "/" + api.KubernetesService,
-	placeOfDNS: metav1.NamespaceSystem + "/" + api.DNSService,
+	placeOfAPI: "service " + metav1.NamespaceDefault + "/" + api.KubernetesService,
+	placeOfDNS: "service " + metav1.NamespaceSystem + "/" + api.DNSService,
+}
+
+// addressed are the kinds whose objects have an address to themselves, of one space.
+var addressed = []*api.Kind{api.Services, api.DNSes}
+
+// addressOf is the address that an object has to itself; empty if it has none.
+func addressOf(obj api.Object) string {
+	switch o := obj.(type) {
+	case *corev1.Service:
+		return o.Spec.ClusterIP
+	case *minik8s.DNS:
+		return o.Spec.ServiceAddress
+	}
+	return ""
+}
+
+// holderOf returns the object that has an address; nil if it is free.
+func holderOf(addr netip.Addr, others registry.Lister) api.Object {
+	for _, kind := range addressed {
+		if holder := others.Holder(kind, addressName(addr.String())); holder != nil {
+			return holder
+		}
+	}
+	return nil
 }
 
 // at is the n-th address of the range.
@@ -54,15 +79,34 @@ func (a addresses) place(addr netip.Addr) uint32 {
 // band is how much of a range is looked at last, because people choose from it: its beginning, as in Kubernetes (KEP-3070).
 func band(size, share, most int) int { return min(max(16, size/share), most) }
 
-// free returns an address that no Service has. The search begins anywhere, so that it is short, and so that an address
+// give returns the address that an object asks for, or if it asks for none one that is free.
+func (a addresses) give(obj api.Object, asked string, others registry.Lister) (string, error) {
+	if asked == "" {
+		addr, err := a.free(others)
+		if err != nil {
+			return "", fmt.Errorf("failed to allocate IP: %w", err)
+		}
+		return addr.String(), nil
+	}
+	addr, err := netip.ParseAddr(asked)
+	if err == nil {
+		err = a.chosen(obj, addr, others)
+	}
+	if err != nil {
+		return asked, fmt.Errorf("failed to allocate IP %s: %w", asked, err)
+	}
+	return asked, nil
+}
+
+// free returns an address that nothing has. The search begins anywhere, so that it is short, and so that an address
 // that was just given back is not soon another's.
 func (a addresses) free(others registry.Lister) (netip.Addr, error) {
 	size, machines := 1<<(32-a.services.Bits()), a.machines(others)
 	n, ok := search(1, band(size, 16, 256), size-1, func(n int) bool {
-		return reserved[uint32(n)] == "" && machines[a.at(uint32(n))] == "" && others.Holder(api.Services, addressName(a.at(uint32(n)).String())) == nil
+		return reserved[uint32(n)] == "" && machines[a.at(uint32(n))] == "" && holderOf(a.at(uint32(n)), others) == nil
 	})
 	if !ok {
-		return netip.Addr{}, fmt.Errorf("every address of --service-cidr %s has a Service: delete Services, or choose an address outside of it", a.services)
+		return netip.Addr{}, fmt.Errorf("every address of --service-cidr %s has a Service or a DNS object: delete some, or choose an address outside of it", a.services)
 	}
 	return a.at(uint32(n)), nil
 }
@@ -98,21 +142,21 @@ func search(first, from, end int, free func(int) bool) (int, bool) {
 	return 0, false
 }
 
-// chosen says why a Service cannot have the address that its user has chosen; nil if it can.
-func (a addresses) chosen(svc *corev1.Service, addr netip.Addr, others registry.Lister) error {
-	if holder := others.Holder(api.Services, addressName(addr.String())); holder != nil {
-		if sameObject(holder, svc) {
+// chosen says why an object cannot have the address that its user has chosen; nil if it can.
+func (a addresses) chosen(obj api.Object, addr netip.Addr, others registry.Lister) error {
+	if holder := holderOf(addr, others); holder != nil {
+		if sameObject(holder, obj) {
 			return nil
 		}
-		return fmt.Errorf("service %s has it: choose another, or none, to get one that is free", nameOf(holder))
+		return fmt.Errorf("%s has it: choose another, or none, to get one that is free", titleOf(holder))
 	}
 	if a.services.Contains(addr) {
 		n, last := a.place(addr), uint32(1<<(32-a.services.Bits())-1)
 		switch owner := reserved[n]; {
 		case n == 0 || n == last:
-			return fmt.Errorf("the first and the last address of --service-cidr %s are no Service's: choose another", a.services)
-		case owner != "" && owner != nameOf(svc):
-			return fmt.Errorf("it is kept for service %s: choose another", owner)
+			return fmt.Errorf("the first and the last address of --service-cidr %s are nobody's: choose another", a.services)
+		case owner != "" && owner != titleOf(obj):
+			return fmt.Errorf("it is kept for %s: choose another", owner)
 		case a.machines(others)[addr] != "":
 			return fmt.Errorf("node %s has it: choose another", a.machines(others)[addr])
 		}
@@ -142,15 +186,18 @@ func (a addresses) chosen(svc *corev1.Service, addr netip.Addr, others registry.
 	return nil
 }
 
-// addressName and portName name what a Service has, for Strategy.Holds.
+// addressName and portName name what an object has, for Strategy.Holds.
 func addressName(addr string) string { return "address/" + addr }
 func portName(port int32) string     { return fmt.Sprint("port/", port) }
 
 func nameOf(obj api.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
 
+// titleOf is kind, namespace and name, for messages: "service default/web".
+func titleOf(obj api.Object) string { return api.KindOf(obj).Singular + " " + nameOf(obj) }
+
 // sameObject reports whether what holds something is an earlier version of obj.
 func sameObject(holder, obj api.Object) bool {
-	return holder.GetNamespace() == obj.GetNamespace() && holder.GetName() == obj.GetName()
+	return api.KindOf(holder) == api.KindOf(obj) && holder.GetNamespace() == obj.GetNamespace() && holder.GetName() == obj.GetName()
 }
 
 // nodePorts gives Services ports of the nodes.

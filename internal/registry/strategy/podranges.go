@@ -51,9 +51,11 @@ func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
 	}
 	// A Service may have had its address before the cluster had this range, or a Node asks for one outside of it.
 	wanted := p.wanted(node)
-	for _, svc := range others.List(api.Services) {
-		if a, err := netip.ParseAddr(svc.(*corev1.Service).Spec.ClusterIP); err == nil && wanted(a) {
-			taken[netip.PrefixFrom(a, a.BitLen())] = "service " + nameOf(svc)
+	for _, kind := range addressed {
+		for _, obj := range others.List(kind) {
+			if a, err := netip.ParseAddr(addressOf(obj)); err == nil && wanted(a) {
+				taken[netip.PrefixFrom(a, a.BitLen())] = titleOf(obj)
+			}
 		}
 	}
 	if len(node.Spec.PodCIDRs) > 0 {

@@ -41,7 +41,7 @@ func podStrategy(mountTokens bool) *registry.Strategy {
 		ValidateCreate: checkOne(validation.PodCreate),
 		ValidateUpdate: checkStep(validation.PodUpdate),
 		ValidateStatus: checkStep(validation.PodStatusUpdate),
-		Warnings: func(obj api.Object) []string {
+		Warnings: func(obj api.Object, _ registry.Lister) []string {
 			_, warnings := validation.NotServed(&obj.(*corev1.Pod).Spec, field.NewPath("spec"))
 			return warnings
 		},

@@ -28,7 +28,7 @@ func serviceStrategy(set Settings) *registry.Strategy {
 		ValidateCreate: checkOne(validation.Service),
 		ValidateUpdate: checkStep(validation.ServiceUpdate),
 		ValidateStatus: checkStep(validation.ServiceStatusUpdate),
-		Warnings:       func(obj api.Object) []string { return validation.ServiceWarnings(obj.(*corev1.Service)) },
+		Warnings:       warnings(validation.ServiceWarnings),
 		CopyStatus: onStep(func(dst, src *corev1.Service) {
 			dst.Status = src.Status
 			defaults.ServiceStatus(dst)
@@ -273,21 +273,13 @@ func (a allocation) checkMachinePorts(svc, old *corev1.Service) (errs field.Erro
 }
 
 func (a allocation) giveAddress(svc *corev1.Service, others registry.Lister) field.ErrorList {
-	s, path := &svc.Spec, field.NewPath("spec", "clusterIPs")
-	if s.ClusterIP == "" {
-		addr, err := a.addresses.free(others)
-		if err != nil {
-			return field.ErrorList{field.Invalid(path, s.ClusterIPs, "failed to allocate IP: "+err.Error())}
-		}
-		s.ClusterIP, s.ClusterIPs = addr.String(), []string{addr.String()}
-		return nil
-	}
-	addr, err := netip.ParseAddr(s.ClusterIP)
-	if err == nil {
-		err = a.addresses.chosen(svc, addr, others)
-	}
+	s := &svc.Spec
+	given, err := a.addresses.give(svc, s.ClusterIP, others)
 	if err != nil {
-		return field.ErrorList{field.Invalid(path, s.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: %v", s.ClusterIP, err))}
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), s.ClusterIPs, err.Error())}
+	}
+	if s.ClusterIP == "" {
+		s.ClusterIP, s.ClusterIPs = given, []string{given}
 	}
 	return nil
 }

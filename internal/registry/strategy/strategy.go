@@ -66,6 +66,7 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.ControllerRevisions:        controllerRevisionStrategy(),
 		api.Jobs:                       jobStrategy(),
 		api.ClusterConfigs:             clusterConfigStrategy(),
+		api.DNSes:                      dnsStrategy(set),
 
 		api.TokenReviews:              {Answer: review.Token(set.Tokens)},
 		api.SelfSubjectReviews:        {Answer: review.Self},
@@ -85,6 +86,11 @@ func onOne[T api.Object](f func(T)) func(api.Object) {
 // onStep is onOne for funcs of an old and a new object.
 func onStep[T api.Object](f func(obj, old T)) func(obj, old api.Object) {
 	return func(obj, old api.Object) { f(obj.(T), old.(T)) }
+}
+
+// warnings is onOne for warnings that need no other objects.
+func warnings[T api.Object](f func(T) []string) func(api.Object, registry.Lister) []string {
+	return func(obj api.Object, _ registry.Lister) []string { return f(obj.(T)) }
 }
 
 // checkOne is onOne for a validation.

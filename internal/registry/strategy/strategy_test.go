@@ -139,6 +139,8 @@ func TestSeedManifestsGoIn(t *testing.T) {
 			switch {
 			case strings.HasSuffix(file, "node.yaml"):
 				kind = api.Nodes
+			case strings.HasSuffix(file, "-dns.yaml") && !strings.Contains(file, "-service"):
+				kind = api.DNSes
 			case strings.Contains(file, "-service"):
 				kind = api.Services
 			case strings.Contains(file, "-replicaset"):
@@ -155,7 +157,9 @@ func TestSeedManifestsGoIn(t *testing.T) {
 			if s.PrepareCreate != nil {
 				s.PrepareCreate(obj)
 			}
-			s.Default(obj)
+			if s.Default != nil {
+				s.Default(obj)
+			}
 			errs := validation.ObjectMeta(obj, kind.Namespaced)
 			for _, validate := range []func(api.Object) field.ErrorList{s.Validate, s.ValidateCreate} {
 				if validate != nil {

@@ -23,12 +23,12 @@ import (
 )
 
 // templateWarnings returns the warnings about the pods of a template.
-func templateWarnings[T api.Object](of func(T) *corev1.PodTemplateSpec) func(api.Object) []string {
+func templateWarnings[T api.Object](of func(T) *corev1.PodTemplateSpec) func(api.Object, registry.Lister) []string {
 	return warningsAt(field.NewPath("spec", "template"), of)
 }
 
-func warningsAt[T api.Object](template *field.Path, of func(T) *corev1.PodTemplateSpec) func(api.Object) []string {
-	return func(obj api.Object) []string {
+func warningsAt[T api.Object](template *field.Path, of func(T) *corev1.PodTemplateSpec) func(api.Object, registry.Lister) []string {
+	return func(obj api.Object, _ registry.Lister) []string {
 		_, warnings := validation.NotServed(&of(obj.(T)).Spec, template.Child("spec"))
 		return warnings
 	}
@@ -89,7 +89,7 @@ func replicationControllerStrategy() *registry.Strategy {
 		Default:        onOne(defaults.ReplicationController),
 		Validate:       checkOne(validation.ReplicationController),
 		ValidateStatus: checkStep(validation.ReplicationControllerStatusUpdate),
-		Warnings: func(obj api.Object) []string {
+		Warnings: func(obj api.Object, _ registry.Lister) []string {
 			t := obj.(*corev1.ReplicationController).Spec.Template
 			if t == nil {
 				return nil
