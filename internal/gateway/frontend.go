@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/gateway/frontends"
 	"minik8s/internal/gateway/routes"
 	"minik8s/internal/informer"
@@ -36,6 +37,9 @@ func Follow[T api.Object](objects Source[T], set func(T) routes.Set) FrontEnd {
 		},
 	}
 }
+
+// Names is the front end of DNS objects.
+func Names(objects Source[*minik8s.DNS]) FrontEnd { return Follow(objects, frontends.FromDNS) }
 
 // Ingresses is the front end of Ingresses.
 func Ingresses(ingresses Source[*networkingv1.Ingress], classes Source[*networkingv1.IngressClass]) FrontEnd {
