@@ -3,6 +3,7 @@ package gateway
 import (
 	"io"
 	"net"
+	"net/http"
 
 	"minik8s/internal/gateway/wire"
 )
@@ -20,11 +21,7 @@ func (c *client) relay(s *scratch, u *upstream, head bool) (keep, ok bool) {
 		more, valid := a.Read(s.in, head)
 		switch {
 		case !valid || more && len(s.in) >= maxHead || !more && a.Status == 101: // nobody asked for another protocol
-			c.watch.end()
-			if c.watch.left {
-				return false, false
-			}
-			return false, c.say(page{502, []string{"The endpoint's answer is malformed."}, nil}, head, c.req.Close)
+			return false, c.complain("The endpoint's answer is malformed.", head)
 		case !more && a.Status >= 200:
 			return c.relayBody(s, u)
 		case !more: // what comes before the answer is not for the client
@@ -34,13 +31,15 @@ func (c *client) relay(s *scratch, u *upstream, head bool) (keep, ok bool) {
 			}
 		}
 		if !s.fill(u) {
-			c.watch.end()
-			if c.watch.left {
-				return false, false
-			}
-			return false, c.say(page{502, []string{"The endpoint has broken off its answer."}, nil}, head, c.req.Close)
+			return false, c.complain("The endpoint has broken off its answer.", head)
 		}
 	}
+}
+
+// complain answers for an endpoint whose answer cannot be passed on, if the client is still there.
+func (c *client) complain(why string, head bool) bool {
+	c.watch.end()
+	return !c.watch.left && c.say(page{http.StatusBadGateway, []string{why}, nil}, head, c.req.Close)
 }
 
 // fill reads more of a head.
@@ -119,11 +118,11 @@ func (c *client) relayStream(s *scratch, u *upstream, out, rest []byte) (_ []byt
 	a := &c.answer
 	c.chunks.Reset()
 	buf := []byte(nil)
-	for {
+	for begun := false; ; begun = true {
 		used := len(rest)
 		if a.Length == wire.Chunked {
 			if out, used, ok = c.chunks.Next(out, rest); !ok {
-				return out, false, false
+				return out, false, !begun && c.complain("The endpoint's answer is malformed.", false)
 			}
 		} else {
 			out = wire.AppendChunk(out, rest)
