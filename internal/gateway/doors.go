@@ -169,6 +169,13 @@ func (d *doors) list() map[netip.AddrPort]error {
 	return out
 }
 
+// has says whether the gateway listens there.
+func (d *doors) has(at netip.AddrPort) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.open[at] != nil
+}
+
 // close ends all listeners, and what waits for a next request.
 func (d *doors) close() {
 	d.mu.Lock()

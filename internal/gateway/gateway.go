@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -58,6 +59,7 @@ type Gateway struct {
 	view      atomic.Pointer[view]
 	doors     *doors
 	server    *http.Server
+	dialer    net.Dialer
 	transport transports
 	certs     certificates
 	wake      chan struct{}
@@ -93,12 +95,13 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 		cfg.HTTPS = 443
 	}
 	g := &Gateway{cfg: cfg, fronts: fronts, services: services, slices: endpointSlices, book: backends.NewBook(), wake: make(chan struct{}, 1)}
-	g.book.New = func(address string) any { return &upstreams{address: address} }
+	g.book.New = func(address string) any { return &upstreams{address: address, dial: g.dial} }
 	g.book.Gone = func(e *backends.Endpoint) { e.Kept.(*upstreams).close() }
 	g.seen.dirty, g.seen.slices, g.seen.addresses = map[backends.Name]bool{}, map[backends.Name]map[string]bool{}, map[netip.Addr]bool{}
 	g.seen.own = slices.Clone(cfg.Addresses)
 	g.view.Store(&view{table: routes.New()})
-	g.transport = newTransports()
+	g.dialer = g.newDialer()
+	g.transport = g.newTransports()
 	g.certs = certificates{read: cfg.Secret, log: cfg.Log}
 	g.server = g.newServer()
 	g.doors = newDoors(g)

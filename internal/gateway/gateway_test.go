@@ -74,7 +74,8 @@ func TestPages(t *testing.T) {
 		many = append(many, route("many.world", fmt.Sprintf("/p%02d", i)))
 	}
 	b := newBed(t, nil, append(many, route("hello.world", "/world"), route("none.world", "/", func(r *routes.Route) { r.Backend.Service = "none" }),
-		route("own.world", "/", func(r *routes.Route) { r.Backend = routes.Backend{Address: netip.MustParseAddrPort("127.0.0.1:22")} }))...)
+		route("own.world", "/", func(r *routes.Route) { r.Backend = routes.Backend{Address: netip.MustParseAddrPort("127.0.0.1:22")} }),
+		route("loop.world", "/", func(r *routes.Route) { r.Backend = routes.Backend{Address: netip.MustParseAddrPort("10.8.0.1:80")} }))...)
 	b.endpoints()
 	c := browser(t, "10.8.0.1")
 	check := func(method, url, accept string, status int, want ...string) {
@@ -103,6 +104,8 @@ func TestPages(t *testing.T) {
 	check("GET", "http://hello.world/world", "", 503, "503 Service Unavailable\n", "Service default/web has no endpoint that is ready.", "DNS default/hello")
 	check("GET", "http://none.world/", "", 503, "Service default/none does not exist.")
 	check("GET", "http://own.world/", "", 502, "none that was asked has answered")
+	check("GET", "http://loop.world/", "", 502)
+	check("POST", "http://loop.world/", "", 502)
 	check("GET", "http://hello.world/%2e%2e/etc", "", 400)
 	b.endpoints("10.9.0.77") // where nothing listens
 	check("GET", "http://hello.world/world", "", 502, "Service default/web has endpoints, but none that was asked has answered.")

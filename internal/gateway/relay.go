@@ -144,7 +144,7 @@ func (c *client) relayStream(s *scratch, u *upstream, out, rest []byte) (_ []byt
 		rest = buf[:max(n, 0)]
 		switch {
 		case n > 0:
-		case err == io.EOF && a.Length == wire.UntilEnd && !c.watch.left:
+		case err == io.EOF && a.Length == wire.UntilEnd:
 			_, err := c.conn.Write([]byte("0\r\n\r\n"))
 			return out, false, err == nil
 		case err != nil:

@@ -25,25 +25,33 @@ const (
 	keepEach  = 128              // such connections to one endpoint
 )
 
-// dialer connects to endpoints.
-var dialer = net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if a := at.Addr().Unmap(); a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {
-		return fmt.Errorf("%s is not an address of a backend", a)
-	}
-	return nil
-}}
+// newDialer makes what connects to endpoints: not to what listens for the node alone, and not to the gateway itself.
+func (g *Gateway) newDialer() net.Dialer {
+	d := net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		a := at.Addr().Unmap()
+		if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {
+			return fmt.Errorf("%s is not an address of a backend", a)
+		}
+		if g.doors.has(netip.AddrPortFrom(a, at.Port())) {
+			return fmt.Errorf("%s is the gateway's own", at)
+		}
+		return nil
+	}}
+	d.SetMultipathTCP(false)
+	return d
+}
 
 // dialError is why an endpoint could not be reached: nothing has been sent.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := dialer.DialContext(ctx, network, address)
+func (g *Gateway) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := g.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, dialError{err}
 	}
@@ -58,9 +66,9 @@ func timedOut(err error) bool {
 // transports are the connections to endpoints of net/http: by HTTP/1.1, and by HTTP/2 without TLS.
 type transports struct{ http1, h2c *http.Transport }
 
-func newTransports() transports {
+func (g *Gateway) newTransports() transports {
 	make := func(http1 bool) *http.Transport {
-		t := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConnsPerHost: keepEach, IdleConnTimeout: keepTime,
+		t := &http.Transport{DialContext: g.dial, DisableCompression: true, MaxIdleConnsPerHost: keepEach, IdleConnTimeout: keepTime,
 			ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: 256 << 10, Protocols: &http.Protocols{}}
 		t.Protocols.SetHTTP1(http1)
 		t.Protocols.SetUnencryptedHTTP2(!http1)

@@ -14,6 +14,7 @@ import (
 // some.
 type upstreams struct {
 	address string
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu    sync.Mutex
 	idle  []*upstream // the one that was used last is the last
@@ -40,7 +41,7 @@ func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
 		}
 		p.mu.Unlock()
 	}
-	c, err := dial(context.Background(), "tcp", p.address)
+	c, err := p.dial(context.Background(), "tcp", p.address)
 	if err != nil {
 		return nil, false, err
 	}

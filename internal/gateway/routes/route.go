@@ -49,7 +49,7 @@ func (b Backend) String() string {
 
 // Route leads requests to a backend.
 type Route struct {
-	// Address is where it is served; the zero value: at every address of the gateway.
+	// Address is where it is served; the zero value: at every address of the gateway, and a reason to listen at its own.
 	Address netip.Addr
 	// Host is a name in lower case, "*." and a name for all names with one label more, or "" for any host.
 	Host string

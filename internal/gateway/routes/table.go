@@ -10,7 +10,7 @@ import (
 // Table finds the route of a request.
 type Table struct {
 	routes    []*Route // in order of precedence among equals
-	any       *site    // the gateway's own addresses
+	any       *site    // what is for every address
 	sites     map[netip.Addr]*site
 	conflicts []Conflict
 	certs     []Certificate
@@ -55,36 +55,41 @@ func New(sets ...Set) *Table {
 			t.sites[r.Address] = &site{}
 		}
 	}
-	lost := map[*Route]bool{}
-	for _, r := range t.routes {
-		for _, s := range t.at(r.Address) {
-			if of := s.add(r); of != nil && !lost[r] {
-				lost[r] = true
-				t.conflicts = append(t.conflicts, Conflict{r, of})
-			}
+	for _, r := range t.routes { // the older ones first
+		var of *Route
+		if s := t.site(r.Address); s != t.any {
+			of = t.any.has(r)
+		}
+		if of == nil {
+			of = t.site(r.Address).add(r)
+		}
+		if of != nil {
+			t.conflicts = append(t.conflicts, Conflict{r, of})
 		}
 	}
 	for _, c := range t.certs {
-		for _, s := range t.at(c.Address) {
+		if s := t.site(c.Address); s != t.any || !c.Address.IsValid() {
 			s.certify(c)
 		}
 	}
 	return t
 }
 
-// at are the sites that something for an address is for.
-func (t *Table) at(a netip.Addr) (out []*site) {
-	if a.IsValid() {
-		if s := t.sites[a]; s != nil {
-			out = append(out, s)
-		}
-		return out
+// has is the route that has the very place of another one.
+func (s *site) has(r *Route) *Route {
+	h := s.exact[r.Host]
+	if rest, ok := strings.CutPrefix(r.Host, "*."); ok {
+		h = s.wildcard[rest]
+	} else if r.Host == "" {
+		h = s.fallback
 	}
-	out = append(out, t.any)
-	for _, s := range t.sites {
-		out = append(out, s)
+	if h == nil {
+		return nil
 	}
-	return out
+	if r.Match == Exact {
+		return h.exact[r.Path]
+	}
+	return h.prefix[r.normal()]
 }
 
 // add adds a route; if an older one has its place already, that one is returned.
@@ -143,22 +148,30 @@ func (s *site) certify(c Certificate) {
 // keeps neither host nor path.
 func (t *Table) Find(at netip.Addr, name, path string) *Route {
 	s := t.site(at)
-	if h := s.exact[name]; h != nil {
-		if r := h.find(path); r != nil {
+	if r := t.better(s.exact[name], t.any.exact[name], path); r != nil {
+		return r
+	}
+	if len(s.wildcard)+len(t.any.wildcard) > 0 {
+		up := parent(name)
+		if r := t.better(s.wildcard[up], t.any.wildcard[up], path); r != nil {
 			return r
 		}
 	}
-	if len(s.wildcard) > 0 {
-		if h := s.wildcard[parent(name)]; h != nil {
-			if r := h.find(path); r != nil {
-				return r
-			}
-		}
+	return t.better(s.fallback, t.any.fallback, path)
+}
+
+// better is the route of a path under a name at one address, or at every address. Of two in the same place the one at the
+// address is the older: else it would not be there.
+func (t *Table) better(here, every *host, path string) *Route {
+	a := here.find(path)
+	if here == every {
+		return a
 	}
-	if s.fallback != nil {
-		return s.fallback.find(path)
+	b := every.find(path)
+	if a == nil || b != nil && cmp.Or(cmp.Compare(b.Match, a.Match), cmp.Compare(len(b.normal()), len(a.normal()))) > 0 {
+		return b
 	}
-	return nil
+	return a
 }
 
 func (t *Table) site(at netip.Addr) *site {
@@ -177,6 +190,9 @@ func parent(name string) string {
 }
 
 func (h *host) find(path string) *Route {
+	if h == nil {
+		return nil
+	}
 	if r := h.exact[path]; r != nil {
 		return r
 	}
@@ -198,17 +214,22 @@ func (h *host) find(path string) *Route {
 
 // At are the owners that have the host at an address, and what they have there: for a message to somebody who found nothing.
 func (t *Table) At(at netip.Addr, name string) (owners []Owner, routes []*Route) {
-	s := t.site(at)
-	for _, h := range []*host{s.exact[name], s.wildcard[parent(name)], s.fallback} {
-		if h == nil {
-			continue
-		}
-		for _, m := range []map[string]*Route{h.exact, h.prefix} {
-			for _, r := range m {
-				routes = append(routes, r)
+	sites := []*site{t.any}
+	if s := t.site(at); s != t.any {
+		sites = append(sites, s)
+	}
+	for _, s := range sites {
+		for _, h := range []*host{s.exact[name], s.wildcard[parent(name)], s.fallback} {
+			if h == nil {
+				continue
 			}
+			for _, m := range []map[string]*Route{h.exact, h.prefix} {
+				for _, r := range m {
+					routes = append(routes, r)
+				}
+			}
+			owners = append(owners, h.owners...)
 		}
-		owners = append(owners, h.owners...)
 	}
 	slices.SortFunc(routes, func(a, b *Route) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Match, b.Match)) })
 	slices.SortFunc(owners, Owner.compare)
@@ -217,17 +238,18 @@ func (t *Table) At(at netip.Addr, name string) (owners []Owner, routes []*Route)
 
 // Certificate is the Secret for a name that a client asks for at an address.
 func (t *Table) Certificate(at netip.Addr, name string) (SecretName, bool) {
-	s := t.site(at)
-	if c, ok := s.certs[name]; ok {
-		return c, true
-	}
+	names := []string{name, ""}
 	if up := parent(name); up != "" {
-		if c, ok := s.certs["*."+up]; ok {
-			return c, true
+		names = []string{name, "*." + up, ""}
+	}
+	for _, n := range names {
+		for _, s := range []*site{t.site(at), t.any} {
+			if c, ok := s.certs[n]; ok {
+				return c, true
+			}
 		}
 	}
-	c, ok := s.certs[""]
-	return c, ok
+	return SecretName{}, false
 }
 
 // Addresses are those that routes are for, sorted; own says whether some are for the gateway's own.
