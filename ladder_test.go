@@ -50,6 +50,11 @@ var floors = map[string]int{
 	"internal/proxy/plan":         1, // what one node does with a Service; pure
 	"internal/dns":                4, // the names of Services for this node's pods; only roles makes one
 	"internal/dns/names":          1, // what a name asks for; pure
+	"internal/gateway":            4, // HTTP by host and path on every node; only roles makes one
+	"internal/gateway/routes":     1, // which route a request takes; pure, knows no front end
+	"internal/gateway/frontends":  1, // what DNS objects and Ingresses mean as routes; pure
+	"internal/gateway/wire":       1, // heads and chunks of HTTP/1.1; pure
+	"internal/gateway/backends":   1, // the endpoints of Services for the gateway, and their turns; reads no API
 	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod
 	"internal/relay":              1, // forwards a port in user space; the pods' network and the proxy both need it
 	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod

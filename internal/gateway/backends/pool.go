@@ -1,0 +1,69 @@
+package backends
+
+import "sync/atomic"
+
+// Protocol is what a Service's port says that its endpoints speak, by appProtocol.
+type Protocol int
+
+const (
+	// HTTP is HTTP/1.1, or what the request asks for.
+	HTTP Protocol = iota
+	// H2C is HTTP/2 without TLS.
+	H2C
+)
+
+// Pool is the endpoints of one port of a Service.
+type Pool struct {
+	state atomic.Pointer[state]
+	turn  atomic.Uint32
+}
+
+type state struct {
+	endpoints []*Endpoint
+	protocol  Protocol
+	why       string // there is none
+}
+
+// Why says, for a person, why the pool has no endpoint.
+func (p *Pool) Why() string { return p.state.Load().why }
+
+// Protocol is what the endpoints speak.
+func (p *Pool) Protocol() Protocol { return p.state.Load().protocol }
+
+// Turn is one request's way through the endpoints of a pool.
+type Turn struct {
+	list  []*Endpoint
+	first uint32
+	step  int // of two rounds: those that work, then all others
+	tried uint64
+}
+
+// Turn begins a request.
+func (p *Pool) Turn() Turn {
+	return Turn{list: p.state.Load().endpoints, first: p.turn.Add(1) - 1}
+}
+
+// Next is the endpoint to try next: each at most once, those that failed lately last; nil: all have been tried.
+func (t *Turn) Next() *Endpoint {
+	n := len(t.list)
+	for ; t.step < 2*n; t.step++ {
+		i := int((t.first + uint32(t.step%n)) % uint32(n))
+		if i < 64 && t.tried&(1<<i) != 0 {
+			continue
+		}
+		if i >= 64 && t.step >= n { // beyond what is remembered: one round
+			continue
+		}
+		if e := t.list[i]; t.step >= n || e.usable() {
+			if i < 64 {
+				t.tried |= 1 << i
+			}
+			t.step++
+			return e
+		}
+	}
+	return nil
+}
+
+// Empty says that there is no endpoint at all.
+func (t *Turn) Empty() bool { return len(t.list) == 0 }

@@ -1,0 +1,380 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/gateway/backends"
+	"minik8s/internal/gateway/routes"
+	"minik8s/internal/informer"
+)
+
+// Source is what a Gateway follows: an informer of a kind in all namespaces, which the Gateway runs.
+type Source[T api.Object] interface {
+	OnChange(informer.Handler[T])
+	Get(namespace, name string) (T, bool)
+	List() []T
+	Run(ctx context.Context, ready func()) error
+}
+
+var (
+	_ Source[*corev1.Service]            = (*informer.Informer[*corev1.Service])(nil)
+	_ Source[*discoveryv1.EndpointSlice] = (*informer.Informer[*discoveryv1.EndpointSlice])(nil)
+)
+
+// Config is what a Gateway is made from.
+type Config struct {
+	// Addresses are the gateway's own, for routes that have none: Ingresses. SetAddresses changes them.
+	Addresses []netip.Addr
+	// HTTP and HTTPS are the ports; 0: 80 and 443.
+	HTTP, HTTPS uint16
+	// Secret reads a Secret when a client asks for a host whose certificate is in it. Nil: there are none.
+	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Opened is called after each change of Doors. Nil: nobody wants to know. It must return at once.
+	Opened func()
+	Log    *slog.Logger
+
+	headTime time.Duration // for a request's head, and for a TLS handshake; tests have less patience
+}
+
+// Gateway answers HTTP for routes on this node.
+type Gateway struct {
+	cfg       Config
+	fronts    []FrontEnd
+	services  Source[*corev1.Service]
+	slices    Source[*discoveryv1.EndpointSlice]
+	book      *backends.Book
+	view      atomic.Pointer[view]
+	doors     *doors
+	server    *http.Server
+	dialer    net.Dialer
+	transport transports
+	certs     certificates
+	wake      chan struct{}
+
+	seen struct { // what the informers have told
+		sync.Mutex
+		routes    bool // they have changed
+		dirty     map[backends.Name]bool
+		slices    map[backends.Name]map[string]bool // the slices of the Services that routes lead to
+		addresses map[netip.Addr]bool               // that routes lead to
+		own       []netip.Addr
+	}
+}
+
+// view is what requests go by.
+type view struct {
+	table *routes.Table
+	pools map[*routes.Route]*backends.Pool
+}
+
+// New makes a Gateway for what some front ends want.
+func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*discoveryv1.EndpointSlice], fronts ...FrontEnd) *Gateway {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.headTime == 0 {
+		cfg.headTime = headTime
+	}
+	if cfg.HTTP == 0 {
+		cfg.HTTP = 80
+	}
+	if cfg.HTTPS == 0 {
+		cfg.HTTPS = 443
+	}
+	g := &Gateway{cfg: cfg, fronts: fronts, services: services, slices: endpointSlices, book: backends.NewBook(), wake: make(chan struct{}, 1)}
+	g.book.New = func(address string) any { return &upstreams{address: address, dial: g.dial} }
+	g.book.Gone = func(e *backends.Endpoint) { e.Kept.(*upstreams).close() }
+	g.seen.dirty, g.seen.slices, g.seen.addresses = map[backends.Name]bool{}, map[backends.Name]map[string]bool{}, map[netip.Addr]bool{}
+	g.seen.own = slices.Clone(cfg.Addresses)
+	g.view.Store(&view{table: routes.New()})
+	g.dialer = g.newDialer()
+	g.transport = g.newTransports()
+	g.certs = certificates{read: cfg.Secret, log: cfg.Log}
+	g.server = g.newServer()
+	g.doors = newDoors(g)
+	services.OnChange(g.service)
+	endpointSlices.OnChange(g.slice)
+	for _, f := range fronts {
+		f.OnChange(func() {
+			g.seen.Lock()
+			g.seen.routes = true
+			g.seen.Unlock()
+			g.poke()
+		})
+	}
+	return g
+}
+
+// SetAddresses tells of a change of the gateway's own addresses.
+func (g *Gateway) SetAddresses(list []netip.Addr) {
+	g.seen.Lock()
+	g.seen.own, g.seen.routes = slices.Clone(list), true
+	g.seen.Unlock()
+	g.poke()
+}
+
+// SecretChanged tells that a Secret is not what it was: its certificate is read again when it is needed. A gateway that is
+// not told notices within a minute.
+func (g *Gateway) SecretChanged(namespace, name string) {
+	g.certs.forget(routes.SecretName{Namespace: namespace, Name: name})
+}
+
+// Table is the table that is in effect.
+func (g *Gateway) Table() *routes.Table { return g.view.Load().table }
+
+// Doors are the addresses at which the gateway answers, and those at which it cannot, with the reason.
+func (g *Gateway) Doors() map[netip.AddrPort]error { return g.doors.list() }
+
+func (g *Gateway) poke() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// service notes a change of a Service. One that has an address to which routes lead may be what they mean.
+func (g *Gateway) service(old, now *corev1.Service) {
+	changed := false
+	g.seen.Lock()
+	for _, s := range []*corev1.Service{old, now} {
+		if s == nil {
+			continue
+		}
+		if len(g.seen.addresses) > 0 && (old == nil || now == nil || !slices.Equal(old.Spec.ClusterIPs, now.Spec.ClusterIPs) || old.Spec.ClusterIP != now.Spec.ClusterIP) {
+			for _, a := range clusterIPs(s) {
+				changed = changed || g.seen.addresses[a]
+			}
+		}
+		if n := (backends.Name{Namespace: s.Namespace, Name: s.Name}); g.seen.slices[n] != nil {
+			g.seen.dirty[n], changed = true, true
+		}
+	}
+	g.seen.routes = g.seen.routes || changed
+	g.seen.Unlock()
+	if changed {
+		g.poke()
+	}
+}
+
+func clusterIPs(s *corev1.Service) (out []netip.Addr) {
+	for _, text := range append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...) {
+		if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// slice notes a change of a slice of a Service to which routes lead. Its label says which Service it is of.
+func (g *Gateway) slice(old, now *discoveryv1.EndpointSlice) {
+	changed := false
+	g.seen.Lock()
+	for _, s := range []*discoveryv1.EndpointSlice{old, now} {
+		if s == nil {
+			continue
+		}
+		n := backends.Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+		if names := g.seen.slices[n]; names != nil {
+			names[s.Name] = true // one that is gone is found out when it is looked for
+			g.seen.dirty[n], changed = true, true
+		}
+	}
+	g.seen.Unlock()
+	if changed {
+		g.poke()
+	}
+}
+
+// Run answers requests until ctx ends; ready is called when it does so for the routes that existed at the start.
+func (g *Gateway) Run(ctx context.Context, ready func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer g.close()
+	defer stop()
+	runs := []func(context.Context, func()) error{g.services.Run, g.slices.Run}
+	for _, f := range g.fronts {
+		runs = append(runs, f.Run)
+	}
+	failed, listed := make(chan error, len(runs)), make(chan struct{}, len(runs))
+	for _, run := range runs {
+		running.Go(func() {
+			if err := run(ctx, func() { listed <- struct{}{} }); err != nil {
+				failed <- err
+			}
+		})
+	}
+	for range runs {
+		select {
+		case <-listed:
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	g.rebuild()
+	ready()
+	for {
+		select {
+		case <-g.wake:
+			g.catchUp()
+		case <-g.doors.again:
+			g.doors.retry()
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// catchUp brings requests to what the informers have told until now.
+func (g *Gateway) catchUp() {
+	g.seen.Lock()
+	all, dirty := g.seen.routes, g.seen.dirty
+	g.seen.routes, g.seen.dirty = false, map[backends.Name]bool{}
+	g.seen.Unlock()
+	for n := range dirty {
+		g.look(n)
+	}
+	if all {
+		g.rebuild()
+	}
+}
+
+// look tells the book what a Service is now.
+func (g *Gateway) look(n backends.Name) {
+	svc, _ := g.services.Get(n.Namespace, n.Name)
+	var list []*discoveryv1.EndpointSlice
+	g.seen.Lock()
+	for name := range g.seen.slices[n] {
+		if s, ok := g.slices.Get(n.Namespace, name); ok && s.Labels[discoveryv1.LabelServiceName] == n.Name {
+			list = append(list, s)
+		} else {
+			delete(g.seen.slices[n], name)
+		}
+	}
+	g.seen.Unlock()
+	g.book.Set(n, svc, list)
+}
+
+// rebuild makes a table of what the front ends want, and the pools and listeners that it needs.
+func (g *Gateway) rebuild() {
+	var sets []routes.Set
+	for _, f := range g.fronts {
+		sets = append(sets, f.Routes()...)
+	}
+	v := &view{table: routes.New(sets...), pools: map[*routes.Route]*backends.Pool{}}
+	byAddress := g.follow(v.table)
+	ports, of := []backends.Port(nil), map[*routes.Route]backends.Port{}
+	for _, r := range v.table.Routes() {
+		p := backends.Port{Service: backends.Name{Namespace: r.Backend.Namespace, Name: r.Backend.Service}, Port: r.Backend.Port}
+		if a := r.Backend.Address; a.IsValid() {
+			if svc, ok := byAddress[a.Addr()]; ok {
+				p = backends.Port{Service: svc, Port: strconv.Itoa(int(a.Port()))}
+			} else {
+				p = backends.Port{Address: a}
+			}
+		}
+		of[r], ports = p, append(ports, p)
+	}
+	fresh := g.book.Want(ports)
+	g.index(ports, fresh)
+	for _, n := range fresh {
+		g.look(n)
+	}
+	for r, p := range of {
+		v.pools[r] = g.book.Pool(p)
+	}
+	g.view.Store(v)
+	for _, c := range v.table.Conflicts() {
+		g.cfg.Log.Debug("a path is another's already", "route", c.Route.Host+c.Route.Path, "of", c.Route.Owner.String(), "has", c.Of.Owner.String())
+	}
+	g.doors.want(g.wanted(v.table))
+}
+
+// follow notes the addresses that routes lead to, and finds the Services that have them.
+func (g *Gateway) follow(t *routes.Table) map[netip.Addr]backends.Name {
+	addresses := map[netip.Addr]bool{}
+	for _, r := range t.Routes() {
+		if a := r.Backend.Address; a.IsValid() {
+			addresses[a.Addr()] = true
+		}
+	}
+	g.seen.Lock()
+	g.seen.addresses = addresses // before the list: a Service that comes after it is heard of
+	g.seen.Unlock()
+	out := map[netip.Addr]backends.Name{}
+	if len(addresses) == 0 {
+		return out
+	}
+	for _, s := range g.services.List() {
+		for _, a := range clusterIPs(s) {
+			if addresses[a] {
+				out[a] = backends.Name{Namespace: s.Namespace, Name: s.Name}
+			}
+		}
+	}
+	return out
+}
+
+// index finds the slices of Services that were not wanted before, and forgets those of others.
+func (g *Gateway) index(ports []backends.Port, fresh []backends.Name) {
+	wanted := map[backends.Name]bool{}
+	for _, p := range ports {
+		if p.Service.Name != "" {
+			wanted[p.Service] = true
+		}
+	}
+	g.seen.Lock()
+	defer g.seen.Unlock()
+	for n := range g.seen.slices {
+		if !wanted[n] {
+			delete(g.seen.slices, n)
+			delete(g.seen.dirty, n)
+		}
+	}
+	unknown := false
+	for _, n := range fresh {
+		if g.seen.slices[n] == nil {
+			g.seen.slices[n], unknown = map[string]bool{}, true
+		}
+	}
+	if !unknown {
+		return
+	}
+	for _, s := range g.slices.List() {
+		if names := g.seen.slices[backends.Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}]; names != nil {
+			names[s.Name] = true
+		}
+	}
+}
+
+// wanted are the addresses and ports to listen at, and whether by TLS.
+func (g *Gateway) wanted(t *routes.Table) map[netip.AddrPort]bool {
+	list, own := t.Addresses()
+	if own {
+		g.seen.Lock()
+		list = append(list, g.seen.own...)
+		g.seen.Unlock()
+	}
+	out := map[netip.AddrPort]bool{}
+	for _, a := range list {
+		out[netip.AddrPortFrom(a, g.cfg.HTTP)], out[netip.AddrPortFrom(a, g.cfg.HTTPS)] = false, true
+	}
+	return out
+}

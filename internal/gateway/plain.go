@@ -1,0 +1,380 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+	"unsafe"
+
+	"minik8s/internal/gateway/backends"
+	"minik8s/internal/gateway/routes"
+	"minik8s/internal/gateway/wire"
+)
+
+const (
+	plainSize = 8 << 10                // what of a client is read ahead: a plain request fits with its body
+	bodyWait  = time.Second            // for a small body that comes after its head
+	watchWait = 100 * time.Millisecond // until somebody looks whether a client that waits has gone
+)
+
+// client is a connection of which the requests are plain until now.
+type client struct {
+	g      *Gateway
+	conn   net.Conn
+	in     []byte // in[from:to] has been read and not been used
+	from   int
+	to     int
+	local  netip.Addr
+	remote string
+	proto  string
+	req    wire.Request
+	answer wire.Answer
+	chunks wire.Chunks
+	watch  watch
+}
+
+var plainPool = sync.Pool{New: func() any { return new([plainSize]byte) }}
+
+// plain serves plain requests until the connection ends, or hands it on with the first that is not.
+func (g *Gateway) plain(conn net.Conn, secure bool) {
+	buf := plainPool.Get().(*[plainSize]byte)
+	c := &client{g: g, conn: conn, in: buf[:], local: localAddr(conn), remote: addrOf(conn.RemoteAddr()).String(), proto: "http"}
+	if secure {
+		c.proto = "https"
+	}
+	c.watch.init(c)
+	defer func() {
+		if p := recover(); p != nil {
+			g.cfg.Log.Error("a request has made the gateway panic", "panic", p)
+			conn.Close()
+		}
+	}()
+	hand := false
+	for first := true; ; first = false {
+		var ok bool
+		if ok, hand = c.next(first); !ok {
+			break
+		}
+	}
+	if !hand {
+		conn.Close()
+		plainPool.Put(buf)
+		return
+	}
+	read := append([]byte(nil), c.in[c.from:c.to]...)
+	plainPool.Put(buf)
+	_ = conn.SetReadDeadline(time.Time{})
+	g.hand(&handed{Conn: conn, read: read})
+}
+
+// next serves one request. hand says that the connection is not for us any more.
+func (c *client) next(first bool) (ok, hand bool) {
+	if c.from == c.to {
+		c.from, c.to = 0, 0
+		wait := idleTime
+		if first {
+			wait = c.g.cfg.headTime
+		}
+		if !c.read(wait) {
+			return false, false
+		}
+	}
+	for more := false; ; more = true {
+		verdict := c.req.Read(c.in[c.from:c.to])
+		switch verdict {
+		case wire.Plain:
+		case wire.More:
+			if c.full() {
+				return false, true
+			}
+			if !c.room(more) {
+				return false, false
+			}
+			continue
+		case wire.Ambiguous:
+			c.say(page{http.StatusBadRequest, []string{"The request has both Content-Length and Transfer-Encoding."}, nil}, false, true)
+			return false, false
+		default:
+			return false, true
+		}
+		break
+	}
+	size := c.req.Size + max(c.req.Length, 0)
+	if size > len(c.in) {
+		return false, true
+	}
+	for c.to-c.from < size {
+		c.compact()
+		if !c.read(bodyWait) {
+			return false, !c.g.doors.stopping.Load() // net/http has more patience
+		}
+	}
+	return c.forward(size)
+}
+
+func (c *client) full() bool { return c.to-c.from == len(c.in) }
+
+// room reads more of a head. The time for it begins with the first byte.
+func (c *client) room(timed bool) bool {
+	c.compact()
+	if timed {
+		return c.readNow()
+	}
+	return c.read(c.g.cfg.headTime)
+}
+
+// compact moves what has not been used to the front.
+func (c *client) compact() {
+	if c.from > 0 {
+		c.to = copy(c.in, c.in[c.from:c.to])
+		c.from = 0
+	}
+}
+
+// read reads more within a time.
+func (c *client) read(within time.Duration) bool {
+	_ = c.conn.SetReadDeadline(time.Now().Add(within))
+	return c.readNow()
+}
+
+func (c *client) readNow() bool {
+	if c.g.doors.stopping.Load() { // it sets a deadline of its own, which may have come before ours
+		return false
+	}
+	n, err := c.conn.Read(c.in[c.to:])
+	c.to += n
+	return n > 0 && err == nil || n > 0
+}
+
+// text is a part of the buffer as a string, for as long as that does not change.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// scratch is what one exchange needs beside the client's buffer.
+type scratch struct{ out, in []byte }
+
+var scratchPool = sync.Pool{New: func() any { return &scratch{out: make([]byte, 0, plainSize), in: make([]byte, plainSize)} }}
+
+// Scratch that has grown beyond this is not kept.
+const keepScratch = 64 << 10
+
+// forward sends the request of size bytes at the front of the buffer to its backend, and the answer back.
+func (c *client) forward(size int) (ok, hand bool) {
+	b := c.in[c.from : c.from+size]
+	v, host, path := c.g.view.Load(), text(c.req.Host.Of(b)), text(c.req.Path.Of(b))
+	route := v.table.Find(c.local, routes.Hostname(host), path)
+	if route == nil {
+		return false, true
+	}
+	pool := v.pools[route]
+	turn := pool.Turn()
+	if turn.Empty() || pool.Protocol() != backends.HTTP {
+		return false, true
+	}
+	s := scratchPool.Get().(*scratch)
+	defer func() {
+		if cap(s.out) <= keepScratch && cap(s.in) <= keepScratch {
+			s.in = s.in[:cap(s.in)]
+			scratchPool.Put(s)
+		}
+	}()
+	s.out = c.request(s.out[:0], b, route, path)
+	method := methodOf(c.req.Method.Of(b))
+	c.from += size
+	if c.from == c.to {
+		c.from, c.to = 0, 0
+	}
+	u, e, slow := c.ask(s, &turn, method)
+	if u == nil {
+		if c.watch.left {
+			return false, false
+		}
+		return c.say(allFailed(route, slow), method == http.MethodHead, c.req.Close) && !c.req.Close, false
+	}
+	keep, ok := c.relay(s, u, method == http.MethodHead)
+	c.watch.end()
+	if keep && !c.watch.left {
+		e.Kept.(*upstreams).put(u)
+	} else {
+		u.Close()
+	}
+	return ok && !c.req.Close && !c.watch.left, false
+}
+
+// methodOf is a method as a string that stays.
+func methodOf(b []byte) string {
+	switch string(b) {
+	case "GET":
+		return http.MethodGet
+	case "POST":
+		return http.MethodPost
+	case "HEAD":
+		return http.MethodHead
+	}
+	return string(b)
+}
+
+// request writes what the backend is asked.
+func (c *client) request(out, b []byte, route *routes.Route, path string) []byte {
+	prefix, rest := route.Split(path)
+	out = append(append(append(out, c.req.Method.Of(b)...), ' '), rest...)
+	out = append(append(out, c.req.Query.Of(b)...), " HTTP/1.1\r\nHost: "...)
+	out = append(out, c.req.Host.Of(b)...)
+	out = append(out, "\r\n"...)
+	for _, l := range c.req.Lines[:c.req.N] {
+		out = append(out, l.Of(b)...)
+	}
+	out = append(append(out, "X-Forwarded-For: "...), c.remote...)
+	out = append(append(out, "\r\nX-Forwarded-Host: "...), c.req.Host.Of(b)...)
+	out = append(append(out, "\r\nX-Forwarded-Proto: "...), c.proto...)
+	out = append(append(out, "\r\nX-Real-Ip: "...), c.remote...)
+	if prefix != "" {
+		out = append(append(out, "\r\nX-Forwarded-Prefix: "...), prefix...)
+	}
+	if c.req.Length >= 0 {
+		out = strconv.AppendInt(append(out, "\r\nContent-Length: "...), int64(c.req.Length), 10)
+	}
+	out = append(out, "\r\n\r\n"...)
+	return append(out, b[c.req.Size:]...)
+}
+
+// ask sends the request to the endpoints in turn until the first bytes of an answer are in s.in. u is nil if none has
+// answered, or the client has gone.
+func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstream, e *backends.Endpoint, slow bool) {
+	begin := time.Time{}
+	for e = turn.Next(); e != nil; {
+		conns, _ := e.Kept.(*upstreams)
+		for fresh := false; ; fresh = true {
+			u, reused, err := conns.get(fresh)
+			if err != nil {
+				e.Failed()
+				slow = timedOut(err)
+				if begin.IsZero() {
+					begin = time.Now()
+				}
+				break
+			}
+			if reused && !idempotent(method) && !u.alive() {
+				u.Close()
+				continue
+			}
+			if c.exchange(s, u) {
+				e.Worked()
+				return u, e, false
+			}
+			c.watch.end()
+			u.Close()
+			if c.watch.left {
+				return nil, nil, false
+			}
+			if !reused {
+				e.Failed()
+			}
+			slow = false
+			if !idempotent(method) {
+				return nil, nil, false
+			}
+			if !reused {
+				break
+			}
+		}
+		if !begin.IsZero() && time.Since(begin) > reachTime {
+			return nil, nil, slow
+		}
+		e = turn.Next()
+	}
+	return nil, nil, slow
+}
+
+// exchange sends the request and waits for the first bytes of the answer.
+func (c *client) exchange(s *scratch, u *upstream) bool {
+	if _, err := u.Write(s.out); err != nil {
+		return false
+	}
+	c.watch.begin(u)
+	n, err := u.Read(s.in)
+	s.in = s.in[:max(n, 0)]
+	if n == 0 || err != nil {
+		s.in = s.in[:cap(s.in)]
+		return false
+	}
+	return true
+}
+
+// say answers with a page.
+func (c *client) say(p page, head, end bool) bool {
+	accept := ""
+	if c.req.HTML {
+		accept = "text/html"
+	}
+	kind, body := p.body(accept)
+	out := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nDate: %s\r\n",
+		p.status, http.StatusText(p.status), kind, len(body), time.Now().UTC().Format(http.TimeFormat))
+	if end {
+		out = append(out, "Connection: close\r\n"...)
+	}
+	out = append(out, "\r\n"...)
+	if !head {
+		out = append(out, body...)
+	}
+	_, err := c.conn.Write(out)
+	return err == nil
+}
+
+// watch looks whether a client goes while it waits for an answer. Most answers come before it begins.
+type watch struct {
+	c     *client
+	timer *time.Timer
+	on    bool
+	ended chan struct{}
+	up    *upstream
+	left  bool // the client has gone
+}
+
+func (w *watch) init(c *client) {
+	w.c, w.ended = c, make(chan struct{}, 1)
+}
+
+func (w *watch) begin(u *upstream) {
+	if w.on {
+		return
+	}
+	w.up, w.on = u, true
+	if w.timer == nil {
+		w.timer = time.AfterFunc(watchWait, w.look)
+		return
+	}
+	w.timer.Reset(watchWait)
+}
+
+// look reads what the client sends next: usually nothing, until end stops it.
+func (w *watch) look() {
+	c := w.c
+	defer func() { w.ended <- struct{}{} }()
+	if c.from > 0 || c.to < len(c.in) {
+		c.compact()
+		n, err := c.conn.Read(c.in[c.to:])
+		c.to += n
+		var timeout net.Error
+		if err != nil && n == 0 && !(errors.As(err, &timeout) && timeout.Timeout()) {
+			w.left = true
+			w.up.Close()
+		}
+	}
+}
+
+// end stops the watch. After it the buffer is the client's own again.
+func (w *watch) end() {
+	if !w.on {
+		return
+	}
+	w.on = false
+	if !w.timer.Stop() {
+		_ = w.c.conn.SetReadDeadline(time.Unix(1, 0))
+		<-w.ended
+	}
+}

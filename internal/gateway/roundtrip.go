@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"minik8s/internal/gateway/backends"
+)
+
+// Limits of connections to endpoints.
+const (
+	dialTime  = 3 * time.Second
+	reachTime = 10 * time.Second // for all dials of a request
+	keepTime  = 60 * time.Second // for a connection that waits for the next request
+	keepEach  = 128              // such connections to one endpoint
+)
+
+// newDialer makes what connects to endpoints: not to what listens for the node alone, and not to the gateway itself.
+func (g *Gateway) newDialer() net.Dialer {
+	d := net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		a := at.Addr().Unmap()
+		if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {
+			return fmt.Errorf("%s is not an address of a backend", a)
+		}
+		if g.doors.has(netip.AddrPortFrom(a, at.Port())) {
+			return fmt.Errorf("%s is the gateway's own", at)
+		}
+		return nil
+	}}
+	d.SetMultipathTCP(false)
+	return d
+}
+
+// dialError is why an endpoint could not be reached: nothing has been sent.
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+func (g *Gateway) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := g.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, dialError{err}
+	}
+	return c, nil
+}
+
+func timedOut(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// transports are the connections to endpoints of net/http: by HTTP/1.1, and by HTTP/2 without TLS.
+type transports struct{ http1, h2c *http.Transport }
+
+func (g *Gateway) newTransports() transports {
+	make := func(http1 bool) *http.Transport {
+		t := &http.Transport{DialContext: g.dial, DisableCompression: true, MaxIdleConnsPerHost: keepEach, IdleConnTimeout: keepTime,
+			ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: 256 << 10, Protocols: &http.Protocols{}}
+		t.Protocols.SetHTTP1(http1)
+		t.Protocols.SetUnencryptedHTTP2(!http1)
+		return t
+	}
+	return transports{make(true), make(false)}
+}
+
+func (t transports) close() {
+	t.http1.CloseIdleConnections()
+	t.h2c.CloseIdleConnections()
+}
+
+// by is the transport for a request.
+func (c *call) by(r *http.Request) *http.Transport {
+	if r.Header.Get("Upgrade") != "" {
+		return c.http1
+	}
+	if c.pool.Protocol() == backends.H2C || r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		return c.h2c
+	}
+	return c.http1
+}
+
+// RoundTrip sends a request to the endpoints in turn until one answers.
+func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
+	by := c.by(r)
+	body := r.Body != nil && r.Body != http.NoBody
+	begin := time.Now()
+	for last := error(nil); ; {
+		e := c.turn.Next()
+		if e == nil || last != nil && time.Since(begin) > reachTime {
+			return nil, errors.Join(errors.New("no endpoint has answered"), last)
+		}
+		var reused bool
+		ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
+		try := r.WithContext(ctx)
+		try.URL = new(url.URL)
+		*try.URL = *r.URL
+		try.URL.Host = e.Address
+		if body { // it is the server's to close, and may be needed for the next
+			try.Body = io.NopCloser(r.Body)
+		}
+		answer, err := by.RoundTrip(try)
+		if err == nil {
+			e.Worked()
+			return answer, nil
+		}
+		if r.Context().Err() != nil {
+			return nil, err
+		}
+		last, c.slow = err, timedOut(err)
+		var unreached dialError
+		if !errors.As(err, &unreached) {
+			if !reused {
+				e.Failed()
+			}
+			if body || !idempotent(r.Method) {
+				return nil, err
+			}
+			continue
+		}
+		e.Failed()
+	}
+}
+
+func idempotent(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+func unescape(path string) (string, error) { return url.PathUnescape(path) }

@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// upstreams are the connections to one endpoint that wait for a next plain request. There is a timer only while there are
+// some.
+type upstreams struct {
+	address string
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu    sync.Mutex
+	idle  []*upstream // the one that was used last is the last
+	gone  bool        // the endpoint is
+	timer *time.Timer
+}
+
+// upstream is one connection to an endpoint.
+type upstream struct {
+	net.Conn
+	raw  syscall.RawConn
+	used time.Time
+}
+
+// get is a connection: one that waits, unless fresh is asked for, or a new one.
+func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
+	if !fresh {
+		p.mu.Lock()
+		if n := len(p.idle); n > 0 {
+			u, p.idle[n-1] = p.idle[n-1], nil
+			p.idle = p.idle[:n-1]
+			p.mu.Unlock()
+			return u, true, nil
+		}
+		p.mu.Unlock()
+	}
+	c, err := p.dial(context.Background(), "tcp", p.address)
+	if err != nil {
+		return nil, false, err
+	}
+	u = &upstream{Conn: c}
+	if t, ok := c.(*net.TCPConn); ok {
+		u.raw, _ = t.SyscallConn()
+	}
+	return u, false, nil
+}
+
+// put keeps a connection on which the last answer has been read to its end.
+func (p *upstreams) put(u *upstream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone || len(p.idle) >= keepEach {
+		u.Close()
+		return
+	}
+	u.used = time.Now()
+	p.idle = append(p.idle, u)
+	if p.timer == nil {
+		p.timer = time.AfterFunc(keepTime, p.sweep)
+	}
+}
+
+// sweep ends the connections that have waited for long.
+func (p *upstreams) sweep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, now := 0, time.Now()
+	for n < len(p.idle) && now.Sub(p.idle[n].used) >= keepTime { // the oldest are the first
+		p.idle[n].Close()
+		n++
+	}
+	p.idle = append([]*upstream(nil), p.idle[n:]...)
+	if p.timer = nil; len(p.idle) > 0 && !p.gone {
+		p.timer = time.AfterFunc(keepTime-now.Sub(p.idle[0].used), p.sweep)
+	}
+}
+
+// close ends those that wait, and those that are used as soon as they are put back.
+func (p *upstreams) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	for _, u := range p.idle {
+		u.Close()
+	}
+	p.idle = nil
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+}
+
+// alive says whether the endpoint has not ended the connection, as far as is known here.
+func (u *upstream) alive() bool {
+	if u.raw == nil {
+		return false
+	}
+	ok := false
+	err := u.raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		ok = err == unix.EAGAIN // neither an end nor an answer to nothing
+		return true
+	})
+	return ok && err == nil
+}
