@@ -43,8 +43,8 @@ func TestRealPodIsLimited(t *testing.T) {
 	pod := b.create(shell("bomb", "i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; "+forever, func(p *corev1.Pod) {
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(limit, resource.BinarySI)}
-		// One more shell, to look at. It starts first: it has to fork before the bomb has used up all processes.
-		beside := shellContainer("beside", forever)
+		// One more process, to look at. It starts first, and never forks: the bomb may have used up all processes.
+		beside := shellContainer("beside", "exec sleep 1000")
 		beside.Resources = p.Spec.Containers[0].Resources
 		p.Spec.Containers = append([]corev1.Container{beside}, p.Spec.Containers...)
 	}))
