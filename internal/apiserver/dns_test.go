@@ -72,7 +72,13 @@ func TestDNSOverHTTP(t *testing.T) {
 		!strings.Contains(body, "spec.host") || !strings.Contains(body, "spec.paths[0].path") || !strings.Contains(body, "spec.paths[0]: Required value: set one of service and address") {
 		t.Error(resp.StatusCode, body)
 	}
-	// An update that repairs the rest warns no more.
+	// An update warns too, and one that repairs the rest no more.
+	d.Spec.Paths = d.Spec.Paths[:2]
+	if resp, body = ask("PUT", dnsPath+"/d", encoded(t, d)); resp.StatusCode != 200 {
+		t.Fatal(body)
+	}
+	warned(resp, "spec.paths[1]: service default/web has no TCP port 81")
+	d.ResourceVersion = ""
 	d.Spec.Paths = d.Spec.Paths[:1]
 	if resp, body = ask("PUT", dnsPath+"/d", encoded(t, d)); resp.StatusCode != 200 {
 		t.Fatal(body)

@@ -124,7 +124,7 @@ func TestDNSChanges(t *testing.T) {
 	if err != nil || d.Spec.ServiceAddress != "10.8.0.1" || d.Generation != 2 {
 		t.Fatalf("%+v %v", d, err)
 	}
-	if d, err = patch("second", `{"spec":{"host":"first.example"}}`); err != nil {
+	if _, err = patch("second", `{"spec":{"host":"first.example"}}`); err != nil {
 		t.Fatal("the name is not free:", err)
 	}
 	if d, err = patch("first", `{"spec":{"serviceAddress":"10.8.0.3"}}`); err != nil || d.Spec.ServiceAddress != "10.8.0.3" {
@@ -161,6 +161,30 @@ func TestDNSTakenMeanwhile(t *testing.T) {
 		if _, err := admin.Create(t.Context(), dns("second", "one.example", "10.8.0.1"), client.WriteOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v", x.says, err)
 		}
+	}
+}
+
+// As above, for objects that are there already and have their addresses.
+func TestHostTakenMeanwhile(t *testing.T) {
+	s := &interrupted{Store: memory.New()}
+	admin := startOn(t, s)
+	for _, name := range []string{"first", "second"} {
+		if _, err := admin.Create(t.Context(), dns(name, name+".example", ""), client.WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename := func(name string) error {
+		_, err := admin.Patch(t.Context(), client.Key{Kind: api.DNSes, Namespace: "default", Name: name},
+			client.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":{"host":"one.example"}}`)}, client.WriteOptions{})
+		return err
+	}
+	s.before = func([]store.Change) {
+		if err := rename("first"); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := rename("second"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "dns default/first has this name") {
+		t.Error(err)
 	}
 }
 

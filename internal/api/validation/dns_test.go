@@ -25,6 +25,7 @@ func TestDNS(t *testing.T) {
 		{"{host: a b, paths: [{path: /, " + web + "}]}", []string{"Invalid spec.host"}},
 		{"{host: a, serviceAddress: 010.8.0.1, paths: [{path: /, " + web + "}]}", []string{"Invalid spec.serviceAddress"}},
 		{"{host: a, paths: [{path: /a, " + web + "}, {path: /a/, " + web + "}]}", []string{"Duplicate spec.paths[1].path"}},
+		{"{host: a, paths: [{path: /a/, " + web + "}, {path: /a, " + web + "}]}", []string{"Duplicate spec.paths[1].path"}},
 		{"{host: a, paths: [{" + web + "}, {path: a, " + web + "}, {path: /a//b, " + web + "}, {path: '/a/../b', " + web + "}, {path: /a%2fb, " + web + "}, {path: '/a?b', " + web + "}, {path: '/a b', " + web + "}]}",
 			[]string{"Required spec.paths[0].path", "Invalid spec.paths[1].path", "Invalid spec.paths[2].path", "Invalid spec.paths[3].path", "Invalid spec.paths[4].path", "Invalid spec.paths[5].path", "Invalid spec.paths[6].path"}},
 		{"{host: a, paths: [{path: /}, {path: /b, address: 'http://web', " + web + "}]}", []string{"Required spec.paths[0]", "Forbidden spec.paths[1].address"}},
