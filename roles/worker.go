@@ -29,6 +29,7 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: after, Await: d.api(), Patience: patience},
 		{Name: "proxy", Policy: supervise.Keep, Run: d.runProxy, After: after, Await: d.api(), Patience: patience},
 		{Name: "dns", Policy: supervise.Keep, Run: d.runDNS, After: after, Await: d.api(), Patience: patience},
+		{Name: "gateway", Policy: supervise.Keep, Run: d.runGateway, After: after, Await: d.api(), Patience: patience},
 		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd", "credentials"}},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: after, Await: d.api(), Patience: patience},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: after, Await: d.api(), Patience: patience},

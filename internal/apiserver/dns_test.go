@@ -140,3 +140,38 @@ func TestSeedDNSWithItsServices(t *testing.T) {
 		t.Error(body, err)
 	}
 }
+
+// A node reads the Secret of a certificate as long as an Ingress names it, and no other one: its gateway answers with it.
+func TestNodesReadCertificates(t *testing.T) {
+	c := start(t)
+	for _, name := range []string{"cert", "other"} {
+		if code, body := c.do(c.root(), "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"`+name+`"}}`); code != 201 {
+			t.Fatal(code, body)
+		}
+	}
+	node, nobody := c.user("system:node:n1", registry.GroupNodes), c.user("somebody")
+	const secrets, ingresses = "/api/v1/namespaces/default/secrets", "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+	reads := func(want int) {
+		t.Helper()
+		if code, body := c.do(node, "GET", secrets+"/cert", ""); code != want {
+			t.Errorf("the node reads the certificate: %d, want %d: %s", code, want, body)
+		}
+		for path, user := range map[string]*http.Client{secrets + "/other": node, secrets: node, secrets + "?fieldSelector=metadata.name%3Dcert": node, secrets + "/cert": nobody} {
+			if code, body := c.do(user, "GET", path, ""); code != 403 {
+				t.Errorf("%s: %d: %s", path, code, body)
+			}
+		}
+		if code, body := c.do(node, "PUT", secrets+"/cert", `{"metadata":{"name":"cert"},"stringData":{"a":"b"}}`); code != 403 {
+			t.Errorf("the node writes it: %d: %s", code, body)
+		}
+	}
+	reads(403)
+	if code, body := c.do(c.root(), "POST", ingresses, `{"metadata":{"name":"web"},"spec":{"tls":[{"hosts":["a.example"],"secretName":"cert"}],"defaultBackend":{"service":{"name":"web","port":{"number":80}}}}}`); code != 201 {
+		t.Fatal(code, body)
+	}
+	reads(200)
+	if code, body := c.do(c.root(), "DELETE", ingresses+"/web", ""); code != 200 {
+		t.Fatal(code, body)
+	}
+	reads(403)
+}

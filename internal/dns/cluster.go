@@ -20,7 +20,7 @@ import (
 // ttl is for how long a client may keep an answer about the cluster, in seconds: as CoreDNS' plugin kubernetes has it.
 const ttl = 5
 
-// cluster is the plugin that answers for the cluster's domain, and for the addresses in it.
+// cluster is the plugin that answers for the cluster's domain, for the addresses in it, and for the hosts of DNS objects.
 type cluster struct {
 	domain  string // in lower case, with a dot at its end
 	records *records
@@ -63,6 +63,7 @@ func (c *cluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	state := request.Request{W: w, Req: r}
 	name, ours := names.In(c.domain, state.Name())
 	var found answer
+	zone := c.domain
 	switch {
 	case ours && !c.listed(ctx):
 		return dns.RcodeServerFailure, nil
@@ -76,6 +77,14 @@ func (c *cluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		for _, n := range c.records.reverse(addr) {
 			found.exists = true
 			found.rrs = append(found.rrs, &dns.PTR{Hdr: header(state.QName(), dns.TypePTR), Ptr: n + c.domain})
+		}
+	default:
+		if !c.listed(ctx) {
+			break
+		}
+		if at, ok := c.records.host(state.Name()); ok {
+			found.exists, zone = true, state.QName()
+			found.addresses(state, at)
 		}
 	}
 	if !ours && !found.exists {
@@ -92,7 +101,7 @@ func (c *cluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		m.Rcode = dns.RcodeNameError
 	}
 	if len(m.Answer) == 0 {
-		m.Ns = []dns.RR{c.soa()}
+		m.Ns = []dns.RR{c.soa(zone)}
 	}
 	return dns.RcodeSuccess, w.WriteMsg(m)
 }
@@ -101,9 +110,9 @@ func header(name string, kind uint16) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: kind, Class: dns.ClassINET, Ttl: ttl}
 }
 
-// soa is the start of the domain's authority: how long it may be kept that there is no such name.
-func (c *cluster) soa() dns.RR {
-	return &dns.SOA{Hdr: header(c.domain, dns.TypeSOA), Ns: "ns.dns." + c.domain, Mbox: "hostmaster." + c.domain, Serial: 1,
+// soa is the start of a zone's authority: how long it may be kept that there is no such name.
+func (c *cluster) soa(zone string) dns.RR {
+	return &dns.SOA{Hdr: header(zone, dns.TypeSOA), Ns: "ns.dns." + c.domain, Mbox: "hostmaster." + c.domain, Serial: 1,
 		Refresh: 7200, Retry: 1800, Expire: 86400, Minttl: ttl}
 }
 
@@ -132,7 +141,7 @@ func (c *cluster) find(ctx context.Context, q request.Request, name names.Name) 
 		out.exists = true
 		switch q.QType() {
 		case dns.TypeSOA:
-			out.rrs = []dns.RR{c.soa()}
+			out.rrs = []dns.RR{c.soa(q.QName())}
 		case dns.TypeNS:
 			out.rrs = []dns.RR{&dns.NS{Hdr: header(q.QName(), dns.TypeNS), Ns: "ns.dns." + c.domain}}
 		}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/informer"
 )
 
@@ -37,6 +38,7 @@ type Server struct {
 	cfg      Config
 	services *informer.Informer[*corev1.Service]
 	slices   *informer.Informer[*discoveryv1.EndpointSlice]
+	objects  *informer.Informer[*minik8s.DNS]
 	changed  <-chan struct{}
 	listed   chan struct{}
 	forward  *forwarder
@@ -45,15 +47,16 @@ type Server struct {
 }
 
 // New makes the DNS of a node; Run runs it and the informers, once.
-func New(cfg Config, services *informer.Informer[*corev1.Service], slices *informer.Informer[*discoveryv1.EndpointSlice]) *Server {
-	s := &Server{cfg: cfg, services: services, slices: slices, listed: make(chan struct{})}
+func New(cfg Config, services *informer.Informer[*corev1.Service], slices *informer.Informer[*discoveryv1.EndpointSlice],
+	objects *informer.Informer[*minik8s.DNS]) *Server {
+	s := &Server{cfg: cfg, services: services, slices: slices, objects: objects, listed: make(chan struct{})}
 	if cfg.Servers == nil {
 		cfg.Servers = s.machines
 	}
 	s.forward = &forwarder{servers: cfg.Servers}
 	kept := cache.New()
 	kept.Next = s.forward
-	s.handler = &handler{log: cfg.Log, chain: &cluster{domain: strings.ToLower(dns.Fqdn(cfg.Domain)), records: newRecords(services, slices),
+	s.handler = &handler{log: cfg.Log, chain: &cluster{domain: strings.ToLower(dns.Fqdn(cfg.Domain)), records: newRecords(services, slices, objects),
 		listed: s.wait, next: &bound{next: kept}}}
 	s.changed = services.Signal(func(old, now *corev1.Service) bool { return own(old) || own(now) })
 	return s
@@ -140,8 +143,9 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	defer running.Wait()
 	defer s.forward.close()
 	defer stop()
-	failed, lists := make(chan error, 2), make(chan struct{}, 2)
-	for _, run := range []func(context.Context, func()) error{s.services.Run, s.slices.Run} {
+	all := []func(context.Context, func()) error{s.services.Run, s.slices.Run, s.objects.Run}
+	failed, lists := make(chan error, len(all)), make(chan struct{}, len(all))
+	for _, run := range all {
 		running.Go(func() {
 			if err := run(ctx, func() { lists <- struct{}{} }); err != nil {
 				failed <- err
@@ -157,7 +161,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	}()
 	var retry <-chan time.Time
 	reported := ""
-	for missing := 2; ; {
+	for missing := len(all); ; {
 		select {
 		case <-lists:
 			if missing--; missing == 0 {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/informer"
@@ -50,7 +51,8 @@ func (b *bed) run() {
 	log := slog.New(slog.NewTextHandler(b.t.Output(), nil))
 	services := informer.New[*corev1.Service](b.admin, api.Services, informer.Options{Log: log})
 	endpoints := informer.New[*discoveryv1.EndpointSlice](b.admin, api.EndpointSlices, informer.Options{Log: log})
-	s := New(Config{Domain: "cluster.local", Hold: func(netip.Addr) error { return nil }, Servers: func() []netip.AddrPort { return *b.outside.Load() }, Log: log}, services, endpoints)
+	s := New(Config{Domain: "cluster.local", Hold: func(netip.Addr) error { return nil }, Servers: func() []netip.AddrPort { return *b.outside.Load() }, Log: log}, services, endpoints,
+		informer.New[*minik8s.DNS](b.admin, api.DNSes, informer.Options{Log: log}))
 	sockets, err := listen(netip.MustParseAddrPort("127.0.0.1:0"), s.handler)
 	if err != nil {
 		b.t.Fatal(err)
@@ -220,6 +222,33 @@ func TestRecords(t *testing.T) {
 	}
 	if got := text(b.ask("1.0.6.10.in-addr.arpa.", dns.TypePTR).Answer); !slices.Equal(got, []string{"1.0.6.10.in-addr.arpa. PTR fresh" + svc}) {
 		t.Errorf("an address with a new owner: %q", got)
+	}
+}
+
+// The hosts of DNS objects resolve to their addresses, as long as there are such objects; other names of the same domain are
+// somebody else's.
+func TestHosts(t *testing.T) {
+	b := newBed(t)
+	outside := newOutsider(t, says("192.0.2.1"))
+	b.outside.Store(&[]netip.AddrPort{outside.at})
+	obj := &minik8s.DNS{ObjectMeta: meta("hello"), Spec: minik8s.DNSSpec{Host: "hello.world.minik8s", ServiceAddress: "10.8.0.1",
+		Paths: []minik8s.DNSPath{{Path: "/", Address: "http://10.6.1.1:80"}}}}
+	b.create(obj)
+	b.run()
+	if m := b.ask("Hello.World.minik8s", dns.TypeA); !slices.Equal(text(m.Answer), []string{"Hello.World.minik8s. A 10.8.0.1"}) || !m.Authoritative {
+		t.Errorf("the host: %v", m)
+	}
+	if m := b.ask("hello.world.minik8s", dns.TypeAAAA); m.Rcode != dns.RcodeSuccess || len(m.Answer) != 0 || len(m.Ns) != 1 {
+		t.Errorf("what it does not have: %v", m)
+	}
+	if got := text(b.ask("bye.world.minik8s", dns.TypeA).Answer); !slices.Equal(got, []string{"bye.world.minik8s. A 192.0.2.1"}) {
+		t.Errorf("another name: %q", got)
+	}
+	if _, err := b.admin.Delete(t.Context(), client.Key{Kind: api.DNSes, Namespace: "default", Name: "hello"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for slices.Equal(text(b.ask("hello.world.minik8s", dns.TypeA).Answer), []string{"hello.world.minik8s. A 10.8.0.1"}) {
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -1,11 +1,11 @@
 // Package dns answers the DNS questions of this node's pods: for the names of Services and their endpoints, as Kubernetes
-// specifies them (kubernetes/dns docs/specification.md, version 1.1.0), from the same views that the proxy reads; every
+// specifies them (kubernetes/dns docs/specification.md, version 1.1.0), from the same views that the proxy reads, and for the hosts of DNS objects; every
 // other question goes to the servers that the machine itself asks, and the answers are kept as long as they say.
 //
 // It is a chain of CoreDNS' plugins: cluster, which is ours, then CoreDNS' cache and forward. Its server and its plugin
 // kubernetes are not used: the first is configured by files, the second holds a copy of all objects for itself.
 //
-// Who calls it: roles, as a part on every node with pods. It needs the Services and EndpointSlices of all namespaces (as
+// Who calls it: roles, as a part on every node with pods. It needs the Services, EndpointSlices and DNS objects of all namespaces (as
 // informers, which it runs), and somebody who gives the machine the address at which it answers: that of the Service
 // kube-system/kube-dns, which every node answers for its own pods. So a question never leaves the node for another one, and
 // goes by no rule of the packet filter. It says so by its label service.kubernetes.io/service-proxy-name: without that label it is a Service as

@@ -12,16 +12,18 @@ import (
 	"k8s.io/utils/ptr"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/dns/names"
 	"minik8s/internal/informer"
 )
 
-// records are the Services and their endpoints, by name and by address.
+// records are the Services and their endpoints, by name and by address, and the hosts of DNS objects.
 type records struct {
 	services *informer.Informer[*corev1.Service]
 	slices   *informer.Informer[*discoveryv1.EndpointSlice]
 
-	mu sync.RWMutex
+	mu    sync.RWMutex
+	hosts map[string]netip.Addr // with a dot at their end
 	// of are the slices of each Service.
 	of map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	// addresses are the Services whose own an address is, and endpoints the slices that have one.
@@ -31,12 +33,43 @@ type records struct {
 	namespaces map[string]int
 }
 
-func newRecords(services *informer.Informer[*corev1.Service], endpointSlices *informer.Informer[*discoveryv1.EndpointSlice]) *records {
-	r := &records{services: services, slices: endpointSlices, of: map[types.NamespacedName][]*discoveryv1.EndpointSlice{},
+func newRecords(services *informer.Informer[*corev1.Service], endpointSlices *informer.Informer[*discoveryv1.EndpointSlice], objects *informer.Informer[*minik8s.DNS]) *records {
+	r := &records{hosts: map[string]netip.Addr{}, services: services, slices: endpointSlices, of: map[types.NamespacedName][]*discoveryv1.EndpointSlice{},
 		addresses: map[netip.Addr]types.NamespacedName{}, endpoints: map[netip.Addr][]*discoveryv1.EndpointSlice{}, namespaces: map[string]int{}}
 	services.Index(r.indexService)
 	endpointSlices.Index(r.indexSlice)
+	objects.Index(r.indexHost)
 	return r
+}
+
+// indexHost notes a DNS object's host. No two objects have the same one; an object that takes over another's may be seen
+// before the other is gone.
+func (r *records) indexHost(old, now *minik8s.DNS) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if host, at, ok := hostOf(old); ok && r.hosts[host] == at {
+		delete(r.hosts, host)
+	}
+	if host, at, ok := hostOf(now); ok {
+		r.hosts[host] = at
+	}
+}
+
+// hostOf is where a DNS object's host is.
+func hostOf(obj *minik8s.DNS) (host string, at netip.Addr, ok bool) {
+	if obj == nil || obj.Spec.Host == "" {
+		return "", netip.Addr{}, false
+	}
+	at, err := netip.ParseAddr(obj.Spec.ServiceAddress)
+	return strings.ToLower(obj.Spec.Host) + ".", at, err == nil
+}
+
+// host is the address of a DNS object's host.
+func (r *records) host(name string) (netip.Addr, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	at, ok := r.hosts[name]
+	return at, ok
 }
 
 func keyOf(svc *corev1.Service) types.NamespacedName {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -170,7 +171,7 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 			return nil
 		}
 	case api.ConfigMaps, api.Secrets:
-		if read && a.used(node, q) {
+		if read && a.used(node, q) || q.Kind == api.Secrets && q.Verb == "get" && q.Sub == "" && a.certificate(q) {
 			return nil
 		}
 		return Forbidden(q, "no pod on this node uses it")
@@ -228,6 +229,18 @@ func named(q Attributes) string {
 		name, _ = q.Fields.RequiresExactMatch("metadata.name")
 	}
 	return name
+}
+
+// certificate reports whether an Ingress names the Secret as that of a certificate: every node's gateway answers with it.
+func (a *Authorizer) certificate(q Attributes) bool {
+	for obj := range a.objects.InNamespace(api.Ingresses, q.Namespace) {
+		for _, tls := range obj.(*networkingv1.Ingress).Spec.TLS {
+			if tls.SecretName != "" && tls.SecretName == q.Name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // used reports whether a pod of the node refers to the object, so that its kubelet may read it.
