@@ -33,7 +33,20 @@ func TestDNS(t *testing.T) {
 	if got := f.ctl("", "describe", "dns", "nginx-dns").out; !strings.Contains(got, "-> service nginx-service:8080") {
 		t.Error(got)
 	}
+	if got := f.ctl("", "describe", "dns").out; !strings.Contains(got, "hello.world.minik8s") || !strings.Contains(got, "test.nginx") {
+		t.Error(got)
+	}
 	if got := f.ctl("", "delete", "dns", "dns-test"); got.code != 0 {
 		t.Errorf("%+v", got)
+	}
+	// As the second seed system has it.
+	const manifest = "../../testdata/dialects/a-dns.yaml"
+	if got := f.ctl("", "create", "service", "-f", manifest); got.code == 0 || !strings.Contains(got.text, "it is a DNS, where Service was said") {
+		t.Errorf("%+v", got)
+	}
+	for _, command := range []string{"create dns -f " + manifest, "del dns dns-test"} {
+		if got := f.ctl("", strings.Fields(command)...); got.code != 0 || !strings.Contains(got.out, "dns-test") {
+			t.Errorf("%s: %+v", command, got)
+		}
 	}
 }
