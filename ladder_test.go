@@ -49,6 +49,7 @@ var floors = map[string]int{
 	"internal/proxy":              4, // the data path of Services; only roles makes one
 	"internal/proxy/plan":         1, // what one node does with a Service; pure
 	"internal/dns":                4, // the names of Services for this node's pods; only roles makes one
+	"internal/hostdns":            1, // a line in the host's resolv.conf
 	"internal/dns/names":          1, // what a name asks for; pure
 	"internal/gateway":            4, // HTTP by host and path on every node; only roles makes one
 	"internal/gateway/routes":     1, // which route a request takes; pure, knows no front end

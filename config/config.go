@@ -49,6 +49,8 @@ type Config struct {
 	PodCIDR       netip.Prefix
 	ClusterDomain string
 	ClusterDNS    []string // none: the cluster's own
+	HostDNS       bool
+	ResolvConf    string
 
 	Containerd         string
 	CgroupRoot         string
@@ -140,6 +142,7 @@ func (c *Config) Does(optimisation string) bool { return !slices.Contains(c.With
 // What Services get when nothing is set; the ranges are Kubernetes'.
 const (
 	DefaultServiceCIDR = "10.96.0.0/16"
+	defaultResolvConf  = "/etc/resolv.conf"
 	DefaultNodePorts   = "30000-32767"
 )
 
@@ -282,6 +285,10 @@ var Keys = []Key{
 			}
 			return nil
 		}, get: func(c *Config) string { return strings.Join(c.ClusterDNS, ",") }},
+	{Name: "host-dns", Default: "false", Bool: true, Doc: "have the programs of this machine ask the cluster's DNS first, by a line in --resolv-conf that goes when the daemon ends",
+		set: boolean(func(c *Config) *bool { return &c.HostDNS }), get: func(c *Config) string { return fmt.Sprint(c.HostDNS) }},
+	{Name: "resolv-conf", Default: defaultResolvConf, Doc: "the file that names this machine's DNS servers, which the cluster's DNS asks for all other names",
+		set: text(func(c *Config) *string { return &c.ResolvConf }), get: func(c *Config) string { return c.ResolvConf }},
 	{Name: "containerd", Default: "", Doc: "the socket of a containerd that is already running; empty: the one inside this daemon",
 		set: text(func(c *Config) *string { return &c.Containerd }), get: func(c *Config) string { return c.Containerd }},
 	{Name: "cgroup-root", Default: "", Doc: "the cgroup below which pods run; empty: /minik8s, or for another data-dir one of its own",

@@ -263,6 +263,10 @@ func (c *Config) check() error {
 		return fmt.Errorf("service-node-port-range: %s has the port of etcd, %d: choose other ports, or another --etcd-port", c.NodePorts, c.EtcdPort)
 	case c.Has(Master) && c.NodePorts.Contains(c.VXLANPort):
 		return fmt.Errorf("service-node-port-range: %s has the port of the pods' network, %d: choose other ports, or another --vxlan-port", c.NodePorts, c.VXLANPort)
+	case c.HostDNS && !c.Has(Worker):
+		return errors.New("host-dns: only a worker answers DNS questions: give this machine the role too, or remove it")
+	case c.HostDNS && !path.IsAbs(c.ResolvConf):
+		return fmt.Errorf("resolv-conf: %q is not an absolute path: give one, like %s", c.ResolvConf, defaultResolvConf)
 	case c.NodeRemovalPeriod != 0 && c.NodeRemovalPeriod < c.NodeGracePeriod:
 		return fmt.Errorf("node-removal-period: %s is less than node-grace-period, %s: a node is lost before it is removed", c.NodeRemovalPeriod, c.NodeGracePeriod)
 	case c.ShutdownGracePeriod != 0 && c.ShutdownGracePeriodCriticalPods > c.ShutdownGracePeriod:

@@ -3,6 +3,7 @@ package roles
 import (
 	"context"
 	"net/netip"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -10,6 +11,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/dns"
+	"minik8s/internal/hostdns"
 	"minik8s/internal/informer"
 )
 
@@ -21,8 +23,22 @@ const (
 
 // runDNS answers the DNS questions of this machine's pods.
 func (d *Daemon) runDNS(ctx context.Context, ready func()) error {
+	at := make(chan netip.Addr, 1)
+	hold := func(a netip.Addr) error {
+		select {
+		case <-at: // nobody has seen it
+		default:
+		}
+		at <- a
+		return d.holdDNS(a)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop()
+	beside.Go(func() { d.keepHostDNS(ctx, at) })
 	opts := informer.Options{Views: d.nodeViews(), Log: d.log}
-	s := dns.New(dns.Config{Domain: d.cfg.ClusterDomain, Hold: d.holdDNS, Log: d.log},
+	s := dns.New(dns.Config{Domain: d.cfg.ClusterDomain, Hold: hold, ResolvConf: d.cfg.ResolvConf, Log: d.log},
 		informer.New[*corev1.Service](d.asNode(), api.Services, opts), informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts),
 		informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts))
 	return s.Run(ctx, ready)
@@ -35,4 +51,49 @@ func (d *Daemon) holdDNS(at netip.Addr) error {
 		addrs = append(addrs, at)
 	}
 	return d.network.Serve(forDNS, addrs)
+}
+
+// resolvConf is the file by which this machine's programs find their DNS servers.
+func (d *Daemon) resolvConf() hostdns.File {
+	return hostdns.File{Path: d.cfg.ResolvConf, Owner: d.network.Owner()}
+}
+
+// keepHostDNS has this machine ask the cluster's DNS first, wherever that is now, if it is to; else it undoes what an
+// earlier run may have left.
+func (d *Daemon) keepHostDNS(ctx context.Context, at <-chan netip.Addr) {
+	if !d.cfg.HostDNS {
+		if err := d.resolvConf().Restore(); err != nil {
+			d.log.Error("this machine still asks the cluster's DNS first", "file", d.cfg.ResolvConf, "error", err)
+		}
+		return
+	}
+	end := func() {}
+	defer func() { end() }()
+	for {
+		select {
+		case now := <-at:
+			end()
+			end = d.askFirst(ctx, now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// askFirst has this machine ask a server first, until end is called; the zero Addr: none.
+func (d *Daemon) askFirst(ctx context.Context, server netip.Addr) (end func()) {
+	if !server.IsValid() {
+		return func() {}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		if err := d.resolvConf().Keep(ctx, server, d.log); err != nil {
+			d.log.Error("this machine does not ask the cluster's DNS", "error", err)
+		}
+	})
+	return func() {
+		stop()
+		keeping.Wait()
+	}
 }

@@ -1,8 +1,12 @@
 package roles_test
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,5 +70,51 @@ func TestNames(t *testing.T) {
 	p.eventually("a pod on the host's network has found it", func() bool { return p.pod(c, "host").Status.Phase == corev1.PodSucceeded })
 	if !answersAt(t, "10.96.0.10") {
 		t.Error("this machine does not have the address of the DNS")
+	}
+}
+
+// With --host-dns the programs of the machine find Services by their names, too. The file is what it was when the daemon
+// ends, and after a kill when clean has been there.
+func TestNamesOnTheHost(t *testing.T) {
+	needRoot(t)
+	file := filepath.Join(t.TempDir(), "resolv.conf")
+	const text = "search example\nnameserver 192.0.2.53\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	says := func() string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	t.Cleanup(func() { // after that of newProcess
+		if got := says(); got != text {
+			t.Errorf("after clean it is %q", got)
+		}
+	})
+	p := newProcess(t, "--host-dns", "--resolv-conf", file)
+	p.up()
+	first := func() bool {
+		server := strings.Index(says(), "nameserver 10.96.0.10\n")
+		return server >= 0 && server < strings.Index(says(), "nameserver 192.0.2.53\n")
+	}
+	p.eventually("the machine asks the cluster's DNS first", first)
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, "10.96.0.10:53") // the first server of the file
+	}}
+	if got, err := resolver.LookupHost(t.Context(), "kubernetes.default.svc.cluster.local."); err != nil || !slices.Equal(got, []string{"10.96.0.1"}) {
+		t.Error(got, err)
+	}
+	p.stop()
+	if got := says(); got != text {
+		t.Errorf("after the daemon's end it is %q", got)
+	}
+	p.up()
+	p.eventually("the machine asks the cluster's DNS first again", first)
+	p.kill()
+	if !first() || !strings.Contains(says(), "nameserver 192.0.2.53\n") {
+		t.Errorf("after a kill it is %q", says())
 	}
 }

@@ -1,9 +1,12 @@
 package dns
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +20,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
+	"minik8s/internal/hostdns"
 	"minik8s/internal/informer"
 )
 
@@ -27,10 +31,9 @@ type Config struct {
 	// Hold has this machine have an address, from now on instead of the one before; the zero Addr: none. It is called from
 	// Run, and may be called again with the same address.
 	Hold func(netip.Addr) error
-	// Servers are those that the machine itself asks now; they are looked for while there are questions. Nil: those of
-	// /etc/resolv.conf.
-	Servers func() []netip.AddrPort
-	Log     *slog.Logger
+	// ResolvConf is the file that names the servers that the machine itself asks. It is read again while there are questions.
+	ResolvConf string
+	Log        *slog.Logger
 }
 
 // Server is the DNS of a node.
@@ -50,10 +53,7 @@ type Server struct {
 func New(cfg Config, services *informer.Informer[*corev1.Service], slices *informer.Informer[*discoveryv1.EndpointSlice],
 	objects *informer.Informer[*minik8s.DNS]) *Server {
 	s := &Server{cfg: cfg, services: services, slices: slices, objects: objects, listed: make(chan struct{})}
-	if cfg.Servers == nil {
-		cfg.Servers = s.machines
-	}
-	s.forward = &forwarder{servers: cfg.Servers}
+	s.forward = &forwarder{servers: s.machines}
 	kept := cache.New()
 	kept.Next = s.forward
 	s.handler = &handler{log: cfg.Log, chain: &cluster{domain: strings.ToLower(dns.Fqdn(cfg.Domain)), records: newRecords(services, slices, objects),
@@ -94,14 +94,32 @@ func Service(at netip.Addr) *corev1.Service {
 	}
 }
 
-// resolvConf names the machine's servers.
-const resolvConf = "/etc/resolv.conf"
+// behindResolved names the servers that systemd-resolved asks.
+const behindResolved = "/run/systemd/resolve/resolv.conf"
 
-// machines are the servers that the machine asks, but for this one.
-func (s *Server) machines() (out []netip.AddrPort) {
-	file, err := dns.ClientConfigFromFile(resolvConf)
+// machines are the servers that the machine asks, but for this one. Where the machine asks this one first, systemd-resolved
+// may ask it, too: then those behind it are asked directly.
+func (s *Server) machines() []netip.AddrPort {
+	text, err := os.ReadFile(s.cfg.ResolvConf)
 	if err != nil {
 		return nil // a machine without such a file asks nobody
+	}
+	rest := hostdns.Rest(text)
+	out := s.named(rest)
+	if len(rest) == len(text) || slices.ContainsFunc(out, func(a netip.AddrPort) bool { return !a.Addr().IsLoopback() }) {
+		return out
+	}
+	if behind, err := os.ReadFile(behindResolved); err == nil {
+		return s.named(behind)
+	}
+	return out
+}
+
+// named are the servers of a file's text, but for this one.
+func (s *Server) named(text []byte) (out []netip.AddrPort) {
+	file, err := dns.ClientConfigFromReader(bytes.NewReader(text))
+	if err != nil {
+		return nil
 	}
 	own := s.at.Load()
 	for _, text := range file.Servers {

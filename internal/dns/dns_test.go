@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +25,7 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
+	"minik8s/internal/hostdns"
 	"minik8s/internal/informer"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
@@ -51,8 +54,9 @@ func (b *bed) run() {
 	log := slog.New(slog.NewTextHandler(b.t.Output(), nil))
 	services := informer.New[*corev1.Service](b.admin, api.Services, informer.Options{Log: log})
 	endpoints := informer.New[*discoveryv1.EndpointSlice](b.admin, api.EndpointSlices, informer.Options{Log: log})
-	s := New(Config{Domain: "cluster.local", Hold: func(netip.Addr) error { return nil }, Servers: func() []netip.AddrPort { return *b.outside.Load() }, Log: log}, services, endpoints,
+	s := New(Config{Domain: "cluster.local", Hold: func(netip.Addr) error { return nil }, Log: log}, services, endpoints,
 		informer.New[*minik8s.DNS](b.admin, api.DNSes, informer.Options{Log: log}))
+	s.forward.servers = func() []netip.AddrPort { return *b.outside.Load() } // they have other ports
 	sockets, err := listen(netip.MustParseAddrPort("127.0.0.1:0"), s.handler)
 	if err != nil {
 		b.t.Fatal(err)
@@ -433,6 +437,30 @@ func badVersion() *dns.Msg {
 	m.SetEdns0(4096, false)
 	m.IsEdns0().SetVersion(7)
 	return m
+}
+
+// Which servers are the machine's own.
+func TestMachinesServers(t *testing.T) {
+	own := netip.MustParseAddr("10.96.0.10")
+	s := &Server{cfg: Config{ResolvConf: filepath.Join(t.TempDir(), "resolv.conf")}}
+	s.at.Store(&own)
+	if got := s.machines(); got != nil {
+		t.Errorf("without a file: %v", got)
+	}
+	block := hostdns.File{Path: s.cfg.ResolvConf, Owner: "a"}
+	for _, use := range []bool{false, true} {
+		if err := os.WriteFile(s.cfg.ResolvConf, []byte("search example\nnameserver 192.0.2.1\nnameserver 10.96.0.10\nnameserver nonsense\nnameserver 2001:db8::1\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if use {
+			if err := block.Use(own); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := fmt.Sprint(s.machines()); got != "[192.0.2.1:53 [2001:db8::1]:53]" {
+			t.Errorf("with our own %t: %s", use, got)
+		}
+	}
 }
 
 // Which Service is answered by the nodes.

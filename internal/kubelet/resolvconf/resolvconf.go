@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"minik8s/internal/hostdns"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -24,6 +25,7 @@ func read(path, behind string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	data = hostdns.Rest(data) // the node's own, whoever the host asks first
 	servers := Parse(data).Servers
 	reachable := func(s string) bool {
 		a, err := netip.ParseAddr(s)
