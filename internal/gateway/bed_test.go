@@ -171,7 +171,7 @@ func (b *bed) settle() {
 	b.eventually("the gateway has not caught up", func() bool {
 		b.g.seen.Lock()
 		defer b.g.seen.Unlock()
-		return !b.g.seen.routes && len(b.g.seen.dirty) == 0 && len(b.g.wake) == 0
+		return !b.g.seen.routes && !b.g.seen.working && len(b.g.seen.dirty) == 0 && len(b.g.wake) == 0
 	})
 }
 

@@ -67,6 +67,7 @@ type Gateway struct {
 	seen struct { // what the informers have told
 		sync.Mutex
 		routes    bool // they have changed
+		working   bool // what has been taken from here is not in effect yet
 		dirty     map[backends.Name]bool
 		slices    map[backends.Name]map[string]bool // the slices of the Services that routes lead to
 		addresses map[netip.Addr]bool               // that routes lead to
@@ -246,7 +247,7 @@ func (g *Gateway) Run(ctx context.Context, ready func()) error {
 func (g *Gateway) catchUp() {
 	g.seen.Lock()
 	all, dirty := g.seen.routes, g.seen.dirty
-	g.seen.routes, g.seen.dirty = false, map[backends.Name]bool{}
+	g.seen.routes, g.seen.dirty, g.seen.working = false, map[backends.Name]bool{}, true
 	g.seen.Unlock()
 	for n := range dirty {
 		g.look(n)
@@ -254,6 +255,9 @@ func (g *Gateway) catchUp() {
 	if all {
 		g.rebuild()
 	}
+	g.seen.Lock()
+	g.seen.working = false
+	g.seen.Unlock()
 }
 
 // look tells the book what a Service is now.

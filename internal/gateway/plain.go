@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -245,24 +247,29 @@ func (c *client) request(out, b []byte, route *routes.Route, path string) []byte
 // ask sends the request to the endpoints in turn until the first bytes of an answer are in s.in. u is nil if none has
 // answered, or the client has gone.
 func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstream, e *backends.Endpoint, slow bool) {
-	begin := time.Time{}
+	begin, last := time.Time{}, error(nil)
+	defer func() {
+		if u == nil && !c.watch.left {
+			c.g.cfg.Log.Debug("no endpoint has answered a plain request", "method", method, "error", last)
+		}
+	}()
 	for e = turn.Next(); e != nil; {
 		conns, _ := e.Kept.(*upstreams)
 		for fresh := false; ; fresh = true {
 			u, reused, err := conns.get(fresh)
 			if err != nil {
 				e.Failed()
-				slow = timedOut(err)
+				slow, last = timedOut(err), err
 				if begin.IsZero() {
 					begin = time.Now()
 				}
 				break
 			}
-			if reused && !idempotent(method) && !u.alive() {
+			if reused && !u.alive() {
 				u.Close()
 				continue
 			}
-			if c.exchange(s, u) {
+			if last = c.exchange(s, u); last == nil {
 				e.Worked()
 				return u, e, false
 			}
@@ -291,18 +298,17 @@ func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstrea
 }
 
 // exchange sends the request and waits for the first bytes of the answer.
-func (c *client) exchange(s *scratch, u *upstream) bool {
+func (c *client) exchange(s *scratch, u *upstream) error {
 	if _, err := u.Write(s.out); err != nil {
-		return false
+		return err
 	}
 	c.watch.begin(u)
 	n, err := u.Read(s.in)
-	s.in = s.in[:max(n, 0)]
-	if n == 0 || err != nil {
-		s.in = s.in[:cap(s.in)]
-		return false
+	if n == 0 {
+		return cmp.Or(err, io.ErrNoProgress)
 	}
-	return true
+	s.in = s.in[:n]
+	return nil
 }
 
 // say answers with a page.

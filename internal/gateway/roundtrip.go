@@ -45,6 +45,8 @@ func (g *Gateway) newDialer() net.Dialer {
 	return d
 }
 
+var errNobody = errors.New("no endpoint has answered")
+
 // dialError is why an endpoint could not be reached: nothing has been sent.
 type dialError struct{ error }
 
@@ -101,7 +103,7 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 	for last := error(nil); ; {
 		e := c.turn.Next()
 		if e == nil || last != nil && time.Since(begin) > reachTime {
-			return nil, errors.Join(errors.New("no endpoint has answered"), last)
+			return nil, errors.Join(errNobody, last)
 		}
 		var reused bool
 		ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})

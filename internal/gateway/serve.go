@@ -153,6 +153,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if r.Context().Err() != nil {
 				panic(http.ErrAbortHandler) // the client has gone
 			}
+			g.cfg.Log.Debug("no endpoint has answered a request", "backend", route.Backend.String(), "error", err)
 			allFailed(route, call.slow).write(w, r)
 		},
 	}

@@ -27,6 +27,10 @@ type upstream struct {
 	net.Conn
 	raw  syscall.RawConn
 	used time.Time
+
+	look  func(fd uintptr) bool // peek, made once
+	one   [1]byte
+	quiet bool
 }
 
 // get is a connection: one that waits, unless fresh is asked for, or a new one.
@@ -46,6 +50,7 @@ func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
 		return nil, false, err
 	}
 	u = &upstream{Conn: c}
+	u.look = u.peek
 	if t, ok := c.(*net.TCPConn); ok {
 		u.raw, _ = t.SyscallConn()
 	}
@@ -97,17 +102,15 @@ func (p *upstreams) close() {
 	}
 }
 
-// alive says whether the endpoint has not ended the connection, as far as is known here.
+// alive says whether the connection may be used again as far as is known here: the endpoint has neither ended it nor sent
+// what nobody has asked for, which would be taken for the next answer.
 func (u *upstream) alive() bool {
-	if u.raw == nil {
-		return false
-	}
-	ok := false
-	err := u.raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		ok = err == unix.EAGAIN // neither an end nor an answer to nothing
-		return true
-	})
-	return ok && err == nil
+	u.quiet = false
+	return u.raw != nil && u.raw.Read(u.look) == nil && u.quiet
+}
+
+func (u *upstream) peek(fd uintptr) bool {
+	_, _, err := unix.Recvfrom(int(fd), u.one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	u.quiet = err == unix.EAGAIN
+	return true
 }
