@@ -148,7 +148,7 @@ func (g *Gateway) poke() {
 
 // service notes a change of a Service. One that has an address to which routes lead may be what they mean.
 func (g *Gateway) service(old, now *corev1.Service) {
-	changed := false
+	changed, moved := false, false
 	g.seen.Lock()
 	for _, s := range []*corev1.Service{old, now} {
 		if s == nil {
@@ -156,16 +156,16 @@ func (g *Gateway) service(old, now *corev1.Service) {
 		}
 		if len(g.seen.addresses) > 0 && (old == nil || now == nil || !slices.Equal(old.Spec.ClusterIPs, now.Spec.ClusterIPs) || old.Spec.ClusterIP != now.Spec.ClusterIP) {
 			for _, a := range clusterIPs(s) {
-				changed = changed || g.seen.addresses[a]
+				moved = moved || g.seen.addresses[a]
 			}
 		}
 		if n := (backends.Name{Namespace: s.Namespace, Name: s.Name}); g.seen.slices[n] != nil {
 			g.seen.dirty[n], changed = true, true
 		}
 	}
-	g.seen.routes = g.seen.routes || changed
+	g.seen.routes = g.seen.routes || moved
 	g.seen.Unlock()
-	if changed {
+	if changed || moved {
 		g.poke()
 	}
 }

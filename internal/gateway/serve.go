@@ -143,6 +143,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		noEndpoint(route, pool.Why()).write(w, r)
 		return
 	}
+	if strings.Contains(strings.ToLower(r.Header.Get("Upgrade")), "h2c") { // requests inside it would have no route
+		r.Header.Del("Upgrade")
+		r.Header.Del("Http2-Settings")
+		r.Header.Del("Connection")
+	}
 	secure, _ := r.Context().Value(secureKey{}).(bool)
 	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
 		_ = http.NewResponseController(w).EnableFullDuplex() // an answer may begin before the body has been read

@@ -99,6 +99,17 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
+// TestNoHTTP2ByUpgrade: an endpoint that switched to HTTP/2 would answer requests that no route has led there.
+func TestNoHTTP2ByUpgrade(t *testing.T) {
+	serve(t, "10.9.0.1", tell)
+	b := newBed(t, nil, route("a", "/"))
+	b.endpoints("10.9.0.1")
+	answer, text := do(t, browser(t, "10.8.0.1"), "GET", "http://a/", nil, "Upgrade", "h2c", "Connection", "Upgrade, HTTP2-Settings", "HTTP2-Settings", "AAMAAABkAARAAAAAAAIAAAAA")
+	if answer.StatusCode != 200 || strings.Contains(text, "Upgrade") || strings.Contains(text, "Http2") {
+		t.Errorf("%s\n%s", answer.Status, text)
+	}
+}
+
 // TestStreaming: each piece of an answer comes at once; a client that goes ends the request at the backend, also before the
 // answer has begun.
 func TestStreaming(t *testing.T) {
