@@ -388,7 +388,7 @@ func TestStops(t *testing.T) {
 		}()
 		<-asked
 		go func() {
-			for !b.g.doors.stopping.Load() {
+			for !doorsClosing(b.g) {
 				time.Sleep(time.Millisecond)
 			}
 			close(answer)
@@ -402,4 +402,10 @@ func TestStops(t *testing.T) {
 	if _, err := idle.Read(make([]byte, 1)); err != io.EOF && !strings.Contains(fmt.Sprint(err), "reset") {
 		t.Errorf("a connection that waits: %v", err)
 	}
+}
+
+func doorsClosing(g *Gateway) bool {
+	g.doors.mu.Lock()
+	defer g.doors.mu.Unlock()
+	return g.doors.closing
 }

@@ -26,7 +26,6 @@ func BenchmarkRebuild(b *testing.B) {
 			}
 		}
 		g := New(Config{}, &services, &endpointSlices, f)
-		g.doors.stopping.Store(true)
 		g.doors.closing = true // no listeners
 		b.Run(fmt.Sprintf("objects=%d", n), func(b *testing.B) {
 			for b.Loop() {

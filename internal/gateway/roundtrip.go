@@ -60,11 +60,6 @@ func (g *Gateway) dial(ctx context.Context, network, address string) (net.Conn, 
 	return c, nil
 }
 
-func timedOut(err error) bool {
-	var n net.Error
-	return errors.As(err, &n) && n.Timeout()
-}
-
 // transports are the connections to endpoints of net/http: by HTTP/1.1, and by HTTP/2 without TLS.
 type transports struct{ http1, h2c *http.Transport }
 
@@ -122,27 +117,19 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Context().Err() != nil {
 			return nil, err
 		}
-		last, c.slow = err, timedOut(err)
+		last, c.slow = err, backends.TimedOut(err)
 		var unreached dialError
 		if !errors.As(err, &unreached) {
 			if !reused {
 				e.Failed()
 			}
-			if body || !idempotent(r.Method) {
+			if body || !backends.Idempotent(r.Method) {
 				return nil, err
 			}
 			continue
 		}
 		e.Failed()
 	}
-}
-
-func idempotent(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return false
 }
 
 func unescape(path string) (string, error) { return url.PathUnescape(path) }

@@ -1,4 +1,4 @@
-package gateway
+package plain
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// upstreams are the connections to one endpoint that wait for a next plain request. There is a timer only while there are
+// Upstreams are the connections to one endpoint that wait for a next plain request. There is a timer only while there are
 // some.
-type upstreams struct {
+type Upstreams struct {
 	address string
-	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	cfg     *Config
 
 	mu    sync.Mutex
 	idle  []*upstream // the one that was used last is the last
@@ -34,7 +34,7 @@ type upstream struct {
 }
 
 // get is a connection: one that waits, unless fresh is asked for, or a new one.
-func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
+func (p *Upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
 	if !fresh {
 		p.mu.Lock()
 		if n := len(p.idle); n > 0 {
@@ -45,7 +45,7 @@ func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
 		}
 		p.mu.Unlock()
 	}
-	c, err := p.dial(context.Background(), "tcp", p.address)
+	c, err := p.cfg.Dial(context.Background(), "tcp", p.address)
 	if err != nil {
 		return nil, false, err
 	}
@@ -58,37 +58,37 @@ func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
 }
 
 // put keeps a connection on which the last answer has been read to its end.
-func (p *upstreams) put(u *upstream) {
+func (p *Upstreams) put(u *upstream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.gone || len(p.idle) >= keepEach {
+	if p.gone || len(p.idle) >= p.cfg.KeepEach {
 		u.Close()
 		return
 	}
 	u.used = time.Now()
 	p.idle = append(p.idle, u)
 	if p.timer == nil {
-		p.timer = time.AfterFunc(keepTime, p.sweep)
+		p.timer = time.AfterFunc(p.cfg.KeepTime, p.sweep)
 	}
 }
 
 // sweep ends the connections that have waited for long.
-func (p *upstreams) sweep() {
+func (p *Upstreams) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n, now := 0, time.Now()
-	for n < len(p.idle) && now.Sub(p.idle[n].used) >= keepTime { // the oldest are the first
+	for n < len(p.idle) && now.Sub(p.idle[n].used) >= p.cfg.KeepTime { // the oldest are the first
 		p.idle[n].Close()
 		n++
 	}
 	p.idle = append([]*upstream(nil), p.idle[n:]...)
 	if p.timer = nil; len(p.idle) > 0 && !p.gone {
-		p.timer = time.AfterFunc(keepTime-now.Sub(p.idle[0].used), p.sweep)
+		p.timer = time.AfterFunc(p.cfg.KeepTime-now.Sub(p.idle[0].used), p.sweep)
 	}
 }
 
-// close ends those that wait, and those that are used as soon as they are put back.
-func (p *upstreams) close() {
+// Close ends those that wait, and those that are used as soon as they are put back.
+func (p *Upstreams) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true
