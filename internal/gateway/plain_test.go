@@ -219,6 +219,36 @@ func TestRequestsThatMayBeReadInTwoWays(t *testing.T) {
 	}
 }
 
+// TestBrokenBodies: a client whose body is malformed does not make endpoints look bad.
+func TestBrokenBodies(t *testing.T) {
+	var mu sync.Mutex
+	count := map[string]int{}
+	for _, a := range []string{"10.9.0.1", "10.9.0.2"} {
+		serve(t, a, func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadAll(r.Body); err == nil {
+				mu.Lock()
+				count[a]++
+				mu.Unlock()
+			}
+		})
+	}
+	b := newBed(t, nil, route("a", "/"))
+	b.endpoints("10.9.0.1", "10.9.0.2")
+	for range 3 {
+		if got, _ := talk(t, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcdefgh\r\nzz", 1); !strings.HasPrefix(got[0], "400") {
+			t.Error(got)
+		}
+	}
+	for range 10 {
+		talk(t, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n", 1)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if count["10.9.0.1"] != 5 || count["10.9.0.2"] != 5 {
+		t.Errorf("ten requests went %v", count)
+	}
+}
+
 // TestPlainRequests are requests that are plain, or nearly, in pieces and several at once.
 func TestPlainRequests(t *testing.T) {
 	serve(t, "10.9.0.1", func(w http.ResponseWriter, r *http.Request) {

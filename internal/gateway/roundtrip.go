@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -93,7 +94,10 @@ func (c *call) by(r *http.Request) *http.Transport {
 // RoundTrip sends a request to the endpoints in turn until one answers.
 func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 	by := c.by(r)
-	body := r.Body != nil && r.Body != http.NoBody
+	var body *clientBody
+	if r.Body != nil && r.Body != http.NoBody { // it is the server's to close, and may be needed for the next endpoint
+		body = &clientBody{Reader: r.Body}
+	}
 	begin := time.Now()
 	for last := error(nil); ; {
 		e := c.turn.Next()
@@ -106,15 +110,15 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 		try.URL = new(url.URL)
 		*try.URL = *r.URL
 		try.URL.Host = e.Address
-		if body { // it is the server's to close, and may be needed for the next
-			try.Body = io.NopCloser(r.Body)
+		if body != nil {
+			try.Body = body
 		}
 		answer, err := by.RoundTrip(try)
 		if err == nil {
 			e.Worked()
 			return answer, nil
 		}
-		if r.Context().Err() != nil {
+		if c.malformed = body != nil && body.broken.Load(); c.malformed || r.Context().Err() != nil {
 			return nil, err
 		}
 		last, c.slow = err, backends.TimedOut(err)
@@ -123,7 +127,7 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 			if !reused {
 				e.Failed()
 			}
-			if body || !backends.Idempotent(r.Method) {
+			if body != nil || !backends.Idempotent(r.Method) {
 				return nil, err
 			}
 			continue
@@ -131,5 +135,21 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 		e.Failed()
 	}
 }
+
+// clientBody is a request's body. That it is broken is not the endpoint's fault.
+type clientBody struct {
+	io.Reader
+	broken atomic.Bool
+}
+
+func (b *clientBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.broken.Store(true)
+	}
+	return n, err
+}
+
+func (b *clientBody) Close() error { return nil }
 
 func unescape(path string) (string, error) { return url.PathUnescape(path) }

@@ -143,6 +143,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if r.Context().Err() != nil {
 				panic(http.ErrAbortHandler) // the client has gone
 			}
+			if call.malformed {
+				pages.New(http.StatusBadRequest, "The body of the request is malformed.").Write(w, r)
+				return
+			}
 			g.cfg.Log.Debug("no endpoint has answered a request", "backend", route.Backend.String(), "error", err)
 			pages.AllFailed(route, call.slow).Write(w, r)
 		},
@@ -191,4 +195,6 @@ type call struct {
 	pool *backends.Pool
 	turn backends.Turn
 	slow bool // the last one could not be reached in time
+
+	malformed bool // the request's body is
 }
