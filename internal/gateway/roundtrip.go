@@ -151,5 +151,3 @@ func (b *clientBody) Read(p []byte) (int, error) {
 }
 
 func (b *clientBody) Close() error { return nil }
-
-func unescape(path string) (string, error) { return url.PathUnescape(path) }

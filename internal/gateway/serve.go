@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -160,8 +161,8 @@ func rewrite(p *httputil.ProxyRequest, route *routes.Route, escaped string, secu
 	u := p.Out.URL
 	u.Scheme, u.Host, u.Opaque = "http", p.In.Host, ""
 	u.Path, u.RawPath = rest, rest
-	if plain, err := unescape(rest); err == nil {
-		u.Path = plain
+	if decoded, err := url.PathUnescape(rest); err == nil {
+		u.Path = decoded
 	}
 	u.RawQuery, u.ForceQuery = p.In.URL.RawQuery, p.In.URL.ForceQuery
 	h, client := p.Out.Header, p.In.RemoteAddr
