@@ -54,6 +54,8 @@ var floors = map[string]int{
 	"internal/gateway":            4, // HTTP by host and path on every node; only roles makes one
 	"internal/gateway/routes":     1, // which route a request takes; pure, knows no front end
 	"internal/gateway/frontends":  1, // what DNS objects and Ingresses mean as routes; pure
+	"internal/gateway/plain":      1, // most requests, at little cost; is told routes
+	"internal/gateway/pages":      1, // what the gateway says itself; pure
 	"internal/gateway/wire":       1, // heads and chunks of HTTP/1.1; pure
 	"internal/gateway/backends":   1, // the endpoints of Services for the gateway, and their turns; reads no API
 	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod

@@ -134,12 +134,20 @@ func newBed(t *testing.T, change func(*Config), list ...routes.Route) *bed {
 	t.Helper()
 	b := &bed{T: t}
 	b.front.set.Routes = list
+	b.start(change, &b.front)
+	return b
+}
+
+// start runs the gateway until the test ends.
+func (b *bed) start(change func(*Config), fronts ...FrontEnd) {
+	t := b.T
+	t.Helper()
 	log := &testLog{}
 	cfg := Config{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if change != nil {
 		change(&cfg)
 	}
-	b.g = New(cfg, &b.services, &b.slices, &b.front)
+	b.g = New(cfg, &b.services, &b.slices, fronts...)
 	ctx, stop := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- b.g.Run(ctx, func() { close(ready) }) }()
@@ -153,7 +161,6 @@ func newBed(t *testing.T, change func(*Config), list ...routes.Route) *bed {
 			t.Log(log.b.String())
 		}
 	})
-	return b
 }
 
 // routes replaces the routes.
@@ -171,7 +178,7 @@ func (b *bed) settle() {
 	b.eventually("the gateway has not caught up", func() bool {
 		b.g.seen.Lock()
 		defer b.g.seen.Unlock()
-		return !b.g.seen.routes && len(b.g.seen.dirty) == 0 && len(b.g.wake) == 0
+		return !b.g.seen.routes && !b.g.seen.working && len(b.g.seen.dirty) == 0 && len(b.g.wake) == 0
 	})
 }
 

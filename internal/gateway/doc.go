@@ -8,14 +8,14 @@
 //	routes      the table: which route a request takes. Pure; knows no front end
 //	frontends   from DNS objects and Ingresses to routes. Pure
 //	backends    the endpoints of the Services that routes lead to, which of them is next, which are skipped
+//	plain       plain HTTP/1.1 requests that fit a buffer, most of them, with far less work for each than net/http has. A
+//	            connection whose next request is anything else is handed to net/http with it, for good
 //	wire        heads and chunks of plain HTTP/1.1. Pure
+//	pages       what it says itself when a request leads nowhere
 //	gateway.go  the part: follows the kinds, makes a new table when something changes
+//	follow.go   Services and their endpoints, as far as routes lead to them
 //	doors.go    listeners, which come and go with the addresses
 //	serve.go    requests by net/http: HTTP/2, gRPC, WebSocket, long bodies; everything may go this way
-//	plain.go    plain HTTP/1.1 requests that fit a buffer, most of them, with far less work for each; relay.go their answers.
-//	            A connection whose next request is anything else is handed to net/http with it, for good
-//	upstream.go the connections to endpoints that plain requests go by
-//	pages.go    what it says itself when a request leads nowhere
 //	tls.go      certificates
 //
 // It promises:

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,11 +26,10 @@ type doors struct {
 	pause  time.Duration
 	timer  *time.Timer
 
-	closing  bool
-	stopping atomic.Bool           // as closing, for those who do not have the lock
-	conns    map[net.Conn]struct{} // that the server of net/http does not have
-	serving  sync.WaitGroup        // listeners
-	running  sync.WaitGroup        // connections
+	closing bool
+	conns   map[net.Conn]struct{} // that the server of net/http does not have
+	serving sync.WaitGroup        // listeners
+	running sync.WaitGroup        // connections
 }
 
 // How long until a port that another has is tried again.
@@ -181,7 +179,6 @@ func (d *doors) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closing = true
-	d.stopping.Store(true)
 	if d.timer != nil {
 		d.timer.Stop()
 	}

@@ -62,6 +62,7 @@ func TestDoors(t *testing.T) {
 	if out, err := exec.Command("ip", "addr", "add", "10.6.0.1/32", "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	t.Cleanup(func() { _ = exec.Command("ip", "addr", "del", "10.6.0.1/32", "dev", "lo").Run() })
 	if answer, _ := do(t, browser(t, "10.6.0.1"), "GET", "http://far/", nil); answer.StatusCode != 200 {
 		t.Error(answer.Status)
 	}

@@ -53,7 +53,10 @@ func Ingresses(ingresses Source[*networkingv1.Ingress], classes Source[*networki
 	return f
 }
 
-var _ Source[*networkingv1.Ingress] = (*informer.Informer[*networkingv1.Ingress])(nil)
+var (
+	_ Source[*networkingv1.Ingress] = (*informer.Informer[*networkingv1.Ingress])(nil)
+	_ Source[*minik8s.DNS]          = (*informer.Informer[*minik8s.DNS])(nil)
+)
 
 type follower struct {
 	runs     []func(context.Context, func()) error

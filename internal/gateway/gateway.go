@@ -17,6 +17,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/gateway/backends"
+	"minik8s/internal/gateway/plain"
 	"minik8s/internal/gateway/routes"
 	"minik8s/internal/informer"
 )
@@ -61,12 +62,14 @@ type Gateway struct {
 	server    *http.Server
 	dialer    net.Dialer
 	transport transports
+	plain     *plain.Server
 	certs     certificates
 	wake      chan struct{}
 
 	seen struct { // what the informers have told
 		sync.Mutex
 		routes    bool // they have changed
+		working   bool // what has been taken from here is not in effect yet
 		dirty     map[backends.Name]bool
 		slices    map[backends.Name]map[string]bool // the slices of the Services that routes lead to
 		addresses map[netip.Addr]bool               // that routes lead to
@@ -78,6 +81,13 @@ type Gateway struct {
 type view struct {
 	table *routes.Table
 	pools map[*routes.Route]*backends.Pool
+}
+
+// find is the route of a request and its pool.
+func (g *Gateway) find(at netip.Addr, host, path string) (*routes.Route, *backends.Pool) {
+	v := g.view.Load()
+	r := v.table.Find(at, host, path)
+	return r, v.pools[r]
 }
 
 // New makes a Gateway for what some front ends want.
@@ -95,8 +105,10 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 		cfg.HTTPS = 443
 	}
 	g := &Gateway{cfg: cfg, fronts: fronts, services: services, slices: endpointSlices, book: backends.NewBook(), wake: make(chan struct{}, 1)}
-	g.book.New = func(address string) any { return &upstreams{address: address, dial: g.dial} }
-	g.book.Gone = func(e *backends.Endpoint) { e.Kept.(*upstreams).close() }
+	g.book.New = func(address string) any { return g.plain.Upstreams(address) }
+	g.book.Gone = func(e *backends.Endpoint) { e.Kept.(*plain.Upstreams).Close() }
+	g.plain = plain.New(plain.Config{Find: g.find, Hand: g.hand, Dial: g.dial, HeadTime: cfg.headTime, IdleTime: idleTime, ReachTime: reachTime,
+		KeepTime: keepTime, KeepEach: keepEach, Log: cfg.Log})
 	g.seen.dirty, g.seen.slices, g.seen.addresses = map[backends.Name]bool{}, map[backends.Name]map[string]bool{}, map[netip.Addr]bool{}
 	g.seen.own = slices.Clone(cfg.Addresses)
 	g.view.Store(&view{table: routes.New()})
@@ -142,59 +154,6 @@ func (g *Gateway) poke() {
 	select {
 	case g.wake <- struct{}{}:
 	default:
-	}
-}
-
-// service notes a change of a Service. One that has an address to which routes lead may be what they mean.
-func (g *Gateway) service(old, now *corev1.Service) {
-	changed := false
-	g.seen.Lock()
-	for _, s := range []*corev1.Service{old, now} {
-		if s == nil {
-			continue
-		}
-		if len(g.seen.addresses) > 0 && (old == nil || now == nil || !slices.Equal(old.Spec.ClusterIPs, now.Spec.ClusterIPs) || old.Spec.ClusterIP != now.Spec.ClusterIP) {
-			for _, a := range clusterIPs(s) {
-				changed = changed || g.seen.addresses[a]
-			}
-		}
-		if n := (backends.Name{Namespace: s.Namespace, Name: s.Name}); g.seen.slices[n] != nil {
-			g.seen.dirty[n], changed = true, true
-		}
-	}
-	g.seen.routes = g.seen.routes || changed
-	g.seen.Unlock()
-	if changed {
-		g.poke()
-	}
-}
-
-func clusterIPs(s *corev1.Service) (out []netip.Addr) {
-	for _, text := range append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...) {
-		if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(out, a) {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
-// slice notes a change of a slice of a Service to which routes lead. Its label says which Service it is of.
-func (g *Gateway) slice(old, now *discoveryv1.EndpointSlice) {
-	changed := false
-	g.seen.Lock()
-	for _, s := range []*discoveryv1.EndpointSlice{old, now} {
-		if s == nil {
-			continue
-		}
-		n := backends.Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
-		if names := g.seen.slices[n]; names != nil {
-			names[s.Name] = true // one that is gone is found out when it is looked for
-			g.seen.dirty[n], changed = true, true
-		}
-	}
-	g.seen.Unlock()
-	if changed {
-		g.poke()
 	}
 }
 
@@ -246,7 +205,7 @@ func (g *Gateway) Run(ctx context.Context, ready func()) error {
 func (g *Gateway) catchUp() {
 	g.seen.Lock()
 	all, dirty := g.seen.routes, g.seen.dirty
-	g.seen.routes, g.seen.dirty = false, map[backends.Name]bool{}
+	g.seen.routes, g.seen.dirty, g.seen.working = false, map[backends.Name]bool{}, true
 	g.seen.Unlock()
 	for n := range dirty {
 		g.look(n)
@@ -254,22 +213,9 @@ func (g *Gateway) catchUp() {
 	if all {
 		g.rebuild()
 	}
-}
-
-// look tells the book what a Service is now.
-func (g *Gateway) look(n backends.Name) {
-	svc, _ := g.services.Get(n.Namespace, n.Name)
-	var list []*discoveryv1.EndpointSlice
 	g.seen.Lock()
-	for name := range g.seen.slices[n] {
-		if s, ok := g.slices.Get(n.Namespace, name); ok && s.Labels[discoveryv1.LabelServiceName] == n.Name {
-			list = append(list, s)
-		} else {
-			delete(g.seen.slices[n], name)
-		}
-	}
+	g.seen.working = false
 	g.seen.Unlock()
-	g.book.Set(n, svc, list)
 }
 
 // rebuild makes a table of what the front ends want, and the pools and listeners that it needs.
@@ -305,63 +251,6 @@ func (g *Gateway) rebuild() {
 		g.cfg.Log.Debug("a path is another's already", "route", c.Route.Host+c.Route.Path, "of", c.Route.Owner.String(), "has", c.Of.Owner.String())
 	}
 	g.doors.want(g.wanted(v.table))
-}
-
-// follow notes the addresses that routes lead to, and finds the Services that have them.
-func (g *Gateway) follow(t *routes.Table) map[netip.Addr]backends.Name {
-	addresses := map[netip.Addr]bool{}
-	for _, r := range t.Routes() {
-		if a := r.Backend.Address; a.IsValid() {
-			addresses[a.Addr()] = true
-		}
-	}
-	g.seen.Lock()
-	g.seen.addresses = addresses // before the list: a Service that comes after it is heard of
-	g.seen.Unlock()
-	out := map[netip.Addr]backends.Name{}
-	if len(addresses) == 0 {
-		return out
-	}
-	for _, s := range g.services.List() {
-		for _, a := range clusterIPs(s) {
-			if addresses[a] {
-				out[a] = backends.Name{Namespace: s.Namespace, Name: s.Name}
-			}
-		}
-	}
-	return out
-}
-
-// index finds the slices of Services that were not wanted before, and forgets those of others.
-func (g *Gateway) index(ports []backends.Port, fresh []backends.Name) {
-	wanted := map[backends.Name]bool{}
-	for _, p := range ports {
-		if p.Service.Name != "" {
-			wanted[p.Service] = true
-		}
-	}
-	g.seen.Lock()
-	defer g.seen.Unlock()
-	for n := range g.seen.slices {
-		if !wanted[n] {
-			delete(g.seen.slices, n)
-			delete(g.seen.dirty, n)
-		}
-	}
-	unknown := false
-	for _, n := range fresh {
-		if g.seen.slices[n] == nil {
-			g.seen.slices[n], unknown = map[string]bool{}, true
-		}
-	}
-	if !unknown {
-		return
-	}
-	for _, s := range g.slices.List() {
-		if names := g.seen.slices[backends.Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}]; names != nil {
-			names[s.Name] = true
-		}
-	}
 }
 
 // wanted are the addresses and ports to listen at, and whether by TLS.

@@ -15,8 +15,8 @@ import (
 )
 
 // raw runs a backend at 10.9.0.1:8080 that answers each request with exactly the text that its path names. It counts
-// connections.
-func raw(t *testing.T, answers map[string]string) (connections func() int) {
+// connections. After an END it ends the connection. What follows LATE is sent when tell says so; it is told of both.
+func raw(t *testing.T, answers map[string]string, tell chan struct{}) (connections func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "10.9.0.1:8080")
 	if err != nil {
@@ -44,8 +44,17 @@ func raw(t *testing.T, answers map[string]string) (connections func() int) {
 					}
 					_, _ = io.Copy(io.Discard, r.Body)
 					text, end := strings.CutSuffix(answers[r.URL.Path], "END")
+					text, late, _ := strings.Cut(text, "LATE")
 					_, _ = io.WriteString(c, text)
+					if late != "" {
+						<-tell // the client has the answer
+						_, _ = io.WriteString(c, late)
+						tell <- struct{}{}
+					}
 					if end || text == "" {
+						if c.Close(); tell != nil {
+							tell <- struct{}{}
+						}
 						return
 					}
 				}
@@ -125,7 +134,7 @@ func TestPlainAnswers(t *testing.T) {
 		"/huge-head": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat(header, 20) + "\r\n\r\nEND",
 	}
 	const malformed = "502 Bad Gateway \"502 Bad Gateway\\nThe endpoint's answer is malformed.\\n\" 52"
-	raw(t, answers)
+	raw(t, answers, nil)
 	b := newBed(t, nil, route("a", "/"))
 	for _, c := range []struct {
 		method, path, want string
@@ -210,6 +219,36 @@ func TestRequestsThatMayBeReadInTwoWays(t *testing.T) {
 	}
 }
 
+// TestBrokenBodies: a client whose body is malformed does not make endpoints look bad.
+func TestBrokenBodies(t *testing.T) {
+	var mu sync.Mutex
+	count := map[string]int{}
+	for _, a := range []string{"10.9.0.1", "10.9.0.2"} {
+		serve(t, a, func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadAll(r.Body); err == nil {
+				mu.Lock()
+				count[a]++
+				mu.Unlock()
+			}
+		})
+	}
+	b := newBed(t, nil, route("a", "/"))
+	b.endpoints("10.9.0.1", "10.9.0.2")
+	for range 3 {
+		if got, _ := talk(t, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcdefgh\r\nzz", 1); !strings.HasPrefix(got[0], "400") {
+			t.Error(got)
+		}
+	}
+	for range 10 {
+		talk(t, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n", 1)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if count["10.9.0.1"] != 5 || count["10.9.0.2"] != 5 {
+		t.Errorf("ten requests went %v", count)
+	}
+}
+
 // TestPlainRequests are requests that are plain, or nearly, in pieces and several at once.
 func TestPlainRequests(t *testing.T) {
 	serve(t, "10.9.0.1", func(w http.ResponseWriter, r *http.Request) {
@@ -282,7 +321,8 @@ func TestPlainRequests(t *testing.T) {
 // TestReuse: connections to endpoints are used again, and those that the endpoint has ended cost no request.
 func TestReuse(t *testing.T) {
 	ok := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-	connections := raw(t, map[string]string{"/keep": ok, "/end": ok + "END"})
+	ended := make(chan struct{})
+	connections := raw(t, map[string]string{"/keep": ok, "/end": ok + "END"}, ended)
 	b := newBed(t, nil, route("a", "/"))
 	b.endpoints("10.9.0.1")
 	for range 20 {
@@ -298,7 +338,55 @@ func TestReuse(t *testing.T) {
 			if got, _ := talk(t, method+" /end HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 1); got[0] != `200 OK "ok" 2` {
 				t.Fatal(method, got)
 			}
+			<-ended
 		}
+	}
+}
+
+// TestUnasked: what an endpoint sends without being asked is not taken for the next answer.
+func TestUnasked(t *testing.T) {
+	ok := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+	late := make(chan struct{})
+	raw(t, map[string]string{"/keep": ok, "/late": ok + "LATE" + "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"}, late)
+	b := newBed(t, nil, route("a", "/"))
+	b.endpoints("10.9.0.1")
+	for range 3 {
+		for _, path := range []string{"/late", "/keep"} {
+			if got, _ := talk(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n", 1); got[0] != `200 OK "ok" 2` {
+				t.Fatal(path, got)
+			}
+			if path == "/late" {
+				late <- struct{}{}
+				<-late
+			}
+		}
+	}
+}
+
+// TestClientsThatGo: a request whose client has gone is not sent to another endpoint.
+func TestClientsThatGo(t *testing.T) {
+	asked, ended := make(chan struct{}, 10), make(chan struct{}, 10)
+	for _, a := range []string{"10.9.0.1", "10.9.0.2"} {
+		serve(t, a, func(w http.ResponseWriter, r *http.Request) {
+			asked <- struct{}{}
+			<-r.Context().Done()
+			ended <- struct{}{}
+		})
+	}
+	b := newBed(t, nil, route("a", "/"))
+	b.endpoints("10.9.0.1", "10.9.0.2")
+	conn := dialGateway(t, "10.8.0.1:80")
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	<-asked
+	conn.Close()
+	<-ended
+	b.eventually("the connection is not forgotten", func() bool {
+		b.g.doors.mu.Lock()
+		defer b.g.doors.mu.Unlock()
+		return len(b.g.doors.conns) == 0
+	})
+	if len(asked) > 0 {
+		t.Error("the other endpoint is asked for nobody")
 	}
 }
 
@@ -330,7 +418,7 @@ func TestStops(t *testing.T) {
 		}()
 		<-asked
 		go func() {
-			for !b.g.doors.stopping.Load() {
+			for !doorsClosing(b.g) {
 				time.Sleep(time.Millisecond)
 			}
 			close(answer)
@@ -344,4 +432,10 @@ func TestStops(t *testing.T) {
 	if _, err := idle.Read(make([]byte, 1)); err != io.EOF && !strings.Contains(fmt.Sprint(err), "reset") {
 		t.Errorf("a connection that waits: %v", err)
 	}
+}
+
+func doorsClosing(g *Gateway) bool {
+	g.doors.mu.Lock()
+	defer g.doors.mu.Unlock()
+	return g.doors.closing
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,6 +46,8 @@ func (g *Gateway) newDialer() net.Dialer {
 	return d
 }
 
+var errNobody = errors.New("no endpoint has answered")
+
 // dialError is why an endpoint could not be reached: nothing has been sent.
 type dialError struct{ error }
 
@@ -56,11 +59,6 @@ func (g *Gateway) dial(ctx context.Context, network, address string) (net.Conn, 
 		return nil, dialError{err}
 	}
 	return c, nil
-}
-
-func timedOut(err error) bool {
-	var n net.Error
-	return errors.As(err, &n) && n.Timeout()
 }
 
 // transports are the connections to endpoints of net/http: by HTTP/1.1, and by HTTP/2 without TLS.
@@ -96,12 +94,15 @@ func (c *call) by(r *http.Request) *http.Transport {
 // RoundTrip sends a request to the endpoints in turn until one answers.
 func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 	by := c.by(r)
-	body := r.Body != nil && r.Body != http.NoBody
+	var body *clientBody
+	if r.Body != nil && r.Body != http.NoBody { // it is the server's to close, and may be needed for the next endpoint
+		body = &clientBody{Reader: r.Body}
+	}
 	begin := time.Now()
 	for last := error(nil); ; {
 		e := c.turn.Next()
 		if e == nil || last != nil && time.Since(begin) > reachTime {
-			return nil, errors.Join(errors.New("no endpoint has answered"), last)
+			return nil, errors.Join(errNobody, last)
 		}
 		var reused bool
 		ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }})
@@ -109,24 +110,24 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 		try.URL = new(url.URL)
 		*try.URL = *r.URL
 		try.URL.Host = e.Address
-		if body { // it is the server's to close, and may be needed for the next
-			try.Body = io.NopCloser(r.Body)
+		if body != nil {
+			try.Body = body
 		}
 		answer, err := by.RoundTrip(try)
 		if err == nil {
 			e.Worked()
 			return answer, nil
 		}
-		if r.Context().Err() != nil {
+		if c.malformed = body != nil && body.broken.Load(); c.malformed || r.Context().Err() != nil {
 			return nil, err
 		}
-		last, c.slow = err, timedOut(err)
+		last, c.slow = err, backends.TimedOut(err)
 		var unreached dialError
 		if !errors.As(err, &unreached) {
 			if !reused {
 				e.Failed()
 			}
-			if body || !idempotent(r.Method) {
+			if body != nil || !backends.Idempotent(r.Method) {
 				return nil, err
 			}
 			continue
@@ -135,12 +136,18 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func idempotent(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return false
+// clientBody is a request's body. That it is broken is not the endpoint's fault.
+type clientBody struct {
+	io.Reader
+	broken atomic.Bool
 }
 
-func unescape(path string) (string, error) { return url.PathUnescape(path) }
+func (b *clientBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.broken.Store(true)
+	}
+	return n, err
+}
+
+func (b *clientBody) Close() error { return nil }

@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"minik8s/internal/gateway/backends"
+	"minik8s/internal/gateway/pages"
+	"minik8s/internal/gateway/plain"
 	"minik8s/internal/gateway/routes"
 )
 
@@ -59,7 +61,7 @@ func (g *Gateway) serve(c net.Conn, secure bool) {
 			return
 		}
 	}
-	g.plain(c, secure)
+	g.plain.Serve(c, secure)
 }
 
 // hand gives a connection to the server of net/http, for good.
@@ -82,25 +84,9 @@ func (o *once) Accept() (net.Conn, error) {
 func (o *once) Close() error   { return nil }
 func (o *once) Addr() net.Addr { return &net.TCPAddr{} }
 
-// handed is a connection of which something has been read already.
-type handed struct {
-	net.Conn
-	read []byte
-}
-
-func (h *handed) Read(p []byte) (int, error) {
-	if len(h.read) > 0 {
-		n := copy(p, h.read)
-		if h.read = h.read[n:]; len(h.read) == 0 {
-			h.read = nil
-		}
-		return n, nil
-	}
-	return h.Conn.Read(p)
-}
-
 // close ends the listeners at once, and requests after a moment.
 func (g *Gateway) close() {
+	g.plain.Stop()
 	g.doors.close()
 	ctx, stop := context.WithTimeout(context.Background(), stopTime)
 	defer stop()
@@ -129,31 +115,41 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at, host := addrOf(local), routes.Hostname(r.Host)
 	escaped, decoded, ok := routes.Canonical(r.URL.EscapedPath())
 	if !ok || r.Method == http.MethodConnect {
-		page{http.StatusBadRequest, []string{"The path of the request cannot be read."}, nil}.write(w, r)
+		pages.New(http.StatusBadRequest, "The path of the request cannot be read.").Write(w, r)
 		return
 	}
 	route := v.table.Find(at, host, decoded)
 	if route == nil {
-		noRoute(v.table, at, host, decoded).write(w, r)
+		pages.NoRoute(v.table, at, host, decoded).Write(w, r)
 		return
 	}
 	pool := v.pools[route]
 	call := &call{transports: &g.transport, pool: pool, turn: pool.Turn()}
 	if call.turn.Empty() {
-		noEndpoint(route, pool.Why()).write(w, r)
+		pages.NoEndpoint(route, pool.Why()).Write(w, r)
 		return
+	}
+	if strings.Contains(strings.ToLower(r.Header.Get("Upgrade")), "h2c") { // requests inside it would have no route
+		r.Header.Del("Upgrade")
+		r.Header.Del("Http2-Settings")
+		r.Header.Del("Connection")
 	}
 	secure, _ := r.Context().Value(secureKey{}).(bool)
 	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
 		_ = http.NewResponseController(w).EnableFullDuplex() // an answer may begin before the body has been read
 	}
-	proxy := httputil.ReverseProxy{Transport: call, BufferPool: buffers{}, FlushInterval: -1, ErrorLog: g.server.ErrorLog,
+	proxy := httputil.ReverseProxy{Transport: call, BufferPool: plain.Buffers{}, FlushInterval: -1, ErrorLog: g.server.ErrorLog,
 		Rewrite: func(p *httputil.ProxyRequest) { rewrite(p, route, escaped, secure) },
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() != nil {
 				panic(http.ErrAbortHandler) // the client has gone
 			}
-			allFailed(route, call.slow).write(w, r)
+			if call.malformed {
+				pages.New(http.StatusBadRequest, "The body of the request is malformed.").Write(w, r)
+				return
+			}
+			g.cfg.Log.Debug("no endpoint has answered a request", "backend", route.Backend.String(), "error", err)
+			pages.AllFailed(route, call.slow).Write(w, r)
 		},
 	}
 	proxy.ServeHTTP(w, r)
@@ -165,8 +161,8 @@ func rewrite(p *httputil.ProxyRequest, route *routes.Route, escaped string, secu
 	u := p.Out.URL
 	u.Scheme, u.Host, u.Opaque = "http", p.In.Host, ""
 	u.Path, u.RawPath = rest, rest
-	if plain, err := unescape(rest); err == nil {
-		u.Path = plain
+	if decoded, err := url.PathUnescape(rest); err == nil {
+		u.Path = decoded
 	}
 	u.RawQuery, u.ForceQuery = p.In.URL.RawQuery, p.In.URL.ForceQuery
 	h, client := p.Out.Header, p.In.RemoteAddr
@@ -192,17 +188,6 @@ func rewrite(p *httputil.ProxyRequest, route *routes.Route, escaped string, secu
 	}
 }
 
-// copySize is how much of a body is copied at a time.
-const copySize = 32 << 10
-
-var bufferPool = sync.Pool{New: func() any { return new([copySize]byte) }}
-
-// buffers are those that bodies are copied by.
-type buffers struct{}
-
-func (buffers) Get() []byte  { return bufferPool.Get().(*[copySize]byte)[:] }
-func (buffers) Put(b []byte) { bufferPool.Put((*[copySize]byte)(b)) }
-
 var _ http.RoundTripper = (*call)(nil)
 
 // call is one request on its way through a pool.
@@ -211,4 +196,6 @@ type call struct {
 	pool *backends.Pool
 	turn backends.Turn
 	slow bool // the last one could not be reached in time
+
+	malformed bool // the request's body is
 }

@@ -99,15 +99,37 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
+// TestNoHTTP2ByUpgrade: an endpoint that switched to HTTP/2 would answer requests that no route has led there.
+func TestNoHTTP2ByUpgrade(t *testing.T) {
+	serve(t, "10.9.0.1", tell)
+	b := newBed(t, nil, route("a", "/"))
+	b.endpoints("10.9.0.1")
+	answer, text := do(t, browser(t, "10.8.0.1"), "GET", "http://a/", nil, "Upgrade", "h2c", "Connection", "Upgrade, HTTP2-Settings", "HTTP2-Settings", "AAMAAABkAARAAAAAAAIAAAAA")
+	if answer.StatusCode != 200 || strings.Contains(text, "Upgrade") || strings.Contains(text, "Http2") {
+		t.Errorf("%s\n%s", answer.Status, text)
+	}
+}
+
 // TestStreaming: each piece of an answer comes at once; a client that goes ends the request at the backend, also before the
 // answer has begun.
 func TestStreaming(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { testStreaming(t, browser(t, "10.8.0.1")) })
+	t.Run("HTTP/2", func(t *testing.T) {
+		c := browser(t, "10.8.0.1")
+		tr := c.Transport.(*http.Transport)
+		tr.Protocols = &http.Protocols{}
+		tr.Protocols.SetUnencryptedHTTP2(true)
+		testStreaming(t, c)
+	})
+}
+
+func testStreaming(t *testing.T, c *http.Client) {
 	ended, more := make(chan string, 1), make(chan struct{})
 	serve(t, "10.9.0.1", func(w http.ResponseWriter, r *http.Request) {
 		defer func() { ended <- r.URL.Path }()
 		switch r.URL.Path {
 		case "/events":
-			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Content-Type", "text/plain") // not only what a proxy knows to be a stream
 			for i := range 3 {
 				fmt.Fprintf(w, "data: %d\n\n", i)
 				w.(http.Flusher).Flush()
@@ -123,7 +145,6 @@ func TestStreaming(t *testing.T) {
 	})
 	b := newBed(t, nil, route("sse", "/"))
 	b.endpoints("10.9.0.1")
-	c := browser(t, "10.8.0.1")
 	get := func(ctx context.Context, path string) (*http.Response, error) {
 		r, err := http.NewRequestWithContext(ctx, "GET", "http://sse"+path, nil)
 		if err != nil {

@@ -153,8 +153,8 @@ func isTLS(c net.Conn) bool {
 	switch c := c.(type) {
 	case *tls.Conn:
 		return true
-	case *handed:
-		return isTLS(c.Conn)
+	case interface{ NetConn() net.Conn }:
+		return isTLS(c.NetConn())
 	}
 	return false
 }

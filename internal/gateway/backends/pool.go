@@ -1,6 +1,11 @@
 package backends
 
-import "sync/atomic"
+import (
+	"errors"
+	"net"
+	"net/http"
+	"sync/atomic"
+)
 
 // Protocol is what a Service's port says that its endpoints speak, by appProtocol.
 type Protocol int
@@ -67,3 +72,18 @@ func (t *Turn) Next() *Endpoint {
 
 // Empty says that there is no endpoint at all.
 func (t *Turn) Empty() bool { return len(t.list) == 0 }
+
+// Idempotent says whether a request that may have been acted upon may be sent again.
+func Idempotent(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// TimedOut says whether an endpoint has failed by not answering in time.
+func TimedOut(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}

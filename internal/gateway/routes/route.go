@@ -26,8 +26,11 @@ type Owner struct {
 // String names the owner in messages.
 func (o Owner) String() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
 
-func (o Owner) compare(p Owner) int {
-	return cmp.Or(o.Created.Compare(p.Created), cmp.Compare(o.Kind, p.Kind), cmp.Compare(o.Namespace, p.Namespace), cmp.Compare(o.Name, p.Name))
+func (o *Owner) compare(p *Owner) int {
+	if c := o.Created.Compare(p.Created); c != 0 {
+		return c
+	}
+	return cmp.Or(strings.Compare(o.Kind, p.Kind), strings.Compare(o.Namespace, p.Namespace), strings.Compare(o.Name, p.Name))
 }
 
 // Backend is where a route leads: a port of a Service, or an address.
@@ -79,6 +82,15 @@ type SecretName struct{ Namespace, Name string }
 type Set struct {
 	Routes       []Route
 	Certificates []Certificate
+}
+
+// compare is the order in which routes are given their places. It leaves nothing to chance.
+func (r *Route) compare(s *Route) int {
+	if c := r.Owner.compare(&s.Owner); c != 0 {
+		return c
+	}
+	return cmp.Or(r.Address.Compare(s.Address), strings.Compare(r.Host, s.Host), strings.Compare(r.Path, s.Path), cmp.Compare(r.Match, s.Match),
+		strings.Compare(r.Backend.Service, s.Backend.Service), strings.Compare(r.Backend.Port, s.Backend.Port), r.Backend.Address.Compare(s.Backend.Address))
 }
 
 // Split is what of an escaped request path is stripped, and what the backend gets.

@@ -43,12 +43,9 @@ func New(sets ...Set) *Table {
 		}
 		t.certs = append(t.certs, s.Certificates...)
 	}
-	slices.SortFunc(t.routes, func(a, b *Route) int {
-		return cmp.Or(a.Owner.compare(b.Owner), a.Address.Compare(b.Address), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Path, b.Path),
-			cmp.Compare(a.Match, b.Match), cmp.Compare(a.Backend.String(), b.Backend.String()))
-	})
+	slices.SortFunc(t.routes, (*Route).compare)
 	slices.SortFunc(t.certs, func(a, b Certificate) int {
-		return cmp.Or(a.Owner.compare(b.Owner), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Secret.Name, b.Secret.Name))
+		return cmp.Or(a.Owner.compare(&b.Owner), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Secret.Name, b.Secret.Name))
 	})
 	for _, r := range t.routes {
 		if r.Address.IsValid() && t.sites[r.Address] == nil {
@@ -232,7 +229,7 @@ func (t *Table) At(at netip.Addr, name string) (owners []Owner, routes []*Route)
 		}
 	}
 	slices.SortFunc(routes, func(a, b *Route) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Match, b.Match)) })
-	slices.SortFunc(owners, Owner.compare)
+	slices.SortFunc(owners, func(a, b Owner) int { return a.compare(&b) })
 	return slices.Compact(owners), routes
 }
 

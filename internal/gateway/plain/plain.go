@@ -1,7 +1,6 @@
-package gateway
+package plain
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"unsafe"
 
 	"minik8s/internal/gateway/backends"
+	"minik8s/internal/gateway/pages"
 	"minik8s/internal/gateway/routes"
 	"minik8s/internal/gateway/wire"
 )
@@ -24,7 +24,7 @@ const (
 
 // client is a connection of which the requests are plain until now.
 type client struct {
-	g      *Gateway
+	s      *Server
 	conn   net.Conn
 	in     []byte // in[from:to] has been read and not been used
 	from   int
@@ -40,17 +40,18 @@ type client struct {
 
 var plainPool = sync.Pool{New: func() any { return new([plainSize]byte) }}
 
-// plain serves plain requests until the connection ends, or hands it on with the first that is not.
-func (g *Gateway) plain(conn net.Conn, secure bool) {
+// Serve serves plain requests until the connection ends, or hands it on with the first that is not. secure says that the
+// connection is one by TLS.
+func (s *Server) Serve(conn net.Conn, secure bool) {
 	buf := plainPool.Get().(*[plainSize]byte)
-	c := &client{g: g, conn: conn, in: buf[:], local: localAddr(conn), remote: addrOf(conn.RemoteAddr()).String(), proto: "http"}
+	c := &client{s: s, conn: conn, in: buf[:], local: addrOf(conn.LocalAddr()), remote: addrOf(conn.RemoteAddr()).String(), proto: "http"}
 	if secure {
 		c.proto = "https"
 	}
 	c.watch.init(c)
 	defer func() {
 		if p := recover(); p != nil {
-			g.cfg.Log.Error("a request has made the gateway panic", "panic", p)
+			s.cfg.Log.Error("a request has made the gateway panic", "panic", p)
 			conn.Close()
 		}
 	}()
@@ -69,16 +70,23 @@ func (g *Gateway) plain(conn net.Conn, secure bool) {
 	read := append([]byte(nil), c.in[c.from:c.to]...)
 	plainPool.Put(buf)
 	_ = conn.SetReadDeadline(time.Time{})
-	g.hand(&handed{Conn: conn, read: read})
+	s.cfg.Hand(&handed{Conn: conn, read: read})
+}
+
+func addrOf(a net.Addr) netip.Addr {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
 }
 
 // next serves one request. hand says that the connection is not for us any more.
 func (c *client) next(first bool) (ok, hand bool) {
 	if c.from == c.to {
 		c.from, c.to = 0, 0
-		wait := idleTime
+		wait := c.s.cfg.IdleTime
 		if first {
-			wait = c.g.cfg.headTime
+			wait = c.s.cfg.HeadTime
 		}
 		if !c.read(wait) {
 			return false, false
@@ -97,7 +105,7 @@ func (c *client) next(first bool) (ok, hand bool) {
 			}
 			continue
 		case wire.Ambiguous:
-			c.say(page{http.StatusBadRequest, []string{"The request has both Content-Length and Transfer-Encoding."}, nil}, false, true)
+			c.say(pages.New(http.StatusBadRequest, "The request has both Content-Length and Transfer-Encoding."), false, true)
 			return false, false
 		default:
 			return false, true
@@ -111,7 +119,7 @@ func (c *client) next(first bool) (ok, hand bool) {
 	for c.to-c.from < size {
 		c.compact()
 		if !c.read(bodyWait) {
-			return false, !c.g.doors.stopping.Load() // net/http has more patience
+			return false, !c.s.stopping.Load() // who gets it has more patience
 		}
 	}
 	return c.forward(size)
@@ -125,7 +133,7 @@ func (c *client) room(timed bool) bool {
 	if timed {
 		return c.readNow()
 	}
-	return c.read(c.g.cfg.headTime)
+	return c.read(c.s.cfg.HeadTime)
 }
 
 // compact moves what has not been used to the front.
@@ -143,7 +151,7 @@ func (c *client) read(within time.Duration) bool {
 }
 
 func (c *client) readNow() bool {
-	if c.g.doors.stopping.Load() { // it sets a deadline of its own, which may have come before ours
+	if c.s.stopping.Load() { // it sets a deadline of its own, which may have come before ours
 		return false
 	}
 	n, err := c.conn.Read(c.in[c.to:])
@@ -165,12 +173,11 @@ const keepScratch = 64 << 10
 // forward sends the request of size bytes at the front of the buffer to its backend, and the answer back.
 func (c *client) forward(size int) (ok, hand bool) {
 	b := c.in[c.from : c.from+size]
-	v, host, path := c.g.view.Load(), text(c.req.Host.Of(b)), text(c.req.Path.Of(b))
-	route := v.table.Find(c.local, routes.Hostname(host), path)
+	path := text(c.req.Path.Of(b))
+	route, pool := c.s.cfg.Find(c.local, routes.Hostname(text(c.req.Host.Of(b))), path)
 	if route == nil {
 		return false, true
 	}
-	pool := v.pools[route]
 	turn := pool.Turn()
 	if turn.Empty() || pool.Protocol() != backends.HTTP {
 		return false, true
@@ -193,12 +200,12 @@ func (c *client) forward(size int) (ok, hand bool) {
 		if c.watch.left {
 			return false, false
 		}
-		return c.say(allFailed(route, slow), method == http.MethodHead, c.req.Close) && !c.req.Close, false
+		return c.say(pages.AllFailed(route, slow), method == http.MethodHead, c.req.Close) && !c.req.Close, false
 	}
 	keep, ok := c.relay(s, u, method == http.MethodHead)
 	c.watch.end()
 	if keep && !c.watch.left {
-		e.Kept.(*upstreams).put(u)
+		e.Kept.(*Upstreams).put(u)
 	} else {
 		u.Close()
 	}
@@ -242,78 +249,15 @@ func (c *client) request(out, b []byte, route *routes.Route, path string) []byte
 	return append(out, b[c.req.Size:]...)
 }
 
-// ask sends the request to the endpoints in turn until the first bytes of an answer are in s.in. u is nil if none has
-// answered, or the client has gone.
-func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstream, e *backends.Endpoint, slow bool) {
-	begin := time.Time{}
-	for e = turn.Next(); e != nil; {
-		conns, _ := e.Kept.(*upstreams)
-		for fresh := false; ; fresh = true {
-			u, reused, err := conns.get(fresh)
-			if err != nil {
-				e.Failed()
-				slow = timedOut(err)
-				if begin.IsZero() {
-					begin = time.Now()
-				}
-				break
-			}
-			if reused && !idempotent(method) && !u.alive() {
-				u.Close()
-				continue
-			}
-			if c.exchange(s, u) {
-				e.Worked()
-				return u, e, false
-			}
-			c.watch.end()
-			u.Close()
-			if c.watch.left {
-				return nil, nil, false
-			}
-			if !reused {
-				e.Failed()
-			}
-			slow = false
-			if !idempotent(method) {
-				return nil, nil, false
-			}
-			if !reused {
-				break
-			}
-		}
-		if !begin.IsZero() && time.Since(begin) > reachTime {
-			return nil, nil, slow
-		}
-		e = turn.Next()
-	}
-	return nil, nil, slow
-}
-
-// exchange sends the request and waits for the first bytes of the answer.
-func (c *client) exchange(s *scratch, u *upstream) bool {
-	if _, err := u.Write(s.out); err != nil {
-		return false
-	}
-	c.watch.begin(u)
-	n, err := u.Read(s.in)
-	s.in = s.in[:max(n, 0)]
-	if n == 0 || err != nil {
-		s.in = s.in[:cap(s.in)]
-		return false
-	}
-	return true
-}
-
 // say answers with a page.
-func (c *client) say(p page, head, end bool) bool {
+func (c *client) say(p pages.Page, head, end bool) bool {
 	accept := ""
 	if c.req.HTML {
 		accept = "text/html"
 	}
-	kind, body := p.body(accept)
+	kind, body := p.Body(accept)
 	out := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nDate: %s\r\n",
-		p.status, http.StatusText(p.status), kind, len(body), time.Now().UTC().Format(http.TimeFormat))
+		p.Status, http.StatusText(p.Status), kind, len(body), time.Now().UTC().Format(http.TimeFormat))
 	if end {
 		out = append(out, "Connection: close\r\n"...)
 	}
@@ -323,58 +267,4 @@ func (c *client) say(p page, head, end bool) bool {
 	}
 	_, err := c.conn.Write(out)
 	return err == nil
-}
-
-// watch looks whether a client goes while it waits for an answer. Most answers come before it begins.
-type watch struct {
-	c     *client
-	timer *time.Timer
-	on    bool
-	ended chan struct{}
-	up    *upstream
-	left  bool // the client has gone
-}
-
-func (w *watch) init(c *client) {
-	w.c, w.ended = c, make(chan struct{}, 1)
-}
-
-func (w *watch) begin(u *upstream) {
-	if w.on {
-		return
-	}
-	w.up, w.on = u, true
-	if w.timer == nil {
-		w.timer = time.AfterFunc(watchWait, w.look)
-		return
-	}
-	w.timer.Reset(watchWait)
-}
-
-// look reads what the client sends next: usually nothing, until end stops it.
-func (w *watch) look() {
-	c := w.c
-	defer func() { w.ended <- struct{}{} }()
-	if c.from > 0 || c.to < len(c.in) {
-		c.compact()
-		n, err := c.conn.Read(c.in[c.to:])
-		c.to += n
-		var timeout net.Error
-		if err != nil && n == 0 && !(errors.As(err, &timeout) && timeout.Timeout()) {
-			w.left = true
-			w.up.Close()
-		}
-	}
-}
-
-// end stops the watch. After it the buffer is the client's own again.
-func (w *watch) end() {
-	if !w.on {
-		return
-	}
-	w.on = false
-	if !w.timer.Stop() {
-		_ = w.c.conn.SetReadDeadline(time.Unix(1, 0))
-		<-w.ended
-	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package plain
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// upstreams are the connections to one endpoint that wait for a next plain request. There is a timer only while there are
+// Upstreams are the connections to one endpoint that wait for a next plain request. There is a timer only while there are
 // some.
-type upstreams struct {
+type Upstreams struct {
 	address string
-	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	cfg     *Config
 
 	mu    sync.Mutex
 	idle  []*upstream // the one that was used last is the last
@@ -27,10 +27,14 @@ type upstream struct {
 	net.Conn
 	raw  syscall.RawConn
 	used time.Time
+
+	look  func(fd uintptr) bool // peek, made once
+	one   [1]byte
+	quiet bool
 }
 
 // get is a connection: one that waits, unless fresh is asked for, or a new one.
-func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
+func (p *Upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
 	if !fresh {
 		p.mu.Lock()
 		if n := len(p.idle); n > 0 {
@@ -41,11 +45,12 @@ func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
 		}
 		p.mu.Unlock()
 	}
-	c, err := p.dial(context.Background(), "tcp", p.address)
+	c, err := p.cfg.Dial(context.Background(), "tcp", p.address)
 	if err != nil {
 		return nil, false, err
 	}
 	u = &upstream{Conn: c}
+	u.look = u.peek
 	if t, ok := c.(*net.TCPConn); ok {
 		u.raw, _ = t.SyscallConn()
 	}
@@ -53,37 +58,37 @@ func (p *upstreams) get(fresh bool) (u *upstream, reused bool, err error) {
 }
 
 // put keeps a connection on which the last answer has been read to its end.
-func (p *upstreams) put(u *upstream) {
+func (p *Upstreams) put(u *upstream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.gone || len(p.idle) >= keepEach {
+	if p.gone || len(p.idle) >= p.cfg.KeepEach {
 		u.Close()
 		return
 	}
 	u.used = time.Now()
 	p.idle = append(p.idle, u)
 	if p.timer == nil {
-		p.timer = time.AfterFunc(keepTime, p.sweep)
+		p.timer = time.AfterFunc(p.cfg.KeepTime, p.sweep)
 	}
 }
 
 // sweep ends the connections that have waited for long.
-func (p *upstreams) sweep() {
+func (p *Upstreams) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n, now := 0, time.Now()
-	for n < len(p.idle) && now.Sub(p.idle[n].used) >= keepTime { // the oldest are the first
+	for n < len(p.idle) && now.Sub(p.idle[n].used) >= p.cfg.KeepTime { // the oldest are the first
 		p.idle[n].Close()
 		n++
 	}
 	p.idle = append([]*upstream(nil), p.idle[n:]...)
 	if p.timer = nil; len(p.idle) > 0 && !p.gone {
-		p.timer = time.AfterFunc(keepTime-now.Sub(p.idle[0].used), p.sweep)
+		p.timer = time.AfterFunc(p.cfg.KeepTime-now.Sub(p.idle[0].used), p.sweep)
 	}
 }
 
-// close ends those that wait, and those that are used as soon as they are put back.
-func (p *upstreams) close() {
+// Close ends those that wait, and those that are used as soon as they are put back.
+func (p *Upstreams) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true
@@ -97,17 +102,15 @@ func (p *upstreams) close() {
 	}
 }
 
-// alive says whether the endpoint has not ended the connection, as far as is known here.
+// alive says whether the connection may be used again as far as is known here: the endpoint has neither ended it nor sent
+// what nobody has asked for, which would be taken for the next answer.
 func (u *upstream) alive() bool {
-	if u.raw == nil {
-		return false
-	}
-	ok := false
-	err := u.raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		ok = err == unix.EAGAIN // neither an end nor an answer to nothing
-		return true
-	})
-	return ok && err == nil
+	u.quiet = false
+	return u.raw != nil && u.raw.Read(u.look) == nil && u.quiet
+}
+
+func (u *upstream) peek(fd uintptr) bool {
+	_, _, err := unix.Recvfrom(int(fd), u.one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	u.quiet = err == unix.EAGAIN
+	return true
 }

@@ -1,10 +1,11 @@
-package gateway
+package plain
 
 import (
 	"io"
 	"net"
 	"net/http"
 
+	"minik8s/internal/gateway/pages"
 	"minik8s/internal/gateway/wire"
 )
 
@@ -39,7 +40,7 @@ func (c *client) relay(s *scratch, u *upstream, head bool) (keep, ok bool) {
 // complain answers for an endpoint whose answer cannot be passed on, if the client is still there.
 func (c *client) complain(why string, head bool) bool {
 	c.watch.end()
-	return !c.watch.left && c.say(page{http.StatusBadGateway, []string{why}, nil}, head, c.req.Close)
+	return !c.watch.left && c.say(pages.New(http.StatusBadGateway, why), head, c.req.Close)
 }
 
 // fill reads more of a head.
@@ -62,7 +63,7 @@ func (c *client) relayBody(s *scratch, u *upstream) (keep, ok bool) {
 	if a.Length < 0 {
 		out = append(out, "\r\nTransfer-Encoding: chunked"...)
 	}
-	if c.g.doors.stopping.Load() {
+	if c.s.stopping.Load() {
 		c.req.Close = true
 	}
 	if c.req.Close {
@@ -94,8 +95,8 @@ func (c *client) move(u *upstream, n int64) (int64, error) {
 	if to, plain := c.conn.(*net.TCPConn); plain && n >= spliceAt {
 		return to.ReadFrom(&io.LimitedReader{R: u.Conn, N: n})
 	}
-	buf := buffers{}.Get()
-	defer buffers{}.Put(buf)
+	buf := Buffers{}.Get()
+	defer Buffers{}.Put(buf)
 	moved := int64(0)
 	for moved < n {
 		k, err := u.Read(buf[:min(int64(len(buf)), n-moved)])
@@ -137,8 +138,8 @@ func (c *client) relayStream(s *scratch, u *upstream, out, rest []byte) (_ []byt
 			return out, a.Keep && used == len(rest), true
 		}
 		if buf == nil {
-			buf = buffers{}.Get()
-			defer buffers{}.Put(buf)
+			buf = Buffers{}.Get()
+			defer Buffers{}.Put(buf)
 		}
 		n, err := u.Read(buf)
 		rest = buf[:max(n, 0)]

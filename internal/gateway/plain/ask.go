@@ -1,0 +1,76 @@
+package plain
+
+import (
+	"cmp"
+	"io"
+	"time"
+
+	"minik8s/internal/gateway/backends"
+)
+
+// ask sends the request to the endpoints in turn until the first bytes of an answer are in s.in. u is nil if none has
+// answered, or the client has gone.
+func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstream, e *backends.Endpoint, slow bool) {
+	begin, last := time.Time{}, error(nil)
+	defer func() {
+		if u == nil && !c.watch.left {
+			c.s.cfg.Log.Debug("no endpoint has answered a plain request", "method", method, "error", last)
+		}
+	}()
+	for e = turn.Next(); e != nil; {
+		conns, _ := e.Kept.(*Upstreams)
+		for fresh := false; ; fresh = true {
+			u, reused, err := conns.get(fresh)
+			if err != nil {
+				e.Failed()
+				slow, last = backends.TimedOut(err), err
+				if begin.IsZero() {
+					begin = time.Now()
+				}
+				break
+			}
+			if reused && !u.alive() {
+				u.Close()
+				continue
+			}
+			if last = c.exchange(s, u); last == nil {
+				e.Worked()
+				return u, e, false
+			}
+			c.watch.end()
+			u.Close()
+			if c.watch.left {
+				return nil, nil, false
+			}
+			if !reused {
+				e.Failed()
+			}
+			slow = false
+			if !backends.Idempotent(method) {
+				return nil, nil, false
+			}
+			if !reused {
+				break
+			}
+		}
+		if !begin.IsZero() && time.Since(begin) > c.s.cfg.ReachTime {
+			return nil, nil, slow
+		}
+		e = turn.Next()
+	}
+	return nil, nil, slow
+}
+
+// exchange sends the request and waits for the first bytes of the answer.
+func (c *client) exchange(s *scratch, u *upstream) error {
+	if _, err := u.Write(s.out); err != nil {
+		return err
+	}
+	c.watch.begin(u)
+	n, err := u.Read(s.in)
+	if n == 0 {
+		return cmp.Or(err, io.ErrNoProgress)
+	}
+	s.in = s.in[:n]
+	return nil
+}

@@ -1,0 +1,61 @@
+package plain
+
+import (
+	"errors"
+	"net"
+	"time"
+)
+
+// watch looks whether a client goes while it waits for an answer. Most answers come before it begins.
+type watch struct {
+	c     *client
+	timer *time.Timer
+	on    bool
+	ended chan struct{}
+	up    *upstream
+	left  bool // the client has gone
+}
+
+func (w *watch) init(c *client) {
+	w.c, w.ended = c, make(chan struct{}, 1)
+}
+
+func (w *watch) begin(u *upstream) {
+	if w.on {
+		return
+	}
+	w.up, w.on = u, true
+	if w.timer == nil {
+		w.timer = time.AfterFunc(watchWait, w.look)
+		return
+	}
+	w.timer.Reset(watchWait)
+}
+
+// look reads what the client sends next: usually nothing, until end stops it.
+func (w *watch) look() {
+	c := w.c
+	defer func() { w.ended <- struct{}{} }()
+	if c.from > 0 || c.to < len(c.in) {
+		c.compact()
+		n, err := c.conn.Read(c.in[c.to:])
+		c.to += n
+		var timeout net.Error
+		if err != nil && n == 0 && !(errors.As(err, &timeout) && timeout.Timeout()) {
+			w.left = true
+			w.up.Close()
+		}
+	}
+}
+
+// end stops the watch. After it the buffer is the client's own again.
+func (w *watch) end() {
+	if !w.on {
+		return
+	}
+	w.on = false
+	if !w.timer.Stop() {
+		_ = w.c.conn.SetReadDeadline(time.Unix(1, 0))
+		<-w.ended
+	}
+}
