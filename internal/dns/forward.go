@@ -104,6 +104,8 @@ func (b *bound) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 		return dns.RcodeRefused, nil
 	}
 	defer b.leave(client)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	return b.next.ServeDNS(ctx, w, r)
 }
 

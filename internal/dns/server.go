@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// patience is how long a question waits for the answer, whoever is asked.
+	// patience is how long a question waits for others' answer.
 	patience = 5 * time.Second
 	// connections are how many TCP clients there are at a time, and idle how long one may be silent.
 	connections = 256
@@ -106,10 +106,8 @@ func (h *handler) ServeDNS(w dns.ResponseWriter, r *dns.Msg) {
 		w.WriteMsg(m) //nolint:errcheck // the client may be gone
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	w = request.NewScrubWriter(r, w)
-	if rcode, err := h.chain.ServeDNS(ctx, w, r); !plugin.ClientWrite(rcode) {
+	if rcode, err := h.chain.ServeDNS(context.Background(), w, r); !plugin.ClientWrite(rcode) {
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			h.log.Debug("a question has no answer", "question", question(r), "error", err)
 		}
