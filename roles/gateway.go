@@ -21,9 +21,7 @@ import (
 func (d *Daemon) runGateway(ctx context.Context, ready func()) error {
 	opts := informer.Options{Views: d.nodeViews(), Log: d.log}
 	names := informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts)
-	changed := names.Signal(func(old, now *minik8s.DNS) bool {
-		return old == nil || now == nil || old.Spec.ServiceAddress != now.Spec.ServiceAddress
-	})
+	changed := names.Signal(addressChanged)
 	g := gateway.New(gateway.Config{Addresses: []netip.Addr{d.cfg.NodeIP, netip.AddrFrom4([4]byte{127, 0, 0, 1})}, Secret: d.secretOf, Log: d.log},
 		informer.New[*corev1.Service](d.asNode(), api.Services, opts), informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts),
 		gateway.Names(names), gateway.Ingresses(informer.New[*networkingv1.Ingress](d.asNode(), api.Ingresses, opts), informer.New[*networkingv1.IngressClass](d.asNode(), api.IngressClasses, opts)))
@@ -44,6 +42,11 @@ func (d *Daemon) runGateway(ctx context.Context, ready func()) error {
 		}
 	})
 	return g.Run(ctx, ready)
+}
+
+// addressChanged reports whether a change of a DNS object is one of the addresses that the gateways have.
+func addressChanged(old, now *minik8s.DNS) bool {
+	return old == nil || now == nil || old.Spec.ServiceAddress != now.Spec.ServiceAddress
 }
 
 // addressesOf are the addresses of DNS objects.

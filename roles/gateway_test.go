@@ -67,6 +67,9 @@ func TestPaths(t *testing.T) {
 	p.make(c, &minik8s.DNS{ObjectMeta: meta("paths"), Spec: minik8s.DNSSpec{Host: "hello.world.minik8s", ServiceAddress: "10.8.0.1", Paths: []minik8s.DNSPath{
 		{Path: "/world", Service: &minik8s.DNSServiceRef{Name: "one", Port: 80}}, {Path: "/new/world/", Address: "http://two:80"},
 		{Path: "/gone", Service: &minik8s.DNSServiceRef{Name: "gone", Port: 80}}}}})
+	// A Service that claims the address, and that of the DNS, takes neither.
+	p.make(c, &corev1.Service{ObjectMeta: meta("thief"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "two"}, ExternalIPs: []string{"10.8.0.1", "10.96.0.10"},
+		Ports: []corev1.ServicePort{{Name: "web", Port: 80, TargetPort: intstr.FromInt32(8080)}, {Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, TargetPort: intstr.FromInt32(8080)}}}})
 	prefix := networkingv1.PathTypePrefix
 	p.make(c, certificate(t, "cert", "www.example.test"))
 	p.make(c, &networkingv1.Ingress{ObjectMeta: meta("web"), Spec: networkingv1.IngressSpec{TLS: []networkingv1.IngressTLS{{Hosts: []string{"www.example.test"}, SecretName: "cert"}},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/dns"
 	"minik8s/internal/informer"
 	"minik8s/internal/proxy"
@@ -40,6 +41,8 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 	})
 	services := informer.New[*corev1.Service](d.asNode(), api.Services, opts)
 	served := services.Signal(func(old, now *corev1.Service) bool { return dns.Address(old) != dns.Address(now) })
+	names := informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts)
+	addressed := names.Signal(addressChanged)
 	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil), Pods: d.network.PodCIDR(), Log: d.log},
 		services, informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts))
 	ctx, stop := context.WithCancel(ctx)
@@ -47,11 +50,13 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 	defer beside.Wait()
 	defer stop()
 	beside.Go(func() { nodes.Run(ctx, func() {}) }) //nolint:errcheck // it ends with ctx
+	beside.Go(func() { names.Run(ctx, func() {}) }) //nolint:errcheck // as above
 	beside.Go(func() {
 		for {
 			select {
 			case <-changed:
 			case <-served:
+			case <-addressed:
 			case <-ctx.Done():
 				return
 			}
@@ -60,21 +65,21 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 				if err != nil {
 					pods = d.network.PodCIDR()
 				}
-				dnsService, _ := services.Get(metav1.NamespaceSystem, api.DNSService)
-				p.SetNode(d.proxyNode(node, dnsService), pods)
+				served := addressesOf(names.List())
+				if svc, ok := services.Get(metav1.NamespaceSystem, api.DNSService); ok && dns.Address(svc).IsValid() {
+					served = append(served, dns.Address(svc))
+				}
+				p.SetNode(d.proxyNode(node, served), pods)
 			}
 		}
 	})
 	return p.Run(ctx, ready)
 }
 
-// proxyNode is this machine as Services see it. node may not be known yet, nor the Service of the cluster's DNS.
-func (d *Daemon) proxyNode(node *corev1.Node, dnsService *corev1.Service) (out plan.Node) {
-	out = plan.Node{Name: d.cfg.NodeName, Addresses: []netip.Addr{d.cfg.NodeIP}}
+// proxyNode is this machine as Services see it, which itself answers at the addresses served. node may not be known yet.
+func (d *Daemon) proxyNode(node *corev1.Node, served []netip.Addr) (out plan.Node) {
+	out = plan.Node{Name: d.cfg.NodeName, Served: served, Addresses: []netip.Addr{d.cfg.NodeIP}}
 	defer func() { out.Kept = d.keptPorts(out.Addresses) }()
-	if at := dns.Address(dnsService); at.IsValid() {
-		out.Served = append(out.Served, at)
-	}
 	if node == nil {
 		return out
 	}
