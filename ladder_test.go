@@ -80,6 +80,7 @@ var shared = map[string]string{
 	"internal/controller/pods":   "what all controllers of pods do alike",
 	"internal/controller/leader": "one of several masters leads",
 	"internal/controller/owner":  "whose an object is",
+	"internal/controller/entry":  "where traffic enters the cluster, for load balancers and Ingresses alike",
 }
 
 // callers are packages that only some may import, beside tests' helpers: what everybody else wants of them goes through

@@ -19,10 +19,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
 )
 
 // certificate is a Secret with a certificate for a host.
@@ -76,6 +79,23 @@ func TestPaths(t *testing.T) {
 		Rules: []networkingv1.IngressRule{{Host: "www.example.test", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
 			Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &prefix, Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "two", Port: networkingv1.ServiceBackendPort{Number: 80}}}}}}}}}}})
 
+	condition := func(status metav1.ConditionStatus, says string) {
+		t.Helper()
+		p.eventually("the condition of the DNS object "+string(status), func() bool {
+			d, err := client.Get[*minik8s.DNS](t.Context(), c, client.Key{Kind: api.DNSes, Namespace: "default", Name: "paths"})
+			if err != nil {
+				return false
+			}
+			ready := apimeta.FindStatusCondition(d.Status.Conditions, "Ready")
+			return ready != nil && ready.Status == status && strings.Contains(ready.Message, says)
+		})
+	}
+	condition(metav1.ConditionFalse, "/gone: Service default/gone does not exist")
+	p.eventually("the Ingress has the machine's address", func() bool {
+		in, err := client.Get[*networkingv1.Ingress](t.Context(), c, client.Key{Kind: api.Ingresses, Namespace: "default", Name: "web"})
+		return err == nil && len(in.Status.LoadBalancer.Ingress) == 1 && in.Status.LoadBalancer.Ingress[0].IP == "192.0.2.1"
+	})
+
 	// get asks an address, whatever the host's name is.
 	get := func(at, url string) (int, string) {
 		var subject []string
@@ -125,4 +145,6 @@ func TestPaths(t *testing.T) {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.create(c, pod)
 	p.eventually("a pod has found it by its name", func() bool { return p.pod(c, "asks").Status.Phase == corev1.PodSucceeded })
+	p.make(c, &corev1.Service{ObjectMeta: meta("gone"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "one"}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}})
+	condition(metav1.ConditionTrue, "/gone")
 }

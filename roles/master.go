@@ -19,9 +19,11 @@ import (
 	"minik8s/internal/controller/certificates"
 	"minik8s/internal/controller/daemonset"
 	"minik8s/internal/controller/deployment"
+	"minik8s/internal/controller/dnsobject"
 	"minik8s/internal/controller/endpointslice"
 	"minik8s/internal/controller/expire"
 	"minik8s/internal/controller/gc"
+	"minik8s/internal/controller/ingress"
 	"minik8s/internal/controller/job"
 	"minik8s/internal/controller/kubernetesservice"
 	"minik8s/internal/controller/leader"
@@ -191,6 +193,7 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	})
 	add("endpointslice-controller", func(_ context.Context, c client.Interface) runner { return endpointslice.New(c, views, d.log) })
 	add("loadbalancer-controller", func(_ context.Context, c client.Interface) runner { return loadbalancer.New(c, views, d.log) })
+	add("ingress-controller", func(_ context.Context, c client.Interface) runner { return ingress.New(c, views, d.log) })
 	add("kubernetes-service", func(_ context.Context, c client.Interface) runner {
 		return kubernetesservice.New(c, views, d.cfg.APIServiceAddress(), int32(d.cfg.APIPort), d.log)
 	})
@@ -217,6 +220,7 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("deployment-controller", as(deployment.New))
 	withRecorder("daemonset-controller", as(daemonset.New))
 	withRecorder("job-controller", as(job.New))
+	withRecorder("dns-controller", as(dnsobject.New))
 	return parts
 }
 

@@ -3,7 +3,6 @@ package loadbalancer
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/controller/entry"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/informer"
 	"minik8s/internal/supervise"
@@ -39,7 +39,7 @@ func New(c client.Interface, views *informer.Views, log *slog.Logger) *Controlle
 		}
 	})
 	b.nodes.OnChange(func(old, now *corev1.Node) {
-		if slices.Equal(addressesOf(old), addressesOf(now)) {
+		if slices.Equal(entry.Of(old), entry.Of(now)) {
 			return
 		}
 		for _, svc := range b.services.List() {
@@ -61,40 +61,10 @@ func balanced(svc *corev1.Service) bool {
 	return svc.Spec.Type == corev1.ServiceTypeLoadBalancer && svc.Spec.LoadBalancerClass == nil
 }
 
-// addressesOf are the addresses at which a node leads traffic to Services; none if it is not ready or runs no pods.
-func addressesOf(n *corev1.Node) []string {
-	if n == nil || n.DeletionTimestamp != nil || n.Status.Allocatable.Pods().IsZero() {
-		return nil
-	}
-	if _, ok := n.Labels[corev1.LabelNodeExcludeBalancers]; ok {
-		return nil
-	}
-	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	if !ready {
-		return nil
-	}
-	var out []string
-	for _, a := range n.Status.Addresses {
-		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP && ip.Is4() {
-			out = append(out, ip.String())
-		}
-	}
-	return out
-}
-
 // decide returns the addresses that a Service is to have, in order.
 func decide(nodes []*corev1.Node) []corev1.LoadBalancerIngress {
-	var all []netip.Addr
-	for _, n := range nodes {
-		for _, a := range addressesOf(n) {
-			all = append(all, netip.MustParseAddr(a))
-		}
-	}
-	slices.SortFunc(all, netip.Addr.Compare)
 	var out []corev1.LoadBalancerIngress
-	for _, a := range slices.Compact(all) {
+	for _, a := range entry.All(nodes) {
 		out = append(out, corev1.LoadBalancerIngress{IP: a.String(), IPMode: new(corev1.LoadBalancerIPModeVIP)})
 	}
 	return out

@@ -138,11 +138,29 @@ func (b *Book) leave(s *state) {
 	}
 }
 
+// Lack is what a port needs to have endpoints, the first thing first.
+type Lack int
+
+// What a port may lack.
+const (
+	Nothing Lack = iota
+	NoService
+	NoPort
+	NoEndpoints
+)
+
+// Missing says what a port lacks, and why it has no endpoint, for a person. It is for who reports on routes, so that the
+// report and the gateway agree.
+func Missing(p Port, svc *corev1.Service, list []*discoveryv1.EndpointSlice) (Lack, string) {
+	s, _ := plan(p, svc, list)
+	return s.lack, s.why
+}
+
 // plan is what a Service's port leads to.
 func plan(p Port, svc *corev1.Service, list []*discoveryv1.EndpointSlice) (*state, []string) {
 	name := p.Service.Namespace + "/" + p.Service.Name
 	if svc == nil {
-		return &state{why: fmt.Sprintf("Service %s does not exist.", name)}, nil
+		return &state{lack: NoService, why: fmt.Sprintf("Service %s does not exist.", name)}, nil
 	}
 	i := slices.IndexFunc(svc.Spec.Ports, func(q corev1.ServicePort) bool {
 		return (q.Protocol == corev1.ProtocolTCP || q.Protocol == "") && (q.Name == p.Port || strconv.Itoa(int(q.Port)) == p.Port)
@@ -153,12 +171,12 @@ func plan(p Port, svc *corev1.Service, list []*discoveryv1.EndpointSlice) (*stat
 			port = strconv.Itoa(int(svc.Spec.Ports[i].Port))
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return &state{why: fmt.Sprintf("Service %s has no port %s.", name, p.Port)}, nil
+			return &state{lack: NoPort, why: fmt.Sprintf("Service %s has no port %s.", name, p.Port)}, nil
 		}
 		return &state{}, []string{svc.Spec.ExternalName + ":" + port}
 	}
 	if i < 0 {
-		return &state{why: fmt.Sprintf("Service %s has no TCP port %s.", name, p.Port)}, nil
+		return &state{lack: NoPort, why: fmt.Sprintf("Service %s has no TCP port %s.", name, p.Port)}, nil
 	}
 	s := &state{}
 	if a := svc.Spec.Ports[i].AppProtocol; a != nil && (*a == "kubernetes.io/h2c" || *a == "grpc") {
@@ -166,7 +184,7 @@ func plan(p Port, svc *corev1.Service, list []*discoveryv1.EndpointSlice) (*stat
 	}
 	addresses := addressesOf(list, svc.Spec.Ports[i].Name)
 	if len(addresses) == 0 {
-		s.why = fmt.Sprintf("Service %s has no endpoint that is ready.", name)
+		s.lack, s.why = NoEndpoints, fmt.Sprintf("Service %s has no endpoint that is ready.", name)
 	}
 	return s, addresses
 }

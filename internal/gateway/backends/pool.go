@@ -26,6 +26,7 @@ type Pool struct {
 type state struct {
 	endpoints []*Endpoint
 	protocol  Protocol
+	lack      Lack
 	why       string // there is none
 }
 
