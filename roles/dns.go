@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -80,16 +81,34 @@ func (d *Daemon) keepHostDNS(ctx context.Context, at <-chan netip.Addr) {
 	}
 }
 
+// askAgain is after how long a file that could not be changed is tried again.
+const askAgain = 5 * time.Second
+
 // askFirst has this machine ask a server first, until end is called; the zero Addr: none.
 func (d *Daemon) askFirst(ctx context.Context, server netip.Addr) (end func()) {
 	if !server.IsValid() {
+		if err := d.resolvConf().Restore(); err != nil {
+			d.log.Error("this machine still asks a DNS that is gone", "file", d.cfg.ResolvConf, "error", err)
+		}
 		return func() {}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
-		if err := d.resolvConf().Keep(ctx, server, d.log); err != nil {
-			d.log.Error("this machine does not ask the cluster's DNS", "error", err)
+		for reported := ""; ; {
+			err := d.resolvConf().Keep(ctx, server, d.log)
+			if err == nil {
+				return
+			}
+			if err.Error() != reported {
+				d.log.Error("this machine does not ask the cluster's DNS, trying again", "error", err)
+				reported = err.Error()
+			}
+			select {
+			case <-time.After(askAgain):
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
 	return func() {

@@ -155,9 +155,9 @@ func (c *cluster) find(ctx context.Context, q request.Request, name names.Name) 
 		if local, err := netip.ParseAddrPort(q.W.LocalAddr().String()); err == nil { // it is whoever was asked
 			out.addresses(q, local.Addr().Unmap())
 		}
-	case names.Branch:
+	case names.Branch, names.PodNamespace: // below the second there is every address
 		out.exists = true
-	case names.Namespace, names.PodNamespace:
+	case names.Namespace:
 		out.exists = c.records.hasNamespace(name.Namespace)
 	case names.Pod: // as CoreDNS' "pods insecure", the default of kubeadm: it only writes the address in another way
 		out.exists = true
@@ -204,6 +204,7 @@ func (c *cluster) ofService(ctx context.Context, q request.Request, svc *corev1.
 		out.addresses(q, addrs...)
 	case headless:
 		c.endpoints(svc, func(a netip.Addr, label string, ports []discoveryv1.EndpointPort) {
+			out.exists = out.exists || name.Kind == names.Service // it has addresses, if no ports
 			for _, p := range ports {
 				if p.Port != nil && wants(name, ptr.Deref(p.Name, ""), ptr.Deref(p.Protocol, corev1.ProtocolTCP)) {
 					out.service(q, *p.Port, label+"."+full, a)
@@ -276,8 +277,12 @@ func (c *cluster) alias(ctx context.Context, q request.Request, target string) (
 	asked := q.NewWithQuestion(target, q.QType())
 	asked.Req.RecursionDesired = true
 	w := nonwriter.New(q.W)
-	if _, err := c.ServeDNS(context.WithValue(ctx, depthKey{}, depth+1), w, asked.Req); err == nil && w.Msg != nil && w.Msg.Rcode == dns.RcodeSuccess {
-		out.rrs = append(out.rrs, w.Msg.Answer...) // an alias without an answer is an answer, too
+	rcode, err := c.ServeDNS(context.WithValue(ctx, depthKey{}, depth+1), w, asked.Req)
+	if err != nil || w.Msg == nil || w.Msg.Rcode == dns.RcodeServerFailure || w.Msg.Rcode == dns.RcodeRefused || !plugin.ClientWrite(rcode) {
+		out.serverFailed = true // to say that there is no address would be final
+		return out
 	}
+	out.exists = w.Msg.Rcode != dns.RcodeNameError // the last name's, as RFC 6604 has it
+	out.rrs = append(out.rrs, w.Msg.Answer...)
 	return out
 }

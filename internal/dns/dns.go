@@ -178,6 +178,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		}
 	}()
 	var retry <-chan time.Time
+	held := false // whether this machine has what the first list says: an earlier run may have left another address
 	reported := ""
 	for missing := len(all); ; {
 		select {
@@ -194,7 +195,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		}
 		svc, _ := s.services.Get(metav1.NamespaceSystem, api.DNSService)
 		retry = nil
-		if want := Address(svc); want != at || sockets == nil && want.IsValid() {
+		if want := Address(svc); want != at || sockets == nil && want.IsValid() || !held && missing == 0 {
 			if sockets != nil {
 				sockets.close()
 				sockets = nil
@@ -202,6 +203,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 			at = want
 			s.at.Store(&want)
 			err := s.cfg.Hold(at)
+			held = err == nil
 			if err == nil && at.IsValid() {
 				sockets, err = listen(netip.AddrPortFrom(at, port), s.handler)
 			}

@@ -174,7 +174,8 @@ func rewrite(p *httputil.ProxyRequest, route *routes.Route, escaped string, secu
 		proto = "https"
 	}
 	for name := range h {
-		if strings.HasPrefix(name, "X-Forwarded-") {
+		// Many programs behind take an underscore for a dash.
+		if dashed := strings.ToLower(strings.ReplaceAll(name, "_", "-")); strings.HasPrefix(dashed, "x-forwarded-") || dashed == "x-real-ip" {
 			delete(h, name)
 		}
 	}

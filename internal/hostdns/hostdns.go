@@ -99,6 +99,10 @@ func (f File) read() (text []byte, link string, err error) {
 func (f File) write(text []byte) error {
 	const mode = 0o644 // everybody reads it
 	next := f.Path + ".minik8s"
+	// One that a kill has left may be a link: what is written must not go where it leads.
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := os.WriteFile(next, text, mode); err != nil {
 		return err
 	}
@@ -145,7 +149,8 @@ func Rest(text []byte) []byte {
 // settle is how long to wait after a change: whoever writes the file may write more.
 const settle = 50 * time.Millisecond
 
-// Keep has the machine ask server first until ctx ends, and then restores the file.
+// Keep has the machine ask server first until ctx ends, and then restores the file. It ends early, with the error, if the
+// file cannot be followed or written.
 func (f File) Keep(ctx context.Context, server netip.Addr, log *slog.Logger) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -81,6 +81,9 @@ func TestLink(t *testing.T) {
 	if err := os.Symlink("stub", f.Path); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("stub", f.Path+".minik8s"); err != nil { // a kill has left it
+		t.Fatal(err)
+	}
 	for range 2 {
 		if err := f.Use(server); err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func kindOf(name []byte) kind {
 			return special
 		}
 	case 9:
-		if fold(name, "forwarded") || fold(name, "x-real-ip") {
+		if fold(name, "forwarded") || foldDashed(name, "x-real-ip") {
 			return dropped
 		}
 	case 10:
@@ -67,10 +67,23 @@ func kindOf(name []byte) kind {
 			return dropped
 		}
 	}
-	if len(name) > 12 && fold(name[:12], "x-forwarded-") {
+	if len(name) > 12 && foldDashed(name[:12], "x-forwarded-") {
 		return dropped
 	}
 	return passed
+}
+
+// foldDashed is fold where an underscore is a dash, as many programs behind take it.
+func foldDashed(name []byte, lower string) bool {
+	if len(name) != len(lower) {
+		return false
+	}
+	for i := range name {
+		if !fold(name[i:i+1], lower[i:i+1]) && (name[i] != '_' || lower[i] != '-') {
+			return false
+		}
+	}
+	return true
 }
 
 // kindOfAnswer is what a header of an answer is. Trailers that it announces are passed on.
