@@ -39,10 +39,19 @@ func (d *Daemon) runDNS(ctx context.Context, ready func()) error {
 	defer stop()
 	beside.Go(func() { d.keepHostDNS(ctx, at) })
 	opts := informer.Options{Views: d.nodeViews(), Log: d.log}
-	s := dns.New(dns.Config{Domain: d.cfg.ClusterDomain, Hold: hold, ResolvConf: d.cfg.ResolvConf, Log: d.log},
+	s := dns.New(dns.Config{Domain: d.cfg.ClusterDomain, Hold: hold, Held: d.heldDNS, ResolvConf: d.cfg.ResolvConf, Log: d.log},
 		informer.New[*corev1.Service](d.asNode(), api.Services, opts), informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts),
 		informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts))
 	return s.Run(ctx, ready)
+}
+
+// heldDNS is the address of the DNS that an earlier run has left.
+func (d *Daemon) heldDNS() netip.Addr {
+	have, err := d.network.Served(forDNS)
+	if err != nil || len(have) != 1 {
+		return netip.Addr{}
+	}
+	return have[0]
 }
 
 // holdDNS has this machine have the address of the DNS; the zero Addr: none.

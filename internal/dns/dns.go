@@ -31,6 +31,9 @@ type Config struct {
 	// Hold has this machine have an address, from now on instead of the one before; the zero Addr: none. It is called from
 	// Run, and may be called again with the same address.
 	Hold func(netip.Addr) error
+	// Held is the address that this machine has from an earlier run, for the time until the Service is known; the zero Addr:
+	// none. Nil: there was no earlier run.
+	Held func() netip.Addr
 	// ResolvConf is the file that names the servers that the machine itself asks. It is read again while there are questions.
 	ResolvConf string
 	Log        *slog.Logger
@@ -44,6 +47,7 @@ type Server struct {
 	objects  *informer.Informer[*minik8s.DNS]
 	changed  <-chan struct{}
 	listed   chan struct{}
+	late     atomic.Bool // the first lists take longer than anybody waits
 	forward  *forwarder
 	at       atomic.Pointer[netip.Addr] // where it answers; nil: nowhere
 	handler  *handler
@@ -130,12 +134,15 @@ func (s *Server) named(text []byte) (out []netip.AddrPort) {
 	return out
 }
 
-// wait waits for the first list of Services and endpoints, but not for long.
+// wait waits for the first lists, but not for long, and, where that was in vain once, not again: no master can be reached.
 func (s *Server) wait(ctx context.Context) bool {
 	select {
 	case <-s.listed:
 		return true
 	default:
+	}
+	if s.late.Load() {
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience/2)
 	defer cancel()
@@ -143,6 +150,7 @@ func (s *Server) wait(ctx context.Context) bool {
 	case <-s.listed:
 		return true
 	case <-ctx.Done():
+		s.late.Store(true)
 		return false
 	}
 }
@@ -180,6 +188,18 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	var retry <-chan time.Time
 	held := false // whether this machine has what the first list says: an earlier run may have left another address
 	reported := ""
+	if s.cfg.Held != nil {
+		at = s.cfg.Held()
+	}
+	if at.IsValid() {
+		was := at
+		s.at.Store(&was)
+		var err error
+		if sockets, err = listen(netip.AddrPortFrom(at, port), s.handler); err != nil { // it is tried again when the Service is known
+			reported = err.Error()
+			s.cfg.Log.Error("names are not resolved on this machine, trying again", "error", err)
+		}
+	}
 	for missing := len(all); ; {
 		select {
 		case <-lists:
@@ -193,7 +213,10 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		case <-ctx.Done():
 			return nil
 		}
-		svc, _ := s.services.Get(metav1.NamespaceSystem, api.DNSService)
+		svc, ok := s.services.Get(metav1.NamespaceSystem, api.DNSService)
+		if !ok && missing > 0 {
+			continue // it may only not be known yet
+		}
 		retry = nil
 		if want := Address(svc); want != at || sockets == nil && want.IsValid() || !held && missing == 0 {
 			if sockets != nil {

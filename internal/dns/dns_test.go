@@ -24,6 +24,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/client/faulty"
 	"minik8s/internal/client/local"
 	"minik8s/internal/hostdns"
 	"minik8s/internal/informer"
@@ -446,6 +447,51 @@ func badVersion() *dns.Msg {
 	m.SetEdns0(4096, false)
 	m.IsEdns0().SetVersion(7)
 	return m
+}
+
+// After a restart without any master it answers where it did before: other names at once, after a first question that waits;
+// the cluster's with "try again".
+func TestWithoutTheAPI(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("port 53 needs root")
+	}
+	outside := newOutsider(t, says("192.0.2.1"))
+	log := slog.New(slog.DiscardHandler)
+	away := faulty.New(local.New(registrytest.New(t), registry.System), faulty.Rates{Drop: 1}, 1)
+	at := netip.MustParseAddr("127.96.0.10")
+	s := New(Config{Domain: "cluster.local", Held: func() netip.Addr { return at }, Hold: func(a netip.Addr) error {
+		t.Errorf("the address becomes %v", a)
+		return nil
+	}, Log: log}, informer.New[*corev1.Service](away, api.Services, informer.Options{Log: log}),
+		informer.New[*discoveryv1.EndpointSlice](away, api.EndpointSlices, informer.Options{Log: log}), informer.New[*minik8s.DNS](away, api.DNSes, informer.Options{Log: log}))
+	s.forward.servers = func() []netip.AddrPort { return []netip.AddrPort{outside.at} }
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, func() { t.Error("it is ready") }) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	ask := func(name string) *dns.Msg {
+		for {
+			c := dns.Client{Timeout: 10 * time.Second}
+			m, _, err := c.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), at.String()+":53")
+			if err == nil {
+				return m
+			}
+			time.Sleep(10 * time.Millisecond) // it does not listen yet
+		}
+	}
+	for range 3 {
+		if got := text(ask("www.example.com.").Answer); !slices.Equal(got, []string{"www.example.com. A 192.0.2.1"}) {
+			t.Errorf("another name: %q", got)
+		}
+	}
+	if m := ask("web.default.svc.cluster.local."); m.Rcode != dns.RcodeServerFailure {
+		t.Errorf("a name of the cluster: %v", m)
+	}
 }
 
 // Which servers are the machine's own.

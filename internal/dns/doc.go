@@ -22,5 +22,6 @@
 // no master can be reached it answers with what it knew last. A client that floods it costs it no more than a bound, and
 // does not keep it from answering others for the cluster's names. Nothing runs while nobody asks.
 //
-// Nothing of it survives a kill -9: until the daemon is back, names are not resolved.
+// Nothing of it survives a kill -9: until the daemon is back, names are not resolved. Then it answers at once at the address
+// that the machine still has: for others' names, and, when it can read them, for the cluster's.
 package dns

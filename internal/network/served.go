@@ -36,6 +36,14 @@ func (n *Network) Serve(purpose string, addrs []netip.Addr) error {
 	return err
 }
 
+// Served are the addresses that the host has for a purpose now, as this run or an earlier one has asked for.
+func (n *Network) Served(purpose string) ([]netip.Addr, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, have, err := n.servedNow()
+	return have[n.label(purpose)], err
+}
+
 // servedNow are the addresses that lo has for our purposes, by label.
 func (n *Network) servedNow() (lo netlink.Link, out map[string][]netip.Addr, err error) {
 	if lo, err = n.host.LinkByName("lo"); err != nil {

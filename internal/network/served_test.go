@@ -64,6 +64,9 @@ func TestServe(t *testing.T) {
 		eventually(t, "a removed address is there again", has(web, dns))
 	}
 	next := real(t) // of the same daemon, started again
+	if got, err := next.Served("d"); err != nil || !slices.Equal(got, []netip.Addr{dns}) {
+		t.Errorf("the next run finds %v, %v", got, err)
+	}
 	if err := next.Serve("d", []netip.Addr{netip.MustParseAddr("10.96.0.11")}); err != nil {
 		t.Fatal(err)
 	}
