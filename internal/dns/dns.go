@@ -218,8 +218,10 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 			continue // it may only not be known yet
 		}
 		retry = nil
-		if want := Address(svc); want != at || sockets == nil && want.IsValid() || !held && missing == 0 {
-			if sockets != nil {
+		want := Address(svc)
+		moved := want != at || sockets == nil && want.IsValid()
+		if moved || !held && missing == 0 {
+			if moved && sockets != nil {
 				sockets.close()
 				sockets = nil
 			}
@@ -227,7 +229,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 			s.at.Store(&want)
 			err := s.cfg.Hold(at)
 			held = err == nil
-			if err == nil && at.IsValid() {
+			if err == nil && moved && at.IsValid() {
 				sockets, err = listen(netip.AddrPortFrom(at, port), s.handler)
 			}
 			if err != nil {

@@ -475,13 +475,15 @@ func TestWithoutTheAPI(t *testing.T) {
 		}
 	}()
 	ask := func(name string) *dns.Msg {
-		for {
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) { // it may not listen yet
 			c := dns.Client{Timeout: 10 * time.Second}
 			m, _, err := c.Exchange(new(dns.Msg).SetQuestion(name, dns.TypeA), at.String()+":53")
 			if err == nil {
 				return m
 			}
-			time.Sleep(10 * time.Millisecond) // it does not listen yet
+			if time.Now().After(end) {
+				t.Fatalf("%s: %v", name, err)
+			}
 		}
 	}
 	for range 3 {
