@@ -17,15 +17,18 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/edns"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
-	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/places"
 )
 
 const (
 	// patience is how long a question waits for others' answer.
 	patience = 5 * time.Second
-	// connections are how many TCP clients there are at a time, and idle how long one may be silent.
+	// connections are how many there are by TCP at a time, perClient what a client gets while there are some left, and idle
+	// how long one may be silent.
 	connections = 256
+	perClient   = 8
 	idle        = 8 * time.Second
 	// udpSize is the longest question by UDP, in bytes.
 	udpSize = 1232
@@ -57,7 +60,7 @@ func listen(at netip.AddrPort, h dns.Handler) (*server, error) {
 	}
 	s := &server{servers: []*dns.Server{
 		{PacketConn: udp, Handler: h, UDPSize: udpSize},
-		{Listener: netutil.LimitListener(tcp, connections), Handler: h, IdleTimeout: func() time.Duration { return idle }},
+		{Listener: places.New(connections, perClient, nil).Listen(tcp), Handler: h, IdleTimeout: func() time.Duration { return idle }},
 	}}
 	var started sync.WaitGroup
 	for _, one := range s.servers {

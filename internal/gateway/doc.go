@@ -30,6 +30,8 @@
 //   - What clients say of themselves in X-Forwarded-*, X-Real-IP and Forwarded is replaced. The request line and the
 //     headers are written anew; a request whose end could be read in two ways is refused.
 //   - A client that goes ends its request at the endpoint, too. Bodies may take as long as they like; heads may not.
+//   - Connections are shared among clients, so that one cannot take all. Who takes nothing of what it is sent for a minute is
+//     cut off, and so is an endpoint that has not begun to answer within a minute, but for gRPC, whose streams may begin late.
 //   - It never connects to loopback or link-local addresses, whatever an object says: what listens there is the node's.
 //   - No route: no listener and no goroutine. No certificate is read before somebody asks for its host.
 //

@@ -3,14 +3,18 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/places"
 )
 
 // doors are the listeners. One that cannot listen, because another process has the port, is tried again with pauses that
@@ -28,6 +32,7 @@ type doors struct {
 
 	closing bool
 	conns   map[net.Conn]struct{} // that the server of net/http does not have
+	places  *places.Places        // of all connections
 	serving sync.WaitGroup        // listeners
 	running sync.WaitGroup        // connections
 }
@@ -39,7 +44,8 @@ const (
 )
 
 func newDoors(g *Gateway) *doors {
-	return &doors{g: g, again: make(chan struct{}, 1), open: map[netip.AddrPort]net.Listener{}, failed: map[netip.AddrPort]error{}, conns: map[net.Conn]struct{}{}}
+	return &doors{g: g, again: make(chan struct{}, 1), open: map[netip.AddrPort]net.Listener{}, failed: map[netip.AddrPort]error{}, conns: map[net.Conn]struct{}{},
+		places: places.New(maxConns, minConns, refused(g.cfg.Log))}
 }
 
 // want opens and closes listeners. The connections of one that closes go on.
@@ -71,7 +77,7 @@ func (d *doors) retry() {
 		if d.open[at] != nil {
 			continue
 		}
-		l, err := listen(at)
+		l, err := d.listen(at)
 		if err != nil {
 			if before[at] == nil {
 				d.g.cfg.Log.Warn("the gateway cannot listen, trying again", "address", at, "error", err)
@@ -100,10 +106,25 @@ func (d *doors) retry() {
 	}
 }
 
-// listen listens also at an address that the node does not have yet.
-func listen(at netip.AddrPort) (net.Listener, error) {
+// refused logs, once a minute at most, that a client has more connections than it may.
+func refused(log *slog.Logger) func(netip.Addr) {
+	var last atomic.Int64
+	return func(client netip.Addr) {
+		now := time.Now().Unix()
+		if was := last.Load(); now-was >= 60 && last.CompareAndSwap(was, now) {
+			log.Warn("the gateway refuses connections of a client that has many, or has no place left", "client", client)
+		}
+	}
+}
+
+// listen listens also at an address that the node does not have yet. Whoever takes nothing of what was sent, for a while,
+// is cut off: the option goes from the listener to its connections.
+func (d *doors) listen(at netip.AddrPort) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAlive: 15 * time.Second, Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if cerr := c.Control(func(fd uintptr) {
+			if err = stallLimit(fd, d.g.cfg.stallTime); err != nil {
+				return
+			}
 			if at.Addr().Is4() {
 				err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
 			} else {
@@ -115,7 +136,16 @@ func listen(at netip.AddrPort) (net.Listener, error) {
 		return err
 	}}
 	lc.SetMultipathTCP(false) // costs each connection a try
-	return lc.Listen(context.Background(), "tcp", at.String())
+	l, err := lc.Listen(context.Background(), "tcp", at.String())
+	if err != nil {
+		return nil, err
+	}
+	return d.places.Listen(l), nil
+}
+
+// stallLimit bounds how long the other end of a connection may take nothing of what it is sent.
+func stallLimit(fd uintptr, after time.Duration) error {
+	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(after.Milliseconds()))
 }
 
 // accept serves a listener's connections until it is closed.

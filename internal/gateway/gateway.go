@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -47,7 +48,8 @@ type Config struct {
 	Opened func()
 	Log    *slog.Logger
 
-	headTime time.Duration // for a request's head, and for a TLS handshake; tests have less patience
+	// Tests have less patience than headTime, stallTime and answerTime.
+	headTime, stallTime, answerTime time.Duration
 }
 
 // Gateway answers HTTP for routes on this node.
@@ -95,9 +97,7 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.headTime == 0 {
-		cfg.headTime = headTime
-	}
+	cfg.headTime, cfg.stallTime, cfg.answerTime = cmp.Or(cfg.headTime, headTime), cmp.Or(cfg.stallTime, stallTime), cmp.Or(cfg.answerTime, answerTime)
 	if cfg.HTTP == 0 {
 		cfg.HTTP = 80
 	}
@@ -107,7 +107,7 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 	g := &Gateway{cfg: cfg, fronts: fronts, services: services, slices: endpointSlices, book: backends.NewBook(), wake: make(chan struct{}, 1)}
 	g.book.New = func(address string) any { return g.plain.Upstreams(address) }
 	g.book.Gone = func(e *backends.Endpoint) { e.Kept.(*plain.Upstreams).Close() }
-	g.plain = plain.New(plain.Config{Find: g.find, Hand: g.hand, Dial: g.dial, HeadTime: cfg.headTime, IdleTime: idleTime, ReachTime: reachTime,
+	g.plain = plain.New(plain.Config{Find: g.find, Hand: g.hand, Dial: g.dial, HeadTime: cfg.headTime, IdleTime: idleTime, ReachTime: reachTime, AnswerTime: cfg.answerTime,
 		KeepTime: keepTime, KeepEach: keepEach, Log: cfg.Log})
 	g.seen.dirty, g.seen.slices, g.seen.addresses = map[backends.Name]bool{}, map[backends.Name]map[string]bool{}, map[netip.Addr]bool{}
 	g.seen.own = slices.Clone(cfg.Addresses)

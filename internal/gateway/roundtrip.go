@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"minik8s/internal/gateway/backends"
+	"minik8s/internal/gateway/pages"
 )
 
 // Limits of connections to endpoints.
@@ -28,7 +29,7 @@ const (
 
 // newDialer makes what connects to endpoints: not to what listens for the node alone, and not to the gateway itself.
 func (g *Gateway) newDialer() net.Dialer {
-	d := net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+	d := net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second, Control: func(_, address string, c syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return err
@@ -40,7 +41,11 @@ func (g *Gateway) newDialer() net.Dialer {
 		if g.doors.has(netip.AddrPortFrom(a, at.Port())) {
 			return fmt.Errorf("%s is the gateway's own", at)
 		}
-		return nil
+		var set error
+		if err := c.Control(func(fd uintptr) { set = stallLimit(fd, g.cfg.stallTime) }); err != nil {
+			return err
+		}
+		return set
 	}}
 	d.SetMultipathTCP(false)
 	return d
@@ -68,6 +73,9 @@ func (g *Gateway) newTransports() transports {
 	make := func(http1 bool) *http.Transport {
 		t := &http.Transport{DialContext: g.dial, DisableCompression: true, MaxIdleConnsPerHost: keepEach, IdleConnTimeout: keepTime,
 			ExpectContinueTimeout: time.Second, MaxResponseHeaderBytes: 256 << 10, Protocols: &http.Protocols{}}
+		if http1 { // the head of a stream of gRPC may come with its first message
+			t.ResponseHeaderTimeout = g.cfg.answerTime
+		}
 		t.Protocols.SetHTTP1(http1)
 		t.Protocols.SetUnencryptedHTTP2(!http1)
 		return t
@@ -121,9 +129,13 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 		if c.malformed = body != nil && body.broken.Load(); c.malformed || r.Context().Err() != nil {
 			return nil, err
 		}
-		last, c.slow = err, backends.TimedOut(err)
+		last, c.how = err, pages.Broken
 		var unreached dialError
 		if !errors.As(err, &unreached) {
+			if backends.TimedOut(err) { // it may be at work, and the client has waited long enough
+				c.how = pages.Unanswered
+				return nil, err
+			}
 			if !reused {
 				e.Failed()
 			}
@@ -131,6 +143,9 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 				return nil, err
 			}
 			continue
+		}
+		if backends.TimedOut(err) {
+			c.how = pages.Unreached
 		}
 		e.Failed()
 	}

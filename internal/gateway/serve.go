@@ -19,13 +19,20 @@ import (
 	"minik8s/internal/gateway/routes"
 )
 
-// Limits of a connection. Bodies have none.
+// Limits of a connection. Bodies have none, as long as something moves.
 const (
 	headTime   = 15 * time.Second // for a request's head, and for a TLS handshake
 	idleTime   = 75 * time.Second // between requests
 	headSize   = 64 << 10
 	stopTime   = time.Second // what requests have when the gateway stops
 	maxStreams = 128         // of one HTTP/2 connection
+	stallTime  = time.Minute // for the other end to take something of what it is sent
+	answerTime = time.Minute // for an endpoint to begin its answer
+
+	// maxConns are the connections of all clients at a time, and minConns what one gets while there are some left. An idle
+	// one costs some 20 KiB.
+	maxConns = 4096
+	minConns = 16
 )
 
 // newServer makes the server for connections that are handed to it one by one.
@@ -149,7 +156,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			g.cfg.Log.Debug("no endpoint has answered a request", "backend", route.Backend.String(), "error", err)
-			pages.AllFailed(route, call.slow).Write(w, r)
+			pages.AllFailed(route, call.how).Write(w, r)
 		},
 	}
 	proxy.ServeHTTP(w, r)
@@ -196,7 +203,7 @@ type call struct {
 	*transports
 	pool *backends.Pool
 	turn backends.Turn
-	slow bool // the last one could not be reached in time
+	how  pages.Failure // of the last one
 
 	malformed bool // the request's body is
 }

@@ -68,15 +68,28 @@ func NoEndpoint(r *routes.Route, why string) Page {
 	return Page{http.StatusServiceUnavailable, []string{why, fmt.Sprintf("%s%s is a path of %s.", r.Host, r.Path, r.Owner)}, nil}
 }
 
-// AllFailed is for a request that no endpoint has answered; slow: it could not be reached in time.
-func AllFailed(r *routes.Route, slow bool) Page {
+// Failure is how the last endpoint that was asked has failed.
+type Failure int
+
+// The failures.
+const (
+	Broken     Failure = iota // refused, or broken off before an answer
+	Unreached                 // could not be reached in time
+	Unanswered                // has not begun to answer in time
+)
+
+// AllFailed is for a request that no endpoint has answered.
+func AllFailed(r *routes.Route, how Failure) Page {
 	what := "Its address"
 	if r.Backend.Service != "" {
 		what = "Service " + r.Backend.Namespace + "/" + r.Backend.Service
 	}
 	p := Page{http.StatusBadGateway, []string{what + " has endpoints, but none that was asked has answered.", fmt.Sprintf("%s%s is a path of %s.", r.Host, r.Path, r.Owner)}, nil}
-	if slow {
+	switch how {
+	case Unreached:
 		p.Status, p.Lines[0] = http.StatusGatewayTimeout, what+" has endpoints, but they could not be reached in time."
+	case Unanswered:
+		p.Status, p.Lines[0] = http.StatusGatewayTimeout, what+" has endpoints, but the one that was asked has not begun to answer in time."
 	}
 	return p
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"minik8s/internal/gateway/backends"
+	"minik8s/internal/gateway/pages"
 )
 
 // ask sends the request to the endpoints in turn until the first bytes of an answer are in s.in. u is nil if none has
 // answered, or the client has gone.
-func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstream, e *backends.Endpoint, slow bool) {
+func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstream, e *backends.Endpoint, how pages.Failure) {
 	begin, last := time.Time{}, error(nil)
 	defer func() {
 		if u == nil && !c.watch.left {
@@ -23,7 +24,9 @@ func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstrea
 			u, reused, err := conns.get(fresh)
 			if err != nil {
 				e.Failed()
-				slow, last = backends.TimedOut(err), err
+				if how, last = pages.Broken, err; backends.TimedOut(err) {
+					how = pages.Unreached
+				}
 				if begin.IsZero() {
 					begin = time.Now()
 				}
@@ -35,30 +38,33 @@ func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstrea
 			}
 			if last = c.exchange(s, u); last == nil {
 				e.Worked()
-				return u, e, false
+				return u, e, 0
 			}
 			c.watch.end()
 			u.Close()
 			if c.watch.left {
-				return nil, nil, false
+				return nil, nil, 0
+			}
+			if backends.TimedOut(last) { // it may be at work, and the client has waited long enough
+				return nil, nil, pages.Unanswered
 			}
 			if !reused {
 				e.Failed()
 			}
-			slow = false
+			how = pages.Broken
 			if !backends.Idempotent(method) {
-				return nil, nil, false
+				return nil, nil, how
 			}
 			if !reused {
 				break
 			}
 		}
 		if !begin.IsZero() && time.Since(begin) > c.s.cfg.ReachTime {
-			return nil, nil, slow
+			return nil, nil, how
 		}
 		e = turn.Next()
 	}
-	return nil, nil, slow
+	return nil, nil, how
 }
 
 // exchange sends the request and waits for the first bytes of the answer.

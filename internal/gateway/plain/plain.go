@@ -195,12 +195,12 @@ func (c *client) forward(size int) (ok, hand bool) {
 	if c.from == c.to {
 		c.from, c.to = 0, 0
 	}
-	u, e, slow := c.ask(s, &turn, method)
+	u, e, how := c.ask(s, &turn, method)
 	if u == nil {
 		if c.watch.left {
 			return false, false
 		}
-		return c.say(pages.AllFailed(route, slow), method == http.MethodHead, c.req.Close) && !c.req.Close, false
+		return c.say(pages.AllFailed(route, how), method == http.MethodHead, c.req.Close) && !c.req.Close, false
 	}
 	keep, ok := c.relay(s, u, method == http.MethodHead)
 	c.watch.end()

@@ -2,7 +2,6 @@ package plain
 
 import (
 	"io"
-	"net"
 	"net/http"
 
 	"minik8s/internal/gateway/pages"
@@ -55,6 +54,7 @@ func (s *scratch) fill(u *upstream) bool {
 
 // relayBody passes on an answer whose head has been read.
 func (c *client) relayBody(s *scratch, u *upstream) (keep, ok bool) {
+	c.watch.answer()
 	a := &c.answer
 	out := append(append(s.out[:0], "HTTP/1.1 "...), a.Line.Of(s.in)...)
 	for _, l := range a.Lines {
@@ -92,7 +92,7 @@ func (c *client) relayBody(s *scratch, u *upstream) (keep, ok bool) {
 
 // move copies n bytes of a body.
 func (c *client) move(u *upstream, n int64) (int64, error) {
-	if to, plain := c.conn.(*net.TCPConn); plain && n >= spliceAt {
+	if to, direct := c.conn.(io.ReaderFrom); direct && n >= spliceAt {
 		return to.ReadFrom(&io.LimitedReader{R: u.Conn, N: n})
 	}
 	buf := Buffers{}.Get()

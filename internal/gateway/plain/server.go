@@ -26,6 +26,8 @@ type Config struct {
 	IdleTime time.Duration // between requests
 	// ReachTime is for all dials of a request.
 	ReachTime time.Duration
+	// AnswerTime is for the head of an answer, from the request on.
+	AnswerTime time.Duration
 	// KeepTime is for how long, and KeepEach how many, connections to an endpoint wait for the next request.
 	KeepTime time.Duration
 	KeepEach int

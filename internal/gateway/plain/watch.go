@@ -3,10 +3,12 @@ package plain
 import (
 	"errors"
 	"net"
+	"sync"
 	"time"
 )
 
-// watch looks whether a client goes while it waits for an answer. Most answers come before it begins.
+// watch looks whether a client goes while it waits for an answer, and bounds how long it waits. Most answers come before it
+// begins.
 type watch struct {
 	c     *client
 	timer *time.Timer
@@ -14,6 +16,10 @@ type watch struct {
 	ended chan struct{}
 	up    *upstream
 	left  bool // the client has gone
+
+	mu       sync.Mutex
+	answered bool // the head of the answer is there: its body may take as long as it likes
+	limited  bool // the endpoint's connection has a deadline
 }
 
 func (w *watch) init(c *client) {
@@ -24,7 +30,7 @@ func (w *watch) begin(u *upstream) {
 	if w.on {
 		return
 	}
-	w.up, w.on = u, true
+	w.up, w.on, w.answered, w.limited = u, true, false, false
 	if w.timer == nil {
 		w.timer = time.AfterFunc(watchWait, w.look)
 		return
@@ -36,6 +42,7 @@ func (w *watch) begin(u *upstream) {
 func (w *watch) look() {
 	c := w.c
 	defer func() { w.ended <- struct{}{} }()
+	w.limit()
 	if c.from > 0 || c.to < len(c.in) {
 		c.compact()
 		n, err := c.conn.Read(c.in[c.to:])
@@ -45,6 +52,26 @@ func (w *watch) look() {
 			w.left = true
 			w.up.Close()
 		}
+	}
+}
+
+// limit sets the time until which the head of the answer has to be there.
+func (w *watch) limit() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.answered {
+		_ = w.up.SetReadDeadline(time.Now().Add(w.c.s.cfg.AnswerTime - watchWait))
+		w.limited = true
+	}
+}
+
+// answer says that the head of the answer is there.
+func (w *watch) answer() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.answered = true; w.limited {
+		_ = w.up.SetReadDeadline(time.Time{})
+		w.limited = false
 	}
 }
 
