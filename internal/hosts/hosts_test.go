@@ -54,7 +54,8 @@ func newLab(t *testing.T) *hosts.Lab {
 	return lab
 }
 
-// Every scenario of testdata comes to its end.
+// Every scenario of testdata comes to its end. Several are played at a time: each has a network of its own, and waits most
+// of the time.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
@@ -66,6 +67,7 @@ func TestScenarios(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			var out bytes.Buffer
 			err := s.Play(context.Background(), newLab(t), &out)
 			t.Log("\n" + out.String())

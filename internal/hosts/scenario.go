@@ -47,6 +47,7 @@ import (
 //	expect nopod NAME             there is no such pod
 //	expect containers NAME N      so many containers' cgroups on a host have a process, whatever the API says
 //	expect same NAME              the pod runs in the same containers as when it was last expected
+//	expect again NAME             the pod runs in other containers than when it was last expected
 //	expect lock NAME              a shutdown of the machine would wait for the daemon
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
 //	expect call TARGET from NAME answer WORD

@@ -41,7 +41,7 @@ var verbs = map[string]verb{
 
 // expectations are what can follow "expect".
 var expectations = map[string]verb{
-	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame,
+	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame, "again": (*play).expectAgain,
 	"lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "said": (*play).expectSaid, "ended": (*play).expectEnded,
 	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
@@ -527,6 +527,22 @@ func (p *play) expectSame(ctx context.Context, args []string) error {
 	if now := containersOf(pod); !ready(pod) || now != p.containers[pod.Name] {
 		return fmt.Errorf("it is %s with %s, not %s", pod.Status.Phase, now, p.containers[pod.Name])
 	}
+	return nil
+}
+
+func (p *play) expectAgain(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errWords
+	}
+	pod, err := p.pod(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	now := containersOf(pod)
+	if !ready(pod) || now == "" || now == p.containers[pod.Name] {
+		return fmt.Errorf("it is %s with %s, as it was", pod.Status.Phase, now)
+	}
+	p.containers[pod.Name] = now
 	return nil
 }
 
