@@ -41,20 +41,26 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 	})
 	services := informer.New[*corev1.Service](d.asNode(), api.Services, opts)
 	served := services.Signal(func(old, now *corev1.Service) bool { return dns.Address(old) != dns.Address(now) })
+	machines := informer.New[*minik8s.Peer](d.asNode(), api.Peers, opts)
+	moved := machines.Signal(func(old, now *minik8s.Peer) bool {
+		return old == nil || now == nil || !slices.Equal(old.Spec.Addresses, now.Spec.Addresses)
+	})
 	names := informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts)
 	addressed := names.Signal(addressChanged)
-	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil), Pods: d.network.PodCIDR(), Log: d.log},
+	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil, nil), Pods: d.network.PodCIDR(), Log: d.log},
 		services, informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts))
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop()
-	beside.Go(func() { nodes.Run(ctx, func() {}) }) //nolint:errcheck // it ends with ctx
-	beside.Go(func() { names.Run(ctx, func() {}) }) //nolint:errcheck // as above
+	beside.Go(func() { nodes.Run(ctx, func() {}) })    //nolint:errcheck // it ends with ctx
+	beside.Go(func() { names.Run(ctx, func() {}) })    //nolint:errcheck // as above
+	beside.Go(func() { machines.Run(ctx, func() {}) }) //nolint:errcheck // as above
 	beside.Go(func() {
 		for {
 			select {
 			case <-changed:
+			case <-moved:
 			case <-served:
 			case <-addressed:
 			case <-ctx.Done():
@@ -69,17 +75,18 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 				if svc, ok := services.Get(metav1.NamespaceSystem, api.DNSService); ok && dns.Address(svc).IsValid() {
 					served = append(served, dns.Address(svc))
 				}
-				p.SetNode(d.proxyNode(node, served), pods)
+				p.SetNode(d.proxyNode(node, machines.List(), served), pods)
 			}
 		}
 	})
 	return p.Run(ctx, ready)
 }
 
-// proxyNode is this machine as Services see it, which itself answers at the addresses served. node may not be known yet.
-func (d *Daemon) proxyNode(node *corev1.Node, served []netip.Addr) (out plan.Node) {
+// proxyNode is this machine as Services see it, which itself answers at the addresses served, among all machines. node may
+// not be known yet.
+func (d *Daemon) proxyNode(node *corev1.Node, machines []*minik8s.Peer, served []netip.Addr) (out plan.Node) {
 	out = plan.Node{Name: d.cfg.NodeName, Served: served, Addresses: []netip.Addr{d.cfg.NodeIP}}
-	defer func() { out.Kept = d.keptPorts(out.Addresses) }()
+	defer func() { out.Kept = d.keptPorts(addressesOfMachines(out.Addresses, machines)) }()
 	if node == nil {
 		return out
 	}
@@ -103,10 +110,25 @@ func (d *Daemon) machinePorts() []strategy.MachinePort {
 	}
 }
 
-// keptPorts are the addresses and ports of this machine, and of the masters' APIs, that no Service takes.
-func (d *Daemon) keptPorts(own []netip.Addr) (out []netip.AddrPort) {
+// addressesOfMachines are own and those of the other machines, in order and each once.
+func addressesOfMachines(own []netip.Addr, machines []*minik8s.Peer) []netip.Addr {
+	out := slices.Clone(own)
+	for _, m := range machines {
+		for _, text := range m.Spec.Addresses {
+			if a, err := netip.ParseAddr(text); err == nil {
+				out = append(out, a)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+// keptPorts are the addresses and ports that no Service takes: those that every machine has for itself, and the masters'
+// APIs. A Service with another machine's address as an external one would else lead this machine's kubelet astray.
+func (d *Daemon) keptPorts(machines []netip.Addr) (out []netip.AddrPort) {
 	for _, p := range d.machinePorts() {
-		for _, a := range own {
+		for _, a := range machines {
 			out = append(out, netip.AddrPortFrom(a, uint16(p.Port)))
 		}
 	}

@@ -52,7 +52,7 @@ import (
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
 //	expect call TARGET from NAME answer WORD
 //	                              who asks a Service from a host, or from the shell of a pod, is answered with a word that
-//	                              begins so; TARGET is service/NAME for its address, or nodeport/NAME@HOST
+//	                              begins so; TARGET is service/NAME or external/NAME for an address of it, or nodeport/NAME@HOST
 //	expect said NAME TEXT         the daemon has printed the text
 //	expect ctl MASTER ARGUMENTS... ctl does that without an error
 //	expect kubectl NAME ARGUMENTS... and kubectl

@@ -55,6 +55,11 @@ func (p *play) target(ctx context.Context, word string) (string, error) {
 	switch how {
 	case "service":
 		return net.JoinHostPort(svc.Spec.ClusterIP, strconv.Itoa(int(svc.Spec.Ports[0].Port))), nil
+	case "external":
+		if len(svc.Spec.ExternalIPs) == 0 {
+			return "", fmt.Errorf("service %s has no external address", svc.Name)
+		}
+		return net.JoinHostPort(svc.Spec.ExternalIPs[0], strconv.Itoa(int(svc.Spec.Ports[0].Port))), nil
 	case "nodeport":
 		h, err := p.named(on)
 		if err != nil {
@@ -62,5 +67,5 @@ func (p *play) target(ctx context.Context, word string) (string, error) {
 		}
 		return net.JoinHostPort(h.Address.String(), strconv.Itoa(int(svc.Spec.Ports[0].NodePort))), nil
 	}
-	return "", fmt.Errorf("%q is no target: service/NAME or nodeport/NAME@HOST", word)
+	return "", fmt.Errorf("%q is no target: service/NAME, external/NAME or nodeport/NAME@HOST", word)
 }

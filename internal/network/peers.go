@@ -23,6 +23,10 @@ func (n *Network) SetPeers(ctx context.Context, list []overlay.Peer) error {
 	if !n.ready {
 		return nil
 	}
+	if err := n.giveUp(); err != nil {
+		n.poke()
+		return err
+	}
 	if _, err := n.overlay.Sync(n.pool.Prefix()); err != nil {
 		n.poke()
 		return err

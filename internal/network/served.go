@@ -24,6 +24,9 @@ func (n *Network) label(purpose string) string { return "lo:" + n.host.LinkPrefi
 // had for that purpose before. They are on lo, so no link's network has them and none is announced; they are of the scope
 // host, so nothing is sent from them but answers. A purpose is a few letters. Keep brings back what somebody removes.
 //
+// An address that this host knows to be somebody else's, a router's for example, or another node's, stays theirs: the
+// error says so, and the others are served. It is looked at again with each call.
+//
 // The addresses outlive the daemon, also a kill -9; Teardown removes them.
 func (n *Network) Serve(purpose string, addrs []netip.Addr) error {
 	if len(n.label(purpose)) > maxLabel {
@@ -31,9 +34,28 @@ func (n *Network) Serve(purpose string, addrs []netip.Addr) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.served[purpose] = slices.Clone(addrs)
-	_, err := n.syncServed()
-	return err
+	free, err := n.free(addrs)
+	n.served[purpose] = free
+	_, serr := n.syncServed()
+	return errors.Join(err, serr)
+}
+
+// free are the addresses that are nobody else's.
+func (n *Network) free(addrs []netip.Addr) (out []netip.Addr, err error) {
+	for _, a := range addrs {
+		whose := n.overlay.PeerAt(a)
+		if whose == "" {
+			var lerr error
+			whose, lerr = n.host.Whose(a)
+			err = errors.Join(err, lerr)
+		}
+		if whose != "" {
+			err = errors.Join(err, fmt.Errorf("network: %s is %s, and stays so", a, whose))
+			continue
+		}
+		out = append(out, a)
+	}
+	return out, err
 }
 
 // Served are the addresses that the host has for a purpose now, as this run or an earlier one has asked for.
@@ -42,6 +64,26 @@ func (n *Network) Served(purpose string) ([]netip.Addr, error) {
 	defer n.mu.Unlock()
 	_, have, err := n.servedNow()
 	return have[n.label(purpose)], err
+}
+
+// giveUp has the host lose the addresses that are another node's, which has come after them. n.mu is held.
+func (n *Network) giveUp() error {
+	lost := false
+	for purpose, addrs := range n.served {
+		n.served[purpose] = slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool {
+			whose := n.overlay.PeerAt(a)
+			if whose != "" {
+				n.cfg.Log.Warn("this host does not answer any more at an address that is another's", "address", a, "whose", whose)
+				lost = true
+			}
+			return whose != ""
+		})
+	}
+	if !lost {
+		return nil
+	}
+	_, err := n.syncServed()
+	return err
 }
 
 // servedNow are the addresses that lo has for our purposes, by label.

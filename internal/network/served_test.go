@@ -1,12 +1,52 @@
 package network
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"minik8s/internal/network/host"
+	"minik8s/internal/network/overlay"
 )
+
+// What is somebody else's stays so: the host's own on a link, a router's, a neighbour's, another node's.
+func TestServeOnlyWhatIsFree(t *testing.T) {
+	n := running(t)
+	link := n.host.DefaultLink()
+	router, neighbour, node, free := netip.MustParseAddr("192.0.2.250"), netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8"), netip.MustParseAddr("192.0.2.9")
+	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: host.Net(netip.MustParsePrefix("198.51.100.0/24")), Gw: router.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
+	near := host.Neighbour(link.Attrs().Index, neighbour, net.HardwareAddr{2, 0, 0, 0, 0, 7})
+	near.State = netlink.NUD_STALE
+	if err := errors.Join(n.host.RouteAdd(route), n.host.NeighAdd(near), n.SetPeers(t.Context(), []overlay.Peer{{Node: "other", Address: node}})); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { errors.Join(n.host.RouteDel(route), n.host.NeighDel(near)) }) //nolint:errcheck // the namespace goes anyway
+	err := n.Serve("g", []netip.Addr{router, netip.MustParseAddr(hostAddr), neighbour, node, free})
+	if got, _ := n.Served("g"); !slices.Equal(got, []netip.Addr{free}) {
+		t.Errorf("served: %v", got)
+	}
+	for _, want := range []string{"192.0.2.250 is the gateway of this machine's route to 198.51.100.0/24", hostAddr + " is this machine's own on ",
+		"192.0.2.7 is a machine's on ", "192.0.2.8 is the address of node other"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no word of %q: %v", want, err)
+		}
+	}
+	if err := n.Serve("g", []netip.Addr{free}); err != nil {
+		t.Error(err)
+	}
+	if err := n.SetPeers(t.Context(), []overlay.Peer{{Node: "late", Address: free}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := n.Served("g"); len(got) > 0 {
+		t.Errorf("a node has come with the address, and the host still has %v", got)
+	}
+}
 
 // The host answers its pods at an address of its own; it comes back when somebody removes it, outlives the daemon, and goes
 // with the rest.

@@ -67,6 +67,16 @@ func (o *Overlay) SetPeers(list []Peer) {
 	o.hasPeers.Store(len(list) > 0)
 }
 
+// PeerAt says which peer has an address, in words; empty: none.
+func (o *Overlay) PeerAt(a netip.Addr) string {
+	for _, p := range o.peers {
+		if p.Address == a {
+			return "the address of node " + p.Node
+		}
+	}
+	return ""
+}
+
 // HasPeers reports whether there are any, or something of theirs may be left.
 func (o *Overlay) HasPeers() bool { return o.hasPeers.Load() }
 
