@@ -32,6 +32,7 @@
 //   - A client that goes ends its request at the endpoint, too. Bodies may take as long as they like; heads may not.
 //   - Connections are shared among clients, so that one cannot take all. Who takes nothing of what it is sent for a minute is
 //     cut off, and so is an endpoint that has not begun to answer within a minute, but for gRPC, whose streams may begin late.
+//   - A request that gateways lead in a circle, over the addresses of several nodes, ends after four of them (508).
 //   - It never connects to loopback or link-local addresses, whatever an object says: what listens there is the node's.
 //   - No route: no listener and no goroutine. No certificate is read before somebody asks for its host.
 //

@@ -59,7 +59,7 @@ func TestWhatBackendsSee(t *testing.T) {
 	}
 	answer, text := do(t, c, "GET", "http://hello.world/world", nil, "X-Forwarded-For", "1.1.1.1", "X-Forwarded-Host", "bank", "X_Forwarded_For", "1.1.1.1", "x_real-ip", "1.1.1.1", "X-Forwarded-Port", "1", "X-Real-IP", "1.1.1.1",
 		"Forwarded", "for=1.1.1.1", "X-Forwarded-Proto", "https", "Keep-Alive", "3", "Proxy-Connection", "x", "X-Custom", "a", "X-Custom", "b", "User-Agent", "me", "TE", "trailers, deflate")
-	want := "GET / hello.world \"\"\nUser-Agent: me\nX-Custom: a, b\nX-Forwarded-For: 10.8.0.1\nX-Forwarded-Host: hello.world\nX-Forwarded-Prefix: /world\nX-Forwarded-Proto: http\nX-Real-Ip: 10.8.0.1\n"
+	want := "GET / hello.world \"\"\nCdn-Loop: minik8s\nUser-Agent: me\nX-Custom: a, b\nX-Forwarded-For: 10.8.0.1\nX-Forwarded-Host: hello.world\nX-Forwarded-Prefix: /world\nX-Forwarded-Proto: http\nX-Real-Ip: 10.8.0.1\n"
 	if text = strings.Replace(text, "Te: trailers\n", "", 1); text != want {
 		t.Errorf("the backend has seen\n%s\nwant\n%s", text, want)
 	}

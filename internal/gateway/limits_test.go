@@ -117,3 +117,22 @@ func TestGreedyClient(t *testing.T) {
 		t.Errorf("after they have been closed: %q, %v", text, err)
 	}
 }
+
+// TestCircles: a request that comes back again and again ends.
+func TestCircles(t *testing.T) {
+	var hops []string
+	var to *http.Client
+	serve(t, "10.9.0.1", func(w http.ResponseWriter, r *http.Request) { // as a gateway on another node, which leads back
+		hops = append(hops, r.Header.Get("Cdn-Loop"))
+		answer, text := do(t, to, "GET", "http://a/", nil, "Cdn-Loop", r.Header.Get("Cdn-Loop"))
+		w.WriteHeader(answer.StatusCode)
+		fmt.Fprint(w, text)
+	})
+	b := newBed(t, nil, route("a", "/"))
+	b.endpoints("10.9.0.1")
+	to = browser(t, "10.8.0.1")
+	answer, text := do(t, to, "GET", "http://a/", nil, "Cdn-Loop", "other; x=1")
+	if answer.StatusCode != http.StatusLoopDetected || len(hops) != maxHops || hops[1] != "other; x=1, minik8s, minik8s" {
+		t.Errorf("%s after %q: %s", answer.Status, hops, text)
+	}
+}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -50,6 +51,12 @@ func (g *Gateway) newServer() *http.Server {
 	s.Protocols.SetUnencryptedHTTP2(true)
 	return s
 }
+
+// loopHeader names the gateways that a request has come through, at most maxHops.
+const (
+	loopHeader = "Cdn-Loop"
+	maxHops    = 4
+)
 
 type secureKey struct{}
 
@@ -125,6 +132,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pages.New(http.StatusBadRequest, "The path of the request cannot be read.").Write(w, r)
 		return
 	}
+	if strings.Count(strings.Join(r.Header[loopHeader], ","), plain.LoopID) >= maxHops {
+		pages.New(http.StatusLoopDetected, fmt.Sprintf("The request has come through %d gateways of this cluster: one leads to another in a circle.", maxHops)).Write(w, r)
+		return
+	}
 	route := v.table.Find(at, host, decoded)
 	if route == nil {
 		pages.NoRoute(v.table, at, host, decoded).Write(w, r)
@@ -191,6 +202,7 @@ func rewrite(p *httputil.ProxyRequest, route *routes.Route, escaped string, secu
 	h.Set("X-Forwarded-Host", p.In.Host)
 	h.Set("X-Forwarded-Proto", proto)
 	h.Set("X-Real-Ip", client)
+	h.Set(loopHeader, strings.Join(append(h[loopHeader], plain.LoopID), ", "))
 	if prefix != "" {
 		h.Set("X-Forwarded-Prefix", prefix)
 	}

@@ -16,6 +16,10 @@ import (
 	"minik8s/internal/gateway/wire"
 )
 
+// LoopID is how gateways name themselves in CDN-Loop, the header by which RFC 8586 finds requests that go in circles. A
+// request that has the header already is not plain.
+const LoopID = "minik8s"
+
 const (
 	plainSize = 8 << 10                // what of a client is read ahead: a plain request fits with its body
 	bodyWait  = time.Second            // for a small body that comes after its head
@@ -239,6 +243,7 @@ func (c *client) request(out, b []byte, route *routes.Route, path string) []byte
 	out = append(append(out, "\r\nX-Forwarded-Host: "...), c.req.Host.Of(b)...)
 	out = append(append(out, "\r\nX-Forwarded-Proto: "...), c.proto...)
 	out = append(append(out, "\r\nX-Real-Ip: "...), c.remote...)
+	out = append(out, "\r\nCdn-Loop: "+LoopID...)
 	if prefix != "" {
 		out = append(append(out, "\r\nX-Forwarded-Prefix: "...), prefix...)
 	}

@@ -32,6 +32,10 @@ func kindOf(name []byte) kind {
 		if fold(name, "upgrade") || fold(name, "trailer") {
 			return special
 		}
+	case 8:
+		if fold(name, "cdn-loop") {
+			return special
+		}
 	case 9:
 		if fold(name, "forwarded") || foldDashed(name, "x-real-ip") {
 			return dropped
