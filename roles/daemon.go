@@ -262,7 +262,11 @@ func (d *Daemon) path(parts ...string) string {
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
 	if d.cfg.Does(config.Collector) {
-		tuneCollector()
+		tuneCollector(func() {
+			if d.cfg.Does(config.GiveBack) {
+				giveBackNow(d.log)
+			}
+		})
 	}
 	lowerOOMScore(d.log)
 	if d.cfg.Has(config.Master) {

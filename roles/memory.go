@@ -28,11 +28,41 @@ func giveBack(ctx context.Context, log *slog.Logger) {
 	case <-ctx.Done():
 		return
 	}
+	giveBackNow(log)
+}
+
+func giveBackNow(log *slog.Logger) {
 	debug.FreeOSMemory()
 	if err := dropProgram(); err != nil {
 		log.Debug("pages of the program could not be given back", "error", err)
 	}
 }
+
+// rest finds out when a busy time has ended, from the times of collections. Without work there is one every two minutes,
+// which the runtime forces.
+type rest struct {
+	last time.Time
+	busy bool // something was done since memory was given back
+}
+
+// quiet is the pause before a collection that only the runtime wants.
+const quiet = 110 * time.Second
+
+// begins reports, at a collection, whether a busy time has ended with the one before it.
+func (r *rest) begins(now time.Time) bool {
+	gap := now.Sub(r.last)
+	r.last = now
+	if gap < quiet {
+		r.busy = true
+		return false
+	}
+	was := r.busy
+	r.busy = false
+	return was
+}
+
+// ignore leaves a collection out that only gave back memory.
+func (r *rest) ignore(now time.Time) { r.last, r.busy = now, false }
 
 // Above tuneAbove bytes of live heap the garbage collector runs with GOGC=tunedPercent instead of 100: a master with
 // many objects then uses 1.5 times their size, not twice. Below it there is little garbage, and collecting less often
@@ -42,11 +72,13 @@ const (
 	tunedPercent = 50
 )
 
-// tuneCollector sets GOGC after each collection, by the size of the live heap. It needs no timer: it leaves an
-// unreachable object, whose finalizer runs after the next collection and calls it again.
-func tuneCollector() {
+// tuneCollector sets GOGC after each collection, by the size of the live heap, and calls rested when a busy time has
+// ended, to give memory back: the runtime keeps as much as it needed then. It needs no timer: it leaves an unreachable object, whose finalizer
+// runs after the next collection and calls it again.
+func tuneCollector(rested func()) {
 	type cycle struct{ _ [16]byte }
 	percent := 100
+	pause := rest{last: time.Now()}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	var set func(*cycle)
 	set = func(*cycle) {
@@ -57,6 +89,10 @@ func tuneCollector() {
 		if want != percent {
 			percent = want
 			debug.SetGCPercent(want)
+		}
+		if pause.begins(time.Now()) {
+			rested()
+			pause.ignore(time.Now())
 		}
 		runtime.SetFinalizer(&cycle{}, set)
 	}

@@ -3,6 +3,7 @@ package roles
 import (
 	"reflect"
 	"testing"
+	"time"
 )
 
 // A mapping with relocations is read-only, too, and must stay: dropping it crashed the daemon.
@@ -25,6 +26,26 @@ Anonymous:             0 kB
 	want := []addresses{{0x400000, 0x500000}, {0x800000, 0x900000}}
 	if got := cleanRanges(smaps, "/bin/minik8sd"); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %x, want %x", got, want)
+	}
+}
+
+// Memory is given back once after each busy time, not at every collection without one.
+func TestRest(t *testing.T) {
+	now := time.Unix(0, 0)
+	r := rest{last: now}
+	for i, c := range []struct {
+		after time.Duration
+		want  bool
+	}{{time.Second, false}, {2 * time.Minute, true}, {2 * time.Minute, false}, {2 * time.Minute, false},
+		{time.Minute, false}, {time.Second, false}, {2 * time.Minute, true}, {2 * time.Minute, false}} {
+		now = now.Add(c.after)
+		got := r.begins(now)
+		if got != c.want {
+			t.Errorf("collection %d, after %s: %t", i, c.after, got)
+		}
+		if got {
+			r.ignore(now.Add(10 * time.Millisecond)) // its own collection
+		}
 	}
 }
 
