@@ -77,6 +77,7 @@ oracle:
 
 # bench prints every figure beside what bounds it, and writes build/bench.json.
 bench: build images
+	@sh deploy/benchtools.sh
 	$(GO) run ./internal/bench -out build/bench.json $(BENCH)
 
 clean:
