@@ -15,7 +15,7 @@ import (
 type Edit struct {
 	Sets     []Set     // made, if they are not there; their elements are not looked at
 	Removed  []Element // all have to be there
-	Chains   []Chain   // regular ones are made or their rules replaced; of base chains, which have to be there, the rules are replaced
+	Chains   []Chain   // made, or their rules replaced; a base chain that is there keeps its hook
 	Added    []Element
 	Gone     []string // chains to which nothing leads any more
 	GoneSets []string // sets to which no rule refers any more
