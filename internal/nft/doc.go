@@ -13,6 +13,7 @@
 //	kernel.go   the kernel as a Ruleset: Apply, Change, Same, Chains, Delete
 //	edit.go     Edit: a piece of a table changes, in one transaction
 //	sync.go     Sync: the kernel's table is compared with the wanted one, without any memory of an earlier process
+//	keeper.go   Keeper: a table, or a guest's part of one, stays as its owner wants it, by Edit and Sync
 //	state.go    what is compared, and the difference
 //	walk.go     what the rules do with a packet
 //	others.go   Others: the base chains of other tables and their rules
