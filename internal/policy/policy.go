@@ -229,6 +229,9 @@ func (e *Enforcer) catchUp() (done bool, err error) {
 	if !following {
 		maps.DeleteFunc(e.seen.policies, func(n types.NamespacedName, _ bool) bool { _, ok := e.policies.Get(n.Namespace, n.Name); return !ok })
 	}
+	if following && e.idle { // nobody has looked at the table meanwhile
+		e.keeper.Forget()
+	}
 	e.idle = !following
 	e.seen.Unlock()
 	if err := e.keeper.Write(e.state.change(c)); err != nil {
