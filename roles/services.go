@@ -43,7 +43,7 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 	served := services.Signal(func(old, now *corev1.Service) bool { return dns.Address(old) != dns.Address(now) })
 	names := informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts)
 	addressed := names.Signal(addressChanged)
-	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil), Pods: d.network.PodCIDR(), Log: d.log},
+	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil), Pods: d.network.PodCIDR(), Ruleset: d.filter, Log: d.log},
 		services, informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts))
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
