@@ -68,6 +68,7 @@ var parts = []part{
 	{"big", big},
 	{"pods", pods},
 	{"network", networkFigures},
+	{"policies", policies},
 	{"streams", streams},
 	{"tricks", tricks},
 }
@@ -79,7 +80,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, network, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, network, policies, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")
