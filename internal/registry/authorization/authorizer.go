@@ -122,7 +122,8 @@ func authorizeServiceAccount(q Attributes) error {
 	return Forbidden(q, "a service account may only read its own namespace, and no secrets")
 }
 
-// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node, and read what leads to Services.
+// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node, and read what leads to Services
+// and whom NetworkPolicies are about.
 // An object that is being created has no name in the request yet, unless it is applied; admission applies the same limits
 // to it.
 func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
