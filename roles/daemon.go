@@ -33,6 +33,8 @@ import (
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/masters"
 	"minik8s/internal/network"
+	"minik8s/internal/nft"
+	"minik8s/internal/policy"
 	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 	"minik8s/internal/tokens"
@@ -112,14 +114,17 @@ type Daemon struct {
 	makeViews sync.Once
 	network   *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
 	runtime   *containerd.Runtime
-	led       atomic.Pointer[supervise.Group] // the parts that run while this master leads
-	kubelet   atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
+	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
+	filter   *nft.Kernel
+	policies atomic.Pointer[policy.Enforcer] // nil until it runs
+	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
+	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
 }
 
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts
 // nothing. Errors, such as a directory, port or cgroup in use by another daemon, say what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: log, began: time.Now()}
+	d := &Daemon{cfg: cfg, log: log, began: time.Now(), filter: nft.NewKernel()}
 	if err := d.openPorts(); err != nil {
 		d.Close()
 		if _, serr := os.Stat(d.path(datadir.LockName)); serr == nil {

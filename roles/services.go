@@ -47,7 +47,7 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 	})
 	names := informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts)
 	addressed := names.Signal(addressChanged)
-	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil, nil), Pods: d.network.PodCIDR(), Log: d.log},
+	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil, nil), Pods: d.network.PodCIDR(), Ruleset: d.filter, Log: d.log},
 		services, informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts))
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup

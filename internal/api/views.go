@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"minik8s/internal/api/minik8s"
+	"minik8s/internal/api/podspec"
 )
 
 // View makes a kind another version of a stored kind: the same objects, under another group and version.
@@ -57,11 +59,27 @@ var Peers = &Kind{
 		}},
 }
 
+// PodAddresses are Pods in the form that every machine of the cluster follows while there is a NetworkPolicy: whom a policy
+// lets in is said by labels, and the packets have addresses.
+var PodAddresses = &Kind{
+	Group: minik8s.GroupVersion.Group, Version: minik8s.GroupVersion.Version, Kind: "PodAddress", Plural: "podaddresses", Singular: "podaddress",
+	Namespaced: true,
+	Verbs:      []string{"get", "list", "watch"},
+	New:        func() Object { return &minik8s.PodAddress{} },
+	NewList:    func() runtime.Object { return &minik8s.PodAddressList{} },
+	View: &View{Of: Pods,
+		Shown: func(obj Object) Object { return PodAddressOf(obj.(*corev1.Pod)) },
+		Same: func(a, b Object) bool {
+			x, y := PodAddressOf(a.(*corev1.Pod)), PodAddressOf(b.(*corev1.Pod))
+			return x.UID == y.UID && maps.Equal(x.Labels, y.Labels) && x.Spec.Equal(&y.Spec)
+		}},
+}
+
 // Views lists the kinds that are another version of a stored kind.
-var Views = []*Kind{EventsV1, Peers}
+var Views = []*Kind{EventsV1, Peers, PodAddresses}
 
 // Named are the kinds that people have words for: the stored ones, and the views that have another name.
-var Named = append(slices.Clone(Kinds), Peers)
+var Named = append(slices.Clone(Kinds), Peers, PodAddresses)
 
 func peerOf(n *corev1.Node) *minik8s.Peer {
 	out := &minik8s.Peer{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
@@ -76,6 +94,32 @@ func peerOf(n *corev1.Node) *minik8s.Peer {
 	}
 	if _, master := n.Labels[ControlPlane]; master {
 		out.Spec.API = n.Annotations[APIAddressAnnotation]
+	}
+	return out
+}
+
+// PodAddressOf is the form of a Pod as a PodAddress; it shares data with it.
+func PodAddressOf(p *corev1.Pod) *minik8s.PodAddress {
+	out := &minik8s.PodAddress{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
+		CreationTimestamp: p.CreationTimestamp, Labels: p.Labels}, Spec: minik8s.PodAddressSpec{NodeName: p.Spec.NodeName}}
+	if p.Spec.HostNetwork || podspec.Finished(p.Status.Phase) {
+		return out
+	}
+	for _, ip := range p.Status.PodIPs {
+		out.Spec.Addresses = append(out.Spec.Addresses, ip.IP)
+	}
+	if len(out.Spec.Addresses) == 0 && p.Status.PodIP != "" {
+		out.Spec.Addresses = []string{p.Status.PodIP}
+	}
+	for _, c := range podspec.Containers(p) {
+		if podspec.InitContainer(p, c.Name) != nil && !podspec.IsSidecar(c) {
+			continue // it has ended when somebody could call
+		}
+		for _, port := range c.Ports {
+			if port.Name != "" {
+				out.Spec.Ports = append(out.Spec.Ports, minik8s.NamedPort{Name: port.Name, Port: port.ContainerPort, Protocol: port.Protocol})
+			}
+		}
 	}
 	return out
 }

@@ -125,7 +125,7 @@ func TestEveryDoor(t *testing.T) {
 			switch d.kind {
 			case api.Nodes:
 				return d.sub == "" && d.verb == "create"
-			case api.Services, api.EndpointSlices, api.DNSes, api.Ingresses, api.IngressClasses, api.NetworkPolicies:
+			case api.Services, api.EndpointSlices, api.DNSes, api.Ingresses, api.IngressClasses, api.NetworkPolicies, api.Namespaces:
 				return d.sub == "" && in(d.verb, "get", "list", "watch")
 			case api.Events:
 				return d.sub == "" && in(d.verb, "create", "update", "patch")

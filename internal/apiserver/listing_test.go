@@ -382,9 +382,48 @@ func TestTableOfPeers(t *testing.T) {
 				t.Errorf("%s: %s: %d %s", who.name, path, code, answer)
 			}
 		}
-		for _, path := range []string{"/api/v1/nodes", "/api/v1/nodes/m", "/api/v1/nodes?fieldSelector=metadata.name%21%3Dm", "/api/v1/namespaces", "/api/v1/namespaces/default"} {
+		for _, path := range []string{"/api/v1/nodes", "/api/v1/nodes/m", "/api/v1/nodes?fieldSelector=metadata.name%21%3Dm"} {
 			if code, answer := c.do(user, "GET", path, ""); code != 403 {
 				t.Errorf("%s: %s: %d %s", who.name, path, code, answer)
+			}
+		}
+	}
+}
+
+// Nodes read the addresses of all pods and the labels of all namespaces, and of the Pods only their own.
+func TestWhoReadsPodAddresses(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	pod := `{"metadata":{"name":"p","labels":{"app":"web"}},"spec":{"nodeName":"m","containers":[{"name":"c","image":"i","ports":[{"name":"http","containerPort":80}]}]}}`
+	if code, answer := c.do(root, "POST", "/api/v1/namespaces/default/pods", pod); code != 201 {
+		t.Fatal(code, answer)
+	}
+	if code, answer := c.do(root, "PATCH", "/api/v1/namespaces/default/pods/p/status", `{"status":{"podIP":"10.9.8.7","podIPs":[{"ip":"10.9.8.7"}]}}`, "Content-Type", "application/merge-patch+json"); code != 200 {
+		t.Fatal(code, answer)
+	}
+	const all, own = "/apis/minik8s.io/v1/podaddresses", "/apis/minik8s.io/v1/namespaces/default/podaddresses"
+	code, answer := c.do(root, "GET", all, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	if code != 200 || !strings.Contains(answer, `"10.9.8.7"`) || !strings.Contains(answer, `"http:80/TCP"`) {
+		t.Errorf("%d %s", code, answer)
+	}
+	for _, who := range []struct {
+		name, group           string
+		all, namespaces, pods int
+	}{
+		{"system:node:n", registry.GroupNodes, 200, 200, 403},
+		{"system:serviceaccount:other:default", "system:serviceaccounts", 403, 403, 403},
+		{"somebody", "somewhere", 403, 403, 403},
+	} {
+		user := c.user(who.name, who.group)
+		for path, want := range map[string]int{all: who.all, own: who.all, own + "/p": who.all, "/api/v1/namespaces": who.namespaces,
+			"/api/v1/namespaces/default": who.namespaces, "/api/v1/pods": who.pods, "/api/v1/namespaces/default/pods/p": who.pods} {
+			if code, answer := c.do(user, "GET", path, ""); code != want {
+				t.Errorf("%s: %s: %d, want %d: %s", who.name, path, code, want, answer)
+			}
+		}
+		for _, r := range [][2]string{{"DELETE", own + "/p"}, {"PUT", own + "/p"}, {"DELETE", "/api/v1/namespaces/default"}, {"PUT", "/api/v1/namespaces/default"}} {
+			if code, answer := c.do(user, r[0], r[1], `{"metadata":{"name":"p"}}`); code != 403 && code != 405 {
+				t.Errorf("%s: %s %s: %d %s", who.name, r[0], r[1], code, answer)
 			}
 		}
 	}

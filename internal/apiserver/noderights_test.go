@@ -45,6 +45,11 @@ var ours = []difference{
 	{"the gateway of a node, and its network, read by the node's own name; in Kubernetes they are other users", "refused", func(r nodeRequest, _ string) bool {
 		return r.Method == "GET" && strings.HasPrefix(r.Path, "/apis/networking.k8s.io/") && !strings.HasSuffix(r.Path, "/status")
 	}},
+	{"whom a NetworkPolicy lets in depends on the namespaces' labels, and every node carries policies out by its own name", "refused", func(r nodeRequest, _ string) bool {
+		of, name, _ := strings.Cut(strings.TrimPrefix(r.Path, "/api/v1/"), "/")
+		of, _, _ = strings.Cut(of, "?")
+		return r.Method == "GET" && of == "namespaces" && !strings.Contains(name, "/")
+	}},
 	{"of what a write of the status cannot change, nothing is taken, whoever writes; so nothing is refused either", "refused", func(r nodeRequest, answer string) bool {
 		return r.Path == "/api/v1/nodes/n1/status" && strings.Contains(answer, `"example.com/only"`) && !strings.Contains(answer, `"ownerReferences"`)
 	}},

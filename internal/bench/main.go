@@ -69,6 +69,7 @@ var parts = []part{
 	{"pods", pods},
 	{"network", networkFigures},
 	{"services", services},
+	{"policies", policies},
 	{"dns", dnsFigures},
 	{"gateway", gatewayFigures},
 	{"streams", streams},
@@ -82,7 +83,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, network, services, dns, gateway, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, network, services, policies, dns, gateway, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

@@ -53,6 +53,8 @@ import (
 //	expect call TARGET from NAME answer WORD
 //	                              who asks a Service from a host, or from the shell of a pod, is answered with a word that
 //	                              begins so; TARGET is service/NAME or external/NAME for an address of it, or nodeport/NAME@HOST
+//	expect silence TARGET from NAME
+//	                              who asks it gets no answer for two seconds, and no refusal either
 //	expect said NAME TEXT         the daemon has printed the text
 //	expect ctl MASTER ARGUMENTS... ctl does that without an error
 //	expect kubectl NAME ARGUMENTS... and kubectl

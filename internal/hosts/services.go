@@ -2,10 +2,12 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +37,36 @@ func (p *play) expectCall(ctx context.Context, args []string) error {
 		return err
 	}
 	if !strings.HasPrefix(got, args[4]) {
+		return fmt.Errorf("it answers %q", got)
+	}
+	return nil
+}
+
+// quiet is how long nothing has to come.
+const quiet = 2 * time.Second
+
+// expectSilence is "expect silence TARGET from NAME".
+func (p *play) expectSilence(ctx context.Context, args []string) error {
+	if len(args) != 3 || args[1] != "from" {
+		return errWords
+	}
+	at, err := p.target(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	if h := p.lab.Host(args[2]); h != nil {
+		ctx, cancel := context.WithTimeout(ctx, quiet)
+		defer cancel()
+		if got, err := h.Get(ctx, "http://"+at+"/"); !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("it answers %q, %v", got, err)
+		}
+		return nil
+	}
+	got, err := p.shell(args[2], fmt.Sprintf("timeout %d wget -qO- http://%s/; echo ended by $?", int(quiet.Seconds()), at))
+	if err != nil {
+		return err
+	}
+	if got != "ended by 143" { // by SIGTERM, and so by its time
 		return fmt.Errorf("it answers %q", got)
 	}
 	return nil

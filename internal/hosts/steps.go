@@ -42,7 +42,7 @@ var verbs = map[string]verb{
 // expectations are what can follow "expect".
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame, "again": (*play).expectAgain,
-	"lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "said": (*play).expectSaid, "ended": (*play).expectEnded,
+	"lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "silence": (*play).expectSilence, "said": (*play).expectSaid, "ended": (*play).expectEnded,
 	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 

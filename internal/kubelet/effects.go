@@ -52,7 +52,11 @@ func (w *worker) effectOf(a plan.Action) func(context.Context) (outcome, error) 
 		return func(ctx context.Context) (outcome, error) {
 			ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 			defer cancel()
-			return nil, w.k.runtime.RemoveSandbox(ctx, string(w.uid))
+			if err := w.k.runtime.RemoveSandbox(ctx, string(w.uid)); err != nil {
+				return nil, err
+			}
+			w.k.cfg.Policies.Release(w.uid)
+			return nil, nil
 		}
 	case plan.TearDown:
 		return w.doTearDown()

@@ -72,6 +72,8 @@ type Config struct {
 	Capacity corev1.ResourceList
 	// Network is what the Node needs of the pods' network; nil: there is none (hollow nodes).
 	Network node.Network
+	// Policies, which may be nil, is told of the pods' addresses.
+	Policies Policies
 	// Unavailable, which may be nil, is called when the API could not take a heartbeat.
 	Unavailable func()
 	// Shutdown is how pods end when the machine shuts down. The zero value: they are not ended.
@@ -85,6 +87,21 @@ type Config struct {
 	// Log may be nil.
 	Log *slog.Logger
 }
+
+// Policies carries NetworkPolicies out.
+type Policies interface {
+	// Admit is called before a process of a pod starts, and returns when what policies say of a pod with these addresses is
+	// in force, or when it is no use to wait for that; then it returns false.
+	Admit(ctx context.Context, pod *corev1.Pod, addresses []netip.Addr) bool
+	// Release is called when a pod has its addresses no more.
+	Release(uid types.UID)
+}
+
+// noPolicies lets every pod start.
+type noPolicies struct{}
+
+func (noPolicies) Admit(context.Context, *corev1.Pod, []netip.Addr) bool { return true }
+func (noPolicies) Release(types.UID)                                     {}
 
 // Kubelet runs the pods of one node.
 type Kubelet struct {
@@ -136,6 +153,9 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	}
 	if cfg.Now == nil {
 		cfg.Now = clock.Now
+	}
+	if cfg.Policies == nil {
+		cfg.Policies = noPolicies{}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -71,6 +71,9 @@ func (w *worker) createAndStart(ctx context.Context, a plan.Action, pod *corev1.
 	if id, err = w.create(ctx, a, pod, view); err != nil {
 		return "", err
 	}
+	if view.Sandbox != nil {
+		w.k.cfg.Policies.Admit(ctx, pod, view.Sandbox.Addresses)
+	}
 	err = w.k.runtime.StartContainer(ctx, id)
 	var failed *cri.StartError
 	if err == nil || errors.As(err, &failed) {

@@ -89,7 +89,7 @@ func New(cfg Config) (*Network, error) {
 		return nil, err
 	}
 	n.flows.cut = cutFlows(n.host.Handle)
-	n.filters = hostfilter.New(n.nf, tables, n.TableName(), cfg.Log)
+	n.filters = hostfilter.New(n.nf, ours, n.TableName(), cfg.Log)
 	n.overlay = overlay.New(n.host, overlay.Config{NodeIP: cfg.NodeIP, Direct: cfg.Direct, Port: cfg.VXLANPort, Log: cfg.Log}, peersFilter{n})
 	// The range of an earlier run is the Node's, whatever is asked for; and the masters may be away.
 	if found, err := n.findRange(); err == nil && found.IsValid() {

@@ -9,7 +9,10 @@ import (
 )
 
 // tables is the prefix of the table names of all daemons.
-const tables = "minik8s-pods-"
+const tables = ours + "pods-"
+
+// ours is the prefix of the names of the tables of all our parts: none of them is a filter that has to be opened.
+const ours = "minik8s-"
 
 // TableName is the name of this daemon's nftables table.
 func (n *Network) TableName() string { return tables + n.host.Owner() }

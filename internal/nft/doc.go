@@ -3,15 +3,17 @@
 // kernel has. In the tables of other programs it reads the rules that may stop traffic, and inserts accepting rules
 // into their chains.
 //
-// Who calls it: parts that own a table (the pods' network, the proxy of Services). It knows nothing
+// Who calls it: parts that own a table (the pods' network, the proxy of Services), or a part of one (the policies). It knows nothing
 // of pods. The calling thread's network namespace is the one that is read and changed.
 //
 //	table.go    a table as data, its text, and the interface Ruleset
 //	rule.go     what rules of ours are made of
 //	balance.go  what a load balancer's rules are made of
+//	filter.go   what a filter's rules are made of
 //	kernel.go   the kernel as a Ruleset: Apply, Change, Same, Chains, Delete
 //	edit.go     Edit: a piece of a table changes, in one transaction
 //	sync.go     Sync: the kernel's table is compared with the wanted one, without any memory of an earlier process
+//	keeper.go   Keeper: a table, or a guest's part of one, stays as its owner wants it, by Edit and Sync
 //	state.go    what is compared, and the difference
 //	walk.go     what the rules do with a packet
 //	others.go   Others: the base chains of other tables and their rules

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,9 +16,9 @@ import (
 type Edit struct {
 	Sets     []Set     // made, if they are not there; their elements are not looked at
 	Removed  []Element // all have to be there
-	Chains   []Chain   // regular ones are made or their rules replaced; of base chains, which have to be there, the rules are replaced
+	Chains   []Chain   // made, or their rules replaced; a base chain that is there keeps its hook
 	Added    []Element
-	Gone     []string // chains to which nothing leads any more
+	Gone     []string // chains to which nothing leads any more but each other and elements of GoneSets
 	GoneSets []string // sets to which no rule refers any more
 }
 
@@ -131,11 +132,11 @@ func (e Edit) queue(c *nftables.Conn, t *nftables.Table) error {
 	for _, name := range e.Gone { // they may lead to each other
 		c.FlushChain(&nftables.Chain{Table: t, Name: name})
 	}
+	for _, name := range e.GoneSets { // before the chains, to which their elements may lead
+		c.DelSet(&nftables.Set{Table: t, Name: name})
+	}
 	for _, name := range e.Gone {
 		c.DelChain(&nftables.Chain{Table: t, Name: name})
-	}
-	for _, name := range e.GoneSets {
-		c.DelSet(&nftables.Set{Table: t, Name: name})
 	}
 	return nil
 }
@@ -147,6 +148,9 @@ func queueElements(list []Element, t *nftables.Table, queue func(*nftables.Set, 
 		bySet[e.Set] = append(bySet[e.Set], e)
 	}
 	for name, list := range bySet {
+		if slices.ContainsFunc(list, func(e Element) bool { return e.End }) { // the kernel takes ranges in order only
+			slices.SortFunc(list, func(a, b Element) int { return bytes.Compare(a.Key, b.Key) })
+		}
 		set := &nftables.Set{Table: t, Name: name, IsMap: list[0].Goto != "" || len(list[0].Value) > 0}
 		for part := range slices.Chunk(list, perMessage) {
 			if err := queue(set, kernelElements(part)); err != nil {

@@ -253,14 +253,13 @@ func (f *Fake) Sync(t Table) (bool, error) {
 		f.Tables[t.Name], err = e.applied(old)
 		return true, err
 	}
-	guest := func(name string) bool { return t.Guests != "" && strings.HasPrefix(name, t.Guests) }
 	for _, s := range old.Sets {
-		if guest(s.Name) {
+		if t.foreign(s.Name) {
 			t.Sets = append(slices.Clone(t.Sets), s)
 		}
 	}
 	for _, c := range old.Chains {
-		if guest(c.Name) {
+		if t.foreign(c.Name) {
 			t.Chains = append(slices.Clone(t.Chains), c)
 		}
 	}

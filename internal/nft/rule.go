@@ -146,6 +146,11 @@ func byLink(text string, key expr.MetaKey, op expr.CmpOp, prefix string) Part {
 // InBy matches packets that came in by a link whose name has this prefix.
 func InBy(prefix string) Part { return byLink("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, prefix) }
 
+// OutByAny matches packets that leave by a link whose name has this prefix.
+func OutByAny(prefix string) Part {
+	return byLink("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, prefix)
+}
+
 // OutBy matches packets that leave by the link with this name.
 func OutBy(link string) Part {
 	return Part{fmt.Sprintf("oifname %q", link), []expr.Any{

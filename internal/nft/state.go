@@ -86,9 +86,8 @@ func chainKind(c *nftables.Chain) string {
 
 // difference is what makes the kernel's table the wanted one. whole: nothing less than making all of it anew does.
 func difference(t Table, want, have state) (e Edit, whole bool) {
-	guest := func(name string) bool { return t.Guests != "" && strings.HasPrefix(name, t.Guests) }
 	for _, name := range slices.Sorted(maps.Keys(have.sets)) {
-		if _, ok := want.sets[name]; !ok && !guest(name) {
+		if _, ok := want.sets[name]; !ok && !t.foreign(name) {
 			e.GoneSets = append(e.GoneSets, name)
 		}
 	}
@@ -126,7 +125,7 @@ func difference(t Table, want, have state) (e Edit, whole bool) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(have.chains)) {
-		if _, ok := want.chains[name]; !ok && !guest(name) {
+		if _, ok := want.chains[name]; !ok && !t.foreign(name) {
 			e.Gone = append(e.Gone, name)
 		}
 	}

@@ -72,20 +72,19 @@ func (k *Kernel) complete(t Table) error {
 // rebuild removes all of the table that is ours, and makes it anew.
 func (t Table) rebuild(c *nftables.Conn, have state) error {
 	tab := table(t.Name)
-	guest := func(name string) bool { return t.Guests != "" && strings.HasPrefix(name, t.Guests) }
 	c.AddTable(tab)
 	for name := range have.chains {
-		if !guest(name) {
+		if !t.foreign(name) {
 			c.FlushChain(&nftables.Chain{Table: tab, Name: name})
 		}
 	}
 	for name := range have.sets {
-		if !guest(name) {
+		if !t.foreign(name) {
 			c.DelSet(&nftables.Set{Table: tab, Name: name})
 		}
 	}
 	for name := range have.chains {
-		if !guest(name) {
+		if !t.foreign(name) {
 			c.DelChain(&nftables.Chain{Table: tab, Name: name})
 		}
 	}

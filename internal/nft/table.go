@@ -41,6 +41,14 @@ type Table struct {
 	// Guests is a prefix of the names of sets and chains that another package keeps in the table: Sync does not touch
 	// them. Empty: there are none.
 	Guests string
+	// Guest is for such a package: a prefix of the names of what it keeps in another's table. Sync touches nothing else
+	// there. Empty: all of the table is meant.
+	Guest string
+}
+
+// foreign reports whether a set or chain of this name is none of those that t is about.
+func (t Table) foreign(name string) bool {
+	return t.Guests != "" && strings.HasPrefix(name, t.Guests) || !strings.HasPrefix(name, t.Guest)
 }
 
 // Set is a set, or a map if Value has types. The elements of a set of Ranges are made by Range.

@@ -16,6 +16,8 @@ type Packet struct {
 	From, To netip.AddrPort
 	In, Out  string // links; none for packets of the host and to it
 	DNAT     bool   // its destination was changed
+	Reply    bool   // it is of a connection, and goes back
+	Related  bool   // it belongs to a connection
 }
 
 // Outcome is what becomes of a packet in a hook.
@@ -58,7 +60,7 @@ func NewWalker(t Table, local func(netip.Addr) bool) *Walker {
 }
 
 // Send sends a packet through the chains of a hook. The error is of a table that the kernel would refuse, or of a rule
-// that the Walker does not know. Prefixes of sets of Ranges are not known.
+// that the Walker does not know.
 func (w *Walker) Send(h Hook, p Packet) (Packet, Outcome, error) {
 	w.Way = nil
 	for _, c := range w.table.Chains {
@@ -82,10 +84,17 @@ type evaluation struct {
 	p       *Packet
 	regs    [64]byte
 	next    string // the chain to go on in
+	jump    string // the chain to go through first
 	outcome Outcome
 }
 
 func (w *Walker) through(c Chain, p *Packet, depth int) (Outcome, error) {
+	outcome, _, err := w.decided(c, p, depth)
+	return outcome, err
+}
+
+// decided is through, and whether a verdict was reached: without one the calling chain goes on.
+func (w *Walker) decided(c Chain, p *Packet, depth int) (_ Outcome, decided bool, err error) {
 	for depth <= maxDepth {
 		next := ""
 		for _, r := range c.Rules {
@@ -94,7 +103,7 @@ func (w *Walker) through(c Chain, p *Packet, depth int) (Outcome, error) {
 			for _, e := range r.exprs() {
 				ok, err := m.eval(e)
 				if err != nil {
-					return "", fmt.Errorf("%s: %w", r, err)
+					return "", false, fmt.Errorf("%s: %w", r, err)
 				}
 				if matched = ok; !ok {
 					break
@@ -105,22 +114,31 @@ func (w *Walker) through(c Chain, p *Packet, depth int) (Outcome, error) {
 			}
 			w.Way = append(w.Way, c.Name+": "+r.String())
 			if m.outcome != "" {
-				return m.outcome, nil
+				return m.outcome, true, nil
+			}
+			if m.jump != "" {
+				to, ok := w.chains[m.jump]
+				if !ok {
+					return "", false, fmt.Errorf("chain %s does not exist", m.jump)
+				}
+				if outcome, decided, err := w.decided(to, p, depth+1); decided || err != nil {
+					return outcome, decided, err
+				}
 			}
 			if next = m.next; next != "" {
 				break
 			}
 		}
 		if next == "" {
-			return Passes, nil
+			return Passes, false, nil
 		}
 		var ok bool
 		if c, ok = w.chains[next]; !ok {
-			return "", fmt.Errorf("chain %s does not exist", next)
+			return "", false, fmt.Errorf("chain %s does not exist", next)
 		}
 		depth++
 	}
-	return "", fmt.Errorf("chains lead to each other more than %d times", maxDepth)
+	return "", false, fmt.Errorf("chains lead to each other more than %d times", maxDepth)
 }
 
 // at is where a register starts.
@@ -152,15 +170,7 @@ func (m *evaluation) eval(e expr.Any) (ok bool, err error) {
 	case *expr.Fib:
 		return true, m.fib(e)
 	case *expr.Ct:
-		if e.Key != expr.CtKeySTATUS {
-			return false, fmt.Errorf("conntrack's %v is not known here", e.Key)
-		}
-		status := uint32(0)
-		if m.p.DNAT {
-			status = statusDNAT
-		}
-		m.store(e.Register, number(status))
-		return true, nil
+		return true, m.track(e)
 	case *expr.Bitwise:
 		i, o := at(e.SourceRegister), make([]byte, e.Len)
 		for j := range o {
@@ -170,8 +180,14 @@ func (m *evaluation) eval(e expr.Any) (ok bool, err error) {
 		return true, nil
 	case *expr.Cmp:
 		i := at(e.Register)
-		same := bytes.Equal(m.regs[i:i+len(e.Data)], e.Data)
-		return same == (e.Op == expr.CmpOpEq), nil
+		switch order := bytes.Compare(m.regs[i:i+len(e.Data)], e.Data); e.Op {
+		case expr.CmpOpGte:
+			return order >= 0, nil
+		case expr.CmpOpLte:
+			return order <= 0, nil
+		default:
+			return (order == 0) == (e.Op == expr.CmpOpEq), nil
+		}
 	case *expr.Numgen:
 		n := m.turns[e]
 		m.turns[e] = (n + 1) % e.Modulus
@@ -201,8 +217,12 @@ func (m *evaluation) eval(e expr.Any) (ok bool, err error) {
 		switch e.Kind {
 		case expr.VerdictDrop:
 			m.outcome = Dropped
+		case expr.VerdictAccept:
+			m.outcome = Passes
 		case expr.VerdictGoto:
 			m.next = e.Chain
+		case expr.VerdictJump:
+			m.jump = e.Chain
 		default:
 			return false, fmt.Errorf("the verdict %d is not known here", e.Kind)
 		}
@@ -210,6 +230,24 @@ func (m *evaluation) eval(e expr.Any) (ok bool, err error) {
 		return false, fmt.Errorf("%T is not known here", e)
 	}
 	return true, nil
+}
+
+func (m *evaluation) track(e *expr.Ct) error {
+	value := map[bool]uint32{}
+	switch e.Key {
+	case expr.CtKeySTATUS:
+		value[m.p.DNAT] = statusDNAT
+		m.store(e.Register, number(value[true]))
+	case expr.CtKeySTATE:
+		value[m.p.Related] = expr.CtStateBitRELATED
+		m.store(e.Register, number(value[true]))
+	case expr.CtKeyDIRECTION:
+		value[m.p.Reply] = directionReply
+		m.store(e.Register, []byte{byte(value[true])})
+	default:
+		return fmt.Errorf("conntrack's %v is not known here", e.Key)
+	}
+	return nil
 }
 
 func (m *evaluation) payload(e *expr.Payload) ([]byte, error) {
@@ -261,9 +299,10 @@ func (m *evaluation) lookup(e *expr.Lookup) (bool, error) {
 	if !ok {
 		return false, fmt.Errorf("set %s does not exist", e.SetName)
 	}
-	size := 0
+	size, ranges := 0, false
 	for _, s := range m.table.Sets {
 		if s.Name == e.SetName {
+			ranges = s.Ranges
 			size = 4 * len(s.Key)
 			if len(s.Key) == 1 && s.Key[0] == Port {
 				size = 2
@@ -272,6 +311,9 @@ func (m *evaluation) lookup(e *expr.Lookup) (bool, error) {
 	}
 	i := at(e.SourceRegister)
 	el, found := set[string(m.regs[i:i+size])]
+	if ranges {
+		found = inRanges(set, m.regs[i:i+size])
+	}
 	switch {
 	case !e.IsDestRegSet:
 		return found != e.Invert, nil
@@ -283,4 +325,15 @@ func (m *evaluation) lookup(e *expr.Lookup) (bool, error) {
 		m.store(e.DestRegister, el.Value)
 	}
 	return true, nil
+}
+
+// inRanges reports whether the last end of a range at or before a key is the start of one.
+func inRanges(set map[string]Element, key []byte) bool {
+	var last *Element
+	for _, el := range set {
+		if bytes.Compare(el.Key, key) <= 0 && (last == nil || bytes.Compare(el.Key, last.Key) > 0) {
+			last = &el
+		}
+	}
+	return last != nil && !last.End
 }

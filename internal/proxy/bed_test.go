@@ -273,7 +273,7 @@ func (h *host) caughtUp() {
 		defer h.proxy.mu.Unlock()
 		h.proxy.seen.Lock()
 		defer h.proxy.seen.Unlock()
-		return len(h.proxy.seen.dirty) == 0 && h.proxy.synced
+		return len(h.proxy.seen.dirty) == 0 && h.proxy.keeper.Synced()
 	})
 }
 

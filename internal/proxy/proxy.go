@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,13 +19,6 @@ import (
 	"minik8s/internal/nft"
 	"minik8s/internal/proxy/plan"
 )
-
-// Ruleset is what of the kernel's packet filter the proxy needs.
-type Ruleset interface {
-	Edit(table string, e nft.Edit) error
-	Sync(t nft.Table) (changed bool, err error)
-	WatchTable(ctx context.Context, table string, started, changed func()) error
-}
 
 // Source is what a Proxy follows: an informer of a kind in all namespaces, which the Proxy runs.
 type Source[T api.Object] interface {
@@ -51,7 +43,7 @@ type Config struct {
 	Node  plan.Node
 	// Pods is this node's range of pod addresses; it may be unknown yet.
 	Pods    netip.Prefix
-	Ruleset Ruleset // nil: the kernel's
+	Ruleset nft.Kept // nil: the kernel's
 	Log     *slog.Logger
 }
 
@@ -61,9 +53,6 @@ type Proxy struct {
 	services Source[*corev1.Service]
 	slices   Source[*discoveryv1.EndpointSlice]
 	wake     chan struct{} // something is dirty
-	foreign  chan struct{} // somebody else has changed the table
-	touched  atomic.Int64  // when that was, in nanoseconds since start
-	start    time.Time
 	cut      chan struct{} // flows may be stale
 
 	seen struct { // what the informers have told
@@ -75,14 +64,11 @@ type Proxy struct {
 		pods   *netip.Prefix
 	}
 
-	mu       sync.Mutex // state, and what follows it
-	state    *state
-	synced   bool      // the kernel has the state, as far as is known
-	compared time.Time // when the last comparison began that found or left it so
-	broken   map[flow]bool
-	doors    *doors
-
-	edits, refused atomic.Int64 // piecewise changes, and those that the kernel did not take
+	mu     sync.Mutex // state, and what follows it
+	state  *state
+	keeper *nft.Keeper // writes state to the kernel
+	broken map[flow]bool
+	doors  *doors
 }
 
 // New makes a Proxy that knows the Services and EndpointSlices of all namespaces from their informers.
@@ -90,14 +76,13 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Ruleset == nil {
-		cfg.Ruleset = nft.NewKernel()
-	}
-	p := &Proxy{cfg: cfg, services: services, slices: endpointSlices, wake: make(chan struct{}, 1), foreign: make(chan struct{}, 1),
-		cut: make(chan struct{}, 1), start: time.Now(), broken: map[flow]bool{}}
+	p := &Proxy{cfg: cfg, services: services, slices: endpointSlices, wake: make(chan struct{}, 1),
+		cut: make(chan struct{}, 1), broken: map[flow]bool{}}
 	p.seen.dirty, p.seen.lists = map[types.NamespacedName]bool{}, map[string]bool{}
 	p.seen.slices = map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice{}
 	p.state = newState(cfg.Table, renderer{links: cfg.Links, node: cfg.Node, pods: cfg.Pods})
+	p.keeper = nft.NewKeeper(nft.KeeperConfig{Ruleset: cfg.Ruleset, Table: cfg.Table, Wanted: func() nft.Table { return p.state.table() }, Lock: &p.mu,
+		What: "the rules of Services", Log: cfg.Log})
 	p.doors = newDoors(cfg.Log)
 	services.OnChange(func(old, now *corev1.Service) {
 		p.dirty(nameOf(old, now))
@@ -184,9 +169,8 @@ func (p *Proxy) Run(ctx context.Context, ready func()) error {
 			}
 		})
 	}
-	running.Go(func() { p.watch(ctx) })
+	running.Go(func() { p.keeper.Run(ctx) })
 	running.Go(func() { p.cutFlows(ctx) })
-	running.Go(func() { p.keep(ctx) })
 	patience, reported := settle, ""
 	for {
 		select {
@@ -234,7 +218,7 @@ func (p *Proxy) catchUp() (done bool, err error) {
 			p.seen.dirty[nameOf(svc, nil)] = true
 		}
 		p.state = newState(p.cfg.Table, p.state.renderer)
-		p.synced = false
+		p.keeper.Forget()
 	}
 	updates := map[types.NamespacedName]*entry{}
 	for name := range p.seen.dirty {
@@ -253,21 +237,8 @@ func (p *Proxy) catchUp() (done bool, err error) {
 		}
 	}
 	p.doors.follow(updates)
-	edit := p.state.change(updates)
-	if p.synced && !edit.Empty() {
-		p.edits.Add(1)
-		if err = p.cfg.Ruleset.Edit(p.cfg.Table, edit); err != nil {
-			p.cfg.Log.Warn("the kernel refuses a change of the rules of Services, comparing all of them", "error", err)
-			p.synced = false // it is not known who has changed what
-			p.refused.Add(1)
-		}
-	}
-	if !p.synced {
-		p.compared = time.Now()
-		if _, err = p.cfg.Ruleset.Sync(p.state.table()); err != nil {
-			return false, fmt.Errorf("proxy: %w", err)
-		}
-		p.synced = true
+	if err = p.keeper.Write(p.state.change(updates)); err != nil {
+		return false, fmt.Errorf("proxy: %w", err)
 	}
 	if len(p.broken) > 0 {
 		poke(p.cut)
@@ -315,68 +286,10 @@ func Teardown(table string) error {
 }
 
 const (
-	// settle is how long to wait after another's change before comparing: a restart of a firewall makes many in a row.
+	// settle and again bound the gap between two attempts that the kernel refuses.
 	settle = 50 * time.Millisecond
-	// longestGap bounds the gap between two repairs while another program keeps undoing them.
-	longestGap = 400 * time.Millisecond
-	// again bounds the gap between two attempts that the kernel refuses.
-	again = 5 * time.Second
+	again  = 5 * time.Second
 )
-
-// watch notices that others have changed the table.
-func (p *Proxy) watch(ctx context.Context) {
-	changed := func() {
-		p.touched.Store(int64(time.Since(p.start)))
-		poke(p.foreign)
-	}
-	for ctx.Err() == nil { // what changed in between is found by a comparison at its start
-		if err := p.cfg.Ruleset.WatchTable(ctx, p.cfg.Table, changed, changed); err != nil {
-			p.cfg.Log.Warn("changes of the rules of Services are not seen, trying again", "error", err)
-		}
-		wait(ctx, again)
-	}
-}
-
-// keep compares and repairs the table after others have changed it.
-func (p *Proxy) keep(ctx context.Context) {
-	gap := settle
-	for {
-		select {
-		case <-p.foreign:
-		case <-ctx.Done():
-			return
-		}
-		wait(ctx, gap)
-		select { // a change that came meanwhile is covered by the same comparison
-		case <-p.foreign:
-		default:
-		}
-		began := time.Now()
-		repaired, err := p.repair()
-		switch {
-		case err != nil:
-			p.cfg.Log.Warn("the rules of Services could not be compared or repaired, trying again", "error", err)
-			gap = min(2*gap, again)
-			poke(p.foreign)
-		case repaired:
-			p.cfg.Log.Info("the rules of Services had been changed by somebody else and are whole again")
-			gap = min(2*gap, longestGap)
-		default:
-			gap = settle
-		}
-		wait(ctx, min(9*time.Since(began), again)) // while others change it all the time, comparing takes a tenth of a core
-	}
-}
-
-func (p *Proxy) repair() (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.synced || p.compared.Sub(p.start) > time.Duration(p.touched.Load()) { // it is compared with the next change, or was
-		return false, nil
-	}
-	p.compared = time.Now()
-	return p.cfg.Ruleset.Sync(p.state.table())
-}
 
 func wait(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)

@@ -163,8 +163,8 @@ func TestRandomSequences(t *testing.T) {
 		h.caughtUp()
 		h.same()
 	}
-	if h.proxy.edits.Load() < 30 || h.proxy.refused.Load() > 0 {
-		t.Errorf("%d piecewise changes, of which the kernel refused %d", h.proxy.edits.Load(), h.proxy.refused.Load())
+	if edits, refused := h.proxy.keeper.Counts(); edits < 30 || refused > 0 {
+		t.Errorf("%d piecewise changes, of which the kernel refused %d", edits, refused)
 	}
 	fresh := newState(h.config().Table, h.proxy.state.renderer)
 	updates := map[string]bool{}

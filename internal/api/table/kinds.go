@@ -1,6 +1,7 @@
 package table
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -141,6 +142,23 @@ var peerColumns = []metav1.TableColumnDefinition{
 
 func peerRow(p *minik8s.Peer, now time.Time) []any {
 	return []any{p.Name, or(strings.Join(p.Spec.Addresses, ","), none), or(strings.Join(p.Spec.PodCIDRs, ","), none), or(p.Spec.API, none),
+		since(p.CreationTimestamp.Time, now)}
+}
+
+var podAddressColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "The name of the pod."},
+	{Name: "Address", Type: "string", Description: "Where the pod is reached."},
+	{Name: "Node", Type: "string", Description: "The node that it runs on."},
+	{Name: "Ports", Type: "string", Description: "The ports that have a name."},
+	{Name: "Age", Type: "string", Description: "The time since the pod was created."},
+}
+
+func podAddressRow(p *minik8s.PodAddress, now time.Time) []any {
+	var ports []string
+	for _, n := range p.Spec.Ports {
+		ports = append(ports, fmt.Sprintf("%s:%d/%s", n.Name, n.Port, n.Protocol))
+	}
+	return []any{p.Name, or(strings.Join(p.Spec.Addresses, ","), none), or(p.Spec.NodeName, none), or(strings.Join(ports, ","), none),
 		since(p.CreationTimestamp.Time, now)}
 }
 

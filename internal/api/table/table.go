@@ -109,6 +109,8 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{clusterConfigColumns, typed(clusterConfigRow)}
 	case api.Peers:
 		return layout{peerColumns, typed(peerRow)}
+	case api.PodAddresses:
+		return layout{podAddressColumns, typed(podAddressRow)}
 	case api.ReplicaSets:
 		return layout{replicaSetColumns, typed(replicaSetRow)}
 	case api.Deployments:

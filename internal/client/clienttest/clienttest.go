@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) client.Interface) {
 		"watch through a selector":          selected,
 		"initial events, then a bookmark":   initial,
 		"peers are a part of nodes":         peers,
+		"pod addresses are a part of pods":  podAddresses,
 		"delete waits for finalizers":       finalizers,
 		"delete checks preconditions":       preconditions,
 		"deletecollection":                  collection,
@@ -440,6 +441,48 @@ func peers(t *testing.T, ctx context.Context, c client.Interface) {
 	_, err := c.Delete(ctx, client.Key{Kind: api.Peers, Name: "n"}, nil)
 	want(t, apierrors.IsMethodNotSupported, err)
 	must[api.Object](t)(c.Get(ctx, client.Key{Kind: api.Peers, Name: "n"}))
+}
+
+// podAddresses reads Pods in the form of PodAddresses: with an address while one is the pod's own.
+func podAddresses(t *testing.T, ctx context.Context, c client.Interface) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i", Ports: []corev1.ContainerPort{
+			{Name: "http", ContainerPort: 80, Protocol: corev1.ProtocolTCP}, {ContainerPort: 81, Protocol: corev1.ProtocolTCP}}}}}}
+	must[api.Object](t)(c.Create(ctx, pod, client.WriteOptions{}))
+	key := client.Key{Kind: api.Pods, Namespace: "default", Name: "p"}
+	patch := func(body, sub string) {
+		t.Helper()
+		must[api.Object](t)(c.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: []byte(body)}, client.WriteOptions{Subresource: sub}))
+	}
+	list := must[*client.List](t)(c.List(ctx, api.PodAddresses, client.ListOptions{Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}))
+	if len(list.Items) != 1 {
+		t.Fatalf("%+v", list.Items)
+	}
+	w := must[client.Watcher](t)(c.Watch(ctx, api.PodAddresses, client.WatchOptions{ResourceVersion: list.ResourceVersion}))
+	defer w.Stop()
+	patch(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "status")
+	patch(`{"metadata":{"annotations":{"a":"b"}}}`, "")
+	patch(`{"status":{"phase":"Running","podIP":"10.1.1.1","podIPs":[{"ip":"10.1.1.1"}]}}`, "status")
+	patch(`{"metadata":{"labels":{"app":"db"}}}`, "")
+	patch(`{"status":{"phase":"Succeeded"}}`, "status")
+	var got []string
+	for _, e := range next(t, w, 3) {
+		p := e.Object.(*minik8s.PodAddress)
+		got = append(got, fmt.Sprint(e.Type, p.Labels, p.Spec))
+	}
+	want := []string{"MODIFIEDmap[app:web] {n [10.1.1.1] [{http 80 TCP}]}", "MODIFIEDmap[app:db] {n [10.1.1.1] [{http 80 TCP}]}", "MODIFIEDmap[app:db] {n [] []}"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	host := pod.DeepCopy()
+	host.Name, host.Spec.HostNetwork, host.Spec.Containers[0].Ports = "host", true, nil
+	must[api.Object](t)(c.Create(ctx, host, client.WriteOptions{}))
+	key.Name = "host"
+	patch(`{"status":{"phase":"Running","podIP":"192.0.2.1","podIPs":[{"ip":"192.0.2.1"}]}}`, "status")
+	obj := must[api.Object](t)(c.Get(ctx, client.Key{Kind: api.PodAddresses, Namespace: "default", Name: "host"}))
+	if p := obj.(*minik8s.PodAddress); len(p.Spec.Addresses) > 0 {
+		t.Errorf("a pod with its node's network: %+v", p.Spec)
+	}
 }
 
 func finalizers(t *testing.T, ctx context.Context, c client.Interface) {

@@ -122,7 +122,8 @@ func authorizeServiceAccount(q Attributes) error {
 	return Forbidden(q, "a service account may only read its own namespace, and no secrets")
 }
 
-// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node, and read what leads to Services.
+// authorizeNode lets a kubelet use its own Node and Lease, and the pods bound to its node, and read what leads to Services
+// and whom NetworkPolicies are about.
 // An object that is being created has no name in the request yet, unless it is applied; admission applies the same limits
 // to it.
 func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
@@ -182,10 +183,15 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 		}
 		return Forbidden(q, "no pod on this node uses it")
 	case api.Pods:
-		return a.authorizeNodePod(ctx, q, node)
+		if q.View == api.PodAddresses && read { // of the other nodes' pods, what NetworkPolicies need
+			return nil
+		}
+		if q.View == nil {
+			return a.authorizeNodePod(ctx, q, node)
+		}
 	case api.Services, api.EndpointSlices, // for the variables of its pods, and its proxy
 		api.DNSes, api.Ingresses, api.IngressClasses, // for its DNS and its gateway
-		api.NetworkPolicies: // for what its pods let in
+		api.NetworkPolicies, api.Namespaces: // for what its pods let in, from whom
 		if read {
 			return nil
 		}
