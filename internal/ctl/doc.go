@@ -9,6 +9,7 @@
 //	wait                                 until pods are ready, rollouts done, objects gone
 //	jointoken storage                    machines that join; the masters' store, its members and copies
 //	stream cp nodeimage                  terminals, ports, files and images, to and from a node
+//	apiproxy                             the API on a port of this machine
 //
 // It promises reliable exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists or conflicts, 5 no server;
 // for exec, the command's own. A message says what to do next. Piped output is plain text. Secrets are printed only if
