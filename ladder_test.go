@@ -48,6 +48,7 @@ var floors = map[string]int{
 	"internal/nft":                1, // the kernel's packet filter; knows no pod
 	"internal/proxy":              4, // the data path of Services; only roles makes one
 	"internal/proxy/plan":         1, // what one node does with a Service; pure
+	"internal/proxy/report":       1, // how a node says what its kernel does with a Service; ctl reads it
 	"internal/dns":                4, // the names of Services for this node's pods; only roles makes one
 	"internal/hostdns":            1, // a line in the host's resolv.conf
 	"internal/dns/names":          1, // what a name asks for; pure

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -31,40 +32,111 @@ const (
 	Unreachable Outcome = "port unreachable"
 )
 
-// Walker sends packets through a table of ours, without a kernel. It evaluates the very expressions that the kernel gets.
+// Walker sends packets through a table of ours. It evaluates the very expressions that the kernel has, or gets.
 type Walker struct {
-	table  Table
+	rules  rules
 	local  func(netip.Addr) bool
-	chains map[string]Chain
-	sets   map[string]map[string]Element
 	turns  map[*expr.Numgen]uint32
+	most   uint32                     // the largest modulus of a turn that was met
+	known  map[string]map[string]bool // clients that were remembered on the way
+	forget bool                       // clients are neither remembered nor known
+	// Known is set when a packet's source was a remembered client.
+	Known bool
 	// Way are the rules that matched on the last packet's way, each after its chain's name.
 	Way []string
 }
 
-// NewWalker makes one. local says which addresses are the host's. Turns and remembered clients are the Walker's own.
-func NewWalker(t Table, local func(netip.Addr) bool) *Walker {
-	w := &Walker{table: t, local: local, chains: map[string]Chain{}, sets: map[string]map[string]Element{}, turns: map[*expr.Numgen]uint32{}}
+// rules are what a Walker walks through.
+type rules interface {
+	// base returns the chains of a hook.
+	base(h Hook) ([]Chain, error)
+	// chain returns a chain; false if there is none.
+	chain(name string) (Chain, bool, error)
+	// dynamic reports whether a set has the clients that are remembered.
+	dynamic(set string) bool
+	// size is the length of a set's keys; 0 if there is no such set.
+	size(set string) int
+	// element returns that of a set with the key; false if there is none.
+	element(set string, key []byte) (Element, bool, error)
+}
+
+// NewWalker makes one of a table as data. local says which addresses are the host's. Turns and remembered clients are the
+// Walker's own.
+func NewWalker(t Table, local func(netip.Addr) bool) *Walker { return newWalker(newData(t), local) }
+
+func newWalker(r rules, local func(netip.Addr) bool) *Walker {
+	return &Walker{rules: r, local: local, turns: map[*expr.Numgen]uint32{}, known: map[string]map[string]bool{}}
+}
+
+// data is a table as data.
+type data struct {
+	table  Table
+	chains map[string]Chain
+	sets   map[string]map[string]Element
+}
+
+func newData(t Table) *data {
+	d := &data{table: t, chains: map[string]Chain{}, sets: map[string]map[string]Element{}}
 	for _, c := range t.Chains {
-		w.chains[c.Name] = c
+		d.chains[c.Name] = c
 	}
 	for _, s := range t.Sets {
-		w.sets[s.Name] = map[string]Element{}
+		d.sets[s.Name] = map[string]Element{}
 		for _, e := range s.Elements {
-			w.sets[s.Name][string(e.Key)] = e
+			d.sets[s.Name][string(e.Key)] = e
 		}
 	}
-	return w
+	return d
+}
+
+func (d *data) base(h Hook) (out []Chain, _ error) {
+	for _, c := range d.table.Chains {
+		if c.Hook == h {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+func (d *data) chain(name string) (Chain, bool, error) {
+	c, ok := d.chains[name]
+	return c, ok, nil
+}
+
+func (d *data) size(set string) int { return d.table.keySize(set) }
+
+func (d *data) dynamic(set string) bool { return d.table.isDynamic(set) }
+
+func (t Table) isDynamic(set string) bool {
+	return slices.ContainsFunc(t.Sets, func(s Set) bool { return s.Name == set && s.Dynamic })
+}
+
+func (t Table) keySize(set string) int {
+	for _, s := range t.Sets {
+		if s.Name == set {
+			if len(s.Key) == 1 && s.Key[0] == Port {
+				return 2
+			}
+			return 4 * len(s.Key)
+		}
+	}
+	return 0
+}
+
+func (d *data) element(set string, key []byte) (Element, bool, error) {
+	e, ok := d.sets[set][string(key)]
+	return e, ok, nil
 }
 
 // Send sends a packet through the chains of a hook. The error is of a table that the kernel would refuse, or of a rule
 // that the Walker does not know. Prefixes of sets of Ranges are not known.
 func (w *Walker) Send(h Hook, p Packet) (Packet, Outcome, error) {
 	w.Way = nil
-	for _, c := range w.table.Chains {
-		if c.Hook != h {
-			continue
-		}
+	chains, err := w.rules.base(h)
+	if err != nil {
+		return p, "", err
+	}
+	for _, c := range chains {
 		outcome, err := w.through(c, &p, 0)
 		if err != nil {
 			return p, "", fmt.Errorf("chain %s: %w", c.Name, err)
@@ -74,6 +146,29 @@ func (w *Walker) Send(h Hook, p Packet) (Packet, Outcome, error) {
 		}
 	}
 	return p, Passes, nil
+}
+
+// maxTurns bounds how many packets SendAll sends.
+const maxTurns = 1 << 14
+
+// SendAll sends the same packet until each turn that it meets has been taken, and returns all the destinations that it gets,
+// in the order of turns, and all outcomes. It is that of a client which nobody remembers, and no client is remembered by it.
+func (w *Walker) SendAll(h Hook, p Packet) (to []netip.AddrPort, outcomes []Outcome, err error) {
+	w.forget = true
+	defer func() { w.forget = false }()
+	for i := uint32(0); i < min(max(1, 2*w.most), maxTurns); i++ { // twice: of several turns one after another, not each is met at once
+		q, outcome, err := w.Send(h, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		if outcome == Redirected && !slices.Contains(to, q.To) {
+			to = append(to, q.To)
+		}
+		if !slices.Contains(outcomes, outcome) {
+			outcomes = append(outcomes, outcome)
+		}
+	}
+	return to, outcomes, nil
 }
 
 // evaluation is of one rule.
@@ -115,7 +210,10 @@ func (w *Walker) through(c Chain, p *Packet, depth int) (Outcome, error) {
 			return Passes, nil
 		}
 		var ok bool
-		if c, ok = w.chains[next]; !ok {
+		var err error
+		if c, ok, err = w.rules.chain(next); err != nil {
+			return "", err
+		} else if !ok {
 			return "", fmt.Errorf("chain %s does not exist", next)
 		}
 		depth++
@@ -175,6 +273,7 @@ func (m *evaluation) eval(e expr.Any) (ok bool, err error) {
 	case *expr.Numgen:
 		n := m.turns[e]
 		m.turns[e] = (n + 1) % e.Modulus
+		m.most = max(m.most, e.Modulus)
 		m.store(e.Register, number(n%e.Modulus))
 		return true, nil
 	case *expr.Immediate:
@@ -183,8 +282,12 @@ func (m *evaluation) eval(e expr.Any) (ok bool, err error) {
 	case *expr.Lookup:
 		return m.lookup(e)
 	case *expr.Dynset:
-		i := at(e.SrcRegKey)
-		m.sets[e.SetName][string(m.regs[i:i+4])] = Element{Set: e.SetName, Key: bytes.Clone(m.regs[i : i+4])}
+		if i := at(e.SrcRegKey); !m.forget {
+			if m.known[e.SetName] == nil {
+				m.known[e.SetName] = map[string]bool{}
+			}
+			m.known[e.SetName][string(m.regs[i:i+4])] = true
+		}
 		return true, nil
 	case *expr.NAT:
 		i, j := at(e.RegAddrMin), at(e.RegProtoMin)
@@ -257,21 +360,20 @@ func (m *evaluation) fib(e *expr.Fib) error {
 }
 
 func (m *evaluation) lookup(e *expr.Lookup) (bool, error) {
-	set, ok := m.sets[e.SetName]
-	if !ok {
+	size := m.rules.size(e.SetName)
+	if size == 0 {
 		return false, fmt.Errorf("set %s does not exist", e.SetName)
 	}
-	size := 0
-	for _, s := range m.table.Sets {
-		if s.Name == e.SetName {
-			size = 4 * len(s.Key)
-			if len(s.Key) == 1 && s.Key[0] == Port {
-				size = 2
-			}
-		}
-	}
 	i := at(e.SourceRegister)
-	el, found := set[string(m.regs[i:i+size])]
+	key := m.regs[i : i+size]
+	el, found, err := m.rules.element(e.SetName, key)
+	if err != nil {
+		return false, err
+	}
+	if m.rules.dynamic(e.SetName) {
+		found = !m.forget && (found || m.known[e.SetName][string(key)])
+		m.Known = m.Known || found
+	}
 	switch {
 	case !e.IsDestRegSet:
 		return found != e.Invert, nil

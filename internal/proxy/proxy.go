@@ -26,6 +26,7 @@ type Ruleset interface {
 	Edit(table string, e nft.Edit) error
 	Sync(t nft.Table) (changed bool, err error)
 	WatchTable(ctx context.Context, table string, started, changed func()) error
+	Walker(t nft.Table, local func(netip.Addr) bool) *nft.Walker
 }
 
 // Source is what a Proxy follows: an informer of a kind in all namespaces, which the Proxy runs.
