@@ -33,6 +33,7 @@ import (
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/masters"
 	"minik8s/internal/network"
+	"minik8s/internal/proxy"
 	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 	"minik8s/internal/tokens"
@@ -114,6 +115,7 @@ type Daemon struct {
 	runtime   *containerd.Runtime
 	led       atomic.Pointer[supervise.Group] // the parts that run while this master leads
 	kubelet   atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
+	proxy     atomic.Pointer[proxy.Proxy]     // the same of the data path of Services
 }
 
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts
