@@ -62,6 +62,7 @@ func (d *Daemon) runKubeletServer(ctx context.Context, ready func()) error {
 			}
 			return nil
 		},
+		ClusterDomain: d.cfg.ClusterDomain,
 		Services: func() server.Services {
 			if p := d.proxy.Load(); p != nil {
 				return p

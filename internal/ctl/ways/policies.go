@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// ProxyName is the label of Services to which somebody else leads than the nodes' proxies, and its value says who.
+const ProxyName = "service.kubernetes.io/service-proxy-name"
+
 // Policies returns the names of the policies of the pod's namespace that select it for this direction. What they let
 // through is not judged here.
 func Policies(all []*networkingv1.NetworkPolicy, pod *corev1.Pod, direction networkingv1.PolicyType) (names []string) {

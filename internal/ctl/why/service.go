@@ -17,9 +17,6 @@ import (
 	"minik8s/internal/ctl/ways"
 )
 
-// serviceProxyName is the label of Services that somebody else than the nodes' proxies leads to.
-const serviceProxyName = "service.kubernetes.io/service-proxy-name"
-
 // explainService says which pods a Service leads to, why not to others, and whether the nodes' kernels agree.
 func (s *situation) explainService(svc *corev1.Service) Explanation {
 	var v Explanation
@@ -61,8 +58,8 @@ func (s *situation) explainService(svc *corev1.Service) Explanation {
 		s.nearMisses(&v, svc)
 	}
 	s.portRemarks(&v, svc)
-	if svc.Labels[serviceProxyName] != "" {
-		v.because("its label %s leaves it to %s: the nodes' proxies lead nobody to it", serviceProxyName, svc.Labels[serviceProxyName])
+	if svc.Labels[ways.ProxyName] != "" {
+		v.because("its label %s leaves it to %s: the nodes' proxies lead nobody to it", ways.ProxyName, svc.Labels[ways.ProxyName])
 	} else if virtual(svc) {
 		s.kernels(&v, svc)
 	}
@@ -75,7 +72,7 @@ func (s *situation) serviceHead(v *Explanation, svc *corev1.Service, selected, r
 	case len(svc.Spec.Selector) == 0:
 		v.Good = ready > 0
 		v.Head = fmt.Sprintf("%s has no selector; the EndpointSlices that somebody else keeps for it name %d endpoints", s.name(), ready)
-		if ready == 0 && svc.Labels[serviceProxyName] != "" {
+		if ready == 0 && svc.Labels[ways.ProxyName] != "" {
 			v.Good = true
 		}
 	case selected == 0:

@@ -57,6 +57,8 @@ type Config struct {
 	Runtime Runtime
 	// Services returns the proxy of this node; nil while it does not run.
 	Services func() Services
+	// ClusterDomain is the end of Services' names, without dots around it.
+	ClusterDomain string
 	// ImagesChanged is called when an image was pulled or imported here.
 	ImagesChanged func()
 	// Cert is the server's certificate. ClientCA signs those of its clients.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 
@@ -87,8 +88,11 @@ func (s *Server) lookup(w http.ResponseWriter, req *http.Request, pods Pods) err
 		return err
 	}
 	name := req.URL.Query().Get("name")
-	if name == "" {
-		return apierrors.NewBadRequest("name: expected a host name")
+	switch {
+	case strings.HasSuffix(name, ".svc"):
+		name += "." + s.cfg.ClusterDomain + "."
+	case name == "" || !strings.HasSuffix(name, "."):
+		return apierrors.NewBadRequest("name: expected a host name that ends with a dot, or with .svc, got " + name)
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), attemptTime)
 	defer cancel()
@@ -109,7 +113,7 @@ func (s *Server) lookup(w http.ResponseWriter, req *http.Request, pods Pods) err
 	if err != nil {
 		return err
 	}
-	out.Addresses = found
+	out.Name, out.Asked, out.Addresses = name, at, found
 	send(w, http.StatusOK, out)
 	return nil
 }

@@ -69,7 +69,11 @@ func TestServices(t *testing.T) {
 
 // A connection from within a pod is tried, and what came of it is told apart.
 func TestDialsAndLookups(t *testing.T) {
-	f := start(t, here{})
+	ca, err := certs.OpenAuthority(t.TempDir(), "test-ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{ca, servertest.Start(t, ca, server.Config{NodeName: "n1", ClusterDomain: "cluster.local", Pods: func() server.Pods { return here{} }}, "n1")}
 	admin := f.as(t, f.ca, "apiserver", "system:masters")
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -112,7 +116,11 @@ func TestDialsAndLookups(t *testing.T) {
 			func(a report.Attempt) bool { return a.Done && fmt.Sprint(a.Addresses) == "[10.96.0.7]" }, ""},
 		{"lookup/default/web?name=nobody.default.svc.cluster.local.&address=" + pc.LocalAddr().String(), 200, func(a report.Attempt) bool { return !a.Done && !a.Late }, "no such host"},
 		{"lookup/default/web?address=" + pc.LocalAddr().String(), 400, nil, "name: expected"},
-		{"lookup/default/web?name=x", 400, nil, "address: expected"},
+		{"lookup/default/web?name=x.", 400, nil, "address: expected"},
+		{"lookup/default/web?name=web.default.svc&address=" + pc.LocalAddr().String(), 200,
+			func(a report.Attempt) bool {
+				return a.Done && a.Name == "web.default.svc.cluster.local." && a.Asked.String() == pc.LocalAddr().String()
+			}, ""},
 		{"lookup/default/other?name=x.&address=" + pc.LocalAddr().String(), 404, nil, "NotFound"},
 	} {
 		code, text := post(t, admin, "https://"+f.address+"/minik8s/"+x.path)

@@ -13,8 +13,8 @@ const (
 	// Dials answers POST with an Attempt: a connection from within a pod's network to the query's "address" by its
 	// "network" (tcp).
 	Dials = "/minik8s/dial/"
-	// Lookups answers POST with an Attempt: the question, from within a pod's network, for the query's "name" at the DNS
-	// server at "address".
+	// Lookups answers POST with an Attempt: the question, from within a pod's network, for the address of the query's "name",
+	// which ends with a dot, or with ".svc": then the cluster's domain follows. The query's "address" is the DNS server's.
 	Lookups = "/minik8s/lookup/"
 )
 
@@ -93,6 +93,8 @@ type Attempt struct {
 	Micros int64 `json:"micros"`
 	// Server is the endpoint to which the connection was led, as conntrack has it; invalid: it is not known.
 	Server netip.AddrPort `json:"server,omitzero"`
-	// Addresses are those of the name that was asked for.
-	Addresses []netip.Addr `json:"addresses,omitempty"`
+	// Name is the name that was asked for, Asked the DNS server, and Addresses its answer.
+	Name      string         `json:"name,omitempty"`
+	Asked     netip.AddrPort `json:"asked,omitzero"`
+	Addresses []netip.Addr   `json:"addresses,omitempty"`
 }
