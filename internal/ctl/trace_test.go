@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/ctl/why/whytest"
@@ -69,6 +70,8 @@ func TestTrace(t *testing.T) {
 			want: []string{"listens on its loopback address alone"}},
 		"a policy": {tries: attempts{"client " + end: late, "client " + vip: late}, code: 1,
 			want: []string{"listens; not reached directly: no answer within 2.5s; do the policies allow it?", `stops at the step "endpoints"`}},
+		"the other node cannot be asked": {change: func(_, server *corev1.Pod, _ *corev1.Service) { server.Spec.NodeName = "away" },
+			want: []string{"whether it listens is not known: away cannot be asked; reached directly"}},
 		"it stays": {calls: func(c *report.Call) { c.Remembered = netip.MustParseAddrPort(end) }, want: []string{"this pod stays with 10.244.0.5:8080 (sessionAffinity)"}},
 		"the pod does not run": {change: func(client, _ *corev1.Pod, _ *corev1.Service) {
 			client.Status = corev1.PodStatus{Phase: corev1.PodPending}
@@ -106,6 +109,9 @@ func TestTrace(t *testing.T) {
 		f := newFake(t, svc, client, pods[0], pods[1], slice, dns, deny, kubeletNode("n"))
 		f.says("n", report.Service{Known: true, Calls: []report.Call{c}})
 		f.tries("n", []string{"client", "a", "b"}, all)
+		f.routes["POST /api/v1/nodes/away/proxy/minik8s/dial/default/a"] = func(w http.ResponseWriter, _ *http.Request) {
+			fail(w, apierrors.NewServiceUnavailable("error trying to reach service"))
+		}
 		r := f.ctl("", "trace", "client", "web:80")
 		for _, want := range x.want {
 			if r.code != x.code || !strings.Contains(r.out, want) {

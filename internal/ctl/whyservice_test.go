@@ -88,7 +88,7 @@ func TestWhyService(t *testing.T) {
 		{"all agree", map[string]report.Service{"n": {Known: true, Calls: []report.Call{call("pods", right, right)}}, "n2": {Known: true, Calls: []report.Call{call("pods", right, right)}}},
 			[]string{"service/web leads to 1 of the 2 pods that it selects", "80/TCP (http) at 10.96.0.7, every node's port 30080 -> the pods' port http",
 				"a  10.244.0.5:8080 on n", "b  is not ready: the readiness probe of container web (GET :8080/ok) does not succeed; Readiness probe failed: HTTP probe failed with statuscode: 500",
-				"networkpolicy.networking.k8s.io/deny says who may reach a, b", "agrees on n, n2", "minik8sd ctl why pod b"},
+				"networkpolicy.networking.k8s.io/deny says who may reach a, b", "agrees on n, n2", "not asked: m (there is no kubelet)", "minik8sd ctl why pod b"},
 			[]string{"/other", "/out", "not every node"}},
 		{"one differs", map[string]report.Service{"n": {Known: true, Calls: []report.Call{call("pods", right, right)}}, "n2": {Known: true, Calls: []report.Call{call("pods", right, ends("10.244.0.9:8080"))}}},
 			[]string{"agrees on n\n", "n2: 10.96.0.7:80/TCP, called from pods: the kernel leads it to 10.244.0.9:8080, the proxy wants 10.244.0.5:8080", "not every node"}, nil},

@@ -30,6 +30,7 @@ type endpoint struct {
 	// listens is what a connection from within the endpoint's own pod came to, alone the same to its loopback address, and
 	// reached one from the pod that calls. Nil: it was not tried.
 	listens, alone, reached *report.Attempt
+	mute                    error // why the endpoint's own node could not be asked
 }
 
 // endpoints finds out about those to which the rules lead, or for a headless Service about all that are ready.
@@ -79,19 +80,21 @@ func (t *tracing) endpoints(ctx context.Context) bool {
 
 func (t *tracing) tryAll(ctx context.Context) {
 	var wg sync.WaitGroup
-	attempt := func(into **report.Attempt, pod *corev1.Pod, to netip.AddrPort) {
-		if a, err := ways.Dial(ctx, t.api, pod, to); err == nil {
+	attempt := func(into **report.Attempt, pod *corev1.Pod, to netip.AddrPort) error {
+		a, err := ways.Dial(ctx, t.api, pod, to)
+		if err == nil {
 			*into = &a
 		}
+		return err
 	}
 	for i := range t.found[:min(len(t.found), maxTried)] {
 		e := &t.found[i]
-		wg.Go(func() { attempt(&e.reached, t.pod, e.at) })
+		wg.Go(func() { attempt(&e.reached, t.pod, e.at) }) //nolint:errcheck // the step connection says it
 		if e.pod != nil && e.pod.Spec.NodeName != "" {
 			wg.Go(func() {
-				attempt(&e.listens, e.pod, e.at)
+				e.mute = attempt(&e.listens, e.pod, e.at)
 				if e.listens != nil && e.listens.Refused {
-					attempt(&e.alone, e.pod, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), e.at.Port()))
+					attempt(&e.alone, e.pod, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), e.at.Port())) //nolint:errcheck // it is only a better reason
 				}
 			})
 		}
@@ -112,6 +115,8 @@ func (t *tracing) describe(e *endpoint) (text string, stops bool) {
 		}
 	}
 	switch {
+	case e.listens == nil && e.mute != nil:
+		words = append(words, fmt.Sprintf("whether it listens is not known: %s cannot be asked", e.pod.Spec.NodeName))
 	case e.listens == nil:
 	case e.listens.Done:
 		words = append(words, "listens")

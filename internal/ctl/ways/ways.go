@@ -80,12 +80,15 @@ type OfNode struct {
 	Err error
 }
 
-// OfNodes asks all nodes that have pods what they do with a Service; the answers are in the order of the nodes.
-func OfNodes(ctx context.Context, api API, nodes []*corev1.Node, namespace, name string) []OfNode {
+// OfNodes asks all nodes what they do with a Service; the answers are in the order of the nodes. mute are those that cannot
+// be asked because they have no kubelet: masters without pods.
+func OfNodes(ctx context.Context, api API, nodes []*corev1.Node, namespace, name string) (all []OfNode, mute []string) {
 	var asked []*corev1.Node
 	for _, n := range nodes {
-		if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 0 { // a master without pods has no kubelet, and no rules
+		if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 0 {
 			asked = append(asked, n)
+		} else {
+			mute = append(mute, n.Name)
 		}
 	}
 	out := make([]OfNode, len(asked))
@@ -100,5 +103,5 @@ func OfNodes(ctx context.Context, api API, nodes []*corev1.Node, namespace, name
 		})
 	}
 	wg.Wait()
-	return out
+	return out, mute
 }

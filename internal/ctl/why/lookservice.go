@@ -20,7 +20,8 @@ type serviceFacts struct {
 	alike    []*corev1.Pod // of other namespaces, with the labels that it selects
 	slices   []*discoveryv1.EndpointSlice
 	policies []*networkingv1.NetworkPolicy // of its namespace
-	nodes    []ways.OfNode                 // that say what they do with it
+	nodes    []ways.OfNode                 // what they say that they do with it
+	mute     []string                      // nodes that cannot say it
 	// unhealthy are the newest warnings about pods that are not ready, by the pod's name.
 	unhealthy map[string]*corev1.Event
 }
@@ -57,7 +58,7 @@ func (l *look) service(ctx context.Context, svc *corev1.Service) *serviceFacts {
 	}
 	if virtual(svc) {
 		nodes, _, _ := client.All[*corev1.Node](ctx, l.api, api.Nodes, client.ListOptions{})
-		f.nodes = ways.OfNodes(ctx, l.api, nodes, svc.Namespace, svc.Name)
+		f.nodes, f.mute = ways.OfNodes(ctx, l.api, nodes, svc.Namespace, svc.Name)
 	}
 	return f
 }

@@ -35,10 +35,14 @@ func (s *situation) kernels(v *Explanation, svc *corev1.Service) {
 	if len(agree) > 0 {
 		lines = append([]string{fmt.Sprintf("agrees on %s", strings.Join(few(agree, shownNodes), ", "))}, lines...)
 	}
-	v.fact("Kernel", few(lines, 4*shownNodes))
 	if len(lines) > 1 || len(agree) == 0 && len(lines) > 0 {
 		v.because("not every node's rules are known to lead where they should")
 	}
+	lines = few(lines, 4*shownNodes)
+	if mute := s.service.mute; len(mute) > 0 {
+		lines = append(lines, "not asked: "+strings.Join(few(mute, shownNodes), ", ")+" (there is no kubelet)")
+	}
+	v.fact("Kernel", lines)
 }
 
 // faults is what is wrong with a node's rules; empty: nothing.
