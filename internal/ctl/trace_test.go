@@ -106,7 +106,8 @@ func TestTrace(t *testing.T) {
 		}
 		dns := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-dns"}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.10"}}
 		deny := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deny"}, Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
-		f := newFake(t, svc, client, pods[0], pods[1], slice, dns, deny, kubeletNode("n"))
+		elsewhere := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "all"}}
+		f := newFake(t, svc, client, pods[0], pods[1], slice, dns, deny, elsewhere, kubeletNode("n"))
 		f.says("n", report.Service{Known: true, Calls: []report.Call{c}})
 		f.tries("n", []string{"client", "a", "b"}, all)
 		f.routes["POST /api/v1/nodes/away/proxy/minik8s/dial/default/a"] = func(w http.ResponseWriter, _ *http.Request) {

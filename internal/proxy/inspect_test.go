@@ -87,9 +87,10 @@ func TestInspect(t *testing.T) {
 	}
 	table := h.config().Table
 	for line, want := range map[string]string{
-		"delete table ip " + table:                                                                                "not agreed: the kernel has no base chain prerouting in table " + table,
-		"flush chain ip " + table + " prerouting":                                                                 "not agreed: untouched",
-		"flush chain ip " + table + " svc-default/web/tcp/p80":                                                    "not agreed: untouched",
+		"delete table ip " + table:                             "not agreed: the kernel has no base chain prerouting in table " + table,
+		"flush chain ip " + table + " prerouting":              "not agreed: untouched",
+		"flush chain ip " + table + " svc-default/web/tcp/p80": "not agreed: untouched",
+		"flush chain ip " + table + " prerouting; delete chain ip " + table + " prerouting; add chain ip " + table + " prerouting": "not agreed: the kernel has no base chain prerouting in table " + table,
 		"flush map ip " + table + " endpoints":                                                                    "not agreed: refused",
 		"delete element ip " + table + " services { 10.96.0.1 . tcp . 80 }":                                       "not agreed: refused",
 		"add rule ip " + table + " theirs drop; insert rule ip " + table + " svc-default/web/tcp/p80 goto theirs": "not agreed: dropped",

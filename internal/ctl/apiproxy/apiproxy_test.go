@@ -1,10 +1,12 @@
 package apiproxy
 
 import (
+	"bufio"
 	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,10 +22,23 @@ import (
 var defaults = Filter{AcceptHosts: DefaultAcceptHosts, AcceptPaths: DefaultAcceptPaths, RejectPaths: DefaultRejectPaths, RejectMethods: DefaultRejectMethods}
 
 // server is an API that says what it was asked, over HTTP/2 where it can; a client of it; and this package's answers.
-func server(t *testing.T, prefix string, f Filter) string {
+func server(t *testing.T, prefix string, f Filter) string { return serverFor(t, prefix, f, "mine") }
+
+func serverFor(t *testing.T, prefix string, f Filter, token string) string {
 	t.Helper()
 	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "SPDY/3.1" {
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+			rw.Flush()
+			io.Copy(conn, rw)
+			return
+		}
 		if r.Header.Get("Upgrade") != "" {
 			ws, err := upgrader.Upgrade(w, r, nil)
 			if err != nil {
@@ -47,7 +62,7 @@ func server(t *testing.T, prefix string, f Filter) string {
 	api.StartTLS()
 	t.Cleanup(api.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
-	client, err := remote.New(remote.Config{Server: api.URL + "/root/", CA: ca, Token: "mine"})
+	client, err := remote.New(remote.Config{Server: api.URL + "/root/", CA: ca, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,6 +175,33 @@ func TestStreams(t *testing.T) {
 	ws.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, text, err := ws.ReadMessage(); err != nil || string(text) != "Bearer mine" {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+// A stream of kubectl's, which Go's HTTP/2 does not know, is passed on both ways.
+func TestTakesOverConnections(t *testing.T) {
+	conn, err := net.Dial("tcp", server(t, "/", defaults))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	fmt.Fprintf(conn, "POST /api/v1/namespaces/default/pods/p/portforward HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n")
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp, err)
+	}
+	fmt.Fprintln(conn, "hello")
+	if line, err := in.ReadString('\n'); err != nil || line != "hello\n" {
+		t.Errorf("%q %v", line, err)
+	}
+}
+
+// What a client of the port shows as its own does not reach the API.
+func TestClientsHaveNoCredentials(t *testing.T) {
+	if _, body := ask(t, "GET", serverFor(t, "/", defaults, ""), "/version", ""); body != "GET /root/version  HTTP/2.0" {
+		t.Errorf("%q", body)
 	}
 }
 
