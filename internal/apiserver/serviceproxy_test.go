@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +176,32 @@ func TestNodeProxyStreams(t *testing.T) {
 	case <-pods.ended:
 	case <-time.After(time.Minute):
 		t.Fatal("the program still runs")
+	}
+}
+
+// A kubelet that somebody has taken over leads nobody elsewhere, and sets no cookies of the API.
+func TestNodeProxyOfALiar(t *testing.T) {
+	c := start(t)
+	c.create(nodesPath, `{"metadata":{"name":"n1"}}`)
+	liar(t, c, func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Set-Cookie", "a=b")
+		if to := req.URL.Query().Get("to"); to != "" {
+			w.Header().Set("Location", to)
+			w.WriteHeader(http.StatusFound)
+		}
+	})
+	root := c.root()
+	root.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for to, code := range map[string]int{"": 200, "/pods": 302, "https://n1/pods": 302, "https://evil.example/": 503, "//evil.example/": 503, "http://n1.evil.example": 503} {
+		resp, err := root.Get("http://minik8s" + nodesPath + "/n1/proxy/x?to=" + url.QueryEscape(to))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close() //nolint:errcheck // only the head is read
+		at := resp.Header.Get("Location")
+		if resp.StatusCode != code || resp.Header.Get("Set-Cookie") != "" || code == 302 && at != nodesPath+"/n1/proxy/pods" || code == 503 && at != "" {
+			t.Errorf("%q: %s %v", to, resp.Status, resp.Header)
+		}
 	}
 }
 

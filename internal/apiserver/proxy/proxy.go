@@ -41,7 +41,8 @@ type Proxy struct {
 	Path string
 	// Dial makes the one connection.
 	Dial Dialer
-	// Transport takes the request instead; it is for servers that know the API server by its certificate.
+	// Transport takes the request instead; it is for kubelets, which know the API server by its certificate. Their answers
+	// set no cookies and lead to no other host.
 	Transport http.RoundTripper
 	// WriteTimeout is how long the client may take to read a piece of the answer.
 	WriteTimeout time.Duration
@@ -66,10 +67,18 @@ func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
 	var failed error
 	reverse := httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1,
-		ErrorLog:       slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
-		Rewrite:        func(pr *httputil.ProxyRequest) { p.rewriteRequest(pr) },
-		ModifyResponse: through.rewriteResponse,
-		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+		ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
+		Rewrite:  func(pr *httputil.ProxyRequest) { p.rewriteRequest(pr) },
+		ModifyResponse: func(resp *http.Response) error {
+			if p.Transport != nil {
+				resp.Header.Del("Set-Cookie")
+			}
+			if err := through.rewriteResponse(resp); err != nil || p.Transport == nil {
+				return err
+			}
+			return staysHere(resp)
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
 	reverse.ServeHTTP(out, in.WithContext(ctx))
 	switch {
@@ -81,6 +90,15 @@ func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
 		return nil // the client has disconnected
 	}
 	return apierrors.NewServiceUnavailable("error trying to reach service: " + failed.Error())
+}
+
+// staysHere refuses a redirect to another host. A kubelet that somebody has taken over could send clients, with their
+// credentials, elsewhere.
+func staysHere(resp *http.Response) error {
+	if u, err := url.Parse(resp.Header.Get("Location")); err != nil || u.Host != "" || strings.HasPrefix(u.Path, "//") {
+		return errors.New("it leads to another host")
+	}
+	return nil
 }
 
 // redirect redirects a request for the root without a trailing slash to the path with one. Otherwise relative
