@@ -46,86 +46,12 @@ type Walker struct {
 	Way []string
 }
 
-// rules are what a Walker walks through.
-type rules interface {
-	// base returns the chains of a hook.
-	base(h Hook) ([]Chain, error)
-	// chain returns a chain; false if there is none.
-	chain(name string) (Chain, bool, error)
-	// dynamic reports whether a set has the clients that are remembered.
-	dynamic(set string) bool
-	// size is the length of a set's keys; 0 if there is no such set.
-	size(set string) int
-	// element returns that of a set with the key; false if there is none.
-	element(set string, key []byte) (Element, bool, error)
-}
-
 // NewWalker makes one of a table as data. local says which addresses are the host's. Turns and remembered clients are the
 // Walker's own.
 func NewWalker(t Table, local func(netip.Addr) bool) *Walker { return newWalker(newData(t), local) }
 
 func newWalker(r rules, local func(netip.Addr) bool) *Walker {
 	return &Walker{rules: r, local: local, turns: map[*expr.Numgen]uint32{}, known: map[string]map[string]bool{}}
-}
-
-// data is a table as data.
-type data struct {
-	table  Table
-	chains map[string]Chain
-	sets   map[string]map[string]Element
-}
-
-func newData(t Table) *data {
-	d := &data{table: t, chains: map[string]Chain{}, sets: map[string]map[string]Element{}}
-	for _, c := range t.Chains {
-		d.chains[c.Name] = c
-	}
-	for _, s := range t.Sets {
-		d.sets[s.Name] = map[string]Element{}
-		for _, e := range s.Elements {
-			d.sets[s.Name][string(e.Key)] = e
-		}
-	}
-	return d
-}
-
-func (d *data) base(h Hook) (out []Chain, _ error) {
-	for _, c := range d.table.Chains {
-		if c.Hook == h {
-			out = append(out, c)
-		}
-	}
-	return out, nil
-}
-
-func (d *data) chain(name string) (Chain, bool, error) {
-	c, ok := d.chains[name]
-	return c, ok, nil
-}
-
-func (d *data) size(set string) int { return d.table.keySize(set) }
-
-func (d *data) dynamic(set string) bool { return d.table.isDynamic(set) }
-
-func (t Table) isDynamic(set string) bool {
-	return slices.ContainsFunc(t.Sets, func(s Set) bool { return s.Name == set && s.Dynamic })
-}
-
-func (t Table) keySize(set string) int {
-	for _, s := range t.Sets {
-		if s.Name == set {
-			if len(s.Key) == 1 && s.Key[0] == Port {
-				return 2
-			}
-			return 4 * len(s.Key)
-		}
-	}
-	return 0
-}
-
-func (d *data) element(set string, key []byte) (Element, bool, error) {
-	e, ok := d.sets[set][string(key)]
-	return e, ok, nil
 }
 
 // Send sends a packet through the chains of a hook. The error is of a table that the kernel would refuse, or of a rule

@@ -91,6 +91,8 @@ func OfNodes(ctx context.Context, api API, nodes []*corev1.Node, namespace, name
 			mute = append(mute, n.Name)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, 2*Patience) // for all: many may be away
+	defer cancel()
 	out := make([]OfNode, len(asked))
 	places := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
