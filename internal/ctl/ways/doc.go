@@ -2,8 +2,7 @@
 // connection tried from within a pod, and which policies select a pod.
 //
 // It promises: the questions are asked by the nodes' proxies (nodes/proxy), so with the user's own rights; several nodes are
-// asked at once, and one that does not answer costs no more than Patience, and any
-// number of them twice that.
+// asked at once. One that does not answer costs no more than Patience, any number of them twice that.
 //
 // why and trace call it. It keeps no state.
 package ways
