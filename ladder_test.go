@@ -50,6 +50,7 @@ var floors = map[string]int{
 	"internal/proxy/plan":         1, // what one node does with a Service; pure
 	"internal/policy":             4, // the data path of NetworkPolicies; only roles makes one
 	"internal/policy/plan":        1, // what a NetworkPolicy means; pure
+	"internal/proxy/report":       1, // how a node says what its kernel does with a Service; ctl reads it
 	"internal/dns":                4, // the names of Services for this node's pods; only roles makes one
 	"internal/hostdns":            1, // a line in the host's resolv.conf
 	"internal/dns/names":          1, // what a name asks for; pure
@@ -110,7 +111,7 @@ var doors = map[string][]string{
 	"github.com/urfave/cli/v2":          {"", "=internal/ctl", "internal/ctl/commandline"}, // the rooms of ctl know no flag
 	"github.com/golang-jwt/jwt/v5":      {"internal/tokens"},
 	"github.com/coredns/coredns":        {"internal/dns"},
-	"github.com/miekg/dns":              {"internal/dns"},
+	"github.com/miekg/dns":              {"internal/bench", "internal/dns"},
 	"github.com/google/nftables":        {"internal/nft", "internal/bench", "internal/hosts"},
 	"github.com/mdlayher/netlink":       {"internal/nft", "internal/conntrack"},
 	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},

@@ -35,6 +35,7 @@ import (
 	"minik8s/internal/network"
 	"minik8s/internal/nft"
 	"minik8s/internal/policy"
+	"minik8s/internal/proxy"
 	"minik8s/internal/registry"
 	"minik8s/internal/supervise"
 	"minik8s/internal/tokens"
@@ -119,6 +120,7 @@ type Daemon struct {
 	policies atomic.Pointer[policy.Enforcer] // nil until it runs
 	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
 	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
+	proxy    atomic.Pointer[proxy.Proxy]     // the same of the data path of Services
 }
 
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts

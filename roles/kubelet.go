@@ -62,6 +62,13 @@ func (d *Daemon) runKubeletServer(ctx context.Context, ready func()) error {
 			}
 			return nil
 		},
+		ClusterDomain: d.cfg.ClusterDomain,
+		Services: func() server.Services {
+			if p := d.proxy.Load(); p != nil {
+				return p
+			}
+			return nil
+		},
 		Cert: d.creds.kubelet, ClientCA: d.creds.trust, Log: d.log})
 	ready()
 	return s.Serve(ctx, d.kubeletListener)

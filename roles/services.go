@@ -49,6 +49,8 @@ func (d *Daemon) runProxy(ctx context.Context, ready func()) error {
 	addressed := names.Signal(addressChanged)
 	p := proxy.New(proxy.Config{Table: d.servicesTable(), Links: d.network.LinkPrefix(), Node: d.proxyNode(nil, nil, nil), Pods: d.network.PodCIDR(), Ruleset: d.filter, Log: d.log},
 		services, informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts))
+	d.proxy.Store(p)
+	defer d.proxy.Store(nil)
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()

@@ -64,7 +64,7 @@ type Subresource struct {
 	// differ from the parent's.
 	Kind, Group, Version string
 	Verbs                []string
-	// Connects: it leads to a container, not to an object. An upgraded connection is asked for by GET and by POST, and
+	// Connects: it leads to a container or a node, not to an object. An upgraded connection is asked for by GET and by POST, and
 	// needs the right to create.
 	Connects bool
 	// Path: a path of any length may follow the name.
@@ -143,7 +143,7 @@ var (
 	Nodes = &Kind{
 		Version: "v1", Kind: "Node", Plural: "nodes", Singular: "node",
 		ShortNames:   []string{"no"},
-		Subresources: []Subresource{status},
+		Subresources: []Subresource{proxyOf("NodeProxyOptions"), status},
 		New:          func() Object { return &corev1.Node{} },
 		NewList:      func() runtime.Object { return &corev1.NodeList{} },
 	}
@@ -158,7 +158,7 @@ var (
 			{Name: EphemeralContainersSubresource, Verbs: []string{"get", "patch", "update"}},
 			{Name: "eviction", Kind: "Eviction", Group: "policy", Version: "v1", Verbs: []string{"create"}},
 			{Name: "log", Verbs: []string{"get"}, Connects: true},
-			{Name: "proxy", Kind: "PodProxyOptions", Verbs: []string{"create", "delete", "get", "patch", "update"}, Connects: true, Path: true},
+			proxyOf("PodProxyOptions"),
 			status,
 		},
 		New:     func() Object { return &corev1.Pod{} },
@@ -167,7 +167,7 @@ var (
 	Services = &Kind{
 		Version: "v1", Kind: "Service", Plural: "services", Singular: "service",
 		ShortNames: []string{"svc"}, Categories: []string{"all"}, Namespaced: true,
-		Subresources: []Subresource{status},
+		Subresources: []Subresource{proxyOf("ServiceProxyOptions"), status},
 		New:          func() Object { return &corev1.Service{} },
 		NewList:      func() runtime.Object { return &corev1.ServiceList{} },
 	}
@@ -322,6 +322,11 @@ var status = Subresource{Name: StatusSubresource, Verbs: []string{"get", "patch"
 
 var scale = Subresource{Name: ScaleSubresource, Kind: "Scale", Group: "autoscaling", Version: "v1",
 	Verbs: []string{"get", "patch", "update"}}
+
+// proxyOf is the subresource that forwards any HTTP request to what the object stands for.
+func proxyOf(options string) Subresource {
+	return Subresource{Name: "proxy", Kind: options, Verbs: []string{"create", "delete", "get", "patch", "update"}, Connects: true, Path: true}
+}
 
 // Kinds lists the stored kinds that are compiled in, in the order of discovery. Who follows what a cluster serves asks
 // its Table, or discovery; the list itself is right for what must be known without a cluster (help, the Go types of

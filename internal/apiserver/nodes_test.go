@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/apiserver/nodes"
-	"minik8s/internal/apiserver/proxy"
 	"minik8s/internal/certs"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/server"
@@ -211,7 +210,7 @@ func TestProxyDialsPodsOnly(t *testing.T) {
 		rec := httptest.NewRecorder()
 		e := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/x/", nil), rec)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{PodIP: ip}}
-		err := h.Proxy(e.Response(), e.Request(), pod, proxy.Target{Scheme: "http", Pod: "p", Port: 80}, "/")
+		err := h.PodProxy(e.Response(), e.Request(), pod, "http", 80, "/")
 		if err == nil || !strings.Contains(err.Error(), "address") {
 			t.Errorf("%q: %v", ip, err)
 		}

@@ -33,9 +33,13 @@ const (
 	protoSource  = 2
 	protoDest    = 3
 
-	filterOriginal = 1 // CTA_FILTER_ORIG_FLAGS
-	filterReply    = 2 // CTA_FILTER_REPLY_FLAGS
-	filterByProto  = 1 << 3
+	filterOriginal     = 1 // CTA_FILTER_ORIG_FLAGS
+	filterReply        = 2 // CTA_FILTER_REPLY_FLAGS
+	filterBySource     = 1 << 0
+	filterByDest       = 1 << 1
+	filterByProto      = 1 << 3
+	filterBySourcePort = 1 << 4
+	filterByDestPort   = 1 << 5
 )
 
 var header = []byte{unix.AF_INET, unix.NFNETLINK_V0, 0, 0}
@@ -71,16 +75,53 @@ func End(protocol byte, over func(Flow) bool) (int, error) {
 	return n, errors.Join(errs...)
 }
 
+// Find returns the flow that began between two addresses; false if none is tracked.
+func Find(protocol byte, from, to netip.AddrPort) (Flow, bool, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return Flow{}, false, fmt.Errorf("conntrack: %w", err)
+	}
+	defer c.Close()
+	flows, err := listBy(c, protocol, filterBySource|filterByDest|filterByProto|filterBySourcePort|filterByDestPort, func(e *netlink.AttributeEncoder) {
+		e.Nested(tupleIP, func(e *netlink.AttributeEncoder) error {
+			e.Bytes(ipSource, from.Addr().AsSlice())
+			e.Bytes(ipDest, to.Addr().AsSlice())
+			return nil
+		})
+		e.Nested(tupleProto, func(e *netlink.AttributeEncoder) error {
+			e.ByteOrder = binary.BigEndian
+			e.Uint8(protoNumber, protocol)
+			e.Uint16(protoSource, from.Port())
+			e.Uint16(protoDest, to.Port())
+			return nil
+		})
+	})
+	if err != nil {
+		return Flow{}, false, fmt.Errorf("conntrack: %w", err)
+	}
+	for _, f := range flows {
+		if f.From == from && f.To == to {
+			return f, true, nil
+		}
+	}
+	return Flow{}, false, nil
+}
+
 func list(c *netlink.Conn, protocol byte) ([]Flow, error) {
+	return listBy(c, protocol, filterByProto, func(e *netlink.AttributeEncoder) {
+		e.Nested(tupleProto, func(e *netlink.AttributeEncoder) error { e.Uint8(protoNumber, protocol); return nil })
+	})
+}
+
+// listBy lists the flows of a protocol whose original direction has these attributes, of which the filter names those that
+// count.
+func listBy(c *netlink.Conn, protocol byte, filter uint32, original func(*netlink.AttributeEncoder)) ([]Flow, error) {
 	e := netlink.NewAttributeEncoder()
 	e.ByteOrder = binary.BigEndian
-	e.Nested(attrOriginal, func(e *netlink.AttributeEncoder) error {
-		e.Nested(tupleProto, func(e *netlink.AttributeEncoder) error { e.Uint8(protoNumber, protocol); return nil })
-		return nil
-	})
+	e.Nested(attrOriginal, func(e *netlink.AttributeEncoder) error { original(e); return nil })
 	e.Nested(attrFilter, func(e *netlink.AttributeEncoder) error {
 		e.ByteOrder = binary.NativeEndian
-		e.Uint32(filterOriginal, filterByProto)
+		e.Uint32(filterOriginal, filter)
 		e.Uint32(filterReply, 0)
 		return nil
 	})

@@ -46,6 +46,18 @@ func TestEnd(t *testing.T) {
 	send("udp4", "192.0.2.77:53")
 	send("udp4", "192.0.2.1:99")
 	send("tcp4", "192.0.2.77:53")
+	conn, err := net.Dial("tcp4", "192.0.2.77:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // a test's
+	from, to := conn.LocalAddr().(*net.TCPAddr).AddrPort(), netip.MustParseAddrPort("192.0.2.77:80")
+	if f, ok, err := Find(unix.IPPROTO_TCP, from, to); err != nil || !ok || f.Server != netip.MustParseAddrPort("192.0.2.1:5353") || f.From != from || f.To != to {
+		t.Errorf("%+v %v %v", f, ok, err)
+	}
+	if f, ok, err := Find(unix.IPPROTO_TCP, from, netip.MustParseAddrPort("192.0.2.77:81")); err != nil || ok {
+		t.Errorf("%+v %v %v", f, ok, err)
+	}
 	seen := map[string]string{}
 	count := func(end string) int {
 		n, err := End(unix.IPPROTO_UDP, func(f Flow) bool {

@@ -58,8 +58,12 @@ func (p *program) arguments(c *cli.Context, command string, words []string) []st
 	switch command {
 	case "completion":
 		return []string{"bash", "zsh", "fish"}
-	case "logs":
+	case "logs", "port-forward":
 		kind = api.Pods.Plural
+	case "trace":
+		if kind = api.Pods.Plural; len(words) > 0 {
+			kind = api.Services.Plural
+		}
 	case "cordon", "uncordon", "drain":
 		kind = api.Nodes.Plural
 	case "get", "describe", "delete", "why", "label", "annotate", "expose", "apply", "create", "update":

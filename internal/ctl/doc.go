@@ -5,10 +5,12 @@
 //	session console exit brief           one command: its server, its output, its exit code, its wording
 //	target                               what arguments name: kinds, objects, selectors
 //	get printer describe why             show objects, and what is wrong with them
+//	ways trace                           how connections to services go
 //	manifest change rollout deletion     write: manifests, single fields, templates, deletions
 //	wait                                 until pods are ready, rollouts done, objects gone
 //	jointoken storage                    machines that join; the masters' store, its members and copies
 //	stream cp nodeimage                  terminals, ports, files and images, to and from a node
+//	apiproxy                             the API on a port of this machine
 //
 // It promises reliable exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 exists or conflicts, 5 no server;
 // for exec, the command's own. A message says what to do next. Piped output is plain text. Secrets are printed only if

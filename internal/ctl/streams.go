@@ -4,10 +4,12 @@ import (
 	"math"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/api"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/ctl/cp"
 	"minik8s/internal/ctl/exit"
@@ -168,7 +170,9 @@ func (p *program) cpCommand() *cli.Command {
 
 func (p *program) portForwardCommand() *cli.Command {
 	return &cli.Command{
-		Name: "port-forward", Usage: "make ports of a pod ports of this machine", ArgsUsage: "POD [LOCAL:]PORT...",
+		Name: "port-forward", Usage: "make ports of a pod ports of this machine", ArgsUsage: "POD | KIND/NAME [LOCAL:]PORT...",
+		Description: "Of a service or a workload one pod that is ready is taken, and kept: it balances no load. The ports are then the\n" +
+			"service's, by number or name.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "address", Value: "127.0.0.1", Usage: "the `ADDRESS` of this machine to listen on"},
 		},
@@ -176,23 +180,50 @@ func (p *program) portForwardCommand() *cli.Command {
 			if c.NArg() < 2 {
 				return exit.Usagef("port-forward POD [LOCAL:]PORT...: which pod, and which ports?")
 			}
-			var pairs []stream.PortPair
+			var wanted []stream.Wanted
 			for _, arg := range c.Args().Tail() {
-				pair, err := stream.ParsePortPair(arg)
+				w, err := stream.ParseWanted(arg)
 				if err != nil {
 					return err
 				}
-				pairs = append(pairs, pair)
+				wanted = append(wanted, w)
 			}
 			s, err := p.session(c)
 			if err != nil {
 				return err
 			}
-			pod, err := target.Pod(c.Context, s, c.Args().First())
+			obj, err := forwarded(c, s)
 			if err != nil {
 				return err
+			}
+			pod, err := stream.PodOf(c.Context, s, obj)
+			if err != nil {
+				return err
+			}
+			svc, _ := obj.(*corev1.Service)
+			var pairs []stream.PortPair
+			for _, w := range wanted {
+				pair, err := w.Pair(svc, pod)
+				if err != nil {
+					return err
+				}
+				pairs = append(pairs, pair)
 			}
 			return stream.Forward(c.Context, s, pod, c.String("address"), pairs)
 		},
 	}
+}
+
+// forwarded finds what port-forward's first argument names: KIND/NAME, or a pod.
+func forwarded(c *cli.Context, s *session.Session) (api.Object, error) {
+	arg := c.Args().First()
+	word, name, ok := strings.Cut(arg, "/")
+	kind := api.Find(stream.Kinds, word)
+	if !ok || kind == nil {
+		if ok && api.ByWord(word) != nil {
+			return nil, exit.Usagef("port-forward leads to pods, services and workloads, not to %s", arg)
+		}
+		return target.Pod(c.Context, s, arg)
+	}
+	return target.Resolve(c.Context, s, target.Target{Kind: kind, Name: name})
 }

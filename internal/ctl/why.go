@@ -69,6 +69,9 @@ func printExplanation(c *console.Console, e why.Explanation) {
 		colour = console.Green
 	}
 	c.Say("%s", c.Paint(colour, e.Head))
+	for _, f := range e.Facts {
+		section(c, f.Head, f.Lines, "  ")
+	}
 	section(c, "Why", e.Why, "  ")
 	section(c, e.LogHead, e.Log, "  | ")
 	section(c, "Next", e.Next, "  ")

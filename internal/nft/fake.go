@@ -3,6 +3,7 @@ package nft
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -277,4 +278,11 @@ func (f *Fake) Elements(t Table, set string) ([]Element, error) {
 		}
 	}
 	return nil, fmt.Errorf("no set %s in table %s", set, t.Name)
+}
+
+// Walker implements Ruleset.
+func (f *Fake) Walker(t Table, local func(netip.Addr) bool) *Walker {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return NewWalker(f.Tables[t.Name], local)
 }

@@ -169,6 +169,8 @@ type Ruleset interface {
 	Sync(t Table) (changed bool, err error)
 	// Elements lists those of a set, also of a dynamic one.
 	Elements(t Table, set string) ([]Element, error)
+	// Walker makes a Walker through the table that there is; t says its sets and base chains.
+	Walker(t Table, local func(netip.Addr) bool) *Walker
 	// Same reports whether a table is as Apply left it, with the elements that t has now.
 	Same(t Table) (bool, error)
 	// Chains lists the chains of each table of family ip whose name has this prefix.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -33,40 +34,37 @@ const (
 	Unreachable Outcome = "port unreachable"
 )
 
-// Walker sends packets through a table of ours, without a kernel. It evaluates the very expressions that the kernel gets.
+// Walker sends packets through a table of ours. It evaluates the very expressions that the kernel has, or gets.
 type Walker struct {
-	table  Table
+	rules  rules
 	local  func(netip.Addr) bool
-	chains map[string]Chain
-	sets   map[string]map[string]Element
 	turns  map[*expr.Numgen]uint32
+	most   uint32                     // the largest modulus of a turn that was met
+	known  map[string]map[string]bool // clients that were remembered on the way
+	forget bool                       // clients are neither remembered nor known
+	// Known is set when a packet's source was a remembered client.
+	Known bool
 	// Way are the rules that matched on the last packet's way, each after its chain's name.
 	Way []string
 }
 
-// NewWalker makes one. local says which addresses are the host's. Turns and remembered clients are the Walker's own.
-func NewWalker(t Table, local func(netip.Addr) bool) *Walker {
-	w := &Walker{table: t, local: local, chains: map[string]Chain{}, sets: map[string]map[string]Element{}, turns: map[*expr.Numgen]uint32{}}
-	for _, c := range t.Chains {
-		w.chains[c.Name] = c
-	}
-	for _, s := range t.Sets {
-		w.sets[s.Name] = map[string]Element{}
-		for _, e := range s.Elements {
-			w.sets[s.Name][string(e.Key)] = e
-		}
-	}
-	return w
+// NewWalker makes one of a table as data. local says which addresses are the host's. Turns and remembered clients are the
+// Walker's own.
+func NewWalker(t Table, local func(netip.Addr) bool) *Walker { return newWalker(newData(t), local) }
+
+func newWalker(r rules, local func(netip.Addr) bool) *Walker {
+	return &Walker{rules: r, local: local, turns: map[*expr.Numgen]uint32{}, known: map[string]map[string]bool{}}
 }
 
 // Send sends a packet through the chains of a hook. The error is of a table that the kernel would refuse, or of a rule
 // that the Walker does not know.
 func (w *Walker) Send(h Hook, p Packet) (Packet, Outcome, error) {
 	w.Way = nil
-	for _, c := range w.table.Chains {
-		if c.Hook != h {
-			continue
-		}
+	chains, err := w.rules.base(h)
+	if err != nil {
+		return p, "", err
+	}
+	for _, c := range chains {
 		outcome, err := w.through(c, &p, 0)
 		if err != nil {
 			return p, "", fmt.Errorf("chain %s: %w", c.Name, err)
@@ -76,6 +74,29 @@ func (w *Walker) Send(h Hook, p Packet) (Packet, Outcome, error) {
 		}
 	}
 	return p, Passes, nil
+}
+
+// maxTurns bounds how many packets SendAll sends.
+const maxTurns = 1 << 14
+
+// SendAll sends the same packet until each turn that it meets has been taken, and returns all the destinations that it gets,
+// in the order of turns, and all outcomes. It is that of a client which nobody remembers, and no client is remembered by it.
+func (w *Walker) SendAll(h Hook, p Packet) (to []netip.AddrPort, outcomes []Outcome, err error) {
+	w.forget = true
+	defer func() { w.forget = false }()
+	for i := uint32(0); i < min(max(1, 2*w.most), maxTurns); i++ { // twice: of several turns one after another, not each is met at once
+		q, outcome, err := w.Send(h, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		if outcome == Redirected && !slices.Contains(to, q.To) {
+			to = append(to, q.To)
+		}
+		if !slices.Contains(outcomes, outcome) {
+			outcomes = append(outcomes, outcome)
+		}
+	}
+	return to, outcomes, nil
 }
 
 // evaluation is of one rule.
@@ -117,8 +138,10 @@ func (w *Walker) decided(c Chain, p *Packet, depth int) (_ Outcome, decided bool
 				return m.outcome, true, nil
 			}
 			if m.jump != "" {
-				to, ok := w.chains[m.jump]
-				if !ok {
+				to, ok, err := w.rules.chain(m.jump)
+				if err != nil {
+					return "", false, err
+				} else if !ok {
 					return "", false, fmt.Errorf("chain %s does not exist", m.jump)
 				}
 				if outcome, decided, err := w.decided(to, p, depth+1); decided || err != nil {
@@ -133,7 +156,9 @@ func (w *Walker) decided(c Chain, p *Packet, depth int) (_ Outcome, decided bool
 			return Passes, false, nil
 		}
 		var ok bool
-		if c, ok = w.chains[next]; !ok {
+		if c, ok, err = w.rules.chain(next); err != nil {
+			return "", false, err
+		} else if !ok {
 			return "", false, fmt.Errorf("chain %s does not exist", next)
 		}
 		depth++
@@ -191,6 +216,7 @@ func (m *evaluation) eval(e expr.Any) (ok bool, err error) {
 	case *expr.Numgen:
 		n := m.turns[e]
 		m.turns[e] = (n + 1) % e.Modulus
+		m.most = max(m.most, e.Modulus)
 		m.store(e.Register, number(n%e.Modulus))
 		return true, nil
 	case *expr.Immediate:
@@ -199,8 +225,12 @@ func (m *evaluation) eval(e expr.Any) (ok bool, err error) {
 	case *expr.Lookup:
 		return m.lookup(e)
 	case *expr.Dynset:
-		i := at(e.SrcRegKey)
-		m.sets[e.SetName][string(m.regs[i:i+4])] = Element{Set: e.SetName, Key: bytes.Clone(m.regs[i : i+4])}
+		if i := at(e.SrcRegKey); !m.forget {
+			if m.known[e.SetName] == nil {
+				m.known[e.SetName] = map[string]bool{}
+			}
+			m.known[e.SetName][string(m.regs[i:i+4])] = true
+		}
 		return true, nil
 	case *expr.NAT:
 		i, j := at(e.RegAddrMin), at(e.RegProtoMin)
@@ -295,24 +325,19 @@ func (m *evaluation) fib(e *expr.Fib) error {
 }
 
 func (m *evaluation) lookup(e *expr.Lookup) (bool, error) {
-	set, ok := m.sets[e.SetName]
-	if !ok {
+	size := m.rules.size(e.SetName)
+	if size == 0 {
 		return false, fmt.Errorf("set %s does not exist", e.SetName)
 	}
-	size, ranges := 0, false
-	for _, s := range m.table.Sets {
-		if s.Name == e.SetName {
-			ranges = s.Ranges
-			size = 4 * len(s.Key)
-			if len(s.Key) == 1 && s.Key[0] == Port {
-				size = 2
-			}
-		}
-	}
 	i := at(e.SourceRegister)
-	el, found := set[string(m.regs[i:i+size])]
-	if ranges {
-		found = inRanges(set, m.regs[i:i+size])
+	key := m.regs[i : i+size]
+	el, found, err := m.rules.element(e.SetName, key)
+	if err != nil {
+		return false, err
+	}
+	if m.rules.dynamic(e.SetName) {
+		found = !m.forget && (found || m.known[e.SetName][string(key)])
+		m.Known = m.Known || found
 	}
 	switch {
 	case !e.IsDestRegSet:
@@ -325,15 +350,4 @@ func (m *evaluation) lookup(e *expr.Lookup) (bool, error) {
 		m.store(e.DestRegister, el.Value)
 	}
 	return true, nil
-}
-
-// inRanges reports whether the last end of a range at or before a key is the start of one.
-func inRanges(set map[string]Element, key []byte) bool {
-	var last *Element
-	for _, el := range set {
-		if bytes.Compare(el.Key, key) <= 0 && (last == nil || bytes.Compare(el.Key, last.Key) > 0) {
-			last = &el
-		}
-	}
-	return last != nil && !last.End
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -102,6 +103,28 @@ func BenchmarkFirstPacket(b *testing.B) {
 				}
 				list = append(list, time.Since(began))
 				c.Close() //nolint:errcheck // a benchmark's
+			}
+			quantiles(b, list)
+		})
+	}
+}
+
+// What the kernel does with one of many Services, read from the kernel.
+func BenchmarkInspect(b *testing.B) {
+	for _, n := range []int{1, 5000} {
+		b.Run(fmt.Sprintf("services=%d", n), func(b *testing.B) {
+			h := newHost(b)
+			h.cluster.fill(n)
+			h.up()
+			s := service("web", "10.96.0.1", port(80, 30080))
+			h.put(s, "10.244.0.5@", "10.244.1.5")
+			var list []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				if r := h.proxy.Inspect("default", "web", netip.Addr{}); len(r.Calls) != 4 || !r.Calls[0].Agrees() {
+					b.Fatalf("%+v", r)
+				}
+				list = append(list, time.Since(began))
 			}
 			quantiles(b, list)
 		})

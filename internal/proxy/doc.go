@@ -10,6 +10,7 @@
 //	state.go  all Services as they are in the table; a change gives the edit that the kernel needs
 //	proxy.go  the part: follows the kinds, writes the edits, repairs what others change
 //	flows.go  UDP flows to endpoints that are gone
+//	inspect.go  what the kernel does with a Service, beside what it should
 //	doors.go  sockets of our own: node ports on loopback, ports for a load balancer's health checks
 //
 // It promises: each change of a Service or its endpoints is one transaction of the kernel, which touches only what changed;

@@ -20,6 +20,12 @@ import (
 	"minik8s/internal/proxy/plan"
 )
 
+// Ruleset is what of the kernel's packet filter the proxy needs.
+type Ruleset interface {
+	nft.Kept
+	Walker(t nft.Table, local func(netip.Addr) bool) *nft.Walker
+}
+
 // Source is what a Proxy follows: an informer of a kind in all namespaces, which the Proxy runs.
 type Source[T api.Object] interface {
 	OnChange(informer.Handler[T])
@@ -43,7 +49,7 @@ type Config struct {
 	Node  plan.Node
 	// Pods is this node's range of pod addresses; it may be unknown yet.
 	Pods    netip.Prefix
-	Ruleset nft.Kept // nil: the kernel's
+	Ruleset Ruleset // nil: the kernel's
 	Log     *slog.Logger
 }
 
@@ -75,6 +81,9 @@ type Proxy struct {
 func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*discoveryv1.EndpointSlice]) *Proxy {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Ruleset == nil {
+		cfg.Ruleset = nft.NewKernel()
 	}
 	p := &Proxy{cfg: cfg, services: services, slices: endpointSlices, wake: make(chan struct{}, 1),
 		cut: make(chan struct{}, 1), broken: map[flow]bool{}}

@@ -7,6 +7,7 @@
 // Any package may call it. It imports only the wire types, holds no state and does no I/O, so a kill -9 loses nothing.
 //
 //	containers.go  init containers, sidecars, ephemeral containers; the default container
+//	ports.go       ports by their names
 //	requests.go    requests and limits of the pod as a whole
 //	qos.go         Guaranteed, Burstable, BestEffort
 //	status.go      entries of a pod's status, by name

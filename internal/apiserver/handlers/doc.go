@@ -15,5 +15,5 @@
 //	handlers.go route.go    the one handler, and which function serves a path and a method
 //	request.go body.go options.go    parsing a request
 //	verbs.go watch.go answer.go      the verbs, and how they answer
-//	actions.go pods.go               subresources, and reviews
+//	actions.go pods.go proxy.go      subresources, and reviews
 package handlers

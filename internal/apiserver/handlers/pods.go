@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/apiserver/nodes"
-	"minik8s/internal/apiserver/proxy"
 )
 
 // connecting returns the routes of a pod subresource that upgrades the connection. GET is for a WebSocket, POST for
@@ -22,17 +21,6 @@ func connecting(serve func(*nodes.Handler, *echo.Response, *http.Request, *corev
 		return serve(h.nodes, r.Response(), r.Request(), pod)
 	}}
 	return map[string]route{http.MethodGet: to, http.MethodPost: to}
-}
-
-// proxying returns the routes of a subresource that forwards any request. Each method needs the verb that it has for
-// objects.
-func proxying(serve func(*Handler, *request) error) map[string]route {
-	routes := map[string]route{}
-	for method, verb := range map[string]string{http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create",
-		http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodOptions: "options"} {
-		routes[method] = route{verb: verb, serve: serve, long: true, foreign: true}
-	}
-	return routes
 }
 
 // pod returns the pod of an authorised request for something that only its node can serve. Its name may be only a
@@ -54,17 +42,4 @@ func (h *Handler) logs(r *request) error {
 		return err
 	}
 	return h.nodes.Logs(r.Response(), r.Request(), pod, r.query)
-}
-
-// proxy serves pods/proxy.
-func (h *Handler) proxy(r *request) error {
-	target, err := proxy.ParseTarget(r.name)
-	if err != nil {
-		return err
-	}
-	pod, err := h.pod(r, target.Pod)
-	if err != nil {
-		return err
-	}
-	return h.nodes.Proxy(r.Response(), r.Request(), pod, target, r.path)
 }

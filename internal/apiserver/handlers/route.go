@@ -44,13 +44,15 @@ var partRoutes = map[string]route{
 	http.MethodPost:  {verb: "create", serve: (*Handler).act},
 }
 
-// connections are the routes of the subresources that lead to a container, by name.
+// connections are the routes of the subresources that lead to a container or a node.
 var connections = map[string]map[string]route{
-	"log":         {http.MethodGet: {verb: "get", serve: (*Handler).logs, long: true, foreign: true}},
-	"exec":        connecting((*nodes.Handler).Exec),
-	"attach":      connecting((*nodes.Handler).Attach),
-	"portforward": connecting((*nodes.Handler).PortForward),
-	"proxy":       proxying((*Handler).proxy),
+	"pods/log":         {http.MethodGet: {verb: "get", serve: (*Handler).logs, long: true, foreign: true}},
+	"pods/exec":        connecting((*nodes.Handler).Exec),
+	"pods/attach":      connecting((*nodes.Handler).Attach),
+	"pods/portforward": connecting((*nodes.Handler).PortForward),
+	"pods/proxy":       proxying((*Handler).podProxy),
+	"services/proxy":   proxying((*Handler).serviceProxy),
+	"nodes/proxy":      proxying((*Handler).nodeProxy),
 }
 
 // route finds the route of a request. The error is NotFound for a path that the kind does not have, and
@@ -69,7 +71,7 @@ func (r *request) route() (route, error) {
 			return route{}, echo.ErrNotFound
 		}
 		if routes, verbs = partRoutes, sub.Verbs; sub.Connects {
-			routes, verbs = connections[r.sub], nil
+			routes, verbs = connections[r.kind.Plural+"/"+r.sub], nil
 		}
 	case method == http.MethodGet && isTrue(r.query.Get("watch")):
 		routes = watchRoutes

@@ -25,15 +25,16 @@ func TestSubresourcesAreThoseOfTheTable(t *testing.T) {
 				}
 				continue
 			}
-			used[sub.Name] = true
+			path := kind.Plural + "/" + sub.Name
+			used[path] = true
 			var verbs []string
-			for method, r := range connections[sub.Name] {
+			for method, r := range connections[path] {
 				if r.serve == nil {
 					t.Errorf("%s/%s: %s is not served", kind, sub.Name, method)
 				}
 				verbs = append(verbs, r.verb)
 			}
-			if slices.Contains(sub.Verbs, "get") && len(connections[sub.Name]) == 2 && !slices.Contains(verbs, "get") {
+			if slices.Contains(sub.Verbs, "get") && len(connections[path]) == 2 && !slices.Contains(verbs, "get") {
 				verbs = append(verbs, "get") // a stream may be asked for by GET, and needs the right to create
 			}
 			slices.Sort(verbs)

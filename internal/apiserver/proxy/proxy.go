@@ -11,62 +11,76 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/streaming"
 )
 
-// How long a pod may take to accept a connection and to agree on TLS. The time for its answer is not limited, as in
-// Kubernetes: the client may be waiting for something to happen.
+// How long the other side may take to accept a connection and to agree on TLS. The time for its answer is not limited, as
+// in Kubernetes: the client may be waiting for something to happen.
 const (
 	dialTimeout = 30 * time.Second
 	tlsTimeout  = 10 * time.Second
 )
 
-var errNoConnection = fmt.Errorf("the pod took no connection within %s", dialTimeout)
+var errNoConnection = fmt.Errorf("no connection was accepted within %s", dialTimeout)
 
-// Dialer connects to a port of a pod.
-type Dialer func(ctx context.Context, port int32) (io.ReadWriteCloser, error)
+// Dialer connects to the port that a request goes to.
+type Dialer func(ctx context.Context) (io.ReadWriteCloser, error)
 
 // Proxy forwards one request.
 type Proxy struct {
-	Target Target
-	Pod    *corev1.Pod
-	// Path is the part of the request's path that the pod gets, escaped as the client sent it; empty or with a slash
+	// Scheme and Host (with a port) are those of the forwarded request.
+	Scheme, Host string
+	// Path is the part of the request's path that is passed on, escaped as the client sent it; empty or with a slash
 	// first.
 	Path string
+	// Dial makes the one connection.
 	Dial Dialer
+	// Transport takes the request instead; it is for kubelets, which know the API server by its certificate. Their answers
+	// set no cookies and lead to no other host.
+	Transport http.RoundTripper
 	// WriteTimeout is how long the client may take to read a piece of the answer.
 	WriteTimeout time.Duration
 	Log          *slog.Logger
 }
 
-// Serve forwards the request and sends the answer back. The error is 503 if the pod gave no answer; nothing has been
-// written then.
+// Serve forwards the request and sends the answer back. The error is 503 if there was no answer; nothing has been written
+// then.
 func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
 	if p.redirect(w, in) {
 		return nil
 	}
 	ctx, cancel := context.WithCancelCause(in.Context())
 	defer cancel(nil)
-	port := p.Target.PortOf(p.Pod)
-	host := net.JoinHostPort(p.host(), strconv.Itoa(int(port)))
-	through := &links{prefix: strings.TrimSuffix(in.URL.EscapedPath(), p.Path), backend: host, host: in.Host}
+	through := &links{prefix: strings.TrimSuffix(in.URL.EscapedPath(), p.Path), backend: p.Host, host: in.Host}
+	transport, out := p.Transport, InPieces(w, p.WriteTimeout)
+	if transport == nil {
+		transport = p.transport(ctx, cancel)
+	} else { // what it begins at a kubelet must end with the client
+		out = streaming.NoticeDisconnect(ctx, out, func() { cancel(nil) })
+	}
 	var failed error
 	reverse := httputil.ReverseProxy{
-		Transport: p.transport(ctx, cancel, port), FlushInterval: -1,
-		ErrorLog:       slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
-		Rewrite:        func(pr *httputil.ProxyRequest) { p.rewriteRequest(pr, host) },
-		ModifyResponse: through.rewriteResponse,
-		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+		Transport: transport, FlushInterval: -1,
+		ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
+		Rewrite:  func(pr *httputil.ProxyRequest) { p.rewriteRequest(pr) },
+		ModifyResponse: func(resp *http.Response) error {
+			if p.Transport != nil {
+				resp.Header.Del("Set-Cookie")
+			}
+			if err := through.rewriteResponse(resp); err != nil || p.Transport == nil {
+				return err
+			}
+			return staysHere(resp)
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	reverse.ServeHTTP(InPieces(w, p.WriteTimeout), in.WithContext(ctx))
+	reverse.ServeHTTP(out, in.WithContext(ctx))
 	switch {
 	case failed == nil:
 		return nil
@@ -78,7 +92,16 @@ func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
 	return apierrors.NewServiceUnavailable("error trying to reach service: " + failed.Error())
 }
 
-// redirect redirects a request for a pod's root without a trailing slash to the path with one. Otherwise relative
+// staysHere refuses a redirect to another host. A kubelet that somebody has taken over could send clients, with their
+// credentials, elsewhere.
+func staysHere(resp *http.Response) error {
+	if u, err := url.Parse(resp.Header.Get("Location")); err != nil || u.Host != "" || strings.HasPrefix(u.Path, "//") {
+		return errors.New("it leads to another host")
+	}
+	return nil
+}
+
+// redirect redirects a request for the root without a trailing slash to the path with one. Otherwise relative
 // links on that page would be one level too high.
 func (p *Proxy) redirect(w *echo.Response, in *http.Request) bool {
 	if p.Path != "" || in.Header.Get("Upgrade") != "" || in.Method != http.MethodGet && in.Method != http.MethodHead {
@@ -93,13 +116,13 @@ func (p *Proxy) redirect(w *echo.Response, in *http.Request) bool {
 	return true
 }
 
-// transport uses one connection to the pod. If it is not open in time, ctx is cancelled with errNoConnection.
-func (p *Proxy) transport(ctx context.Context, cancel context.CancelCauseFunc, port int32) *http.Transport {
+// transport uses one connection. If it is not open in time, ctx is cancelled with errNoConnection.
+func (p *Proxy) transport(ctx context.Context, cancel context.CancelCauseFunc) *http.Transport {
 	return &http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			late := time.AfterFunc(dialTimeout, func() { cancel(errNoConnection) })
 			defer late.Stop()
-			conn, err := p.Dial(ctx, port)
+			conn, err := p.Dial(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -112,22 +135,14 @@ func (p *Proxy) transport(ctx context.Context, cancel context.CancelCauseFunc, p
 	}
 }
 
-// host returns the pod's host name in the forwarded request.
-func (p *Proxy) host() string {
-	if ip := p.Pod.Status.PodIP; ip != "" {
-		return ip
-	}
-	return p.Pod.Name
-}
-
-// rewriteRequest turns the client's request into the one for the pod, without the client's credentials for the API.
-func (p *Proxy) rewriteRequest(pr *httputil.ProxyRequest, host string) {
+// rewriteRequest turns the client's request into the forwarded one, without the client's credentials for the API.
+func (p *Proxy) rewriteRequest(pr *httputil.ProxyRequest) {
 	out, in := pr.Out, pr.In
 	path := p.Path
 	if path == "" {
 		path = "/"
 	}
-	out.URL = &url.URL{Scheme: p.Target.Scheme, Host: host, RawQuery: in.URL.RawQuery}
+	out.URL = &url.URL{Scheme: p.Scheme, Host: p.Host, RawQuery: in.URL.RawQuery}
 	if decoded, err := url.PathUnescape(path); err == nil { // it cannot fail: the server has decoded the path already
 		out.URL.Path, out.URL.RawPath = decoded, path
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -52,6 +53,8 @@ type Client struct {
 	agent string
 	warn  func(string)
 	http  *http.Client
+	// upgrades is for requests that take over their connection, which only HTTP/1.1 allows.
+	upgrades func() *http.Transport
 }
 
 const (
@@ -93,6 +96,7 @@ func New(cfg Config) (*Client, error) {
 	if c.agent == "" {
 		c.agent = "minik8s"
 	}
+	c.upgrades = sync.OnceValue(func() *http.Transport { return onlyHTTP1(transport) })
 	if cfg.Socket != "" {
 		c.base, c.at = "http://minik8s", cfg.Socket
 		transport.Proxy = nil

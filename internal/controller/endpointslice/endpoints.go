@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/podspec"
 )
 
 const (
@@ -77,7 +78,7 @@ func plainPorts(svc *corev1.Service, pod *corev1.Pod) []corev1.EndpointPort {
 	var out []corev1.EndpointPort
 	for i := range svc.Spec.Ports {
 		p := &svc.Spec.Ports[i]
-		if target := targetPort(p, pod); target != 0 {
+		if target := podspec.TargetPort(p, pod); target != 0 {
 			out = append(out, corev1.EndpointPort{Name: p.Name, Port: target, Protocol: p.Protocol, AppProtocol: p.AppProtocol})
 		}
 	}

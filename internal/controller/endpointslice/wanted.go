@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"minik8s/internal/api/podspec"
 )
@@ -148,29 +147,11 @@ func slicePorts(svc *corev1.Service, pod *corev1.Pod) []discoveryv1.EndpointPort
 	out := []discoveryv1.EndpointPort{}
 	for i := range svc.Spec.Ports {
 		p := &svc.Spec.Ports[i]
-		if target := targetPort(p, pod); target != 0 {
+		if target := podspec.TargetPort(p, pod); target != 0 {
 			out = append(out, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &target, AppProtocol: p.AppProtocol})
 		}
 	}
 	return out
-}
-
-// targetPort is the number of a Service's port in a pod; 0 if the pod has none.
-func targetPort(p *corev1.ServicePort, pod *corev1.Pod) int32 {
-	if p.TargetPort.Type == intstr.Int {
-		return p.TargetPort.IntVal
-	}
-	for _, c := range podspec.Containers(pod) {
-		if podspec.InitContainer(pod, c.Name) != nil && !podspec.IsSidecar(c) {
-			continue
-		}
-		for _, have := range c.Ports {
-			if have.Name == p.TargetPort.StrVal && have.Protocol == p.Protocol {
-				return have.ContainerPort
-			}
-		}
-	}
-	return 0
 }
 
 // identity is the same for versions of one endpoint.

@@ -24,6 +24,7 @@ import (
 // Server is what the commands need of the API. Package remote implements it; tests use a fake.
 type Server interface {
 	client.Interface
+	http.RoundTripper
 	CreateRaw(ctx context.Context, kind *api.Kind, namespace string, doc []byte, opts client.WriteOptions) (api.Object, error)
 	Do(ctx context.Context, method, path string, query url.Values, contentType string, body io.Reader) (*http.Response, error)
 	Logs(ctx context.Context, ns, pod string, query url.Values) (io.ReadCloser, error)
@@ -35,6 +36,7 @@ type Server interface {
 	Version(ctx context.Context) (*version.Info, error)
 	Kinds(ctx context.Context) ([]*api.Kind, error)
 	At() string
+	URL() string
 }
 
 const (

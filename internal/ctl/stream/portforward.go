@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,23 +16,6 @@ import (
 
 // PortPair is a port of this machine (0: any free one) and a port of the pod.
 type PortPair struct{ Local, Remote int }
-
-// ParsePortPair reads [LOCAL:]PORT. It fails if a port is not valid.
-func ParsePortPair(arg string) (PortPair, error) {
-	local, far, both := strings.Cut(arg, ":")
-	if !both {
-		far = local
-	}
-	if local == "" {
-		local = "0"
-	}
-	l, lerr := strconv.ParseUint(local, 10, 16)
-	r, rerr := strconv.ParseUint(far, 10, 16)
-	if lerr != nil || rerr != nil || r == 0 {
-		return PortPair{}, exit.Usagef("%q is no [LOCAL:]PORT: 8080, 8080:80 or :80 (any free port)", arg)
-	}
-	return PortPair{int(l), int(r)}, nil
-}
 
 // Forward listens on an address of this machine and forwards connections to the pod, until ctx ends or the pod is lost.
 func Forward(ctx context.Context, s *session.Session, pod *corev1.Pod, address string, pairs []PortPair) error {

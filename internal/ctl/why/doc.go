@@ -5,7 +5,7 @@
 //
 // Its files: why.go has the explanation and what is common; pod.go, container.go, killed.go explain a pod that has a
 // node, unscheduled.go and neighbours.go one that has none; workload.go, rollout.go and blame.go explain workloads;
-// node.go a node; leaving.go an object that is being deleted; conditions.go conditions of any kind.
+// service.go, servicepods.go and servicekernel.go a Service (looked at by lookservice.go); node.go a node; leaving.go an object that is being deleted; conditions.go conditions of any kind.
 //
 // ctl calls it and prints the result. It keeps no state.
 package why

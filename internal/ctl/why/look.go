@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
 	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/ways"
 )
 
 // Source is what explanations are made from: the API and the logs of pods.
@@ -23,6 +24,7 @@ type Source interface {
 	client.Interface
 	// Logs returns the log of a pod's container, as pods/log does.
 	Logs(ctx context.Context, namespace, pod string, query url.Values) (io.ReadCloser, error)
+	ways.API
 	// Kinds returns the stored kinds that the server serves.
 	Kinds(ctx context.Context) ([]*api.Kind, error)
 }
@@ -50,6 +52,8 @@ func (l *look) at(ctx context.Context, kind *api.Kind, obj api.Object, when time
 	case *corev1.Pod:
 		now.logs = l.lastLogs(ctx, o)
 		l.neighbours(ctx, &now, o)
+	case *corev1.Service:
+		now.service = l.service(ctx, o)
 	case *corev1.Namespace:
 		if o.DeletionTimestamp != nil {
 			now.held = l.heldIn(ctx, o.Name)

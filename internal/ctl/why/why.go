@@ -32,6 +32,8 @@ type situation struct {
 	placed []*corev1.Pod
 	// namespaces are the labels of namespaces, if a term of these pods selects by them.
 	namespaces placement.NamespaceLabels
+	// service is what explains a Service.
+	service *serviceFacts
 	// held are the objects with finalizers in a namespace that is being deleted.
 	held []api.Object
 }
@@ -41,6 +43,8 @@ type Explanation struct {
 	// Head describes the object's state in one line. Good says whether that state is well.
 	Head string
 	Good bool
+	// Facts are what there is, under headings.
+	Facts []Section
 	// Why has the reasons, one per line.
 	Why []string
 	// Log has the last lines of a crashed container, and LogHead says which one.
@@ -48,6 +52,19 @@ type Explanation struct {
 	Log     []string
 	// Next says what to do: commands to type, or steps in words.
 	Next []string
+}
+
+// Section is some lines under a heading.
+type Section struct {
+	Head  string
+	Lines []string
+}
+
+// fact adds a section, unless it is empty.
+func (v *Explanation) fact(head string, lines []string) {
+	if len(lines) > 0 {
+		v.Facts = append(v.Facts, Section{head, lines})
+	}
 }
 
 // logTail is how many lines of a crashed container's log fit on the screen with everything else.
@@ -62,6 +79,10 @@ func explain(s situation) Explanation {
 		return v
 	case *corev1.Node:
 		return s.explainNode(obj)
+	case *corev1.Service:
+		if s.service != nil && obj.DeletionTimestamp == nil {
+			return s.explainService(obj)
+		}
 	}
 	if w, ok := s.workload(); ok {
 		return s.explainWorkload(w)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -57,6 +58,15 @@ func (m *Manager) PortForward(ctx context.Context, namespace, pod string, port i
 		return nil, err
 	}
 	return m.cfg.Runtime.PortForward(ctx, string(s.pod.UID), port)
+}
+
+// Dial connects from within the network of a pod on this node, as net.Dialer does.
+func (m *Manager) Dial(ctx context.Context, namespace, pod, network, address string) (net.Conn, error) {
+	s, err := m.get(namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	return m.cfg.Runtime.Dial(ctx, string(s.pod.UID), network, address)
 }
 
 // runningIn finds a container that runs.

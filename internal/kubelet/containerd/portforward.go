@@ -11,17 +11,28 @@ import (
 
 // PortForward implements cri.Runtime.
 func (r *Runtime) PortForward(ctx context.Context, podUID string, port int32) (io.ReadWriteCloser, error) {
+	return r.dialIn(podUID, func() (net.Conn, error) { return dialLoopback(ctx, port) })
+}
+
+// Dial implements cri.Runtime.
+func (r *Runtime) Dial(ctx context.Context, podUID, network, address string) (net.Conn, error) {
+	return r.dialIn(podUID, func() (net.Conn, error) {
+		var d net.Dialer // as in dialLoopback
+		return d.DialContext(ctx, network, address)
+	})
+}
+
+// dialIn dials in a pod's network. A socket stays in the namespace it was made in.
+func (r *Runtime) dialIn(podUID string, dial func() (net.Conn, error)) (conn net.Conn, err error) {
 	rec := r.records.get(podUID)
 	if rec == nil || !rec.Whole {
 		return nil, errors.New("containerd: the pod has no network")
 	}
 	if rec.Config.HostNetwork {
-		return dialLoopback(ctx, port)
+		return dial()
 	}
-	var conn net.Conn
-	// A socket stays in the namespace it was made in.
-	err := r.sandboxes.Enter(rec.Sandbox.ID, []string{"net"}, func() (err error) {
-		conn, err = dialLoopback(ctx, port)
+	err = r.sandboxes.Enter(rec.Sandbox.ID, []string{"net"}, func() (err error) {
+		conn, err = dial()
 		return err
 	})
 	return conn, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 
 	"minik8s/internal/channels"
 )
@@ -24,6 +25,8 @@ type Streams interface {
 	// (on the node's, for a pod on the host's network). The caller closes the connection, which has a
 	// CloseWrite method if it can be closed for one direction.
 	PortForward(ctx context.Context, podUID string, port int32) (io.ReadWriteCloser, error)
+	// Dial connects from within the pod's network to an address, as net.Dialer does; address has no name in it.
+	Dial(ctx context.Context, podUID, network, address string) (net.Conn, error)
 }
 
 // ErrNotRunning is returned by Exec and Attach when the container does not run.

@@ -8,6 +8,9 @@
 //	/pods                                    the pods of this node
 //	/stats/summary                           what their containers use
 //	/healthz                                 whether the kubelet works
+//	/minik8s/services/NAMESPACE/NAME         what this node does with connections to a Service (not in Kubernetes)
+//	/minik8s/dial/NAMESPACE/POD              whether a connection from within a pod succeeds (not in Kubernetes)
+//	/minik8s/lookup/NAMESPACE/POD            whether a name is found from within a pod (not in Kubernetes)
 //	/images                                  this node's images: list, pull or import, remove (not in Kubernetes)
 //
 // It promises: who has no certificate of the cluster's CA gets no connection, and who is not of the group

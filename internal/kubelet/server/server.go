@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"minik8s/internal/certs"
 	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/proxy/report"
 )
 
 // Pods are the pods of this node, which the kubelet runs. Errors are API errors: NotFound, BadRequest.
@@ -32,6 +34,13 @@ type Pods interface {
 	Exec(ctx context.Context, namespace, pod, container string, cfg cri.ExecConfig) (int32, error)
 	Attach(ctx context.Context, namespace, pod, container string, cfg cri.AttachConfig) error
 	PortForward(ctx context.Context, namespace, pod string, port int32) (io.ReadWriteCloser, error)
+	// Dial connects from within a pod's network, as net.Dialer does.
+	Dial(ctx context.Context, namespace, pod, network, address string) (net.Conn, error)
+}
+
+// Services says what this node does with connections to a Service: see package proxy.
+type Services interface {
+	Inspect(namespace, name string, from netip.Addr) report.Service
 }
 
 // Runtime is what the server needs of the container runtime.
@@ -46,6 +55,10 @@ type Config struct {
 	// Pods returns the kubelet; nil while it does not run.
 	Pods    func() Pods
 	Runtime Runtime
+	// Services returns the proxy of this node; nil while it does not run.
+	Services func() Services
+	// ClusterDomain is the end of Services' names, without dots around it.
+	ClusterDomain string
 	// ImagesChanged is called when an image was pulled or imported here.
 	ImagesChanged func()
 	// Cert is the server's certificate. ClientCA signs those of its clients.
@@ -90,6 +103,9 @@ func New(cfg Config) *Server {
 		handle(method+"/attach/{namespace}/{pod}/{container}", s.attach)
 		handle(method+"/portForward/{namespace}/{pod}", s.portForward)
 	}
+	handle("GET "+report.Services+"{namespace}/{name}", s.service)
+	handle("POST "+report.Dials+"{namespace}/{pod}", s.dial)
+	handle("POST "+report.Lookups+"{namespace}/{pod}", s.lookup)
 	handle("GET /images", s.listImages)
 	handle("POST /images", s.addImage)
 	handle("DELETE /images", s.removeImage)

@@ -99,7 +99,8 @@ func do(t *testing.T, c *http.Client, method, url string) (int, string) {
 }
 
 var paths = []string{"/healthz", "/pods", "/stats/summary", "/containerLogs/default/web/c", "/exec/default/web/c?command=x&stdout=1",
-	"/attach/default/web/c?stdout=1", "/portForward/default/web", "/images", "/nonsense"}
+	"/attach/default/web/c?stdout=1", "/portForward/default/web", "/minik8s/services/default/web",
+	"/minik8s/dial/default/web?network=tcp&address=127.0.0.1:1", "/minik8s/lookup/default/web?name=x.&address=127.0.0.1:53", "/images", "/nonsense"}
 
 // Nobody but masters gets anything from a kubelet, on any path.
 func TestWhoMayAsk(t *testing.T) {

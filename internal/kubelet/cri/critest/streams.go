@@ -21,6 +21,12 @@ func streams(t *testing.T, h *Harness) {
 		t.Error("PortForward into what is not there succeeded")
 	}
 	ensure(t, r, h.Sandbox("a"))
+	if _, err := r.Dial(ctx, "nobody", "tcp", "127.0.0.1:80"); err == nil {
+		t.Error("Dial from what is not there succeeded")
+	}
+	if _, err := r.Dial(ctx, h.Sandbox("a").PodUID, "tcp", "127.0.0.1:81"); err == nil {
+		t.Error("Dial to a port where nobody listens succeeded")
+	}
 	if _, err := r.PortForward(ctx, h.Sandbox("a").PodUID, 81); err == nil {
 		t.Error("PortForward to a port where nobody listens succeeded")
 	}

@@ -57,6 +57,18 @@ func (r *Runtime) PortForward(ctx context.Context, podUID string, port int32) (i
 	return r.Hooks.PortForward(ctx, podUID, port)
 }
 
+// Dial dials from here; the fake's pods have no network of their own.
+func (r *Runtime) Dial(ctx context.Context, podUID, network, address string) (net.Conn, error) {
+	r.mu.Lock()
+	p := r.pods[podUID]
+	r.mu.Unlock()
+	if p == nil || p.sandbox == nil {
+		return nil, errors.New("the pod has no network")
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, address)
+}
+
 func (r *Runtime) running(id string) (cri.Container, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -97,6 +97,11 @@ func (NoPods) Attach(context.Context, string, string, string, cri.AttachConfig) 
 	return errNothing
 }
 
+// Dial implements server.Pods.
+func (NoPods) Dial(context.Context, string, string, string, string) (net.Conn, error) {
+	return nil, errNothing
+}
+
 // PortForward implements server.Pods.
 func (NoPods) PortForward(context.Context, string, string, int32) (io.ReadWriteCloser, error) {
 	return nil, errNothing
