@@ -2,6 +2,7 @@ package roles_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os/exec"
 	"strings"
@@ -78,8 +79,8 @@ func TestNetworkPolicies(t *testing.T) {
 
 	// What a pod does first is judged already, and whom it is let in by knows it.
 	phase := func(name string) corev1.PodPhase { return p.pod(c, name).Status.Phase }
-	script := `[ "$(timeout 2 wget -qO- http://web.default/)" = hello ]`
-	late, spy := shell("late", script), shell("spy", script)
+	script := `[ "$(timeout %d wget -qO- http://web.default/)" = hello ]`
+	late, spy := shell("late", fmt.Sprintf(script, 30)), shell("spy", fmt.Sprintf(script, 2))
 	late.Labels, late.Spec.RestartPolicy, spy.Spec.RestartPolicy = friend.Labels, corev1.RestartPolicyNever, corev1.RestartPolicyNever
 	p.create(c, late)
 	p.create(c, spy)

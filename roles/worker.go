@@ -28,7 +28,7 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
 		{Name: "nodes", Policy: supervise.Keep, Run: d.runNodes, After: after, Await: d.api(), Patience: patience},
 		{Name: "proxy", Policy: supervise.Keep, Run: d.runProxy, After: after, Await: d.api(), Patience: patience},
-		{Name: "policies", Policy: supervise.Keep, Run: d.runPolicies, After: after, Await: d.api(), Patience: patience},
+		{Name: "policies", Policy: supervise.Keep, Run: d.runPolicies, After: after}, // waits for the API itself, and pods for it
 		{Name: "dns", Policy: supervise.Keep, Run: d.runDNS, After: after, Await: d.api(), Patience: patience},
 		{Name: "gateway", Policy: supervise.Keep, Run: d.runGateway, After: after, Await: d.api(), Patience: patience},
 		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd", "credentials"}},

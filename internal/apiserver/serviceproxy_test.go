@@ -192,7 +192,8 @@ func TestNodeProxyOfALiar(t *testing.T) {
 	})
 	root := c.root()
 	root.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	for to, code := range map[string]int{"": 200, "/pods": 302, "https://n1/pods": 302, "https://evil.example/": 503, "//evil.example/": 503, "http://n1.evil.example": 503} {
+	for to, code := range map[string]int{"": 200, "/pods": 302, "https://n1/pods": 302, "https://evil.example/": 503, "//evil.example/": 503, "http://n1.evil.example": 503,
+		"http:evil.example/": 503, "https:evil.example": 503, `http:\evil.example`: 503, `\evil.example/`: 503, "javascript:alert(1)": 503} {
 		resp, err := root.Get("http://minik8s" + nodesPath + "/n1/proxy/x?to=" + url.QueryEscape(to))
 		if err != nil {
 			t.Fatal(err)

@@ -134,6 +134,9 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 		if !errors.As(err, &unreached) {
 			if backends.TimedOut(err) { // it may be at work, and the client has waited long enough
 				c.how = pages.Unanswered
+				if errors.Is(err, syscall.ETIMEDOUT) { // or its machine is gone: nothing was acknowledged
+					e.Failed()
+				}
 				return nil, err
 			}
 			if !reused {

@@ -13,12 +13,18 @@ import (
 	"minik8s/internal/policy/plan"
 )
 
+// admission is a pod of this node, and the ticket with which its kubelet waits for its policies; 0: it need not wait.
+type admission struct {
+	*plan.Pod
+	ticket int
+}
+
 // patience is how long a pod waits for its policies: longer ones than this do not keep it from starting.
 const patience = 5 * time.Second
 
 // Admit tells that a pod of this node has these addresses, before the API knows it, and returns when its policies are in
-// force, so that its processes can neither be reached nor reach anybody before that. To call it again with the same is
-// free. While policies cannot be known, since no master can be reached, pods do not wait for long: the first one waits five
+// force, so that its processes can neither be reached nor reach anybody before that. For a pod whose policies are in force it
+// returns at once. While policies cannot be known, since no master can be reached, pods do not wait for long: the first one waits five
 // seconds, those after it not at all. It reports whether the pod's policies are in force.
 func (e *Enforcer) Admit(ctx context.Context, pod *corev1.Pod, addresses []netip.Addr) bool {
 	if pod.Spec.HostNetwork {
@@ -31,8 +37,9 @@ func (e *Enforcer) Admit(ctx context.Context, pod *corev1.Pod, addresses []netip
 
 	e.seen.Lock()
 	if was := e.seen.admitted[name]; was != nil && was.UID == p.UID && slices.Equal(was.Addresses, p.Addresses) {
+		ticket, late := was.ticket, e.seen.late
 		e.seen.Unlock()
-		return true
+		return !late && e.answered(ctx, ticket) // another of its containers may wait still
 	}
 	for other, has := range e.seen.admitted { // an address is given anew when its pod is gone
 		if slices.ContainsFunc(has.Addresses, func(a netip.Addr) bool { return slices.Contains(p.Addresses, a) }) {
@@ -40,14 +47,16 @@ func (e *Enforcer) Admit(ctx context.Context, pod *corev1.Pod, addresses []netip
 			e.changed(other)
 		}
 	}
-	e.seen.admitted[name] = p
+	now := &admission{Pod: p}
+	e.seen.admitted[name] = now
 	e.changed(name)
 	if !e.followsPods() {
 		e.seen.Unlock()
 		return true
 	}
 	e.seen.asked++
-	ticket, late := e.seen.asked, e.seen.late
+	now.ticket = e.seen.asked
+	ticket, late := now.ticket, e.seen.late
 	e.seen.Unlock()
 	e.note(func() {})
 	return !late && e.answered(ctx, ticket)

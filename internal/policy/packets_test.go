@@ -144,6 +144,9 @@ func TestAdmitWithoutAPI(t *testing.T) {
 	if e.Admit(ctx, pod, []netip.Addr{netip.MustParseAddr("10.0.0.1")}) {
 		t.Error("its policies cannot be in force")
 	}
+	if e.Admit(ctx, pod, []netip.Addr{netip.MustParseAddr("10.0.0.1")}) { // its next container
+		t.Error("its policies are not in force because it has asked before")
+	}
 	e.note(func() { e.seen.late = true }) // as after the first one that waited
 	pod.Name = "b"
 	if e.Admit(context.Background(), pod, []netip.Addr{netip.MustParseAddr("10.0.0.2")}) {

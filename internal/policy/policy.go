@@ -71,7 +71,7 @@ type Enforcer struct {
 		namespaces     map[string]bool
 		lists          map[string]bool
 		peers          *Peers // nil while they are not followed
-		admitted       map[types.NamespacedName]*plan.Pod
+		admitted       map[types.NamespacedName]*admission
 		asked, done    int           // how often Admit has waited, and for which of these the kernel is ready
 		answer         chan struct{} // closed when done changes
 		late           bool          // Admit has waited in vain, and does not until the kernel is ready again
@@ -97,7 +97,7 @@ func New(cfg Config, policies Source[*networkingv1.NetworkPolicy]) *Enforcer {
 	e := &Enforcer{cfg: cfg, policies: policies, wake: make(chan struct{}, 1), state: newState(cfg.Links), ignored: map[types.NamespacedName]string{}}
 	e.keeper = nft.NewKeeper(nft.KeeperConfig{Ruleset: cfg.Ruleset, Table: cfg.Table, Wanted: func() nft.Table { return e.state.table(cfg.Table) }, Lock: &e.mu,
 		What: "the rules of NetworkPolicies", Log: cfg.Log})
-	e.seen.policies, e.seen.admitted = map[types.NamespacedName]bool{}, map[types.NamespacedName]*plan.Pod{}
+	e.seen.policies, e.seen.admitted = map[types.NamespacedName]bool{}, map[types.NamespacedName]*admission{}
 	e.seen.lists, e.seen.answer = map[string]bool{}, make(chan struct{})
 	e.forgetPeers()
 	policies.OnChange(func(old, now *networkingv1.NetworkPolicy) {
@@ -149,7 +149,10 @@ func (e *Enforcer) Run(ctx context.Context, ready func()) error {
 	failed := make(chan error, 3)
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer e.unfollow()
+	defer func() { // nothing is known any more: pods wait until the next Run
+		e.unfollow()
+		e.note(func() { delete(e.seen.lists, listPolicies) })
+	}()
 	defer stop()
 	running.Go(func() {
 		if err := e.policies.Run(ctx, func() {}); err != nil {
@@ -272,7 +275,7 @@ func (e *Enforcer) gather() changes {
 	for name := range e.seen.namespaces {
 		c.namespaces[name] = nil
 		if ns, ok := e.seen.peers.Namespaces.Get("", name); ok {
-			c.namespaces[name] = ns.Labels
+			c.namespaces[name] = labels.Merge(ns.Labels, nil) // never nil: that is a namespace that is not known
 		}
 	}
 	clear(e.seen.policies)
@@ -283,7 +286,10 @@ func (e *Enforcer) gather() changes {
 
 // podOf is a pod as it is now; nil if there is none. Of one of this node's its kubelet knows the addresses first.
 func (e *Enforcer) podOf(name types.NamespacedName) *plan.Pod {
-	own := e.seen.admitted[name]
+	var own *plan.Pod
+	if a := e.seen.admitted[name]; a != nil {
+		own = a.Pod
+	}
 	obj, ok := e.seen.peers.Pods.Get(name.Namespace, name.Name)
 	switch {
 	case !ok, own != nil && obj.UID != own.UID:

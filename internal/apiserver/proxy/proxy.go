@@ -95,8 +95,12 @@ func (p *Proxy) Serve(w *echo.Response, in *http.Request) error {
 // staysHere refuses a redirect to another host. A kubelet that somebody has taken over could send clients, with their
 // credentials, elsewhere.
 func staysHere(resp *http.Response) error {
-	if u, err := url.Parse(resp.Header.Get("Location")); err != nil || u.Host != "" || strings.HasPrefix(u.Path, "//") {
-		return errors.New("it leads to another host")
+	for _, at := range resp.Header.Values("Location") {
+		u, err := url.Parse(at)
+		// Browsers take a backslash for a slash, and "http:host" for a host.
+		if err != nil || u.Scheme != "" || u.Opaque != "" || u.Host != "" || strings.HasPrefix(u.Path, "//") || strings.Contains(at, `\`) || at != resp.Header.Get("Location") {
+			return errors.New("it leads to another host")
+		}
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package plain
 
 import (
 	"cmp"
+	"errors"
 	"io"
+	"syscall"
 	"time"
 
 	"minik8s/internal/gateway/backends"
@@ -46,6 +48,9 @@ func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstrea
 				return nil, nil, 0
 			}
 			if backends.TimedOut(last) { // it may be at work, and the client has waited long enough
+				if errors.Is(last, syscall.ETIMEDOUT) { // or its machine is gone: nothing was acknowledged
+					e.Failed()
+				}
 				return nil, nil, pages.Unanswered
 			}
 			if !reused {

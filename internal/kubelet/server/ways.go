@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -96,18 +97,18 @@ func (s *Server) lookup(w http.ResponseWriter, req *http.Request, pods Pods) err
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), attemptTime)
 	defer cancel()
-	var missing error
+	var missing atomic.Pointer[error]
 	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		conn, err := pods.Dial(ctx, req.PathValue("namespace"), req.PathValue("pod"), network, at.String())
 		if _, api := err.(apierrors.APIStatus); api {
-			missing = err
+			missing.Store(&err)
 		}
 		return conn, err
 	}}
 	began := time.Now()
 	found, err := r.LookupNetIP(ctx, "ip4", name)
-	if missing != nil {
-		return missing
+	if err := missing.Load(); err != nil {
+		return *err
 	}
 	out, err := attempt(began, err)
 	if err != nil {

@@ -168,12 +168,13 @@ func (p Peers) Key() string {
 	return "in namespace " + p.namespace + ": " + p.pods.String()
 }
 
-// Include reports whether a pod in a namespace with these labels is one of the peers.
+// Include reports whether a pod in a namespace with these labels is one of the peers. Of a namespace that is not known, with
+// no labels at all (nil), nobody is by a selector of namespaces: what selectors exclude is not known either.
 func (p Peers) Include(namespace string, ofNamespace, ofPod labels.Set) bool {
 	if p.namespaces == nil {
 		return p.namespace == namespace && p.pods.Matches(ofPod)
 	}
-	return p.namespaces.Matches(ofNamespace) && p.pods.Matches(ofPod)
+	return ofNamespace != nil && p.namespaces.Matches(ofNamespace) && p.pods.Matches(ofPod)
 }
 
 var protocols = map[corev1.Protocol]byte{corev1.ProtocolTCP: unix.IPPROTO_TCP, corev1.ProtocolUDP: unix.IPPROTO_UDP, corev1.ProtocolSCTP: unix.IPPROTO_SCTP, "": unix.IPPROTO_TCP}
