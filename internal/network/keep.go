@@ -152,6 +152,7 @@ func (n *Network) Repair() (repaired bool, err error) {
 		}
 		n.cfg.Log.Info("what the pods' network needs of the host had been taken away and is there again")
 	}
+	n.chooseAgain()
 	served, err := n.syncServed()
 	if err != nil {
 		return false, err

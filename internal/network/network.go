@@ -70,7 +70,8 @@ type Network struct {
 	filters *hostfilter.Filters
 	overlay *overlay.Overlay
 	tabled  []nft.Element           // the elements for peers that our table has
-	served  map[string][]netip.Addr // what Serve was told, by purpose
+	asked   map[string][]netip.Addr // what Serve was told, by purpose
+	served  map[string][]netip.Addr // those of them that are nobody else's
 }
 
 // New makes the network of the process's network namespace, which is "the host". Nothing is changed before Setup.
@@ -78,7 +79,7 @@ func New(cfg Config) (*Network, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	n := &Network{cfg: cfg, ports: map[string]*hostports.Published{}, pods: map[string]netip.Addr{}, served: map[string][]netip.Addr{}, nf: nft.NewKernel(), changed: make(chan struct{}, 1)}
+	n := &Network{cfg: cfg, ports: map[string]*hostports.Published{}, pods: map[string]netip.Addr{}, asked: map[string][]netip.Addr{}, served: map[string][]netip.Addr{}, nf: nft.NewKernel(), changed: make(chan struct{}, 1)}
 	if cfg.PodCIDR.IsValid() {
 		if err := n.pool.SetPrefix(cfg.PodCIDR); err != nil {
 			return nil, err

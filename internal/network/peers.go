@@ -23,7 +23,8 @@ func (n *Network) SetPeers(ctx context.Context, list []overlay.Peer) error {
 	if !n.ready {
 		return nil
 	}
-	if err := n.giveUp(); err != nil {
+	n.chooseAgain()
+	if _, err := n.syncServed(); err != nil {
 		n.poke()
 		return err
 	}

@@ -25,7 +25,7 @@ func (n *Network) label(purpose string) string { return "lo:" + n.host.LinkPrefi
 // host, so nothing is sent from them but answers. A purpose is a few letters. Keep brings back what somebody removes.
 //
 // An address that this host knows to be somebody else's, a router's for example, or another node's, stays theirs: the
-// error says so, and the others are served. It is looked at again with each call.
+// error says so, and the others are served. It is looked at again when nodes or the host's network change.
 //
 // The addresses outlive the daemon, also a kill -9; Teardown removes them.
 func (n *Network) Serve(purpose string, addrs []netip.Addr) error {
@@ -34,28 +34,45 @@ func (n *Network) Serve(purpose string, addrs []netip.Addr) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	free, err := n.free(addrs)
-	n.served[purpose] = free
+	n.asked[purpose] = slices.Clone(addrs)
+	err := n.choose(purpose)
 	_, serr := n.syncServed()
 	return errors.Join(err, serr)
 }
 
-// free are the addresses that are nobody else's.
-func (n *Network) free(addrs []netip.Addr) (out []netip.Addr, err error) {
+// choose has n.served be those of the addresses asked for that are nobody else's. The error names the others. n.mu is held.
+func (n *Network) choose(purpose string) (err error) {
+	addrs := n.asked[purpose]
+	if len(addrs) == 0 {
+		n.served[purpose] = nil
+		return nil
+	}
+	around, err := n.host.Around() // if that is not known, they are taken for free
+	var free []netip.Addr
 	for _, a := range addrs {
 		whose := n.overlay.PeerAt(a)
 		if whose == "" {
-			var lerr error
-			whose, lerr = n.host.Whose(a)
-			err = errors.Join(err, lerr)
+			whose = around.Whose(a)
 		}
 		if whose != "" {
 			err = errors.Join(err, fmt.Errorf("network: %s is %s, and stays so", a, whose))
 			continue
 		}
-		out = append(out, a)
+		free = append(free, a)
 	}
-	return out, err
+	n.served[purpose] = free
+	return err
+}
+
+// chooseAgain looks again at what was refused, and at what may have become another's. n.mu is held.
+func (n *Network) chooseAgain() {
+	for purpose := range n.asked {
+		was := n.served[purpose]
+		err := n.choose(purpose)
+		if !slices.Equal(was, n.served[purpose]) {
+			n.cfg.Log.Info("this host answers at other addresses than before", "now", n.served[purpose], "before", was, "refused", err)
+		}
+	}
 }
 
 // Served are the addresses that the host has for a purpose now, as this run or an earlier one has asked for.
@@ -64,26 +81,6 @@ func (n *Network) Served(purpose string) ([]netip.Addr, error) {
 	defer n.mu.Unlock()
 	_, have, err := n.servedNow()
 	return have[n.label(purpose)], err
-}
-
-// giveUp has the host lose the addresses that are another node's, which has come after them. n.mu is held.
-func (n *Network) giveUp() error {
-	lost := false
-	for purpose, addrs := range n.served {
-		n.served[purpose] = slices.DeleteFunc(slices.Clone(addrs), func(a netip.Addr) bool {
-			whose := n.overlay.PeerAt(a)
-			if whose != "" {
-				n.cfg.Log.Warn("this host does not answer any more at an address that is another's", "address", a, "whose", whose)
-				lost = true
-			}
-			return whose != ""
-		})
-	}
-	if !lost {
-		return nil
-	}
-	_, err := n.syncServed()
-	return err
 }
 
 // servedNow are the addresses that lo has for our purposes, by label.
@@ -153,6 +150,7 @@ func (n *Network) unserve(lo netlink.Link, label string, a netip.Addr) error {
 
 // serveNothing removes the addresses of all purposes, also those of an earlier run.
 func (n *Network) serveNothing() error {
+	clear(n.asked)
 	clear(n.served)
 	lo, have, err := n.servedNow()
 	if err != nil {

@@ -22,7 +22,7 @@ func TestServeOnlyWhatIsFree(t *testing.T) {
 	router, neighbour, node, free := netip.MustParseAddr("192.0.2.250"), netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8"), netip.MustParseAddr("192.0.2.9")
 	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: host.Net(netip.MustParsePrefix("198.51.100.0/24")), Gw: router.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
 	near := host.Neighbour(link.Attrs().Index, neighbour, net.HardwareAddr{2, 0, 0, 0, 0, 7})
-	near.State = netlink.NUD_STALE
+	near.State = netlink.NUD_REACHABLE
 	if err := errors.Join(n.host.RouteAdd(route), n.host.NeighAdd(near), n.SetPeers(t.Context(), []overlay.Peer{{Node: "other", Address: node}})); err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +45,12 @@ func TestServeOnlyWhatIsFree(t *testing.T) {
 	}
 	if got, _ := n.Served("g"); len(got) > 0 {
 		t.Errorf("a node has come with the address, and the host still has %v", got)
+	}
+	if err := n.SetPeers(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := n.Served("g"); !slices.Equal(got, []netip.Addr{free}) {
+		t.Errorf("the node has gone, and the host has %v", got)
 	}
 }
 
