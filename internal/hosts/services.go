@@ -66,7 +66,7 @@ func (p *play) expectSilence(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if got != "ended by 143" && got != "ended by 124" { // by its time: busybox says so in one way, or since 1.36 in another
+	if got != "ended by 143" && got != "ended by 124" { // by its time: the signal with which it ended, or what timeout says itself
 		return fmt.Errorf("it answers %q", got)
 	}
 	return nil
