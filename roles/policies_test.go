@@ -45,12 +45,13 @@ func TestNetworkPolicies(t *testing.T) {
 		return false
 	}
 	p.eventually("web is ready", ready)
-	// ask writes what web has said after some seconds. Its own hosts file says that web is the pod itself.
+	// ask writes what web has said, as soon as it has, or nothing after so many seconds. Its own hosts file says that web is the
+	// pod itself.
 	ask := func(seconds int) string {
-		return fmt.Sprintf("wget -qO- http://web.default/ >/said 2>/dev/null & sleep %d; kill $! 2>/dev/null; cat /said", seconds)
+		return fmt.Sprintf("wget -qO- http://web.default/ >/said 2>/dev/null & for i in $(seq %d); do [ -s /said ] && break; sleep 1; done; kill $! 2>/dev/null; cat /said", seconds)
 	}
 	reaches := func(from string) bool {
-		out, err := p.command("ctl", "exec", from, "--", "sh", "-c", ask(2))
+		out, err := p.command("ctl", "exec", from, "--", "sh", "-c", ask(8))
 		return err == nil && strings.Contains(out, "hello")
 	}
 	for _, pod := range []string{"friend", "other", "web"} {
@@ -84,7 +85,7 @@ func TestNetworkPolicies(t *testing.T) {
 	// What a pod does first is judged already, and whom it is let in by knows it.
 	phase := func(name string) corev1.PodPhase { return p.pod(c, name).Status.Phase }
 	script := `[ "$(%s)" = hello ]`
-	late, spy := shell("late", fmt.Sprintf(script, ask(10))), shell("spy", fmt.Sprintf(script, ask(2)))
+	late, spy := shell("late", fmt.Sprintf(script, ask(20))), shell("spy", fmt.Sprintf(script, ask(5)))
 	late.Labels, late.Spec.RestartPolicy, spy.Spec.RestartPolicy = friend.Labels, corev1.RestartPolicyNever, corev1.RestartPolicyNever
 	p.create(c, late)
 	p.create(c, spy)
