@@ -18,6 +18,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"github.com/godbus/dbus/v5/prop"
+
+	"minik8s/internal/machine"
 )
 
 // ErrNoBus means that there is no dbus-daemon on this machine (Debian's package dbus).
@@ -75,12 +77,11 @@ func Start(dir string, maxDelay time.Duration) (_ *Logind, err error) {
 		return nil, err
 	}
 	l.daemon = exec.Command(path, "--nofork", "--nopidfile", "--config-file="+file, "--print-address=1")
-	l.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := l.daemon.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := l.daemon.Start(); err != nil {
+	if err := machine.StartChild(l.daemon); err != nil {
 		return nil, err
 	}
 	if _, err := out.Read(make([]byte, 1)); err != nil { // it prints its address once it listens

@@ -40,7 +40,7 @@ func Start(bridge string, addr netip.Prefix, gateway netip.Addr) (*Machine, erro
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func Start(bridge string, addr netip.Prefix, gateway netip.Addr) (*Machine, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := machine.StartChild(cmd); err != nil {
 		return nil, fmt.Errorf("a host: %w", err)
 	}
 	m := &Machine{cmd: cmd, rpc: rpc.NewClient(pipes{out, in})}

@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"minik8s/internal/certs"
+	"minik8s/internal/machine"
 )
 
 // inside is the environment variable that makes a test's program a server.
@@ -177,8 +178,7 @@ func (s *Server) Start() {
 	s.cmd = exec.Command(self)
 	s.cmd.Env = append(os.Environ(), inside+"="+string(text))
 	s.cmd.Stderr = os.Stderr
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
+	if err := machine.StartChild(s.cmd); err != nil {
 		s.t.Fatal(err)
 	}
 	if s.Plain {
