@@ -9,12 +9,13 @@ require (
 	github.com/containerd/fifo v1.1.0 // the pipes of containers' output
 	github.com/containerd/log v0.1.0 // containerd's log, handed to slog
 	github.com/containerd/ttrpc v1.2.7 // what shims speak
-	github.com/containerd/typeurl/v2 v2.1.1 // containerd's typed options
+	github.com/containerd/typeurl/v2 v2.2.2 // containerd's typed options
 	github.com/distribution/reference v0.6.0 // image names, by Docker's rules
 	github.com/fsnotify/fsnotify v1.10.1 // logs -f without a poll
 	github.com/godbus/dbus/v5 v5.2.4 // being told of a shutdown by systemd-logind
 	github.com/golang-jwt/jwt/v5 v5.3.1 // tokens of service accounts; etcd brings it
 	github.com/google/btree v1.1.3 // the cache, in the order of keys
+	github.com/google/cadvisor v0.52.1 // what containers use, by cAdvisor's API
 	github.com/google/nftables v0.3.0 // the pod network's rules, by netlink
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // exec, attach and port-forward
 	github.com/hbollon/go-edlib v1.6.0 // which word was meant: edit distance
@@ -24,10 +25,11 @@ require (
 	github.com/moby/sys/signal v0.7.0 // stop signals by name
 	github.com/moby/sys/user v0.3.0 // users and groups by an image's files
 	github.com/opencontainers/go-digest v1.0.0 // names of content
-	github.com/opencontainers/image-spec v1.1.0 // images
+	github.com/opencontainers/image-spec v1.1.1 // images
 	github.com/opencontainers/runtime-spec v1.2.1 // containers; containerd 1.7 does not compile with 1.3
 	github.com/pelletier/go-toml v1.9.5 // containerd's plugins take their settings as TOML
 	github.com/prometheus/client_golang v1.24.1 // /metrics; etcd brings it
+	github.com/prometheus/procfs v0.21.1 // /proc
 	github.com/sirupsen/logrus v1.9.4 // containerd logs to it
 	github.com/urfave/cli/v2 v2.27.7 // the command line
 	github.com/vishvananda/netlink v1.3.0 // links, addresses and routes of pods
@@ -48,6 +50,7 @@ require (
 	k8s.io/api v0.37.2 // the wire's types
 	k8s.io/apimachinery v0.37.2 // metadata, selectors, patches, protobuf
 	k8s.io/client-go v0.37.2 // work queues and kubeconfigs
+	k8s.io/kubelet v0.37.2 // the types of /stats/summary
 	k8s.io/streaming v0.37.2 // SPDY for exec and port-forward
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // values behind pointers, IP families; apimachinery brings it
 	sigs.k8s.io/json v0.0.0-20260909141634-11ed52e25bc5 // strict decoding
@@ -65,7 +68,7 @@ require (
 	github.com/containerd/cgroups v1.1.0 // indirect
 	github.com/containerd/console v1.0.3 // indirect
 	github.com/containerd/continuity v0.4.4 // indirect
-	github.com/containerd/errdefs v0.3.0 // indirect
+	github.com/containerd/errdefs v1.0.0 // indirect
 	github.com/containerd/go-runc v1.0.0 // indirect
 	github.com/containerd/platforms v0.2.1
 	github.com/coreos/go-semver v0.3.1 // indirect
@@ -112,7 +115,7 @@ require (
 	github.com/mdlayher/socket v0.6.0 // indirect
 	github.com/moby/locker v1.0.1 // indirect
 	github.com/moby/spdystream v0.5.1 // indirect
-	github.com/moby/sys/mountinfo v0.6.2 // indirect
+	github.com/moby/sys/mountinfo v0.7.2 // indirect
 	github.com/moby/sys/sequential v0.5.0 // indirect
 	github.com/moby/sys/userns v0.1.0 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
@@ -122,7 +125,6 @@ require (
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
-	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect

@@ -69,7 +69,7 @@ func (d *Daemon) runKubeletServer(ctx context.Context, ready func()) error {
 			}
 			return nil
 		},
-		Cert: d.creds.kubelet, ClientCA: d.creds.trust, Log: d.log})
+		Version: VersionInfo().GitVersion, Cert: d.creds.kubelet, ClientCA: d.creds.trust, Log: d.log})
 	ready()
 	return s.Serve(ctx, d.kubeletListener)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -273,8 +274,16 @@ func TestStats(t *testing.T) {
 	id := b.up("web", "sh", "-c", "while :; do :; done")
 	eventually(t, "CPU time", func() error {
 		stats, err := b.Stats(b.ctx)
-		if err != nil || len(stats) != 1 || stats[0].ContainerID != id || stats[0].CPUNanos == 0 || stats[0].MemoryBytes == 0 {
+		if err != nil || len(stats) != 2 {
 			return fmt.Errorf("%+v, %v", stats, err)
+		}
+		slices.SortFunc(stats, func(x, y cri.Stats) int { return len(x.Cgroup) - len(y.Cgroup) }) // the pod as a whole first
+		pod, c := stats[0], stats[1]
+		if c.ContainerID != id || c.PodUID != "uid-web" || c.CPU == 0 || c.WorkingSet == 0 || c.Processes != 1 || c.Started.IsZero() || c.Network != nil {
+			return fmt.Errorf("container %+v", c)
+		}
+		if pod.ContainerID != "" || pod.PodUID != "uid-web" || pod.CPU < c.CPU || pod.WorkingSet < c.WorkingSet || pod.Network == nil || pod.Network.Interface != "eth0" {
+			return fmt.Errorf("pod %+v, network %+v", pod, pod.Network)
 		}
 		return nil
 	})

@@ -57,24 +57,6 @@ func (r *Runtime) Attach(ctx context.Context, id string, cfg cri.AttachConfig) e
 	return c.Attach(r.ns(ctx), cfg)
 }
 
-// Stats implements cri.Runtime.
-func (r *Runtime) Stats(ctx context.Context) ([]cri.Stats, error) {
-	now := time.Now()
-	var out []cri.Stats
-	for _, c := range r.containers.All() {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if c.Meta.Name == pauseName {
-			continue
-		}
-		if s, ok := c.Stats(now); ok {
-			out = append(out, s)
-		}
-	}
-	return out, nil
-}
-
 // container is the one with an id; it is an error if there is none.
 func (r *Runtime) container(id string) (*container.Container, error) {
 	c := r.containers.Get(id)

@@ -43,7 +43,7 @@ type Runtime interface {
 	// changed.
 	Events(ctx context.Context) <-chan Event
 
-	// Stats is the resource usage of every running container.
+	// Stats is what every running container uses, and what the pods of these use as a whole.
 	Stats(ctx context.Context) ([]Stats, error)
 
 	Streams
@@ -235,12 +235,46 @@ type Event struct {
 	ContainerID string
 }
 
-// Stats is what a container uses.
+// Stats is what a running container, or a pod as a whole, uses.
 type Stats struct {
+	// Container and ContainerID are empty for the pod as a whole.
 	PodUID, Container, ContainerID string
-	Time                           time.Time
-	CPUNanos                       uint64 // since its start
-	MemoryBytes                    uint64 // working set
+	Cgroup                         string // "/minik8s/podUID/ID"
+	Started                        time.Time
+	Time                           time.Time // when this was read
+	Usage
+	// Network is what went through the pod's network interface: of a pod as a whole that has one, and runs.
+	Network *Network
+}
+
+// Usage is what a cgroup has used since it was made, and what it has now. What the kernel does not count is 0.
+type Usage struct {
+	CPU                                  uint64 // nanoseconds
+	UserCPU, SystemCPU                   uint64 // nanoseconds; v1 counts them in ticks, so that their sum may not be CPU
+	Periods, ThrottledPeriods, Throttled uint64 // of the CPU limit; Throttled in nanoseconds
+
+	Memory, WorkingSet                             uint64 // bytes; the working set is what the kernel could not drop at once
+	RSS, Cache, Mapped, Swap, Peak                 uint64 // bytes; RSS is anonymous memory, Peak the most of Memory
+	Faults, MajorFaults, OOMKills                  uint64
+	Processes                                      uint64 // processes and threads
+	ReadBytes, WrittenBytes, ReadCalls, WriteCalls uint64 // of block devices
+	// Pressure is how long tasks stood still for want of a resource; nil with cgroups v1, which do not say.
+	Pressure *Pressure
+}
+
+// Pressure is pressure stall information (Linux, Documentation/accounting/psi.rst), in microseconds.
+type Pressure struct{ CPU, Memory, IO Stall }
+
+// Stall is how long some of the tasks, or all of them, stood still.
+type Stall struct{ Some, Full uint64 }
+
+// Network is what an interface has received and sent.
+type Network struct {
+	Interface                                  string
+	Received, Sent                             uint64 // bytes
+	PacketsIn                                  uint64
+	PacketsOut                                 uint64
+	ErrorsIn, ErrorsOut, DroppedIn, DroppedOut uint64
 }
 
 // Image is an image on this node.

@@ -26,11 +26,14 @@ func (u *usageMeter) read(ctx context.Context, rt Runtime, now time.Time) map[st
 	nanos, memory := uint64(0), uint64(0)
 	next := make(map[string]cri.Stats, len(stats))
 	for _, s := range stats {
+		if s.Container == "" {
+			continue // a pod as a whole
+		}
 		next[s.ContainerID] = s
-		memory += s.MemoryBytes
+		memory += s.WorkingSet
 		// All of the time of a container that started since the last reading was used since then.
-		if before := u.last[s.ContainerID].CPUNanos; s.CPUNanos > before {
-			nanos += s.CPUNanos - before
+		if before := u.last[s.ContainerID].CPU; s.CPU > before {
+			nanos += s.CPU - before
 		}
 	}
 	elapsed := now.Sub(u.at)

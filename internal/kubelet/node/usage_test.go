@@ -30,14 +30,14 @@ func TestUsageMeter(t *testing.T) {
 		}
 		now = now.Add(10 * time.Second)
 	}
-	rt.stats = []cri.Stats{{ContainerID: "a", CPUNanos: 500 * second, MemoryBytes: 100}}
+	rt.stats = []cri.Stats{{Container: "c", ContainerID: "a", Usage: cri.Usage{CPU: 500 * second, WorkingSet: 100}}}
 	if got := meter.read(t.Context(), rt, now); got != nil {
 		t.Errorf("the first time nothing is known of the past: %v", got)
 	}
 	now = now.Add(10 * time.Second)
-	rt.stats = []cri.Stats{{ContainerID: "a", CPUNanos: 505 * second, MemoryBytes: 110}, {ContainerID: "b", CPUNanos: 10 * second, MemoryBytes: 7}}
+	rt.stats = []cri.Stats{{PodUID: "the pod", Usage: cri.Usage{CPU: 900 * second, WorkingSet: 900}}, {Container: "c", ContainerID: "a", Usage: cri.Usage{CPU: 505 * second, WorkingSet: 110}}, {Container: "c", ContainerID: "b", Usage: cri.Usage{CPU: 10 * second, WorkingSet: 7}}}
 	expect("half a core, and a new container with a whole one", "1500", "117")
-	rt.stats = []cri.Stats{{ContainerID: "b", CPUNanos: 10 * second, MemoryBytes: 7}}
+	rt.stats = []cri.Stats{{Container: "c", ContainerID: "b", Usage: cri.Usage{CPU: 10 * second, WorkingSet: 7}}}
 	expect("one has ended, one is idle", "0", "7")
 	rt.err = errors.New("busy")
 	if got := meter.read(t.Context(), rt, now); got != nil {

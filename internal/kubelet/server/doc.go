@@ -6,7 +6,11 @@
 //	/attach/NAMESPACE/POD/CONTAINER          a container's own streams
 //	/portForward/NAMESPACE/POD               connections to a pod's ports
 //	/pods                                    the pods of this node
-//	/stats/summary                           what their containers use
+//	/stats/summary                           what the node, its pods and their containers use
+//	/metrics/cadvisor, /metrics/resource     the same for Prometheus
+//	/metrics/node                            the machine, as node-exporter says it (not in Kubernetes)
+//	/metrics                                 the daemon itself
+//	/api/v1.3/, /api/v2.1/                   cAdvisor's REST API (not in Kubernetes any more)
 //	/healthz                                 whether the kubelet works
 //	/minik8s/services/NAMESPACE/NAME         what this node does with connections to a Service (not in Kubernetes)
 //	/minik8s/dial/NAMESPACE/POD              whether a connection from within a pod succeeds (not in Kubernetes)

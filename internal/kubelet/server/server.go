@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ import (
 	"minik8s/internal/certs"
 	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/stats"
+	"minik8s/internal/kubelet/stats/cadvisor"
 	"minik8s/internal/proxy/report"
 )
 
@@ -46,7 +49,7 @@ type Services interface {
 // Runtime is what the server needs of the container runtime.
 type Runtime interface {
 	cri.Images
-	Stats(ctx context.Context) ([]cri.Stats, error)
+	stats.Source
 }
 
 // Config is what a server serves, and to whom.
@@ -67,13 +70,19 @@ type Config struct {
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0: 2 min. The API server waits for its
 	// own clients, some pieces at a time, so it has to be longer than the API server's.
 	WriteTimeout time.Duration
-	Log          *slog.Logger
+	// Version is the daemon's.
+	Version string
+	// Metrics are the daemon's own, for /metrics; nil: the process's.
+	Metrics prometheus.Gatherer
+	Log     *slog.Logger
 }
 
 // Server is the server.
 type Server struct {
 	cfg Config
 	mux *http.ServeMux
+	// stats samples while somebody asks.
+	stats *stats.Sampler
 }
 
 // New makes a server; Serve serves.
@@ -81,7 +90,10 @@ func New(cfg Config) *Server {
 	if cfg.WriteTimeout == 0 {
 		cfg.WriteTimeout = 2 * time.Minute
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux()}
+	if cfg.Metrics == nil {
+		cfg.Metrics = prometheus.DefaultGatherer
+	}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), stats: stats.New(cfg.Runtime)}
 	handle := func(pattern string, serve func(http.ResponseWriter, *http.Request, Pods) error) {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
 			pods := cfg.Pods() // once for each request: the kubelet may end meanwhile
@@ -97,6 +109,13 @@ func New(cfg Config) *Server {
 	handle("GET /healthz", s.health)
 	handle("GET /pods", s.pods)
 	handle("GET /stats/summary", s.summary)
+	handle("GET /metrics/cadvisor", s.containerMetrics)
+	handle("GET /metrics/resource", s.resourceMetrics)
+	handle("GET /metrics/node", s.machineMetrics)
+	handle("GET /metrics", s.metrics)
+	handle("GET "+cadvisor.V1, s.cadvisor)
+	handle("POST "+cadvisor.V1, s.cadvisor) // its client posts its questions
+	handle("GET "+cadvisor.V2, s.cadvisor)
 	handle("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
 	for _, method := range []string{"GET ", "POST "} { // a WebSocket, and SPDY
 		handle(method+"/exec/{namespace}/{pod}/{container}", s.exec)

@@ -47,7 +47,12 @@ type measured struct{ cri.Images }
 
 func (measured) Stats(context.Context) ([]cri.Stats, error) {
 	at := time.Unix(1e9, 0).UTC()
-	return []cri.Stats{{PodUID: "u", Container: "c", Time: at, CPUNanos: 7, MemoryBytes: 8}, {PodUID: "gone", Container: "c"}}, nil
+	uses := cri.Usage{CPU: 7e9, Memory: 9, WorkingSet: 8}
+	return []cri.Stats{
+		{PodUID: "u", Cgroup: "/m/podu", Time: at, Usage: uses, Network: &cri.Network{Interface: "eth0", Received: 5}},
+		{PodUID: "u", Cgroup: "/m/podu/1234567890", Container: "c", ContainerID: "1234567890", Started: at, Time: at, Usage: uses},
+		{PodUID: "gone", Cgroup: "/m/podg/2", Container: "c", ContainerID: "2", Time: at},
+	}, nil
 }
 
 type fixture struct {
@@ -61,7 +66,7 @@ func start(t *testing.T, pods server.Pods) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{ca, servertest.Start(t, ca, server.Config{NodeName: "n1", Pods: func() server.Pods { return pods }, Runtime: measured{}}, "n1")}
+	return &fixture{ca, servertest.Start(t, ca, server.Config{NodeName: "n1", Version: "v0.1.0", Pods: func() server.Pods { return pods }, Runtime: measured{}}, "n1")}
 }
 
 // as is a client with a certificate; none without a name.
@@ -98,7 +103,8 @@ func do(t *testing.T, c *http.Client, method, url string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-var paths = []string{"/healthz", "/pods", "/stats/summary", "/containerLogs/default/web/c", "/exec/default/web/c?command=x&stdout=1",
+var paths = []string{"/healthz", "/pods", "/stats/summary", "/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/node",
+	"/api/v1.3/machine", "/api/v2.1/stats/", "/containerLogs/default/web/c", "/exec/default/web/c?command=x&stdout=1",
 	"/attach/default/web/c?stdout=1", "/portForward/default/web", "/minik8s/services/default/web",
 	"/minik8s/dial/default/web?network=tcp&address=127.0.0.1:1", "/minik8s/lookup/default/web?name=x.&address=127.0.0.1:53", "/images", "/nonsense"}
 
@@ -142,8 +148,20 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"/healthz", 200, "ok"},
 		{"/pods", 200, `"name":"web"`},
-		{"/stats/summary", 200, `{"node":{"nodeName":"n1"},"pods":[{"podRef":{"name":"web","namespace":"default","uid":"u"},"containers":[{"name":"c",` +
-			`"cpu":{"time":"2001-09-09T01:46:40Z","usageCoreNanoSeconds":7},"memory":{"time":"2001-09-09T01:46:40Z","workingSetBytes":8}}]}]}`},
+		{"/stats/summary", 200, `"containers":[{"name":"c","startTime":"2001-09-09T01:46:40Z","cpu":{"time":"2001-09-09T01:46:40Z","usageCoreNanoSeconds":7000000000},` +
+			`"memory":{"time":"2001-09-09T01:46:40Z","usageBytes":9,"workingSetBytes":8,`},
+		{"/stats/summary", 200, `"network":{"time":"2001-09-09T01:46:40Z","name":"eth0","rxBytes":5,`},
+		{"/stats/summary?only_cpu_and_memory=true", 200, `"podRef":{"name":"web","namespace":"default","uid":"u"}`},
+		{"/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{cpu="total",container="c",id="/m/podu/1234567890",image="",name="1234567890",namespace="default",pod="web"} 7 1000000000000`},
+		{"/metrics/cadvisor", 200, `container_network_receive_bytes_total{interface="eth0",container="",id="/m/podu",image="",name="",namespace="default",pod="web"} 5 `},
+		{"/metrics/resource", 200, `pod_memory_working_set_bytes{namespace="default",pod="web"} 8 `},
+		{"/metrics/node", 200, `node_memory_MemTotal_bytes `},
+		{"/metrics", 200, `go_goroutines `},
+		{"/api/v2.1/version", 200, `"v0.1.0"`},
+		{"/api/v2.1/stats/m/podu?type=name&count=1", 200, `{"/m/podu":{"spec":{`},
+		{"/api/v2.1/stats/nothing", 404, `no container`},
+		{"/api/v1.3/docker/1234567890", 200, `"io.kubernetes.pod.name":"web"`},
+		{"/api/v1.3/nonsense", 404, `no container or request`},
 		{"/containerLogs/default/web/c?tailLines=2", 200, "default web c tail"},
 		{"/containerLogs/default/web/c?tailLines=x", 400, "not a positive number"},
 		{"/containerLogs/default/other/c", 404, `"reason":"NotFound"`},

@@ -2,62 +2,88 @@ package server
 
 import (
 	"net/http"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/procfs"
+
+	"minik8s/internal/kubelet/stats"
+	"minik8s/internal/kubelet/stats/cadvisor"
+	"minik8s/internal/kubelet/stats/exposition"
+	"minik8s/internal/kubelet/stats/summary"
 )
 
-// The types of /stats/summary, in the form of k8s.io/kubelet/pkg/apis/stats/v1alpha1, as far as it is filled here.
-type (
-	summary struct {
-		Node nodeStats  `json:"node"`
-		Pods []podStats `json:"pods"`
-	}
-	nodeStats struct {
-		NodeName string `json:"nodeName"`
-	}
-	podStats struct {
-		PodRef     podReference     `json:"podRef"`
-		Containers []containerStats `json:"containers"`
-	}
-	podReference struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
-		UID       string `json:"uid"`
-	}
-	containerStats struct {
-		Name   string      `json:"name"`
-		CPU    cpuStats    `json:"cpu"`
-		Memory memoryStats `json:"memory"`
-	}
-	cpuStats struct {
-		Time                 time.Time `json:"time"`
-		UsageCoreNanoSeconds uint64    `json:"usageCoreNanoSeconds"`
-	}
-	memoryStats struct {
-		Time            time.Time `json:"time"`
-		WorkingSetBytes uint64    `json:"workingSetBytes"`
-	}
-)
+// rates is an Ask for present rates: the first one waits a second.
+var rates = stats.Ask{Rates: time.Second}
 
-// summary sends what the containers of this node's pods use.
+// summary sends what the node and its pods use. With only_cpu_and_memory, as in Kubernetes, that is all of it.
 func (s *Server) summary(w http.ResponseWriter, req *http.Request, pods Pods) error {
-	stats, err := s.cfg.Runtime.Stats(req.Context())
+	reading, err := s.stats.Read(req.Context(), rates)
 	if err != nil {
 		return err
 	}
-	of := map[string][]containerStats{}
-	for _, x := range stats {
-		of[x.PodUID] = append(of[x.PodUID], containerStats{Name: x.Container,
-			CPU: cpuStats{x.Time, x.CPUNanos}, Memory: memoryStats{x.Time, x.MemoryBytes}})
-	}
-	out := summary{Node: nodeStats{s.cfg.NodeName}, Pods: []podStats{}}
-	for _, p := range pods.Pods() {
-		if containers := of[string(p.UID)]; containers != nil {
-			slices.SortFunc(containers, func(a, b containerStats) int { return strings.Compare(a.Name, b.Name) })
-			out.Pods = append(out.Pods, podStats{podReference{p.Name, p.Namespace, string(p.UID)}, containers})
-		}
+	out := summary.Of(s.cfg.NodeName, booted(), reading, pods.Pods())
+	if req.URL.Query().Get("only_cpu_and_memory") == "true" {
+		out = summary.Short(out)
 	}
 	send(w, http.StatusOK, out)
+	return nil
+}
+
+// booted is when the machine was started; zero if /proc does not say.
+func booted() time.Time {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return time.Time{}
+	}
+	stat, err := proc.Stat()
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(int64(stat.BootTime), 0)
+}
+
+// cadvisor answers cAdvisor's REST API.
+func (s *Server) cadvisor(w http.ResponseWriter, req *http.Request, pods Pods) error {
+	h := cadvisor.Handler{Stats: s.stats, Pods: pods.Pods, Version: s.cfg.Version}
+	h.ServeHTTP(w, req)
+	return nil
+}
+
+// containerMetrics is /metrics/cadvisor, and resourceMetrics /metrics/resource: counters, for which no question waits.
+func (s *Server) containerMetrics(w http.ResponseWriter, req *http.Request, pods Pods) error {
+	reading, err := s.stats.Read(req.Context(), stats.Ask{})
+	if err != nil {
+		return err
+	}
+	return page(w, exposition.Containers(reading, pods.Pods(), s.cfg.Version))
+}
+
+func (s *Server) resourceMetrics(w http.ResponseWriter, req *http.Request, pods Pods) error {
+	reading, err := s.stats.Read(req.Context(), stats.Ask{})
+	if err != nil {
+		return err
+	}
+	return page(w, exposition.Resources(reading, pods.Pods()))
+}
+
+// machineMetrics is /metrics/node.
+func (s *Server) machineMetrics(w http.ResponseWriter, _ *http.Request, _ Pods) error {
+	text, err := exposition.Machine()
+	if err != nil {
+		return err
+	}
+	return page(w, text)
+}
+
+func page(w http.ResponseWriter, text []byte) error {
+	w.Header().Set("Content-Type", exposition.ContentType)
+	_, err := w.Write(text)
+	return ignore(err)
+}
+
+// metrics is /metrics: the daemon's own.
+func (s *Server) metrics(w http.ResponseWriter, req *http.Request, _ Pods) error {
+	promhttp.HandlerFor(s.cfg.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, req)
 	return nil
 }

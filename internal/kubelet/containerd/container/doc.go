@@ -13,7 +13,7 @@
 //	exit.go       the end is recorded; events.go hears of it in containerd's event stream
 //	restore.go    the containers of the last run are found again, or removed
 //	exec.go       processes added to a container; session.go kills one with its children
-//	attach.go     a container's own streams; stats.go its use of resources; pids.go its process namespace
+//	attach.go     a container's own streams; pids.go its process namespace
 //
 // It promises: a container only moves from created to running to exited, each of these once, and each is reported once
 // (Config.Changed). Create makes a container completely or not at all. Remove may be called at any time, and again after

@@ -8,11 +8,9 @@ import (
 	"sync"
 
 	"github.com/containerd/containerd/pkg/cap"
-	"golang.org/x/sys/unix"
-)
 
-// cgroup2Magic is the file system type of cgroup v2.
-const cgroup2Magic = 0x63677270
+	"minik8s/internal/kubelet/cgroup"
+)
 
 // Host is what a container's specification depends on: the machine's and this process's abilities.
 type Host struct {
@@ -29,8 +27,7 @@ var ThisHost = sync.OnceValue(func() Host {
 	if list, err := cap.Current(); err == nil {
 		f.Capabilities = list
 	}
-	var st unix.Statfs_t
-	f.Cgroup2 = unix.Statfs("/sys/fs/cgroup", &st) == nil && st.Type == cgroup2Magic
+	f.Cgroup2 = cgroup.Unified()
 	if f.Cgroup2 {
 		data, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
 		f.Memory2 = err == nil && slices.Contains(strings.Fields(string(data)), "memory")

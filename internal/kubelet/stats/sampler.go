@@ -1,0 +1,203 @@
+package stats
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/rates"
+)
+
+const (
+	// history is how many samples are kept of each container.
+	history = 60
+	// forgotten is when a history ends after the last question.
+	forgotten = 15 * time.Minute
+)
+
+// Source reads what runs now: see cri.Runtime.
+type Source interface {
+	Stats(ctx context.Context) ([]cri.Stats, error)
+}
+
+// Sample is what was used at one time.
+type Sample struct {
+	Time time.Time
+	cri.Usage
+	Network *cri.Network // nil: none of its own
+}
+
+// Series is a node, a pod as a whole, or a container, with its newest samples, oldest first. There is at least one.
+// Samples must not be changed.
+type Series struct {
+	// PodUID is empty for the node, Container and ContainerID for it and a pod as a whole.
+	PodUID, Container, ContainerID string
+	Cgroup                         string
+	Started                        time.Time
+	Samples                        []Sample
+}
+
+// Last is the newest sample.
+func (s *Series) Last() *Sample { return &s.Samples[len(s.Samples)-1] }
+
+// Rate returns how much CPU is used, in billionths of a core, and the time over which that is averaged: at least window
+// where the history goes back so far, never more than rates.Longest. ok is false if that cannot be said (yet).
+func (s *Series) Rate(window time.Duration) (nanocores uint64, over time.Duration, ok bool) {
+	rate, over, ok := rates.Of(len(s.Samples), func(i int) rates.Point { return rates.Point{Time: s.Samples[i].Time, Value: s.Samples[i].CPU} }, window)
+	return uint64(rate), over, ok
+}
+
+// Ask says what somebody wants to know.
+type Ask struct {
+	// MaxAge is how old the newest sample may be; a second is enough for everybody.
+	MaxAge time.Duration
+	// Samples bounds how many samples of each are returned, the newest; 0: one, and what Rates needs.
+	Samples int
+	// Rates: the samples have to tell rates, with a window of so much, at least of the node and of what ran for more than
+	// a second.
+	Rates time.Duration
+}
+
+// Reading is an answer.
+type Reading struct {
+	Node Series
+	// Pods are those that run, as a whole, and Containers those that run, in no order.
+	Pods, Containers []Series
+}
+
+// Sampler samples. Its methods are safe for concurrent use.
+type Sampler struct {
+	source Source
+	node   func(*cri.Usage) error
+	now    func() time.Time
+	wait   func(context.Context, time.Duration) error
+
+	mu     sync.Mutex
+	last   time.Time
+	series map[string]*Series // by cgroup; "/" is the node
+	forget *time.Timer
+}
+
+// New returns a sampler of the containers of a runtime, on this machine.
+func New(source Source) *Sampler {
+	return &Sampler{source: source, node: readMachine, now: time.Now, wait: sleep}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Read answers. The error is the runtime's or ctx'.
+func (s *Sampler) Read(ctx context.Context, ask Ask) (*Reading, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refresh(ctx, max(ask.MaxAge, rates.Closest)); err != nil {
+		return nil, err
+	}
+	if ask.Rates > 0 {
+		if _, _, ok := s.series[machine].Rate(ask.Rates); !ok {
+			s.mu.Unlock()
+			err := s.wait(ctx, rates.Closest)
+			s.mu.Lock()
+			if err == nil {
+				err = s.refresh(ctx, rates.Closest)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.reading(ask), nil
+}
+
+// machine is the cgroup of all there is.
+const machine = "/"
+
+// refresh takes a sample if the newest is older than maxAge. The caller has locked s.
+func (s *Sampler) refresh(ctx context.Context, maxAge time.Duration) error {
+	now := s.now()
+	if age := now.Sub(s.last); s.series != nil && age >= 0 && age < maxAge {
+		return nil
+	}
+	stats, err := s.source.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	whole := cri.Stats{Cgroup: machine, Time: now}
+	if err := s.node(&whole.Usage); err != nil {
+		return err
+	}
+	next := make(map[string]*Series, len(stats)+1)
+	for _, x := range append(stats, whole) {
+		old := s.series[x.Cgroup]
+		if old == nil || old.ContainerID != x.ContainerID {
+			old = &Series{PodUID: x.PodUID, Container: x.Container, ContainerID: x.ContainerID, Cgroup: x.Cgroup, Started: x.Started}
+		}
+		old.add(Sample{Time: x.Time, Usage: x.Usage, Network: x.Network})
+		next[x.Cgroup] = old
+	}
+	s.series, s.last = next, now
+	if s.forget == nil {
+		s.forget = time.AfterFunc(forgotten, s.drop)
+	} else {
+		s.forget.Reset(forgotten)
+	}
+	return nil
+}
+
+// add appends a sample. A reader may still read the slice that was there.
+func (s *Series) add(x Sample) {
+	if len(s.Samples) > 0 && x.Time.Before(s.Last().Time) { // the clock was set back
+		s.Samples = nil
+	}
+	if len(s.Samples) == history {
+		s.Samples = append(make([]Sample, 0, history), s.Samples[1+history/4:]...)
+	}
+	s.Samples = append(s.Samples, x)
+}
+
+// drop forgets everything.
+func (s *Sampler) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.series = nil
+}
+
+// reading is what is known, cut to what was asked for. The caller has locked s.
+func (s *Sampler) reading(ask Ask) *Reading {
+	out := &Reading{}
+	for _, x := range s.series {
+		part := *x
+		part.Samples = part.newest(ask)
+		switch {
+		case part.Cgroup == machine:
+			out.Node = part
+		case part.ContainerID == "":
+			out.Pods = append(out.Pods, part)
+		default:
+			out.Containers = append(out.Containers, part)
+		}
+	}
+	return out
+}
+
+func (s *Series) newest(ask Ask) []Sample {
+	n := min(max(ask.Samples, 1), len(s.Samples))
+	if ask.Rates > 0 {
+		for n < len(s.Samples) {
+			n++
+			if s.Last().Time.Sub(s.Samples[len(s.Samples)-n].Time) >= max(ask.Rates, rates.Closest) {
+				break
+			}
+		}
+	}
+	return s.Samples[len(s.Samples)-n : len(s.Samples) : len(s.Samples)]
+}
