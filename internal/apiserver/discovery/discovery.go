@@ -27,7 +27,8 @@ type Others interface {
 
 // Handler serves the discovery of the kinds and of other groups.
 type Handler struct {
-	Kinds  *api.Table
+	Kinds *api.Table
+	// Others may be nil: there are none.
 	Others Others
 	// Address is the host and port under which clients reach the API; empty: under which this one does.
 	Address string
@@ -49,7 +50,7 @@ func (h Handler) CoreVersions(c echo.Context) error {
 // groupVersions returns all groups, and the versions of each, the preferred one first.
 func (h Handler) groupVersions() (groups []string, versions map[string][]string) {
 	groups, versions = h.Kinds.GroupVersions()
-	for _, gv := range h.Others.GroupVersions() {
+	for _, gv := range h.others() {
 		if !slices.Contains(groups, gv.Group) {
 			groups = append(groups, gv.Group)
 		}
@@ -58,6 +59,13 @@ func (h Handler) groupVersions() (groups []string, versions map[string][]string)
 		}
 	}
 	return groups, versions
+}
+
+func (h Handler) others() []schema.GroupVersion {
+	if h.Others == nil {
+		return nil
+	}
+	return h.Others.GroupVersions()
 }
 
 func apiGroup(name string, versions []string) metav1.APIGroup {
@@ -106,7 +114,7 @@ func (h Handler) Resources(c echo.Context) error {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String(),
 		APIResources: h.kinds(gv)}
 	if len(list.APIResources) == 0 {
-		if !slices.Contains(h.Others.GroupVersions(), gv) {
+		if !slices.Contains(h.others(), gv) {
 			return echo.ErrNotFound
 		}
 		if list.APIResources, _ = h.Others.Resources(c.Request().Context(), gv); list.APIResources == nil {
