@@ -50,6 +50,7 @@ require (
 	k8s.io/api v0.37.2 // the wire's types
 	k8s.io/apimachinery v0.37.2 // metadata, selectors, patches, protobuf
 	k8s.io/client-go v0.37.2 // work queues and kubeconfigs
+	k8s.io/kube-aggregator v0.37.2 // the wire's type of APIServices
 	k8s.io/kubelet v0.37.2 // the types of /stats/summary
 	k8s.io/streaming v0.37.2 // SPDY for exec and port-forward
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // values behind pointers, IP families; apimachinery brings it

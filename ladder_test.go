@@ -72,6 +72,7 @@ var floors = map[string]int{
 	"internal/datadir":            2, // the data directory as a whole; writes by disk
 	"internal/snapshots":          2, // copies of the store at intervals; writes by disk
 	"internal/disk":               1, // how every part writes files that outlive it
+	"internal/aggregation":        1, // groups that parts answer; the API server asks them by it
 	"internal/api":                0,
 	"internal/clock":              0, // the time of day, which a test may falsify for one daemon
 	"internal/suggest":            0, // "did you mean", for config too

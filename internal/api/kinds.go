@@ -336,6 +336,7 @@ var Kinds = []*Kind{
 	EndpointSlices, Leases, CertificateSigningRequests, Ingresses, IngressClasses, NetworkPolicies, PriorityClasses,
 	ClusterConfigs, DNSes,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
+	APIServices,
 }
 
 // Builtin returns all kinds that are compiled in: stored kinds, other forms of them, and questions.

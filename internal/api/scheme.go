@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"minik8s/internal/api/minik8s"
 )
@@ -32,6 +33,7 @@ func newScheme() *runtime.Scheme {
 		schedulingv1.AddToScheme, discoveryv1.AddToScheme, certificatesv1.AddToScheme, networkingv1.AddToScheme, minik8s.AddToScheme,
 		// Bodies of scale, eviction and token; questions; other forms of stored kinds.
 		autoscalingv1.AddToScheme, policyv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, eventsv1.AddToScheme,
+		apiregistrationv1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}

@@ -56,8 +56,8 @@ func startPatient(t *testing.T, patience time.Duration) *cluster {
 	return startWith(t, patience, talkers{})
 }
 
-// startWith has these pods on node n1.
-func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster {
+// startWith has these pods on node n1; change may change what the server is made of.
+func startWith(t *testing.T, patience time.Duration, pods server.Pods, change ...func(*apiserver.Config)) *cluster {
 	t.Helper()
 	// The second registry over one store, so that there is history from before its time.
 	kept := memory.New()
@@ -84,9 +84,13 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods) *cluster 
 		t.Fatal(err)
 	}
 	c.address = l.Addr().String()
-	srv := apiserver.New(apiserver.Config{Registry: c.reg, Tokens: authority, Listener: l, Address: c.address, Cert: certs.Use(cert), ClientCA: c.ca.Pool(),
+	cfg := apiserver.Config{Registry: c.reg, Tokens: authority, Listener: l, Address: c.address, Cert: certs.Use(cert), ClientCA: c.ca.Pool(),
 		Socket: filepath.Join(c.dir, "api.sock"), WriteTimeout: c.patience, Kubelets: c.toKubelets(pods), DialPod: here, Masters: &c.masters,
-		Log: slog.New(slog.NewTextHandler(&c.said, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		Log: slog.New(slog.NewTextHandler(&c.said, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	for _, f := range change {
+		f(&cfg)
+	}
+	srv := apiserver.New(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

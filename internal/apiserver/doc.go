@@ -14,7 +14,8 @@
 //	guard.go             around every request: panics, errors, counting
 //	authentication/      the user of the request
 //	server.go            the paths
-//	handlers/            every kind: path, authorisation, verb
+//	handlers/            every kind: path (requestinfo/), authorisation, verb
+//	aggregator/          groups that are answered otherwise, through a door of the same checks
 //	flowcontrol/         limits on requests under way
 //	encoding/            objects, lists, events and errors as bytes
 //	nodes/               what only a kubelet can serve: logs, streams, images; proxy/ forwards to ports of pods

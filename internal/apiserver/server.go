@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/version"
 
+	"minik8s/internal/aggregation"
+	"minik8s/internal/apiserver/aggregator"
 	"minik8s/internal/apiserver/authentication"
 	"minik8s/internal/apiserver/discovery"
 	"minik8s/internal/apiserver/flowcontrol"
@@ -61,6 +63,8 @@ type Config struct {
 	DialPod func(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadWriteCloser, error)
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0: half a minute.
 	WriteTimeout time.Duration
+	// Local are API groups that are not stored but answered in process; see package aggregation.
+	Local []aggregation.Group
 	// Limits bound what is under way; zero: flowcontrol.Default.
 	Limits flowcontrol.Limits
 	Log    *slog.Logger
@@ -116,7 +120,8 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/metrics", s.serveMetrics)
 	get("/debug/pprof/*", s.profile)
 	get("/", s.paths)
-	kinds := discovery.Handler{Kinds: s.reg.Kinds(), Address: s.cfg.Address}
+	others := aggregator.New(aggregator.Config{Registry: s.reg, Limiter: s.limiter, Local: s.cfg.Local, WriteTimeout: s.cfg.WriteTimeout})
+	kinds := discovery.Handler{Kinds: s.reg.Kinds(), Others: others, Address: s.cfg.Address}
 	for _, slash := range []string{"", "/"} {
 		get("/api"+slash, kinds.CoreVersions)
 		get("/apis"+slash, kinds.Groups)
@@ -133,7 +138,7 @@ func (s *Server) routes(e *echo.Echo) {
 	agents := &nodes.Handler{Kubelets: s.cfg.Kubelets, Dial: s.cfg.DialPod, WriteTimeout: s.cfg.WriteTimeout, Log: s.cfg.Log}
 	objects := handlers.New(handlers.Config{Registry: s.reg, Limiter: s.limiter, Nodes: agents, Watches: s.metrics.watches, WriteTimeout: s.cfg.WriteTimeout})
 	e.Any("/api/v1/*", objects.Serve)
-	e.Any("/apis/:group/:version/*", objects.Serve)
+	e.Any("/apis/:group/:version/*", others.Door(objects.Serve))
 	if s.cfg.Masters != nil {
 		m := &members.Handler{Store: s.cfg.Masters, WriteTimeout: s.cfg.WriteTimeout}
 		e.POST(membership.KeysPath, s.byPath(m.Keys))

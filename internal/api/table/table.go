@@ -119,6 +119,8 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{daemonSetColumns, typed(daemonSetRow)}
 	case api.ControllerRevisions:
 		return layout{revisionColumns, typed(revisionRow)}
+	case api.APIServices:
+		return layout{apiServiceColumns, typed(apiServiceRow)}
 	case api.Jobs:
 		return layout{jobColumns, typed(jobRow)}
 	}

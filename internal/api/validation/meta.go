@@ -7,13 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"minik8s/internal/api"
 )
 
 // nameRule returns the rule for the name of an object of this type.
 func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
-	switch obj.(type) {
+	switch obj := obj.(type) {
+	case *apiregistrationv1.APIService:
+		return apiServiceName(obj)
 	case *corev1.Namespace, *corev1.Service: // a part of a domain name
 		return apivalidation.NameIsDNSLabel
 	case *corev1.Event:

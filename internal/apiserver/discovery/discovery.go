@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -9,14 +10,26 @@ import (
 	"github.com/labstack/echo/v4"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver/encoding"
 )
 
-// Handler serves the discovery of the kinds.
+// Others are groups that are served beside the kinds of the table.
+type Others interface {
+	// GroupVersions returns them in the order of discovery.
+	GroupVersions() []schema.GroupVersion
+	// Resources returns what is in one of them. It is not current if whoever serves the group did not say so now: then
+	// it is what was known last, which may be nothing.
+	Resources(ctx context.Context, gv schema.GroupVersion) (list []metav1.APIResource, current bool)
+}
+
+// Handler serves the discovery of the kinds and of other groups.
 type Handler struct {
 	Kinds *api.Table
+	// Others may be nil: there are none.
+	Others Others
 	// Address is the host and port under which clients reach the API; empty: under which this one does.
 	Address string
 }
@@ -34,6 +47,27 @@ func (h Handler) CoreVersions(c echo.Context) error {
 		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}}})
 }
 
+// groupVersions returns all groups, and the versions of each, the preferred one first.
+func (h Handler) groupVersions() (groups []string, versions map[string][]string) {
+	groups, versions = h.Kinds.GroupVersions()
+	for _, gv := range h.others() {
+		if !slices.Contains(groups, gv.Group) {
+			groups = append(groups, gv.Group)
+		}
+		if !slices.Contains(versions[gv.Group], gv.Version) {
+			versions[gv.Group] = append(versions[gv.Group], gv.Version)
+		}
+	}
+	return groups, versions
+}
+
+func (h Handler) others() []schema.GroupVersion {
+	if h.Others == nil {
+		return nil
+	}
+	return h.Others.GroupVersions()
+}
+
 func apiGroup(name string, versions []string) metav1.APIGroup {
 	g := metav1.APIGroup{Name: name}
 	for _, v := range versions {
@@ -49,7 +83,7 @@ func (h Handler) Groups(c echo.Context) error {
 		return h.aggregate(c, func(group string) bool { return group != "" })
 	}
 	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
-	groups, versions := h.Kinds.GroupVersions()
+	groups, versions := h.groupVersions()
 	for _, g := range groups {
 		if g != "" {
 			list.Groups = append(list.Groups, apiGroup(g, versions[g]))
@@ -60,7 +94,7 @@ func (h Handler) Groups(c echo.Context) error {
 
 // Group serves /apis/GROUP.
 func (h Handler) Group(c echo.Context) error {
-	_, versions := h.Kinds.GroupVersions()
+	_, versions := h.groupVersions()
 	v := versions[c.Param("group")]
 	if v == nil {
 		return echo.ErrNotFound
@@ -76,23 +110,34 @@ func (h Handler) Resources(c echo.Context) error {
 	if version == "" {
 		version = "v1"
 	}
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
+	gv := schema.GroupVersion{Group: group, Version: version}
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String(),
+		APIResources: h.kinds(gv)}
+	if len(list.APIResources) == 0 {
+		if !slices.Contains(h.others(), gv) {
+			return echo.ErrNotFound
+		}
+		if list.APIResources, _ = h.Others.Resources(c.Request().Context(), gv); list.APIResources == nil {
+			list.APIResources = []metav1.APIResource{}
+		}
+	}
+	return send(c, list)
+}
+
+// kinds returns the resources of the table in a group and version.
+func (h Handler) kinds(gv schema.GroupVersion) (list []metav1.APIResource) {
 	for _, k := range h.Kinds.Served() {
-		if k.Group != group || k.Version != version {
+		if k.Group != gv.Group || k.Version != gv.Version {
 			continue
 		}
-		list.GroupVersion = k.APIVersion()
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural, SingularName: k.Singular,
+		list = append(list, metav1.APIResource{Name: k.Plural, SingularName: k.Singular,
 			Namespaced: k.Namespaced, Kind: k.Kind, Verbs: k.Operations(), ShortNames: k.ShortNames, Categories: k.Categories})
 		for _, sub := range subresources(k) {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Plural + "/" + sub.Name,
+			list = append(list, metav1.APIResource{Name: k.Plural + "/" + sub.Name,
 				Namespaced: k.Namespaced, Kind: k.Body(&sub).Kind, Group: sub.Group, Version: sub.Version, Verbs: sub.Verbs})
 		}
 	}
-	if list.GroupVersion == "" {
-		return echo.ErrNotFound
-	}
-	return send(c, list)
+	return list
 }
 
 // subresources returns the subresources of a kind in the order of their names.
@@ -117,14 +162,14 @@ func send(c echo.Context, v any) error {
 func (h Handler) aggregate(c echo.Context, want func(group string) bool) error {
 	list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
 		Items: []apidiscoveryv2.APIGroupDiscovery{}}
-	groups, versions := h.Kinds.GroupVersions()
+	groups, versions := h.groupVersions()
 	for _, g := range groups {
 		if !want(g) {
 			continue
 		}
 		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g}}
 		for _, v := range versions[g] {
-			item.Versions = append(item.Versions, h.discoverVersion(g, v))
+			item.Versions = append(item.Versions, h.discoverVersion(c.Request().Context(), schema.GroupVersion{Group: g, Version: v}))
 		}
 		list.Items = append(list.Items, item)
 	}
@@ -133,27 +178,4 @@ func (h Handler) aggregate(c echo.Context, want func(group string) bool) error {
 		return err
 	}
 	return c.Blob(http.StatusOK, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", append(b, '\n'))
-}
-
-func (h Handler) discoverVersion(group, version string) apidiscoveryv2.APIVersionDiscovery {
-	out := apidiscoveryv2.APIVersionDiscovery{Version: version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
-	for _, k := range h.Kinds.Served() {
-		if k.Group != group || k.Version != version {
-			continue
-		}
-		scope := apidiscoveryv2.ScopeCluster
-		if k.Namespaced {
-			scope = apidiscoveryv2.ScopeNamespace
-		}
-		res := apidiscoveryv2.APIResourceDiscovery{Resource: k.Plural, SingularResource: k.Singular, Scope: scope, Verbs: k.Operations(),
-			ShortNames: k.ShortNames, Categories: k.Categories,
-			ResponseKind: &metav1.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}}
-		for _, sub := range subresources(k) {
-			body := k.Body(&sub)
-			res.Subresources = append(res.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub.Name, Verbs: sub.Verbs,
-				ResponseKind: &metav1.GroupVersionKind{Group: body.Group, Version: body.Version, Kind: body.Kind}})
-		}
-		out.Resources = append(out.Resources, res)
-	}
-	return out
 }

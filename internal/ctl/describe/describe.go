@@ -15,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
@@ -49,6 +50,8 @@ func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 		writeEndpoints(&out, o)
 	case *discoveryv1.EndpointSlice:
 		writeEndpointSlice(&out, o)
+	case *apiregistrationv1.APIService:
+		writeAPIService(s, &out, o)
 	default:
 		err = writeRest(&out, obj)
 	}

@@ -128,6 +128,9 @@ func ofType(t reflect.Type, upstream func(reflect.Type) string) schema.Atom {
 	case reflect.Bool:
 		return scalar(schema.Boolean)
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 { // in base64
+			return scalar(schema.String)
+		}
 		return schema.Atom{List: &schema.List{ElementType: ref(t.Elem()), ElementRelationship: schema.Atomic}}
 	case reflect.Map:
 		return schema.Atom{Map: &schema.Map{ElementType: ref(t.Elem())}}

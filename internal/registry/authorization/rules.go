@@ -166,6 +166,11 @@ var partRules = map[string][]rule{
 		mayBelow("status", []string{"update"}, api.CertificateSigningRequests),
 		may(reading, api.Nodes), // whose each name is, and the addresses that a serving certificate may have
 	},
+	"system:apiservice-controller": {
+		may([]string{"get", "list", "watch", "create", "delete"}, api.APIServices), // those of what is served here
+		mayBelow("status", []string{"update"}, api.APIServices),                    // whether they are available
+		may(reading, api.Services, api.EndpointSlices),
+	},
 	"system:token-cleaner": {may([]string{"list", "watch", "delete"}, api.Secrets)},
 	"system:event-expiry":  {may([]string{"list", "delete"}, api.Events)},
 }

@@ -72,6 +72,7 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.Jobs:                       jobStrategy(),
 		api.ClusterConfigs:             clusterConfigStrategy(),
 		api.DNSes:                      dnsStrategy(set),
+		api.APIServices:                apiServiceStrategy(),
 
 		api.TokenReviews:              {Answer: review.Token(set.Tokens)},
 		api.SelfSubjectReviews:        {Answer: review.Self},

@@ -95,6 +95,7 @@ var (
 		{group: "events.k8s.io", version: "v1", kind: "Event", plural: "events"},
 		{version: "v1", kind: "ServiceAccount", plural: "serviceaccounts"},
 		{group: "scheduling.k8s.io", version: "v1", kind: "PriorityClass", plural: "priorityclasses", cluster: true},
+		{group: "apiregistration.k8s.io", version: "v1", kind: "APIService", plural: "apiservices", cluster: true},
 		{group: "apps", version: "v1", kind: "ReplicaSet", plural: "replicasets", subs: []string{"scale", "status"}},
 		{group: "apps", version: "v1", kind: "Deployment", plural: "deployments", subs: []string{"scale", "status"}},
 		{group: "apps", version: "v1", kind: "DaemonSet", plural: "daemonsets", subs: []string{"status"}},
