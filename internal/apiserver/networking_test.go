@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,14 @@ func TestDefaultIngressClass(t *testing.T) {
 		t.Helper()
 		if code, body := c.do(c.root(), "POST", networkingPath+"/ingressclasses", `{"metadata":{"name":"`+name+`","annotations":{`+annotations+`}},"spec":{"controller":"example.com/x"}}`); code != 201 {
 			t.Fatal(code, body)
+		}
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // admission reads the cache
+			if _, body := c.do(c.root(), "GET", networkingPath+"/ingressclasses?resourceVersion=0", ""); strings.Contains(body, `"name":"`+name+`"`) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("no class ", name)
+			}
 		}
 	}
 	make := func(name, change string) string {
