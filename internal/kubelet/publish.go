@@ -19,6 +19,8 @@ const (
 	minWriteDelay = 100 * time.Millisecond
 	maxWriteDelay = 10 * time.Second
 	writeTimeout  = 15 * time.Second
+	// lastWrite is how long a write may go on when the kubelet ends.
+	lastWrite = time.Second
 )
 
 // publish writes the status to the API if it differs: at once, but one write at a time, so that all changes during a
@@ -74,7 +76,7 @@ func (w *worker) statusWritten(ctx context.Context, got *corev1.Pod, deleted boo
 // writeStatus writes pod's status. On a conflict it returns the pod as it is now, from which the status has to be
 // made again; deleted says that this pod no longer exists.
 func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1.Pod, deleted bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := finishing(ctx)
 	defer cancel()
 	obj, err := k.client.Update(ctx, pod, client.WriteOptions{Subresource: "status"})
 	if apierrors.IsConflict(err) {
@@ -94,6 +96,17 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod) (now *corev1
 		return nil, true, nil
 	}
 	return now, false, nil
+}
+
+// finishing is a context for a write, which may be under way when the daemon is told to end: what is written may be the
+// last that is said of a pod for long, when the machine shuts down.
+func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	written := context.AfterFunc(ctx, func() { time.AfterFunc(lastWrite, cancel) })
+	return write, func() {
+		written()
+		cancel()
+	}
 }
 
 // isPodNotFound reports whether the API has no such pod on this node. A node may see no pods but its own, so one that

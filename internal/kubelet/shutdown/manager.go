@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -163,27 +164,42 @@ func (m *Manager) tell(ctx context.Context, down bool) {
 	m.node.SetShuttingDown(ctx, down)
 }
 
-// end ends all pods, group by group.
+// end ends all pods, group by group, and then those that have arrived meanwhile: the scheduler may have assigned them
+// before it saw that the machine shuts down. They are refused, and others are made elsewhere once the API knows.
 func (m *Manager) end(ctx context.Context, p Periods) {
 	began := time.Now()
 	m.cfg.Log.Warn("the machine shuts down, pods are ended", "within", p.All)
 	m.tell(ctx, true)
 	latest := began // when a group's time is over at the latest: all of them together have no more than was asked for
-	for _, g := range Groups(m.node.Pods(), p) {
-		ended := make([]<-chan struct{}, len(g.Pods))
-		for i, pod := range g.Pods {
-			ended[i] = m.node.EndPod(pod.UID, g.Period)
-		}
-		latest = latest.Add(g.Period + margin/2)
-		left := m.await(ctx, ended, min(g.Period+margin/2, time.Until(latest)))
-		if ctx.Err() != nil {
-			return // the daemon ends, which is no reason to end more pods
-		}
-		if left > 0 {
-			m.cfg.Log.Warn("pods have not ended in time, the machine does not wait for them", "pods", left, "after", g.Period)
+	asked := map[types.UID]bool{}
+	for groups := m.groups(asked, p); len(groups) > 0; groups = m.groups(asked, p) {
+		for _, g := range groups {
+			ended := make([]<-chan struct{}, len(g.Pods))
+			for i, pod := range g.Pods {
+				ended[i] = m.node.EndPod(pod.UID, g.Period)
+			}
+			if latest = latest.Add(g.Period + margin/2); latest.After(began.Add(p.All + margin)) {
+				latest = began.Add(p.All + margin)
+			}
+			left := m.await(ctx, ended, min(g.Period+margin/2, time.Until(latest)))
+			if ctx.Err() != nil {
+				return // the daemon ends, which is no reason to end more pods
+			}
+			if left > 0 {
+				m.cfg.Log.Warn("pods have not ended in time, the machine does not wait for them", "pods", left, "after", g.Period)
+			}
 		}
 	}
 	m.cfg.Log.Warn("pods are ended, the machine may shut down", "after", time.Since(began).Round(time.Millisecond))
+}
+
+// groups are the groups of pods that were not asked to end yet, and notes that they are now.
+func (m *Manager) groups(asked map[types.UID]bool, p Periods) []Group {
+	pods := slices.DeleteFunc(slices.Clone(m.node.Pods()), func(pod *corev1.Pod) bool { return asked[pod.UID] })
+	for _, pod := range pods {
+		asked[pod.UID] = true
+	}
+	return Groups(pods, p)
 }
 
 // await waits for all, at most so long, and returns how many are left.

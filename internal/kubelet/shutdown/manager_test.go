@@ -65,6 +65,13 @@ func (s *stage) next(want ...string) {
 	s.lines = s.lines[len(want):]
 }
 
+// hold sets the pods of the node.
+func (s *stage) hold(pods ...*corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods = pods
+}
+
 func (s *stage) end(pod string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +103,12 @@ type closer func()
 func (c closer) Close() error { c(); return nil }
 
 func (s *stage) SetShuttingDown(_ context.Context, down bool) { s.note("down %v", down) }
-func (s *stage) Pods() []*corev1.Pod                          { return s.pods }
+func (s *stage) Pods() []*corev1.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pods
+}
+
 func (s *stage) EndPod(uid types.UID, within time.Duration) <-chan struct{} {
 	ch := make(chan struct{})
 	s.mu.Lock()
@@ -142,11 +154,25 @@ func TestShutdown(t *testing.T) {
 	s.words <- true // once more does nothing
 	s.end("dns")
 	s.next("unlock")
-	s.pods = nil
+	s.hold()
 	s.words <- false
 	s.next("down false", "lock")
 	s.words <- true
 	s.next("down true", "unlock")
+}
+
+// A pod that was assigned just before the scheduler saw the shutdown is waited for too.
+func TestPodThatArrivesMeanwhile(t *testing.T) {
+	s := newStage(t, pod("a"))
+	s.run(periods)
+	s.next("lock")
+	s.words <- true
+	s.next("down true", "end a within 30s")
+	s.hold(pod("a"), pod("late"))
+	s.end("a")
+	s.next("end late within 30s")
+	s.end("late")
+	s.next("unlock")
 }
 
 // An ordinary end of the daemon ends no pod, also in the middle of a shutdown.
