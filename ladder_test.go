@@ -62,6 +62,7 @@ var floors = map[string]int{
 	"internal/gateway/wire":       1, // heads and chunks of HTTP/1.1; pure
 	"internal/gateway/backends":   1, // the endpoints of Services for the gateway, and their turns; reads no API
 	"internal/rates":              1, // how fast a counter grows; pure
+	"internal/metrics":            4, // what nodes and pods use; only roles makes one
 	"internal/places":             1, // connections, shared among clients
 	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod
 	"internal/relay":              1, // forwards a port in user space; the pods' network and the proxy both need it

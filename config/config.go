@@ -83,6 +83,10 @@ type Config struct {
 	// NodeGracePeriod is how long a node may be silent before it counts as not ready, NodeUnknownPeriod before its state is
 	// unknown, NodeRemovalPeriod before it is removed.
 	NodeGracePeriod, NodeUnknownPeriod, NodeRemovalPeriod time.Duration
+	// MetricsWindow is over how long a CPU usage is averaged. CAdvisor, if set, is the URL of a cAdvisor on each node, in
+	// which "{node}" stands for the node's address: usage is then read from these, and not from the kubelets.
+	MetricsWindow time.Duration
+	CAdvisor      string
 	// CertificateLifetime is how long the certificates last that this master signs.
 	CertificateLifetime time.Duration
 	// ClockOffset is how far the daemon's time of day is ahead of the machine's; negative: behind.
@@ -364,6 +368,18 @@ var Keys = []Key{
 	{Name: "node-removal-period", Default: "4m", Doc: "how long a node may be silent before its Node is removed, and its pods with it, and a master before another one votes in its place; 0: never",
 		set: duration(0, 1000*time.Hour, func(c *Config) *time.Duration { return &c.NodeRemovalPeriod }),
 		get: func(c *Config) string { return c.NodeRemovalPeriod.String() }},
+	{Name: "metrics-window", Default: "15s", Doc: "over how long a CPU usage is averaged, on masters; it cannot be known more often than every second",
+		set: duration(time.Second, 2*time.Minute, func(c *Config) *time.Duration { return &c.MetricsWindow }),
+		get: func(c *Config) string { return c.MetricsWindow.String() }},
+	{Name: "cadvisor", Default: "", Doc: "read what nodes use from a cAdvisor on each, on masters: its URL, with {node} for the node's address, as http://{node}:8090",
+		set: func(c *Config, v string) error {
+			u, err := url.Parse(strings.ReplaceAll(v, "{node}", "192.0.2.1"))
+			if v != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "") {
+				return fmt.Errorf("expected the URL of a cAdvisor on each node, as http://{node}:8090")
+			}
+			c.CAdvisor = v
+			return nil
+		}, get: func(c *Config) string { return c.CAdvisor }},
 	{Name: "certificate-lifetime", Default: "8760h", Doc: "how long certificates last that this master signs; they are renewed when a third is left",
 		set: duration(10*time.Second, 10*365*24*time.Hour, func(c *Config) *time.Duration { return &c.CertificateLifetime }),
 		get: func(c *Config) string { return c.CertificateLifetime.String() }},

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"minik8s/internal/aggregation"
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver"
 	"minik8s/internal/client"
@@ -115,7 +116,10 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	parts := prometheus.NewRegistry()
 	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
+	used, collector := d.nodeMetrics()
+	defer collector.Close()
 	cfg := apiserver.Config{
+		Local:    []aggregation.Group{used.Group()},
 		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
 		Kubelets: d.kubelets(), Masters: members{d.storage, d},
 		Address:  d.apiAddress(),

@@ -78,8 +78,9 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
 		recording,
 	},
-	"system:views":  {{verbs: reading}}, // what informers share; a part joins only where it may list itself
-	"system:leader": {may([]string{"get", "create", "update"}, api.Leases)},
+	"system:metrics": {may(reading, api.Nodes, api.Pods)}, // what is measured
+	"system:views":   {{verbs: reading}},                  // what informers share; a part joins only where it may list itself
+	"system:leader":  {may([]string{"get", "create", "update"}, api.Leases)},
 	"system:namespace-controller": {
 		{verbs: []string{"get", "list", "watch", "delete"}},
 		mayBelow("finalize", changing, api.Namespaces),

@@ -1,0 +1,234 @@
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	cadvisor "github.com/google/cadvisor/client/v2"
+	v2 "github.com/google/cadvisor/info/v2"
+
+	"minik8s/internal/rates"
+)
+
+// Config is what a Collector is made from.
+type Config struct {
+	// Kubelets is a transport for requests to https://NODE/PATH, by the API server's certificate.
+	Kubelets http.RoundTripper
+	// CAdvisor, if set, is the URL of a cAdvisor on each node, in which NodePlace stands for the node's address.
+	CAdvisor string
+	// Address returns a node's address, for CAdvisor.
+	Address func(ctx context.Context, node string) (string, error)
+	// Window is over how long a CPU usage is averaged; 0: 15 s, as metrics-server's.
+	Window time.Duration
+	Log    *slog.Logger
+}
+
+// Usage is what a container or node uses.
+type Usage struct {
+	CPU    float64 // cores, averaged over Window until Time
+	Memory uint64  // bytes of working set
+	Time   time.Time
+	Window time.Duration
+}
+
+// Node is what a node uses, and its containers by their ids. Those whose rate is not known (yet) are missing.
+type Node struct {
+	Usage      Usage
+	Containers map[string]Usage
+}
+
+const (
+	// fresh is how old an answer may be that was given to another question.
+	fresh = time.Second
+	// kept is how many samples are kept of a container: a window of 15 s of a second each.
+	kept = 20
+	// pause is how long a node is left alone that did not answer.
+	pause = 5 * time.Second
+	// forgotten is when everything is dropped after the last question.
+	forgotten = 10 * time.Minute
+	// atOnce is how many nodes are asked at a time.
+	atOnce = 16
+)
+
+// Collector asks nodes what they use. Its methods are safe for concurrent use.
+type Collector struct {
+	cfg    Config
+	base   string
+	now    func() time.Time
+	places chan struct{}
+
+	mu     sync.Mutex
+	nodes  map[string]*node
+	forget *time.Timer
+	stop   func()
+}
+
+// node is what is remembered of a node. Its lock is held while the node is asked, so that it is asked once for all who
+// want to know.
+type node struct {
+	mu     sync.Mutex
+	asked  time.Time
+	err    error              // of the last time
+	series map[string]*series // by cgroup; "/" is the node
+}
+
+type series struct {
+	points []rates.Point
+	memory uint64
+}
+
+// New makes a Collector; Close it at the end.
+func New(cfg Config) *Collector {
+	if cfg.Window == 0 {
+		cfg.Window = 15 * time.Second
+	}
+	c := &Collector{cfg: cfg, now: time.Now, places: make(chan struct{}, atOnce), nodes: map[string]*node{}}
+	c.base, c.stop = register(toNodes{cfg.Kubelets, cfg.CAdvisor, cfg.Address})
+	c.forget = time.AfterFunc(forgotten, c.drop)
+	return c
+}
+
+// Close ends it.
+func (c *Collector) Close() {
+	c.forget.Stop()
+	c.stop()
+}
+
+func (c *Collector) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.nodes)
+}
+
+// Nodes returns what nodes use, by their names. Those that do not answer are missing. The error is ctx'.
+func (c *Collector) Nodes(ctx context.Context, names []string) (map[string]Node, error) {
+	c.forget.Reset(forgotten)
+	var mu sync.Mutex
+	out := make(map[string]Node, len(names))
+	var asking sync.WaitGroup
+	for _, name := range names {
+		asking.Go(func() {
+			select {
+			case c.places <- struct{}{}:
+				defer func() { <-c.places }()
+			case <-ctx.Done():
+				return
+			}
+			x, err := c.node(name)
+			if err != nil {
+				c.cfg.Log.Debug("a node does not say what it uses", "node", name, "error", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = x
+		})
+	}
+	asking.Wait()
+	return out, ctx.Err()
+}
+
+// node asks a node, unless it was asked just now.
+func (c *Collector) node(name string) (Node, error) {
+	c.mu.Lock()
+	n := c.nodes[name]
+	if n == nil {
+		n = &node{series: map[string]*series{}}
+		c.nodes[name] = n
+	}
+	c.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	age := c.now().Sub(n.asked)
+	if n.asked.IsZero() || age >= pause || age >= fresh && n.err == nil {
+		infos, err := c.ask(name, age < rates.Longest && n.err == nil)
+		n.asked, n.err = c.now(), err
+		if err == nil {
+			n.learn(infos)
+		}
+	}
+	if n.err != nil {
+		return Node{}, n.err
+	}
+	return n.usage(c.cfg.Window), nil
+}
+
+// ask asks for the last sample, or, where nothing is known of before, for two, so that there is a rate at once.
+func (c *Collector) ask(name string, known bool) (map[string]v2.ContainerInfo, error) {
+	client, err := cadvisor.NewClient(c.base + name)
+	if err != nil {
+		return nil, err
+	}
+	count, age := 2, fresh
+	if known {
+		count = 1
+	}
+	return client.Stats("/", &v2.RequestOptions{IdType: v2.TypeName, Count: count, Recursive: true, MaxAge: &age})
+}
+
+// learn remembers the samples, and forgets what is gone.
+func (n *node) learn(infos map[string]v2.ContainerInfo) {
+	next := make(map[string]*series, len(infos))
+	for cgroup, info := range infos {
+		s := n.series[cgroup]
+		if s == nil {
+			s = &series{}
+		}
+		for _, x := range info.Stats {
+			if x == nil || x.Cpu == nil || x.Memory == nil {
+				continue
+			}
+			s.add(rates.Point{Time: x.Timestamp, Value: x.Cpu.Usage.Total}, x.Memory.WorkingSet)
+		}
+		if len(s.points) > 0 {
+			next[cgroup] = s
+		}
+	}
+	n.series = next
+}
+
+// add appends a sample that is newer than those there are. A counter that has gone back counts something else.
+func (s *series) add(p rates.Point, memory uint64) {
+	if k := len(s.points); k > 0 {
+		last := s.points[k-1]
+		if !p.Time.After(last.Time) {
+			return
+		}
+		if p.Value < last.Value {
+			s.points = nil
+		}
+	}
+	if len(s.points) == kept {
+		s.points = append(s.points[:0], s.points[1:]...)
+	}
+	s.points, s.memory = append(s.points, p), memory
+}
+
+func (n *node) usage(window time.Duration) Node {
+	out := Node{Containers: make(map[string]Usage, len(n.series))}
+	for cgroup, s := range n.series {
+		rate, over, ok := rates.Of(len(s.points), func(i int) rates.Point { return s.points[i] }, window)
+		if !ok {
+			continue
+		}
+		u := Usage{CPU: rate / 1e9, Memory: s.memory, Time: s.points[len(s.points)-1].Time, Window: over}
+		if cgroup == "/" {
+			out.Usage = u
+			continue
+		}
+		out.Containers[containerID(cgroup)] = u
+	}
+	return out
+}
+
+// containerID is the id of the container whose cgroup this is. Where systemd makes the cgroups, as for other runtimes
+// that a cAdvisor sees, it is part of a unit's name: "cri-containerd-ID.scope".
+func containerID(cgroup string) string {
+	name := strings.TrimSuffix(path.Base(cgroup), ".scope")
+	return name[strings.LastIndexByte(name, '-')+1:]
+}

@@ -1,0 +1,202 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "github.com/google/cadvisor/info/v1"
+	v2 "github.com/google/cadvisor/info/v2"
+)
+
+// cluster is nodes with a container c that uses half a core each, and itself two.
+type cluster struct {
+	mu    sync.Mutex
+	now   time.Time
+	asked map[string]int
+	down  map[string]bool
+	reset bool // the counters begin anew
+	gone  bool // the container has ended
+}
+
+func (c *cluster) sample(at time.Time, cores float64) *v2.ContainerStats {
+	used := cores * float64(at.Sub(time.Unix(0, 0)))
+	if c.reset {
+		used = 1
+	}
+	return &v2.ContainerStats{Timestamp: at, Cpu: &v1.CpuStats{Usage: v1.CpuUsage{Total: uint64(used)}}, Memory: &v1.MemoryStats{WorkingSet: 7 << 20}}
+}
+
+// RoundTrip implements http.RoundTripper, as kubelets do: who asks for two samples gets two.
+func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked[req.URL.Host]++
+	if c.down[req.URL.Host] {
+		return nil, errors.New("no route to host")
+	}
+	if req.URL.Path != "/api/v2.1/stats" && req.URL.Path != "/api/v2.1/stats/" {
+		return &http.Response{StatusCode: 404, Body: io.NopCloser(strings.NewReader(req.URL.Path))}, nil
+	}
+	times := []time.Time{c.now}
+	if req.URL.Query().Get("count") == "2" {
+		times = []time.Time{c.now.Add(-time.Second), c.now}
+	}
+	out := map[string]v2.ContainerInfo{}
+	for cgroup, cores := range map[string]float64{"/": 2, "/minik8s/podu/c": 0.5} {
+		if c.gone && cgroup != "/" {
+			continue
+		}
+		info := v2.ContainerInfo{}
+		for _, at := range times {
+			info.Stats = append(info.Stats, c.sample(at, cores))
+		}
+		out[cgroup] = info
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(string(text)))}, nil
+}
+
+func newCluster(t *testing.T) (*cluster, *Collector) {
+	c := &cluster{now: time.Unix(1e6, 0), asked: map[string]int{}, down: map[string]bool{}}
+	m := New(Config{Kubelets: c, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	m.now = func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now }
+	t.Cleanup(m.Close)
+	return c, m
+}
+
+func (c *cluster) sleep(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.now = c.now.Add(d) }
+
+func read(t *testing.T, m *Collector, nodes ...string) map[string]Node {
+	t.Helper()
+	got, err := m.Nodes(t.Context(), nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func expect(t *testing.T, what string, u Usage, cores float64, window time.Duration) {
+	t.Helper()
+	if math.Abs(u.CPU-cores) > cores/1000 || u.Window != window {
+		t.Errorf("%s: %v cores over %v, want %v over %v", what, u.CPU, u.Window, cores, window)
+	}
+}
+
+// The story of a question, and of those after it.
+func TestCollector(t *testing.T) {
+	c, m := newCluster(t)
+	first := read(t, m, "a", "b")
+	for _, n := range []string{"a", "b"} {
+		expect(t, "the first question has an answer", first[n].Containers["c"], 0.5, time.Second)
+		expect(t, "of the node too", first[n].Usage, 2, time.Second)
+	}
+	read(t, m, "a")
+	if c.asked["a"] != 1 {
+		t.Errorf("the node was asked %d times within a second", c.asked["a"])
+	}
+	c.sleep(10 * time.Second)
+	expect(t, "the window grows", read(t, m, "a")["a"].Containers["c"], 0.5, 11*time.Second)
+	for range 30 {
+		c.sleep(time.Second)
+		read(t, m, "a")
+	}
+	expect(t, "to what was asked for, and no further", read(t, m, "a")["a"].Containers["c"], 0.5, 15*time.Second)
+	if u := read(t, m, "a")["a"].Containers["c"]; u.Memory != 7<<20 || !u.Time.Equal(c.now) {
+		t.Errorf("%+v", u)
+	}
+	if c.asked["b"] != 1 {
+		t.Errorf("a node that nobody asks for was asked %d times", c.asked["b"])
+	}
+	c.sleep(10 * time.Minute)
+	expect(t, "a sample of long ago is none", read(t, m, "a")["a"].Containers["c"], 0.5, time.Second)
+}
+
+func TestNodesThatDoNotAnswer(t *testing.T) {
+	c, m := newCluster(t)
+	c.down["b"] = true
+	if got := read(t, m, "a", "b"); len(got) != 1 || got["a"].Usage.CPU == 0 {
+		t.Errorf("%+v", got)
+	}
+	c.sleep(2 * time.Second)
+	read(t, m, "b")
+	if c.asked["b"] != 1 {
+		t.Error("it is asked again too soon")
+	}
+	c.down["b"] = false
+	c.sleep(pause)
+	expect(t, "it is back", read(t, m, "b")["b"].Usage, 2, time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Nodes(ctx, []string{"a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCountersThatGoBack(t *testing.T) {
+	c, m := newCluster(t)
+	read(t, m, "a")
+	c.sleep(10 * time.Second)
+	c.reset = true
+	if u, ok := read(t, m, "a")["a"].Containers["c"]; ok {
+		t.Errorf("a rate of two different things: %+v", u)
+	}
+	c.gone = true
+	c.sleep(10 * time.Second)
+	if u, ok := read(t, m, "a")["a"].Containers["c"]; ok {
+		t.Errorf("it has ended: %+v", u)
+	}
+}
+
+// A cAdvisor on the nodes is asked in the place of the kubelets.
+func TestRealCAdvisor(t *testing.T) {
+	c := &cluster{now: time.Now(), asked: map[string]int{}, down: map[string]bool{}}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Host = r.Host
+		resp, err := c.RoundTrip(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		w.WriteHeader(resp.StatusCode)
+		io.Copy(w, resp.Body) //nolint:errcheck // the client would say
+	}))
+	defer s.Close()
+	m := New(Config{CAdvisor: strings.Replace(s.URL, "127.0.0.1", NodePlace, 1), Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Address: func(_ context.Context, node string) (string, error) {
+			if node != "a" {
+				return "", errors.New("no such node")
+			}
+			return "127.0.0.1", nil
+		}})
+	defer m.Close()
+	got := read(t, m, "a", "b")
+	expect(t, "the container", got["a"].Containers["c"], 0.5, time.Second)
+	if _, ok := got["b"]; ok {
+		t.Error("a node without an address has answered")
+	}
+}
+
+func TestContainerID(t *testing.T) {
+	for cgroup, want := range map[string]string{
+		"/minik8s/burstable/podx-y/0123abc":                                "0123abc",
+		"/kubepods.slice/kubepods-podx.slice/cri-containerd-0123abc.scope": "0123abc",
+		"/system.slice/docker-0123abc.scope":                               "0123abc",
+	} {
+		if got := containerID(cgroup); got != want {
+			t.Errorf("%s: %s, want %s", cgroup, got, want)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// scheme is of URLs that lead to nodes: minik8s-node://COLLECTOR/NODE/PATH. cAdvisor's client knows only
+// http.DefaultClient, which has neither a certificate nor a time-out. Its transport takes schemes of others, though.
+const scheme = "minik8s-node"
+
+const (
+	// answerTime bounds an answer, which waits for a sample for a second at most.
+	answerTime = 3 * time.Second
+	// maxAnswer bounds an answer in bytes; a container takes some 2,000.
+	maxAnswer = 64 << 20
+)
+
+// ways are the collectors of this process. Only tests have more than one.
+var ways = struct {
+	sync.Once
+	sync.Mutex
+	next int
+	of   map[string]http.RoundTripper
+}{of: map[string]http.RoundTripper{}}
+
+// register makes the requests to a base URL go by a transport; the node's name follows the URL.
+func register(rt http.RoundTripper) (base string, forget func()) {
+	ways.Do(func() {
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			t.RegisterProtocol(scheme, dispatcher{})
+		}
+	})
+	ways.Lock()
+	defer ways.Unlock()
+	ways.next++
+	id := strconv.Itoa(ways.next)
+	ways.of[id] = rt
+	return scheme + "://" + id + "/", func() {
+		ways.Lock()
+		defer ways.Unlock()
+		delete(ways.of, id)
+	}
+}
+
+// dispatcher passes a request on to its collector's transport.
+type dispatcher struct{}
+
+// RoundTrip implements http.RoundTripper. The whole body is read here, so that the time-out bounds it too.
+func (dispatcher) RoundTrip(req *http.Request) (*http.Response, error) {
+	ways.Lock()
+	rt := ways.of[req.URL.Host]
+	ways.Unlock()
+	if rt == nil {
+		return nil, errors.New("this collector has ended")
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), answerTime)
+	defer cancel()
+	resp, err := rt.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// toNodes sends the requests of a collector to kubelets, or to the cAdvisors beside them.
+type toNodes struct {
+	kubelets http.RoundTripper
+	cadvisor string // see Config
+	address  func(ctx context.Context, node string) (string, error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t toNodes) RoundTrip(req *http.Request) (*http.Response, error) {
+	node, rest, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+	out := req.Clone(req.Context())
+	if t.cadvisor == "" {
+		out.URL = &url.URL{Scheme: "https", Host: node, Path: "/" + rest, RawQuery: req.URL.RawQuery}
+		out.Host = ""
+		return t.kubelets.RoundTrip(out)
+	}
+	address, err := t.address(req.Context(), node)
+	if err != nil {
+		return nil, err
+	}
+	base, err := url.Parse(strings.ReplaceAll(t.cadvisor, NodePlace, hostOf(address)))
+	if err != nil {
+		return nil, err
+	}
+	base.Path = strings.TrimSuffix(base.Path, "/") + "/" + rest
+	base.RawQuery = req.URL.RawQuery
+	out.URL, out.Host = base, ""
+	return plain.RoundTrip(out)
+}
+
+// NodePlace stands for a node's address in Config.CAdvisor.
+const NodePlace = "{node}"
+
+// hostOf has an IPv6 address in brackets, as URLs do.
+func hostOf(address string) string {
+	if strings.Contains(address, ":") {
+		return "[" + address + "]"
+	}
+	return address
+}
+
+// plain leads to cAdvisors. It is not the default transport, which the request came through.
+var plain = &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}

@@ -1,0 +1,34 @@
+package roles
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/metrics"
+	"minik8s/internal/registry"
+)
+
+// nodeMetrics makes what answers for metrics.k8s.io on this master. The Collector has to be closed.
+func (d *Daemon) nodeMetrics() (*metrics.API, *metrics.Collector) {
+	reader := d.as(registry.Part("metrics"))
+	c := metrics.New(metrics.Config{Kubelets: d.kubelets(), CAdvisor: d.cfg.CAdvisor, Window: d.cfg.MetricsWindow, Log: d.log,
+		Address: func(ctx context.Context, node string) (string, error) { return nodeAddress(ctx, reader, node) }})
+	return &metrics.API{Collector: c, Client: reader}, c
+}
+
+// nodeAddress is a node's internal address; empty if it has none.
+func nodeAddress(ctx context.Context, c client.Interface, name string) (string, error) {
+	obj, err := c.Get(ctx, client.Key{Kind: api.Nodes, Name: name})
+	if err != nil {
+		return "", err
+	}
+	for _, a := range obj.(*corev1.Node).Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address, nil
+		}
+	}
+	return "", nil
+}

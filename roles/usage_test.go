@@ -1,0 +1,57 @@
+package roles_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// What pods and nodes use is seen as users see it: by stock kubectl, at once, and by who may.
+func TestUsage(t *testing.T) {
+	needRoot(t)
+	p := newProcess(t)
+	c := p.up()
+	busy := shell("busy", "while :; do :; done")
+	busy.Labels = map[string]string{"app": "busy"}
+	busy.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
+	p.create(c, busy)
+	p.create(c, shell("idle", forever))
+	p.running(c, "busy")
+	p.running(c, "idle")
+	kubectl := func(args ...string) string {
+		out, _ := says(t, "kubectl", append([]string{"--kubeconfig", filepath.Join(p.dir, "admin.kubeconfig")}, args...)...) //nolint:errcheck // it says so
+		return out
+	}
+	node := p.pod(c, "busy").Spec.NodeName
+	for _, x := range []struct{ args, want string }{
+		{"top pod -l app=busy --no-headers", `^busy +([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9])m +[0-9]+Mi\s*$`}, // no more than its limit
+		{"top pod --containers -A", `(?s)default +busy +c +[0-9]+m.*default +idle +c +[0-9]m +`},
+		{"top node --no-headers", `^` + node + ` +[1-9][0-9]*m +[0-9]+% +[1-9][0-9]*Mi +[0-9]+%`},
+		{"get podmetrics", `(?s)^NAME +CPU +MEMORY +WINDOW.*busy .*idle `},
+		{"get --raw /apis/metrics.k8s.io/v1beta1/namespaces/default/pods?fieldSelector=metadata.name%3Didle", `"name":"idle".*"containers":\[{"name":"c","usage":{"cpu":`},
+		{"get podmetrics nobody", `podmetrics?.*"nobody" not found|pods.metrics.k8s.io "nobody" not found`},
+		{"top pod --as=system:serviceaccount:other:default", `Forbidden.*cannot list resource "pods" in API group "metrics.k8s.io"`},
+		{"top node --as=system:node:other --as-group=system:nodes", `Forbidden`},
+		{"delete podmetrics busy", `MethodNotAllowed|not allow this method`},
+		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/cadvisor", `container_cpu_usage_seconds_total{cpu="total",container="c",id="[^"]*",image="[^"]*",name="[0-9a-f]{64}",namespace="default",pod="busy"} `},
+		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/cadvisor", `container_network_receive_bytes_total{interface="eth0",container="",id="[^"]*",image="",name="",namespace="default",pod="busy"} `},
+		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/resource", `pod_cpu_usage_seconds_total{namespace="default",pod="busy"} [0-9]`},
+		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/node", `node_cpu_seconds_total{cpu="0",mode="user"} [0-9]`},
+		{"get --raw /api/v1/nodes/" + node + "/proxy/stats/summary", `"usageNanoCores":[1-9]`},
+		{"get --raw /api/v1/nodes/" + node + "/proxy/api/v1.3/machine", `"num_cores":[1-9]`},
+	} {
+		want := regexp.MustCompile(x.want)
+		out := ""
+		p.eventually("kubectl "+x.args+" says "+x.want, func() bool {
+			out = kubectl(strings.Fields(x.args)...)
+			return want.MatchString(out)
+		})
+		if t.Failed() {
+			t.Fatal(out)
+		}
+	}
+}
