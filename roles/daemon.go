@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"minik8s/config"
+	"minik8s/internal/apiserver/aggregator"
 	"minik8s/internal/balancer"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
@@ -91,8 +92,11 @@ type Daemon struct {
 	store   openStore
 	reg     *registry.Registry
 	ca      *certs.Authority
-	tokens  *tokens.Authority // for service accounts
-	creds   credentials
+	// extensions are the ways to Services that serve API groups.
+	extensions atomic.Pointer[aggregator.Services]
+	frontCA    []byte            // the front proxy's CA, in PEM
+	tokens     *tokens.Authority // for service accounts
+	creds      credentials
 	// identity is how a worker that is not a master is known; nil on a master.
 	identity *identity.Identity
 	// masters is where the masters were last, and balancer what leads to them; on a master those are the others.
