@@ -249,6 +249,35 @@ func TestServicesComeAndGo(t *testing.T) {
 	expect(boats, "", 404, "could not find the requested resource")
 }
 
+// An APIService is a kind like others: applied, by a client and by the server, in protobuf, refused with all that is wrong.
+func TestAPIServicesAreObjects(t *testing.T) {
+	c := start(t)
+	root := c.root()
+	const all = "/apis/apiregistration.k8s.io/v1/apiservices"
+	one := func(more string) string {
+		return `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.boats.example.org"},"spec":{"group":"boats.example.org","version":"v1",` +
+			`"groupPriorityMinimum":100,"versionPriority":100` + more + `}}`
+	}
+	for _, x := range []struct {
+		name, method, path, body string
+		headers                  []string
+		code                     int
+		says                     string
+	}{
+		{"made", "POST", all, one(""), nil, 201, `"reason":"Local"`},
+		{"applied", "PATCH", all + "/v1.boats.example.org?fieldManager=a&force=true", one(`,"caBundle":"eA==","service":{"namespace":"a","name":"b"}`), []string{"Content-Type", "application/apply-patch+yaml"}, 200, `"port":443`},
+		{"applied again", "PATCH", all + "/v1.boats.example.org?fieldManager=b", one(`,"caBundle":"eQ=="`), []string{"Content-Type", "application/apply-patch+yaml"}, 409, ".spec.caBundle"},
+		{"its status", "PATCH", all + "/v1.boats.example.org/status", `{"status":{"conditions":[{"type":"Available","status":"Maybe"}]}}`, []string{"Content-Type", "application/merge-patch+json"}, 422, `status.conditions[0].status: Unsupported value: \"Maybe\"`},
+		{"in protobuf", "GET", all + "/v1.boats.example.org", "", []string{"Accept", "application/vnd.kubernetes.protobuf"}, 200, "k8s\x00"},
+		{"everything wrong", "POST", all, `{"metadata":{"name":"x"},"spec":{"version":"V","groupPriorityMinimum":-1}}`, nil, 422, "spec.versionPriority"},
+		{"what is compiled in", "POST", all, strings.ReplaceAll(one(`,"service":{"namespace":"a","name":"b"}`), "boats.example.org", "apps"), nil, 422, "apps/v1 is the cluster's own"},
+	} {
+		if code, body := c.do(root, x.method, x.path, x.body, x.headers...); code != x.code || !strings.Contains(body, x.says) {
+			t.Errorf("%s: %d %s", x.name, code, body)
+		}
+	}
+}
+
 // A Service is known by its certificate, unless the APIService does without.
 func TestCertificatesOfServices(t *testing.T) {
 	x := startExtended(t)
