@@ -48,7 +48,6 @@ func (d *Daemon) settings() membership.Settings {
 // fetchKeys makes this machine one that signs for the cluster that it joins, unless it is already. It waits for a master
 // for as long as it takes; an error is one that waiting does not cure.
 func (d *Daemon) fetchKeys(ctx context.Context) error {
-	dir := d.path("pki")
 	_, cerr := os.Stat(d.path("pki", "ca.crt"))
 	_, err := os.Stat(d.path("pki", "ca.key")) // a worker has the certificate alone
 	if err = errors.Join(cerr, err); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -91,6 +90,12 @@ func (d *Daemon) fetchKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return d.storeKeys(keys)
+}
+
+// storeKeys makes this machine one that signs with these keys.
+func (d *Daemon) storeKeys(keys membership.Keys) error {
+	dir := d.path("pki")
 	// The CA's certificate is written last: where it is, everything is.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
