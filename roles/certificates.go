@@ -14,6 +14,7 @@ import (
 
 	"minik8s/config"
 	"minik8s/internal/api"
+	"minik8s/internal/apiserver/aggregator"
 	"minik8s/internal/certs"
 	"minik8s/internal/disk"
 	"minik8s/internal/identity"
@@ -28,6 +29,7 @@ type credentials struct {
 	api      *certs.Kept    // the API server's; nil on a worker
 	kubelets *certs.Kept    // the API server's as a client of kubelets; nil on a worker
 	admin    *certs.Kept    // the administrator's, in the kubeconfig; nil on a worker
+	front    *certs.Kept    // the front proxy's, for extension API servers; nil on a worker
 	etcd     *certs.Kept    // etcd's, for other masters, which reads it from its file; nil on a worker
 	kubelet  *certs.Kept    // the kubelet's server's; nil on a master alone
 	node     *certs.Kept    // the kubelet's as a client of the API; on a master of those of others
@@ -35,7 +37,7 @@ type credentials struct {
 }
 
 func (c *credentials) all() map[string]*certs.Kept {
-	out := map[string]*certs.Kept{"apiserver": c.api, "apiserver-kubelet-client": c.kubelets, "admin": c.admin, "etcd": c.etcd, "kubelet": c.kubelet, "node": c.node}
+	out := map[string]*certs.Kept{"apiserver": c.api, "apiserver-kubelet-client": c.kubelets, "admin": c.admin, "front-proxy": c.front, "etcd": c.etcd, "kubelet": c.kubelet, "node": c.node}
 	for name, k := range out {
 		if k == nil {
 			delete(out, name)
@@ -87,6 +89,20 @@ func (d *Daemon) issue() error {
 		return d.ca.Client(dir, "apiserver-kubelet-client", "kube-apiserver-kubelet-client", registry.GroupMasters)
 	})
 	keep(&d.creds.admin, d.writeKubeconfig)
+	g.Go(func() error {
+		front := d.path("pki", frontProxyName)
+		ca, err := certs.OpenAuthority(front, frontProxyName+"-ca")
+		if err != nil {
+			return err
+		}
+		ca.Lifetime, d.frontCA = d.cfg.CertificateLifetime, ca.Cert
+		make := func() (certs.Pair, error) { return ca.Client(front, "client", aggregator.FrontProxyName) }
+		pair, err := make()
+		if err == nil {
+			d.creds.front, err = certs.Keep(pair, func(context.Context) (certs.Pair, error) { return make() })
+		}
+		return err
+	})
 	keep(&d.creds.etcd, func() (certs.Pair, error) {
 		return d.ca.Peer(dir, "etcd", membership.User, []string{d.cfg.NodeName, d.cfg.NodeIP.String()})
 	})

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"minik8s/config"
+	"minik8s/internal/apiserver/aggregator"
 	"minik8s/internal/balancer"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
@@ -32,6 +33,7 @@ import (
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/masters"
+	"minik8s/internal/metrics"
 	"minik8s/internal/network"
 	"minik8s/internal/nft"
 	"minik8s/internal/policy"
@@ -91,8 +93,11 @@ type Daemon struct {
 	store   openStore
 	reg     *registry.Registry
 	ca      *certs.Authority
-	tokens  *tokens.Authority // for service accounts
-	creds   credentials
+	// extensions are the ways to Services that serve API groups.
+	extensions atomic.Pointer[aggregator.Services]
+	frontCA    []byte            // the front proxy's CA, in PEM
+	tokens     *tokens.Authority // for service accounts
+	creds      credentials
 	// identity is how a worker that is not a master is known; nil on a master.
 	identity *identity.Identity
 	// masters is where the masters were last, and balancer what leads to them; on a master those are the others.
@@ -113,6 +118,9 @@ type Daemon struct {
 	// views are what this machine's parts share of what they read; see nodeViews.
 	views     *informer.Views
 	makeViews sync.Once
+	// usage answers what nodes and pods use, on a master; see nodeMetrics.
+	usage     *metrics.API
+	makeUsage sync.Once
 	network   *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
 	runtime   *containerd.Runtime
 	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
@@ -306,6 +314,10 @@ func (d *Daemon) Close() {
 	if d.network != nil {
 		d.network.Close() //nolint:errcheck // pods stay connected; only handles are closed
 		d.network = nil
+	}
+	if d.usage != nil {
+		d.usage.Collector.Close()
+		d.usage = nil
 	}
 	if d.lock != nil {
 		d.lock.Close() //nolint:errcheck // the kernel drops the lock either way

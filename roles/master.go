@@ -12,12 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/aggregation"
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver"
+	"minik8s/internal/apiserver/aggregator"
 	"minik8s/internal/client"
+	"minik8s/internal/controller/apiservice"
 	"minik8s/internal/controller/certificates"
+	"minik8s/internal/controller/clustertrust"
 	"minik8s/internal/controller/daemonset"
 	"minik8s/internal/controller/deployment"
 	"minik8s/internal/controller/dnsobject"
@@ -60,6 +64,7 @@ func (d *Daemon) masterParts() []supervise.Part {
 		{Name: "registry", Policy: supervise.Must, Run: d.runRegistry, After: []string{"etcd"}},
 		{Name: "door", Policy: supervise.Must, Run: d.runDoor},
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry", "door"}},
+		{Name: "clustertrust-controller", Policy: supervise.Keep, Run: d.runTrust, After: []string{"apiserver"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
 	return append(parts, d.storage.parts()...)
@@ -116,13 +121,13 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	parts := prometheus.NewRegistry()
 	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
-	used, collector := d.nodeMetrics()
-	defer collector.Close()
+	d.extensions.Store(aggregator.NewServices(aggregator.ServicesConfig{Registry: d.reg, Cert: d.creds.front}))
 	cfg := apiserver.Config{
-		Local:    []aggregation.Group{used.Group()},
+		Services: d.extensions.Load(),
 		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
 		Kubelets: d.kubelets(), Masters: members{d.storage, d},
 		Address:  d.apiAddress(),
+		Local:    d.localGroups(),
 		Registry: d.reg, Tokens: d.tokens, Cert: d.creds.api, ClientCA: d.creds.trust, Socket: d.path(socketName),
 		Listener: d.door,
 		Parts:    d.states, Ready: d.ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
@@ -131,6 +136,35 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 		d.serving.Store(true)
 		ready()
 	})
+}
+
+// runTrust publishes, on every master, whose certificates extension API servers may trust.
+func (d *Daemon) runTrust(ctx context.Context, ready func()) error {
+	part := d.as(registry.Part("clustertrust-controller"))
+	return clustertrust.New(part, clustertrust.Trust{ClientCA: d.ca.Cert, FrontProxyCA: d.frontCA, FrontProxy: aggregator.FrontProxyName,
+		User: aggregator.UserHeader, UID: aggregator.UIDHeader, Group: aggregator.GroupHeader, ExtraPrefix: aggregator.ExtraPrefix}, d.log).Run(ctx, ready)
+}
+
+// servedVersions are the versions of groups that this cluster serves itself.
+func (d *Daemon) servedVersions() ([]schema.GroupVersion, <-chan struct{}) {
+	kinds := d.reg.Kinds()
+	changed := kinds.Changed() // first, so that none is missed
+	var out []schema.GroupVersion
+	groups, versions := kinds.GroupVersions()
+	for _, g := range groups {
+		for _, v := range versions[g] {
+			out = append(out, schema.GroupVersion{Group: g, Version: v})
+		}
+	}
+	for _, g := range d.localGroups() {
+		out = append(out, schema.GroupVersion{Group: g.Group, Version: g.Version})
+	}
+	return out, changed
+}
+
+// localGroups are the API groups that parts of this daemon answer.
+func (d *Daemon) localGroups() []aggregation.Group {
+	return []aggregation.Group{d.nodeMetrics().Group()}
 }
 
 // recorder runs an event recorder with a part's client until ctx ends; component is the reporting component of its
@@ -207,6 +241,9 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	})
 	add("certificates-controller", func(_ context.Context, c client.Interface) runner {
 		return certificates.New(c, views, d.ca, d.foreignNames, d.log)
+	})
+	add("apiservice-controller", func(_ context.Context, c client.Interface) runner {
+		return apiservice.New(c, views, apiservice.Config{Served: d.servedVersions, Ask: d.extensions.Load().Check}, d.log)
 	})
 	add("token-cleaner", func(_ context.Context, c client.Interface) runner { return tokencleaner.New(c, views, d.log) })
 	add("event-expiry", func(_ context.Context, c client.Interface) runner { return expire.New(c, d.log) })

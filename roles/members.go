@@ -22,6 +22,10 @@ import (
 // sharedName is the file in pki that says that other masters have the keys there, too.
 const sharedName = "shared"
 
+// frontProxyName is the directory in pki with the front proxy's CA and certificate. The CA is not the cluster's: who has a
+// certificate of the cluster must not be able to speak for others to an extension API server.
+const frontProxyName = "front-proxy"
+
 // caName is the name of a new cluster's CA.
 const caName = "minik8s-ca"
 
@@ -44,7 +48,6 @@ func (d *Daemon) settings() membership.Settings {
 // fetchKeys makes this machine one that signs for the cluster that it joins, unless it is already. It waits for a master
 // for as long as it takes; an error is one that waiting does not cure.
 func (d *Daemon) fetchKeys(ctx context.Context) error {
-	dir := d.path("pki")
 	_, cerr := os.Stat(d.path("pki", "ca.crt"))
 	_, err := os.Stat(d.path("pki", "ca.key")) // a worker has the certificate alone
 	if err = errors.Join(cerr, err); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -87,6 +90,12 @@ func (d *Daemon) fetchKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return d.storeKeys(keys)
+}
+
+// storeKeys makes this machine one that signs with these keys.
+func (d *Daemon) storeKeys(keys membership.Keys) error {
+	dir := d.path("pki")
 	// The CA's certificate is written last: where it is, everything is.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -96,6 +105,11 @@ func (d *Daemon) fetchKeys(ctx context.Context) error {
 	}
 	if err := disk.WriteFile(d.path("pki", "sa.key"), keys.ServiceAccountKey, 0o600); err != nil {
 		return err
+	}
+	if keys.FrontProxyCAKey != nil {
+		if err := certs.Write(d.path("pki", frontProxyName), "ca", certs.Pair{Cert: keys.FrontProxyCACert, Key: keys.FrontProxyCAKey}); err != nil {
+			return err
+		}
 	}
 	return certs.Write(dir, "ca", certs.Pair{Cert: keys.CACert, Key: keys.CAKey})
 }
@@ -167,6 +181,11 @@ func (m members) Keys() (membership.Keys, error) {
 	if err != nil {
 		return membership.Keys{}, err
 	}
+	front, err := certs.Read(m.d.path("pki", frontProxyName), "ca")
+	if err != nil {
+		return membership.Keys{}, err
+	}
 	sa, err := os.ReadFile(m.d.path("pki", "sa.key"))
-	return membership.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa, Settings: m.d.settings()}, err
+	return membership.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa,
+		FrontProxyCACert: front.Cert, FrontProxyCAKey: front.Key, Settings: m.d.settings()}, err
 }

@@ -11,12 +11,15 @@ import (
 	"minik8s/internal/registry"
 )
 
-// nodeMetrics makes what answers for metrics.k8s.io on this master. The Collector has to be closed.
-func (d *Daemon) nodeMetrics() (*metrics.API, *metrics.Collector) {
-	reader := d.as(registry.Part("metrics"))
-	c := metrics.New(metrics.Config{Kubelets: d.kubelets(), CAdvisor: d.cfg.CAdvisor, Window: d.cfg.MetricsWindow, Log: d.log,
-		Address: func(ctx context.Context, node string) (string, error) { return nodeAddress(ctx, reader, node) }})
-	return &metrics.API{Collector: c, Client: reader}, c
+// nodeMetrics is what answers for metrics.k8s.io on this master.
+func (d *Daemon) nodeMetrics() *metrics.API {
+	d.makeUsage.Do(func() {
+		reader := d.as(registry.Part("metrics"))
+		d.usage = &metrics.API{Client: reader, Collector: metrics.New(metrics.Config{Kubelets: d.kubelets(), CAdvisor: d.cfg.CAdvisor,
+			Window: d.cfg.MetricsWindow, Log: d.log,
+			Address: func(ctx context.Context, node string) (string, error) { return nodeAddress(ctx, reader, node) }})}
+	})
+	return d.usage
 }
 
 // nodeAddress is a node's internal address; empty if it has none.

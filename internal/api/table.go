@@ -15,12 +15,16 @@ type Table struct {
 	mu      sync.RWMutex
 	served  []*Kind // replaced as a whole; in the order of discovery
 	stored  []*Kind
+	has     map[schema.GroupVersion]bool
 	changed chan struct{}
 }
 
 // NewTable returns a table of these kinds.
 func NewTable(kinds ...*Kind) *Table {
-	t := &Table{changed: make(chan struct{}), served: kinds}
+	t := &Table{changed: make(chan struct{}), served: kinds, has: map[schema.GroupVersion]bool{}}
+	for _, k := range kinds {
+		t.has[k.GVR().GroupVersion()] = true
+	}
 	t.stored = slices.DeleteFunc(slices.Clone(kinds), func(k *Kind) bool { return !k.Stored() })
 	return t
 }
@@ -37,6 +41,13 @@ func (t *Table) Stored() []*Kind {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.stored
+}
+
+// Has reports whether a served kind is of this group and version.
+func (t *Table) Has(gv schema.GroupVersion) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.has[gv]
 }
 
 // GroupVersions returns the groups of the served kinds, in the order of the table, and the versions of each.
@@ -61,6 +72,7 @@ func (t *Table) Add(k *Kind) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.served = append(slices.Clone(t.served), k)
+	t.has[k.GVR().GroupVersion()] = true
 	if k.Stored() {
 		t.stored = append(slices.Clone(t.stored), k)
 	}

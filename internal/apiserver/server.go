@@ -65,6 +65,10 @@ type Config struct {
 	WriteTimeout time.Duration
 	// Local are API groups that are not stored but answered in process; see package aggregation.
 	Local []aggregation.Group
+	// Services reaches the Services that APIServices name; nil: none can be reached.
+	Services *aggregator.Services
+	// RequestTimeout is how long such a Service may take to answer; 0: a minute.
+	RequestTimeout time.Duration
 	// Limits bound what is under way; zero: flowcontrol.Default.
 	Limits flowcontrol.Limits
 	Log    *slog.Logger
@@ -120,7 +124,8 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/metrics", s.serveMetrics)
 	get("/debug/pprof/*", s.profile)
 	get("/", s.paths)
-	others := aggregator.New(aggregator.Config{Registry: s.reg, Limiter: s.limiter, Local: s.cfg.Local, WriteTimeout: s.cfg.WriteTimeout})
+	others := aggregator.New(aggregator.Config{Registry: s.reg, Limiter: s.limiter, Local: s.cfg.Local, Services: s.cfg.Services,
+		RequestTimeout: s.cfg.RequestTimeout, WriteTimeout: s.cfg.WriteTimeout, Log: s.cfg.Log})
 	kinds := discovery.Handler{Kinds: s.reg.Kinds(), Others: others, Address: s.cfg.Address}
 	for _, slash := range []string{"", "/"} {
 		get("/api"+slash, kinds.CoreVersions)

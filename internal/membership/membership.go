@@ -27,8 +27,12 @@ type Keys struct {
 	CACert []byte `json:"caCert"`
 	CAKey  []byte `json:"caKey"`
 	// ServiceAccountKey signs the tokens of service accounts.
-	ServiceAccountKey []byte   `json:"serviceAccountKey"`
-	Settings          Settings `json:"settings"`
+	ServiceAccountKey []byte `json:"serviceAccountKey"`
+	// FrontProxyCACert and FrontProxyCAKey sign the certificate by which extension API servers know the API server. A master
+	// of an earlier version has none.
+	FrontProxyCACert []byte   `json:"frontProxyCACert,omitempty"`
+	FrontProxyCAKey  []byte   `json:"frontProxyCAKey,omitempty"`
+	Settings         Settings `json:"settings"`
 }
 
 // Settings are those on which all masters must agree.

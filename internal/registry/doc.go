@@ -26,6 +26,7 @@
 //	write.go        the transaction they end in, and what it relies on
 //	fence.go        what every write of a leader relies on
 //	subresource.go  what a kind can have below its objects, and what the registry offers to it and to answers
+//	cached.go       what is in the cache, for the server itself
 //	read.go view.go get, list, watch, and the shape in which a client sees an object
 //	ensure.go       the objects that every cluster has
 //

@@ -22,6 +22,9 @@ import (
 func (a *Aggregator) Door(stored echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		gv := schema.GroupVersion{Group: c.Param("group"), Version: c.Param("version")}
+		if to := a.service(gv); to != nil {
+			return a.forward(c, to)
+		}
 		if g := a.local[gv]; g != nil {
 			return a.answer(c, g)
 		}

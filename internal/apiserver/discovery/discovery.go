@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -117,7 +118,12 @@ func (h Handler) Resources(c echo.Context) error {
 		if !slices.Contains(h.others(), gv) {
 			return echo.ErrNotFound
 		}
-		if list.APIResources, _ = h.Others.Resources(c.Request().Context(), gv); list.APIResources == nil {
+		var current bool
+		list.APIResources, current = h.Others.Resources(c.Request().Context(), gv)
+		switch {
+		case list.APIResources == nil && !current:
+			return apierrors.NewServiceUnavailable("service unavailable: who serves " + gv.String() + " does not say what is in it; see \"kubectl get apiservices\"")
+		case list.APIResources == nil:
 			list.APIResources = []metav1.APIResource{}
 		}
 	}

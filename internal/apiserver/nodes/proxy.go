@@ -21,7 +21,7 @@ import (
 func (h *Handler) PodProxy(w *echo.Response, req *http.Request, pod *corev1.Pod, scheme string, port int32, path string) error {
 	dial := h.Dial
 	if dial == nil {
-		dial = byAddress
+		dial = ByAddress
 	}
 	p := proxy.Proxy{Scheme: scheme, Host: hostPort(cmp.Or(pod.Status.PodIP, pod.Name), port), Path: path, WriteTimeout: h.WriteTimeout, Log: h.Log,
 		Dial: func(ctx context.Context) (io.ReadWriteCloser, error) { return dial(ctx, pod, port) }}
@@ -61,8 +61,8 @@ func nodeAddress(node *corev1.Node) (netip.Addr, error) {
 	return netip.Addr{}, apierrors.NewBadRequest("node " + node.Name + " has no address yet")
 }
 
-// byAddress connects to a port of a pod by the pod's address, as other clients in the cluster do.
-func byAddress(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadWriteCloser, error) {
+// ByAddress connects to a port of a pod by the pod's address, as other clients in the cluster do.
+func ByAddress(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadWriteCloser, error) {
 	addr, err := proxyable("pod "+pod.Name, pod.Status.PodIP)
 	if err != nil {
 		return nil, err

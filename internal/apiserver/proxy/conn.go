@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// asConn makes a net.Conn of a stream to a pod. A stream from another node has no deadlines. It needs none, because
+// AsConn makes a net.Conn of a stream to a pod. A stream from another node has no deadlines. It needs none, because
 // the end of the request closes it.
-func asConn(c io.ReadWriteCloser) net.Conn {
+func AsConn(c io.ReadWriteCloser) net.Conn {
 	if conn, ok := c.(net.Conn); ok {
 		return conn
 	}

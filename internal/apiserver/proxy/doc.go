@@ -12,6 +12,7 @@
 // Its files:
 //
 //	target.go service.go   the scheme, name and port in a path, and what they mean for a pod or a Service
+//	endpoints.go           one of a Service's pods
 //	proxy.go               one request
 //	links.go html.go       the addresses in its answer
 //	conn.go                a stream to a pod as a connection

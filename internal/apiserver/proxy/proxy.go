@@ -130,7 +130,7 @@ func (p *Proxy) transport(ctx context.Context, cancel context.CancelCauseFunc) *
 			if err != nil {
 				return nil, err
 			}
-			return asConn(conn), nil
+			return AsConn(conn), nil
 		},
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // no pod address is known in advance to verify a certificate against
 		TLSHandshakeTimeout: tlsTimeout,

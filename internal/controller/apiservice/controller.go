@@ -240,7 +240,7 @@ func (k *Controller) say(ctx context.Context, a *apiregistrationv1.APIService, v
 		upd.Status.Conditions[i] = now
 	}
 	_, err := k.client.Update(ctx, upd, client.WriteOptions{Subresource: api.StatusSubresource})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // its change queues it again, if that was of the spec
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -11,7 +11,7 @@ import (
 func writeAPIService(s *session.Session, out *sheet, a *apiregistrationv1.APIService) {
 	out.field("Group", a.Spec.Group)
 	out.field("Version", a.Spec.Version)
-	out.field("Group Priority Minimum", fmt.Sprint(a.Spec.GroupPriorityMinimum))
+	out.field("Group Priority", fmt.Sprint(a.Spec.GroupPriorityMinimum))
 	out.field("Version Priority", fmt.Sprint(a.Spec.VersionPriority))
 	service := "none: the cluster serves it itself"
 	if at := a.Spec.Service; at != nil {

@@ -140,7 +140,7 @@ func ofType(t reflect.Type, upstream func(reflect.Type) string) schema.Atom {
 			f := t.Field(i)
 			name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 			switch {
-			case name == "" && strings.Contains(opts, "inline"):
+			case name == "" && f.Anonymous || strings.Contains(opts, "inline"):
 				m.Fields = append(m.Fields, ofType(f.Type, upstream).Map.Fields...)
 			case name != "" && name != "-":
 				of := ref(f.Type)

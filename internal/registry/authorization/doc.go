@@ -13,6 +13,7 @@
 //
 //	user.go         users, and the groups that have a meaning here
 //	authorizer.go   what is judged, and how; references.go: the objects that a pod refers to
+//	extensions.go   what an extension API server may read and ask
 //	rules.go        what each part may do
 //	noderestriction.go  what a kubelet may write into its own Node, and whose a node's name is
 //	review.go       access reviews

@@ -78,6 +78,9 @@ func (a *Authorizer) RulesOf(u User, namespace string) authorizationv1.SubjectRu
 		if slices.Contains(u.Groups, GroupServiceAccounts+":"+namespace) {
 			rules = append(rules, a.readsOwn()...)
 		}
+		if a.servesGroup(u) {
+			rules = append(rules, delegating)
+		}
 	default:
 		rules = append(rules, partRules[u.Name]...)
 	}

@@ -172,6 +172,9 @@ var partRules = map[string][]rule{
 		mayBelow("status", []string{"update"}, api.APIServices),                    // whether they are available
 		may(reading, api.Services, api.EndpointSlices),
 	},
+	"system:clustertrust-controller": {
+		may([]string{"get", "list", "watch", "create", "update"}, api.ConfigMaps), // extension-apiserver-authentication
+	},
 	"system:token-cleaner": {may([]string{"list", "watch", "delete"}, api.Secrets)},
 	"system:event-expiry":  {may([]string{"list", "delete"}, api.Events)},
 }
