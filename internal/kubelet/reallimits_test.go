@@ -40,12 +40,16 @@ func TestRealPodIsLimited(t *testing.T) {
 	b.stop()
 	b.start()
 	const limit = 32 << 20
-	pod := b.create(shell("bomb", "i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; "+forever, func(p *corev1.Pod) {
+	pod := b.create(shell("bomb", "while [ ! -e /both/up ]; do :; done; i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done; "+forever, func(p *corev1.Pod) {
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(limit, resource.BinarySI)}
-		// One more process, to look at. It starts first, and never forks: the bomb may have used up all processes.
-		beside := shellContainer("beside", "exec sleep 1000")
+		// One more process, to look at. The bomb waits for it, and it never forks: the bomb uses up all processes.
+		beside := shellContainer("beside", ": >/both/up; exec sleep 1000")
 		beside.Resources = p.Spec.Containers[0].Resources
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "both", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		both := corev1.VolumeMount{Name: "both", MountPath: "/both"}
+		beside.VolumeMounts = append(beside.VolumeMounts, both)
+		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, both)
 		p.Spec.Containers = append([]corev1.Container{beside}, p.Spec.Containers...)
 	}))
 	b.api.await(t, "bomb", "unable to fork", func(p *corev1.Pod) bool {
