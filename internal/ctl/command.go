@@ -54,7 +54,7 @@ func (p *program) app() *cli.App {
 		Flags:          connectionFlags(),
 		Commands: []*cli.Command{
 			p.applyCommand(), p.createCommand(), p.updateCommand(), p.deleteCommand(), p.clearCommand(),
-			p.getCommand(), p.describeCommand(), p.whyCommand(), p.traceCommand(), p.logsCommand(),
+			p.getCommand(), p.describeCommand(), p.whyCommand(), p.traceCommand(), p.topCommand(), p.logsCommand(),
 			p.execCommand(), p.attachCommand(), p.cpCommand(), p.portForwardCommand(), p.proxyCommand(), p.clusterInfoCommand(),
 			p.scaleCommand(), p.exposeCommand(), p.rolloutCommand(), p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(), p.drainCommand(),
 			p.cfgCommand(), p.tokenCommand(), p.etcdCommand(),

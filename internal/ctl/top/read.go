@@ -1,0 +1,106 @@
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
+)
+
+const group = "/apis/metrics.k8s.io/v1beta1"
+
+// read asks for what is shown. The error says what to do.
+func read(ctx context.Context, s *session.Session, r *Request) ([]row, error) {
+	if r.View == Nodes {
+		return readNodes(ctx, s, r)
+	}
+	return readPods(ctx, s, r)
+}
+
+func readNodes(ctx context.Context, s *session.Session, r *Request) ([]row, error) {
+	var used v1beta1.NodeMetricsList
+	if err := get(ctx, s, group+"/nodes", r.Labels, &used); err != nil {
+		return nil, err
+	}
+	nodes, _, err := client.All[*corev1.Node](ctx, s.API, api.Nodes, client.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var out []row
+	for _, n := range nodes {
+		i := slices.IndexFunc(used.Items, func(m v1beta1.NodeMetrics) bool { return m.Name == n.Name })
+		if i < 0 {
+			continue // it does not answer, or was not selected
+		}
+		m := &used.Items[i]
+		out = append(out, row{node: n.Name, point: pointOf(m.Usage),
+			whole: point{n.Status.Allocatable.Cpu().AsApproximateFloat64(), n.Status.Allocatable.Memory().AsApproximateFloat64()}})
+	}
+	return named(out, r.Names, func(x *row) string { return x.node }, "node")
+}
+
+func readPods(ctx context.Context, s *session.Session, r *Request) ([]row, error) {
+	path := group + "/pods"
+	if !r.AllNamespaces {
+		path = group + "/namespaces/" + url.PathEscape(s.Namespace) + "/pods"
+	}
+	var used v1beta1.PodMetricsList
+	if err := get(ctx, s, path, r.Labels, &used); err != nil {
+		return nil, err
+	}
+	var out []row
+	for _, m := range used.Items {
+		whole := row{namespace: m.Namespace, pod: m.Name}
+		for _, c := range m.Containers {
+			p := pointOf(c.Usage)
+			whole.cpu += p.cpu
+			whole.memory += p.memory
+			if r.View == Containers {
+				out = append(out, row{namespace: m.Namespace, pod: m.Name, container: c.Name, point: p})
+			}
+		}
+		if r.View == Pods {
+			out = append(out, whole)
+		}
+	}
+	return named(out, r.Names, func(x *row) string { return x.pod }, "pod")
+}
+
+func pointOf(used corev1.ResourceList) point {
+	return point{used.Cpu().AsApproximateFloat64(), used.Memory().AsApproximateFloat64()}
+}
+
+// named keeps the rows that are asked for by name; it is an error (exit code 3) if there is none.
+func named(rows []row, names []string, name func(*row) string, what string) ([]row, error) {
+	if len(names) == 0 {
+		return rows, nil
+	}
+	for _, n := range names {
+		if !slices.ContainsFunc(rows, func(x row) bool { return name(&x) == n }) {
+			return nil, exit.Failf(exit.NotFound, "nothing is known of what %s %q uses: it does not run, or it has just been started", what, n)
+		}
+	}
+	return slices.DeleteFunc(rows, func(x row) bool { return !slices.Contains(names, name(&x)) }), nil
+}
+
+func get(ctx context.Context, s *session.Session, path, selector string, into any) error {
+	query := url.Values{}
+	if selector != "" {
+		query.Set("labelSelector", selector)
+	}
+	resp, err := s.API.Do(ctx, http.MethodGet, path, query, "", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	return json.NewDecoder(resp.Body).Decode(into)
+}
