@@ -167,6 +167,7 @@ require (
 require (
 	github.com/coredns/coredns v1.15.0
 	github.com/miekg/dns v1.1.73
+	k8s.io/metrics v0.37.2
 )
 
 require (

@@ -31,6 +31,9 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/namespace"
 	"minik8s/internal/controller/nodelifecycle"
+	"minik8s/internal/controller/podautoscaler"
+	"minik8s/internal/controller/podautoscaler/decide"
+	"minik8s/internal/controller/podautoscaler/metricsapi"
 	"minik8s/internal/controller/podgc"
 	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/controller/serviceaccount"
@@ -221,8 +224,15 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("daemonset-controller", as(daemonset.New))
 	withRecorder("job-controller", as(job.New))
 	withRecorder("dns-controller", as(dnsobject.New))
+	add("podautoscaler-controller", func(ctx context.Context, c client.Interface) runner {
+		return podautoscaler.New(c, views, d.recorder(ctx, c, podautoscaler.Name), d.reg.Kinds(), metricsapi.New(d.metricsGetter(), d.reg.Kinds()),
+			podautoscaler.Options{Settings: decide.Defaults, Log: d.log})
+	})
 	return parts
 }
+
+// metricsGetter asks the API for metrics, with the rights of the autoscaler. Nil: none are served, and autoscalers say so.
+func (d *Daemon) metricsGetter() metricsapi.Getter { return nil }
 
 // constructor is how most controllers are made.
 type constructor[R runner] = func(client.Interface, *informer.Views, *events.Recorder, *slog.Logger) R
