@@ -77,7 +77,7 @@ func metricsText(h *autoscalingv2.HorizontalPodAutoscaler) string {
 		if i < len(h.Status.CurrentMetrics) {
 			status = h.Status.CurrentMetrics[i]
 		}
-		list = append(list, metricText(&specs[i], &status))
+		list = append(list, MetricText(&specs[i], &status))
 	}
 	text := strings.Join(list, ", ")
 	if more := len(specs) - shownMetrics; more > 0 {
@@ -86,7 +86,8 @@ func metricsText(h *autoscalingv2.HorizontalPodAutoscaler) string {
 	return text
 }
 
-func metricText(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
+// MetricText is what kubectl shows of a metric: measured/wanted. s may be empty.
+func MetricText(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
 	switch {
 	case m.Type == autoscalingv2.ExternalMetricSourceType && m.External != nil:
 		var current *autoscalingv2.MetricValueStatus
@@ -193,7 +194,7 @@ func autoscalerRowExtended(h *autoscalingv2.HorizontalPodAutoscaler, _ time.Time
 			name = map[corev1.ResourceName]string{corev1.ResourceCPU: "Cpu", corev1.ResourceMemory: "Memory"}[r.Name]
 			name = or(name, "Unknown")
 		}
-		_, benchmark, _ = strings.Cut(metricText(m, &autoscalingv2.MetricStatus{}), "/")
+		_, benchmark, _ = strings.Cut(MetricText(m, &autoscalingv2.MetricStatus{}), "/")
 	}
 	return []any{h.Namespace + "/" + h.Name, string(h.UID), state, value(h.Spec.MinReplicas), int64(h.Spec.MaxReplicas),
 		fmt.Sprintf("%d/%d", h.Status.CurrentReplicas, h.Status.DesiredReplicas), name, benchmark, last, problem}

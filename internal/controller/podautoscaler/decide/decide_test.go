@@ -125,9 +125,13 @@ func TestBasis(t *testing.T) {
 		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("100Mi")}}
 	}
 	basis := func(b string) func(*autoscalingv2.HorizontalPodAutoscaler) {
-		return func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Annotations = map[string]string{api.UtilizationBasisAnnotation: b} }
+		return func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Annotations = map[string]string{api.UtilizationBasisAnnotation: b}
+		}
 	}
-	memory := func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.Metrics[0].Resource.Name = corev1.ResourceMemory }
+	memory := func(h *autoscalingv2.HorizontalPodAutoscaler) {
+		h.Spec.Metrics[0].Resource.Name = corev1.ResourceMemory
+	}
 	const mi = 1 << 20 * 1000
 	for _, x := range []struct {
 		name    string

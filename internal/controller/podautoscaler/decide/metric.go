@@ -75,7 +75,7 @@ func (in *Input) resource(d *Decision, name corev1.ResourceName, container strin
 		what = "usage"
 	case t.AverageUtilization == nil:
 		return verdict{}, autoscalingv2.MetricValueStatus{},
-			errors.New("invalid resource metric source: neither an average utilization target nor an average value target was set")
+			errors.New("invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
 	}
 	if r.Err != nil {
 		return verdict{}, autoscalingv2.MetricValueStatus{}, wrap(what, fmt.Errorf("unable to get metrics for resource %s: %w", name, r.Err))
