@@ -100,7 +100,10 @@ func (in *Input) byMetrics(d *Decision) bool {
 		d.Replicas = in.Autoscaler.Status.DesiredReplicas
 		d.report(in, false)
 		d.event(corev1.EventTypeWarning, "FailedComputeMetricsReplicas", "%s", err.Error())
-		d.say("so nothing is done: %v", err)
+		if in.Selector != nil {
+			d.say("%v", err)
+		}
+		d.say("so nothing is done")
 		return false
 	}
 	want = max(want, 0)
