@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/podspec"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/podautoscaler/decide"
 	"minik8s/internal/informer"
@@ -72,7 +73,7 @@ func New(c client.Interface, views *informer.Views, record Recorder, kinds *api.
 		opts.SyncPeriod = DefaultSyncPeriod
 	}
 	o := informer.Options{Views: views, Log: opts.Log}
-	a := &Controller{client: c, record: record, kinds: kinds, metrics: metrics, opts: opts, now: time.Now, index: newIndex(), states: map[loop.Key]*state{},
+	a := &Controller{client: c, record: record, kinds: kinds, metrics: metrics, opts: opts, now: clock.Now, index: newIndex(), states: map[loop.Key]*state{},
 		hpas:  informer.New[*autoscalingv2.HorizontalPodAutoscaler](c, api.HorizontalPodAutoscalers, o),
 		pods:  informer.New[*corev1.Pod](c, api.Pods, o),
 		nodes: informer.New[*corev1.Node](c, api.Nodes, o),

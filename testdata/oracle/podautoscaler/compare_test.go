@@ -166,7 +166,11 @@ func (p *pair) course(ctx context.Context) error {
 			return err
 		}
 		for _, name := range p.names {
-			if !p.w.chance(0.03) {
+			often := 0.04
+			if p.theirs.scales[name].Spec.Replicas == 0 { // what a new spec means for a target without pods
+				often = 0.2
+			}
+			if !p.w.chance(often) {
 				continue
 			}
 			p.specs[name] = p.w.spec(name)
@@ -208,7 +212,7 @@ func (p *pair) change() error {
 			t.setErr = errors.New("the target does not listen")
 		}
 		replicas := p.theirs.scales[name].Spec.Replicas
-		if w.chance(0.03) {
+		if w.chance(0.03) || replicas == 0 && w.chance(0.1) {
 			replicas = pick(rng, int32(0), 1, 3, 30)
 		}
 		p.rescaled(t, replicas)

@@ -222,6 +222,30 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// When more was scaled in a period than a policy allows now, nothing is taken back.
+func TestPolicyThatIsUsedUp(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		used int64
+		past scaling
+		up   bool
+	}{{"up", 1000, scaling{change: 3, at: start.Add(-time.Second)}, true}, {"down", 0, scaling{change: 3, at: start.Add(-time.Second)}, false}} {
+		rules := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32(0)), SelectPolicy: new(autoscalingv2.MaxChangePolicySelect),
+			Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 60}}}
+		in := input(autoscaler(func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules, ScaleDown: rules}
+		}), pods(5), each(5, x.used))
+		if x.up {
+			in.History.up = []scaling{x.past}
+		} else {
+			in.History.down = []scaling{x.past}
+		}
+		if d := Decide(in); d.Replicas != 5 || d.Rescale {
+			t.Errorf("%s: %d\n%s", x.name, d.Replicas, strings.Join(d.Lines, "\n"))
+		}
+	}
+}
+
 func TestWhatKeepsItFromDeciding(t *testing.T) {
 	for _, x := range []struct {
 		name       string
