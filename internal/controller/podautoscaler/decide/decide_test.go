@@ -246,6 +246,40 @@ func TestPolicyThatIsUsedUp(t *testing.T) {
 	}
 }
 
+// What the autoscaler itself has scaled to zero it looks at again; what others have, it does not.
+func TestFromZero(t *testing.T) {
+	zero := func(h *autoscalingv2.HorizontalPodAutoscaler) {
+		h.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScaledToZero, Status: corev1.ConditionTrue}}
+	}
+	external := func(h *autoscalingv2.HorizontalPodAutoscaler) {
+		h.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+			Metric: autoscalingv2.MetricIdentifier{Name: "q"},
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: resource.NewMilliQuantity(1000, resource.DecimalSI)}}}}
+	}
+	least := func(n int32) func(h *autoscalingv2.HorizontalPodAutoscaler) {
+		return func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.MinReplicas = &n }
+	}
+	for _, x := range []struct {
+		name   string
+		h      *autoscalingv2.HorizontalPodAutoscaler
+		value  int64
+		want   int32
+		reason string
+	}{
+		{"there is something to do", autoscaler(zero, external, least(0)), 2500, 3, "ValidMetricFound"},
+		{"there is nothing to do", autoscaler(zero, external, least(0)), 0, 0, "ValidMetricFound"},
+		{"at least two now", autoscaler(zero, external, least(2)), 0, 2, "ValidMetricFound"},
+		{"only metrics of pods now", autoscaler(zero, least(2)), 0, 0, "FailedGetResourceMetric"},
+		{"set to zero by others", autoscaler(external, least(0)), 2500, 0, "ScalingDisabled"},
+	} {
+		in := input(x.h, nil, Reading{Values: []int64{x.value}})
+		d := Decide(in)
+		if d.Replicas != x.want || !strings.Contains(reasons(d), x.reason) {
+			t.Errorf("%s: %d, %s", x.name, d.Replicas, reasons(d))
+		}
+	}
+}
+
 func TestWhatKeepsItFromDeciding(t *testing.T) {
 	for _, x := range []struct {
 		name       string
