@@ -78,6 +78,8 @@ var floors = map[string]int{
 	"internal/clock":              0, // the time of day, which a test may falsify for one daemon
 	"internal/suggest":            0, // "did you mean", for config too
 	"config":                      0,
+
+	"internal/controller/podautoscaler/decide": 1, // how many pods a load asks for; pure
 }
 
 // shared are packages of floor 4 that other parts of floor 4 may use, and why.

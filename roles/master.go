@@ -36,6 +36,9 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/namespace"
 	"minik8s/internal/controller/nodelifecycle"
+	"minik8s/internal/controller/podautoscaler"
+	"minik8s/internal/controller/podautoscaler/decide"
+	"minik8s/internal/controller/podautoscaler/metricsapi"
 	"minik8s/internal/controller/podgc"
 	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/controller/serviceaccount"
@@ -262,6 +265,10 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("daemonset-controller", as(daemonset.New))
 	withRecorder("job-controller", as(job.New))
 	withRecorder("dns-controller", as(dnsobject.New))
+	add("podautoscaler-controller", func(ctx context.Context, c client.Interface) runner {
+		return podautoscaler.New(c, views, d.recorder(ctx, c, podautoscaler.Name), d.reg.Kinds(), metricsapi.New(&ownAPI{socket: d.path(socketName)}, d.reg.Kinds()),
+			podautoscaler.Options{Settings: decide.Defaults, Log: d.log})
+	})
 	return parts
 }
 

@@ -2,11 +2,16 @@ package roles
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/client/remote"
 	"minik8s/internal/metrics"
 	"minik8s/internal/registry"
 )
@@ -34,4 +39,27 @@ func nodeAddress(ctx context.Context, c client.Interface, name string) (string, 
 		}
 	}
 	return "", nil
+}
+
+// ownAPI asks this master's API server as any client would, so that an APIService may lead to another one.
+type ownAPI struct {
+	socket string
+
+	once sync.Once
+	api  *remote.Client
+	err  error
+}
+
+// Get implements metricsapi.Getter.
+func (o *ownAPI) Get(ctx context.Context, path string, query url.Values, into any) error {
+	o.once.Do(func() { o.api, o.err = remote.New(remote.Config{Socket: o.socket}) })
+	if o.err != nil {
+		return o.err
+	}
+	resp, err := o.api.Do(ctx, http.MethodGet, path, query, "", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	return json.NewDecoder(resp.Body).Decode(into)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -52,6 +53,14 @@ type Kind struct {
 
 	New     func() Object
 	NewList func() runtime.Object
+}
+
+// Base is the kind that is stored: of a view the kind that it shows, of all others the kind itself.
+func (k *Kind) Base() *Kind {
+	if k.View != nil {
+		return k.View.Of
+	}
+	return k
 }
 
 // Stored reports whether the store holds objects of the kind.
@@ -304,6 +313,13 @@ var (
 		New:          func() Object { return &batchv1.Job{} },
 		NewList:      func() runtime.Object { return &batchv1.JobList{} },
 	}
+	HorizontalPodAutoscalers = &Kind{
+		Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler", Plural: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler",
+		ShortNames: []string{"hpa"}, Aliases: []string{"hpas"}, Categories: []string{"all"}, Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+		NewList:      func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscalerList{} },
+	}
 )
 
 // EphemeralContainersSubresource is the path below a pod for adding containers to it while it runs.
@@ -335,7 +351,7 @@ var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, Services, Endpoints, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
 	EndpointSlices, Leases, CertificateSigningRequests, Ingresses, IngressClasses, NetworkPolicies, PriorityClasses,
 	ClusterConfigs, DNSes,
-	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs,
+	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs, HorizontalPodAutoscalers,
 	APIServices,
 }
 
@@ -367,7 +383,8 @@ func Find(kinds []*Kind, word string) *Kind {
 	return nil
 }
 
-// KindOf returns the kind of a decoded object: from HasKind, or else from its Go type; nil if we do not serve it.
+// KindOf returns the kind of a decoded object, which may be a view: from HasKind, or else from its Go type; nil if we do not
+// serve it.
 func KindOf(obj runtime.Object) *Kind {
 	if o, ok := obj.(HasKind); ok {
 		return o.APIKind()
@@ -376,5 +393,8 @@ func KindOf(obj runtime.Object) *Kind {
 	if err != nil || len(gvks) == 0 {
 		return nil
 	}
-	return ByGVK(gvks[0])
+	if kind := ByGVK(gvks[0]); kind != nil {
+		return kind
+	}
+	return byGVK(Views, gvks[0])
 }

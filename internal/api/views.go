@@ -76,7 +76,7 @@ var PodAddresses = &Kind{
 }
 
 // Views lists the kinds that are another version of a stored kind.
-var Views = []*Kind{EventsV1, Peers, PodAddresses}
+var Views = []*Kind{EventsV1, Peers, PodAddresses, HorizontalPodAutoscalersV1, HorizontalPodAutoscalersV2beta2}
 
 // Named are the kinds that people have words for: the stored ones, and the views that have another name.
 var Named = append(slices.Clone(Kinds), Peers, PodAddresses)

@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -28,14 +29,16 @@ func TestSeedManifestsGoIn(t *testing.T) {
 			if err := yaml.Unmarshal(body, &doc); err != nil {
 				t.Fatal(err)
 			}
-			_, name, err := dialect.Identify(doc)
+			version, name, err := dialect.Identify(doc)
 			if err != nil {
 				t.Fatal(err)
 			}
-			kind := api.ByWord(name)
-			if kind == nil {
+			known := dialect.Known()
+			i := slices.IndexFunc(known, func(k *api.Kind) bool { return k.Kind == name && k.APIVersion() == version })
+			if i < 0 {
 				t.Fatalf("no kind %s", name)
 			}
+			kind := known[i]
 			path := "/api/v1/"
 			if kind.Group != "" {
 				path = "/apis/" + kind.Group + "/" + kind.Version + "/"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -49,6 +50,11 @@ func CheckCreate(opts WriteOptions) error {
 	return nil
 }
 
+// NotScaled is the error for a kind whose objects have no subresource scale.
+func NotScaled(key Key) error {
+	return apierrors.NewNotFound(key.Kind.GR(), key.Name+"/"+api.ScaleSubresource)
+}
+
 // String is "pods default/web".
 func (k Key) String() string {
 	if k.Namespace == "" {
@@ -91,6 +97,12 @@ type Interface interface {
 	DeleteCollection(ctx context.Context, kind *api.Kind, opts ListOptions, del *metav1.DeleteOptions) (*List, error)
 	// Bind binds a pod to a node (pods/binding). The error is a Conflict if the pod already has a node.
 	Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error
+	// Scale reads how many pods an object has and wants: its subresource scale. The error is NotFound if there is none, or if
+	// objects of the kind are not scaled.
+	Scale(ctx context.Context, key Key) (*autoscalingv1.Scale, error)
+	// SetScale changes how many pods an object wants, and returns its Scale as stored. The errors are those of Scale and
+	// Update.
+	SetScale(ctx context.Context, key Key, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error)
 	// Token makes a token of a service account, as the request asks: serviceaccounts/token. Its status holds the
 	// token and when it expires.
 	Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)

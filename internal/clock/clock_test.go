@@ -13,7 +13,8 @@ import (
 
 // users are the packages in which each time is the time of day.
 var users = []string{"certs", "identity", "bootstrap", "tokens", "registry/serviceaccount", "registry/strategy", "apiserver/authentication",
-	"controller/certificates", "controller/tokencleaner", "controller/expire", "controller/nodelifecycle", "controller/tainteviction", "controller/podgc"}
+	"controller/certificates", "controller/tokencleaner", "controller/expire", "controller/nodelifecycle", "controller/tainteviction", "controller/podgc",
+	"controller/podautoscaler"}
 
 var machineTime = regexp.MustCompile(`\b(time\.Now|time\.Until|metav1\.Now)\b`)
 

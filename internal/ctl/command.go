@@ -56,7 +56,7 @@ func (p *program) app() *cli.App {
 			p.applyCommand(), p.createCommand(), p.updateCommand(), p.deleteCommand(), p.clearCommand(),
 			p.getCommand(), p.describeCommand(), p.whyCommand(), p.traceCommand(), p.topCommand(), p.logsCommand(),
 			p.execCommand(), p.attachCommand(), p.cpCommand(), p.portForwardCommand(), p.proxyCommand(), p.clusterInfoCommand(),
-			p.scaleCommand(), p.exposeCommand(), p.rolloutCommand(), p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(), p.drainCommand(),
+			p.scaleCommand(), p.autoscaleCommand(), p.exposeCommand(), p.rolloutCommand(), p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(), p.drainCommand(),
 			p.cfgCommand(), p.tokenCommand(), p.etcdCommand(),
 			p.imageCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(),
 		},

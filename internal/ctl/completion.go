@@ -66,7 +66,7 @@ func (p *program) arguments(c *cli.Context, command string, words []string) []st
 		}
 	case "cordon", "uncordon", "drain":
 		kind = api.Nodes.Plural
-	case "get", "describe", "delete", "why", "label", "annotate", "expose", "apply", "create", "update":
+	case "get", "describe", "delete", "why", "label", "annotate", "expose", "autoscale", "apply", "create", "update":
 		if len(words) == 0 {
 			return p.kinds(ctx, c)
 		}

@@ -92,10 +92,10 @@ func (r *Registry) applyNew(ctx context.Context, q *Request, config *unstructure
 // configuration reads the applied manifest.
 func (r *Registry) configuration(q *Request, p Patch, opts WriteOptions) (*unstructured.Unstructured, error) {
 	data := p.Data
-	if dialect := r.Strategy(q.Kind).Dialect; dialect != nil && q.Sub == "" {
+	if dialect := r.Strategy(q.Seen()).Dialect; dialect != nil && q.Sub == "" {
 		var notes []string
 		var err error
-		if data, notes, err = decode.Canonical(q.Kind, data, dialect); err != nil {
+		if data, notes, err = decode.Canonical(q.Seen(), data, dialect); err != nil {
 			return nil, err
 		}
 		opts.warn(notes)

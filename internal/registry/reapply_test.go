@@ -53,11 +53,12 @@ func (a *applier) apply(manifest string) (api.Object, error) {
 		}
 		return e.Object(), nil
 	}
-	old, err := a.reg.Get(a.t.Context(), registrytest.Ask("get", a.kind, namespace, obj.GetName(), ""))
+	get := registrytest.Ask("get", a.kind, namespace, obj.GetName(), "")
+	old, err := a.reg.Get(a.t.Context(), get)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	current, err := json.Marshal(old.Object())
+	current, err := json.Marshal(get.Shown(old))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -103,6 +104,10 @@ func TestSeedManifestsAreAppliedAgain(t *testing.T) {
 				a.kind = api.Services
 			case strings.Contains(file, "-replicaset"):
 				a.kind = api.ReplicaSets
+			case strings.Contains(file, "x-hpa"):
+				a.kind = api.HorizontalPodAutoscalersV1
+			case strings.Contains(file, "a-hpa"):
+				a.kind = api.HorizontalPodAutoscalersV2beta2
 			}
 			once, err := a.apply(string(manifest))
 			if err != nil {

@@ -98,7 +98,7 @@ type Strategy struct {
 	Answer func(ctx context.Context, o Objects, q *Request, obj api.Object) error
 	// Empty says that a deleted object may go, beyond having no finalizers.
 	Empty func(obj api.Object) bool
-	// Dialect turns a manifest of a seed system into the canonical one; see package dialect.
+	// Dialect turns a manifest of a seed system into the canonical one; see package dialect. A view has its own.
 	Dialect func(doc map[string]any) (notes []string, err error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,8 @@ func reader(kind *api.Kind, patched bool) func(doc map[string]any) ([]string, er
 		body = service
 	case api.DNSes:
 		body = dns
+	case api.HorizontalPodAutoscalers, api.HorizontalPodAutoscalersV1, api.HorizontalPodAutoscalersV2beta2:
+		body = autoscaler(kind)
 	case api.Namespaces:
 	default:
 		return nil
@@ -74,7 +77,7 @@ func Identify(doc map[string]any) (apiVersion, kind string, err error) {
 	}
 	plain := plainVersion(given)
 	var sameKind *api.Kind
-	for _, k := range api.Kinds {
+	for _, k := range Known() {
 		if !strings.EqualFold(k.Kind, word) {
 			continue
 		}
@@ -92,6 +95,17 @@ func Identify(doc map[string]any) (apiVersion, kind string, err error) {
 		return sameKind.APIVersion(), sameKind.Kind, nil
 	}
 	return "", "", fmt.Errorf("apiVersion: %q is not served for kind %s; use %s", given, sameKind.Kind, sameKind.APIVersion())
+}
+
+// Known are the kinds of which there may be manifests: the stored ones, and the views that can be written.
+func Known() []*api.Kind {
+	out := slices.Clone(api.Kinds)
+	for _, k := range api.Views {
+		if k.View.Stored != nil {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // plainVersion removes path prefixes: "/api/v1" becomes v1, "/apis/apps/v1" becomes apps/v1.

@@ -170,6 +170,36 @@ spec:
   paths:
   - {path: /world, address: "http://10.6.1.1:80"}
   - {path: /new/world, address: "http://10.6.1.2:80"}`},
+		{"x-hpa", api.HorizontalPodAutoscalersV1, []string{
+			"spec.scaleTargetRef.metadata", "spec.scaleTargetRef.apiVersion", "metadata.annotations[autoscaling.alpha.kubernetes.io/behavior]",
+			"spec.scaleInterval", "spec", "spec.metrics.CPUUtilizationPercentage",
+		}, `
+apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata:
+  name: hpa
+  namespace: default
+  annotations:
+    minik8s.io/sync-period: 10s
+    minik8s.io/utilization-basis: capacity
+    autoscaling.alpha.kubernetes.io/behavior: '{"scaleDown":{"policies":[{"periodSeconds":10,"type":"Pods","value":1}],"selectPolicy":"Max","stabilizationWindowSeconds":0},"scaleUp":{"policies":[{"periodSeconds":10,"type":"Pods","value":1}],"selectPolicy":"Max","stabilizationWindowSeconds":0}}'
+spec:
+  minReplicas: 1
+  maxReplicas: 4
+  scaleTargetRef: {apiVersion: apps/v1, kind: ReplicaSet, name: rs}
+  targetCPUUtilizationPercentage: 25`},
+		{"a-hpa", api.HorizontalPodAutoscalersV2beta2, []string{"apiVersion"}, `
+apiVersion: autoscaling/v2beta2
+kind: HorizontalPodAutoscaler
+metadata: {name: hpa-practice-cpu-policy-scale-up, annotations: {minik8s.io/utilization-basis: requests-or-capacity}}
+spec:
+  minReplicas: 3
+  maxReplicas: 6
+  metrics:
+  - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 20}}}
+  - {type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 20}}}
+  scaleTargetRef: {apiVersion: apps/v1, kind: ReplicaSet, name: myapp-replicas}
+  behavior: {scaleUp: {selectPolicy: Max, stabilizationWindowSeconds: 0, policies: [{type: Pods, value: 1, periodSeconds: 15}]}}`},
 	}
 	for _, test := range tests {
 		t.Run(test.file, func(t *testing.T) {
@@ -316,11 +346,13 @@ func FuzzDialect(f *testing.F) {
 		`{"kind":"Pod","spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[null,{"topologyKey":1},{}]}}}}`,
 		`{"kind":"Node","ip":1,"metadata":{"annotations":[]},"spec":"x"}`,
 		`{"kind":"Namespace","apiVersion":{},"namespace":"a"}`,
+		`{"kind":"HorizontalPodAutoscaler","spec":{"scaleInterval":[],"metrics":{"CPUUtilizationPercentage":{}},"scaleTargetRef":{"metadata":1}},"metadata":{"annotations":[]}}`,
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, kind := range []*api.Kind{api.Pods, api.Nodes, api.Namespaces, api.ReplicaSets, api.Jobs} {
+		for _, kind := range []*api.Kind{api.Pods, api.Nodes, api.Namespaces, api.ReplicaSets, api.Jobs, api.HorizontalPodAutoscalers,
+			api.HorizontalPodAutoscalersV1, api.HorizontalPodAutoscalersV2beta2} {
 			var patched map[string]any
 			if json.Unmarshal(raw, &patched) == nil {
 				_, _ = Patched(kind)(patched)

@@ -9,6 +9,7 @@
 //	containers.go  init containers, sidecars, ephemeral containers; the default container
 //	ports.go       ports by their names
 //	requests.go    requests and limits of the pod as a whole
+//	scaling.go     what a utilization of a pod is a percentage of
 //	qos.go         Guaranteed, Burstable, BestEffort
 //	status.go      entries of a pod's status, by name
 package podspec

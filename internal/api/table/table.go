@@ -13,7 +13,8 @@ import (
 // Layout chooses the columns.
 type Layout string
 
-// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes, replica sets, services and DNS objects.
+// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes, replica sets, services, DNS objects and
+// autoscalers.
 const (
 	Default Layout = ""
 	// Extended also shows UIDs, ports, requests for CPU and memory, and errors.
@@ -65,6 +66,10 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{dnsColumnsExtended, typed(dnsRowExtended)}
 	case kind == api.DNSes && l == Compact:
 		return layout{dnsColumnsCompact, typed(dnsRowCompact)}
+	case kind == api.HorizontalPodAutoscalers && l == Extended:
+		return layout{autoscalerColumnsExtended, typed(autoscalerRowExtended)}
+	case kind == api.HorizontalPodAutoscalers && l == Compact:
+		return layout{autoscalerColumnsCompact, typed(autoscalerRowCompact)}
 	}
 	switch kind {
 	case api.Services:
@@ -123,6 +128,8 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{apiServiceColumns, typed(apiServiceRow)}
 	case api.Jobs:
 		return layout{jobColumns, typed(jobRow)}
+	case api.HorizontalPodAutoscalers:
+		return layout{autoscalerColumns, typed(autoscalerRow)}
 	}
 	return layout{}
 }

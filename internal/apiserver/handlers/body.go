@@ -72,7 +72,7 @@ func (h *Handler) decode(r *request) (api.Object, error) {
 	}
 	var dialect func(map[string]any) ([]string, error)
 	if r.form == nil {
-		dialect = h.reg.Strategy(r.kind).Dialect
+		dialect = h.reg.Strategy(r.ask.Seen()).Dialect
 	}
 	obj, warnings, err := decode.Manifest(kind, dialect, data, r.query.Get("fieldValidation"))
 	var strict *decode.StrictError

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) client.Interface) {
 		"delete checks preconditions":       preconditions,
 		"deletecollection":                  collection,
 		"bind gives a pod one node":         binding,
+		"scale reads and sets replicas":     scaling,
 		"a service account gets a token":    token,
 		"dry run changes nothing":           dryRun,
 		"what a caller keeps stays its own": ownership,
@@ -551,6 +554,33 @@ func binding(t *testing.T, ctx context.Context, c client.Interface) {
 	zero := int64(0)
 	must[api.Object](t)(c.Delete(ctx, podKey("p"), &metav1.DeleteOptions{GracePeriodSeconds: &zero}))
 	_, err := c.Get(ctx, podKey("p"))
+	want(t, apierrors.IsNotFound, err)
+}
+
+func scaling(t *testing.T, ctx context.Context, c client.Interface) {
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	rs.Spec = appsv1.ReplicaSetSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}
+	must[api.Object](t)(c.Create(ctx, rs, client.WriteOptions{}))
+	key := client.Key{Kind: api.ReplicaSets, Namespace: "default", Name: "web"}
+	s := must[*autoscalingv1.Scale](t)(c.Scale(ctx, key))
+	if s.Spec.Replicas != 2 || s.Status.Selector != "app=web" || s.Name != "web" || s.ResourceVersion == "" {
+		t.Fatalf("%+v", s)
+	}
+	more := s.DeepCopy()
+	more.Spec.Replicas = 5
+	if got := must[*autoscalingv1.Scale](t)(c.SetScale(ctx, key, more)); got.Spec.Replicas != 5 || got.ResourceVersion == s.ResourceVersion {
+		t.Fatalf("%+v", got)
+	}
+	more.Spec.Replicas = 6
+	_, err := c.SetScale(ctx, key, more) // of an older version
+	want(t, apierrors.IsConflict, err)
+	_, err = c.Scale(ctx, client.Key{Kind: api.ReplicaSets, Namespace: "default", Name: "other"})
+	want(t, apierrors.IsNotFound, err)
+	_, err = c.Scale(ctx, client.Key{Kind: api.Pods, Namespace: "default", Name: "web"})
+	want(t, apierrors.IsNotFound, err)
+	_, err = c.SetScale(ctx, cmKey("a"), s)
 	want(t, apierrors.IsNotFound, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -205,6 +206,16 @@ func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID,
 		return err
 	}
 	return one.Bind(ctx, namespace, pod, uid, node)
+}
+
+// Scale implements client.Interface.
+func (c *Client) Scale(ctx context.Context, key client.Key) (*autoscalingv1.Scale, error) {
+	return with(c, func(i client.Interface) (*autoscalingv1.Scale, error) { return i.Scale(ctx, key) })
+}
+
+// SetScale implements client.Interface.
+func (c *Client) SetScale(ctx context.Context, key client.Key, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	return with(c, func(i client.Interface) (*autoscalingv1.Scale, error) { return i.SetScale(ctx, key, scale) })
 }
 
 // Token implements client.Interface.

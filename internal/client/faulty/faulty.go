@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -144,6 +145,16 @@ func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID,
 		return struct{}{}, c.Interface.Bind(ctx, namespace, pod, uid, node)
 	})
 	return err
+}
+
+// Scale implements client.Interface.
+func (c *Client) Scale(ctx context.Context, key client.Key) (*autoscalingv1.Scale, error) {
+	return read(ctx, c, func() (*autoscalingv1.Scale, error) { return c.Interface.Scale(ctx, key) })
+}
+
+// SetScale implements client.Interface.
+func (c *Client) SetScale(ctx context.Context, key client.Key, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	return write(ctx, c, key.Kind, key.Name, func() (*autoscalingv1.Scale, error) { return c.Interface.SetScale(ctx, key, scale) })
 }
 
 // Token implements client.Interface.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -151,6 +152,42 @@ func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID,
 	b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{UID: uid}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
 	_, err := c.reg.Act(ctx, c.ask("create", client.Key{Kind: api.Pods, Namespace: namespace, Name: pod}, "binding"), b, registry.WriteOptions{})
 	return err
+}
+
+// Scale implements client.Interface.
+func (c *Client) Scale(ctx context.Context, key client.Key) (*autoscalingv1.Scale, error) {
+	q := c.ask("get", key, api.ScaleSubresource)
+	form := c.scaleOf(q)
+	if form == nil {
+		return nil, client.NotScaled(key)
+	}
+	e, err := c.reg.Get(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return form.Of(e.Object()).(*autoscalingv1.Scale), nil
+}
+
+// SetScale implements client.Interface.
+func (c *Client) SetScale(ctx context.Context, key client.Key, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	q := c.ask("update", key, api.ScaleSubresource)
+	form := c.scaleOf(q)
+	if form == nil {
+		return nil, client.NotScaled(key)
+	}
+	e, err := c.reg.Update(ctx, q, scale.DeepCopy(), registry.WriteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return form.Of(e.Object()).(*autoscalingv1.Scale), nil
+}
+
+// scaleOf is the form of a kind's objects as Scales; nil if they have none.
+func (c *Client) scaleOf(q *registry.Request) *registry.Form {
+	if q.Kind.Subresource(api.ScaleSubresource) == nil {
+		return nil
+	}
+	return c.reg.Strategy(q.Kind).FormOf(api.ScaleSubresource)
 }
 
 // Token implements client.Interface.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,6 +140,39 @@ func (c *Client) Bind(ctx context.Context, namespace, pod string, uid types.UID,
 		Target:     corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
 	})
 	return err
+}
+
+// Scale reads how many pods an object has and wants.
+func (c *Client) Scale(ctx context.Context, key client.Key) (*autoscalingv1.Scale, error) {
+	path, err := objectPath(key, api.ScaleSubresource)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.read(ctx, request{method: http.MethodGet, path: path})
+	return decodeScale(data, err)
+}
+
+// SetScale changes how many pods an object wants.
+func (c *Client) SetScale(ctx context.Context, key client.Key, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	path, err := objectPath(key, api.ScaleSubresource)
+	if err != nil {
+		return nil, err
+	}
+	body := scale.DeepCopy()
+	body.TypeMeta = metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"}
+	data, err := c.send(ctx, http.MethodPut, path, nil, body)
+	return decodeScale(data, err)
+}
+
+func decodeScale(data []byte, err error) (*autoscalingv1.Scale, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := &autoscalingv1.Scale{}
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, fmt.Errorf("the server's answer is no Scale: %w", err)
+	}
+	return out, nil
 }
 
 // Token makes a token of a service account.

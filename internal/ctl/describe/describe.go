@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -46,6 +47,8 @@ func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 		writeIngressClass(&out, o)
 	case *networkingv1.NetworkPolicy:
 		writeNetworkPolicy(&out, o)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		writeAutoscaler(s, &out, o)
 	case *corev1.Endpoints:
 		writeEndpoints(&out, o)
 	case *discoveryv1.EndpointSlice:
@@ -75,8 +78,8 @@ func writeMeta(s *session.Session, out *sheet, obj api.Object) {
 	out.pairs("Labels", obj.GetLabels())
 	notes := map[string]string{}
 	for k, v := range obj.GetAnnotations() {
-		// It repeats the whole manifest, including the values of a Secret.
-		if k != corev1.LastAppliedConfigAnnotation {
+		// The one repeats the whole manifest, including the values of a Secret, the other has lines and a place of its own.
+		if k != corev1.LastAppliedConfigAnnotation && k != api.DecisionAnnotation {
 			notes[k] = brief.Clip(v, 200)
 		}
 	}

@@ -130,7 +130,8 @@ func tableOf(ctx context.Context, s *session.Session, r Request, t target.Target
 // grid returns the grid for the rows of a kind. several says that other kinds are printed too.
 func (r *Request) grid(s *session.Session, kind *api.Kind, several bool) *printer.Grid {
 	layout := printer.Layout{
-		Wide: r.Form == "wide" || r.seed() != "", NoHeaders: r.NoHeaders,
+		// Who watches an autoscaler wants to see how many pods it wants, too.
+		Wide: r.Form == "wide" || r.seed() != "" || r.Watch && r.Form == "" && kind == api.HorizontalPodAutoscalers, NoHeaders: r.NoHeaders,
 		// The layout x has the namespace in the name.
 		Namespace: r.Scope.AllNamespaces && kind.Namespaced && r.Form != "x",
 	}

@@ -3,6 +3,7 @@ package manifest
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,7 +55,7 @@ func Read(ctx context.Context, s *session.Session, files Files, word string) ([]
 		switch {
 		case err != nil:
 			bad = append(bad, r.source+": "+err.Error())
-		case want != nil && d.Kind != want:
+		case want != nil && d.Kind.Base() != want.Base():
 			bad = append(bad, r.source+": it is a "+d.Kind.Kind+", where "+want.Kind+" was said")
 		default:
 			out = append(out, d)
@@ -92,7 +93,9 @@ func understand(ctx context.Context, s *session.Session, r raw) (*Document, erro
 func identify(ctx context.Context, s *session.Session, doc map[string]any) (*api.Kind, error) {
 	apiVersion, kindName, err := dialect.Identify(doc)
 	if err == nil {
-		return api.ByGVK(schema.FromAPIVersionAndKind(apiVersion, kindName)), nil
+		gvk := schema.FromAPIVersionAndKind(apiVersion, kindName)
+		known := dialect.Known()
+		return known[slices.IndexFunc(known, func(k *api.Kind) bool { return k.GVK() == gvk })], nil
 	}
 	apiVersion, _ = doc["apiVersion"].(string)
 	kindName, _ = doc["kind"].(string)

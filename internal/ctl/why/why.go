@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -79,6 +80,10 @@ func explain(s situation) Explanation {
 		return v
 	case *corev1.Node:
 		return s.explainNode(obj)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		if obj.DeletionTimestamp == nil {
+			return s.explainAutoscaler(obj)
+		}
 	case *corev1.Service:
 		if s.service != nil && obj.DeletionTimestamp == nil {
 			return s.explainService(obj)

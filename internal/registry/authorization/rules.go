@@ -140,6 +140,12 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.DNSes), // whether what they name exists
 		recording,
 	},
+	"system:podautoscaler-controller": {
+		may(reading, api.HorizontalPodAutoscalers, api.Pods, api.Nodes),
+		mayBelow("status", changing, api.HorizontalPodAutoscalers), // and the annotation with the sum
+		{sub: api.ScaleSubresource, verbs: []string{"get", "update"}},
+		recording,
+	},
 	"system:loadbalancer-controller": {
 		may(reading, api.Services, api.Nodes),
 		mayBelow("status", changing, api.Services),

@@ -65,7 +65,11 @@ func StartWith(t testing.TB, s store.Store, set strategy.Settings) (reg *registr
 
 // Ask returns a request by the daemon itself; tests may set another User.
 func Ask(verb string, kind *api.Kind, namespace, name, sub string) *registry.Request {
-	return &registry.Request{User: registry.System, Verb: verb, Kind: kind, Namespace: namespace, Name: name, Sub: sub}
+	q := &registry.Request{User: registry.System, Verb: verb, Kind: kind, Namespace: namespace, Name: name, Sub: sub}
+	if kind.View != nil {
+		q.Kind, q.View = kind.View.Of, kind
+	}
+	return q
 }
 
 // Signer returns a token authority with a new key, for one test.

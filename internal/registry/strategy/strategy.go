@@ -8,6 +8,7 @@ import (
 
 	"minik8s/config"
 	"minik8s/internal/api"
+	"minik8s/internal/api/dialect"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/review"
 	"minik8s/internal/tokens"
@@ -73,6 +74,10 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.ClusterConfigs:             clusterConfigStrategy(),
 		api.DNSes:                      dnsStrategy(set),
 		api.APIServices:                apiServiceStrategy(),
+		api.HorizontalPodAutoscalers:   horizontalPodAutoscalerStrategy(),
+
+		api.HorizontalPodAutoscalersV1:      {Dialect: dialect.For(api.HorizontalPodAutoscalersV1)},
+		api.HorizontalPodAutoscalersV2beta2: {Dialect: dialect.For(api.HorizontalPodAutoscalersV2beta2)},
 
 		api.TokenReviews:              {Answer: review.Token(set.Tokens)},
 		api.SelfSubjectReviews:        {Answer: review.Self},

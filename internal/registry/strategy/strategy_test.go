@@ -145,11 +145,18 @@ func TestSeedManifestsGoIn(t *testing.T) {
 				kind = api.Services
 			case strings.Contains(file, "-replicaset"):
 				kind = api.ReplicaSets
+			case strings.Contains(file, "x-hpa"):
+				kind = api.HorizontalPodAutoscalersV1
+			case strings.Contains(file, "a-hpa"):
+				kind = api.HorizontalPodAutoscalersV2beta2
 			}
 			s := All(Settings{})[kind]
 			obj, _, err := decode.Manifest(kind, s.Dialect, manifest, metav1.FieldValidationStrict)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if kind.View != nil {
+				obj, s = kind.View.Stored(obj), All(Settings{})[kind.Base()]
 			}
 			if kind.Namespaced {
 				obj.SetNamespace(metav1.NamespaceDefault)

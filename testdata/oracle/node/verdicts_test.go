@@ -58,15 +58,19 @@ func newJudge(t *testing.T, c cluster) *judge {
 	roles := bootstrappolicy.ClusterRoles()
 	bindings := bootstrappolicy.ClusterRoleBindings()
 	_, static := validation.NewTestRuleResolver(nil, nil, pointers(roles), pointers(bindings))
+	chain, err := union.New(union.NamedAuthorizer{AuthorizerName: "node", Authorizer: node.NewAuthorizer(graph, identifier, bootstrappolicy.NodeRules())},
+		union.NamedAuthorizer{AuthorizerName: "rbac", Authorizer: rbac.New(static, static, static, static)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	j := &judge{t: t, there: map[string][]byte{},
-		resolver: &apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
-		authorizer: union.New(node.NewAuthorizer(graph, identifier, bootstrappolicy.NodeRules()),
-			rbac.New(static, static, static, static)),
-		plugin: noderestriction.NewPlugin(identifier)}
+		resolver:   &apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
+		authorizer: chain,
+		plugin:     noderestriction.NewPlugin(identifier)}
 	informers := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	j.plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 	j.plugin.SetExternalKubeInformerFactory(informers)
-	j.plugin.SetAuthorizer(j.authorizer)
+	j.plugin.SetUnconditionalAuthorizer(j.authorizer)
 	if err := j.plugin.ValidateInitialization(); err != nil {
 		t.Fatal(err)
 	}

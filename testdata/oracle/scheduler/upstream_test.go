@@ -34,7 +34,6 @@ type upstream struct {
 var features = feature.Features{
 	EnableNodeInclusionPolicyInPodTopologySpread: true,
 	EnableMatchLabelKeysInPodTopologySpread:      true,
-	EnableSidecarContainers:                      true,
 }
 
 func newUpstream(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, namespaces []*corev1.Namespace) *upstream {
