@@ -34,6 +34,15 @@ func NewReader(root string, v2 bool) *Reader { return &Reader{root: root, v2: v2
 // Read reads what a cgroup uses. ok is false if it does not exist (any more): then u has to be dropped.
 func (r *Reader) Read(path string, u *cri.Usage) (ok bool) {
 	if r.v2 {
+		dir := filepath.Join(r.root, path)
+		return r.unified(dir, u) && r.unifiedRest(dir, u)
+	}
+	return r.legacy(path, u) && r.legacyRest(path, u)
+}
+
+// ReadCore reads CPU and memory alone, which takes a third of the time.
+func (r *Reader) ReadCore(path string, u *cri.Usage) (ok bool) {
+	if r.v2 {
 		return r.unified(filepath.Join(r.root, path), u)
 	}
 	return r.legacy(path, u)
@@ -80,6 +89,11 @@ func (r *Reader) unified(dir string, u *cri.Usage) bool {
 		}
 	})
 	u.Memory, u.WorkingSet = used, used-min(inactive, used)
+	return ok
+}
+
+// unifiedRest reads what is rarely asked for. It is true.
+func (r *Reader) unifiedRest(dir string, u *cri.Usage) bool {
 	u.Swap, _ = number(r.file(dir, "memory.swap.current"))
 	u.Peak, _ = number(r.file(dir, "memory.peak")) // since Linux 5.19
 	fields(r.file(dir, "memory.events"), func(key []byte, n uint64) {
@@ -105,7 +119,7 @@ func (r *Reader) unified(dir string, u *cri.Usage) bool {
 		}
 	}
 	u.Pressure = r.pressure(dir)
-	return ok
+	return true
 }
 
 // pressure is nil where the kernel does not keep it.
@@ -151,16 +165,6 @@ func (r *Reader) legacy(path string, u *cri.Usage) bool {
 			u.SystemCPU = n * tick
 		}
 	})
-	fields(r.file(filepath.Join(r.root, "cpu", path), "cpu.stat"), func(key []byte, n uint64) {
-		switch string(key) {
-		case "nr_periods":
-			u.Periods = n
-		case "nr_throttled":
-			u.ThrottledPeriods = n
-		case "throttled_time":
-			u.Throttled = n
-		}
-	})
 	dir = filepath.Join(r.root, "memory", path)
 	used, ok := number(r.file(dir, "memory.usage_in_bytes"))
 	inactive := uint64(0)
@@ -183,6 +187,22 @@ func (r *Reader) legacy(path string, u *cri.Usage) bool {
 		}
 	})
 	u.Memory, u.WorkingSet = used, used-min(inactive, used)
+	return ok
+}
+
+// legacyRest reads what is rarely asked for. It is true.
+func (r *Reader) legacyRest(path string, u *cri.Usage) bool {
+	fields(r.file(filepath.Join(r.root, "cpu", path), "cpu.stat"), func(key []byte, n uint64) {
+		switch string(key) {
+		case "nr_periods":
+			u.Periods = n
+		case "nr_throttled":
+			u.ThrottledPeriods = n
+		case "throttled_time":
+			u.Throttled = n
+		}
+	})
+	dir := filepath.Join(r.root, "memory", path)
 	u.Peak, _ = number(r.file(dir, "memory.max_usage_in_bytes"))
 	fields(r.file(dir, "memory.oom_control"), func(key []byte, n uint64) {
 		if string(key) == "oom_kill" {
@@ -193,7 +213,7 @@ func (r *Reader) legacy(path string, u *cri.Usage) bool {
 	dir = filepath.Join(r.root, "blkio", path)
 	u.ReadBytes, u.WrittenBytes = reads(r.file(dir, "blkio.throttle.io_service_bytes_recursive"))
 	u.ReadCalls, u.WriteCalls = reads(r.file(dir, "blkio.throttle.io_serviced_recursive"))
-	return ok
+	return true
 }
 
 // reads sums the lines "8:0 Read 1" and "8:0 Write 2" of all devices.

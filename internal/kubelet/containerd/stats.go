@@ -35,7 +35,7 @@ func (r *Runtime) Stats(ctx context.Context) ([]cri.Stats, error) {
 			if rec != nil {
 				whole.Started = rec.CreatedAt
 			}
-			if reader.Read(whole.Cgroup, &whole.Usage) {
+			if reader.ReadCore(whole.Cgroup, &whole.Usage) {
 				if rec != nil && !rec.Config.HostNetwork {
 					whole.Network = networkOf(seen.Pid)
 				}

@@ -242,7 +242,7 @@ type Stats struct {
 	Cgroup                         string // "/minik8s/podUID/ID"
 	Started                        time.Time
 	Time                           time.Time // when this was read
-	Usage
+	Usage                                    // of a pod as a whole, CPU and memory alone
 	// Network is what went through the pod's network interface: of a pod as a whole that has one, and runs.
 	Network *Network
 }

@@ -11,6 +11,6 @@
 // two samples of counters, never an average since the start: who asks for rates first waits a second for the second
 // sample. Ended containers are gone at the next sample.
 //
-// The server of the kubelet calls it. A history is at most 60 samples of each container and is in memory alone: it ends
+// The server of the kubelet calls it. A history is at most 60 samples of each container, and 4 of a pod as a whole, and is in memory alone: it ends
 // with the daemon, and 15 minutes after the last question.
 package stats

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// history is how many samples are kept of each container.
-	history = 60
+	// history is how many samples are kept of each container and of the node, and podHistory of each pod as a whole.
+	history    = 60
+	podHistory = 4
 	// forgotten is when a history ends after the last question.
 	forgotten = 15 * time.Minute
 )
@@ -158,8 +159,12 @@ func (s *Series) add(x Sample) {
 	if len(s.Samples) > 0 && x.Time.Before(s.Last().Time) { // the clock was set back
 		s.Samples = nil
 	}
-	if len(s.Samples) == history {
-		s.Samples = append(make([]Sample, 0, history), s.Samples[1+history/4:]...)
+	kept := history
+	if s.PodUID != "" && s.ContainerID == "" {
+		kept = podHistory
+	}
+	if len(s.Samples) == kept {
+		s.Samples = append(make([]Sample, 0, kept), s.Samples[1+kept/4:]...)
 	}
 	s.Samples = append(s.Samples, x)
 }

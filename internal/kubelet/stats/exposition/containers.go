@@ -5,6 +5,7 @@ import (
 	"path"
 	"runtime"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -146,7 +147,7 @@ func Containers(r *stats.Reading, pods []*corev1.Pod, version string) []byte {
 			row := &rows[j]
 			last := row.Last()
 			value := f.value(row, last)
-			if value < 0 {
+			if value < 0 || row.PodUID != "" && row.ContainerID == "" && rest(f.name) {
 				continue
 			}
 			if !begun {
@@ -169,6 +170,15 @@ func Containers(r *stats.Reading, pods []*corev1.Pod, version string) []byte {
 }
 
 const networks = "container_network_"
+
+// rest reports whether a metric is of what is not read of pods as a whole.
+func rest(name string) bool {
+	switch name {
+	case "container_memory_max_usage_bytes", "container_memory_swap", "container_oom_events_total", "container_threads":
+		return true
+	}
+	return strings.HasPrefix(name, "container_fs_") || strings.HasPrefix(name, "container_pressure_") || strings.HasPrefix(name, "container_cpu_cfs_")
+}
 
 // rowsOf are the machine, the pods as a whole, and the containers, in the order of their cgroups. Their labels are the
 // kubelet's: a pod as a whole has no container.

@@ -21,9 +21,11 @@ func Of(node string, booted time.Time, r *stats.Reading, pods []*corev1.Pod) *st
 	out := &statsapi.Summary{Node: statsapi.NodeStats{NodeName: node, StartTime: metav1.NewTime(booted),
 		CPU: cpu(&r.Node), Memory: memory(last), IO: stalls(last), Swap: swap(last)}, Pods: []statsapi.PodStats{}}
 	containers := map[string][]statsapi.ContainerStats{}
+	processes := map[string]uint64{}
 	for i := range r.Containers {
 		c := &r.Containers[i]
 		last := c.Last()
+		processes[c.PodUID] += last.Processes
 		containers[c.PodUID] = append(containers[c.PodUID], statsapi.ContainerStats{Name: c.Container, StartTime: metav1.NewTime(c.Started),
 			CPU: cpu(c), Memory: memory(last), IO: stalls(last), Swap: swap(last)})
 	}
@@ -40,8 +42,8 @@ func Of(node string, booted time.Time, r *stats.Reading, pods []*corev1.Pod) *st
 		last := w.Last()
 		slices.SortFunc(containers[uid], func(a, b statsapi.ContainerStats) int { return cmp.Compare(a.Name, b.Name) })
 		out.Pods = append(out.Pods, statsapi.PodStats{PodRef: statsapi.PodReference{Name: p.Name, Namespace: p.Namespace, UID: uid},
-			StartTime: metav1.NewTime(w.Started), Containers: slices.Clip(containers[uid]), CPU: cpu(w), Memory: memory(last), IO: stalls(last),
-			Network: network(last), Swap: swap(last), ProcessStats: &statsapi.ProcessStats{ProcessCount: &last.Processes}})
+			StartTime: metav1.NewTime(w.Started), Containers: slices.Clip(containers[uid]), CPU: cpu(w), Memory: memory(last),
+			Network: network(last), ProcessStats: &statsapi.ProcessStats{ProcessCount: new(processes[uid])}})
 	}
 	return out
 }
