@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/exposition"
@@ -158,6 +159,11 @@ func Containers(t *exposition.Text, r *stats.Reading, pods []*corev1.Pod, versio
 	}
 	t.Family("machine_cpu_cores", exposition.Gauge, "Number of logical CPU cores.")
 	t.Sample("", float64(runtime.NumCPU()), r.Node.Last().Time)
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		t.Family("machine_memory_bytes", exposition.Gauge, "Amount of memory installed on the machine.")
+		t.Sample("", float64(info.Totalram)*float64(info.Unit), r.Node.Last().Time)
+	}
 }
 
 // rowsOf are the machine, the pods as a whole, and the containers, in the order of their cgroups. Their labels are the
@@ -190,18 +196,18 @@ func rowsOf(r *stats.Reading, pods []*corev1.Pod) []row {
 	return rows
 }
 
-// newRow returns a row. What went through a pod's network is upstream a metric of the sandbox, which has a name too: dashboards
-// that show what has a name look for it.
+// newRow returns a row. What went through a pod's network is upstream a metric of the sandbox, which has a name and an image,
+// too: dashboards that show what has them look for it.
 func newRow(s *stats.Series, id, image, name string, p *corev1.Pod) row {
-	labels := func(name string) string {
+	labels := func(image, name string) string {
 		return exposition.Labels("container", s.Container, "id", id, "image", image, "name", name, "namespace", p.Namespace, "pod", p.Name)
 	}
 	r := row{Series: s}
-	r.labels[plain] = labels(name)
+	r.labels[plain] = labels(image, name)
 	r.labels[total] = `cpu="total",` + r.labels[plain]
 	r.labels[disk] = `device="",` + r.labels[plain]
 	if n := s.Last().Network; n != nil {
-		r.labels[network] = exposition.Labels("interface", n.Interface) + "," + labels("k8s_POD_"+p.Name+"_"+p.Namespace+"_"+string(p.UID)+"_0")
+		r.labels[network] = exposition.Labels("interface", n.Interface) + "," + labels("pause", "k8s_POD_"+p.Name+"_"+p.Namespace+"_"+string(p.UID)+"_0")
 	}
 	return r
 }
