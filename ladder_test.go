@@ -61,6 +61,7 @@ var floors = map[string]int{
 	"internal/gateway/pages":      1, // what the gateway says itself; pure
 	"internal/gateway/wire":       1, // heads and chunks of HTTP/1.1; pure
 	"internal/gateway/backends":   1, // the endpoints of Services for the gateway, and their turns; reads no API
+	"internal/exposition":         1, // Prometheus' text format; the kubelet and the API server write it
 	"internal/rates":              1, // how fast a counter grows; pure
 	"internal/metrics":            4, // what nodes and pods use; only roles makes one
 	"internal/places":             1, // connections, shared among clients

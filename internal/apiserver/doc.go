@@ -21,5 +21,6 @@
 //	nodes/               what only a kubelet can serve: logs, streams, images; proxy/ forwards to ports of pods
 //	members/             other masters: joining, members, snapshots
 //	discovery/ openapi/  the kinds and their fields
+//	objectmetrics/       what there is of every kind, for Prometheus, at /metrics/objects
 //	health.go            health, metrics, profiles; wellknown.go: version, paths, the tokens' issuer
 package apiserver

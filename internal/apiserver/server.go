@@ -122,6 +122,7 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/version", s.version)
 	get("/version/", s.version)
 	get("/metrics", s.serveMetrics)
+	get("/metrics/objects", s.objectMetrics)
 	get("/debug/pprof/*", s.profile)
 	get("/", s.paths)
 	others := aggregator.New(aggregator.Config{Registry: s.reg, Limiter: s.limiter, Local: s.cfg.Local, Services: s.cfg.Services,

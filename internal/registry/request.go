@@ -55,6 +55,9 @@ type Request struct {
 	View *api.Kind
 	// Sub is the subresource, empty for the object itself.
 	Sub string
+	// Below is what follows a subresource that leads further (proxy), with its first slash, escaped as it was sent: some
+	// rights are for certain paths of a kubelet.
+	Below string
 	// Namespace is empty for all namespaces, and for kinds without one.
 	Namespace string
 	// Name is empty for a collection, and therefore for a create: the new object's name is in New.
@@ -75,17 +78,17 @@ type Request struct {
 
 // access is the part of a request that authorisation judges.
 type access struct {
-	verb, sub, namespace, name, path string
-	kind                             *api.Kind
+	verb, sub, below, namespace, name, path string
+	kind                                    *api.Kind
 }
 
 func (q *Request) access() access {
-	return access{verb: q.Verb, sub: q.Sub, namespace: q.Namespace, name: q.Name, path: q.Path, kind: q.Kind}
+	return access{verb: q.Verb, sub: q.Sub, below: q.Below, namespace: q.Namespace, name: q.Name, path: q.Path, kind: q.Kind}
 }
 
 // attributes returns what authorisation judges.
 func (q *Request) attributes() authorization.Attributes {
-	return authorization.Attributes{User: q.User, Verb: q.Verb, Kind: q.Kind, View: q.View, Path: q.Path, Sub: q.Sub,
+	return authorization.Attributes{User: q.User, Verb: q.Verb, Kind: q.Kind, View: q.View, Path: q.Path, Sub: q.Sub, Below: q.Below,
 		Namespace: q.Namespace, Name: q.Name, Fields: q.Fields}
 }
 

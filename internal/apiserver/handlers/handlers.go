@@ -56,7 +56,7 @@ func (h *Handler) Serve(c echo.Context) error {
 		name = "" // the name in a watch of one object is in its field selector
 	}
 	r.ask = &registry.Request{User: authentication.User(c), Verb: to.verb,
-		Kind: r.kind, View: r.view, Sub: r.sub, Namespace: r.namespace, Name: name, Fields: r.list.Fields}
+		Kind: r.kind, View: r.view, Sub: r.sub, Below: r.path, Namespace: r.namespace, Name: name, Fields: r.list.Fields}
 	ctx := c.Request().Context()
 	if err := h.reg.Authorize(ctx, r.ask); err != nil {
 		return err

@@ -153,7 +153,7 @@ func TestAnswers(t *testing.T) {
 		{"/stats/summary", 200, `"network":{"time":"2001-09-09T01:46:40Z","name":"eth0","rxBytes":5,`},
 		{"/stats/summary?only_cpu_and_memory=true", 200, `"podRef":{"name":"web","namespace":"default","uid":"u"}`},
 		{"/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{cpu="total",container="c",id="/m/podu/1234567890",image="",name="1234567890",namespace="default",pod="web"} 7 1000000000000`},
-		{"/metrics/cadvisor", 200, `container_network_receive_bytes_total{interface="eth0",container="",id="/m/podu",image="",name="",namespace="default",pod="web"} 5 `},
+		{"/metrics/cadvisor", 200, `container_network_receive_bytes_total{interface="eth0",container="",id="/m/podu",image="pause",name="k8s_POD_web_default_u_0",namespace="default",pod="web"} 5 `},
 		{"/metrics/resource", 200, `pod_memory_working_set_bytes{namespace="default",pod="web"} 8 `},
 		{"/metrics/node", 200, `node_memory_MemTotal_bytes `},
 		{"/metrics", 200, `go_goroutines `},

@@ -7,9 +7,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/procfs"
 
+	"minik8s/internal/exposition"
 	"minik8s/internal/kubelet/stats"
 	"minik8s/internal/kubelet/stats/cadvisor"
-	"minik8s/internal/kubelet/stats/exposition"
+	"minik8s/internal/kubelet/stats/scrape"
 	"minik8s/internal/kubelet/stats/summary"
 )
 
@@ -56,7 +57,10 @@ func (s *Server) containerMetrics(w http.ResponseWriter, req *http.Request, pods
 	if err != nil {
 		return err
 	}
-	return page(w, exposition.Containers(reading, pods.Pods(), s.cfg.Version))
+	return page(w, func(t *exposition.Text) error {
+		scrape.Containers(t, reading, pods.Pods(), s.cfg.Version)
+		return nil
+	})
 }
 
 func (s *Server) resourceMetrics(w http.ResponseWriter, req *http.Request, pods Pods) error {
@@ -64,22 +68,26 @@ func (s *Server) resourceMetrics(w http.ResponseWriter, req *http.Request, pods 
 	if err != nil {
 		return err
 	}
-	return page(w, exposition.Resources(reading, pods.Pods()))
+	return page(w, func(t *exposition.Text) error {
+		scrape.Resources(t, reading, pods.Pods())
+		return nil
+	})
 }
 
 // machineMetrics is /metrics/node.
 func (s *Server) machineMetrics(w http.ResponseWriter, _ *http.Request, _ Pods) error {
-	text, err := exposition.Machine()
-	if err != nil {
-		return err
-	}
-	return page(w, text)
+	return page(w, scrape.Machine)
 }
 
-func page(w http.ResponseWriter, text []byte) error {
+// page sends a page as it grows. An error of write is before its first sample.
+func page(w http.ResponseWriter, write func(*exposition.Text) error) error {
 	w.Header().Set("Content-Type", exposition.ContentType)
-	_, err := w.Write(text)
-	return ignore(err)
+	t := exposition.To(w)
+	if err := write(t); err != nil {
+		w.Header().Del("Content-Type")
+		return err
+	}
+	return ignore(t.Flush())
 }
 
 // metrics is /metrics: the daemon's own.

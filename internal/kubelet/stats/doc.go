@@ -3,7 +3,7 @@
 //
 //	summary       the kubelet's /stats/summary
 //	cadvisor      cAdvisor's REST API
-//	exposition    Prometheus' text format
+//	scrape        Prometheus' text format
 //
 // It promises: nothing is read while nobody asks, and there is no goroutine and no timer but one that forgets. So the
 // interval of the samples is that of the questions: a second while somebody looks on, a quarter of a minute for an

@@ -81,6 +81,7 @@ func (a *Authorizer) RulesOf(u User, namespace string) authorizationv1.SubjectRu
 		if a.servesGroup(u) {
 			rules = append(rules, delegating)
 		}
+		rules = append(rules, partRules[u.Name]...)
 	default:
 		rules = append(rules, partRules[u.Name]...)
 	}

@@ -67,6 +67,19 @@ var asking = may([]string{"create", "get", "list", "watch"}, api.CertificateSign
 // becoming is what a machine may do that shows a join token for masters.
 var becoming = rule{verbs: []string{"post"}, paths: []string{membership.KeysPath}}
 
+// Scraper is the service account that Prometheus is given by deploy/prometheus/account.yaml. It learns what runs where, and
+// reads metrics, and can change nothing.
+const Scraper = "system:serviceaccount:kube-system:prometheus"
+
+// scraping is what discovery (kubernetes_sd_configs) and scraping need.
+var scraping = []rule{
+	may(reading, api.Nodes, api.Pods, api.Services, api.Endpoints, api.EndpointSlices, api.Ingresses),
+	mayBelow(NodeMetrics, []string{"get"}, api.Nodes),
+	mayBelow(NodeStats, []string{"get"}, api.Nodes),
+	mayBelow(NodeHealth, []string{"get"}, api.Nodes),
+	{verbs: []string{"get", "head"}, paths: []string{"/metrics", "/metrics/*"}},
+}
+
 // partRules lists what each part may do, and therefore which part writes what. Two parts write the same field only
 // where one speaks for another that is silent: nodelifecycle marks the pods of a lost node as not ready, which is
 // otherwise written by their kubelet.
@@ -183,4 +196,5 @@ var partRules = map[string][]rule{
 	},
 	"system:token-cleaner": {may([]string{"list", "watch", "delete"}, api.Secrets)},
 	"system:event-expiry":  {may([]string{"list", "delete"}, api.Events)},
+	Scraper:                scraping,
 }

@@ -1,4 +1,4 @@
-package exposition
+package scrape
 
 import (
 	"os"
@@ -9,18 +9,20 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/prometheus/procfs/blockdevice"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/exposition"
 )
 
-// Machine is the page of /metrics/node: what the dashboards for node-exporter (docs of
+// Machine writes the page of /metrics/node: what the dashboards for node-exporter (docs of
 // github.com/prometheus/node_exporter) ask of a machine. What a kernel does not say is left out.
-func Machine() ([]byte, error) {
+func Machine(page *exposition.Text) error {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t := &Text{page: make([]byte, 0, 16<<10)}
+	t := &machine{page}
 	if err := t.processors(proc); err != nil {
-		return nil, err
+		return err
 	}
 	t.memory()
 	t.load(proc)
@@ -30,45 +32,48 @@ func Machine() ([]byte, error) {
 	t.sockets(proc)
 	t.stalls(proc)
 	t.system()
-	return t.Bytes(), nil
+	return nil
 }
 
+// machine is a page about the machine.
+type machine struct{ *exposition.Text }
+
 // one is a family of a single sample.
-func (t *Text) one(name, kind, help string, value float64) {
+func (t *machine) one(name, kind, help string, value float64) {
 	t.Family(name, kind, help)
 	t.Sample("", value, time.Time{})
 }
 
-func (t *Text) processors(proc procfs.FS) error {
+func (t *machine) processors(proc procfs.FS) error {
 	s, err := proc.Stat()
 	if err != nil {
 		return err
 	}
-	t.one("node_boot_time_seconds", Gauge, "Node boot time, in unixtime.", float64(s.BootTime))
-	t.one("node_context_switches_total", Counter, "Total number of context switches.", float64(s.ContextSwitches))
-	t.Family("node_cpu_guest_seconds_total", Counter, "Seconds the CPUs spent in guests (VMs) for each mode.")
+	t.one("node_boot_time_seconds", exposition.Gauge, "Node boot time, in unixtime.", float64(s.BootTime))
+	t.one("node_context_switches_total", exposition.Counter, "Total number of context switches.", float64(s.ContextSwitches))
+	t.Family("node_cpu_guest_seconds_total", exposition.Counter, "Seconds the CPUs spent in guests (VMs) for each mode.")
 	for cpu, x := range s.CPU {
-		t.Sample(Labels("cpu", strconv.FormatInt(cpu, 10), "mode", "user"), x.Guest, time.Time{})
-		t.Sample(Labels("cpu", strconv.FormatInt(cpu, 10), "mode", "nice"), x.GuestNice, time.Time{})
+		t.Sample(exposition.Labels("cpu", strconv.FormatInt(cpu, 10), "mode", "user"), x.Guest, time.Time{})
+		t.Sample(exposition.Labels("cpu", strconv.FormatInt(cpu, 10), "mode", "nice"), x.GuestNice, time.Time{})
 	}
-	t.Family("node_cpu_seconds_total", Counter, "Seconds the CPUs spent in each mode.")
+	t.Family("node_cpu_seconds_total", exposition.Counter, "Seconds the CPUs spent in each mode.")
 	for cpu, x := range s.CPU {
 		for _, m := range []struct {
 			mode  string
 			value float64
 		}{{"idle", x.Idle}, {"iowait", x.Iowait}, {"irq", x.IRQ}, {"nice", x.Nice}, {"softirq", x.SoftIRQ}, {"steal", x.Steal}, {"system", x.System}, {"user", x.User}} {
-			t.Sample(Labels("cpu", strconv.FormatInt(cpu, 10), "mode", m.mode), m.value, time.Time{})
+			t.Sample(exposition.Labels("cpu", strconv.FormatInt(cpu, 10), "mode", m.mode), m.value, time.Time{})
 		}
 	}
-	t.one("node_forks_total", Counter, "Total number of forks.", float64(s.ProcessCreated))
-	t.one("node_intr_total", Counter, "Total number of interrupts serviced.", float64(s.IRQTotal))
-	t.one("node_procs_running", Gauge, "Number of processes in runnable state.", float64(s.ProcessesRunning))
-	t.one("node_procs_blocked", Gauge, "Number of processes blocked waiting for I/O to complete.", float64(s.ProcessesBlocked))
+	t.one("node_forks_total", exposition.Counter, "Total number of forks.", float64(s.ProcessCreated))
+	t.one("node_intr_total", exposition.Counter, "Total number of interrupts serviced.", float64(s.IRQTotal))
+	t.one("node_procs_running", exposition.Gauge, "Number of processes in runnable state.", float64(s.ProcessesRunning))
+	t.one("node_procs_blocked", exposition.Gauge, "Number of processes blocked waiting for I/O to complete.", float64(s.ProcessesBlocked))
 	return nil
 }
 
 // memory has every line of /proc/meminfo, and what is asked for of /proc/vmstat.
-func (t *Text) memory() {
+func (t *machine) memory() {
 	escape := strings.NewReplacer("(", "_", ")", "")
 	for _, line := range lines("/proc/meminfo") { // "MemTotal:  24689112 kB"
 		words := strings.Fields(line)
@@ -83,14 +88,14 @@ func (t *Text) memory() {
 		if len(words) > 2 {
 			name, n = name+"_bytes", n*1024
 		}
-		t.one(name, Gauge, "Memory information field "+strings.TrimSuffix(words[0], ":")+".", n)
+		t.one(name, exposition.Gauge, "Memory information field "+strings.TrimSuffix(words[0], ":")+".", n)
 	}
 	for _, line := range lines("/proc/vmstat") {
 		key, value, _ := strings.Cut(line, " ")
 		switch key {
 		case "oom_kill", "pgfault", "pgmajfault", "pgpgin", "pgpgout", "pswpin", "pswpout":
 			if n, err := strconv.ParseFloat(value, 64); err == nil {
-				t.one("node_vmstat_"+key, "untyped", "/proc/vmstat information field "+key+".", n)
+				t.one("node_vmstat_"+key, exposition.Untyped, "/proc/vmstat information field "+key+".", n)
 			}
 		}
 	}
@@ -104,18 +109,18 @@ func lines(path string) []string {
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
 
-func (t *Text) load(proc procfs.FS) {
+func (t *machine) load(proc procfs.FS) {
 	l, err := proc.LoadAvg()
 	if err != nil {
 		return
 	}
-	t.one("node_load1", Gauge, "1m load average.", l.Load1)
-	t.one("node_load5", Gauge, "5m load average.", l.Load5)
-	t.one("node_load15", Gauge, "15m load average.", l.Load15)
+	t.one("node_load1", exposition.Gauge, "1m load average.", l.Load1)
+	t.one("node_load5", exposition.Gauge, "5m load average.", l.Load5)
+	t.one("node_load15", exposition.Gauge, "15m load average.", l.Load15)
 }
 
 // fileSystems has those of devices; the mounts of pods are left out, as by node-exporter's default.
-func (t *Text) fileSystems() {
+func (t *machine) fileSystems() {
 	mounts, err := procfs.GetMounts()
 	if err != nil {
 		return
@@ -134,7 +139,7 @@ func (t *Text) fileSystems() {
 			continue
 		}
 		seen[m.MountPoint] = true
-		x := fs{labels: Labels("device", m.Source, "fstype", m.FSType, "mountpoint", m.MountPoint)}
+		x := fs{labels: exposition.Labels("device", m.Source, "fstype", m.FSType, "mountpoint", m.MountPoint)}
 		if unix.Statfs(m.MountPoint, &x.st) == nil {
 			all = append(all, x)
 		}
@@ -150,14 +155,14 @@ func (t *Text) fileSystems() {
 		{"node_filesystem_readonly", "Filesystem read-only status.", func(s *unix.Statfs_t) float64 { return float64(s.Flags & unix.ST_RDONLY) }},
 		{"node_filesystem_size_bytes", "Filesystem size in bytes.", func(s *unix.Statfs_t) float64 { return float64(s.Blocks) * float64(s.Bsize) }},
 	} {
-		t.Family(f.name, Gauge, f.help)
+		t.Family(f.name, exposition.Gauge, f.help)
 		for i := range all {
 			t.Sample(all[i].labels, f.value(&all[i].st), time.Time{})
 		}
 	}
 }
 
-func (t *Text) disks() {
+func (t *machine) disks() {
 	fs, err := blockdevice.NewDefaultFS()
 	if err != nil {
 		return
@@ -180,17 +185,17 @@ func (t *Text) disks() {
 		{"node_disk_writes_completed_total", "The total number of writes completed successfully.", func(d *blockdevice.Diskstats) float64 { return float64(d.WriteIOs) }},
 		{"node_disk_written_bytes_total", "The total number of bytes written successfully.", func(d *blockdevice.Diskstats) float64 { return float64(d.WriteSectors) * sector }},
 	} {
-		t.Family(f.name, Counter, f.help)
+		t.Family(f.name, exposition.Counter, f.help)
 		for i := range all {
 			if name := all[i].DeviceName; !strings.HasPrefix(name, "loop") && !strings.HasPrefix(name, "ram") {
-				t.Sample(Labels("device", name), f.value(&all[i]), time.Time{})
+				t.Sample(exposition.Labels("device", name), f.value(&all[i]), time.Time{})
 			}
 		}
 	}
 }
 
 // devices has the machine's network devices, but the ends of the pods' links.
-func (t *Text) devices(proc procfs.FS) {
+func (t *machine) devices(proc procfs.FS) {
 	all, err := proc.NetDev()
 	if err != nil {
 		return
@@ -208,12 +213,12 @@ func (t *Text) devices(proc procfs.FS) {
 		{"transmit_errs", func(d procfs.NetDevLine) uint64 { return d.TxErrors }},
 		{"transmit_packets", func(d procfs.NetDevLine) uint64 { return d.TxPackets }},
 	} {
-		t.Family("node_network_"+f.name+"_total", Counter, "Network device statistic "+f.name+".")
+		t.Family("node_network_"+f.name+"_total", exposition.Counter, "Network device statistic "+f.name+".")
 		for name, d := range all {
 			if _, err := os.Stat("/sys/class/net/" + name + "/iflink"); err == nil && veth(name) {
 				continue
 			}
-			t.Sample(Labels("device", name), float64(f.value(d)), time.Time{})
+			t.Sample(exposition.Labels("device", name), float64(f.value(d)), time.Time{})
 		}
 	}
 }
@@ -224,50 +229,50 @@ func veth(name string) bool {
 	return len(own) == 1 && len(linked) == 1 && own[0] != linked[0]
 }
 
-func (t *Text) sockets(proc procfs.FS) {
+func (t *machine) sockets(proc procfs.FS) {
 	if s, err := proc.NetSockstat(); err == nil {
 		if s.Used != nil {
-			t.one("node_sockstat_sockets_used", Gauge, "Number of IPv4 sockets in use.", float64(*s.Used))
+			t.one("node_sockstat_sockets_used", exposition.Gauge, "Number of IPv4 sockets in use.", float64(*s.Used))
 		}
 		for _, p := range s.Protocols {
-			t.one("node_sockstat_"+p.Protocol+"_inuse", Gauge, "Number of "+p.Protocol+" sockets in state inuse.", float64(p.InUse))
+			t.one("node_sockstat_"+p.Protocol+"_inuse", exposition.Gauge, "Number of "+p.Protocol+" sockets in state inuse.", float64(p.InUse))
 			if p.Protocol == "TCP" && p.Alloc != nil && p.TW != nil {
-				t.one("node_sockstat_TCP_alloc", Gauge, "Number of TCP sockets in state alloc.", float64(*p.Alloc))
-				t.one("node_sockstat_TCP_tw", Gauge, "Number of TCP sockets in state tw.", float64(*p.TW))
+				t.one("node_sockstat_TCP_alloc", exposition.Gauge, "Number of TCP sockets in state alloc.", float64(*p.Alloc))
+				t.one("node_sockstat_TCP_tw", exposition.Gauge, "Number of TCP sockets in state tw.", float64(*p.TW))
 			}
 		}
 	}
 	if list := strings.Fields(strings.Join(lines("/proc/sys/fs/file-nr"), " ")); len(list) == 3 {
 		if n, err := strconv.ParseFloat(list[0], 64); err == nil {
-			t.one("node_filefd_allocated", Gauge, "File descriptor statistics: allocated.", n)
+			t.one("node_filefd_allocated", exposition.Gauge, "File descriptor statistics: allocated.", n)
 		}
 		if n, err := strconv.ParseFloat(list[2], 64); err == nil {
-			t.one("node_filefd_maximum", Gauge, "File descriptor statistics: maximum.", n)
+			t.one("node_filefd_maximum", exposition.Gauge, "File descriptor statistics: maximum.", n)
 		}
 	}
 }
 
 // stalls has the machine's pressure, where the kernel keeps it.
-func (t *Text) stalls(proc procfs.FS) {
+func (t *machine) stalls(proc procfs.FS) {
 	for _, r := range []struct{ name, file string }{{"cpu", "cpu"}, {"memory", "memory"}, {"io", "io"}} {
 		p, err := proc.PSIStatsForResource(r.file)
 		if err != nil || p.Some == nil {
 			continue
 		}
-		t.one("node_pressure_"+r.name+"_waiting_seconds_total", Counter, "Total time in seconds that processes have waited for "+r.name+".", micros(p.Some.Total))
+		t.one("node_pressure_"+r.name+"_waiting_seconds_total", exposition.Counter, "Total time in seconds that processes have waited for "+r.name+".", micros(p.Some.Total))
 		if p.Full != nil && r.name != "cpu" {
-			t.one("node_pressure_"+r.name+"_stalled_seconds_total", Counter, "Total time in seconds no process could make progress due to "+r.name+" congestion.", micros(p.Full.Total))
+			t.one("node_pressure_"+r.name+"_stalled_seconds_total", exposition.Counter, "Total time in seconds no process could make progress due to "+r.name+" congestion.", micros(p.Full.Total))
 		}
 	}
 }
 
-func (t *Text) system() {
-	t.one("node_time_seconds", Gauge, "System time in seconds since epoch (1970).", float64(time.Now().UnixMilli())/1000)
+func (t *machine) system() {
+	t.one("node_time_seconds", exposition.Gauge, "System time in seconds since epoch (1970).", float64(time.Now().UnixMilli())/1000)
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return
 	}
-	t.Family("node_uname_info", Gauge, "Labeled system information as provided by the uname system call.")
-	t.Sample(Labels("domainname", unix.ByteSliceToString(u.Domainname[:]), "machine", unix.ByteSliceToString(u.Machine[:]), "nodename", unix.ByteSliceToString(u.Nodename[:]),
+	t.Family("node_uname_info", exposition.Gauge, "Labeled system information as provided by the uname system call.")
+	t.Sample(exposition.Labels("domainname", unix.ByteSliceToString(u.Domainname[:]), "machine", unix.ByteSliceToString(u.Machine[:]), "nodename", unix.ByteSliceToString(u.Nodename[:]),
 		"release", unix.ByteSliceToString(u.Release[:]), "sysname", unix.ByteSliceToString(u.Sysname[:]), "version", unix.ByteSliceToString(u.Version[:])), 1, time.Time{})
 }
