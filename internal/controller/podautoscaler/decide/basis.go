@@ -60,7 +60,7 @@ func (in *Input) capacities(resource corev1.ResourceName, container string) (bas
 				n, known = in.NodeMemory(p.Spec.NodeName)
 			}
 			if !known {
-				return basis{}, fmt.Errorf("Pod %s has no limit for %s, and how much its node %s has is not known", p.Name, resource, p.Spec.NodeName)
+				return basis{}, fmt.Errorf("pod %s has no limit for %s, and how much its node %s has is not known", p.Name, resource, p.Spec.NodeName)
 			}
 		}
 		b.of[p.Name] = n * 1000
