@@ -54,4 +54,24 @@ func TestUsage(t *testing.T) {
 			t.Fatal(out)
 		}
 	}
+	daemon, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"top nodes":       `^NAME +CPU\(cores\) +CPU\(%\) +MEMORY\(bytes\) +MEMORY\(%\)\n` + node + ` +[0-9]+m +[0-9]+% +[0-9]+Mi +[0-9]+%`,
+		"top containers":  `busy +c +[1-9][0-9]*m +[0-9]+[KM]i`,
+		"get pods -o x":   `default/busy .* [1-9][0-9.]*% +[0-9.]+Mi `,
+		"get nodes -o x":  node + ` .* [1-9][0-9.]*% +[0-9.]+Mi `,
+		"top pods nobody": `nothing is known of what pod "nobody" uses`,
+	} {
+		out := ""
+		p.eventually("ctl "+args+" says "+want, func() bool {
+			out, _ = says(t, daemon, append([]string{"ctl", "--data-dir", p.dir}, strings.Fields(args)...)...) //nolint:errcheck // it says so
+			return regexp.MustCompile(want).MatchString(out)
+		})
+		if t.Failed() {
+			t.Fatal(out)
+		}
+	}
 }

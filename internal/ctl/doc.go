@@ -5,7 +5,7 @@
 //	session console exit brief           one command: its server, its output, its exit code, its wording
 //	target                               what arguments name: kinds, objects, selectors
 //	get printer describe why             show objects, and what is wrong with them
-//	top                                  what nodes, pods and containers use
+//	top used                             what nodes, pods and containers use
 //	ways trace                           how connections to services go
 //	manifest change rollout deletion     write: manifests, single fields, templates, deletions
 //	wait                                 until pods are ready, rollouts done, objects gone

@@ -86,6 +86,9 @@ func showTables(ctx context.Context, s *session.Session, r Request) error {
 			}
 			kind, g = t.Kind, r.grid(s, t.Kind, several)
 		}
+		if r.seed() == "x" && !r.Watch {
+			fillUsage(ctx, s, t.Kind, found.in.Namespace, found.table)
+		}
 		g.Print(found.table)
 		if r.Watch {
 			return followTable(ctx, s, t.Kind, found, r.seed(), g)

@@ -2,9 +2,6 @@ package top
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
-	"net/url"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +11,8 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/ctl/exit"
 	"minik8s/internal/ctl/session"
+	"minik8s/internal/ctl/used"
 )
-
-const group = "/apis/metrics.k8s.io/v1beta1"
 
 // read asks for what is shown. The error says what to do.
 func read(ctx context.Context, s *session.Session, r *Request) ([]row, error) {
@@ -27,8 +23,8 @@ func read(ctx context.Context, s *session.Session, r *Request) ([]row, error) {
 }
 
 func readNodes(ctx context.Context, s *session.Session, r *Request) ([]row, error) {
-	var used v1beta1.NodeMetricsList
-	if err := get(ctx, s, group+"/nodes", r.Labels, &used); err != nil {
+	list, err := used.Nodes(ctx, s, r.Labels)
+	if err != nil {
 		return nil, err
 	}
 	nodes, _, err := client.All[*corev1.Node](ctx, s.API, api.Nodes, client.ListOptions{})
@@ -37,11 +33,11 @@ func readNodes(ctx context.Context, s *session.Session, r *Request) ([]row, erro
 	}
 	var out []row
 	for _, n := range nodes {
-		i := slices.IndexFunc(used.Items, func(m v1beta1.NodeMetrics) bool { return m.Name == n.Name })
+		i := slices.IndexFunc(list, func(m v1beta1.NodeMetrics) bool { return m.Name == n.Name })
 		if i < 0 {
 			continue // it does not answer, or was not selected
 		}
-		m := &used.Items[i]
+		m := &list[i]
 		out = append(out, row{node: n.Name, point: pointOf(m.Usage),
 			whole: point{n.Status.Allocatable.Cpu().AsApproximateFloat64(), n.Status.Allocatable.Memory().AsApproximateFloat64()}})
 	}
@@ -49,16 +45,16 @@ func readNodes(ctx context.Context, s *session.Session, r *Request) ([]row, erro
 }
 
 func readPods(ctx context.Context, s *session.Session, r *Request) ([]row, error) {
-	path := group + "/pods"
-	if !r.AllNamespaces {
-		path = group + "/namespaces/" + url.PathEscape(s.Namespace) + "/pods"
+	namespace := s.Namespace
+	if r.AllNamespaces {
+		namespace = ""
 	}
-	var used v1beta1.PodMetricsList
-	if err := get(ctx, s, path, r.Labels, &used); err != nil {
+	list, err := used.Pods(ctx, s, namespace, r.Labels)
+	if err != nil {
 		return nil, err
 	}
 	var out []row
-	for _, m := range used.Items {
+	for _, m := range list {
 		whole := row{namespace: m.Namespace, pod: m.Name}
 		for _, c := range m.Containers {
 			p := pointOf(c.Usage)
@@ -90,17 +86,4 @@ func named(rows []row, names []string, name func(*row) string, what string) ([]r
 		}
 	}
 	return slices.DeleteFunc(rows, func(x row) bool { return !slices.Contains(names, name(&x)) }), nil
-}
-
-func get(ctx context.Context, s *session.Session, path, selector string, into any) error {
-	query := url.Values{}
-	if selector != "" {
-		query.Set("labelSelector", selector)
-	}
-	resp, err := s.API.Do(ctx, http.MethodGet, path, query, "", nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
-	return json.NewDecoder(resp.Body).Decode(into)
 }
