@@ -12,7 +12,7 @@ mkdir -p "$out"
 dir=$(go mod download -json "github.com/prometheus/prometheus@$version" | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')
 echo "building Prometheus, which takes minutes" >&2
 for program in prometheus promtool; do
-	(cd "$dir" && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -tags remove_all_sd,enable_kubernetes_sd -ldflags "-s -w" \
+	(cd "$dir" && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -tags remove_all_sd,enable_kubernetes_sd -ldflags "-s -w" \
 		-o "$out/$program" "./cmd/$program")
 done
 echo "$version" >"$out/prometheus.version"
