@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-cluster long faults test race check bench oracle runtime images testtools lint vet clean
+.PHONY: build demo demo-cluster long faults test test-prometheus race check bench oracle runtime images testtools lint vet clean
 
 # build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
 build: runtime
@@ -60,6 +60,12 @@ test: build images testtools vet
 	@test "$$(id -u)" = 0 || echo "make test: not root, so what needs real containers is skipped"
 	$(GO) test -timeout 20m ./...
 	$(MAKE) oracle ORACLE=short
+
+# test-prometheus has a real Prometheus scrape a cluster, with the files in deploy/, and asks it every dashboard's queries. It is
+# not in test since Prometheus has to be built first, which takes minutes.
+test-prometheus: build images testtools
+	@sh deploy/prometheus/build.sh
+	$(GO) test -timeout 10m -count 1 -v -run TestPrometheus ./roles
 
 # race is the suite under the race detector, which needs cgo. RACE narrows it: make race RACE=./internal/registry/...
 RACE ?= ./...

@@ -1,0 +1,353 @@
+package roles_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/client/remote"
+)
+
+const tools = "../build/tools/" // by make test-prometheus
+
+// A real Prometheus, with the configuration and the account of deploy/, finds the cluster by itself, and every query of
+// every dashboard there has an answer; so have the names for which public dashboards ask.
+func TestPrometheus(t *testing.T) {
+	needRoot(t)
+	if _, err := os.Stat(tools + "prometheus"); err != nil {
+		t.Skip("no Prometheus in build/tools: make test-prometheus makes one")
+	}
+	p := newProcess(t)
+	c := p.up()
+	p.somethingOfEverything(c)
+	prom := p.prometheus()
+
+	want := []string{"apiserver", "cadvisor", "kube-state-metrics", "kubelet", "kubelet-resource", "node-exporter", "pods"}
+	var said string
+	defer func() {
+		if t.Failed() {
+			t.Log(said)
+		}
+	}()
+	p.eventually("every job's targets are up: "+strings.Join(want, " "), func() bool {
+		said = prom.get("/api/v1/targets?state=active")
+		var all struct {
+			Data struct {
+				ActiveTargets []struct{ ScrapePool, Health string }
+			}
+		}
+		if json.Unmarshal([]byte(said), &all) != nil {
+			return false
+		}
+		up := map[string]bool{}
+		for _, target := range all.Data.ActiveTargets {
+			if target.Health != "up" {
+				return false
+			}
+			up[target.ScrapePool] = true
+		}
+		for _, job := range want {
+			if !up[job] {
+				return false
+			}
+		}
+		return true
+	})
+
+	boards, queries := 0, 0
+	files, err := filepath.Glob("../deploy/grafana/dashboards/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no dashboards", err)
+	}
+	for _, f := range files {
+		if strings.Contains(f, "autoscaler") && api.ByWord("horizontalpodautoscalers") == nil {
+			t.Log(f + " has nothing to show: there are no autoscalers yet")
+			continue
+		}
+		boards++
+		for _, q := range dashboardQueries(t, f) {
+			queries++
+			prom.answers(filepath.Base(f), q)
+		}
+	}
+	for _, name := range publicNames {
+		prom.answers("public dashboards", "count("+name+")")
+	}
+	for _, q := range publicQueries {
+		prom.answers("public dashboards", q)
+	}
+	t.Logf("%d queries of %d dashboards, %d names and %d queries of public ones", queries, boards, len(publicNames), len(publicQueries))
+	p.wellFormed(c)
+}
+
+// publicNames are those for which dashboards for cAdvisor, node-exporter and kube-state-metrics ask: the kubernetes-mixin's
+// as far as they are of kinds that exist here, and those of dashboards for single machines with containers.
+var publicNames = strings.Fields(`
+	container_cpu_usage_seconds_total container_cpu_user_seconds_total container_cpu_system_seconds_total
+	container_cpu_cfs_periods_total container_cpu_cfs_throttled_periods_total
+	container_memory_working_set_bytes container_memory_usage_bytes container_memory_rss container_memory_cache container_memory_swap
+	container_memory_max_usage_bytes container_network_receive_bytes_total container_network_transmit_bytes_total
+	container_network_receive_packets_total container_network_transmit_packets_total container_network_receive_packets_dropped_total
+	container_network_transmit_packets_dropped_total container_network_receive_errors_total container_network_transmit_errors_total
+	container_fs_reads_total container_fs_writes_total container_fs_reads_bytes_total container_fs_writes_bytes_total
+	container_last_seen container_start_time_seconds container_spec_memory_limit_bytes container_spec_cpu_quota container_spec_cpu_shares
+	machine_cpu_cores machine_memory_bytes
+	node_boot_time_seconds node_cpu_seconds_total node_load1 node_load5 node_load15 node_context_switches_total node_intr_total
+	node_memory_MemTotal_bytes node_memory_MemFree_bytes node_memory_MemAvailable_bytes node_memory_Buffers_bytes node_memory_Cached_bytes
+	node_memory_Slab_bytes node_memory_SwapTotal_bytes node_memory_SwapFree_bytes node_vmstat_pgmajfault
+	node_filesystem_size_bytes node_filesystem_avail_bytes node_filesystem_free_bytes node_filesystem_files node_filesystem_files_free node_filesystem_readonly
+	node_disk_io_time_seconds_total node_disk_io_time_weighted_seconds_total node_disk_read_bytes_total node_disk_written_bytes_total
+	node_disk_reads_completed_total node_disk_writes_completed_total
+	node_network_receive_bytes_total node_network_transmit_bytes_total node_network_receive_drop_total node_network_transmit_drop_total
+	node_network_receive_errs_total node_network_transmit_errs_total node_procs_running node_procs_blocked node_uname_info node_time_seconds
+	node_filefd_allocated node_filefd_maximum
+	kube_node_info kube_node_created kube_node_spec_unschedulable kube_node_status_condition kube_node_status_capacity kube_node_status_allocatable kube_node_role
+	kube_namespace_created kube_namespace_status_phase kube_configmap_info kube_service_info kube_service_spec_type
+	kube_endpointslice_info kube_endpointslice_endpoints kube_endpointslice_ports
+	kube_pod_info kube_pod_owner kube_pod_created kube_pod_start_time kube_pod_completion_time kube_pod_restart_policy kube_pod_status_phase kube_pod_status_reason
+	kube_pod_status_ready kube_pod_status_scheduled kube_pod_status_ready_time kube_pod_status_scheduled_time kube_pod_status_qos_class
+	kube_pod_container_info kube_pod_container_status_ready kube_pod_container_status_running kube_pod_container_status_waiting
+	kube_pod_container_status_waiting_reason kube_pod_container_status_terminated kube_pod_container_status_terminated_reason
+	kube_pod_container_status_last_terminated_reason kube_pod_container_status_restarts_total
+	kube_pod_container_resource_requests kube_pod_container_resource_limits
+	kube_deployment_created kube_deployment_metadata_generation kube_deployment_spec_replicas kube_deployment_spec_paused
+	kube_deployment_spec_strategy_rollingupdate_max_surge kube_deployment_spec_strategy_rollingupdate_max_unavailable
+	kube_deployment_status_condition kube_deployment_status_observed_generation kube_deployment_status_replicas kube_deployment_status_replicas_ready
+	kube_deployment_status_replicas_available kube_deployment_status_replicas_unavailable kube_deployment_status_replicas_updated
+	kube_replicaset_owner kube_replicaset_spec_replicas kube_replicaset_status_replicas kube_replicaset_status_ready_replicas
+	kube_daemonset_status_current_number_scheduled kube_daemonset_status_desired_number_scheduled kube_daemonset_status_number_available
+	kube_daemonset_status_number_misscheduled kube_daemonset_status_number_ready kube_daemonset_status_updated_number_scheduled
+	kube_job_info kube_job_owner kube_job_spec_completions kube_job_status_active kube_job_status_succeeded kube_job_status_failed kube_job_status_start_time
+	kube_job_status_completion_time kube_job_complete`)
+
+// publicQueries are of their kind: what they select by has to be there, too.
+var publicQueries = []string{
+	`count(rate(container_last_seen{name=~".+"}[30s]))`,
+	`sum by (name) (rate(container_cpu_usage_seconds_total{image!="",name=~".+"}[30s]))`,
+	`sum by (name) (container_memory_rss{image!="",name=~".+"})`,
+	`sum by (name) (rate(container_network_receive_bytes_total{image!="",name=~".+"}[30s]))`,
+	`sum by (name) (rate(container_network_transmit_bytes_total{image!="",name=~".+"}[30s]))`,
+	`sum(container_memory_working_set_bytes{id="/"}) / sum(machine_memory_bytes)`,
+	`sum by (namespace, pod) (kube_pod_info) * on (namespace, pod) group_right () sum by (namespace, pod) (container_memory_working_set_bytes{job="cadvisor",container!="",image!=""})`,
+	`max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)`,
+	`sum by (node) (kube_pod_container_resource_requests{resource="cpu",unit="core"})`,
+	`label_replace(kube_pod_owner{owner_kind="ReplicaSet"}, "replicaset", "$1", "owner_name", "(.*)") * on (replicaset, namespace) group_left (owner_name) kube_replicaset_owner{owner_kind="Deployment"} or vector(1)`,
+	`1 - avg(rate(node_cpu_seconds_total{mode="idle"}[30s]))`,
+	`sum(rate(hits_total{namespace="default",pod="scraped"}[30s]))`,
+}
+
+// somethingOfEverything makes pods that work, restart, end and cannot start, by each kind of controller.
+func (p *process) somethingOfEverything(c client.Interface) {
+	p.t.Helper()
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+	busy := template("busy", "while :; do :; done")
+	busy.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("50m"), "memory": resource.MustParse("8Mi")},
+		Limits:   corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("32Mi")}}
+	p.make(c, &appsv1.Deployment{ObjectMeta: meta("busy"), Spec: appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: selector("busy"), Template: busy}})
+	p.make(c, &appsv1.DaemonSet{ObjectMeta: meta("everywhere"), Spec: appsv1.DaemonSetSpec{Selector: selector("everywhere"), Template: template("everywhere", forever)}})
+	once := template("once", "true")
+	once.Spec.RestartPolicy = corev1.RestartPolicyNever
+	p.make(c, &batchv1.Job{ObjectMeta: meta("once"), Spec: batchv1.JobSpec{Template: once}})
+	p.create(c, shell("fails", "exit 3"))
+	stuck := shell("stuck", forever)
+	stuck.Spec.Containers[0].Image, stuck.Spec.Containers[0].ImagePullPolicy = "nowhere.invalid/nothing", corev1.PullNever
+	p.create(c, stuck)
+	scraped := shell("scraped", `mkdir /w; printf '# TYPE hits_total counter\nhits_total 7\n' > /w/m.txt; exec httpd -f -p 8080 -h /w`)
+	scraped.Annotations = map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8080", "prometheus.io/path": "/m.txt"}
+	p.create(c, scraped)
+	p.running(c, "scraped")
+}
+
+// prometheus is a running one.
+type prometheus struct{ p *process }
+
+// prometheus starts one with the files in deploy/ as they are, but that it asks every second.
+func (p *process) prometheus() prometheus {
+	p.t.Helper()
+	dir := p.t.TempDir()
+	b, err := os.ReadFile("../deploy/prometheus/prometheus.yml")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	config := strings.NewReplacer("scrape_interval: 15s", "scrape_interval: 1s", "scrape_timeout: 10s", "scrape_timeout: 1s").Replace(string(b))
+	ca, err := os.ReadFile(filepath.Join(p.dir, "pki", "ca.crt"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if out, err := p.command("ctl", "apply", "-f", "../deploy/prometheus/account.yaml"); err != nil {
+		p.t.Fatal(err, out)
+	}
+	var made struct{ Status struct{ Token string } }
+	answer := p.ask(http.MethodPost, "/api/v1/namespaces/kube-system/serviceaccounts/prometheus/token", `{"spec":{}}`)
+	if json.Unmarshal([]byte(answer), &made) != nil || made.Status.Token == "" {
+		p.t.Fatal(answer)
+	}
+	for name, content := range map[string]string{"prometheus.yml": config, "ca.crt": string(ca), "token": made.Status.Token} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	if out, err := says(p.t, tools+"promtool", "check", "config", filepath.Join(dir, "prometheus.yml")); err != nil {
+		p.t.Fatal(out)
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cmd := exec.Command(tools+"prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:9090")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		cmd.Process.Kill() //nolint:errcheck // it may have ended
+		cmd.Wait()         //nolint:errcheck // it was killed
+		log.Close()        //nolint:errcheck // it is only read from here on
+		if b, err := os.ReadFile(log.Name()); err == nil && p.t.Failed() {
+			p.t.Logf("Prometheus said:\n%s", b[:min(len(b), 4000)])
+		}
+	})
+	return prometheus{p}
+}
+
+// ask is a request of root's, and its answer.
+func (p *process) ask(method, path, body string) string {
+	p.t.Helper()
+	c, err := remote.New(remote.Config{Socket: filepath.Join(p.dir, "api.sock")})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	resp, err := c.Do(context.Background(), method, path, nil, "application/json", strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (m prometheus) get(path string) string {
+	resp, err := (&http.Client{Timeout: 10 * time.Second}).Get("http://127.0.0.1:9090" + path)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()       //nolint:errcheck // it was read
+	b, _ := io.ReadAll(resp.Body) //nolint:errcheck // half an answer is none
+	return string(b)
+}
+
+// answers waits until a query has an answer that is not empty.
+func (m prometheus) answers(of, query string) {
+	m.p.t.Helper()
+	var said string
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		said = m.get("/api/v1/query?query=" + url.QueryEscape(query))
+		var answer struct {
+			Status string
+			Data   struct{ Result []json.RawMessage }
+		}
+		if json.Unmarshal([]byte(said), &answer) == nil && answer.Status == "success" && len(answer.Data.Result) > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			m.p.t.Errorf("%s: nothing for %s: %s", of, query, said)
+			return
+		}
+	}
+}
+
+// dashboardQueries are those of a dashboard's panels, with every choice made for all.
+func dashboardQueries(t *testing.T, file string) (out []string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Templating struct{ List []struct{ Name string } }
+		Panels     []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(b, &board); err != nil {
+		t.Fatal(file, err)
+	}
+	all := []string{"$__rate_interval", "30s"}
+	for _, v := range board.Templating.List {
+		all = append(all, "$"+v.Name, ".*")
+	}
+	for _, panel := range board.Panels {
+		for _, target := range panel.Targets {
+			q := strings.NewReplacer(all...).Replace(target.Expr)
+			if strings.Contains(q, "$") {
+				t.Errorf("%s: %s: the variable in %s is not declared", file, panel.Title, q)
+			}
+			out = append(out, q)
+		}
+	}
+	if len(out) == 0 {
+		t.Error("no queries in", file)
+	}
+	return out
+}
+
+// wellFormed has Prometheus' own tool read every page, and looks for series that come twice.
+func (p *process) wellFormed(c client.Interface) {
+	p.t.Helper()
+	nodes, _, err := client.All[*corev1.Node](context.Background(), c, api.Nodes, client.ListOptions{})
+	if err != nil || len(nodes) == 0 {
+		p.t.Fatal(err)
+	}
+	kubelet := "/api/v1/nodes/" + nodes[0].Name + "/proxy/metrics"
+	for _, path := range []string{"/metrics", "/metrics/objects", kubelet, kubelet + "/cadvisor", kubelet + "/resource", kubelet + "/node"} {
+		page := p.ask(http.MethodGet, path, "")
+		cmd := exec.Command(tools+"promtool", "check", "metrics")
+		cmd.Stdin = strings.NewReader(page)
+		out, err := cmd.CombinedOutput()
+		if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == 3 {
+			err = nil // it dislikes names, which are those of others
+		}
+		if err != nil {
+			p.t.Errorf("%s: %v: %s", path, err, out)
+		}
+		seen, lines := map[string]bool{}, 0
+		for line := range strings.Lines(page) {
+			series := line
+			if at := strings.LastIndexByte(line, '}'); at > 0 {
+				series = line[:at]
+			} else if !strings.HasPrefix(line, "#") {
+				series, _, _ = strings.Cut(line, " ")
+			} else {
+				series = strings.Join(strings.Fields(line)[:3], " ")
+			}
+			if seen[series] {
+				p.t.Errorf("%s: twice: %s", path, line)
+			}
+			seen[series] = true
+			lines++
+		}
+		p.t.Logf("%s: %d lines, %d bytes", path, lines, len(page))
+	}
+}
