@@ -15,6 +15,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -162,6 +163,10 @@ func (p *process) somethingOfEverything(c client.Interface) {
 		Requests: corev1.ResourceList{"cpu": resource.MustParse("50m"), "memory": resource.MustParse("8Mi")},
 		Limits:   corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("32Mi")}}
 	p.make(c, &appsv1.Deployment{ObjectMeta: meta("busy"), Spec: appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: selector("busy"), Template: busy}})
+	p.make(c, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta("busy"), Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 3,
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "busy"},
+		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU,
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))}}}}}})
 	p.make(c, &appsv1.DaemonSet{ObjectMeta: meta("everywhere"), Spec: appsv1.DaemonSetSpec{Selector: selector("everywhere"), Template: template("everywhere", forever)}})
 	once := template("once", "true")
 	once.Spec.RestartPolicy = corev1.RestartPolicyNever
