@@ -151,6 +151,9 @@ func (s *Store) untilReady(ctx context.Context, m *member) error {
 			late.Reset(10 * startLimit)
 		}
 		if ended == nil && asked && stays == nil {
+			if s.removedMeanwhile(ctx, m) {
+				return gone{m.servers()}
+			}
 			return errors.New("it ended while it started")
 		}
 	}

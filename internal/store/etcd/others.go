@@ -101,16 +101,29 @@ func (s *Store) isKnown(m *member) (known, ok bool) {
 	}
 }
 
-// start starts the server; as a new member, if it is told that it is none any more.
+// start starts the server; as a new member, each time that it is told that it is none any more.
 func (s *Store) start(ctx context.Context) (*member, error) {
-	m, err := s.startMember(ctx)
-	var g gone
-	if errors.As(err, &g) {
-		if err = s.leave(g.servers); err == nil {
-			m, err = s.startMember(ctx)
+	for {
+		m, err := s.startMember(ctx)
+		var g gone
+		if !errors.As(err, &g) {
+			return m, err
+		}
+		if err := s.leave(g.servers); err != nil {
+			return nil, err
 		}
 	}
-	return m, err
+}
+
+// removedMeanwhile reports whether a member that has ended was removed since it was last asked for.
+func (s *Store) removedMeanwhile(ctx context.Context, m *member) bool {
+	if s.cfg.Others == nil || m.alone {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	ids, revision, err := s.cfg.Others.Members(ctx, m.servers())
+	return err == nil && !slices.Contains(ids, uint64(m.server.MemberID())) && revision >= m.server.KV().Rev()
 }
 
 // MemberDir is where in the store's directory a member's log and database are.
