@@ -3,6 +3,7 @@ package roles
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
@@ -27,7 +28,7 @@ func (d *Daemon) nodeMetrics() *metrics.API {
 	return d.usage
 }
 
-// nodeAddress is a node's internal address; empty if it has none.
+// nodeAddress is a node's internal address; it is an error if it has none.
 func nodeAddress(ctx context.Context, c client.Interface, name string) (string, error) {
 	obj, err := c.Get(ctx, client.Key{Kind: api.Nodes, Name: name})
 	if err != nil {
@@ -38,7 +39,7 @@ func nodeAddress(ctx context.Context, c client.Interface, name string) (string, 
 			return a.Address, nil
 		}
 	}
-	return "", nil
+	return "", fmt.Errorf("node %s has no internal address", name)
 }
 
 // ownAPI asks this master's API server as any client would, so that an APIService may lead to another one.

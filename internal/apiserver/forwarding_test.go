@@ -34,7 +34,7 @@ func TestGroupsOfServices(t *testing.T) {
 		groups       []string // sorted
 	}{
 		{"an admin", admin, "GET", boats, nil, 200, "boats for " + boats, "admin", []string{"system:authenticated", "system:masters"}},
-		{"with a query and escapes", admin, "GET", boats + "/a%2Fb?limit=1&x=%20", nil, 200, boats + "/a%2Fb?limit=1&x=%20", "admin", []string{"system:authenticated", "system:masters"}},
+		{"with a query and escapes", admin, "GET", boats + "/a%3Ab?limit=1&x=%20", nil, 200, boats + "/a%3Ab?limit=1&x=%20", "admin", []string{"system:authenticated", "system:masters"}},
 		{"a write", admin, "POST", boats, nil, 200, "boats for", "admin", []string{"system:authenticated", "system:masters"}},
 		{"a service account", nobody, "GET", boats, []string{"Authorization", robot}, 200, "boats for", "system:serviceaccount:default:robot",
 			[]string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:default"}},
@@ -48,6 +48,8 @@ func TestGroupsOfServices(t *testing.T) {
 		{"a node", node, "GET", boats, nil, 403, `cannot list resource \"boats\" in API group \"boats.example.org\"`, "", nil},
 		{"nobody, pretending", nobody, "GET", boats, spoofed[:len(spoofed)-2], 401, "Unauthorized", "", nil},
 		{"a way around", admin, "GET", boats + "/../../../secrets", nil, 404, "could not find", "", nil},
+		{"an escaped slash", admin, "GET", boats + "/x%2Flog", nil, 404, "could not find", "", nil},
+		{"another namespace by one", admin, "GET", strings.TrimSuffix(boats, "/boats") + "%2F..%2Fvictim/boats", nil, 404, "could not find", "", nil},
 		{"an escaped one", admin, "GET", boats + "/%2e%2e/%2e%2e", nil, 404, "could not find", "", nil},
 		{"no resource", admin, "GET", "/apis/boats.example.org/v1//boats", nil, 404, "could not find", "", nil},
 		{"another version", admin, "GET", "/apis/boats.example.org/v2/boats", nil, 404, "could not find", "", nil},

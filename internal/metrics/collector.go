@@ -113,13 +113,7 @@ func (c *Collector) Nodes(ctx context.Context, names []string) (map[string]Node,
 	var asking sync.WaitGroup
 	for _, name := range names {
 		asking.Go(func() {
-			select {
-			case c.places <- struct{}{}:
-				defer func() { <-c.places }()
-			case <-ctx.Done():
-				return
-			}
-			x, err := c.node(name)
+			x, err := c.node(ctx, name)
 			if err != nil {
 				c.cfg.Log.Debug("a node does not say what it uses", "node", name, "error", err)
 				return
@@ -134,7 +128,7 @@ func (c *Collector) Nodes(ctx context.Context, names []string) (map[string]Node,
 }
 
 // node asks a node, unless it was asked just now.
-func (c *Collector) node(name string) (Node, error) {
+func (c *Collector) node(ctx context.Context, name string) (Node, error) {
 	c.mu.Lock()
 	n := c.nodes[name]
 	if n == nil {
@@ -146,6 +140,12 @@ func (c *Collector) node(name string) (Node, error) {
 	defer n.mu.Unlock()
 	age := c.now().Sub(n.asked)
 	if n.asked.IsZero() || age >= pause || age >= fresh && n.err == nil {
+		select { // only who asks takes a place, and not who waits for the answer to another
+		case c.places <- struct{}{}:
+			defer func() { <-c.places }()
+		case <-ctx.Done():
+			return Node{}, ctx.Err()
+		}
 		infos, err := c.ask(name, age < rates.Longest && n.err == nil)
 		n.asked, n.err = c.now(), err
 		if err == nil {

@@ -200,3 +200,18 @@ func TestContainerID(t *testing.T) {
 		}
 	}
 }
+
+// A node that leads elsewhere is not followed: there no time-out would hold, and it could be another machine's kubelet.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	followed := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true }))
+	defer elsewhere.Close()
+	s := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
+	defer s.Close()
+	m := New(Config{CAdvisor: s.URL, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Address: func(context.Context, string) (string, error) { return "127.0.0.1", nil }})
+	defer m.Close()
+	if got := read(t, m, "a"); len(got) != 0 || followed {
+		t.Errorf("%+v, followed: %v", got, followed)
+	}
+}

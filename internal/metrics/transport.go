@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -69,6 +70,10 @@ func (dispatcher) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was only read
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		// A client would follow it to where no time-out holds, or with this machine's certificate to another kubelet.
+		return nil, fmt.Errorf("it leads elsewhere: %s", resp.Status)
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, err

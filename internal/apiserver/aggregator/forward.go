@@ -61,11 +61,11 @@ func (a *Aggregator) forward(c echo.Context, to *apiregistrationv1.APIService) e
 }
 
 // plainPath reports whether a path means the same to everybody: one that a backend might shorten could lead to something
-// other than what was authorised.
+// other than what was authorised, and so could a name with a slash in it.
 func plainPath(escaped string) bool {
 	for segment := range strings.SplitSeq(strings.Trim(escaped, "/"), "/") {
 		plain, err := url.PathUnescape(segment)
-		if err != nil || plain == "" || plain == "." || plain == ".." {
+		if err != nil || plain == "" || plain == "." || plain == ".." || strings.ContainsAny(plain, "/\\\x00") {
 			return false
 		}
 	}

@@ -172,7 +172,7 @@ func (m *Manager) end(ctx context.Context, p Periods) {
 	m.tell(ctx, true)
 	latest := began // when a group's time is over at the latest: all of them together have no more than was asked for
 	asked := map[types.UID]bool{}
-	for groups := m.groups(asked, p); len(groups) > 0; groups = m.groups(asked, p) {
+	for groups := m.groups(asked, p); len(groups) > 0 && time.Since(began) < p.All+margin; groups = m.groups(asked, p) {
 		for _, g := range groups {
 			ended := make([]<-chan struct{}, len(g.Pods))
 			for i, pod := range g.Pods {
