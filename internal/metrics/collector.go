@@ -47,8 +47,9 @@ const (
 	fresh = time.Second
 	// kept is how many samples are kept of a container: a window of 15 s of a second each.
 	kept = 20
-	// pause is how long a node is left alone that did not answer.
-	pause = 5 * time.Second
+	// pause is how long a node is left alone that did not answer once, and maxPause one that never does.
+	pause    = 5 * time.Second
+	maxPause = time.Minute
 	// forgotten is when everything is dropped after the last question.
 	forgotten = 10 * time.Minute
 	// atOnce is how many nodes are asked at a time.
@@ -74,6 +75,7 @@ type node struct {
 	mu     sync.Mutex
 	asked  time.Time
 	err    error              // of the last time
+	failed int                // times in a row
 	series map[string]*series // by cgroup; "/" is the node
 }
 
@@ -139,7 +141,7 @@ func (c *Collector) node(ctx context.Context, name string) (Node, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	age := c.now().Sub(n.asked)
-	if n.asked.IsZero() || age >= pause || age >= fresh && n.err == nil {
+	if n.asked.IsZero() || age >= n.rest() {
 		select { // only who asks takes a place, and not who waits for the answer to another
 		case c.places <- struct{}{}:
 			defer func() { <-c.places }()
@@ -148,7 +150,8 @@ func (c *Collector) node(ctx context.Context, name string) (Node, error) {
 		}
 		infos, err := c.ask(name, age < rates.Longest && n.err == nil)
 		n.asked, n.err = c.now(), err
-		if err == nil {
+		if n.failed++; err == nil {
+			n.failed = 0
 			n.learn(infos)
 		}
 	}
@@ -156,6 +159,15 @@ func (c *Collector) node(ctx context.Context, name string) (Node, error) {
 		return Node{}, n.err
 	}
 	return n.usage(c.cfg.Window), nil
+}
+
+// rest is how long a node is not asked again: longer each time that it does not answer, so that lost nodes do not delay
+// every question.
+func (n *node) rest() time.Duration {
+	if n.err == nil {
+		return fresh
+	}
+	return min(pause<<min(n.failed-1, 4), maxPause)
 }
 
 // ask asks for the last sample, or, where nothing is known of before, for two, so that there is a rate at once.

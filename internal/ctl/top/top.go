@@ -114,7 +114,7 @@ func live(ctx context.Context, s *session.Session, r *Request, out io.Writer, ke
 				return nil
 			}
 			if problem = ""; err != nil {
-				problem = exit.Message(err)
+				problem, _, _ = strings.Cut(exit.Message(err), "\n")
 			} else {
 				rows, known = got, known.add(got)
 			}

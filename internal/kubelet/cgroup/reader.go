@@ -35,7 +35,11 @@ func NewReader(root string, v2 bool) *Reader { return &Reader{root: root, v2: v2
 func (r *Reader) Read(path string, u *cri.Usage) (ok bool) {
 	if r.v2 {
 		dir := filepath.Join(r.root, path)
-		return r.unified(dir, u) && r.unifiedRest(dir, u)
+		ok := r.unified(dir, u)
+		if ok || path == "/" { // the root has no memory.current, and has the rest
+			r.unifiedRest(dir, u)
+		}
+		return ok
 	}
 	return r.legacy(path, u) && r.legacyRest(path, u)
 }
@@ -89,12 +93,12 @@ func (r *Reader) unified(dir string, u *cri.Usage) bool {
 		}
 	})
 	u.Memory, u.WorkingSet = used, used-min(inactive, used)
+	u.Swap, _ = number(r.file(dir, "memory.swap.current"))
 	return ok
 }
 
-// unifiedRest reads what is rarely asked for. It is true.
-func (r *Reader) unifiedRest(dir string, u *cri.Usage) bool {
-	u.Swap, _ = number(r.file(dir, "memory.swap.current"))
+// unifiedRest reads what is rarely asked for.
+func (r *Reader) unifiedRest(dir string, u *cri.Usage) {
 	u.Peak, _ = number(r.file(dir, "memory.peak")) // since Linux 5.19
 	fields(r.file(dir, "memory.events"), func(key []byte, n uint64) {
 		if string(key) == "oom_kill" {
@@ -119,7 +123,6 @@ func (r *Reader) unifiedRest(dir string, u *cri.Usage) bool {
 		}
 	}
 	u.Pressure = r.pressure(dir)
-	return true
 }
 
 // pressure is nil where the kernel does not keep it.

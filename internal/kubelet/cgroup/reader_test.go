@@ -53,6 +53,20 @@ func TestReadV2(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
+	for _, name := range []string{"cpu.stat", "io.stat", "cpu.pressure", "memory.pressure", "io.pressure"} { // what a root has
+		data, err := os.ReadFile(filepath.Join(root, "a", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var whole cri.Usage
+	NewReader(root, true).Read("/", &whole) // its memory is /proc's
+	if whole.CPU == 0 || whole.ReadBytes != 101 || whole.Pressure == nil {
+		t.Errorf("the root: %+v", whole)
+	}
 	if NewReader(root, true).Read("/gone", &got) {
 		t.Error("what does not exist was read")
 	}
