@@ -18,6 +18,7 @@ import (
 
 	"minik8s/internal/client/remote"
 	"minik8s/internal/logind/logindtest"
+	"minik8s/internal/machine"
 )
 
 // Host is a machine of a Lab.
@@ -143,12 +144,12 @@ func (h *Host) Said() string {
 	return h.said.String()
 }
 
-// Signal sends the daemon a signal; after SIGKILL and SIGTERM it waits for its end.
+// Signal sends the daemon a signal; after SIGKILL and SIGTERM it waits for its end, after SIGSTOP until it stands still.
 func (h *Host) Signal(sig syscall.Signal) error {
 	if !h.Running() {
 		return fmt.Errorf("the daemon of %s does not run", h.Name)
 	}
-	if err := h.cmd.Process.Signal(sig); err != nil {
+	if err := machine.SignalChild(h.cmd.Process, sig); err != nil {
 		return err
 	}
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {

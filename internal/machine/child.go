@@ -1,10 +1,13 @@
 package machine
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // StartChild starts a command that is killed when this program ends, however it ends. The kernel sends that signal when
@@ -30,3 +33,21 @@ var starter = sync.OnceValue(func() chan<- func() {
 	}()
 	return todo
 })
+
+// SignalChild sends a signal to a child of this program. A process that gets SIGSTOP runs on for a moment, on each of its
+// threads: SignalChild returns when the last has stopped. A child that has ended meanwhile is no error.
+func SignalChild(p *os.Process, sig syscall.Signal) error {
+	if err := p.Signal(sig); err != nil || sig != syscall.SIGSTOP {
+		return err
+	}
+	for {
+		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err == unix.ECHILD { // it has ended and was waited for
+			return nil
+		}
+		return os.NewSyscallError("waitid", err)
+	}
+}

@@ -213,10 +213,10 @@ func (s *Server) Wipe() {
 	}
 }
 
-// Signal sends it a signal, such as SIGSTOP.
+// Signal sends it a signal, such as SIGSTOP, after which it answers nothing.
 func (s *Server) Signal(sig syscall.Signal) {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
+	if err := machine.SignalChild(s.cmd.Process, sig); err != nil {
 		s.t.Fatal(err)
 	}
 }
