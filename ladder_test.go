@@ -77,6 +77,7 @@ var floors = map[string]int{
 	"internal/aggregation":        1, // groups that parts answer; the API server asks them by it
 	"internal/api":                0,
 	"internal/clock":              0, // the time of day, which a test may falsify for one daemon
+	"internal/chroot":             0, // a worker is in none
 	"internal/suggest":            0, // "did you mean", for config too
 	"config":                      0,
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"minik8s/config"
+	"minik8s/internal/chroot"
 	"minik8s/internal/clock"
 	"minik8s/internal/ctl"
 	"minik8s/roles"
@@ -133,6 +134,11 @@ func serve(c *cli.Context) error {
 	cfg, err := load(c)
 	if err != nil {
 		return err
+	}
+	if cfg.Has(config.Worker) {
+		if err := chroot.Leave(); err != nil {
+			return err
+		}
 	}
 	clock.Skew(cfg.ClockOffset)
 	d, err := roles.New(cfg, logger(cfg))

@@ -53,6 +53,7 @@ type process struct {
 	t      *testing.T
 	dir    string
 	args   []string
+	root   string // a directory to chroot to, if any
 	cmd    *exec.Cmd
 	out    bytes.Buffer
 	exited chan struct{}
@@ -146,6 +147,7 @@ func (p *process) start() {
 	p.out.Reset()
 	p.cmd = exec.Command(path, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: p.root}
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/vishvananda/netlink"
+
+	"minik8s/internal/chroot"
 )
 
 // Address is the host's address inside the namespace.
@@ -26,6 +28,10 @@ func Run(run func() int) {
 	}
 	if os.Getenv(inside) == "" {
 		os.Exit(again())
+	}
+	if err := chroot.Leave(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	if err := makeHost(); err != nil {
 		fmt.Fprintln(os.Stderr, "a network namespace of our own:", err)

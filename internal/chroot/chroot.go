@@ -1,0 +1,111 @@
+package chroot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Leave returns at once if this program is in no chroot, or has not the rights to find out. Else it starts the program
+// again and returns only if that fails.
+func Leave() error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlock it: this thread's root is its own from here on, and it ends with the goroutine
+		done <- leave()
+	}()
+	return <-done
+}
+
+func leave() error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	chroot, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("open", err)
+	}
+	defer unix.Close(chroot) //nolint:errcheck // it was not written
+	inside, err := root()
+	if err != nil {
+		return err
+	}
+	switch err := enter(); {
+	case errors.Is(err, unix.EPERM): // whoever may not do this may not start containers either
+		return nil
+	case err != nil:
+		return err
+	}
+	outside, err := root()
+	if err != nil || inside == outside {
+		return err
+	}
+	if err := move(chroot); err != nil {
+		return fmt.Errorf("containers cannot be entered in a chroot, and this one cannot be left: %w", err)
+	}
+	if err := unix.Chdir(dir); err != nil {
+		return os.NewSyscallError("chdir", err)
+	}
+	return os.NewSyscallError("exec", unix.Exec(program, os.Args, os.Environ()))
+}
+
+// directory tells directories apart, also one that is mounted in two places.
+type directory struct {
+	mount, inode uint64
+	major, minor uint32
+}
+
+// root is this thread's root directory.
+func root() (directory, error) {
+	var s unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_INO|unix.STATX_MNT_ID, &s)
+	return directory{s.Mnt_id, s.Ino, s.Dev_major, s.Dev_minor}, os.NewSyscallError("statx", err)
+}
+
+// enter has this thread enter the mount namespace that it is in, by which it gets to that namespace's root.
+func enter() error {
+	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("open", err)
+	}
+	defer unix.Close(own) //nolint:errcheck // it was not written
+	return os.NewSyscallError("setns", unix.Setns(own, unix.CLONE_NEWNS))
+}
+
+// move has this thread enter a new mount namespace that consists of a directory and what is mounted below it.
+func move(dir int) error {
+	tree, err := unix.OpenTree(dir, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return os.NewSyscallError("open_tree", err)
+	}
+	defer unix.Close(tree) //nolint:errcheck // it was not written
+	// Mounts of before are slaves: what is done to them in here is not done outside.
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"unshare", func() error { return unix.Unshare(unix.CLONE_NEWNS) }},
+		{"mount", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") }},
+		{"move_mount", func() error { return unix.MoveMount(tree, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH) }},
+		{"fchdir", func() error { return unix.Fchdir(tree) }},
+		{"mount", func() error { return unix.Mount("", ".", "", unix.MS_REC|unix.MS_SLAVE, "") }},
+		{"pivot_root", func() error { return unix.PivotRoot(".", ".") }},
+		{"umount", func() error { return unix.Unmount(".", unix.MNT_DETACH) }}, // the root of before, which is on top now
+	} {
+		if err := step.do(); err != nil {
+			return os.NewSyscallError(step.name, err)
+		}
+	}
+	return nil
+}

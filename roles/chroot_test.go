@@ -1,0 +1,56 @@
+package roles_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+)
+
+// A daemon in a chroot works as elsewhere: what exec runs is in the container, also after a kill, and nothing is left.
+func TestInAChroot(t *testing.T) {
+	needRoot(t)
+	p := newProcess(t)
+	p.root = t.TempDir()
+	if err := unix.Mount("/", p.root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.kill()
+		if err := unix.Unmount(p.root, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := unix.Mount("", p.root, "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		t.Fatal(err)
+	}
+	c := p.up()
+	pod := shell("in", "echo here > /data/file; "+forever)
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	p.create(c, pod)
+	p.running(c, "in")
+	outside := filepath.Join(p.dir, "api.sock")
+	check := func() {
+		t.Helper()
+		out, err := p.command("ctl", "exec", "in", "--", "sh", "-c", "test ! -e "+outside+" && cat /data/file")
+		if err != nil || strings.TrimSpace(out) != "here" {
+			t.Errorf("a command in the container says %q, %v", out, err)
+		}
+	}
+	check()
+	p.kill()
+	c = p.up()
+	p.running(c, "in")
+	check()
+	if _, err := c.Delete(context.Background(), client.Key{Kind: api.Pods, Namespace: "default", Name: "in"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually("deleted", func() bool { return p.pod(c, "in") == nil })
+}
