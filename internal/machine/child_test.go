@@ -48,7 +48,8 @@ func TestStoppedChild(t *testing.T) {
 		runtime.GOMAXPROCS(16)
 		for range 16 {
 			go func() {
-				for {
+				for turn := 0; ; turn++ {
+					runtime.KeepAlive(turn)
 				}
 			}()
 		}
