@@ -17,7 +17,6 @@ import (
 	"golang.org/x/term"
 
 	"minik8s/config"
-	"minik8s/internal/chroot"
 	"minik8s/internal/clock"
 	"minik8s/internal/ctl"
 	"minik8s/roles"
@@ -94,6 +93,9 @@ func clean(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := roles.LeaveChroot(cfg); err != nil {
+		return err
+	}
 	opts := roles.CleanOptions{DryRun: c.Bool("dry-run"), Out: c.App.Writer}
 	if !c.Bool("yes") && term.IsTerminal(int(os.Stdin.Fd())) {
 		opts.Confirm = confirm
@@ -135,10 +137,8 @@ func serve(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Has(config.Worker) {
-		if err := chroot.Leave(); err != nil {
-			return err
-		}
+	if err := roles.LeaveChroot(cfg); err != nil {
+		return err
 	}
 	clock.Skew(cfg.ClockOffset)
 	d, err := roles.New(cfg, logger(cfg))

@@ -16,26 +16,26 @@ import (
 // A daemon in a chroot works as elsewhere: what exec runs is in the container, also after a kill, and nothing is left.
 func TestInAChroot(t *testing.T) {
 	needRoot(t)
-	p := newProcess(t)
-	p.root = t.TempDir()
-	if err := unix.Mount("/", p.root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	root := t.TempDir()
+	if err := unix.Mount("/", root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		p.kill()
-		if err := unix.Unmount(p.root, unix.MNT_DETACH); err != nil {
+		if err := unix.Unmount(root, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := unix.Mount("", p.root, "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+	if err := unix.Mount("", root, "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		t.Fatal(err)
 	}
+	p := newProcess(t)
+	p.root = root
 	c := p.up()
 	pod := shell("in", "echo here > /data/file; "+forever)
-	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	p.create(c, pod)
-	p.running(c, "in")
+	before := p.running(c, "in")
 	outside := filepath.Join(p.dir, "api.sock")
 	check := func() {
 		t.Helper()
@@ -47,7 +47,11 @@ func TestInAChroot(t *testing.T) {
 	check()
 	p.kill()
 	c = p.up()
-	p.running(c, "in")
+	p.create(c, shell("next", forever)) // when it runs, what was there has been looked at
+	p.running(c, "next")
+	if after := p.running(c, "in"); after.Status.ContainerStatuses[0].ContainerID != before.Status.ContainerStatuses[0].ContainerID {
+		t.Errorf("it runs again: %+v", after.Status.ContainerStatuses)
+	}
 	check()
 	if _, err := c.Delete(context.Background(), client.Key{Kind: api.Pods, Namespace: "default", Name: "in"}, nil); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,9 @@ func newProcess(t *testing.T, args ...string) *process {
 	}
 	t.Cleanup(func() {
 		p.kill()
-		out, err := exec.Command(path, append([]string{"clean"}, p.args...)...).CombinedOutput()
+		cmd := exec.Command(path, append([]string{"clean"}, p.args...)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: p.root}
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("clean: %v: %s", err, out)
 		}

@@ -10,17 +10,18 @@ import (
 )
 
 // Leave returns at once if this program is in no chroot, or has not the rights to find out. Else it starts the program
-// again and returns only if that fails.
-func Leave() error {
+// again and returns only if that fails. earlier, which may be nil, returns the processes that an earlier run has left: if one
+// of them lives, the program enters its mount namespace, and finds the mounts of that run.
+func Leave(earlier func() []int) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlock it: this thread's root is its own from here on, and it ends with the goroutine
-		done <- leave()
+		done <- leave(earlier)
 	}()
 	return <-done
 }
 
-func leave() error {
+func leave(earlier func() []int) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -51,7 +52,10 @@ func leave() error {
 	if err != nil || inside == outside {
 		return err
 	}
-	if err := move(chroot); err != nil {
+	if earlier == nil || !join(chroot, inside, earlier()) {
+		err = move(chroot)
+	}
+	if err != nil {
 		return fmt.Errorf("containers cannot be entered in a chroot, and this one cannot be left: %w", err)
 	}
 	if err := unix.Chdir(dir); err != nil {
@@ -81,6 +85,27 @@ func enter() error {
 	}
 	defer unix.Close(own) //nolint:errcheck // it was not written
 	return os.NewSyscallError("setns", unix.Setns(own, unix.CLONE_NEWNS))
+}
+
+// join has this thread enter the mount namespace of one of these processes, if its root is the chroot's directory.
+func join(chroot int, want directory, pids []int) bool {
+	for _, pid := range pids {
+		other, err := unix.Openat(chroot, fmt.Sprintf("proc/%d/ns/mnt", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue // it has ended
+		}
+		err = unix.Setns(other, unix.CLONE_NEWNS)
+		unix.Close(other) //nolint:errcheck // it was not written
+		if err != nil {
+			continue
+		}
+		got, err := root()
+		got.mount = want.mount // which is another one there
+		if err == nil && got == want {
+			return true
+		}
+	}
+	return false
 }
 
 // move has this thread enter a new mount namespace that consists of a directory and what is mounted below it.

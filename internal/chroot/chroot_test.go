@@ -1,12 +1,14 @@
 package chroot
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,9 +29,18 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// earlier is the process whose namespace is to be entered, if there is one.
+func earlier() []int {
+	pid, err := strconv.Atoi(os.Getenv(program))
+	if err != nil {
+		return nil
+	}
+	return []int{1, pid}
+}
+
 // say names the files at the root, at the root of the mount namespace, and the working directory.
 func say() error {
-	if err := Leave(); err != nil {
+	if err := Leave(earlier); err != nil {
 		return err
 	}
 	dir, err := os.Getwd()
@@ -45,6 +56,19 @@ func say() error {
 		return err
 	}
 	fmt.Println("namespace", names())
+	if os.Getenv(program) == "stay" {
+		if err := unix.Mount("marked", "/work", "tmpfs", 0, ""); err != nil {
+			return err
+		}
+		if err := os.Mkdir("/work/mounted", 0o755); err != nil {
+			return err
+		}
+		fmt.Println("stays")
+		_, err := os.Stdin.Read(make([]byte, 1))
+		return err
+	}
+	_, err = os.Stat("/work/mounted")
+	fmt.Println("mounted", err == nil)
 	return nil
 }
 
@@ -87,7 +111,7 @@ func TestLeave(t *testing.T) {
 			mount("proc", filepath.Join(dir, "proc"), "proc", 0)
 			copyProgram(t, filepath.Join(dir, "test"))
 			cmd := exec.Command("/test", "one", "two")
-			cmd.Env = []string{program + "=1"}
+			cmd.Env = []string{program + "=leave"}
 			cmd.Dir = "/work"
 			cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir}
 			want := "[proc test work]"
@@ -99,7 +123,7 @@ func TestLeave(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			if want := fmt.Sprintf("pid %d in %s args 3 %s\nnamespace %s\n", cmd.Process.Pid, cmd.Dir, want, want); string(out) != want {
+			if want := fmt.Sprintf("pid %d in %s args 3 %s\nnamespace %s\nmounted false\n", cmd.Process.Pid, cmd.Dir, want, want); string(out) != want {
 				t.Errorf("it says\n%swant\n%s", out, want)
 			}
 			if kind == "a shared mount" { // what was done in there was not done out here
@@ -109,6 +133,55 @@ func TestLeave(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A second program enters the namespace of the first, as long as that lives, and finds its mounts.
+func TestLeaveAgain(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a chroot needs root")
+	}
+	dir := t.TempDir()
+	for _, sub := range []string{"proc", "work"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mount("proc", filepath.Join(dir, "proc"), "proc", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Unmount(filepath.Join(dir, "proc"), unix.MNT_DETACH) }) //nolint:errcheck // a test's
+	copyProgram(t, filepath.Join(dir, "test"))
+	start := func(what string) *exec.Cmd {
+		cmd := exec.Command("/test")
+		cmd.Env = []string{program + "=" + what}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Pdeathsig: syscall.SIGKILL}
+		return cmd
+	}
+	first := start("stay")
+	in, err := first.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(said); lines.Scan() && lines.Text() != "stays"; {
+	}
+	second := func(want string) {
+		t.Helper()
+		out, err := start(strconv.Itoa(first.Process.Pid)).CombinedOutput()
+		if err != nil || !strings.HasSuffix(string(out), want+"\n") {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	second("mounted true")
+	in.Close()   //nolint:errcheck // the program ends
+	first.Wait() //nolint:errcheck // of the end of its input
+	second("mounted false")
 }
 
 func copyProgram(t *testing.T, to string) {

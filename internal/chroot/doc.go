@@ -6,9 +6,9 @@
 // systemd's RootDirectory= are fine and chroot(8), schroot and debootstrap's like are not.
 //
 // So Leave starts the program again, as the same process, in a mount namespace whose root is the chroot's. Mounts that are
-// made outside later are seen inside, those made inside are not seen outside and end with the last process in there: after
-// a kill -9 the next daemon does not find the memory-backed volumes of the pods that still run, and gives a container that
-// starts again an empty one.
+// made outside later are seen inside where they are shared, those made inside are not seen outside. They last as long as a
+// process in there: after a kill -9 the shims of running pods, which the next daemon joins.
 //
-// Package main calls it for a worker, internal/machine for tests. It needs Linux 5.2. Outside a chroot it changes nothing.
+// Package roles calls it for a worker and for what cleans up after one, internal/machine for tests. It needs Linux 5.2. Outside
+// a chroot it changes nothing.
 package chroot

@@ -29,7 +29,7 @@ func Run(run func() int) {
 	if os.Getenv(inside) == "" {
 		os.Exit(again())
 	}
-	if err := chroot.Leave(); err != nil {
+	if err := chroot.Leave(nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -277,13 +277,21 @@ func rmdir(dir string) error {
 
 // killAll kills every process in one cgroup.
 func killAll(dir string) {
+	for _, pid := range processes(dir) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// processes are those in one cgroup.
+func processes(dir string) (pids []int) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
-		return
+		return nil
 	}
 	for _, f := range strings.Fields(string(data)) {
 		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			pids = append(pids, pid)
 		}
 	}
+	return pids
 }

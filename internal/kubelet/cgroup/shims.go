@@ -28,6 +28,19 @@ func (m *Manager) AddShim(pid int) error {
 	return errors.Join(h.join(m.shims(), pid), h.lower(m.shims()))
 }
 
+// Shims returns the process ids of the shims that live; none if that cannot be read.
+func (m *Manager) Shims() []int {
+	h, err := m.mounted()
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for _, dir := range h.dirs(m.shims()) {
+		out = append(out, processes(dir)...)
+	}
+	return out
+}
+
 // join continues after a hierarchy that refuses: the named one, which systemd uses, may be writable while a
 // controller is not.
 func (l legacy) join(path string, pid int) error {
