@@ -238,6 +238,9 @@ func (w *worker) containerEventOf(pod *corev1.Pod, name, kind, reason, format st
 	w.k.rec.EventRef(podspec.Reference(pod, name), kind, reason, format, args...)
 }
 
+// VolumeDirs are the directories of a pod's volumes, by their names: of those whose content is the pod's own.
+func (k *Kubelet) VolumeDirs(pod *corev1.Pod) map[string]string { return k.volumes.Dirs(pod) }
+
 // LogDir is the directory of all containers' logs.
 func (k *Kubelet) LogDir() string { return filepath.Join(k.cfg.DataDir, "pods-logs") }
 

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/mount"
 
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
@@ -51,6 +55,46 @@ func (r *Runtime) Stats(ctx context.Context) ([]cri.Stats, error) {
 		}
 	}
 	return out, nil
+}
+
+// Files implements cri.Runtime.
+func (r *Runtime) Files(ctx context.Context) ([]cri.Files, error) {
+	sn := r.client.SnapshotService(r.containerd.Snapshotter)
+	var out []cri.Files
+	for _, c := range r.containers.All() {
+		seen := c.Report()
+		if seen.State != cri.Running || seen.Name == pauseName {
+			continue
+		}
+		f := cri.Files{PodUID: seen.PodUID, ContainerID: seen.ID}
+		if seen.LogPath != "" {
+			f.Log = filepath.Dir(seen.LogPath)
+		}
+		mounts, err := sn.Mounts(r.ns(ctx), seen.ID)
+		if err != nil && !errdefs.IsNotFound(err) { // it has just ended
+			return nil, fmt.Errorf("containerd: root file system: %w", err)
+		}
+		f.Layer = written(mounts)
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// written is the directory of a root file system that changes are in: overlayfs' upper one, or with the snapshotter native,
+// which copies, all of it.
+func written(mounts []mount.Mount) string {
+	if len(mounts) != 1 {
+		return ""
+	}
+	for _, o := range mounts[0].Options {
+		if dir, ok := strings.CutPrefix(o, "upperdir="); ok {
+			return dir
+		}
+	}
+	if mounts[0].Type == "overlay" {
+		return "" // nothing can be written
+	}
+	return mounts[0].Source
 }
 
 // networkOf reads what went through the interfaces of a process' network, but loopback; nil if the process has ended.

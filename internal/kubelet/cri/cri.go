@@ -45,6 +45,8 @@ type Runtime interface {
 
 	// Stats is what every running container uses, and what the pods of these use as a whole.
 	Stats(ctx context.Context) ([]Stats, error)
+	// Files is where every running container's files are.
+	Files(ctx context.Context) ([]Files, error)
 
 	Streams
 	Images
@@ -267,6 +269,13 @@ type Pressure struct{ CPU, Memory, IO Stall }
 
 // Stall is how long some of the tasks, or all of them, stood still.
 type Stall struct{ Some, Full uint64 }
+
+// Files are the directories with what a container has written.
+type Files struct {
+	PodUID, ContainerID string
+	// Layer has its root's changes, Log its log. Empty: there is none.
+	Layer, Log string
+}
 
 // Network is what an interface has received and sent.
 type Network struct {

@@ -25,12 +25,15 @@ import (
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/stats"
 	"minik8s/internal/kubelet/stats/cadvisor"
+	"minik8s/internal/kubelet/stats/storage"
 	"minik8s/internal/proxy/report"
 )
 
 // Pods are the pods of this node, which the kubelet runs. Errors are API errors: NotFound, BadRequest.
 type Pods interface {
 	Pods() []*corev1.Pod
+	// VolumeDirs are the directories of a pod's volumes, by their names: of those whose content is the pod's own.
+	VolumeDirs(pod *corev1.Pod) map[string]string
 	Logs(ctx context.Context, namespace, pod, container string, opts *corev1.PodLogOptions) (io.ReadCloser, error)
 	// Connectable returns the error with which Exec and Attach would fail at once, or nil.
 	Connectable(namespace, pod, container string) error
@@ -50,6 +53,7 @@ type Services interface {
 type Runtime interface {
 	cri.Images
 	stats.Source
+	Files(ctx context.Context) ([]cri.Files, error)
 }
 
 // Config is what a server serves, and to whom.
@@ -58,6 +62,8 @@ type Config struct {
 	// Pods returns the kubelet; nil while it does not run.
 	Pods    func() Pods
 	Runtime Runtime
+	// DataDir is the daemon's data directory, on whose file system the files of containers are.
+	DataDir string
 	// Services returns the proxy of this node; nil while it does not run.
 	Services func() Services
 	// ClusterDomain is the end of Services' names, without dots around it.
@@ -83,6 +89,8 @@ type Server struct {
 	mux *http.ServeMux
 	// stats samples while somebody asks.
 	stats *stats.Sampler
+	// storage measures files while somebody asks.
+	storage *storage.Meter
 }
 
 // New makes a server; Serve serves.
@@ -94,6 +102,7 @@ func New(cfg Config) *Server {
 		cfg.Metrics = prometheus.DefaultGatherer
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), stats: stats.New(cfg.Runtime)}
+	s.storage = storage.New(cfg.DataDir, s.places)
 	handle := func(pattern string, serve func(http.ResponseWriter, *http.Request, Pods) error) {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
 			pods := cfg.Pods() // once for each request: the kubelet may end meanwhile

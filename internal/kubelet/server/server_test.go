@@ -55,6 +55,8 @@ func (measured) Stats(context.Context) ([]cri.Stats, error) {
 	}, nil
 }
 
+func (measured) Files(context.Context) ([]cri.Files, error) { return nil, nil }
+
 type fixture struct {
 	ca      *certs.Authority
 	address string

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"minik8s/internal/kubelet/stats"
 	"minik8s/internal/kubelet/stats/cadvisor"
 	"minik8s/internal/kubelet/stats/scrape"
+	"minik8s/internal/kubelet/stats/storage"
 	"minik8s/internal/kubelet/stats/summary"
 )
 
@@ -19,16 +21,42 @@ var rates = stats.Ask{Rates: time.Second}
 
 // summary sends what the node and its pods use. With only_cpu_and_memory, as in Kubernetes, that is all of it.
 func (s *Server) summary(w http.ResponseWriter, req *http.Request, pods Pods) error {
+	s.storage.Reading() // it may be there when the rates are
 	reading, err := s.stats.Read(req.Context(), rates)
 	if err != nil {
 		return err
 	}
-	out := summary.Of(s.cfg.NodeName, booted(), reading, pods.Pods())
+	out := summary.Of(s.cfg.NodeName, booted(), reading, s.storage.Reading(), pods.Pods())
 	if req.URL.Query().Get("only_cpu_and_memory") == "true" {
 		out = summary.Short(out)
 	}
 	send(w, http.StatusOK, out)
 	return nil
+}
+
+// places are the directories of containers' and pods' files.
+func (s *Server) places(ctx context.Context) ([]storage.Place, error) {
+	files, err := s.cfg.Runtime.Files(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []storage.Place
+	for _, f := range files {
+		if f.Layer != "" {
+			out = append(out, storage.Place{Kind: storage.Layer, PodUID: f.PodUID, ContainerID: f.ContainerID, Dir: f.Layer})
+		}
+		if f.Log != "" {
+			out = append(out, storage.Place{Kind: storage.Log, PodUID: f.PodUID, ContainerID: f.ContainerID, Dir: f.Log})
+		}
+	}
+	if pods := s.cfg.Pods(); pods != nil {
+		for _, p := range pods.Pods() {
+			for name, dir := range pods.VolumeDirs(p) {
+				out = append(out, storage.Place{Kind: storage.Volume, PodUID: string(p.UID), Name: name, Dir: dir})
+			}
+		}
+	}
+	return out, nil
 }
 
 // booted is when the machine was started; zero if /proc does not say.
@@ -46,7 +74,7 @@ func booted() time.Time {
 
 // cadvisor answers cAdvisor's REST API.
 func (s *Server) cadvisor(w http.ResponseWriter, req *http.Request, pods Pods) error {
-	h := cadvisor.Handler{Stats: s.stats, Pods: pods.Pods, Version: s.cfg.Version}
+	h := cadvisor.Handler{Stats: s.stats, Storage: s.storage.Reading, Pods: pods.Pods, Version: s.cfg.Version}
 	h.ServeHTTP(w, req)
 	return nil
 }
@@ -58,7 +86,7 @@ func (s *Server) containerMetrics(w http.ResponseWriter, req *http.Request, pods
 		return err
 	}
 	return page(w, func(t *exposition.Text) error {
-		scrape.Containers(t, reading, pods.Pods(), s.cfg.Version)
+		scrape.Containers(t, reading, s.storage.Reading(), pods.Pods(), s.cfg.Version)
 		return nil
 	})
 }

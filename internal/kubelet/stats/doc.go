@@ -5,6 +5,8 @@
 //	cadvisor      cAdvisor's REST API
 //	scrape        Prometheus' text format
 //
+// and storage measures what files take, in its own time.
+//
 // It promises: nothing is read while nobody asks, and there is no goroutine and no timer but one that forgets. So the
 // interval of the samples is that of the questions: a second while somebody looks on, a quarter of a minute for an
 // autoscaler. Samples are never closer than a second: questions in between get the same one. A rate is the difference of

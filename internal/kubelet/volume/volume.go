@@ -114,6 +114,21 @@ func (m *Manager) SetUp(ctx context.Context, pod *corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
+// Dirs are the directories of a pod's volumes, by their names: of those whose content is the pod's own.
+func (m *Manager) Dirs(pod *corev1.Pod) map[string]string {
+	out := map[string]string{}
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if p, err := pluginFor(v); err == nil {
+			own := m.dir(string(pod.UID), p, v.Name)
+			if p.path(v, own) == own {
+				out[v.Name] = own
+			}
+		}
+	}
+	return out
+}
+
 // Mounts is what to mount into a container, in the order of its volumeMounts. expand expands $(NAME) in a
 // subPathExpr; its error names an unknown one. What a subPath names is bound again at each call, so it is called once
 // for each start.

@@ -79,6 +79,9 @@ var _ server.Pods = NoPods{}
 // Pods implements server.Pods.
 func (NoPods) Pods() []*corev1.Pod { return nil }
 
+// VolumeDirs implements server.Pods.
+func (NoPods) VolumeDirs(*corev1.Pod) map[string]string { return nil }
+
 // Logs implements server.Pods.
 func (NoPods) Logs(context.Context, string, string, string, *corev1.PodLogOptions) (io.ReadCloser, error) {
 	return nil, errNothing

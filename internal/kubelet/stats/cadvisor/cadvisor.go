@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/stats"
+	"minik8s/internal/kubelet/stats/storage"
 )
 
 // Paths begin with one of these.
@@ -31,6 +32,8 @@ type Reader interface {
 // Handler answers.
 type Handler struct {
 	Stats Reader
+	// Storage returns what was measured last of files; nil: nothing yet.
+	Storage func() *storage.Reading
 	// Pods returns the pods of this node, which give containers their labels.
 	Pods func() []*corev1.Pod
 	// Version is what answers call the version of cAdvisor.
@@ -92,7 +95,7 @@ func (h *Handler) v1(req *http.Request, verb, name string) (any, error) {
 			if s.Time.Before(ask.Start) || !ask.End.IsZero() && s.Time.After(ask.End) {
 				continue
 			}
-			out.Stats = append(out.Stats, stats1(s))
+			out.Stats = append(out.Stats, c.stats1(i))
 		}
 		return out
 	}
@@ -221,10 +224,15 @@ func (h *Handler) read(ctx context.Context, ask stats.Ask) ([]*container, error)
 	for _, p := range h.Pods() {
 		pods[string(p.UID)] = p
 	}
+	disk := h.Storage()
 	out := []*container{{Series: &r.Node}}
 	for _, list := range [][]stats.Series{r.Pods, r.Containers} {
 		for i := range list {
-			out = append(out, &container{Series: &list[i], pod: pods[list[i].PodUID]})
+			c := &container{Series: &list[i], pod: pods[list[i].PodUID]}
+			if disk != nil && disk.Containers[c.ContainerID] != nil {
+				c.used, c.data = disk.Containers[c.ContainerID], &disk.Data
+			}
+			out = append(out, c)
 		}
 	}
 	return out, nil

@@ -9,6 +9,7 @@ import (
 
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/stats"
+	"minik8s/internal/kubelet/stats/storage"
 )
 
 // namespace is that of the aliases.
@@ -18,6 +19,9 @@ const namespace = "containerd"
 type container struct {
 	*stats.Series
 	pod *corev1.Pod // nil: none, or the kubelet has it no more
+	// used is what its files take of data; both are nil as long as that was not measured.
+	used *storage.Container
+	data *storage.FileSystem
 }
 
 func (c *container) aliases() []string {
@@ -67,7 +71,7 @@ const period = 100_000
 func (c *container) spec2() v2.ContainerSpec {
 	res, image := c.wanted()
 	s := v2.ContainerSpec{CreationTime: c.Started, Aliases: c.aliases(), Labels: c.labels(), Image: image, HasCpu: true, HasMemory: true, HasProcesses: true,
-		HasDiskIo: true, HasNetwork: c.Last().Network != nil}
+		HasDiskIo: true, HasFilesystem: c.used != nil || c.PodUID == "", HasNetwork: c.Last().Network != nil}
 	if c.ContainerID != "" {
 		s.Namespace = namespace
 	}
@@ -82,7 +86,7 @@ func (c *container) spec2() v2.ContainerSpec {
 func (c *container) spec1() v1.ContainerSpec {
 	s := c.spec2()
 	return v1.ContainerSpec{CreationTime: s.CreationTime, Labels: s.Labels, Image: s.Image, HasCpu: s.HasCpu, HasMemory: s.HasMemory,
-		HasProcesses: s.HasProcesses, HasDiskIo: s.HasDiskIo, HasNetwork: s.HasNetwork, Memory: v1.MemorySpec{Limit: s.Memory.Limit},
+		HasProcesses: s.HasProcesses, HasDiskIo: s.HasDiskIo, HasFilesystem: s.HasFilesystem, HasNetwork: s.HasNetwork, Memory: v1.MemorySpec{Limit: s.Memory.Limit},
 		Cpu: v1.CpuSpec{Limit: s.Cpu.Limit, MaxLimit: s.Cpu.MaxLimit, Quota: s.Cpu.Quota, Period: s.Cpu.Period}}
 }
 
@@ -95,6 +99,10 @@ func (c *container) stats2(n int) []*v2.ContainerStats {
 			Processes: &v1.ProcessStats{ThreadsCurrent: s.Processes}}
 		if s.Network != nil {
 			x.Network = &v2.NetworkStats{Interfaces: []v1.InterfaceStats{device(s.Network)}}
+		}
+		if c.used != nil && i == len(c.Samples)-1 { // older ones do not have it
+			x.Filesystem = &v2.FilesystemStats{TotalUsageBytes: new(c.used.Layer.Bytes + c.used.Log.Bytes), BaseUsageBytes: &c.used.Layer.Bytes,
+				InodeUsage: new(c.used.Layer.Inodes + c.used.Log.Inodes)}
 		}
 		if i > 0 {
 			x.CpuInst = instant(&c.Samples[i-1], s)
@@ -115,13 +123,31 @@ func instant(before, now *stats.Sample) *v2.CpuInstStats {
 		System: rate(now.SystemCPU - before.SystemCPU)}}
 }
 
-func stats1(s *stats.Sample) *v1.ContainerStats {
+func (c *container) stats1(i int) *v1.ContainerStats {
+	s := &c.Samples[i]
 	x := &v1.ContainerStats{Timestamp: s.Time, Cpu: *cpu(s), Memory: *memory(s), DiskIo: *diskIO(s),
 		Processes: v1.ProcessStats{ThreadsCurrent: s.Processes}}
 	if s.Network != nil {
 		x.Network = v1.NetworkStats{InterfaceStats: device(s.Network), Interfaces: []v1.InterfaceStats{device(s.Network)}}
 	}
+	if i < len(c.Samples)-1 {
+		return x
+	}
+	switch {
+	case c.PodUID == "":
+		for _, f := range storage.Mounted() {
+			x.Filesystem = append(x.Filesystem, fileSystem(&f, f.Used(), 0))
+		}
+	case c.used != nil:
+		x.Filesystem = []v1.FsStats{fileSystem(c.data, c.used.Layer.Bytes+c.used.Log.Bytes, c.used.Layer.Bytes)}
+	}
 	return x
+}
+
+// fileSystem is what is used of a file system, and what of it is the container's layer.
+func fileSystem(f *storage.FileSystem, used, base uint64) v1.FsStats {
+	return v1.FsStats{Device: f.Device, Type: f.Type, Limit: f.Capacity, Usage: used, BaseUsage: base, Available: f.Available, HasInodes: true,
+		Inodes: f.Inodes, InodesFree: f.InodesFree}
 }
 
 func cpu(s *stats.Sample) *v1.CpuStats {

@@ -10,6 +10,8 @@ import (
 	v2 "github.com/google/cadvisor/info/v2"
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/stats/storage"
 )
 
 // machineInfo is what cAdvisor says of a machine, as far as it is asked for: cores, memory, and who it is.
@@ -40,6 +42,9 @@ func machineInfo() (*v1.MachineInfo, error) {
 		out.CPUVendorID, out.CpuFrequency = cpus[i].VendorID, uint64(cpus[i].CPUMHz*1000)
 	}
 	out.NumPhysicalCores, out.NumSockets = len(cores), len(sockets)
+	for _, f := range storage.Mounted() {
+		out.Filesystems = append(out.Filesystems, v1.FsInfo{Device: f.Device, Type: f.Type, Capacity: f.Capacity, Inodes: f.Inodes, HasInodes: true})
+	}
 	return out, nil
 }
 
@@ -66,11 +71,18 @@ func attributes(version string) (*v2.Attributes, error) {
 	return &out, nil
 }
 
-// machineStats are the samples of the machine, without its file systems, which /metrics/node has.
+// machineStats are the samples of the machine; the newest has its file systems.
 func machineStats(c *container) ([]v2.MachineStats, error) {
 	var out []v2.MachineStats
 	for _, s := range c.stats2(len(c.Samples)) {
 		out = append(out, v2.MachineStats{Timestamp: s.Timestamp, Cpu: s.Cpu, CpuInst: s.CpuInst, Memory: s.Memory})
+	}
+	if len(out) > 0 {
+		last := &out[len(out)-1]
+		for _, f := range storage.Mounted() {
+			last.Filesystem = append(last.Filesystem, v2.MachineFsStats{Device: f.Device, Type: f.Type, Capacity: new(f.Capacity), Usage: new(f.Used()),
+				Available: new(f.Available), InodesFree: new(f.InodesFree)})
+		}
 	}
 	return out, nil
 }

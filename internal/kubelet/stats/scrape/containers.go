@@ -13,6 +13,7 @@ import (
 	"minik8s/internal/exposition"
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/stats"
+	"minik8s/internal/kubelet/stats/storage"
 )
 
 // row is a series with the labels that its samples have.
@@ -140,8 +141,8 @@ func ofCFS(f func(*stats.Sample) float64) func(*row, *stats.Sample) float64 {
 	}
 }
 
-// Containers writes the page of /metrics/cadvisor.
-func Containers(t *exposition.Text, r *stats.Reading, pods []*corev1.Pod, version string) {
+// Containers writes the page of /metrics/cadvisor. disk is nil as long as nothing was measured.
+func Containers(t *exposition.Text, r *stats.Reading, disk *storage.Reading, pods []*corev1.Pod, version string) {
 	t.Family("cadvisor_version_info", exposition.Gauge, "A metric with a constant '1' value labeled by the version of this program.")
 	t.Sample(exposition.Labels("cadvisorVersion", version), 1, r.Node.Last().Time)
 	rows := rowsOf(r, pods)
@@ -158,6 +159,7 @@ func Containers(t *exposition.Text, r *stats.Reading, pods []*corev1.Pod, versio
 			t.Sample(row.labels[f.of], value, last.Time)
 		}
 	}
+	fileSystems(t, rows, disk)
 	t.Family("machine_cpu_cores", exposition.Gauge, "Number of logical CPU cores.")
 	t.Sample("", float64(runtime.NumCPU()), r.Node.Last().Time)
 	var info unix.Sysinfo_t

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/exposition"
+	"minik8s/internal/kubelet/stats/storage"
 )
 
 // Machine writes the page of /metrics/node: what the dashboards for node-exporter (docs of
@@ -119,45 +120,31 @@ func (t *machine) load(proc procfs.FS) {
 	t.one("node_load15", exposition.Gauge, "15m load average.", l.Load15)
 }
 
-// fileSystems has those of devices; the mounts of pods are left out, as by node-exporter's default.
 func (t *machine) fileSystems() {
-	mounts, err := procfs.GetMounts()
-	if err != nil {
-		return
-	}
-	type fs struct {
-		labels string
-		st     unix.Statfs_t
-	}
-	var all []fs
-	seen := map[string]bool{}
-	for _, m := range mounts {
-		disk := strings.HasPrefix(m.Source, "/dev/") || m.FSType == "tmpfs" || m.FSType == "overlay" && m.MountPoint == "/"
-		if !disk || seen[m.MountPoint] || strings.HasPrefix(m.MountPoint, "/dev") || strings.HasPrefix(m.MountPoint, "/proc") ||
-			strings.HasPrefix(m.MountPoint, "/sys") || strings.Contains(m.MountPoint, "/pods/") || strings.Contains(m.MountPoint, "/slots/") ||
-			strings.Contains(m.MountPoint, "/containers/") {
-			continue
-		}
-		seen[m.MountPoint] = true
-		x := fs{labels: exposition.Labels("device", m.Source, "fstype", m.FSType, "mountpoint", m.MountPoint)}
-		if unix.Statfs(m.MountPoint, &x.st) == nil {
-			all = append(all, x)
-		}
+	all := storage.Mounted()
+	labels := make([]string, len(all))
+	for i, f := range all {
+		labels[i] = exposition.Labels("device", f.Device, "fstype", f.Type, "mountpoint", f.MountPoint)
 	}
 	for _, f := range []struct {
 		name, help string
-		value      func(*unix.Statfs_t) float64
+		value      func(*storage.FileSystem) uint64
 	}{
-		{"node_filesystem_avail_bytes", "Filesystem space available to non-root users in bytes.", func(s *unix.Statfs_t) float64 { return float64(s.Bavail) * float64(s.Bsize) }},
-		{"node_filesystem_files", "Filesystem total file nodes.", func(s *unix.Statfs_t) float64 { return float64(s.Files) }},
-		{"node_filesystem_files_free", "Filesystem total free file nodes.", func(s *unix.Statfs_t) float64 { return float64(s.Ffree) }},
-		{"node_filesystem_free_bytes", "Filesystem free space in bytes.", func(s *unix.Statfs_t) float64 { return float64(s.Bfree) * float64(s.Bsize) }},
-		{"node_filesystem_readonly", "Filesystem read-only status.", func(s *unix.Statfs_t) float64 { return float64(s.Flags & unix.ST_RDONLY) }},
-		{"node_filesystem_size_bytes", "Filesystem size in bytes.", func(s *unix.Statfs_t) float64 { return float64(s.Blocks) * float64(s.Bsize) }},
+		{"node_filesystem_avail_bytes", "Filesystem space available to non-root users in bytes.", func(s *storage.FileSystem) uint64 { return s.Available }},
+		{"node_filesystem_files", "Filesystem total file nodes.", func(s *storage.FileSystem) uint64 { return s.Inodes }},
+		{"node_filesystem_files_free", "Filesystem total free file nodes.", func(s *storage.FileSystem) uint64 { return s.InodesFree }},
+		{"node_filesystem_free_bytes", "Filesystem free space in bytes.", func(s *storage.FileSystem) uint64 { return s.Free }},
+		{"node_filesystem_readonly", "Filesystem read-only status.", func(s *storage.FileSystem) uint64 {
+			if s.ReadOnly {
+				return 1
+			}
+			return 0
+		}},
+		{"node_filesystem_size_bytes", "Filesystem size in bytes.", func(s *storage.FileSystem) uint64 { return s.Capacity }},
 	} {
 		t.Family(f.name, exposition.Gauge, f.help)
 		for i := range all {
-			t.Sample(all[i].labels, f.value(&all[i].st), time.Time{})
+			t.Sample(labels[i], float64(f.value(&all[i])), time.Time{})
 		}
 	}
 }

@@ -23,7 +23,7 @@ func BenchmarkContainers(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		t := exposition.To(io.Discard)
-		scrape.Containers(t, r, pods, "v1")
+		scrape.Containers(t, r, nil, pods, "v1")
 		if err := t.Flush(); err != nil {
 			b.Fatal(err)
 		}

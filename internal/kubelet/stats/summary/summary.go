@@ -13,21 +13,36 @@ import (
 
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/stats"
+	"minik8s/internal/kubelet/stats/storage"
 )
 
-// Of returns the summary of a node. Pods that are not in the list, because the API knows them no more, are left out.
-func Of(node string, booted time.Time, r *stats.Reading, pods []*corev1.Pod) *statsapi.Summary {
+// Of returns the summary of a node. Pods that are not in the list, because the API knows them no more, are left out. disk is nil
+// as long as nothing was measured.
+func Of(node string, booted time.Time, r *stats.Reading, disk *storage.Reading, pods []*corev1.Pod) *statsapi.Summary {
 	last := r.Node.Last()
 	out := &statsapi.Summary{Node: statsapi.NodeStats{NodeName: node, StartTime: metav1.NewTime(booted),
 		CPU: cpu(&r.Node), Memory: memory(last), IO: stalls(last), Swap: swap(last)}, Pods: []statsapi.PodStats{}}
+	if disk != nil {
+		fs := fileSystem(&disk.Data)
+		fs.UsedBytes = new(disk.Data.Used())
+		out.Node.Fs = fs
+		images := fileSystem(&disk.Data) // how much of it they take is not measured
+		out.Node.Runtime = &statsapi.RuntimeStats{ImageFs: images, ContainerFs: images}
+	}
 	containers := map[string][]statsapi.ContainerStats{}
 	processes := map[string]uint64{}
 	for i := range r.Containers {
 		c := &r.Containers[i]
 		last := c.Last()
 		processes[c.PodUID] += last.Processes
-		containers[c.PodUID] = append(containers[c.PodUID], statsapi.ContainerStats{Name: c.Container, StartTime: metav1.NewTime(c.Started),
-			CPU: cpu(c), Memory: memory(last), IO: stalls(last), Swap: swap(last)})
+		one := statsapi.ContainerStats{Name: c.Container, StartTime: metav1.NewTime(c.Started),
+			CPU: cpu(c), Memory: memory(last), IO: stalls(last), Swap: swap(last)}
+		if disk != nil {
+			if used := disk.Containers[c.ContainerID]; used != nil {
+				one.Rootfs, one.Logs = use(&disk.Data, used.Layer), use(&disk.Data, used.Log)
+			}
+		}
+		containers[c.PodUID] = append(containers[c.PodUID], one)
 	}
 	whole := map[string]*stats.Series{}
 	for i := range r.Pods {
@@ -41,9 +56,13 @@ func Of(node string, booted time.Time, r *stats.Reading, pods []*corev1.Pod) *st
 		}
 		last := w.Last()
 		slices.SortFunc(containers[uid], func(a, b statsapi.ContainerStats) int { return cmp.Compare(a.Name, b.Name) })
-		out.Pods = append(out.Pods, statsapi.PodStats{PodRef: statsapi.PodReference{Name: p.Name, Namespace: p.Namespace, UID: uid},
+		next := statsapi.PodStats{PodRef: statsapi.PodReference{Name: p.Name, Namespace: p.Namespace, UID: uid},
 			StartTime: metav1.NewTime(w.Started), Containers: slices.Clip(containers[uid]), CPU: cpu(w), Memory: memory(last),
-			Network: network(last), ProcessStats: &statsapi.ProcessStats{ProcessCount: new(processes[uid])}})
+			Network: network(last), ProcessStats: &statsapi.ProcessStats{ProcessCount: new(processes[uid])}}
+		if disk != nil {
+			next.VolumeStats, next.EphemeralStorage = volumes(disk, uid), ephemeral(disk, uid, next.Containers)
+		}
+		out.Pods = append(out.Pods, next)
 	}
 	return out
 }
