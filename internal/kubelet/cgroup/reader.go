@@ -44,7 +44,7 @@ func (r *Reader) Read(path string, u *cri.Usage) (ok bool) {
 	return r.legacy(path, u) && r.legacyRest(path, u)
 }
 
-// ReadCore reads CPU and memory alone, which takes a third of the time.
+// ReadCore reads all but Usage.Rest, which takes a third of the time. Of Rest it may read a part.
 func (r *Reader) ReadCore(path string, u *cri.Usage) (ok bool) {
 	if r.v2 {
 		return r.unified(filepath.Join(r.root, path), u)

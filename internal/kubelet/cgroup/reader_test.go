@@ -48,8 +48,8 @@ func TestReadV2(t *testing.T) {
 		t.Errorf("pressure %+v", p)
 	}
 	got.Pressure = nil
-	want := cri.Usage{CPU: 1500e3, UserCPU: 1000e3, SystemCPU: 500e3, Periods: 10, ThrottledPeriods: 3, Throttled: 7e3, Memory: 5000, WorkingSet: 3800, RSS: 100, Cache: 200,
-		Mapped: 50, Swap: 4, Faults: 11, MajorFaults: 2, OOMKills: 1, Processes: 6, ReadBytes: 101, WrittenBytes: 20, ReadCalls: 4, WriteCalls: 4}
+	want := cri.Usage{CPU: 1500e3, UserCPU: 1000e3, SystemCPU: 500e3, Memory: 5000, WorkingSet: 3800, RSS: 100, Cache: 200, Mapped: 50, Swap: 4, Faults: 11, MajorFaults: 2,
+		Rest: cri.Rest{Periods: 10, ThrottledPeriods: 3, Throttled: 7e3, OOMKills: 1, Processes: 6, ReadBytes: 101, WrittenBytes: 20, ReadCalls: 4, WriteCalls: 4}}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

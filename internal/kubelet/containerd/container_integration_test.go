@@ -273,7 +273,7 @@ func TestStats(t *testing.T) {
 	b := newBench(t)
 	id := b.up("web", "sh", "-c", "while :; do :; done")
 	eventually(t, "CPU time", func() error {
-		stats, err := b.Stats(b.ctx)
+		stats, err := b.Stats(b.ctx, func(string) bool { return true })
 		if err != nil || len(stats) != 2 {
 			return fmt.Errorf("%+v, %v", stats, err)
 		}

@@ -43,8 +43,9 @@ type Runtime interface {
 	// changed.
 	Events(ctx context.Context) <-chan Event
 
-	// Stats is what every running container uses, and what the pods of these use as a whole.
-	Stats(ctx context.Context) ([]Stats, error)
+	// Stats is what every running container uses, and what the pods of these use as a whole. rest says of which containers, by
+	// their cgroups, Usage.Rest is read, too; nil: of none.
+	Stats(ctx context.Context, rest func(cgroup string) bool) ([]Stats, error)
 	// Files is where every running container's files are.
 	Files(ctx context.Context) ([]Files, error)
 
@@ -251,13 +252,19 @@ type Stats struct {
 
 // Usage is what a cgroup has used since it was made, and what it has now. What the kernel does not count is 0.
 type Usage struct {
-	CPU                                  uint64 // nanoseconds
-	UserCPU, SystemCPU                   uint64 // nanoseconds; v1 counts them in ticks, so that their sum may not be CPU
-	Periods, ThrottledPeriods, Throttled uint64 // of the CPU limit; Throttled in nanoseconds
+	CPU                 uint64 // nanoseconds
+	UserCPU, SystemCPU  uint64 // nanoseconds; v1 counts them in ticks, so that their sum may not be CPU
+	Memory, WorkingSet  uint64 // bytes; the working set is what the kernel could not drop at once
+	RSS, Cache, Mapped  uint64 // bytes; RSS is anonymous memory
+	Swap                uint64 // bytes
+	Faults, MajorFaults uint64
+	Rest
+}
 
-	Memory, WorkingSet                             uint64 // bytes; the working set is what the kernel could not drop at once
-	RSS, Cache, Mapped, Swap, Peak                 uint64 // bytes; RSS is anonymous memory, Peak the most of Memory
-	Faults, MajorFaults, OOMKills                  uint64
+// Rest is of Usage what is more to read than to know every second.
+type Rest struct {
+	Periods, ThrottledPeriods, Throttled           uint64 // of the CPU limit; Throttled in nanoseconds
+	Peak, OOMKills                                 uint64 // Peak is the most of Memory
 	Processes                                      uint64 // processes and threads
 	ReadBytes, WrittenBytes, ReadCalls, WriteCalls uint64 // of block devices
 	// Pressure is how long tasks stood still for want of a resource; nil with cgroups v1, which do not say.

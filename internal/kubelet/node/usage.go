@@ -19,7 +19,7 @@ type usageMeter struct {
 // read is the annotations with the usage of the node's containers; nil if the runtime has an error, or at the first
 // call: a rate needs two readings, and a 0 would make a busy node look idle to the scheduler.
 func (u *usageMeter) read(ctx context.Context, rt Runtime, now time.Time) map[string]string {
-	stats, err := rt.Stats(ctx)
+	stats, err := rt.Stats(ctx, nil)
 	if err != nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ func (onePod) Connectable(_, _, container string) error {
 // measured is a runtime that only measures.
 type measured struct{ cri.Images }
 
-func (measured) Stats(context.Context) ([]cri.Stats, error) {
+func (measured) Stats(context.Context, func(string) bool) ([]cri.Stats, error) {
 	at := time.Unix(1e9, 0).UTC()
 	uses := cri.Usage{CPU: 7e9, Memory: 9, WorkingSet: 8}
 	return []cri.Stats{

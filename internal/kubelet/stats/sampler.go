@@ -13,13 +13,15 @@ const (
 	// history is how many samples are kept of each container and of the node, and podHistory of each pod as a whole.
 	history    = 60
 	podHistory = 4
+	// rarely is how often what is in cri.Rest is read.
+	rarely = 10 * time.Second
 	// forgotten is when a history ends after the last question.
 	forgotten = 15 * time.Minute
 )
 
 // Source reads what runs now: see cri.Runtime.
 type Source interface {
-	Stats(ctx context.Context) ([]cri.Stats, error)
+	Stats(ctx context.Context, rest func(cgroup string) bool) ([]cri.Stats, error)
 }
 
 // Sample is what was used at one time.
@@ -76,6 +78,7 @@ type Sampler struct {
 
 	mu     sync.Mutex
 	last   time.Time
+	rest   time.Time // when cri.Rest was read of all
 	series map[string]*Series // by cgroup; "/" is the node
 	forget *time.Timer
 }
@@ -128,7 +131,8 @@ func (s *Sampler) refresh(ctx context.Context, maxAge time.Duration) error {
 	if age := now.Sub(s.last); s.series != nil && age >= 0 && age < maxAge {
 		return nil
 	}
-	stats, err := s.source.Stats(ctx)
+	all := s.series == nil || now.Sub(s.rest) >= rarely || now.Before(s.rest)
+	stats, err := s.source.Stats(ctx, func(cgroup string) bool { return all || s.series[cgroup] == nil })
 	if err != nil {
 		return err
 	}
@@ -142,10 +146,16 @@ func (s *Sampler) refresh(ctx context.Context, maxAge time.Duration) error {
 		if old == nil || old.ContainerID != x.ContainerID {
 			old = &Series{PodUID: x.PodUID, Container: x.Container, ContainerID: x.ContainerID, Cgroup: x.Cgroup, Started: x.Started}
 		}
+		if !all && x.Cgroup != machine && len(old.Samples) > 0 {
+			x.Rest = old.Last().Rest
+		}
 		old.add(Sample{Time: x.Time, Usage: x.Usage, Network: x.Network})
 		next[x.Cgroup] = old
 	}
 	s.series, s.last = next, now
+	if all {
+		s.rest = now
+	}
 	if s.forget == nil {
 		s.forget = time.AfterFunc(forgotten, s.drop)
 	} else {

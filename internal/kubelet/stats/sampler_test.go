@@ -16,15 +16,19 @@ type busy struct {
 	cores map[string]float64
 	began time.Time
 	reads int
+	rests int // how often the rest of a container was read
 	err   error
 }
 
-func (b *busy) Stats(context.Context) ([]cri.Stats, error) {
+func (b *busy) Stats(_ context.Context, rest func(string) bool) ([]cri.Stats, error) {
 	b.reads++
 	now := time.Now()
 	var out []cri.Stats
 	for id, cores := range b.cores {
-		used := cri.Usage{CPU: uint64(cores * float64(now.Sub(b.began))), WorkingSet: 1 << 20}
+		if rest("/p/" + id) {
+			b.rests++
+		}
+		used := cri.Usage{CPU: uint64(cores * float64(now.Sub(b.began))), WorkingSet: 1 << 20, Rest: cri.Rest{Processes: uint64(b.rests)}}
 		out = append(out, cri.Stats{PodUID: "u", Cgroup: "/p/" + id, Container: "c", ContainerID: id, Time: now, Usage: used})
 	}
 	return out, b.err
@@ -56,6 +60,31 @@ func millis(t *testing.T, s *Sampler, ask Ask) (rate int64, over time.Duration, 
 		return -1, 0, len(c.Samples)
 	}
 	return int64(n / 1e6), over, len(c.Samples)
+}
+
+func TestTheRestIsReadRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &busy{cores: map[string]float64{"a": 0.5}}
+		s := b.sampler()
+		for second, want := range []uint64{1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 4, 4} { // of a; of b when it comes; of both after ten seconds
+			if second == 4 {
+				b.cores["b"] = 0.5
+			}
+			r, err := s.Read(t.Context(), Ask{MaxAge: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if uint64(b.rests) != want {
+				t.Errorf("after %d s the rest was read %d times, want %d", second, b.rests, want)
+			}
+			for _, c := range r.Containers {
+				if c.Last().Processes == 0 {
+					t.Errorf("after %d s a sample has no rest", second)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+	})
 }
 
 func TestSamplesAreTakenWhenSomebodyAsks(t *testing.T) {

@@ -161,7 +161,7 @@ func (h *Handler) v2(req *http.Request, verb, name string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return machineStats(list[0])
+		return machineStats(list[0]), nil
 	case "stats":
 		return h.stats2(req, path.Clean(name))
 	}
@@ -226,6 +226,9 @@ func (h *Handler) read(ctx context.Context, ask stats.Ask) ([]*container, error)
 	}
 	disk := h.Storage()
 	out := []*container{{Series: &r.Node}}
+	if disk != nil {
+		out[0].mounted = disk.Mounted
+	}
 	for _, list := range [][]stats.Series{r.Pods, r.Containers} {
 		for i := range list {
 			c := &container{Series: &list[i], pod: pods[list[i].PodUID]}

@@ -22,6 +22,8 @@ type container struct {
 	// used is what its files take of data; both are nil as long as that was not measured.
 	used *storage.Container
 	data *storage.FileSystem
+	// mounted is of the machine.
+	mounted []storage.FileSystem
 }
 
 func (c *container) aliases() []string {
@@ -71,7 +73,7 @@ const period = 100_000
 func (c *container) spec2() v2.ContainerSpec {
 	res, image := c.wanted()
 	s := v2.ContainerSpec{CreationTime: c.Started, Aliases: c.aliases(), Labels: c.labels(), Image: image, HasCpu: true, HasMemory: true, HasProcesses: true,
-		HasDiskIo: true, HasFilesystem: c.used != nil || c.PodUID == "", HasNetwork: c.Last().Network != nil}
+		HasDiskIo: true, HasFilesystem: c.used != nil || c.mounted != nil, HasNetwork: c.Last().Network != nil}
 	if c.ContainerID != "" {
 		s.Namespace = namespace
 	}
@@ -135,8 +137,9 @@ func (c *container) stats1(i int) *v1.ContainerStats {
 	}
 	switch {
 	case c.PodUID == "":
-		for _, f := range storage.Mounted() {
-			x.Filesystem = append(x.Filesystem, fileSystem(&f, f.Used(), 0))
+		for i := range c.mounted {
+			f := &c.mounted[i]
+			x.Filesystem = append(x.Filesystem, fileSystem(f, f.Used(), 0))
 		}
 	case c.used != nil:
 		x.Filesystem = []v1.FsStats{fileSystem(c.data, c.used.Layer.Bytes+c.used.Log.Bytes, c.used.Layer.Bytes)}

@@ -72,17 +72,17 @@ func attributes(version string) (*v2.Attributes, error) {
 }
 
 // machineStats are the samples of the machine; the newest has its file systems.
-func machineStats(c *container) ([]v2.MachineStats, error) {
+func machineStats(c *container) []v2.MachineStats {
 	var out []v2.MachineStats
 	for _, s := range c.stats2(len(c.Samples)) {
 		out = append(out, v2.MachineStats{Timestamp: s.Timestamp, Cpu: s.Cpu, CpuInst: s.CpuInst, Memory: s.Memory})
 	}
 	if len(out) > 0 {
 		last := &out[len(out)-1]
-		for _, f := range storage.Mounted() {
+		for _, f := range c.mounted {
 			last.Filesystem = append(last.Filesystem, v2.MachineFsStats{Device: f.Device, Type: f.Type, Capacity: new(f.Capacity), Usage: new(f.Used()),
 				Available: new(f.Available), InodesFree: new(f.InodesFree)})
 		}
 	}
-	return out, nil
+	return out
 }

@@ -16,20 +16,22 @@ func fileSystems(t *exposition.Text, rows []row, disk *storage.Reading) {
 		of     *storage.FileSystem
 		time   time.Time
 	}
+	if disk == nil {
+		return
+	}
 	var parts []part
-	mounted := storage.Mounted()
 	for i := range rows {
 		r := &rows[i]
 		switch {
 		case r.PodUID == "":
 			devices := map[string]bool{} // a device that is mounted twice is one
-			for j := range mounted {
-				if f := &mounted[j]; !devices[f.Device] && !f.InMemory {
+			for j := range disk.Mounted {
+				if f := &disk.Mounted[j]; !devices[f.Device] && !f.InMemory {
 					devices[f.Device] = true
 					parts = append(parts, part{exposition.Labels("device", f.Device) + "," + r.labels[plain], f.Used(), f, f.Time})
 				}
 			}
-		case disk != nil && disk.Containers[r.ContainerID] != nil:
+		case disk.Containers[r.ContainerID] != nil:
 			used := disk.Containers[r.ContainerID]
 			parts = append(parts, part{exposition.Labels("device", disk.Data.Device) + "," + r.labels[plain], used.Layer.Bytes + used.Log.Bytes, &disk.Data, disk.Time})
 		}

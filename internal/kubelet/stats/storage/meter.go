@@ -47,6 +47,8 @@ type Reading struct {
 	Time time.Time
 	// Data is the file system of the daemon's data directory: images, containers, logs and volumes on disk are on it.
 	Data FileSystem
+	// Mounted are the machine's: finding them among the mounts of pods takes milliseconds.
+	Mounted []FileSystem
 	// Containers are the layer and the log of each container, by its id. Volumes are those of each pod, by its UID.
 	Containers map[string]*Container
 	Volumes    map[string][]Measured
@@ -114,6 +116,7 @@ func (m *Meter) read(ctx context.Context) *Reading {
 	if out.Data, err = Of(m.data); err != nil {
 		return nil
 	}
+	out.Mounted = Mounted()
 	for _, p := range places {
 		use, err := Tree(ctx, p.Dir)
 		if err != nil && !gone(err) {
