@@ -85,15 +85,15 @@ func TestAnswers(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s := source(t, config(usual(t).URL+"/prom"))
 	for _, x := range []struct {
-		path, want string
+		path, want string // "$" at its end: nothing follows
 		code       int32
 	}{
 		{newPath + "namespaces/default/pods/*/nothing", "the server could not find the metric nothing for pods", 404},
 		{newPath + "namespaces/default/pods/db/load", "the server could not find the metric load for pods db", 404}, // NaN
 		{newPath + "namespaces/default/pods/gone/load", "the server could not find the metric load for pods gone", 404},
 		{newPath + "namespaces/default/ships.example.com/*/load", "the server could not find the metric load for ships.example.com", 404},
-		{newPath + "namespaces/default/nodes/n1/heat", "the server could not find the metric heat for nodes", 404},
-		{newPath + "pods/web-1/load", "the server could not find the metric load for pods", 404},
+		{newPath + "namespaces/default/nodes/n1/heat", "the server could not find the metric heat for nodes$", 404},
+		{newPath + "pods/web-1/load", "the server could not find the metric load for pods$", 404},
 		{newPath + "namespaces/default/metrics/heat", "the server could not find the metric heat for namespaces", 404},
 		{outside + "namespaces/default/nothing", "the server could not find the metric nothing for nothing.external.metrics.k8s.io", 404},
 		{outside + "load", "not found", 404},
@@ -108,7 +108,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		got, err := get(t, s, x.path)
 		var status apierrors.APIStatus
-		if !errors.As(err, &status) || status.Status().Code != x.code || !strings.Contains(err.Error(), x.want) {
+		if !errors.As(err, &status) || status.Status().Code != x.code || !strings.Contains(err.Error()+"$", x.want) {
 			t.Errorf("%s: %s %v, want %d %s", x.path, got, err, x.code, x.want)
 		}
 	}
@@ -164,12 +164,29 @@ func TestWhatIsRemembered(t *testing.T) {
 		t.Errorf("%q", q)
 	}
 	// When it is silent the names are the last that were known.
+	refused := 0
 	f.set(func() {
-		f.serve = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too busy", http.StatusServiceUnavailable) }
+		f.serve = func(w http.ResponseWriter, _ *http.Request) {
+			refused++
+			http.Error(w, "too busy", http.StatusServiceUnavailable)
+		}
 	})
 	now = now.Add(known)
-	if list, current := names(t, s, 0); !strings.Contains(list, "nodes/wind") || current {
-		t.Error(list, current)
+	type moment struct {
+		after time.Duration
+		asked int
+	}
+	for _, x := range []moment{{0, 1}, {discoveryRetry - 1, 1}, {1, 2}} {
+		now = now.Add(x.after)
+		if list, current := names(t, s, 0); !strings.Contains(list, "nodes/wind") || current || refused != x.asked {
+			t.Error(list, current, refused)
+		}
+	}
+	for _, x := range []moment{{retry - 1, 2}, {1, 3}, {0, 3}} {
+		now = now.Add(x.after)
+		if _, err := get(t, s, newPath+"nodes/n1/heat"); !apierrors.IsServiceUnavailable(err) || refused != x.asked {
+			t.Error(err, refused)
+		}
 	}
 	s.custom.drop()
 	if list, current := names(t, s, 0); list != "" || current {
@@ -268,7 +285,7 @@ func TestTokenAndCA(t *testing.T) {
 	tls := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header.Get("Authorization")
 		if r.URL.Path == "/away/api/v1/label/__name__/values" {
-			http.Redirect(w, r, inner.URL, http.StatusTemporaryRedirect)
+			http.Redirect(w, r, inner.URL+strings.TrimPrefix(r.URL.RequestURI(), "/away"), http.StatusTemporaryRedirect)
 			return
 		}
 		inner.ServeHTTP(w, r)
