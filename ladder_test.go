@@ -82,6 +82,7 @@ var floors = map[string]int{
 	"config":                      0,
 
 	"internal/controller/podautoscaler/decide": 1, // how many pods a load asks for; pure
+	"internal/metrics/query/rules":             1, // which series are metrics for autoscalers, and how they are asked for; pure
 }
 
 // shared are packages of floor 4 that other parts of floor 4 may use, and why.
@@ -126,7 +127,7 @@ var doors = map[string][]string{
 	"github.com/anishathalye/porcupine": {"internal/hosts/history"},
 	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote", "internal/bench"},
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},
-	"sigs.k8s.io/yaml":                  {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "config"},
+	"sigs.k8s.io/yaml":                  {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "internal/metrics/query/rules", "config"},
 	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd/recovery"},
 }
 

@@ -87,6 +87,9 @@ type Config struct {
 	// which "{node}" stands for the node's address: usage is then read from these, and not from the kubelets.
 	MetricsWindow time.Duration
 	CAdvisor      string
+	// Prometheus is the URL of the one that answers for custom and external metrics; empty: nobody does. Its user and password
+	// are in it. The files may each be empty: its rules, a bearer token for it, and its CA.
+	Prometheus, PrometheusRules, PrometheusTokenFile, PrometheusCAFile string
 	// CertificateLifetime is how long the certificates last that this master signs.
 	CertificateLifetime time.Duration
 	// ClockOffset is how far the daemon's time of day is ahead of the machine's; negative: behind.
@@ -380,6 +383,14 @@ var Keys = []Key{
 			c.CAdvisor = v
 			return nil
 		}, get: func(c *Config) string { return c.CAdvisor }},
+	{Name: "prometheus", Default: "", Doc: "the Prometheus that answers for the metrics of autoscalers beyond cpu and memory (custom.metrics.k8s.io, external.metrics.k8s.io), on masters: its URL, http://127.0.0.1:9090; empty: these are not served",
+		set: setPrometheus, get: func(c *Config) string { return redacted(c.Prometheus) }, secret: true},
+	{Name: "prometheus-rules", Default: "", Doc: "the file that says which of its series are which metrics, in the form of prometheus-adapter; empty: any series with labels for namespace and pod, service, node, deployment or ingress, by its name",
+		set: file(func(c *Config) *string { return &c.PrometheusRules }), get: func(c *Config) string { return c.PrometheusRules }},
+	{Name: "prometheus-token-file", Default: "", Doc: "the file with the bearer token for it; read again for each question",
+		set: file(func(c *Config) *string { return &c.PrometheusTokenFile }), get: func(c *Config) string { return c.PrometheusTokenFile }},
+	{Name: "prometheus-cafile", Default: "", Doc: "the file with the CA of its certificate (PEM); empty: the system's authorities",
+		set: file(func(c *Config) *string { return &c.PrometheusCAFile }), get: func(c *Config) string { return c.PrometheusCAFile }},
 	{Name: "certificate-lifetime", Default: "8760h", Doc: "how long certificates last that this master signs; they are renewed when a third is left",
 		set: duration(10*time.Second, 10*365*24*time.Hour, func(c *Config) *time.Duration { return &c.CertificateLifetime }),
 		get: func(c *Config) string { return c.CertificateLifetime.String() }},

@@ -204,6 +204,32 @@ func TestExternalEtcd(t *testing.T) {
 	}
 }
 
+// A Prometheus for autoscalers: what goes with it and what does not; its password is told to nobody.
+func TestPrometheus(t *testing.T) {
+	const u = "https://u:abc@metrics:9090/p"
+	for says, flags := range map[string]map[string]string{
+		"expected the URL of a Prometheus":                   {"prometheus": "https://u:abc@:9090"},
+		"https://user:password@metrics":                      {"prometheus": "u:abc@metrics"},
+		"like http://127.0.0.1:9090":                         {"prometheus": u + "?a=b"},
+		"only masters ask it":                                {"role": "worker", "server": "https://m", "prometheus": u},
+		"prometheus-rules: it is about a Prometheus":         {"prometheus-rules": "/x"},
+		"prometheus-token-file: the URL of prometheus has a": {"prometheus": u, "prometheus-token-file": "/x"},
+		"prometheus-cafile: the URL of prometheus has http,": {"prometheus": "http://metrics", "prometheus-cafile": "/x"},
+	} {
+		_, err := load(t, "", nil, flags)
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "abc") {
+			t.Errorf("%v: %v", flags, err)
+		}
+	}
+	c, err := load(t, "prometheus: "+u+"\n", nil, map[string]string{"prometheus-rules": "rules.yaml", "prometheus-cafile": "/ca"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Prometheus != u || !filepath.IsAbs(c.PrometheusRules) || strings.Contains(c.Print(), "abc") {
+		t.Errorf("%+v", c)
+	}
+}
+
 // A Node manifest of a seed system gives name, labels and range; what is said otherwise wins.
 func TestNodeConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "node.yaml")

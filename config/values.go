@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -238,6 +239,49 @@ func setServers(c *Config, v string) error {
 	return nil
 }
 
+// setPrometheus accepts the URL of a Prometheus, which may have a path, a user and a password.
+func setPrometheus(c *Config, v string) error {
+	u, err := url.Parse(v)
+	if v != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "") {
+		return errors.New("expected the URL of a Prometheus, like http://127.0.0.1:9090 or https://user:password@metrics.example.org/prometheus")
+	}
+	c.Prometheus = v
+	return nil
+}
+
+// redacted is a URL without its password.
+func redacted(v string) string {
+	u, err := url.Parse(v)
+	if err != nil {
+		return ""
+	}
+	return u.Redacted()
+}
+
+// checkPrometheus finds settings of a Prometheus that is not there, and two ways to be known by it.
+func (c *Config) checkPrometheus() error {
+	for name, v := range map[string]string{"prometheus-rules": c.PrometheusRules, "prometheus-token-file": c.PrometheusTokenFile, "prometheus-cafile": c.PrometheusCAFile} {
+		if v != "" && c.Prometheus == "" {
+			return fmt.Errorf("%s: it is about a Prometheus: give --prometheus, too, or remove it", name)
+		}
+	}
+	if c.Prometheus == "" {
+		return nil
+	}
+	u, err := url.Parse(c.Prometheus)
+	switch {
+	case err != nil:
+		return errors.New("prometheus: expected a URL")
+	case !c.Has(Master):
+		return errors.New("prometheus: only masters ask it: give it to them, and remove it here")
+	case u.User != nil && c.PrometheusTokenFile != "":
+		return errors.New("prometheus-token-file: the URL of prometheus has a user, too: give one of them")
+	case u.Scheme == "http" && c.PrometheusCAFile != "":
+		return errors.New("prometheus-cafile: the URL of prometheus has http, by which certificates are not used: give https, or remove it")
+	}
+	return nil
+}
+
 func setPrefix(c *Config, v string) error {
 	c.EtcdPrefix = v
 	if v == "/" || !strings.HasPrefix(v, "/") || path.Clean(v) != v {
@@ -272,7 +316,7 @@ func (c *Config) check() error {
 	case c.ShutdownGracePeriod != 0 && c.ShutdownGracePeriodCriticalPods > c.ShutdownGracePeriod:
 		return fmt.Errorf("shutdown-grace-period-critical-pods: %s is more than shutdown-grace-period, %s, of which it is a part: set a shorter one", c.ShutdownGracePeriodCriticalPods, c.ShutdownGracePeriod)
 	}
-	return c.checkEtcd()
+	return cmp.Or(c.checkPrometheus(), c.checkEtcd())
 }
 
 // checkEtcd finds settings of the etcd that is not used, and files that lack the other.

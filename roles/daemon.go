@@ -34,6 +34,7 @@ import (
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/masters"
 	"minik8s/internal/metrics"
+	"minik8s/internal/metrics/query"
 	"minik8s/internal/network"
 	"minik8s/internal/nft"
 	"minik8s/internal/policy"
@@ -121,8 +122,10 @@ type Daemon struct {
 	// usage answers what nodes and pods use, on a master; see nodeMetrics.
 	usage     *metrics.API
 	makeUsage sync.Once
-	network   *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
-	runtime   *containerd.Runtime
+	// queries answers for custom and external metrics, on a master; nil without the setting prometheus.
+	queries *query.Source
+	network *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
+	runtime *containerd.Runtime
 	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
 	filter   *nft.Kernel
 	policies atomic.Pointer[policy.Enforcer] // nil until it runs
@@ -151,6 +154,10 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 	}
 	if cfg.Has(config.Master) {
 		var err error
+		if d.queries, err = d.newMetricsSource(); err != nil {
+			d.Close()
+			return nil, err
+		}
 		if d.storage, err = d.newStorage(); err != nil {
 			d.Close()
 			return nil, err

@@ -167,7 +167,11 @@ func (d *Daemon) servedVersions() ([]schema.GroupVersion, <-chan struct{}) {
 
 // localGroups are the API groups that parts of this daemon answer.
 func (d *Daemon) localGroups() []aggregation.Group {
-	return []aggregation.Group{d.nodeMetrics().Group()}
+	groups := []aggregation.Group{d.nodeMetrics().Group()}
+	if d.queries != nil {
+		groups = append(groups, d.queries.Groups()...)
+	}
+	return groups
 }
 
 // recorder runs an event recorder with a part's client until ctx ends; component is the reporting component of its

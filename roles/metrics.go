@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/metrics"
+	"minik8s/internal/metrics/query"
 	"minik8s/internal/registry"
 )
 
@@ -26,6 +27,20 @@ func (d *Daemon) nodeMetrics() *metrics.API {
 			Address: func(ctx context.Context, node string) (string, error) { return nodeAddress(ctx, reader, node) }})}
 	})
 	return d.usage
+}
+
+// newMetricsSource reads what the settings of Prometheus name; nil without the setting.
+func (d *Daemon) newMetricsSource() (*query.Source, error) {
+	c := d.cfg
+	if c.Prometheus == "" {
+		return nil, nil //nolint:nilnil // that is how no setting is told
+	}
+	part := registry.Part("metrics-query")
+	return query.New(query.Config{URL: c.Prometheus, TokenFile: c.PrometheusTokenFile, CAFile: c.PrometheusCAFile, RulesFile: c.PrometheusRules,
+		Objects: func(ctx context.Context, k *api.Kind, o client.ListOptions) (*client.List, error) {
+			return d.as(part).List(ctx, k, o)
+		},
+		Kinds: func() *api.Table { return d.reg.Kinds() }, Log: d.log})
 }
 
 // nodeAddress is a node's internal address; it is an error if it has none.

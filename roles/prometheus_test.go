@@ -182,7 +182,10 @@ func (p *process) somethingOfEverything(c client.Interface) {
 }
 
 // prometheus is a running one.
-type prometheus struct{ p *process }
+type prometheus struct {
+	p   *process
+	cmd *exec.Cmd
+}
 
 // prometheus starts one with the files in deploy/ as they are, but that it asks every second.
 func (p *process) prometheus() prometheus {
@@ -230,7 +233,7 @@ func (p *process) prometheus() prometheus {
 			p.t.Logf("Prometheus said:\n%s", b[:min(len(b), 4000)])
 		}
 	})
-	return prometheus{p}
+	return prometheus{p, cmd}
 }
 
 // ask is a request of root's, and its answer.

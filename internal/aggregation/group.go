@@ -1,6 +1,7 @@
 package aggregation
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -18,6 +19,9 @@ type Group struct {
 	// Resources says which resources and subresources ("pods/http_requests") there are at this moment, with their verbs.
 	// It is asked for every request and every discovery, by several goroutines at once, and must not block.
 	Resources func() []metav1.APIResource
+	// Discover, if set, says in the place of Resources what clients are told in discovery, and may take a while for that; current
+	// is false if it is not known for sure at this moment.
+	Discover func(ctx context.Context) (list []metav1.APIResource, current bool)
 	// Open has Serve see requests for other resources too, and refuse those that do not exist: there may be more than
 	// Resources can name. Otherwise they are not found (404).
 	Open bool

@@ -101,12 +101,21 @@ func TestAutoscalerIsExplained(t *testing.T) {
 			at("SucceededRescale", "told", corev1.ConditionTrue, able), at("TooManyReplicas", "the desired replica count is more than the maximum replica count", corev1.ConditionTrue, autoscalingv2.ScalingLimited)),
 		hpa("lost", "", at("FailedGetScale", `deployments.apps "web" not found`, corev1.ConditionFalse, able)),
 		hpa("blind", "", at("SucceededGetScale", "", corev1.ConditionTrue, able), at("FailedGetResourceMetric", "missing request for cpu in container c of Pod p", corev1.ConditionFalse, active)),
+		hpa("unserved", "", at("SucceededGetScale", "", corev1.ConditionTrue, able), at("FailedGetPodsMetric",
+			"unable to get metric work: unable to fetch metrics from custom metrics API: the server could not find the requested resource", corev1.ConditionFalse, active)),
+		hpa("unnamed", "", at("SucceededGetScale", "", corev1.ConditionTrue, able), at("FailedGetExternalMetric",
+			"unable to fetch metrics from external metrics API: the server could not find the metric orders for orders.external.metrics.k8s.io", corev1.ConditionFalse, active)),
+		hpa("silent", "", at("SucceededGetScale", "", corev1.ConditionTrue, able), at("FailedGetObjectMetric",
+			"unable to fetch metrics from custom metrics API: Prometheus at http://p:9090 does not answer: connection refused", corev1.ConditionFalse, active)),
 		hpa("new", ""))
 	for name, wants := range map[string][]string{
-		"busy":  {"scaled deployment/web from 2 to 4", "206/50 = 4.12", "so 2 becomes 4", "TooManyReplicas"},
-		"lost":  {"cannot scale deployment/web", `deployments.apps "web" not found`, "minik8sd ctl get deployment web"},
-		"blind": {"does not know how many pods deployment/web needs: it has 2", "missing request for cpu", "give each of deployment web a resources.requests"},
-		"new":   {"has not been looked at yet"},
+		"busy":     {"scaled deployment/web from 2 to 4", "206/50 = 4.12", "so 2 becomes 4", "TooManyReplicas"},
+		"lost":     {"cannot scale deployment/web", `deployments.apps "web" not found`, "minik8sd ctl get deployment web"},
+		"blind":    {"does not know how many pods deployment/web needs: it has 2", "missing request for cpu", "give each of deployment web a resources.requests"},
+		"unserved": {"FailedGetPodsMetric", "nobody serves such metrics: give each master --prometheus"},
+		"unnamed":  {"kubectl get --raw /apis/external.metrics.k8s.io/v1beta1\n"},
+		"silent":   {"connection refused", "see that this Prometheus runs"},
+		"new":      {"has not been looked at yet"},
 	} {
 		got := f.ctl("", "why", "hpa", name)
 		for _, want := range wants {

@@ -44,6 +44,9 @@ func (a *Aggregator) Resources(ctx context.Context, gv schema.GroupVersion) (lis
 		return a.remoteResources(ctx, to)
 	}
 	if g := a.local[gv]; g != nil {
+		if g.Discover != nil {
+			return g.Discover(ctx)
+		}
 		return g.Resources(), true
 	}
 	return nil, false

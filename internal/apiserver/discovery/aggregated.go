@@ -3,7 +3,6 @@ package discovery
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
@@ -27,12 +26,14 @@ func (h Handler) discoverVersion(ctx context.Context, gv schema.GroupVersion) ap
 // aggregated brings the subresources of a list below their resources. A subresource whose resource is not in the list
 // gets one without verbs, as in Kubernetes.
 func aggregated(gv schema.GroupVersion, list []metav1.APIResource) (out []apidiscoveryv2.APIResourceDiscovery) {
+	at := map[string]int{} // a group may have thousands
 	for _, r := range list {
 		name, sub, below := strings.Cut(r.Name, "/")
 		kind := &metav1.GroupVersionKind{Group: cmp.Or(r.Group, gv.Group), Version: cmp.Or(r.Version, gv.Version), Kind: r.Kind}
-		i := slices.IndexFunc(out, func(have apidiscoveryv2.APIResourceDiscovery) bool { return have.Resource == name })
-		if i < 0 {
+		i, have := at[name]
+		if !have {
 			i = len(out)
+			at[name] = i
 			out = append(out, apidiscoveryv2.APIResourceDiscovery{Resource: name, Scope: scope(r), ResponseKind: &metav1.GroupVersionKind{}})
 		}
 		to := &out[i]

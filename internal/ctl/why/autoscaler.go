@@ -57,6 +57,16 @@ func (s *situation) unknownLoad(v *Explanation, h *autoscalingv2.HorizontalPodAu
 	case strings.Contains(active.Message, "missing request"):
 		v.advise("a utilization is a percentage of what the containers request: give each of %s %s a resources.requests, or say with the annotation %s=%s that it is one of a core",
 			strings.ToLower(ref.Kind), ref.Name, api.UtilizationBasisAnnotation, api.BasisCapacity)
+	case strings.Contains(active.Message, "metrics API: the server could not find the requested resource"):
+		v.advise("nobody serves such metrics: give each master --prometheus with the URL of a Prometheus, or make an APIService that leads to another server")
+	case strings.Contains(active.Message, "the server could not find the metric"):
+		group := "custom.metrics.k8s.io/v1beta2"
+		if active.Reason == "FailedGetExternalMetric" {
+			group = "external.metrics.k8s.io/v1beta1"
+		}
+		v.advise("see which metrics there are: kubectl get --raw /apis/%s", group)
+	case strings.Contains(active.Message, "Prometheus at "):
+		v.advise("see that this Prometheus runs, and that the masters' --prometheus is its URL: nothing is scaled by what is not known")
 	case active.Reason == "ScalingDisabled":
 		v.try("scale %s %s --replicas %d%s", strings.ToLower(ref.Kind), ref.Name, max(1, leastPods(h)), brief.Namespace(h.Namespace))
 	default:

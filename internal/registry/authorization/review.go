@@ -105,6 +105,9 @@ func resourceRules(table *api.Table, r rule, verbs []string) []authorizationv1.R
 	if r.sub != "" {
 		below = "/" + r.sub
 	}
+	if r.groups != nil {
+		return []authorizationv1.ResourceRule{{Verbs: verbs, APIGroups: r.groups, Resources: []string{"*"}}}
+	}
 	if r.kinds == nil {
 		return []authorizationv1.ResourceRule{{Verbs: verbs, APIGroups: []string{"*"}, Resources: []string{"*" + below}}}
 	}
@@ -141,5 +144,5 @@ func (a *Authorizer) readsOwn() []rule {
 			scaled = append(scaled, k)
 		}
 	}
-	return []rule{may(reading, kinds...), mayBelow("status", []string{"get"}, status...), mayBelow(api.ScaleSubresource, []string{"get"}, scaled...)}
+	return []rule{may(reading, kinds...), mayBelow("status", []string{"get"}, status...), mayBelow(api.ScaleSubresource, []string{"get"}, scaled...), measured}
 }

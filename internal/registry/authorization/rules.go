@@ -12,8 +12,10 @@ import (
 type rule struct {
 	kinds []*api.Kind // nil: every kind
 	sub   string      // "" is the object itself
-	verbs []string    // nil: every verb
-	paths []string    // instead of kinds: non-resource paths; "/x/*" is everything below /x
+	// groups, instead of kinds: everything in these API groups, subresources too.
+	groups []string
+	verbs  []string // nil: every verb
+	paths  []string // instead of kinds: non-resource paths; "/x/*" is everything below /x
 }
 
 func (r rule) allows(q Attributes) bool {
@@ -22,6 +24,9 @@ func (r rule) allows(q Attributes) bool {
 	}
 	if q.Kind == nil || r.paths != nil {
 		return q.Kind == nil && slices.ContainsFunc(r.paths, func(p string) bool { return pathMatches(p, q.Path) })
+	}
+	if r.groups != nil {
+		return slices.Contains(r.groups, q.Kind.Group)
 	}
 	return (r.kinds == nil || slices.Contains(r.kinds, q.Kind)) && r.sub == q.Sub
 }
@@ -80,6 +85,9 @@ var scraping = []rule{
 	{verbs: []string{"get", "head"}, paths: []string{"/metrics", "/metrics/*"}},
 }
 
+// measured are the API groups that say what is measured, and write nothing.
+var measured = rule{verbs: []string{"get", "list"}, groups: []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}}
+
 // partRules lists what each part may do, and therefore which part writes what. Two parts write the same field only
 // where one speaks for another that is silent: nodelifecycle marks the pods of a lost node as not ready, which is
 // otherwise written by their kubelet.
@@ -91,9 +99,10 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
 		recording,
 	},
-	"system:metrics": {may(reading, api.Nodes, api.Pods)}, // what is measured
-	"system:views":   {{verbs: reading}},                  // what informers share; a part joins only where it may list itself
-	"system:leader":  {may([]string{"get", "create", "update"}, api.Leases)},
+	"system:metrics":       {may(reading, api.Nodes, api.Pods)}, // what is measured
+	"system:metrics-query": {{verbs: []string{"list"}}},         // the names of what a metric may describe: any kind
+	"system:views":         {{verbs: reading}},                  // what informers share; a part joins only where it may list itself
+	"system:leader":        {may([]string{"get", "create", "update"}, api.Leases)},
 	"system:namespace-controller": {
 		{verbs: []string{"get", "list", "watch", "delete"}},
 		mayBelow("finalize", changing, api.Namespaces),
@@ -157,6 +166,7 @@ var partRules = map[string][]rule{
 		may(reading, api.HorizontalPodAutoscalers, api.Pods, api.Nodes),
 		mayBelow("status", changing, api.HorizontalPodAutoscalers), // and the annotation with the sum
 		{sub: api.ScaleSubresource, verbs: []string{"get", "update"}},
+		measured,
 		recording,
 	},
 	"system:loadbalancer-controller": {
