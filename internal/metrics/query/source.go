@@ -166,7 +166,7 @@ func (s *Source) failure(ctx context.Context, err error, query string) error {
 	switch {
 	case errors.As(err, &said) && (said.Type == promv1.ErrBadData || said.Type == promv1.ErrExec):
 		s.cfg.Log.Warn("Prometheus refuses a query", "query", query, "error", said.Msg)
-		return apierrors.NewInternalError(fmt.Errorf("Prometheus refuses the rule's query %s: %s", query, said.Msg)) //nolint:staticcheck // a name
+		return apierrors.NewInternalError(fmt.Errorf("the rule's query %s is refused by Prometheus: %s", query, said.Msg))
 	case errors.As(err, &said):
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("Prometheus at %s cannot answer: %s: %s", s.at, said.Type, reason(said)))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(err, &lost) && lost.Timeout():

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/template"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"minik8s/internal/api"
 )
@@ -75,7 +75,7 @@ func (r *Rule) Metric(series string) (string, bool) {
 		return "", false
 	}
 	name := string(r.name.ExpandString(nil, r.as, series, at))
-	return name, name != "" && len(path.IsValidPathSegmentName(name)) == 0
+	return name, name != "" && len(content.IsPathSegmentName(name)) == 0
 }
 
 // Template reports whether any kind may have a label.
