@@ -52,7 +52,8 @@ func TestPrometheusAutoscaling(t *testing.T) {
 	says(custom+"/namespaces/default/pods/*/work", "Prometheus at http://127.0.0.1:9090 does not answer", "connection refused")
 	prom := p.prometheus()
 
-	p.exposes(c, "queues", `jobs_waiting{service="mail"} 3\norders_waiting{queue="mail"} 4\norders_waiting{queue="other"} 90\n`)
+	p.exposes(c, "queues", `jobs_waiting{service="mail"} 3\norders_waiting{queue="mail"} 4\norders_waiting{queue="other"} 90\n`+
+		`# TYPE mails_total counter\nmails_total 7\nage NaN\n`)
 	p.make(c, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mail"}, Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": "mailers"}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}})
 	work := autoscalingv2.MetricIdentifier{Name: "work"}
@@ -87,6 +88,8 @@ func TestPrometheusAutoscaling(t *testing.T) {
 	says(external, `"name":"orders_waiting"`)
 	says(custom+"/namespaces/default/services/mail/jobs_waiting", `"describedObject":{"kind":"Service","namespace":"default","name":"mail","apiVersion":"v1"}`, `"value":"3"`)
 	says(external+"/namespaces/default/orders_waiting?labelSelector=queue%3Dother", `"queue":"other"`, `"value":"90"`)
+	says(custom+"/namespaces/default/pods/queues/mails", `"name":"mails"`, `"value":"0"`) // a rate
+	says(custom+"/namespaces/default/pods/queues/age", "the server could not find the metric age for pods queues")
 	says("/apis/apiregistration.k8s.io/v1/apiservices/v1beta2.custom.metrics.k8s.io", `"reason":"Local"`)
 	if kubectl, err := exec.LookPath("kubectl"); err == nil {
 		out, err := exec.Command(kubectl, "--kubeconfig", filepath.Join(p.dir, "admin.kubeconfig"), "get", "--raw", custom+"/namespaces/default/pods/*/work").CombinedOutput()

@@ -213,7 +213,7 @@ func TestSilentPrometheus(t *testing.T) {
 		{answers(200, "<html>"), 503, "cannot answer: bad_response"},
 		{answers(302, ""), 503, "cannot answer: "},
 		{answers(503, `{"status":"error","errorType":"timeout","error":"query timed out"}`), 503, "cannot answer: server_error: query timed out"},
-		{answers(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`), 500, "is refused by Prometheus"},
+		{answers(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`), 500, "is refused by Prometheus: parse error"},
 		{answers(422, `{"status":"error","errorType":"execution","error":"many-to-many"}`), 500, "many-to-many"},
 		{answers(200, `{"status":"success","data":{"resultType":"matrix","result":[]}}`), 503, "does not answer: model.LabelValues"},
 		{func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }, 503, "ended the connection"},
