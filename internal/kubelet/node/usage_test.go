@@ -17,7 +17,9 @@ type meteredRuntime struct {
 	err   error
 }
 
-func (r *meteredRuntime) Stats(context.Context, func(string) bool) ([]cri.Stats, error) { return r.stats, r.err }
+func (r *meteredRuntime) Stats(context.Context, func(string) bool) ([]cri.Stats, error) {
+	return r.stats, r.err
+}
 
 func TestUsageMeter(t *testing.T) {
 	rt, meter, now := &meteredRuntime{}, usageMeter{}, time.Unix(1000, 0)

@@ -78,7 +78,7 @@ type Sampler struct {
 
 	mu     sync.Mutex
 	last   time.Time
-	rest   time.Time // when cri.Rest was read of all
+	rest   time.Time          // when cri.Rest was read of all
 	series map[string]*Series // by cgroup; "/" is the node
 	forget *time.Timer
 }
