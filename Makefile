@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-cluster long faults test test-prometheus race check bench oracle runtime images testtools lint vet clean
+.PHONY: build demo demo-cluster demo-autoscale long faults test test-prometheus race check bench oracle runtime images testtools lint vet clean
 
 # build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
 build: runtime
@@ -31,9 +31,14 @@ demo: build images
 demo-cluster: build images
 	@$(GO) run ./internal/hosts/play $(BIN) build/images testdata/scenarios/demo.txt
 
-# long plays what takes minutes: ten machines that are all masters, three of them lost.
+# demo-autoscale shows replicas that follow the load on three machines, and draws their course.
+demo-autoscale: build images
+	@$(GO) run ./internal/hosts/autoscale $(BIN) build/images testdata/scenarios/autoscale/machines.txt build/autoscale.svg
+
+# long plays what takes minutes: ten machines that are all masters, three of them lost; replicas that follow the load.
 long: build images
 	@for f in testdata/scenarios/long/*.txt; do $(GO) run ./internal/hosts/play $(BIN) build/images $$f || exit 1; done
+	@$(MAKE) demo-autoscale
 
 # faults does so many faults by chance to three masters that are in use, and checks what their clients see. SEED does those
 # of an earlier run again; what was recorded of a failure is in build/faults.
