@@ -53,14 +53,19 @@ const (
 	bottom = 36
 )
 
-// style has colours that can be read on light and on dark ground, and told apart by those who see fewer.
-const style = `text{font:12px sans-serif;fill:#57606a}.title{font-size:16px;font-weight:bold}.grid{stroke:#8b949e;stroke-opacity:.25}` +
-	`.mark{stroke:#8b949e;stroke-dasharray:2 3}.line{fill:none;stroke-width:2}.dashed{stroke-dasharray:6 4;stroke-width:1.5}` +
-	`.c0{stroke:#0969da}.c1{stroke:#d1690e}.c2{stroke:#1a7f6b}.t0{fill:#0969da}.t1{fill:#d1690e}.t2{fill:#1a7f6b}` +
-	`@media(prefers-color-scheme:dark){text{fill:#9da7b3}.c0{stroke:#58a6ff}.c1{stroke:#f0883e}.c2{stroke:#3fb99d}.t0{fill:#58a6ff}.t1{fill:#f0883e}.t2{fill:#3fb99d}}`
+// style is for light and dark ground, by what the reader prefers; the ground is drawn, so that the two always fit, and around text.
+// The colours can be told apart by those who see fewer.
+const style = `.ground{fill:#fff}text{font:12px sans-serif;fill:#57606a;stroke:#fff;stroke-width:4px;paint-order:stroke}` +
+	`.title{font-size:16px;font-weight:bold}.grid{stroke:#8b949e;stroke-opacity:.25}.mark{stroke:#8b949e;stroke-dasharray:2 3}` +
+	`.line{fill:none;stroke-width:2;stroke-linejoin:round}.dashed{stroke-dasharray:6 4;stroke-width:1.5}` +
+	`.c0{stroke:#0969da}.c1{stroke:#bc4c00}.c2{stroke:#1a7f6b}.c3{stroke:#8250df}` +
+	`.t0{fill:#0969da}.t1{fill:#bc4c00}.t2{fill:#1a7f6b}.t3{fill:#8250df}` +
+	`@media(prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#9da7b3;stroke:#0d1117}` +
+	`.c0{stroke:#58a6ff}.c1{stroke:#f0883e}.c2{stroke:#3fb99d}.c3{stroke:#bc8cff}` +
+	`.t0{fill:#58a6ff}.t1{fill:#f0883e}.t2{fill:#3fb99d}.t3{fill:#bc8cff}}`
 
 // colours is how many there are; more lines than that begin again.
-const colours = 3
+const colours = 4
 
 // Draw writes the picture. The error is the writer's.
 func (p *Picture) Draw(w io.Writer) error {
@@ -76,14 +81,15 @@ func (p *Picture) Draw(w io.Writer) error {
 	tall := top + len(p.Panels)*(height+gap) - gap + bottom
 	d.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img">`, width, tall, width, tall)
 	d.f(`<title>%s</title><style>%s</style>`, text(p.Title), style)
+	d.f(`<rect class="ground" width="100%%" height="100%%"/>`)
 	d.f(`<text class="title" x="%d" y="24">%s</text>`, left, text(p.Title))
-	for i := range p.Panels {
-		d.panel(&p.Panels[i], top+i*(height+gap))
-	}
 	foot := tall - bottom
 	for _, m := range p.Marks {
-		d.f(`<line class="mark" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`, d.x(m.At), top-24, d.x(m.At), foot)
-		d.f(`<text x="%.1f" y="%d" text-anchor="middle">%s</text>`, d.x(m.At), top-28, text(m.Name))
+		d.f(`<line class="mark" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`, d.x(m.At), top-38, d.x(m.At), foot)
+		d.f(`<text x="%.1f" y="%d">%s</text>`, d.x(m.At)+4, top-28, text(m.Name))
+	}
+	for i := range p.Panels {
+		d.panel(&p.Panels[i], top+i*(height+gap))
 	}
 	for _, at := range ticks(end.Seconds(), 8) {
 		d.f(`<text x="%.1f" y="%d" text-anchor="middle">%g s</text>`, d.x(time.Duration(at*float64(time.Second))), foot+18, at)

@@ -28,7 +28,7 @@ func TestDraw(t *testing.T) {
 	}
 	// Half of the time is half of the width, and the largest value at the upper edge.
 	for _, want := range []string{"a &lt;title&gt; &amp;", `d="M64.0 169.5H452.0V72.0H840.0V137.0"`, `d="M64.0 378.0L840.0 248.0"`, ">100%<", ">10 s<",
-		`x1="452.0" y1="48"`, `d=""`} {
+		`x1="452.0" y1="34"`, `d=""`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("there is no %s in\n%s", want, b.String())
 		}
