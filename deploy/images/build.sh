@@ -31,7 +31,7 @@ if ! find_busybox; then
 	}
 fi
 
-stamp=$(cat "$here/build.sh" "$root"/testdata/images/*/*.go "$busybox" | sha256sum | cut -c1-32)
+stamp=$(cat "$here/build.sh" "$root"/testdata/images/*/*.go "$root"/internal/exposition/*.go "$busybox" | sha256sum | cut -c1-32)
 if [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ]; then
 	exit 0
 fi

@@ -1,12 +1,13 @@
 // Command hello is the program of the image minik8s/hello: a small web server that tells who it is,
 // for demonstrations and tests.
 //
-//	/              the host's name
+//	/              the host's name; with ?work=10ms after so much CPU time of one core
 //	/env           the environment, or with ?name= one variable of it
 //	/files/PATH    a file or the names in a directory
 //	/echo          the request's body
 //	/exit?code=N   ends the process
 //	/higher /lower add and remove CPU load, a tenth of a core each time
+//	/metrics       requests for the name and their work, and the load, for Prometheus
 //	/healthz       ok, or 503 after /sick until /well
 //
 // It listens on PORT or -port (80; a list separated by commas) and, for load, on :8090 (LOAD_PORT; 0 for none).
@@ -26,7 +27,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -40,7 +40,7 @@ func main() {
 	defer stop()
 	l := newLoad()
 	for range runtime.NumCPU() {
-		go l.burn()
+		go l.run()
 	}
 	mux := routes(l)
 	list := strings.Split(*ports, ",")
@@ -65,7 +65,12 @@ func main() {
 func routes(l *load) *http.ServeMux {
 	mux := http.NewServeMux()
 	var sick atomic.Bool
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+	done := &work{}
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		if err := done.do(r.URL.Query().Get("work")); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		name, err := os.Hostname()
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -91,6 +96,7 @@ func routes(l *load) *http.ServeMux {
 	})
 	mux.HandleFunc("/higher", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%d%%\n", l.add(10)) })
 	mux.HandleFunc("/lower", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%d%%\n", l.add(-10)) })
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { writeMetrics(w, done, l) })
 	mux.HandleFunc("/sick", func(http.ResponseWriter, *http.Request) { sick.Store(true) })
 	mux.HandleFunc("/well", func(http.ResponseWriter, *http.Request) { sick.Store(false) })
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -122,48 +128,6 @@ func serveFile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Write(data)
-}
-
-// load uses a share of the CPU, in percent of one core.
-type load struct {
-	mu      sync.Mutex
-	changed *sync.Cond
-	percent int
-}
-
-func newLoad() *load {
-	l := &load{}
-	l.changed = sync.NewCond(&l.mu)
-	return l
-}
-
-func (l *load) add(n int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.percent = min(max(l.percent+n, 0), 100*runtime.NumCPU())
-	l.changed.Broadcast()
-	return l.percent
-}
-
-// some waits until there is any and returns how much.
-func (l *load) some() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.percent == 0 {
-		l.changed.Wait()
-	}
-	return l.percent
-}
-
-// burn is one core's part of it: busy for its share of each tenth of a second.
-func (l *load) burn() {
-	const period = 100 * time.Millisecond
-	for {
-		busy := period * time.Duration(l.some()) / time.Duration(100*runtime.NumCPU())
-		for end := time.Now().Add(busy); time.Now().Before(end); {
-		}
-		time.Sleep(period - busy)
-	}
 }
 
 func fromEnv(name, otherwise string) string {
