@@ -31,7 +31,7 @@ demo: build images
 demo-cluster: build images
 	@$(GO) run ./internal/hosts/play $(BIN) build/images testdata/scenarios/demo.txt
 
-# demo-autoscale shows replicas that follow the load on three machines, and draws their course.
+# demo-autoscale shows replicas that follow the load on three machines, and draws their course as build/autoscale.svg.
 demo-autoscale: build images
 	@$(GO) run ./internal/hosts/autoscale $(BIN) build/images testdata/scenarios/autoscale/machines.txt build/autoscale.svg
 

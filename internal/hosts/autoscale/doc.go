@@ -1,11 +1,16 @@
-// Command autoscale shows replicas that follow the load ("make demo-autoscale"): a web server on three machines (package
-// hosts) gets something to do, more of it run, on all machines, all of them answer, and when there is nothing to do any more
-// one is left. It draws the course as an SVG picture.
+// Command autoscale shows replicas that follow the load ("make demo-autoscale"). A web server on three machines (package
+// hosts) is asked by a client on one of them through its Service, and each request costs it CPU time. The client asks more
+// often, and the autoscaler adds replicas, on all machines, until each has about as much to do as is aimed at; it asks
+// rarely again, and one replica is left. What was seen is drawn as an SVG picture.
 //
-//	main.go    the machines, and the phases
-//	course.go  what is seen meanwhile: samples of the autoscaler and the pods, and the requests of a client
-//	judge.go   whether that is what has to be; pure
-//	chart/     the picture; pure
+//	main.go     the machines, by a scenario file
+//	phases.go   how often the client asks, and what is waited for then
+//	client.go   the client
+//	observe.go  what is seen of autoscaler and pods, twice a second
+//	record.go   all that was seen, and what is told of it at the end; pure
+//	judge.go    whether that is what has to be; pure
+//	picture.go  how it is drawn, with chart/; pure
 //
-// It ends with an error if replicas did not follow, pods of one machine only answered, or a request failed.
+// It ends with an error if replicas did not grow, ran on one machine only, or did not become as few again, if a replica that was
+// ready got no request, or if any request failed. Nothing of it outlives it but the picture.
 package main

@@ -8,51 +8,56 @@ import (
 	"time"
 )
 
-// sample is what was seen at one time.
-type sample struct {
-	at                  time.Duration // since the beginning
-	wanted, pods, ready int           // replicas; pods with those that end
-	least, most         int           // what the autoscaler may choose
-	used, target        int           // percent of what is requested; used is -1 as long as it is not known
-	nodes               map[string]string
-}
+// fair is how long a pod may be ready without a request: among ten pods and at ten requests a second one in 20,000 is, by chance.
+const fair = 10 * time.Second
 
-// answer is a request that was answered.
-type answer struct {
-	at  time.Duration
-	pod string
-}
-
-// judge returns what is not as it has to be.
-func judge(samples []sample, answers []answer, failures []string) error {
+// judge returns all that is not as it has to be.
+func judge(r *record) error {
+	if len(r.samples) == 0 {
+		return errors.New("nothing was seen of the autoscaler")
+	}
 	var errs []error
-	grown, asked := sample{}, map[string]bool{}
-	for _, s := range samples {
-		if s.ready > grown.ready {
-			grown = s
+	peak := r.peak()
+	if len(peak.ready) <= r.least {
+		errs = append(errs, fmt.Errorf("replicas did not grow: at most %d were ready", len(peak.ready)))
+	}
+	if on := slices.Compact(slices.Sorted(maps.Values(peak.ready))); len(on) < 2 {
+		errs = append(errs, fmt.Errorf("replicas were not spread: at most %d were ready, on %v", len(peak.ready), on))
+	}
+	errs = append(errs, forgotten(r)...)
+	if end := r.samples[len(r.samples)-1]; end.wanted != r.least || end.pods != r.least || len(end.ready) != r.least {
+		errs = append(errs, fmt.Errorf("replicas did not become %d again: %s", r.least, end))
+	}
+	if n := len(r.failures); n > 0 {
+		all := fmt.Errorf("%d of %d requests failed", n, n+len(r.answers))
+		for i, f := range r.failures {
+			if i == 5 {
+				break
+			}
+			all = fmt.Errorf("%w\n  after %.1fs: %w", all, f.at.Seconds(), f.err)
 		}
-	}
-	for _, a := range answers {
-		asked[a.pod] = true
-	}
-	if len(samples) == 0 || grown.ready < grown.most {
-		return fmt.Errorf("at most %d of %d replicas were ready", grown.ready, grown.most)
-	}
-	machines := map[string]bool{}
-	for pod, node := range grown.nodes {
-		machines[node] = true
-		if !asked[pod] {
-			errs = append(errs, fmt.Errorf("pod %s was ready and got no request", pod))
-		}
-	}
-	if len(machines) < 2 {
-		errs = append(errs, fmt.Errorf("all pods were on %v", slices.Sorted(maps.Keys(machines))))
-	}
-	if end := samples[len(samples)-1]; end.wanted != end.least {
-		errs = append(errs, fmt.Errorf("at the end %d replicas are wanted, and not %d", end.wanted, end.least))
-	}
-	if n := len(failures); n > 0 {
-		errs = append(errs, fmt.Errorf("%d of %d requests failed, the first with %s", n, n+len(answers), failures[0]))
+		errs = append(errs, all)
 	}
 	return errors.Join(errs...)
+}
+
+// forgotten are pods that were ready, and got no request.
+func forgotten(r *record) (errs []error) {
+	asked, since := map[string]bool{}, map[string]time.Duration{}
+	for _, a := range r.answers {
+		asked[a.pod] = true
+	}
+	found := map[string]bool{}
+	for _, s := range r.samples {
+		for pod, node := range s.ready {
+			if _, ok := since[pod]; !ok {
+				since[pod] = s.at
+			}
+			if !asked[pod] && !found[pod] && s.at-since[pod] >= fair {
+				found[pod] = true
+				errs = append(errs, fmt.Errorf("pod %s on %s was ready for %s and got no request", pod, node, fair))
+			}
+		}
+	}
+	return errs
 }

@@ -2,13 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
 	"minik8s/internal/hosts"
 	"minik8s/internal/machine"
 )
@@ -24,17 +30,22 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "autoscale: hosts need root: try sudo")
 		return 1
 	}
-	if err := play(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
+	if err := show(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
 		fmt.Fprintln(os.Stderr, "autoscale:", err)
 		return 1
 	}
 	return 0
 }
 
-// longest is how long a phase may take to come to its end.
-const longest = 2 * time.Minute
+// The scenario has a host for each of these, and the app.
+const (
+	master = "master"
+	asking = "worker1"
+	app    = "web"
+)
 
-func play(binary, images, scenario, picture string) (err error) {
+// show sets up the machines of a scenario, raises and lowers the load, and writes the picture.
+func show(binary, images, scenario, path string) (err error) {
 	s, err := hosts.Read(scenario)
 	if err != nil {
 		return err
@@ -43,63 +54,53 @@ func play(binary, images, scenario, picture string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if cerr := lab.Close(); err == nil {
-			err = cerr
-		}
-	}()
+	defer func() { err = errors.Join(err, lab.Close()) }()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := s.Play(ctx, lab, os.Stdout); err != nil {
 		return err
 	}
-	c, err := watch(ctx, lab)
+	if lab.Host(master) == nil || lab.Host(asking) == nil {
+		return fmt.Errorf("%s: expected hosts %s and %s", scenario, master, asking)
+	}
+	cluster, err := lab.Host(master).API()
 	if err != nil {
 		return err
 	}
-	defer c.end()
-	fmt.Println("\nA client on worker1 asks the Service twenty times a second.")
-	err = c.phases(ctx)
-	c.end()
-	if werr := c.draw(picture); err == nil {
-		err = werr
-	}
+	svc, err := client.Get[*corev1.Service](ctx, cluster, key(api.Services, app))
 	if err != nil {
 		return err
 	}
-	if path, err := filepath.Abs(picture); err == nil {
-		fmt.Println("\nThe course is drawn in", path)
+	o := &observer{cluster: cluster, app: app, out: os.Stdout}
+	if err := o.begin(ctx); err != nil {
+		return err
 	}
-	return judge(c.samples, c.answers, c.failures)
+	a := newAsker(lab.Host(asking), net.JoinHostPort(svc.Spec.ClusterIP, strconv.Itoa(int(svc.Spec.Ports[0].Port))))
+	fmt.Printf("\nThe autoscaler keeps %d to %d replicas, and aims at %d%% of the CPU that they request. A client on %s asks the Service.\n"+
+		"Upstream's defaults would be slow to watch, so it looks every second (not 15), and takes replicas away after 5 seconds (not five minutes).\n",
+		o.record.least, o.record.most, o.record.target, asking)
+	err = play(ctx, o, a, phases(), os.Stdout)
+	if ctx.Err() != nil {
+		return err
+	}
+	// Whatever happened: what was seen until then is drawn.
+	if derr := draw(&o.record, path); derr != nil {
+		return errors.Join(err, derr)
+	}
+	fmt.Print("\n", o.record.summary())
+	if full, aerr := filepath.Abs(path); aerr == nil {
+		fmt.Println("The course is drawn in", full)
+	}
+	return errors.Join(err, judge(&o.record))
 }
 
-// phases raises the load, waits until replicas have followed, and lowers it.
-func (c *course) phases(ctx context.Context) error {
-	if err := c.pass(ctx, 4*time.Second); err != nil {
+func draw(r *record, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	fmt.Println("\nThe web server has to do six tenths of a core's work: GET /higher, six times.")
-	c.mark("higher")
-	for range 6 {
-		if _, err := c.get(ctx, "/higher"); err != nil {
-			return err
-		}
-	}
-	if err := c.until(ctx, "as many replicas as there may be are ready", func(s sample) bool { return s.ready == s.most }); err != nil {
+	f, err := os.Create(path)
+	if err != nil {
 		return err
 	}
-	if err := c.pass(ctx, 8*time.Second); err != nil {
-		return err
-	}
-	fmt.Println("\nAll of it ends: GET /lower, until no replica has any.")
-	c.mark("lower")
-	for range 10 * c.last().ready {
-		if _, err := c.get(ctx, "/lower"); err != nil {
-			return err
-		}
-	}
-	if err := c.until(ctx, "one replica is left", func(s sample) bool { return s.pods == s.least && s.ready == s.least }); err != nil {
-		return err
-	}
-	return c.pass(ctx, 4*time.Second)
+	return errors.Join(picture(r).Draw(f), f.Close())
 }

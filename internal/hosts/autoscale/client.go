@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"minik8s/internal/hosts"
+)
+
+const (
+	// perRequest is the CPU time that a request costs who answers it.
+	perRequest = 10 * time.Millisecond
+	// patience is how long the client waits for an answer.
+	patience = 5 * time.Second
+)
+
+// asker asks a Service as often as it is told to, whether earlier requests were answered or not, each on a connection of its
+// own: only new connections are distributed.
+type asker struct {
+	url    string
+	client http.Client
+	rate   atomic.Int64 // a second
+	done   sync.WaitGroup
+}
+
+func newAsker(from *hosts.Host, address string) *asker {
+	dial := &http.Transport{DisableKeepAlives: true}
+	dial.DialContext = func(ctx context.Context, _, to string) (net.Conn, error) { return from.Dial(ctx, to) }
+	return &asker{url: fmt.Sprintf("http://%s/?work=%s", address, perRequest), client: http.Client{Transport: dial, Timeout: patience}}
+}
+
+// run asks until the context ends, and then waits for answers to what was asked.
+func (a *asker) run(ctx context.Context, answered func(began time.Time, pod string, err error)) {
+	defer a.done.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for next := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		a.done.Go(func() {
+			began := time.Now()
+			pod, err := a.ask(context.WithoutCancel(ctx))
+			answered(began, pod, err)
+		})
+		next = next.Add(time.Second / time.Duration(a.rate.Load()))
+		timer.Reset(time.Until(next))
+	}
+}
+
+// ask is one request; the answer is the name of the pod.
+func (a *asker) ask(ctx context.Context) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("answered with %s: %s", resp.Status, strings.TrimSpace(string(body)))
+	}
+	return strings.TrimSpace(string(body)), nil
+}
