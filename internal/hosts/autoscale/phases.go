@@ -21,13 +21,13 @@ type phase struct {
 }
 
 // phases are those of the demo. A replica is to use half of the tenth of a core that it requests, that is, to answer five requests
-// of 10 ms a second: three replicas are to follow 14, and six 28.
+// of 10 ms a second: two or three replicas are to follow 10, and six 28.
 func phases() []phase {
 	return []phase{
-		{4, "one replica has little to do", func(r *record, _, _ sample) bool { return true }, 5 * time.Second},
-		{14, "there are more replicas, and each has enough to do", grown, 6 * time.Second},
+		{3, "one replica has little to do", func(r *record, _, _ sample) bool { return true }, 5 * time.Second},
+		{10, "there are more replicas, and each has enough to do", grown, 6 * time.Second},
 		{28, "there are yet more", grown, 8 * time.Second},
-		{4, "one replica is left", func(r *record, _, now sample) bool {
+		{3, "one replica is left", func(r *record, _, now sample) bool {
 			return now.wanted == r.least && now.pods == r.least && len(now.ready) == r.least
 		}, 5 * time.Second},
 	}
