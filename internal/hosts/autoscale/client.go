@@ -14,26 +14,29 @@ import (
 	"minik8s/internal/hosts"
 )
 
-const (
-	// perRequest is the CPU time that a request costs who answers it.
-	perRequest = 10 * time.Millisecond
-	// patience is how long the client waits for an answer.
-	patience = 5 * time.Second
-)
+// patience is how long the client waits for an answer.
+const patience = 5 * time.Second
 
 // asker asks a Service as often as it is told to, whether earlier requests were answered or not, each on a connection of its
 // own: only new connections are distributed.
 type asker struct {
-	url    string
-	client http.Client
-	rate   atomic.Int64 // a second
-	done   sync.WaitGroup
+	service string // its URL
+	client  http.Client
+	rate    atomic.Int64 // a second
+	work    atomic.Int64 // nanoseconds a request
+	done    sync.WaitGroup
 }
 
 func newAsker(from *hosts.Host, address string) *asker {
 	dial := &http.Transport{DisableKeepAlives: true}
 	dial.DialContext = func(ctx context.Context, _, to string) (net.Conn, error) { return from.Dial(ctx, to) }
-	return &asker{url: fmt.Sprintf("http://%s/?work=%s", address, perRequest), client: http.Client{Transport: dial, Timeout: patience}}
+	return &asker{service: "http://" + address + "/", client: http.Client{Transport: dial, Timeout: patience}}
+}
+
+// ask has it ask so often a second, and for so much work, from its next request on.
+func (a *asker) ask(rate int, work time.Duration) {
+	a.rate.Store(int64(rate))
+	a.work.Store(int64(work))
 }
 
 // run asks until the context ends, and then waits for answers to what was asked.
@@ -49,7 +52,7 @@ func (a *asker) run(ctx context.Context, answered func(began time.Time, pod stri
 		}
 		a.done.Go(func() {
 			began := time.Now()
-			pod, err := a.ask(context.WithoutCancel(ctx))
+			pod, err := a.request(context.WithoutCancel(ctx))
 			answered(began, pod, err)
 		})
 		next = next.Add(time.Second / time.Duration(a.rate.Load()))
@@ -57,9 +60,9 @@ func (a *asker) run(ctx context.Context, answered func(began time.Time, pod stri
 	}
 }
 
-// ask is one request; the answer is the name of the pod.
-func (a *asker) ask(ctx context.Context) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, nil)
+// request is one; the answer is the name of the pod.
+func (a *asker) request(ctx context.Context) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.service+"?work="+time.Duration(a.work.Load()).String(), nil)
 	if err != nil {
 		return "", err
 	}

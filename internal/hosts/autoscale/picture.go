@@ -27,7 +27,7 @@ func picture(r *record) *chart.Picture {
 		{Title: "Requests answered per second, by machine", Lines: perSecond(r)},
 	}}
 	for _, m := range r.moments {
-		p.Marks = append(p.Marks, chart.Mark{At: m.at, Name: fmt.Sprint(m.rate, " req/s")})
+		p.Marks = append(p.Marks, chart.Mark{At: m.at, Name: fmt.Sprintf("%d/s × %d ms", m.rate, m.work.Milliseconds())})
 	}
 	return p
 }

@@ -39,10 +39,11 @@ type failure struct {
 	err error
 }
 
-// moment is when the client began to ask so many times a second.
+// moment is when the client began to ask so many times a second for so much work.
 type moment struct {
 	at   time.Duration
 	rate int
+	work time.Duration
 }
 
 // peak is the first sample with the most replicas that are ready.
