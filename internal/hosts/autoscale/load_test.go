@@ -23,6 +23,15 @@ func TestWork(t *testing.T) {
 	if testing.Short() || os.Geteuid() != 0 {
 		t.Skip("a network of its own needs root")
 	}
+	sources, err := filepath.Glob("../../../testdata/images/hello/*.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatal("no sources", err)
+	}
+	for _, f := range sources {
+		if _, err := os.Stat(f); err != nil { // the go command does a test again when what it looked at has changed
+			t.Fatal(err)
+		}
+	}
 	hello := filepath.Join(t.TempDir(), "hello")
 	if out, err := exec.Command("go", "build", "-o", hello, "minik8s/testdata/images/hello").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
