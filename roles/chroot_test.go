@@ -2,6 +2,7 @@ package roles_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,14 +18,23 @@ import (
 func TestInAChroot(t *testing.T) {
 	needRoot(t)
 	root := t.TempDir()
-	if err := unix.Mount("/", root, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(root, unix.MNT_DETACH); err != nil {
-			t.Error(err)
+	// Not all of / with what is mounted below: that would be the mounts of daemons of other tests, too, and while they are copied
+	// here nobody can remove the directories on which they were.
+	for _, at := range []struct {
+		dir   string
+		flags uintptr
+	}{{"/", 0}, {"/proc", unix.MS_REC}, {"/sys", unix.MS_REC}, {"/dev", unix.MS_REC}, {os.TempDir(), 0}} {
+		if err := unix.Mount(at.dir, filepath.Join(root, at.dir), "", unix.MS_BIND|at.flags, ""); err != nil {
+			t.Fatal(at.dir, err)
 		}
-	})
+		if at.dir == "/" {
+			t.Cleanup(func() {
+				if err := unix.Unmount(root, unix.MNT_DETACH); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
 	if err := unix.Mount("", root, "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		t.Fatal(err)
 	}
