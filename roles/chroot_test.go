@@ -18,21 +18,27 @@ import (
 func TestInAChroot(t *testing.T) {
 	needRoot(t)
 	root := t.TempDir()
+	if err := unix.Mount("root", root, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(root, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
 	// Not all of / with what is mounted below: that would be the mounts of daemons of other tests, too, and while they are copied
 	// here nobody can remove the directories on which they were.
-	for _, at := range []struct {
-		dir   string
-		flags uintptr
-	}{{"/", 0}, {"/proc", unix.MS_REC}, {"/sys", unix.MS_REC}, {"/dev", unix.MS_REC}, {os.TempDir(), 0}} {
-		if err := unix.Mount(at.dir, filepath.Join(root, at.dir), "", unix.MS_BIND|at.flags, ""); err != nil {
-			t.Fatal(at.dir, err)
+	for dir, flags := range map[string]uintptr{"/proc": unix.MS_REC, "/sys": unix.MS_REC, "/dev": unix.MS_REC, "/etc": 0, "/usr": 0, "/bin": 0, "/sbin": 0,
+		"/lib": 0, "/lib64": 0, os.TempDir(): 0} {
+		if _, err := os.Stat(dir); err != nil {
+			continue // not every machine has each
 		}
-		if at.dir == "/" {
-			t.Cleanup(func() {
-				if err := unix.Unmount(root, unix.MNT_DETACH); err != nil {
-					t.Error(err)
-				}
-			})
+		in := filepath.Join(root, dir)
+		if err := os.MkdirAll(in, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount(dir, in, "", unix.MS_BIND|flags, ""); err != nil {
+			t.Fatal(dir, err)
 		}
 	}
 	if err := unix.Mount("", root, "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
