@@ -249,13 +249,16 @@ func setPrometheus(c *Config, v string) error {
 	return nil
 }
 
-// redacted is a URL without its password.
+// redacted is a URL without the user and password, one of which may be a token.
 func redacted(v string) string {
 	u, err := url.Parse(v)
 	if err != nil {
 		return ""
 	}
-	return u.Redacted()
+	if u.User != nil {
+		u.User = url.User("xxxxx")
+	}
+	return u.String()
 }
 
 // checkPrometheus finds settings of a Prometheus that is not there, and two ways to be known by it.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"encoding/pem"
 	"errors"
 	"math"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"minik8s/internal/api"
 )
 
 const (
@@ -42,6 +45,7 @@ func usual(t *testing.T) *fake {
 		`sum(load{namespace="default"}) by (namespace)`:                                  vector("namespace=default 7"),
 		`sum(backlog{namespace="default",service="web"}) by (service)`:                   vector("service=web 1e3"),
 		`sum(heat{node="n1"}) by (node)`:                                                 vector("node=n1 40"),
+		`sum(load{namespace="default",pod="web-1"}) by (pod)`:                            `{"resultType":"vector","result":[{"metric":{"pod":"web-1"},"histogram":[1767268800,{"count":"3","sum":"6","buckets":[[0,"0","1","3"]]}]}]}`,
 		`backlog{q="a",namespace="default"}`:                                             vector("__name__=backlog,q=a,i=2 2", "__name__=backlog,q=a,i=1 0.0004", "i=3 NaN"),
 		`rate(hits_total{namespace="default"}[2m])`:                                      `{"resultType":"scalar","result":[1767268800,"4"]}`,
 	})
@@ -89,7 +93,9 @@ func TestRefusals(t *testing.T) {
 		code       int32
 	}{
 		{newPath + "namespaces/default/pods/*/nothing", "the server could not find the metric nothing for pods", 404},
-		{newPath + "namespaces/default/pods/db/load", "the server could not find the metric load for pods db", 404}, // NaN
+		{newPath + "namespaces/default/pods/db/load", "the server could not find the metric load for pods db", 404},       // NaN
+		{newPath + "namespaces/default/pods/web-1/load", "the server could not find the metric load for pods web-1", 404}, // a native histogram
+		{newPath + "namespaces/default/pods/*/load?metricLabelSelector=app.kubernetes.io%2Fname%3Da", "is no label of Prometheus", 400},
 		{newPath + "namespaces/default/pods/gone/load", "the server could not find the metric load for pods gone", 404},
 		{newPath + "namespaces/default/ships.example.com/*/load", "the server could not find the metric load for ships.example.com", 404},
 		{newPath + "namespaces/default/nodes/n1/heat", "the server could not find the metric heat for nodes$", 404},
@@ -229,7 +235,7 @@ func TestSilentPrometheus(t *testing.T) {
 	}
 	f.Close()
 	_, err := get(t, source(t, config(u)), newPath+"nodes/n1/heat")
-	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), "user:xxxxx@") {
+	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "user") {
 		t.Error(err)
 	}
 }
@@ -251,6 +257,80 @@ func TestWrongQueries(t *testing.T) {
 	os.WriteFile(cfg.RulesFile, []byte(`rules: [{}]`), 0o600) //nolint:errcheck // New notices
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "prometheus-rules: "+cfg.RulesFile+": rules[0].seriesQuery") {
 		t.Error(err)
+	}
+}
+
+// A rule that Prometheus refuses, and one whose objects nobody could tell apart, hinder no other.
+func TestRulesOfNoUse(t *testing.T) {
+	f := usual(t)
+	f.names[`good{node!=""}`] = []string{"good"}
+	f.answers[`good{node="n1"}`] = vector("node=n1 3")
+	inner := f.Config.Handler
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.FormValue("match[]"), "bad") {
+			w.WriteHeader(http.StatusBadRequest)
+			w.Write([]byte(`{"status":"error","errorType":"bad_data","error":"parse error"}`)) //nolint:errcheck // the client notices
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+	cfg := config(f.URL)
+	cfg.RulesFile = filepath.Join(t.TempDir(), "rules.yaml")
+	resources := `resources: {namespaced: false, overrides: {node: {resource: node}, pod: {resource: pod}}}, metricsQuery: '<<.Series>>{<<.LabelMatchers>>}'`
+	text := `rules: [{seriesQuery: 'bad{a=b}', ` + resources + `}, {seriesQuery: good, ` + resources + `}]`
+	if err := os.WriteFile(cfg.RulesFile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := source(t, cfg)
+	if got, err := get(t, s, newPath+"nodes/n1/good"); err != nil || !strings.Contains(got, `"value":"3"`) {
+		t.Error(got, err)
+	}
+	if list, current := names(t, s, 0); list != "nodes/good false" || !current {
+		t.Error(list, current)
+	}
+}
+
+// Who asks leaves when his time is over; the catalog is made all the same, and an old one will do meanwhile.
+func TestSlowPrometheus(t *testing.T) {
+	f := usual(t)
+	s := source(t, config(f.URL))
+	now := time.Now()
+	s.now = func() time.Time { return now }
+	if _, err := get(t, s, newPath+"nodes/n1/heat"); err != nil {
+		t.Fatal(err)
+	}
+	asked, free := make(chan struct{}, 100), make(chan struct{})
+	inner := f.Config.Handler
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/label/") {
+			asked <- struct{}{}
+			<-free
+		}
+		inner.ServeHTTP(w, r)
+	})
+	now = now.Add(known)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := s.custom.find(ctx, metric{api.Nodes.GR(), "new"})
+		left <- err
+	}()
+	<-asked
+	leave()
+	if err := <-left; err == nil {
+		t.Error("it found what nobody has")
+	}
+	old, cancel := context.WithCancel(t.Context())
+	cancel()
+	if from, err := s.custom.find(old, metric{api.Nodes.GR(), "heat"}); err != nil || from == nil {
+		t.Error(from, err)
+	}
+	close(free)
+	if from, err := s.custom.find(t.Context(), metric{api.Nodes.GR(), "heat"}); err != nil || from == nil || s.custom.at != now {
+		t.Error(from, err)
+	}
+	if len(asked) != 11 {
+		t.Errorf("%d further questions: the catalog was made more than once", len(asked))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ type Config struct {
 // Source answers from a Prometheus. Its methods are safe for concurrent use.
 type Source struct {
 	cfg      Config
-	at       string // the URL, without a password
+	at       string // the URL, without user and password
 	api      promv1.API
 	rules    *rules.Set
 	now      func() time.Time
@@ -70,7 +71,9 @@ func New(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, errors.New("prometheus: expected a URL")
 	}
-	s := &Source{cfg: cfg, at: u.Redacted(), rules: nil, now: time.Now}
+	shown := *u
+	shown.User = nil
+	s := &Source{cfg: cfg, at: shown.String(), rules: nil, now: time.Now}
 	if cfg.RulesFile == "" {
 		s.rules = rules.Default()
 	} else if text, err := os.ReadFile(cfg.RulesFile); err != nil {
@@ -152,7 +155,8 @@ func (s *Source) ask(ctx context.Context, query string) (model.Vector, error) {
 	}
 	switch v := v.(type) {
 	case model.Vector:
-		return v, nil
+		// A native histogram is no number, and its sample's value is 0.
+		return slices.DeleteFunc(v, func(x *model.Sample) bool { return x.Histogram != nil }), nil
 	case *model.Scalar:
 		return model.Vector{{Value: v.Value, Timestamp: v.Timestamp}}, nil
 	}

@@ -82,6 +82,9 @@ func selected(selector labels.Selector) (*matchers, error) {
 }
 
 func (m *matchers) add(label string, op selection.Operator, values []string) error {
+	if !plainLabel.MatchString(label) {
+		return fmt.Errorf("%q is no label of Prometheus: expected letters, digits and _", label)
+	}
 	for _, v := range values {
 		if !harmless.MatchString(v) {
 			return fmt.Errorf("%q is no value that a label or a name can have", v)
@@ -114,17 +117,9 @@ func (m *matchers) add(label string, op selection.Operator, values []string) err
 		}
 		value = strings.Join(quoted, "|")
 	}
-	m.texts = append(m.texts, labelName(label)+sign+strconv.Quote(value))
+	m.texts = append(m.texts, label+sign+strconv.Quote(value))
 	m.values[label] = strings.Join(values, "|")
 	return nil
-}
-
-// labelName writes a label's name; one with dots or slashes in quotes, which Prometheus 3 understands.
-func labelName(name string) string {
-	if plainLabel.MatchString(name) {
-		return name
-	}
-	return strconv.Quote(name)
 }
 
 func (m *matchers) query(r *Rule, series string, groupBy ...string) (string, error) {

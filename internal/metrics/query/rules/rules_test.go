@@ -64,7 +64,7 @@ func TestQueries(t *testing.T) {
 		{s.Custom[0], "http_requests_total", api.Namespaces, "", "default", "a,!b,c notin (x,y),d notin (z)", `sum(rate(http_requests_total{a!="",b="",c!~"x|y",d!="z",namespace="default"}[2m])) by (namespace)`},
 		{s.Custom[0], "http_requests_total", api.Nodes, "", "n", "", "no label stands for nodes"},
 		{s.Custom[0], "http_requests_total", api.Pods, "default", "a", "size>3", `size: the operator "gt" cannot be asked of Prometheus: expected =, !=, in, notin or exists`},
-		{s.Custom[0], "http_requests_total", api.Pods, "default", "a", "app.kubernetes.io/name=web", `sum(rate(http_requests_total{"app.kubernetes.io/name"="web",namespace="default",pod="a"}[2m])) by (pod)`},
+		{s.Custom[0], "http_requests_total", api.Pods, "default", "a", "app.kubernetes.io/name=web", `"app.kubernetes.io/name" is no label of Prometheus: expected letters, digits and _`},
 		{s.Custom[1], "kube_x", api.Deployments, "default", "web", "", `max(kube_x{namespace="default",kube_apps_deployment="web"}) by (kube_apps_deployment)`},
 		{s.Custom[1], "kube_x", api.Ingresses, "default", "web", "", `max(kube_x{namespace="default",kube_networking_k8s_io_ingress="web"}) by (kube_networking_k8s_io_ingress)`},
 		{s.Custom[1], "kube_x", api.Nodes, "", "a b", "", `max(kube_x{kube__node=~"a|b"}) by (kube__node)`},
@@ -98,15 +98,6 @@ func TestQueries(t *testing.T) {
 		}
 		if got != x.want {
 			t.Errorf("%s of %q in %q by %q:\n got %s\nwant %s", x.series, x.names, x.namespace, x.selector, got, x.want)
-		}
-	}
-}
-
-// A selector that says other values than its letters allow would still be quoted.
-func TestLabelsAreQuoted(t *testing.T) {
-	for in, want := range map[string]string{"a": "a", "a.b/c": `"a.b/c"`, `a"`: `"a\""`, "a}\n": `"a}\n"`, "": `""`} {
-		if got := labelName(in); got != want {
-			t.Errorf("%q: %s", in, got)
 		}
 	}
 }
