@@ -1,7 +1,6 @@
 package chroot
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Leave returns at once if this program is in no chroot, or has not the rights to find out. Else it starts the program
+// Leave returns at once if this program is in no chroot, or cannot find out. Else it starts the program
 // again and returns only if that fails. earlier, which may be nil, returns the processes that an earlier run has left: if one
 // of them lives, the program enters its mount namespace, and finds the mounts of that run.
 func Leave(earlier func() []int) error {
@@ -30,29 +29,36 @@ func leave(earlier func() []int) error {
 	if err != nil {
 		dir = "/"
 	}
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		return os.NewSyscallError("unshare", err)
+	// Until it is known that this is a chroot no error counts: who lacks the rights, or a kernel's feature, is told so when the
+	// first container starts.
+	if unix.Unshare(unix.CLONE_FS) != nil {
+		return nil
 	}
 	chroot, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return os.NewSyscallError("open", err)
+		return nil
 	}
 	defer unix.Close(chroot) //nolint:errcheck // it was not written
-	inside, err := root()
+	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
-	}
-	switch err := enter(); {
-	case errors.Is(err, unix.EPERM): // whoever may not do this may not start containers either
 		return nil
-	case err != nil:
-		return err
+	}
+	defer unix.Close(own) //nolint:errcheck // it was not written
+	inside, err := root()
+	if err != nil || unix.Setns(own, unix.CLONE_NEWNS) != nil { // entering the namespace that it is in leads to its root
+		return nil
 	}
 	outside, err := root()
 	if err != nil || inside == outside {
-		return err
+		return nil
 	}
-	if earlier == nil || !join(chroot, inside, earlier()) {
+	var pids []int
+	if earlier != nil {
+		if pids, err = within(chroot, own, earlier); err != nil {
+			return err
+		}
+	}
+	if !join(chroot, own, inside, pids) {
 		err = move(chroot)
 	}
 	if err != nil {
@@ -77,18 +83,21 @@ func root() (directory, error) {
 	return directory{s.Mnt_id, s.Ino, s.Dev_major, s.Dev_minor}, os.NewSyscallError("statx", err)
 }
 
-// enter has this thread enter the mount namespace that it is in, by which it gets to that namespace's root.
-func enter() error {
-	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("open", err)
+// within calls a function with the chroot's paths, from outside of it.
+func within(chroot, own int, f func() []int) ([]int, error) {
+	if err := unix.Fchdir(chroot); err != nil {
+		return nil, os.NewSyscallError("fchdir", err)
 	}
-	defer unix.Close(own) //nolint:errcheck // it was not written
-	return os.NewSyscallError("setns", unix.Setns(own, unix.CLONE_NEWNS))
+	if err := unix.Chroot("."); err != nil {
+		return nil, os.NewSyscallError("chroot", err)
+	}
+	pids := f()
+	return pids, os.NewSyscallError("setns", unix.Setns(own, unix.CLONE_NEWNS))
 }
 
-// join has this thread enter the mount namespace of one of these processes, if its root is the chroot's directory.
-func join(chroot int, want directory, pids []int) bool {
+// join has this thread enter the mount namespace of one of these processes, if its root is the chroot's directory. If none fits
+// the thread is in its own namespace.
+func join(chroot, own int, want directory, pids []int) bool {
 	for _, pid := range pids {
 		other, err := unix.Openat(chroot, fmt.Sprintf("proc/%d/ns/mnt", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -104,6 +113,7 @@ func join(chroot int, want directory, pids []int) bool {
 		if err == nil && got == want {
 			return true
 		}
+		unix.Setns(own, unix.CLONE_NEWNS) //nolint:errcheck // it was possible before, and else move says what is wrong
 	}
 	return false
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -52,7 +53,11 @@ func say() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}
-	if err := enter(); err != nil {
+	own, err := os.Open("/proc/thread-self/ns/mnt")
+	if err != nil {
+		return err
+	}
+	if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNS); err != nil {
 		return err
 	}
 	fmt.Println("namespace", names())
@@ -88,32 +93,16 @@ func TestLeave(t *testing.T) {
 	}
 	for _, kind := range []string{"a directory", "a mount", "a shared mount", "no chroot"} {
 		t.Run(kind, func(t *testing.T) {
-			dir := t.TempDir()
-			for _, sub := range []string{"proc", "work"} {
-				if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}
-			mount := func(source, target, fstype string, flags uintptr) {
-				if err := unix.Mount(source, target, fstype, flags, ""); err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) }) //nolint:errcheck // a test's
-			}
+			dir := newRoot(t)
 			if strings.Contains(kind, "mount") {
-				mount(dir, dir, "", unix.MS_BIND)
+				mount(t, dir, dir, "", unix.MS_BIND|unix.MS_REC)
 			}
 			if strings.Contains(kind, "shared") {
 				if err := unix.Mount("", dir, "", unix.MS_SHARED, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
-			mount("proc", filepath.Join(dir, "proc"), "proc", 0)
-			copyProgram(t, filepath.Join(dir, "test"))
-			cmd := exec.Command("/test", "one", "two")
-			cmd.Env = []string{program + "=leave"}
-			cmd.Dir = "/work"
-			cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir}
+			cmd := in(dir, "leave")
 			want := "[proc test work]"
 			if kind == "no chroot" {
 				cmd.Path, cmd.Dir, cmd.SysProcAttr = filepath.Join(dir, "test"), filepath.Join(dir, "work"), nil
@@ -135,53 +124,82 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// A second program enters the namespace of the first, as long as that lives, and finds its mounts.
+// A second program enters the namespace of the first, as long as that lives, and finds its mounts; not that of a program in
+// another chroot.
 func TestLeaveAgain(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a chroot needs root")
 	}
+	dir := newRoot(t)
+	first, end := stay(t, dir)
+	second := func(first int, want string) {
+		t.Helper()
+		out, err := in(dir, strconv.Itoa(first)).CombinedOutput()
+		if err != nil || !strings.HasSuffix(string(out), want+"\n") {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	second(first, "mounted true")
+	end()
+	second(first, "mounted false")
+	stranger, end := stay(t, newRoot(t))
+	second(stranger, "mounted false")
+	end()
+}
+
+// newRoot makes a directory to chroot to, with the test's program as /test.
+func newRoot(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, sub := range []string{"proc", "work"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := unix.Mount("proc", filepath.Join(dir, "proc"), "proc", 0, ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Unmount(filepath.Join(dir, "proc"), unix.MNT_DETACH) }) //nolint:errcheck // a test's
 	copyProgram(t, filepath.Join(dir, "test"))
-	start := func(what string) *exec.Cmd {
-		cmd := exec.Command("/test")
-		cmd.Env = []string{program + "=" + what}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Pdeathsig: syscall.SIGKILL}
-		return cmd
+	mount(t, "proc", filepath.Join(dir, "proc"), "proc", 0)
+	return dir
+}
+
+func mount(t *testing.T, source, target, fstype string, flags uintptr) {
+	t.Helper()
+	if err := unix.Mount(source, target, fstype, flags, ""); err != nil {
+		t.Fatal(err)
 	}
-	first := start("stay")
-	in, err := first.StdinPipe()
+	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) }) //nolint:errcheck // a test's
+}
+
+// in is the test's program in a chroot.
+func in(dir, what string) *exec.Cmd {
+	cmd := exec.Command("/test", "one", "two")
+	cmd.Env, cmd.Dir = []string{program + "=" + what}, "/work"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// stay starts a program that leaves a chroot, mounts something, and lives until end is called.
+func stay(t *testing.T, dir string) (pid int, end func()) {
+	t.Helper()
+	cmd := in(dir, "stay")
+	input, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := first.StdoutPipe()
+	said, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	end = sync.OnceFunc(func() {
+		input.Close() //nolint:errcheck // the program ends
+		cmd.Wait()    //nolint:errcheck // of the end of its input
+	})
+	t.Cleanup(end)
 	for lines := bufio.NewScanner(said); lines.Scan() && lines.Text() != "stays"; {
 	}
-	second := func(want string) {
-		t.Helper()
-		out, err := start(strconv.Itoa(first.Process.Pid)).CombinedOutput()
-		if err != nil || !strings.HasSuffix(string(out), want+"\n") {
-			t.Errorf("%v: %s", err, out)
-		}
-	}
-	second("mounted true")
-	in.Close()   //nolint:errcheck // the program ends
-	first.Wait() //nolint:errcheck // of the end of its input
-	second("mounted false")
+	return cmd.Process.Pid, end
 }
 
 func copyProgram(t *testing.T, to string) {

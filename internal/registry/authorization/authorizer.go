@@ -128,10 +128,7 @@ func Forbidden(q Attributes, why string) error {
 func (a *Authorizer) authorizeServiceAccount(q Attributes) error {
 	own := q.Namespace != "" && slices.Contains(q.User.Groups, GroupServiceAccounts+":"+q.Namespace)
 	object := q.Sub == "" || q.Sub == api.StatusSubresource || q.Sub == api.ScaleSubresource
-	if own && object && q.Kind.Namespaced && q.Kind != api.Secrets && slices.Contains(reading, q.Verb) {
-		return nil
-	}
-	if own && measured.allows(q) { // a metric of an object is its subresource
+	if own && object && q.Kind.Namespaced && q.Kind != api.Secrets && !slices.Contains(measured.groups, q.Kind.Group) && slices.Contains(reading, q.Verb) {
 		return nil
 	}
 	if readsTrust(q) || delegating.allows(q) && a.servesGroup(q.User) || partMay(q) {

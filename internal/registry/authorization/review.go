@@ -144,5 +144,5 @@ func (a *Authorizer) readsOwn() []rule {
 			scaled = append(scaled, k)
 		}
 	}
-	return []rule{may(reading, kinds...), mayBelow("status", []string{"get"}, status...), mayBelow(api.ScaleSubresource, []string{"get"}, scaled...), measured}
+	return []rule{may(reading, kinds...), mayBelow("status", []string{"get"}, status...), mayBelow(api.ScaleSubresource, []string{"get"}, scaled...)}
 }

@@ -85,8 +85,9 @@ var scraping = []rule{
 	{verbs: []string{"get", "head"}, paths: []string{"/metrics", "/metrics/*"}},
 }
 
-// measured are the API groups that say what is measured, and write nothing.
-var measured = rule{verbs: []string{"get", "list"}, groups: []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}}
+// measured are the API groups of what a Prometheus knows, of which autoscalers ask. That may be the names and labels of Secrets, and
+// more than was meant for a namespace: so nobody else may read them but those who may read all.
+var measured = rule{verbs: []string{"get", "list"}, groups: []string{"custom.metrics.k8s.io", "external.metrics.k8s.io"}}
 
 // partRules lists what each part may do, and therefore which part writes what. Two parts write the same field only
 // where one speaks for another that is silent: nodelifecycle marks the pods of a lost node as not ready, which is
@@ -166,7 +167,7 @@ var partRules = map[string][]rule{
 		may(reading, api.HorizontalPodAutoscalers, api.Pods, api.Nodes),
 		mayBelow("status", changing, api.HorizontalPodAutoscalers), // and the annotation with the sum
 		{sub: api.ScaleSubresource, verbs: []string{"get", "update"}},
-		measured,
+		measured, {verbs: []string{"get", "list"}, groups: []string{"metrics.k8s.io"}},
 		recording,
 	},
 	"system:loadbalancer-controller": {
