@@ -148,6 +148,9 @@ func (s *Sampler) refresh(ctx context.Context, maxAge time.Duration) error {
 		}
 		if !all && x.Cgroup != machine && len(old.Samples) > 0 {
 			x.Rest = old.Last().Rest
+			if x.Peak > 0 { // or the kernel does not say
+				x.Peak = max(x.Peak, x.Memory)
+			}
 		}
 		old.add(Sample{Time: x.Time, Usage: x.Usage, Network: x.Network})
 		next[x.Cgroup] = old

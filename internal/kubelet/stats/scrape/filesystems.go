@@ -8,7 +8,7 @@ import (
 )
 
 // fileSystems writes what is used of the machine's file systems, and what containers take: their layer and their log, as in
-// cAdvisor.
+// cAdvisor. The time is that of the other samples: Prometheus takes what is some minutes old for gone.
 func fileSystems(t *exposition.Text, rows []row, disk *storage.Reading) {
 	type part struct {
 		labels string
@@ -28,12 +28,12 @@ func fileSystems(t *exposition.Text, rows []row, disk *storage.Reading) {
 			for j := range disk.Mounted {
 				if f := &disk.Mounted[j]; !devices[f.Device] && !f.InMemory {
 					devices[f.Device] = true
-					parts = append(parts, part{exposition.Labels("device", f.Device) + "," + r.labels[plain], f.Used(), f, f.Time})
+					parts = append(parts, part{exposition.Labels("device", f.Device) + "," + r.labels[plain], f.Used(), f, r.Last().Time})
 				}
 			}
 		case disk.Containers[r.ContainerID] != nil:
 			used := disk.Containers[r.ContainerID]
-			parts = append(parts, part{exposition.Labels("device", disk.Data.Device) + "," + r.labels[plain], used.Layer.Bytes + used.Log.Bytes, &disk.Data, disk.Time})
+			parts = append(parts, part{exposition.Labels("device", disk.Data.Device) + "," + r.labels[plain], used.Layer.Bytes + used.Log.Bytes, &disk.Data, r.Last().Time})
 		}
 	}
 	for _, f := range []struct {

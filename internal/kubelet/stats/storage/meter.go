@@ -2,6 +2,8 @@ package storage
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,10 +13,14 @@ const (
 	// to the next.
 	interval = time.Minute
 	share    = 100
-	// stale is how old what was measured may be.
-	stale = 10 * time.Minute
-	// longest bounds a measuring.
-	longest = 5 * time.Minute
+	// longest bounds the time between two measurings, and stale how old what was measured may be.
+	longest = 15 * time.Minute
+	stale   = longest + 10*time.Minute
+	// patience bounds the measuring of one place: what a pod does with its files must not hide what others take. Such a place is
+	// measured after those that are known to be quick.
+	patience = 10 * time.Second
+	// whole bounds all of it.
+	whole = 5 * time.Minute
 )
 
 // Kind says what files are for.
@@ -49,9 +55,11 @@ type Reading struct {
 	Data FileSystem
 	// Mounted are the machine's: finding them among the mounts of pods takes milliseconds.
 	Mounted []FileSystem
-	// Containers are the layer and the log of each container, by its id. Volumes are those of each pod, by its UID.
+	// Containers are the layer and the log of each container, by its id, of those of which both could be measured. Volumes are
+	// those of each pod, by its UID, and Partly has the pods of which not all could be.
 	Containers map[string]*Container
 	Volumes    map[string][]Measured
+	Partly     map[string]bool
 }
 
 // Container is what a container takes on disk.
@@ -62,16 +70,18 @@ type Meter struct {
 	data   string
 	places func(context.Context) ([]Place, error)
 	now    func() time.Time
+	walk   func(context.Context, string) (Use, error)
 
 	mu   sync.Mutex
 	busy bool
 	last *Reading
 	cost time.Duration
+	slow map[string]bool // places that took longer than patience; of measure alone
 }
 
 // New returns a meter of the places there are at each measuring; data is the daemon's data directory.
 func New(data string, places func(context.Context) ([]Place, error)) *Meter {
-	return &Meter{data: data, places: places, now: time.Now}
+	return &Meter{data: data, places: places, now: time.Now, walk: Tree}
 }
 
 // Reading returns what was measured last, which must not be changed; nil: nothing (of late). It has the meter measure again if it
@@ -81,11 +91,11 @@ func (m *Meter) Reading() *Reading {
 	defer m.mu.Unlock()
 	now := m.now()
 	if m.last != nil {
-		if age := now.Sub(m.last.Time); age < 0 || age > stale+share*m.cost {
+		if age := now.Sub(m.last.Time); age < 0 || age > stale {
 			m.last = nil
 		}
 	}
-	if !m.busy && (m.last == nil || now.Sub(m.last.Time) >= max(interval, share*m.cost)) {
+	if !m.busy && (m.last == nil || now.Sub(m.last.Time) >= min(max(interval, share*m.cost), longest)) {
 		m.busy = true
 		go m.measure()
 	}
@@ -93,7 +103,7 @@ func (m *Meter) Reading() *Reading {
 }
 
 func (m *Meter) measure() {
-	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	ctx, cancel := context.WithTimeout(context.Background(), whole)
 	defer cancel()
 	began := m.now()
 	next := m.read(ctx)
@@ -112,14 +122,19 @@ func (m *Meter) read(ctx context.Context) *Reading {
 	if err != nil {
 		return nil
 	}
-	out := &Reading{Time: m.now(), Containers: map[string]*Container{}, Volumes: map[string][]Measured{}}
+	out := &Reading{Time: m.now(), Containers: map[string]*Container{}, Volumes: map[string][]Measured{}, Partly: map[string]bool{}}
 	if out.Data, err = Of(m.data); err != nil {
 		return nil
 	}
 	out.Mounted = Mounted()
+	slices.SortStableFunc(places, func(a, b Place) int { return order(m.slow[a.Dir]) - order(m.slow[b.Dir]) })
+	slow, unknown := map[string]bool{}, map[string]bool{} // directories, containers
 	for _, p := range places {
-		use, err := Tree(ctx, p.Dir)
+		use, err := m.tree(ctx, p.Dir)
 		if err != nil && !gone(err) {
+			slow[p.Dir] = true
+			unknown[p.ContainerID] = true
+			out.Partly[p.PodUID] = true
 			continue
 		}
 		if p.Kind == Volume {
@@ -140,5 +155,22 @@ func (m *Meter) read(ctx context.Context) *Reading {
 			c.Log = use
 		}
 	}
+	maps.DeleteFunc(out.Containers, func(id string, _ *Container) bool { return unknown[id] })
+	m.slow = slow
 	return out
+}
+
+// tree walks a tree, for a while.
+func (m *Meter) tree(ctx context.Context, dir string) (Use, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return m.walk(ctx, dir)
+}
+
+// order is that of places: slow ones come last.
+func order(slow bool) int {
+	if slow {
+		return 1
+	}
+	return 0
 }

@@ -196,10 +196,50 @@ func TestMeter(t *testing.T) {
 		time.Sleep(interval + takes)
 		ask(true, 2) // it took so long that the next is later
 		time.Sleep(share * takes)
+		takes = 20 * time.Second
 		ask(true, 3)
-		time.Sleep(time.Hour)
-		ask(false, 4)
+		time.Sleep(longest - time.Second)
+		ask(true, 3)
 		time.Sleep(takes + time.Second)
-		ask(true, 4)
+		takes = 2 * time.Second
+		ask(true, 4) // however long it took
+		time.Sleep(takes + time.Second)
+		time.Sleep(time.Hour)
+		ask(false, 5)
+		time.Sleep(takes + time.Second)
+		ask(true, 5)
+	})
+}
+
+// A place that takes too long is not known, others are, and are measured before it the next time.
+func TestSlowPlace(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m := New(dir, func(context.Context) ([]Place, error) {
+			return []Place{{Kind: Layer, PodUID: "wild", ContainerID: "w", Dir: "slow"}, {Kind: Log, PodUID: "wild", ContainerID: "w", Dir: "w"},
+				{Kind: Layer, PodUID: "u", ContainerID: "c", Dir: "c"}, {Kind: Log, PodUID: "u", ContainerID: "c", Dir: "log"}}, nil
+		})
+		var order []string
+		m.walk = func(ctx context.Context, dir string) (Use, error) {
+			order = append(order, dir)
+			if dir == "slow" {
+				<-ctx.Done()
+				return Use{}, ctx.Err()
+			}
+			return Use{Bytes: 5, Inodes: 1}, nil
+		}
+		for _, want := range []string{"[slow w c log]", "[w c log slow]"} {
+			order = nil
+			m.Reading()
+			time.Sleep(patience + time.Second)
+			r := m.Reading()
+			if c := r.Containers["c"]; c == nil || c.Layer.Bytes != 5 || c.Log.Bytes != 5 || r.Containers["w"] != nil || !r.Partly["wild"] || r.Partly["u"] {
+				t.Errorf("%+v", r)
+			}
+			if got := fmt.Sprint(order); got != want {
+				t.Errorf("measured in the order %s, want %s", got, want)
+			}
+			time.Sleep(longest)
+		}
 	})
 }

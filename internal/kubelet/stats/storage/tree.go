@@ -13,7 +13,7 @@ import (
 type Use struct{ Bytes, Inodes uint64 }
 
 // maxDepth bounds the directories that are open at once.
-const maxDepth = 512
+const maxDepth = 128
 
 // block is the unit of stat's st_blocks, whatever the file system's is.
 const block = 512

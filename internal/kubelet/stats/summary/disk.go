@@ -34,15 +34,16 @@ func volumes(disk *storage.Reading, uid string) []statsapi.VolumeStats {
 }
 
 // ephemeral is what a pod takes of the node's disk, as the kubelet's eviction counts it: its containers' layers and logs, and
-// its volumes, but those in memory.
+// its volumes, but those in memory. It is nil unless all of that is known.
 func ephemeral(disk *storage.Reading, uid string, containers []statsapi.ContainerStats) *statsapi.FsStats {
+	if disk.Partly[uid] || slices.ContainsFunc(containers, func(c statsapi.ContainerStats) bool { return c.Rootfs == nil }) {
+		return nil
+	}
 	var sum storage.Use
 	for _, c := range containers {
 		for _, f := range []*statsapi.FsStats{c.Rootfs, c.Logs} {
-			if f != nil {
-				sum.Bytes += *f.UsedBytes
-				sum.Inodes += *f.InodesUsed
-			}
+			sum.Bytes += *f.UsedBytes
+			sum.Inodes += *f.InodesUsed
 		}
 	}
 	for _, v := range disk.Volumes[uid] {
