@@ -279,6 +279,25 @@ var (
 		New:          func() Object { return &minik8s.DNS{} },
 		NewList:      func() runtime.Object { return &minik8s.DNSList{} },
 	}
+	GpuJobs = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "GpuJob", Plural: "gpujobs", Singular: "gpujob",
+		ShortNames: []string{"gpu"}, Aliases: []string{"gpus"}, Namespaced: true,
+		Subresources: []Subresource{status,
+			{Name: minik8s.GpuJobFilesSubresource, Verbs: []string{"get"}, Connects: true, Path: true},
+			{Name: minik8s.GpuJobLogSubresource, Verbs: []string{"get"}, Connects: true},
+			{Name: minik8s.GpuJobScriptSubresource, Verbs: []string{"get"}, Connects: true},
+			{Name: minik8s.GpuJobSourcesSubresource, Verbs: []string{"update"}, Connects: true},
+		},
+		New:     func() Object { return &minik8s.GpuJob{} },
+		NewList: func() runtime.Object { return &minik8s.GpuJobList{} },
+	}
+	SlurmClusters = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "SlurmCluster", Plural: "slurmclusters", Singular: "slurmcluster",
+		ShortNames: []string{"slurm"}, Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &minik8s.SlurmCluster{} },
+		NewList:      func() runtime.Object { return &minik8s.SlurmClusterList{} },
+	}
 	ReplicaSets = &Kind{
 		Group: "apps", Version: "v1", Kind: "ReplicaSet", Plural: "replicasets", Singular: "replicaset",
 		ShortNames: []string{"rs"}, Aliases: []string{"rss"}, Categories: []string{"all"},
@@ -350,7 +369,7 @@ func proxyOf(options string) Subresource {
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, Services, Endpoints, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
 	EndpointSlices, Leases, CertificateSigningRequests, Ingresses, IngressClasses, NetworkPolicies, PriorityClasses,
-	ClusterConfigs, DNSes,
+	ClusterConfigs, DNSes, GpuJobs, SlurmClusters,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs, HorizontalPodAutoscalers,
 	APIServices,
 }

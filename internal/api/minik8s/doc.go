@@ -15,7 +15,8 @@ var GroupVersion = schema.GroupVersion{Group: "minik8s.io", Version: "v1"}
 
 // AddToScheme registers the types in a scheme.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ClusterConfig{}, &ClusterConfigList{}, &DNS{}, &DNSList{}, &Peer{}, &PeerList{},
+	s.AddKnownTypes(GroupVersion, &ClusterConfig{}, &ClusterConfigList{}, &DNS{}, &DNSList{}, &GpuJob{}, &GpuJobList{},
+		&SlurmCluster{}, &SlurmClusterList{}, &Peer{}, &PeerList{},
 		&PodAddress{}, &PodAddressList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

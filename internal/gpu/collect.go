@@ -1,0 +1,205 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/clock"
+	"minik8s/internal/gpu/plan"
+	"minik8s/internal/gpu/results"
+	"minik8s/internal/slurm"
+	"minik8s/internal/slurm/batch"
+)
+
+// collection is a job whose results are on their way.
+type collection struct {
+	cancel context.CancelFunc
+	done   bool
+	got    minik8s.GpuJobResults
+	err    error
+	failed int // in a row
+}
+
+// finish brings the results of an ended job back, and then clears up.
+func (g *Controller) finish(ctx context.Context, obj *minik8s.GpuJob) error {
+	s := &obj.Status
+	layout, there := layoutOf(obj)
+	if !there {
+		return nil
+	}
+	if !apimeta.IsStatusConditionTrue(s.Conditions, minik8s.GpuJobResultsReady) {
+		g.mu.Lock()
+		c := g.collecting[obj.UID]
+		if c == nil || c.done && c.err != nil {
+			if c != nil {
+				plan.Set(s, minik8s.GpuJobResultsReady, false, "CollectionFailed", c.err.Error(), clock.Now())
+			}
+			g.collect(obj, layout, c)
+			g.mu.Unlock()
+			return nil
+		}
+		if c.done {
+			delete(g.collecting, obj.UID)
+		}
+		done, got := c.done, c.got
+		g.mu.Unlock()
+		if !done {
+			return nil
+		}
+		s.Results = &got
+		plan.Set(s, minik8s.GpuJobResultsReady, true, "Collected", fmt.Sprintf("%d files, %d bytes", got.Files, got.Bytes), clock.Now())
+	}
+	if keep(obj) {
+		return nil
+	}
+	cluster, _, err := g.links.For(ctx, placeOf(obj))
+	if err == nil {
+		err = cluster.Remove(ctx, layout)
+	}
+	if err != nil {
+		g.loop.AddAfter(keyOf(obj), retryAfter)
+		return nil
+	}
+	s.Folder = ""
+	return nil
+}
+
+// keep reports whether the folder of an ended job stays on the cluster until the object is deleted.
+func keep(obj *minik8s.GpuJob) bool {
+	switch obj.Spec.Cleanup {
+	case minik8s.CleanupNever:
+		return true
+	case minik8s.CleanupAlways:
+		return false
+	}
+	return !apimeta.IsStatusConditionTrue(obj.Status.Conditions, minik8s.GpuJobComplete)
+}
+
+// collect begins to bring results back, or begins anew after a while; mu is held.
+func (g *Controller) collect(obj *minik8s.GpuJob, layout batch.Layout, before *collection) {
+	c := &collection{}
+	running, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	pause := time.Duration(0)
+	if before != nil {
+		c.failed = before.failed + 1
+		pause = min(time.Second<<min(c.failed, 8), 5*time.Minute)
+	}
+	g.collecting[obj.UID] = c
+	g.tasks.Go(func(ctx context.Context) error {
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		got, err := g.fetch(running, obj, layout, pause)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		c.done, c.got, c.err = true, got, err
+		if g.collecting[obj.UID] == c && running.Err() == nil {
+			g.loop.Add(keyOf(obj))
+		} else {
+			delete(g.collecting, obj.UID)
+		}
+		return nil
+	})
+}
+
+// fetch brings the files of a job back.
+func (g *Controller) fetch(ctx context.Context, obj *minik8s.GpuJob, layout batch.Layout, pause time.Duration) (minik8s.GpuJobResults, error) {
+	var none minik8s.GpuJobResults
+	select {
+	case <-time.After(pause):
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	select {
+	case g.sending <- struct{}{}:
+		defer func() { <-g.sending }()
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	cluster, _, err := g.links.For(ctx, placeOf(obj))
+	if err != nil {
+		return none, err
+	}
+	entries, err := cluster.List(ctx, layout)
+	if err != nil {
+		return none, err
+	}
+	size, names := map[string]int64{}, []string(nil)
+	for _, e := range entries {
+		size[e.Path], names = e.Size, append(names, e.Path)
+	}
+	names = plan.Wanted(obj, names)
+	in, err := g.store.Incoming(string(obj.UID))
+	if err != nil {
+		return none, err
+	}
+	defer in.Close() //nolint:errcheck // the files were synced
+	// The cluster sums up while the files come.
+	type sums struct {
+		of  []string
+		err error
+	}
+	summed := make(chan sums, 1)
+	go func() {
+		of, err := cluster.Sums(ctx, layout, names)
+		summed <- sums{of, err}
+	}()
+	for _, n := range names {
+		if err := copyFile(ctx, cluster, layout, in, n, size[n]); err != nil {
+			<-summed
+			return none, err
+		}
+	}
+	their := <-summed
+	if their.err != nil {
+		return none, their.err
+	}
+	got := minik8s.GpuJobResults{Files: int32(len(names)), Master: g.master}
+	list := make([]results.File, len(names))
+	for i, n := range names {
+		list[i] = results.File{Path: n, Size: size[n], SHA256: their.of[i]}
+		if err := results.Check(in, list[i]); err != nil {
+			return none, err
+		}
+		got.Bytes += size[n]
+	}
+	return got, g.store.Complete(string(obj.UID), list)
+}
+
+// copyFile copies a file, from where an earlier attempt broke.
+func copyFile(ctx context.Context, cluster *slurm.Cluster, layout batch.Layout, in *os.Root, name string, size int64) error {
+	to, have, err := results.Resume(in, path.Clean(name), size)
+	if err != nil {
+		return err
+	}
+	defer to.Close() //nolint:errcheck // Check syncs what was written
+	if have == size {
+		return nil
+	}
+	from, _, err := cluster.Read(ctx, layout, name)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { from.Close() })
+	defer stop()
+	defer from.Close() //nolint:errcheck // it was only read
+	if _, err := from.Seek(have, io.SeekStart); err != nil {
+		return err
+	}
+	n, err := from.WriteTo(to)
+	if err == nil && have+n != size {
+		err = fmt.Errorf("%s: %d of %d bytes came", name, have+n, size)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%s: the connection broke after %d of %d bytes", name, have+n, size)
+	}
+	return err
+}

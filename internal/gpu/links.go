@@ -1,0 +1,212 @@
+package gpu
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	"minik8s/internal/slurm"
+	"minik8s/internal/slurm/login"
+)
+
+// idleLink is how long a connection stays that nobody uses.
+const idleLink = 5 * time.Minute
+
+// Links are the connections to Slurm clusters, one for each cluster and login.
+type Links struct {
+	client client.Interface
+	dialer login.Dialer
+	log    *slog.Logger
+
+	mu   sync.Mutex
+	open map[place]*open
+	id   string // of this minik8s cluster
+}
+
+// place is a cluster as a login sees it.
+type place struct{ namespace, cluster, secret string }
+
+type open struct {
+	target  login.Target
+	folder  string
+	cluster *slurm.Cluster
+	idle    *time.Timer
+}
+
+// NewLinks makes the connections' keeper; c reads SlurmClusters and Secrets. A nil dialer is the machine's network.
+func NewLinks(c client.Interface, d login.Dialer, log *slog.Logger) *Links {
+	return &Links{client: c, dialer: d, log: log, open: map[place]*open{}}
+}
+
+// Problem is why a cluster cannot be used: a reason for its condition Connected, and a message.
+type Problem struct {
+	Reason, Message string
+	Key             *minik8s.PresentedKey // that a host showed and nobody has confirmed
+	err             error
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+func (p *Problem) Unwrap() error { return p.err }
+
+// For returns the connection for a SlurmCluster, by a Secret or, if that is "", the cluster's own. It does not wait until it
+// stands. The error is a *Problem if the objects do not suffice.
+func (l *Links) For(ctx context.Context, at place) (*slurm.Cluster, *minik8s.SlurmCluster, error) {
+	obj, err := client.Get[*minik8s.SlurmCluster](ctx, l.client, client.Key{Kind: api.SlurmClusters, Namespace: at.namespace, Name: at.cluster})
+	if apierrors.IsNotFound(err) {
+		return nil, nil, &Problem{Reason: "ClusterMissing", Message: fmt.Sprintf("there is no SlurmCluster %s/%s", at.namespace, at.cluster), err: err}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	id, err := l.identity(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	target, err := l.target(ctx, obj, &obj.Spec.SSHHost, cmp.Or(at.secret, obj.Spec.LoginSecret))
+	if err != nil {
+		return nil, obj, err
+	}
+	if j := obj.Spec.Jump; j != nil {
+		if target.Jump, err = l.target(ctx, obj, j, cmp.Or(j.LoginSecret, at.secret, obj.Spec.LoginSecret)); err != nil {
+			return nil, obj, err
+		}
+	}
+	// Clusters of minik8s that use one account do not meet.
+	folder := path.Join(cmp.Or(obj.Spec.Folder, slurm.DefaultFolder), id)
+	return l.get(at, *target, folder), obj, nil
+}
+
+func (l *Links) get(at place, target login.Target, folder string) *slurm.Cluster {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.open[at]; o != nil {
+		if o.target.Equal(&target) && o.folder == folder {
+			o.idle.Reset(idleLink)
+			return o.cluster
+		}
+		l.drop(at, o)
+	}
+	o := &open{target: target, folder: folder, cluster: slurm.New(login.New(target, l.dialer, l.log), folder)}
+	o.idle = time.AfterFunc(idleLink, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.open[at] == o {
+			l.drop(at, o)
+		}
+	})
+	l.open[at] = o
+	return o.cluster
+}
+
+// drop closes a connection; mu is held.
+func (l *Links) drop(at place, o *open) {
+	o.idle.Stop()
+	delete(l.open, at)
+	o.cluster.Close()
+}
+
+// Close closes all connections.
+func (l *Links) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at, o := range l.open {
+		l.drop(at, o)
+	}
+}
+
+// identity tells this minik8s cluster from others: the UID of its first namespace.
+func (l *Links) identity(ctx context.Context) (string, error) {
+	l.mu.Lock()
+	id := l.id
+	l.mu.Unlock()
+	if id != "" {
+		return id, nil
+	}
+	ns, err := client.Get[*corev1.Namespace](ctx, l.client, client.Key{Kind: api.Namespaces, Name: metav1.NamespaceSystem})
+	if err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.id = string(ns.UID)[:8]
+	return l.id, nil
+}
+
+// target is a host with what its Secret says.
+func (l *Links) target(ctx context.Context, obj *minik8s.SlurmCluster, h *minik8s.SSHHost, secret string) (*login.Target, error) {
+	missing := func(format string, args ...any) error {
+		return &Problem{Reason: minik8s.SlurmSecretMissing, Message: fmt.Sprintf(format, args...)}
+	}
+	if secret == "" {
+		return nil, missing("neither the job nor SlurmCluster %s/%s names a Secret to log in with: set loginSecret", obj.Namespace, obj.Name)
+	}
+	s, err := client.Get[*corev1.Secret](ctx, l.client, client.Key{Kind: api.Secrets, Namespace: obj.Namespace, Name: secret})
+	if apierrors.IsNotFound(err) {
+		return nil, missing("there is no Secret %s/%s to log in with", obj.Namespace, secret)
+	}
+	if err != nil {
+		return nil, err
+	}
+	port := h.Port
+	if port == 0 {
+		port = 22
+	}
+	user := cmp.Or(h.User, string(s.Data[corev1.BasicAuthUsernameKey]))
+	if secret != h.LoginSecret { // somebody else than the cluster's own user
+		user = cmp.Or(string(s.Data[corev1.BasicAuthUsernameKey]), h.User)
+	}
+	t := &login.Target{
+		Addr: net.JoinHostPort(h.Host, strconv.Itoa(int(port))), User: user,
+		Password: string(s.Data[corev1.BasicAuthPasswordKey]), Key: s.Data[corev1.SSHAuthPrivateKey], Passphrase: string(s.Data["passphrase"]),
+		HostKeys: h.HostKeys,
+	}
+	switch {
+	case t.User == "":
+		return nil, missing("nobody says who logs in at %s: set user, or username in the Secret %s/%s", h.Host, obj.Namespace, secret)
+	case t.Password == "" && len(t.Key) == 0:
+		return nil, missing("the Secret %s/%s has neither ssh-privatekey nor password", obj.Namespace, secret)
+	}
+	return t, nil
+}
+
+// problem names what is wrong with a connection; nil if the error is another.
+func problem(err error) *Problem {
+	var p *Problem
+	var key *login.HostKeyError
+	var refused *login.RefusedError
+	var credential *login.CredentialError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &key) && key.Known:
+		return &Problem{Reason: minik8s.SlurmHostKeyChanged, Message: key.Error(), err: err}
+	case errors.As(err, &key):
+		return &Problem{Reason: minik8s.SlurmHostKeyUnknown, err: err,
+			Message: key.Error() + ": compare it with what the centre publishes, and confirm it with `minik8sd ctl gpu trust`",
+			Key:     &minik8s.PresentedKey{Host: key.Host, Key: key.Key, Fingerprint: key.Fingerprint}}
+	case errors.As(err, &refused):
+		return &Problem{Reason: minik8s.SlurmLoginRefused, Message: refused.Error(), err: err}
+	case errors.As(err, &credential):
+		return &Problem{Reason: minik8s.SlurmLoginRefused, Message: credential.Error(), err: err}
+	case errors.Is(err, slurm.ErrNoSlurm):
+		return &Problem{Reason: minik8s.SlurmCommandsMissing, Message: err.Error(), err: err}
+	}
+	return &Problem{Reason: minik8s.SlurmUnreachable, Message: err.Error(), err: err}
+}

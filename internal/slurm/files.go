@@ -1,0 +1,165 @@
+package slurm
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/pkg/sftp"
+
+	"minik8s/internal/slurm/batch"
+)
+
+// File is a file that goes to the login node with the job.
+type File struct {
+	Path    string // below the folder of the sources, clean
+	Content []byte
+}
+
+// pack makes a tar of a job's scripts and files.
+func pack(j *batch.Job, into string, files []File) ([]byte, error) {
+	scripts, err := j.Scripts()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	add := func(name string, content []byte, mode int64) error {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+			return err
+		}
+		_, err := w.Write(content)
+		return err
+	}
+	for _, name := range []string{"batch.sh", "run.sh", "start.sh", "compile.sh"} {
+		if text, ok := scripts[name]; ok {
+			if err := add(name, []byte(text), 0o700); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, f := range files {
+		name := path.Join("files", into, f.Path)
+		if !strings.HasPrefix(name, "files/") || !fs.ValidPath(name) {
+			return nil, fmt.Errorf("%q: expected a path below the folder of the sources", f.Path)
+		}
+		if err := add(name, f.Content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Entry is a file of a job on the login node.
+type Entry struct {
+	Path string // below the job's files
+	Size int64
+}
+
+// List are the files of a job, in order of their paths. A job that has no folder has none.
+func (c *Cluster) List(ctx context.Context, l batch.Layout) ([]Entry, error) {
+	out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Files())+" 2>/dev/null || exit 0\nfind . -type f -printf '%s %P\\0'")
+	if err != nil {
+		return nil, fmt.Errorf("the files of the job: %w", err)
+	}
+	var entries []Entry
+	for rec := range strings.SplitSeq(string(out), "\x00") {
+		size, name, ok := strings.Cut(rec, " ")
+		n, err := strconv.ParseInt(size, 10, 64)
+		if ok && err == nil && fs.ValidPath(name) {
+			entries = append(entries, Entry{name, n})
+		}
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	return entries, nil
+}
+
+// Read opens a file of a job. The error is fs.ErrNotExist if there is none. The size is that of now: the file of a running
+// job grows.
+func (c *Cluster) Read(ctx context.Context, l batch.Layout, name string) (*sftp.File, int64, error) {
+	if !fs.ValidPath(name) {
+		return nil, 0, fs.ErrNotExist
+	}
+	files, err := c.node.Files(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := files.Open(l.Files() + "/" + name)
+	if isNotExist(err) {
+		return nil, 0, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	if info.IsDir() {
+		f.Close()
+		return nil, 0, fmt.Errorf("%s is a folder: %w", name, fs.ErrNotExist)
+	}
+	return f, info.Size(), nil
+}
+
+// Sums are the SHA-256 checksums of files of a job, in the order of names, in hexadecimal.
+func (c *Cluster) Sums(ctx context.Context, l batch.Layout, names []string) ([]string, error) {
+	var sums []string
+	for chunk := range slices.Chunk(names, 500) {
+		words := make([]string, len(chunk))
+		for i, n := range chunk {
+			words[i] = "./" + n
+		}
+		out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Files())+" && sha256sum -z -- "+batch.QuoteAll(words))
+		if err != nil {
+			return nil, fmt.Errorf("checksums: %w", err)
+		}
+		for rec := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+			sum, _, _ := strings.Cut(rec, " ")
+			sums = append(sums, sum)
+		}
+	}
+	if len(sums) != len(names) {
+		return nil, fmt.Errorf("checksums: %d of %d files have one", len(sums), len(names))
+	}
+	return sums, nil
+}
+
+func isNotExist(err error) bool {
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// diskFull makes the bare "failure" of an SFTP server understandable: version 3 of the protocol has no code for a full disk.
+func diskFull(err error) error {
+	var status *sftp.StatusError
+	if errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxFailure {
+		return fmt.Errorf("%w (is the disk there full, or a quota used up?)", err)
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return errors.New("no space left on the disk")
+	}
+	return err
+}
+
+// randomName is a name beside another that nobody else uses.
+func randomName(beside string) (string, error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	return beside + "." + hex.EncodeToString(b[:]), nil
+}

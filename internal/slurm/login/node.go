@@ -1,0 +1,321 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
+)
+
+// Dialer opens the connections; package net's Dialer is one.
+type Dialer interface {
+	DialContext(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+const (
+	// handshakeLimit is how long a host may take until the user is in.
+	handshakeLimit = 20 * time.Second
+	// aliveEvery is the time between two signs of life over an open connection, as OpenSSH's ServerAliveInterval.
+	aliveEvery = 15 * time.Second
+	// firstPause and longestPause are between attempts that failed; a refused user waits refusedPause at once.
+	firstPause   = time.Second
+	longestPause = time.Minute
+	refusedPause = 2 * time.Minute
+	// sessions is how many commands run at a time: a host allows ten sessions of a connection by default, and files take one.
+	sessions = 6
+)
+
+// Node is a login node. Its methods may be called from any goroutine.
+type Node struct {
+	target Target
+	dialer Dialer
+	log    *slog.Logger
+	slots  chan struct{}
+
+	mu      sync.Mutex
+	link    *link
+	opening chan struct{} // closed when an attempt has ended
+	failed  error
+	pause   time.Duration
+	again   time.Time // when the next attempt may be made
+	closed  bool
+}
+
+// New makes a node; it connects when it is first used.
+func New(t Target, d Dialer, log *slog.Logger) *Node {
+	if d == nil {
+		d = &net.Dialer{Timeout: handshakeLimit}
+	}
+	return &Node{target: t, dialer: d, log: log, slots: make(chan struct{}, sessions)}
+}
+
+// Host is the node's host:port.
+func (n *Node) Host() string { return n.target.Addr }
+
+// Connect makes sure that there is a connection. Errors: *HostKeyError, *RefusedError, *CredentialError, or that of the
+// network. While attempts pause, the last error comes at once.
+func (n *Node) Connect(ctx context.Context) error {
+	_, err := n.connected(ctx)
+	return err
+}
+
+// Close ends the connection, and all that runs over it. The node cannot be used afterwards.
+func (n *Node) Close() {
+	n.mu.Lock()
+	n.closed = true
+	l := n.link
+	n.link = nil
+	n.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
+}
+
+var errClosed = errors.New("the connection was closed")
+
+func (n *Node) connected(ctx context.Context) (*link, error) {
+	for {
+		n.mu.Lock()
+		switch {
+		case n.closed:
+			n.mu.Unlock()
+			return nil, errClosed
+		case n.link != nil && !n.link.broken():
+			defer n.mu.Unlock()
+			return n.link, nil
+		case n.opening != nil:
+			wait := n.opening
+			n.mu.Unlock()
+			select {
+			case <-wait:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			n.mu.Lock()
+			if n.link == nil && n.opening == nil && n.failed != nil {
+				defer n.mu.Unlock()
+				return nil, n.failed
+			}
+			n.mu.Unlock()
+		case n.failed != nil && time.Now().Before(n.again):
+			defer n.mu.Unlock()
+			return nil, n.failed
+		default:
+			done := make(chan struct{})
+			n.opening = done
+			n.mu.Unlock()
+			// The attempt is everybody's: it does not end with the one who began it.
+			go n.open(done)
+		}
+	}
+}
+
+func (n *Node) open(done chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*handshakeLimit)
+	defer cancel()
+	l, err := dial(ctx, &n.target, n.dialer)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer close(done)
+	n.opening = nil
+	n.failed = err
+	if err != nil {
+		n.pause = min(max(2*n.pause, firstPause), longestPause)
+		var refused *RefusedError
+		if errors.As(err, &refused) {
+			n.pause = refusedPause
+		}
+		n.again = time.Now().Add(n.pause)
+		return
+	}
+	if n.closed {
+		l.close()
+		return
+	}
+	n.pause, n.link = 0, l
+	go l.keep(func(err error) {
+		n.log.Info("the connection to a login node is lost", "host", n.target.Addr, "error", err)
+	})
+}
+
+// dial goes through the jump host, if there is one.
+func dial(ctx context.Context, t *Target, d Dialer) (*link, error) {
+	var under *link
+	if t.Jump != nil {
+		var err error
+		if under, err = dial(ctx, t.Jump, d); err != nil {
+			return nil, err
+		}
+		d = under.client
+	}
+	l, err := handshake(ctx, t, d)
+	if err != nil {
+		if under != nil {
+			under.close()
+		}
+		return nil, err
+	}
+	l.under = under
+	return l, nil
+}
+
+// handshake tries the types of host keys in turn, until the host shows one that is known.
+func handshake(ctx context.Context, t *Target, d Dialer) (*link, error) {
+	methods, err := t.methods()
+	if err != nil {
+		return nil, err
+	}
+	known, err := parsePins(t.HostKeys)
+	if err != nil {
+		return nil, &CredentialError{"host key: " + err.Error()}
+	}
+	var shown error
+	for _, algorithms := range known.rounds() {
+		client, err := attempt(ctx, t, d, &ssh.ClientConfig{User: t.User, Auth: methods, HostKeyCallback: known.check(t.Addr), HostKeyAlgorithms: algorithms})
+		if err == nil {
+			return &link{client: client, gone: make(chan struct{})}, nil
+		}
+		var other *HostKeyError
+		var negotiation *ssh.AlgorithmNegotiationError
+		switch {
+		case errors.As(err, &other):
+			shown = other
+		case errors.As(err, &negotiation) && len(algorithms) > 0: // it has no key of these types
+			if shown == nil {
+				shown = fmt.Errorf("%s has no key of the types of its host keys: %w", t.Addr, negotiation)
+			}
+		case strings.Contains(err.Error(), "unable to authenticate"):
+			return nil, &RefusedError{User: t.User, Host: t.Addr, Methods: tried(t)}
+		default:
+			return nil, err
+		}
+	}
+	return nil, shown
+}
+
+func tried(t *Target) string {
+	var out []string
+	if len(t.Key) > 0 {
+		out = append(out, "the key")
+	}
+	if t.Password != "" {
+		out = append(out, "the password")
+	}
+	return strings.Join(out, " and ")
+}
+
+func attempt(ctx context.Context, t *Target, d Dialer, cfg *ssh.ClientConfig) (*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeLimit)
+	defer cancel()
+	conn, err := d.DialContext(ctx, "tcp", t.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", t.Addr, err)
+	}
+	// A connection through a jump host has no deadlines: it is closed.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	c, chans, reqs, err := ssh.NewClientConn(conn, t.Addr, cfg)
+	if !stop() && err == nil {
+		c.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("logging in at %s: %w", t.Addr, err)
+	}
+	return ssh.NewClient(c, chans, reqs), nil
+}
+
+// link is one connection that stands.
+type link struct {
+	client *ssh.Client
+	under  *link // the connection to the jump host
+	gone   chan struct{}
+	once   sync.Once
+
+	mu    sync.Mutex
+	files *sftp.Client
+}
+
+func (l *link) close() {
+	l.once.Do(func() { close(l.gone) })
+	l.client.Close()
+	if l.under != nil {
+		l.under.close()
+	}
+}
+
+func (l *link) broken() bool {
+	select {
+	case <-l.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// keep ends the link when the host no longer answers.
+func (l *link) keep(lost func(error)) {
+	ended := make(chan error, 1)
+	go func() { ended <- l.client.Wait() }()
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-l.gone:
+			return
+		case err = <-ended:
+		case <-tick.C:
+			answer := make(chan error, 1)
+			go func() {
+				_, _, err := l.client.SendRequest("keepalive@openssh.com", true, nil)
+				answer <- err
+			}()
+			select {
+			case err = <-answer:
+			case <-time.After(aliveEvery):
+				err = errors.New("no sign of life")
+			case <-l.gone:
+				return
+			}
+			if err == nil {
+				continue
+			}
+		}
+		if !l.broken() {
+			lost(err)
+		}
+		l.close()
+		return
+	}
+}
+
+// sftp returns the one channel for files.
+func (l *link) sftp() (*sftp.Client, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.files != nil {
+		return l.files, nil
+	}
+	c, err := sftp.NewClient(l.client, sftp.UseConcurrentWrites(true))
+	if err != nil {
+		return nil, fmt.Errorf("files over the connection (sftp): %w", err)
+	}
+	l.files = c
+	go func() {
+		c.Wait()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.files == c {
+			l.files = nil
+		}
+	}()
+	return c, nil
+}
