@@ -73,6 +73,8 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.Jobs:                       jobStrategy(),
 		api.ClusterConfigs:             clusterConfigStrategy(),
 		api.DNSes:                      dnsStrategy(set),
+		api.GpuJobs:                    gpuJobStrategy(),
+		api.SlurmClusters:              slurmClusterStrategy(),
 		api.APIServices:                apiServiceStrategy(),
 		api.HorizontalPodAutoscalers:   horizontalPodAutoscalerStrategy(),
 
