@@ -289,3 +289,18 @@ func TestGpuJobLoginComesLate(t *testing.T) {
 	c.ask(404, "GET", secretsPath+"/gpujob-j-login", "")
 	c.clean()
 }
+
+// Nobody manages a field that is not stored, so nobody conflicts over it.
+func TestGpuJobLoginHasNoManager(t *testing.T) {
+	c := startLogins(t, "s3cret", "0ther")
+	const apply, head = "application/apply-patch+yaml", `{"apiVersion":"minik8s.io/v1","kind":"GpuJob","metadata":{"name":"j"},"spec":{`
+	c.ask(201, "PATCH", gpuJobsPath+"/j?fieldManager=me", head+`"runScripts":["a"],"username":"me","password":"s3cret"}}`, "Content-Type", apply)
+	c.ask(200, "PATCH", gpuJobsPath+"/j?fieldManager=you", head+`"username":"me","password":"0ther"}}`, "Content-Type", apply)
+	job := c.job("j")
+	c.login(job, "me", "0ther")
+	for _, m := range job.ManagedFields {
+		if strings.Contains(string(m.FieldsV1.Raw), "f:password") || strings.Contains(string(m.FieldsV1.Raw), "f:username") {
+			t.Errorf("%s manages a field that is not there: %s", m.Manager, m.FieldsV1.Raw)
+		}
+	}
+}
