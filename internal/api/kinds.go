@@ -330,7 +330,7 @@ var (
 		NewList:    func() runtime.Object { return &appsv1.ControllerRevisionList{} },
 	}
 	Jobs = &Kind{
-		Group: "batch", Version: "v1", Kind: "Job", Plural: "jobs", Singular: "job",
+		Group: "batch", Version: "v1", Kind: "Job", Plural: "jobs", Singular: "job", Aliases: []string{"j"},
 		Categories: []string{"all"}, Namespaced: true,
 		Subresources: []Subresource{status},
 		New:          func() Object { return &batchv1.Job{} },
