@@ -75,6 +75,10 @@ var floors = map[string]int{
 	"internal/snapshots":          2, // copies of the store at intervals; writes by disk
 	"internal/disk":               1, // how every part writes files that outlive it
 	"internal/aggregation":        1, // groups that parts answer; the API server asks them by it
+	"internal/gpu":                4, // jobs on Slurm clusters; only roles makes one
+	"internal/gpu/plan":           1, // what a GpuJob is for Slurm, and what news of it mean; pure
+	"internal/gpu/results":        1, // files that came back; knows no object
+	"internal/slurm":              1, // a Slurm cluster behind its login node; knows no object
 	"internal/api":                0,
 	"internal/clock":              0, // the time of day, which a test may falsify for one daemon
 	"internal/chroot":             0, // a worker is in none
@@ -129,6 +133,8 @@ var doors = map[string][]string{
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},
 	"sigs.k8s.io/yaml":                  {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "internal/metrics/query/rules", "config"},
 	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd/recovery"},
+	"golang.org/x/crypto/ssh":           {"internal/slurm"},
+	"github.com/pkg/sftp":               {"internal/slurm"},
 }
 
 // forbidden would make the daemon too heavy, or be the system instead of us.

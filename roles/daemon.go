@@ -27,6 +27,7 @@ import (
 	"minik8s/internal/client/fallback"
 	"minik8s/internal/client/local"
 	"minik8s/internal/datadir"
+	"minik8s/internal/gpu"
 	"minik8s/internal/identity"
 	"minik8s/internal/informer"
 	"minik8s/internal/kubelet"
@@ -124,8 +125,11 @@ type Daemon struct {
 	makeUsage sync.Once
 	// queries answers for custom and external metrics, on a master; nil without the setting prometheus.
 	queries *query.Source
-	network *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
-	runtime *containerd.Runtime
+	// gpuConfig is what the two halves of package gpu share, on a master; see gpus.
+	gpuConfig gpu.Config
+	gpuOnce   sync.Once
+	network   *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
+	runtime   *containerd.Runtime
 	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
 	filter   *nft.Kernel
 	policies atomic.Pointer[policy.Enforcer] // nil until it runs

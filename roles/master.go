@@ -46,6 +46,8 @@ import (
 	"minik8s/internal/controller/tokencleaner"
 	"minik8s/internal/dns"
 	"minik8s/internal/events"
+	"minik8s/internal/gpu"
+	"minik8s/internal/gpu/results"
 	"minik8s/internal/informer"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/strategy"
@@ -126,7 +128,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
 	d.extensions.Store(aggregator.NewServices(aggregator.ServicesConfig{Registry: d.reg, Cert: d.creds.front}))
 	cfg := apiserver.Config{
-		Services: d.extensions.Load(),
+		Services: d.extensions.Load(), Connectors: gpu.NewServer(d.as(registry.Part(gpu.ControllerName)), d.gpus()).Connectors(),
 		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
 		Kubelets: d.kubelets(), Masters: members{d.storage, d},
 		Address:  d.apiAddress(),
@@ -172,6 +174,15 @@ func (d *Daemon) localGroups() []aggregation.Group {
 		groups = append(groups, d.queries.Groups()...)
 	}
 	return groups
+}
+
+// gpus is what the GPU part has on this master, of which its two halves share the connections.
+func (d *Daemon) gpus() gpu.Config {
+	d.gpuOnce.Do(func() {
+		d.gpuConfig = gpu.Config{Links: gpu.NewLinks(d.as(registry.Part(gpu.ControllerName)), nil, d.log), Store: results.New(d.path("gpu")),
+			Master: d.cfg.NodeName, Log: d.log}
+	})
+	return d.gpuConfig
 }
 
 // recorder runs an event recorder with a part's client until ctx ends; component is the reporting component of its
@@ -269,6 +280,9 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("daemonset-controller", as(daemonset.New))
 	withRecorder("job-controller", as(job.New))
 	withRecorder("dns-controller", as(dnsobject.New))
+	withRecorder(gpu.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, _ *slog.Logger) runner {
+		return gpu.NewController(c, v, r, d.gpus())
+	})
 	add("podautoscaler-controller", func(ctx context.Context, c client.Interface) runner {
 		return podautoscaler.New(c, views, d.recorder(ctx, c, podautoscaler.Name), d.reg.Kinds(), metricsapi.New(&ownAPI{socket: d.path(socketName)}, d.reg.Kinds()),
 			podautoscaler.Options{Settings: decide.Defaults, Log: d.log})

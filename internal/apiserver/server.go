@@ -65,6 +65,8 @@ type Config struct {
 	WriteTimeout time.Duration
 	// Local are API groups that are not stored but answered in process; see package aggregation.
 	Local []aggregation.Group
+	// Connectors answer subresources that parts know of, by "PLURAL/SUBRESOURCE"; see package aggregation.
+	Connectors map[string]aggregation.Connector
 	// Services reaches the Services that APIServices name; nil: none can be reached.
 	Services *aggregator.Services
 	// RequestTimeout is how long such a Service may take to answer; 0: a minute.
@@ -142,7 +144,7 @@ func (s *Server) routes(e *echo.Echo) {
 	get("/.well-known/openid-configuration", s.issuer)
 	get("/openid/v1/jwks", s.issuerKeys)
 	agents := &nodes.Handler{Kubelets: s.cfg.Kubelets, Dial: s.cfg.DialPod, WriteTimeout: s.cfg.WriteTimeout, Log: s.cfg.Log}
-	objects := handlers.New(handlers.Config{Registry: s.reg, Limiter: s.limiter, Nodes: agents, Watches: s.metrics.watches, WriteTimeout: s.cfg.WriteTimeout})
+	objects := handlers.New(handlers.Config{Registry: s.reg, Limiter: s.limiter, Nodes: agents, Connectors: s.cfg.Connectors, Watches: s.metrics.watches, WriteTimeout: s.cfg.WriteTimeout})
 	e.Any("/api/v1/*", objects.Serve)
 	e.Any("/apis/:group/:version/*", others.Door(objects.Serve))
 	if s.cfg.Masters != nil {

@@ -72,7 +72,7 @@ func (g *Controller) begin(ctx context.Context, obj *minik8s.GpuJob) error {
 func (g *Controller) submit(ctx context.Context, obj *minik8s.GpuJob) error {
 	s := &obj.Status
 	if s.Cluster == "" {
-		name, err := g.choose(obj)
+		name, err := g.links.choose(ctx, obj)
 		if err != nil {
 			return err
 		}
@@ -119,29 +119,6 @@ func (g *Controller) submit(ctx context.Context, obj *minik8s.GpuJob) error {
 	}
 	g.tell(obj.UID, func(n *plan.News) { n.Marks = append(n.Marks, m) })
 	return nil
-}
-
-// choose finds the cluster of a job that names none.
-func (g *Controller) choose(obj *minik8s.GpuJob) (string, error) {
-	if obj.Spec.Cluster != "" {
-		return obj.Spec.Cluster, nil
-	}
-	only := ""
-	for _, c := range g.clusters.List() {
-		switch {
-		case c.Namespace != obj.Namespace:
-		case c.Name == "default":
-			return c.Name, nil
-		case only != "":
-			return "", &waits{"ClusterMissing", fmt.Sprintf("namespace %s has several SlurmClusters and none is called default: name one in spec.cluster", obj.Namespace)}
-		default:
-			only = c.Name
-		}
-	}
-	if only == "" {
-		return "", &waits{"ClusterMissing", fmt.Sprintf("namespace %s has no SlurmCluster: make one that says where to log in", obj.Namespace)}
-	}
-	return only, nil
 }
 
 // sources waits for an upload.

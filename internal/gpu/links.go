@@ -184,6 +184,35 @@ func (l *Links) target(ctx context.Context, obj *minik8s.SlurmCluster, h *minik8
 	return t, nil
 }
 
+// choose finds the cluster of a job that names none.
+func (l *Links) choose(ctx context.Context, obj *minik8s.GpuJob) (string, error) {
+	if obj.Status.Cluster != "" {
+		return obj.Status.Cluster, nil
+	}
+	if obj.Spec.Cluster != "" {
+		return obj.Spec.Cluster, nil
+	}
+	list, err := l.client.List(ctx, api.SlurmClusters, client.ListOptions{Namespace: obj.Namespace})
+	if err != nil {
+		return "", err
+	}
+	only := ""
+	for _, c := range list.Items {
+		switch name := c.GetName(); {
+		case name == "default":
+			return name, nil
+		case only != "":
+			return "", &Problem{Reason: "ClusterMissing", Message: fmt.Sprintf("namespace %s has several SlurmClusters and none is called default: name one in spec.cluster", obj.Namespace)}
+		default:
+			only = name
+		}
+	}
+	if only == "" {
+		return "", &Problem{Reason: "ClusterMissing", Message: fmt.Sprintf("namespace %s has no SlurmCluster: make one that says where to log in", obj.Namespace)}
+	}
+	return only, nil
+}
+
 // problem names what is wrong with a connection; nil if the error is another.
 func problem(err error) *Problem {
 	var p *Problem

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"minik8s/internal/aggregation"
 	"minik8s/internal/apiserver/authentication"
 	"minik8s/internal/apiserver/encoding"
 	"minik8s/internal/apiserver/flowcontrol"
@@ -18,6 +19,8 @@ type Config struct {
 	Registry *registry.Registry
 	Limiter  *flowcontrol.Limiter
 	Nodes    *nodes.Handler
+	// Connectors answer subresources that parts know of, by "PLURAL/SUBRESOURCE".
+	Connectors map[string]aggregation.Connector
 	// Watches counts the open watches.
 	Watches prometheus.Gauge
 	// WriteTimeout is how long a client may take to read a piece of an answer.
@@ -29,13 +32,14 @@ type Handler struct {
 	reg          *registry.Registry
 	limiter      *flowcontrol.Limiter
 	nodes        *nodes.Handler
+	connectors   map[string]aggregation.Connector
 	watches      prometheus.Gauge
 	writeTimeout time.Duration
 }
 
 // New makes a handler.
 func New(c Config) *Handler {
-	return &Handler{reg: c.Registry, limiter: c.Limiter, nodes: c.Nodes, watches: c.Watches, writeTimeout: c.WriteTimeout}
+	return &Handler{reg: c.Registry, limiter: c.Limiter, nodes: c.Nodes, connectors: c.Connectors, watches: c.Watches, writeTimeout: c.WriteTimeout}
 }
 
 // Serve is the one handler of every kind. It authorises the request before it reads anything, the body included.
@@ -44,7 +48,7 @@ func (h *Handler) Serve(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	to, err := r.route()
+	to, err := h.route(r)
 	if err != nil {
 		return err
 	}

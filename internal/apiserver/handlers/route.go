@@ -2,10 +2,13 @@ package handlers
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/labstack/echo/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"minik8s/internal/aggregation"
 	"minik8s/internal/apiserver/nodes"
 )
 
@@ -55,9 +58,32 @@ var connections = map[string]map[string]route{
 	"nodes/proxy":      proxying((*Handler).nodeProxy),
 }
 
+// connected are the routes of the subresources that parts of the daemon answer; the table of kinds says which verbs each has.
+var connected = map[string]route{
+	http.MethodGet: {verb: "get", serve: (*Handler).connect, long: true, foreign: true},
+	http.MethodPut: {verb: "update", serve: (*Handler).connect, long: true, foreign: true},
+}
+
+// connect has a part answer. A master that has no such part answers that it is not there (503).
+func (h *Handler) connect(r *request) error {
+	answer := h.connectors[r.kind.Plural+"/"+r.sub]
+	if answer == nil {
+		return apierrors.NewServiceUnavailable("this master does not serve " + r.kind.Plural + "/" + r.sub)
+	}
+	e, err := h.reg.Parent(r.Request().Context(), r.ask, r.name)
+	if err != nil {
+		return err
+	}
+	path, err := url.PathUnescape(r.path)
+	if err != nil {
+		return apierrors.NewBadRequest("the path: " + err.Error())
+	}
+	return answer(r.Response(), &aggregation.Connected{Request: r.Request(), Object: e.Object(), Path: path, Query: r.query, WriteTimeout: h.writeTimeout})
+}
+
 // route finds the route of a request. The error is NotFound for a path that the kind does not have, and
 // MethodNotAllowed for a verb that the table of kinds does not give it.
-func (r *request) route() (route, error) {
+func (h *Handler) route(r *request) (route, error) {
 	method := r.Request().Method
 	routes, verbs := objectRoutes, r.out.Served().Operations()
 	switch {
@@ -72,6 +98,9 @@ func (r *request) route() (route, error) {
 		}
 		if routes, verbs = partRoutes, sub.Verbs; sub.Connects {
 			routes, verbs = connections[r.kind.Plural+"/"+r.sub], nil
+			if routes == nil {
+				routes, verbs = connected, sub.Verbs
+			}
 		}
 	case method == http.MethodGet && isTrue(r.query.Get("watch")):
 		routes = watchRoutes

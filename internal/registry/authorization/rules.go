@@ -163,6 +163,14 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.DNSes), // whether what they name exists
 		recording,
 	},
+	"system:gpu-controller": {
+		may(reading, api.GpuJobs, api.SlurmClusters),
+		may(changing, api.GpuJobs), // the finalizer
+		mayBelow("status", changing, api.GpuJobs, api.SlurmClusters),
+		may([]string{"get"}, api.Secrets, api.ConfigMaps), // logins, variables, sources
+		may([]string{"get"}, api.Namespaces),              // what tells this cluster from others
+		recording,
+	},
 	"system:podautoscaler-controller": {
 		may(reading, api.HorizontalPodAutoscalers, api.Pods, api.Nodes),
 		mayBelow("status", changing, api.HorizontalPodAutoscalers), // and the annotation with the sum

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -154,8 +155,14 @@ func Limit(d time.Duration) string {
 	return fmt.Sprintf("%d-%02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
 }
 
+// plain are words that mean themselves in every shell.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
 // Quote returns a word of shell that is the string, whatever is in it. NUL cannot be in any word, and is left out.
 func Quote(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
 	s = strings.ReplaceAll(s, "\x00", "")
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -3,12 +3,14 @@
 set -eu
 dir=$1
 mount --make-rprivate /
-ip link set lo up
-# slurmd looks its port up, and the C library finds none where all addresses are loopback.
-ip link add eth0 type veth peer name eth1
-ip addr add 10.99.0.1/24 dev eth0
-ip link set eth0 up
-ip link set eth1 up
+if [ "${NETWORK:-}" = own ]; then
+	ip link set lo up
+	# slurmd looks its port up, and the C library finds none where all addresses are loopback.
+	ip link add eth0 type veth peer name eth1
+	ip addr add 10.99.0.1/24 dev eth0
+	ip link set eth0 up
+	ip link set eth1 up
+fi
 mkdir -p "$dir/run" "$dir/etc" "$dir/var/spool/n1" "$dir/var/spool/n2" "$dir/log" "$dir/bin" "$dir/control"
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/munge /run/sshd /run/slurm

@@ -27,6 +27,7 @@ import (
 type Options struct {
 	HomeBytes   int64 // the size of the home's disk; 0: the machine's
 	MaxSessions int   // of a connection; 0: ten, as sshd has it
+	ThisNetwork bool  // it is in the network namespace of the caller, and not in one of its own
 	MinJobAge   int   // seconds for which squeue knows jobs that have ended; 0: 300, as Slurm has it
 }
 
@@ -68,10 +69,17 @@ func Start(t testing.TB, o Options) *Cluster {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	c := &Cluster{Addr: "127.0.0.1:22", User: "hpc", Password: "correct horse", Home: dir + "/home", t: t, dir: dir}
 	c.write(o)
-	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount", "--net", "--uts", "--ipc", "--mount-proc", "sh", dir+"/setup.sh", dir)
+	args := []string{"--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc", "--mount-proc"}
+	cmd := exec.Command("unshare")
+	cmd.Env = os.Environ()
+	if !o.ThisNetwork {
+		args = append(args, "--net")
+		cmd.Env = append(cmd.Env, "NETWORK=own")
+	}
+	cmd.Args = append(append(cmd.Args, args...), "sh", dir+"/setup.sh", dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.HomeBytes > 0 {
-		cmd.Env = append(os.Environ(), fmt.Sprintf("HOME_BYTES=%d", o.HomeBytes))
+		cmd.Env = append(cmd.Env, fmt.Sprintf("HOME_BYTES=%d", o.HomeBytes))
 	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -116,7 +124,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	}
 	c.pid, _ = strconv.Atoi(strings.TrimSpace(string(children)))
 	said := ""
-	for end := time.Now().Add(15*time.Second); strings.Count(said, "idle") < 4; time.Sleep(20 * time.Millisecond) { // two nodes in two partitions
+	for end := time.Now().Add(15 * time.Second); strings.Count(said, "idle") < 4; time.Sleep(20 * time.Millisecond) { // two nodes in two partitions
 		if said = c.Do("sinfo -h -N -o %T"); time.Now().After(end) {
 			t.Fatalf("the nodes are not idle after a minute: %s", said)
 		}
