@@ -62,7 +62,8 @@ func Start(t testing.TB, o Options) *Cluster {
 			t.Skipf("SKIPPED, AND WITH IT EVERYTHING ABOUT SLURM: there is no %s here; `make testtools` installs it", p)
 		}
 	}
-	dir, err := os.MkdirTemp("", "slurm")
+	// Not where other temporary files are: the cluster's user has to get there, too.
+	dir, err := os.MkdirTemp("/tmp", "minik8s-slurm-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func Start(t testing.TB, o Options) *Cluster {
 		cmd.Process.Kill() //nolint:errcheck // it may have ended
 		cmd.Wait()         //nolint:errcheck // it was killed
 		close(ended)
-		if t.Failed() {
+		if t.Failed() && testing.Verbose() {
 			t.Logf("the cluster's logs:\n%s", c.logs())
 		}
 	})
@@ -182,6 +183,7 @@ SlurmctldHost=login(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
+AuthInfo=cred_expire=3
 CredType=cred/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -327,7 +329,7 @@ func (c *Cluster) Begin(part string) {
 // Cut breaks all ssh connections; new ones are taken.
 func (c *Cluster) Cut() {
 	c.t.Helper()
-	c.Root("pkill -9 -f '^sshd: '; true")
+	c.Root("pkill -9 -f '^sshd: hpc'; true")
 }
 
 // NewHostKey gives the login node another key, as somebody in between would have.
