@@ -304,3 +304,75 @@ func TestGpuJobLoginHasNoManager(t *testing.T) {
 		}
 	}
 }
+
+// The kinds over HTTP: every mistake at once, tables, what the part that runs the jobs may do, and what others may not.
+func TestGpuJobsOverHTTP(t *testing.T) {
+	c := startLogins(t)
+	if got := c.ask(422, "POST", gpuJobsPath, `{"metadata":{"name":"bad"},"spec":{"outputFile":"../x","gpus":1,"gpusPerNode":1,"timeLimit":"0s","sbatch":["--wrap=x","-Jx"]}}`); !strings.Contains(got, "spec.runScripts: Required") ||
+		!strings.Contains(got, "spec.outputFile") || !strings.Contains(got, "spec.gpus: Forbidden") || !strings.Contains(got, "spec.timeLimit") || !strings.Contains(got, "spec.sbatch[0]") || !strings.Contains(got, "spec.sbatch[1]") {
+		t.Error(got)
+	}
+	c.ask(422, "POST", "/apis/minik8s.io/v1/namespaces/default/slurmclusters", `{"metadata":{"name":"bad"},"spec":{"host":"a b","pollSeconds":1}}`)
+	c.ask(201, "POST", "/apis/minik8s.io/v1/namespaces/default/slurmclusters", `{"metadata":{"name":"hpc"},"spec":{"host":"login.example","hostKeys":["SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"]}}`)
+	c.ask(201, "POST", gpuJobsPath, `{"metadata":{"name":"j"},"spec":{"runScripts":["./a"],"dependsOn":[{"name":"before"}]},"status":{"state":"COMPLETED"}}`)
+	j := c.job("j")
+	if j.Status.State != "" || j.Spec.Cleanup != "OnSuccess" || j.Spec.CompileOn != "Login" || j.Spec.DependsOn[0].When != "afterok" || j.Generation != 1 {
+		t.Errorf("%+v", j)
+	}
+	// A second seed system's manifest under the path of batch Jobs is told where it belongs.
+	manifest, err := os.ReadFile("../../testdata/dialects/a-gpujob.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.ask(400, "POST", "/apis/batch/v1/namespaces/default/jobs", string(manifest)); !strings.Contains(got, "it goes to /apis/minik8s.io/v1/namespaces/NAMESPACE/gpujobs") {
+		t.Error(got)
+	}
+	c.ask(201, "POST", gpuJobsPath, string(manifest))
+
+	part, node, alice := c.user("system:gpu-controller"), c.user("system:node:n1", "system:nodes"), c.user("alice")
+	status := `{"status":{"state":"RUNNING","jobID":"17","nodeList":"gpu01","conditions":[{"type":"Submitted","status":"True","reason":"Accepted","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+	const merge = "application/merge-patch+json"
+	for _, x := range []struct {
+		who          *http.Client
+		method, path string
+		body         string
+		want         int
+	}{
+		{part, "GET", "/apis/minik8s.io/v1/gpujobs", "", 200},
+		{part, "GET", "/apis/minik8s.io/v1/slurmclusters", "", 200},
+		{part, "PATCH", gpuJobsPath + "/j/status", status, 200},
+		{part, "PATCH", gpuJobsPath + "/j/status", `{"status":{"restarts":-1}}`, 422},
+		{part, "PATCH", gpuJobsPath + "/j", `{"metadata":{"finalizers":["minik8s.io/gpu-job"]}}`, 200},
+		{part, "PATCH", gpuJobsPath + "/j", `{"metadata":{"finalizers":null}}`, 200},
+		{part, "PATCH", "/apis/minik8s.io/v1/namespaces/default/slurmclusters/hpc/status", `{"status":{"conditions":[{"type":"Connected","status":"True","reason":"ConnectionStands","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, 200},
+		{part, "PATCH", "/apis/minik8s.io/v1/namespaces/default/slurmclusters/hpc", `{"spec":{"hostKeys":null}}`, 403},
+		{part, "GET", secretsPath + "/gone", "", 404},
+		{part, "GET", secretsPath, "", 403},
+		{part, "POST", secretsPath, `{"metadata":{"name":"x"}}`, 403},
+		{part, "POST", gpuJobsPath, `{"metadata":{"name":"x"},"spec":{"runScripts":["a"]}}`, 403},
+		{part, "DELETE", gpuJobsPath + "/j", "", 403},
+		{node, "GET", gpuJobsPath, "", 403},
+		{node, "GET", "/apis/minik8s.io/v1/slurmclusters", "", 403},
+		{alice, "GET", gpuJobsPath + "/j", "", 403},
+		{alice, "GET", gpuJobsPath + "/j/files", "", 403},
+		{alice, "GET", gpuJobsPath + "/j/log", "", 403},
+		{alice, "PUT", gpuJobsPath + "/j/sources", "", 403},
+		{c.root(), "POST", gpuJobsPath + "/j/sources", "", 405},
+		{c.root(), "PUT", gpuJobsPath + "/j/log", "", 405},
+	} {
+		if code, body := c.do(x.who, x.method, x.path, x.body, "Content-Type", merge); code != x.want {
+			t.Errorf("%s %s: %d, want %d: %s", x.method, x.path, code, x.want, body)
+		}
+	}
+	var table metav1.Table
+	if err := json.Unmarshal([]byte(c.ask(200, "GET", gpuJobsPath+"/j", "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")), &table); err != nil || len(table.Rows) != 1 ||
+		fmt.Sprint(table.Rows[0].Cells[:5]) != "[j RUNNING 17 <none> gpu01]" {
+		t.Errorf("%+v %v", table, err)
+	}
+	if got := c.ask(200, "GET", "/apis/minik8s.io/v1", ""); !strings.Contains(got, `"gpujobs/sources"`) || !strings.Contains(got, `"slurmclusters/status"`) {
+		t.Error(got)
+	}
+	if got := c.ask(200, "GET", "/openapi/v3/apis/minik8s.io/v1", ""); !strings.Contains(got, "Lines of shell that make the program") || !strings.Contains(got, "nothing is sent to the host") {
+		t.Error("no schema")
+	}
+}
