@@ -47,6 +47,9 @@ type Kind struct {
 	Asked bool
 	// View, if set, makes this kind another form of a stored kind.
 	View *View
+	// WriteOnly are paths of fields that can be written and never read: what is in them is kept by another object. See
+	// Strategy.Split of package registry.
+	WriteOnly [][]string
 	// Aliases are the names of the kind on the command lines of the two seed systems, if they differ from plural,
 	// singular and short names.
 	Aliases []string
@@ -288,8 +291,9 @@ var (
 			{Name: minik8s.GpuJobScriptSubresource, Verbs: []string{"get"}, Connects: true},
 			{Name: minik8s.GpuJobSourcesSubresource, Verbs: []string{"update"}, Connects: true},
 		},
-		New:     func() Object { return &minik8s.GpuJob{} },
-		NewList: func() runtime.Object { return &minik8s.GpuJobList{} },
+		WriteOnly: [][]string{{"spec", "username"}, {"spec", "password"}},
+		New:       func() Object { return &minik8s.GpuJob{} },
+		NewList:   func() runtime.Object { return &minik8s.GpuJobList{} },
 	}
 	SlurmClusters = &Kind{
 		Group: "minik8s.io", Version: "v1", Kind: "SlurmCluster", Plural: "slurmclusters", Singular: "slurmcluster",
@@ -326,7 +330,7 @@ var (
 		NewList:    func() runtime.Object { return &appsv1.ControllerRevisionList{} },
 	}
 	Jobs = &Kind{
-		Group: "batch", Version: "v1", Kind: "Job", Plural: "jobs", Singular: "job",
+		Group: "batch", Version: "v1", Kind: "Job", Plural: "jobs", Singular: "job", Aliases: []string{"j"},
 		Categories: []string{"all"}, Namespaced: true,
 		Subresources: []Subresource{status},
 		New:          func() Object { return &batchv1.Job{} },

@@ -60,7 +60,9 @@ func (p *program) describeCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			objects, err := target.Pick(c.Context, s, c.Args().Slice(), scopeOf(c), true)
+			scope := scopeOf(c)
+			scope.Looks = true
+			objects, err := target.Pick(c.Context, s, c.Args().Slice(), scope, true)
 			for i, obj := range objects {
 				if i > 0 {
 					s.Say("\n")

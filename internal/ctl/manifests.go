@@ -7,8 +7,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/ctl/brief"
 	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/gpujob"
 	"minik8s/internal/ctl/manifest"
 	"minik8s/internal/ctl/session"
 	"minik8s/internal/ctl/target"
@@ -45,7 +47,7 @@ func (p *program) applyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "apply", Usage: "create objects, or change them to what a manifest says", ArgsUsage: "[KIND] -f FILE|FOLDER|URL|-",
 		Flags: append(append(fileFlags(), writeFlags()...),
-			&cli.BoolFlag{Name: "wait", Usage: "wait until the pods are ready"},
+			&cli.BoolFlag{Name: "wait", Usage: "wait until the pods are ready, and GPU jobs over and their results here"},
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "how long --wait waits"},
 			&cli.BoolFlag{Name: "server-side", Usage: "let the server merge, and keep book of who manages which field"},
 			&cli.BoolFlag{Name: "force-conflicts", Usage: "with --server-side: take over fields that others have set otherwise"},
@@ -89,6 +91,9 @@ func (p *program) eachDocument(c *cli.Context, write writer) error {
 			}
 			s.Say("%s %s", brief.Ref(d.Kind, obj.GetName()), what)
 			done = append(done, obj)
+			if !c.Bool("dry-run") {
+				err = gpujob.Sources(c.Context, s, obj)
+			}
 		} else if len(docs) > 1 && exit.CodeOf(err) != exit.Unreachable {
 			err = exit.Failf(exit.CodeOf(err), "%s: %s", d.Source, exit.Message(err))
 		}
@@ -100,6 +105,11 @@ func (p *program) eachDocument(c *cli.Context, write writer) error {
 	if c.Bool("wait") && !c.Bool("dry-run") {
 		if err := wait.Ready(c.Context, s, done, c.Duration("timeout")); err != nil {
 			count.Add(err)
+		}
+		for _, obj := range done {
+			if j, ok := obj.(*minik8s.GpuJob); ok {
+				count.Add(gpujob.Wait(c.Context, s, j, c.Duration("timeout")))
+			}
 		}
 	}
 	return count.Err()

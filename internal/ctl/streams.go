@@ -102,7 +102,7 @@ func (p *program) attachCommand() *cli.Command {
 
 func (p *program) logsCommand() *cli.Command {
 	return &cli.Command{
-		Name: "logs", Aliases: []string{"log"}, Usage: "print what a container wrote", ArgsUsage: "POD [CONTAINER]",
+		Name: "logs", Aliases: []string{"log"}, Usage: "print what a container wrote", ArgsUsage: "POD [CONTAINER] | gpujob/NAME [TASK]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what it writes"},
 			containerFlag(),
@@ -114,6 +114,13 @@ func (p *program) logsCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			if c.NArg() < 1 || c.NArg() > 2 {
 				return exit.Usagef("logs POD [CONTAINER]: which pod?")
+			}
+			s, err := p.session(c)
+			if err != nil {
+				return err
+			}
+			if done, err := gpuLogs(c, s, c.Args().First()); done {
+				return err
 			}
 			a, err := p.container(c, c.Args().First(), c.Args().Get(1))
 			if err != nil {

@@ -25,9 +25,6 @@ import (
 // startLimit is how long a step waits for a job to be compiled and submitted; after that its marks say how it went.
 const startLimit = 10 * time.Second
 
-// neverSatisfied is a dependency of which nothing more is to be expected; Slurm's word.
-const neverSatisfied = "DependencyNeverSatisfied"
-
 // waits is why a job is not submitted yet.
 type waits struct{ reason, message string }
 
@@ -49,9 +46,9 @@ func (g *Controller) begin(ctx context.Context, obj *minik8s.GpuJob) error {
 		}
 		g.loop.AddAfter(keyOf(obj), 2*retryAfter) // in case the script is lost with the login node
 		return nil
-	case errors.As(err, &w) && w.reason == neverSatisfied:
+	case errors.As(err, &w) && w.reason == plan.ReasonNeverSatisfied:
 		g.tell(obj.UID, func(n *plan.News) {
-			n.Marks = append(n.Marks, batch.Mark{UID: string(obj.UID), Kind: "refused", Text: w.message})
+			n.Marks = append(n.Marks, batch.Mark{UID: string(obj.UID), Kind: plan.Unsatisfied, Text: w.message})
 		})
 		return nil
 	case errors.As(err, &w):
@@ -154,7 +151,7 @@ func (g *Controller) dependencies(obj *minik8s.GpuJob) ([]batch.Dependency, erro
 		switch {
 		case ended && (when == "afterany" || when == "after" || well == (when == "afterok")):
 		case ended:
-			return nil, &waits{neverSatisfied, fmt.Sprintf("GpuJob %s ended as %s, and this one runs %s", d.Name, first.Status.State, when)}
+			return nil, &waits{plan.ReasonNeverSatisfied, fmt.Sprintf("GpuJob %s ended as %s, and this one runs %s", d.Name, first.Status.State, when)}
 		case first.Status.JobID == "":
 			return nil, &waits{"WaitingForDependency", fmt.Sprintf("GpuJob %s is not submitted yet", d.Name)}
 		default:

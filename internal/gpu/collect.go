@@ -28,7 +28,8 @@ type collection struct {
 	failed int // in a row
 }
 
-// finish brings the results of an ended job back, and then clears up.
+// finish brings the results of an ended job back. When the status has said so, and not before, it clears up: whoever is
+// killed between the two must not fetch again from a folder that is gone.
 func (g *Controller) finish(ctx context.Context, obj *minik8s.GpuJob) error {
 	s := &obj.Status
 	layout, there := layoutOf(obj)
@@ -36,6 +37,10 @@ func (g *Controller) finish(ctx context.Context, obj *minik8s.GpuJob) error {
 		return nil
 	}
 	if !apimeta.IsStatusConditionTrue(s.Conditions, minik8s.GpuJobResultsReady) {
+		if got, err := g.kept(obj); err == nil {
+			g.ready(obj, got)
+			return nil
+		}
 		g.mu.Lock()
 		c := g.collecting[obj.UID]
 		if c == nil || c.done && c.err != nil {
@@ -46,16 +51,13 @@ func (g *Controller) finish(ctx context.Context, obj *minik8s.GpuJob) error {
 			g.mu.Unlock()
 			return nil
 		}
-		if c.done {
-			delete(g.collecting, obj.UID)
-		}
 		done, got := c.done, c.got
 		g.mu.Unlock()
 		if !done {
 			return nil
 		}
-		s.Results = &got
-		plan.Set(s, minik8s.GpuJobResultsReady, true, "Collected", fmt.Sprintf("%d files, %d bytes", got.Files, got.Bytes), clock.Now())
+		g.ready(obj, got)
+		return nil
 	}
 	if keep(obj) {
 		return nil
@@ -70,6 +72,25 @@ func (g *Controller) finish(ctx context.Context, obj *minik8s.GpuJob) error {
 	}
 	s.Folder = ""
 	return nil
+}
+
+// kept are the results that were fetched already, by a daemon that was killed before it could say so.
+func (g *Controller) kept(obj *minik8s.GpuJob) (minik8s.GpuJobResults, error) {
+	list, err := g.store.List(string(obj.UID))
+	got := minik8s.GpuJobResults{Files: int32(len(list)), Master: g.master}
+	for _, f := range list {
+		got.Bytes += f.Size
+	}
+	return got, err
+}
+
+// ready says that the results are here.
+func (g *Controller) ready(obj *minik8s.GpuJob, got minik8s.GpuJobResults) {
+	g.mu.Lock()
+	delete(g.collecting, obj.UID)
+	g.mu.Unlock()
+	obj.Status.Results = &got
+	plan.Set(&obj.Status, minik8s.GpuJobResultsReady, true, "Collected", fmt.Sprintf("%d files, %d bytes", got.Files, got.Bytes), clock.Now())
 }
 
 // keep reports whether the folder of an ended job stays on the cluster until the object is deleted.

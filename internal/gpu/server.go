@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -118,6 +119,13 @@ func (s *Server) files(w http.ResponseWriter, r *aggregation.Connected) error {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		return json.NewEncoder(streaming.NewWriter(w, r.WriteTimeout)).Encode(list)
+	}
+	if from := r.Query.Get("offset"); from != "" { // for clients that cannot set headers
+		n, err := strconv.ParseInt(from, 10, 64)
+		if err != nil || n < 0 {
+			return apierrors.NewBadRequest(fmt.Sprintf("offset: %q: expected a number of bytes", from))
+		}
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", n))
 	}
 	missing := apierrors.NewNotFound(api.GpuJobs.GR(), j.Name+"/files/"+name)
 	w.Header().Set("Content-Type", "application/octet-stream")

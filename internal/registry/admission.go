@@ -19,6 +19,7 @@ var admission = []func(r *Registry, ctx context.Context, q *Request) error{
 	(*Registry).admitNamespace,
 	(*Registry).admitExclusive,
 	(*Registry).admitKind,
+	(*Registry).admitKept,
 }
 
 func (r *Registry) admit(ctx context.Context, q *Request) error {

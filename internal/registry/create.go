@@ -78,7 +78,12 @@ func (r *Registry) Create(ctx context.Context, q *Request, obj api.Object, opts 
 
 func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.Object, opts WriteOptions) (*Entry, error) {
 	kind := q.Kind
-	if err := Invalid(kind, obj.GetName(), r.mistakes(kind, s, obj)); err != nil {
+	if s.Split != nil { // another try, with another name, begins from what the client sent
+		obj = storage.Shallow(obj)
+		q.New = obj
+	}
+	errs := append(r.split(q, s, obj, nil, opts), r.mistakes(kind, s, obj)...)
+	if err := Invalid(kind, obj.GetName(), errs); err != nil {
 		return nil, err
 	}
 	key, asked := storage.KeyOf(kind, obj.GetNamespace(), obj.GetName()), obj

@@ -6,7 +6,8 @@
 //
 // It promises: an acknowledged write is on disk and in every later read; a write with a stale resourceVersion is
 // refused (409) and changes nothing; every mistake of a manifest is named at once with its path (422); a value that
-// only one object may have is given once (Strategy.Exclusive); a write under a fence that has fallen is refused and
+// only one object may have is given once (Strategy.Exclusive); what must not be read is stored nowhere but in the object
+// that keeps it (Strategy.Split); a write under a fence that has fallen is refused and
 // changes nothing (Fence). Objects it hands out are shared: nobody may change
 // them. Package storage documents the promises of lists and watches.
 //
@@ -24,6 +25,7 @@
 //	admission.go    what a write has to pass besides its own validation
 //	create.go update.go delete.go patch.go applypatch.go    the flow of each write; packages patch and apply change documents
 //	write.go        the transaction they end in, and what it relies on
+//	split.go        what an object must not show, and a second one keeps
 //	fence.go        what every write of a leader relies on
 //	subresource.go  what a kind can have below its objects, and what the registry offers to it and to answers
 //	cached.go       what is in the cache, for the server itself

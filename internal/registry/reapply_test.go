@@ -100,6 +100,8 @@ func TestSeedManifestsAreAppliedAgain(t *testing.T) {
 				a.kind = api.Nodes
 			case strings.HasSuffix(file, "-dns.yaml") && !strings.Contains(file, "-service"):
 				a.kind = api.DNSes
+			case strings.Contains(file, "-gpujob"):
+				a.kind = api.GpuJobs
 			case strings.Contains(file, "-service"):
 				a.kind = api.Services
 			case strings.Contains(file, "-replicaset"):

@@ -52,6 +52,10 @@ type Strategy struct {
 	ValidateStatus func(obj, old api.Object) field.ErrorList
 	// Warnings go to the client as Warning headers: fields that are accepted and not served, objects that do not exist.
 	Warnings func(obj api.Object, others Lister) []string
+	// Split takes out of a new or changed object what a second object is to keep for it, and clears the fields that api.Kind
+	// names as WriteOnly. It returns nil if there is nothing to keep. No error may have what was taken out. old is nil for a
+	// new object.
+	Split func(obj, old api.Object) (*Kept, field.ErrorList)
 	// CopyStatus makes dst's status that of src.
 	CopyStatus func(dst, src api.Object)
 	// BornWithStatus keeps the status that a new object brings along; others begin with none.

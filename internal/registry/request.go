@@ -72,6 +72,9 @@ type Request struct {
 
 	// relied lists what the write requires besides its own key: that the objects admission relied on are unchanged.
 	relied []store.Change
+	// kept is the second object of New, if it has one; keeps says that it is written, too.
+	kept  *Kept
+	keeps bool
 
 	passed access // what authorisation has allowed, so that it runs once
 }

@@ -93,7 +93,8 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 			"the object was deleted and made anew with uid "+string(before.GetUID())))
 	}
 	keepSystemFields(obj, before)
-	errs := r.prepareUpdate(kind, s, obj, before, q.Sub, opts)
+	errs := r.split(q, s, obj, before, opts)
+	errs = append(errs, r.prepareUpdate(kind, s, obj, before, q.Sub, opts)...)
 	if s.Author != nil {
 		s.Author(obj, before, q.User)
 	}
@@ -114,7 +115,7 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if old.Equal(raw) {
+	if old.Equal(raw) && !q.keeps {
 		return old, nil // nothing changed: no write, no event
 	}
 	if opts.DryRun {

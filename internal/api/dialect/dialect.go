@@ -33,8 +33,12 @@ func reader(kind *api.Kind, patched bool) func(doc map[string]any) ([]string, er
 		body = node
 	case api.ReplicaSets:
 		body = replicaSet
-	case api.Deployments, api.DaemonSets, api.Jobs:
+	case api.Deployments, api.DaemonSets:
 		body = template
+	case api.Jobs:
+		body = batchJob
+	case api.GpuJobs:
+		body = gpuJob
 	case api.Services:
 		body = service
 	case api.DNSes:
@@ -76,6 +80,13 @@ func Identify(doc map[string]any) (apiVersion, kind string, err error) {
 		return "", "", fmt.Errorf("apiVersion: expected a string as in \"v1\", got %v", doc["apiVersion"])
 	}
 	plain := plainVersion(given)
+	if strings.EqualFold(word, api.Jobs.Kind) && (plain == "" || plain == "v1") {
+		k, err := jobOf(doc)
+		if err != nil {
+			return "", "", err
+		}
+		return k.APIVersion(), k.Kind, nil
+	}
 	var sameKind *api.Kind
 	for _, k := range Known() {
 		if !strings.EqualFold(k.Kind, word) {

@@ -200,6 +200,44 @@ spec:
   - {type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 20}}}
   scaleTargetRef: {apiVersion: apps/v1, kind: ReplicaSet, name: myapp-replicas}
   behavior: {scaleUp: {selectPolicy: Max, stabilizationWindowSeconds: 0, policies: [{type: Pods, value: 1, periodSeconds: 15}]}}`},
+		{"x-gpujob", api.GpuJobs, []string{"apiVersion", "spec.numProcess", "spec.numTasksPerNode", "spec.numGpus", "spec.volume"}, `
+apiVersion: minik8s.io/v1
+kind: GpuJob
+metadata: {name: matrix-ops, namespace: default}
+spec:
+  nodes: 1
+  tasksPerNode: 1
+  cpusPerTask: 6
+  gpusPerNode: 1
+  compileScripts: [module load cuda/9.2.88-gcc-4.8.5, nvcc matrix/matrix_add.cu -o matrix/matrix_add, nvcc matrix/matrix_multiply.cu -o matrix/matrix_multiply]
+  runScripts: [module load cuda/9.2.88-gcc-4.8.5, ./matrix/matrix_add, ./matrix/matrix_multiply]
+  sources: {folder: /root/gpu}
+  outputFile: matrix_op.out
+  errorFile: matrix_op.err
+  username: stu001
+  password: the-Password-of-stu001
+  workDir: matrix`},
+		{"a-gpujob", api.GpuJobs, []string{
+			"kind", "spec.resultFilePath", "spec.args.numTasksPerNode", "spec.args.cpusPerTask", "spec.args.mail", "spec.args",
+			"spec.cuFilePath", "spec.resultFileName", "spec.resultFileName", "spec.cuFilePath", "spec.cuFilePath", "spec.resultFileName",
+			"spec.nodes", "spec.gpusPerNode",
+		}, `
+apiVersion: minik8s.io/v1
+kind: GpuJob
+metadata: {name: matrix-sum, namespace: default}
+spec:
+  sources: {file: 'D:\SJTU\Minik8s\minik8s\pkg\gpu\cuda\sum_matrix\sum_matrix.cu'}
+  resultPath: D:\SJTU\Minik8s\minik8s\pkg\gpu\cuda\sum_matrix
+  modules: [gcc/8.3.0, cuda/10.1.243-gcc-8.3.0]
+  compileScripts: [nvcc sum_matrix.cu -o sum_matrix -lcublas]
+  runScripts: ["ulimit -s unlimited || :", "ulimit -l unlimited || :", ./sum_matrix]
+  outputFile: sum_matrix.out
+  errorFile: sum_matrix.err
+  nodes: 1
+  tasksPerNode: 1
+  cpusPerTask: 2
+  gpusPerNode: 1
+  mail: {to: albus_tan@sjtu.edu.cn, types: [ALL]}`},
 	}
 	for _, test := range tests {
 		t.Run(test.file, func(t *testing.T) {
@@ -245,6 +283,12 @@ func TestContradictions(t *testing.T) {
 		`{"kind":"Node","ip":"10.0.0.1","spec":{"address":"10.0.0.1"},"name":"n"}`: "",
 		`{"kind":"DNS","spec":{"host":"a.b","hostname":"c.d"}}`:                    "spec.hostname: it is c.d here and a.b in spec.host",
 		`{"kind":"DNS","spec":{"host":"a.b","hostname":"a.b","mappings":[]}}`:      "",
+		`{"kind":"GpuJob","spec":{"numGpus":1,"gpusPerNode":2}}`:                   "spec.numGpus: it is 1 here and 2 in spec.gpusPerNode",
+		`{"kind":"GpuJob","spec":{"volume":"a","sources":{"folder":"b"}}}`:         "spec.volume: it means spec.sources.folder: a, and that is b in the manifest",
+		`{"kind":"GpuJob","spec":{"args":{"cpusPerTask":1},"cpusPerTask":1}}`:      "",
+		`{"kind":"GpuJob","spec":{"password":123456}}`:                             "spec.password: expected a string: write it in quotes",
+		`{"kind":"GpuJob","spec":{"username":["a","s3cret"]}}`:                     "spec.username: expected a string: write it in quotes",
+		`{"kind":"Job","spec":{"cuFilePath":"a.cu"}}`:                              "spec.cuFilePath: this is a GPU job, a GpuJob of minik8s.io/v1: it goes to /apis/minik8s.io/v1/namespaces/NAMESPACE/gpujobs",
 	} {
 		doc := parseJSON(t, []byte(manifest))
 		kind := api.ByWord(doc["kind"].(string))

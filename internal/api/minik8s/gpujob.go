@@ -15,12 +15,17 @@ type GpuJob struct {
 	Status GpuJobStatus `json:"status,omitempty"`
 }
 
-// GpuJobSpec is what people write. It cannot be changed, as with a batch Job: what runs elsewhere would not follow.
+// GpuJobSpec is what people write. It cannot be changed, as with a batch Job: what runs elsewhere would not follow. Cleanup
+// and Results can, as they are read at the end.
 type GpuJobSpec struct {
 	// Cluster is a SlurmCluster of the namespace. Empty: the one called default, or the only one.
 	Cluster string `json:"cluster,omitempty"`
 	// LoginSecret is a Secret of the namespace that is used instead of the cluster's own; see SSHHost.
 	LoginSecret string `json:"loginSecret,omitempty"`
+	// Username and Password are what a manifest may bring instead. They can be written and never read, as stringData of a
+	// Secret: the API server moves both into a Secret of the job's own, LoginSecretOf, and stores an object without them.
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
 
 	// Sources are the program's files.
 	Sources GpuJobSources `json:"sources,omitempty"`
@@ -184,6 +189,9 @@ const (
 
 // GpuJobFinalizer keeps a GpuJob that is deleted until its job is cancelled and its files are removed.
 const GpuJobFinalizer = "minik8s.io/gpu-job"
+
+// LoginSecretOf is the name of the Secret that keeps the username and password of a GpuJob's manifest.
+func LoginSecretOf(job string) string { return "gpujob-" + job + "-login" }
 
 // The parts of a GpuJob's path: what the GPU part answers.
 const (

@@ -13,8 +13,8 @@ import (
 // Layout chooses the columns.
 type Layout string
 
-// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes, replica sets, services, DNS objects and
-// autoscalers.
+// The layouts: Kubernetes', and those of the two seed systems, which exist for pods, nodes, replica sets, services, DNS objects, GPU jobs
+// and autoscalers.
 const (
 	Default Layout = ""
 	// Extended also shows UIDs, ports, requests for CPU and memory, and errors.
@@ -66,6 +66,10 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{dnsColumnsExtended, typed(dnsRowExtended)}
 	case kind == api.DNSes && l == Compact:
 		return layout{dnsColumnsCompact, typed(dnsRowCompact)}
+	case kind == api.GpuJobs && l == Extended:
+		return layout{gpuJobColumnsExtended, typed(gpuJobRowExtended)}
+	case kind == api.GpuJobs && l == Compact:
+		return layout{gpuJobColumnsCompact, typed(gpuJobRowCompact)}
 	case kind == api.HorizontalPodAutoscalers && l == Extended:
 		return layout{autoscalerColumnsExtended, typed(autoscalerRowExtended)}
 	case kind == api.HorizontalPodAutoscalers && l == Compact:
@@ -76,6 +80,10 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{serviceColumns, typed(serviceRow)}
 	case api.DNSes:
 		return layout{dnsColumns, typed(dnsRow)}
+	case api.GpuJobs:
+		return layout{gpuJobColumns, typed(gpuJobRow)}
+	case api.SlurmClusters:
+		return layout{slurmClusterColumns, typed(slurmClusterRow)}
 	case api.Ingresses:
 		return layout{ingressColumns, typed(ingressRow)}
 	case api.IngressClasses:

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 )
 
 var now = time.Date(2025, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -55,6 +56,10 @@ func TestColumns(t *testing.T) {
 		{api.Pods, Default, "Name, Ready, Status, Restarts, Age; IP, Node, Nominated Node, Readiness Gates"},
 		{api.Pods, Extended, "Name, UID, Status, Ipv4, Node, Ports, Cpu, Memory, Last Sync Time, Error"},
 		{api.Pods, Compact, "NAME, UID, NODE, STATUS, IP"},
+		{api.GpuJobs, Default, "Name, State, JobID, Reason, Nodes, Age; Cluster, Exit"},
+		{api.GpuJobs, Extended, "Name, State, Last Sync Time"},
+		{api.GpuJobs, Compact, "NAME, UID, JOBID, STATE"},
+		{api.SlurmClusters, Default, "Name, Host, User, Connected, Reason, Age"},
 		{api.HorizontalPodAutoscalers, Default, "Name, Reference, Targets, MinPods, MaxPods, Replicas, Age; Desired, Condition, Last Scale"},
 		{api.HorizontalPodAutoscalers, Extended, "Name, UID, Status, Min Replicas, Max Replicas, Current, Metrics, Benchmark, Last Sync Time, Error"},
 		{api.HorizontalPodAutoscalers, Compact, "NAME, UID, REFERENCE, MINPODS, MAXPODS, REPLICAS"},
@@ -140,6 +145,9 @@ status:
 	lost := decode[corev1.Node](t, `{metadata: {name: node3}, status: {conditions: [{type: Ready, status: Unknown, message: no news}]}}`)
 	event := decode[corev1.Event](t, `{metadata: {name: e}, type: Normal, reason: Pulled, message: "done\n", involvedObject: {kind: Pod, name: p},
   source: {component: kubelet, host: node1}, count: 2, firstTimestamp: "2025-05-01T11:59:00Z", lastTimestamp: "2025-05-01T11:59:58Z"}`)
+	gpu := decode[minik8s.GpuJob](t, `{metadata: {name: m, namespace: ns, uid: u3, creationTimestamp: "2025-05-01T11:00:00Z"}, spec: {cluster: hpc}, status: {state: COMPLETED, jobID: "17", nodeList: "gpu[01-02]",
+  exitCode: 0, submitTime: "2025-05-01T11:10:00Z", endTime: "2025-05-01T11:30:00Z", conditions: [{type: Submitted, status: "True", reason: Accepted}, {type: ResultsReady, status: "True", lastTransitionTime: "2025-05-01T11:45:00Z"}]}}`)
+	fresh := decode[minik8s.GpuJob](t, `{metadata: {name: new, namespace: ns}, spec: {cluster: hpc}, status: {conditions: [{type: SourcesReady, status: "True"}, {type: Submitted, status: "False", reason: HostKeyUnknown, lastTransitionTime: "2025-05-01T11:00:00Z"}]}}`)
 	for _, test := range []struct {
 		kind *api.Kind
 		obj  api.Object
@@ -162,6 +170,19 @@ status:
 		{api.ReplicationControllers, decode[corev1.ReplicationController](t, `{metadata: {name: rc, creationTimestamp: "2025-05-01T11:00:00Z"}, spec: {replicas: 3, selector: {b: c, a: b},
   template: {spec: {containers: [{name: v, image: i:1}]}}}, status: {replicas: 2, readyReplicas: 1}}`), Default, "rc | 3 | 2 | 1 | 60m | v | i:1 | a=b,b=c"},
 		{api.PodTemplates, decode[corev1.PodTemplate](t, `{metadata: {name: t}}`), Default, "t |  |  | <none>"},
+		{api.GpuJobs, gpu, Default, "m | COMPLETED | 17 | <none> | gpu[01-02] | 60m | hpc | 0"},
+		{api.GpuJobs, gpu, Extended, "ns/m | COMPLETED | 2025-05-01T11:45:00Z"},
+		{api.GpuJobs, gpu, Compact, "m | u3 | 17 | COMPLETED"},
+		{api.GpuJobs, fresh, Default, "new | <none> | <none> | HostKeyUnknown | <none> | <unknown> | hpc | <none>"},
+		{api.GpuJobs, fresh, Extended, "ns/new | Unknown | 2025-05-01T11:00:00Z"},
+		{api.GpuJobs, fresh, Compact, "new |  | <none> | PENDING"},
+		{api.GpuJobs, decode[minik8s.GpuJob](t, `{metadata: {name: k}, status: {state: FAILED, reason: NonZeroExitCode, exitCode: 1, signal: 9}}`), Default,
+			"k | FAILED | <none> | NonZeroExitCode | <none> | <unknown> | <none> | 1:9"},
+		{api.SlurmClusters, decode[minik8s.SlurmCluster](t, `{metadata: {name: hpc}, spec: {host: h, port: 2222, user: me}, status: {conditions: [{type: Connected, status: "False", reason: LoginRefused}]}}`), Default,
+			"hpc | h:2222 | me | False | LoginRefused | <unknown>"},
+		{api.SlurmClusters, decode[minik8s.SlurmCluster](t, `{metadata: {name: hpc}, spec: {host: h, port: 22}, status: {conditions: [{type: Connected, status: "True", reason: ConnectionStands}]}}`), Default,
+			"hpc | h | <none> | True | <none> | <unknown>"},
+		{api.SlurmClusters, decode[minik8s.SlurmCluster](t, `{metadata: {name: hpc}, spec: {host: h}}`), Default, "hpc | h | <none> | Unknown | <none> | <unknown>"},
 		{api.Secrets, pod, Default, "p |  |  | "},
 	} {
 		if got := join(Row(test.kind, test.obj, test.l, now)); got != test.want {

@@ -61,6 +61,7 @@ const (
 	Red    = "31"
 	Green  = "32"
 	Yellow = "33"
+	Blue   = "34"
 )
 
 // Paint colours text, if the output is a terminal.

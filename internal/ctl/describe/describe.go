@@ -41,6 +41,10 @@ func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 		err = writeService(ctx, s, &out, o)
 	case *minik8s.DNS:
 		writeDNS(&out, o)
+	case *minik8s.GpuJob:
+		writeGpuJob(s, &out, o)
+	case *minik8s.SlurmCluster:
+		writeSlurmCluster(&out, o)
 	case *networkingv1.Ingress:
 		writeIngress(&out, o)
 	case *networkingv1.IngressClass:

@@ -37,6 +37,10 @@ func Show(ctx context.Context, s *session.Session, r Request) error {
 	default:
 		return exit.Usagef("-o %s is not known: yaml, json, wide, name, x or a", r.Form)
 	}
+	var err error
+	if r.Targets, err = target.There(ctx, s, r.Targets, r.Scope); err != nil {
+		return err
+	}
 	if r.Watch && len(r.Targets) > 1 {
 		return exit.Usagef("-w follows one kind, or one object, at a time")
 	}

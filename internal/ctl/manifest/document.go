@@ -55,7 +55,7 @@ func Read(ctx context.Context, s *session.Session, files Files, word string) ([]
 		switch {
 		case err != nil:
 			bad = append(bad, r.source+": "+err.Error())
-		case want != nil && d.Kind.Base() != want.Base():
+		case want != nil && d.Kind.Base() != want.Base() && !slices.Contains(target.Also(word), d.Kind):
 			bad = append(bad, r.source+": it is a "+d.Kind.Kind+", where "+want.Kind+" was said")
 		default:
 			out = append(out, d)

@@ -13,6 +13,8 @@ import (
 type Target struct {
 	Kind *api.Kind
 	Name string
+	// also are the kinds that the word for all objects means, too; see There.
+	also []*api.Kind
 }
 
 // Parse reads KINDS, KIND NAME..., or KIND/NAME... It fails if a kind is unknown or the forms are mixed.
@@ -31,7 +33,11 @@ func Parse(ctx context.Context, s *session.Session, args []string) ([]Target, er
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, Target{kind, name})
+			t, err := withName(ctx, s, kind, word, name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, t)
 		}
 		return out, nil
 	}
@@ -43,6 +49,13 @@ func Parse(ctx context.Context, s *session.Session, args []string) ([]Target, er
 		for _, k := range kinds {
 			out = append(out, Target{Kind: k})
 		}
+		for _, word := range strings.Split(args[0], ",") {
+			for i := range out {
+				if out[i].Kind == api.Find(kinds, word) {
+					out[i].also = Also(word)
+				}
+			}
+		}
 		return out, nil
 	}
 	if len(kinds) > 1 {
@@ -53,7 +66,11 @@ func Parse(ctx context.Context, s *session.Session, args []string) ([]Target, er
 		if word, rest, ok := strings.Cut(name, "/"); ok && api.Find(kinds, word) != nil {
 			name = rest
 		}
-		out = append(out, Target{kinds[0], name})
+		t, err := withName(ctx, s, kinds[0], args[0], name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
 	}
 	return out, nil
 }

@@ -16,6 +16,8 @@ import (
 type Scope struct {
 	AllNamespaces  bool
 	Labels, Fields string // selectors, as they are written
+	// Looks: nothing is done to the objects. Then a word stands for all kinds that it means; see There.
+	Looks bool
 }
 
 // Options returns the list options of a scope.
@@ -44,6 +46,11 @@ func Pick(ctx context.Context, s *session.Session, args []string, scope Scope, a
 	targets, err := Parse(ctx, s, args)
 	if err != nil {
 		return nil, err
+	}
+	if scope.Looks {
+		if targets, err = There(ctx, s, targets, scope); err != nil {
+			return nil, err
+		}
 	}
 	var out []api.Object
 	count := s.Tally()

@@ -20,6 +20,15 @@ var uidForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 // Resolve finds an object by NAME, NAMESPACE/NAME or UID.
 func Resolve(ctx context.Context, s *session.Session, t Target) (api.Object, error) {
+	obj, err := find(ctx, s, t)
+	if apierrors.IsNotFound(err) {
+		return nil, notFound(ctx, s, keyOf(s, t))
+	}
+	return obj, err
+}
+
+// find is Resolve without advice about what may have been meant.
+func find(ctx context.Context, s *session.Session, t Target) (api.Object, error) {
 	if uidForm.MatchString(strings.ToLower(t.Name)) {
 		list, err := s.API.List(ctx, t.Kind, client.ListOptions{})
 		if err != nil {
@@ -31,12 +40,7 @@ func Resolve(ctx context.Context, s *session.Session, t Target) (api.Object, err
 			}
 		}
 	}
-	key := keyOf(s, t)
-	obj, err := s.API.Get(ctx, key)
-	if apierrors.IsNotFound(err) {
-		return nil, notFound(ctx, s, key)
-	}
-	return obj, err
+	return s.API.Get(ctx, keyOf(s, t))
 }
 
 // keyOf returns the key for NAME or NAMESPACE/NAME.
@@ -91,7 +95,7 @@ func Pod(ctx context.Context, s *session.Session, name string) (*corev1.Pod, err
 	if word, rest, ok := strings.Cut(name, "/"); ok && api.ByWord(word) == api.Pods {
 		name = rest
 	}
-	obj, err := Resolve(ctx, s, Target{api.Pods, name})
+	obj, err := Resolve(ctx, s, Target{Kind: api.Pods, Name: name})
 	if err != nil {
 		return nil, err
 	}

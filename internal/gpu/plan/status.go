@@ -24,11 +24,15 @@ const (
 	failed     = "FAILED"
 
 	// Reasons of FAILED.
-	ReasonRefused      = "Refused"      // sbatch does not take it
-	ReasonCompileError = "CompileError" // a line of compileScripts failed
-	ReasonExitCode     = "NonZeroExitCode"
-	ReasonVanished     = "Vanished" // Slurm no longer knows it, and it left no word
+	ReasonRefused        = "Refused"                  // sbatch does not take it
+	ReasonNeverSatisfied = "DependencyNeverSatisfied" // Slurm's word; of a job that was not submitted for it
+	ReasonCompileError   = "CompileError"             // a line of compileScripts failed
+	ReasonExitCode       = "NonZeroExitCode"
+	ReasonVanished       = "Vanished" // Slurm no longer knows it, and it left no word
 )
+
+// Unsatisfied is the kind of a mark that no cluster leaves: what the job depends on ended otherwise than it needs.
+const Unsatisfied = "unsatisfied"
 
 // News is what has become known of a job since its status was written.
 type News struct {
@@ -58,21 +62,21 @@ func Fold(obj *minik8s.GpuJob, n *News, now time.Time) {
 	if Ended(s) {
 		return
 	}
-	for _, kind := range []string{"submitted", "refused", "uncompiled", "run", "end"} { // as they happen
+	for _, kind := range []string{"submitted", "refused", Unsatisfied, "uncompiled", "run", "end"} { // as they happen
 		for i := range n.Marks {
 			if n.Marks[i].Kind == kind {
 				mark(obj, n, &n.Marks[i], now)
 			}
 		}
 	}
-	if len(n.Seen) > 0 || n.Vanished {
+	if !Ended(s) && (len(n.Seen) > 0 || n.Vanished) {
 		if obj.Spec.Array != "" {
 			seenArray(obj, n, now)
 		} else {
 			seenOne(obj, n, now)
 		}
 	}
-	if obj.Spec.Array != "" {
+	if !Ended(s) && obj.Spec.Array != "" {
 		sumUp(obj, n, now)
 	}
 }
@@ -85,6 +89,9 @@ func mark(obj *minik8s.GpuJob, n *News, m *batch.Mark, now time.Time) {
 	case "refused":
 		set(s, minik8s.GpuJobSubmitted, false, ReasonRefused, m.Text, now)
 		end(s, failed, ReasonRefused, "sbatch refused the job: "+m.Text, nil, now)
+	case Unsatisfied:
+		set(s, minik8s.GpuJobSubmitted, false, ReasonNeverSatisfied, m.Text, now)
+		end(s, failed, ReasonNeverSatisfied, m.Text, nil, now)
 	case "uncompiled":
 		s.ExitCode = new(m.Exit)
 		set(s, minik8s.GpuJobCompiled, false, ReasonCompileError, fmt.Sprintf("compiling ended with code %d", m.Exit), now)
@@ -292,6 +299,7 @@ func sumUp(obj *minik8s.GpuJob, n *News, now time.Time) {
 			worst = cancelled
 		}
 	}
+	t.Running = max(0, min(t.Running, int32(total)-t.Succeeded-t.Failed))
 	t.Pending = max(0, int32(total)-t.Succeeded-t.Failed-t.Running)
 	s.Tasks = &t
 	switch {

@@ -46,20 +46,27 @@ func newManager(kind *api.Kind, sub string) (*managedfields.FieldManager, error)
 	return managedfields.NewDefaultFieldManager(types, converter{api.Scheme}, api.Scheme, api.Scheme, kind.GVK(), kind.GVK().GroupVersion(), sub, untouched(kind, sub))
 }
 
-// untouched names the fields that a write to this target never changes, whatever its body says. Ignoring them keeps
-// the writer from becoming their manager.
+// untouched names the fields that a write to this target never changes, whatever its body says, and those that are not
+// stored. Ignoring them keeps the writer from becoming their manager.
 func untouched(kind *api.Kind, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
-	field := ""
+	fields := fieldpath.NewSet()
 	switch {
 	case sub == api.StatusSubresource:
-		field = "spec"
+		fields.Insert(fieldpath.MakePathOrDie("spec"))
 	case kind.HasStatus():
-		field = "status"
-	default:
+		fields.Insert(fieldpath.MakePathOrDie("status"))
+	}
+	for _, path := range kind.WriteOnly {
+		var parts []any
+		for _, p := range path {
+			parts = append(parts, p)
+		}
+		fields.Insert(fieldpath.MakePathOrDie(parts...))
+	}
+	if fields.Empty() {
 		return nil
 	}
-	v := fieldpath.APIVersion(kind.APIVersion())
-	return map[fieldpath.APIVersion]fieldpath.Filter{v: fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie(field)))}
+	return map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(kind.APIVersion()): fieldpath.NewExcludeSetFilter(fields)}
 }
 
 // Applied returns live with config applied by manager; live may be an empty object of the kind (or view). The fields

@@ -115,10 +115,16 @@ func takeType(t *testing.T, name string, from, into map[string]schema.TypeDef) {
 func ofType(t reflect.Type, upstream func(reflect.Type) string) schema.Atom {
 	scalar := func(s schema.Scalar) schema.Atom { return schema.Atom{Scalar: &s} }
 	ref := func(t reflect.Type) schema.TypeRef {
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
 		if name := upstream(t); name != "" {
 			return schema.TypeRef{NamedType: &name}
 		}
 		return schema.TypeRef{Inlined: ofType(t, upstream)}
+	}
+	if written, ok := reflect.Zero(t).Interface().(interface{ OpenAPISchemaType() []string }); ok && t.Kind() != reflect.Pointer {
+		return scalar(schema.Scalar(written.OpenAPISchemaType()[0])) // a duration is written as a string
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

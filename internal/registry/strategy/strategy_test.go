@@ -141,6 +141,8 @@ func TestSeedManifestsGoIn(t *testing.T) {
 				kind = api.Nodes
 			case strings.HasSuffix(file, "-dns.yaml") && !strings.Contains(file, "-service"):
 				kind = api.DNSes
+			case strings.Contains(file, "-gpujob"):
+				kind = api.GpuJobs
 			case strings.Contains(file, "-service"):
 				kind = api.Services
 			case strings.Contains(file, "-replicaset"):

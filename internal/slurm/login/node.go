@@ -191,13 +191,19 @@ func handshake(ctx context.Context, t *Target, d Dialer) (*link, error) {
 			if shown == nil {
 				shown = fmt.Errorf("%s has no key of the types of its host keys: %w", t.Addr, negotiation)
 			}
-		case strings.Contains(err.Error(), "unable to authenticate"):
+		case refuses(err):
 			return nil, &RefusedError{User: t.User, Host: t.Addr, Methods: tried(t)}
 		default:
 			return nil, err
 		}
 	}
 	return nil, shown
+}
+
+// refuses reports whether an error of the handshake means that the user is not let in. The library has no type for it; the second
+// text is a server that refuses keyboard-interactive without asking anything.
+func refuses(err error) bool {
+	return strings.Contains(err.Error(), "unable to authenticate") || strings.Contains(err.Error(), "unexpected message type 51 (expected 60)")
 }
 
 func tried(t *Target) string {

@@ -1,0 +1,101 @@
+package validation
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/crypto/ssh"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"minik8s/internal/api/minik8s"
+)
+
+// The limits of pollSeconds: faster would be a load for the centre, slower than an hour loses sight of jobs.
+const minPoll, maxPoll = 5, 3600
+
+// SlurmCluster checks a SlurmCluster. The Secrets that it names need not exist.
+func SlurmCluster(c *minik8s.SlurmCluster) field.ErrorList {
+	s := &c.Spec
+	errs := sshHost(spec, &s.SSHHost)
+	if s.Jump != nil {
+		errs = append(errs, sshHost(spec.Child("jump"), s.Jump)...)
+	}
+	errs = append(errs, remoteFolder(spec.Child("folder"), s.Folder)...)
+	if s.PollSeconds < minPoll || s.PollSeconds > maxPoll {
+		errs = append(errs, field.Invalid(spec.Child("pollSeconds"), s.PollSeconds, fmt.Sprintf("must be between %d and %d", minPoll, maxPoll)))
+	}
+	errs = append(errs, shellLines(spec.Child("setup"), s.Setup)...)
+	d, at := &s.Defaults, spec.Child("defaults")
+	errs = append(errs, slurmWord(at.Child("partition"), d.Partition)...)
+	errs = append(errs, slurmWord(at.Child("account"), d.Account)...)
+	errs = append(errs, slurmWord(at.Child("qos"), d.QOS)...)
+	return append(errs, slurmWords(at.Child("modules"), d.Modules)...)
+}
+
+// SlurmClusterStatusUpdate checks the conditions.
+func SlurmClusterStatusUpdate(c, _ *minik8s.SlurmCluster) field.ErrorList {
+	return metav1validation.ValidateConditions(c.Status.Conditions, field.NewPath("status", "conditions"))
+}
+
+func sshHost(at *field.Path, h *minik8s.SSHHost) field.ErrorList {
+	var errs field.ErrorList
+	if h.Host == "" {
+		errs = append(errs, field.Required(at.Child("host"), "the login node's name or address"))
+	} else if _, err := netip.ParseAddr(h.Host); err != nil {
+		errs = append(errs, say(at.Child("host"), h.Host, utilvalidation.IsDNS1123Subdomain(strings.ToLower(h.Host)))...)
+	}
+	errs = append(errs, say(at.Child("port"), h.Port, utilvalidation.IsValidPortNum(int(h.Port)))...)
+	errs = append(errs, slurmWord(at.Child("user"), h.User)...)
+	errs = append(errs, nameOf(at.Child("loginSecret"), h.LoginSecret)...)
+	for i, k := range h.HostKeys {
+		if !isHostKey(k) {
+			errs = append(errs, field.Invalid(at.Child("hostKeys").Index(i), k,
+				`expected a key as "ssh-ed25519 AAAA...", as ssh-keyscan prints it, or a fingerprint, "SHA256:..." and 43 letters, as ssh-keygen -l shows it`))
+		}
+	}
+	return errs
+}
+
+// isHostKey reports whether an entry is a fingerprint, a key, or a line of known_hosts.
+func isHostKey(entry string) bool {
+	entry = strings.TrimSpace(entry)
+	if strings.ContainsFunc(entry, unicode.IsControl) {
+		return false
+	}
+	if sum, ok := strings.CutPrefix(entry, "SHA256:"); ok {
+		return len(strings.TrimRight(sum, "=")) == 43
+	}
+	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(entry)); err == nil {
+		return true
+	}
+	marker, _, key, _, _, err := ssh.ParseKnownHosts([]byte(entry))
+	return err == nil && marker == "" && key != nil
+}
+
+// remoteFolder checks a folder on the login node: absolute, or below the user's home.
+func remoteFolder(at *field.Path, p string) field.ErrorList {
+	refuse := func(detail string) field.ErrorList { return field.ErrorList{field.Invalid(at, p, detail)} }
+	switch {
+	case p == "":
+		return nil
+	case strings.ContainsFunc(p, unicode.IsControl):
+		return refuse("must have no line breaks and no other control characters")
+	case strings.HasPrefix(p, "~"):
+		return refuse("a path that does not begin with a slash is below the user's home: leave the ~ out")
+	case strings.Contains(p, `\`):
+		return refuse("must have no backslash: folders are parted by /")
+	case slices.Contains(strings.Split(p, "/"), ".."):
+		return refuse("must not have a \"..\"")
+	case path.Clean(p) != p || p == "/":
+		return refuse("must be the path of a folder in its shortest form, and not /")
+	case len(p) > 512:
+		return refuse("must have at most 512 bytes")
+	}
+	return nil
+}

@@ -1,0 +1,349 @@
+package roles_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	"minik8s/internal/slurm/slurmtest"
+)
+
+// centre is a daemon beside a real Slurm.
+type centre struct {
+	*process
+	c     client.Interface
+	slurm *slurmtest.Cluster
+}
+
+func newCentre(t *testing.T, o slurmtest.Options) *centre {
+	t.Helper()
+	needRoot(t)
+	o.ThisNetwork = true
+	s := slurmtest.Start(t, o)
+	p := newProcess(t)
+	x := &centre{process: p, c: p.up(), slurm: s}
+	x.must(x.c.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "login"},
+		Type: corev1.SecretTypeSSHAuth, Data: map[string][]byte{corev1.SSHAuthPrivateKey: s.Key}}, client.WriteOptions{}))
+	x.must(x.c.Create(context.Background(), &minik8s.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "centre"},
+		Spec: minik8s.SlurmClusterSpec{SSHHost: minik8s.SSHHost{Host: "127.0.0.1", User: s.User, LoginSecret: "login", HostKeys: []string{s.HostKey}}, PollSeconds: 5}}, client.WriteOptions{}))
+	return x
+}
+
+func (x *centre) must(_ api.Object, err error) {
+	x.t.Helper()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func (x *centre) submit(name string, spec minik8s.GpuJobSpec) {
+	x.t.Helper()
+	x.must(x.c.Create(context.Background(), &minik8s.GpuJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec}, client.WriteOptions{}))
+}
+
+func (x *centre) job(name string) *minik8s.GpuJob {
+	j, err := client.Get[*minik8s.GpuJob](context.Background(), x.c, client.Key{Kind: api.GpuJobs, Namespace: "default", Name: name})
+	if err != nil {
+		return &minik8s.GpuJob{}
+	}
+	return j
+}
+
+// state waits until a job is in a state.
+func (x *centre) state(name, state string) *minik8s.GpuJob {
+	x.t.Helper()
+	x.eventually(name+" is "+state+": "+fmt.Sprint(x.slurm.Do("squeue -t all")), func() bool { return x.job(name).Status.State == state })
+	return x.job(name)
+}
+
+// back waits until a job's files are back.
+func (x *centre) back(name string) *minik8s.GpuJob {
+	x.t.Helper()
+	x.eventually("the results of "+name+" are back", func() bool {
+		return apimeta.IsStatusConditionTrue(x.job(name).Status.Conditions, minik8s.GpuJobResultsReady)
+	})
+	return x.job(name)
+}
+
+// read reads one of a job's subresources.
+func (x *centre) read(name, sub string) string {
+	x.t.Helper()
+	out, err := exec.Command("curl", "-sS", "--unix-socket", filepath.Join(x.dir, "api.sock"), "http://x/apis/minik8s.io/v1/namespaces/default/gpujobs/"+name+"/"+sub).CombinedOutput()
+	if err != nil {
+		x.t.Fatal(err, string(out))
+	}
+	return string(out)
+}
+
+// TestGpuJobs runs jobs that end in every way on a real Slurm, all at once.
+func TestGpuJobs(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{})
+	program := minik8s.GpuJobSources{Files: []minik8s.GpuJobFile{{Path: "src/add.c", Content: "#include <stdio.h>\nint main() { printf(\"sum %d\\n\", 19 + 23); }\n"}}}
+	x.submit("good", minik8s.GpuJobSpec{Sources: program, WorkDir: "my work", Modules: []string{"cuda/10.1"}, CompileScripts: []string{`cc "my work/src/add.c" -o add`},
+		RunScripts: []string{"./add", `echo "cards=$SLURM_JOB_GPUS loaded=$LOADED name=$NAME" >&2`, "mkdir -p out/deep", "echo 1 >'out/it is'", "echo 2 >out/deep/file", "echo 3 >other"},
+		Env:        []corev1.EnvVar{{Name: "NAME", Value: "it's $HOME; `x`\n#SBATCH"}}, GPUsPerNode: 2, Results: []string{"out"}, OutputFile: "100%j 'out'.txt"})
+	x.submit("uncompiled", minik8s.GpuJobSpec{CompileScripts: []string{"cc nowhere.c"}, RunScripts: []string{"true"}})
+	x.submit("in-job", minik8s.GpuJobSpec{CompileScripts: []string{"cc nowhere.c"}, CompileOn: minik8s.CompileOnJob, RunScripts: []string{"true"}})
+	x.submit("failing", minik8s.GpuJobSpec{RunScripts: []string{"echo so far", "exit 3", "echo not reached"}})
+	x.submit("refused", minik8s.GpuJobSpec{Partition: "nowhere", RunScripts: []string{"true"}})
+	x.submit("late", minik8s.GpuJobSpec{RunScripts: []string{"sleep 600"}, TimeLimit: &metav1.Duration{Duration: time.Minute}})
+	x.submit("array", minik8s.GpuJobSpec{Array: "0-5%3", RunScripts: []string{"echo task $SLURM_ARRAY_TASK_ID", "[ $SLURM_ARRAY_TASK_ID != 4 ]"}})
+	x.submit("greedy", minik8s.GpuJobSpec{Memory: new(resource.MustParse("20Mi")), RunScripts: []string{`a=x; while :; do a=$a$a; done`}})
+	x.submit("first", minik8s.GpuJobSpec{RunScripts: []string{"sleep 600"}})
+	x.submit("second", minik8s.GpuJobSpec{DependsOn: []minik8s.GpuJobDependency{{Name: "first", When: "afterany"}}, RunScripts: []string{"echo second"}})
+	x.submit("never", minik8s.GpuJobSpec{DependsOn: []minik8s.GpuJobDependency{{Name: "uncompiled"}}, RunScripts: []string{"true"}})
+
+	good := x.back("good")
+	if s := good.Status; s.State != "COMPLETED" || *s.ExitCode != 0 || s.JobID == "" || s.NodeList == "" || s.StartTime == nil || s.EndTime == nil || s.Results.Files != 5 ||
+		!apimeta.IsStatusConditionTrue(s.Conditions, minik8s.GpuJobComplete) {
+		t.Errorf("good: %+v", s)
+	}
+	for file, want := range map[string]string{"100%25j%20'out'.txt": "sum 42\n", "out/it%20is": "1\n", "out/deep/file": "2\n",
+		"good.err": "cards=0,1 loaded=cuda/10.1 name=it's $HOME; `x`\n#SBATCH\n"} {
+		if got := x.read("good", "files/"+file); got != want {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+	}
+	if got := x.read("good", "log?stream=Stdout"); got != "sum 42\n" {
+		t.Errorf("log: %q", got)
+	}
+	x.eventually("the folder of a good job is removed from the cluster", func() bool { return x.job("good").Status.Folder == "" })
+	if got := x.slurm.Do("ls .minik8s/*/jobs"); strings.Contains(got, "good.") {
+		t.Errorf("on the cluster: %s", got)
+	}
+
+	for name, want := range map[string]string{"uncompiled": "FAILED CompileError", "in-job": "FAILED CompileError", "failing": "FAILED NonZeroExitCode",
+		"refused": "FAILED Refused", "array": "FAILED NonZeroExitCode"} {
+		j := x.back(name)
+		if got := j.Status.State + " " + j.Status.Reason; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if got := x.read("uncompiled", "log"); !strings.Contains(got, "nowhere.c") {
+		t.Errorf("what the compiler said: %q", got)
+	}
+	if got := x.read("failing", "log"); got != "so far\n" {
+		t.Errorf("what a failing job said: %q", got)
+	}
+	// It ends here or, if it was submitted before the other had ended, there.
+	if j := x.back("never"); j.Status.Reason != "DependencyNeverSatisfied" || !apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobFailed) {
+		t.Errorf("never: %+v", j.Status)
+	}
+	if a := x.job("array").Status; a.Tasks == nil || *a.Tasks != (minik8s.GpuJobTasks{Succeeded: 5, Failed: 1}) {
+		t.Errorf("array: %+v", a.Tasks)
+	}
+	if got := x.read("array", "log?task=2&stream=Stdout"); got != "task 2\n" {
+		t.Errorf("a task's log: %q", got)
+	}
+	if j := x.back("greedy"); j.Status.State != "FAILED" && j.Status.State != "OUT_OF_MEMORY" {
+		t.Errorf("greedy: %+v", j.Status)
+	}
+
+	// A job that is deleted is cancelled, and the one that waits for its end runs.
+	x.state("first", "RUNNING")
+	if s := x.job("second").Status; s.State != "PENDING" || s.JobID == "" {
+		t.Errorf("second: %+v", s)
+	}
+	x.must(x.c.Delete(context.Background(), client.Key{Kind: api.GpuJobs, Namespace: "default", Name: "first"}, nil))
+	x.eventually("first is gone", func() bool { return x.job("first").Name == "" })
+	x.state("second", "COMPLETED")
+	if got := x.slurm.Do("ls .minik8s/*/jobs"); strings.Contains(got, "first.") {
+		t.Errorf("on the cluster: %s", got)
+	}
+	// Somebody cancels one on the cluster.
+	x.submit("lost", minik8s.GpuJobSpec{RunScripts: []string{"sleep 600"}})
+	id := x.state("lost", "RUNNING").Status.JobID
+	x.slurm.Root("scancel " + id)
+	if j := x.state("lost", "CANCELLED"); !apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobFailed) {
+		t.Errorf("%+v", j.Status)
+	}
+	// A node goes down under a job, which Slurm queues again.
+	x.submit("moved", minik8s.GpuJobSpec{RunScripts: []string{"[ ${SLURM_RESTART_COUNT:-0} != 0 ] || sleep 600", "echo done"}})
+	node := x.state("moved", "RUNNING").Status.NodeList
+	x.slurm.Root("scontrol update nodename=" + node + " state=down reason=test")
+	if j := x.state("moved", "COMPLETED"); j.Status.Restarts != 1 {
+		t.Errorf("moved: %+v", j.Status)
+	}
+	x.slurm.Root("scontrol update nodename=" + node + " state=resume")
+	if j := x.state("late", "TIMEOUT"); !apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobFailed) {
+		t.Errorf("late: %+v", j.Status)
+	}
+
+	// Nothing that logs in is in an object, an event or the daemon's log.
+	secret := strings.Split(string(x.slurm.Key), "\n")[3]
+	for _, kind := range []*api.Kind{api.GpuJobs, api.SlurmClusters, api.Events} {
+		list, err := x.c.List(context.Background(), kind, client.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(fmt.Sprintf("%+v", list.Items), secret) {
+			t.Errorf("the key is in a %s", kind)
+		}
+	}
+	if strings.Contains(x.out.String(), secret) {
+		t.Error("the key is in the daemon's log")
+	}
+}
+
+// TestGpuJobsAreNotLost kills the daemon, and cuts the connection, while a job is in each of its phases. It is submitted once and
+// ends.
+func TestGpuJobsAreNotLost(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{})
+	x.slurm.Before("sbatch", "sleep 0.5")
+	x.slurm.After("sbatch", "sleep 0.5")
+	const rounds = 6
+	spec := minik8s.GpuJobSpec{CompileScripts: []string{"sleep 0.5"}, RunScripts: []string{"echo run >>ran", "sleep 1"}, Results: []string{"ran"}}
+	for i := range rounds {
+		name := fmt.Sprintf("job-%d", i)
+		x.submit(name, spec)
+		pause(time.Duration(i) * 500 * time.Millisecond)
+		if i%2 == 0 {
+			x.kill()
+			x.c = x.up()
+		} else {
+			x.slurm.Cut()
+		}
+		func() {
+			defer func() {
+				if t.Failed() {
+					t.Logf("%+v\n%s", x.job(name).Status, x.slurm.Do("squeue -t all; find .minik8s; tail -n 50 .minik8s/*/jobs/*/start.out"))
+				}
+			}()
+			x.back(name)
+		}()
+		if got := x.read(name, "files/ran"); got != "run\n" {
+			t.Errorf("%s: it ran %q", name, got)
+		}
+	}
+	if n := x.slurm.Calls("sbatch"); n != rounds {
+		t.Errorf("%d jobs were submitted, there are %d", n, rounds)
+	}
+}
+
+// TestSlurmLogin is about who is talked to: nobody whose key is not confirmed.
+func TestSlurmLogin(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{})
+	key := client.Key{Kind: api.SlurmClusters, Namespace: "default", Name: "centre"}
+	cluster := func() *minik8s.SlurmCluster {
+		c, err := client.Get[*minik8s.SlurmCluster](context.Background(), x.c, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	reason := func(want string) {
+		t.Helper()
+		x.eventually("connected: "+want, func() bool {
+			c := apimeta.FindStatusCondition(cluster().Status.Conditions, minik8s.SlurmConnected)
+			return c != nil && c.Reason == want
+		})
+	}
+	patch := func(data string) {
+		t.Helper()
+		x.must(x.c.Patch(context.Background(), key, client.Patch{Type: types.MergePatchType, Data: []byte(data)}, client.WriteOptions{}))
+	}
+	known := x.slurm.HostKey
+	patch(`{"spec":{"hostKeys":null}}`)
+	x.submit("one", minik8s.GpuJobSpec{RunScripts: []string{"sleep 600"}})
+	reason(minik8s.SlurmHostKeyUnknown)
+	if k := cluster().Status.PresentedKeys; len(k) != 1 || k[0].Key != known {
+		t.Errorf("it says that the host shows %v, and it shows %s", k, known)
+	}
+	fingerprint := cluster().Status.PresentedKeys[0].Fingerprint
+	patch(fmt.Sprintf(`{"spec":{"hostKeys":[%q]}}`, fingerprint))
+	x.state("one", "RUNNING")
+	reason(minik8s.SlurmConnectionStands)
+
+	x.slurm.NewHostKey()
+	reason(minik8s.SlurmHostKeyChanged)
+	patch(fmt.Sprintf(`{"spec":{"hostKeys":[%q]}}`, x.slurm.HostKey))
+	reason(minik8s.SlurmConnectionStands)
+
+	secret := client.Key{Kind: api.Secrets, Namespace: "default", Name: "login"}
+	with := func(data string) {
+		t.Helper()
+		x.must(x.c.Patch(context.Background(), secret, client.Patch{Type: types.MergePatchType, Data: []byte(data)}, client.WriteOptions{}))
+	}
+	x.submit("two", minik8s.GpuJobSpec{LoginSecret: "other", RunScripts: []string{"true"}})
+	x.eventually("a job says that its Secret is missing", func() bool {
+		c := apimeta.FindStatusCondition(x.job("two").Status.Conditions, minik8s.GpuJobSubmitted)
+		return c != nil && c.Reason == minik8s.SlurmSecretMissing && strings.Contains(c.Message, "default/other")
+	})
+	x.must(x.c.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"},
+		StringData: map[string]string{"username": x.slurm.User, "password": "wrong"}}, client.WriteOptions{}))
+	x.eventually("a job says that its password is wrong", func() bool {
+		c := apimeta.FindStatusCondition(x.job("two").Status.Conditions, minik8s.GpuJobSubmitted)
+		return c != nil && c.Reason == minik8s.SlurmLoginRefused && !strings.Contains(c.Message, "wrong ")
+	})
+	secret.Name = "other"
+	with(fmt.Sprintf(`{"stringData":{"password":%q}}`, x.slurm.Password))
+	x.state("two", "COMPLETED")
+}
+
+// TestUploads sends sources as ctl does, and what ctl would not send.
+func TestUploads(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{})
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.txt": "a", "deep/it's $x": "b"} {
+		path := filepath.Join(dir, "src", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("a.txt", filepath.Join(dir, "src", "link")); err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(dir, "job.yaml")
+	err := os.WriteFile(manifest, []byte(`apiVersion: minik8s.io/v1
+kind: GpuJob
+metadata: {name: up}
+spec:
+  sources: {folder: `+dir+`/src}
+  runScripts: ['cat link deep/*', 'cp -rP . ../all && mv ../all all']
+  results: [all]
+  resultPath: `+dir+`/back
+`), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _ := built() //nolint:errcheck // newProcess would have failed
+	out, err := exec.Command(path, "ctl", "--data-dir", x.dir, "apply", "-f", manifest, "--wait").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	for name, want := range map[string]string{"up.out": "ab", "all/deep/it's $x": "b"} {
+		if got, err := os.ReadFile(filepath.Join(dir, "back", name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q %v\n%s", name, got, err, out)
+		}
+	}
+	// What reaches beyond the folder is refused.
+	x.submit("bad", minik8s.GpuJobSpec{Sources: minik8s.GpuJobSources{Folder: "/nowhere"}, RunScripts: []string{"true"}})
+	x.eventually("it waits for its sources", func() bool { return x.job("bad").Status.State == "UPLOADING" })
+	for _, make := range []string{"ln -s /etc e; tar cf - e", "ln -s ../.. e; tar cf - e", "touch f; tar cf - --transform=s,f,../f, -P f", "mkfifo p; tar cf - p", "echo no tar"} {
+		c := exec.Command("sh", "-c", "cd "+t.TempDir()+"; { "+make+"; } | curl -sS -o /dev/null -w '%{http_code}' -T - --unix-socket "+filepath.Join(x.dir, "api.sock")+
+			" http://x/apis/minik8s.io/v1/namespaces/default/gpujobs/bad/sources")
+		if code, err := c.Output(); err != nil || string(code) != "400" {
+			t.Errorf("%s: %s %v", make, code, err)
+		}
+	}
+	if x.job("bad").Status.JobID != "" {
+		t.Error("it was submitted")
+	}
+}
