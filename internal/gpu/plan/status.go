@@ -69,14 +69,14 @@ func Fold(obj *minik8s.GpuJob, n *News, now time.Time) {
 			}
 		}
 	}
-	if len(n.Seen) > 0 || n.Vanished {
+	if !Ended(s) && (len(n.Seen) > 0 || n.Vanished) {
 		if obj.Spec.Array != "" {
 			seenArray(obj, n, now)
 		} else {
 			seenOne(obj, n, now)
 		}
 	}
-	if obj.Spec.Array != "" {
+	if !Ended(s) && obj.Spec.Array != "" {
 		sumUp(obj, n, now)
 	}
 }

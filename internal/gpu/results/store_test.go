@@ -1,0 +1,120 @@
+package results
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func sum(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(h[:])
+}
+
+func TestStore(t *testing.T) {
+	s := New(filepath.Join(t.TempDir(), "gpu"))
+	const uid = "u-1"
+	if _, err := s.List(uid); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	in, err := s.Incoming(uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := File{Path: "out/a b", Size: 6, SHA256: sum("abcdef")}
+	for _, piece := range []string{"abc", "def"} { // a transfer that broke in the middle
+		f, have, err := Resume(in, want.Path, want.Size)
+		if err != nil || piece == "def" && have != 3 {
+			t.Fatal(have, err)
+		}
+		if _, err := io.WriteString(f, piece); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Check(in, want); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Complete(uid, []File{want}); err != nil {
+		t.Fatal(err)
+	}
+	in.Close() //nolint:errcheck // nothing was written
+	if list, err := s.List(uid); err != nil || len(list) != 1 || list[0] != want {
+		t.Error(list, err)
+	}
+	f, err := s.Open(uid, want.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := io.ReadAll(f); string(b) != "abcdef" {
+		t.Errorf("%q", b)
+	}
+	f.Close() //nolint:errcheck // it was only read
+	for _, name := range []string{"../list.json", "/etc/passwd", "", "out/../../list.json", "missing"} {
+		if f, err := s.Open(uid, name); err == nil {
+			f.Close() //nolint:errcheck // it was only read
+			if name != "" {
+				t.Errorf("%q is a result", name)
+			}
+		}
+	}
+	if info, err := os.Stat(s.dir); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("others can read the results: %v %v", info.Mode(), err)
+	}
+	if uids, err := s.UIDs(); err != nil || len(uids) != 1 || uids[0] != uid {
+		t.Error(uids, err)
+	}
+	if err := s.Remove(uid); err != nil {
+		t.Fatal(err)
+	}
+	if uids, err := s.UIDs(); err != nil || len(uids) != 0 {
+		t.Error(uids, err)
+	}
+	for _, bad := range []string{"", "..", ".", "a/b"} {
+		if err := s.Remove(bad); err == nil {
+			t.Errorf("%q is a UID", bad)
+		}
+	}
+}
+
+func TestDamagedAndHostile(t *testing.T) {
+	s := New(t.TempDir())
+	in, err := s.Incoming("u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // of a test
+	f, _, err := Resume(in, "a", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(f, "abx"); err != nil {
+		t.Fatal(err)
+	}
+	f.Close() //nolint:errcheck // of a test
+	if err := Check(in, File{"a", 3, sum("abc")}); !errors.Is(err, ErrDamaged) {
+		t.Error(err)
+	}
+	if _, have, err := Resume(in, "a", 3); err != nil || have != 0 {
+		t.Errorf("what was damaged is kept: %d %v", have, err)
+	}
+	for _, name := range []string{"../x", "/x", "a/../../x"} {
+		if _, _, err := Resume(in, name, 1); err == nil {
+			t.Errorf("%q is written", name)
+		}
+	}
+	// A link in the folder leads nowhere.
+	if err := in.Symlink("/tmp", "link"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Resume(in, "link/x", 1); err == nil {
+		t.Error("a link leads out of the folder")
+	}
+}
