@@ -51,8 +51,11 @@ func (r *Registry) split(q *Request, s *Strategy, obj, old api.Object, opts Writ
 // blank removes the fields that cannot be read from the manifest that was last applied. Names are compared without regard
 // to case, as a manifest may have mistakes.
 func blank(kind *api.Kind, obj api.Object) {
+	if len(kind.WriteOnly) == 0 {
+		return
+	}
 	manifest, ok := obj.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
-	if !ok || len(kind.WriteOnly) == 0 {
+	if !ok {
 		return
 	}
 	notes := maps.Clone(obj.GetAnnotations())
@@ -98,13 +101,22 @@ func removeField(doc map[string]any, path []string) bool {
 	return found
 }
 
-// admitKept adds the second object to what the request writes. It is created, or changed if it belongs to the object, or
-// to one of the same name before it; another object of its name is left alone, and the request refused (409).
-func (r *Registry) admitKept(_ context.Context, q *Request) error {
+// admitKept adds the second object to what the request writes. What is in its way may have gone a moment ago, so before it
+// refuses, it waits until the cache is as new as the store.
+func (r *Registry) admitKept(ctx context.Context, q *Request) error {
 	q.keeps = false
-	if q.kept == nil {
+	if q.kept == nil || r.keep(q) == nil {
 		return nil
 	}
+	if err := r.cache.Current(ctx); err != nil {
+		return storage.Error(q.Kind, q.New.GetName(), err)
+	}
+	return r.keep(q)
+}
+
+// keep creates the second object, or changes the one that belongs to the object, or to one of the same name before it. It
+// leaves another of its name alone, and refuses the request (409).
+func (r *Registry) keep(q *Request) error {
 	k, s := q.kept, r.Strategy(q.kept.Kind)
 	key := storage.KeyOf(k.Kind, q.New.GetNamespace(), k.Name)
 	e := r.cache.Of(k.Kind).Get(key)

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/netip"
 	"path"
@@ -69,7 +70,9 @@ func isHostKey(entry string) bool {
 		return false
 	}
 	if sum, ok := strings.CutPrefix(entry, "SHA256:"); ok {
-		return len(strings.TrimRight(sum, "=")) == 43
+		sum = strings.TrimRight(sum, "=")
+		_, err := base64.RawStdEncoding.DecodeString(sum)
+		return len(sum) == 43 && err == nil
 	}
 	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(entry)); err == nil {
 		return true

@@ -27,8 +27,17 @@ func TestSubresourcesAreThoseOfTheTable(t *testing.T) {
 			}
 			path := kind.Plural + "/" + sub.Name
 			used[path] = true
+			routes := connections[path]
+			if routes == nil { // a part answers, by as many of these as the table says
+				routes = map[string]route{}
+				for method, r := range connected {
+					if slices.Contains(sub.Verbs, r.verb) {
+						routes[method] = r
+					}
+				}
+			}
 			var verbs []string
-			for method, r := range connections[path] {
+			for method, r := range routes {
 				if r.serve == nil {
 					t.Errorf("%s/%s: %s is not served", kind, sub.Name, method)
 				}
