@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what some tests need on a machine: what plays a host's administrator (ip, nft), a machine's system bus
-# (dbus-daemon), and a computing centre (Slurm, munge, sshd; some 35 MB). The daemon itself needs none of them. Without them,
-# and where they cannot be installed, those tests are skipped.
+# (dbus-daemon), and a computing centre (Slurm, its database, munge, sshd, a C compiler). The daemon itself needs none of
+# them. Without them, and where they cannot be installed, those tests are skipped.
 set -eu
 [ "$(id -u)" = 0 ] || exit 0
 PATH=$PATH:/usr/sbin:/sbin
@@ -13,11 +13,14 @@ need dbus-daemon dbus
 need slurmctld slurmctld
 need slurmd slurmd
 need sbatch slurm-client
+need slurmdbd slurmdbd
+need mariadbd mariadb-server-core
 need munged munge
 need sshd openssh-server
 need ssh-keygen openssh-client
 need openssl openssl
 need pkill procps
+need cc "tcc libc6-dev" # programs that stand in for CUDA
 [ -n "$missing" ] || exit 0
 if ! command -v apt-get >/dev/null 2>&1; then
 	echo "make test: without$missing some tests of the network, of a machine's shutdown and of GPU jobs are skipped" >&2

@@ -66,7 +66,12 @@ func (x *centre) job(name string) *minik8s.GpuJob {
 // state waits until a job is in a state.
 func (x *centre) state(name, state string) *minik8s.GpuJob {
 	x.t.Helper()
-	x.eventually(name+" is "+state+": "+fmt.Sprint(x.slurm.Do("squeue -t all")), func() bool { return x.job(name).Status.State == state })
+	defer func() {
+		if x.t.Failed() {
+			x.t.Logf("%+v\n%s", x.job(name).Status, x.slurm.Do("squeue -t all; scontrol show job"))
+		}
+	}()
+	x.eventually(name+" is "+state, func() bool { return x.job(name).Status.State == state })
 	return x.job(name)
 }
 
@@ -107,6 +112,7 @@ func TestGpuJobs(t *testing.T) {
 	x.submit("second", minik8s.GpuJobSpec{DependsOn: []minik8s.GpuJobDependency{{Name: "first", When: "afterany"}}, RunScripts: []string{"echo second"}})
 	x.submit("never", minik8s.GpuJobSpec{DependsOn: []minik8s.GpuJobDependency{{Name: "uncompiled"}}, RunScripts: []string{"true"}})
 
+	x.slurm.Expire(x.state("late", "RUNNING").Status.JobID)
 	good := x.back("good")
 	if s := good.Status; s.State != "COMPLETED" || *s.ExitCode != 0 || s.JobID == "" || s.NodeList == "" || s.StartTime == nil || s.EndTime == nil || s.Results.Files != 5 ||
 		!apimeta.IsStatusConditionTrue(s.Conditions, minik8s.GpuJobComplete) {
@@ -171,6 +177,9 @@ func TestGpuJobs(t *testing.T) {
 	if j := x.state("lost", "CANCELLED"); !apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobFailed) {
 		t.Errorf("%+v", j.Status)
 	}
+	if j := x.state("late", "TIMEOUT"); !apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobFailed) {
+		t.Errorf("late: %+v", j.Status)
+	}
 	// A node goes down under a job, which Slurm queues again.
 	x.submit("moved", minik8s.GpuJobSpec{RunScripts: []string{"[ ${SLURM_RESTART_COUNT:-0} != 0 ] || sleep 600", "echo done"}})
 	node := x.state("moved", "RUNNING").Status.NodeList
@@ -179,9 +188,6 @@ func TestGpuJobs(t *testing.T) {
 		t.Errorf("moved: %+v", j.Status)
 	}
 	x.slurm.Root("scontrol update nodename=" + node + " state=resume")
-	if j := x.state("late", "TIMEOUT"); !apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobFailed) {
-		t.Errorf("late: %+v", j.Status)
-	}
 
 	// Nothing that logs in is in an object, an event or the daemon's log.
 	secret := strings.Split(string(x.slurm.Key), "\n")[3]

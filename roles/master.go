@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/apiserver"
 	"minik8s/internal/apiserver/aggregator"
 	"minik8s/internal/client"
+	"minik8s/internal/client/remote"
 	"minik8s/internal/controller/apiservice"
 	"minik8s/internal/controller/certificates"
 	"minik8s/internal/controller/clustertrust"
@@ -180,9 +181,22 @@ func (d *Daemon) localGroups() []aggregation.Group {
 func (d *Daemon) gpus() gpu.Config {
 	d.gpuOnce.Do(func() {
 		d.gpuConfig = gpu.Config{Links: gpu.NewLinks(d.as(registry.Part(gpu.ControllerName)), nil, d.log), Store: results.New(d.path("gpu")),
-			Master: d.cfg.NodeName, Log: d.log}
+			Master: d.cfg.NodeName, Others: d.otherMaster, Log: d.log}
 	})
 	return d.gpuConfig
+}
+
+// otherMaster is another master's API, asked as the administrator.
+func (d *Daemon) otherMaster(ctx context.Context, name string) (gpu.Asker, error) {
+	node, err := client.Get[*corev1.Node](ctx, d.Client(), client.Key{Kind: api.Nodes, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	address := node.Annotations[api.APIAddressAnnotation]
+	if address == "" {
+		return nil, fmt.Errorf("node %s is no master", name)
+	}
+	return remote.New(remote.Config{Server: "https://" + address, CA: d.ca.Cert, Identity: d.creds.admin.ForClient, UserAgent: "minik8sd"})
 }
 
 // recorder runs an event recorder with a part's client until ctx ends; component is the reporting component of its

@@ -45,7 +45,11 @@ func (p *program) gpuCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				return gpujob.Script(c.Context, s, j)
+				text, err := gpujob.Script(c.Context, s, j)
+				if err == nil {
+					s.Say("%s", text)
+				}
+				return err
 			case len(args) == 2 && args[0] == "trust":
 				obj, err := target.Resolve(c.Context, s, target.Target{Kind: api.SlurmClusters, Name: args[1]})
 				if err != nil {
@@ -101,4 +105,20 @@ func gpuLogs(c *cli.Context, s *session.Session, arg string) (bool, error) {
 		query.Set("task", task)
 	}
 	return true, gpujob.Logs(c.Context, s, j, query)
+}
+
+// gpuWritten does what belongs to writing a GPU job: it uploads the sources or, if nothing was changed, shows the script.
+func gpuWritten(c *cli.Context, s *session.Session, obj api.Object) error {
+	j, ok := obj.(*minik8s.GpuJob)
+	if !ok {
+		return nil
+	}
+	if !c.Bool("dry-run") {
+		return gpujob.Sources(c.Context, s, j)
+	}
+	text, err := gpujob.Script(c.Context, s, j)
+	if err == nil {
+		s.Say("%s", text)
+	}
+	return err
 }

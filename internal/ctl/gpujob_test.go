@@ -10,7 +10,9 @@ import (
 	"minik8s/internal/api/minik8s"
 )
 
-func metaOf(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+func metaOf(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "default", Name: name}
+}
 
 // ctl takes both seeds' GPU jobs, and shows them under every word of the seeds.
 func TestGpuJobs(t *testing.T) {

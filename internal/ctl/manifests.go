@@ -91,9 +91,7 @@ func (p *program) eachDocument(c *cli.Context, write writer) error {
 			}
 			s.Say("%s %s", brief.Ref(d.Kind, obj.GetName()), what)
 			done = append(done, obj)
-			if !c.Bool("dry-run") {
-				err = gpujob.Sources(c.Context, s, obj)
-			}
+			err = gpuWritten(c, s, obj)
 		} else if len(docs) > 1 && exit.CodeOf(err) != exit.Unreachable {
 			err = exit.Failf(exit.CodeOf(err), "%s: %s", d.Source, exit.Message(err))
 		}

@@ -91,7 +91,7 @@ func (g *Controller) submit(ctx context.Context, obj *minik8s.GpuJob) error {
 		if err := g.write(ctx, was, obj); err != nil {
 			return err
 		}
-	} else if l, ok := layoutOf(obj); ok {
+	} else if l, ok := plan.Layout(obj); ok {
 		layout = l
 	}
 	if err := g.sources(obj); err != nil {

@@ -32,7 +32,7 @@ type collection struct {
 // killed between the two must not fetch again from a folder that is gone.
 func (g *Controller) finish(ctx context.Context, obj *minik8s.GpuJob) error {
 	s := &obj.Status
-	layout, there := layoutOf(obj)
+	layout, there := plan.Layout(obj)
 	if !there {
 		return nil
 	}

@@ -64,6 +64,8 @@ type Config struct {
 	Links  *Links
 	Store  *results.Store
 	Master string // this machine's name, as the other masters know it
+	// Others asks another master by its name; nil: there are none.
+	Others func(ctx context.Context, master string) (Asker, error)
 	Log    *slog.Logger
 }
 
@@ -296,18 +298,6 @@ func gone(err error) error {
 	return err
 }
 
-// layoutOf is where a job lies, as its status says; false if it was never put anywhere.
-func layoutOf(obj *minik8s.GpuJob) (batch.Layout, bool) {
-	l := batch.Layout{Name: obj.Name, UID: string(obj.UID)}
-	tail := l.Folder() // with an empty base
-	folder := obj.Status.Folder
-	if len(folder) <= len(tail) || folder[len(folder)-len(tail):] != tail {
-		return l, false
-	}
-	l.Base = folder[:len(folder)-len(tail)]
-	return l, true
-}
-
 // remove cancels a job that is deleted, and removes what it has on the cluster and here.
 func (g *Controller) remove(ctx context.Context, obj *minik8s.GpuJob) error {
 	if !slices.Contains(obj.Finalizers, minik8s.GpuJobFinalizer) {
@@ -318,7 +308,7 @@ func (g *Controller) remove(ctx context.Context, obj *minik8s.GpuJob) error {
 		c.cancel()
 	}
 	g.mu.Unlock()
-	if layout, ok := layoutOf(obj); ok {
+	if layout, ok := plan.Layout(obj); ok {
 		cluster, _, err := g.links.For(ctx, placeOf(obj))
 		var p *Problem
 		switch {

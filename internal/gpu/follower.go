@@ -192,7 +192,7 @@ func (f *follower) trace(ctx context.Context, cluster *slurm.Cluster, lost []*mi
 		}
 	}
 	for _, j := range lost {
-		layout, ok := layoutOf(j)
+		layout, ok := plan.Layout(j)
 		if !ok {
 			continue
 		}

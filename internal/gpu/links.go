@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/gpu/plan"
 	"minik8s/internal/slurm"
 	"minik8s/internal/slurm/login"
 )
@@ -87,7 +88,7 @@ func (l *Links) For(ctx context.Context, at place) (*slurm.Cluster, *minik8s.Slu
 		}
 	}
 	// Clusters of minik8s that use one account do not meet.
-	folder := path.Join(cmp.Or(obj.Spec.Folder, slurm.DefaultFolder), id)
+	folder := path.Join(cmp.Or(obj.Spec.Folder, plan.DefaultFolder), id)
 	return l.get(at, *target, folder), obj, nil
 }
 
@@ -184,33 +185,21 @@ func (l *Links) target(ctx context.Context, obj *minik8s.SlurmCluster, h *minik8
 	return t, nil
 }
 
-// choose finds the cluster of a job that names none.
+// choose finds the cluster of a job.
 func (l *Links) choose(ctx context.Context, obj *minik8s.GpuJob) (string, error) {
-	if obj.Status.Cluster != "" {
-		return obj.Status.Cluster, nil
-	}
-	if obj.Spec.Cluster != "" {
-		return obj.Spec.Cluster, nil
-	}
 	list, err := l.client.List(ctx, api.SlurmClusters, client.ListOptions{Namespace: obj.Namespace})
 	if err != nil {
 		return "", err
 	}
-	only := ""
+	var names []string
 	for _, c := range list.Items {
-		switch name := c.GetName(); {
-		case name == "default":
-			return name, nil
-		case only != "":
-			return "", &Problem{Reason: "ClusterMissing", Message: fmt.Sprintf("namespace %s has several SlurmClusters and none is called default: name one in spec.cluster", obj.Namespace)}
-		default:
-			only = name
-		}
+		names = append(names, c.GetName())
 	}
-	if only == "" {
-		return "", &Problem{Reason: "ClusterMissing", Message: fmt.Sprintf("namespace %s has no SlurmCluster: make one that says where to log in", obj.Namespace)}
+	name, err := plan.Choose(obj, names)
+	if err != nil {
+		return "", &Problem{Reason: "ClusterMissing", Message: err.Error()}
 	}
-	return only, nil
+	return name, nil
 }
 
 // problem names what is wrong with a connection; nil if the error is another.

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"path"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -34,12 +34,19 @@ type Server struct {
 	links  *Links
 	store  *results.Store
 	master string
+	others func(ctx context.Context, master string) (Asker, error)
 	log    *slog.Logger
+}
+
+// Asker asks another master's API, as one who may read everything. An answer of 400 or more is an error.
+type Asker interface {
+	Do(ctx context.Context, method, path string, query url.Values, contentType string, body io.Reader) (*http.Response, error)
+	Close()
 }
 
 // NewServer makes a server; c has the part's rights.
 func NewServer(c client.Interface, cfg Config) *Server {
-	return &Server{client: c, links: cfg.Links, store: cfg.Store, master: cfg.Master, log: cfg.Log}
+	return &Server{client: c, links: cfg.Links, store: cfg.Store, master: cfg.Master, others: cfg.Others, log: cfg.Log}
 }
 
 // Connectors are the subresources, for the API server.
@@ -60,9 +67,42 @@ type FileList struct {
 	Files  []results.File `json:"files"` // those on the cluster have no checksum
 }
 
-// here reports whether this master has the results of a job. The error is 503 if another has.
+// forwarded has another master answer, if that one has the results; false if not. This one has authorised the request.
+func (s *Server) forwarded(w http.ResponseWriter, r *aggregation.Connected) (bool, error) {
+	j := r.Object.(*minik8s.GpuJob)
+	if !collected(j) || j.Status.Results.Master == s.master || s.others == nil {
+		return false, nil
+	}
+	other, err := s.others(r.Context(), j.Status.Results.Master)
+	if err != nil {
+		return true, apierrors.NewServiceUnavailable(fmt.Sprintf("the results are on master %s, which cannot be asked: %v", j.Status.Results.Master, err))
+	}
+	defer other.Close()
+	resp, err := other.Do(r.Context(), http.MethodGet, r.URL.Path, r.Query, "", nil)
+	if err != nil {
+		return true, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	for _, name := range []string{"Content-Type", "Content-Length", "Content-Range", "X-Content-Type-Options"} {
+		if v := resp.Header.Get(name); v != "" {
+			w.Header().Set(name, v)
+		}
+	}
+	w.WriteHeader(resp.StatusCode)
+	if _, err := io.Copy(streaming.NewWriter(w, r.WriteTimeout), resp.Body); err != nil {
+		panic(http.ErrAbortHandler) // a clean end would make what was sent look like all
+	}
+	return true, nil
+}
+
+// collected reports whether a job's files have come back.
+func collected(j *minik8s.GpuJob) bool {
+	return apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobResultsReady) && j.Status.Results != nil
+}
+
+// here reports whether this master has the results of a job. The error is 503 if they are nowhere else, and not here either.
 func (s *Server) here(j *minik8s.GpuJob) (bool, error) {
-	if !apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobResultsReady) || j.Status.Results == nil {
+	if !collected(j) {
 		return false, nil
 	}
 	_, err := s.store.List(string(j.UID))
@@ -74,12 +114,12 @@ func (s *Server) here(j *minik8s.GpuJob) (bool, error) {
 	case j.Status.Folder != "": // still on the cluster
 		return false, nil
 	}
-	return false, apierrors.NewServiceUnavailable(fmt.Sprintf("the results are on master %s: ask there", j.Status.Results.Master))
+	return false, apierrors.NewServiceUnavailable(fmt.Sprintf("the results were on the disk of master %s, and are not there", j.Status.Results.Master))
 }
 
 // cluster is where a job lies. The errors are 404 before it is put anywhere, and 503 if the cluster cannot be reached.
 func (s *Server) cluster(ctx context.Context, j *minik8s.GpuJob) (*slurm.Cluster, batch.Layout, error) {
-	layout, ok := layoutOf(j)
+	layout, ok := plan.Layout(j)
 	if !ok {
 		return nil, layout, apierrors.NewNotFound(api.GpuJobs.GR(), j.Name+": it has no files yet")
 	}
@@ -104,6 +144,9 @@ func unavailable(err error) error {
 // files serves the list, and single files.
 func (s *Server) files(w http.ResponseWriter, r *aggregation.Connected) error {
 	j := r.Object.(*minik8s.GpuJob)
+	if done, err := s.forwarded(w, r); done {
+		return err
+	}
 	here, err := s.here(j)
 	if err != nil {
 		return err
@@ -203,35 +246,11 @@ func (s *Server) script(w http.ResponseWriter, r *aggregation.Connected) error {
 			spec = obj.Spec
 		}
 	}
-	text, err := Script(j, &spec)
+	text, err := plan.Text(j, &spec)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, err = io.WriteString(streaming.NewWriter(w, r.WriteTimeout), text)
 	return err
-}
-
-// Script is what a job is on its cluster, for people: variables whose values are elsewhere are named only.
-func Script(j *minik8s.GpuJob, cluster *minik8s.SlurmClusterSpec) (string, error) {
-	layout, ok := layoutOf(j)
-	if !ok {
-		layout.Base = path.Join(slurm.DefaultFolder, "...")
-		if cluster.Folder != "" {
-			layout.Base = path.Join(cluster.Folder, "...")
-		}
-	}
-	var env []batch.Var
-	for _, v := range j.Spec.Env {
-		value := v.Value
-		switch from := v.ValueFrom; {
-		case from == nil:
-		case from.SecretKeyRef != nil:
-			value = fmt.Sprintf("(key %s of Secret %s)", from.SecretKeyRef.Key, from.SecretKeyRef.Name)
-		case from.ConfigMapKeyRef != nil:
-			value = fmt.Sprintf("(key %s of ConfigMap %s)", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
-		}
-		env = append(env, batch.Var{Name: v.Name, Value: value})
-	}
-	return plan.Job(j, cluster, plan.Given{Layout: layout, Env: env}).Text()
 }

@@ -50,7 +50,7 @@ func (s *Server) upload(w http.ResponseWriter, r *aggregation.Connected) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	if l, ok := layoutOf(j); ok {
+	if l, ok := plan.Layout(j); ok {
 		layout = l
 	}
 	body := &patientBody{r: r.Body, rc: http.NewResponseController(w)}

@@ -24,14 +24,8 @@ type Cluster struct {
 	base string // absolute, once it is known
 }
 
-// DefaultFolder is where jobs have their folders, below the user's home.
-const DefaultFolder = ".minik8s"
-
-// New makes a cluster. The folder is absolute, or below the user's home; empty: DefaultFolder.
+// New makes a cluster. The folder is where jobs have theirs: absolute, or below the user's home.
 func New(node *login.Node, folder string) *Cluster {
-	if folder == "" {
-		folder = DefaultFolder
-	}
 	return &Cluster{node: node, folder: folder}
 }
 

@@ -42,7 +42,7 @@ func Show(ctx context.Context, s *session.Session, obj api.Object) error {
 	case *minik8s.DNS:
 		writeDNS(&out, o)
 	case *minik8s.GpuJob:
-		writeGpuJob(s, &out, o)
+		err = writeGpuJob(ctx, s, &out, o)
 	case *minik8s.SlurmCluster:
 		writeSlurmCluster(&out, o)
 	case *networkingv1.Ingress:

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -9,10 +10,11 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/api/table"
 	"minik8s/internal/ctl/brief"
+	"minik8s/internal/ctl/gpujob"
 	"minik8s/internal/ctl/session"
 )
 
-func writeGpuJob(s *session.Session, out *sheet, j *minik8s.GpuJob) {
+func writeGpuJob(ctx context.Context, s *session.Session, out *sheet, j *minik8s.GpuJob) error {
 	spec, status := &j.Spec, &j.Status
 	out.field("UID", string(j.UID))
 	out.field("Cluster", or(status.Cluster, spec.Cluster))
@@ -76,6 +78,13 @@ func writeGpuJob(s *session.Session, out *sheet, j *minik8s.GpuJob) {
 		out.field("Came Back", fmt.Sprintf("%d files, %d bytes, on %s", r.Files, r.Bytes, r.Master))
 	}
 	writeConditions(out, status.Conditions)
+	text, err := gpujob.Script(ctx, s, j)
+	if err != nil {
+		text = err.Error()
+	}
+	out.line("Script:")
+	out.block("  ", text)
+	return nil
 }
 
 // or is cmp.Or for two strings.

@@ -207,14 +207,3 @@ func Logs(ctx context.Context, s *session.Session, j *minik8s.GpuJob, query url.
 	_, err = io.Copy(s.Out, resp.Body)
 	return err
 }
-
-// Script prints how a job is submitted and what it runs.
-func Script(ctx context.Context, s *session.Session, j *minik8s.GpuJob) error {
-	resp, err := s.API.Do(ctx, http.MethodGet, path(j, minik8s.GpuJobScriptSubresource), nil, "", nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
-	_, err = io.Copy(s.Out, resp.Body)
-	return err
-}

@@ -29,9 +29,8 @@ func path(j *minik8s.GpuJob, sub string) string {
 
 // Sources uploads the folder or file that a job names, if it waits for that. Where this machine has no such file it says how to
 // upload another.
-func Sources(ctx context.Context, s *session.Session, obj api.Object) error {
-	j, ok := obj.(*minik8s.GpuJob)
-	if !ok || j.Status.JobID != "" || apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobSourcesReady) {
+func Sources(ctx context.Context, s *session.Session, j *minik8s.GpuJob) error {
+	if j.Status.JobID != "" || apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobSourcesReady) {
 		return nil
 	}
 	from := j.Spec.Sources.Folder

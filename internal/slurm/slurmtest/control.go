@@ -35,8 +35,9 @@ func said(cmd *exec.Cmd) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Stop kills a part, as a power cut would: sshd, munged, slurmctld, slurmdbd, mariadbd, or a node with all that runs on it. Open ssh
-// connections are not sshd's; see Cut. It returns when the part is gone. Begin starts it again.
+// Stop kills a part, as a power cut would: sshd, slurmdbd, mariadbd, or a node with all that runs on it. Open ssh connections are not
+// sshd's; see Cut. slurmctld may write down its state, which would miss the jobs of the last seconds. Stop returns when the part is
+// gone; Begin starts it again.
 func (c *Cluster) Stop(part string) {
 	c.t.Helper()
 	if out, err := c.enter(c.dir+"/stop", part).CombinedOutput(); err != nil {

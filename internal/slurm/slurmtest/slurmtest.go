@@ -49,9 +49,12 @@ var (
 	accountingPrograms = []string{"slurmdbd", "mariadbd"}
 )
 
-// Start starts a cluster that ends with the test. Without root or the programs the test is skipped.
+// Start starts a cluster that ends with the test. Without root or the programs, and with -short, the test is skipped.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
+	if testing.Testing() && testing.Short() {
+		t.Skip("a Slurm cluster needs more time than -short has")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED, AND WITH IT EVERYTHING ABOUT SLURM: a Slurm cluster needs root")
 	}
@@ -136,7 +139,7 @@ func (c *Cluster) run(o Options) {
 	}
 	failed := false
 	end := func() {
-		if failed || c.t.Failed() && testing.Verbose() {
+		if failed || c.t.Failed() && testing.Testing() && testing.Verbose() {
 			c.t.Logf("the cluster's logs:\n%s", c.logs())
 		}
 		in.Close() //nolint:errcheck // it may be closed

@@ -7,7 +7,8 @@ exec 3<&0 # a shell gives a command in the background no standard input
 unshare --pid --fork --kill-child --mount --propagation private --uts --ipc --mount-proc ${NETWORK:-} sh "$dir/setup.sh" "$dir" "$cgroup" 3<&- &
 cluster=$!
 echo $cluster
-{ cat; kill -9 $cluster; } <&3 >/dev/null 2>&1 &
+exec >/dev/null 2>&1 # a test that was killed reads no more, and to write to it would end this
+{ cat; kill -9 $cluster; } <&3 &
 wait $cluster
 # What was killed may take a moment to go.
 for _ in $(seq 100); do
@@ -19,4 +20,5 @@ for _ in $(seq 100); do
 	fi
 	[ -e "$left" ] || exit 0
 	sleep 0.1
-done 2>/dev/null
+done
+exit 1
