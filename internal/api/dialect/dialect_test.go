@@ -390,6 +390,8 @@ func FuzzDialect(f *testing.F) {
 		`{"kind":"Pod","spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[null,{"topologyKey":1},{}]}}}}`,
 		`{"kind":"Node","ip":1,"metadata":{"annotations":[]},"spec":"x"}`,
 		`{"kind":"Namespace","apiVersion":{},"namespace":"a"}`,
+		`{"kind":"Job","spec":{"cuFilePath":7,"resultFileName":[],"args":{"mail":{"type":1},"gpuResources":{}},"sources":"x","volume":{}}}`,
+		`{"kind":"GpuJob","spec":{"cuFilePath":"","args":[],"sources":[],"password":{},"numGpus":null}}`,
 		`{"kind":"HorizontalPodAutoscaler","spec":{"scaleInterval":[],"metrics":{"CPUUtilizationPercentage":{}},"scaleTargetRef":{"metadata":1}},"metadata":{"annotations":[]}}`,
 	} {
 		f.Add([]byte(s))

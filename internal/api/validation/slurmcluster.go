@@ -2,6 +2,7 @@ package validation
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"path"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/crypto/ssh"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -63,7 +63,12 @@ func sshHost(at *field.Path, h *minik8s.SSHHost) field.ErrorList {
 	return errs
 }
 
-// isHostKey reports whether an entry is a fingerprint, a key, or a line of known_hosts.
+// hostKeyTypes are the types of keys by which hosts are known.
+var hostKeyTypes = []string{"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
+	"sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"}
+
+// isHostKey reports whether an entry is a fingerprint, a key, or a line of known_hosts. A key is looked into as far as its
+// parts go (RFC 4253, 6.6), which finds one that was cut off or mistyped.
 func isHostKey(entry string) bool {
 	entry = strings.TrimSpace(entry)
 	if strings.ContainsFunc(entry, unicode.IsControl) {
@@ -74,11 +79,29 @@ func isHostKey(entry string) bool {
 		_, err := base64.RawStdEncoding.DecodeString(sum)
 		return len(sum) == 43 && err == nil
 	}
-	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(entry)); err == nil {
-		return true
+	fields := strings.Fields(entry)
+	if len(fields) > 2 && !slices.Contains(hostKeyTypes, fields[0]) { // the names of the host
+		fields = fields[1:]
 	}
-	marker, _, key, _, _, err := ssh.ParseKnownHosts([]byte(entry))
-	return err == nil && marker == "" && key != nil
+	if len(fields) < 2 || !slices.Contains(hostKeyTypes, fields[0]) {
+		return false
+	}
+	blob, err := base64.StdEncoding.DecodeString(fields[1])
+	if err != nil {
+		return false
+	}
+	var parts [][]byte
+	for len(blob) > 0 {
+		if len(blob) < 4 {
+			return false
+		}
+		n := binary.BigEndian.Uint32(blob)
+		if blob = blob[4:]; uint64(n) > uint64(len(blob)) {
+			return false
+		}
+		parts, blob = append(parts, blob[:n]), blob[n:]
+	}
+	return len(parts) > 1 && string(parts[0]) == fields[0] && (fields[0] != "ssh-ed25519" || len(parts[1]) == 32)
 }
 
 // remoteFolder checks a folder on the login node: absolute, or below the user's home.
