@@ -299,8 +299,8 @@ func TestGpuJobLoginHasNoManager(t *testing.T) {
 	job := c.job("j")
 	c.login(job, "me", "0ther")
 	for _, m := range job.ManagedFields {
-		if strings.Contains(string(m.FieldsV1.Raw), "f:password") || strings.Contains(string(m.FieldsV1.Raw), "f:username") {
-			t.Errorf("%s manages a field that is not there: %s", m.Manager, m.FieldsV1.Raw)
+		if strings.Contains(m.FieldsV1.GetRawString(), "f:password") || strings.Contains(m.FieldsV1.GetRawString(), "f:username") {
+			t.Errorf("%s manages a field that is not there: %s", m.Manager, m.FieldsV1.GetRawString())
 		}
 	}
 }
