@@ -353,3 +353,27 @@ spec:
 		t.Error("it was submitted")
 	}
 }
+
+// TestGpuJobsNamespaceGoes deletes a namespace with all that says how to log in: its job is cancelled all the same.
+func TestGpuJobsNamespaceGoes(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{})
+	ctx := context.Background()
+	x.must(x.c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "away"}}, client.WriteOptions{}))
+	x.must(x.c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "away", Name: "login"},
+		StringData: map[string]string{"username": x.slurm.User, "password": x.slurm.Password}}, client.WriteOptions{}))
+	x.must(x.c.Create(ctx, &minik8s.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "away", Name: "centre"},
+		Spec: minik8s.SlurmClusterSpec{SSHHost: minik8s.SSHHost{Host: "127.0.0.1", LoginSecret: "login", HostKeys: []string{x.slurm.HostKey}}}}, client.WriteOptions{}))
+	x.must(x.c.Create(ctx, &minik8s.GpuJob{ObjectMeta: metav1.ObjectMeta{Namespace: "away", Name: "long"},
+		Spec: minik8s.GpuJobSpec{RunScripts: []string{"sleep 600"}}}, client.WriteOptions{}))
+	x.eventually("it runs", func() bool { return strings.Contains(x.slurm.Do("squeue -h -o %T"), "RUNNING") })
+	key := client.Key{Kind: api.Namespaces, Name: "away"}
+	x.must(x.c.Delete(ctx, key, nil))
+	x.eventually("the namespace is gone", func() bool {
+		_, err := x.c.Get(ctx, key)
+		return err != nil
+	})
+	x.eventually("the job is cancelled", func() bool { return x.slurm.Do("squeue -h -o %T") == "" })
+	if got := x.slurm.Do("ls .minik8s/*/jobs"); strings.Contains(got, "long.") {
+		t.Errorf("on the cluster: %s", got)
+	}
+}

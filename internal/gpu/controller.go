@@ -311,6 +311,11 @@ func (g *Controller) remove(ctx context.Context, obj *minik8s.GpuJob) error {
 	if layout, ok := plan.Layout(obj); ok {
 		cluster, _, err := g.links.For(ctx, placeOf(obj))
 		var p *Problem
+		if errors.As(err, &p) {
+			if cluster = g.links.standing(placeOf(obj)); cluster != nil {
+				err = nil
+			}
+		}
 		switch {
 		case errors.As(err, &p):
 			// Without the cluster's object or the login there is no way there any more.

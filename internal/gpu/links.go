@@ -92,6 +92,17 @@ func (l *Links) For(ctx context.Context, at place) (*slurm.Cluster, *minik8s.Slu
 	return l.get(at, *target, folder), obj, nil
 }
 
+// standing is a connection that was made before; nil if there is none. It is for what has to be cleared up when the objects that
+// say how to log in are gone, as when their namespace is deleted.
+func (l *Links) standing(at place) *slurm.Cluster {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.open[at]; o != nil {
+		return o.cluster
+	}
+	return nil
+}
+
 func (l *Links) get(at place, target login.Target, folder string) *slurm.Cluster {
 	l.mu.Lock()
 	defer l.mu.Unlock()
