@@ -13,6 +13,7 @@ if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing; }; } >/dev/null ||
 		echo "make bench: without$missing some figures are left out" >&2
 fi
+sh deploy/testtools.sh
 version=$(go list -m -f '{{.Version}}' github.com/coredns/coredns)
 if [ "$(cat build/bench/coredns.version 2>/dev/null)" != "$version" ]; then
 	echo "building CoreDNS $version" >&2

@@ -2,11 +2,9 @@ package gpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -173,8 +171,9 @@ func (g *Controller) fetch(ctx context.Context, obj *minik8s.GpuJob, layout batc
 		of, err := cluster.Sums(ctx, layout, names)
 		summed <- sums{of, err}
 	}()
-	for _, n := range names {
-		if err := copyFile(ctx, cluster, layout, in, n, size[n]); err != nil {
+	sum := make([]string, len(names))
+	for i, n := range names {
+		if sum[i], err = copyFile(ctx, cluster, layout, in, n, size[n]); err != nil {
 			<-summed
 			return none, err
 		}
@@ -187,7 +186,7 @@ func (g *Controller) fetch(ctx context.Context, obj *minik8s.GpuJob, layout batc
 	list := make([]results.File, len(names))
 	for i, n := range names {
 		list[i] = results.File{Path: n, Size: size[n], SHA256: their.of[i]}
-		if err := results.Check(in, list[i]); err != nil {
+		if err := results.Check(in, n, sum[i], their.of[i]); err != nil {
 			return none, err
 		}
 		got.Bytes += size[n]
@@ -195,16 +194,26 @@ func (g *Controller) fetch(ctx context.Context, obj *minik8s.GpuJob, layout batc
 	return got, g.store.Complete(string(obj.UID), list)
 }
 
-// copyFile copies a file, from where an earlier attempt broke.
-func copyFile(ctx context.Context, cluster *slurm.Cluster, layout batch.Layout, in *os.Root, name string, size int64) error {
-	to, have, err := results.Resume(in, path.Clean(name), size)
+// copyFile copies a file, from where an earlier attempt broke, and returns its checksum.
+func copyFile(ctx context.Context, cluster *slurm.Cluster, layout batch.Layout, in *os.Root, name string, size int64) (sum string, err error) {
+	to, err := results.Resume(in, name, size)
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer to.Close() //nolint:errcheck // Check syncs what was written
-	if have == size {
-		return nil
+	if to.Have() < size {
+		err = copyRest(ctx, cluster, layout, to, name)
 	}
+	if err == nil && to.Have() != size {
+		err = fmt.Errorf("%s: %d of %d bytes came", name, to.Have(), size)
+	}
+	if err != nil {
+		to.Close() //nolint:errcheck // it failed already
+		return "", err
+	}
+	return to.Finish()
+}
+
+func copyRest(ctx context.Context, cluster *slurm.Cluster, layout batch.Layout, to *results.Part, name string) error {
 	from, _, err := cluster.Read(ctx, layout, name)
 	if err != nil {
 		return err
@@ -212,15 +221,11 @@ func copyFile(ctx context.Context, cluster *slurm.Cluster, layout batch.Layout, 
 	stop := context.AfterFunc(ctx, func() { from.Close() })
 	defer stop()
 	defer from.Close() //nolint:errcheck // it was only read
-	if _, err := from.Seek(have, io.SeekStart); err != nil {
+	if _, err := from.Seek(to.Have(), io.SeekStart); err != nil {
 		return err
 	}
-	n, err := from.WriteTo(to)
-	if err == nil && have+n != size {
-		err = fmt.Errorf("%s: %d of %d bytes came", name, have+n, size)
+	if _, err := from.WriteTo(to); err != nil {
+		return fmt.Errorf("%s: after %d bytes: %w", name, to.Have(), err)
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("%s: the connection broke after %d of %d bytes", name, have+n, size)
-	}
-	return err
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -54,55 +55,77 @@ func (s *Store) Incoming(uid string) (*os.Root, error) {
 	return os.OpenRoot(part)
 }
 
+// Part is a file that comes. What is written to it is summed up on the way.
+type Part struct {
+	in   *os.Root
+	name string
+	file *os.File
+	sum  hash.Hash
+	have int64
+}
+
 // Resume opens a file that comes, for writing after what is there. It begins anew if more is there than there should be.
-func Resume(in *os.Root, name string, size int64) (f *os.File, have int64, err error) {
+func Resume(in *os.Root, name string, size int64) (*Part, error) {
 	if !fs.ValidPath(name) {
-		return nil, 0, fmt.Errorf("%q: %w", name, fs.ErrInvalid)
+		return nil, fmt.Errorf("%q: %w", name, fs.ErrInvalid)
 	}
 	if err := in.MkdirAll(path.Dir(name), 0o700); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	if f, err = in.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return nil, 0, err
+	f, err := in.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil {
-		if have = info.Size(); have > size {
-			have, err = 0, f.Truncate(0)
+	p := &Part{in: in, name: name, file: f, sum: sha256.New()}
+	if p.have, err = io.Copy(p.sum, f); err == nil && p.have > size {
+		p.have = 0
+		p.sum.Reset()
+		if err = f.Truncate(0); err == nil {
+			_, err = f.Seek(0, io.SeekStart)
 		}
-	}
-	if err == nil {
-		_, err = f.Seek(have, io.SeekStart)
 	}
 	if err != nil {
 		f.Close()
-		return nil, 0, err
+		return nil, err
 	}
-	return f, have, nil
+	return p, nil
+}
+
+// Have is how many bytes are there.
+func (p *Part) Have() int64 { return p.have }
+
+// Write adds to the file.
+func (p *Part) Write(b []byte) (int, error) {
+	n, err := p.file.Write(b)
+	p.sum.Write(b[:n])
+	p.have += int64(n)
+	return n, err
+}
+
+// Close leaves the file as it is, for a later Resume.
+func (p *Part) Close() error { return p.file.Close() }
+
+// Finish makes the file last, closes it, and returns its SHA-256 in hexadecimal.
+func (p *Part) Finish() (sum string, err error) {
+	err = p.file.Sync()
+	if closed := p.file.Close(); err == nil {
+		err = closed
+	}
+	return hex.EncodeToString(p.sum.Sum(nil)), err
 }
 
 // ErrDamaged is a file that came back otherwise than it was. It has been removed: it is to be fetched again.
 var ErrDamaged = errors.New("the file came back damaged")
 
-// Check compares a file that has come with its size and checksum, and makes it last.
-func Check(in *os.Root, want File) error {
-	f, err := in.Open(want.Path)
-	if err != nil {
+// Check compares the checksum of a file that has come with that which it had.
+func Check(in *os.Root, name, sum, want string) error {
+	if sum == want {
+		return nil
+	}
+	if err := in.Remove(name); err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
-	sum := sha256.New()
-	n, err := io.Copy(sum, f)
-	if err != nil {
-		return err
-	}
-	if n != want.Size || hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
-		if err := in.Remove(want.Path); err != nil {
-			return err
-		}
-		return fmt.Errorf("%s: %w", want.Path, ErrDamaged)
-	}
-	return f.Sync()
+	return fmt.Errorf("%s: %w", name, ErrDamaged)
 }
 
 // Complete makes what has come the job's results. Files that are not in the list are not among them.

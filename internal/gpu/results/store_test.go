@@ -27,20 +27,25 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := File{Path: "out/a b", Size: 6, SHA256: sum("abcdef")}
-	for _, piece := range []string{"abc", "def"} { // a transfer that broke in the middle
-		f, have, err := Resume(in, want.Path, want.Size)
-		if err != nil || piece == "def" && have != 3 {
-			t.Fatal(have, err)
+	for _, piece := range []string{"abc", "def", ""} { // a transfer that broke in the middle
+		f, err := Resume(in, want.Path, want.Size)
+		if err != nil || piece == "def" && f.Have() != 3 {
+			t.Fatal(f, err)
 		}
 		if _, err := io.WriteString(f, piece); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Close(); err != nil {
+		if piece == "abc" {
+			f.Close() //nolint:errcheck // it broke
+			continue
+		}
+		sum, err := f.Finish()
+		if err == nil {
+			err = Check(in, want.Path, sum, want.SHA256)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := Check(in, want); err != nil {
-		t.Fatal(err)
 	}
 	if err := s.Complete(uid, []File{want}); err != nil {
 		t.Fatal(err)
@@ -91,22 +96,33 @@ func TestDamagedAndHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close() //nolint:errcheck // of a test
-	f, _, err := Resume(in, "a", 3)
+	f, err := Resume(in, "a", 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(f, "abx"); err != nil {
 		t.Fatal(err)
 	}
-	f.Close() //nolint:errcheck // of a test
-	if err := Check(in, File{"a", 3, sum("abc")}); !errors.Is(err, ErrDamaged) {
+	got, err := f.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(in, "a", got, sum("abc")); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
 	}
-	if _, have, err := Resume(in, "a", 3); err != nil || have != 0 {
-		t.Errorf("what was damaged is kept: %d %v", have, err)
+	if f, err = Resume(in, "a", 3); err != nil || f.Have() != 0 {
+		t.Fatalf("what was damaged is kept: %v %v", f, err)
 	}
+	if _, err := io.WriteString(f, "abcd"); err != nil {
+		t.Fatal(err)
+	}
+	f.Close() //nolint:errcheck // of a test
+	if f, err = Resume(in, "a", 3); err != nil || f.Have() != 0 {
+		t.Fatalf("more than there is is kept: %v %v", f, err)
+	}
+	f.Close() //nolint:errcheck // of a test
 	for _, name := range []string{"../x", "/x", "a/../../x"} {
-		if _, _, err := Resume(in, name, 1); err == nil {
+		if _, err := Resume(in, name, 1); err == nil {
 			t.Errorf("%q is written", name)
 		}
 	}
@@ -114,7 +130,7 @@ func TestDamagedAndHostile(t *testing.T) {
 	if err := in.Symlink("/tmp", "link"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Resume(in, "link/x", 1); err == nil {
+	if _, err := Resume(in, "link/x", 1); err == nil {
 		t.Error("a link leads out of the folder")
 	}
 }
