@@ -64,6 +64,11 @@ func (p *program) arguments(c *cli.Context, command string, words []string) []st
 		if kind = api.Pods.Plural; len(words) > 0 {
 			kind = api.Services.Plural
 		}
+	case "gpu":
+		kind = api.GpuJobs.Plural
+		if len(words) > 0 && words[0] == "trust" {
+			kind = api.SlurmClusters.Plural
+		}
 	case "cordon", "uncordon", "drain":
 		kind = api.Nodes.Plural
 	case "get", "describe", "delete", "why", "label", "annotate", "expose", "autoscale", "apply", "create", "update":
