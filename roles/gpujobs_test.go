@@ -377,3 +377,73 @@ func TestGpuJobsNamespaceGoes(t *testing.T) {
 		t.Errorf("on the cluster: %s", got)
 	}
 }
+
+// TestSeedGpuJobs sends the manifests of both seed systems as they are, but for the folder and the login, with a C compiler for nvcc.
+func TestSeedGpuJobs(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{})
+	x.slurm.Root(`printf '#!/bin/sh\nfor a in "$@"; do [ "$a" = -lcublas ] || set -- "$@" "$a"; shift; done\nexec cc -x c "$@"\n' >/usr/local/bin/nvcc; chmod 755 /usr/local/bin/nvcc`)
+	dir := t.TempDir()
+	for _, name := range []string{"matrix_add.cu", "matrix_multiply.cu", "sum_matrix.cu"} {
+		text := "#include <stdio.h>\nint main(void) { puts(\"" + name + "\"); return 0; }\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, _ := built() //nolint:errcheck // newProcess would have failed
+	ctl := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(path, append([]string{"ctl", "--data-dir", x.dir}, args...)...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v %s", args, err, out)
+		}
+		return string(out)
+	}
+	manifest, err := os.ReadFile("../testdata/dialects/x-gpujob.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(manifest), "\n")
+	for i, l := range lines {
+		switch key, _, _ := strings.Cut(strings.TrimSpace(l), ":"); key {
+		case "volume":
+			lines[i] = "  volume: " + dir
+		case "username":
+			lines[i] = "  username: " + x.slurm.User
+		case "password":
+			lines[i] = "  password: " + x.slurm.Password
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := ctl("apply", "-f", "x.yaml", "--wait"); !strings.Contains(out, "completed") {
+		t.Error(out)
+	}
+	if got := ctl("logs", "gpujob/matrix-ops"); !strings.HasSuffix(got, "matrix_add.cu\nmatrix_multiply.cu\n") {
+		t.Errorf("%q", got)
+	}
+	if got := x.job("matrix-ops"); strings.Contains(fmt.Sprintf("%+v", got), x.slurm.Password) {
+		t.Error("the password is in the object")
+	}
+	if out := ctl("gpu", "matrix-ops"); !strings.Contains(out, "matrix_op.out") || !strings.Contains(out, "matrix_op.err") {
+		t.Error(out)
+	}
+
+	a, err := filepath.Abs("../testdata/dialects/a-gpujob.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := ctl("apply", "-f", a); !strings.Contains(out, "gpu push matrix-sum") {
+		t.Error(out)
+	}
+	ctl("gpu", "push", "matrix-sum", "sum_matrix.cu")
+	ctl("apply", "-f", a, "--wait")
+	if got, err := os.ReadFile(filepath.Join(dir, "sum_matrix", "sum_matrix.out")); err != nil || string(got) != "sum_matrix.cu\n" {
+		t.Errorf("%q %v", got, err)
+	}
+	if out := ctl("get", "job"); !strings.Contains(out, "matrix-sum") {
+		t.Error(out)
+	}
+}
