@@ -235,7 +235,27 @@ func TestGpuJobsAreNotLost(t *testing.T) {
 			t.Errorf("%s: it ran %q", name, got)
 		}
 	}
-	if n := x.slurm.Calls("sbatch"); n != rounds {
+	// Results are there after one more start, too; those of a job that is gone are not.
+	x.must(x.c.Delete(context.Background(), client.Key{Kind: api.GpuJobs, Namespace: "default", Name: "job-0"}, nil))
+	x.eventually("job-0 is gone", func() bool { return x.job("job-0").Name == "" })
+	x.kill()
+	x.c = x.up()
+	x.eventually("the controllers work", func() bool {
+		name := "after"
+		if x.job(name).Name == "" {
+			x.submit(name, minik8s.GpuJobSpec{RunScripts: []string{"true"}})
+		}
+		return x.job(name).Status.State == "COMPLETED"
+	})
+	for i := 1; i < rounds; i++ {
+		if got := x.read(fmt.Sprintf("job-%d", i), "files/ran"); got != "run\n" {
+			t.Errorf("job-%d after a start: %q", i, got)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(x.dir, "gpu")); err != nil || len(left) < rounds-1 || len(left) > rounds {
+		t.Errorf("on the disk: %v %v", left, err)
+	}
+	if n := x.slurm.Calls("sbatch") - 1; n != rounds {
 		t.Errorf("%d jobs were submitted, there are %d", n, rounds)
 	}
 }

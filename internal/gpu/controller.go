@@ -113,11 +113,12 @@ func (g *Controller) sweep() {
 		g.log.Warn("the results of GPU jobs cannot be listed", "error", err)
 		return
 	}
-	g.mu.Lock()
-	known := maps.Clone(g.keys)
-	g.mu.Unlock()
+	known := map[string]bool{}
+	for _, j := range g.jobs.List() { // and not keys, which may not have them all yet
+		known[string(j.UID)] = true
+	}
 	for _, uid := range uids {
-		if _, ok := known[types.UID(uid)]; !ok {
+		if !known[uid] {
 			if err := g.store.Remove(uid); err != nil {
 				g.log.Warn("results of a GPU job that is gone cannot be removed", "uid", uid, "error", err)
 			}
