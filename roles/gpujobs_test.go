@@ -112,6 +112,9 @@ func TestGpuJobs(t *testing.T) {
 	x.submit("second", minik8s.GpuJobSpec{DependsOn: []minik8s.GpuJobDependency{{Name: "first", When: "afterany"}}, RunScripts: []string{"echo second"}})
 	x.submit("never", minik8s.GpuJobSpec{DependsOn: []minik8s.GpuJobDependency{{Name: "uncompiled"}}, RunScripts: []string{"true"}})
 
+	for i := range 8 { // more than there are workers, and sessions: they hold nobody up
+		x.submit(fmt.Sprintf("slow-%d", i), minik8s.GpuJobSpec{CompileScripts: []string{"sleep 12"}, RunScripts: []string{"true"}})
+	}
 	x.slurm.Expire(x.state("late", "RUNNING").Status.JobID)
 	good := x.back("good")
 	if s := good.Status; s.State != "COMPLETED" || *s.ExitCode != 0 || s.JobID == "" || s.NodeList == "" || s.StartTime == nil || s.EndTime == nil || s.Results.Files != 5 ||
@@ -159,6 +162,9 @@ func TestGpuJobs(t *testing.T) {
 		t.Errorf("greedy: %+v", j.Status)
 	}
 
+	for i := range 8 {
+		x.state(fmt.Sprintf("slow-%d", i), "COMPLETED")
+	}
 	// A job that is deleted is cancelled, and the one that waits for its end runs.
 	x.state("first", "RUNNING")
 	if s := x.job("second").Status; s.State != "PENDING" || s.JobID == "" {

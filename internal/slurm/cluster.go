@@ -197,8 +197,14 @@ if [ ! -f jobid ] && [ ! -f tried ]; then
 fi
 rm -f -- "$bundle"
 exec 8>&-
-setsid sh start.sh >start.out 2>&1 </dev/null &
-wait $!; code=$?
+rm -f start.code
+{ setsid sh start.sh >start.out 2>&1; echo $? >start.code.new; mv -f start.code.new start.code; } </dev/null >/dev/null 2>&1 &
+n=0
+until [ -f start.code ]; do # for eight seconds: a session is not for compiling
+	n=$((n+1)); [ $n -lt 400 ] || exit 75
+	sleep 0.02
+done
+code=$(cat start.code)
 [ $code = 0 ] || { [ $code = 75 ] || cat start.out; exit $code; }
 for kind in submitted refused uncompiled; do
 	if [ -f "$marks.$kind" ]; then printf 'mark %s\n' $kind; cat "$marks.$kind"; exit; fi

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
@@ -28,40 +29,69 @@ func (e *ExitError) Error() string {
 }
 
 // Run has /bin/sh on the node run a script and returns what it printed. A script that ends with another code than 0 is an
-// *ExitError. When ctx ends, the script's session is closed; what it started with setsid goes on.
+// *ExitError. When ctx ends, Run returns; what the script has started goes on.
 func (n *Node) Run(ctx context.Context, script string) ([]byte, error) {
 	select {
 	case n.slots <- struct{}{}:
-		defer func() { <-n.slots }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	free := func() { <-n.slots }
 	l, err := n.connected(ctx)
 	if err != nil {
+		free()
 		return nil, err
 	}
-	s, err := l.client.NewSession()
+	s, err := n.session(ctx, l)
 	if err != nil {
-		return nil, fmt.Errorf("a session on %s: %w", n.target.Addr, err)
+		free()
+		return nil, err
 	}
-	defer s.Close()
-	stop := context.AfterFunc(ctx, func() { s.Close() })
-	defer stop()
 	out, problems := &limited{limit: outputLimit}, &tail{}
 	s.Stdin, s.Stdout, s.Stderr = strings.NewReader(script), out, problems
-	err = s.Run("/bin/sh -s")
-	var ended *ssh.ExitError
-	switch {
-	case ctx.Err() != nil:
+	ended := make(chan error, 1)
+	go func() {
+		defer free() // the host counts the session until its command has ended, whether we wait or not
+		defer s.Close()
+		ended <- s.Run("/bin/sh -s")
+	}()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		s.Close()
 		return nil, ctx.Err()
-	case errors.As(err, &ended) && ended.Signal() == "":
-		return out.Bytes(), &ExitError{Code: ended.ExitStatus(), Stderr: problems.String()}
+	}
+	var exit *ssh.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.Signal() == "":
+		return out.Bytes(), &ExitError{Code: exit.ExitStatus(), Stderr: problems.String()}
 	case err != nil:
 		return nil, fmt.Errorf("a command on %s: %w", n.target.Addr, err)
 	case out.over:
 		return nil, fmt.Errorf("a command on %s printed more than %d MiB", n.target.Addr, outputLimit>>20)
 	}
 	return out.Bytes(), nil
+}
+
+// sessionPatience is how long a refused session is asked for again: a host frees one a moment after its command has ended.
+const sessionPatience = 5 * time.Second
+
+func (n *Node) session(ctx context.Context, l *link) (*ssh.Session, error) {
+	for began, pause := time.Now(), 10*time.Millisecond; ; pause = min(2*pause, time.Second/2) {
+		s, err := l.client.NewSession()
+		var refused *ssh.OpenChannelError
+		if err == nil || !errors.As(err, &refused) || time.Since(began) > sessionPatience {
+			if err != nil {
+				err = fmt.Errorf("a session on %s: %w", n.target.Addr, err)
+			}
+			return s, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // Files is the node's file system, as SFTP serves it. The client is everybody's: it must not be closed, and an error of the
