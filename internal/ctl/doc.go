@@ -10,6 +10,7 @@
 //	manifest change rollout deletion     write: manifests, single fields, templates, deletions
 //	wait                                 until pods are ready, rollouts done, objects gone
 //	jointoken storage                    machines that join; the masters' store, its members and copies
+//	gpujob                               sources, files, logs and keys of GPU jobs
 //	stream cp nodeimage                  terminals, ports, files and images, to and from a node
 //	apiproxy                             the API on a port of this machine
 //
