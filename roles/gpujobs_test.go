@@ -2,6 +2,7 @@ package roles_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +15,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -202,8 +202,12 @@ func TestGpuJobs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(fmt.Sprintf("%+v", list.Items), secret) {
-			t.Errorf("the key is in a %s", kind)
+		text, err := json.Marshal(list.Items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) == 0 || strings.Contains(string(text), secret) {
+			t.Errorf("the key is in a %s, or there are none", kind)
 		}
 	}
 	if strings.Contains(x.out.String(), secret) {
@@ -264,66 +268,6 @@ func TestGpuJobsAreNotLost(t *testing.T) {
 	if n := x.slurm.Calls("sbatch") - 1; n != rounds {
 		t.Errorf("%d jobs were submitted, there are %d", n, rounds)
 	}
-}
-
-// TestSlurmLogin is about who is talked to: nobody whose key is not confirmed.
-func TestSlurmLogin(t *testing.T) {
-	x := newCentre(t, slurmtest.Options{})
-	key := client.Key{Kind: api.SlurmClusters, Namespace: "default", Name: "centre"}
-	cluster := func() *minik8s.SlurmCluster {
-		c, err := client.Get[*minik8s.SlurmCluster](context.Background(), x.c, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	reason := func(want string) {
-		t.Helper()
-		x.eventually("connected: "+want, func() bool {
-			c := apimeta.FindStatusCondition(cluster().Status.Conditions, minik8s.SlurmConnected)
-			return c != nil && c.Reason == want
-		})
-	}
-	patch := func(data string) {
-		t.Helper()
-		x.must(x.c.Patch(context.Background(), key, client.Patch{Type: types.MergePatchType, Data: []byte(data)}, client.WriteOptions{}))
-	}
-	known := x.slurm.HostKey
-	patch(`{"spec":{"hostKeys":null}}`)
-	x.submit("one", minik8s.GpuJobSpec{RunScripts: []string{"sleep 600"}})
-	reason(minik8s.SlurmHostKeyUnknown)
-	if k := cluster().Status.PresentedKeys; len(k) != 1 || k[0].Key != known {
-		t.Errorf("it says that the host shows %v, and it shows %s", k, known)
-	}
-	fingerprint := cluster().Status.PresentedKeys[0].Fingerprint
-	patch(fmt.Sprintf(`{"spec":{"hostKeys":[%q]}}`, fingerprint))
-	x.state("one", "RUNNING")
-	reason(minik8s.SlurmConnectionStands)
-
-	x.slurm.NewHostKey()
-	reason(minik8s.SlurmHostKeyChanged)
-	patch(fmt.Sprintf(`{"spec":{"hostKeys":[%q]}}`, x.slurm.HostKey))
-	reason(minik8s.SlurmConnectionStands)
-
-	secret := client.Key{Kind: api.Secrets, Namespace: "default", Name: "login"}
-	with := func(data string) {
-		t.Helper()
-		x.must(x.c.Patch(context.Background(), secret, client.Patch{Type: types.MergePatchType, Data: []byte(data)}, client.WriteOptions{}))
-	}
-	x.submit("two", minik8s.GpuJobSpec{LoginSecret: "other", RunScripts: []string{"true"}})
-	x.eventually("a job says that its Secret is missing", func() bool {
-		c := apimeta.FindStatusCondition(x.job("two").Status.Conditions, minik8s.GpuJobSubmitted)
-		return c != nil && c.Reason == minik8s.SlurmSecretMissing && strings.Contains(c.Message, "default/other")
-	})
-	x.must(x.c.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"},
-		StringData: map[string]string{"username": x.slurm.User, "password": "wrong"}}, client.WriteOptions{}))
-	x.eventually("a job says that its password is wrong", func() bool {
-		c := apimeta.FindStatusCondition(x.job("two").Status.Conditions, minik8s.GpuJobSubmitted)
-		return c != nil && c.Reason == minik8s.SlurmLoginRefused && !strings.Contains(c.Message, "wrong ")
-	})
-	secret.Name = "other"
-	with(fmt.Sprintf(`{"stringData":{"password":%q}}`, x.slurm.Password))
-	x.state("two", "COMPLETED")
 }
 
 // TestUploads sends sources as ctl does, and what ctl would not send.

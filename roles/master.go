@@ -19,7 +19,6 @@ import (
 	"minik8s/internal/apiserver"
 	"minik8s/internal/apiserver/aggregator"
 	"minik8s/internal/client"
-	"minik8s/internal/client/remote"
 	"minik8s/internal/controller/apiservice"
 	"minik8s/internal/controller/certificates"
 	"minik8s/internal/controller/clustertrust"
@@ -48,7 +47,6 @@ import (
 	"minik8s/internal/dns"
 	"minik8s/internal/events"
 	"minik8s/internal/gpu"
-	"minik8s/internal/gpu/results"
 	"minik8s/internal/informer"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/strategy"
@@ -177,28 +175,6 @@ func (d *Daemon) localGroups() []aggregation.Group {
 	return groups
 }
 
-// gpus is what the GPU part has on this master, of which its two halves share the connections.
-func (d *Daemon) gpus() gpu.Config {
-	d.gpuOnce.Do(func() {
-		d.gpuConfig = gpu.Config{Links: gpu.NewLinks(d.as(registry.Part(gpu.ControllerName)), nil, d.log), Store: results.New(d.path("gpu")),
-			Master: d.cfg.NodeName, Others: d.otherMaster, Log: d.log}
-	})
-	return d.gpuConfig
-}
-
-// otherMaster is another master's API, asked as the administrator.
-func (d *Daemon) otherMaster(ctx context.Context, name string) (gpu.Asker, error) {
-	node, err := client.Get[*corev1.Node](ctx, d.Client(), client.Key{Kind: api.Nodes, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	address := node.Annotations[api.APIAddressAnnotation]
-	if address == "" {
-		return nil, fmt.Errorf("node %s is no master", name)
-	}
-	return remote.New(remote.Config{Server: "https://" + address, CA: d.ca.Cert, Identity: d.creds.admin.ForClient, UserAgent: "minik8sd"})
-}
-
 // recorder runs an event recorder with a part's client until ctx ends; component is the reporting component of its
 // Events.
 func (d *Daemon) recorder(ctx context.Context, c client.Interface, component string) *events.Recorder {
@@ -207,11 +183,14 @@ func (d *Daemon) recorder(ctx context.Context, c client.Interface, component str
 	return r
 }
 
+// leaderLease is the Lease of the master that leads.
+const leaderLease = "minik8s-master"
+
 // runLeader runs the scheduler and the controllers, which may run on only one master at a time, while this one is
 // the leader, as the store says. A single master is that as soon as its store can be written. Other masters stand by here. A master
 // that stands by is ready, so that the parts that start after this one do not wait.
 func (d *Daemon) runLeader(ctx context.Context, ready func()) error {
-	e := leader.Elector{Raft: d.store, Client: d.as(registry.Part("leader")), Namespace: metav1.NamespaceSystem, Name: "minik8s-master",
+	e := leader.Elector{Raft: d.store, Client: d.as(registry.Part("leader")), Namespace: metav1.NamespaceSystem, Name: leaderLease,
 		Identity: d.cfg.NodeName, Log: d.log, Standby: ready}
 	return e.Run(ctx, func(ctx context.Context, t *leader.Term) error {
 		fence, err := d.fence(t)

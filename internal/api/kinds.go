@@ -298,7 +298,7 @@ var (
 	SlurmClusters = &Kind{
 		Group: "minik8s.io", Version: "v1", Kind: "SlurmCluster", Plural: "slurmclusters", Singular: "slurmcluster",
 		ShortNames: []string{"slurm"}, Namespaced: true,
-		Subresources: []Subresource{status},
+		Subresources: []Subresource{status, {Name: minik8s.SlurmLoginSubresource, Verbs: []string{"create"}, Connects: true}},
 		New:          func() Object { return &minik8s.SlurmCluster{} },
 		NewList:      func() runtime.Object { return &minik8s.SlurmClusterList{} },
 	}

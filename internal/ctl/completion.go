@@ -66,7 +66,7 @@ func (p *program) arguments(c *cli.Context, command string, words []string) []st
 		}
 	case "gpu":
 		kind = api.GpuJobs.Plural
-		if len(words) > 0 && words[0] == "trust" {
+		if len(words) > 0 && (words[0] == "trust" || words[0] == "login") {
 			kind = api.SlurmClusters.Plural
 		}
 	case "cordon", "uncordon", "drain":

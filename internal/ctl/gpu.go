@@ -16,15 +16,17 @@ import (
 
 func (p *program) gpuCommand() *cli.Command {
 	return &cli.Command{
-		Name: "gpu", Usage: "files of GPU jobs, their sources and scripts; keys of login nodes",
-		ArgsUsage: "JOB [-d DIR] [-f FILE] | push JOB FOLDER | script JOB | trust SLURMCLUSTER",
+		Name: "gpu", Usage: "files of GPU jobs, their sources and scripts; keys of login nodes, and logins",
+		ArgsUsage: "JOB [-d DIR] [-f FILE] | push JOB FOLDER | script JOB | trust SLURMCLUSTER | login SLURMCLUSTER",
 		Description: "Without -f it lists the files of a job: on the cluster while it runs, then those that came back. With -f it\n" +
-			"downloads one, with --all all of them.",
+			"downloads one, with --all all of them. login opens the connection to a centre where a person has to answer, as for a\n" +
+			"one-time password; it then stands until it breaks.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "dir", Aliases: []string{"d"}, Value: "./", Usage: "the folder `DIR` of the job's files"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "download `FILE`"},
 			&cli.BoolFlag{Name: "all", Usage: "download all files"},
 			&cli.StringFlag{Name: "to", Value: ".", Usage: "download into the folder `TO` of this machine"},
+			&cli.StringFlag{Name: "secret", Usage: "with login: log in by the Secret `NAME`, as a job may that has its own"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "with trust: confirm without asking"},
 		},
 		Action: func(c *cli.Context) error {
@@ -50,10 +52,13 @@ func (p *program) gpuCommand() *cli.Command {
 					s.Say("%s", text)
 				}
 				return err
-			case len(args) == 2 && args[0] == "trust":
+			case len(args) == 2 && (args[0] == "trust" || args[0] == "login"):
 				obj, err := target.Resolve(c.Context, s, target.Target{Kind: api.SlurmClusters, Name: args[1]})
 				if err != nil {
 					return err
+				}
+				if args[0] == "login" {
+					return gpujob.Login(c.Context, s, obj.(*minik8s.SlurmCluster), c.String("secret"))
 				}
 				return gpujob.Trust(c.Context, s, obj.(*minik8s.SlurmCluster), c.Bool("yes"))
 			case len(args) != 1:

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -241,37 +240,4 @@ func (g *Controller) files(ctx context.Context, obj *minik8s.GpuJob) ([]slurm.Fi
 		out = append(out, slurm.File{Path: f.Path, Content: []byte(f.Content)})
 	}
 	return out, nil
-}
-
-// report writes whether a cluster can be reached.
-func (g *Controller) report(ctx context.Context, namespace, name string, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	obj, ok := g.clusters.Get(namespace, name)
-	if !ok {
-		return
-	}
-	c := metav1.Condition{Type: minik8s.SlurmConnected, Status: metav1.ConditionTrue, Reason: minik8s.SlurmConnectionStands, LastTransitionTime: metav1.NewTime(clock.Now())}
-	var keys []minik8s.PresentedKey
-	if p := problem(err); p != nil {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, p.Reason, p.Message
-		if p.Key != nil {
-			keys = []minik8s.PresentedKey{*p.Key}
-		}
-	}
-	upd := obj.DeepCopy()
-	changed := apimeta.SetStatusCondition(&upd.Status.Conditions, c)
-	if !slices.Equal(upd.Status.PresentedKeys, keys) {
-		upd.Status.PresentedKeys, changed = keys, true
-	}
-	if !changed {
-		return
-	}
-	if _, err := g.client.Update(ctx, upd, client.WriteOptions{Subresource: api.StatusSubresource}); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		g.log.Warn("the status of a SlurmCluster cannot be written", "cluster", namespace+"/"+name, "error", err)
-	}
-	if p := problem(err); p != nil && p.Reason == minik8s.SlurmHostKeyChanged {
-		g.record.Event(obj, corev1.EventTypeWarning, p.Reason, "%s", p.Message)
-	}
 }

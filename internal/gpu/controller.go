@@ -64,6 +64,8 @@ type Config struct {
 	Links  *Links
 	Store  *results.Store
 	Master string // this machine's name, as the other masters know it
+	// Leader is the name of the master that runs the Controller, or "" while there is none; nil: it is this one.
+	Leader func(ctx context.Context) (string, error)
 	// Others asks another master by its name; nil: there are none.
 	Others func(ctx context.Context, master string) (Asker, error)
 	Log    *slog.Logger
@@ -80,8 +82,8 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 	g.loop = loop.New("gpujob", cfg.Log, g.reconcile)
 	g.jobs.OnChange(g.jobChanged)
 	g.clusters.OnChange(func(old, now *minik8s.SlurmCluster) {
-		if now == nil || old != nil && apiequality.Semantic.DeepEqual(old.Spec, now.Spec) {
-			return
+		if now == nil || old != nil && apiequality.Semantic.DeepEqual(old.Spec, now.Spec) && (connected(old) || !connected(now)) {
+			return // nothing that a job may wait for has happened
 		}
 		for _, j := range g.jobs.List() {
 			if j.Namespace == now.Namespace && !plan.Ended(&j.Status) {

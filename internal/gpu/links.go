@@ -114,15 +114,27 @@ func (l *Links) get(at place, target login.Target, folder string) *slurm.Cluster
 		l.drop(at, o)
 	}
 	o := &open{target: target, folder: folder, cluster: slurm.New(login.New(target, l.dialer, l.log), folder)}
-	o.idle = time.AfterFunc(idleLink, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.open[at] == o {
-			l.drop(at, o)
-		}
-	})
+	o.idle = time.AfterFunc(idleLink, func() { l.expire(at, o) })
 	l.open[at] = o
 	return o.cluster
+}
+
+// expire ends a connection that nobody uses. One that a person opened stays as long as its cluster is there to be used.
+func (l *Links) expire(at place, o *open) {
+	keep := false
+	if o.cluster.Interactive() {
+		_, err := client.Get[*minik8s.SlurmCluster](context.Background(), l.client, client.Key{Kind: api.SlurmClusters, Namespace: at.namespace, Name: at.cluster})
+		keep = !apierrors.IsNotFound(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.open[at] != o:
+	case keep:
+		o.idle.Reset(idleLink)
+	default:
+		l.drop(at, o)
+	}
 }
 
 // drop closes a connection; mu is held.
@@ -159,38 +171,44 @@ func (l *Links) identity(ctx context.Context) (string, error) {
 	return l.id, nil
 }
 
-// target is a host with what its Secret says.
+// target is a host with what its Secret says. Where a person logs in there need be no Secret.
 func (l *Links) target(ctx context.Context, obj *minik8s.SlurmCluster, h *minik8s.SSHHost, secret string) (*login.Target, error) {
 	missing := func(format string, args ...any) error {
 		return &Problem{Reason: minik8s.SlurmSecretMissing, Message: fmt.Sprintf(format, args...)}
 	}
-	if secret == "" {
+	var data map[string][]byte
+	switch {
+	case secret != "":
+		s, err := client.Get[*corev1.Secret](ctx, l.client, client.Key{Kind: api.Secrets, Namespace: obj.Namespace, Name: secret})
+		if apierrors.IsNotFound(err) {
+			return nil, missing("there is no Secret %s/%s to log in with", obj.Namespace, secret)
+		}
+		if err != nil {
+			return nil, err
+		}
+		data = s.Data
+	case !h.Interactive:
 		return nil, missing("neither the job nor SlurmCluster %s/%s names a Secret to log in with: set loginSecret", obj.Namespace, obj.Name)
-	}
-	s, err := client.Get[*corev1.Secret](ctx, l.client, client.Key{Kind: api.Secrets, Namespace: obj.Namespace, Name: secret})
-	if apierrors.IsNotFound(err) {
-		return nil, missing("there is no Secret %s/%s to log in with", obj.Namespace, secret)
-	}
-	if err != nil {
-		return nil, err
 	}
 	port := h.Port
 	if port == 0 {
 		port = 22
 	}
-	user := cmp.Or(h.User, string(s.Data[corev1.BasicAuthUsernameKey]))
+	user := cmp.Or(h.User, string(data[corev1.BasicAuthUsernameKey]))
 	if secret != h.LoginSecret { // somebody else than the cluster's own user
-		user = cmp.Or(string(s.Data[corev1.BasicAuthUsernameKey]), h.User)
+		user = cmp.Or(string(data[corev1.BasicAuthUsernameKey]), h.User)
 	}
 	t := &login.Target{
 		Addr: net.JoinHostPort(h.Host, strconv.Itoa(int(port))), User: user,
-		Password: string(s.Data[corev1.BasicAuthPasswordKey]), Key: s.Data[corev1.SSHAuthPrivateKey], Passphrase: string(s.Data["passphrase"]),
-		HostKeys: h.HostKeys,
+		Password: string(data[corev1.BasicAuthPasswordKey]), Key: data[corev1.SSHAuthPrivateKey], Passphrase: string(data["passphrase"]),
+		HostKeys: h.HostKeys, Interactive: h.Interactive,
 	}
 	switch {
+	case t.User == "" && secret == "":
+		return nil, missing("nobody says who logs in at %s: set user", h.Host)
 	case t.User == "":
 		return nil, missing("nobody says who logs in at %s: set user, or username in the Secret %s/%s", h.Host, obj.Namespace, secret)
-	case t.Password == "" && len(t.Key) == 0:
+	case t.Password == "" && len(t.Key) == 0 && !h.Interactive:
 		return nil, missing("the Secret %s/%s has neither ssh-privatekey nor password", obj.Namespace, secret)
 	}
 	return t, nil
@@ -219,6 +237,7 @@ func problem(err error) *Problem {
 	var key *login.HostKeyError
 	var refused *login.RefusedError
 	var credential *login.CredentialError
+	var needed *login.NeededError
 	switch {
 	case err == nil:
 		return nil
@@ -234,6 +253,8 @@ func problem(err error) *Problem {
 		return &Problem{Reason: minik8s.SlurmLoginRefused, Message: refused.Error(), err: err}
 	case errors.As(err, &credential):
 		return &Problem{Reason: minik8s.SlurmLoginRefused, Message: credential.Error(), err: err}
+	case errors.As(err, &needed):
+		return &Problem{Reason: minik8s.SlurmLoginNeeded, Message: needed.Error() + ": a person has to, with `minik8sd ctl gpu login`", err: err}
 	case errors.Is(err, slurm.ErrNoSlurm):
 		return &Problem{Reason: minik8s.SlurmCommandsMissing, Message: err.Error(), err: err}
 	}

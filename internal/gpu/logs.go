@@ -29,7 +29,7 @@ const logEvery = 500 * time.Millisecond
 // (the default), Compile, Stdout or Stderr; task=N of an array; tailLines=N of each.
 func (s *Server) logs(w http.ResponseWriter, r *aggregation.Connected) error {
 	j := r.Object.(*minik8s.GpuJob)
-	if done, err := s.forwarded(w, r); done {
+	if done, err := s.forJob(w, r, j); done {
 		return err
 	}
 	names, err := logFiles(j, r.Query.Get("stream"), r.Query.Get("task"))

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -28,35 +27,32 @@ import (
 	"minik8s/internal/streaming"
 )
 
-// Server answers the subresources of GpuJobs.
+// Server answers the subresources of GpuJobs, and login of SlurmClusters.
 type Server struct {
 	client client.Interface
 	links  *Links
 	store  *results.Store
 	master string
+	leader func(ctx context.Context) (string, error)
 	others func(ctx context.Context, master string) (Asker, error)
 	log    *slog.Logger
-}
-
-// Asker asks another master's API, as one who may read everything. An answer of 400 or more is an error.
-type Asker interface {
-	Do(ctx context.Context, method, path string, query url.Values, contentType string, body io.Reader) (*http.Response, error)
-	Close()
+	logins logins
 }
 
 // NewServer makes a server; c has the part's rights.
 func NewServer(c client.Interface, cfg Config) *Server {
-	return &Server{client: c, links: cfg.Links, store: cfg.Store, master: cfg.Master, others: cfg.Others, log: cfg.Log}
+	return &Server{client: c, links: cfg.Links, store: cfg.Store, master: cfg.Master, leader: cfg.Leader, others: cfg.Others, log: cfg.Log}
 }
 
 // Connectors are the subresources, for the API server.
 func (s *Server) Connectors() map[string]aggregation.Connector {
 	of := func(sub string) string { return api.GpuJobs.Plural + "/" + sub }
 	return map[string]aggregation.Connector{
-		of(minik8s.GpuJobFilesSubresource):   s.files,
-		of(minik8s.GpuJobLogSubresource):     s.logs,
-		of(minik8s.GpuJobScriptSubresource):  s.script,
-		of(minik8s.GpuJobSourcesSubresource): s.upload,
+		of(minik8s.GpuJobFilesSubresource):                             s.files,
+		of(minik8s.GpuJobLogSubresource):                               s.logs,
+		of(minik8s.GpuJobScriptSubresource):                            s.script,
+		of(minik8s.GpuJobSourcesSubresource):                           s.upload,
+		api.SlurmClusters.Plural + "/" + minik8s.SlurmLoginSubresource: s.login,
 	}
 }
 
@@ -65,34 +61,6 @@ type FileList struct {
 	// Source is results, or cluster: the files of a job that is not over may still change.
 	Source string         `json:"source"`
 	Files  []results.File `json:"files"` // those on the cluster have no checksum
-}
-
-// forwarded has another master answer, if that one has the results; false if not. This one has authorised the request.
-func (s *Server) forwarded(w http.ResponseWriter, r *aggregation.Connected) (bool, error) {
-	j := r.Object.(*minik8s.GpuJob)
-	if !collected(j) || j.Status.Results.Master == s.master || s.others == nil {
-		return false, nil
-	}
-	other, err := s.others(r.Context(), j.Status.Results.Master)
-	if err != nil {
-		return true, apierrors.NewServiceUnavailable(fmt.Sprintf("the results are on master %s, which cannot be asked: %v", j.Status.Results.Master, err))
-	}
-	defer other.Close()
-	resp, err := other.Do(r.Context(), http.MethodGet, r.URL.Path, r.Query, "", nil)
-	if err != nil {
-		return true, err
-	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
-	for _, name := range []string{"Content-Type", "Content-Length", "Content-Range", "X-Content-Type-Options"} {
-		if v := resp.Header.Get(name); v != "" {
-			w.Header().Set(name, v)
-		}
-	}
-	w.WriteHeader(resp.StatusCode)
-	if _, err := io.Copy(streaming.NewWriter(w, r.WriteTimeout), resp.Body); err != nil {
-		panic(http.ErrAbortHandler) // a clean end would make what was sent look like all
-	}
-	return true, nil
 }
 
 // collected reports whether a job's files have come back.
@@ -144,7 +112,7 @@ func unavailable(err error) error {
 // files serves the list, and single files.
 func (s *Server) files(w http.ResponseWriter, r *aggregation.Connected) error {
 	j := r.Object.(*minik8s.GpuJob)
-	if done, err := s.forwarded(w, r); done {
+	if done, err := s.forJob(w, r, j); done {
 		return err
 	}
 	here, err := s.here(j)

@@ -37,6 +37,9 @@ func (s *Server) upload(w http.ResponseWriter, r *aggregation.Connected) error {
 	if j.Status.JobID != "" || plan.Ended(&j.Status) {
 		return apierrors.NewConflict(api.GpuJobs.GR(), j.Name, errors.New("the job has been submitted: delete it and create it again"))
 	}
+	if done, err := s.forCluster(w, r); done {
+		return err
+	}
 	ctx := r.Context()
 	name, err := s.links.choose(ctx, j)
 	if err != nil {
@@ -53,7 +56,7 @@ func (s *Server) upload(w http.ResponseWriter, r *aggregation.Connected) error {
 	if l, ok := plan.Layout(j); ok {
 		layout = l
 	}
-	body := &patientBody{r: r.Body, rc: http.NewResponseController(w)}
+	body := newPatientBody(r.Body, w)
 	var files int
 	var size int64
 	err = c.Upload(ctx, layout, func(to io.Writer) error {
@@ -103,6 +106,10 @@ func (s *Server) ready(ctx context.Context, j *minik8s.GpuJob, message string) e
 type patientBody struct {
 	r  io.Reader
 	rc *http.ResponseController
+}
+
+func newPatientBody(r io.Reader, w http.ResponseWriter) *patientBody {
+	return &patientBody{r: r, rc: http.NewResponseController(w)}
 }
 
 func (p *patientBody) Read(b []byte) (int, error) {

@@ -38,6 +38,12 @@ func (c *Cluster) Open(ctx context.Context) error {
 	return err
 }
 
+// Login opens the connection with the help of a person, where one is needed; see package login.
+func (c *Cluster) Login(ctx context.Context, ask login.Ask) error { return c.node.Login(ctx, ask) }
+
+// Interactive reports whether only a person can open the connection.
+func (c *Cluster) Interactive() bool { return c.node.Interactive() }
+
 // Close ends the connection.
 func (c *Cluster) Close() { c.node.Close() }
 

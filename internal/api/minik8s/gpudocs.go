@@ -155,6 +155,7 @@ func (SSHHost) SwaggerDoc() map[string]string {
 		"user":        "Who logs in. Without it the Secret's username.",
 		"loginSecret": "A Secret of the same namespace with ssh-privatekey (and passphrase, if it has one), or password, and perhaps username: the keys of the types kubernetes.io/ssh-auth and kubernetes.io/basic-auth.",
 		"hostKeys":    "The keys that the host may show, as \"ssh-ed25519 AAAA...\" or as fingerprints, \"SHA256:...\". While there is none, nothing is sent to the host: status says which key it showed, for somebody to confirm.",
+		"interactive": "A person has to answer when somebody logs in, as for a one-time password: `minik8sd ctl gpu login` opens the connection, and nothing happens until then. A key of loginSecret is used first, a password is not.",
 	}
 }
 

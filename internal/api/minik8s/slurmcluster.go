@@ -42,6 +42,9 @@ type SSHHost struct {
 	// HostKeys are the keys that the host may show, as "ssh-ed25519 AAAA..." or as fingerprints, "SHA256:...". While there
 	// is none, nothing is sent to the host: status says which key it showed, for somebody to confirm.
 	HostKeys []string `json:"hostKeys,omitempty"`
+	// Interactive is a host where a person has to answer, as for a one-time password: `minik8sd ctl gpu login` opens the
+	// connection, and nothing happens until then. A key of LoginSecret is used first, a password is not.
+	Interactive bool `json:"interactive,omitempty"`
 }
 
 // SlurmDefaults are a cluster's defaults for its jobs.
@@ -84,6 +87,7 @@ const (
 	SlurmHostKeyUnknown   = "HostKeyUnknown"   // nobody has confirmed the key yet
 	SlurmHostKeyChanged   = "HostKeyChanged"   // another key than the confirmed ones
 	SlurmLoginRefused     = "LoginRefused"     // the host does not take the key or the password
+	SlurmLoginNeeded      = "LoginNeeded"      // a person has to log in
 	SlurmSecretMissing    = "SecretMissing"    // there is no such Secret, or not what is needed in it
 	SlurmUnreachable      = "Unreachable"      // no connection
 	SlurmCommandsMissing  = "CommandsMissing"  // there is no sbatch on the login node

@@ -60,8 +60,9 @@ var connections = map[string]map[string]route{
 
 // connected are the routes of the subresources that parts of the daemon answer; the table of kinds says which verbs each has.
 var connected = map[string]route{
-	http.MethodGet: {verb: "get", serve: (*Handler).connect, long: true, foreign: true},
-	http.MethodPut: {verb: "update", serve: (*Handler).connect, long: true, foreign: true},
+	http.MethodGet:  {verb: "get", serve: (*Handler).connect, long: true, foreign: true},
+	http.MethodPut:  {verb: "update", serve: (*Handler).connect, long: true, foreign: true},
+	http.MethodPost: {verb: "create", serve: (*Handler).connect, long: true, foreign: true},
 }
 
 // connect has a part answer. A master that has no such part answers that it is not there (503).

@@ -200,6 +200,9 @@ func writeHost(out *sheet, h *minik8s.SSHHost) {
 	}
 	out.field("Host", fmt.Sprintf("%s, port %d", h.Host, port))
 	out.field("User", h.User)
+	if h.Interactive {
+		out.field("Interactive", "yes: `minik8sd ctl gpu login` opens the connection")
+	}
 	out.field("Login", or(h.LoginSecret, "<none>"))
 	out.lines("Host Keys", h.HostKeys)
 }

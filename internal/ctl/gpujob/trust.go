@@ -17,9 +17,21 @@ import (
 	"minik8s/internal/ctl/session"
 )
 
-// Trust confirms the keys that a cluster's hosts have shown, after asking on a terminal; yes answers beforehand.
+// Trust confirms the keys that a cluster's hosts show, after asking on a terminal; yes answers beforehand.
 func Trust(ctx context.Context, s *session.Session, c *minik8s.SlurmCluster, yes bool) error {
 	keys := c.Status.PresentedKeys
+	if len(keys) == 0 && (len(c.Spec.HostKeys) == 0 || c.Spec.Jump != nil && len(c.Spec.Jump.HostKeys) == 0) {
+		// Nobody has tried yet. That this try fails is what is expected, and the object says why.
+		_, failed := loginStep(ctx, s, c, &minik8s.SlurmLoginAnswers{})
+		obj, err := s.API.Get(ctx, client.KeyOf(c))
+		if err != nil {
+			return err
+		}
+		c = obj.(*minik8s.SlurmCluster)
+		if keys = c.Status.PresentedKeys; len(keys) == 0 && failed != nil {
+			return failed
+		}
+	}
 	if len(keys) == 0 {
 		s.Say("%s: no host has shown a key that is not confirmed", brief.Ref(api.SlurmClusters, c.Name))
 		return nil

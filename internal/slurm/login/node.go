@@ -59,6 +59,9 @@ func New(t Target, d Dialer, log *slog.Logger) *Node {
 // Host is the node's host:port.
 func (n *Node) Host() string { return n.target.Addr }
 
+// Interactive reports whether only a person can open the connection.
+func (n *Node) Interactive() bool { return n.target.interactive() }
+
 // Connect makes sure that there is a connection. Errors: *HostKeyError, *RefusedError, *CredentialError, or that of the
 // network. While attempts pause, the last error comes at once.
 func (n *Node) Connect(ctx context.Context) error {
@@ -104,6 +107,9 @@ func (n *Node) connected(ctx context.Context) (*link, error) {
 				return nil, n.failed
 			}
 			n.mu.Unlock()
+		case n.target.interactive():
+			defer n.mu.Unlock()
+			return nil, &NeededError{Host: n.target.Addr}
 		case n.failed != nil && time.Now().Before(n.again):
 			defer n.mu.Unlock()
 			return nil, n.failed
@@ -120,7 +126,7 @@ func (n *Node) connected(ctx context.Context) (*link, error) {
 func (n *Node) open(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*handshakeLimit)
 	defer cancel()
-	l, err := dial(ctx, &n.target, n.dialer)
+	l, err := dial(ctx, &n.target, n.dialer, nil)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	defer close(done)
@@ -139,23 +145,28 @@ func (n *Node) open(done chan struct{}) {
 		l.close()
 		return
 	}
-	n.pause, n.link = 0, l
+	n.use(l)
+}
+
+// use makes a link the node's; mu is held.
+func (n *Node) use(l *link) {
+	n.pause, n.failed, n.link = 0, nil, l
 	go l.keep(func(err error) {
 		n.log.Info("the connection to a login node is lost", "host", n.target.Addr, "error", err)
 	})
 }
 
-// dial goes through the jump host, if there is one.
-func dial(ctx context.Context, t *Target, d Dialer) (*link, error) {
+// dial goes through the jump host, if there is one. Without ask no person is asked.
+func dial(ctx context.Context, t *Target, d Dialer, ask Ask) (*link, error) {
 	var under *link
 	if t.Jump != nil {
 		var err error
-		if under, err = dial(ctx, t.Jump, d); err != nil {
+		if under, err = dial(ctx, t.Jump, d, ask); err != nil {
 			return nil, err
 		}
 		d = under.client
 	}
-	l, err := handshake(ctx, t, d)
+	l, err := handshake(ctx, t, d, ask)
 	if err != nil {
 		if under != nil {
 			under.close()
@@ -167,8 +178,8 @@ func dial(ctx context.Context, t *Target, d Dialer) (*link, error) {
 }
 
 // handshake tries the types of host keys in turn, until the host shows one that is known.
-func handshake(ctx context.Context, t *Target, d Dialer) (*link, error) {
-	methods, err := t.methods()
+func handshake(ctx context.Context, t *Target, d Dialer, ask Ask) (*link, error) {
+	methods, err := t.methods(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +222,9 @@ func tried(t *Target) string {
 	if len(t.Key) > 0 {
 		out = append(out, "the key")
 	}
+	if t.Interactive {
+		return strings.Join(append(out, "what was answered"), " and ")
+	}
 	if t.Password != "" {
 		out = append(out, "the password")
 	}
@@ -218,7 +232,11 @@ func tried(t *Target) string {
 }
 
 func attempt(ctx context.Context, t *Target, d Dialer, cfg *ssh.ClientConfig) (*ssh.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, handshakeLimit)
+	limit := handshakeLimit
+	if t.Interactive {
+		limit = personLimit
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	conn, err := d.DialContext(ctx, "tcp", t.Addr)
 	if err != nil {

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type Target struct {
 	Passphrase string // of the key
 	// HostKeys are the keys that the host may show: "TYPE BASE64", or a fingerprint, "SHA256:...".
 	HostKeys []string
+	// Interactive is a host where a person has to answer; see Node.Login. The password is not used there.
+	Interactive bool
 	// Jump is a host through which this one is reached.
 	Jump *Target
 }
@@ -30,7 +33,7 @@ func (t *Target) Equal(o *Target) bool {
 	if t == nil || o == nil {
 		return t == o
 	}
-	return t.Addr == o.Addr && t.User == o.User && t.Passphrase == o.Passphrase && t.Password == o.Password &&
+	return t.Addr == o.Addr && t.User == o.User && t.Passphrase == o.Passphrase && t.Password == o.Password && t.Interactive == o.Interactive &&
 		string(t.Key) == string(o.Key) && slices.Equal(t.HostKeys, o.HostKeys) && t.Jump.Equal(o.Jump)
 }
 
@@ -166,7 +169,7 @@ func (p pins) check(host string) ssh.HostKeyCallback {
 }
 
 // methods are the ways in which a user shows who he is.
-func (t *Target) methods() ([]ssh.AuthMethod, error) {
+func (t *Target) methods(ctx context.Context, ask Ask) ([]ssh.AuthMethod, error) {
 	var out []ssh.AuthMethod
 	if len(t.Key) > 0 {
 		parse := func() (ssh.Signer, error) { return ssh.ParsePrivateKey(t.Key) }
@@ -183,7 +186,12 @@ func (t *Target) methods() ([]ssh.AuthMethod, error) {
 		}
 		out = append(out, ssh.PublicKeys(signer))
 	}
-	if t.Password != "" {
+	switch {
+	case t.Interactive && ask == nil:
+		return nil, &NeededError{Host: t.Addr}
+	case t.Interactive:
+		return append(out, t.asked(ctx, ask)...), nil
+	case t.Password != "":
 		out = append(out, ssh.Password(t.Password), ssh.KeyboardInteractive(t.answer))
 	}
 	if len(out) == 0 {
@@ -208,5 +216,5 @@ func (t *Target) answer(_, _ string, questions []string, echos []bool) ([]string
 	case len(questions) == 1 && !echos[0]:
 		return []string{t.Password}, nil
 	}
-	return nil, errors.New("the host asks for more than a password")
+	return nil, errors.New("the host asks for more than a password: a person has to answer")
 }

@@ -1,0 +1,81 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"minik8s/internal/aggregation"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/streaming"
+)
+
+// Asker asks another master's API, as one who may read everything. An answer of 400 or more is an error.
+type Asker interface {
+	Do(ctx context.Context, method, path string, query url.Values, contentType string, body io.Reader) (*http.Response, error)
+	Close()
+}
+
+// forwardedBy is a parameter of a request that another master has passed on: it is not passed on once more.
+const forwardedBy = "forwardedBy"
+
+// forJob has the master answer that has what a job's files are: the one with the results, or else the one with the connections.
+// It returns false if that is this one.
+func (s *Server) forJob(w http.ResponseWriter, r *aggregation.Connected, j *minik8s.GpuJob) (bool, error) {
+	if !collected(j) {
+		return s.forCluster(w, r)
+	}
+	return s.forwarded(w, r, j.Status.Results.Master)
+}
+
+// forCluster has the leading master answer, which has the connections: a centre is logged in to once, and a person who has done so
+// need not do it for every master. It returns false if that is this one, or unknown.
+func (s *Server) forCluster(w http.ResponseWriter, r *aggregation.Connected) (bool, error) {
+	if s.leader == nil {
+		return false, nil
+	}
+	name, err := s.leader(r.Context())
+	if err != nil {
+		return true, err
+	}
+	return s.forwarded(w, r, name)
+}
+
+// forwarded has another master answer; false if it is this one. The request has been authorised here.
+func (s *Server) forwarded(w http.ResponseWriter, r *aggregation.Connected, master string) (bool, error) {
+	if master == "" || master == s.master || s.others == nil || r.Query.Get(forwardedBy) != "" {
+		return false, nil
+	}
+	other, err := s.others(r.Context(), master)
+	if err != nil {
+		return true, apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which would answer, cannot be asked: %v", master, err))
+	}
+	defer other.Close()
+	query := url.Values{forwardedBy: {s.master}}
+	for k, v := range r.Query {
+		query[k] = v
+	}
+	var body io.Reader
+	if r.Method != http.MethodGet {
+		body = newPatientBody(r.Body, w)
+	}
+	resp, err := other.Do(r.Context(), r.Method, r.URL.EscapedPath(), query, r.Header.Get("Content-Type"), body)
+	if err != nil {
+		return true, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	for _, name := range []string{"Content-Type", "Content-Length", "Content-Range", "X-Content-Type-Options"} {
+		if v := resp.Header.Get(name); v != "" {
+			w.Header().Set(name, v)
+		}
+	}
+	w.WriteHeader(resp.StatusCode)
+	if _, err := io.Copy(streaming.NewWriter(w, r.WriteTimeout), resp.Body); err != nil {
+		panic(http.ErrAbortHandler) // a clean end would make what was sent look like all
+	}
+	return true, nil
+}

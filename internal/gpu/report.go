@@ -1,0 +1,58 @@
+package gpu
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	"minik8s/internal/clock"
+)
+
+// report writes into a cluster's status whether it can be reached.
+func (g *Controller) report(ctx context.Context, namespace, name string, err error) {
+	obj, ok := g.clusters.Get(namespace, name)
+	if !ok || ctx.Err() != nil || !report(ctx, g.client, g.log, obj, err) {
+		return
+	}
+	if p := problem(err); p != nil && (p.Reason == minik8s.SlurmHostKeyChanged || p.Reason == minik8s.SlurmLoginNeeded) {
+		g.record.Event(obj, corev1.EventTypeWarning, p.Reason, "%s", p.Message)
+	}
+}
+
+// report writes what an attempt to use a cluster means for its status: nil is a connection that stands. It returns false if the status
+// says so already.
+func report(ctx context.Context, c client.Interface, log *slog.Logger, obj *minik8s.SlurmCluster, err error) bool {
+	now := metav1.Condition{Type: minik8s.SlurmConnected, Status: metav1.ConditionTrue, Reason: minik8s.SlurmConnectionStands, LastTransitionTime: metav1.NewTime(clock.Now())}
+	var keys []minik8s.PresentedKey
+	if p := problem(err); p != nil {
+		now.Status, now.Reason, now.Message = metav1.ConditionFalse, p.Reason, p.Message
+		if p.Key != nil {
+			keys = []minik8s.PresentedKey{*p.Key}
+		}
+	}
+	upd := obj.DeepCopy()
+	changed := apimeta.SetStatusCondition(&upd.Status.Conditions, now)
+	if !slices.Equal(upd.Status.PresentedKeys, keys) {
+		upd.Status.PresentedKeys, changed = keys, true
+	}
+	if !changed {
+		return false
+	}
+	if _, err := c.Update(ctx, upd, client.WriteOptions{Subresource: api.StatusSubresource}); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		log.Warn("the status of a SlurmCluster cannot be written", "cluster", obj.Namespace+"/"+obj.Name, "error", err)
+	}
+	return true
+}
+
+// connected reports whether a cluster's status says that the connection stands.
+func connected(c *minik8s.SlurmCluster) bool {
+	return apimeta.IsStatusConditionTrue(c.Status.Conditions, minik8s.SlurmConnected)
+}
