@@ -3,11 +3,9 @@ package chroot
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,66 +15,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program marks the test binary's run inside a chroot: it leaves it and says where it is.
-const program = "MINIK8S_TEST_CHROOT"
+// order is the variable that says to the program what it has to do.
+const order = "MINIK8S_TEST_CHROOT"
 
-func TestMain(m *testing.M) {
-	if os.Getenv(program) == "" {
-		os.Exit(m.Run())
-	}
-	if err := say(); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-}
-
-// earlier is the process whose namespace is to be entered, if there is one.
-func earlier() []int {
-	pid, err := strconv.Atoi(os.Getenv(program))
+// program is that of testdata/leave. It has to be static, which a test of the race detector is not.
+var program = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "minik8s-chroot-")
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return []int{1, pid}
-}
+	defer os.RemoveAll(dir) //nolint:errcheck // what cannot be removed stays visible
+	cmd := exec.Command("go", "build", "-o", dir+"/leave", "./testdata/leave")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	return os.ReadFile(dir + "/leave")
+})
 
-// say names the files at the root, at the root of the mount namespace, and the working directory.
-func say() error {
-	if err := Leave(earlier); err != nil {
-		return err
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	fmt.Println("pid", os.Getpid(), "in", dir, "args", len(os.Args), names())
-	runtime.LockOSThread() // which becomes another than the rest of the program
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		return err
-	}
-	own, err := os.Open("/proc/thread-self/ns/mnt")
-	if err != nil {
-		return err
-	}
-	if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNS); err != nil {
-		return err
-	}
-	fmt.Println("namespace", names())
-	if os.Getenv(program) == "stay" {
-		if err := unix.Mount("marked", "/work", "tmpfs", 0, ""); err != nil {
-			return err
-		}
-		if err := os.Mkdir("/work/mounted", 0o755); err != nil {
-			return err
-		}
-		fmt.Println("stays")
-		_, err := os.Stdin.Read(make([]byte, 1))
-		return err
-	}
-	_, err = os.Stat("/work/mounted")
-	fmt.Println("mounted", err == nil)
-	return nil
-}
-
+// names are the files at the root.
 func names() []string {
 	entries, _ := os.ReadDir("/") //nolint:errcheck // none are none
 	var out []string
@@ -156,7 +113,13 @@ func newRoot(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	copyProgram(t, filepath.Join(dir, "test"))
+	text, err := program()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "test"), text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	mount(t, "proc", filepath.Join(dir, "proc"), "proc", 0)
 	return dir
 }
@@ -172,7 +135,7 @@ func mount(t *testing.T, source, target, fstype string, flags uintptr) {
 // in is the test's program in a chroot.
 func in(dir, what string) *exec.Cmd {
 	cmd := exec.Command("/test", "one", "two")
-	cmd.Env, cmd.Dir = []string{program + "=" + what}, "/work"
+	cmd.Env, cmd.Dir = []string{order + "=" + what}, "/work"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
@@ -200,23 +163,4 @@ func stay(t *testing.T, dir string) (pid int, end func()) {
 	for lines := bufio.NewScanner(said); lines.Scan() && lines.Text() != "stays"; {
 	}
 	return cmd.Process.Pid, end
-}
-
-func copyProgram(t *testing.T, to string) {
-	t.Helper()
-	from, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer from.Close() //nolint:errcheck // it is read
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(f, from); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
 }
