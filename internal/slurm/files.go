@@ -120,23 +120,32 @@ func (c *Cluster) Read(ctx context.Context, l batch.Layout, name string) (*sftp.
 func (c *Cluster) Sums(ctx context.Context, l batch.Layout, names []string) ([]string, error) {
 	var sums []string
 	for chunk := range slices.Chunk(names, 500) {
-		words := make([]string, len(chunk))
-		for i, n := range chunk {
-			words[i] = "./" + n
-		}
-		out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Files())+" && sha256sum -z -- "+batch.QuoteAll(words))
+		out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Files())+" || exit\n"+sumScript(chunk))
 		if err != nil {
 			return nil, fmt.Errorf("checksums: %w", err)
 		}
-		for rec := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
-			sum, _, _ := strings.Cut(rec, " ")
-			sums = append(sums, sum)
-		}
+		sums = append(sums, strings.Fields(string(out))...)
 	}
 	if len(sums) != len(names) {
 		return nil, fmt.Errorf("checksums: %d of %d files have one", len(sums), len(names))
 	}
 	return sums, nil
+}
+
+// sumScript prints a line for each file. openssl comes first: it uses the processor's instructions for SHA, and is five times as quick
+// as many a sha256sum. It cannot tell names with line breaks from lines, though.
+func sumScript(names []string) string {
+	words, plain := make([]string, len(names)), true
+	for i, n := range names {
+		words[i] = "./" + n
+		plain = plain && !strings.Contains(n, "\n")
+	}
+	args := batch.QuoteAll(words)
+	slow := "sha256sum -z -- " + args + " | tr '\\n\\000' ' \\n' | cut -c1-64"
+	if !plain {
+		return slow
+	}
+	return "if command -v openssl >/dev/null 2>&1; then openssl dgst -sha256 -r " + args + " | cut -c1-64; else " + slow + "; fi"
 }
 
 func isNotExist(err error) bool {
