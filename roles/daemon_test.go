@@ -55,9 +55,33 @@ type process struct {
 	args   []string
 	root   string // a directory to chroot to, if any
 	cmd    *exec.Cmd
-	out    bytes.Buffer
+	out    output
 	exited chan struct{}
 	err    error
+}
+
+// output keeps what a process prints, to be read while it runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func (o *output) Reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Reset()
 }
 
 func needRoot(t *testing.T) {

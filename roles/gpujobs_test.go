@@ -29,12 +29,12 @@ type centre struct {
 	slurm *slurmtest.Cluster
 }
 
-func newCentre(t *testing.T, o slurmtest.Options) *centre {
+func newCentre(t *testing.T, o slurmtest.Options, args ...string) *centre {
 	t.Helper()
 	needRoot(t)
 	o.ThisNetwork = true
 	s := slurmtest.Start(t, o)
-	p := newProcess(t)
+	p := newProcess(t, args...)
 	x := &centre{process: p, c: p.up(), slurm: s}
 	x.must(x.c.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "login"},
 		Type: corev1.SecretTypeSSHAuth, Data: map[string][]byte{corev1.SSHAuthPrivateKey: s.Key}}, client.WriteOptions{}))
@@ -78,6 +78,11 @@ func (x *centre) state(name, state string) *minik8s.GpuJob {
 // back waits until a job's files are back.
 func (x *centre) back(name string) *minik8s.GpuJob {
 	x.t.Helper()
+	defer func() {
+		if x.t.Failed() {
+			x.t.Logf("%+v\n%s", x.job(name).Status, x.slurm.Do("squeue -t all; ls -l .minik8s/*/jobs/"+name+".*/files"))
+		}
+	}()
 	x.eventually("the results of "+name+" are back", func() bool {
 		return apimeta.IsStatusConditionTrue(x.job(name).Status.Conditions, minik8s.GpuJobResultsReady)
 	})

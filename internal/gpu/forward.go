@@ -2,12 +2,14 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/aggregation"
 	"minik8s/internal/api/minik8s"
@@ -29,7 +31,26 @@ func (s *Server) forJob(w http.ResponseWriter, r *aggregation.Connected, j *mini
 	if !collected(j) {
 		return s.forCluster(w, r)
 	}
-	return s.forwarded(w, r, j.Status.Results.Master)
+	done, err := s.forwarded(w, r, j.Status.Results.Master)
+	if away := (*awayError)(nil); j.Status.Folder != "" && errors.As(err, &away) { // they still lie on the cluster, too
+		return s.forCluster(w, r)
+	}
+	return done, err
+}
+
+// awayError is a master that cannot be asked: 503.
+type awayError struct {
+	master string
+	err    error
+}
+
+func (e *awayError) Error() string {
+	return fmt.Sprintf("master %s, which would answer, cannot be asked: %v", e.master, e.err)
+}
+
+// Status implements apierrors.APIStatus.
+func (e *awayError) Status() metav1.Status {
+	return apierrors.NewServiceUnavailable(e.Error()).Status()
 }
 
 // forCluster has the leading master answer, which has the connections: a centre is logged in to once, and a person who has done so
@@ -52,7 +73,7 @@ func (s *Server) forwarded(w http.ResponseWriter, r *aggregation.Connected, mast
 	}
 	other, err := s.others(r.Context(), master)
 	if err != nil {
-		return true, apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which would answer, cannot be asked: %v", master, err))
+		return true, &awayError{master, err}
 	}
 	defer other.Close()
 	query := url.Values{forwardedBy: {s.master}}
@@ -64,6 +85,9 @@ func (s *Server) forwarded(w http.ResponseWriter, r *aggregation.Connected, mast
 		body = newPatientBody(r.Body, w)
 	}
 	resp, err := other.Do(r.Context(), r.Method, r.URL.EscapedPath(), query, r.Header.Get("Content-Type"), body)
+	if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
+		err = &awayError{master, err}
+	}
 	if err != nil {
 		return true, err
 	}

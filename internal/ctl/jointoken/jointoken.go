@@ -12,9 +12,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"minik8s/internal/api"
 	"minik8s/internal/bootstrap"
@@ -64,11 +66,23 @@ func Create(ctx context.Context, s *session.Session, o Options) error {
 	return nil
 }
 
+// caPatience is how long a new cluster may take to publish its CA.
+const caPatience = 10 * time.Second
+
 // clusterPin is the pin of the cluster's CA, from the ConfigMap that every namespace has.
 func clusterPin(ctx context.Context, s *session.Session) (string, error) {
-	cm, err := client.Get[*corev1.ConfigMap](ctx, s.API, client.Key{Kind: api.ConfigMaps, Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"})
+	key := client.Key{Kind: api.ConfigMaps, Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}
+	var cm *corev1.ConfigMap
+	// A controller makes it a moment after the first start.
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, caPatience, true, func(ctx context.Context) (done bool, err error) {
+		cm, err = client.Get[*corev1.ConfigMap](ctx, s.API, key)
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return true, err
+	})
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("the cluster's CA: %w", err)
 	}
 	block, _ := pem.Decode([]byte(cm.Data["ca.crt"]))
 	if block == nil {
