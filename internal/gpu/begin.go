@@ -24,6 +24,9 @@ import (
 // startLimit is how long a step waits for a job to be compiled and submitted; after that its marks say how it went.
 const startLimit = 10 * time.Second
 
+// startAgain is how long a start that is under way on the login node is left alone.
+const startAgain = 30 * time.Second
+
 // waits is why a job is not submitted yet.
 type waits struct{ reason, message string }
 
@@ -32,6 +35,12 @@ func (w *waits) Error() string { return w.message }
 // begin has a job submitted, or writes into its status what it waits for.
 func (g *Controller) begin(ctx context.Context, obj *minik8s.GpuJob) error {
 	s := &obj.Status
+	g.mu.Lock()
+	asked := g.begun[obj.UID]
+	g.mu.Unlock()
+	if time.Since(asked) < startAgain {
+		return nil // its marks will say
+	}
 	err := g.submit(ctx, obj)
 	var w *waits
 	var p *Problem
@@ -43,7 +52,10 @@ func (g *Controller) begin(ctx context.Context, obj *minik8s.GpuJob) error {
 		if len(obj.Spec.CompileScripts) > 0 && obj.Spec.CompileOn != minik8s.CompileOnJob {
 			s.State = plan.Compiling
 		}
-		g.loop.AddAfter(keyOf(obj), 2*retryAfter) // in case the script is lost with the login node
+		g.mu.Lock()
+		g.begun[obj.UID] = time.Now()
+		g.mu.Unlock()
+		g.loop.AddAfter(keyOf(obj), startAgain+time.Second) // in case the script is lost with the login node
 		return nil
 	case errors.As(err, &w) && w.reason == plan.ReasonNeverSatisfied:
 		g.tell(obj.UID, func(n *plan.News) {
@@ -76,11 +88,11 @@ func (g *Controller) submit(ctx context.Context, obj *minik8s.GpuJob) error {
 	}
 	cluster, spec, err := g.links.For(ctx, placeOf(obj))
 	if err != nil {
-		g.report(ctx, obj.Namespace, s.Cluster, err)
+		g.report(ctx, obj.Namespace, s.Cluster, err, nil)
 		return err
 	}
 	layout, err := cluster.Layout(ctx, obj.Name, string(obj.UID))
-	g.report(ctx, obj.Namespace, s.Cluster, err)
+	g.report(ctx, obj.Namespace, s.Cluster, err, nil)
 	if err != nil {
 		return err
 	}

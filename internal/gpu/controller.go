@@ -35,7 +35,7 @@ import (
 const ControllerName = "gpu-controller"
 
 // workers is how many jobs are worked at: what they wait for is the network.
-const workers = 4
+const workers = 8
 
 // Controller runs GpuJobs.
 type Controller struct {
@@ -55,6 +55,7 @@ type Controller struct {
 	waiting    map[loop.Key]map[loop.Key]bool // the jobs that depend on a job
 	news       map[types.UID]*plan.News
 	followers  map[place]*follower
+	begun      map[types.UID]time.Time // when a job's start was last asked for that is under way on its login node
 	collecting map[types.UID]*collection
 	sending    chan struct{} // bounds how many collect at a time
 }
@@ -78,7 +79,7 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		jobs:     informer.New[*minik8s.GpuJob](c, api.GpuJobs, opts),
 		clusters: informer.New[*minik8s.SlurmCluster](c, api.SlurmClusters, opts),
 		keys:     map[types.UID]loop.Key{}, waiting: map[loop.Key]map[loop.Key]bool{}, news: map[types.UID]*plan.News{},
-		followers: map[place]*follower{}, collecting: map[types.UID]*collection{}, sending: make(chan struct{}, 2)}
+		followers: map[place]*follower{}, begun: map[types.UID]time.Time{}, collecting: map[types.UID]*collection{}, sending: make(chan struct{}, 2)}
 	g.loop = loop.New("gpujob", cfg.Log, g.reconcile)
 	g.jobs.OnChange(g.jobChanged)
 	g.clusters.OnChange(func(old, now *minik8s.SlurmCluster) {
@@ -138,6 +139,7 @@ func (g *Controller) jobChanged(old, now *minik8s.GpuJob) {
 		if now == nil || now.UID != old.UID {
 			delete(g.keys, old.UID)
 			delete(g.news, old.UID)
+			delete(g.begun, old.UID)
 			if c := g.collecting[old.UID]; c != nil {
 				c.cancel()
 			}
@@ -191,7 +193,7 @@ func (g *Controller) heard(uid types.UID) *plan.News {
 	if n == nil {
 		return &plan.News{Tasks: map[string]plan.Task{}}
 	}
-	return &plan.News{Marks: slices.Clone(n.Marks), Seen: n.Seen, Vanished: n.Vanished, Tasks: maps.Clone(n.Tasks)}
+	return &plan.News{Marks: slices.Clone(n.Marks), Seen: slices.Clone(n.Seen), Vanished: n.Vanished, Tasks: maps.Clone(n.Tasks), Heard: n.Heard, Trouble: n.Trouble}
 }
 
 // written drops the news that a status now has. Marks are forgotten on the cluster, too.
@@ -203,7 +205,7 @@ func (g *Controller) written(obj *minik8s.GpuJob, had *plan.News) {
 		return
 	}
 	n.Marks = slices.DeleteFunc(n.Marks, func(m batch.Mark) bool { return slices.Contains(had.Marks, m) })
-	maps.Copy(n.Tasks, had.Tasks)
+	n.Tasks = had.Tasks
 	if n.Vanished == had.Vanished && reflect.DeepEqual(n.Seen, had.Seen) {
 		n.Vanished = false
 		if obj.Spec.Array == "" {
@@ -254,7 +256,7 @@ func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		}
 	}
 	if upd.Status.Folder != "" && !plan.Ended(&upd.Status) {
-		g.follow(placeOf(upd), plan.Doubtful(&upd.Status) || upd.Status.JobID != obj.Status.JobID)
+		g.follow(placeOf(upd), plan.Doubtful(&upd.Status, n) || upd.Status.JobID != obj.Status.JobID)
 	}
 	if err := g.write(ctx, obj, upd); err != nil {
 		return err
@@ -333,7 +335,8 @@ func (g *Controller) remove(ctx context.Context, obj *minik8s.GpuJob) error {
 				err = cluster.Remove(ctx, layout)
 			}
 			if err != nil {
-				g.record.Event(obj, corev1.EventTypeWarning, "DeletionWaits", "%s", problem(err).Message)
+				g.record.Event(obj, corev1.EventTypeWarning, "DeletionWaits", "the job's end and folder on the cluster cannot be seen to: %s. Mend the login, "+
+					"or delete SlurmCluster %s (what is on it stays there), or take away the finalizer %s", problem(err).Message, obj.Status.Cluster, minik8s.GpuJobFinalizer)
 				g.loop.AddAfter(keyOf(obj), retryAfter)
 				return nil
 			}

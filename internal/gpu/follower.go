@@ -25,13 +25,21 @@ const (
 	idleLooks = 3
 )
 
-// follower follows the jobs of one place while there are any.
+// follower follows the jobs of one place while there are any. Marks and Slurm are asked apart: a controller that is slow, or away,
+// does not keep jobs from their ends.
 type follower struct {
-	g    *Controller
-	at   place
-	mu   sync.Mutex
-	done []batch.Mark // that statuses have: to be forgotten on the cluster
-	soon bool         // Slurm is to be asked as soon as it may
+	g  *Controller
+	at place
+
+	mu     sync.Mutex
+	done   []batch.Mark // that statuses have: to be forgotten on the cluster
+	soon   bool         // Slurm is to be asked as soon as it may
+	asking bool
+	answer *error            // of the last question to Slurm, if there was one
+	missed map[types.UID]int // how often Slurm knew nothing of a job
+	asked  time.Time
+	// trouble is what the jobs were told.
+	trouble *plan.Trouble
 }
 
 // follow makes sure that a place is followed; soon asks Slurm as soon as it may.
@@ -40,7 +48,7 @@ func (g *Controller) follow(at place, soon bool) {
 	defer g.mu.Unlock()
 	f := g.followers[at]
 	if f == nil {
-		f = &follower{g: g, at: at, soon: true}
+		f = &follower{g: g, at: at, soon: true, missed: map[types.UID]int{}}
 		g.followers[at] = f
 		g.tasks.Go(func(ctx context.Context) error {
 			f.run(ctx)
@@ -72,8 +80,7 @@ func (f *follower) active() []*minik8s.GpuJob {
 func (f *follower) run(ctx context.Context) {
 	tick := time.NewTicker(marksEvery)
 	defer tick.Stop()
-	asked, idle := time.Time{}, 0
-	for {
+	for idle := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -94,11 +101,32 @@ func (f *follower) run(ctx context.Context) {
 		if err == nil {
 			err = f.look(ctx, cluster)
 		}
-		if err == nil && len(jobs) > 0 && f.mayAsk(asked, obj) {
-			asked = time.Now()
-			err = f.ask(ctx, cluster, jobs)
+		if err == nil && len(jobs) > 0 && f.mayAsk(obj) {
+			f.g.tasks.Go(func(ctx context.Context) error {
+				f.ask(ctx, cluster, jobs)
+				return nil
+			})
 		}
-		f.g.report(ctx, f.at.namespace, f.at.cluster, err)
+		f.tellTrouble(jobs, err)
+		f.mu.Lock()
+		answer := f.answer
+		f.mu.Unlock()
+		f.g.report(ctx, f.at.namespace, f.at.cluster, err, answer)
+	}
+}
+
+// tellTrouble tells the jobs why they cannot be followed, where somebody has to do something about it, and when that is over.
+func (f *follower) tellTrouble(jobs []*minik8s.GpuJob, err error) {
+	var now *plan.Trouble
+	if p := problem(err); p != nil && p.Reason != minik8s.SlurmUnreachable {
+		now = &plan.Trouble{Reason: p.Reason, Message: p.Message}
+	}
+	if now == f.trouble || now != nil && f.trouble != nil && *now == *f.trouble {
+		return
+	}
+	f.trouble = now
+	for _, j := range jobs {
+		f.g.tell(j.UID, func(n *plan.News) { n.Trouble = now })
 	}
 }
 
@@ -118,11 +146,7 @@ func (f *follower) look(ctx context.Context, cluster *slurm.Cluster) error {
 			drop = append(drop, m)
 			continue
 		}
-		known := f.g.tell(types.UID(m.UID), func(n *plan.News) {
-			if !slices.Contains(n.Marks, m) {
-				n.Marks = append(n.Marks, m)
-			}
-		})
+		known := f.g.tell(types.UID(m.UID), func(n *plan.News) { n.Hear(m, time.Now()) })
 		if !known { // of a job that was deleted
 			drop = append(drop, m)
 		}
@@ -130,29 +154,45 @@ func (f *follower) look(ctx context.Context, cluster *slurm.Cluster) error {
 	return cluster.Forget(ctx, drop)
 }
 
-// mayAsk reports whether Slurm's controller is to be asked now.
-func (f *follower) mayAsk(asked time.Time, obj *minik8s.SlurmCluster) bool {
+// mayAsk reports whether Slurm's controller is to be asked now, and notes that it is.
+func (f *follower) mayAsk(obj *minik8s.SlurmCluster) bool {
 	every := time.Duration(obj.Spec.PollSeconds) * time.Second
 	if every <= 0 {
 		every = 2 * queueGap
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	since := time.Since(asked)
-	if since >= every || f.soon && since >= min(queueGap, every) {
-		f.soon = false
-		return true
+	since := time.Since(f.asked)
+	if f.asking || since < every && (!f.soon || since < min(queueGap, every)) {
+		return false
 	}
-	return false
+	f.soon, f.asking, f.asked = false, true, time.Now()
+	return true
 }
 
+const (
+	// askLimit is how long Slurm may take for an answer.
+	askLimit = time.Minute
+	// missedLimit is how often Slurm's queue and accounting may know nothing of a job until it counts as lost: accounting is late
+	// at times. unansweredLimit is the same while accounting does not answer.
+	missedLimit, unansweredLimit = 3, 8
+)
+
 // ask asks Slurm for all jobs at once, and its accounting for those that it no longer has.
-func (f *follower) ask(ctx context.Context, cluster *slurm.Cluster, jobs []*minik8s.GpuJob) error {
+func (f *follower) ask(ctx context.Context, cluster *slurm.Cluster, jobs []*minik8s.GpuJob) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
 	began := time.Now()
 	queue, err := cluster.Queue(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = f.hear(ctx, cluster, jobs, queue, began)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asking, f.answer = false, &err
+}
+
+func (f *follower) hear(ctx context.Context, cluster *slurm.Cluster, jobs []*minik8s.GpuJob, queue []batch.Seen, began time.Time) error {
 	byUID := map[string][]batch.Seen{}
 	for _, s := range queue {
 		if uid, ok := batch.UIDOf(s.Name); ok {
@@ -164,53 +204,78 @@ func (f *follower) ask(ctx context.Context, cluster *slurm.Cluster, jobs []*mini
 		seen := byUID[string(j.UID)]
 		switch {
 		case len(seen) > 0:
-			f.g.tell(j.UID, func(n *plan.News) { n.Seen, n.Vanished = seen, false })
+			delete(f.missed, j.UID)
+			if j.Spec.Array == "" && j.Status.ExitCode == nil && batch.Ended(seen[len(seen)-1].State) {
+				// squeue does not say the exit code, and the mark that does has not come.
+				if err := f.ends(ctx, cluster, j); err != nil {
+					return err
+				}
+			}
+			f.g.tell(j.UID, func(n *plan.News) { n.See(seen, began) })
 		case j.Status.JobID != "" && j.Status.SubmitTime != nil && j.Status.SubmitTime.Add(settled).Before(began):
 			lost = append(lost, j)
 		}
 	}
-	if len(lost) == 0 {
-		return nil
-	}
 	return f.trace(ctx, cluster, lost)
 }
 
-// trace finds out how jobs ended that Slurm's queue no longer has.
-func (f *follower) trace(ctx context.Context, cluster *slurm.Cluster, lost []*minik8s.GpuJob) error {
-	ids := make([]string, len(lost))
-	for i, j := range lost {
-		ids[i] = j.Status.JobID
+// ends reads what a job left in its folder when it ended.
+func (f *follower) ends(ctx context.Context, cluster *slurm.Cluster, j *minik8s.GpuJob) error {
+	layout, ok := plan.Layout(j)
+	if !ok {
+		return nil
 	}
-	account, err := cluster.Account(ctx, ids)
+	ends, _, err := cluster.Ends(ctx, layout)
 	if err != nil {
 		return err
 	}
-	byUID := map[string][]batch.Seen{}
+	f.g.tell(j.UID, func(n *plan.News) {
+		for _, m := range ends {
+			if j.Spec.Array == "" {
+				m.Task = ""
+			}
+			n.Hear(m, time.Now())
+		}
+	})
+	return nil
+}
+
+// trace finds out how jobs ended that Slurm's queue no longer has: by what they left, and by Slurm's accounting.
+func (f *follower) trace(ctx context.Context, cluster *slurm.Cluster, lost []*minik8s.GpuJob) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	ids := make([]string, len(lost))
+	for i, j := range lost {
+		ids[i] = j.Status.JobID
+		if err := f.ends(ctx, cluster, j); err != nil {
+			return err
+		}
+	}
+	limit := missedLimit
+	account, err := cluster.Account(ctx, ids)
+	if err != nil {
+		limit = unansweredLimit
+	}
+	byUID, over := map[string][]batch.Seen{}, map[string]bool{}
 	for _, s := range account {
-		if uid, ok := batch.UIDOf(s.Name); ok && batch.Ended(s.State) {
-			byUID[uid] = append(byUID[uid], s)
+		if uid, ok := batch.UIDOf(s.Name); ok {
+			over[uid] = batch.Ended(s.State)
+			if over[uid] {
+				byUID[uid] = append(byUID[uid], s)
+			}
 		}
 	}
 	for _, j := range lost {
-		layout, ok := plan.Layout(j)
-		if !ok {
+		uid := string(j.UID)
+		if f.missed[j.UID]++; !over[uid] && f.missed[j.UID] < limit {
+			f.mu.Lock()
+			f.soon = true
+			f.mu.Unlock()
 			continue
 		}
-		ends, _, err := cluster.Ends(ctx, layout)
-		if err != nil {
-			return err
-		}
-		f.g.tell(j.UID, func(n *plan.News) {
-			for _, m := range ends {
-				if j.Spec.Array == "" {
-					m.Task = ""
-				}
-				if !slices.Contains(n.Marks, m) {
-					n.Marks = append(n.Marks, m)
-				}
-			}
-			n.Seen, n.Vanished = byUID[string(j.UID)], true
-		})
+		delete(f.missed, j.UID)
+		f.g.tell(j.UID, func(n *plan.News) { n.Seen, n.Vanished = byUID[uid], true })
 	}
-	return nil
+	return err
 }

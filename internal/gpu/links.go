@@ -46,6 +46,7 @@ type open struct {
 	folder  string
 	cluster *slurm.Cluster
 	idle    *time.Timer
+	users   int // who hold it: it is not idle
 }
 
 // NewLinks makes the connections' keeper; c reads SlurmClusters and Secrets. A nil dialer is the machine's network.
@@ -87,8 +88,11 @@ func (l *Links) For(ctx context.Context, at place) (*slurm.Cluster, *minik8s.Slu
 			return nil, obj, err
 		}
 	}
-	// Clusters of minik8s that use one account do not meet.
+	// Clusters of minik8s that use one account do not meet, nor do accounts that share a folder.
 	folder := path.Join(cmp.Or(obj.Spec.Folder, plan.DefaultFolder), id)
+	if path.IsAbs(folder) {
+		folder += "-" + target.User
+	}
 	return l.get(at, *target, folder), obj, nil
 }
 
@@ -119,6 +123,24 @@ func (l *Links) get(at place, target login.Target, folder string) *slurm.Cluster
 	return o.cluster
 }
 
+// hold keeps the connection of a place from being idle until it is released: for what lasts.
+func (l *Links) hold(at place) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.open[at]
+	if o == nil {
+		return func() {}
+	}
+	o.users++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if o.users--; l.open[at] == o {
+			o.idle.Reset(idleLink)
+		}
+	}
+}
+
 // expire ends a connection that nobody uses. One that a person opened stays as long as its cluster is there to be used.
 func (l *Links) expire(at place, o *open) {
 	keep := false
@@ -130,7 +152,7 @@ func (l *Links) expire(at place, o *open) {
 	defer l.mu.Unlock()
 	switch {
 	case l.open[at] != o:
-	case keep:
+	case keep, o.users > 0:
 		o.idle.Reset(idleLink)
 	default:
 		l.drop(at, o)

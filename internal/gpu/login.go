@@ -157,7 +157,7 @@ func (s *Server) connect(ctx context.Context, at place, ask login.Ask) error {
 	if obj == nil {
 		return err
 	}
-	report(ctx, s.client, s.log, obj, err)
+	report(ctx, s.client, s.log, obj, err, nil)
 	return err
 }
 

@@ -17,9 +17,9 @@ import (
 )
 
 // report writes into a cluster's status whether it can be reached.
-func (g *Controller) report(ctx context.Context, namespace, name string, err error) {
+func (g *Controller) report(ctx context.Context, namespace, name string, err error, answer *error) {
 	obj, ok := g.clusters.Get(namespace, name)
-	if !ok || ctx.Err() != nil || !report(ctx, g.client, g.log, obj, err) {
+	if !ok || ctx.Err() != nil || !report(ctx, g.client, g.log, obj, err, answer) {
 		return
 	}
 	if p := problem(err); p != nil && (p.Reason == minik8s.SlurmHostKeyChanged || p.Reason == minik8s.SlurmLoginNeeded) {
@@ -27,9 +27,9 @@ func (g *Controller) report(ctx context.Context, namespace, name string, err err
 	}
 }
 
-// report writes what an attempt to use a cluster means for its status: nil is a connection that stands. It returns false if the status
-// says so already.
-func report(ctx context.Context, c client.Interface, log *slog.Logger, obj *minik8s.SlurmCluster, err error) bool {
+// report writes what an attempt to use a cluster means for its status: nil is a connection that stands. Answer is what came of the last
+// question to Slurm over it, if there was one. It returns false if the status says so already.
+func report(ctx context.Context, c client.Interface, log *slog.Logger, obj *minik8s.SlurmCluster, err error, answer *error) bool {
 	now := metav1.Condition{Type: minik8s.SlurmConnected, Status: metav1.ConditionTrue, Reason: minik8s.SlurmConnectionStands, LastTransitionTime: metav1.NewTime(clock.Now())}
 	var keys []minik8s.PresentedKey
 	if p := problem(err); p != nil {
@@ -40,6 +40,14 @@ func report(ctx context.Context, c client.Interface, log *slog.Logger, obj *mini
 	}
 	upd := obj.DeepCopy()
 	changed := apimeta.SetStatusCondition(&upd.Status.Conditions, now)
+	switch {
+	case answer == nil:
+	case *answer != nil:
+		changed = apimeta.SetStatusCondition(&upd.Status.Conditions, metav1.Condition{Type: minik8s.SlurmAnswers, Status: metav1.ConditionFalse,
+			Reason: minik8s.SlurmSilent, Message: (*answer).Error(), LastTransitionTime: now.LastTransitionTime}) || changed
+	default:
+		changed = apimeta.RemoveStatusCondition(&upd.Status.Conditions, minik8s.SlurmAnswers) || changed
+	}
 	if !slices.Equal(upd.Status.PresentedKeys, keys) {
 		upd.Status.PresentedKeys, changed = keys, true
 	}

@@ -195,19 +195,23 @@ func (c *Cluster) startScript(j *batch.Job, into, part, sum string) string {
 fail() { printf '%s\n' "$1"; exit 74; }
 mkdir -p -- "$job/ends" "$files" || fail "the job's folder cannot be made"
 cd -- "$job" || exit 74
-exec 8>unpack.lock; flock 8
+exec 9>lock
+if ! flock -n 9; then rm -f -- "$bundle"; exit 75; fi # it is being compiled or submitted
 if [ ! -f jobid ] && [ ! -f tried ]; then
 	[ "$(sha256sum <"$bundle" | cut -c1-64)" = ` + sum + ` ] || fail "the upload is not whole"
-	tar -xf "$bundle" --no-same-owner || fail "the job's files cannot be unpacked"
+	[ ! -f "$sources" ] || rm -f compiled
+	without=
+	[ ! -f compiled ] || without=--exclude=files # what was compiled stays as it is
+	tar -xf "$bundle" --no-same-owner $without || fail "the job's files cannot be unpacked"
 	if [ -f "$sources" ]; then tar -C "$files" -xf "$sources" --no-same-owner && rm -f -- "$sources" || fail "the sources cannot be unpacked"; fi
 fi
 rm -f -- "$bundle"
-exec 8>&-
+exec 9>&-
 rm -f start.code
 { setsid sh start.sh >start.out 2>&1; echo $? >start.code.new; mv -f start.code.new start.code; } </dev/null >/dev/null 2>&1 &
 n=0
-until [ -f start.code ]; do # for eight seconds: a session is not for compiling
-	n=$((n+1)); [ $n -lt 400 ] || exit 75
+until [ -f start.code ]; do # for a second: a session is not for compiling
+	n=$((n+1)); [ $n -lt 50 ] || exit 75
 	sleep 0.02
 done
 code=$(cat start.code)
@@ -336,15 +340,16 @@ func (c *Cluster) Ends(ctx context.Context, l batch.Layout) (ends map[string]bat
 	return ends, submitted, nil
 }
 
-// Cancel ends the job, or keeps it from being submitted. A job that has ended already is no error.
+// Cancel ends the job, or keeps it from being submitted, also while it is being compiled. A job that has ended already is no error.
 func (c *Cluster) Cancel(ctx context.Context, l batch.Layout) error {
 	j := batch.Job{Name: l.Name, UID: l.UID}
-	_, err := c.node.Run(ctx, prelude+"cd "+batch.Quote(l.Folder())+` 2>/dev/null || exit 0
-: >cancelled
-if [ -f tried ]; then
-	flock -w 20 lock true
-	scancel --user="$(id -un)" --name=`+batch.Quote(j.SlurmName())+`
-fi`)
+	_, err := c.node.Run(ctx, prelude+"if cd "+batch.Quote(l.Folder())+` 2>/dev/null; then
+	: >cancelled
+	# What holds the lock compiles, unless sbatch was called: then it is over in a moment.
+	if [ ! -f tried ] && ! flock -n lock true && read -r host pid <starter && [ "$host" = "$(uname -n)" ]; then kill -- "-$pid"; fi
+	flock -w 20 lock true || { echo "the job is still being submitted" >&2; exit 75; }
+fi
+scancel --user="$(id -un)" --name=`+batch.Quote(j.SlurmName()))
 	if err != nil {
 		return fmt.Errorf("scancel: %w", err)
 	}
@@ -353,7 +358,8 @@ fi`)
 
 // Remove removes the job's folder and all that belongs to it. It does not cancel.
 func (c *Cluster) Remove(ctx context.Context, l batch.Layout) error {
-	_, err := c.node.Run(ctx, "rm -rf -- "+batch.Quote(l.Folder())+"; cd "+batch.Quote(l.Base)+" && rm -rf -- jobs/"+batch.Quote(l.Name+"."+l.UID)+".* marks/"+batch.Quote(l.UID)+".*")
+	_, err := c.node.Run(ctx, "[ -d "+batch.Quote(l.Base)+" ] || exit 0\nrm -rf -- "+batch.Quote(l.Folder())+" && cd "+batch.Quote(l.Base)+
+		" && rm -rf -- jobs/"+batch.Quote(l.Name+"."+l.UID)+".* marks/"+batch.Quote(l.UID)+".*")
 	if err != nil {
 		return fmt.Errorf("removing the job's folder on the login node: %w", err)
 	}

@@ -182,6 +182,7 @@ const (
 	GpuJobSourcesReady = "SourcesReady"
 	GpuJobCompiled     = "Compiled"
 	GpuJobSubmitted    = "Submitted"
+	GpuJobFollowed     = "Followed" // False, and only then there: the job cannot be followed at the moment
 	GpuJobResultsReady = "ResultsReady"
 	GpuJobComplete     = "Complete"
 	GpuJobFailed       = "Failed"

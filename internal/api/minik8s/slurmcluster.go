@@ -81,8 +81,11 @@ type SlurmClusterList struct {
 	Items []SlurmCluster `json:"items"`
 }
 
-// The condition of a SlurmCluster and its reasons.
+// The conditions of a SlurmCluster, and their reasons.
 const (
+	SlurmAnswers = "SlurmAnswers" // False, and only then there: squeue or sacct fails; marks are still read
+	SlurmSilent  = "NoAnswer"     // its reason
+
 	SlurmConnected        = "Connected"
 	SlurmHostKeyUnknown   = "HostKeyUnknown"   // nobody has confirmed the key yet
 	SlurmHostKeyChanged   = "HostKeyChanged"   // another key than the confirmed ones

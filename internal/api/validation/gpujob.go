@@ -19,9 +19,9 @@ import (
 	"minik8s/internal/api/minik8s"
 )
 
-// maxGpuJobName leaves room for the UID after it: the two are the name of a folder, and the job's in Slurm's accounting,
+// maxGpuJobName leaves room for the UID and the endings after it: they are names of files, and the job's in Slurm's accounting,
 // which have 255 bytes.
-const maxGpuJobName = 200
+const maxGpuJobName = 180
 
 // GpuJob checks a GpuJob. What it names need not exist.
 func GpuJob(j *minik8s.GpuJob) field.ErrorList {

@@ -33,6 +33,13 @@ func ended(start, end int, exit, restarts int32) batch.Mark {
 	return batch.Mark{Kind: "end", Job: "7", Nodes: "n1", Start: at(start), End: at(end), Exit: exit, Restarts: restarts}
 }
 
+// told is an end with code 0 after Slurm's TERM.
+func told(start, end int) batch.Mark {
+	m := ended(start, end, 0, 0)
+	m.Signalled = true
+	return m
+}
+
 func seen(state, reason string) batch.Seen {
 	return batch.Seen{ID: "7", State: state, Reason: reason, NodeList: "n1"}
 }
@@ -62,6 +69,11 @@ func TestFold(t *testing.T) {
 			[]string{"RUNNING", "PENDING BeginTime", "RUNNING", "COMPLETED"}, 0, 1},
 		{"preempted: it says its end, and is queued again", []*News{marks(ran(1, 0)), marks(ended(1, 5, 143, 0)), slurm(seen("PENDING", "BeginTime")), marks(ran(60, 1)), marks(ended(60, 61, 0, 1))},
 			[]string{"RUNNING", "COMPLETING", "PENDING BeginTime", "RUNNING", "COMPLETED"}, 0, 1},
+		{"told to end it ends well, and is queued again", []*News{marks(ran(1, 0)), marks(told(1, 5)), slurm(seen("PENDING", "BeginTime")), marks(ran(60, 1)), marks(ended(60, 61, 0, 1))},
+			[]string{"RUNNING", "COMPLETING", "PENDING BeginTime", "RUNNING", "COMPLETED"}, 0, 1},
+		{"told to end it ends well, at its time limit", []*News{marks(ran(1, 0)), marks(told(1, 5)), slurm(seen("TIMEOUT", "TimeLimit"))}, []string{"RUNNING", "COMPLETING", "TIMEOUT TimeLimit"}, 0, 0},
+		{"told to end it ends well, and that was all", []*News{marks(told(1, 5)), slurm(seen("COMPLETED", ""))}, []string{"COMPLETING", "COMPLETED"}, 0, 0},
+		{"told to end it ends well, and nobody knows more", []*News{marks(told(1, 5)), gone()}, []string{"COMPLETING", "COMPLETED"}, 0, 0},
 		{"the end of an earlier try is read late", []*News{marks(ran(60, 1)), marks(ended(1, 5, 143, 0))}, []string{"RUNNING", "RUNNING"}, -1, 1},
 		{"queued anew, and only the marks tell", []*News{marks(ran(1, 0)), marks(ran(60, 1)), marks(ended(60, 61, 0, 1))}, []string{"RUNNING", "RUNNING", "COMPLETED"}, 0, 1},
 		{"a node fails for good", []*News{marks(ran(1, 0)), slurm(seen("NODE_FAIL", "NodeDown"))}, []string{"RUNNING", "NODE_FAIL NodeDown"}, -1, 0},
@@ -137,6 +149,67 @@ func TestFoldArray(t *testing.T) {
 	j.Spec.Array, tasks = "1,3", map[string]Task{}
 	step(&News{Marks: []batch.Mark{end("1", 0)}}, minik8s.GpuJobTasks{Pending: 1, Succeeded: 1}, "RUNNING")
 	step(&News{Marks: []batch.Mark{end("3", 0)}}, minik8s.GpuJobTasks{Succeeded: 2}, "COMPLETED")
+}
+
+// A task that failed or was told to end has not ended until Slurm says so: it may be queued again.
+func TestFoldArrayQueuedAgain(t *testing.T) {
+	j := fresh()
+	j.Spec.Array = "0-1"
+	end := func(id string, exit, restarts int32, signalled bool) batch.Mark {
+		return batch.Mark{Kind: "end", Job: "7", Task: id, Start: at(1), End: at(2), Exit: exit, Restarts: restarts, Signalled: signalled}
+	}
+	n := &News{Tasks: map[string]Task{}}
+	step := func(state string, doubtful bool, failed int32) {
+		t.Helper()
+		Fold(j, n, at(9))
+		if j.Status.State != state || Doubtful(&j.Status, n) != doubtful || j.Status.Tasks.Failed != failed {
+			t.Fatalf("%s, doubtful %v, %+v; want %s, %v, %d failed", j.Status.State, Doubtful(&j.Status, n), j.Status.Tasks, state, doubtful, failed)
+		}
+		n.Marks = nil
+	}
+	n.Hear(end("0", 0, 0, false), at(3))
+	n.Hear(end("1", 143, 0, true), at(3))
+	step("RUNNING", true, 0)
+	n.See([]batch.Seen{{ID: "7", Task: "0", State: "COMPLETED"}, {ID: "7", Task: "1", State: "PENDING"}}, at(4))
+	step("RUNNING", false, 0)
+	n.Hear(end("1", 0, 1, true), at(6))
+	step("RUNNING", true, 0)
+	n.See([]batch.Seen{{ID: "7", Task: "1", State: "PENDING"}}, at(5)) // asked before
+	step("RUNNING", true, 0)
+	n.See([]batch.Seen{{ID: "7", Task: "1", State: "TIMEOUT"}}, at(7))
+	step("TIMEOUT", false, 1)
+}
+
+// What squeue said before a mark is older than the mark, whichever is heard first.
+func TestNewsInOrder(t *testing.T) {
+	pending := []batch.Seen{seen("PENDING", "Resources")}
+	for name, tell := range map[string]func(*News){
+		"asked, answered, started":  func(n *News) { n.See(pending, at(1)); n.Hear(ran(2, 0), at(3)) },
+		"asked, started, answered":  func(n *News) { n.Hear(ran(2, 0), at(3)); n.See(pending, at(1)) },
+		"started, asked, answered":  func(n *News) { n.Hear(ran(2, 0), at(3)); n.See([]batch.Seen{seen("RUNNING", "")}, at(4)) },
+		"the same mark once more":   func(n *News) { n.Hear(ran(2, 0), at(3)); n.Hear(ran(2, 0), at(5)); n.See(pending, at(2)) },
+		"asked before, ended since": func(n *News) { n.Hear(ran(2, 0), at(3)); n.See([]batch.Seen{seen("RUNNING", "")}, at(2)) },
+	} {
+		j, n := fresh(), news()
+		Fold(j, &News{Marks: []batch.Mark{submittedMark()}, Tasks: map[string]Task{}}, at(0))
+		tell(n)
+		if Fold(j, n, at(9)); j.Status.State != "RUNNING" || j.Status.StartTime == nil || j.Status.Restarts != 0 {
+			t.Errorf("%s: %+v", name, j.Status)
+		}
+	}
+}
+
+// A job that cannot be followed says why, as long as that is so.
+func TestTrouble(t *testing.T) {
+	j, n := fresh(), news()
+	n.Trouble = &Trouble{"ClusterMissing", "there is no SlurmCluster default/x"}
+	if Fold(j, n, at(1)); !apimeta.IsStatusConditionFalse(j.Status.Conditions, minik8s.GpuJobFollowed) {
+		t.Errorf("%+v", j.Status)
+	}
+	n.Trouble = nil
+	if Fold(j, n, at(2)); len(j.Status.Conditions) != 0 {
+		t.Errorf("%+v", j.Status)
+	}
 }
 
 func TestWanted(t *testing.T) {

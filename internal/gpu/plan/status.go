@@ -34,33 +34,29 @@ const (
 // Unsatisfied is the kind of a mark that no cluster leaves: what the job depends on ended otherwise than it needs.
 const Unsatisfied = "unsatisfied"
 
-// News is what has become known of a job since its status was written.
-type News struct {
-	Marks []batch.Mark
-	Seen  []batch.Seen // of the job; an array has several
-	// Vanished: Slurm no longer has the job in its queue; Seen is what its accounting says, if there is one.
-	Vanished bool
-	// Tasks are the ended tasks of an array, by number; they stay from one call to the next.
-	Tasks map[string]Task
-}
-
-// Task is one ended task of an array.
-type Task struct {
-	State string
-	Exit  int32
-}
-
 // Ended reports whether a status is final.
 func Ended(s *minik8s.GpuJobStatus) bool { return batch.Ended(s.State) }
 
-// Doubtful reports whether Slurm has to be asked how the job ended: it left word of an end that was not good.
-func Doubtful(s *minik8s.GpuJobStatus) bool { return s.State == completing }
+// Doubtful reports whether Slurm has to be asked how the job ended, or a task: it left word of an end that was not good.
+func Doubtful(s *minik8s.GpuJobStatus, n *News) bool {
+	for _, t := range n.Tasks {
+		if t.State == completing {
+			return true
+		}
+	}
+	return s.State == completing
+}
 
 // Fold writes the news into the status of a job, at a time. n.Tasks must be there for an array.
 func Fold(obj *minik8s.GpuJob, n *News, now time.Time) {
 	s := &obj.Status
 	if Ended(s) {
 		return
+	}
+	if t := n.Trouble; t != nil {
+		set(s, minik8s.GpuJobFollowed, false, t.Reason, t.Message, now)
+	} else {
+		apimeta.RemoveStatusCondition(&s.Conditions, minik8s.GpuJobFollowed)
 	}
 	for _, kind := range []string{"submitted", "refused", Unsatisfied, "uncompiled", "run", "end"} { // as they happen
 		for i := range n.Marks {
@@ -98,6 +94,9 @@ func mark(obj *minik8s.GpuJob, n *News, m *batch.Mark, now time.Time) {
 		end(s, failed, ReasonCompileError, fmt.Sprintf("compiling ended with code %d: see `minik8sd ctl logs gpujob/%s`", m.Exit, obj.Name), nil, now)
 	case "run":
 		submitted(obj, m.Job, now)
+		if t := n.Tasks[m.Task]; m.Task != "" && t.State == completing && m.Restarts > t.Restarts {
+			delete(n.Tasks, m.Task)
+		}
 		if m.Task == "" && s.StartTime != nil && !m.Start.After(s.StartTime.Time) && s.State != pending {
 			return // known
 		}
@@ -110,11 +109,13 @@ func mark(obj *minik8s.GpuJob, n *News, m *batch.Mark, now time.Time) {
 		submitted(obj, m.Job, now)
 		switch {
 		case m.Task != "":
-			state := completed
-			if m.Exit != 0 {
-				state = failed
+			t := Task{State: completed, Exit: m.Exit, Restarts: m.Restarts}
+			if m.Exit != 0 || m.Signalled {
+				t.State = completing
 			}
-			n.Tasks[m.Task] = Task{State: state, Exit: m.Exit}
+			if was, ok := n.Tasks[m.Task]; !ok || was.State == completing && was.Restarts <= m.Restarts {
+				n.Tasks[m.Task] = t
+			}
 		case m.Restarts < s.Restarts || s.StartTime != nil && m.Start.Before(s.StartTime.Time.Truncate(time.Second)):
 			// The end of a try after which there was another.
 		default:
@@ -123,7 +124,7 @@ func mark(obj *minik8s.GpuJob, n *News, m *batch.Mark, now time.Time) {
 			if m.Compile {
 				set(s, minik8s.GpuJobCompiled, false, ReasonCompileError, "compiling failed in the job", now)
 			}
-			if m.Exit == 0 {
+			if m.Exit == 0 && !m.Signalled {
 				end(s, completed, "", "", &m.End, now)
 			} else {
 				s.State = completing
@@ -148,7 +149,11 @@ func submitted(obj *minik8s.GpuJob, id string, now time.Time) {
 func seenOne(obj *minik8s.GpuJob, n *News, now time.Time) {
 	s := &obj.Status
 	if len(n.Seen) == 0 { // and vanished
-		if s.ExitCode != nil {
+		switch {
+		case s.ExitCode != nil && *s.ExitCode == 0:
+			end(s, completed, "", "", nil, now)
+			return
+		case s.ExitCode != nil:
 			failedBy(obj, failed, "", *s.ExitCode, now)
 			return
 		}
@@ -213,6 +218,9 @@ func failedBy(obj *minik8s.GpuJob, state, reason string, exit int32, now time.Ti
 	}[state]
 	if state == failed || message == "" {
 		message = fmt.Sprintf("the job ended with code %d", exit)
+		if exit == 0 {
+			message = "Slurm says " + state + ending(", ", reason) + "; the job left no word of its exit code"
+		}
 		if c := apimeta.FindStatusCondition(s.Conditions, minik8s.GpuJobCompiled); c != nil && c.Status == metav1.ConditionFalse {
 			message = "compiling failed"
 			reason = ReasonCompileError
@@ -236,85 +244,6 @@ func ending(before, s string) string {
 		return ""
 	}
 	return before + s
-}
-
-// seenArray notes which tasks have ended, and how.
-func seenArray(obj *minik8s.GpuJob, n *News, now time.Time) {
-	s := &obj.Status
-	for _, t := range n.Seen {
-		if s.JobID == "" {
-			submitted(obj, t.ID, now)
-		}
-		if batch.Ended(t.State) && t.Task != "" && !strings.ContainsAny(t.Task, "-,%:") {
-			if old, ok := n.Tasks[t.Task]; !ok || old.State == failed {
-				n.Tasks[t.Task] = Task{State: t.State, Exit: max(t.Exit, old.Exit)}
-			}
-		}
-	}
-}
-
-// sumUp writes an array's status from its tasks.
-func sumUp(obj *minik8s.GpuJob, n *News, now time.Time) {
-	s := &obj.Status
-	if s.JobID == "" {
-		return
-	}
-	total, err := batch.Tasks(obj.Spec.Array)
-	if err != nil {
-		return
-	}
-	t := minik8s.GpuJobTasks{}
-	worst, exit := "", int32(0)
-	for _, done := range n.Tasks {
-		if done.State == completed {
-			t.Succeeded++
-			continue
-		}
-		t.Failed++
-		exit = max(exit, done.Exit)
-		if worst == "" || worst == failed {
-			worst = done.State
-		}
-	}
-	cancelled := ""
-	for _, seen := range n.Seen {
-		switch {
-		case seen.State == running || seen.State == completing && n.Tasks[seen.Task].State == "":
-			t.Running++
-		case batch.Waits(seen.State):
-			s.Reason = seen.Reason
-		case batch.Ended(seen.State) && strings.ContainsAny(seen.Task, "-,%:"):
-			cancelled = seen.State // tasks that never ran, together
-		}
-	}
-	if len(n.Seen) == 0 && s.Tasks != nil {
-		t.Running = min(s.Tasks.Running, int32(total)-t.Succeeded-t.Failed)
-	}
-	if n.Vanished || cancelled != "" && t.Running == 0 {
-		if missing := int32(total) - t.Succeeded - t.Failed; missing > 0 {
-			t.Failed += missing
-			if cancelled == "" {
-				cancelled = failed
-			}
-			worst = cancelled
-		}
-	}
-	t.Running = max(0, min(t.Running, int32(total)-t.Succeeded-t.Failed))
-	t.Pending = max(0, int32(total)-t.Succeeded-t.Failed-t.Running)
-	s.Tasks = &t
-	switch {
-	case int(t.Succeeded+t.Failed) >= total:
-		s.ExitCode = new(exit)
-		if t.Failed == 0 {
-			end(s, completed, "", "", nil, now)
-			return
-		}
-		end(s, worst, ReasonExitCode, fmt.Sprintf("%d of %d tasks failed", t.Failed, total), nil, now)
-	case t.Running > 0 || t.Succeeded+t.Failed > 0:
-		s.State = running
-	default:
-		s.State = pending
-	}
 }
 
 // end ends a job.

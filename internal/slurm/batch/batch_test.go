@@ -1,11 +1,13 @@
 package batch
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -181,17 +183,23 @@ func TestStartOnce(t *testing.T) {
 		code     int
 		mark     string // KIND: TEXT
 		sbatch   int    // calls
+		untried  bool   // nothing says that it was tried
 	}{
 		{name: "first", commands: map[string]string{"sbatch": sbatch}, mark: "submitted: job=42", sbatch: 1},
 		{name: "with a cluster's name", commands: map[string]string{"sbatch": "echo '42;gpu'"}, mark: "submitted: job=42", sbatch: 1},
 		{name: "recorded", files: map[string]string{"tried": "", "jobid": "41"}, commands: map[string]string{"sbatch": sbatch}, mark: "submitted: job=41"},
 		{name: "tried and queued", files: map[string]string{"tried": ""}, commands: map[string]string{"sbatch": sbatch, "squeue": "echo 40"}, mark: "submitted: job=40"},
 		{name: "tried and never accepted", files: map[string]string{"tried": ""}, commands: map[string]string{"sbatch": sbatch, "squeue": ":"}, mark: "submitted: job=42", sbatch: 1},
-		{name: "tried and has run", files: map[string]string{"tried": "", "ran": "job=39 nodes=n restarts=0"}, commands: map[string]string{"sbatch": sbatch, "squeue": "exit 1"}, mark: "submitted: job=39"},
+		{name: "tried and has run", files: map[string]string{"tried": "", "jobid": "39"}, commands: map[string]string{"sbatch": sbatch, "squeue": "exit 1"}, mark: "submitted: job=39"},
+		{name: "tried and gone", files: map[string]string{"tried": ""}, commands: map[string]string{"sbatch": sbatch, "squeue": ":", "sacct": "echo 38"}, mark: "submitted: job=38"},
+		{name: "taken twice", commands: map[string]string{"sbatch": "echo 37 >jobid; echo 42", "scancel": `[ "$*" = 42 ] || echo 36 >jobid`}, mark: "submitted: job=37", sbatch: 1},
 		{name: "tried and not known", files: map[string]string{"tried": ""}, commands: map[string]string{"sbatch": sbatch, "squeue": "echo slow >&2; exit 1"}, code: StartFailed},
 		{name: "cancelled before", files: map[string]string{"cancelled": ""}, commands: map[string]string{"sbatch": sbatch}},
 		{name: "refused", commands: map[string]string{"sbatch": "echo 'sbatch: error: Batch job submission failed: Invalid partition name specified' >&2; exit 1"}, mark: "refused: sbatch: error: Batch job submission failed: Invalid partition name specified", sbatch: 1},
 		{name: "no controller", commands: map[string]string{"sbatch": "echo 'sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)' >&2; exit 1"}, code: StartFailed, sbatch: 1},
+		{name: "too many jobs", commands: map[string]string{"sbatch": "echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1"}, code: StartFailed, sbatch: 1, untried: true},
+		{name: "the first is gone", commands: map[string]string{"sbatch": "echo 'sbatch: error: Batch job submission failed: Job dependency problem' >&2; exit 1"}, code: StartFailed, sbatch: 1, untried: true},
+		{name: "a bad option", commands: map[string]string{"sbatch": "echo 'sbatch: error: Invalid --sockets-per-node' >&2; exit 1"}, mark: "refused: sbatch: error: Invalid --sockets-per-node", sbatch: 1},
 		{name: "killed", commands: map[string]string{"sbatch": "kill -9 $$"}, code: StartFailed, sbatch: 1},
 	}
 	for _, c := range cases {
@@ -214,6 +222,9 @@ func TestStartOnce(t *testing.T) {
 			}
 			if got != c.mark {
 				t.Errorf("mark %q, want %q", got, c.mark)
+			}
+			if _, err := os.Stat(j.Layout.Folder() + "/tried"); c.untried && err == nil {
+				t.Error("it says that it was tried: sources and dependencies are not renewed")
 			}
 			if n := strings.Count(calls(), "sbatch "); n != c.sbatch {
 				t.Errorf("%d calls of sbatch, want %d", n, c.sbatch)
@@ -339,5 +350,52 @@ func TestParse(t *testing.T) {
 		if got := Limit(d); got != want {
 			t.Errorf("%v: %q", d, got)
 		}
+	}
+}
+
+// TestSignals has a job told to end, as before a time limit or for another job. What is sent to its first process alone reaches the
+// program, and an end after that is not said to be a good one.
+func TestSignals(t *testing.T) {
+	j := job(t)
+	j.Run = []string{`trap 'echo usr >>heard' USR1; trap 'exit 0' TERM; echo ready >ready; while :; do sleep 0.05; done`}
+	put(t, j)
+	cmd := exec.Command("bash", j.Layout.Folder()+"/batch.sh")
+	cmd.Dir, cmd.Env = j.Layout.Files(), append(os.Environ(), "SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n1")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() }) //nolint:errcheck // it has ended
+	has := func(name string) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			if b, _ := os.ReadFile(j.Layout.Files() + "/" + name); len(b) > 0 {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("no %s in time", name)
+			}
+		}
+	}
+	has("ready")
+	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	has("heard")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, said.String())
+	}
+	if m := ParseMark(j.UID, "", "end", marks(t, j)["end"]); m.Exit != 0 || !m.Signalled {
+		t.Errorf("%+v", m)
+	}
+	// Another submission of the same job, which Slurm took by mistake, does nothing.
+	again := exec.Command("bash", j.Layout.Folder()+"/batch.sh")
+	again.Dir, again.Env = j.Layout.Files(), append(os.Environ(), "SLURM_JOB_ID=8")
+	if out, err := again.CombinedOutput(); err == nil || !strings.Contains(string(out), "another submission") {
+		t.Errorf("%v %s", err, out)
 	}
 }

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -17,6 +18,12 @@ func comment(s string) string {
 // leave defines the function that leaves a mark: a small file that is there whole or not at all.
 const leave = `# leave FILE TEXT: a small file that is there whole or not at all
 leave() { printf '%s\n' "$2" >"$1.new.$$" && mv -f "$1.new.$$" "$1"; }
+`
+
+// claim defines the function by which one of a job's submissions becomes the job, should Slurm have taken two: the first to link
+// the file does.
+const claim = `# claim NUMBER: makes it the job's, unless another one is
+claim() { printf '%s\n' "$1" >jobid.new.$$ && { ln jobid.new.$$ jobid 2>/dev/null; rm -f jobid.new.$$; [ -s jobid ]; }; }
 `
 
 // Scripts are a job's, by the names of their files in the job's folder.
@@ -55,13 +62,20 @@ func (j *Job) batch(args []string) string {
 	b.WriteString("umask 077\njob=" + Quote(j.Layout.Folder()) + "\nmarks=" + Quote(j.Layout.Marks()) + "\nuid=" + Quote(j.UID) + "\n")
 	b.WriteString(`task=${SLURM_ARRAY_TASK_ID:-0}
 [ -z "$SLURM_ARRAY_TASK_ID" ] || uid=$uid.$task
-` + leave + `about="job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} nodes=$SLURM_JOB_NODELIST restarts=${SLURM_RESTART_COUNT:-0}"
+number=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}
+` + leave + claim + `cd "$job" && claim "$number" && [ "$(cat jobid)" = "$number" ] || { echo "job $number: another submission of it runs"; exit 1; }
+about="job=$number nodes=$SLURM_JOB_NODELIST restarts=${SLURM_RESTART_COUNT:-0}"
 rm -f "$marks/$uid.end" "$job/ends/$task"
-leave "$job/ran" "$about"
 leave "$marks/$uid.run" "$about start=$(date +%s)"
 start=$(date +%s)
-# Slurm's signals reach the program itself; this shell only outlives them to say how it ended.
-trap : TERM INT USR1 USR2
+# This shell outlives Slurm's signals, to say how the program ended, and passes them on: some are for a job's first process alone. After
+# TERM the job's end is Slurm's to name, whatever the exit code.
+signalled= program=
+pass() { [ -z "$program" ] || kill -s $1 $program 2>/dev/null; }
+trap 'signalled=1; pass TERM' TERM
+trap 'signalled=1' INT
+trap 'pass USR1' USR1
+trap 'pass USR2' USR2
 `)
 	if j.InJob && len(j.Compile) > 0 {
 		b.WriteString("if ! bash -l \"$job/compile.sh\" >" + Quote(j.compileOutput()) + " 2>&1; then\n\tfailed=compile code=1\nelse\n")
@@ -74,12 +88,21 @@ while kill -0 $program 2>/dev/null; do wait $program; code=$?; done
 	if j.InJob && len(j.Compile) > 0 {
 		b.WriteString("fi\n")
 	}
-	b.WriteString(`about="$about start=$start end=$(date +%s) exit=$code failed=${failed:-}"
+	b.WriteString(`about="$about start=$start end=$(date +%s) exit=$code failed=${failed:-} signalled=$signalled"
 leave "$job/ends/$task" "$about"
 leave "$marks/$uid.end" "$about"
 exit $code
 `)
 	return b.String()
+}
+
+// lane is one of four, by chance.
+func (j *Job) lane() int {
+	n := 0
+	for _, c := range j.UID {
+		n += int(c)
+	}
+	return n % 4
 }
 
 func (j *Job) compileOutput() string { return j.Layout.Files() + "/" + j.CompileOutput }
@@ -119,21 +142,26 @@ const (
 //
 //   - The lock is held by sbatch, too, so nobody looks for a job while it is being submitted.
 //   - "tried" is there before sbatch is called. If it is, and no number is recorded, the job may have been submitted: then it
-//     is looked for. It has run (its script said so), or it is in Slurm's queue, or it was never accepted.
+//     is looked for. It has run (and recorded its number), or it is in Slurm's queue or accounting, or it was never accepted.
+//   - Should Slurm take a job after all whose sbatch timed out, one of the two records its number, and the other ends.
 func (j *Job) start(args []string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# compiles and submits the job of " + comment(j.Title) + ", once\numask 077\n")
-	b.WriteString("job=" + Quote(j.Layout.Folder()) + "\nmarks=" + Quote(j.Layout.Marks()) + "\nuid=" + Quote(j.UID) + "\nname=" + Quote(j.SlurmName()) + "\n" + leave)
+	b.WriteString("job=" + Quote(j.Layout.Folder()) + "\nmarks=" + Quote(j.Layout.Marks()) + "\nuid=" + Quote(j.UID) + "\nname=" + Quote(j.SlurmName()) + "\n" + leave + claim)
 	b.WriteString(`cd "$job" || exit 74
 exec 9>lock || exit 74
 flock -n 9 || exit 75
 submitted() { leave "$marks/$uid.submitted" "job=$1"; exit; }
+printf '%s %s\n' "$(uname -n)" $$ >starter
 [ ! -s jobid ] || submitted "$(cat jobid)"
 `)
 	if len(j.Compile) > 0 && !j.InJob {
 		b.WriteString(`if [ ! -f compiled ]; then
-	bash -l compile.sh >` + Quote(j.compileOutput()) + ` 2>&1 9>&- </dev/null
+	# The login node is for everybody: four of our jobs compile at a time.
+	exec 8>"$marks/../compiling.` + strconv.Itoa(j.lane()) + `" && flock 8 || exit 74
+	bash -l compile.sh >` + Quote(j.compileOutput()) + ` 2>&1 8>&- 9>&- </dev/null
 	code=$?
+	exec 8>&-
 	if [ $code != 0 ]; then leave "$marks/$uid.uncompiled" "exit=$code"; exit 0; fi
 	: >compiled || exit 74
 fi
@@ -141,12 +169,9 @@ fi
 	}
 	b.WriteString(`id=
 if [ -f tried ]; then
-	if [ -s ran ]; then
-		id=$(sed -n 's/^job=\([0-9]*\).*/\1/p' ran)
-	else
-		found=$(squeue --noheader --user="$(id -un)" --states=all --name="$name" --format=%F) || exit 74
-		id=$(printf '%s\n' "$found" | sed -n '1s/^\([0-9][0-9]*\).*/\1/p')
-	fi
+	found=$(squeue --noheader --user="$(id -un)" --states=all --name="$name" --format=%F) || exit 74
+	[ -n "$found" ] || found=$(sacct --noheader --allocations --parsable2 --name="$name" --starttime=now-7days --format=JobID 2>/dev/null)
+	id=$(printf '%s\n' "$found" | sed -n '1s/^\([0-9][0-9]*\).*/\1/p')
 fi
 if [ -z "$id" ]; then
 	[ ! -f cancelled ] || exit 0
@@ -157,14 +182,21 @@ if [ -z "$id" ]; then
 	if [ $code != 0 ] || [ -z "$id" ]; then
 		cat refusal
 		case $(cat refusal) in
-		*'imed out'*|*'nable to contact'*|*'onnection refused'*|*'ry again'*|*'emporar'*|*'ackup controller'*|*'ommunication'*|*'ocket'*|'') exit 74;;
+		# Not known whether it was taken, or not now: it is tried again.
+		*'Socket timed out'*|*'nable to contact slurm controller'*|*'onnection refused'*|*'emporarily un'*|*'backup controller'*|*'ommunication connection failure'*|*'Zero Bytes were transmitted'*|*'Unexpected message received'*|'') exit 74;;
+		# As many jobs as one may have at a time.
+		*MaxSubmitJob*) rm -f tried; exit 74;;
+		# The job that comes first has ended meanwhile: what that means is not the script's to say.
+		*'ob dependency problem'*|*'nvalid dependency'*) rm -f tried; exit 74;;
 		esac
 		leave "$marks/$uid.refused" "$(cat refusal)"
 		exit 0
 	fi
 fi
-leave jobid "$id" || exit 74
-submitted "$id"
+claim "$id" || exit 74
+first=$(cat jobid)
+[ "$first" = "$id" ] || scancel "$id"
+submitted "$first"
 `)
 	return b.String()
 }

@@ -122,6 +122,7 @@ type Mark struct {
 	Restarts   int32
 	Exit       int32
 	Compile    bool // the compile script failed, in the job
+	Signalled  bool // Slurm told the job to end, so its exit code does not say how it ended
 	Start, End time.Time
 }
 
@@ -163,6 +164,8 @@ func ParseMark(uid, task, kind, text string) Mark {
 			m.Exit = int32(n)
 		case "failed":
 			m.Compile = value == "compile"
+		case "signalled":
+			m.Signalled = value != ""
 		case "start":
 			m.Start = time.Unix(n, 0)
 		case "end":
