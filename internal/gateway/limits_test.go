@@ -106,7 +106,7 @@ func TestGreedyClient(t *testing.T) {
 	if text, err := answer("10.8.0.77"); !strings.HasSuffix(text, "here") {
 		t.Errorf("another client: %q, %v", text, err)
 	}
-	if text, err := answer("10.8.0.1"); err == nil {
+	if text, _ := answer("10.8.0.1"); text != "" { // whether it sees a reset or an end depends on when it looks
 		t.Errorf("the greedy one gets more: %q", text)
 	}
 	for _, c := range conns {
