@@ -82,6 +82,7 @@ func TestFold(t *testing.T) {
 		{"lost, with its word", []*News{marks(submittedMark()), {Marks: []batch.Mark{ended(1, 2, 0, 0)}, Vanished: true, Tasks: map[string]Task{}}}, []string{"PENDING", "COMPLETED"}, 0, 0},
 		{"lost, with a bad word", []*News{marks(submittedMark()), {Marks: []batch.Mark{ended(1, 2, 4, 0)}, Vanished: true, Tasks: map[string]Task{}}}, []string{"PENDING", "FAILED NonZeroExitCode"}, 4, 0},
 		{"lost, and accounting knows", []*News{marks(submittedMark()), gone(batch.Seen{ID: "7", State: "TIMEOUT", Exit: 0, Signal: 15})}, []string{"PENDING", "TIMEOUT"}, -1, 0},
+		{"cancelled, and accounting knows by whom", []*News{marks(submittedMark()), gone(batch.Seen{ID: "7", State: "CANCELLED", Reason: "by 1000"})}, []string{"PENDING", "CANCELLED"}, -1, 0},
 		{"refused", []*News{marks(batch.Mark{Kind: "refused", Text: "Invalid partition"})}, []string{"FAILED Refused"}, -1, 0},
 		{"uncompiled", []*News{marks(batch.Mark{Kind: "uncompiled", Exit: 2})}, []string{"FAILED CompileError"}, 2, 0},
 		{"uncompiled in the job", []*News{marks(ran(1, 0)), marks(batch.Mark{Kind: "end", Job: "7", Start: at(1), End: at(2), Exit: 1, Compile: true}), slurm(seen("FAILED", "NonZeroExitCode"))},

@@ -216,6 +216,9 @@ func failedBy(obj *minik8s.GpuJob, state, reason string, exit int32, now time.Ti
 		"DEADLINE":      "the job's deadline passed",
 		"BOOT_FAIL":     "a node did not start",
 	}[state]
+	if strings.HasPrefix(reason, "by ") { // sacct's word for the user who did it
+		message, reason = "the job was cancelled by user "+strings.TrimPrefix(reason, "by "), ""
+	}
 	if state == failed || message == "" {
 		message = fmt.Sprintf("the job ended with code %d", exit)
 		if exit == 0 {

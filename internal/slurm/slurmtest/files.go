@@ -93,8 +93,11 @@ func (c *Cluster) slurmConf(accounting bool) string {
 	for i, n := range c.Nodes {
 		fmt.Fprintf(&b, "NodeName=%s NodeHostname=login NodeAddr=127.0.0.1 Port=%d CPUs=64 RealMemory=64000 Gres=gpu:2 State=UNKNOWN\n", n, 17001+i)
 	}
+	b.WriteString("PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n")
 	for i, p := range []string{"gpu", "dgx2"} {
-		fmt.Fprintf(&b, "PartitionName=%s Nodes=%s Default=%s MaxTime=INFINITE State=UP\n", p, strings.Join(c.Nodes, ","), []string{"YES", "NO"}[i])
+		// Jobs of the second come first: those of the first have to end for them.
+		fmt.Fprintf(&b, "PartitionName=%s Nodes=%s Default=%s MaxTime=INFINITE State=UP PriorityTier=%d PreemptMode=%s\n", p, strings.Join(c.Nodes, ","),
+			[]string{"YES", "NO"}[i], i+1, []string{"CANCEL", "OFF"}[i])
 	}
 	return b.String()
 }

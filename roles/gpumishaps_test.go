@@ -1,0 +1,76 @@
+package roles_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	"minik8s/internal/slurm/slurmtest"
+)
+
+// TestGpuJobsMishaps is about what a centre does to jobs: nodes fail, others come first, the controller and accounting are away or
+// slow, the disk is full.
+func TestGpuJobsMishaps(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{Accounting: true, MinJobAge: 4, HomeBytes: 16 << 20})
+	never := false
+	// One that is told to end and ends well has not done its work.
+	x.submit("low", minik8s.GpuJobSpec{Nodes: 2, Sbatch: []string{"--exclusive"}, Requeue: &never,
+		RunScripts: []string{"trap 'exit 0' TERM", "while :; do sleep 0.1; done"}})
+	x.state("low", "RUNNING")
+	x.submit("high", minik8s.GpuJobSpec{Partition: "dgx2", Nodes: 2, Sbatch: []string{"--exclusive"}, RunScripts: []string{"true"}})
+	if s := x.state("low", "PREEMPTED").Status; !apimeta.IsStatusConditionTrue(s.Conditions, minik8s.GpuJobFailed) {
+		t.Errorf("low: %+v", s)
+	}
+	x.state("high", "COMPLETED")
+	x.submit("fallen", minik8s.GpuJobSpec{Requeue: &never, RunScripts: []string{"sleep 600"}})
+	node := x.state("fallen", "RUNNING").Status.NodeList
+	x.slurm.Root("scontrol update nodename=" + node + " state=down reason=test")
+	x.state("fallen", "NODE_FAIL")
+	x.slurm.Root("scontrol update nodename=" + node + " state=resume")
+
+	// While the controller does not answer, marks still tell; what happened meanwhile is found out from accounting, which is slow.
+	x.submit("meanwhile", minik8s.GpuJobSpec{RunScripts: []string{"sleep 600"}})
+	id := x.state("meanwhile", "RUNNING").Status.JobID
+	x.slurm.Before("sacct", "sleep 3")
+	x.slurm.Before("squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
+	answers := func() bool {
+		c, err := client.Get[*minik8s.SlurmCluster](context.Background(), x.c, client.Key{Kind: api.SlurmClusters, Namespace: "default", Name: "centre"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent := apimeta.FindStatusCondition(c.Status.Conditions, minik8s.SlurmAnswers)
+		if silent != nil && (!strings.Contains(silent.Message, "Unable to contact") || !apimeta.IsStatusConditionTrue(c.Status.Conditions, minik8s.SlurmConnected)) {
+			t.Errorf("%+v", c.Status.Conditions)
+		}
+		return silent == nil
+	}
+	x.eventually("it says that Slurm does not answer", func() bool { return !answers() })
+	x.submit("marked", minik8s.GpuJobSpec{RunScripts: []string{"true"}})
+	x.state("marked", "COMPLETED")
+	x.slurm.Root("scancel --signal=KILL --full " + id)
+	x.eventually("Slurm has forgotten the job", func() bool { return strings.Contains(x.slurm.Root("scontrol show job "+id), "Invalid job id") })
+	x.slurm.Before("squeue", "")
+	if s := x.state("meanwhile", "CANCELLED").Status; s.Signal == nil || s.Reason != "" {
+		t.Errorf("meanwhile: %+v", s)
+	}
+	x.eventually("Slurm answers again", answers)
+
+	// A job fills the disk: it fails, others wait for room, and when it is deleted there is some.
+	x.submit("filler", minik8s.GpuJobSpec{RunScripts: []string{"head -c 64M /dev/zero >big"}, Results: []string{"none"}})
+	x.state("filler", "FAILED")
+	x.submit("waiter", minik8s.GpuJobSpec{RunScripts: []string{"echo at last"}})
+	x.eventually("the next says that there is no room", func() bool {
+		c := apimeta.FindStatusCondition(x.job("waiter").Status.Conditions, minik8s.GpuJobSubmitted)
+		return c != nil && strings.Contains(c.Message, "disk") || x.job("waiter").Status.JobID != ""
+	})
+	x.must(x.c.Delete(context.Background(), client.Key{Kind: api.GpuJobs, Namespace: "default", Name: "filler"}, nil))
+	x.back("waiter")
+	if got := x.read("waiter", "log"); got != "at last\n" {
+		t.Errorf("waiter: %q", got)
+	}
+}
