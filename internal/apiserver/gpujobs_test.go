@@ -313,11 +313,24 @@ func TestGpuJobsOverHTTP(t *testing.T) {
 		t.Error(got)
 	}
 	c.ask(422, "POST", "/apis/minik8s.io/v1/namespaces/default/slurmclusters", `{"metadata":{"name":"bad"},"spec":{"host":"a b","pollSeconds":1}}`)
-	c.ask(201, "POST", "/apis/minik8s.io/v1/namespaces/default/slurmclusters", `{"metadata":{"name":"hpc"},"spec":{"host":"login.example","hostKeys":["SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"]}}`)
+	c.ask(201, "POST", "/apis/minik8s.io/v1/namespaces/default/slurmclusters", `{"metadata":{"name":"hpc"},"spec":{"host":"login.example","setup":["source setup.sh"],"defaults":{"partition":"p1"},"hostKeys":["SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"]}}`)
+	// A dry run shows the script, with what the cluster adds; it is not kept.
+	if got := c.ask(201, "POST", gpuJobsPath+"?dryRun=All", `{"metadata":{"name":"j"},"spec":{"runScripts":["./a --it"]}}`); !strings.Contains(got, `"script":"### batch.sh`) ||
+		!strings.Contains(got, "./a --it") || !strings.Contains(got, "source setup.sh") || !strings.Contains(got, "--partition=p1") {
+		t.Error(got)
+	}
 	c.ask(201, "POST", gpuJobsPath, `{"metadata":{"name":"j"},"spec":{"runScripts":["./a"],"dependsOn":[{"name":"before"}]},"status":{"state":"COMPLETED"}}`)
 	j := c.job("j")
-	if j.Status.State != "" || j.Spec.Cleanup != "OnSuccess" || j.Spec.CompileOn != "Login" || j.Spec.DependsOn[0].When != "afterok" || j.Generation != 1 {
+	if j.Status.State != "" || j.Status.Script != "" || j.Spec.Cleanup != "OnSuccess" || j.Spec.CompileOn != "Login" || j.Spec.DependsOn[0].When != "afterok" || j.Generation != 1 {
 		t.Errorf("%+v", j)
+	}
+	const changed = `{"metadata":{"name":"j"},"spec":{"runScripts":["./a"],"dependsOn":[{"name":"before"}],"cleanup":"Never"}}`
+	if got := c.ask(200, "PUT", gpuJobsPath+"/j?dryRun=All", changed); !strings.Contains(got, "### batch.sh") {
+		t.Error(got)
+	}
+	c.ask(200, "PUT", gpuJobsPath+"/j", changed)
+	if got := c.ask(200, "GET", gpuJobsPath+"/j", ""); strings.Contains(got, "batch.sh") {
+		t.Error(got)
 	}
 	// A second seed system's manifest under the path of batch Jobs is told where it belongs.
 	manifest, err := os.ReadFile("../../testdata/dialects/a-gpujob.yaml")

@@ -98,6 +98,9 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 		if s.Warnings != nil && try == 0 {
 			opts.warn(s.Warnings(obj, Lister{r.cache}))
 		}
+		if opts.DryRun && s.Preview != nil {
+			s.Preview(obj, Lister{r.cache})
+		}
 		raw, err := storage.Encode(kind, obj)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)

@@ -56,6 +56,8 @@ type Strategy struct {
 	// names as WriteOnly. It returns nil if there is nothing to keep. No error may have what was taken out. old is nil for a
 	// new object.
 	Split func(obj, old api.Object) (*Kept, field.ErrorList)
+	// Preview completes the answer to a dry run by what is never stored. obj is the answer's own.
+	Preview func(obj api.Object, others Lister)
 	// CopyStatus makes dst's status that of src.
 	CopyStatus func(dst, src api.Object)
 	// BornWithStatus keeps the status that a new object brings along; others begin with none.

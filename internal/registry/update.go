@@ -111,6 +111,9 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	if obj.GetDeletionTimestamp() != nil && r.mayGo(kind, obj) {
 		return r.remove(ctx, q, old, obj, opts)
 	}
+	if opts.DryRun && s.Preview != nil {
+		s.Preview(obj, Lister{r.cache})
+	}
 	raw, err := storage.Encode(kind, obj)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

@@ -102,6 +102,7 @@ func (GpuJobStatus) SwaggerDoc() map[string]string {
 		"endTime":    "When it ended.",
 		"exitCode":   "The exit code of the batch script; of an array, the highest.",
 		"signal":     "The signal that ended it.",
+		"script":     "How the job would be submitted and what it would run: in the answer to a dry run alone.",
 		"restarts":   "How often Slurm has queued the job again.",
 		"tasks":      "The tasks of an array.",
 		"results":    "The files that came back.",

@@ -135,6 +135,8 @@ type GpuJobStatus struct {
 	Signal *int32 `json:"signal,omitempty"`
 	// Restarts counts how often Slurm has queued the job again.
 	Restarts int32 `json:"restarts,omitempty"`
+	// Script is how the job would be submitted and what it would run. It is in the answer to a dry run alone, and never stored.
+	Script string `json:"script,omitempty"`
 	// Tasks are those of an array.
 	Tasks *GpuJobTasks `json:"tasks,omitempty"`
 	// Results are the files that came back.

@@ -9,6 +9,7 @@ import (
 	"minik8s/internal/api/dialect"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/api/validation"
+	"minik8s/internal/gpu/plan"
 	"minik8s/internal/registry"
 )
 
@@ -16,6 +17,7 @@ import (
 func gpuJobStrategy() *registry.Strategy {
 	return &registry.Strategy{
 		Split:          splitLogin,
+		Preview:        previewScript,
 		Default:        onOne(defaults.GpuJob),
 		Validate:       checkOne(validation.GpuJob),
 		ValidateUpdate: checkStep(validation.GpuJobUpdate),
@@ -47,6 +49,27 @@ func splitLogin(obj, old api.Object) (*registry.Kept, field.ErrorList) {
 		secret := obj.(*corev1.Secret)
 		secret.Type, secret.Data = corev1.SecretTypeBasicAuth, login
 	}}, errs
+}
+
+// previewScript shows the batch script. A job that names no cluster, and whose namespace has none, is shown without what a cluster adds.
+func previewScript(obj api.Object, others registry.Lister) {
+	j := obj.(*minik8s.GpuJob)
+	specs, names := map[string]*minik8s.SlurmClusterSpec{}, []string(nil)
+	for _, o := range others.List(api.SlurmClusters) {
+		if o.GetNamespace() == j.Namespace {
+			names = append(names, o.GetName())
+			specs[o.GetName()] = &o.(*minik8s.SlurmCluster).Spec
+		}
+	}
+	spec := &minik8s.SlurmClusterSpec{}
+	if name, err := plan.Choose(j, names); err == nil && specs[name] != nil {
+		spec = specs[name]
+	}
+	text, err := plan.Text(j, spec)
+	if err != nil {
+		text = err.Error()
+	}
+	j.Status.Script = text
 }
 
 func slurmClusterStrategy() *registry.Strategy {
