@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-cluster demo-autoscale long faults test test-prometheus race check bench oracle runtime images testtools lint vet clean
+.PHONY: build demo demo-cluster demo-autoscale long faults gpu-kills test test-prometheus race check bench oracle runtime images testtools lint vet clean
 
 # build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
 build: runtime
@@ -46,6 +46,12 @@ FAULTS  ?= 1000
 MASTERS ?= 3
 faults: build images
 	$(GO) run ./internal/hosts/history/faults -faults $(FAULTS) -masters $(MASTERS) $(if $(SEED),-seed $(SEED)) $(BIN) build/images
+
+# gpu-kills has so many kills by chance of the daemon, the connection and the login node's scripts, while GPU jobs come and go on a
+# real Slurm. SEED does those of an earlier run again. As root; a thousand take an hour.
+KILLS ?= 1000
+gpu-kills: build images testtools
+	KILLS=$(KILLS) SEED=$(SEED) $(GO) test -timeout 5h -count 1 -v -run TestGpuJobsKilledAtRandom ./roles
 
 # lint is what the compiler does not see.
 lint: vet
