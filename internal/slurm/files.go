@@ -191,6 +191,12 @@ func isNotExist(err error) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// Unreadable reports whether an error means that the login node could not read a file, while the connection stands.
+func Unreadable(err error) bool {
+	var status *sftp.StatusError
+	return errors.As(err, &status) && status.FxCode() != sftp.ErrSSHFxNoConnection && status.FxCode() != sftp.ErrSSHFxConnectionLost
+}
+
 // diskFull makes the bare "failure" of an SFTP server understandable: version 3 of the protocol has no code for a full disk.
 func diskFull(err error) error {
 	var status *sftp.StatusError
