@@ -26,6 +26,11 @@ func (d *Daemon) gpus() gpu.Config {
 	return d.gpuConfig
 }
 
+// runGPUSweeper clears up, on every master, what results of GPU jobs it has.
+func (d *Daemon) runGPUSweeper(ctx context.Context, ready func()) error {
+	return gpu.NewSweeper(d.as(registry.Part(gpu.ControllerName)), d.gpus()).Run(ctx, ready)
+}
+
 // leaderName is the name of the master that runs the controllers; "" if there is none yet.
 func (d *Daemon) leaderName(ctx context.Context) (string, error) {
 	lease, err := client.Get[*coordinationv1.Lease](ctx, d.Client(), client.Key{Kind: api.Leases, Namespace: metav1.NamespaceSystem, Name: leaderLease})

@@ -106,6 +106,7 @@ func TestGpuJobs(t *testing.T) {
 	x.submit("good", minik8s.GpuJobSpec{Sources: program, WorkDir: "my work", Modules: []string{"cuda/10.1"}, CompileScripts: []string{`cc "my work/src/add.c" -o add`},
 		RunScripts: []string{"./add", `echo "cards=$SLURM_JOB_GPUS loaded=$LOADED name=$NAME" >&2`, "mkdir -p out/deep", "echo 1 >'out/it is'", "echo 2 >out/deep/file", "echo 3 >other"},
 		Env:        []corev1.EnvVar{{Name: "NAME", Value: "it's $HOME; `x`\n#SBATCH"}}, GPUsPerNode: 2, Results: []string{"out"}, OutputFile: "100%j 'out'.txt"})
+	x.submit("closed", minik8s.GpuJobSpec{RunScripts: []string{"echo 1 >open; echo 2 >shut; chmod 0 shut; mkdir -m 0 room; echo said"}, Results: []string{"*"}})
 	x.submit("uncompiled", minik8s.GpuJobSpec{CompileScripts: []string{"cc nowhere.c"}, RunScripts: []string{"true"}})
 	x.submit("in-job", minik8s.GpuJobSpec{CompileScripts: []string{"cc nowhere.c"}, CompileOn: minik8s.CompileOnJob, RunScripts: []string{"true"}})
 	x.submit("failing", minik8s.GpuJobSpec{RunScripts: []string{"echo so far", "exit 3", "echo not reached"}})
@@ -146,6 +147,17 @@ func TestGpuJobs(t *testing.T) {
 		if got := j.Status.State + " " + j.Status.Reason; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+	// What nobody can read keeps nothing back, and stays on the cluster.
+	j := x.back("closed")
+	if c := apimeta.FindStatusCondition(j.Status.Conditions, minik8s.GpuJobResultsReady); c.Reason != "CollectedInPart" || !strings.Contains(c.Message, `2 cannot be read: "room/" "shut"`) {
+		t.Errorf("closed: %+v", c)
+	}
+	if got := x.read("closed", "log") + x.read("closed", "files/open"); got != "said\n1\n" {
+		t.Errorf("closed: %q", got)
+	}
+	if got := x.slurm.Do("ls .minik8s/*/jobs/closed.*/files"); !strings.Contains(got, "shut") {
+		t.Errorf("closed: on the cluster: %s", got)
 	}
 	if got := x.read("uncompiled", "log"); !strings.Contains(got, "nowhere.c") {
 		t.Errorf("what the compiler said: %q", got)

@@ -2,6 +2,8 @@ package roles_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,4 +104,21 @@ func TestGpuJobsOnTwoMasters(t *testing.T) {
 			t.Errorf("logs: %q", got)
 		}
 	}
+
+	// A job that is deleted leaves nothing on the disk of a master that does not lead, either.
+	at := filepath.Join(second.dir, "gpu", string(x.job("two").UID))
+	kept := filepath.Join(first.dir, "gpu", string(x.job("one").UID))
+	other := kept
+	if holder(y.c) == "first" {
+		other = at
+	}
+	name := map[string]string{at: "two", kept: "one"}[other]
+	if _, err := os.Stat(other); err != nil {
+		t.Fatal(err)
+	}
+	x.must(y.c.Delete(context.Background(), client.Key{Kind: api.GpuJobs, Namespace: "default", Name: name}, nil))
+	y.eventually("the results of "+name+" are removed where they are", func() bool {
+		_, err := os.Stat(other)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }

@@ -69,6 +69,7 @@ func (d *Daemon) masterParts() []supervise.Part {
 		{Name: "door", Policy: supervise.Must, Run: d.runDoor},
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry", "door"}},
 		{Name: "clustertrust-controller", Policy: supervise.Keep, Run: d.runTrust, After: []string{"apiserver"}},
+		{Name: gpu.SweeperName, Policy: supervise.Keep, Run: d.runGPUSweeper, After: []string{"registry"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
 	return append(parts, d.storage.parts()...)

@@ -41,6 +41,7 @@ type fakeAPI struct {
 	routes  map[string]http.HandlerFunc
 	offline Offline
 	calls   []string
+	clock   func() time.Time // the commands' clock; nil: it stands at testTime
 	// discovery is the server's own, of the kinds that are compiled in.
 	discovery *echo.Echo
 }
@@ -277,6 +278,9 @@ func (f *fakeAPI) ctl(stdin string, args ...string) ran {
 	p := newProgram(strings.NewReader(stdin), &out, &errOut)
 	p.getenv = func(string) string { return "" }
 	p.now = func() time.Time { return testTime }
+	if f.clock != nil {
+		p.now = f.clock
+	}
 	p.pause, p.offline = time.Millisecond, f.offline
 	p.connect = func(session.Where) (session.Server, error) { return remote.New(remote.Config{Server: srv.URL}) }
 	err := p.run(context.Background(), args)

@@ -1,11 +1,17 @@
 package ctl
 
 import (
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/api/minik8s"
 )
@@ -124,5 +130,80 @@ func TestJobOfNoKind(t *testing.T) {
 	got := f.ctl("kind: Job\nmetadata: {name: a}\nspec: {resultFileName: a}\n", "apply", "-f", "-")
 	if got.code == 0 || !strings.Contains(got.text, "neither template, as a batch Job, nor cuFilePath, as a GPU job") || len(f.calls) > 1 {
 		t.Errorf("%+v %v", got, f.calls)
+	}
+}
+
+// apply --wait waits for a GPU job as long as it takes, or as it is told, and says once what holds it up.
+func TestWaitForGpuJob(t *testing.T) {
+	const path = "/apis/minik8s.io/v1/namespaces/default/gpujobs/long"
+	not := func(kind, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	is := func(kind string) metav1.Condition { return metav1.Condition{Type: kind, Status: metav1.ConditionTrue} }
+	login, full := not("Submitted", "LoginNeeded", "somebody has to log in"), not("ResultsReady", "DiskFull", "there is no room")
+	steps := []minik8s.GpuJobStatus{
+		{Conditions: []metav1.Condition{login}}, {Conditions: []metav1.Condition{login}},
+		{Conditions: []metav1.Condition{is("SourcesReady"), not("Submitted", "WaitingForSources", "send the sources")}},
+		{State: "PENDING", Reason: "Priority", Conditions: []metav1.Condition{is("Submitted")}},
+		{State: "COMPLETED", Folder: "/f", Conditions: []metav1.Condition{is("Submitted"), is("Complete"), full}},
+		{State: "COMPLETED", Folder: "/f", Conditions: []metav1.Condition{is("Submitted"), is("Complete"), full}},
+		{State: "COMPLETED", Conditions: []metav1.Condition{is("Submitted"), is("Complete"), is("ResultsReady")}, Results: &minik8s.GpuJobResults{Files: 1}},
+	}
+	run := func(args ...string) ran {
+		f := newFake(t)
+		looks, now := 0, testTime
+		f.clock = func() time.Time { now = now.Add(time.Hour); return now }
+		f.routes = map[string]http.HandlerFunc{"GET " + path: func(w http.ResponseWriter, _ *http.Request) {
+			obj := f.objects[path]
+			if obj == nil {
+				fail(w, apierrors.NewNotFound(schema.GroupResource{Resource: "gpujobs"}, "long"))
+				return
+			}
+			j := obj.(*minik8s.GpuJob).DeepCopy()
+			j.Status = steps[min(looks, len(steps)-1)]
+			looks++
+			reply(w, http.StatusOK, j)
+		}}
+		return f.ctl("apiVersion: minik8s.io/v1\nkind: GpuJob\nmetadata: {name: long}\nspec: {runScripts: ['true']}\n", append([]string{"apply", "--wait", "-f", "-"}, args...)...)
+	}
+	got := run()
+	if got.code != 0 || !strings.Contains(got.out, "completed after") {
+		t.Errorf("%+v", got)
+	}
+	for _, once := range []string{"somebody has to log in", "PENDING (Priority)", "there is no room"} {
+		if strings.Count(got.err, once) != 1 {
+			t.Errorf("%q is not said once:\n%s", once, got.err)
+		}
+	}
+	if strings.Contains(got.err, "send the sources") {
+		t.Errorf("the sources are there:\n%s", got.err)
+	}
+	if got := run("--timeout=90m"); got.code == 0 || !strings.Contains(got.text, "somebody has to log in") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The names of remote files cannot drive a terminal.
+func TestNamesOfGpuFiles(t *testing.T) {
+	f := newFake(t)
+	j := &minik8s.GpuJob{ObjectMeta: metaOf("a")}
+	f.put(pathOf(j), j)
+	const name, quoted = "\x1b]0;title\a\n", `\x1b]0;title\a\n"`
+	f.routes = map[string]http.HandlerFunc{
+		"GET " + pathOf(j) + "/files": func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, http.StatusOK, map[string]any{"files": []map[string]any{{"path": name, "size": 2}, {"path": name + "d/" + name, "size": 2}}})
+		},
+		"GET " + pathOf(j) + "/files/" + name:               func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hi")) },
+		"GET " + pathOf(j) + "/files/" + name + "d/" + name: func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hi")) },
+	}
+	used := t.TempDir() // where the folder's name is a file's
+	if err := os.WriteFile(filepath.Join(used, name+"d"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{}, {"-d", name + "d"}, {"-f", name, "--to", t.TempDir()}, {"-f", name + "x"}, {"-d", name + "x"}, {"--all", "--to", t.TempDir()}, {"--all", "--to", used}} {
+		got := f.ctl("", append(append([]string{"gpu"}, args...), "a")...)
+		if all := got.out + got.err + got.text; strings.ContainsAny(all, "\x1b\a") || !strings.Contains(all, quoted[:len(quoted)-1]) {
+			t.Errorf("%q: %+v", args, got)
+		}
 	}
 }

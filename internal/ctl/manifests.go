@@ -43,12 +43,15 @@ func manifestOptions(c *cli.Context) manifest.Options {
 		ForceConflicts: c.Bool("force-conflicts"), FieldManager: c.String("field-manager"), Recreate: c.Bool("force")}
 }
 
+// podsTimeout is how long apply --wait waits for pods.
+const podsTimeout = 5 * time.Minute
+
 func (p *program) applyCommand() *cli.Command {
 	return &cli.Command{
 		Name: "apply", Usage: "create objects, or change them to what a manifest says", ArgsUsage: "[KIND] -f FILE|FOLDER|URL|-",
 		Flags: append(append(fileFlags(), writeFlags()...),
 			&cli.BoolFlag{Name: "wait", Usage: "wait until the pods are ready, and GPU jobs over and their results here"},
-			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "how long --wait waits"},
+			&cli.DurationFlag{Name: "timeout", Value: podsTimeout, Usage: "how long --wait waits; for GPU jobs the default is as long as they take"},
 			&cli.BoolFlag{Name: "server-side", Usage: "let the server merge, and keep book of who manages which field"},
 			&cli.BoolFlag{Name: "force-conflicts", Usage: "with --server-side: take over fields that others have set otherwise"},
 			&cli.StringFlag{Name: "field-manager", Value: session.Manager, Usage: "with --server-side: the `NAME` under which the fields are managed"},
@@ -106,7 +109,11 @@ func (p *program) eachDocument(c *cli.Context, write writer) error {
 		}
 		for _, obj := range done {
 			if j, ok := obj.(*minik8s.GpuJob); ok {
-				count.Add(gpujob.Wait(c.Context, s, j, c.Duration("timeout")))
+				limit := time.Duration(0) // a job may wait for its cards for days
+				if c.IsSet("timeout") {
+					limit = c.Duration("timeout")
+				}
+				count.Add(gpujob.Wait(c.Context, s, j, limit))
 			}
 		}
 	}

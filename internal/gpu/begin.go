@@ -140,7 +140,7 @@ func (g *Controller) sources(obj *minik8s.GpuJob) error {
 	if what == "" {
 		what = src.File
 	}
-	return &waits{"WaitingForSources", fmt.Sprintf("%s is on the machine of whoever applied the job: `minik8sd ctl apply` uploads it, or `minik8sd ctl gpu push %s FOLDER`", what, obj.Name)}
+	return &waits{plan.ReasonNoSources, fmt.Sprintf("%s is on the machine of whoever applied the job: `minik8sd ctl apply` uploads it, or `minik8sd ctl gpu push %s FOLDER`", what, obj.Name)}
 }
 
 // dependencies are those that Slurm has to wait for.

@@ -2,9 +2,9 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -13,17 +13,16 @@ import (
 	"minik8s/internal/clock"
 	"minik8s/internal/gpu/plan"
 	"minik8s/internal/gpu/results"
-	"minik8s/internal/slurm"
 	"minik8s/internal/slurm/batch"
 )
 
 // collection is a job whose results are on their way.
 type collection struct {
-	cancel context.CancelFunc
-	done   bool
-	got    minik8s.GpuJobResults
-	err    error
-	failed int // in a row
+	transfer *transfer
+	cancel   context.CancelFunc
+	done     bool
+	err      error
+	failed   int // in a row
 }
 
 // finish brings the results of an ended job back. When the status has said so, and not before, it clears up: whoever is
@@ -35,26 +34,27 @@ func (g *Controller) finish(ctx context.Context, obj *minik8s.GpuJob) error {
 		return nil
 	}
 	if !apimeta.IsStatusConditionTrue(s.Conditions, minik8s.GpuJobResultsReady) {
-		if got, err := g.kept(obj); err == nil {
-			g.ready(obj, got)
+		g.mu.Lock()
+		c := g.collecting[obj.UID]
+		came := c != nil && c.done && c.err == nil
+		g.mu.Unlock()
+		err := g.ready(obj)
+		if err == nil { // now, or by a daemon that was killed before it could say so
 			return nil
 		}
 		g.mu.Lock()
-		c := g.collecting[obj.UID]
-		if c == nil || c.done && c.err != nil {
-			if c != nil {
-				plan.Set(s, minik8s.GpuJobResultsReady, false, "CollectionFailed", c.err.Error(), clock.Now())
-			}
-			g.collect(obj, layout, c)
-			g.mu.Unlock()
-			return nil
+		defer g.mu.Unlock()
+		if came {
+			c.err = err
 		}
-		done, got := c.done, c.got
-		g.mu.Unlock()
-		if !done {
-			return nil
+		if c != nil && (!c.done || c.err == nil) {
+			return nil // its end wakes this job
 		}
-		g.ready(obj, got)
+		if c != nil {
+			reason, message := g.failed(c.err)
+			plan.Set(s, minik8s.GpuJobResultsReady, false, reason, message, clock.Now())
+		}
+		g.collect(obj, layout, c)
 		return nil
 	}
 	if keep(obj) {
@@ -72,26 +72,45 @@ func (g *Controller) finish(ctx context.Context, obj *minik8s.GpuJob) error {
 	return nil
 }
 
-// kept are the results that were fetched already, by a daemon that was killed before it could say so.
-func (g *Controller) kept(obj *minik8s.GpuJob) (minik8s.GpuJobResults, error) {
+// failed is why an attempt failed: a reason and a message for the condition ResultsReady.
+func (g *Controller) failed(err error) (reason, message string) {
+	if full := (*results.FullError)(nil); errors.As(err, &full) {
+		return plan.ReasonDiskFull, fmt.Sprintf("on the disk of master %s, which has the cluster's own data too: %v. Make room there, delete GPU jobs whose results are no longer needed, or name fewer files in spec.results; it is tried again", g.master, full)
+	}
+	return "CollectionFailed", err.Error()
+}
+
+// ready says that the results are here, if they are.
+func (g *Controller) ready(obj *minik8s.GpuJob) error {
 	list, err := g.store.List(string(obj.UID))
+	if err != nil {
+		return err
+	}
+	left, err := g.store.Left(string(obj.UID))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	g.mu.Lock()
+	delete(g.collecting, obj.UID)
+	g.mu.Unlock()
 	got := minik8s.GpuJobResults{Files: int32(len(list)), Master: g.master}
 	for _, f := range list {
 		got.Bytes += f.Size
 	}
-	return got, err
-}
-
-// ready says that the results are here.
-func (g *Controller) ready(obj *minik8s.GpuJob, got minik8s.GpuJobResults) {
-	g.mu.Lock()
-	delete(g.collecting, obj.UID)
-	g.mu.Unlock()
 	obj.Status.Results = &got
-	plan.Set(&obj.Status, minik8s.GpuJobResultsReady, true, "Collected", fmt.Sprintf("%d files, %d bytes", got.Files, got.Bytes), clock.Now())
+	reason, message := plan.ReasonCollected, fmt.Sprintf("%d files, %d bytes%s", got.Files, got.Bytes, leftOut(left))
+	if len(left.Unreadable) > 0 {
+		reason = plan.ReasonInPart
+		if obj.Spec.Cleanup != minik8s.CleanupAlways {
+			message += "; they stay on the cluster until the job is deleted"
+		}
+	}
+	plan.Set(&obj.Status, minik8s.GpuJobResultsReady, true, reason, message, clock.Now())
+	return nil
 }
 
-// keep reports whether the folder of an ended job stays on the cluster until the object is deleted.
+// keep reports whether the folder of an ended job stays on the cluster until the object is deleted. What could not be brought here
+// is there alone.
 func keep(obj *minik8s.GpuJob) bool {
 	switch obj.Spec.Cleanup {
 	case minik8s.CleanupNever:
@@ -99,7 +118,8 @@ func keep(obj *minik8s.GpuJob) bool {
 	case minik8s.CleanupAlways:
 		return false
 	}
-	return !apimeta.IsStatusConditionTrue(obj.Status.Conditions, minik8s.GpuJobComplete)
+	ready := apimeta.FindStatusCondition(obj.Status.Conditions, minik8s.GpuJobResultsReady)
+	return !apimeta.IsStatusConditionTrue(obj.Status.Conditions, minik8s.GpuJobComplete) || ready != nil && ready.Reason == plan.ReasonInPart
 }
 
 // collect begins to bring results back, or begins anew after a while; mu is held.
@@ -109,17 +129,20 @@ func (g *Controller) collect(obj *minik8s.GpuJob, layout batch.Layout, before *c
 	c.cancel = cancel
 	pause := time.Duration(0)
 	if before != nil {
-		c.failed = before.failed + 1
+		c.transfer, c.failed = before.transfer, before.failed+1
 		pause = min(time.Second<<min(c.failed, 8), 5*time.Minute)
+	} else {
+		c.transfer = newTransfer(string(obj.UID), layout, g.store)
 	}
+	c.transfer.wanted = func(names []string) []string { return plan.Wanted(obj, names) } // results may be changed meanwhile
 	g.collecting[obj.UID] = c
 	g.tasks.Go(func(ctx context.Context) error {
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
-		got, err := g.fetch(running, obj, layout, pause)
+		err := g.fetch(running, placeOf(obj), c.transfer, pause)
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		c.done, c.got, c.err = true, got, err
+		c.done, c.err = true, err
 		if g.collecting[obj.UID] == c && running.Err() == nil {
 			g.loop.Add(keyOf(obj))
 		} else {
@@ -129,103 +152,22 @@ func (g *Controller) collect(obj *minik8s.GpuJob, layout batch.Layout, before *c
 	})
 }
 
-// fetch brings the files of a job back.
-func (g *Controller) fetch(ctx context.Context, obj *minik8s.GpuJob, layout batch.Layout, pause time.Duration) (minik8s.GpuJobResults, error) {
-	var none minik8s.GpuJobResults
+// fetch is an attempt to bring the files of a job back.
+func (g *Controller) fetch(ctx context.Context, at place, t *transfer, pause time.Duration) error {
 	select {
 	case <-time.After(pause):
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return ctx.Err()
 	}
 	select {
 	case g.sending <- struct{}{}:
 		defer func() { <-g.sending }()
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return ctx.Err()
 	}
-	cluster, _, err := g.links.For(ctx, placeOf(obj))
-	if err != nil {
-		return none, err
-	}
-	entries, err := cluster.List(ctx, layout)
-	if err != nil {
-		return none, err
-	}
-	size, names := map[string]int64{}, []string(nil)
-	for _, e := range entries {
-		size[e.Path], names = e.Size, append(names, e.Path)
-	}
-	names = plan.Wanted(obj, names)
-	in, err := g.store.Incoming(string(obj.UID))
-	if err != nil {
-		return none, err
-	}
-	defer in.Close() //nolint:errcheck // the files were synced
-	// The cluster sums up while the files come.
-	type sums struct {
-		of  []string
-		err error
-	}
-	summed := make(chan sums, 1)
-	go func() {
-		of, err := cluster.Sums(ctx, layout, names)
-		summed <- sums{of, err}
-	}()
-	sum := make([]string, len(names))
-	for i, n := range names {
-		if sum[i], err = copyFile(ctx, cluster, layout, in, n, size[n]); err != nil {
-			<-summed
-			return none, err
-		}
-	}
-	their := <-summed
-	if their.err != nil {
-		return none, their.err
-	}
-	got := minik8s.GpuJobResults{Files: int32(len(names)), Master: g.master}
-	list := make([]results.File, len(names))
-	for i, n := range names {
-		list[i] = results.File{Path: n, Size: size[n], SHA256: their.of[i]}
-		if err := results.Check(in, n, sum[i], their.of[i]); err != nil {
-			return none, err
-		}
-		got.Bytes += size[n]
-	}
-	return got, g.store.Complete(string(obj.UID), list)
-}
-
-// copyFile copies a file, from where an earlier attempt broke, and returns its checksum.
-func copyFile(ctx context.Context, cluster *slurm.Cluster, layout batch.Layout, in *os.Root, name string, size int64) (sum string, err error) {
-	to, err := results.Resume(in, name, size)
-	if err != nil {
-		return "", err
-	}
-	if to.Have() < size {
-		err = copyRest(ctx, cluster, layout, to, name)
-	}
-	if err == nil && to.Have() != size {
-		err = fmt.Errorf("%s: %d of %d bytes came", name, to.Have(), size)
-	}
-	if err != nil {
-		to.Close() //nolint:errcheck // it failed already
-		return "", err
-	}
-	return to.Finish()
-}
-
-func copyRest(ctx context.Context, cluster *slurm.Cluster, layout batch.Layout, to *results.Part, name string) error {
-	from, _, err := cluster.Read(ctx, layout, name)
+	cluster, _, err := g.links.For(ctx, at)
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { from.Close() })
-	defer stop()
-	defer from.Close() //nolint:errcheck // it was only read
-	if _, err := from.Seek(to.Have(), io.SeekStart); err != nil {
-		return err
-	}
-	if _, err := from.WriteTo(to); err != nil {
-		return fmt.Errorf("%s: after %d bytes: %w", name, to.Have(), err)
-	}
-	return nil
+	return t.try(ctx, cluster)
 }

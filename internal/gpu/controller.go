@@ -101,32 +101,9 @@ func keyOf(j *minik8s.GpuJob) loop.Key { return loop.Key{Namespace: j.Namespace,
 func (g *Controller) Run(ctx context.Context, ready func()) error {
 	g.tasks = supervise.NewTasks(ctx)
 	g.tasks.Go(func(ctx context.Context) error {
-		return loop.Drive(ctx, func() {
-			g.sweep()
-			ready()
-		}, []supervise.Source{g.clusters, g.jobs}, g.loop.Workers(workers))
+		return loop.Drive(ctx, ready, []supervise.Source{g.clusters, g.jobs}, g.loop.Workers(workers))
 	})
 	return g.tasks.Wait()
-}
-
-// sweep removes results of jobs that are gone.
-func (g *Controller) sweep() {
-	uids, err := g.store.UIDs()
-	if err != nil {
-		g.log.Warn("the results of GPU jobs cannot be listed", "error", err)
-		return
-	}
-	known := map[string]bool{}
-	for _, j := range g.jobs.List() { // and not keys, which may not have them all yet
-		known[string(j.UID)] = true
-	}
-	for _, uid := range uids {
-		if !known[uid] {
-			if err := g.store.Remove(uid); err != nil {
-				g.log.Warn("results of a GPU job that is gone cannot be removed", "uid", uid, "error", err)
-			}
-		}
-	}
 }
 
 func (g *Controller) jobChanged(old, now *minik8s.GpuJob) {
@@ -142,6 +119,7 @@ func (g *Controller) jobChanged(old, now *minik8s.GpuJob) {
 			delete(g.begun, old.UID)
 			if c := g.collecting[old.UID]; c != nil {
 				c.cancel()
+				delete(g.collecting, old.UID)
 			}
 		}
 	}

@@ -1,12 +1,21 @@
 // Package gpu runs GpuJobs on Slurm clusters, and answers for what is there: sources, files, logs, scripts.
 //
-// It has two halves, which share the connections (Links):
+// It has two halves, which share the connections (Links), and a broom:
 //
 //   - The Controller runs on the leading master. It puts a job on its cluster, follows it, brings its files back, and clears
 //     up. Whatever it does may be done again: package slurm sees to it that nothing runs twice. It keeps no state but what
 //     is in a job's status, on the cluster and in the store of results, so it may be killed at any moment.
 //   - The Server runs on every master and answers the subresources of a GpuJob, and the login of a SlurmCluster. The API server has
 //     authorised each request. Only the leading master has connections: the others have it answer.
+//   - The Sweeper runs on every master, since every one may have led and have results: it removes from the store of its own
+//     machine what belongs to a job that is gone, at its start and when it sees one go, and what it had begun to fetch when another
+//     master has fetched it all. It follows the GpuJobs rather than be asked by the leader, who cannot ask a master that is down.
+//     It never touches files of a job that exists, but for those, nor any that are just coming.
+//
+// Results go to the disk that etcd has, too. So before anything is fetched the bytes still to come are compared with what is free
+// less a reserve, and if they do not fit the job waits (DiskFull) with its folder on the cluster as it is. What cannot be read there
+// is left out, named in the condition ResultsReady, and keeps the folder; the rest comes. An attempt that breaks is made again, and
+// asks for no byte and no checksum twice that it has, as long as the Controller runs; after that the bytes are still here.
 //
 // A SlurmCluster has one connection, whatever the number of its jobs, and a Follower while it has jobs: it reads the marks
 // that they leave once a second, over the connection, and asks Slurm's controller once in pollSeconds for all together.
@@ -17,7 +26,8 @@
 //	links.go      the connections, one for each cluster and login
 //	controller.go the loop, and the steps of a job
 //	follower.go   marks and queues
-//	collect.go    results
+//	collect.go    results: when they are fetched, and what the status says; transfer.go fetches
+//	sweeper.go    results that nobody has any more
 //	report.go     a cluster's condition
 //	server.go     the subresources; logs.go, upload.go, login.go; forward.go has another master answer
 //	plan/         what a job is for Slurm, and what news mean for its status; pure

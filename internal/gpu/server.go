@@ -193,9 +193,11 @@ func (s *Server) list(ctx context.Context, j *minik8s.GpuJob, here bool) (*FileL
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	out := &FileList{Source: "cluster", Files: make([]results.File, len(entries))}
-	for i, e := range entries {
-		out.Files[i] = results.File{Path: e.Path, Size: e.Size}
+	out := &FileList{Source: "cluster", Files: []results.File{}}
+	for _, e := range entries {
+		if !e.Folder {
+			out.Files = append(out.Files, results.File{Path: e.Path, Size: e.Size})
+		}
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/pkg/sftp"
 
 	"minik8s/internal/slurm/batch"
 	"minik8s/internal/slurm/login"
@@ -104,9 +107,7 @@ func (c *Cluster) Upload(ctx context.Context, l batch.Layout, write func(io.Writ
 	if err != nil {
 		return fmt.Errorf("a file on the login node: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() { f.Close() })
-	defer stop()
-	err = write(f)
+	err = pump(ctx, f, write)
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
@@ -121,6 +122,22 @@ func (c *Cluster) Upload(ctx context.Context, l batch.Layout, write func(io.Writ
 		return fmt.Errorf("sources on the login node: %w", diskFull(err))
 	}
 	return nil
+}
+
+// pump writes to a file on the login node with many packets on their way at a time: File.Write would wait for the answer to each.
+// When ctx ends, what write gives is no longer taken. f.Close could not end it: it waits for the same lock.
+func pump(ctx context.Context, f *sftp.File, write func(io.Writer) error) error {
+	from, to := io.Pipe()
+	defer context.AfterFunc(ctx, func() { from.CloseWithError(ctx.Err()) })()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := f.ReadFromWithConcurrency(from, 0)
+		from.CloseWithError(err)
+		sent <- err
+	}()
+	err := write(to)
+	to.CloseWithError(err)
+	return cmp.Or(<-sent, err)
 }
 
 // Uploaded reports whether there are sources.

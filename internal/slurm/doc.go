@@ -8,6 +8,7 @@
 //   - What all jobs of a cluster cost its controller does not grow with their number: one squeue for all of them. Ends are
 //     noticed by small files that the jobs leave, of which the login node alone hears.
 //   - What is brought back is whole: it has the size and the checksum that it had there. A broken transfer goes on where it broke.
+//     A file that cannot be read keeps no other back.
 //
 // It knows no kind of minik8s: package gpu says which jobs there are, and when to do what. What survives a kill -9 lies on
 // the login node, in the job's own folder (see Layout); this package holds nothing but a connection.
@@ -15,7 +16,7 @@
 //	login/     a login node: one connection with pinned host keys, commands and files over it
 //	batch/     the scripts and options of a job, and what squeue and sacct say; pure
 //	cluster.go a cluster: start, marks, states, cancel, remove
-//	fetch.go   results, and what a job prints
+//	files.go   results, and what a job prints
 //
 // The folders on the login node:
 //

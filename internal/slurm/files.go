@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -63,24 +64,28 @@ func pack(j *batch.Job, into string, files []File) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Entry is a file of a job on the login node.
+// Entry is a file of a job on the login node, or a folder that the user cannot look into.
 type Entry struct {
-	Path string // below the job's files
-	Size int64
+	Path   string // below the job's files
+	Size   int64
+	Closed bool // it cannot be read; a folder always is
+	Folder bool
 }
 
 // List are the files of a job, in order of their paths. A job that has no folder has none.
 func (c *Cluster) List(ctx context.Context, l batch.Layout) ([]Entry, error) {
-	out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Files())+" 2>/dev/null || exit 0\nfind . -type f -printf '%s %P\\0'")
+	out, err := c.node.Run(ctx, "[ -e "+batch.Quote(l.Files())+" ] || exit 0\ncd "+batch.Quote(l.Files())+` || exit 74
+find . -type d \( ! -readable -o ! -executable \) -printf 'd 0 %P\0' -prune -o -type f -readable -printf 'f %s %P\0' -o -type f -printf 'c %s %P\0'`)
 	if err != nil {
 		return nil, fmt.Errorf("the files of the job: %w", err)
 	}
 	var entries []Entry
 	for rec := range strings.SplitSeq(string(out), "\x00") {
-		size, name, ok := strings.Cut(rec, " ")
+		kind, rest, _ := strings.Cut(rec, " ")
+		size, name, ok := strings.Cut(rest, " ")
 		n, err := strconv.ParseInt(size, 10, 64)
 		if ok && err == nil && fs.ValidPath(name) {
-			entries = append(entries, Entry{name, n})
+			entries = append(entries, Entry{Path: name, Size: n, Closed: kind != "f", Folder: kind == "d"})
 		}
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
@@ -116,24 +121,58 @@ func (c *Cluster) Read(ctx context.Context, l batch.Layout, name string) (*sftp.
 	return f, info.Size(), nil
 }
 
-// Sums are the SHA-256 checksums of files of a job, in the order of names, in hexadecimal.
+// Copy writes a file of a job to w, from an offset on. The error is fs.ErrNotExist if there is none, and fs.ErrPermission if it cannot
+// be read. It ends when ctx does.
+func (c *Cluster) Copy(ctx context.Context, l batch.Layout, name string, offset int64, w io.Writer) error {
+	f, _, err := c.Read(ctx, l, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = f.WriteTo(&until{ctx, w})
+	return err
+}
+
+// until is a writer that takes nothing more when ctx has ended. Closing the file would not end a copy: it waits for the same lock.
+type until struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (u *until) Write(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.w.Write(b)
+}
+
+// Sums are the SHA-256 checksums of files of a job, in the order of names, in hexadecimal; "" for one that cannot be read.
 func (c *Cluster) Sums(ctx context.Context, l batch.Layout, names []string) ([]string, error) {
-	var sums []string
+	of := make(map[string]string, len(names))
 	for chunk := range slices.Chunk(names, 500) {
 		out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Files())+" || exit\n"+sumScript(chunk))
 		if err != nil {
 			return nil, fmt.Errorf("checksums: %w", err)
 		}
-		sums = append(sums, strings.Fields(string(out))...)
+		for line := range strings.SplitSeq(string(out), "\x00") {
+			if len(line) > 68 && line[64] == ' ' && line[66:68] == "./" {
+				of[line[68:]] = line[:64]
+			}
+		}
 	}
-	if len(sums) != len(names) {
-		return nil, fmt.Errorf("checksums: %d of %d files have one", len(sums), len(names))
+	sums := make([]string, len(names))
+	for i, n := range names {
+		sums[i] = of[n]
 	}
 	return sums, nil
 }
 
-// sumScript prints a line for each file. openssl comes first: it uses the processor's instructions for SHA, and is five times as quick
-// as many a sha256sum. It cannot tell names with line breaks from lines, though.
+// sumScript prints a checksum, two characters and the name for each file that can be read, each ended by a zero. openssl comes first:
+// it uses the processor's instructions for SHA, and is five times as quick as many a sha256sum. It cannot tell names with line breaks
+// from lines, though.
 func sumScript(names []string) string {
 	words, plain := make([]string, len(names)), true
 	for i, n := range names {
@@ -141,15 +180,21 @@ func sumScript(names []string) string {
 		plain = plain && !strings.Contains(n, "\n")
 	}
 	args := batch.QuoteAll(words)
-	slow := "sha256sum -z -- " + args + " | tr '\\n\\000' ' \\n' | cut -c1-64"
+	slow := "sha256sum -z -- " + args + " || true"
 	if !plain {
 		return slow
 	}
-	return "if command -v openssl >/dev/null 2>&1; then openssl dgst -sha256 -r " + args + " | cut -c1-64; else " + slow + "; fi"
+	return "if command -v openssl >/dev/null 2>&1; then openssl dgst -sha256 -r " + args + " | tr '\\n' '\\000'; else " + slow + "; fi"
 }
 
 func isNotExist(err error) bool {
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Unreadable reports whether an error means that the login node could not read a file, while the connection stands.
+func Unreadable(err error) bool {
+	var status *sftp.StatusError
+	return errors.As(err, &status) && status.FxCode() != sftp.ErrSSHFxNoConnection && status.FxCode() != sftp.ErrSSHFxConnectionLost
 }
 
 // diskFull makes the bare "failure" of an SFTP server understandable: version 3 of the protocol has no code for a full disk.

@@ -29,7 +29,7 @@ func (GpuJobSpec) SwaggerDoc() map[string]string {
 		"errorFile":      "The file for what it prints as errors. Without it NAME.err.",
 		"results":        "Files to bring back beside those two: paths below the job's folder, with * ? and [], folders as a whole.",
 		"resultPath":     "Where ctl puts the results on the machine of the person who applies the job.",
-		"cleanup":        "When the job's folder on the cluster goes: OnSuccess (the default) or Always, once the results are back; Never: with the object.",
+		"cleanup":        "When the job's folder on the cluster goes: OnSuccess (the default) or Always, once the results are back; Never: with the object. With OnSuccess it also stays while it has results that could not be read.",
 		"partition":      "The partition, sbatch's --partition. Without it that of the SlurmCluster's defaults, then Slurm's own; so with the next two.",
 		"account":        "The account that pays, sbatch's --account.",
 		"qos":            "The quality of service, sbatch's --qos.",

@@ -50,7 +50,7 @@ type GpuJobSpec struct {
 	// ResultPath is where ctl puts the results on the machine of the person who applies the job.
 	ResultPath string `json:"resultPath,omitempty"`
 	// Cleanup says when the job's folder on the cluster goes: OnSuccess (the default) or Always, once the results are back;
-	// Never: with the object.
+	// Never: with the object. With OnSuccess it also stays while it has results that could not be read.
 	Cleanup string `json:"cleanup,omitempty"`
 
 	// What is asked of Slurm. Empty: the SlurmCluster's defaults, then Slurm's own.

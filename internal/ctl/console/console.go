@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -78,6 +82,15 @@ func (c *Console) PaintErr(colour, text string) string {
 		return text
 	}
 	return c.Paint(colour, text)
+}
+
+// Name makes a name printable that somebody else has chosen, a file's for instance: one with control characters, which would drive the
+// terminal, comes quoted as in Go.
+func Name(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // StateColour returns the colour of a state: green for good, yellow for in progress, red for wrong.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -63,7 +64,7 @@ func List(ctx context.Context, s *session.Session, j *minik8s.GpuJob, folder str
 	}
 	if len(sizes) == 0 {
 		if below != "" {
-			return exit.Failf(exit.NotFound, "%s has no folder %s", j.Name, strings.TrimSuffix(below, "/"))
+			return exit.Failf(exit.NotFound, "%s has no folder %s", j.Name, console.Name(strings.TrimSuffix(below, "/")))
 		}
 		s.Note("there are no files yet")
 		return nil
@@ -75,10 +76,11 @@ func List(ctx context.Context, s *session.Session, j *minik8s.GpuJob, folder str
 	slices.Sort(names)
 	for _, n := range names {
 		size := fmt.Sprintf("%12d  ", sizes[n])
+		shown := console.Name(n)
 		if strings.HasSuffix(n, "/") {
-			n = s.Paint(console.Blue, n)
+			shown = s.Paint(console.Blue, shown)
 		}
-		s.Say("%s%s", size, n)
+		s.Say("%s%s", size, shown)
 	}
 	return nil
 }
@@ -92,7 +94,7 @@ func Fetch(ctx context.Context, s *session.Session, j *minik8s.GpuJob, name, to 
 	}
 	i := slices.IndexFunc(all, func(f file) bool { return f.Path == name })
 	if i < 0 {
-		return exit.Failf(exit.NotFound, "%s has no file %s: `minik8sd ctl gpu %s` lists them", j.Name, name, j.Name)
+		return exit.Failf(exit.NotFound, "%s has no file %s: `minik8sd ctl gpu %s` lists them", j.Name, console.Name(name), j.Name)
 	}
 	root, err := folder(to)
 	if err != nil {
@@ -102,7 +104,7 @@ func Fetch(ctx context.Context, s *session.Session, j *minik8s.GpuJob, name, to 
 	if err := download(ctx, s, j, all[i], root, gopath.Base(name)); err != nil {
 		return err
 	}
-	s.Say("%s: %d bytes", gopath.Join(to, gopath.Base(name)), all[i].Size)
+	s.Say("%s: %d bytes", console.Name(gopath.Join(to, gopath.Base(name))), all[i].Size)
 	return nil
 }
 
@@ -121,7 +123,7 @@ func FetchAll(ctx context.Context, s *session.Session, j *minik8s.GpuJob, to str
 		if err := download(ctx, s, j, f, root, f.Path); err != nil {
 			return err
 		}
-		s.Say("%s: %d bytes", gopath.Join(to, f.Path), f.Size)
+		s.Say("%s: %d bytes", console.Name(gopath.Join(to, f.Path)), f.Size)
 	}
 	return nil
 }
@@ -134,7 +136,8 @@ func folder(to string) (*os.Root, error) {
 }
 
 // download copies a file, from where an earlier download broke, and puts it in its place when it is whole.
-func download(ctx context.Context, s *session.Session, j *minik8s.GpuJob, f file, root *os.Root, as string) error {
+func download(ctx context.Context, s *session.Session, j *minik8s.GpuJob, f file, root *os.Root, as string) (err error) {
+	defer func() { err = printable(err) }()
 	if !fs.ValidPath(as) {
 		return exit.Failf(exit.Failed, "the server has a file %q, which cannot be here", as)
 	}
@@ -171,12 +174,25 @@ func download(ctx context.Context, s *session.Session, j *minik8s.GpuJob, f file
 	}
 	if f.SHA256 != "" && (have != f.Size || hex.EncodeToString(sum.Sum(nil)) != f.SHA256) {
 		root.Remove(part) //nolint:errcheck // the next download overwrites it
-		return exit.Failf(exit.Failed, "%s came back damaged: fetch it again", f.Path)
+		return exit.Failf(exit.Failed, "%s came back damaged: fetch it again", console.Name(f.Path))
 	}
 	if err := out.Close(); err != nil {
 		return err
 	}
 	return root.Rename(part, as)
+}
+
+// printable is an error of this machine's file system with names that can be printed.
+func printable(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return &fs.PathError{Op: path.Op, Path: console.Name(path.Path), Err: path.Err}
+	case errors.As(err, &link):
+		return &os.LinkError{Op: link.Op, Old: console.Name(link.Old), New: console.Name(link.New), Err: link.Err}
+	}
+	return err
 }
 
 // get reads a file from an offset.

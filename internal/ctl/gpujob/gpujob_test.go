@@ -1,6 +1,19 @@
 package gpujob
 
-import "testing"
+import (
+	"testing"
+
+	"minik8s/internal/api/minik8s"
+)
+
+// A host is named as where its keys are shown.
+func TestAddress(t *testing.T) {
+	for want, h := range map[string]minik8s.SSHHost{"login.example:22": {Host: "login.example"}, "[2001:db8::1]:2222": {Host: "2001:db8::1", Port: 2222}} {
+		if got := address(&h); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
 
 func TestForeign(t *testing.T) {
 	for path, want := range map[string]string{`D:\SJTU\pkg\sum_matrix`: "sum_matrix", `C:`: "results", `D:\`: "results", `\\host\share\x`: "x", `D:\a\..`: "results"} {

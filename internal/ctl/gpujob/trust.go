@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -67,10 +69,11 @@ func Trust(ctx context.Context, s *session.Session, c *minik8s.SlurmCluster, yes
 	return nil
 }
 
+// address is a host as its keys are shown: an IPv6 address is in brackets.
 func address(h *minik8s.SSHHost) string {
 	port := h.Port
 	if port == 0 {
 		port = 22
 	}
-	return fmt.Sprintf("%s:%d", h.Host, port)
+	return net.JoinHostPort(h.Host, strconv.Itoa(int(port)))
 }

@@ -1,6 +1,7 @@
 package gpujob
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -17,12 +18,15 @@ import (
 	"minik8s/internal/ctl/exit"
 	"minik8s/internal/ctl/session"
 	"minik8s/internal/ctl/wait"
+	"minik8s/internal/gpu/plan"
 )
 
-// Wait waits until a job has ended and its files are back, and puts them where the job says. It fails if the job did.
+// Wait waits until a job has ended and its files are back, and puts them where the job says. It fails if the job did. What holds the
+// job or its files up is said once. A timeout of 0 means no limit.
 func Wait(ctx context.Context, s *session.Session, j *minik8s.GpuJob, timeout time.Duration) error {
 	name := brief.Ref(api.GpuJobs, j.Name)
 	now := j
+	told, holds := map[string]bool{}, ""
 	look := func(ctx context.Context) (bool, string, error) {
 		var err error
 		if now, err = current(ctx, s, j); apierrors.IsNotFound(err) {
@@ -40,13 +44,15 @@ func Wait(ctx context.Context, s *session.Session, j *minik8s.GpuJob, timeout ti
 		if st.Reason != "" {
 			state += " (" + st.Reason + ")"
 		}
-		if c := apimeta.FindStatusCondition(st.Conditions, minik8s.GpuJobSubmitted); c != nil && c.Status != metav1.ConditionTrue {
-			state = c.Message
+		if holds = heldUp(st); holds != "" && !told[holds] {
+			told[holds] = true
+			s.EndProgress()
+			s.Note("%s: %s", name, holds)
 		}
 		return false, state, nil
 	}
 	took, err := wait.Until(ctx, s, s.Now(), wait.Awaited{Name: name, Look: look, Timeout: timeout, Late: func(state string, took time.Duration) error {
-		return exit.Failf(exit.Failed, "%s is not over after %s: %s", name, took, state)
+		return exit.Failf(exit.Failed, "%s is not over after %s: %s", name, took, cmp.Or(holds, state))
 	}})
 	if err != nil {
 		return err
@@ -65,6 +71,21 @@ func Wait(ctx context.Context, s *session.Session, j *minik8s.GpuJob, timeout ti
 	}
 	s.Say("%s %s after %s", name, strings.ToLower(now.Status.State), took.Round(time.Second))
 	return nil
+}
+
+// heldUp is what a job or its results wait for, or why they cannot be had at the moment; "" if nothing is in their way.
+func heldUp(st *minik8s.GpuJobStatus) string {
+	for _, kind := range []string{minik8s.GpuJobResultsReady, minik8s.GpuJobSubmitted} {
+		c := apimeta.FindStatusCondition(st.Conditions, kind)
+		switch {
+		case c == nil || c.Status == metav1.ConditionTrue || c.Message == "":
+		case kind == minik8s.GpuJobSubmitted && c.Reason == plan.ReasonNoSources && apimeta.IsStatusConditionTrue(st.Conditions, minik8s.GpuJobSourcesReady):
+			// They have come since.
+		default:
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // foreign reports whether a path is of another system than this: D:\results.

@@ -31,6 +31,16 @@ const (
 	ReasonVanished       = "Vanished" // Slurm no longer knows it, and it left no word
 )
 
+// ReasonNoSources is why a job is not submitted whose sources have not come.
+const ReasonNoSources = "WaitingForSources"
+
+// Reasons of the condition ResultsReady.
+const (
+	ReasonCollected = "Collected"
+	ReasonInPart    = "CollectedInPart" // some files cannot be read
+	ReasonDiskFull  = "DiskFull"        // the master has no room for them
+)
+
 // Unsatisfied is the kind of a mark that no cluster leaves: what the job depends on ended otherwise than it needs.
 const Unsatisfied = "unsatisfied"
 

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,17 +13,27 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/disk"
 )
 
-// Store is a folder of results.
-type Store struct{ dir string }
+// Store is a folder of results. Its methods may be called from any goroutine.
+type Store struct {
+	dir   string
+	space func(dir string) (free, size int64, err error) // of its disk
+
+	mu    sync.Mutex
+	open  map[string]int // by job: how many have its Incoming
+	rooms map[*Room]bool
+}
 
 // New makes a store in a folder, which is made when it is first needed.
-func New(dir string) *Store { return &Store{dir: dir} }
+func New(dir string) *Store {
+	return &Store{dir: dir, space: space, open: map[string]int{}, rooms: map[*Room]bool{}}
+}
 
 // File is a file that came back.
 type File struct {
@@ -31,9 +42,16 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
+// LeftOut are files that did not come, by their paths; a folder that nobody may look into ends with a slash.
+type LeftOut struct {
+	Unreadable []string `json:"unreadable,omitempty"`
+	Vanished   []string `json:"vanished,omitempty"`
+}
+
 const (
 	partDir  = "part"
 	filesDir = "files"
+	leftName = "left.json"
 	listName = "list.json"
 )
 
@@ -44,17 +62,50 @@ func (s *Store) of(uid string) (string, error) {
 	return filepath.Join(s.dir, uid), nil
 }
 
-// Incoming opens the folder into which a job's files come. The caller closes it.
-func (s *Store) Incoming(uid string) (*os.Root, error) {
+// Incoming is the folder into which a job's files come.
+type Incoming struct {
+	*os.Root
+	s   *Store
+	uid string
+}
+
+// Incoming opens the folder into which a job's files come, unless ctx has ended. The caller closes it; until then nothing of the job
+// is removed.
+func (s *Store) Incoming(ctx context.Context, uid string) (*Incoming, error) {
 	dir, err := s.of(uid)
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil { // whoever ends it and then removes the job finds it gone, or open
+		return nil, err
+	}
 	part := filepath.Join(dir, partDir)
+	if _, err := os.Stat(filepath.Join(dir, listName)); errors.Is(err, fs.ErrNotExist) { // Complete was killed in the middle
+		if err := os.Rename(filepath.Join(dir, filesDir), part); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(part, 0o700); err != nil {
 		return nil, err
 	}
-	return os.OpenRoot(part)
+	root, err := os.OpenRoot(part)
+	if err != nil {
+		return nil, err
+	}
+	s.open[uid]++
+	return &Incoming{Root: root, s: s, uid: uid}, nil
+}
+
+// Close closes the folder.
+func (in *Incoming) Close() error {
+	in.s.mu.Lock()
+	defer in.s.mu.Unlock()
+	if in.s.open[in.uid]--; in.s.open[in.uid] == 0 {
+		delete(in.s.open, in.uid)
+	}
+	return in.Root.Close()
 }
 
 // Part is a file that comes. What is written to it is summed up on the way.
@@ -141,12 +192,16 @@ func Check(in *os.Root, name, sum, want string) error {
 }
 
 // Complete makes what has come the job's results. Files that are not in the list are not among them.
-func (s *Store) Complete(uid string, list []File) error {
+func (s *Store) Complete(uid string, list []File, left LeftOut) error {
 	dir, err := s.of(uid)
 	if err != nil {
 		return err
 	}
 	data, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	missing, err := json.Marshal(left)
 	if err != nil {
 		return err
 	}
@@ -159,24 +214,35 @@ func (s *Store) Complete(uid string, list []File) error {
 	if err := os.Rename(filepath.Join(dir, partDir), filepath.Join(dir, filesDir)); err != nil {
 		return err
 	}
+	if err := disk.WriteFile(filepath.Join(dir, leftName), missing, 0o600); err != nil {
+		return err
+	}
 	return disk.WriteFile(filepath.Join(dir, listName), data, 0o600)
 }
 
 // List are a job's results; fs.ErrNotExist if they are not here.
-func (s *Store) List(uid string) ([]File, error) {
+func (s *Store) List(uid string) (list []File, err error) {
+	return list, s.read(uid, listName, &list)
+}
+
+// Left are the files that did not come with a job's results; fs.ErrNotExist if these are not here.
+func (s *Store) Left(uid string) (left LeftOut, err error) {
+	return left, s.read(uid, leftName, &left)
+}
+
+func (s *Store) read(uid, name string, into any) error {
 	dir, err := s.of(uid)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	data, err := os.ReadFile(filepath.Join(dir, listName))
+	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var list []File
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, listName), err)
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 	}
-	return list, nil
+	return nil
 }
 
 // Open opens a result; fs.ErrNotExist if there is none of this name.
@@ -196,13 +262,35 @@ func (s *Store) Open(uid, name string) (*os.File, error) {
 	return root.Open(name)
 }
 
-// Remove removes what there is of a job.
-func (s *Store) Remove(uid string) error {
+// ErrOpen is a job whose files are coming: what it has cannot be removed now.
+var ErrOpen = errors.New("the job's files are just being brought here")
+
+// Remove removes what there is of a job. The error is ErrOpen while its files are coming.
+func (s *Store) Remove(uid string) error { return s.remove(uid, "") }
+
+// RemoveIncoming removes what has come of a job's files so far, but not results that are complete. Errors are as for Remove.
+func (s *Store) RemoveIncoming(uid string) error {
+	if err := s.remove(uid, partDir); err != nil {
+		return err
+	}
+	dir, err := s.of(uid)
+	if err == nil {
+		os.Remove(dir) //nolint:errcheck // it is not empty where there are results
+	}
+	return err
+}
+
+func (s *Store) remove(uid, what string) error {
 	dir, err := s.of(uid)
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[uid] > 0 {
+		return ErrOpen
+	}
+	return os.RemoveAll(filepath.Join(dir, what))
 }
 
 // UIDs are the jobs of which there is something.

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 )
 
@@ -22,13 +24,13 @@ func TestStore(t *testing.T) {
 	if _, err := s.List(uid); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	in, err := s.Incoming(uid)
+	in, err := s.Incoming(t.Context(), uid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := File{Path: "out/a b", Size: 6, SHA256: sum("abcdef")}
 	for _, piece := range []string{"abc", "def", ""} { // a transfer that broke in the middle
-		f, err := Resume(in, want.Path, want.Size)
+		f, err := Resume(in.Root, want.Path, want.Size)
 		if err != nil || piece == "def" && f.Have() != 3 {
 			t.Fatal(f, err)
 		}
@@ -41,16 +43,26 @@ func TestStore(t *testing.T) {
 		}
 		sum, err := f.Finish()
 		if err == nil {
-			err = Check(in, want.Path, sum, want.SHA256)
+			err = Check(in.Root, want.Path, sum, want.SHA256)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Complete(uid, []File{want}); err != nil {
+	if err := s.Remove(uid); !errors.Is(err, ErrOpen) {
+		t.Errorf("files that are coming are removed: %v", err)
+	}
+	left := LeftOut{Unreadable: []string{"x"}, Vanished: []string{"y"}}
+	if err := s.Complete(uid, []File{want}, left); err != nil {
 		t.Fatal(err)
 	}
 	in.Close() //nolint:errcheck // nothing was written
+	if got, err := s.Left(uid); err != nil || !reflect.DeepEqual(got, left) {
+		t.Error(got, err)
+	}
+	if err := s.RemoveIncoming(uid); err != nil {
+		t.Error(err)
+	}
 	if list, err := s.List(uid); err != nil || len(list) != 1 || list[0] != want {
 		t.Error(list, err)
 	}
@@ -91,12 +103,12 @@ func TestStore(t *testing.T) {
 
 func TestDamagedAndHostile(t *testing.T) {
 	s := New(t.TempDir())
-	in, err := s.Incoming("u")
+	in, err := s.Incoming(t.Context(), "u")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close() //nolint:errcheck // of a test
-	f, err := Resume(in, "a", 3)
+	f, err := Resume(in.Root, "a", 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,22 +119,22 @@ func TestDamagedAndHostile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Check(in, "a", got, sum("abc")); !errors.Is(err, ErrDamaged) {
+	if err := Check(in.Root, "a", got, sum("abc")); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
 	}
-	if f, err = Resume(in, "a", 3); err != nil || f.Have() != 0 {
+	if f, err = Resume(in.Root, "a", 3); err != nil || f.Have() != 0 {
 		t.Fatalf("what was damaged is kept: %v %v", f, err)
 	}
 	if _, err := io.WriteString(f, "abcd"); err != nil {
 		t.Fatal(err)
 	}
 	f.Close() //nolint:errcheck // of a test
-	if f, err = Resume(in, "a", 3); err != nil || f.Have() != 0 {
+	if f, err = Resume(in.Root, "a", 3); err != nil || f.Have() != 0 {
 		t.Fatalf("more than there is is kept: %v %v", f, err)
 	}
 	f.Close() //nolint:errcheck // of a test
 	for _, name := range []string{"../x", "/x", "a/../../x"} {
-		if _, err := Resume(in, name, 1); err == nil {
+		if _, err := Resume(in.Root, name, 1); err == nil {
 			t.Errorf("%q is written", name)
 		}
 	}
@@ -130,7 +142,54 @@ func TestDamagedAndHostile(t *testing.T) {
 	if err := in.Symlink("/tmp", "link"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Resume(in, "link/x", 1); err == nil {
+	if _, err := Resume(in.Root, "link/x", 1); err == nil {
 		t.Error("a link leads out of the folder")
 	}
+}
+
+// Who has ended the transfer of a job and removes it finds nothing new there.
+func TestRemovedForGood(t *testing.T) {
+	s := New(t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	in, err := s.Incoming(ctx, "u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	for _, remove := range []func(string) error{s.Remove, s.RemoveIncoming} {
+		if err := remove("u"); !errors.Is(err, ErrOpen) {
+			t.Error(err)
+		}
+	}
+	in.Close() //nolint:errcheck // of a test
+	if err := s.RemoveIncoming("u"); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Incoming(ctx, "u"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if uids, err := s.UIDs(); err != nil || len(uids) != 0 {
+		t.Error(uids, err)
+	}
+}
+
+// A kill in the middle of Complete costs nothing that has come.
+func TestCompleteAgain(t *testing.T) {
+	s := New(t.TempDir())
+	if err := os.MkdirAll(filepath.Join(s.dir, "u", filesDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "u", filesDir, "a"), []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := s.Incoming(t.Context(), "u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // of a test
+	f, err := Resume(in.Root, "a", 3)
+	if err != nil || f.Have() != 3 {
+		t.Fatalf("%v %v", f, err)
+	}
+	f.Close() //nolint:errcheck // of a test
 }
