@@ -169,5 +169,6 @@ func (g *Controller) fetch(ctx context.Context, at place, t *transfer, pause tim
 	if err != nil {
 		return err
 	}
+	defer g.links.hold(at)()
 	return t.try(ctx, cluster)
 }

@@ -160,6 +160,7 @@ func (s *Server) files(w http.ResponseWriter, r *aggregation.Connected) error {
 	if err != nil {
 		return err
 	}
+	defer s.links.hold(placeOf(j))()
 	f, _, err := c.Read(r.Context(), layout, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return missing

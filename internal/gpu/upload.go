@@ -45,10 +45,12 @@ func (s *Server) upload(w http.ResponseWriter, r *aggregation.Connected) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	c, _, err := s.links.For(ctx, place{j.Namespace, name, j.Spec.LoginSecret})
+	at := place{j.Namespace, name, j.Spec.LoginSecret}
+	c, _, err := s.links.For(ctx, at)
 	if err != nil {
 		return unavailable(err)
 	}
+	defer s.links.hold(at)()
 	layout, err := c.Layout(ctx, j.Name, string(j.UID))
 	if err != nil {
 		return unavailable(err)

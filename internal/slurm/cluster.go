@@ -51,7 +51,7 @@ func (c *Cluster) Interactive() bool { return c.node.Interactive() }
 func (c *Cluster) Close() { c.node.Close() }
 
 // prelude comes before commands of Slurm: centres have them in the PATH of login shells alone.
-const prelude = `command -v sbatch >/dev/null 2>&1 || { PATH=$(bash -lc 'printf %s "$PATH"' </dev/null 2>/dev/null):$PATH; export PATH; }
+const prelude = `command -v sbatch >/dev/null 2>&1 || { PATH=$(bash -lc 'printf "\n%s" "$PATH"' </dev/null 2>/dev/null | tail -n 1):$PATH; export PATH; }
 umask 077
 `
 
@@ -72,9 +72,6 @@ cd && mkdir -p -- `+batch.Quote(c.folder)+` && cd -- `+batch.Quote(c.folder)+` &
 		return "", err
 	}
 	base = strings.TrimSpace(string(out))
-	if i := strings.LastIndexByte(base, '\n'); i >= 0 { // what a login script has printed comes first
-		base = base[i+1:]
-	}
 	if !path.IsAbs(base) {
 		return "", fmt.Errorf("the login node says %q for its folder: expected an absolute path", base)
 	}

@@ -153,7 +153,7 @@ func (u *until) Write(b []byte) (int, error) {
 func (c *Cluster) Sums(ctx context.Context, l batch.Layout, names []string) ([]string, error) {
 	of := make(map[string]string, len(names))
 	for chunk := range slices.Chunk(names, 500) {
-		out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Files())+" || exit\n"+sumScript(chunk))
+		out, err := c.node.RunLong(ctx, "cd "+batch.Quote(l.Files())+" || exit\n"+sumScript(chunk))
 		if err != nil {
 			return nil, fmt.Errorf("checksums: %w", err)
 		}

@@ -136,3 +136,89 @@ func TestNode(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusals has a wrong password: it is tried twice, once each time, and then no more until a person says so.
+func TestRefusals(t *testing.T) {
+	s := slurmtest.Start(t, slurmtest.Options{})
+	d := &counting{Dialer: s}
+	n := login.New(login.Target{Addr: s.Addr, User: s.User, Password: "s3cret", HostKeys: []string{s.HostKey}}, d, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	t.Cleanup(n.Close)
+	n.Hasten(time.Minute, time.Millisecond, time.Minute)
+	var refused *login.RefusedError
+	for end := time.Now().Add(20 * time.Second); !errors.As(n.Connect(t.Context()), &refused) || !refused.Final; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it goes on trying")
+		}
+	}
+	if text := refused.Error(); !strings.Contains(text, "ctl gpu login") || strings.Contains(text, "s3cret") {
+		t.Error(text)
+	}
+	for range 20 {
+		n.Connect(t.Context()) //nolint:errcheck // it is counted
+		time.Sleep(2 * time.Millisecond)
+	}
+	if got := d.n.Load(); got != 2 {
+		t.Errorf("%d attempts", got)
+	}
+	if err := n.Login(t.Context(), nil); !errors.As(err, &refused) || d.n.Load() != 3 {
+		t.Errorf("%v after %d attempts", err, d.n.Load())
+	}
+}
+
+// TestNoise has login scripts that print.
+func TestNoise(t *testing.T) {
+	s := slurmtest.Start(t, slurmtest.Options{})
+	n := login.New(login.Target{Addr: s.Addr, User: s.User, Key: s.Key, HostKeys: []string{s.HostKey}}, s, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	t.Cleanup(n.Close)
+	s.Do("echo 'echo Welcome; echo mind the queue' >.bashrc")
+	if out, err := n.Run(t.Context(), "echo one; echo two"); err != nil || string(out) != "one\ntwo\n" {
+		t.Errorf("%q %v", out, err)
+	}
+	var ended *login.ExitError
+	if out, err := n.Run(t.Context(), "echo one; exit 3"); !errors.As(err, &ended) || ended.Code != 3 || string(out) != "one\n" {
+		t.Errorf("%q %v", out, err)
+	}
+	s.Do("echo 'echo no shell for you; exit 0' >.bashrc")
+	if out, err := n.Run(t.Context(), "echo one"); err == nil || !strings.Contains(err.Error(), "no shell for you") {
+		t.Errorf("%q %v", out, err)
+	}
+}
+
+// TestHanging has a login node whose disks hang: what waits for them ends, and works again when they are back.
+func TestHanging(t *testing.T) {
+	s := slurmtest.Start(t, slurmtest.Options{})
+	n := login.New(login.Target{Addr: s.Addr, User: s.User, Key: s.Key, HostKeys: []string{s.HostKey}}, s, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	t.Cleanup(n.Close)
+	n.Hasten(200*time.Millisecond, time.Minute, 200*time.Millisecond)
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			if _, err := n.Run(t.Context(), "sleep 5"); err == nil || !strings.Contains(err.Error(), "do its disks hang?") {
+				t.Errorf("a command: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	files, err := n.Files(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.ReadDir(s.Home); err != nil {
+		t.Fatal(err)
+	}
+	s.Root("pkill -STOP -f [i]nternal-sftp")
+	if _, err := files.ReadDir(s.Home); err == nil {
+		t.Error("a server that is stopped has answered")
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if files, err = n.Files(t.Context()); err == nil {
+			if _, err = files.ReadDir(s.Home); err == nil {
+				break
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	s.Root("pkill -CONT -f [i]nternal-sftp")
+}

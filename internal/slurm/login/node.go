@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -28,6 +27,8 @@ const (
 	firstPause   = time.Second
 	longestPause = time.Minute
 	refusedPause = 2 * time.Minute
+	// refusals is after how many refusals in a row nothing is tried any more: hosts lock out who goes on.
+	refusals = 2
 	// sessions is how many commands run at a time: a host allows ten sessions of a connection by default, and files take one.
 	sessions = 6
 )
@@ -38,6 +39,7 @@ type Node struct {
 	dialer Dialer
 	log    *slog.Logger
 	slots  chan struct{}
+	limits limits
 
 	mu      sync.Mutex
 	link    *link
@@ -45,15 +47,19 @@ type Node struct {
 	failed  error
 	pause   time.Duration
 	again   time.Time // when the next attempt may be made
+	refused int       // in a row
 	closed  bool
 }
+
+// limits are times that tests shorten.
+type limits struct{ command, refused, stall time.Duration }
 
 // New makes a node; it connects when it is first used.
 func New(t Target, d Dialer, log *slog.Logger) *Node {
 	if d == nil {
 		d = &net.Dialer{Timeout: handshakeLimit}
 	}
-	return &Node{target: t, dialer: d, log: log, slots: make(chan struct{}, sessions)}
+	return &Node{target: t, dialer: d, log: log, slots: make(chan struct{}, sessions), limits: limits{commandLimit, refusedPause, stallLimit}}
 }
 
 // Host is the node's host:port.
@@ -99,7 +105,7 @@ func (n *Node) connected(ctx context.Context) (*link, error) {
 			select {
 			case <-wait:
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return nil, context.Cause(ctx)
 			}
 			n.mu.Lock()
 			if n.link == nil && n.opening == nil && n.failed != nil {
@@ -110,7 +116,7 @@ func (n *Node) connected(ctx context.Context) (*link, error) {
 		case n.target.interactive():
 			defer n.mu.Unlock()
 			return nil, &NeededError{Host: n.target.Addr}
-		case n.failed != nil && time.Now().Before(n.again):
+		case n.failed != nil && (n.refused >= refusals || time.Now().Before(n.again)):
 			defer n.mu.Unlock()
 			return nil, n.failed
 		default:
@@ -136,7 +142,9 @@ func (n *Node) open(done chan struct{}) {
 		n.pause = min(max(2*n.pause, firstPause), longestPause)
 		var refused *RefusedError
 		if errors.As(err, &refused) {
-			n.pause = refusedPause
+			n.pause = n.limits.refused
+			n.refused++
+			refused.Final = n.refused >= refusals
 		}
 		n.again = time.Now().Add(n.pause)
 		return
@@ -150,7 +158,10 @@ func (n *Node) open(done chan struct{}) {
 
 // use makes a link the node's; mu is held.
 func (n *Node) use(l *link) {
-	n.pause, n.failed, n.link = 0, nil, l
+	n.pause, n.failed, n.refused, n.link = 0, nil, 0, l
+	if l.stall = n.limits.stall; n.target.interactive() { // a person's patience is dearer than a minute of a hanging disk
+		l.stall *= 10
+	}
 	go l.keep(func(err error) {
 		n.log.Info("the connection to a login node is lost", "host", n.target.Addr, "error", err)
 	})
@@ -191,7 +202,7 @@ func handshake(ctx context.Context, t *Target, d Dialer, ask Ask) (*link, error)
 	for _, algorithms := range known.rounds() {
 		client, err := attempt(ctx, t, d, &ssh.ClientConfig{User: t.User, Auth: methods, HostKeyCallback: known.check(t.Addr), HostKeyAlgorithms: algorithms})
 		if err == nil {
-			return &link{client: client, gone: make(chan struct{})}, nil
+			return &link{client: client, gone: make(chan struct{}), failed: make(chan error, 1)}, nil
 		}
 		var other *HostKeyError
 		var negotiation *ssh.AlgorithmNegotiationError
@@ -214,7 +225,7 @@ func handshake(ctx context.Context, t *Target, d Dialer, ask Ask) (*link, error)
 // refuses reports whether an error of the handshake means that the user is not let in. The library has no type for it; the second
 // text is a server that refuses keyboard-interactive without asking anything.
 func refuses(err error) bool {
-	return strings.Contains(err.Error(), "unable to authenticate") || strings.Contains(err.Error(), "unexpected message type 51 (expected 60)")
+	return strings.Contains(err.Error(), "unable to authenticate") || strings.Contains(err.Error(), sentAlready) || strings.Contains(err.Error(), "unexpected message type 51 (expected 60)")
 }
 
 func tried(t *Target) string {
@@ -254,92 +265,4 @@ func attempt(ctx context.Context, t *Target, d Dialer, cfg *ssh.ClientConfig) (*
 		return nil, fmt.Errorf("logging in at %s: %w", t.Addr, err)
 	}
 	return ssh.NewClient(c, chans, reqs), nil
-}
-
-// link is one connection that stands.
-type link struct {
-	client *ssh.Client
-	under  *link // the connection to the jump host
-	gone   chan struct{}
-	once   sync.Once
-
-	mu    sync.Mutex
-	files *sftp.Client
-}
-
-func (l *link) close() {
-	l.once.Do(func() { close(l.gone) })
-	l.client.Close()
-	if l.under != nil {
-		l.under.close()
-	}
-}
-
-func (l *link) broken() bool {
-	select {
-	case <-l.gone:
-		return true
-	default:
-		return false
-	}
-}
-
-// keep ends the link when the host no longer answers.
-func (l *link) keep(lost func(error)) {
-	ended := make(chan error, 1)
-	go func() { ended <- l.client.Wait() }()
-	tick := time.NewTicker(aliveEvery)
-	defer tick.Stop()
-	for {
-		var err error
-		select {
-		case <-l.gone:
-			return
-		case err = <-ended:
-		case <-tick.C:
-			answer := make(chan error, 1)
-			go func() {
-				_, _, err := l.client.SendRequest("keepalive@openssh.com", true, nil)
-				answer <- err
-			}()
-			select {
-			case err = <-answer:
-			case <-time.After(aliveEvery):
-				err = errors.New("no sign of life")
-			case <-l.gone:
-				return
-			}
-			if err == nil {
-				continue
-			}
-		}
-		if !l.broken() {
-			lost(err)
-		}
-		l.close()
-		return
-	}
-}
-
-// sftp returns the one channel for files.
-func (l *link) sftp() (*sftp.Client, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.files != nil {
-		return l.files, nil
-	}
-	c, err := sftp.NewClient(l.client, sftp.UseConcurrentWrites(true))
-	if err != nil {
-		return nil, fmt.Errorf("files over the connection (sftp): %w", err)
-	}
-	l.files = c
-	go func() {
-		c.Wait()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.files == c {
-			l.files = nil
-		}
-	}()
-	return c, nil
 }

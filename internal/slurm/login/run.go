@@ -3,6 +3,7 @@ package login
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,13 +29,24 @@ func (e *ExitError) Error() string {
 	return e.Stderr
 }
 
+// commandLimit is how long a command may take: more means that something on the host hangs, its disks for instance, while its sshd still
+// gives signs of life.
+const commandLimit = 2 * time.Minute
+
 // Run has /bin/sh on the node run a script and returns what it printed. A script that ends with another code than 0 is an
-// *ExitError. When ctx ends, Run returns; what the script has started goes on.
+// *ExitError. When ctx ends, or after two minutes, Run returns; what the script has started goes on.
 func (n *Node) Run(ctx context.Context, script string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, n.limits.command, fmt.Errorf("%s gave no answer for %v: do its disks hang?", n.target.Addr, n.limits.command))
+	defer cancel()
+	return n.RunLong(ctx, script)
+}
+
+// RunLong is Run for what takes long, such as reading large files: ctx alone ends it.
+func (n *Node) RunLong(ctx context.Context, script string) ([]byte, error) {
 	select {
 	case n.slots <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 	free := func() { <-n.slots }
 	l, err := n.connected(ctx)
@@ -47,8 +59,10 @@ func (n *Node) Run(ctx context.Context, script string) ([]byte, error) {
 		free()
 		return nil, err
 	}
+	// What the login shell's own scripts print comes before.
+	begins := rand.Text()
 	out, problems := &limited{limit: outputLimit}, &tail{}
-	s.Stdin, s.Stdout, s.Stderr = strings.NewReader(script), out, problems
+	s.Stdin, s.Stdout, s.Stderr = strings.NewReader("echo "+begins+"\n"+script), out, problems
 	ended := make(chan error, 1)
 	go func() {
 		defer free() // the host counts the session until its command has ended, whether we wait or not
@@ -59,18 +73,21 @@ func (n *Node) Run(ctx context.Context, script string) ([]byte, error) {
 	case err = <-ended:
 	case <-ctx.Done():
 		s.Close()
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
+	noise, answer, began := bytes.Cut(out.Bytes(), []byte(begins+"\n"))
 	var exit *ssh.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.Signal() == "":
-		return out.Bytes(), &ExitError{Code: exit.ExitStatus(), Stderr: problems.String()}
+		return answer, &ExitError{Code: exit.ExitStatus(), Stderr: problems.String()}
 	case err != nil:
 		return nil, fmt.Errorf("a command on %s: %w", n.target.Addr, err)
 	case out.over:
 		return nil, fmt.Errorf("a command on %s printed more than %d MiB", n.target.Addr, outputLimit>>20)
+	case !began:
+		return nil, fmt.Errorf("the shell on %s ran nothing; it printed %q", n.target.Addr, noise[:min(len(noise), 200)])
 	}
-	return out.Bytes(), nil
+	return answer, nil
 }
 
 // sessionPatience is how long a refused session is asked for again: a host frees one a moment after its command has ended.
@@ -89,7 +106,7 @@ func (n *Node) session(ctx context.Context, l *link) (*ssh.Session, error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, context.Cause(ctx)
 		}
 	}
 }

@@ -56,10 +56,15 @@ func (e *HostKeyError) Error() string {
 type RefusedError struct {
 	User, Host string
 	Methods    string // what was tried
+	Final      bool   // it is not tried any more
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s does not let %s in (tried: %s)", e.Host, e.User, e.Methods)
+	text := fmt.Sprintf("%s does not let %s in (tried: %s)", e.Host, e.User, e.Methods)
+	if e.Final {
+		text += "; that is not tried again, lest the account be locked, until the Secret is changed or `minik8sd ctl gpu login` tries it once more"
+	}
+	return text
 }
 
 // CredentialError is a key or a password that cannot be used at all.
@@ -192,7 +197,16 @@ func (t *Target) methods(ctx context.Context, ask Ask) ([]ssh.AuthMethod, error)
 	case t.Interactive:
 		return append(out, t.asked(ctx, ask)...), nil
 	case t.Password != "":
-		out = append(out, ssh.Password(t.Password), ssh.KeyboardInteractive(t.answer))
+		sent := false // a host may ask for it in two ways: a wrong one is sent once
+		out = append(out, ssh.PasswordCallback(func() (string, error) {
+			sent = true
+			return t.Password, nil
+		}), ssh.KeyboardInteractive(func(name, instruction string, questions []string, echos []bool) ([]string, error) {
+			if sent && len(questions) > 0 {
+				return nil, errors.New(sentAlready)
+			}
+			return t.answer(name, instruction, questions, echos)
+		}))
 	}
 	if len(out) == 0 {
 		return nil, &CredentialError{"neither a private key nor a password is given"}
@@ -206,6 +220,8 @@ func hint(passphrase string) string {
 	}
 	return ""
 }
+
+const sentAlready = "the password was refused already"
 
 // answer gives the password to a host that asks for one thing that is not to be shown. What asks for more, a one-time
 // password for instance, needs a person.
