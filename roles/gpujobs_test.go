@@ -118,8 +118,8 @@ func TestGpuJobs(t *testing.T) {
 	x.submit("second", minik8s.GpuJobSpec{DependsOn: []minik8s.GpuJobDependency{{Name: "first", When: "afterany"}}, RunScripts: []string{"echo second"}})
 	x.submit("never", minik8s.GpuJobSpec{DependsOn: []minik8s.GpuJobDependency{{Name: "uncompiled"}}, RunScripts: []string{"true"}})
 
-	for i := range 8 { // more than there are workers, and sessions: they hold nobody up
-		x.submit(fmt.Sprintf("slow-%d", i), minik8s.GpuJobSpec{CompileScripts: []string{"sleep 12"}, RunScripts: []string{"true"}})
+	for i := range 10 { // more than there are workers, sessions and places to compile: they hold nobody up
+		x.submit(fmt.Sprintf("slow-%d", i), minik8s.GpuJobSpec{CompileScripts: []string{"sleep 3"}, RunScripts: []string{"true"}})
 	}
 	x.slurm.Expire(x.state("late", "RUNNING").Status.JobID)
 	good := x.back("good")
@@ -179,7 +179,7 @@ func TestGpuJobs(t *testing.T) {
 		t.Errorf("greedy: %+v", j.Status)
 	}
 
-	for i := range 8 {
+	for i := range 10 {
 		x.state(fmt.Sprintf("slow-%d", i), "COMPLETED")
 	}
 	// A job that is deleted is cancelled, and the one that waits for its end runs.

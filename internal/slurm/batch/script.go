@@ -96,13 +96,13 @@ exit $code
 	return b.String()
 }
 
-// lane is one of four, by chance.
+// lane is one of eight, by chance: the one that is waited for if all are taken.
 func (j *Job) lane() int {
 	n := 0
 	for _, c := range j.UID {
 		n += int(c)
 	}
-	return n % 4
+	return n % 8
 }
 
 func (j *Job) compileOutput() string { return j.Layout.Files() + "/" + j.CompileOutput }
@@ -157,8 +157,14 @@ printf '%s %s\n' "$(uname -n)" $$ >starter
 `)
 	if len(j.Compile) > 0 && !j.InJob {
 		b.WriteString(`if [ ! -f compiled ]; then
-	# The login node is for everybody: four of our jobs compile at a time.
-	exec 8>"$marks/../compiling.` + strconv.Itoa(j.lane()) + `" && flock 8 || exit 74
+	# The login node is for everybody: eight of our jobs compile at a time.
+	lane=` + strconv.Itoa(j.lane()) + ` n=0
+	while :; do
+		exec 8>"$marks/../compiling.$lane" || exit 74
+		flock -n 8 && break
+		n=$((n+1)) lane=$(((lane+1)%8))
+		[ $n -lt 8 ] || { flock 8 && break; }
+	done
 	bash -l compile.sh >` + Quote(j.compileOutput()) + ` 2>&1 8>&- 9>&- </dev/null
 	code=$?
 	exec 8>&-
