@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"path"
 	"strconv"
 	"sync"
@@ -91,7 +92,7 @@ func (l *Links) For(ctx context.Context, at place) (*slurm.Cluster, *minik8s.Slu
 	// Clusters of minik8s that use one account do not meet, nor do accounts that share a folder.
 	folder := path.Join(cmp.Or(obj.Spec.Folder, plan.DefaultFolder), id)
 	if path.IsAbs(folder) {
-		folder += "-" + target.User
+		folder += "-" + url.PathEscape(target.User)
 	}
 	return l.get(at, *target, folder), obj, nil
 }
@@ -144,7 +145,7 @@ func (l *Links) hold(at place) (release func()) {
 // expire ends a connection that nobody uses. One that a person opened stays as long as its cluster is there to be used.
 func (l *Links) expire(at place, o *open) {
 	keep := false
-	if o.cluster.Interactive() {
+	if o.cluster.ByPerson() {
 		_, err := client.Get[*minik8s.SlurmCluster](context.Background(), l.client, client.Key{Kind: api.SlurmClusters, Namespace: at.namespace, Name: at.cluster})
 		keep = !apierrors.IsNotFound(err)
 	}

@@ -44,8 +44,8 @@ func (c *Cluster) Open(ctx context.Context) error {
 // Login opens the connection with the help of a person, where one is needed; see package login.
 func (c *Cluster) Login(ctx context.Context, ask login.Ask) error { return c.node.Login(ctx, ask) }
 
-// Interactive reports whether only a person can open the connection.
-func (c *Cluster) Interactive() bool { return c.node.Interactive() }
+// ByPerson reports whether there is a connection that a person has opened, and that nobody else can open again.
+func (c *Cluster) ByPerson() bool { return c.node.ByPerson() }
 
 // Close ends the connection.
 func (c *Cluster) Close() { c.node.Close() }

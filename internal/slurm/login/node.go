@@ -65,8 +65,8 @@ func New(t Target, d Dialer, log *slog.Logger) *Node {
 // Host is the node's host:port.
 func (n *Node) Host() string { return n.target.Addr }
 
-// Interactive reports whether only a person can open the connection.
-func (n *Node) Interactive() bool { return n.target.interactive() }
+// ByPerson reports whether there is a connection that a person has opened, and that nobody else can open again.
+func (n *Node) ByPerson() bool { return n.target.interactive() && n.stands() }
 
 // Connect makes sure that there is a connection. Errors: *HostKeyError, *RefusedError, *CredentialError, or that of the
 // network. While attempts pause, the last error comes at once.
