@@ -75,7 +75,7 @@ func Wait(ctx context.Context, s *session.Session, j *minik8s.GpuJob, timeout ti
 
 // heldUp is what a job or its results wait for, or why they cannot be had at the moment; "" if nothing is in their way.
 func heldUp(st *minik8s.GpuJobStatus) string {
-	for _, kind := range []string{minik8s.GpuJobResultsReady, minik8s.GpuJobSubmitted} {
+	for _, kind := range []string{minik8s.GpuJobResultsReady, minik8s.GpuJobFollowed, minik8s.GpuJobSubmitted} {
 		c := apimeta.FindStatusCondition(st.Conditions, kind)
 		switch {
 		case c == nil || c.Status == metav1.ConditionTrue || c.Message == "":
