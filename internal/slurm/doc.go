@@ -16,11 +16,13 @@
 //	login/     a login node: one connection with pinned host keys, commands and files over it
 //	batch/     the scripts and options of a job, and what squeue and sacct say; pure
 //	cluster.go a cluster: start, marks, states, cancel, remove
+//	upload.go  sources
 //	files.go   results, and what a job prints
 //
 // The folders on the login node:
 //
 //	BASE/marks/             what has happened and nobody has read yet: UID.submitted, UID.run, UID.end, UID.refused, UID.uncompiled
-//	BASE/jobs/NAME.UID/     a job: batch.sh, run.sh, compile.sh, start.sh, jobid, ran, ends/
+//	BASE/compiling.N        locks: so many jobs compile at a time
+//	BASE/jobs/NAME.UID/     a job: batch.sh, run.sh, compile.sh, start.sh, jobid, ends/
 //	BASE/jobs/NAME.UID/files/  its files: where its scripts run
 package slurm
