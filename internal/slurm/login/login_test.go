@@ -170,7 +170,9 @@ func TestNoise(t *testing.T) {
 	s := slurmtest.Start(t, slurmtest.Options{})
 	n := login.New(login.Target{Addr: s.Addr, User: s.User, Key: s.Key, HostKeys: []string{s.HostKey}}, s, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	t.Cleanup(n.Close)
-	s.Do("echo 'echo Welcome; echo mind the queue' >.bashrc")
+	if out := s.Do("echo 'echo Welcome; echo mind the queue' >.bashrc"); out != "" {
+		t.Fatal(out)
+	}
 	if out, err := n.Run(t.Context(), "echo one; echo two"); err != nil || string(out) != "one\ntwo\n" {
 		t.Errorf("%q %v", out, err)
 	}
@@ -206,7 +208,9 @@ func TestHanging(t *testing.T) {
 	if _, err := files.ReadDir(s.Home); err != nil {
 		t.Fatal(err)
 	}
-	s.Root("pkill -STOP -f [i]nternal-sftp")
+	if out := s.Root("pkill -STOP -f [i]nternal-sftp"); out != "" {
+		t.Fatal(out)
+	}
 	if _, err := files.ReadDir(s.Home); err == nil {
 		t.Error("a server that is stopped has answered")
 	}
