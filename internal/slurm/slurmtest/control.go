@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// enter runs a command in the cluster's namespaces, with the root that the cluster has: the test may run in a chroot.
+// enter runs a command in the cluster's namespaces, with the root and folder that the cluster has: the test may run in a chroot.
 func (c *Cluster) enter(args ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(c.pid), "-r", "-m", "-p", "-n", "-u", "-i", "--"}, args...)...)
+	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(c.pid), "-r", "-w", "-m", "-p", "-n", "-u", "-i", "--"}, args...)...)
 }
 
 // Do runs a line of shell as the user on the login node and returns what it printed, errors too.
