@@ -11,7 +11,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 .DEFAULT_GOAL := build
 .PHONY: build demo demo-cluster demo-autoscale long faults gpu-kills test test-prometheus race check bench oracle runtime images testtools lint vet clean
 
-# build makes bin/minik8sd, with runc and the containerd shim inside; static, so that a kernel is all it needs.
+# build makes bin/minik8sd, with runc and the keeper of containers inside; static, so that a kernel is all it needs.
 build: runtime
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) .
 

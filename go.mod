@@ -176,6 +176,7 @@ require (
 
 require (
 	github.com/apparentlymart/go-cidr v1.1.1 // indirect
+	github.com/containerd/cgroups/v3 v3.0.2 // indirect
 	github.com/coredns/caddy v1.1.4 // indirect
 	github.com/dnstap/golang-dnstap v0.4.0 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect

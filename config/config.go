@@ -119,11 +119,10 @@ const (
 	EarlyElection = "early-election" // a single member of etcd becomes the leader without waiting for its timeout
 	GiveBack      = "give-back"      // memory that only the start needed is returned to the system
 	Collector     = "collector"      // the garbage collector runs more often when the live heap is large
-	Trim          = "trim"           // a waiting shim's program is paged out
 	Warm          = "warm"           // a sandbox is made in advance for the next pod
 )
 
-var optimisations = []string{EarlyElection, GiveBack, Collector, Trim, Warm}
+var optimisations = []string{EarlyElection, GiveBack, Collector, Warm}
 
 // NodeBits is the size of a node's range of pod addresses: a /24.
 const NodeBits = 24

@@ -12,5 +12,5 @@ func LeaveChroot(cfg *config.Config) error {
 	if !cfg.Has(config.Worker) {
 		return nil
 	}
-	return chroot.Leave(cgroup.New(cfg.CgroupRoot).Shims)
+	return chroot.Leave(cgroup.New(cfg.CgroupRoot).Keepers)
 }

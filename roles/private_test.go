@@ -91,7 +91,7 @@ func TestNothingForOtherUsers(t *testing.T) {
 		return err == nil && len(seen) == 1
 	})
 
-	// Elsewhere: where shims listen, and where containerd's socket is if the path is too long.
+	// Elsewhere: where shims would listen, and where containerd's socket is if the path is too long.
 	elsewhere, _ := filepath.Glob("/run/minik8s-*") //nolint:errcheck // the pattern is good
 	dirs := append([]string{p.dir, "/run/containerd"}, elsewhere...)
 	for _, path := range open(t, dirs...) {

@@ -80,7 +80,7 @@ func (d *Daemon) runtimeConfig() containerd.Config {
 	return containerd.Config{
 		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, Network: d.network,
 		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
-		InsecureRegistries: d.cfg.InsecureRegistries, Warm: warm, KeepShimPages: !d.cfg.Does(config.Trim), Log: d.log,
+		InsecureRegistries: d.cfg.InsecureRegistries, Warm: warm, Log: d.log,
 	}
 }
 

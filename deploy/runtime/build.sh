@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds what travels inside minik8sd: runc (static, with seccomp), containerd-shim-runc-v2 and the
-# pause process, from the modules pinned beside this script, and leaves them compressed in
-# internal/kubelet/containerd/bin for go:embed. Does nothing when they are up to date.
+# Builds what travels inside minik8sd: runc (static, with seccomp), from the module pinned beside this script, the keeper and
+# the pause process, and leaves them compressed in internal/kubelet/containerd/bin for go:embed. Does nothing when they are
+# up to date.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,7 +10,7 @@ out=$root/internal/kubelet/containerd/bin
 tags="seccomp runc_nocriu urfave_cli_no_docs netgo osusergo"
 
 # The stamp is the content of everything the result depends on, and the file is the last one written.
-stamp=$(cat "$here/build.sh" "$here"/runc/go.* "$here"/shim/go.* "$here"/pack/*.go "$here"/pause/* |
+stamp=$(cat "$here/build.sh" "$here"/runc/go.* "$here"/keeper/* "$here"/pack/*.go "$here"/pause/* |
 	sha256sum | cut -c1-32)
 if [ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ]; then
 	exit 0
@@ -44,15 +44,14 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$out"
 
-echo "building runc and containerd-shim-runc-v2" >&2
+echo "building runc and the keeper" >&2
 (cd "$here/runc" && GOWORK=off CGO_ENABLED=1 go build -trimpath -tags "$tags" \
 	-ldflags "-s -w -linkmode external -extldflags -static" \
 	-o "$tmp/runc" github.com/opencontainers/runc)
-(cd "$here/shim" && GOWORK=off CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" \
-	-o "$tmp/containerd-shim-runc-v2" github.com/containerd/containerd/cmd/containerd-shim-runc-v2)
+"${CC:-gcc}" -Os -static -Wall -Wextra -Werror -s -o "$tmp/keeper" "$here/keeper/keeper.c"
 "${CC:-gcc}" -Os -static -nostdlib -nostartfiles -fno-stack-protector -fno-asynchronous-unwind-tables \
 	-s -o "$tmp/pause" "$here/pause/pause.c"
 
-(cd "$root" && go run ./deploy/runtime/pack -out "$out" "$tmp/runc" "$tmp/containerd-shim-runc-v2" "$tmp/pause")
+(cd "$root" && go run ./deploy/runtime/pack -out "$out" "$tmp/runc" "$tmp/keeper" "$tmp/pause")
 echo "$stamp" >"$out/stamp.new"
 mv "$out/stamp.new" "$out/stamp"

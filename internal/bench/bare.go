@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/containerd/containerd"
-	"github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/images"
 )
 
@@ -29,10 +28,6 @@ func importImage(ctx context.Context, c *containerd.Client, archive string) (str
 		return "", errors.New(archive + " holds no image")
 	}
 	return found[0].Name, nil
-}
-
-func runcOptions(d *daemon) *options.Options {
-	return &options.Options{BinaryName: filepath.Join(d.dir, "bin", "runc")}
 }
 
 // removeCgroup removes a cgroup whose last process may still be ending.

@@ -67,6 +67,7 @@ var parts = []part{
 	{"many", endToEnd},
 	{"big", big},
 	{"pods", pods},
+	{"weight", weight},
 	{"network", networkFigures},
 	{"services", services},
 	{"policies", policies},
@@ -85,7 +86,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, network, services, policies, dns, gateway, metrics, gpu, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, weight, network, services, policies, dns, gateway, metrics, gpu, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")
@@ -130,7 +131,7 @@ func size(r *report) error {
 	if err != nil {
 		return fmt.Errorf("%w: run make build first", err)
 	}
-	r.add("size of the one file", float64(st.Size())/1e6, "MB", "<= 80 MB", "everything linked: etcd, containerd, runc, the shim")
+	r.add("size of the one file", float64(st.Size())/1e6, "MB", "<= 80 MB", "everything linked: etcd, containerd, runc, the keeper")
 	return nil
 }
 

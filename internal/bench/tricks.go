@@ -15,7 +15,6 @@ func tricks(r *report) error {
 	}{
 		{"empty directory to ready", "early-election", "ms", startToReady},
 		{"memory at idle", "give-back", "MiB", idleMemory},
-		{"memory at idle", "trim", "MiB", idleMemory},
 		{"memory with 10,000 objects of 8 kB", "collector", "MiB", loadedMemory},
 		{"POST to Running, p50", "warm", "ms", startOfPods},
 	} {

@@ -7,7 +7,7 @@
 //
 // So Leave starts the program again, as the same process, in a mount namespace whose root is the chroot's. Mounts that are
 // made outside later are seen inside where they are shared, those made inside are not seen outside. They last as long as a
-// process in there: after a kill -9 the shims of running pods, which the next daemon joins.
+// process in there: after a kill -9 the keepers of running containers, which the next daemon joins.
 //
 // Package roles calls it for a worker and for what cleans up after one, internal/machine for tests. It needs Linux 5.2. Outside
 // a chroot it changes nothing.

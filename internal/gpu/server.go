@@ -95,10 +95,14 @@ func (s *Server) cluster(ctx context.Context, j *minik8s.GpuJob) (*slurm.Cluster
 	if err == nil {
 		err = c.Open(ctx)
 	}
-	if err != nil {
-		return nil, layout, unavailable(err)
+	if err == nil {
+		return c, layout, nil
 	}
-	return c, layout, nil
+	err = unavailable(err)
+	if collected(j) {
+		err = apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which fetched the results, does not have them any more or cannot be asked; where the job ran: %v", j.Status.Results.Master, err))
+	}
+	return nil, layout, err
 }
 
 // unavailable is 503 with what is wrong with the connection; a Status stays as it is.

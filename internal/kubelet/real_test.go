@@ -48,7 +48,7 @@ func newRealBed(t *testing.T) *realBed {
 		t.Skip("real containers need root")
 	}
 	if _, err := os.Stat(filepath.Join("containerd", "bin", "stamp")); err != nil {
-		t.Skip("runc and the shim are not built: make runtime")
+		t.Skip("runc and the keeper are not built: make runtime")
 	}
 	images := filepath.Join("..", "..", "build", "images")
 	if _, err := os.Stat(filepath.Join(images, "stamp")); err != nil {

@@ -225,7 +225,7 @@ func (m *Manager) RemoveRoot() error {
 	defer m.mu.Unlock()
 	m.ready = false
 	var errs []error
-	for _, dir := range append(h.dirs(m.shims()), h.dirs(path.Join(m.root, "shims"))...) { // where earlier versions had the shims
+	for _, dir := range append(h.dirs(m.keepers()), h.dirs(m.root+"-shims")...) { // the latter of earlier versions
 		errs = append(errs, removeSoon(dir))
 	}
 	for _, class := range []corev1.PodQOSClass{corev1.PodQOSBurstable, corev1.PodQOSBestEffort, corev1.PodQOSGuaranteed} {

@@ -96,9 +96,9 @@ func TestLegacySettings(t *testing.T) {
 	}
 }
 
-// A shim weighs no more than the pods do, and is not among them.
-func TestAddShim(t *testing.T) {
-	for v2, file := range map[bool]string{false: "cpu/minik8s-shims/cpu.shares", true: "minik8s-shims/cpu.weight"} {
+// A keeper weighs no more than the pods do, and is not among them.
+func TestAddKeeper(t *testing.T) {
+	for v2, file := range map[bool]string{false: "cpu/minik8s-keepers/cpu.shares", true: "minik8s-keepers/cpu.weight"} {
 		dir := t.TempDir()
 		want := "512"
 		for _, controller := range limited {
@@ -108,11 +108,11 @@ func TestAddShim(t *testing.T) {
 		}
 		if v2 {
 			want = "50"
-			if err := errors.Join(os.Mkdir(filepath.Join(dir, "minik8s-shims"), 0o755), os.WriteFile(filepath.Join(dir, file), []byte("100"), 0o644)); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Join(dir, "minik8s-keepers"), 0o755), os.WriteFile(filepath.Join(dir, file), []byte("100"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := At(dir, "minik8s", v2).AddShim(7); err != nil {
+		if err := At(dir, "minik8s", v2).AddKeeper(7); err != nil {
 			t.Fatal(err)
 		}
 		if got := content(t, filepath.Join(dir, file)); got != want {

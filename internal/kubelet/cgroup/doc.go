@@ -5,8 +5,8 @@
 // A memory limit limits memory and swap together, where the kernel accounts for swap. The root has half of the
 // default CPU weight, and so less than the daemon's cgroup.
 //
-// ROOT-shims, with the same weight, is the cgroup of the runtime's shims. So when all of the daemon's cgroup is
-// killed, by systemd for example, the shims and the pods keep running.
+// ROOT-keepers, with the same weight, is the cgroup of the processes that stay with containers. So when all of the daemon's
+// cgroup is killed, by systemd for example, they and the pods keep running.
 //
 // It promises: Ensure and Remove may be called again at any time; Remove leaves nothing, and kills processes that
 // still run there. Both versions of cgroups are supported; where both are mounted and v1 has the controllers, v1 is

@@ -28,11 +28,8 @@ type Config struct {
 	LogMaxFiles int
 	// InsecureRegistries are host[:port] of registries to use by plain HTTP; those on loopback always are.
 	InsecureRegistries []string
-	// Warm is how many sandboxes (namespaces with an address, and a shim) are made in advance for the next pods.
-	// Negative: none; 0: one. Each takes 4 MB and saves a pod some 20 ms.
+	// Warm is how many sandboxes (namespaces with an address) are made in advance for the next pods. Negative: none; 0: one.
 	Warm int
-	// KeepShimPages leaves a shim that waits for a pod all of its program in memory.
-	KeepShimPages bool
 	// Log is the logger. Nil: slog.Default().
 	Log *slog.Logger
 }

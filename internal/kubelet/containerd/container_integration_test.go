@@ -166,12 +166,11 @@ func TestEndsThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-// A container that ends while no daemon runs is found with its own exit code and the time of its end. (Its output of
-// that time is lost with its pipe, which the shim closes.)
+// A container that ends while no daemon runs is found with its own exit code, the time of its end, and its last words.
 func TestEndsWhileTheDaemonIsDown(t *testing.T) {
 	for _, code := range []int32{0, 7} {
 		b := newBench(t)
-		id := b.up("web", "sh", "-c", fmt.Sprintf("sleep 1; exit %d", code))
+		id := b.up("web", "sh", "-c", fmt.Sprintf("sleep 1; echo goodbye; exit %d", code))
 		pid := b.containers.Get(id).Report().Pid
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
@@ -187,6 +186,9 @@ func TestEndsWhileTheDaemonIsDown(t *testing.T) {
 		c := b.waitExit(id)
 		if c.ExitCode != code || c.FinishedAt.After(ended.Add(time.Second)) {
 			t.Errorf("ended with %d at %s (seen at %s), want %d", c.ExitCode, c.FinishedAt, ended, code)
+		}
+		if got := b.log(id); got != "goodbye\n" {
+			t.Errorf("its output is %q", got)
 		}
 	}
 }
@@ -215,28 +217,35 @@ func TestOutputGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-func TestAShimThatDiesTakesItsPodAlong(t *testing.T) {
-	b := newBench(t)
-	id := b.up("web", "sleep", "1000")
-	pid := b.containers.Get(id).Report().Pid
-	shim := parentOf(t, int(pid))
-	if err := unix.Kill(shim, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	b.waitExit(id)
-	eventually(t, "its process has ended", func() error {
-		if unix.Kill(int(pid), 0) == nil {
-			return errors.New("it runs")
+// A container whose keeper is killed goes on, also over a restart of the daemon, and its end is seen; only its code is not
+// known then.
+func TestAContainerOutlivesItsKeeper(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		b := newBench(t)
+		id := b.up("web", "sh", "-c", "while [ ! -e /tmp/end ]; do sleep 0.02; done; exit 3")
+		pid := int(b.containers.Get(id).Report().Pid)
+		keeper := parentOf(t, pid)
+		if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	p, err := b.Pod(b.ctx, "uid-web")
-	if err != nil || p.Sandbox == nil || p.Sandbox.Whole {
-		t.Errorf("the sandbox is %+v (%v), want one that is not whole", p.Sandbox, err)
-	}
-	s, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("web"))
-	if err != nil || !s.Whole {
-		t.Errorf("making it again: %+v, %v", s, err)
+		eventually(t, "the container has another parent", func() error {
+			if parentOf(t, pid) == keeper {
+				return errors.New("it has not")
+			}
+			return nil
+		})
+		if restart {
+			b.restart()
+		}
+		if c := b.containers.Get(id); !c.Running() {
+			t.Fatalf("it is %+v", c.Report())
+		}
+		if code, err := b.Exec(b.ctx, id, cri.ExecConfig{Command: []string{"touch", "/tmp/end"}}); err != nil || code != 0 {
+			t.Errorf("exec: %d %v", code, err)
+		}
+		if c := b.waitExit(id); c.ExitCode != 137 {
+			t.Errorf("it ended as %+v", c)
+		}
 	}
 }
 

@@ -2,16 +2,19 @@ package containerd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	ctrd "github.com/containerd/containerd"
+	"golang.org/x/sys/unix"
 )
 
 // crashDir names the data directory to the process that is to be killed.
@@ -75,7 +78,7 @@ func TestKilledAnywhere(t *testing.T) {
 			}
 		}
 		b.sandboxes.Stop()
-		b.sandboxes.Drop(b.ns(b.ctx))
+		b.sandboxes.Drop()
 		b.leftovers()
 		if t.Failed() {
 			t.Fatalf("seed %d, round %d", seed, round)
@@ -108,36 +111,20 @@ func makeAndRemove(t *testing.T, dir string) {
 	select {}
 }
 
-// A daemon that is killed while it starts a shim leaves one that nobody knows, or the helper that starts it. Removing
-// everything ends both.
-func TestUninstallEndsShimsThatNobodyKnows(t *testing.T) {
+// Removing everything also ends what others have made by containerd's socket.
+func TestUninstallEndsWhatOthersMade(t *testing.T) {
 	b := newBench(t)
-	for _, last := range []string{"-debug", "start"} {
-		// What it does does not matter: it is known by its command line.
-		left := exec.Command("/bin/sh")
-		left.Args = []string{b.containerd.Programs.Shim, "-c", "while :; do sleep 0.1; done", "sh", "-namespace", "minik8s",
-			"-address", b.containerd.Socket, "-id", "0123456789abcdef", last}
-		if err := left.Start(); err != nil {
-			t.Fatal(err)
+	c, task := b.startBare("other")
+	if err := b.Uninstall(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its process has ended", func() error { // and whoever adopted it has reaped it
+		if err := unix.Kill(int(task.Pid()), 0); !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("signalling it: %v", err)
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- left.Wait() }()
-		eventually(t, "a process with its command line", func() error { // an exec shows it a moment after Start returns
-			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", left.Process.Pid))
-			if err == nil && !strings.HasPrefix(string(line), b.containerd.Programs.Shim) {
-				err = fmt.Errorf("it is %q", line)
-			}
-			return err
-		})
-		if err := b.Uninstall(b.ctx); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			t.Errorf("%s: it was left", last)
-			left.Process.Kill() //nolint:errcheck // it may end now
-			<-ended
-		}
+		return nil
+	})
+	if err := c.Delete(b.ns(b.ctx), ctrd.WithSnapshotCleanup); err != nil {
+		t.Error(err)
 	}
 }

@@ -41,7 +41,7 @@ func newBench(t testing.TB) *bench {
 		t.Skip("real containers need root")
 	}
 	if !bin.Built() {
-		t.Skip("runc and the shim are not built; run deploy/runtime/build.sh")
+		t.Skip("runc and the keeper are not built; run deploy/runtime/build.sh")
 	}
 	dir, err := os.MkdirTemp("", "minik8s-test-")
 	if err != nil {
@@ -119,7 +119,8 @@ func (b *bench) destroy() {
 	if err := b.Close(); err != nil {
 		b.t.Error(err)
 	}
-	for _, beside := range []string{"", "-shims", "-self"} { // -self is the benchmark's
+	b.processesEnd(false)
+	for _, beside := range []string{"", "-keepers", "-self"} { // -self is the benchmark's
 		name := b.cfg.CgroupRoot + beside
 		dirs, err := filepath.Glob(filepath.Join("/sys/fs/cgroup/*", name))
 		if err != nil {
@@ -208,18 +209,7 @@ func (b *bench) leftovers() {
 			b.t.Errorf("left behind, a cgroup: %s", c)
 		}
 	}
-	eventually(b.t, "all shims have ended", func() error {
-		procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
-		if err != nil {
-			return err
-		}
-		for _, p := range procs {
-			if line, err := os.ReadFile(p); err == nil && strings.Contains(string(line), b.cfg.DataDir) {
-				return fmt.Errorf("%s: %q", p, line)
-			}
-		}
-		return nil
-	})
+	b.processesEnd(true)
 	eventually(b.t, "all veths are gone", func() error {
 		links, err := net.Interfaces()
 		for _, l := range links {
@@ -228,6 +218,28 @@ func (b *bench) leftovers() {
 			}
 		}
 		return err
+	})
+}
+
+// processesEnd waits until no process has the test's directory in its command line. The nursery, a keeper that keeps nothing,
+// ends with the runtime.
+func (b *bench) processesEnd(nursery bool) {
+	b.t.Helper()
+	eventually(b.t, "all processes have ended", func() error {
+		procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			return err
+		}
+		for _, p := range procs {
+			line, err := os.ReadFile(p)
+			if err != nil || !strings.Contains(string(line), b.cfg.DataDir) {
+				continue
+			}
+			if !nursery || !strings.HasSuffix(strings.TrimRight(string(line), " \x00"), "/bin/keeper") {
+				return fmt.Errorf("%s: %q", p, line)
+			}
+		}
+		return nil
 	})
 }
 

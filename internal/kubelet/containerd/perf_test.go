@@ -76,7 +76,7 @@ func BenchmarkFigures(t *testing.B) {
 	}
 }
 
-// cpuMeter returns the CPU time that this process, the shims and the containers have used: on a busy machine it is
+// cpuMeter returns the CPU time that this process, the keepers and the containers have used: on a busy machine it is
 // more reliable than the clock.
 func (b *bench) cpuMeter() func() time.Duration {
 	self := filepath.Join("/sys/fs/cgroup/cpuacct", b.cfg.CgroupRoot+"-self")
@@ -102,17 +102,31 @@ func (b *bench) cpuMeter() func() time.Duration {
 	}
 }
 
-// bare is how long containerd needs for a container alone, in this process and by its own client: a snapshot, a shim,
-// create and start. No pod, no network, no log.
+// bare is how long containerd needs for a container alone, in this process and by its own client: a snapshot, create and
+// start. No pod, no network, no log.
 func (b *bench) bare(id string) time.Duration {
+	t0 := time.Now()
+	c, task := b.startBare(id)
+	took := time.Since(t0)
+	ctx := b.ns(b.ctx)
+	if _, err := task.Delete(ctx, ctrd.WithProcessKill); err != nil {
+		b.t.Error(err)
+	}
+	if err := c.Delete(ctx, ctrd.WithSnapshotCleanup); err != nil {
+		b.t.Error(err)
+	}
+	return took
+}
+
+// startBare starts a container as another user of containerd's socket would.
+func (b *bench) startBare(id string) (ctrd.Container, ctrd.Task) {
+	b.t.Helper()
 	ctx := b.ns(b.ctx)
 	img, err := b.client.GetImage(ctx, "docker.io/library/busybox:latest")
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	t0 := time.Now()
 	c, err := b.client.NewContainer(ctx, id, ctrd.WithSnapshotter(b.containerd.Snapshotter), ctrd.WithNewSnapshot(id, img),
-		ctrd.WithRuntime(b.containerd.Programs.Shim, b.containerd.RuncOptions()),
 		ctrd.WithNewSpec(oci.WithImageConfig(img), oci.WithProcessArgs("sleep", "1000"), oci.WithCgroup(b.cfg.CgroupRoot+"/"+id)))
 	if err != nil {
 		b.t.Fatal(err)
@@ -124,14 +138,7 @@ func (b *bench) bare(id string) time.Duration {
 	if err := task.Start(ctx); err != nil {
 		b.t.Fatal(err)
 	}
-	took := time.Since(t0)
-	if _, err := task.Delete(ctx, ctrd.WithProcessKill); err != nil {
-		b.t.Error(err)
-	}
-	if err := c.Delete(ctx, ctrd.WithSnapshotCleanup); err != nil {
-		b.t.Error(err)
-	}
-	return took
+	return c, task
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

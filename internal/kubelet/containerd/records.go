@@ -61,21 +61,6 @@ func (r *records) set(rec *record) {
 	r.byPod[rec.Config.PodUID] = rec
 }
 
-// setBroken makes the record of a whole sandbox one that is not whole, in memory, and returns it; nil if there is none.
-func (r *records) setBroken(sandbox string) *record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for uid, rec := range r.byPod {
-		if rec.Sandbox.ID == sandbox && rec.Whole {
-			broken := *rec
-			broken.Whole = false
-			r.byPod[uid] = &broken
-			return &broken
-		}
-	}
-	return nil
-}
-
 // podDir is the directory of a pod's record.
 func (r *records) podDir(uid string) string { return filepath.Join(r.dir, uid) }
 

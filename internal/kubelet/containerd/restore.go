@@ -24,7 +24,7 @@ func (r *Runtime) restore(ctx context.Context) error {
 		if rec.Sandbox.ID != "" {
 			used[rec.Sandbox.ID] = true
 			r.net.Restore(rec.Sandbox.ID, rec.Sandbox.Addr)
-			rec.Whole = rec.Whole && r.sandboxes.Whole(ctx, &rec.Sandbox)
+			rec.Whole = rec.Whole && r.sandboxes.Whole(&rec.Sandbox)
 			if rec.Sandbox.Addr.IsValid() {
 				if err := r.net.AddHostPorts(rec.Sandbox.ID, rec.Sandbox.Addr, hostPorts(rec.Config.HostPorts)); err != nil {
 					r.cfg.Log.Warn("a pod's host ports could not be restored", "pod", rec.Config.PodName, "err", err)
@@ -51,9 +51,9 @@ func (r *Runtime) sweep(ctx context.Context, used map[string]bool) error {
 	return r.containers.SweepDirs(ctx, r.garbage.discard)
 }
 
-// sweepSandboxes removes sandboxes that are not used, and shims and links that belong to none.
+// sweepSandboxes removes sandboxes that are not used, and links that belong to none.
 func (r *Runtime) sweepSandboxes(ctx context.Context, used map[string]bool) error {
-	ids, err := r.sandboxes.List(ctx)
+	ids, err := r.sandboxes.List()
 	if err != nil {
 		return err
 	}
@@ -63,17 +63,9 @@ func (r *Runtime) sweepSandboxes(ctx context.Context, used map[string]bool) erro
 			keep = append(keep, id)
 			continue
 		}
-		r.garbage.discard(ctx, "the sandbox "+id, func(ctx context.Context) error {
-			return r.sandboxes.Remove(ctx, &sandbox.Sandbox{ID: id})
+		r.garbage.discard(ctx, "the sandbox "+id, func(context.Context) error {
+			return r.sandboxes.Remove(&sandbox.Sandbox{ID: id})
 		})
-	}
-	if r.containerd.Embedded() {
-		if err := r.sandboxes.EndOrphans(ctx, used); err != nil {
-			r.cfg.Log.Warn("shims of the last run could not be ended", "err", err)
-		}
-		for id := range used { // an earlier version did not move shims; or the last run was killed before it did
-			r.sandboxes.MoveShim(ctx, id)
-		}
 	}
 	if err := r.net.Sweep(keep); err != nil {
 		r.cfg.Log.Warn("links of the last run could not be removed", "err", err)

@@ -64,7 +64,6 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := makeRunDir(cfg.RunDir); err != nil {
 		return nil, err
 	}
-	began := embed.Uptime()
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -75,14 +74,14 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	r.restored = true
 	r.wg.Go(func() { r.containers.Follow(r.run, stream) })
 	r.wg.Go(func() { r.garbage.collect(r.run) })
-	r.wg.Go(func() { r.afterStart(r.run, began) })
+	r.wg.Go(func() { r.afterStart(r.run) })
 	r.sandboxes.Start(r.run)
 	return r, nil
 }
 
 // connect starts containerd or connects to an external one, and makes the client and the parts that use it.
 func (r *Runtime) connect(ctx context.Context) (err error) {
-	cfg := embed.Config{DataDir: r.cfg.DataDir, RunDir: r.cfg.RunDir, Log: r.cfg.Log}
+	cfg := embed.Config{DataDir: r.cfg.DataDir, RunDir: r.cfg.RunDir, Cgroups: r.cgroups, Log: r.cfg.Log}
 	if r.cfg.Socket != "" {
 		r.containerd, err = embed.Connect(ctx, r.cfg.Socket, cfg)
 	} else {
@@ -95,20 +94,18 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	r.run, r.cancel = context.WithCancel(r.ns(context.WithoutCancel(ctx)))
 	r.images = image.New(r.run, image.Config{Containerd: r.containerd, InsecureRegistries: r.cfg.InsecureRegistries, Work: r.work, Log: r.cfg.Log})
 	r.Images = r.images
-	r.sandboxes = sandbox.New(sandbox.Config{Dir: filepath.Join(r.cfg.RunDir, "slots"), Containerd: r.containerd, Network: r.net,
-		Cgroups: r.cgroups, Work: r.work, Warm: r.cfg.Warm, KeepShimPages: r.cfg.KeepShimPages, Log: r.cfg.Log})
+	r.sandboxes = sandbox.New(sandbox.Config{Dir: filepath.Join(r.cfg.RunDir, "slots"), Network: r.net, Work: r.work, Warm: r.cfg.Warm, Log: r.cfg.Log})
 	r.containers = container.New(r.run, container.Config{Dir: filepath.Join(r.cfg.RunDir, "containers"), Containerd: r.containerd,
-		ShimAlive: r.sandboxes.ShimAlive, Work: r.work, LogMaxSize: r.cfg.LogMaxSize, LogMaxFiles: r.cfg.LogMaxFiles, Log: r.cfg.Log,
-		Changed: r.containerChanged, Damaged: r.images.RepairLater, Missed: func() { r.events.send(cri.Event{}) }, ShimEnded: r.shimEnded})
+		Work: r.work, LogMaxSize: r.cfg.LogMaxSize, LogMaxFiles: r.cfg.LogMaxFiles, Log: r.cfg.Log,
+		Changed: r.containerChanged, Damaged: r.images.RepairLater, Missed: func() { r.events.send(cri.Event{}) }})
 	return nil
 }
 
-// lateStart is how long after a start the work is done that a start need not wait for: see sandbox.EndLateOrphans.
+// lateStart is how long after a start the work is done that a start need not wait for.
 const lateStart = 2 * time.Second
 
-// afterStart does, once, the work that a start need not wait for. began is when this run began, since the machine was
-// booted.
-func (r *Runtime) afterStart(ctx context.Context, began time.Duration) {
+// afterStart does, once, the work that a start need not wait for.
+func (r *Runtime) afterStart(ctx context.Context) {
 	if !r.containerd.Embedded() {
 		return
 	}
@@ -119,11 +116,8 @@ func (r *Runtime) afterStart(ctx context.Context, began time.Duration) {
 		return
 	case <-t.C:
 	}
-	if err := r.sandboxes.EndLateOrphans(ctx, began); err != nil {
-		r.cfg.Log.Warn("shims of the last run could not be ended", "err", err)
-	}
 	if err := r.containerd.SettlePrograms(); err != nil {
-		r.cfg.Log.Warn("runc and the shim will be unpacked again at the next start", "err", err)
+		r.cfg.Log.Warn("runc and the keeper will be unpacked again at the next start", "err", err)
 	}
 }
 
@@ -134,7 +128,7 @@ func (r *Runtime) Close() error {
 		return nil
 	}
 	r.sandboxes.Stop()
-	r.sandboxes.Drop(r.ns(context.Background()))
+	r.sandboxes.Drop()
 	r.cancel()
 	r.wg.Wait()
 	r.containers.Wait()
@@ -154,8 +148,8 @@ func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 
 // NetworkChanged has to be called when the network becomes ready, or its range changes: sandboxes made in advance
 // have addresses of the old range and are replaced. Pods keep theirs.
-func (r *Runtime) NetworkChanged(ctx context.Context) {
-	r.sandboxes.Drop(r.ns(ctx))
+func (r *Runtime) NetworkChanged(context.Context) {
+	r.sandboxes.Drop()
 	r.sandboxes.Kick()
 }
 
@@ -167,12 +161,9 @@ func (r *Runtime) Uninstall(ctx context.Context) error {
 		errs = append(errs, r.removePod(r.ns(ctx), p.UID))
 	}
 	r.sandboxes.Stop()
-	r.sandboxes.Drop(r.ns(ctx))
+	r.sandboxes.Drop()
 	r.images.Wait() // a comparison or an import in the background holds temporary snapshots
-	if r.containerd.Embedded() {
-		errs = append(errs, r.containerd.EndAllShims(ctx))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.containerd.EndTasks(ctx))...)
 }
 
 // Pods implements cri.Runtime.

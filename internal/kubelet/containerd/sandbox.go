@@ -23,10 +23,10 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 	ctx = r.ns(ctx)
 	defer r.sandboxes.Busy()()
 	if rec := r.records.get(cfg.PodUID); rec != nil {
-		if rec.Whole && r.sandboxes.Whole(ctx, &rec.Sandbox) {
+		if rec.Whole && r.sandboxes.Whole(&rec.Sandbox) {
 			return *r.sandbox(rec), nil
 		}
-		// Half-made, or its namespaces or shim are lost: the rest of it is removed, with its containers, which cannot
+		// Half-made, or its namespaces are lost: the rest of it is removed, with its containers, which cannot
 		// move to the new one.
 		if err := r.removePod(ctx, cfg.PodUID); err != nil {
 			return cri.Sandbox{}, err
@@ -127,7 +127,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 		r.records.set(rec)
 	}
 	for _, c := range r.containers.OfPod(uid) {
-		// There should be none: without the shim their exits would not be reported.
+		// There should be none.
 		if c.Meta.Name != pauseName {
 			if err := c.Remove(ctx); err != nil {
 				return err
@@ -140,7 +140,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string) error {
 				return err
 			}
 		}
-		if err := r.sandboxes.Remove(ctx, &rec.Sandbox); err != nil {
+		if err := r.sandboxes.Remove(&rec.Sandbox); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// Stats implements cri.Runtime. It reads cgroups directly: asking every shim takes longer than all of it here.
+// Stats implements cri.Runtime. It reads cgroups directly: asking containerd for each takes longer than all of it here.
 func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stats, error) {
 	reader := cgroup.NewReader(cgroup.Mounted, cgroup.Unified())
 	now := time.Now()

@@ -24,7 +24,7 @@ type Runtime interface {
 	// removed before.
 	RemoveSandbox(ctx context.Context, uid string) error
 
-	// CreateContainer prepares a container (snapshot, spec, shim); it does not start. The image
+	// CreateContainer prepares a container (snapshot, spec, process); it does not start. The image
 	// must be present. The id is chosen by the runtime.
 	CreateContainer(ctx context.Context, cfg ContainerConfig) (id string, err error)
 	// StartContainer runs a created container. The error for a command that cannot be executed is a *StartError, with

@@ -21,11 +21,11 @@ import (
 var embedded embed.FS
 
 // ErrNotBuilt says that this program was built without the products of deploy/runtime/build.sh.
-var ErrNotBuilt = errors.New("this binary was built without runc and the shim; run \"make build\", or use a running containerd with --containerd=SOCKET")
+var ErrNotBuilt = errors.New("this binary was built without runc and the keeper; run \"make build\", or use a running containerd with --containerd=SOCKET")
 
 // Programs are the paths of the programs that containers need.
 type Programs struct {
-	Runc, Shim, Pause string
+	Runc, Keeper, Pause string
 }
 
 // Built reports whether the programs are embedded.
@@ -42,9 +42,9 @@ func Built() bool {
 // even after a power failure. The error is ErrNotBuilt if there is nothing to unpack.
 func Unpack(dir string) (p Programs, settle func() error, err error) {
 	p = Programs{
-		Runc:  filepath.Join(dir, "runc"),
-		Shim:  filepath.Join(dir, "containerd-shim-runc-v2"),
-		Pause: filepath.Join(dir, "pause"),
+		Runc:   filepath.Join(dir, "runc"),
+		Keeper: filepath.Join(dir, "keeper"),
+		Pause:  filepath.Join(dir, "pause"),
 	}
 	stamp, err := embedded.ReadFile("stamp")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func Unpack(dir string) (p Programs, settle func() error, err error) {
 	if err != nil {
 		return p, nil, err
 	}
-	paths := []string{p.Runc, p.Shim, p.Pause}
+	paths := []string{p.Runc, p.Keeper, p.Pause}
 	stampFile := filepath.Join(dir, "stamp")
 	if have, err := os.ReadFile(stampFile); err == nil && string(have) == describeBuild(stamp, paths) {
 		return p, nil, disk.Private(dir, 0o700)

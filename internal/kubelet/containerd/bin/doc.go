@@ -1,5 +1,5 @@
-// Package bin holds the programs that containers need, inside this binary: runc, containerd-shim-runc-v2 and pause,
-// compressed. deploy/runtime/build.sh builds them into this directory.
+// Package bin holds the programs that containers need, inside this binary: runc, keeper and pause, compressed.
+// deploy/runtime/build.sh builds them into this directory.
 //
 // Who calls it: containerd/embed, which unpacks them at every start where they are not there yet. Tests ask whether
 // they are built.

@@ -35,8 +35,7 @@ type Meta struct {
 	Labels                                  map[string]string
 }
 
-// state is the container's state. It is written to the container's directory on each change: the shim also knows the
-// exit, but only while it runs.
+// state is the container's state. It is written to the container's directory on each change.
 type state struct {
 	State                 cri.ContainerState
 	StartedAt, FinishedAt time.Time

@@ -100,9 +100,7 @@ func (c *Container) openOutput(fresh bool) (err error) {
 // record makes containerd's container; snapshot: it has a writable layer.
 func (c *Container) record(ctx context.Context, oci *specs.Spec, snapshot bool) error {
 	containerd := c.set.cfg.Containerd
-	shim := c.Meta.SandboxID
-	if !containerd.Embedded() {
-		shim = ""
+	if !containerd.Embedded() { // the containers of a pod share a shim
 		oci.Annotations = map[string]string{"io.containerd.runc.v2.group": c.Meta.SandboxID}
 	}
 	specJSON, err := json.Marshal(oci)
@@ -113,18 +111,14 @@ func (c *Container) record(ctx context.Context, oci *specs.Spec, snapshot bool) 
 	if err != nil {
 		return fmt.Errorf("containerd: %w", err)
 	}
-	opts, err := typeurl.MarshalAny(containerd.RuncOptions())
-	if err != nil {
-		return fmt.Errorf("containerd: %w", err)
-	}
 	rec := containers.Container{
-		ID: c.Meta.ID, Image: c.Meta.Image, SandboxID: shim,
+		ID: c.Meta.ID, Image: c.Meta.Image,
 		// For users of ctr or nerdctl.
 		Labels: map[string]string{
 			"io.kubernetes.pod.namespace": c.Meta.PodNamespace, "io.kubernetes.pod.name": c.Meta.PodName,
 			"io.kubernetes.pod.uid": c.Meta.PodUID, "io.kubernetes.container.name": c.Meta.Name,
 		},
-		Runtime:    containers.RuntimeInfo{Name: containerd.Programs.Shim, Options: opts},
+		Runtime:    containers.RuntimeInfo{Name: embed.RuntimeName},
 		Spec:       &anypb.Any{TypeUrl: embed.SpecType, Value: specJSON},
 		Extensions: map[string]typeurl.Any{metaType: &anypb.Any{TypeUrl: metaType, Value: metaJSON}},
 	}
@@ -168,7 +162,7 @@ func (s *Set) snapshots() snapshots.Snapshotter {
 	return s.cfg.Containerd.Client.SnapshotService(s.cfg.Containerd.Snapshotter)
 }
 
-// createTask has the shim and runc create the process, which waits before it executes the command.
+// createTask has containerd create the process, which waits before it executes the command.
 func (c *Container) createTask(ctx context.Context, mounts []*types.Mount, stdin bool) error {
 	req := &tasks.CreateTaskRequest{ContainerID: c.Meta.ID, Rootfs: mounts, Terminal: c.Meta.TTY}
 	if c.output != nil {

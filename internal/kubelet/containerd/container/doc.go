@@ -3,7 +3,7 @@
 //
 // Who calls it: the runtime, which keeps one Set, looks up a Container by its id and asks it. The runtime decides what a
 // container is made of (Ingredients) and in which order a pod's are made and removed. This package knows neither
-// sandboxes, beyond the name of the one whose shim runs a container, nor images, beyond the name of their layers.
+// sandboxes, beyond the name of the one that a container is in, nor images, beyond the name of their layers.
 //
 //	set.go        Set: look-up; Config: what the runtime gives it and is told
 //	container.go  Container: what it is (Meta) and how far it is (state), on disk too; Report for the kubelet
@@ -22,10 +22,10 @@
 //
 // # What survives
 //
-// Everything, however the daemon ends: a container's process is the shim's child. Its directory in run/containers is
-// made first and removed almost last; Meta is stored with containerd's container, before its task is made, and the state
-// is written to the directory at each change, because the shim knows an exit only while it runs. By these three, Restore
-// finds each container, or what is left of it: one whose creation or removal was cut off is removed, one that has ended
-// meanwhile gets its exit code and time from its shim, and one that was there before a reboot counts as lost. Processes
-// added by exec are killed, because their streams are cut off.
+// Everything, however the daemon ends: a container's process is its keeper's child (package task). Its directory in
+// run/containers is made first and removed almost last; Meta is stored with containerd's container, before its task is
+// made, and the state is written to the directory at each change. By these three, Restore finds each container, or what is
+// left of it: one whose creation or removal was cut off is removed, one that has ended meanwhile gets its exit code and
+// time from its task, and one that was there before a reboot counts as lost. Processes added by exec are killed, because
+// their streams are cut off.
 package container

@@ -38,7 +38,7 @@ func (s *Set) Follow(ctx context.Context, stream Stream) {
 		case e := <-stream.events:
 			if e != nil {
 				wait = 0
-				s.handle(ctx, e)
+				s.handle(e)
 			}
 		case err := <-stream.errs:
 			if ctx.Err() != nil {
@@ -59,7 +59,7 @@ func (s *Set) Follow(ctx context.Context, stream Stream) {
 	}
 }
 
-func (s *Set) handle(ctx context.Context, e *events.Envelope) {
+func (s *Set) handle(e *events.Envelope) {
 	v, err := typeurl.UnmarshalAny(e.Event)
 	if err != nil {
 		s.cfg.Log.Warn("an event of containerd cannot be read", "topic", e.Topic, "err", err)
@@ -79,9 +79,7 @@ func (s *Set) handle(ctx context.Context, e *events.Envelope) {
 		if c := s.Get(ev.ContainerID); c != nil {
 			// In a goroutine: the wait for one container's output must not delay the next event.
 			s.wg.Go(func() { c.ended(int32(ev.ExitStatus), clock.Of(ev.ExitedAt.AsTime())) })
-			return
 		}
-		s.wg.Go(func() { s.cfg.ShimEnded(ctx, ev.ContainerID) })
 	}
 }
 

@@ -78,7 +78,7 @@ func (c *Container) Exec(ctx context.Context, cfg cri.ExecConfig) (int32, error)
 		x.closeOutput()
 		return code, nil
 	}
-	// The shim waits until no process has the output open; the caller does not.
+	// A shim waits until no process has the output open; the caller does not.
 	for _, o := range x.out {
 		o.Mute()
 	}
@@ -197,7 +197,7 @@ func firstSize(ctx context.Context, sizes <-chan cri.TermSize) *specs.Box {
 
 // feed copies the input until it ends, and then closes the process's input.
 func (x *execProcess) feed(ctx context.Context, from io.Reader) {
-	// Opening it waits until the shim reads: input that is written and closed before that would be lost.
+	// Opening it waits until somebody reads: input that is written and closed before that would be lost.
 	pipe, err := fifo.OpenFifo(ctx, filepath.Join(x.dir, "stdin"), unix.O_WRONLY, 0)
 	if err != nil {
 		return
@@ -246,7 +246,7 @@ func (x *execProcess) drained(ctx context.Context) bool {
 	return true
 }
 
-// remove removes the process from containerd and the shim, and its pipes.
+// remove removes the process from containerd, and its pipes.
 func (x *execProcess) remove(ctx context.Context) {
 	_, err := x.c.set.tasks().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: x.c.Meta.ID, ExecID: x.id})
 	if err = fromGRPC(err); err != nil && !errdefs.IsNotFound(err) && x.c.set.run.Err() == nil {
@@ -283,7 +283,7 @@ func (c *Container) killExecs(ctx context.Context) error {
 		x := &execProcess{c: c, dir: dir, id: strings.TrimPrefix(filepath.Base(dir), execPrefix)}
 		resp, err := c.set.tasks().Get(ctx, &tasks.GetRequest{ContainerID: c.Meta.ID, ExecID: x.id})
 		if err == nil {
-			// Its output is still read, or it may block on it, and the shim too.
+			// Its output is still read, or it may block on it.
 			errs = append(errs, x.pipe(filepath.Join(dir, "stdout"), io.Discard), x.pipe(filepath.Join(dir, "stderr"), io.Discard))
 			for _, o := range x.out {
 				o.Opened()

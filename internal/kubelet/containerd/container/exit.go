@@ -3,9 +3,10 @@ package container
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/cgroup"
-	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -72,5 +73,9 @@ func looksDamaged(s state) bool {
 
 // bootTime is when the machine was booted, by the present clock.
 func bootTime() time.Time {
-	return clock.Now().Add(-embed.Uptime())
+	var up unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
+		return time.Time{}
+	}
+	return clock.Now().Add(-time.Duration(up.Nano()))
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,8 +12,6 @@ import (
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
 
-	"minik8s/internal/clock"
-	"minik8s/internal/kubelet/containerd/sandbox"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -45,7 +41,7 @@ func (c *Container) Remove(ctx context.Context) error {
 	return nil
 }
 
-// deleteTask removes the task of a container that is not running, also when its shim is gone.
+// deleteTask removes the task of a container that is not running, should it have one.
 func (c *Container) deleteTask(ctx context.Context) error {
 	if s, pid := c.get(); s.State == cri.Created && pid > 0 {
 		if err := c.Discard(ctx); err != nil {
@@ -58,17 +54,14 @@ func (c *Container) deleteTask(ctx context.Context) error {
 		// An external containerd's shim ends with its last container, sometimes before it has answered.
 		_, err = c.set.tasks().Delete(ctx, req)
 	}
-	if err == nil {
-		return nil
+	if err = fromGRPC(err); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("containerd: delete task: %w", err)
 	}
-	if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) && c.set.cfg.ShimAlive(ctx, c.Meta.SandboxID) {
-		return fmt.Errorf("containerd: delete task: %w", fromGRPC(err))
-	}
-	return c.deleteByRunc(ctx)
+	return nil
 }
 
 // Discard ends the process of a container that never ran, as the first step of its removal: the process waits for its
-// start, and the shim removes only stopped ones. If this daemon is killed after it, the next one removes the rest.
+// start, and containerd removes only stopped ones. If this daemon is killed after it, the next one removes the rest.
 func (c *Container) Discard(ctx context.Context) error {
 	if killed, err := c.endUnstarted(ctx); err != nil || !killed {
 		return err
@@ -91,36 +84,4 @@ func (c *Container) endUnstarted(ctx context.Context) (killed bool, err error) {
 	}
 	_, err = c.set.tasks().Kill(ctx, &tasks.KillRequest{ContainerID: c.Meta.ID, Signal: uint32(unix.SIGKILL)})
 	return err == nil, nil
-}
-
-// EndWithoutShim ends a container whose shim has ended, and records the end: without a shim nothing would report it.
-func (c *Container) EndWithoutShim(ctx context.Context) {
-	if err := c.deleteByRunc(ctx); err != nil {
-		c.set.cfg.Log.Warn("a container without a shim could not be ended", "container", c.Meta.Name, "err", err)
-	}
-	c.ended(137, clock.Now())
-}
-
-// deleteByRunc removes what is left of a container after the end of its shim: its processes, its cgroup, its mount
-// and its bundle.
-func (c *Container) deleteByRunc(ctx context.Context) error {
-	containerd, id := c.set.cfg.Containerd, c.Meta.ID
-	if !containerd.Embedded() {
-		return nil
-	}
-	root := containerd.RuncRoot()
-	if _, err := os.Stat(filepath.Join(root, id)); err == nil {
-		out, err := exec.CommandContext(ctx, containerd.Programs.Runc, "--root", root, "delete", "--force", id).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("containerd: runc delete: %w: %s", err, out)
-		}
-	}
-	bundle := containerd.Bundle(id)
-	if err := sandbox.Unmount(filepath.Join(bundle, "rootfs")); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(bundle); err != nil {
-		return fmt.Errorf("containerd: %w", err)
-	}
-	return nil
 }

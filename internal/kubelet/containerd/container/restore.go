@@ -20,7 +20,7 @@ import (
 // busy.
 type Remover func(ctx context.Context, what string, remove func(context.Context) error)
 
-// Restore reads containerd's containers and asks the shims about them. Those that the last run was making or removing
+// Restore reads containerd's containers and asks for their tasks. Those that the last run was making or removing
 // are removed.
 func (s *Set) Restore(ctx context.Context, discard Remover) error {
 	list, err := s.cfg.Containerd.Client.ContainerService().List(ctx)
@@ -61,17 +61,12 @@ func (s *Set) Restore(ctx context.Context, discard Remover) error {
 	return nil
 }
 
-// startCutOff is the exit code of runc's init when its start is interrupted: the shim kills runc when the daemon that
-// requested the start has been killed. The program has not started then. (A program that exits with this code at the
-// moment when the daemon is killed is taken for one that has not started, and is run again.)
-const startCutOff = 255
-
 // restore finds out the state of a container that had not ended.
 func (c *Container) restore(ctx context.Context, discard Remover) error {
 	resp, err := c.set.tasks().Get(ctx, &tasks.GetRequest{ContainerID: c.Meta.ID})
 	if err != nil {
 		if err := errdefs.FromGRPC(err); !errdefs.IsNotFound(err) {
-			c.set.cfg.Log.Warn("a container's shim does not answer", "container", c.Meta.Name, "err", err)
+			c.set.cfg.Log.Warn("a container's task cannot be read", "container", c.Meta.Name, "err", err)
 		}
 		_, err := os.Stat(c.dir)
 		switch {
@@ -92,18 +87,13 @@ func (c *Container) restore(ctx context.Context, discard Remover) error {
 	c.pid = p.Pid
 	switch p.Status {
 	case task.Status_STOPPED:
-		if c.state.State == cri.Created && p.ExitStatus == startCutOff {
-			discard(ctx, "the container "+c.Meta.ID, c.Remove)
-			return nil
-		}
 		at := clock.Now()
 		if p.ExitedAt != nil {
 			at = clock.Of(p.ExitedAt.AsTime())
 		}
 		c.ended(int32(p.ExitStatus), at)
 	case task.Status_CREATED:
-		// Its start may have been cut off a moment ago: then it ends soon, with startCutOff, which is no failure of it. It
-		// could not be started again anyway. The kubelet removes it.
+		// Who made it and was to start it is gone. The kubelet removes it.
 		_, err = c.endUnstarted(ctx)
 	default:
 		if _, err = c.advance(cri.Running, func(s *state) { s.StartedAt = c.Meta.CreatedAt }); err == nil {

@@ -19,8 +19,6 @@ type Config struct {
 	// Dir holds a directory per container: its pipes and its state.
 	Dir        string
 	Containerd *embed.Containerd
-	// ShimAlive reports whether the shim of a sandbox answers.
-	ShimAlive func(ctx context.Context, sandbox string) bool
 	// Work bounds work that takes CPU time; it is shared with other packages.
 	Work *semaphore.Weighted
 	// LogMaxSize is the size in bytes at which a log is rotated, and LogMaxFiles how many are kept, the current one
@@ -36,9 +34,6 @@ type Config struct {
 	Damaged func(image string)
 	// Missed is called when events of containerd were lost: any container may have changed. It must not block.
 	Missed func()
-	// ShimEnded is called, in a goroutine of its own, when a shim has ended. EndWithoutShim is then to be called for
-	// its containers, if it was not ended on purpose.
-	ShimEnded func(ctx context.Context, sandbox string)
 }
 
 // Set is the containers of a runtime. Its methods are safe for concurrent use. Every ctx is from Containerd.Context.

@@ -72,8 +72,8 @@ func (c *Container) kill(ctx context.Context) error {
 	}
 }
 
-// signal signals the container's first process: directly, where it is certain which process that is, because the shim
-// would start runc, which takes 10 ms; else by the shim.
+// signal signals the container's first process: directly, where it is certain which process that is, because a shim of an
+// external containerd would start runc, which takes 10 ms; else by containerd.
 func (c *Container) signal(ctx context.Context, sig unix.Signal) error {
 	_, pid := c.get()
 	if pid > 0 && c.Meta.Cgroup != "" {

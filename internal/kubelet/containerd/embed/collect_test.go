@@ -11,6 +11,8 @@ import (
 	"github.com/containerd/containerd/metadata"
 	"github.com/containerd/containerd/plugin"
 	bolt "go.etcd.io/bbolt"
+
+	"minik8s/internal/kubelet/containerd/task"
 )
 
 // Garbage collection that fails, also the first one, ends nothing.
@@ -30,7 +32,7 @@ func TestFailedCollection(t *testing.T) {
 	defer cancel()
 	s := &server{}
 	l := &loader{server: s, ctx: ctx, root: t.TempDir(), set: plugin.NewPluginSet()}
-	list := s.registrations()
+	list := s.registrations(task.Config{})
 	at := slices.IndexFunc(list, func(r *plugin.Registration) bool { return r.Type == plugin.GCPlugin })
 	metadataPlugin := &plugin.Registration{Type: plugin.MetadataPlugin, ID: "bolt", InitFn: func(*plugin.InitContext) (any, error) { return md, nil }}
 	if err := l.set.Add(metadataPlugin.Init(l.context(metadataPlugin))); err != nil {

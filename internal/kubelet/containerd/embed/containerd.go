@@ -9,13 +9,14 @@ import (
 	"time"
 
 	ctrd "github.com/containerd/containerd"
-	"github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/namespaces"
 	"github.com/containerd/containerd/snapshots/overlay/overlayutils"
 	"github.com/containerd/log"
 	"github.com/sirupsen/logrus"
 
+	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd/bin"
+	"minik8s/internal/kubelet/containerd/task"
 )
 
 const (
@@ -23,13 +24,15 @@ const (
 	Namespace = "minik8s"
 	// SpecType is the type of an OCI specification in containerd's metadata.
 	SpecType = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
+	// RuntimeName is the runtime of our containers, as containerd has it written down: an external containerd starts its shim
+	// by it.
+	RuntimeName = "io.containerd.runc.v2"
 	// GCRoot is the label that protects an object from containerd's garbage collector.
 	GCRoot = "containerd.io/gc.root"
 )
 
-// maxSocketPath is the longest path that fits into a sockaddr_un, less the final zero and the suffix of the ttrpc
-// socket.
-const maxSocketPath = 107 - len(".ttrpc")
+// maxSocketPath is the longest path that fits into a sockaddr_un, less the final zero.
+const maxSocketPath = 107
 
 // Config configures containerd.
 type Config struct {
@@ -37,6 +40,8 @@ type Config struct {
 	DataDir string
 	// RunDir holds the state of running containers, which is not needed after a reboot.
 	RunDir string
+	// Cgroups is where keepers are put.
+	Cgroups *cgroup.Manager
 	// Log receives containerd's warnings and errors.
 	Log *slog.Logger
 }
@@ -52,33 +57,26 @@ type Containerd struct {
 	// Socket is where its API is served.
 	Socket string
 
-	runcRoot string
-	bundles  string       // of the shims and their containers; empty if it is external
-	server   *server      // nil if it is external
-	settle   func() error // see bin.Unpack; may be nil
-	logger   *logrus.Entry
+	server *server      // nil if it is external
+	settle func() error // see bin.Unpack; may be nil
+	logger *logrus.Entry
 }
 
-// Start unpacks the programs and starts containerd in this process. Shims that a killed run was just starting are
-// ended first.
+// Start unpacks the programs and starts containerd in this process.
 func Start(ctx context.Context, cfg Config) (*Containerd, error) {
 	c := &Containerd{
 		Root: filepath.Join(cfg.DataDir, "containerd"), Socket: socketPath(cfg), Snapshotter: "overlayfs",
-		runcRoot: filepath.Join(cfg.RunDir, "runc"), logger: bridge(cfg.Log),
+		logger: bridge(cfg.Log),
 	}
 	var err error
 	if c.Programs, c.settle, err = bin.Unpack(filepath.Join(cfg.DataDir, "bin")); err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	if err := c.EndShims(ctx, func(s Shim) bool { return s.Helper }); err != nil {
-		return nil, err
-	}
-	state := filepath.Join(cfg.RunDir, "containerd")
-	if c.server, err = startServer(c.Root, state, c.Socket, cfg.Log); err != nil {
+	tasks := task.Config{RuncRoot: filepath.Join(cfg.RunDir, "runc"), Runc: c.Programs.Runc, Keeper: c.Programs.Keeper, Cgroups: cfg.Cgroups, Log: cfg.Log}
+	if c.server, err = startServer(c.Root, filepath.Join(cfg.RunDir, "containerd"), c.Socket, tasks, cfg.Log); err != nil {
 		return nil, err
 	}
 	c.Client = c.server.client
-	c.bundles = filepath.Join(state, "io.containerd.runtime.v2.task", Namespace)
 	if err := overlayutils.Supported(c.Root); err != nil {
 		c.Snapshotter = "native"
 		cfg.Log.Warn("no overlay file system here: images are copied for each container, which is slow", "err", err)
@@ -89,8 +87,7 @@ func Start(ctx context.Context, cfg Config) (*Containerd, error) {
 // Connect uses a containerd that is already running, with the shim and runc that it finds itself.
 func Connect(ctx context.Context, socket string, cfg Config) (*Containerd, error) {
 	c := &Containerd{
-		Programs: bin.Programs{Shim: "io.containerd.runc.v2"}, Snapshotter: "overlayfs",
-		runcRoot: filepath.Join(cfg.RunDir, "runc"), logger: bridge(cfg.Log),
+		Snapshotter: "overlayfs", logger: bridge(cfg.Log),
 	}
 	var err error
 	c.Client, err = ctrd.New(socket, ctrd.WithDefaultNamespace(Namespace), ctrd.WithTimeout(10*time.Second))
@@ -103,7 +100,7 @@ func Connect(ctx context.Context, socket string, cfg Config) (*Containerd, error
 	return c, nil
 }
 
-// Embedded reports whether it runs in this process, and so its shims and files are ours.
+// Embedded reports whether it runs in this process, and so its files are ours.
 func (c *Containerd) Embedded() bool { return c.server != nil }
 
 // Context adds our namespace in containerd, and our logger, to a context. Every call of the client needs it.
@@ -111,20 +108,12 @@ func (c *Containerd) Context(ctx context.Context) context.Context {
 	return namespaces.WithNamespace(log.WithLogger(ctx, c.logger), Namespace)
 }
 
-// RuncOptions are the shim's options, the same for all containers.
-func (c *Containerd) RuncOptions() *options.Options {
-	return &options.Options{BinaryName: c.Programs.Runc, Root: c.runcRoot}
-}
-
-// RuncRoot is where runc keeps the state of our containers.
-func (c *Containerd) RuncRoot() string { return filepath.Join(c.runcRoot, Namespace) }
-
-// Bundle is the directory of a shim, or of a container in one; empty if containerd is external.
-func (c *Containerd) Bundle(id string) string {
-	if c.bundles == "" {
-		return ""
+// EndTasks ends and removes every task of the containerd in this process, also those that others have made.
+func (c *Containerd) EndTasks(ctx context.Context) error {
+	if c.server == nil {
+		return nil
 	}
-	return filepath.Join(c.bundles, id)
+	return c.server.tasks.EndAll(ctx)
 }
 
 // SettlePrograms calls settle of bin.Unpack, which a start does not wait for.
@@ -135,7 +124,7 @@ func (c *Containerd) SettlePrograms() error {
 	return c.settle()
 }
 
-// Stop ends containerd, or the connection to it. Containers and their shims continue.
+// Stop ends containerd, or the connection to it. Containers continue.
 func (c *Containerd) Stop() error {
 	if c.server != nil {
 		c.server.stop()

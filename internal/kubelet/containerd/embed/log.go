@@ -2,9 +2,7 @@ package embed
 
 import (
 	"context"
-	"errors"
 	"io"
-	"io/fs"
 	"log/slog"
 
 	"github.com/sirupsen/logrus"
@@ -37,10 +35,10 @@ func (hook) Levels() []logrus.Level {
 }
 
 // Fire implements logrus.Hook. containerd's errors are logged as warnings: the caller reports what they mean for a
-// pod. Its warnings, and some of its errors, are mostly about normal events, such as the end of a shim.
+// pod. Its warnings are mostly about normal events.
 func (h hook) Fire(e *logrus.Entry) error {
 	level := slog.LevelDebug
-	if e.Level <= logrus.ErrorLevel && !expected(e) {
+	if e.Level <= logrus.ErrorLevel {
 		level = slog.LevelWarn
 	}
 	args := make([]any, 0, 2*len(e.Data))
@@ -49,20 +47,4 @@ func (h hook) Fire(e *logrus.Entry) error {
 	}
 	h.to.Log(context.Background(), level, "containerd: "+e.Message, args...)
 	return nil
-}
-
-// expected reports whether an error belongs to the ordinary end of a sandbox. containerd reads a shim's log until the
-// pipe is closed; and it runs the shim's program once more to clean up, in a bundle that package sandbox has removed
-// so that it does not.
-func expected(e *logrus.Entry) bool {
-	err, ok := e.Data[logrus.ErrorKey].(error)
-	switch {
-	case !ok:
-		return false
-	case e.Message == "copy shim log":
-		return errors.Is(err, fs.ErrClosed)
-	case e.Message == "failed to delete":
-		return errors.Is(err, fs.ErrNotExist)
-	}
-	return false
 }

@@ -19,24 +19,23 @@ import (
 	"github.com/containerd/containerd/metadata"
 	"github.com/containerd/containerd/mount"
 	"github.com/containerd/containerd/plugin"
-	runtimev2 "github.com/containerd/containerd/runtime/v2"
-	"github.com/containerd/containerd/services"
+	"github.com/containerd/containerd/runtime"
+	"github.com/containerd/containerd/sandbox"
 	"github.com/containerd/containerd/snapshots"
 	"github.com/containerd/log"
-	"github.com/containerd/ttrpc"
 	toml "github.com/pelletier/go-toml"
 	bolt "go.etcd.io/bbolt"
 	"google.golang.org/grpc"
 
 	"minik8s/internal/disk"
+	"minik8s/internal/kubelet/containerd/task"
 
 	// The plugins this containerd consists of. Left out on purpose: its CRI, the monitors that
-	// tick (restart, cgroup metrics), tracing, streaming, transfer, NRI and the other snapshotters.
+	// tick (restart, cgroup metrics), tracing, streaming, transfer, NRI, shims and sandboxes, and the other snapshotters.
 	_ "github.com/containerd/containerd/diff/walking/plugin"
 	_ "github.com/containerd/containerd/events/plugin"
 	_ "github.com/containerd/containerd/gc/scheduler"
 	_ "github.com/containerd/containerd/leases/plugin"
-	_ "github.com/containerd/containerd/plugins/sandbox"
 	_ "github.com/containerd/containerd/services/containers"
 	_ "github.com/containerd/containerd/services/content"
 	_ "github.com/containerd/containerd/services/diff"
@@ -59,10 +58,9 @@ import (
 type server struct {
 	client  *ctrd.Client
 	grpc    *grpc.Server
-	ttrpc   *ttrpc.Server
 	plugins []*plugin.Plugin
 	db      *bolt.DB
-	shims   *runtimev2.ShimManager
+	tasks   *task.Runtime
 	cancel  context.CancelFunc
 }
 
@@ -77,9 +75,9 @@ var pluginConfig = map[string]map[string]any{
 	},
 }
 
-// startServer starts containerd with its data in root, what belongs to running containers in state,
+// startServer starts containerd with its data in root, what belongs to running containers in state and with the runtime,
 // and its API at socket.
-func startServer(root, state, socket string, logger *slog.Logger) (_ *server, err error) {
+func startServer(root, state, socket string, tasks task.Config, logger *slog.Logger) (_ *server, err error) {
 	bridgeStandard(logger)
 	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), bridge(logger)))
 	s := &server{grpc: grpc.NewServer(), cancel: cancel}
@@ -96,36 +94,26 @@ func startServer(root, state, socket string, logger *slog.Logger) (_ *server, er
 	if err := sweepTempMounts(filepath.Join(root, "tmpmounts"), logger); err != nil {
 		logger.Warn("mounts of an earlier run stay; the next start tries again", "err", err)
 	}
-	if s.ttrpc, err = ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser())); err != nil {
+	if err := s.load(ctx, root, state, socket, tasks); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	if err := s.load(ctx, root, state, socket); err != nil {
-		return nil, err
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	serve := func(path string, run func(net.Listener) error) error {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("containerd: %w", err)
-		}
-		l, err := net.Listen("unix", path)
-		if err != nil {
-			return fmt.Errorf("containerd: %w", err)
-		}
-		if err := os.Chmod(path, 0o600); err != nil {
-			l.Close()
-			return fmt.Errorf("containerd: %w", err)
-		}
-		go func() {
-			if err := run(l); err != nil && !errors.Is(err, net.ErrClosed) && ctx.Err() == nil {
-				logger.Error("containerd's socket", "path", path, "err", err)
-			}
-		}()
-		return nil
+	if err := os.Chmod(socket, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	if err := serve(socket, s.grpc.Serve); err != nil {
-		return nil, err
-	}
-	// Shims report events of containers here.
-	return s, serve(socket+".ttrpc", func(l net.Listener) error { return s.ttrpc.Serve(ctx, l) })
+	go func() {
+		if err := s.grpc.Serve(l); err != nil && !errors.Is(err, net.ErrClosed) && ctx.Err() == nil {
+			logger.Error("containerd's socket", "path", socket, "err", err)
+		}
+	}()
+	return s, nil
 }
 
 // sweepTempMounts makes containerd use dir for temporary mounts while it unpacks, instead of the system's directory
@@ -142,16 +130,12 @@ func sweepTempMounts(dir string, logger *slog.Logger) error {
 }
 
 // load starts the plugins in the order of their dependencies, and makes the client.
-func (s *server) load(ctx context.Context, root, state, socket string) error {
-	l := &loader{server: s, ctx: ctx, root: root, state: state, socket: socket,
-		set: plugin.NewPluginSet(), events: exchange.NewExchange(), release: func() error { return nil }}
-	for _, r := range s.registrations() {
+func (s *server) load(ctx context.Context, root, state, socket string, tasks task.Config) error {
+	l := &loader{server: s, ctx: ctx, root: root, state: state, socket: socket, set: plugin.NewPluginSet(), events: exchange.NewExchange()}
+	for _, r := range s.registrations(tasks) {
 		if err := l.load(r); err != nil {
 			return err
 		}
-	}
-	if err := l.release(); err != nil { // the shims are loaded
-		return err
 	}
 	var err error
 	s.client, err = ctrd.New("", ctrd.WithDefaultNamespace(Namespace),
@@ -169,17 +153,12 @@ type loader struct {
 	root, state, socket string
 	set                 *plugin.Set
 	events              *exchange.Exchange
-	release             func() error // returned by retainExits
 }
 
 // context is the InitContext of a plugin.
 func (l *loader) context(r *plugin.Registration) *plugin.InitContext {
-	data := l.root
-	if r.Type == plugin.RuntimePluginV2 {
-		data = l.state + ".work" // of running containers only
-	}
-	ic := plugin.NewContext(l.ctx, r, l.set, data, l.state)
-	ic.Events, ic.Address, ic.TTRPCAddress = l.events, l.socket, l.socket+".ttrpc"
+	ic := plugin.NewContext(l.ctx, r, l.set, l.root, l.state)
+	ic.Events, ic.Address = l.events, l.socket
 	ic.RegisterReadiness = func() func() { return func() {} }
 	return ic
 }
@@ -222,25 +201,12 @@ func configure(r *plugin.Registration) error {
 }
 
 // use registers a started plugin as containerd does, and keeps what we need of it.
-func (l *loader) use(r *plugin.Registration, ic *plugin.InitContext, instance any) (err error) {
-	if m, ok := instance.(*runtimev2.ShimManager); ok {
-		l.shims = m
-	}
-	if db, ok := instance.(*metadata.DB); ok {
-		if l.release, err = retainExits(l.ctx, db); err != nil {
-			return err
-		}
-	}
+func (l *loader) use(r *plugin.Registration, ic *plugin.InitContext, instance any) error {
 	if c, ok := instance.(snapshots.Cleaner); ok && r.Type == plugin.SnapshotPlugin {
 		cleanSnapshots(l.ctx, c, filepath.Join(ic.Root, "snapshots"))
 	}
 	if svc, ok := instance.(interface{ Register(*grpc.Server) error }); ok {
-		if err := svc.Register(l.grpc); err != nil {
-			return err
-		}
-	}
-	if svc, ok := instance.(interface{ RegisterTTRPC(*ttrpc.Server) error }); ok {
-		return svc.RegisterTTRPC(l.ttrpc)
+		return svc.Register(l.grpc)
 	}
 	return nil
 }
@@ -270,28 +236,34 @@ func removeChildren(dir string) error {
 	return errors.Join(errs...)
 }
 
-// registrations are the linked plugins, in order, with the garbage collector's wrapped, and three of our own: the
-// content store, which containerd also registers by hand; the metadata, because containerd's plugin never closes its
-// database; and a stand-in for the runtime of containerd 1.0 to 1.3, without which the tasks service does not start;
-// it is the current runtime under the old name.
-func (s *server) registrations() []*plugin.Registration {
+// registrations are the linked plugins, in order, with the garbage collector's wrapped, and some of our own: the content
+// store, which containerd also registers by hand; the metadata, because containerd's plugin never closes its database; the
+// runtime of tasks, in place of the manager of shims; and stand-ins for what we do not need but containerd insists on: the
+// runtime of containerd 1.0 to 1.3, without which the service of tasks does not start, and sandboxes, without which its
+// client does not.
+func (s *server) registrations(tasks task.Config) []*plugin.Registration {
 	list := []*plugin.Registration{{
 		Type: plugin.ContentPlugin, ID: "content",
 		InitFn: func(ic *plugin.InitContext) (any, error) { return local.NewStore(ic.Root) },
 	}}
-	var rest []*plugin.Registration
+	rest := []*plugin.Registration{
+		{Type: plugin.RuntimePluginV2, ID: "task", InitFn: func(ic *plugin.InitContext) (_ any, err error) {
+			tasks.State, tasks.Events = ic.State, ic.Events
+			s.tasks, err = task.New(tasks)
+			return s.tasks, err
+		}},
+		{Type: plugin.RuntimePlugin, ID: "none", InitFn: func(*plugin.InitContext) (any, error) { return noTasks{s.tasks}, nil }},
+		{Type: plugin.SandboxStorePlugin, ID: "none", InitFn: func(*plugin.InitContext) (any, error) { return noSandboxes{}, nil }},
+		{Type: plugin.SandboxControllerPlugin, ID: "none", InitFn: func(*plugin.InitContext) (any, error) { return noSandboxControl{}, nil }},
+	}
 	for _, r := range plugin.Graph(func(*plugin.Registration) bool { return false }) {
-		if r.Type == plugin.SnapshotPlugin {
+		switch r.Type {
+		case plugin.SnapshotPlugin:
 			list = append(list, r)
 			continue
-		}
-		if r.Type == plugin.ServicePlugin && r.ID == services.TasksService {
-			rest = append(rest, &plugin.Registration{
-				Type: plugin.RuntimePlugin, ID: "v2",
-				InitFn: func(ic *plugin.InitContext) (any, error) { return ic.GetByID(plugin.RuntimePluginV2, "task") },
-			})
-		}
-		if r.Type == plugin.GCPlugin {
+		case plugin.RuntimePluginV2, plugin.SandboxStorePlugin, plugin.SandboxControllerPlugin:
+			continue
+		case plugin.GCPlugin:
 			r = collecting(r)
 		}
 		rest = append(rest, r)
@@ -299,6 +271,21 @@ func (s *server) registrations() []*plugin.Registration {
 	list = append(list, &plugin.Registration{Type: plugin.MetadataPlugin, ID: "bolt", InitFn: s.openMetadata})
 	return append(list, rest...)
 }
+
+// noSandboxes and noSandboxControl are never called: nothing that serves them is linked.
+type (
+	noSandboxes      struct{ sandbox.Store }
+	noSandboxControl struct{ sandbox.Controller }
+)
+
+// noTasks is a runtime under another name that has no tasks, so that they are not listed twice.
+type noTasks struct{ runtime.PlatformRuntime }
+
+// ID implements runtime.PlatformRuntime.
+func (noTasks) ID() string { return "none" }
+
+// Tasks implements runtime.PlatformRuntime.
+func (noTasks) Tasks(context.Context, bool) ([]runtime.Task, error) { return nil, nil }
 
 // openMetadata opens containerd's metadata database. Each commit is synced to disk, so that it is consistent even
 // after a power failure. There are about six commits per pod, which costs time on a disk with slow syncs; in return
@@ -331,13 +318,10 @@ func (s *server) openMetadata(ic *plugin.InitContext) (any, error) {
 	return db, db.Init(ic.Context)
 }
 
-// stop ends the API and closes the plugins, last first. Containers and their shims go on.
+// stop ends the API and closes the plugins, last first. Containers and their keepers go on.
 func (s *server) stop() {
 	s.cancel()
 	s.grpc.Stop()
-	if s.ttrpc != nil {
-		s.ttrpc.Close()
-	}
 	for i := len(s.plugins) - 1; i >= 0; i-- {
 		if instance, err := s.plugins[i].Instance(); err == nil {
 			if c, ok := instance.(io.Closer); ok {

@@ -12,12 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	ctrd "github.com/containerd/containerd"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
-
-	"minik8s/internal/kubelet/cgroup"
-	"minik8s/internal/kubelet/containerd/embed"
 )
 
 // Network connects sandboxes, which it knows by their ids.
@@ -35,21 +31,17 @@ type Network interface {
 // Config configures a Pool.
 type Config struct {
 	// Dir holds a directory per sandbox.
-	Dir        string
-	Containerd *embed.Containerd
-	Network    Network
-	Cgroups    *cgroup.Manager
+	Dir     string
+	Network Network
 	// Work bounds work that takes CPU time; it is shared with other packages.
 	Work *semaphore.Weighted
 	// Warm is how many sandboxes are made in advance for the next pods.
 	Warm int
-	// KeepShimPages keeps all of a waiting shim's program in memory.
-	KeepShimPages bool
-	Log           *slog.Logger
+	Log  *slog.Logger
 }
 
 // Sandbox is what every pod needs and what is the same for all: pinned namespaces, an address, shared memory at
-// /dev/shm, a scratch directory, and a shim without containers. Its directory is made first and removed last, so that
+// /dev/shm, and a scratch directory. Its directory is made first and removed last, so that
 // everything of it can be found from there. A tmpfs is mounted on the directory and all other mounts of the sandbox
 // are inside it, so that one unmount removes them: each unmount waits for all processors.
 //
@@ -63,16 +55,14 @@ type Sandbox struct {
 // Ordinary are the namespaces of an ordinary pod, and of sandboxes made in advance.
 var Ordinary = []string{"net", "uts", "ipc"}
 
-// Pool makes and removes sandboxes, some of them in advance. Its methods are safe for concurrent use. Every ctx is
-// from Containerd.Context.
+// Pool makes and removes sandboxes, some of them in advance. Its methods are safe for concurrent use.
 type Pool struct {
-	cfg    Config
-	client *ctrd.Client
-	warm   warm
+	cfg  Config
+	warm warm
 }
 
 // New makes a Pool. It makes no sandboxes in advance before Start.
-func New(cfg Config) *Pool { return &Pool{cfg: cfg, client: cfg.Containerd.Client} }
+func New(cfg Config) *Pool { return &Pool{cfg: cfg} }
 
 // Dir is a sandbox's directory.
 func (p *Pool) Dir(id string) string { return filepath.Join(p.cfg.Dir, id) }
@@ -92,10 +82,10 @@ func (p *Pool) Get(ctx context.Context, kinds []string) (*Sandbox, error) {
 			return nil, errors.New("containerd: the pods' network is not ready: the node has no pod range yet")
 		}
 		for s := p.take(); s != nil; s = p.take() {
-			if p.Whole(ctx, s) {
+			if p.Whole(s) {
 				return s, nil
 			}
-			if err := p.Remove(ctx, s); err != nil {
+			if err := p.Remove(s); err != nil {
 				p.cfg.Log.Warn("a sandbox made ahead was damaged and could not be removed", "err", err)
 			}
 		}
@@ -103,14 +93,14 @@ func (p *Pool) Get(ctx context.Context, kinds []string) (*Sandbox, error) {
 	return p.make(ctx, kinds)
 }
 
-// Whole reports whether all parts of a sandbox still exist: namespaces and shim.
-func (p *Pool) Whole(ctx context.Context, s *Sandbox) bool {
+// Whole reports whether a sandbox's namespaces still exist.
+func (p *Pool) Whole(s *Sandbox) bool {
 	for _, k := range s.Kinds {
 		if !isPinned(filepath.Join(p.Dir(s.ID), k)) {
 			return false
 		}
 	}
-	return p.ShimAlive(ctx, s.ID)
+	return true
 }
 
 // Enter runs f on a thread in these kinds of a sandbox's namespaces. Sockets that f opens stay in them.
@@ -118,8 +108,8 @@ func (p *Pool) Enter(id string, kinds []string, f func() error) error {
 	return inNamespaces(p.Dir(id), kinds, f)
 }
 
-// List returns the ids of all sandboxes that have a directory, or a shim that containerd knows.
-func (p *Pool) List(ctx context.Context) ([]string, error) {
+// List returns the ids of all sandboxes.
+func (p *Pool) List() ([]string, error) {
 	entries, err := os.ReadDir(p.cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
@@ -127,18 +117,6 @@ func (p *Pool) List(ctx context.Context) ([]string, error) {
 	var ids []string
 	for _, e := range entries {
 		ids = append(ids, e.Name())
-	}
-	if !p.cfg.Containerd.Embedded() {
-		return ids, nil
-	}
-	shims, err := p.client.SandboxStore().List(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("containerd: sandboxes: %w", err)
-	}
-	for _, s := range shims {
-		if !slices.Contains(ids, s.ID) {
-			ids = append(ids, s.ID)
-		}
 	}
 	return ids, nil
 }
@@ -154,12 +132,9 @@ func (p *Pool) make(ctx context.Context, kinds []string) (_ *Sandbox, err error)
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("containerd: %w", err)
 	}
-	started := make(chan error, 1)
-	go func() { started <- p.startShim(ctx, s.ID) }()
 	defer func() {
-		err = errors.Join(err, <-started)
 		if err != nil {
-			err = errors.Join(err, p.Remove(context.WithoutCancel(ctx), s))
+			err = errors.Join(err, p.Remove(s))
 		}
 	}()
 	if err := mountTmpfs(dir); err != nil {
@@ -183,14 +158,9 @@ func (p *Pool) make(ctx context.Context, kinds []string) (_ *Sandbox, err error)
 }
 
 // Remove removes everything of a sandbox. It may be half-made or half-removed, with only its ID set.
-func (p *Pool) Remove(ctx context.Context, s *Sandbox) error {
+func (p *Pool) Remove(s *Sandbox) error {
 	dir := p.Dir(s.ID)
-	// The shim takes a while to end, and so does the kernel to release the rest; both are done concurrently.
-	freed := make(chan error, 1)
-	go func() {
-		freed <- errors.Join(unmountAll(dir), p.cfg.Network.Disconnect(s.ID, s.Addr)) // the veth ends with its namespace
-	}()
-	if err := errors.Join(p.stopShim(ctx, s.ID), <-freed); err != nil {
+	if err := errors.Join(unmountAll(dir), p.cfg.Network.Disconnect(s.ID, s.Addr)); err != nil { // the veth ends with its namespace
 		return err
 	}
 	return os.RemoveAll(dir)

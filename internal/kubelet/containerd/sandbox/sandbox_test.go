@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -17,9 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/disk"
-	"minik8s/internal/kubelet/cgroup"
-	"minik8s/internal/kubelet/containerd/bin"
-	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/machine"
 )
 
@@ -74,14 +70,11 @@ func (n *fakeNetwork) Disconnect(id string, _ netip.Addr) error {
 	return nil
 }
 
-// newPool is a pool on a containerd of its own. At the end nothing may be left of its sandboxes.
+// newPool is a pool in a directory of its own. At the end nothing may be left of its sandboxes.
 func newPool(t *testing.T) (context.Context, *Pool, *fakeNetwork) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("sandboxes need root")
-	}
-	if !bin.Built() {
-		t.Skip("runc and the shim are not built: make runtime")
 	}
 	dir, err := os.MkdirTemp("", "minik8s-test-")
 	if err != nil {
@@ -92,30 +85,16 @@ func newPool(t *testing.T) (context.Context, *Pool, *fakeNetwork) {
 	if err := disk.Private(filepath.Join(run, "slots"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, err := embed.Start(t.Context(), embed.Config{DataDir: dir, RunDir: run, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := c.Context(context.WithoutCancel(t.Context()))
+	ctx := context.WithoutCancel(t.Context())
 	network := &fakeNetwork{next: netip.MustParseAddr("10.0.0.1"), connected: map[string]netip.Addr{}}
-	cgroups := cgroup.New("/" + filepath.Base(dir))
-	p := New(Config{Dir: filepath.Join(run, "slots"), Containerd: c, Network: network, Cgroups: cgroups,
-		Work: semaphore.NewWeighted(2), Warm: 1, Log: log})
+	p := New(Config{Dir: filepath.Join(run, "slots"), Network: network, Work: semaphore.NewWeighted(2), Warm: 1, Log: log})
 	t.Cleanup(func() {
 		p.Stop()
-		p.Drop(ctx)
-		if ids, err := p.List(ctx); err != nil || len(ids) > 0 || len(network.connected) > 0 {
+		p.Drop()
+		if ids, err := p.List(); err != nil || len(ids) > 0 || len(network.connected) > 0 {
 			t.Errorf("left behind: %q, %v, %v", ids, network.connected, err)
 		}
-		// A shim that was told to end answers first, and is a process for a moment longer.
-		shims, err := c.Shims()
-		for end := time.Now().Add(10 * time.Second); err == nil && len(shims) > 0 && time.Now().Before(end); shims, err = c.Shims() {
-			runtime.Gosched()
-		}
-		if err != nil || len(shims) > 0 {
-			t.Errorf("left behind: %+v, %v", shims, err)
-		}
-		if err := errors.Join(c.Stop(), cgroups.RemoveRoot(), os.RemoveAll(dir)); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
@@ -145,7 +124,7 @@ func TestASandboxIsWholeOrNotThere(t *testing.T) {
 		t.Errorf("before there is a network: %v", err)
 	}
 	host, err := p.Get(ctx, []string{"ipc"}) // on the host's network it needs none
-	if err != nil || !p.Whole(ctx, host) || host.Addr.IsValid() {
+	if err != nil || !p.Whole(host) || host.Addr.IsValid() {
 		t.Fatalf("%+v, %v", host, err)
 	}
 	refusal := errors.New("no free address")
@@ -153,12 +132,12 @@ func TestASandboxIsWholeOrNotThere(t *testing.T) {
 	if _, err := p.Get(ctx, Ordinary); !errors.Is(err, refusal) {
 		t.Errorf("an address that is refused: %v", err)
 	}
-	if ids, err := p.List(ctx); err != nil || len(ids) != 1 || ids[0] != host.ID {
+	if ids, err := p.List(); err != nil || len(ids) != 1 || ids[0] != host.ID {
 		t.Errorf("left behind by a failure: %q, %v", ids, err)
 	}
 	network.set(true, nil)
 	s, err := p.Get(ctx, Ordinary)
-	if err != nil || !p.Whole(ctx, s) || !s.Addr.IsValid() || p.ScratchDir(s.ID) == "" {
+	if err != nil || !p.Whole(s) || !s.Addr.IsValid() || p.ScratchDir(s.ID) == "" {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	before, err := os.Hostname()
@@ -171,58 +150,18 @@ func TestASandboxIsWholeOrNotThere(t *testing.T) {
 	if after, err := os.Hostname(); err != nil || after != before {
 		t.Errorf("the host is called %q, %v", after, err)
 	}
-	if err := p.cfg.Containerd.EndShims(ctx, func(x embed.Shim) bool { return x.ID == s.ID }); err != nil {
+	if err := Unmount(filepath.Join(p.Dir(s.ID), "ipc")); err != nil {
 		t.Fatal(err)
 	}
-	if p.Whole(ctx, s) {
-		t.Error("it is whole without its shim")
+	if p.Whole(s) {
+		t.Error("it is whole without one of its namespaces")
 	}
 	for _, x := range []*Sandbox{host, s, s, {ID: "0123456789abcdef"}} { // again, and what was never there
-		if err := p.Remove(ctx, x); err != nil {
+		if err := p.Remove(x); err != nil {
 			t.Error(err)
 		}
 	}
 }
-
-// What the last run had forked is ended; the shims of others who use the same containerd now are none of ours.
-func TestOnlyShimsOfTheLastRunAreOrphans(t *testing.T) {
-	ctx, p, network := newPool(t)
-	network.set(true, nil)
-	began := embed.Uptime()
-	s, err := p.Get(ctx, Ordinary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := p.cfg.Dir
-	p.cfg.Dir = t.TempDir() // where the sandbox is not
-	defer func() { p.cfg.Dir = dir }()
-	alive := func() int {
-		t.Helper()
-		list, err := p.cfg.Containerd.Shims()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(list)
-	}
-	for _, c := range []struct {
-		before time.Duration
-		left   int
-	}{{began - clockTick, 1}, {embed.Uptime(), 0}} {
-		if err := p.EndLateOrphans(ctx, c.before); err != nil {
-			t.Fatal(err)
-		}
-		if n := alive(); n != c.left {
-			t.Errorf("%d shims run, want %d", n, c.left)
-		}
-	}
-	p.cfg.Dir = dir
-	if err := p.Remove(ctx, s); err != nil {
-		t.Error(err)
-	}
-}
-
-// clockTick is how exactly the kernel tells when a process was started.
-const clockTick = 10 * time.Millisecond
 
 func TestSandboxesAreMadeAhead(t *testing.T) {
 	ctx, p, network := newPool(t)
@@ -247,11 +186,11 @@ func TestSandboxesAreMadeAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, err := p.Get(ctx, Ordinary)
-	if err != nil || other.ID == damaged || !p.Whole(ctx, other) {
+	if err != nil || other.ID == damaged || !p.Whole(other) {
 		t.Errorf("a damaged one is given out: %+v, %v", other, err)
 	}
 	for _, x := range []*Sandbox{s, other} {
-		if err := p.Remove(ctx, x); err != nil {
+		if err := p.Remove(x); err != nil {
 			t.Error(err)
 		}
 	}
@@ -263,7 +202,7 @@ func TestDropMeansThoseInTheMakingToo(t *testing.T) {
 	var stale string
 	network.during = func(id string) {
 		stale = id
-		p.Drop(ctx)
+		p.Drop()
 	}
 	network.set(true, nil)
 	p.Start(ctx)

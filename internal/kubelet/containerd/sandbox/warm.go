@@ -10,17 +10,12 @@ import (
 // not compete with the pod whose sandbox it replaces.
 const settleTime = 20 * time.Millisecond
 
-// trimTime is how long a sandbox waits before its shim is trimmed, once. It is longer than the time between pods that
-// are created in a row.
-const trimTime = 3 * time.Second
-
 // warm holds the sandboxes made in advance. They are made when the runtime is idle, not periodically.
 type warm struct {
 	mu      sync.Mutex
 	ready   []*Sandbox
 	active  int         // calls in progress
 	timer   *time.Timer // runs settleTime after the last of them has ended
-	trimmer *time.Timer // runs trimTime after a sandbox was made
 	filling bool
 	dropped int             // how often Drop was called: a sandbox being made meanwhile is dropped, too
 	ctx     context.Context // nil: none are made
@@ -39,10 +34,8 @@ func (p *Pool) Start(ctx context.Context) {
 // removes them.
 func (p *Pool) Stop() {
 	p.warm.mu.Lock()
-	for _, t := range []*time.Timer{p.warm.timer, p.warm.trimmer} {
-		if t != nil {
-			t.Stop()
-		}
+	if p.warm.timer != nil {
+		p.warm.timer.Stop()
 	}
 	p.warm.ctx = nil
 	p.warm.mu.Unlock()
@@ -95,11 +88,6 @@ func (p *Pool) fill() {
 	stale := dropped != p.warm.dropped
 	if err == nil && !stale {
 		p.warm.ready = append(p.warm.ready, s)
-		if p.warm.trimmer == nil {
-			p.warm.trimmer = time.AfterFunc(trimTime, p.trim)
-		} else {
-			p.warm.trimmer.Reset(trimTime)
-		}
 	}
 	p.warm.mu.Unlock()
 	if err != nil {
@@ -108,7 +96,7 @@ func (p *Pool) fill() {
 		return
 	}
 	if stale {
-		p.remove(context.WithoutCancel(ctx), s)
+		p.remove(s)
 	}
 	p.Kick()
 }
@@ -126,17 +114,17 @@ func (p *Pool) take() *Sandbox {
 }
 
 // Drop removes the sandboxes made in advance. Call it when the network's range changes.
-func (p *Pool) Drop(ctx context.Context) {
+func (p *Pool) Drop() {
 	p.warm.mu.Lock()
 	p.warm.dropped++
 	p.warm.mu.Unlock()
 	for s := p.take(); s != nil; s = p.take() {
-		p.remove(ctx, s)
+		p.remove(s)
 	}
 }
 
-func (p *Pool) remove(ctx context.Context, s *Sandbox) {
-	if err := p.Remove(ctx, s); err != nil {
+func (p *Pool) remove(s *Sandbox) {
+	if err := p.Remove(s); err != nil {
 		p.cfg.Log.Warn("a sandbox made ahead could not be removed", "err", err)
 	}
 }

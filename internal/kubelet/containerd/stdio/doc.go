@@ -1,5 +1,5 @@
 // Package stdio is the standard streams of containers and of processes added to them: named pipes, whose other end is
-// the shim's.
+// the keeper's, or that of an external containerd's shim.
 //
 // Who calls it: the runtime: an Output per container, a Pipe per stream of exec, a Listener per attached client.
 //
@@ -13,7 +13,7 @@
 //
 // # What survives
 //
-// The pipes are in the kernel; the shim holds its ends open. While no daemon reads, each holds 64 KiB of output, and
+// The pipes are in the kernel; the keeper holds its ends open. While no daemon reads, each holds 64 KiB of output, and
 // then the container blocks; the next daemon continues where the last one stopped. A line that was cut off by the end
 // of the daemon is marked partial (P) in the log.
 package stdio

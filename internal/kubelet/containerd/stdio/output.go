@@ -76,7 +76,7 @@ type Output struct {
 	log       *logFile
 	listeners listeners
 	pipes     []*os.File
-	// keep holds the pipes open for writing until the shim does: a pipe without a writer reads as ended.
+	// keep holds the pipes open for writing until the process does: a pipe without a writer reads as ended.
 	keep []*os.File
 	done chan struct{}
 	warn *slog.Logger
@@ -96,7 +96,7 @@ type Config struct {
 	LogMaxFiles int
 	// TTY says that there is only stdout.
 	TTY bool
-	// Fresh says that the shim has not opened the pipes yet; Opened must be called when it has.
+	// Fresh says that nobody has opened the pipes yet; Opened must be called when it has.
 	Fresh bool
 	Log   *slog.Logger
 }
@@ -197,7 +197,7 @@ func copyLines(f *os.File, l *lines, also *listeners) error {
 	}
 }
 
-// Opened is to be called when the shim has the pipes open.
+// Opened is to be called when the process has the pipes open.
 func (o *Output) Opened() {
 	if o == nil {
 		return

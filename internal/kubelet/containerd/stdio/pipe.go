@@ -16,7 +16,7 @@ import (
 // process must not block on its output.
 type Pipe struct {
 	file *os.File
-	keep *os.File // holds the pipe open for writing until the shim does
+	keep *os.File // holds the pipe open for writing until the process does
 	once sync.Once
 	done chan struct{} // closed at its end
 

@@ -12,30 +12,31 @@ import (
 	"time"
 )
 
-// shims is the cgroup of the shims: beside the root, with the same weight as all pods together. A shim that reaps a
-// process spins in the kernel (shrink_dcache_parent) until that process's last thread, which is in the pod's cgroup,
-// has released its files in /proc. In a cgroup within the root, where it would weigh 512 times what all BestEffort
-// pods do, it kept that thread from running: 100 pods took up to 28 s to be gone.
-func (m *Manager) shims() string { return m.root + "-shims" }
+// keepers is the cgroup of the processes that stay with containers: beside the root, with the same weight as all pods
+// together. A process that reaps another spins in the kernel (shrink_dcache_parent) until that one's last thread, which
+// is in the pod's cgroup, has released its files in /proc. In a cgroup within the root, where it would weigh 512 times
+// what all BestEffort pods do, it kept that thread from running: 100 pods took up to 28 s to be gone.
+func (m *Manager) keepers() string { return m.root + "-keepers" }
 
-// AddShim moves a shim out of the cgroup in which it was started, in every hierarchy: killing or limiting that
-// cgroup, as systemd does with a service's, must not affect pods.
-func (m *Manager) AddShim(pid int) error {
+// AddKeeper moves a process that stays with containers, and what it forks later, out of the cgroup in which it was
+// started, in every hierarchy: killing or limiting that cgroup, as systemd does with a service's, must not affect pods.
+func (m *Manager) AddKeeper(pid int) error {
 	h, err := m.mounted()
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.join(m.shims(), pid), h.lower(m.shims()))
+	return errors.Join(h.join(m.keepers(), pid), h.lower(m.keepers()))
 }
 
-// Shims returns the process ids of the shims that live; none if that cannot be read.
-func (m *Manager) Shims() []int {
+// Keepers returns the process ids of those that AddKeeper has moved, and of what they have forked; none if that cannot
+// be read.
+func (m *Manager) Keepers() []int {
 	h, err := m.mounted()
 	if err != nil {
 		return nil
 	}
 	var out []int
-	for _, dir := range h.dirs(m.shims()) {
+	for _, dir := range h.dirs(m.keepers()) {
 		out = append(out, processes(dir)...)
 	}
 	return out

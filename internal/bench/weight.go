@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	weighed  = 50   // pods whose weight is measured
+	resting  = 100  // pods beside which the CPU at rest is measured
+	passing  = 1000 // pods that come and go, resting at a time
+	crowd    = 500  // pods on one node
+	restTime = 30 * time.Second
+)
+
+// still is a program that does nothing.
+var still = []string{"sleep", "1000000"}
+
+// weight measures what pods cost beside their programs: while they do nothing, and when they are gone.
+func weight(r *report) error {
+	if err := withDaemon(true, func(d *daemon) error { return weighPods(r, d) }); err != nil {
+		return err
+	}
+	return withDaemon(true, func(d *daemon) error { return crowded(r, d) }, "--max-pods=600")
+}
+
+func weighPods(r *report, d *daemon) error {
+	time.Sleep(settled)
+	before, _, _ := memory(d)
+	free := available()
+	if err := runPods(d, "still", 0, weighed); err != nil {
+		return err
+	}
+	time.Sleep(settled)
+	after, _, n := memory(d)
+	own, _, _ := memoryOf("/nowhere", d.cmd.Process.Pid)
+	r.add(fmt.Sprintf("memory a pod adds beside its program, %d idle pods", weighed), (after-before)/1024/weighed, "MiB", "<= 1.0 MiB",
+		fmt.Sprintf("PSS; helpers %.2f MiB each (%d processes), the daemon %.2f more for each", (after-own)/1024/weighed, n-1, (own-before)/1024/weighed))
+	r.add("  by the machine's MemAvailable", (free-available())/1024/weighed, "MiB", "", "with the program, its pages of the kernel, namespaces and cgroups")
+	if err := runPods(d, "still", weighed, resting); err != nil {
+		return err
+	}
+	time.Sleep(settled)
+	used := cpu(d)
+	time.Sleep(restTime)
+	r.add(fmt.Sprintf("CPU at rest with %d pods", resting), 100*(cpu(d)-used)/restTime.Seconds(), "%", "<= 0.3 %", "of a core; clock ticks of 10 ms")
+	if err := endPods(d); err != nil {
+		return err
+	}
+	for i := range passing/resting - 1 {
+		if err := runPods(d, fmt.Sprintf("pass-%d", i), 0, resting); err != nil {
+			return err
+		}
+		if err := endPods(d); err != nil {
+			return err
+		}
+	}
+	time.Sleep(restTime)
+	pss, anon, n := memory(d)
+	r.add(fmt.Sprintf("memory %.0f s after %d pods came and went", restTime.Seconds(), passing), pss/1024, "MiB", "<= 60 MiB",
+		fmt.Sprintf("PSS of %d processes, %.0f MiB anonymous; before them %.0f MiB", n, anon/1024, before/1024))
+	return nil
+}
+
+func crowded(r *report, d *daemon) error {
+	began := time.Now()
+	if err := runPods(d, "crowd", 0, crowd); err != nil {
+		return err
+	}
+	r.add(fmt.Sprintf("%d pods on one node: all Running", crowd), time.Since(began).Seconds(), "s", "<= 12 s", "")
+	time.Sleep(settled)
+	pss, anon, n := memory(d)
+	r.add(fmt.Sprintf("%d pods on one node: memory of daemon and helpers", crowd), pss/1024, "MiB", "<= 500 MiB", fmt.Sprintf("PSS of %d processes, %.0f MiB anonymous", n, anon/1024))
+	return endPods(d)
+}
+
+// runPods creates pods of still and waits until all of them run.
+func runPods(d *daemon, prefix string, from, to int) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ch, err := watch(ctx, d.http, "http://minik8s"+podsPath+"?watch=1")
+	if err != nil {
+		return err
+	}
+	if _, _, err := hammer(to-from, func(i int) error {
+		return d.do("POST", podsPath, pod(fmt.Sprintf("%s-%d", prefix, from+i), "busybox", still...), nil)
+	}); err != nil {
+		return err
+	}
+	up := map[string]bool{}
+	_, err = wait(ch, 3*time.Minute, func(e seen) bool {
+		if e.Object.Status.Phase == "Running" && strings.HasPrefix(e.Object.Metadata.Name, prefix+"-") {
+			up[e.Object.Metadata.Name] = true
+		}
+		return len(up) == to
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d pods run: %w", len(up), to, err)
+	}
+	return nil
+}
+
+// endPods deletes all pods at once and waits until none is there.
+func endPods(d *daemon) error {
+	if err := d.do("DELETE", podsPath+"?gracePeriodSeconds=0", nil, nil); err != nil {
+		return err
+	}
+	var list struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	return d.until(2*time.Minute, func() bool {
+		time.Sleep(50 * time.Millisecond) // the question costs, too
+		return d.do("GET", podsPath+"?limit=1", nil, &list) == nil && len(list.Items) == 0
+	})
+}
+
+// available is the machine's MemAvailable in KiB.
+func available() (kib float64) {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if _, err := fmt.Sscanf(lines.Text(), "MemAvailable: %g kB", &kib); err == nil {
+			return kib
+		}
+	}
+	return 0
+}

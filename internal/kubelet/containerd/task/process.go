@@ -1,0 +1,245 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/containerd/containerd/errdefs"
+	"github.com/containerd/containerd/runtime"
+	"golang.org/x/sys/unix"
+)
+
+// process is one that a keeper stays with.
+type process struct {
+	dir string
+	io  runtime.IO
+	// mine reports whether the process with a number is of the container: a number may be another's by now.
+	mine func(pid uint32) bool
+
+	mu    sync.Mutex
+	pid   uint32 // 0: it was not made
+	ended chan struct{}
+	end   runtime.Exit // once ended is closed
+}
+
+func newProcess(dir string, io runtime.IO, mine func(uint32) bool) *process {
+	return &process{dir: dir, io: io, mine: mine, ended: make(chan struct{})}
+}
+
+// make has a keeper make the process with a command of runc. what is what it does, for errors.
+func (p *process) make(ctx context.Context, n *nursery, what string, command []string) error {
+	r := request{dir: p.dir, terminal: p.io.Terminal, command: command}
+	for _, s := range []struct {
+		to  *string
+		uri string
+	}{{&r.in, p.io.Stdin}, {&r.out, p.io.Stdout}, {&r.errOut, p.io.Stderr}} {
+		path, err := streamPath(s.uri)
+		if err != nil {
+			return err
+		}
+		*s.to = path
+	}
+	if err := writeJSON(filepath.Join(p.dir, "task.json"), p.io); err != nil {
+		return err
+	}
+	said, err := n.keep(ctx, r)
+	if err != nil {
+		return err
+	}
+	verb, rest, _ := strings.Cut(said, " ")
+	if verb != "made" {
+		if text := saidError(p.dir); text != "" {
+			rest = text
+		} else {
+			rest = said
+		}
+		return fmt.Errorf("OCI runtime %s failed: %s", what, rest)
+	}
+	pid, err := strconv.ParseUint(rest, 10, 32)
+	if err != nil {
+		return fmt.Errorf("the keeper says %q", said)
+	}
+	p.mu.Lock()
+	p.pid = uint32(pid)
+	p.mu.Unlock()
+	return nil
+}
+
+// streamPath is the file of a stream. Programs that take a container's log, which nerdctl asks for, are not started.
+func streamPath(uri string) (string, error) {
+	scheme, path, ok := strings.Cut(uri, "://")
+	switch {
+	case !ok, scheme == "fifo":
+		return strings.TrimPrefix(uri, "fifo://"), nil
+	case scheme == "file":
+		return path, nil
+	}
+	return "", fmt.Errorf("streams of the kind %s are not supported here, only named pipes and files: %w", scheme, errdefs.ErrNotImplemented)
+}
+
+// watch calls done when the process has ended. It must be called once, when the process was made or found.
+func (p *process) watch(done func(runtime.Exit)) {
+	end := p.await()
+	p.mu.Lock()
+	end.Pid = p.pid
+	p.end = end
+	p.mu.Unlock()
+	close(p.ended)
+	done(end)
+}
+
+// lostCode is the code of a process whose keeper was killed, so that its own is not known.
+const lostCode = 137
+
+// await waits for the process's end.
+func (p *process) await() runtime.Exit {
+	if f, err := os.OpenFile(filepath.Join(p.dir, "alive"), os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
+		f.Read(make([]byte, 1)) //nolint:errcheck // it ends when the keeper closes it
+		f.Close()               //nolint:errcheck // it was only read
+	}
+	if end, ok, err := readEnd(p.dir); ok && err == nil {
+		return end
+	}
+	// The keeper was killed. Its process goes on.
+	if fd, err := p.open(); err == nil {
+		waitPidfd(fd)
+	}
+	return runtime.Exit{Status: lostCode, Timestamp: time.Now()}
+}
+
+// open opens the process; the error is errdefs.ErrNotFound if it has ended.
+func (p *process) open() (int, error) {
+	p.mu.Lock()
+	pid := p.pid
+	p.mu.Unlock()
+	if pid == 0 {
+		return -1, fmt.Errorf("the process was not made: %w", errdefs.ErrNotFound)
+	}
+	fd, err := unix.PidfdOpen(int(pid), unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return -1, fmt.Errorf("process already finished: %w", errdefs.ErrNotFound)
+	}
+	// A keeper frees the number only after it has written the end down; without one, the cgroup tells whose it is.
+	if _, over, _ := readEnd(p.dir); over || keeperOf(p.dir) == 0 && !p.mine(pid) {
+		unix.Close(fd) //nolint:errcheck // it was only opened
+		return -1, fmt.Errorf("process already finished: %w", errdefs.ErrNotFound)
+	}
+	return fd, nil
+}
+
+// waitPidfd waits for a process's end without holding a thread, and closes its pidfd.
+func waitPidfd(fd int) {
+	f := os.NewFile(uintptr(fd), "pidfd")
+	defer f.Close() //nolint:errcheck // it was only read
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	conn.Read(func(fd uintptr) bool { //nolint:errcheck // it ends with the process
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+	})
+}
+
+// signal signals the process.
+func (p *process) signal(sig uint32) error {
+	fd, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only used to signal
+	err = unix.PidfdSendSignal(fd, syscall.Signal(sig), nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("process already finished: %w", errdefs.ErrNotFound)
+	}
+	return err
+}
+
+// exited returns the end, if it has ended.
+func (p *process) exited() (runtime.Exit, bool) {
+	select {
+	case <-p.ended:
+		return p.end, true
+	default:
+		return runtime.Exit{}, false
+	}
+}
+
+// state is the process's, which is in this status while it has not ended.
+func (p *process) state(s runtime.Status) runtime.State {
+	p.mu.Lock()
+	out := runtime.State{Status: s, Pid: p.pid, Stdin: p.io.Stdin, Stdout: p.io.Stdout, Stderr: p.io.Stderr, Terminal: p.io.Terminal}
+	p.mu.Unlock()
+	if end, ok := p.exited(); ok {
+		out.Status, out.ExitStatus, out.ExitedAt = runtime.StoppedStatus, end.Status, end.Timestamp
+	}
+	return out
+}
+
+// Wait waits for the process's end.
+func (p *process) Wait(ctx context.Context) (*runtime.Exit, error) {
+	select {
+	case <-p.ended:
+		end := p.end
+		return &end, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ResizePty sets the size of the process's terminal.
+func (p *process) ResizePty(_ context.Context, size runtime.ConsoleSize) error {
+	return p.tell(fmt.Sprintf("size %d %d\n", size.Height, size.Width))
+}
+
+// CloseIO ends the process's input once what was written to it is read.
+func (p *process) CloseIO(context.Context) error { return p.tell("close\n") }
+
+// tell gives the keeper a command. If the keeper has ended, there is nothing to do.
+func (p *process) tell(command string) error {
+	f, err := os.OpenFile(filepath.Join(p.dir, "control"), os.O_WRONLY|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENOENT):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer f.Close() //nolint:errcheck // the write's error is what counts
+	_, err = f.WriteString(command)
+	if errors.Is(err, unix.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+// read reads what an earlier run has left of the process. ok is false if it was not made completely.
+func (p *process) read() (ok bool) {
+	data, err := os.ReadFile(filepath.Join(p.dir, "task.json"))
+	if err != nil || json.Unmarshal(data, &p.io) != nil {
+		return false
+	}
+	text, err := os.ReadFile(filepath.Join(p.dir, "pid"))
+	if err != nil {
+		return false
+	}
+	pid, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	p.pid = uint32(pid)
+	return err == nil && pid > 0
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}
