@@ -9,6 +9,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,28 +42,46 @@ func giveBackNow(log *slog.Logger) {
 // rest finds out when a busy time has ended, from the times of collections. Without work there is one every two minutes,
 // which the runtime forces.
 type rest struct {
-	last time.Time
-	busy bool // something was done since memory was given back
+	last  time.Time
+	busy  bool // something was done since memory was given back
+	burst int  // collections one soon after the other
+	own   bool // the next collection is that of giving memory back
 }
 
-// quiet is the pause before a collection that only the runtime wants.
-const quiet = 110 * time.Second
+const (
+	// quiet is the pause before a collection that only the runtime wants.
+	quiet = 110 * time.Second
+	// pause is how long after a burst of collections without another one memory is given back. A burst has at least
+	// burstLength: giving back costs a collection and a thousand faults, which less work is not worth.
+	pause       = 8 * time.Second
+	burstLength = 4
+)
 
-// begins reports, at a collection, whether a busy time has ended with the one before it.
-func (r *rest) begins(now time.Time) bool {
+// collected notes a collection, and reports whether a busy time ended with the one before it, or else whether one ends a pause
+// from now on, should there be no other until then.
+func (r *rest) collected(now time.Time) (over, soon bool) {
+	if r.own {
+		r.own = false
+		return false, false
+	}
 	gap := now.Sub(r.last)
 	r.last = now
-	if gap < quiet {
-		r.busy = true
-		return false
+	switch {
+	case gap >= quiet:
+		over, r.busy, r.burst = r.busy, false, 0
+		return over, false
+	case gap >= pause:
+		r.burst = 0
 	}
-	was := r.busy
-	r.busy = false
-	return was
+	r.busy = true
+	r.burst++
+	return false, r.burst >= burstLength
 }
 
-// ignore leaves a collection out that only gave back memory.
-func (r *rest) ignore(now time.Time) { r.last, r.busy = now, false }
+// gaveBack notes that memory was given back; own: its collection is still to be noted.
+func (r *rest) gaveBack(now time.Time, own bool) {
+	*r = rest{last: now, own: own}
+}
 
 // Above tuneAbove bytes of live heap the garbage collector runs with GOGC=tunedPercent instead of 100: a master with
 // many objects then uses 1.5 times their size, not twice. Below it there is little garbage, and collecting less often
@@ -73,12 +92,27 @@ const (
 )
 
 // tuneCollector sets GOGC after each collection, by the size of the live heap, and calls rested when a busy time has
-// ended, to give memory back: the runtime keeps as much as it needed then. It needs no timer: it leaves an unreachable object, whose finalizer
-// runs after the next collection and calls it again.
+// ended, to give memory back: the runtime keeps as much as it needed then. Nothing ticks for that: it leaves an unreachable
+// object, whose finalizer runs after the next collection and calls it again; and only a burst of collections starts a timer.
 func tuneCollector(rested func()) {
 	type cycle struct{ _ [16]byte }
 	percent := 100
-	pause := rest{last: time.Now()}
+	var mu sync.Mutex
+	pauses := rest{last: time.Now()}
+	giveBack := func(own bool) {
+		pauses.own = own
+		rested()
+		pauses.gaveBack(time.Now(), pauses.own)
+	}
+	var ends *time.Timer
+	ends = time.AfterFunc(quiet, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if pauses.burst >= burstLength {
+			giveBack(true)
+		}
+	})
+	ends.Stop()
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	var set func(*cycle)
 	set = func(*cycle) {
@@ -90,10 +124,15 @@ func tuneCollector(rested func()) {
 			percent = want
 			debug.SetGCPercent(want)
 		}
-		if pause.begins(time.Now()) {
-			rested()
-			pause.ignore(time.Now())
+		mu.Lock()
+		over, soon := pauses.collected(time.Now())
+		if over {
+			giveBack(false) // its collection is not seen: there is no object now
 		}
+		if soon {
+			ends.Reset(pause)
+		}
+		mu.Unlock()
 		runtime.SetFinalizer(&cycle{}, set)
 	}
 	runtime.SetFinalizer(&cycle{}, set)

@@ -29,22 +29,34 @@ Anonymous:             0 kB
 	}
 }
 
-// Memory is given back once after each busy time, not at every collection without one.
+// Memory is given back once after each busy time, soon if much was done, and not at every collection without one.
 func TestRest(t *testing.T) {
+	const s, m = time.Second, time.Minute
 	now := time.Unix(0, 0)
 	r := rest{last: now}
 	for i, c := range []struct {
-		after time.Duration
-		want  bool
-	}{{time.Second, false}, {2 * time.Minute, true}, {2 * time.Minute, false}, {2 * time.Minute, false},
-		{time.Minute, false}, {time.Second, false}, {2 * time.Minute, true}, {2 * time.Minute, false}} {
-		now = now.Add(c.after)
-		got := r.begins(now)
-		if got != c.want {
-			t.Errorf("collection %d, after %s: %t", i, c.after, got)
+		after      time.Duration
+		over, soon bool
+	}{
+		{s, false, false}, {2 * m, true, false}, {2 * m, false, false}, {2 * m, false, false},
+		{m, false, false}, {s, false, false}, {2 * m, true, false}, {2 * m, false, false},
+		// A burst; then somebody gives back; then nothing.
+		{m, false, false}, {s, false, false}, {s, false, false}, {s, false, true}, {s, false, true}, {-1, false, false}, {2 * m, false, false},
+		// Collections now and then are none.
+		{m, false, false}, {9 * s, false, false}, {9 * s, false, false}, {9 * s, false, false}, {9 * s, false, false}, {9 * s, false, false}, {2 * m, true, false},
+	} {
+		if c.after < 0 { // the pause has come
+			now = now.Add(pause)
+			r.gaveBack(now, true)
+			c.after = 10 * time.Millisecond // its own collection
 		}
-		if got {
-			r.ignore(now.Add(10 * time.Millisecond)) // its own collection
+		now = now.Add(c.after)
+		over, soon := r.collected(now)
+		if over != c.over || soon != c.soon {
+			t.Errorf("collection %d, after %s: %t, %t", i, c.after, over, soon)
+		}
+		if over {
+			r.gaveBack(now.Add(10*time.Millisecond), false)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -89,7 +90,7 @@ func (r *Registry) Watch(ctx context.Context, q *Request, opts WatchOptions) (*W
 // selector builds the selector of a list or watch. A field that the kind cannot be selected by is refused (400).
 func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector, f fields.Selector) (*storage.Selector, error) {
 	strategy := r.Strategy(kind)
-	s := &storage.Selector{Namespace: namespace, Labels: l, Fields: f, FieldSet: strategy.Fields}
+	s := &storage.Selector{Namespace: namespace, Labels: l, Fields: f, Gettable: strategy.Fields}
 	if l != nil && l.Empty() {
 		s.Labels = nil
 	}
@@ -99,7 +100,7 @@ func (r *Registry) selector(kind *api.Kind, namespace string, l labels.Selector,
 	if s.Fields == nil {
 		return s, nil
 	}
-	known := append([]string{"metadata.name", "metadata.namespace"}, strategy.FieldNames...)
+	known := append([]string{"metadata.name", "metadata.namespace"}, slices.Sorted(maps.Keys(strategy.Fields))...)
 	for _, req := range s.Fields.Requirements() {
 		if !slices.Contains(known, req.Field) {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %q is not a field that %s can be selected by; there are %s",

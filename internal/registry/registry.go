@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -64,10 +63,8 @@ type Strategy struct {
 	BornWithStatus bool
 	// SpecChanged says whether generation goes up; nil: the kind has no generation.
 	SpecChanged func(obj, old api.Object) bool
-	// Fields are what field selectors can ask for, beside metadata.name and metadata.namespace.
-	Fields func(obj api.Object) fields.Set
-	// FieldNames are the keys of Fields.
-	FieldNames []string
+	// Fields are what field selectors can ask for, beside metadata.name and metadata.namespace, and how each is read.
+	Fields map[string]func(obj api.Object) string
 	// Grace is the grace period in seconds of a deletion; nil func: the object goes at once.
 	Grace func(obj api.Object, asked *int64) int64
 	// Restrict says why a user may not make this change, now that the objects are known; empty: the user may. The rules

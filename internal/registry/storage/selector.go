@@ -14,8 +14,8 @@ type Selector struct {
 	Namespace string // empty: all
 	Labels    labels.Selector
 	Fields    fields.Selector
-	// FieldSet returns the fields that a kind can be selected by, besides name and namespace; nil: none.
-	FieldSet func(obj api.Object) fields.Set
+	// Gettable are the fields that a kind can be selected by, besides name and namespace, and how each is read.
+	Gettable map[string]func(obj api.Object) string
 }
 
 func (s *Selector) all() bool { return s.Labels == nil && s.Fields == nil }
@@ -29,16 +29,33 @@ func (s *Selector) matches(e *Entry) bool {
 	if s.Labels != nil && !s.Labels.Matches(labels.Set(obj.GetLabels())) {
 		return false
 	}
-	return s.Fields == nil || s.Fields.Matches(s.fieldSet(obj))
+	return s.Fields == nil || s.Fields.Matches(gettable{obj, s.Gettable})
 }
 
-func (s *Selector) fieldSet(obj api.Object) fields.Set {
-	set := fields.Set{}
-	if s.FieldSet != nil {
-		set = s.FieldSet(obj)
+// gettable is an object whose fields are read one by one, when a selector asks for them: each event is compared with the selector
+// of every node's watch.
+type gettable struct {
+	obj api.Object
+	get map[string]func(obj api.Object) string
+}
+
+// Has implements fields.Fields.
+func (g gettable) Has(field string) bool {
+	return field == "metadata.name" || field == "metadata.namespace" || g.get[field] != nil
+}
+
+// Get implements fields.Fields.
+func (g gettable) Get(field string) string {
+	switch field {
+	case "metadata.name":
+		return g.obj.GetName()
+	case "metadata.namespace":
+		return g.obj.GetNamespace()
 	}
-	set["metadata.name"], set["metadata.namespace"] = obj.GetName(), obj.GetNamespace()
-	return set
+	if get := g.get[field]; get != nil {
+		return get(g.obj)
+	}
+	return ""
 }
 
 func (s *Selector) inNamespace(e *Entry) bool {

@@ -2,9 +2,7 @@ package strategy
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
-	"minik8s/internal/api"
 	"minik8s/internal/api/defaults"
 	"minik8s/internal/api/validation"
 	"minik8s/internal/registry"
@@ -27,7 +25,6 @@ func secretStrategy() *registry.Strategy {
 		}),
 		Validate:       checkOne(validation.Secret),
 		ValidateUpdate: checkStep(validation.SecretUpdate),
-		Fields:         func(obj api.Object) fields.Set { return fields.Set{"type": string(obj.(*corev1.Secret).Type)} },
-		FieldNames:     []string{"type"},
+		Fields:         selectable(map[string]func(*corev1.Secret) string{"type": func(s *corev1.Secret) string { return string(s.Type) }}),
 	}
 }

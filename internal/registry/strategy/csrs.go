@@ -6,7 +6,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -40,12 +39,11 @@ func csrStrategy() *registry.Strategy {
 		ValidateStatus: checkStep(validation.CertificateSigningRequestStatus),
 		CopyStatus:     onStep(func(dst, src *certificatesv1.CertificateSigningRequest) { dst.Status = src.Status }),
 		Subresources:   map[string]registry.Subresource{api.ApprovalSubresource: {Part: checkStep(approve)}},
-		Fields: func(obj api.Object) fields.Set {
-			return fields.Set{"spec.signerName": obj.(*certificatesv1.CertificateSigningRequest).Spec.SignerName}
-		},
-		FieldNames: []string{"spec.signerName"},
-		Admit:      refuseMasters,
-		Restrict:   ownCertificate,
+		Fields: selectable(map[string]func(*certificatesv1.CertificateSigningRequest) string{
+			"spec.signerName": func(csr *certificatesv1.CertificateSigningRequest) string { return csr.Spec.SignerName },
+		}),
+		Admit:    refuseMasters,
+		Restrict: ownCertificate,
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -36,10 +35,9 @@ func namespaceStrategy() *registry.Strategy {
 		ValidateUpdate: checkStep(validation.NamespaceUpdate),
 		ValidateStatus: checkStep(validation.NamespaceStatusUpdate),
 		CopyStatus:     onStep(func(dst, src *corev1.Namespace) { dst.Status = src.Status }),
-		Fields: func(obj api.Object) fields.Set {
-			return fields.Set{"status.phase": string(obj.(*corev1.Namespace).Status.Phase)}
-		},
-		FieldNames: []string{"status.phase"},
+		Fields: selectable(map[string]func(*corev1.Namespace) string{
+			"status.phase": func(ns *corev1.Namespace) string { return string(ns.Status.Phase) },
+		}),
 		Subresources: map[string]registry.Subresource{
 			"finalize": {Part: checkStep(func(ns, given *corev1.Namespace) field.ErrorList {
 				ns.Spec.Finalizers = given.Spec.Finalizers

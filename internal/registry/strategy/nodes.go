@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -27,10 +26,9 @@ func nodeStrategy(cluster netip.Prefix) *registry.Strategy {
 		ValidateUpdate: checkStep(validation.NodeUpdate),
 		ValidateStatus: checkStep(func(node, _ *corev1.Node) field.ErrorList { return validation.NodeStatus(node) }),
 		CopyStatus:     onStep(func(dst, src *corev1.Node) { dst.Status = src.Status }),
-		Fields: func(obj api.Object) fields.Set {
-			return fields.Set{"spec.unschedulable": strconv.FormatBool(obj.(*corev1.Node).Spec.Unschedulable)}
-		},
-		FieldNames:  []string{"spec.unschedulable"},
+		Fields: selectable(map[string]func(*corev1.Node) string{
+			"spec.unschedulable": func(n *corev1.Node) string { return strconv.FormatBool(n.Spec.Unschedulable) },
+		}),
 		Dialect:     dialect.For(api.Nodes),
 		Admit:       func(obj api.Object, others registry.Lister) error { return ranges.admit(obj, nil, others) },
 		AdmitUpdate: ranges.admit,

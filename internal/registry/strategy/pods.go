@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -55,11 +54,7 @@ func podStrategy(mountTokens bool) *registry.Strategy {
 		SpecChanged: func(obj, old api.Object) bool {
 			return !apiequality.Semantic.DeepEqual(obj.(*corev1.Pod).Spec, old.(*corev1.Pod).Spec)
 		},
-		Fields: podFields,
-		FieldNames: []string{
-			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-			"status.phase", "status.podIP", "status.nominatedNodeName",
-		},
+		Fields:        podFields,
 		Admit:         func(obj api.Object, others registry.Lister) error { return admitPod(obj, others, mountTokens) },
 		Grace:         podGrace,
 		Restrict:      onOwnNode,
@@ -115,19 +110,16 @@ func onOwnNode(u registry.User, obj, old api.Object) string {
 	return ""
 }
 
-func podFields(obj api.Object) fields.Set {
-	pod := obj.(*corev1.Pod)
-	return fields.Set{
-		"spec.nodeName":            pod.Spec.NodeName,
-		"spec.restartPolicy":       string(pod.Spec.RestartPolicy),
-		"spec.schedulerName":       pod.Spec.SchedulerName,
-		"spec.serviceAccountName":  pod.Spec.ServiceAccountName,
-		"spec.hostNetwork":         strconv.FormatBool(pod.Spec.HostNetwork),
-		"status.phase":             string(pod.Status.Phase),
-		"status.podIP":             pod.Status.PodIP,
-		"status.nominatedNodeName": pod.Status.NominatedNodeName,
-	}
-}
+var podFields = selectable(map[string]func(*corev1.Pod) string{
+	"spec.nodeName":            func(p *corev1.Pod) string { return p.Spec.NodeName },
+	"spec.restartPolicy":       func(p *corev1.Pod) string { return string(p.Spec.RestartPolicy) },
+	"spec.schedulerName":       func(p *corev1.Pod) string { return p.Spec.SchedulerName },
+	"spec.serviceAccountName":  func(p *corev1.Pod) string { return p.Spec.ServiceAccountName },
+	"spec.hostNetwork":         func(p *corev1.Pod) string { return strconv.FormatBool(p.Spec.HostNetwork) },
+	"status.phase":             func(p *corev1.Pod) string { return string(p.Status.Phase) },
+	"status.podIP":             func(p *corev1.Pod) string { return p.Status.PodIP },
+	"status.nominatedNodeName": func(p *corev1.Pod) string { return p.Status.NominatedNodeName },
+})
 
 // podGrace returns the seconds that a pod has to terminate: those requested, else its spec's. A pod that is on no
 // node, or has ended, is deleted at once.

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -33,11 +32,10 @@ func serviceStrategy(set Settings) *registry.Strategy {
 			dst.Status = src.Status
 			defaults.ServiceStatus(dst)
 		}),
-		Fields: func(obj api.Object) fields.Set {
-			s := &obj.(*corev1.Service).Spec
-			return fields.Set{"spec.clusterIP": s.ClusterIP, "spec.type": string(s.Type)}
-		},
-		FieldNames:  []string{"spec.clusterIP", "spec.type"},
+		Fields: selectable(map[string]func(*corev1.Service) string{
+			"spec.clusterIP": func(s *corev1.Service) string { return s.Spec.ClusterIP },
+			"spec.type":      func(s *corev1.Service) string { return string(s.Spec.Type) },
+		}),
 		Holds:       func(obj api.Object) []string { return holds(obj.(*corev1.Service)) },
 		Exclusive:   give.exclusive,
 		Admit:       func(obj api.Object, others registry.Lister) error { return give.admit(obj, nil, others) },

@@ -96,6 +96,15 @@ func onOne[T api.Object](f func(T)) func(api.Object) {
 	return func(obj api.Object) { f(obj.(T)) }
 }
 
+// selectable is Fields for funcs of one type.
+func selectable[T api.Object](fields map[string]func(obj T) string) map[string]func(obj api.Object) string {
+	out := make(map[string]func(obj api.Object) string, len(fields))
+	for name, get := range fields {
+		out[name] = func(obj api.Object) string { return get(obj.(T)) }
+	}
+	return out
+}
+
 // onStep is onOne for funcs of an old and a new object.
 func onStep[T api.Object](f func(obj, old T)) func(obj, old api.Object) {
 	return func(obj, old api.Object) { f(obj.(T), old.(T)) }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -73,10 +72,9 @@ func replicaSetStrategy() *registry.Strategy {
 		Warnings:       templateWarnings(func(rs *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &rs.Spec.Template }),
 		CopyStatus:     onStep(func(dst, src *appsv1.ReplicaSet) { dst.Status = src.Status }),
 		SpecChanged:    specChanged(func(rs *appsv1.ReplicaSet) any { return rs.Spec }),
-		Fields: func(obj api.Object) fields.Set {
-			return fields.Set{"status.replicas": strconv.Itoa(int(obj.(*appsv1.ReplicaSet).Status.Replicas))}
-		},
-		FieldNames: []string{"status.replicas"},
+		Fields: selectable(map[string]func(*appsv1.ReplicaSet) string{
+			"status.replicas": func(rs *appsv1.ReplicaSet) string { return strconv.Itoa(int(rs.Status.Replicas)) },
+		}),
 		Subresources: scaled(func(rs *appsv1.ReplicaSet) (**int32, autoscalingv1.ScaleStatus) {
 			return &rs.Spec.Replicas, autoscalingv1.ScaleStatus{Replicas: rs.Status.Replicas, Selector: selectorText(rs.Spec.Selector)}
 		}),
@@ -99,11 +97,10 @@ func replicationControllerStrategy() *registry.Strategy {
 		},
 		CopyStatus:  onStep(func(dst, src *corev1.ReplicationController) { dst.Status = src.Status }),
 		SpecChanged: specChanged(func(rc *corev1.ReplicationController) any { return rc.Spec }),
-		Fields: func(obj api.Object) fields.Set {
-			return fields.Set{"status.replicas": strconv.Itoa(int(obj.(*corev1.ReplicationController).Status.Replicas))}
-		},
-		FieldNames: []string{"status.replicas"},
-		Orphans:    true,
+		Fields: selectable(map[string]func(*corev1.ReplicationController) string{
+			"status.replicas": func(rc *corev1.ReplicationController) string { return strconv.Itoa(int(rc.Status.Replicas)) },
+		}),
+		Orphans: true,
 		Subresources: scaled(func(rc *corev1.ReplicationController) (**int32, autoscalingv1.ScaleStatus) {
 			return &rc.Spec.Replicas, autoscalingv1.ScaleStatus{Replicas: rc.Status.Replicas, Selector: labels.SelectorFromSet(rc.Spec.Selector).String()}
 		}),
@@ -162,11 +159,10 @@ func jobStrategy() *registry.Strategy {
 		Warnings:       templateWarnings(func(job *batchv1.Job) *corev1.PodTemplateSpec { return &job.Spec.Template }),
 		CopyStatus:     onStep(func(dst, src *batchv1.Job) { dst.Status = src.Status }),
 		SpecChanged:    specChanged(func(job *batchv1.Job) any { return job.Spec }),
-		Fields: func(obj api.Object) fields.Set {
-			return fields.Set{"status.successful": strconv.Itoa(int(obj.(*batchv1.Job).Status.Succeeded))}
-		},
-		FieldNames: []string{"status.successful"},
-		Orphans:    true,
+		Fields: selectable(map[string]func(*batchv1.Job) string{
+			"status.successful": func(job *batchv1.Job) string { return strconv.Itoa(int(job.Status.Succeeded)) },
+		}),
+		Orphans: true,
 		OrphanWarning: "child pods are preserved by default when jobs are deleted; " +
 			"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 		Dialect: dialect.For(api.Jobs),
