@@ -47,6 +47,8 @@ type Kind struct {
 	Asked bool
 	// View, if set, makes this kind another form of a stored kind.
 	View *View
+	// AsBytes: there are many objects of the kind, and they are read seldom, so the cache keeps no decoded ones.
+	AsBytes bool
 	// WriteOnly are paths of fields that can be written and never read: what is in them is kept by another object. See
 	// Strategy.Split of package registry.
 	WriteOnly [][]string
@@ -220,7 +222,7 @@ var (
 	}
 	Events = &Kind{
 		Version: "v1", Kind: "Event", Plural: "events", Singular: "event",
-		ShortNames: []string{"ev"}, Namespaced: true,
+		ShortNames: []string{"ev"}, Namespaced: true, AsBytes: true,
 		New:     func() Object { return &corev1.Event{} },
 		NewList: func() runtime.Object { return &corev1.EventList{} },
 	}

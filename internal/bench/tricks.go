@@ -46,7 +46,7 @@ func startToReady(args ...string) (float64, error) {
 }
 
 // settled is the time after the start when everything that is done only once is done.
-const settled = 8 * time.Second
+const settled = 12 * time.Second
 
 func idleMemory(args ...string) (mib float64, err error) {
 	err = withDaemon(true, func(d *daemon) error {

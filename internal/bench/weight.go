@@ -104,9 +104,10 @@ func runPods(d *daemon, prefix string, from, to int) error {
 	return nil
 }
 
-// endPods deletes all pods at once and waits until none is there.
+// endPods deletes all pods at once and waits until none is there. The program does not heed SIGTERM, as a container's first process;
+// with no grace period at all the pods would be gone before their containers, and the next ones find no room.
 func endPods(d *daemon) error {
-	if err := d.do("DELETE", podsPath+"?gracePeriodSeconds=0", nil, nil); err != nil {
+	if err := d.do("DELETE", podsPath+"?gracePeriodSeconds=1", nil, nil); err != nil {
 		return err
 	}
 	var list struct {

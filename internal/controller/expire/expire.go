@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ import (
 
 // TTL is how long an Event is kept; Kubernetes' default.
 const TTL = time.Hour
+
+// most is how many Events are kept, or a fifth more for a while: those that happened last. Pods make three to six each.
+const most = 5000
 
 // batch is the least time between two rounds: events that expire one after the other go together.
 const batch = 5 * time.Minute
@@ -36,31 +40,61 @@ func New(c client.Interface, log *slog.Logger) *Controller {
 // Run works until ctx ends.
 func (e *Controller) Run(ctx context.Context, ready func()) error {
 	ready()
-	for {
-		wait, err := e.sweep(ctx)
+	for ctx.Err() == nil {
+		wait, room, at, err := e.sweep(ctx)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("could not remove old events", "error", err)
 		}
-		t := time.NewTimer(wait)
+		e.sleep(ctx, wait, room, at)
+	}
+	return nil
+}
+
+// sleep waits that long, but no longer than until room more events have come since the revision at.
+func (e *Controller) sleep(ctx context.Context, wait time.Duration, room int, at string) {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	var come <-chan client.Event
+	if at != "" {
+		if w, err := e.client.Watch(ctx, api.Events, client.WatchOptions{ResourceVersion: at}); err == nil {
+			defer w.Stop()
+			come = w.Events()
+		}
+	}
+	for {
 		select {
 		case <-t.C:
+			return
 		case <-ctx.Done():
-			t.Stop()
-			return nil
+			return
+		case ev, ok := <-come:
+			if !ok {
+				come = nil // the time alone counts then
+			}
+			if ok && ev.Type == client.Added {
+				room--
+			}
+			if room <= 0 {
+				return
+			}
 		}
 	}
 }
 
-// sweep removes the events that have expired and returns when the next one does.
-func (e *Controller) sweep(ctx context.Context) (time.Duration, error) {
-	events, _, err := client.All[*corev1.Event](ctx, e.client, api.Events, client.ListOptions{})
+// sweep removes the events that have expired, or are too many, and returns when the next one expires, how many more may come
+// until then, and the revision after which they are to be counted; empty if that is not known.
+func (e *Controller) sweep(ctx context.Context) (wait time.Duration, room int, at string, err error) {
+	events, at, err := client.All[*corev1.Event](ctx, e.client, api.Events, client.ListOptions{})
 	if err != nil {
-		return batch, err
+		return batch, most, "", err
 	}
+	slices.SortFunc(events, func(a, b *corev1.Event) int { return Last(b).Compare(Last(a)) })
 	now, next := e.now(), TTL
+	room = most + most/5 // not one by one
 	var errs []error
-	for _, ev := range events {
-		if left := Last(ev).Add(TTL).Sub(now); left > 0 {
+	for i, ev := range events {
+		if left := Last(ev).Add(TTL).Sub(now); left > 0 && i < most {
+			room--
 			next = min(next, left)
 			continue
 		}
@@ -69,7 +103,7 @@ func (e *Controller) sweep(ctx context.Context) (time.Duration, error) {
 			next = 0
 		}
 	}
-	return max(next, batch), errors.Join(errs...)
+	return max(next, batch), room, at, errors.Join(errs...)
 }
 
 // remove deletes the event only in the version that was read: one that has happened again since is not old.

@@ -78,6 +78,29 @@ func TestOldEventsGo(t *testing.T) {
 	})
 }
 
+// Of too many events the oldest go, long before their time.
+func TestTooManyEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := ct.New(t)
+		c.Start(New(c.As("event-expiry"), slog.New(slog.DiscardHandler)).Run)
+		pass(time.Minute)
+		event(c, "first")
+		pass(time.Second)
+		for i := range most + most/5 - 2 {
+			event(c, fmt.Sprint("e", i))
+		}
+		pass(time.Second)
+		if got := names(t, c); len(got) != most+most/5-1 {
+			t.Errorf("%d of a few too many are left", len(got))
+		}
+		event(c, "last")
+		pass(time.Second)
+		if got := names(t, c); len(got) != most || slices.Contains(got, "first") || !slices.Contains(got, "last") {
+			t.Errorf("%d are left", len(got))
+		}
+	})
+}
+
 // Failures do not keep the other events, and pass.
 func TestGoInSpiteOfFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	ctrd "github.com/containerd/containerd"
-	"golang.org/x/sync/semaphore"
 
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd/container"
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/containerd/image"
 	"minik8s/internal/kubelet/containerd/sandbox"
+	"minik8s/internal/kubelet/containerd/work"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -36,7 +36,7 @@ type Runtime struct {
 	events     broadcaster
 	// work bounds work that takes CPU time: a hundred pods at once are ready sooner when only a few are worked on at
 	// a time, and the first ones much sooner.
-	work *semaphore.Weighted
+	work *work.Limit
 
 	garbage  garbage
 	restored bool            // restore is done
@@ -54,7 +54,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), work: semaphore.NewWeighted(2 * int64(runtime.GOMAXPROCS(0))),
+	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), work: work.New(2 * runtime.GOMAXPROCS(0)),
 		records: newRecords(filepath.Join(cfg.RunDir, "sandboxes")), garbage: garbage{log: cfg.Log}}
 	defer func() {
 		if err != nil {

@@ -214,6 +214,6 @@ var partRules = map[string][]rule{
 		may([]string{"get", "list", "watch", "create", "update"}, api.ConfigMaps), // extension-apiserver-authentication
 	},
 	"system:token-cleaner": {may([]string{"list", "watch", "delete"}, api.Secrets)},
-	"system:event-expiry":  {may([]string{"list", "delete"}, api.Events)},
+	"system:event-expiry":  {may([]string{"list", "watch", "delete"}, api.Events)},
 	Scraper:                scraping,
 }

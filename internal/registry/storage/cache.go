@@ -378,8 +378,11 @@ func (c *Cache) Revision() int64 { return c.rev.Load() }
 func (kc *Objects) Write(ctx context.Context, key string, obj api.Object, raw []byte, changes ...store.Change) (*Entry, error) {
 	// The cached object gets its revision in the watch's goroutine, the caller's object in this one. So there are two
 	// objects, which share everything but the outermost struct.
-	h := &handover{raw: raw, obj: Shallow(obj)}
-	kc.written.Store(key, h)
+	h := &handover{raw: raw}
+	if !kc.kind.AsBytes {
+		h.obj = Shallow(obj)
+		kc.written.Store(key, h)
+	}
 	rev, err := kc.cache.store.Write(ctx, changes...)
 	if err != nil {
 		kc.written.CompareAndDelete(key, h)

@@ -16,7 +16,8 @@ import (
 	"minik8s/internal/api"
 )
 
-// Entry is one version of one object: the bytes as stored, and the object decoded from them once.
+// Entry is one version of one object: the bytes as stored, and the object decoded from them once, unless its kind is kept as
+// bytes.
 type Entry struct {
 	kind *api.Kind
 	key  string // namespace/name, or name
@@ -70,6 +71,9 @@ func (e *Entry) Object() api.Object {
 	}
 	if e.rev != 0 {
 		obj.SetResourceVersion(strconv.FormatInt(e.rev, 10))
+	}
+	if e.kind.AsBytes {
+		return obj
 	}
 	e.obj.CompareAndSwap(nil, &obj)
 	return *e.obj.Load()

@@ -21,6 +21,7 @@ import (
 	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/containerd/stdio"
+	"minik8s/internal/kubelet/containerd/work"
 )
 
 // Ingredients are what a container is made of.
@@ -52,10 +53,10 @@ func (s *Set) Create(ctx context.Context, in Ingredients) (*Container, error) {
 
 // create makes a container. What it leaves on an error is found by the container's id.
 func (c *Container) create(ctx context.Context, in Ingredients) error {
-	if err := c.set.cfg.Work.Acquire(ctx, 1); err != nil {
+	if err := c.set.cfg.Work.Acquire(ctx, work.Container); err != nil {
 		return err
 	}
-	defer c.set.cfg.Work.Release(1)
+	defer c.set.cfg.Work.Release()
 	rootfs := make(chan error, 1)
 	var mounts []*types.Mount
 	go func() {

@@ -9,9 +9,9 @@ import (
 	"sync"
 
 	"github.com/containerd/containerd/api/services/tasks/v1"
-	"golang.org/x/sync/semaphore"
 
 	"minik8s/internal/kubelet/containerd/embed"
+	"minik8s/internal/kubelet/containerd/work"
 )
 
 // Config is what containers need.
@@ -20,7 +20,7 @@ type Config struct {
 	Dir        string
 	Containerd *embed.Containerd
 	// Work bounds work that takes CPU time; it is shared with other packages.
-	Work *semaphore.Weighted
+	Work *work.Limit
 	// LogMaxSize is the size in bytes at which a log is rotated, and LogMaxFiles how many are kept, the current one
 	// included.
 	LogMaxSize  int64

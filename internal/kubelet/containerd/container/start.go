@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/containerd/api/services/tasks/v1"
 
 	"minik8s/internal/clock"
+	"minik8s/internal/kubelet/containerd/work"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -22,10 +23,10 @@ func (c *Container) Start(ctx context.Context) error {
 	if s.StartError != "" {
 		return c.failStart(s.StartError, s.ExitCode)
 	}
-	if err := c.set.cfg.Work.Acquire(ctx, 1); err != nil {
+	if err := c.set.cfg.Work.Acquire(ctx, work.Container); err != nil {
 		return err
 	}
-	defer c.set.cfg.Work.Release(1)
+	defer c.set.cfg.Work.Release()
 	_, err := c.set.tasks().Start(ctx, &tasks.StartRequest{ContainerID: c.Meta.ID})
 	if err != nil {
 		if msg, code, ok := startFailure(err); ok {

@@ -9,6 +9,8 @@ import (
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/images"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"minik8s/internal/kubelet/containerd/work"
 )
 
 // compareAgain is how long an image that was found undamaged is not compared again. A comparison takes as long as
@@ -49,10 +51,10 @@ func (s *Store) Repair(ctx context.Context, ref string) bool {
 // RepairLater is Repair in the background, so that the container's next attempt finds the image repaired.
 func (s *Store) RepairLater(ref string) {
 	s.wg.Go(func() {
-		if s.cfg.Work.Acquire(s.run, 1) != nil {
+		if s.cfg.Work.Acquire(s.run, work.Background) != nil {
 			return
 		}
-		defer s.cfg.Work.Release(1)
+		defer s.cfg.Work.Release()
 		s.Repair(s.run, ref)
 	})
 }

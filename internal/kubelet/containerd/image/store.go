@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	ctrd "github.com/containerd/containerd"
-	"golang.org/x/sync/semaphore"
 
 	"minik8s/internal/kubelet/containerd/embed"
+	"minik8s/internal/kubelet/containerd/work"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -19,7 +19,7 @@ type Config struct {
 	// InsecureRegistries are host[:port] of registries to use by plain HTTP; those on loopback always are.
 	InsecureRegistries []string
 	// Work bounds background work that takes CPU time; it is shared with other packages.
-	Work *semaphore.Weighted
+	Work *work.Limit
 	Log  *slog.Logger
 }
 

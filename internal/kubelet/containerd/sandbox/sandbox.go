@@ -12,8 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/kubelet/containerd/work"
 )
 
 // Network connects sandboxes, which it knows by their ids.
@@ -34,7 +35,7 @@ type Config struct {
 	Dir     string
 	Network Network
 	// Work bounds work that takes CPU time; it is shared with other packages.
-	Work *semaphore.Weighted
+	Work *work.Limit
 	// Warm is how many sandboxes are made in advance for the next pods.
 	Warm int
 	Log  *slog.Logger
@@ -123,10 +124,10 @@ func (p *Pool) List() ([]string, error) {
 
 // make makes a sandbox with these namespaces; the network is connected if net is one of them.
 func (p *Pool) make(ctx context.Context, kinds []string) (_ *Sandbox, err error) {
-	if err := p.cfg.Work.Acquire(ctx, 1); err != nil {
+	if err := p.cfg.Work.Acquire(ctx, work.Sandbox); err != nil {
 		return nil, err
 	}
-	defer p.cfg.Work.Release(1)
+	defer p.cfg.Work.Release()
 	s := &Sandbox{ID: newID(), Kinds: kinds}
 	dir := p.Dir(s.ID)
 	if err := os.MkdirAll(dir, 0o711); err != nil {

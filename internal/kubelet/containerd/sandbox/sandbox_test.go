@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/disk"
+	"minik8s/internal/kubelet/containerd/work"
 	"minik8s/internal/machine"
 )
 
@@ -87,7 +87,7 @@ func newPool(t *testing.T) (context.Context, *Pool, *fakeNetwork) {
 	}
 	ctx := context.WithoutCancel(t.Context())
 	network := &fakeNetwork{next: netip.MustParseAddr("10.0.0.1"), connected: map[string]netip.Addr{}}
-	p := New(Config{Dir: filepath.Join(run, "slots"), Network: network, Work: semaphore.NewWeighted(2), Warm: 1, Log: log})
+	p := New(Config{Dir: filepath.Join(run, "slots"), Network: network, Work: work.New(2), Warm: 1, Log: log})
 	t.Cleanup(func() {
 		p.Stop()
 		p.Drop()
