@@ -327,9 +327,15 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMember, err)
 		}
-		now := time.Now()
+		// etcd makes a member's id of its address and a second. One that joins, leaves and joins again within a second needs
+		// another one: an id that was removed is never taken again.
+		second := time.Now()
 		err = m.reconfigure(ctx, func(ctx context.Context) error {
-			_, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now))
+			_, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &second))
+			for errors.Is(err, membership.ErrIDRemoved) && ctx.Err() == nil {
+				second = second.Add(time.Second)
+				_, err = m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &second))
+			}
 			return err
 		})
 		if err != nil {
