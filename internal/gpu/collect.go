@@ -159,9 +159,16 @@ func (g *Controller) fetch(ctx context.Context, at place, t *transfer, pause tim
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	g.mu.Lock()
+	places := g.sending[at]
+	if places == nil {
+		places = make(chan struct{}, transfers)
+		g.sending[at] = places
+	}
+	g.mu.Unlock()
 	select {
-	case g.sending <- struct{}{}:
-		defer func() { <-g.sending }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
