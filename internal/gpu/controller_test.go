@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,7 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/events"
 	"minik8s/internal/gpu/results"
+	"minik8s/internal/slurm/batch"
 )
 
 // hosts is a network where the host "hangs" does not answer until the test ends, and all others refuse a connection.
@@ -32,7 +34,7 @@ func (h hosts) DialContext(_ context.Context, _, addr string) (net.Conn, error) 
 }
 
 // start runs the controller with two SlurmClusters, hangs and refuses.
-func start(t *testing.T) *ct.Cluster {
+func start(t *testing.T) (*ct.Cluster, *Controller) {
 	c := ct.New(t)
 	log := slog.New(slog.DiscardHandler)
 	as := c.As(ControllerName)
@@ -47,8 +49,9 @@ func start(t *testing.T) *ct.Cluster {
 	}
 	network := hosts{make(chan struct{})}
 	t.Cleanup(func() { close(network.end) })
-	c.Start(NewController(as, c.Views(), record, Config{Links: NewLinks(as, network, log), Store: results.New(t.TempDir()), Master: "m", Log: log}).Run)
-	return c
+	g := NewController(as, c.Views(), record, Config{Links: NewLinks(as, network, log), Store: results.New(t.TempDir()), Master: "m", Log: log})
+	c.Start(g.Run)
+	return c, g
 }
 
 func create(c *ct.Cluster, name, cluster string, dependsOn ...string) {
@@ -74,7 +77,7 @@ func says(c *ct.Cluster, name, reason, text string) {
 
 // However many jobs wait for a cluster that does not answer, those of others are seen to.
 func TestHangingCluster(t *testing.T) {
-	c := start(t)
+	c, _ := start(t)
 	for i := range 2 * workers {
 		create(c, fmt.Sprint("waits-", i), "hangs")
 	}
@@ -84,7 +87,7 @@ func TestHangingCluster(t *testing.T) {
 
 // Jobs that wait for each other say so, all of them, whichever was made last; and no more when one is deleted.
 func TestDependencyCircle(t *testing.T) {
-	c := start(t)
+	c, _ := start(t)
 	create(c, "a", "refuses", "b")
 	create(c, "b", "refuses", "c")
 	create(c, "outside", "refuses", "a")
@@ -94,6 +97,23 @@ func TestDependencyCircle(t *testing.T) {
 	says(c, "b", "DependencyCycle", "b -> c -> a -> b")
 	says(c, "c", "DependencyCycle", "c -> a -> b -> c")
 	says(c, "outside", "SubmissionFailed", "")
+}
+
+// However many results are to come from a cluster that does not answer, those of others are fetched.
+func TestHangingTransfers(t *testing.T) {
+	c, g := start(t)
+	fetch := func(cluster string) error {
+		return g.fetch(c.Context(), place{"default", cluster, ""}, newTransfer("u", batch.Layout{}, g.store), 0)
+	}
+	for range 2 * transfers {
+		go fetch("hangs") //nolint:errcheck // it ends with the test
+	}
+	for len(g.places(place{"default", "hangs", ""})) < transfers { // until they are under way
+		time.Sleep(time.Millisecond)
+	}
+	if err := fetch("refuses"); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Error(err)
+	}
 }
 
 func TestTurns(t *testing.T) {

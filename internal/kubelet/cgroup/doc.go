@@ -12,8 +12,7 @@
 // still run there. Both versions of cgroups are supported; where both are mounted and v1 has the controllers, v1 is
 // used.
 //
-// Reader, OOMKills and Has read what the kernel knows of any cgroup, a container's for example. Reader.ReadCore reads an idle
-// cgroup in short, and says of its memory what was so ten seconds ago at most.
+// Reader, OOMKills and Has read what the kernel knows of any cgroup, a container's for example.
 //
 // The kubelet and its runtime call it. Cgroups survive a kill -9 of the daemon; Pods lists those there are.
 package cgroup
