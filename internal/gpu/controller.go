@@ -226,7 +226,7 @@ func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return nil // it comes when it is its turn
 	}
 	defer func() {
-		if next, ok := g.turns.leave(at); ok {
+		for _, next := range g.turns.leave(at) {
 			g.loop.Add(next)
 		}
 	}()

@@ -129,16 +129,20 @@ func TestTurns(t *testing.T) {
 			t.Errorf("job %s of %s: %v", x.job, x.at.cluster, got)
 		}
 	}
-	for _, want := range []string{"3", "4", ""} {
-		next, ok := turns.leave(at)
-		if next.Name != want || ok != (want != "") {
-			t.Errorf("it is the turn of %q, want %q", next.Name, want)
-		}
-		if want != "" && !turns.take(at, next) {
-			t.Errorf("there is no place for %s", want)
+	if next := turns.leave(at); len(next) != 1 || next[0].Name != "3" || !turns.take(at, next[0]) {
+		t.Errorf("it is the turn of %v", next)
+	}
+	for _, name := range []string{"6", "7"} {
+		if turns.take(at, job(name)) {
+			t.Errorf("there is a place for %s", name)
 		}
 	}
-	turns.leave(at)
+	if next := turns.leave(at); len(next) != 1 || next[0].Name != "4" { // which is gone, and so takes no turn
+		t.Errorf("it is the turn of %v", next)
+	}
+	if next := turns.leave(at); len(next) != 2 || next[0].Name != "6" || next[1].Name != "7" {
+		t.Errorf("nobody is left to call the others: %v", next)
+	}
 	turns.leave(other)
 	if len(turns.taken)+len(turns.later) != 0 {
 		t.Errorf("%d clusters have turns that nobody has, %d jobs wait", len(turns.taken), len(turns.later))

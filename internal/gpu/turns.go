@@ -36,19 +36,19 @@ func (t *turns) take(at place, job loop.Key) bool {
 	return false
 }
 
-// leave ends a turn, and says whose turn it is now.
-func (t *turns) leave(at place) (next loop.Key, ok bool) {
+// leave ends a turn, and says whose turn it is now: the next one's, and all that wait where nobody is left to call them. For a job
+// that is called may be gone meanwhile, and calls nobody.
+func (t *turns) leave(at place) []loop.Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	called := min(1, len(t.later[at]))
 	if t.taken[at]--; t.taken[at] == 0 {
 		delete(t.taken, at)
+		called = len(t.later[at])
 	}
-	if len(t.later[at]) == 0 {
-		return loop.Key{}, false
-	}
-	next, t.later[at] = t.later[at][0], t.later[at][1:]
-	if len(t.later[at]) == 0 {
+	next := t.later[at][:called]
+	if t.later[at] = t.later[at][called:]; len(t.later[at]) == 0 {
 		delete(t.later, at)
 	}
-	return next, true
+	return next
 }
