@@ -41,15 +41,20 @@ func NewReader(root string, v2 bool) *Reader {
 
 // Read reads what a cgroup uses. ok is false if it does not exist (any more): then u has to be dropped.
 func (r *Reader) Read(path string, u *cri.Usage) (ok bool) {
+	now := time.Now()
 	if r.v2 {
 		dir := filepath.Join(r.root, path)
-		ok := r.unifiedCPU(dir, u) && r.unifiedMemory(dir, u)
+		ok = r.unifiedCPU(dir, u) && r.unifiedMemory(dir, u)
 		if ok || path == "/" { // the root has no memory.current, and has the rest
 			r.unifiedRest(dir, u)
 		}
-		return ok
+	} else {
+		ok = r.legacyCPU(path, u) && r.legacyCore(path, u) && r.legacyRest(path, u)
 	}
-	return r.legacyCPU(path, u) && r.legacyCore(path, u) && r.legacyRest(path, u)
+	if ok {
+		r.seen.remember(path, u, now) // what is read in short after this must not be older
+	}
+	return ok
 }
 
 // ReadCore reads all but Usage.Rest, which takes a third of the time. Of Rest it may read a part.

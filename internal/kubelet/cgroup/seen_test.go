@@ -71,6 +71,7 @@ func TestIdleCgroups(t *testing.T) {
 				if !r.Read("/p", &u) || u.Memory != 9000 {
 					t.Errorf("who reads the rest reads all: %+v", u)
 				}
+				expect("which nobody forgets", 9000, 8000)
 				if err := os.Remove(filepath.Join(root, x.cpu)); err != nil {
 					t.Fatal(err)
 				}
