@@ -60,7 +60,7 @@ func TestDiskUse(t *testing.T) {
 		}
 		for _, pod = range summary.Pods {
 			if pod.PodRef.Name == "writer" && pod.EphemeralStorage != nil {
-				return true
+				return true // and images are measured in the same go
 			}
 		}
 		return false
@@ -90,7 +90,7 @@ func TestDiskUse(t *testing.T) {
 	if fs := summary.Node.Fs; fs == nil || *fs.CapacityBytes == 0 || *fs.UsedBytes+*fs.AvailableBytes > *fs.CapacityBytes || summary.Node.Runtime == nil {
 		t.Errorf("the node: %+v", fs)
 	}
-
+	about("images", summary.Node.Runtime.ImageFs, 6*mib, 1<<30) // what the pod wrote above its image, too
 	found := regexp.MustCompile(`container_fs_usage_bytes{device="[^"]+",container="c",[^}]*pod="writer"} ([0-9.e+]+) `).FindSubmatch(get("/metrics/cadvisor"))
 	if found == nil {
 		t.Fatal("not for Prometheus")

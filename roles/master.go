@@ -277,8 +277,10 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder(gpu.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, _ *slog.Logger) runner {
 		return gpu.NewController(c, v, r, d.gpus())
 	})
-	add("podautoscaler-controller", func(ctx context.Context, c client.Interface) runner {
-		return podautoscaler.New(c, views, d.recorder(ctx, c, podautoscaler.Name), d.reg.Kinds(), metricsapi.New(&ownAPI{socket: d.path(socketName)}, d.reg.Kinds()),
+	const autoscaler = "podautoscaler-controller"
+	add(autoscaler, func(ctx context.Context, c client.Interface) runner {
+		measured := metricsapi.New(&ownAPI{socket: d.path(socketName), part: autoscaler}, d.reg.Kinds())
+		return podautoscaler.New(c, views, d.recorder(ctx, c, podautoscaler.Name), d.reg.Kinds(), measured,
 			podautoscaler.Options{Settings: decide.Defaults, Log: d.log})
 	})
 	return parts

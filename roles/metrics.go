@@ -57,9 +57,10 @@ func nodeAddress(ctx context.Context, c client.Interface, name string) (string, 
 	return "", fmt.Errorf("node %s has no internal address", name)
 }
 
-// ownAPI asks this master's API server as any client would, so that an APIService may lead to another one.
+// ownAPI asks this master's API server as any client would, so that an APIService may lead to another one. It has the rights of
+// a part of the daemon.
 type ownAPI struct {
-	socket string
+	socket, part string
 
 	once sync.Once
 	api  *remote.Client
@@ -68,7 +69,7 @@ type ownAPI struct {
 
 // Get implements metricsapi.Getter.
 func (o *ownAPI) Get(ctx context.Context, path string, query url.Values, into any) error {
-	o.once.Do(func() { o.api, o.err = remote.New(remote.Config{Socket: o.socket}) })
+	o.once.Do(func() { o.api, o.err = remote.New(remote.Config{Socket: o.socket, As: registry.Part(o.part).Name}) })
 	if o.err != nil {
 		return o.err
 	}

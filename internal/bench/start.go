@@ -164,22 +164,28 @@ func cpu(d *daemon) float64 { return cpuUsed(d.dir, d.cmd.Process.Pid) }
 
 // cpuUsed is that of the daemon of a directory and its processes.
 func cpuUsed(dir string, pid int) float64 {
-	var ticks float64
+	var used float64
 	for _, p := range processes(dir, pid) {
 		b, err := os.ReadFile(p + "/stat")
 		if err != nil {
 			continue
 		}
-		_, rest, _ := strings.Cut(string(b), ") ")
-		f := strings.Fields(rest)
-		if len(f) < 13 {
-			continue
-		}
-		for _, s := range f[11:13] { // utime and stime
-			v, err := strconv.ParseFloat(s, 64)
-			if err == nil {
-				ticks += v
-			}
+		used += cpuIn(b)
+	}
+	return used
+}
+
+// cpuIn is the CPU time in a /proc/PID/stat, in seconds.
+func cpuIn(stat []byte) float64 {
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 13 {
+		return 0
+	}
+	ticks := 0.0
+	for _, s := range f[11:13] { // utime and stime
+		if v, err := strconv.ParseFloat(s, 64); err == nil {
+			ticks += v
 		}
 	}
 	return ticks / 100

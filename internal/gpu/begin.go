@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/clock"
+	"minik8s/internal/controller/loop"
 	"minik8s/internal/gpu/plan"
 	"minik8s/internal/slurm"
 	"minik8s/internal/slurm/batch"
@@ -28,7 +30,10 @@ const startLimit = 10 * time.Second
 const startAgain = 30 * time.Second
 
 // waits is why a job is not submitted yet.
-type waits struct{ reason, message string }
+type waits struct {
+	reason, message string
+	circle          []string // the jobs that wait for each other
+}
 
 func (w *waits) Error() string { return w.message }
 
@@ -63,6 +68,11 @@ func (g *Controller) begin(ctx context.Context, obj *minik8s.GpuJob) error {
 		})
 		return nil
 	case errors.As(err, &w):
+		if old := apimeta.FindStatusCondition(s.Conditions, minik8s.GpuJobSubmitted); w.circle != nil && (old == nil || old.Message != w.message) {
+			for _, name := range w.circle { // each says so
+				g.loop.Add(loop.Key{Namespace: obj.Namespace, Name: name})
+			}
+		}
 		plan.Set(s, minik8s.GpuJobSubmitted, false, w.reason, w.message, clock.Now())
 		return nil
 	case apierrors.IsConflict(err), ctx.Err() != nil:
@@ -85,6 +95,9 @@ func (g *Controller) submit(ctx context.Context, obj *minik8s.GpuJob) error {
 			return err
 		}
 		s.Cluster = name
+	}
+	if err := g.circle(obj); err != nil {
+		return err
 	}
 	cluster, spec, err := g.links.For(ctx, placeOf(obj))
 	if err != nil {
@@ -140,7 +153,7 @@ func (g *Controller) sources(obj *minik8s.GpuJob) error {
 	if what == "" {
 		what = src.File
 	}
-	return &waits{plan.ReasonNoSources, fmt.Sprintf("%s is on the machine of whoever applied the job: `minik8sd ctl apply` uploads it, or `minik8sd ctl gpu push %s FOLDER`", what, obj.Name)}
+	return &waits{reason: plan.ReasonNoSources, message: fmt.Sprintf("%s is on the machine of whoever applied the job: `minik8sd ctl apply` uploads it, or `minik8sd ctl gpu push %s FOLDER`", what, obj.Name)}
 }
 
 // dependencies are those that Slurm has to wait for.
@@ -153,23 +166,44 @@ func (g *Controller) dependencies(obj *minik8s.GpuJob) ([]batch.Dependency, erro
 		}
 		first, ok := g.jobs.Get(obj.Namespace, d.Name)
 		if !ok {
-			return nil, &waits{"WaitingForDependency", fmt.Sprintf("there is no GpuJob %s yet", d.Name)}
+			return nil, &waits{reason: "WaitingForDependency", message: fmt.Sprintf("there is no GpuJob %s yet", d.Name)}
 		}
 		if first.Status.Cluster != "" && first.Status.Cluster != obj.Status.Cluster {
-			return nil, &waits{"WaitingForDependency", fmt.Sprintf("GpuJob %s runs on another cluster, %s", d.Name, first.Status.Cluster)}
+			return nil, &waits{reason: "WaitingForDependency", message: fmt.Sprintf("GpuJob %s runs on another cluster, %s", d.Name, first.Status.Cluster)}
 		}
 		ended, well := plan.Ended(&first.Status), apimeta.IsStatusConditionTrue(first.Status.Conditions, minik8s.GpuJobComplete)
 		switch {
 		case ended && (when == "afterany" || when == "after" || well == (when == "afterok")):
 		case ended:
-			return nil, &waits{plan.ReasonNeverSatisfied, fmt.Sprintf("GpuJob %s ended as %s, and this one runs %s", d.Name, first.Status.State, when)}
+			return nil, &waits{reason: plan.ReasonNeverSatisfied, message: fmt.Sprintf("GpuJob %s ended as %s, and this one runs %s", d.Name, first.Status.State, when)}
 		case first.Status.JobID == "":
-			return nil, &waits{"WaitingForDependency", fmt.Sprintf("GpuJob %s is not submitted yet", d.Name)}
+			return nil, &waits{reason: "WaitingForDependency", message: fmt.Sprintf("GpuJob %s is not submitted yet", d.Name)}
 		default:
 			out = append(out, batch.Dependency{When: when, ID: first.Status.JobID})
 		}
 	}
 	return out, nil
+}
+
+// circle refuses a job that waits for itself, by way of others. They may have been made in any order, so that none of them could be
+// refused when it was made.
+func (g *Controller) circle(obj *minik8s.GpuJob) error {
+	way := plan.Circle(obj.Name, func(name string) []string {
+		j, ok := g.jobs.Get(obj.Namespace, name)
+		if !ok || j.Status.JobID != "" || plan.Ended(&j.Status) {
+			return nil
+		}
+		var out []string
+		for _, d := range j.Spec.DependsOn {
+			out = append(out, d.Name)
+		}
+		return out
+	})
+	if way == nil {
+		return nil
+	}
+	return &waits{reason: "DependencyCycle", circle: way, message: fmt.Sprintf("these GpuJobs wait for each other (dependsOn), so none of them can start: %s; delete one of them",
+		strings.Join(way, " -> "))}
 }
 
 // env reads the variables of a job.

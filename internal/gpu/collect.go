@@ -159,9 +159,10 @@ func (g *Controller) fetch(ctx context.Context, at place, t *transfer, pause tim
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	places := g.places(at)
 	select {
-	case g.sending <- struct{}{}:
-		defer func() { <-g.sending }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -171,4 +172,14 @@ func (g *Controller) fetch(ctx context.Context, at place, t *transfer, pause tim
 	}
 	defer g.links.hold(at)()
 	return t.try(ctx, cluster)
+}
+
+// places has one for each collection that is under way from a cluster, and room for the others that may be.
+func (g *Controller) places(at place) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sending[at] == nil {
+		g.sending[at] = make(chan struct{}, transfers)
+	}
+	return g.sending[at]
 }

@@ -34,8 +34,12 @@ import (
 // ControllerName is the part's name.
 const ControllerName = "gpu-controller"
 
-// workers is how many jobs are worked at: what they wait for is the network.
-const workers = 8
+// How many jobs are worked at, of one cluster and of all, and for how many results come: what they wait for is the network.
+const (
+	perCluster = 8
+	workers    = 4 * perCluster
+	transfers  = 2 // of one cluster
+)
 
 // Controller runs GpuJobs.
 type Controller struct {
@@ -57,7 +61,8 @@ type Controller struct {
 	followers  map[place]*follower
 	begun      map[types.UID]time.Time // when a job's start was last asked for that is under way on its login node
 	collecting map[types.UID]*collection
-	sending    chan struct{} // bounds how many collect at a time
+	sending    map[place]chan struct{} // bounds how many collect at a time from a cluster
+	turns      *turns
 }
 
 // Config is what a Controller needs beside its client.
@@ -79,7 +84,7 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		jobs:     informer.New[*minik8s.GpuJob](c, api.GpuJobs, opts),
 		clusters: informer.New[*minik8s.SlurmCluster](c, api.SlurmClusters, opts),
 		keys:     map[types.UID]loop.Key{}, waiting: map[loop.Key]map[loop.Key]bool{}, news: map[types.UID]*plan.News{},
-		followers: map[place]*follower{}, begun: map[types.UID]time.Time{}, collecting: map[types.UID]*collection{}, sending: make(chan struct{}, 2)}
+		followers: map[place]*follower{}, begun: map[types.UID]time.Time{}, collecting: map[types.UID]*collection{}, sending: map[place]chan struct{}{}, turns: newTurns(perCluster)}
 	g.loop = loop.New("gpujob", cfg.Log, g.reconcile)
 	g.jobs.OnChange(g.jobChanged)
 	g.clusters.OnChange(func(old, now *minik8s.SlurmCluster) {
@@ -202,11 +207,29 @@ func placeOf(obj *minik8s.GpuJob) place {
 	return place{obj.Namespace, obj.Status.Cluster, obj.Spec.LoginSecret}
 }
 
+// whereTo is a job's cluster, also of one for which it is not written down yet.
+func (g *Controller) whereTo(ctx context.Context, obj *minik8s.GpuJob) place {
+	at := placeOf(obj)
+	if at.cluster == "" {
+		at.cluster, _ = g.links.choose(ctx, obj) // submit says what is wrong
+	}
+	return at
+}
+
 func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	obj, ok := g.jobs.Get(key.Namespace, key.Name)
 	if !ok {
 		return nil
 	}
+	at := g.whereTo(ctx, obj)
+	if !g.turns.take(at, key) {
+		return nil // it comes when it is its turn
+	}
+	defer func() {
+		for _, next := range g.turns.leave(at) {
+			g.loop.Add(next)
+		}
+	}()
 	if obj.DeletionTimestamp != nil {
 		return g.remove(ctx, obj)
 	}

@@ -21,10 +21,13 @@
 // that they leave once a second, over the connection, and asks Slurm's controller once in pollSeconds for all together.
 // Without jobs there is no connection and nothing ticks.
 //
+// Each cluster has a share of the Controller's workers and of the transfers, so that one that hangs holds nobody else up. Jobs that
+// wait for each other in a circle say so.
+//
 // A password or key goes from its Secret to the login node and nowhere else: not into a status, log, event or error.
 //
 //	links.go      the connections, one for each cluster and login
-//	controller.go the loop, and the steps of a job
+//	controller.go the loop, and the steps of a job; turns.go shares the workers among the clusters
 //	follower.go   marks and queues
 //	collect.go    results: when they are fetched, and what the status says; transfer.go fetches
 //	sweeper.go    results that nobody has any more

@@ -52,16 +52,13 @@ const (
 	maxPause = time.Minute
 	// forgotten is when everything is dropped after the last question.
 	forgotten = 10 * time.Minute
-	// atOnce is how many nodes are asked at a time.
-	atOnce = 16
 )
 
 // Collector asks nodes what they use. Its methods are safe for concurrent use.
 type Collector struct {
-	cfg    Config
-	base   string
-	now    func() time.Time
-	places chan struct{}
+	cfg  Config
+	base string
+	now  func() time.Time
 
 	mu     sync.Mutex
 	nodes  map[string]*node
@@ -89,7 +86,7 @@ func New(cfg Config) *Collector {
 	if cfg.Window == 0 {
 		cfg.Window = 15 * time.Second
 	}
-	c := &Collector{cfg: cfg, now: time.Now, places: make(chan struct{}, atOnce), nodes: map[string]*node{}}
+	c := &Collector{cfg: cfg, now: time.Now, nodes: map[string]*node{}}
 	c.base, c.stop = register(toNodes{cfg.Kubelets, cfg.CAdvisor, cfg.Address})
 	c.forget = time.AfterFunc(forgotten, c.drop)
 	return c
@@ -142,10 +139,7 @@ func (c *Collector) node(ctx context.Context, name string) (Node, error) {
 	defer n.mu.Unlock()
 	age := c.now().Sub(n.asked)
 	if n.asked.IsZero() || age >= n.rest() {
-		select { // only who asks takes a place, and not who waits for the answer to another
-		case c.places <- struct{}{}:
-			defer func() { <-c.places }()
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return Node{}, ctx.Err()
 		}
 		infos, err := c.ask(name, age < rates.Longest && n.err == nil)

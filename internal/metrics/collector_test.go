@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "github.com/google/cadvisor/info/v1"
@@ -26,6 +28,8 @@ type cluster struct {
 	down  map[string]bool
 	reset bool // the counters begin anew
 	gone  bool // the container has ended
+	// silent nodes accept a question and never answer.
+	silent func(node string) bool
 }
 
 func (c *cluster) sample(at time.Time, cores float64) *v2.ContainerStats {
@@ -38,6 +42,10 @@ func (c *cluster) sample(at time.Time, cores float64) *v2.ContainerStats {
 
 // RoundTrip implements http.RoundTripper, as kubelets do: who asks for two samples gets two.
 func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
+	if c.silent != nil && c.silent(req.URL.Host) {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked[req.URL.Host]++
@@ -144,6 +152,72 @@ func TestNodesThatDoNotAnswer(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// However many nodes accept a question and never answer, the others are asked beside them, and all is known when the time for
+// one answer is over.
+func TestSilentNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{now: time.Unix(1e6, 0), asked: map[string]int{}, down: map[string]bool{}, silent: func(n string) bool { return strings.HasPrefix(n, "silent") }}
+		m := New(Config{Kubelets: c, Log: slog.New(slog.DiscardHandler)})
+		defer m.Close()
+		var names []string
+		for i := range 10 * atOnce {
+			names = append(names, fmt.Sprint("silent", i))
+		}
+		names = append(names, "a", "b")
+		began := time.Now()
+		got := read(t, m, names...)
+		if took := time.Since(began); len(got) != 2 || got["a"].Usage.CPU == 0 || took != answerTime {
+			t.Errorf("%d nodes have answered, after %v", len(got), took)
+		}
+	})
+}
+
+// No more than so many answers are read at a time.
+func TestAnswersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		reading, most := 0, 0
+		base, forget := register(roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: &counted{enter: func() { mu.Lock(); defer mu.Unlock(); reading++; most = max(most, reading) },
+				leave: func() { mu.Lock(); defer mu.Unlock(); reading-- }}}, nil
+		}))
+		defer forget()
+		var asking sync.WaitGroup
+		for range 3 * atOnce {
+			asking.Go(func() {
+				req, err := http.NewRequest(http.MethodGet, base+"n/x", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := (dispatcher{}).RoundTrip(req); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		asking.Wait()
+		if most != atOnce {
+			t.Errorf("%d answers were read at a time, want %d", most, atOnce)
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+
+// counted is a body that takes half a second to read.
+type counted struct{ enter, leave func() }
+
+func (c *counted) Read([]byte) (int, error) {
+	c.enter()
+	defer c.leave()
+	time.Sleep(500 * time.Millisecond)
+	return 0, io.EOF
+}
+
+func (c *counted) Close() error { return nil }
 
 func TestCountersThatGoBack(t *testing.T) {
 	c, m := newCluster(t)

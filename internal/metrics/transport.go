@@ -23,6 +23,9 @@ const (
 	answerTime = 3 * time.Second
 	// maxAnswer bounds an answer in bytes; a container takes some 2,000.
 	maxAnswer = 64 << 20
+	// atOnce is how many answers are read at a time, since each takes memory. Nodes that do not answer take no part of it, so
+	// that any number of them holds nobody up.
+	atOnce = 16
 )
 
 // ways are the collectors of this process. Only tests have more than one.
@@ -30,8 +33,14 @@ var ways = struct {
 	sync.Once
 	sync.Mutex
 	next int
-	of   map[string]http.RoundTripper
-}{of: map[string]http.RoundTripper{}}
+	of   map[string]way
+}{of: map[string]way{}}
+
+// way is how a collector reaches its nodes, and the places for those answers that are being read.
+type way struct {
+	http.RoundTripper
+	places chan struct{}
+}
 
 // register makes the requests to a base URL go by a transport; the node's name follows the URL.
 func register(rt http.RoundTripper) (base string, forget func()) {
@@ -44,7 +53,7 @@ func register(rt http.RoundTripper) (base string, forget func()) {
 	defer ways.Unlock()
 	ways.next++
 	id := strconv.Itoa(ways.next)
-	ways.of[id] = rt
+	ways.of[id] = way{rt, make(chan struct{}, atOnce)}
 	return scheme + "://" + id + "/", func() {
 		ways.Lock()
 		defer ways.Unlock()
@@ -58,14 +67,14 @@ type dispatcher struct{}
 // RoundTrip implements http.RoundTripper. The whole body is read here, so that the time-out bounds it too.
 func (dispatcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	ways.Lock()
-	rt := ways.of[req.URL.Host]
+	w, ok := ways.of[req.URL.Host]
 	ways.Unlock()
-	if rt == nil {
+	if !ok {
 		return nil, errors.New("this collector has ended")
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), answerTime)
 	defer cancel()
-	resp, err := rt.RoundTrip(req.WithContext(ctx))
+	resp, err := w.RoundTripper.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +82,12 @@ func (dispatcher) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		// A client would follow it to where no time-out holds, or with this machine's certificate to another kubelet.
 		return nil, fmt.Errorf("it leads elsewhere: %s", resp.Status)
+	}
+	select {
+	case w.places <- struct{}{}:
+		defer func() { <-w.places }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {

@@ -288,7 +288,7 @@ func TestContradictions(t *testing.T) {
 		`{"kind":"GpuJob","spec":{"args":{"cpusPerTask":1},"cpusPerTask":1}}`:      "",
 		`{"kind":"GpuJob","spec":{"password":123456}}`:                             "spec.password: expected a string: write it in quotes",
 		`{"kind":"GpuJob","spec":{"username":["a","s3cret"]}}`:                     "spec.username: expected a string: write it in quotes",
-		`{"kind":"Job","spec":{"cuFilePath":"a.cu"}}`:                              "spec.cuFilePath: this is a GPU job, a GpuJob of minik8s.io/v1: it goes to /apis/minik8s.io/v1/namespaces/NAMESPACE/gpujobs",
+		`{"kind":"Job","spec":{"cuFilePath":"a.cu"}}`:                              "spec.cuFilePath: this is a GPU job, a GpuJob of minik8s.io/v1: it goes to /apis/minik8s.io/v1/namespaces/NAMESPACE/gpujobs; minik8sd ctl apply sends it there as it is, and kubectl with apiVersion: minik8s.io/v1 and kind: GpuJob in the manifest",
 	} {
 		doc := parseJSON(t, []byte(manifest))
 		kind := api.ByWord(doc["kind"].(string))

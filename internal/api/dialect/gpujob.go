@@ -186,8 +186,8 @@ func word(s string) string {
 func batchJob(r *rewriter, doc map[string]any) {
 	spec := object(doc["spec"])
 	if spec != nil && spec["cuFilePath"] != nil && spec["template"] == nil {
-		r.fail("spec.cuFilePath", "this is a GPU job, a %s of %s: it goes to /apis/%s/namespaces/NAMESPACE/%s", api.GpuJobs.Kind,
-			api.GpuJobs.APIVersion(), api.GpuJobs.APIVersion(), api.GpuJobs.Plural)
+		r.fail("spec.cuFilePath", "this is a GPU job, a %[1]s of %[2]s: it goes to /apis/%[2]s/namespaces/NAMESPACE/%[3]s; minik8sd ctl apply sends it there as it is, "+
+			"and kubectl with apiVersion: %[2]s and kind: %[1]s in the manifest", api.GpuJobs.Kind, api.GpuJobs.APIVersion(), api.GpuJobs.Plural)
 		return
 	}
 	template(r, doc)

@@ -35,6 +35,8 @@ type Config struct {
 	Identity func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	// Token goes along as a bearer token.
 	Token string
+	// As is the user whose rights requests are to have, instead of the caller's own, who has to be allowed to ask for that.
+	As string
 	// ServerName is the name that the server's certificate must have, if not the host of Server.
 	ServerName string
 	// Insecure turns off the check of the server's certificate. Only a kubeconfig can set it.
@@ -50,6 +52,7 @@ type Client struct {
 	base  string // "https://10.0.0.1:6443", no slash at its end
 	at    string // the address for people: the URL or the socket
 	token string
+	as    string
 	agent string
 	warn  func(string)
 	http  *http.Client
@@ -92,7 +95,7 @@ func New(cfg Config) (*Client, error) {
 		DisableCompression: true,
 		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
-	c := &Client{token: cfg.Token, agent: cfg.UserAgent, warn: cfg.Warn, http: &http.Client{Transport: transport}}
+	c := &Client{token: cfg.Token, as: cfg.As, agent: cfg.UserAgent, warn: cfg.Warn, http: &http.Client{Transport: transport}}
 	if c.agent == "" {
 		c.agent = "minik8s"
 	}

@@ -49,9 +49,7 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
+	c.identify(req.Header)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.failed(ctx, err)
@@ -62,6 +60,16 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 		return nil, statusError(resp, r)
 	}
 	return resp, nil
+}
+
+// identify says who asks, and as whom.
+func (c *Client) identify(h http.Header) {
+	if c.token != "" {
+		h.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.as != "" {
+		h.Set("Impersonate-User", c.as)
+	}
 }
 
 // read makes a request and returns the whole answer.

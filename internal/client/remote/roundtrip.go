@@ -22,9 +22,7 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", c.agent)
 	}
-	if c.token != "" {
-		out.Header.Set("Authorization", "Bearer "+c.token)
-	}
+	c.identify(out.Header)
 	transport := c.http.Transport
 	if out.Header.Get("Upgrade") != "" {
 		transport = c.upgrades()

@@ -169,9 +169,7 @@ func (c *Client) webSocket(ctx context.Context, ns, pod, sub string, query url.V
 		dialer.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	}
 	header := http.Header{"User-Agent": {c.agent}}
-	if c.token != "" {
-		header.Set("Authorization", "Bearer "+c.token)
-	}
+	c.identify(header)
 	ws, resp, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(c.base, "http")+path+"?"+query.Encode(), header)
 	switch {
 	case err == nil && ws.Subprotocol() != protocol:

@@ -38,8 +38,11 @@ type Config struct {
 // again is the default of Config.Again.
 const again = 30 * time.Second
 
-// workers also wait for Services that do not answer.
 const workers = 4
+
+// soon is when a Service is asked again that did not answer once; each time that it fails again it is twice as long, up to
+// Config.Again.
+const soon = 100 * time.Millisecond
 
 // Controller is the controller.
 type Controller struct {
@@ -50,8 +53,19 @@ type Controller struct {
 	slices   *informer.Informer[*discoveryv1.EndpointSlice]
 	loop     *loop.Loop
 
+	asking sync.WaitGroup
+
 	mu      sync.Mutex
 	namedBy map[loop.Key]map[string]bool // the APIServices that name a Service
+	checks  map[string]*check            // by the APIServices' names
+}
+
+// check is a question to a Service. No worker waits for the answer: Services that do not answer, however many, hold nobody up.
+type check struct {
+	of       *apiregistrationv1.APIService // as it was when its Service was asked
+	answered bool
+	err      error
+	failed   int // times in a row
 }
 
 // New makes the controller.
@@ -60,7 +74,7 @@ func New(c client.Interface, views *informer.Views, cfg Config, log *slog.Logger
 		cfg.Again = again
 	}
 	opts := informer.Options{Views: views, Log: log}
-	k := &Controller{cfg: cfg, client: c, namedBy: map[loop.Key]map[string]bool{},
+	k := &Controller{cfg: cfg, client: c, namedBy: map[loop.Key]map[string]bool{}, checks: map[string]*check{},
 		objects:  informer.New[*apiregistrationv1.APIService](c, api.APIServices, opts),
 		services: informer.New[*corev1.Service](c, api.Services, opts),
 		slices:   informer.New[*discoveryv1.EndpointSlice](c, api.EndpointSlices, opts),
@@ -90,6 +104,7 @@ func New(c client.Interface, views *informer.Views, cfg Config, log *slog.Logger
 func (k *Controller) Run(ctx context.Context, ready func()) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer k.asking.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return loop.Drive(ctx, func() {
@@ -132,6 +147,7 @@ func (k *Controller) objectChanged(old, now *apiregistrationv1.APIService) {
 	}
 	switch {
 	case now == nil:
+		delete(k.checks, old.Name)
 		k.loop.Add(loop.Key{Name: old.Name})
 	case old == nil || !apiequality.Semantic.DeepEqual(old.Spec, now.Spec): // its status is ours
 		k.loop.Add(loop.Key{Name: now.Name})
@@ -179,7 +195,7 @@ func (k *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	return k.judge(ctx, a)
 }
 
-// judge says whether an APIService is available, and has a Service asked again later.
+// judge says whether an APIService is available, and has its Service asked, now and again later.
 func (k *Controller) judge(ctx context.Context, a *apiregistrationv1.APIService) error {
 	var svc *corev1.Service
 	var list []*discoveryv1.EndpointSlice
@@ -192,33 +208,61 @@ func (k *Controller) judge(ctx context.Context, a *apiregistrationv1.APIService)
 		}
 	}
 	v, ask := judge(a, svc, list)
-	var failed error
-	if ask {
-		if v = passed; k.cfg.Ask != nil {
-			if failed = k.cfg.Ask(ctx, a); failed != nil {
-				v = missing("FailedDiscoveryCheck", "%v", failed)
-			}
+	if !ask || k.cfg.Ask == nil {
+		if ask {
+			v = passed
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
+		return k.say(ctx, a, v)
 	}
-	if err := k.say(ctx, a, v); err != nil || failed != nil {
-		return firstOf(err, failed) // it comes again soon
+	answered, failed, err := k.ask(ctx, a)
+	if !answered {
+		return nil // it comes again with the answer
 	}
-	if ask {
-		k.loop.AddAfter(loop.Key{Name: a.Name}, k.cfg.Again)
+	pause := k.cfg.Again
+	if v = passed; err != nil {
+		v = missing("FailedDiscoveryCheck", "%v", err)
+		pause = min(soon<<min(failed-1, 16), pause)
 	}
+	if err := k.say(ctx, a, v); err != nil {
+		return err
+	}
+	k.loop.AddAfter(loop.Key{Name: a.Name}, pause)
 	return nil
 }
 
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+// ask takes the answer of an APIService's Service, with how often it has failed in a row. Without one it asks, unless that is
+// under way, and has the APIService looked at again when the answer is there.
+func (k *Controller) ask(ctx context.Context, a *apiregistrationv1.APIService) (answered bool, failed int, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.checks[a.Name]
+	if c == nil {
+		c = &check{}
+		k.checks[a.Name] = c
 	}
-	return nil
+	switch {
+	case c.of != nil && !c.answered:
+		return false, 0, nil
+	case c.of != nil && c.of.UID == a.UID && apiequality.Semantic.DeepEqual(c.of.Spec, a.Spec):
+		c.of, c.answered = nil, false
+		return true, c.failed, c.err
+	}
+	c.of, c.answered = a, false // an answer to what was asked of another one is none
+	k.asking.Go(func() {
+		err := k.cfg.Ask(ctx, a)
+		if ctx.Err() != nil {
+			return
+		}
+		k.mu.Lock()
+		if c.answered, c.err = true, err; err == nil {
+			c.failed = 0
+		} else {
+			c.failed++
+		}
+		k.mu.Unlock()
+		k.loop.Add(loop.Key{Name: a.Name})
+	})
+	return false, 0, nil
 }
 
 // say writes the condition, unless it says so already. Its time is that of the last change of its status.

@@ -3,6 +3,7 @@ package apiservice
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -72,6 +73,7 @@ type world struct {
 	changed chan struct{}
 	fails   error
 	asked   int
+	hangs   func(name string) bool // those of which the Service never answers
 }
 
 func (w *world) serve(list ...schema.GroupVersion) {
@@ -94,7 +96,11 @@ func (w *world) answer(err error) {
 	w.fails = err
 }
 
-func (w *world) ask(context.Context, *apiregistrationv1.APIService) error {
+func (w *world) ask(ctx context.Context, a *apiregistrationv1.APIService) error {
+	if w.hangs != nil && w.hangs(a.Name) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
@@ -173,4 +179,29 @@ func TestAvailability(t *testing.T) {
 	has(c, "Passed", "v1.tides.example.org")
 	remove(c, "v1.tides.example.org")
 	has(c, "")
+}
+
+// However many Services do not answer, the others are judged beside them, and so is what is served here.
+func TestSilentServices(t *testing.T) {
+	w := &world{changed: make(chan struct{}), hangs: func(name string) bool { return strings.HasPrefix(name, "v1.silent") }}
+	c := start(t, w)
+	ct.Create(c, service("ClusterIP", corev1.ServicePort{Name: "https", Port: 443}))
+	ct.Create(c, slice("https", true))
+	for i := range 3 * workers {
+		a := remote()
+		a.Spec.Group = fmt.Sprint("silent", i)
+		a.Name = "v1." + a.Spec.Group
+		ct.Create(c, a)
+	}
+	ct.Create(c, remote())
+	w.serve(schema.GroupVersion{Group: "apps", Version: "v1"})
+	ct.Until(c, "those that answer", api.APIServices, func(all []*apiregistrationv1.APIService) bool {
+		said := map[string]string{}
+		for _, a := range all {
+			for _, x := range a.Status.Conditions {
+				said[a.Name] = x.Reason
+			}
+		}
+		return said["v1.apps"] == "Local" && said["v1.tides.example.org"] == "Passed"
+	})
 }

@@ -64,7 +64,8 @@ type Controller struct {
 type state struct {
 	uid     types.UID
 	history decide.History
-	wrote   uint64 // the version that its status was last written as
+	wrote   uint64         // the version that its status was last written as
+	said    []decide.Event // recorded since the status was last written
 }
 
 // New makes the controller. kinds is what the cluster serves, whose targets may be of any kind.

@@ -3,6 +3,7 @@ package podautoscaler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -92,11 +93,16 @@ func (c *Controller) rescale(ctx context.Context, target client.Key, scale *auto
 	}
 }
 
-// report writes the status, if it is another one, and records the Events.
+// report writes the status, if it is another one, and records the Events. When somebody else has written the autoscaler
+// meanwhile it is looked at again at once: what was said then is not said again.
 func (c *Controller) report(ctx context.Context, s *state, h *autoscalingv2.HorizontalPodAutoscaler, d *decide.Decision) error {
 	for _, e := range d.Events {
-		c.record.Event(h, e.Type, e.Reason, "%s", e.Message)
+		if !slices.Contains(s.said, e) {
+			c.record.Event(h, e.Type, e.Reason, "%s", e.Message)
+		}
 	}
+	before := s.said
+	s.said = nil
 	sum := strings.Join(d.Lines, "\n")
 	if apiequality.Semantic.DeepEqual(h.Status, d.Status) && h.Annotations[api.DecisionAnnotation] == sum {
 		return nil
@@ -115,7 +121,9 @@ func (c *Controller) report(ctx context.Context, s *state, h *autoscalingv2.Hori
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if !apierrors.IsConflict(err) { // after a conflict the newer autoscaler is looked at
+	if apierrors.IsConflict(err) { // the newer autoscaler is looked at
+		s.said = append(before, d.Events...)
+	} else {
 		c.record.Event(h, corev1.EventTypeWarning, "FailedUpdateStatus", "%s", err.Error())
 	}
 	return err

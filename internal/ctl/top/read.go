@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -14,12 +15,22 @@ import (
 	"minik8s/internal/ctl/used"
 )
 
-// read asks for what is shown. The error says what to do.
+// patience is how long an answer may take. The API server waits three seconds for nodes that do not answer.
+const patience = 10 * time.Second
+
+// read asks for what is shown. The error says what to do, also when nobody answers.
 func read(ctx context.Context, s *session.Session, r *Request) ([]row, error) {
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ask := readPods
 	if r.View == Nodes {
-		return readNodes(ctx, s, r)
+		ask = readNodes
 	}
-	return readPods(ctx, s, r)
+	rows, err := ask(limit, s, r)
+	if err != nil && limit.Err() != nil && ctx.Err() == nil {
+		return nil, exit.Failf(exit.Unreachable, "the API server at %s has accepted the question, and has not answered it in %v", s.API.At(), patience)
+	}
+	return rows, err
 }
 
 func readNodes(ctx context.Context, s *session.Session, r *Request) ([]row, error) {

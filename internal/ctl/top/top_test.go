@@ -1,10 +1,19 @@
 package top
 
 import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"minik8s/internal/ctl/console"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
 )
 
 func rowsOf(names ...string) []row {
@@ -116,4 +125,41 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q does not end it", key)
 		}
 	}
+}
+
+// silent is an API server that accepts a question and never answers.
+type silent struct{ session.Server }
+
+func (silent) Do(ctx context.Context, _, _ string, _ url.Values, _ string, _ io.Reader) (*http.Response, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (silent) At() string { return "https://192.0.2.1:6443" }
+
+// Once it ends with a word on who does not answer, and live the word is on the screen, and the keys still count.
+func TestSilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &session.Session{Console: console.New(strings.NewReader(""), io.Discard, io.Discard, func(string) string { return "" }), API: silent{}}
+		began := time.Now()
+		err := Run(t.Context(), s, Request{View: Nodes, Sort: ByCPU, Once: true})
+		if exit.CodeOf(err) != exit.Unreachable || time.Since(began) != patience ||
+			err.Error() != "the API server at https://192.0.2.1:6443 has accepted the question, and has not answered it in 10s" {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		keys, screen := make(chan byte), &strings.Builder{}
+		ended := make(chan error)
+		go func() {
+			ended <- live(t.Context(), s, &Request{View: Pods, Sort: ByCPU, Interval: time.Second}, screen, keys, func() (int, int) { return 120, 10 })
+		}()
+		keys <- 'q'
+		if err := <-ended; err != nil || !strings.Contains(screen.String(), "has not answered it in 10s") {
+			t.Errorf("%v; the screen is %q", err, screen.String())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := Run(ctx, s, Request{View: Nodes, Once: true}); err == nil || exit.CodeOf(err) == exit.Unreachable {
+			t.Errorf("the user gave up: %v", err)
+		}
+	})
 }

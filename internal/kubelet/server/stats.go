@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -56,7 +58,16 @@ func (s *Server) places(ctx context.Context) ([]storage.Place, error) {
 			}
 		}
 	}
+	// Last, since there are the most files. A containerd that is not ours keeps them elsewhere.
+	if dir := filepath.Join(s.cfg.DataDir, "containerd"); exists(dir) {
+		out = append(out, storage.Place{Kind: storage.Images, Dir: dir})
+	}
 	return out, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // booted is when the machine was started; zero if /proc does not say.

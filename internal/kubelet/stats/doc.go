@@ -13,6 +13,7 @@
 // two samples of counters, never an average since the start: who asks for rates first waits a second for the second
 // sample. Ended containers are gone at the next sample.
 //
-// The server of the kubelet calls it. A history is at most 60 samples of each container, and 4 of a pod as a whole, and is in memory alone: it ends
-// with the daemon, and 15 minutes after the last question.
+// The server of the kubelet calls it. A history is at most 60 samples of each container, and 4 of a pod as a whole, kept as
+// what is different from one to the next, and is in memory alone: it ends with the daemon, and 15 minutes after the last
+// question. Its times are of the wall clock: a clock that is set back ends it.
 package stats

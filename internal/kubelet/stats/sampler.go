@@ -78,9 +78,15 @@ type Sampler struct {
 
 	mu     sync.Mutex
 	last   time.Time
-	rest   time.Time          // when cri.Rest was read of all
-	series map[string]*Series // by cgroup; "/" is the node
+	rest   time.Time         // when cri.Rest was read of all
+	series map[string]*known // by cgroup; "/" is the node
 	forget *time.Timer
+}
+
+// known is a series, without its samples, and its past.
+type known struct {
+	Series
+	past
 }
 
 // New returns a sampler of the containers of a runtime, on this machine.
@@ -107,7 +113,8 @@ func (s *Sampler) Read(ctx context.Context, ask Ask) (*Reading, error) {
 		return nil, err
 	}
 	if ask.Rates > 0 {
-		if _, _, ok := s.series[machine].Rate(ask.Rates); !ok {
+		node := s.series[machine].answer(ask)
+		if _, _, ok := node.Rate(ask.Rates); !ok {
 			s.mu.Unlock()
 			err := s.wait(ctx, rates.Closest)
 			s.mu.Lock()
@@ -140,19 +147,23 @@ func (s *Sampler) refresh(ctx context.Context, maxAge time.Duration) error {
 	if err := s.node(&whole.Usage); err != nil {
 		return err
 	}
-	next := make(map[string]*Series, len(stats)+1)
+	next := make(map[string]*known, len(stats)+1)
 	for _, x := range append(stats, whole) {
 		old := s.series[x.Cgroup]
 		if old == nil || old.ContainerID != x.ContainerID {
-			old = &Series{PodUID: x.PodUID, Container: x.Container, ContainerID: x.ContainerID, Cgroup: x.Cgroup, Started: x.Started}
+			old = &known{Series: Series{PodUID: x.PodUID, Container: x.Container, ContainerID: x.ContainerID, Cgroup: x.Cgroup, Started: x.Started}}
 		}
-		if !all && x.Cgroup != machine && len(old.Samples) > 0 {
-			x.Rest = old.Last().Rest
+		if !all && x.Cgroup != machine && old.last != nil {
+			x.Rest = old.last.Rest
 			if x.Peak > 0 { // or the kernel does not say
 				x.Peak = max(x.Peak, x.Memory)
 			}
 		}
-		old.add(Sample{Time: x.Time, Usage: x.Usage, Network: x.Network})
+		kept := history
+		if x.PodUID != "" && x.ContainerID == "" {
+			kept = podHistory
+		}
+		old.add(Sample{Time: x.Time, Usage: x.Usage, Network: x.Network}, kept)
 		next[x.Cgroup] = old
 	}
 	s.series, s.last = next, now
@@ -167,21 +178,6 @@ func (s *Sampler) refresh(ctx context.Context, maxAge time.Duration) error {
 	return nil
 }
 
-// add appends a sample. A reader may still read the slice that was there.
-func (s *Series) add(x Sample) {
-	if len(s.Samples) > 0 && x.Time.Before(s.Last().Time) { // the clock was set back
-		s.Samples = nil
-	}
-	kept := history
-	if s.PodUID != "" && s.ContainerID == "" {
-		kept = podHistory
-	}
-	if len(s.Samples) == kept {
-		s.Samples = append(make([]Sample, 0, kept), s.Samples[1+kept/4:]...)
-	}
-	s.Samples = append(s.Samples, x)
-}
-
 // drop forgets everything.
 func (s *Sampler) drop() {
 	s.mu.Lock()
@@ -193,8 +189,7 @@ func (s *Sampler) drop() {
 func (s *Sampler) reading(ask Ask) *Reading {
 	out := &Reading{}
 	for _, x := range s.series {
-		part := *x
-		part.Samples = part.newest(ask)
+		part := x.answer(ask)
 		switch {
 		case part.Cgroup == machine:
 			out.Node = part
@@ -207,15 +202,12 @@ func (s *Sampler) reading(ask Ask) *Reading {
 	return out
 }
 
-func (s *Series) newest(ask Ask) []Sample {
-	n := min(max(ask.Samples, 1), len(s.Samples))
-	if ask.Rates > 0 {
-		for n < len(s.Samples) {
-			n++
-			if s.Last().Time.Sub(s.Samples[len(s.Samples)-n].Time) >= max(ask.Rates, rates.Closest) {
-				break
-			}
-		}
-	}
-	return s.Samples[len(s.Samples)-n : len(s.Samples) : len(s.Samples)]
+// answer is the series with the samples that are asked for.
+func (k *known) answer(ask Ask) Series {
+	out := k.Series
+	window := max(ask.Rates, rates.Closest)
+	out.Samples = k.newest(func(n int, oldest time.Time) bool {
+		return n >= ask.Samples && (ask.Rates == 0 || k.last.Time.Sub(oldest) >= window)
+	})
+	return out
 }

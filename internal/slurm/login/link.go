@@ -122,7 +122,12 @@ func (l *link) subsystem() (*sftp.Client, error) {
 		if from, err = s.StdoutPipe(); err == nil {
 			if err = s.RequestSubsystem("sftp"); err == nil {
 				watch := &stall{limit: l.stall, fire: func() { l.fail(errors.New("the host gives no answer about files: do its disks hang?")) }}
-				return sftp.NewClientPipe(&watchedReader{Reader: from, s: watch}, &watchedWriter{WriteCloser: to, s: watch}, sftp.UseConcurrentWrites(true))
+				files, err := sftp.NewClientPipe(&watchedReader{Reader: from, s: watch}, &watchedWriter{WriteCloser: to, s: watch}, sftp.UseConcurrentWrites(true))
+				if err != nil {
+					return nil, err
+				}
+				_, limits := files.HasExtension("limits@openssh.com")
+				return files, larger(files, string(l.client.ServerVersion()), limits)
 			}
 		}
 	}

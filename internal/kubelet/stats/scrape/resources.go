@@ -14,6 +14,15 @@ func Resources(t *exposition.Text, r *stats.Reading, pods []*corev1.Pod) {
 		byUID[string(p.UID)] = p
 	}
 	each := func(list []stats.Series, prefix string, container bool) {
+		labels := make([]string, len(list)) // the same in each family
+		for i := range list {
+			s := &list[i]
+			if p := byUID[s.PodUID]; p != nil && container {
+				labels[i] = exposition.Labels("container", s.Container, "namespace", p.Namespace, "pod", p.Name)
+			} else if p != nil {
+				labels[i] = exposition.Labels("namespace", p.Namespace, "pod", p.Name)
+			}
+		}
 		for _, m := range []struct {
 			name, kind, help string
 			value            func(*stats.Series) float64
@@ -29,18 +38,10 @@ func Resources(t *exposition.Text, r *stats.Reading, pods []*corev1.Pod) {
 			t.Family(prefix+m.name, m.kind, m.help)
 			for i := range list {
 				s := &list[i]
-				labels := ""
-				if s.PodUID != "" {
-					p := byUID[s.PodUID]
-					if p == nil {
-						continue
-					}
-					labels = exposition.Labels("namespace", p.Namespace, "pod", p.Name)
-					if container {
-						labels = exposition.Labels("container", s.Container, "namespace", p.Namespace, "pod", p.Name)
-					}
+				if s.PodUID != "" && byUID[s.PodUID] == nil {
+					continue // it has just been removed
 				}
-				t.Sample(labels, m.value(s), s.Last().Time)
+				t.Sample(labels[i], m.value(s), s.Last().Time)
 			}
 		}
 	}

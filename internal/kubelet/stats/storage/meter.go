@@ -31,6 +31,7 @@ const (
 	Layer  Kind = iota // what a container has written to its root
 	Log                // what a container has said
 	Volume             // of a pod
+	Images             // all that the runtime keeps: images, and what containers write above them
 )
 
 // Place is a directory with files of a container or a pod.
@@ -60,6 +61,7 @@ type Reading struct {
 	Containers map[string]*Container
 	Volumes    map[string][]Measured
 	Partly     map[string]bool
+	Images     *Use // nil: not known
 }
 
 // Container is what a container takes on disk.
@@ -131,6 +133,12 @@ func (m *Meter) read(ctx context.Context) *Reading {
 	slow, unknown := map[string]bool{}, map[string]bool{} // directories, containers
 	for _, p := range places {
 		use, err := m.tree(ctx, p.Dir)
+		if p.Kind == Images {
+			if slow[p.Dir] = err != nil; err == nil {
+				out.Images = &use
+			}
+			continue
+		}
 		if err != nil && !gone(err) {
 			slow[p.Dir] = true
 			unknown[p.ContainerID] = true

@@ -243,3 +243,20 @@ func TestSlowPlace(t *testing.T) {
 		}
 	})
 }
+
+// What the runtime keeps is measured beside all else; while that takes too long, it is not known.
+func TestImages(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "layer"), make([]byte, 100<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := New(dir, func(context.Context) ([]Place, error) { return []Place{{Kind: Images, Dir: dir}}, nil })
+	r := m.read(t.Context())
+	if r == nil || r.Images == nil || r.Images.Bytes < 100<<10 || len(r.Containers)+len(r.Partly) != 0 {
+		t.Fatalf("%+v", r)
+	}
+	m.walk = func(context.Context, string) (Use, error) { return Use{}, context.DeadlineExceeded }
+	if r := m.read(t.Context()); r == nil || r.Images != nil || !m.slow[dir] || len(r.Containers)+len(r.Partly) != 0 {
+		t.Errorf("%+v", r)
+	}
+}

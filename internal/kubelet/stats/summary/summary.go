@@ -26,7 +26,10 @@ func Of(node string, booted time.Time, r *stats.Reading, disk *storage.Reading, 
 		fs := fileSystem(&disk.Data)
 		fs.UsedBytes = new(disk.Data.Used())
 		out.Node.Fs = fs
-		images := fileSystem(&disk.Data) // how much of it they take is not measured
+		images := fileSystem(&disk.Data)
+		if disk.Images != nil {
+			images = use(&disk.Data, *disk.Images)
+		}
 		out.Node.Runtime = &statsapi.RuntimeStats{ImageFs: images, ContainerFs: images}
 	}
 	containers := map[string][]statsapi.ContainerStats{}
