@@ -171,7 +171,8 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		d.Close()
 		return nil, err
 	}
-	if !cfg.NodeIP.IsValid() {
+	follow := !cfg.NodeIP.IsValid() // an address that was given stays, whatever this machine has
+	if follow {
 		cfg.NodeIP = nodeIP(d.someMaster())
 		if cfg.Has(config.Master) && cfg.ServiceCIDR.Contains(cfg.NodeIP) {
 			d.Close()
@@ -198,6 +199,9 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		parts = append(parts, d.workerParts()...)
 	} else {
 		parts = append(parts, d.masterNodeParts()...)
+	}
+	if follow {
+		parts = append(parts, supervise.Part{Name: "address", Policy: supervise.Must, Run: d.runAddress})
 	}
 	d.group = supervise.New(log, parts...)
 	return d, nil
@@ -283,8 +287,8 @@ func (d *Daemon) path(parts ...string) string {
 	return filepath.Join(append([]string{d.cfg.DataDir}, parts...)...)
 }
 
-// Run starts the parts and returns when all have stopped: nil when ctx ended. ready is called once
-// everything is up; it may be nil.
+// Run starts the parts and returns when all have stopped: nil when ctx ended, ErrMoved when the machine has another address.
+// ready is called once everything is up; it may be nil.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
 	if d.cfg.Does(config.Collector) {

@@ -30,6 +30,7 @@ import (
 //	clock NAME DURATION           from its next start on the daemon's time of day is so far ahead; -2h: behind
 //	delay NAME DURATION           each of its packets is so long on its way, in both directions
 //	part NAME NAME                loses all packets between the two, which reach everybody else
+//	move NAME                     gives the host another address in its subnet, and takes the one that it had
 //	heal NAME                     ends all of these
 //	wipe NAME                     kills the daemon and removes all that it has made
 //	crash POD from NAME           has the pod's web server end itself
@@ -48,6 +49,7 @@ import (
 //	expect containers NAME N      so many containers' cgroups on a host have a process, whatever the API says
 //	expect same NAME              the pod runs in the same containers as when it was last expected
 //	expect again NAME             the pod runs in other containers than when it was last expected
+//	expect address NAME           the host's Node and the pods there say the address that the host has now
 //	expect lock NAME              a shutdown of the machine would wait for the daemon
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
 //	expect call TARGET from NAME answer WORD
