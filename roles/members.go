@@ -38,7 +38,7 @@ const (
 func (d *Daemon) joins() bool { return d.cfg.Server != "" }
 
 func (d *Daemon) settings() membership.Settings {
-	out := membership.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain}
+	out := membership.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain, Shared: d.cfg.Shared()}
 	if len(d.cfg.EtcdServers) > 0 {
 		out.EtcdPrefix = d.cfg.EtcdPrefix
 	}
@@ -185,7 +185,11 @@ func (m members) Keys() (membership.Keys, error) {
 	if err != nil {
 		return membership.Keys{}, err
 	}
+	settings := m.d.settings()
+	if settings.Shared, err = m.Settings(context.Background()); err != nil {
+		return membership.Keys{}, err
+	}
 	sa, err := os.ReadFile(m.d.path("pki", "sa.key"))
 	return membership.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa,
-		FrontProxyCACert: front.Cert, FrontProxyCAKey: front.Key, Settings: m.d.settings()}, err
+		FrontProxyCACert: front.Cert, FrontProxyCAKey: front.Key, Settings: settings}, err
 }

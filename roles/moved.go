@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"minik8s/internal/network/host"
+	"minik8s/internal/network"
 )
 
 // ErrMoved ends Run when this machine has got another address than the one that its Node and certificates have. A new start
@@ -59,7 +59,7 @@ const listenAgain = 5 * time.Second
 // hearAddresses calls changed when this machine's addresses may have changed, also before it began to listen, until ctx ends.
 func (d *Daemon) hearAddresses(ctx context.Context, changed func()) {
 	for said := false; ctx.Err() == nil; {
-		if err := host.WatchAddresses(ctx, changed, changed); err != nil && !said {
+		if err := network.WatchAddresses(ctx, changed, changed); err != nil && !said {
 			said = true
 			d.log.Warn("a change of this machine's address may not be noticed at once", "error", err)
 		}

@@ -1,8 +1,8 @@
 // Package host is the network namespace that the pods' network calls the host: what is read from the kernel about it,
 // which of its links and routes are this daemon's own, and its settings, which are saved before they are changed.
 //
-// Who calls it: package network, and overlay below it, which decide what there should be; roles hears of addresses by it. It
-// knows no pod and no other node. A Host is safe for concurrent use, but for its settings: its caller changes them one after another.
+// Who calls it: package network, and overlay below it, which decide what there should be. It knows no pod and no other
+// node. A Host is safe for concurrent use, but for its settings: its caller changes them one after another.
 //
 //	host.go    a Host, and the marks of what is ours: names of links, protocol and metric of routes
 //	kernel.go  lists that are whole, and addresses in the forms of netlink

@@ -21,7 +21,7 @@ import (
 // serviceStrategy: a Service gets its address and its node ports in the transaction that stores it, and has them until
 // another version is stored without them. There is no list of what is given beside the Services themselves.
 func serviceStrategy(set Settings) *registry.Strategy {
-	give := allocation{addresses{set.ServiceRange, set.PodRange}, nodePorts{set.NodePorts}, set.MachinePorts}
+	give := allocation{addresses{set.ServiceRange, set.PodRange}, nodePorts{set.NodePorts}, set.MachinePorts, balancers{set.LBPool}}
 	return &registry.Strategy{
 		Default:        onOne(defaults.Service),
 		PrepareUpdate:  onStep(keepAllocated),
@@ -37,8 +37,10 @@ func serviceStrategy(set Settings) *registry.Strategy {
 			s := &obj.(*corev1.Service).Spec
 			return fields.Set{"spec.clusterIP": s.ClusterIP, "spec.type": string(s.Type)}
 		},
-		FieldNames:  []string{"spec.clusterIP", "spec.type"},
-		Holds:       func(obj api.Object) []string { return holds(obj.(*corev1.Service)) },
+		FieldNames: []string{"spec.clusterIP", "spec.type"},
+		Holds: func(obj api.Object) []string {
+			return append(holds(obj.(*corev1.Service)), give.balancers.held(obj.(*corev1.Service))...)
+		},
 		Exclusive:   give.exclusive,
 		Admit:       func(obj api.Object, others registry.Lister) error { return give.admit(obj, nil, others) },
 		AdmitUpdate: give.admit,
@@ -192,6 +194,7 @@ type allocation struct {
 	addresses addresses
 	ports     nodePorts
 	machine   []MachinePort
+	balancers balancers
 }
 
 // needsAddress reports whether a write takes an address that the Service does not have yet.
@@ -223,7 +226,7 @@ func getsPorts(svc *corev1.Service) bool {
 func (a allocation) exclusive(obj, old api.Object) []string {
 	svc, was := versions(obj, old)
 	var groups []string
-	if needsAddress(svc, was) {
+	if needsAddress(svc, was) || a.balancers.needs(svc) {
 		groups = append(groups, addressGroup)
 	}
 	if needsPorts(svc, was) {
@@ -248,6 +251,9 @@ func (a allocation) admit(obj, old api.Object, others registry.Lister) error {
 	if needsPorts(svc, was) {
 		errs = append(errs, a.givePorts(svc, others)...)
 	}
+	if a.balancers.needs(svc) {
+		errs = append(errs, a.balancers.give(svc, was, others)...)
+	}
 	return registry.Invalid(api.Services, svc.Name, errs)
 }
 
@@ -255,7 +261,7 @@ func (a allocation) admit(obj, old api.Object, others registry.Lister) error {
 // a class has addresses of its own.
 func (a allocation) checkMachinePorts(svc, old *corev1.Service) (errs field.ErrorList) {
 	onMachines := func(s *corev1.Service) bool {
-		return s != nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass == nil
+		return s != nil && api.Balanced(s) && len(a.balancers.pool) == 0
 	}
 	if !onMachines(svc) {
 		return nil
