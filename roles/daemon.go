@@ -133,6 +133,7 @@ type Daemon struct {
 	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
 	filter   *nft.Kernel
 	policies atomic.Pointer[policy.Enforcer] // nil until it runs
+	heard    *heard                          // whether masters hear this node
 	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
 	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
 	proxy    atomic.Pointer[proxy.Proxy]     // the same of the data path of Services
@@ -141,7 +142,7 @@ type Daemon struct {
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts
 // nothing. Errors, such as a directory, port or cgroup in use by another daemon, say what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: log, began: time.Now(), filter: nft.NewKernel()}
+	d := &Daemon{cfg: cfg, log: log, began: time.Now(), filter: nft.NewKernel(), heard: newHeard(cfg.HeartbeatInterval)}
 	if err := d.openPorts(); err != nil {
 		d.Close()
 		if _, serr := os.Stat(d.path(datadir.LockName)); serr == nil {

@@ -243,7 +243,6 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 		return serviceaccount.New(c, views, d.ca.Cert, d.log)
 	})
 	add("endpointslice-controller", func(_ context.Context, c client.Interface) runner { return endpointslice.New(c, views, d.log) })
-	add("loadbalancer-controller", func(_ context.Context, c client.Interface) runner { return loadbalancer.New(c, views, d.log) })
 	add("ingress-controller", func(_ context.Context, c client.Interface) runner { return ingress.New(c, views, d.log) })
 	add("kubernetes-service", func(_ context.Context, c client.Interface) runner {
 		return kubernetesservice.New(c, views, d.cfg.APIServiceAddress(), int32(d.cfg.APIPort), d.log)
@@ -275,6 +274,9 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("daemonset-controller", as(daemonset.New))
 	withRecorder("job-controller", as(job.New))
 	withRecorder("dns-controller", as(dnsobject.New))
+	withRecorder("loadbalancer-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return loadbalancer.New(c, v, r, d.cfg.LBPool, log)
+	})
 	withRecorder(gpu.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, _ *slog.Logger) runner {
 		return gpu.NewController(c, v, r, d.gpus())
 	})

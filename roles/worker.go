@@ -37,6 +37,7 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "gateway", Policy: supervise.Keep, Run: d.runGateway, After: after, Await: d.api(), Patience: patience},
 		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd", "credentials"}},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: append([]string{"policies"}, after...), Await: d.api(), Patience: patience},
+		{Name: "announcements", Policy: supervise.Keep, Run: d.runAnnouncements, After: after, Await: d.api(), Patience: patience},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: after, Await: d.api(), Patience: patience},
 	}...)
 }

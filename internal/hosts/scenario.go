@@ -54,7 +54,9 @@ import (
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
 //	expect call TARGET from NAME answer WORD
 //	                              who asks a Service from a host, or from the shell of a pod, is answered with a word that
-//	                              begins so; TARGET is service/NAME or external/NAME for an address of it, or nodeport/NAME@HOST
+//	                              begins so; TARGET is service/NAME, external/NAME or balancer/NAME for an address of it, or nodeport/NAME@HOST
+//	expect announced SERVICE by NAME to HOST
+//	                              who asks from HOST by ARP who has a load balancer's address gets one answer, that host's
 //	expect silence TARGET from NAME
 //	                              who asks it gets no answer for two seconds, and no refusal either
 //	expect said NAME TEXT         the daemon has printed the text
@@ -64,6 +66,7 @@ import (
 //	                              ctl does that with an error that has the word in it
 //	expect ended NAME             the daemon has ended by itself
 //	alias WORD leader | follower  from now on WORD is the name of the master that leads, or of one that runs and does not
+//	alias WORD announcer SERVICE  the same for the host that answers for a load balancer's address
 //	say TEXT                      for the people who watch
 type Scenario struct {
 	Name  string

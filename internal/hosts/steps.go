@@ -42,7 +42,7 @@ var verbs = map[string]verb{
 // expectations are what can follow "expect".
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame, "again": (*play).expectAgain,
-	"address": (*play).expectAddress, "lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "silence": (*play).expectSilence, "said": (*play).expectSaid, "ended": (*play).expectEnded,
+	"announced": (*play).expectAnnounced, "address": (*play).expectAddress, "lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "silence": (*play).expectSilence, "said": (*play).expectSaid, "ended": (*play).expectEnded,
 	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 
@@ -230,8 +230,18 @@ func (p *play) newToken(ctx context.Context, master string, flags ...string) ([]
 	return words[1:], nil
 }
 
-// alias is the step "alias WORD leader | follower".
+// alias is the step "alias WORD leader | follower", or "alias WORD announcer SERVICE".
 func (p *play) alias(ctx context.Context, args []string) error {
+	if len(args) == 3 && args[1] == "announcer" {
+		return p.until(ctx, func(ctx context.Context) error {
+			name, err := p.announcer(ctx, args[2])
+			if err == nil {
+				p.aliases[args[0]] = name
+				fmt.Fprintf(p.out, "         | %s is %s\n", args[0], name)
+			}
+			return err
+		})
+	}
 	if len(args) != 2 || args[1] != "leader" && args[1] != "follower" {
 		return errWords
 	}

@@ -182,8 +182,10 @@ var partRules = map[string][]rule{
 		recording,
 	},
 	"system:loadbalancer-controller": {
-		may(reading, api.Services, api.Nodes),
+		may(reading, api.Services, api.Nodes, api.EndpointSlices),
+		may([]string{"update"}, api.Services), // so that one gets an address
 		mayBelow("status", changing, api.Services),
+		recording,
 	},
 	"system:kubernetes-service": { // of default/kubernetes
 		may([]string{"get", "list", "watch", "create"}, api.Services),
