@@ -296,7 +296,7 @@ func (a allocation) givePorts(svc *corev1.Service, others registry.Lister) field
 	s := &svc.Spec
 	s.Ports = slices.Clone(s.Ports)
 	var errs field.ErrorList
-	own, shared := portsOf(svc), map[int32]int32{}
+	own, shared, pods := portsOf(svc), map[int32]int32{}, a.ports.hostPorts(others)
 	if own == nil {
 		own = map[int32]bool{}
 	}
@@ -306,12 +306,12 @@ func (a allocation) givePorts(svc *corev1.Service, others registry.Lister) field
 			continue
 		}
 		shared[p.Port] = p.NodePort
-		if err := a.ports.chosen(svc, p.NodePort, others); err != nil {
+		if err := a.ports.chosen(svc, p.Protocol, p.NodePort, pods, others); err != nil {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()))
 		}
 	}
 	next := func(path *field.Path) int32 {
-		port, err := a.ports.free(own, others)
+		port, err := a.ports.free(own, pods, others)
 		if err != nil {
 			errs = append(errs, field.Invalid(path, 0, "failed to allocate a nodePort: "+err.Error()))
 		}
@@ -332,7 +332,7 @@ func (a allocation) givePorts(svc *corev1.Service, others registry.Lister) field
 	case s.HealthCheckNodePort == 0:
 		s.HealthCheckNodePort = next(health)
 	default:
-		if err := a.ports.chosen(svc, s.HealthCheckNodePort, others); err != nil {
+		if err := a.ports.chosen(svc, corev1.ProtocolTCP, s.HealthCheckNodePort, pods, others); err != nil {
 			errs = append(errs, field.Invalid(health, s.HealthCheckNodePort, err.Error()))
 		}
 	}

@@ -52,7 +52,7 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 	return map[*api.Kind]*registry.Strategy{
 		api.Namespaces:                 namespaceStrategy(),
 		api.Nodes:                      nodeStrategy(set.PodRange),
-		api.Pods:                       podStrategy(set.MountTokens),
+		api.Pods:                       podStrategy(set.MountTokens, nodePorts{set.NodePorts}),
 		api.Services:                   serviceStrategy(set),
 		api.Endpoints:                  endpointsStrategy(),
 		api.EndpointSlices:             endpointSliceStrategy(),
