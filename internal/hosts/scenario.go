@@ -55,6 +55,9 @@ import (
 //	expect call TARGET from NAME answer WORD
 //	                              who asks a Service from a host, or from the shell of a pod, is answered with a word that
 //	                              begins so; TARGET is service/NAME, external/NAME or balancer/NAME for an address of it, or nodeport/NAME@HOST
+//	expect page URL from NAME [at HOST] answer WORD
+//	                              who opens a URL in a host, or in the shell of a pod, gets a page that begins so, or whose code is so;
+//	                              its name is asked of the cluster's DNS there, or the page of a host
 //	expect announced SERVICE by NAME to HOST
 //	                              who asks from HOST by ARP who has a load balancer's address gets one answer, that host's
 //	expect silence TARGET from NAME
