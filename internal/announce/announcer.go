@@ -91,9 +91,7 @@ func (a *Announcer) Run(ctx context.Context) {
 		}
 		var due <-chan time.Time
 		if next > 0 {
-			t := time.NewTimer(next)
-			defer t.Stop()
-			due = t.C
+			due = time.After(next)
 		}
 		select {
 		case <-due:
