@@ -65,6 +65,7 @@ var floors = map[string]int{
 	"internal/rates":              1, // how fast a counter grows; pure
 	"internal/metrics":            4, // what nodes and pods use; only roles makes one
 	"internal/places":             1, // connections, shared among clients
+	"internal/announce":           1, // answers for addresses by ARP; knows no Service
 	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod
 	"internal/relay":              1, // forwards a port in user space; the pods' network and the proxy both need it
 	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod

@@ -141,13 +141,23 @@ func serve(c *cli.Context) error {
 		return err
 	}
 	clock.Skew(cfg.ClockOffset)
-	d, err := roles.New(cfg, logger(cfg))
+	log := logger(cfg)
+	d, err := roles.New(cfg, log)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(c.Context, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return d.Run(ctx, func() { fmt.Fprint(c.App.Writer, d.Banner()) })
+	err = d.Run(ctx, func() { fmt.Fprint(c.App.Writer, d.Banner()) })
+	if errors.Is(err, roles.ErrMoved) {
+		log.Warn("starting again", "error", err)
+		stop() // from here on a signal ends the program
+		if context.Cause(ctx) != context.Canceled {
+			return nil // one has come before
+		}
+		return errors.Join(err, roles.Again())
+	}
+	return err
 }
 
 func logger(cfg *config.Config) *slog.Logger {

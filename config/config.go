@@ -45,6 +45,8 @@ type Config struct {
 	// ServiceCIDR has the addresses that Services get, and NodePorts the ports of nodes.
 	ServiceCIDR netip.Prefix
 	NodePorts   PortRange
+	// LBPool has the addresses of load balancers; empty: they have those of the nodes.
+	LBPool AddressPool
 	// PodCIDR is the range that this node asks for; invalid: the master chooses one.
 	PodCIDR       netip.Prefix
 	ClusterDomain string
@@ -167,10 +169,32 @@ type Key struct {
 	// inside says that the setting is one of the etcd inside the daemon, outside one of another etcd. A value that is not the
 	// default goes only with that one.
 	inside, outside bool
+	// shared says which machines of a cluster need the same value.
+	shared scope
 	// set checks a value and stores it in the configuration.
 	set func(c *Config, v string) error
 	// get is the effective value, in the form that set accepts.
 	get func(c *Config) string
+}
+
+// scope is which machines of a cluster need the same value of a setting.
+type scope int
+
+const (
+	ofMasters scope = 1 + iota
+	ofAll
+)
+
+// Shared are the settings, by name, of which the cluster has one value for all masters, or, of a machine that is none, those of
+// which it has one value for all machines.
+func (c *Config) Shared() map[string]string {
+	out := map[string]string{}
+	for _, k := range Keys {
+		if k.shared == ofAll || k.shared == ofMasters && c.Has(Master) {
+			out[k.Name] = k.get(c)
+		}
+	}
+	return out
 }
 
 // Env is the name of the key's variable.
@@ -247,7 +271,7 @@ var Keys = []Key{
 		}, get: func(c *Config) string { return c.KubeletAddress }},
 	{Name: "kubelet-port", Default: "10250", Doc: "the port of the kubelet's server (HTTPS), for logs, exec and so on; 0: any that is free",
 		set: intBetween(0, 65535, func(c *Config) *int { return &c.KubeletPort }), get: func(c *Config) string { return fmt.Sprint(c.KubeletPort) }},
-	{Name: "pod-network", Default: VXLAN, Doc: "how pods of other nodes are reached, the same on all nodes: vxlan, or direct, by plain routes to nodes on the same link (some clouds drop these packets) and VXLAN to the others",
+	{Name: "pod-network", shared: ofAll, Default: VXLAN, Doc: "how pods of other nodes are reached, the same on all nodes: vxlan, or direct, by plain routes to nodes on the same link (some clouds drop these packets) and VXLAN to the others",
 		set: func(c *Config, v string) error {
 			if v != VXLAN && v != Direct {
 				return fmt.Errorf("expected %s or %s", VXLAN, Direct)
@@ -255,9 +279,9 @@ var Keys = []Key{
 			c.PodNetwork = v
 			return nil
 		}, get: func(c *Config) string { return c.PodNetwork }},
-	{Name: "vxlan-port", Default: "8472", Doc: "the UDP port of VXLAN, the same on all nodes; another cluster or program on this machine needs one of its own",
+	{Name: "vxlan-port", shared: ofAll, Default: "8472", Doc: "the UDP port of VXLAN, the same on all nodes; another cluster or program on this machine needs one of its own",
 		set: intBetween(1, 65535, func(c *Config) *int { return &c.VXLANPort }), get: func(c *Config) string { return fmt.Sprint(c.VXLANPort) }},
-	{Name: "cluster-cidr", Default: "10.244.0.0/16", Doc: "the addresses of all pods, on masters; each node gets a /24 of it",
+	{Name: "cluster-cidr", shared: ofMasters, Default: "10.244.0.0/16", Doc: "the addresses of all pods, the same on all masters; each node gets a /24 of it",
 		set: ipv4Range(8, NodeBits, func(c *Config) *netip.Prefix { return &c.ClusterCIDR }), get: func(c *Config) string { return c.ClusterCIDR.String() }},
 	{Name: "pod-cidr", Default: "", Doc: "the addresses of this node's pods; empty: a free range of the cluster's",
 		set: func(c *Config, v string) error {
@@ -271,12 +295,15 @@ var Keys = []Key{
 			}
 			return c.PodCIDR.String()
 		}},
-	{Name: "service-cidr", Default: DefaultServiceCIDR, Doc: "the addresses that Services get, the same on all masters: the first is that of the API, the tenth that of the DNS; a Service may ask for any other address, too",
+	{Name: "service-cidr", shared: ofMasters, Default: DefaultServiceCIDR, Doc: "the addresses that Services get, the same on all masters: the first is that of the API, the tenth that of the DNS; a Service may ask for any other address, too",
 		set: setServiceCIDR, get: func(c *Config) string { return c.ServiceCIDR.String() }},
-	{Name: "service-node-port-range", Default: DefaultNodePorts, Doc: "the ports that nodes have for Services of the types NodePort and LoadBalancer, the same on all masters",
+	{Name: "service-node-port-range", shared: ofMasters, Default: DefaultNodePorts, Doc: "the ports that nodes have for Services of the types NodePort and LoadBalancer, the same on all masters",
 		set: func(c *Config, v string) (err error) { c.NodePorts, err = ParsePortRange(v); return err },
 		get: func(c *Config) string { return c.NodePorts.String() }},
-	{Name: "cluster-domain", Default: "cluster.local", Doc: "the domain of the cluster's DNS names",
+	{Name: "lb-pool", shared: ofMasters, Default: "", Doc: "addresses for Services of the type LoadBalancer, the same on all masters: ranges as 10.9.0.10-10.9.0.20 or 10.9.0.16/28, separated by commas, which no machine has and for which one node at a time answers on its network; empty: they have the nodes' own addresses",
+		set: func(c *Config, v string) (err error) { c.LBPool, err = ParseAddressPool(v); return err },
+		get: func(c *Config) string { return c.LBPool.String() }},
+	{Name: "cluster-domain", shared: ofAll, Default: "cluster.local", Doc: "the domain of the cluster's DNS names, the same on all machines",
 		set: func(c *Config, v string) error {
 			c.ClusterDomain = v
 			return first(validation.IsDNS1123Subdomain(v))

@@ -319,7 +319,7 @@ func (c *Config) check() error {
 	case c.ShutdownGracePeriod != 0 && c.ShutdownGracePeriodCriticalPods > c.ShutdownGracePeriod:
 		return fmt.Errorf("shutdown-grace-period-critical-pods: %s is more than shutdown-grace-period, %s, of which it is a part: set a shorter one", c.ShutdownGracePeriodCriticalPods, c.ShutdownGracePeriod)
 	}
-	return cmp.Or(c.checkPrometheus(), c.checkEtcd())
+	return cmp.Or(c.checkPrometheus(), c.checkPool(), c.checkEtcd())
 }
 
 // checkEtcd finds settings of the etcd that is not used, and files that lack the other.

@@ -133,6 +133,7 @@ type Daemon struct {
 	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
 	filter   *nft.Kernel
 	policies atomic.Pointer[policy.Enforcer] // nil until it runs
+	heard    *heard                          // whether masters hear this node
 	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
 	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
 	proxy    atomic.Pointer[proxy.Proxy]     // the same of the data path of Services
@@ -141,7 +142,7 @@ type Daemon struct {
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts
 // nothing. Errors, such as a directory, port or cgroup in use by another daemon, say what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: log, began: time.Now(), filter: nft.NewKernel()}
+	d := &Daemon{cfg: cfg, log: log, began: time.Now(), filter: nft.NewKernel(), heard: newHeard(cfg.HeartbeatInterval)}
 	if err := d.openPorts(); err != nil {
 		d.Close()
 		if _, serr := os.Stat(d.path(datadir.LockName)); serr == nil {
@@ -171,7 +172,8 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		d.Close()
 		return nil, err
 	}
-	if !cfg.NodeIP.IsValid() {
+	follow := !cfg.NodeIP.IsValid() // an address that was given stays, whatever this machine has
+	if follow {
 		cfg.NodeIP = nodeIP(d.someMaster())
 		if cfg.Has(config.Master) && cfg.ServiceCIDR.Contains(cfg.NodeIP) {
 			d.Close()
@@ -198,6 +200,9 @@ func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
 		parts = append(parts, d.workerParts()...)
 	} else {
 		parts = append(parts, d.masterNodeParts()...)
+	}
+	if follow {
+		parts = append(parts, supervise.Part{Name: "address", Policy: supervise.Must, Run: d.runAddress})
 	}
 	d.group = supervise.New(log, parts...)
 	return d, nil
@@ -283,8 +288,8 @@ func (d *Daemon) path(parts ...string) string {
 	return filepath.Join(append([]string{d.cfg.DataDir}, parts...)...)
 }
 
-// Run starts the parts and returns when all have stopped: nil when ctx ended. ready is called once
-// everything is up; it may be nil.
+// Run starts the parts and returns when all have stopped: nil when ctx ended, ErrMoved when the machine has another address.
+// ready is called once everything is up; it may be nil.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
 	if d.cfg.Does(config.Collector) {

@@ -24,6 +24,9 @@
 // controllers run on the one that leads, by Raft inside, by a lease outside. With the etcd inside each saves copies of the
 // store (package snapshots), and Restore and Recover are for a daemon that is stopped.
 //
+// What a machine's address is, is found once, when a Daemon is made. When it changes Run ends with ErrMoved, and main starts the
+// program again (Again), so that no part has to follow it (moved.go).
+//
 // The end-to-end tests start a Daemon, too. It promises: one daemon per data directory, which only root may enter,
 // and from which clean removes only what the daemon made; parts start when what they need is ready; SIGTERM (the end
 // of Run's context) stops all of them within 5 s and leaves pods running; the next start finds the pods. main calls

@@ -28,7 +28,7 @@ func TestMastersShareTheFrontProxy(t *testing.T) {
 		}
 	}
 	open(first)
-	keys, err := members{d: first}.Keys()
+	keys, err := first.keys()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
 		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
-		Checkpoints: true, Views: d.nodeViews(), Unavailable: d.avoidMaster,
+		Checkpoints: true, Views: d.nodeViews(), Unavailable: d.avoidMaster, Heard: d.heard.tell, Networks: networks(),
 		Network: nodeNetwork{hostNetwork{d.network}, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval,
 		Shutdown: d.shutdownConfig(), Policies: podPolicies{d}, Log: d.log,
 	}, d.asNode(), d.runtime)

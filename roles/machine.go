@@ -13,21 +13,10 @@ func goarch() string    { return runtime.GOARCH }
 func goVersion() string { return runtime.Version() }
 
 // nodeIP is the source address of this machine's connections to a server, a URL, or without one to the world: that of
-// the default route's link. No packet is sent. Without a route it is the first address that is not a loopback address.
+// the default route's link. Without a route it is the first address that is not a loopback address.
 func nodeIP(server string) netip.Addr {
-	peers := []string{"192.0.2.1"}
-	if u, err := url.Parse(server); err == nil && u.Hostname() != "" {
-		peers = []string{u.Hostname(), peers[0]}
-	}
-	for _, peer := range peers {
-		c, err := net.Dial("udp4", net.JoinHostPort(peer, "9"))
-		if err != nil {
-			continue
-		}
-		defer c.Close() //nolint:errcheck // nothing was sent
-		if a, ok := c.LocalAddr().(*net.UDPAddr); ok && !a.IP.IsLoopback() {
-			return a.AddrPort().Addr().Unmap()
-		}
+	if a := routedIP(server); a.IsValid() {
+		return a
 	}
 	links, err := net.Interfaces()
 	if err != nil {
@@ -49,6 +38,26 @@ func nodeIP(server string) netip.Addr {
 		}
 	}
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// routedIP is the source address of this machine's connections to a server, a URL, or without one to the world; invalid: no
+// route leads there. No packet is sent.
+func routedIP(server string) netip.Addr {
+	peers := []string{"192.0.2.1"}
+	if u, err := url.Parse(server); err == nil && u.Hostname() != "" {
+		peers = []string{u.Hostname(), peers[0]}
+	}
+	for _, peer := range peers {
+		c, err := net.Dial("udp4", net.JoinHostPort(peer, "9"))
+		if err != nil {
+			continue
+		}
+		defer c.Close() //nolint:errcheck // nothing was sent
+		if a, ok := c.LocalAddr().(*net.UDPAddr); ok && !a.IP.IsLoopback() {
+			return a.AddrPort().Addr().Unmap()
+		}
+	}
+	return netip.Addr{}
 }
 
 // containerdVersion is the version of the embedded containerd, from the build's module list.

@@ -3,6 +3,7 @@ package roles
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -102,7 +103,7 @@ func firstErr(errs ...error) error {
 // exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, MountTokens: true, PodRange: d.cfg.ClusterCIDR,
-		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts, ClusterDomain: d.cfg.ClusterDomain, MachinePorts: d.machinePorts()}), d.log)
+		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts, LBPool: d.cfg.LBPool, ClusterDomain: d.cfg.ClusterDomain, MachinePorts: d.machinePorts()}), d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { ended <- d.reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }()
@@ -111,11 +112,11 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	case err := <-ended:
 		return err
 	}
-	objs := append(api.SystemObjects(), kubernetesservice.Service(d.cfg.APIServiceAddress(), int32(d.cfg.APIPort)), dns.Service(d.cfg.DNSAddress()))
+	objs := append(api.SystemObjects(), kubernetesservice.Service(d.cfg.APIServiceAddress(), int32(d.cfg.APIPort)), dns.Service(d.cfg.DNSAddress()), d.newSettings())
 	if err := d.reg.Ensure(ctx, objs...); err != nil {
 		return err
 	}
-	if err := d.sameServiceRange(); err != nil {
+	if err := errors.Join(d.sameServiceRange(), d.agree(ctx)); err != nil {
 		return err
 	}
 	d.loaded.Store(d.as(registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey)))
@@ -242,7 +243,6 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 		return serviceaccount.New(c, views, d.ca.Cert, d.log)
 	})
 	add("endpointslice-controller", func(_ context.Context, c client.Interface) runner { return endpointslice.New(c, views, d.log) })
-	add("loadbalancer-controller", func(_ context.Context, c client.Interface) runner { return loadbalancer.New(c, views, d.log) })
 	add("ingress-controller", func(_ context.Context, c client.Interface) runner { return ingress.New(c, views, d.log) })
 	add("kubernetes-service", func(_ context.Context, c client.Interface) runner {
 		return kubernetesservice.New(c, views, d.cfg.APIServiceAddress(), int32(d.cfg.APIPort), d.log)
@@ -274,6 +274,9 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("daemonset-controller", as(daemonset.New))
 	withRecorder("job-controller", as(job.New))
 	withRecorder("dns-controller", as(dnsobject.New))
+	withRecorder("loadbalancer-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return loadbalancer.New(c, v, r, d.cfg.LBPool, log)
+	})
 	withRecorder(gpu.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, _ *slog.Logger) runner {
 		return gpu.NewController(c, v, r, d.gpus())
 	})

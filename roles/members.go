@@ -38,7 +38,7 @@ const (
 func (d *Daemon) joins() bool { return d.cfg.Server != "" }
 
 func (d *Daemon) settings() membership.Settings {
-	out := membership.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain}
+	out := membership.Settings{ClusterCIDR: d.cfg.ClusterCIDR, ClusterDomain: d.cfg.ClusterDomain, Shared: d.cfg.Shared()}
 	if len(d.cfg.EtcdServers) > 0 {
 		out.EtcdPrefix = d.cfg.EtcdPrefix
 	}
@@ -171,21 +171,30 @@ type members struct {
 	d *Daemon
 }
 
-// Keys are what this master signs with. From now on it is not the only one that does: should it lose its store, it must
-// not make another with them.
+// Keys are what this master signs with, and the settings that the cluster has.
 func (m members) Keys() (membership.Keys, error) {
-	if err := m.d.markShared(); err != nil {
+	keys, err := m.d.keys()
+	if err == nil {
+		keys.Settings = m.d.settings()
+		keys.Settings.Shared, err = m.Settings(context.Background())
+	}
+	return keys, err
+}
+
+// keys are what this master signs with. From now on it is not the only one that does: should it lose its store, it must
+// not make another with them.
+func (d *Daemon) keys() (membership.Keys, error) {
+	if err := d.markShared(); err != nil {
 		return membership.Keys{}, err
 	}
-	ca, err := certs.Read(m.d.path("pki"), "ca")
+	ca, err := certs.Read(d.path("pki"), "ca")
 	if err != nil {
 		return membership.Keys{}, err
 	}
-	front, err := certs.Read(m.d.path("pki", frontProxyName), "ca")
+	front, err := certs.Read(d.path("pki", frontProxyName), "ca")
 	if err != nil {
 		return membership.Keys{}, err
 	}
-	sa, err := os.ReadFile(m.d.path("pki", "sa.key"))
-	return membership.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa,
-		FrontProxyCACert: front.Cert, FrontProxyCAKey: front.Key, Settings: m.d.settings()}, err
+	sa, err := os.ReadFile(d.path("pki", "sa.key"))
+	return membership.Keys{CACert: ca.Cert, CAKey: ca.Key, ServiceAccountKey: sa, FrontProxyCACert: front.Cert, FrontProxyCAKey: front.Key}, err
 }

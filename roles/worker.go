@@ -22,7 +22,11 @@ import (
 // host ports are in the rules from the start.
 func (d *Daemon) workerParts() []supervise.Part {
 	after := []string{"network", "credentials"}
-	return []supervise.Part{
+	parts := d.settingsParts()
+	for _, p := range parts {
+		after = append(after, p.Name)
+	}
+	return append(parts, []supervise.Part{
 		{Name: "containerd", Policy: supervise.Must, Run: d.runContainerd},
 		{Name: "host-network", Policy: supervise.Must, Run: d.prepareNetwork},
 		{Name: "network", Policy: supervise.Must, Run: d.runNetwork, After: []string{"containerd", "host-network"}},
@@ -33,8 +37,9 @@ func (d *Daemon) workerParts() []supervise.Part {
 		{Name: "gateway", Policy: supervise.Keep, Run: d.runGateway, After: after, Await: d.api(), Patience: patience},
 		{Name: "kubelet-server", Policy: supervise.Must, Run: d.runKubeletServer, After: []string{"containerd", "credentials"}},
 		{Name: "kubelet", Policy: supervise.Keep, Run: d.runKubelet, After: append([]string{"policies"}, after...), Await: d.api(), Patience: patience},
+		{Name: "announcements", Policy: supervise.Keep, Run: d.runAnnouncements, After: after, Await: d.api(), Patience: patience},
 		{Name: "images", Policy: supervise.Keep, Run: d.runImages, After: after, Await: d.api(), Patience: patience},
-	}
+	}...)
 }
 
 // patience is how long a master's kubelet waits for its own API, which there is not while a majority of the masters is

@@ -43,6 +43,13 @@ const (
 // ReasonDeposed is the reason of the error of a write that was refused because its master does not lead any more.
 const ReasonDeposed metav1.StatusReason = "Deposed"
 
+// NetworksAnnotation on a Node has the networks that the machine's links are in, as ranges separated by commas: there it can
+// answer for an address. AnnouncedByAnnotation on a Service names the node that does so for the addresses of a load balancer.
+const (
+	NetworksAnnotation    = "minik8s.io/networks"
+	AnnouncedByAnnotation = "minik8s.io/announced-by"
+)
+
 // MachineKeyAnnotation on a Node identifies the key (certs.KeyPin) of the machine that has this name. The first kubelet
 // that registers under a name gets it; a machine with another key is refused until the Node is deleted.
 const MachineKeyAnnotation = "minik8s.io/machine-key"

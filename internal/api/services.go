@@ -37,3 +37,8 @@ const (
 	// DNSProxy is its label service.kubernetes.io/service-proxy-name, as long as every node answers it for its own pods.
 	DNSProxy = "minik8s-dns"
 )
+
+// Balanced reports whether a Service is a load balancer of the cluster's own: one of a class is another implementation's.
+func Balanced(svc *corev1.Service) bool {
+	return svc.Spec.Type == corev1.ServiceTypeLoadBalancer && svc.Spec.LoadBalancerClass == nil
+}

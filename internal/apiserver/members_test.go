@@ -59,6 +59,10 @@ func (k *keeper) Snapshot(context.Context) (members.Snapshot, error) {
 	return members.Snapshot{Revision: 7, Size: int64(len(secretData)), Content: copied{k.broken}}, nil
 }
 
+func (k *keeper) Settings(context.Context) (membership.Shared, error) {
+	return membership.Shared{"pod-network": "vxlan"}, nil
+}
+
 type copied struct{ broken bool }
 
 func (c copied) WriteTo(w io.Writer) (int64, error) {
@@ -101,6 +105,7 @@ func TestMasters(t *testing.T) {
 		{"POST", membership.Path, admit, 200, "10.0.0.2:2380"},
 		{"DELETE", membership.Path + "/m3", "", 200, "Success"},
 		{"GET", membership.SnapshotPath, "", 200, secretData},
+		{"GET", membership.SettingsPath, "", 200, "vxlan"},
 		// There is no such door, for nobody.
 		{"GET", membership.KeysPath, "", 405, ""},
 		{"PUT", membership.KeysPath, "{}", 405, ""},
@@ -112,6 +117,7 @@ func TestMasters(t *testing.T) {
 	all := func(string) bool { return true }
 	none := func(string) bool { return false }
 	keys := func(path string) bool { return path == membership.KeysPath }
+	settings := func(path string) bool { return path == membership.SettingsPath }
 	for _, who := range []struct {
 		name    string
 		client  *http.Client
@@ -124,7 +130,7 @@ func TestMasters(t *testing.T) {
 		{"a machine that joins as a master", c.user(""), bearer(joining.Bearer()), 403, keys},
 		{"with a token for masters that has expired", c.user(""), bearer(late.Bearer()), 401, none},
 		{"a machine that joins as a worker", c.user(""), bearer(worker.Bearer()), 403, none},
-		{"a worker", c.user("system:node:n1", registry.GroupNodes), nil, 403, none},
+		{"a worker", c.user("system:node:n1", registry.GroupNodes), nil, 403, settings},
 		{"a service account", c.user(""), bearer(made.Status.Token), 403, none},
 		{"a user", c.user("alice"), nil, 403, none},
 		{"a part", c.user("system:scheduler"), nil, 403, none},

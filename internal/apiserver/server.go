@@ -154,6 +154,7 @@ func (s *Server) routes(e *echo.Echo) {
 		get(membership.Path, m.List)
 		e.DELETE(membership.Path+"/:member", s.byPath(m.Remove))
 		get(membership.SnapshotPath, m.Snapshot)
+		get(membership.SettingsPath, m.Settings)
 	}
 	images := &nodes.ImageHandler{Handler: agents, Registry: s.reg}
 	e.Match([]string{http.MethodGet, http.MethodPost, http.MethodDelete}, "/minik8s/v1/nodes/:node/images", images.Images)

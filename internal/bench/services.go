@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -125,14 +126,41 @@ func connect(address string) bool {
 	return true
 }
 
+// Until an address is a Service's a packet to it is lost, and who has sent it waits: so reach begins another attempt each time after
+// nextAttempt, whatever becomes of the earlier ones.
+const (
+	nextAttempt = 250 * time.Microsecond
+	longAttempt = 100 * time.Millisecond
+)
+
 // reach connects until it succeeds.
 func reach(address string) error {
-	for end := time.Now().Add(30 * time.Second); !connect(address); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(end) {
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	connected := make(chan bool, 1)
+	again := time.NewTicker(nextAttempt)
+	defer again.Stop()
+	for {
+		go func() {
+			d := net.Dialer{Timeout: longAttempt}
+			c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(address, "80"))
+			if err != nil {
+				return
+			}
+			c.Close() //nolint:errcheck // nothing was written
+			select {
+			case connected <- true:
+			default:
+			}
+		}()
+		select {
+		case <-connected:
+			return nil
+		case <-again.C:
+		case <-ctx.Done():
 			return fmt.Errorf("%s does not answer", address)
 		}
 	}
-	return nil
 }
 
 // connecting connects to the Service web again and again.

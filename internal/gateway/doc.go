@@ -24,7 +24,9 @@
 //     host), then the exact path, then the longest prefix that ends at a segment's boundary. Of two owners that want the
 //     same the older has it, on every node alike.
 //   - A change of routes or endpoints is in effect for the next request, and cuts no other.
-//   - Endpoints take turns. One that refuses, does not answer the dial, or breaks before it has answered anything is left
+//   - Endpoints take turns, unless the Service has sessionAffinity ClientIP: then a client's own is asked, and another one only when
+//     that fails. They are spoken with as the appProtocol of the Service's port says: https and kubernetes.io/wss by TLS, without
+//     asking who they are, kubernetes.io/h2c and grpc by HTTP/2, all others by HTTP/1.1. One that refuses, does not answer the dial, or breaks before it has answered anything is left
 //     out for a while, and the request goes to the next if that cannot do anything twice: no connection was made, or the
 //     method is idempotent and the body has not been read.
 //   - What clients say of themselves in X-Forwarded-*, X-Real-IP and Forwarded is replaced. The request line and the

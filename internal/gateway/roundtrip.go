@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -66,8 +67,8 @@ func (g *Gateway) dial(ctx context.Context, network, address string) (net.Conn, 
 	return c, nil
 }
 
-// transports are the connections to endpoints of net/http: by HTTP/1.1, and by HTTP/2 without TLS.
-type transports struct{ http1, h2c *http.Transport }
+// transports are the connections to endpoints of net/http: by HTTP/1.1, and by HTTP/2 without TLS; and both with TLS.
+type transports struct{ http1, h2c, tls1, tls2 *http.Transport }
 
 func (g *Gateway) newTransports() transports {
 	make := func(http1 bool) *http.Transport {
@@ -77,26 +78,38 @@ func (g *Gateway) newTransports() transports {
 			t.ResponseHeaderTimeout = g.cfg.answerTime
 		}
 		t.Protocols.SetHTTP1(http1)
-		t.Protocols.SetUnencryptedHTTP2(!http1)
 		return t
 	}
-	return transports{make(true), make(false)}
+	secure := func(t *http.Transport) *http.Transport {
+		// The endpoint is known by its address, which is the cluster's to give, and few pods have a certificate for theirs.
+		t.TLSClientConfig, t.TLSHandshakeTimeout = &tls.Config{InsecureSkipVerify: true}, dialTime
+		return t
+	}
+	out := transports{make(true), make(false), secure(make(true)), secure(make(false))}
+	out.h2c.Protocols.SetUnencryptedHTTP2(true)
+	out.tls2.Protocols.SetHTTP2(true)
+	return out
 }
 
 func (t transports) close() {
-	t.http1.CloseIdleConnections()
-	t.h2c.CloseIdleConnections()
+	for _, by := range []*http.Transport{t.http1, t.h2c, t.tls1, t.tls2} {
+		by.CloseIdleConnections()
+	}
 }
 
 // by is the transport for a request.
 func (c *call) by(r *http.Request) *http.Transport {
+	one, two := c.http1, c.h2c
+	if c.pool.Protocol() == backends.HTTPS {
+		one, two = c.tls1, c.tls2
+	}
 	if r.Header.Get("Upgrade") != "" {
-		return c.http1
+		return one
 	}
 	if c.pool.Protocol() == backends.H2C || r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-		return c.h2c
+		return two
 	}
-	return c.http1
+	return one
 }
 
 // RoundTrip sends a request to the endpoints in turn until one answers.
@@ -118,6 +131,9 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 		try.URL = new(url.URL)
 		*try.URL = *r.URL
 		try.URL.Host = e.Address
+		if c.pool.Protocol() == backends.HTTPS {
+			try.URL.Scheme = "https"
+		}
 		if body != nil {
 			try.Body = body
 		}

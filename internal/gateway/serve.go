@@ -142,7 +142,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	pool := v.pools[route]
-	call := &call{transports: &g.transport, pool: pool, turn: pool.Turn()}
+	call := &call{transports: &g.transport, pool: pool, turn: pool.Turn(remoteAddr(r))}
 	if call.turn.Empty() {
 		pages.NoEndpoint(route, pool.Why()).Write(w, r)
 		return
@@ -171,6 +171,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		},
 	}
 	proxy.ServeHTTP(w, r)
+}
+
+// remoteAddr is the address of the client's end of the connection.
+func remoteAddr(r *http.Request) netip.Addr {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap()
 }
 
 // rewrite makes of what the client asks what the backend sees. What the client says of who it is has been removed.

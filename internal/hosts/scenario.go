@@ -30,6 +30,7 @@ import (
 //	clock NAME DURATION           from its next start on the daemon's time of day is so far ahead; -2h: behind
 //	delay NAME DURATION           each of its packets is so long on its way, in both directions
 //	part NAME NAME                loses all packets between the two, which reach everybody else
+//	move NAME                     gives the host another address in its subnet, and takes the one that it had
 //	heal NAME                     ends all of these
 //	wipe NAME                     kills the daemon and removes all that it has made
 //	crash POD from NAME           has the pod's web server end itself
@@ -48,11 +49,17 @@ import (
 //	expect containers NAME N      so many containers' cgroups on a host have a process, whatever the API says
 //	expect same NAME              the pod runs in the same containers as when it was last expected
 //	expect again NAME             the pod runs in other containers than when it was last expected
+//	expect address NAME           the host's Node and the pods there say the address that the host has now
 //	expect lock NAME              a shutdown of the machine would wait for the daemon
 //	expect answer POD from NAME   the pod's web server says its name to a host, or to the shell of another pod
 //	expect call TARGET from NAME answer WORD
 //	                              who asks a Service from a host, or from the shell of a pod, is answered with a word that
-//	                              begins so; TARGET is service/NAME or external/NAME for an address of it, or nodeport/NAME@HOST
+//	                              begins so; TARGET is service/NAME, external/NAME or balancer/NAME for an address of it, or nodeport/NAME@HOST
+//	expect page URL from NAME [at HOST] answer WORD
+//	                              who opens a URL in a host, or in the shell of a pod, gets a page that begins so, or whose code is so;
+//	                              its name is asked of the cluster's DNS there, or the page of a host
+//	expect announced SERVICE by NAME to HOST
+//	                              who asks from HOST by ARP who has a load balancer's address gets one answer, that host's
 //	expect silence TARGET from NAME
 //	                              who asks it gets no answer for two seconds, and no refusal either
 //	expect said NAME TEXT         the daemon has printed the text
@@ -62,6 +69,7 @@ import (
 //	                              ctl does that with an error that has the word in it
 //	expect ended NAME             the daemon has ended by itself
 //	alias WORD leader | follower  from now on WORD is the name of the master that leads, or of one that runs and does not
+//	alias WORD announcer SERVICE  the same for the host that answers for a load balancer's address
 //	say TEXT                      for the people who watch
 type Scenario struct {
 	Name  string

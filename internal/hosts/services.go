@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -92,6 +93,12 @@ func (p *play) target(ctx context.Context, word string) (string, error) {
 			return "", fmt.Errorf("service %s has no external address", svc.Name)
 		}
 		return net.JoinHostPort(svc.Spec.ExternalIPs[0], strconv.Itoa(int(svc.Spec.Ports[0].Port))), nil
+	case "balancer":
+		at, err := balancerAddress(svc)
+		if err != nil {
+			return "", err
+		}
+		return netip.AddrPortFrom(at, uint16(svc.Spec.Ports[0].Port)).String(), nil
 	case "nodeport":
 		h, err := p.named(on)
 		if err != nil {
@@ -99,5 +106,5 @@ func (p *play) target(ctx context.Context, word string) (string, error) {
 		}
 		return net.JoinHostPort(h.Address.String(), strconv.Itoa(int(svc.Spec.Ports[0].NodePort))), nil
 	}
-	return "", fmt.Errorf("%q is no target: service/NAME, external/NAME or nodeport/NAME@HOST", word)
+	return "", fmt.Errorf("%q is no target: service/NAME, external/NAME, balancer/NAME or nodeport/NAME@HOST", word)
 }

@@ -33,7 +33,7 @@ var verbs = map[string]verb{
 	"restart": (*play).restart, "token": (*play).token, "alias": (*play).alias,
 	"kill": signal(syscall.SIGKILL), "stop": signal(syscall.SIGTERM), "freeze": signal(syscall.SIGSTOP), "thaw": signal(syscall.SIGCONT),
 	"logind": (*play).stepLogind, "shutdown": (*play).shutdown,
-	"cut": (*play).stepCut, "loss": (*play).stepLoss, "heal": onHost((*Host).Heal), "wipe": onHost((*Host).Wipe),
+	"cut": (*play).stepCut, "loss": (*play).stepLoss, "heal": onHost((*Host).Heal), "move": onHost((*Host).Move), "wipe": onHost((*Host).Wipe),
 	"clock": (*play).clock, "delay": (*play).stepDelay, "part": (*play).stepPart,
 	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "expect": (*play).expect,
 	"say": func(*play, context.Context, []string) error { return nil },
@@ -42,7 +42,7 @@ var verbs = map[string]verb{
 // expectations are what can follow "expect".
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame, "again": (*play).expectAgain,
-	"lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "silence": (*play).expectSilence, "said": (*play).expectSaid, "ended": (*play).expectEnded,
+	"announced": (*play).expectAnnounced, "address": (*play).expectAddress, "lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "page": (*play).expectPage, "silence": (*play).expectSilence, "said": (*play).expectSaid, "ended": (*play).expectEnded,
 	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 
@@ -230,8 +230,18 @@ func (p *play) newToken(ctx context.Context, master string, flags ...string) ([]
 	return words[1:], nil
 }
 
-// alias is the step "alias WORD leader | follower".
+// alias is the step "alias WORD leader | follower", or "alias WORD announcer SERVICE".
 func (p *play) alias(ctx context.Context, args []string) error {
+	if len(args) == 3 && args[1] == "announcer" {
+		return p.until(ctx, func(ctx context.Context) error {
+			name, err := p.announcer(ctx, args[2])
+			if err == nil {
+				p.aliases[args[0]] = name
+				fmt.Fprintf(p.out, "         | %s is %s\n", args[0], name)
+			}
+			return err
+		})
+	}
 	if len(args) != 2 || args[1] != "leader" && args[1] != "follower" {
 		return errWords
 	}

@@ -76,6 +76,10 @@ type Config struct {
 	Policies Policies
 	// Unavailable, which may be nil, is called when the API could not take a heartbeat.
 	Unavailable func()
+	// Heard, which may be nil, is called when the API has taken one.
+	Heard func()
+	// Networks are those of the machine's links, as the Node's annotation has them.
+	Networks string
 	// Shutdown is how pods end when the machine shuts down. The zero value: they are not ended.
 	Shutdown shutdown.Config
 	// HeartbeatInterval is the time between renewals of the node's Lease; 0: 10 s.
@@ -198,7 +202,7 @@ func (k *Kubelet) nodeConfig() node.Config {
 	c := &k.cfg
 	return node.Config{Name: c.NodeName, IP: c.NodeIP, Port: c.Port, DataDir: c.DataDir, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods,
 		Version: c.Version, RuntimeVersion: c.RuntimeVersion, Labels: c.Labels, APIAddress: c.APIAddress, Taints: c.Taints, Capacity: c.Capacity,
-		Network: c.Network, Unavailable: c.Unavailable, HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
+		Network: c.Network, Unavailable: c.Unavailable, Heard: c.Heard, Networks: c.Networks, HeartbeatInterval: c.HeartbeatInterval, Now: c.Now, Log: c.Log}
 }
 
 // Run runs the node's pods until ctx ends. It calls ready once the Node is registered and Ready and the pods that

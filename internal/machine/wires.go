@@ -72,6 +72,23 @@ func Configure(addr netip.Prefix, gateway netip.Addr) error {
 	return nil
 }
 
+// Readdress gives eth0 of the calling thread's namespace another address in the place of the one that it has, and the way to
+// everywhere else, which goes with it, again: as when a lease of DHCP is not given once more.
+func Readdress(from, to netip.Prefix, gateway netip.Addr) error {
+	eth0, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return fmt.Errorf("eth0: %w", err)
+	}
+	err = errors.Join(netlink.AddrDel(eth0, &netlink.Addr{IPNet: IPNet(from)}), netlink.AddrAdd(eth0, &netlink.Addr{IPNet: IPNet(to)}))
+	if err == nil {
+		err = netlink.RouteReplace(&netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: gateway.AsSlice()})
+	}
+	if err != nil {
+		return fmt.Errorf("eth0: %w", err)
+	}
+	return nil
+}
+
 // IPNet converts an address with its network, or a range.
 func IPNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}

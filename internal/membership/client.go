@@ -63,6 +63,12 @@ func (c *Client) List(ctx context.Context, here bool) (List, error) {
 	return out, c.do(ctx, http.MethodGet, path, nil, &out)
 }
 
+// Settings asks for the settings that all machines share.
+func (c *Client) Settings(ctx context.Context) (Shared, error) {
+	var out Shared
+	return out, c.do(ctx, http.MethodGet, SettingsPath, nil, &out)
+}
+
 // Remove has the master that is asked remove a member, by its name or ID; with here by itself.
 func (c *Client) Remove(ctx context.Context, member string, here bool) error {
 	path := Path + "/" + url.PathEscape(member)

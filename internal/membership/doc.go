@@ -11,7 +11,8 @@
 // that starts asks whether it is still one.
 //
 // It promises: the keys go only to the holder of a token for masters and to administrators, over TLS or root's socket; settings on which all masters
-// must agree are compared before anything is written.
+// must agree are compared before anything is written. Those of which the cluster has one value are in a ConfigMap, with which each
+// machine compares its own at every start.
 //
 // apiserver serves the paths, roles joins by them, ctl shows and changes the members. It has no state.
 package membership

@@ -1,9 +1,14 @@
 package membership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The paths.
@@ -11,6 +16,7 @@ const (
 	Path         = "/minik8s/v1/masters"  // GET: List; POST Request: Admission; DELETE below it: a member by name or ID
 	KeysPath     = "/minik8s/v1/keys"     // POST: Keys
 	SnapshotPath = "/minik8s/v1/snapshot" // GET: a file, with RevisionHeader
+	SettingsPath = "/minik8s/v1/settings" // GET: Shared, for every machine of the cluster
 )
 
 // HereQuery has the master that is asked list or remove members by itself: it asks no other one.
@@ -41,6 +47,8 @@ type Settings struct {
 	ClusterDomain string       `json:"clusterDomain"`
 	// EtcdPrefix is where the cluster is in an etcd that others run; empty: its masters keep it.
 	EtcdPrefix string `json:"etcdPrefix,omitempty"`
+	// Shared are all settings of which the cluster has one value, by name. A master of an earlier version says none.
+	Shared Shared `json:"shared,omitempty"`
 }
 
 // Differ says which setting of a machine's own is not that of the cluster, and what to do; nil if there is none.
@@ -57,8 +65,29 @@ func (s Settings) Differ(own Settings) error {
 	case s.ClusterDomain != own.ClusterDomain:
 		return fmt.Errorf("cluster-domain: it is %s in the cluster and %s here: give --cluster-domain=%s", s.ClusterDomain, own.ClusterDomain, s.ClusterDomain)
 	}
-	return nil
+	return s.Shared.Differ(own.Shared)
 }
+
+// Shared are settings of which a cluster has one value, by their names.
+type Shared map[string]string
+
+// Differ says which settings of a machine's own are not those of the cluster, and what to do; nil if there are none. What only
+// one of them has is not compared: versions differ, and a worker has fewer.
+func (s Shared) Differ(own Shared) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if have, ok := s[name]; ok && have != own[name] {
+			errs = append(errs, fmt.Errorf("%s: it is %s in the cluster and %s here: give --%s=%s; or, to change it everywhere, first set it in the ConfigMap %s/%s and then start all machines with it",
+				name, said(have), said(own[name]), name, have, metav1.NamespaceSystem, SettingsMap))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func said(value string) string { return cmp.Or(value, "empty") }
+
+// SettingsMap is the name of the ConfigMap in kube-system that has the cluster's Shared settings.
+const SettingsMap = "minik8s-settings"
 
 // Request asks that a machine be admitted as a member of the store.
 type Request struct {

@@ -12,7 +12,7 @@
 //	peers.go      the other nodes: SetPeers, and what they need of the table and of other filters
 //	rules.go      the table of ours, as data
 //	served.go     addresses at which the host's own parts answer: Serve
-//	keep.go       compares and repairs when the kernel's state has changed; shared.go: routes and addresses
+//	keep.go       tells of the host's addresses; compares and repairs when the kernel's state has changed; shared.go: routes and addresses
 //	flows.go      tracked UDP flows of removed pods
 //
 // It has the one lock, the one table and the one loop that repairs; what is decided and done for each purpose is in

@@ -77,6 +77,12 @@ func (n *Network) watchLinks(ctx context.Context, started, changed func()) error
 	return host.WatchLinks(ctx, n.overlay.Concerns, started, changed)
 }
 
+// WatchAddresses calls changed when this host's addresses, or the routes that choose among them, may have changed, until ctx ends or
+// nothing can be heard any more. started is called once nothing is missed. It needs no Network, and no rights.
+func WatchAddresses(ctx context.Context, started, changed func()) error {
+	return host.WatchAddresses(ctx, started, changed)
+}
+
 // poke makes Keep compare.
 func (n *Network) poke() {
 	select {

@@ -33,12 +33,20 @@ func (r *Registry) admit(ctx context.Context, q *Request) error {
 }
 
 // admitUser refuses what the kind does not let this user do.
-func (r *Registry) admitUser(_ context.Context, q *Request) error {
-	restrict := r.Strategy(q.Kind).Restrict
-	if restrict == nil {
+func (r *Registry) admitUser(ctx context.Context, q *Request) error {
+	s := r.Strategy(q.Kind)
+	if s.Restrict != nil {
+		if reason := s.Restrict(q.User, q.New, q.Old); reason != "" {
+			return authorization.Forbidden(q.attributes(), reason)
+		}
+	}
+	if s.RestrictAmong == nil || s.RestrictAmong(q.User, q.New, q.Old, Lister{r.cache}) == "" {
 		return nil
 	}
-	if reason := restrict(q.User, q.New, q.Old); reason != "" {
+	if err := r.cache.Current(ctx); err != nil {
+		return storage.Error(q.Kind, q.attributes().Name, err)
+	}
+	if reason := s.RestrictAmong(q.User, q.New, q.Old, Lister{r.cache}); reason != "" {
 		return authorization.Forbidden(q.attributes(), reason)
 	}
 	return nil

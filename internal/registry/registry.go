@@ -70,6 +70,9 @@ type Strategy struct {
 	// Restrict says why a user may not make this change, now that the objects are known; empty: the user may. The rules
 	// of authorisation see only kind and name. old is nil for a new object, obj for a deletion.
 	Restrict func(u User, obj, old api.Object) string
+	// RestrictAmong is Restrict where the answer depends on other objects. It may be asked again after a refusal, when more of them are
+	// known.
+	RestrictAmong func(u User, obj, old api.Object, others Lister) string
 	// Admit completes a new object from the other objects, or refuses it because of them. It may be asked again
 	// after a refusal, when more of them are known. AdmitUpdate may refuse what replaces an object.
 	Admit       func(obj api.Object, others Lister) error

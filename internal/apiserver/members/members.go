@@ -28,6 +28,8 @@ type Store interface {
 	// Remove removes a member by its name or ID; here as with Members.
 	Remove(ctx context.Context, member string, here bool) error
 	Snapshot(ctx context.Context) (Snapshot, error)
+	// Settings are those of which the cluster has one value.
+	Settings(ctx context.Context) (membership.Shared, error)
 }
 
 // Snapshot is a copy of the store.
@@ -91,6 +93,15 @@ func (h *Handler) List(c echo.Context) error {
 }
 
 func here(c echo.Context) bool { return c.QueryParam(membership.HereQuery) == "true" }
+
+// Settings says which settings all machines share.
+func (h *Handler) Settings(c echo.Context) error {
+	shared, err := h.Store.Settings(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, shared)
+}
 
 // Remove removes a member.
 func (h *Handler) Remove(c echo.Context) error {

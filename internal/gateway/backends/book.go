@@ -5,7 +5,9 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -121,6 +123,9 @@ func (b *Book) change(pool *Pool, s *state, addresses []string) {
 		e.pools++
 		s.endpoints = append(s.endpoints, &e.Endpoint)
 	}
+	if s.affinity == 0 && before.affinity != 0 {
+		pool.clients.forget()
+	}
 	pool.state.Store(s)
 	b.leave(before)
 }
@@ -179,14 +184,38 @@ func plan(p Port, svc *corev1.Service, list []*discoveryv1.EndpointSlice) (*stat
 		return &state{lack: NoPort, why: fmt.Sprintf("Service %s has no TCP port %s.", name, p.Port)}, nil
 	}
 	s := &state{}
-	if a := svc.Spec.Ports[i].AppProtocol; a != nil && (*a == "kubernetes.io/h2c" || *a == "grpc") {
-		s.protocol = H2C
+	if a := svc.Spec.Ports[i].AppProtocol; a != nil {
+		s.protocol = protocolOf(*a)
 	}
+	s.affinity = affinityOf(svc)
 	addresses := addressesOf(list, svc.Spec.Ports[i].Name)
 	if len(addresses) == 0 {
 		s.lack, s.why = NoEndpoints, fmt.Sprintf("Service %s has no endpoint that is ready.", name)
 	}
 	return s, addresses
+}
+
+// protocolOf is what an appProtocol means: IANA's names, Kubernetes' own, and the one that people write for gRPC.
+func protocolOf(name string) Protocol {
+	switch strings.ToLower(name) {
+	case "kubernetes.io/h2c", "grpc":
+		return H2C
+	case "https", "kubernetes.io/wss":
+		return HTTPS
+	}
+	return HTTP
+}
+
+// affinityOf is for how long a client stays with an endpoint.
+func affinityOf(svc *corev1.Service) time.Duration {
+	if svc.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return 0
+	}
+	seconds := int32(corev1.DefaultClientIPServiceAffinitySeconds)
+	if c := svc.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		seconds = *c.ClientIP.TimeoutSeconds
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // addressesOf are the endpoints of a port that get requests, sorted: those that are ready, or else those that end and still

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -42,7 +43,7 @@ var web = Name{"ns", "web"}
 // all are the addresses of a pool, by one request that is refused everywhere.
 func all(p *Pool) string {
 	var out []string
-	turn := p.Turn()
+	turn := p.Turn(netip.Addr{})
 	for e := turn.Next(); e != nil; e = turn.Next() {
 		out = append(out, e.Address)
 	}
@@ -72,6 +73,8 @@ func TestPlan(t *testing.T) {
 			want: "a.example:8080"},
 		"gRPC": {port: "80", svc: service(corev1.ServicePort{Port: 80, AppProtocol: ptr("kubernetes.io/h2c")}), list: []*discoveryv1.EndpointSlice{slice("", 80, "10.0.0.1")},
 			want: "10.0.0.1:80", speak: H2C},
+		"TLS": {port: "80", svc: service(corev1.ServicePort{Port: 80, AppProtocol: ptr("https")}), list: []*discoveryv1.EndpointSlice{slice("", 80, "10.0.0.1")},
+			want: "10.0.0.1:80", speak: HTTPS},
 	} {
 		b := NewBook()
 		port := Port{Service: web, Port: c.port}
@@ -94,10 +97,10 @@ func TestEndpointsAreShared(t *testing.T) {
 	b.Want([]Port{byName, byNumber, address})
 	svc := service(corev1.ServicePort{Name: "http", Port: 80})
 	b.Set(web, svc, []*discoveryv1.EndpointSlice{slice("http", 80, "10.0.0.1", "10.0.0.2")})
-	turn := b.Pool(byName).Turn()
+	turn := b.Pool(byName).Turn(netip.Addr{})
 	first := turn.Next()
 	first.Failed()
-	turn = b.Pool(byNumber).Turn()
+	turn = b.Pool(byNumber).Turn(netip.Addr{})
 	if e := turn.Next(); e.Address == first.Address {
 		t.Error("another pool has not learned of a failure")
 	}
@@ -127,7 +130,7 @@ func TestTurns(t *testing.T) {
 	count := map[string]int{}
 	var some *Endpoint
 	for range 30 {
-		turn := p.Turn()
+		turn := p.Turn(netip.Addr{})
 		some = turn.Next()
 		count[some.Address]++
 	}
@@ -138,7 +141,7 @@ func TestTurns(t *testing.T) {
 	}
 	some.Failed()
 	for range 6 {
-		turn := p.Turn()
+		turn := p.Turn(netip.Addr{})
 		if turn.Next() == some {
 			t.Fatal("an endpoint that failed is not skipped")
 		}
@@ -153,5 +156,31 @@ func TestTurns(t *testing.T) {
 	some.Worked()
 	if !some.usable() {
 		t.Error("skipped though it works")
+	}
+}
+
+// A pool remembers a client for as long as the Service says; then its address alone chooses, as it does where nothing is remembered.
+func TestClients(t *testing.T) {
+	list := []*Endpoint{{Address: "a"}, {Address: "b"}, {Address: "c"}}
+	var c clients
+	client := netip.MustParseAddr("10.0.0.7")
+	at := func(list []*Endpoint, lasts time.Duration) string { return list[c.of(client, list, lasts)].Address }
+	first := at(list, time.Hour)
+	if again := new(clients); list[again.of(client, list, time.Hour)].Address != first {
+		t.Error("another gateway chooses otherwise")
+	}
+	var without []*Endpoint // an endpoint that the address would not choose
+	for _, e := range list {
+		if e.Address != first {
+			without = append(without, e)
+		}
+	}
+	second := at(without, time.Hour)
+	if second == first || at(list, time.Hour) != second {
+		t.Error("it does not stay where it is")
+	}
+	at(list, -1) // the last time, a moment ago
+	if got := at(list, time.Hour); got != first {
+		t.Errorf("%s, though it has not come for long", got)
 	}
 }

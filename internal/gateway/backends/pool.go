@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
+	"time"
 )
 
 // Protocol is what a Service's port says that its endpoints speak, by appProtocol.
@@ -15,17 +17,22 @@ const (
 	HTTP Protocol = iota
 	// H2C is HTTP/2 without TLS.
 	H2C
+	// HTTPS is HTTP with TLS.
+	HTTPS
 )
 
 // Pool is the endpoints of one port of a Service.
 type Pool struct {
 	state atomic.Pointer[state]
 	turn  atomic.Uint32
+	// clients are those that stay with an endpoint.
+	clients clients
 }
 
 type state struct {
 	endpoints []*Endpoint
 	protocol  Protocol
+	affinity  time.Duration // for how long a client stays with an endpoint; 0: it does not
 	lack      Lack
 	why       string // there is none
 }
@@ -44,9 +51,14 @@ type Turn struct {
 	tried uint64
 }
 
-// Turn begins a request.
-func (p *Pool) Turn() Turn {
-	return Turn{list: p.state.Load().endpoints, first: p.turn.Add(1) - 1}
+// Turn begins a request of a client. Where its Service has affinity the client's own endpoint comes first, and the others only if
+// that fails.
+func (p *Pool) Turn(client netip.Addr) Turn {
+	s := p.state.Load()
+	if s.affinity > 0 && len(s.endpoints) > 1 && client.IsValid() {
+		return Turn{list: s.endpoints, first: uint32(p.clients.of(client, s.endpoints, s.affinity))}
+	}
+	return Turn{list: s.endpoints, first: p.turn.Add(1) - 1}
 }
 
 // Next is the endpoint to try next: each at most once, those that failed lately last; nil: all have been tried.

@@ -182,7 +182,7 @@ func (c *client) forward(size int) (ok, hand bool) {
 	if route == nil {
 		return false, true
 	}
-	turn := pool.Turn()
+	turn := pool.Turn(addrOf(c.conn.RemoteAddr()))
 	if turn.Empty() || pool.Protocol() != backends.HTTP {
 		return false, true
 	}

@@ -31,6 +31,9 @@ func (l *leaseRenewer) renew(parent context.Context, node *corev1.Node) {
 	used := l.meter.read(ctx, l.n.runtime, l.n.cfg.Now())
 	for pause := minRetry; ; pause = min(2*pause, maxRetry) {
 		err := l.renewOnce(ctx, node, used)
+		if err == nil && l.n.cfg.Heard != nil {
+			l.n.cfg.Heard()
+		}
 		if err == nil || parent.Err() != nil {
 			return
 		}

@@ -38,6 +38,10 @@ type Config struct {
 	Network Network
 	// Unavailable, which may be nil, is called when the API could not take a heartbeat, so that another master is asked.
 	Unavailable func()
+	// Heard, which may be nil, is called when the API has taken a heartbeat.
+	Heard func()
+	// Networks are those of the machine's links, as the Node's annotation has them.
+	Networks string
 	// HeartbeatInterval is the time between renewals of the Lease.
 	HeartbeatInterval time.Duration
 	Now               func() time.Time

@@ -123,26 +123,28 @@ func (n *Manager) key() client.Key {
 	return client.Key{Kind: api.Nodes, Name: n.cfg.Name}
 }
 
-// announced reports whether a Node says where this machine's API is, or that it has none.
+// announced reports whether a Node says where this machine's API is, or that it has none, and which networks it is in.
 func (n *Manager) announced(node *corev1.Node) bool {
-	return node.Annotations[api.APIAddressAnnotation] == n.cfg.APIAddress
+	return node.Annotations[api.APIAddressAnnotation] == n.cfg.APIAddress && node.Annotations[api.NetworksAnnotation] == n.cfg.Networks
 }
 
-// announce says in a Node where this machine's API is. From the Node of a machine that was a master it takes what that
+// announce says in a Node where this machine's API is, and its networks. From the Node of a machine that was a master it takes what that
 // has said of itself; its taint stays, which a worker may not change.
 func (n *Manager) announce(node *corev1.Node) {
 	if n.announced(node) {
 		return
 	}
-	if n.cfg.APIAddress == "" {
-		delete(node.Annotations, api.APIAddressAnnotation)
-		delete(node.Labels, api.ControlPlane)
-		return
-	}
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	node.Annotations[api.APIAddressAnnotation] = n.cfg.APIAddress
+	for key, value := range map[string]string{api.APIAddressAnnotation: n.cfg.APIAddress, api.NetworksAnnotation: n.cfg.Networks} {
+		if node.Annotations[key] = value; value == "" {
+			delete(node.Annotations, key)
+		}
+	}
+	if n.cfg.APIAddress == "" {
+		delete(node.Labels, api.ControlPlane)
+	}
 }
 
 // fillSpec sets the kubelet's labels, annotations and so on; what others have set stays.

@@ -7,7 +7,7 @@
 //	host.go    a Host, and the marks of what is ours: names of links, protocol and metric of routes
 //	kernel.go  lists that are whole, and addresses in the forms of netlink
 //	sysctl.go  settings
-//	events.go  events about links and settings
+//	events.go  events about links, settings and addresses
 //
 // What survives a kill -9: the settings' original values, in the state file, which is written before the first change.
 // A mark is made from the daemon's owner alone, so that the next run finds what is its own.

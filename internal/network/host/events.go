@@ -15,14 +15,40 @@ import (
 // WatchLinks calls changed when forwarding is switched off for the whole host, lo is taken down, or also says so of an
 // event, until ctx ends or nothing can be heard any more. started is called once nothing is missed.
 func WatchLinks(ctx context.Context, also func(syscall.NetlinkMessage) bool, started, changed func()) error {
+	return hear(ctx, []uint{unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_NETCONF},
+		func(m syscall.NetlinkMessage) bool { return switchedOff(m) || also(m) }, started, changed)
+}
+
+// WatchAddresses calls changed when an address of the host, or a route that leads to more than one address, may be another,
+// until ctx ends or nothing can be heard any more. started is called once nothing is missed.
+func WatchAddresses(ctx context.Context, started, changed func()) error {
+	return hear(ctx, []uint{unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE}, readdressed, started, changed)
+}
+
+// readdressed says whether an event is about an address, or a route to a network: pods come and go with routes to one address each.
+func readdressed(m syscall.NetlinkMessage) bool {
+	switch m.Header.Type {
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		return true
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		return len(m.Data) >= unix.SizeofRtMsg && nl.DeserializeRtMsg(m.Data).Dst_len < 32
+	}
+	return false
+}
+
+// hear calls changed for the events of groups of which matters says so, and when some may have been missed.
+func hear(ctx context.Context, groups []uint, matters func(syscall.NetlinkMessage) bool, started, changed func()) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("network: events of settings: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "netlink")
 	defer f.Close()
-	groups := uint32(1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_NETCONF-1))
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+	var mask uint32
+	for _, g := range groups {
+		mask |= 1 << (g - 1)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: mask}); err != nil {
 		return fmt.Errorf("network: events of settings: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { f.Close() })
@@ -42,7 +68,7 @@ func WatchLinks(ctx context.Context, also func(syscall.NetlinkMessage) bool, sta
 			return fmt.Errorf("network: events of settings: %w", err)
 		}
 		for _, m := range list {
-			if switchedOff(m) || also(m) {
+			if matters(m) {
 				changed()
 			}
 		}

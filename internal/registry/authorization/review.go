@@ -72,6 +72,7 @@ func (a *Authorizer) RulesOf(u User, namespace string) authorizationv1.SubjectRu
 	switch {
 	case slices.Contains(u.Groups, GroupNodes):
 		out.Incomplete, out.EvaluationError = true, "what a node may do depends on the pods that are on it"
+		rules = append(rules, comparing)
 	case slices.Contains(u.Groups, GroupBootstrappers):
 		rules = append(rules, asking)
 	case slices.Contains(u.Groups, GroupServiceAccounts):

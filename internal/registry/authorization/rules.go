@@ -72,6 +72,9 @@ var asking = may([]string{"create", "get", "list", "watch"}, api.CertificateSign
 // becoming is what a machine may do that shows a join token for masters.
 var becoming = rule{verbs: []string{"post"}, paths: []string{membership.KeysPath}}
 
+// comparing is what a machine of the cluster may do at its start.
+var comparing = rule{verbs: []string{"get"}, paths: []string{membership.SettingsPath}}
+
 // Scraper is the service account that Prometheus is given by deploy/prometheus/account.yaml. It learns what runs where, and
 // reads metrics, and can change nothing.
 const Scraper = "system:serviceaccount:kube-system:prometheus"
@@ -179,8 +182,10 @@ var partRules = map[string][]rule{
 		recording,
 	},
 	"system:loadbalancer-controller": {
-		may(reading, api.Services, api.Nodes),
+		may(reading, api.Services, api.Nodes, api.EndpointSlices),
+		may([]string{"update"}, api.Services), // so that one gets an address
 		mayBelow("status", changing, api.Services),
+		recording,
 	},
 	"system:kubernetes-service": { // of default/kubernetes
 		may([]string{"get", "list", "watch", "create"}, api.Services),

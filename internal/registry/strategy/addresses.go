@@ -203,13 +203,16 @@ func sameObject(holder, obj api.Object) bool {
 // nodePorts gives Services ports of the nodes.
 type nodePorts struct{ config.PortRange }
 
-// chosen says why a Service cannot have the port that its user has chosen; nil if it can.
-func (p nodePorts) chosen(svc *corev1.Service, port int32, others registry.Lister) error {
+// chosen says why a Service cannot have the port that its user has chosen; nil if it can. pods is who has which as a host port.
+func (p nodePorts) chosen(svc *corev1.Service, protocol corev1.Protocol, port int32, pods map[hostPort]string, others registry.Lister) error {
 	if holder := others.Holder(api.Services, portName(port)); holder != nil {
 		if sameObject(holder, svc) {
 			return nil
 		}
 		return fmt.Errorf("provided port is already allocated: service %s has it", nameOf(holder))
+	}
+	if pod := pods[hostPort{protocol, port}]; pod != "" {
+		return fmt.Errorf("pod %s has it as a host port: choose another, or none, to get one that is free", pod)
 	}
 	if !p.Contains(int(port)) {
 		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %s", p)
@@ -218,9 +221,14 @@ func (p nodePorts) chosen(svc *corev1.Service, port int32, others registry.Liste
 }
 
 // free returns a port that no Service has, and that is not among own, which this Service gets by the same write.
-func (p nodePorts) free(own map[int32]bool, others registry.Lister) (int32, error) {
+func (p nodePorts) free(own map[int32]bool, pods map[hostPort]string, others registry.Lister) (int32, error) {
 	size := p.Last - p.First + 1
 	n, ok := search(p.First, p.First+band(size, 32, 128), p.Last+1, func(n int) bool {
+		for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP} { // several may share it
+			if pods[hostPort{protocol, int32(n)}] != "" {
+				return false
+			}
+		}
 		return !own[int32(n)] && others.Holder(api.Services, portName(int32(n))) == nil
 	})
 	if !ok {

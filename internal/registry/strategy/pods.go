@@ -20,7 +20,7 @@ import (
 	"minik8s/internal/registry/subresource"
 )
 
-func podStrategy(mountTokens bool) *registry.Strategy {
+func podStrategy(mountTokens bool, ports nodePorts) *registry.Strategy {
 	return &registry.Strategy{
 		Default: onOne(defaults.Pod),
 		PrepareCreate: onOne(func(pod *corev1.Pod) {
@@ -54,8 +54,19 @@ func podStrategy(mountTokens bool) *registry.Strategy {
 		SpecChanged: func(obj, old api.Object) bool {
 			return !apiequality.Semantic.DeepEqual(obj.(*corev1.Pod).Spec, old.(*corev1.Pod).Spec)
 		},
-		Fields:        podFields,
-		Admit:         func(obj api.Object, others registry.Lister) error { return admitPod(obj, others, mountTokens) },
+		Fields: podFields,
+		Admit: func(obj api.Object, others registry.Lister) error {
+			if errs := ports.checkHostPorts(obj.(*corev1.Pod), others); len(errs) > 0 {
+				return registry.Invalid(api.Pods, obj.GetName(), errs)
+			}
+			return admitPod(obj, others, mountTokens)
+		},
+		Exclusive: func(obj, old api.Object) []string {
+			if old == nil && ports.needsHostPorts(obj.(*corev1.Pod)) {
+				return []string{nodePortGroup}
+			}
+			return nil
+		},
 		Grace:         podGrace,
 		Restrict:      onOwnNode,
 		ReturnDeleted: true, // as in Kubernetes

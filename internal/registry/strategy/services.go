@@ -20,7 +20,7 @@ import (
 // serviceStrategy: a Service gets its address and its node ports in the transaction that stores it, and has them until
 // another version is stored without them. There is no list of what is given beside the Services themselves.
 func serviceStrategy(set Settings) *registry.Strategy {
-	give := allocation{addresses{set.ServiceRange, set.PodRange}, nodePorts{set.NodePorts}, set.MachinePorts}
+	give := allocation{addresses{set.ServiceRange, set.PodRange}, nodePorts{set.NodePorts}, set.MachinePorts, balancers{set.LBPool}}
 	return &registry.Strategy{
 		Default:        onOne(defaults.Service),
 		PrepareUpdate:  onStep(keepAllocated),
@@ -36,7 +36,9 @@ func serviceStrategy(set Settings) *registry.Strategy {
 			"spec.clusterIP": func(s *corev1.Service) string { return s.Spec.ClusterIP },
 			"spec.type":      func(s *corev1.Service) string { return string(s.Spec.Type) },
 		}),
-		Holds:       func(obj api.Object) []string { return holds(obj.(*corev1.Service)) },
+		Holds: func(obj api.Object) []string {
+			return append(holds(obj.(*corev1.Service)), give.balancers.held(obj.(*corev1.Service))...)
+		},
 		Exclusive:   give.exclusive,
 		Admit:       func(obj api.Object, others registry.Lister) error { return give.admit(obj, nil, others) },
 		AdmitUpdate: give.admit,
@@ -190,6 +192,7 @@ type allocation struct {
 	addresses addresses
 	ports     nodePorts
 	machine   []MachinePort
+	balancers balancers
 }
 
 // needsAddress reports whether a write takes an address that the Service does not have yet.
@@ -221,7 +224,7 @@ func getsPorts(svc *corev1.Service) bool {
 func (a allocation) exclusive(obj, old api.Object) []string {
 	svc, was := versions(obj, old)
 	var groups []string
-	if needsAddress(svc, was) {
+	if needsAddress(svc, was) || a.balancers.needs(svc) {
 		groups = append(groups, addressGroup)
 	}
 	if needsPorts(svc, was) {
@@ -246,6 +249,9 @@ func (a allocation) admit(obj, old api.Object, others registry.Lister) error {
 	if needsPorts(svc, was) {
 		errs = append(errs, a.givePorts(svc, others)...)
 	}
+	if a.balancers.needs(svc) {
+		errs = append(errs, a.balancers.give(svc, was, others)...)
+	}
 	return registry.Invalid(api.Services, svc.Name, errs)
 }
 
@@ -253,7 +259,7 @@ func (a allocation) admit(obj, old api.Object, others registry.Lister) error {
 // a class has addresses of its own.
 func (a allocation) checkMachinePorts(svc, old *corev1.Service) (errs field.ErrorList) {
 	onMachines := func(s *corev1.Service) bool {
-		return s != nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass == nil
+		return s != nil && api.Balanced(s) && len(a.balancers.pool) == 0
 	}
 	if !onMachines(svc) {
 		return nil
@@ -288,7 +294,7 @@ func (a allocation) givePorts(svc *corev1.Service, others registry.Lister) field
 	s := &svc.Spec
 	s.Ports = slices.Clone(s.Ports)
 	var errs field.ErrorList
-	own, shared := portsOf(svc), map[int32]int32{}
+	own, shared, pods := portsOf(svc), map[int32]int32{}, a.ports.hostPorts(others)
 	if own == nil {
 		own = map[int32]bool{}
 	}
@@ -298,12 +304,12 @@ func (a allocation) givePorts(svc *corev1.Service, others registry.Lister) field
 			continue
 		}
 		shared[p.Port] = p.NodePort
-		if err := a.ports.chosen(svc, p.NodePort, others); err != nil {
+		if err := a.ports.chosen(svc, p.Protocol, p.NodePort, pods, others); err != nil {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()))
 		}
 	}
 	next := func(path *field.Path) int32 {
-		port, err := a.ports.free(own, others)
+		port, err := a.ports.free(own, pods, others)
 		if err != nil {
 			errs = append(errs, field.Invalid(path, 0, "failed to allocate a nodePort: "+err.Error()))
 		}
@@ -324,7 +330,7 @@ func (a allocation) givePorts(svc *corev1.Service, others registry.Lister) field
 	case s.HealthCheckNodePort == 0:
 		s.HealthCheckNodePort = next(health)
 	default:
-		if err := a.ports.chosen(svc, s.HealthCheckNodePort, others); err != nil {
+		if err := a.ports.chosen(svc, corev1.ProtocolTCP, s.HealthCheckNodePort, pods, others); err != nil {
 			errs = append(errs, field.Invalid(health, s.HealthCheckNodePort, err.Error()))
 		}
 	}

@@ -28,6 +28,8 @@ type Settings struct {
 	// ServiceRange has the addresses that Services get, and NodePorts the ports; zero: as config has them by default.
 	ServiceRange netip.Prefix
 	NodePorts    config.PortRange
+	// LBPool has the addresses of load balancers; empty: they have those of the nodes.
+	LBPool config.AddressPool
 	// ClusterDomain has the names of Services and pods; empty: no name is theirs.
 	ClusterDomain string
 }
@@ -50,7 +52,7 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 	return map[*api.Kind]*registry.Strategy{
 		api.Namespaces:                 namespaceStrategy(),
 		api.Nodes:                      nodeStrategy(set.PodRange),
-		api.Pods:                       podStrategy(set.MountTokens),
+		api.Pods:                       podStrategy(set.MountTokens, nodePorts{set.NodePorts}),
 		api.Services:                   serviceStrategy(set),
 		api.Endpoints:                  endpointsStrategy(),
 		api.EndpointSlices:             endpointSliceStrategy(),
