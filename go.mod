@@ -67,10 +67,8 @@ require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/containerd/cgroups v1.1.0 // indirect
-	github.com/containerd/console v1.0.3 // indirect
 	github.com/containerd/continuity v0.4.4 // indirect
 	github.com/containerd/errdefs v1.0.0 // indirect
-	github.com/containerd/go-runc v1.0.0 // indirect
 	github.com/containerd/platforms v0.2.1
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
@@ -168,6 +166,7 @@ require (
 )
 
 require (
+	github.com/containerd/cgroups/v3 v3.0.2 // the form in which ctr asks what a task uses
 	github.com/coredns/coredns v1.15.0
 	github.com/miekg/dns v1.1.73
 	github.com/pkg/sftp v1.13.12
@@ -176,7 +175,6 @@ require (
 
 require (
 	github.com/apparentlymart/go-cidr v1.1.1 // indirect
-	github.com/containerd/cgroups/v3 v3.0.2 // indirect
 	github.com/coredns/caddy v1.1.4 // indirect
 	github.com/dnstap/golang-dnstap v0.4.0 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
