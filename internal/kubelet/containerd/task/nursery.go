@@ -103,11 +103,8 @@ func (n *nursery) send(message []byte, status *os.File) error {
 	return nil
 }
 
-// runcEnvironment is that of the nursery, its keepers and runc, not of containers. runc lives too short for a collection to pay,
-// or for more than one processor: without both a start takes a tenth less of their time.
-var runcEnvironment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "GOGC=off", "GOMAXPROCS=1"}
-
-// start starts the nursery; mu is held. What the daemon was started with is nothing for runc.
+// start starts the nursery; mu is held. It has an environment of its own: what the daemon was started with is nothing for
+// runc.
 func (n *nursery) start() error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -122,7 +119,7 @@ func (n *nursery) start() error {
 	}
 	defer null.Close() //nolint:errcheck // the process has its own
 	n.proc, err = os.StartProcess(n.program, []string{n.program, strings.Repeat(" ", title)}, &os.ProcAttr{
-		Dir: "/", Env: runcEnvironment,
+		Dir: "/", Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Files: []*os.File{null, null, null, theirs}, Sys: &unix.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
