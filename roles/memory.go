@@ -34,8 +34,8 @@ func giveBack(ctx context.Context, log *slog.Logger) {
 
 func giveBackNow(log *slog.Logger) {
 	debug.FreeOSMemory()
-	if err := dropProgram(); err != nil {
-		log.Debug("pages of the program could not be given back", "error", err)
+	if err := dropFiles(); err != nil {
+		log.Debug("pages of files could not be given back", "error", err)
 	}
 }
 
@@ -138,17 +138,14 @@ func tuneCollector(rested func()) {
 	runtime.SetFinalizer(&cycle{}, set)
 }
 
-// dropProgram drops the clean pages of this program's file from the process's memory.
-func dropProgram() error {
-	exe, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return err
-	}
+// dropFiles drops the clean pages of files from the process's memory: of this program's, and of the databases of etcd and
+// containerd, which grow with what was in them once.
+func dropFiles() error {
 	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return err
 	}
-	for _, r := range cleanRanges(string(smaps), exe) {
+	for _, r := range cleanRanges(string(smaps)) {
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
 			return errno
 		}
@@ -159,10 +156,10 @@ func dropProgram() error {
 // addresses is a range of memory.
 type addresses struct{ start, end uintptr }
 
-// cleanRanges are the mappings of a file without any written page: they are not writable, and no page in them is
+// cleanRanges are the mappings of files without any written page: they are not writable, and no page in them is
 // anonymous. The second condition matters: a loader writes relocations before it makes their mapping read-only, and
 // dropping those pages would bring back the file's unrelocated bytes.
-func cleanRanges(smaps, file string) []addresses {
+func cleanRanges(smaps string) []addresses {
 	var out []addresses
 	var r addresses
 	candidate := false
@@ -170,7 +167,7 @@ func cleanRanges(smaps, file string) []addresses {
 		f := strings.Fields(line)
 		switch {
 		case len(f) >= 2 && strings.Contains(f[0], "-") && len(f[1]) == 4:
-			candidate = len(f) >= 6 && f[5] == file && f[1][1] != 'w'
+			candidate = len(f) >= 6 && strings.HasPrefix(f[5], "/") && f[1][1] != 'w'
 			from, to, _ := strings.Cut(f[0], "-")
 			start, err1 := strconv.ParseUint(from, 16, 64)
 			end, err2 := strconv.ParseUint(to, 16, 64)

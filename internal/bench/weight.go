@@ -25,7 +25,7 @@ func weight(r *report) error {
 	if err := withDaemon(true, func(d *daemon) error { return weighPods(r, d) }); err != nil {
 		return err
 	}
-	return withDaemon(true, func(d *daemon) error { return crowded(r, d) }, "--max-pods=600")
+	return withDaemon(true, func(d *daemon) error { return crowded(r, d) }, "--max-pods=600", "--pod-cidr=10.244.0.0/22") // more addresses than a node gets by itself
 }
 
 func weighPods(r *report, d *daemon) error {
