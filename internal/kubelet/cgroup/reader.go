@@ -25,18 +25,14 @@ func Unified() bool {
 type Reader struct {
 	root string
 	v2   bool
-	seen *seen
+	seen *Seen
 	buf  [16 << 10]byte // the longest file, memory.stat, has 2 to 4 KiB
 }
 
 // NewReader returns a reader of the cgroups below root, which is Mounted but for tests. With v1, root has a directory
 // for each controller.
 func NewReader(root string, v2 bool) *Reader {
-	r := &Reader{root: root, v2: v2, seen: newSeen()}
-	if root == Mounted {
-		r.seen = ofMachine
-	}
-	return r
+	return &Reader{root: root, v2: v2, seen: NewSeen()}
 }
 
 // Read reads what a cgroup uses. ok is false if it does not exist (any more): then u has to be dropped.

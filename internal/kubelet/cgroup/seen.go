@@ -14,8 +14,9 @@ const (
 	unread = time.Minute
 )
 
-// seen is what was read last of cgroups. It is safe for concurrent use.
-type seen struct {
+// Seen is what was read last of the mounted cgroups. Who reads them again and again keeps one, and makes a Reader of it each time.
+// It is safe for concurrent use.
+type Seen struct {
 	mu    sync.Mutex
 	of    map[string]last
 	swept time.Time
@@ -28,14 +29,15 @@ type last struct {
 	at time.Time
 }
 
-// ofMachine is of the cgroups of this machine. All their readers share it, for whoever reads makes a reader each time.
-var ofMachine = newSeen()
+// NewSeen makes a Seen of nothing.
+func NewSeen() *Seen { return &Seen{of: map[string]last{}} }
 
-func newSeen() *seen { return &seen{of: map[string]last{}} }
+// Reader returns a reader of the mounted cgroups that knows what was seen.
+func (s *Seen) Reader() *Reader { return &Reader{root: Mounted, v2: Unified(), seen: s} }
 
 // idle completes u, of which the CPU time is set, with what is known of the cgroup. It does nothing and is false if the cgroup
 // has used CPU since, or if that was too long ago.
-func (s *seen) idle(path string, u *cri.Usage, now time.Time) bool {
+func (s *Seen) idle(path string, u *cri.Usage, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, ok := s.of[path]
@@ -48,7 +50,7 @@ func (s *seen) idle(path string, u *cri.Usage, now time.Time) bool {
 	return true
 }
 
-func (s *seen) remember(path string, u *cri.Usage, now time.Time) {
+func (s *Seen) remember(path string, u *cri.Usage, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := last{Usage: *u, at: now}
@@ -65,7 +67,7 @@ func (s *seen) remember(path string, u *cri.Usage, now time.Time) {
 	}
 }
 
-func (s *seen) forget(path string) {
+func (s *Seen) forget(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.of, path)

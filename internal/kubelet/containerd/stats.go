@@ -14,13 +14,12 @@ import (
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/mount"
 
-	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
 )
 
 // Stats implements cri.Runtime. It reads cgroups directly: asking containerd for each takes longer than all of it here.
 func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stats, error) {
-	reader := cgroup.NewReader(cgroup.Mounted, cgroup.Unified())
+	reader := r.usage.Reader()
 	now := time.Now()
 	var out []cri.Stats
 	pods := map[string]bool{}
