@@ -104,8 +104,7 @@ func tuneCollector(rested func()) {
 		rested()
 		pauses.gaveBack(time.Now(), pauses.own)
 	}
-	var ends *time.Timer
-	ends = time.AfterFunc(quiet, func() {
+	ends := time.AfterFunc(quiet, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if pauses.burst >= burstLength {
