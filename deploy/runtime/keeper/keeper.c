@@ -294,8 +294,8 @@ static void keep(struct request *r, int status) {
 	sigset_t child;
 	pid_t pid;
 
-	signal(SIGCHLD, SIG_DFL);
-	signal(SIGPIPE, SIG_IGN);
+	// Of a process that is stopped and continued nothing is told: that would be work outside its cgroup.
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP}, NULL);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);
@@ -309,6 +309,7 @@ static void keep(struct request *r, int status) {
 	memset(space, ' ', RECORD_SIZE);
 	if (pwrite(record, space, RECORD_SIZE, 0) != RECORD_SIZE || fcntl(record, F_SETLK, &lock) < 0)
 		fail(status, "exit");
+	dprintf(status, "begun\n");
 	if (mkfifo("alive", 0600) < 0 || mkfifo("control", 0600) < 0)
 		fail(status, "mkfifo");
 	alive = open_or_fail(status, "alive", O_RDWR);
@@ -383,6 +384,7 @@ int main(int argc, char **argv) {
 	size_t room = argc > 1 ? strlen(argv[1]) : 0;
 
 	signal(SIGCHLD, SIG_IGN); // the kernel reaps the keepers
+	signal(SIGPIPE, SIG_IGN); // who asked may have gone
 	for (;;) {
 		struct request r;
 		int status;

@@ -277,9 +277,14 @@ func rmdir(dir string) error {
 
 // killAll kills every process in one cgroup.
 func killAll(dir string) {
-	for _, pid := range processes(dir) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	if f, err := os.OpenFile(filepath.Join(dir, "cgroup.kill"), os.O_WRONLY, 0); err == nil { // v2
+		_, err := f.WriteString("1")
+		f.Close() //nolint:errcheck // the write's error is what counts
+		if err == nil {
+			return
+		}
 	}
+	signalThose(syscall.SIGKILL, func() []int { return processes(dir) })
 }
 
 // processes are those in one cgroup.

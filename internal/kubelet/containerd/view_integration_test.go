@@ -79,7 +79,8 @@ func TestWhatAContainerSees(t *testing.T) {
 	}
 }
 
-// asOurs replaces what a process has of the daemon, the machine's own limits and capabilities, by a word.
+// asOurs replaces what a process has of the daemon, the machine's own limits and capabilities and the signals
+// that it was told to ignore, by a word.
 func asOurs(t *testing.T, view string) string {
 	t.Helper()
 	for _, file := range []string{"limits", "status"} {
@@ -90,10 +91,9 @@ func asOurs(t *testing.T, view string) string {
 		for line := range strings.Lines(string(data)) {
 			name, _, _ := strings.Cut(line, "  ")
 			if file == "status" {
-				if name, _, _ = strings.Cut(line, ":"); !strings.HasPrefix(name, "CapBnd") {
-					continue
-				}
-				for _, set := range []string{"CapPrm", "CapEff", "CapBnd"} {
+				like := map[string][]string{"CapBnd": {"CapPrm", "CapEff", "CapBnd"}, "SigIgn": {"SigIgn"}}
+				name, _, _ = strings.Cut(line, ":")
+				for _, set := range like[name] {
 					view = strings.ReplaceAll(view, set+strings.TrimPrefix(line, name), set+" as the daemon\n")
 				}
 				continue

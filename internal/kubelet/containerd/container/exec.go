@@ -78,7 +78,7 @@ func (c *Container) Exec(ctx context.Context, cfg cri.ExecConfig) (int32, error)
 		x.closeOutput()
 		return code, nil
 	}
-	// A shim waits until no process has the output open; the caller does not.
+	// Others may have the output open for longer; the caller does not wait for them.
 	for _, o := range x.out {
 		o.Mute()
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	eventsapi "github.com/containerd/containerd/api/events"
 	"github.com/containerd/containerd/api/types"
@@ -16,6 +17,8 @@ import (
 	"github.com/containerd/containerd/mount"
 	"github.com/containerd/containerd/namespaces"
 	"github.com/containerd/containerd/runtime"
+
+	"minik8s/internal/kubelet/cgroup"
 )
 
 // Create implements runtime.PlatformRuntime: it makes a container whose process waits for its start, completely or not at
@@ -38,10 +41,11 @@ func (r *Runtime) Create(ctx context.Context, id string, opts runtime.CreateOpts
 	t, err := r.create(ctx, k, opts)
 	if err != nil {
 		if gone := r.destroy(k); gone != nil {
-			// It can be removed later, as one that has ended.
 			err = errors.Join(err, gone)
+			r.put(k, r.remains(k, opts.IO)) // it can be removed later
+		} else {
+			r.forget(k)
 		}
-		r.forget(k)
 		return nil, fmt.Errorf("failed to create task: %w", err)
 	}
 	r.put(k, t)
@@ -51,6 +55,11 @@ func (r *Runtime) Create(ctx context.Context, id string, opts runtime.CreateOpts
 
 func (r *Runtime) create(ctx context.Context, k key, opts runtime.CreateOpts) (*Task, error) {
 	t := r.task(k, opts.IO)
+	t.cgroup = cgroupOf(opts.Spec.GetValue())
+	// What is in the container's cgroup ends with it, so that has to be its own.
+	if t.cgroup != "" && (t.cgroup == "/" || filepath.Clean(t.cgroup) != t.cgroup) {
+		return nil, fmt.Errorf("%q cannot be the cgroup of a container: %w", t.cgroup, errdefs.ErrInvalidArgument)
+	}
 	rootfs := filepath.Join(t.dir, "rootfs")
 	if err := os.MkdirAll(filepath.Dir(t.dir), 0o711); err != nil {
 		return nil, err
@@ -58,6 +67,9 @@ func (r *Runtime) create(ctx context.Context, k key, opts runtime.CreateOpts) (*
 	// What is there of the same name was left by a removal that failed.
 	if err := r.destroy(k); err != nil {
 		return nil, err
+	}
+	if t.cgroup != "" && len(cgroup.Processes(r.cfg.Cgroups.Dirs(t.cgroup))) > 0 {
+		return nil, fmt.Errorf("the cgroup %s has processes, and a container needs one of its own: %w", t.cgroup, errdefs.ErrFailedPrecondition)
 	}
 	if err := os.Mkdir(t.dir, 0o700); err != nil {
 		return nil, err
@@ -68,7 +80,6 @@ func (r *Runtime) create(ctx context.Context, k key, opts runtime.CreateOpts) (*
 	if err := os.WriteFile(filepath.Join(t.dir, "config.json"), opts.Spec.GetValue(), 0o600); err != nil {
 		return nil, err
 	}
-	t.cgroup = r.cgroup(k)
 	if err := mount.All(opts.Rootfs, rootfs); err != nil {
 		return nil, fmt.Errorf("root file system: %w", err)
 	}
@@ -89,6 +100,14 @@ func (r *Runtime) create(ctx context.Context, k key, opts runtime.CreateOpts) (*
 	}
 	r.publish(k.namespace, runtime.TaskCreateEventTopic, event)
 	return t, nil
+}
+
+// remains is a Task without a process, of which there is something that could not be removed.
+func (r *Runtime) remains(k key, io runtime.IO) *Task {
+	t := r.task(k, io)
+	t.end = runtime.Exit{Status: lostCode, Timestamp: time.Now()}
+	close(t.ended)
+	return t
 }
 
 // task is a Task without a process yet.
@@ -115,11 +134,13 @@ func (r *Runtime) find() error {
 			if !t.read() {
 				if err := r.destroy(k); err != nil {
 					r.cfg.Log.Warn("a container that was not made completely stays", "container", k.id, "err", err)
+					r.tasks[k] = r.remains(k, t.io)
 				}
 				continue
 			}
 			t.cgroup = r.cgroup(k)
 			t.started = !r.runc(k).waiting(k.id)
+			t.paused = cgroup.Frozen(r.cgroups(k))
 			t.findExecs()
 			r.tasks[k] = t
 			t.resume(t.publishEnd)
@@ -185,12 +206,16 @@ func (r *Runtime) cgroup(k key) string {
 	if err != nil {
 		return ""
 	}
+	return cgroupOf(data)
+}
+
+func cgroupOf(config []byte) string {
 	var spec struct {
 		Linux struct {
 			Path string `json:"cgroupsPath"`
 		} `json:"linux"`
 	}
-	if json.Unmarshal(data, &spec) != nil || !strings.HasPrefix(spec.Linux.Path, "/") {
+	if json.Unmarshal(config, &spec) != nil || !strings.HasPrefix(spec.Linux.Path, "/") {
 		return ""
 	}
 	return spec.Linux.Path

@@ -42,7 +42,7 @@
 //
 // Everything, however the daemon ends. Keepers and processes go on; output waits in the pipes, which the keepers hold open
 // until they are read. The next daemon reads the directories: a keeper is alive while it holds the lock of the file exit,
-// and what has ended meanwhile has its code and time there. A creation that was cut off is removed. If a keeper is killed
-// (nothing of ours does), its process goes on and is watched by its number; only the code of its end is not known then.
+// and what has ended meanwhile has its code and time there. A creation that was cut off is removed. If somebody kills a
+// keeper, its process goes on and is watched by its number; only the code of its end is not known then.
 // After a reboot nothing is left: the directories are on a tmpfs.
 package task

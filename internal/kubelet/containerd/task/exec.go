@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	eventsapi "github.com/containerd/containerd/api/events"
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/runtime"
+	"golang.org/x/sys/unix"
 )
 
 // execPrefix is the prefix of the names of added processes' directories, in their container's.
@@ -107,13 +109,29 @@ func (e *Exec) Start(ctx context.Context) error {
 	}
 	k := e.task.key
 	rc := e.task.runtime.runc(k)
-	if err := e.make(ctx, &e.task.runtime.nursery, "exec", rc.args(e.dir, append(command, k.id)...)); err != nil {
+	// Once begun it is made, for only then is its number known: a caller who has given up meanwhile leaves no process.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTimeout)
+	defer cancel()
+	if err := e.make(bounded, &e.task.runtime.nursery, "exec", rc.args(e.dir, append(command, k.id)...)); err != nil {
 		return err
 	}
 	e.task.runtime.publish(k.namespace, runtime.TaskExecStartedEventTopic, &eventsapi.TaskExecStarted{ContainerID: k.id, ExecID: e.id, Pid: e.pid})
 	go e.watch(e.publishEnd)
-	return nil
+	if ctx.Err() == nil {
+		return nil
+	}
+	if err := e.signal(uint32(unix.SIGKILL)); err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	select {
+	case <-e.ended:
+	case <-time.After(killTimeout):
+	}
+	return ctx.Err()
 }
+
+// makeTimeout is how long runc may take to add a process.
+const makeTimeout = 30 * time.Second
 
 func (e *Exec) publishEnd(end runtime.Exit) {
 	e.task.runtime.publish(e.task.key.namespace, runtime.TaskExitEventTopic, exitEvent(e.task.key.id, e.id, end))

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +26,9 @@ type nursery struct {
 	proc *os.Process
 	conn *net.UnixConn
 }
+
+// longest is the keeper's REQUEST_SIZE.
+const longest = 8192
 
 // title is how much room there is for what ps shows of a keeper: the name of a container.
 const title = 64
@@ -47,8 +52,15 @@ func (r request) encode() ([]byte, error) {
 			return nil, fmt.Errorf("%q has a zero byte", f)
 		}
 	}
-	return []byte(strings.Join(fields, "\x00") + "\x00"), nil
+	message := []byte(strings.Join(fields, "\x00") + "\x00")
+	if len(message) > longest {
+		return nil, fmt.Errorf("a request of %d bytes to a keeper: expected at most %d", len(message), longest)
+	}
+	return message, nil
 }
+
+// beginTimeout is how long the nursery may take to fork a keeper.
+const beginTimeout = 10 * time.Second
 
 // keep has a keeper do what r says, and returns what it says of that: "made PID", "failed CODE" of runc, or "error TEXT". When
 // ctx ends before, the keeper goes on.
@@ -67,18 +79,33 @@ func (n *nursery) keep(ctx context.Context, r request) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("starting a keeper: %w", err)
 	}
+	// It can be found and ended only once it has begun, so whoever gives up waits for that.
+	if err := status.SetReadDeadline(time.Now().Add(beginTimeout)); err != nil {
+		return "", err
+	}
+	said := bufio.NewReaderSize(io.LimitReader(status, 4096), 512)
+	first, err := said.ReadString('\n')
+	if err == nil && first != "begun\n" {
+		return strings.TrimSpace(first), nil
+	}
+	if err == nil {
+		err = status.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		return "", fmt.Errorf("the keeper did not begin: %w", err)
+	}
 	stop := context.AfterFunc(ctx, func() { status.Close() })
 	defer stop()
-	text, err := io.ReadAll(io.LimitReader(status, 4096))
+	text, err := io.ReadAll(said)
 	switch {
+	case len(text) > 0 && err == nil:
+		return strings.TrimSpace(string(text)), nil
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
 		return "", err
-	case len(text) == 0:
-		return "", errors.New("the keeper was killed")
 	}
-	return strings.TrimSpace(string(text)), nil
+	return "", errors.New("the keeper was killed")
 }
 
 // send passes a request on. If the nursery has been killed, there will be another.

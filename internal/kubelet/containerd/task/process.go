@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -56,13 +57,15 @@ func (p *process) make(ctx context.Context, n *nursery, what string, command []s
 		return err
 	}
 	verb, rest, _ := strings.Cut(said, " ")
-	if verb != "made" {
+	switch verb {
+	case "made":
+	case "failed": // what was asked for cannot be: the caller's fault, in runc's words
 		if text := saidError(p.dir); text != "" {
-			rest = text
-		} else {
-			rest = said
+			said = text
 		}
-		return fmt.Errorf("OCI runtime %s failed: %s", what, rest)
+		return fmt.Errorf("OCI runtime %s failed: %s", what, said)
+	default: // the machine's
+		return fmt.Errorf("the keeper of a process: %s", rest)
 	}
 	pid, err := strconv.ParseUint(rest, 10, 32)
 	if err != nil {
@@ -102,9 +105,16 @@ const lostCode = 137
 
 // await waits for the process's end.
 func (p *process) await() runtime.Exit {
-	if f, err := os.OpenFile(filepath.Join(p.dir, "alive"), os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
-		f.Read(make([]byte, 1)) //nolint:errcheck // it ends when the keeper closes it
-		f.Close()               //nolint:errcheck // it was only read
+	for {
+		f, err := os.OpenFile(filepath.Join(p.dir, "alive"), os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err == nil {
+			f.Read(make([]byte, 1)) //nolint:errcheck // it ends when the keeper closes it
+			f.Close()               //nolint:errcheck // it was only read
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		time.Sleep(time.Second) // without a descriptor nothing can be said of the process
 	}
 	if end, ok, err := readEnd(p.dir); ok && err == nil {
 		return end
@@ -125,11 +135,19 @@ func (p *process) open() (int, error) {
 		return -1, fmt.Errorf("the process was not made: %w", errdefs.ErrNotFound)
 	}
 	fd, err := unix.PidfdOpen(int(pid), unix.PIDFD_NONBLOCK)
-	if err != nil {
+	if errors.Is(err, unix.ESRCH) {
 		return -1, fmt.Errorf("process already finished: %w", errdefs.ErrNotFound)
 	}
+	if err != nil {
+		return -1, err
+	}
 	// A keeper frees the number only after it has written the end down; without one, the cgroup tells whose it is.
-	if _, over, _ := readEnd(p.dir); over || keeperOf(p.dir) == 0 && !p.mine(pid) {
+	keeper, err := keeperOf(p.dir)
+	if err != nil {
+		unix.Close(fd) //nolint:errcheck // it was only opened
+		return -1, err
+	}
+	if _, over, _ := readEnd(p.dir); over || keeper == 0 && !p.mine(pid) {
 		unix.Close(fd) //nolint:errcheck // it was only opened
 		return -1, fmt.Errorf("process already finished: %w", errdefs.ErrNotFound)
 	}

@@ -45,25 +45,31 @@ func parseEnd(text string) (end runtime.Exit, ok bool, err error) {
 }
 
 // keeperOf is the process that keeps a directory's; 0 if none does.
-func keeperOf(dir string) int {
+func keeperOf(dir string) (int, error) {
 	f, err := os.Open(filepath.Join(dir, "exit"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	lock := unix.Flock_t{Type: unix.F_WRLCK}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil || lock.Type == unix.F_UNLCK {
-		return 0
+	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil {
+		return 0, err
 	}
-	return int(lock.Pid)
+	if lock.Type == unix.F_UNLCK {
+		return 0, nil
+	}
+	return int(lock.Pid), nil
 }
 
-// endKeeper kills the keeper of a directory, should it have one, and waits for its end; and with it for that of runc, if that
-// is still making the process.
+// endKeeper kills the keeper of a directory, should it have one, and waits for its end. A runc that is still making the process
+// is killed with it.
 func endKeeper(dir string) error {
-	pid := keeperOf(dir)
-	if pid <= 0 {
-		return nil
+	pid, err := keeperOf(dir)
+	if err != nil || pid <= 0 {
+		return err
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -73,8 +79,8 @@ func endKeeper(dir string) error {
 		return fmt.Errorf("keeper %d: %w", pid, err)
 	}
 	defer unix.Close(fd) //nolint:errcheck // it was only read
-	if keeperOf(dir) != pid {
-		return nil // it has ended, and its number may be another's
+	if now, err := keeperOf(dir); err != nil || now != pid {
+		return err // it has ended, and its number may be another's
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("keeper %d: %w", pid, err)

@@ -86,9 +86,12 @@ func (r runc) waiting(id string) bool {
 // stopped.
 const gateTimeout = 10 * time.Second
 
+// gateLook is how often it is looked whether somebody still waits.
+const gateLook = 200 * time.Millisecond
+
 // letThrough lets a container's process run its program, as "runc start" does. A process that has ended would never open
 // the pipe, so its end is watched beside it, by its pidfd.
-func (r runc) letThrough(id string, pidfd int) error {
+func (r runc) letThrough(ctx context.Context, id string, pidfd int) error {
 	fd, err := unix.Open(r.gate(id), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("the container was started before: %w: %w", err, errdefs.ErrFailedPrecondition)
@@ -96,8 +99,10 @@ func (r runc) letThrough(id string, pidfd int) error {
 	defer unix.Close(fd) //nolint:errcheck // it was only read
 	for end := time.Now().Add(gateTimeout); ; {
 		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(pidfd), Events: unix.POLLIN}}
-		_, err := unix.Poll(p, int(max(time.Until(end), 0).Milliseconds()))
+		_, err := unix.Poll(p, int(gateLook.Milliseconds()))
 		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:

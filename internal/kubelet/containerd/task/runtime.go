@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -163,6 +164,7 @@ func (r *Runtime) EndAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, x := range all {
 		t := x.(*Task)
 		if !r.reserve(t.key, t) {
@@ -170,11 +172,12 @@ func (r *Runtime) EndAll(ctx context.Context) error {
 		}
 		if err := r.destroy(t.key); err != nil {
 			r.put(t.key, t)
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		r.forget(t.key)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (r *Runtime) bundle(k key) string { return filepath.Join(r.cfg.State, k.namespace, k.id) }

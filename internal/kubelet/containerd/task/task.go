@@ -29,7 +29,7 @@ type Task struct {
 	cgroup  string // its path; empty if it was left to runc
 
 	status  sync.Mutex
-	started bool
+	started bool // or it is being started
 	paused  bool
 	execs   map[string]*Exec
 }
@@ -60,41 +60,46 @@ func (t *Task) State(context.Context) (runtime.State, error) {
 }
 
 // Start implements runtime.Process.
-func (t *Task) Start(context.Context) error {
+func (t *Task) Start(ctx context.Context) error {
 	t.status.Lock()
-	defer t.status.Unlock()
-	if t.started {
+	again := t.started
+	t.started = true
+	t.status.Unlock()
+	if again {
 		return fmt.Errorf("the container was started before: %w", errdefs.ErrFailedPrecondition)
 	}
-	fd, err := t.open()
-	if err != nil {
-		return fmt.Errorf("cannot start a stopped process: %w", errdefs.ErrFailedPrecondition)
-	}
-	defer unix.Close(fd) //nolint:errcheck // it was only watched
-	if err := t.runtime.runc(t.key).letThrough(t.key.id, fd); err != nil {
+	if err := t.start(ctx); err != nil {
+		t.status.Lock()
+		t.started = false
+		t.status.Unlock()
 		return err
 	}
-	t.started = true
 	t.runtime.publish(t.key.namespace, runtime.TaskStartEventTopic, &eventsapi.TaskStart{ContainerID: t.key.id, Pid: t.pid})
 	return nil
 }
 
-// Kill implements runtime.Process. With all, every process of the container gets the signal.
+// start may take a while: others in the pod may have stopped the process. So nobody waits for it with a lock.
+func (t *Task) start(ctx context.Context) error {
+	fd, err := t.open()
+	if err != nil {
+		return fmt.Errorf("cannot start a stopped process: %w: %w", err, errdefs.ErrFailedPrecondition)
+	}
+	defer unix.Close(fd) //nolint:errcheck // it was only watched
+	return t.runtime.runc(t.key).letThrough(ctx, t.key.id, fd)
+}
+
+// Kill implements runtime.Process. With all, every process of the container gets the signal. A frozen process ends only when
+// it is thawed.
 func (t *Task) Kill(_ context.Context, sig uint32, all bool) error {
-	if !all {
-		return t.signal(sig)
+	if unix.Signal(sig) == unix.SIGKILL {
+		cgroup.Thaw(t.runtime.cgroups(t.key))
 	}
-	for _, pid := range t.processes() {
-		fd, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			continue // it has ended
-		}
-		if t.owns(uint32(pid)) {
-			unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0) //nolint:errcheck // it may end now
-		}
-		unix.Close(fd) //nolint:errcheck // it was only used to signal
+	err := t.signal(sig) // also where it has left its cgroup
+	if all {
+		cgroup.Signal(t.runtime.cgroups(t.key), unix.Signal(sig))
+		return nil
 	}
-	return nil
+	return err
 }
 
 // processes are all of the container's.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -365,6 +364,85 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
+// A cgroup in which there is somebody already is no container's, and a failed creation ends nobody there.
+func TestForeignCgroup(t *testing.T) {
+	b := newBed(t)
+	first, _ := b.run("first", "sleep 1000")
+	for _, path := range []string{first.cgroup, filepath.Dir(first.cgroup), "/", "/../..", "/a/../b"} {
+		opts, _ := b.container("x"+strings.ReplaceAll(path, "/", "_"), "true")
+		opts.Spec = &types.Any{Value: []byte(strings.Replace(string(opts.Spec.GetValue()), `"cgroupsPath":"`, `"cgroupsPath":"`+path+`","x":"`, 1))}
+		if _, err := b.Create(b.ctx, "second", opts); err == nil {
+			t.Errorf("%s: it was made", path)
+		}
+	}
+	if s, err := first.State(b.ctx); err != nil || s.Status != runtime.RunningStatus {
+		t.Errorf("the first is %+v, %v", s, err)
+	}
+}
+
+// A paused container can be killed and removed, also after a restart of the daemon.
+func TestPausedIsRemoved(t *testing.T) {
+	b := newBed(t)
+	task, _ := b.run("paused", "sleep 1000")
+	if err := task.Pause(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.open()
+	again, err := b.Get(b.ctx, "paused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := again.State(b.ctx); err != nil || s.Status != runtime.PausedStatus {
+		t.Errorf("it is %+v, %v", s, err)
+	}
+	if err := again.Kill(b.ctx, uint32(unix.SIGKILL), true); err != nil {
+		t.Error(err)
+	}
+	if end := b.wait(again); end.Status != 137 {
+		t.Errorf("%+v", end)
+	}
+	if _, err := b.Delete(b.ctx, "paused"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who gives up an added process while it is made leaves none.
+func TestGivenUpExec(t *testing.T) {
+	b := newBed(t)
+	task, _ := b.run("host", "sleep 1000")
+	spec, err := json.Marshal(specs.Process{Args: []string{"sleep", "2000"}, Env: []string{"PATH=/bin"}, Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, after := range []time.Duration{0, 5 * time.Millisecond, 15 * time.Millisecond} {
+		e, err := task.Exec(b.ctx, fmt.Sprint("e", i), runtime.ExecOpts{Spec: &types.Any{Value: spec}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(b.ctx, after)
+		err = e.Start(ctx)
+		cancel()
+		if err == nil {
+			if err := e.Kill(b.ctx, uint32(unix.SIGKILL), false); err != nil {
+				t.Error(err)
+			}
+			b.wait(e)
+		}
+		if _, err := e.Delete(b.ctx); err != nil {
+			t.Errorf("%s: %v", after, err)
+		}
+		b.eventually("it alone is left", func() error {
+			if pids := task.processes(); len(pids) != 1 {
+				return fmt.Errorf("%v", pids)
+			}
+			return nil
+		})
+	}
+}
+
 // A nursery that is killed is made again, and what its keepers keep does not notice.
 func TestKilledNursery(t *testing.T) {
 	b := newBed(t)
@@ -393,9 +471,9 @@ func TestKilledNursery(t *testing.T) {
 func TestAKeeperIsApart(t *testing.T) {
 	b := newBed(t)
 	task, _ := b.run("named", "sleep 1000")
-	pid := keeperOf(task.dir)
-	if pid <= 0 {
-		t.Fatal("it has no keeper")
+	pid, err := keeperOf(task.dir)
+	if err != nil || pid <= 0 {
+		t.Fatalf("its keeper is %d, %v", pid, err)
 	}
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || !strings.Contains(string(line), "named") {
@@ -430,8 +508,8 @@ func TestOutputWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wait(got)
-	if keeperOf(got.(*Task).dir) == 0 {
-		t.Error("its keeper did not wait")
+	if pid, err := keeperOf(got.(*Task).dir); err != nil || pid == 0 {
+		t.Errorf("its keeper did not wait: %v", err)
 	}
 	f, err := os.OpenFile(opts.IO.Stdout, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -442,8 +520,8 @@ func TestOutputWaits(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	b.eventually("the keeper ends", func() error {
-		if pid := keeperOf(got.(*Task).dir); pid != 0 {
-			return errors.New(strconv.Itoa(pid))
+		if pid, err := keeperOf(got.(*Task).dir); err != nil || pid != 0 {
+			return fmt.Errorf("it is %d, %v", pid, err)
 		}
 		return nil
 	})
