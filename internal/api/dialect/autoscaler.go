@@ -21,7 +21,8 @@ var utilizations = []struct{ word, resource string }{
 //
 // The first seed system's has a map of metrics, or a scaleInterval: at most one pod is added or removed in an interval, at
 // once, and cpu comes before memory; a percentage is one of a core, or of the memory that a pod may use at most. The second's
-// is v2beta2: where pods request nothing, the same percentage counts.
+// is v2beta2: where pods request nothing, the same percentage counts, and without policies of its own it grows by one pod each
+// 15 s, or to twice as many in a minute.
 func autoscaler(kind *api.Kind) func(r *rewriter, doc map[string]any) {
 	return func(r *rewriter, doc map[string]any) {
 		spec := object(doc["spec"])
@@ -45,6 +46,7 @@ func autoscaler(kind *api.Kind) func(r *rewriter, doc map[string]any) {
 		case second:
 			r.annotate(doc, "apiVersion", api.UtilizationBasisAnnotation, api.BasisRequestsOrCapacity,
 				"a utilization is one of what the pods request, and where they request nothing of a core, or of their limit or node")
+			r.growth(spec)
 		}
 	}
 }
@@ -121,6 +123,28 @@ func (r *rewriter) behavior(doc, spec map[string]any, kind *api.Kind, behavior m
 		return
 	}
 	r.inAnnotation(doc, api.BehaviorV1Annotation, behavior)
+}
+
+// growth gives an autoscaler the second system's policies for growing, should it have none. Those for shrinking are upstream's.
+func (r *rewriter) growth(spec map[string]any) {
+	behavior := object(spec["behavior"])
+	up := object(behavior["scaleUp"])
+	if _, has := up["policies"]; has || r.patched {
+		return
+	}
+	if behavior == nil {
+		behavior = map[string]any{}
+		spec["behavior"] = behavior
+	}
+	if up == nil {
+		up = map[string]any{}
+		behavior["scaleUp"] = up
+	}
+	policy := func(kind string, value, seconds int64) any {
+		return map[string]any{"type": kind, "value": value, "periodSeconds": seconds}
+	}
+	up["policies"] = []any{policy("Pods", 1, 15), policy("Percent", 100, 60)}
+	r.note("spec.behavior.scaleUp.policies", "at most one pod in 15 s, or twice as many in 60 s, as v2beta2 has it here without policies")
 }
 
 // percentages turns the map of metrics into a list, or into what the version has instead.

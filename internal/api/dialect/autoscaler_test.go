@@ -54,3 +54,21 @@ func TestAutoscalerMistakes(t *testing.T) {
 		}
 	}
 }
+
+// The second seed system's policies for growing count where v2beta2 has none, and only there.
+func TestGrowth(t *testing.T) {
+	const head = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2beta2","metadata":{"name":"a"},"spec":{"scaleTargetRef":{"kind":"ReplicaSet","apiVersion":"apps/v1","name":"rs"}%}}`
+	const policies = `"policies":[{"type":"Pods","value":1,"periodSeconds":15},{"type":"Percent","value":100,"periodSeconds":60}]`
+	for in, want := range map[string]string{
+		``: `,"behavior":{"scaleUp":{` + policies + `}}`,
+		`,"behavior":{"scaleUp":{"selectPolicy":"Min"},"scaleDown":{"selectPolicy":"Disabled"}}`: `,"behavior":{"scaleUp":{"selectPolicy":"Min",` + policies + `},"scaleDown":{"selectPolicy":"Disabled"}}`,
+		`,"behavior":{"scaleUp":{"policies":[{"type":"Pods","value":4,"periodSeconds":15}]}}`:    `,"behavior":{"scaleUp":{"policies":[{"type":"Pods","value":4,"periodSeconds":15}]}}`,
+	} {
+		doc := parseJSON(t, []byte(strings.Replace(head, "%", in, 1)))
+		if _, err := For(api.HorizontalPodAutoscalersV2beta2)(doc); err != nil {
+			t.Fatal(err)
+		}
+		metadata := `"metadata":{"name":"a","annotations":{"minik8s.io/utilization-basis":"requests-or-capacity"}}`
+		same(t, doc, parseJSON(t, []byte(strings.Replace(strings.Replace(head, "%", want, 1), `"metadata":{"name":"a"}`, metadata, 1))))
+	}
+}
