@@ -63,7 +63,7 @@ func (r request) encode() ([]byte, error) {
 const beginTimeout = 10 * time.Second
 
 // keep has a keeper do what r says, and returns what it says of that: "made PID", "failed CODE" of runc, or "error TEXT". When
-// ctx ends before, the keeper goes on.
+// ctx ends before, the keeper goes on; it has its lock by then, so that endKeeper finds it.
 func (n *nursery) keep(ctx context.Context, r request) (string, error) {
 	message, err := r.encode()
 	if err != nil {
