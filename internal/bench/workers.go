@@ -57,6 +57,9 @@ func workers(r *report) (err error) {
 	}
 	r.add("worker: nothing to Ready, with joining, p50", ms(joins.p(50)), "ms", "<= 500 ms", "two certificates, the Node, its range")
 	r.add("  an earlier worker to Ready, p50", ms(again.p(50)), "ms", "<= 500 ms", "")
+	if err := followNodes(r, m, w); err != nil {
+		return err
+	}
 	time.Sleep(20 * time.Second) // until memory from the start has been returned
 	pss, anon, n := memoryOf(w.Dir(), w.Pid())
 	r.add("worker alone, memory at idle (PSS)", pss/1024, "MiB", "<= 26 MiB", fmt.Sprintf("%d processes", n))

@@ -108,7 +108,7 @@ func (p *play) start(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Start(append([]string{"--role=master,worker"}, args[1:]...)...); err != nil {
+	if err := h.Start(append([]string{"--role=master,worker"}, p.files(h, args[1:])...)...); err != nil {
 		return err
 	}
 	return p.untilReady(ctx, h)
@@ -122,7 +122,7 @@ func (p *play) restart(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return h.Start(args[1:]...)
+	return h.Start(p.files(h, args[1:])...)
 }
 
 func (p *play) stepLogind(_ context.Context, args []string) error {
@@ -197,7 +197,7 @@ func (p *play) join(ctx context.Context, role string, args []string) error {
 	if flags == nil {
 		return fmt.Errorf("there is no token %s", args[2])
 	}
-	return h.Start(slices.Concat(flags, args[3:])...)
+	return h.Start(slices.Concat(flags, p.files(h, args[3:]))...)
 }
 
 // token is the step "token WORD from MASTER [FLAGS]".
@@ -281,6 +281,8 @@ func (p *play) files(h *Host, args []string) []string {
 	for i := range out {
 		if name, ok := strings.CutPrefix(out[i], "~/"); ok {
 			out[i] = filepath.Join(h.dir, name)
+		} else if name, ok := strings.CutPrefix(out[i], "--node-config="); ok {
+			out[i] = "--node-config=" + filepath.Join(p.dir, name)
 		} else if i > 0 && out[i-1] == "-f" {
 			out[i] = filepath.Join(p.dir, out[i])
 		}

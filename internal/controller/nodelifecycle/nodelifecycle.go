@@ -75,7 +75,7 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return nil
 	}
 	seen, now := n.seen.of(node.Name), n.now()
-	p := n.times.decide(node, seen, now, now.Sub(seen) > n.times.Grace && n.disrupted(now))
+	p := n.times.decide(node, seen, now, now.Sub(seen) > n.times.Grace && n.disrupted(zoneOf(node), now))
 	if p.lookAgain > 0 {
 		n.loop.AddAfter(key, p.lookAgain)
 	}
@@ -86,7 +86,7 @@ func (n *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		n.say(p.status)
 	}
 	if p.status != nil {
-		n.lookAtLost() // one more may mean that the cluster is disrupted
+		n.lookAtLost() // one more may mean that its zone is disrupted
 	}
 	if p.remove {
 		return n.remove(ctx, node)
@@ -112,18 +112,19 @@ func (n *Controller) lookAtLost() {
 }
 
 // disrupted counts the other machines that are silent. This machine's own Node says nothing about the network.
-func (n *Controller) disrupted(now time.Time) bool {
-	others, silent := 0, 0
+func (n *Controller) disrupted(in [2]string, now time.Time) bool {
+	var everywhere, zone count
 	for _, node := range n.nodes.List() {
-		if node.Name == n.self || condition(node, corev1.NodeReady) == nil {
+		if condition(node, corev1.NodeReady) == nil {
 			continue
 		}
-		others++
-		if now.Sub(n.seen.of(node.Name)) > n.times.Grace {
-			silent++
+		own, silent := node.Name == n.self, now.Sub(n.seen.of(node.Name)) > n.times.Grace
+		everywhere.add(own, silent)
+		if zoneOf(node) == in {
+			zone.add(own, silent)
 		}
 	}
-	return disrupted(silent, others)
+	return disrupted(everywhere, zone)
 }
 
 // remove deletes a lost Node. Its pods are then deleted by package podgc, and if the machine comes back its kubelet

@@ -49,22 +49,52 @@ type Times struct {
 // DefaultTimes are the seed systems'.
 var DefaultTimes = Times{Grace: 40 * time.Second, Unknown: 2 * time.Minute, Remove: 4 * time.Minute}
 
-// A cluster is disrupted when all machines but the master's own seem lost, if there are several, or more than manyLost
-// that are more than disruptedAt of them: then it is rather the master that is cut off. No pod is evicted then, and no
-// Node removed. The numbers are Kubernetes' (--unhealthy-zone-threshold); of the loss of a single other machine nobody can
-// say whose it is.
+// A zone is disrupted when more than manyLost machines in it are silent that are more than disruptedAt of it, and every zone
+// when all machines but the master's own are silent, if there are several: then it is rather the master that is cut off. No
+// pod of such a zone is evicted, and no Node removed. A zone of which nothing is heard while others are heard is lost, and
+// its pods are needed elsewhere. The rules and numbers are Kubernetes' (--unhealthy-zone-threshold); of the loss of a single
+// other machine nobody can say whose it is.
 const (
 	manyLost    = 2
 	disruptedAt = 0.55
 )
 
-// disrupted is about the other machines: those that have had a kubelet, without this one.
-func disrupted(silent, others int) bool {
-	return silent == others && others != 1 || silent > manyLost && float64(silent) >= disruptedAt*float64(others)
+// count is about machines that have had a kubelet, without the master's own.
+type count struct {
+	silent, others int
+	own            bool // the master's own is among them
 }
 
-// decide is the controller's decision, from the node as it stands, when its last heartbeat was seen, and whether the
-// cluster is disrupted; it is pure.
+func (c *count) add(own, silent bool) {
+	switch {
+	case own:
+		c.own = true
+	case silent:
+		c.silent++
+		c.others++
+	default:
+		c.others++
+	}
+}
+
+// disrupted decides about a zone.
+func disrupted(everywhere, zone count) bool {
+	switch {
+	case everywhere.silent == everywhere.others:
+		return everywhere.others != 1
+	case zone.silent == zone.others && !zone.own:
+		return false
+	}
+	return zone.silent > manyLost && float64(zone.silent) >= disruptedAt*float64(zone.others)
+}
+
+// zoneOf is where a node is, by the labels that a cloud or a person gives it.
+func zoneOf(n *corev1.Node) [2]string {
+	return [2]string{n.Labels[corev1.LabelTopologyRegion], n.Labels[corev1.LabelTopologyZone]}
+}
+
+// decide is the controller's decision, from the node as it stands, when its last heartbeat was seen, and whether its
+// zone is disrupted; it is pure.
 func (t Times) decide(node *corev1.Node, seen, now time.Time, disrupted bool) plan {
 	p := plan{evict: !disrupted}
 	ready := condition(node, corev1.NodeReady)

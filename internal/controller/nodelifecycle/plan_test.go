@@ -58,8 +58,23 @@ func TestDecide(t *testing.T) {
 		silent, others int
 		want           bool
 	}{{0, 0, true}, {1, 1, false}, {1, 2, false}, {2, 2, true}, {2, 3, false}, {3, 4, true}, {3, 6, false}, {5, 9, true}, {5, 10, false}, {10, 10, true}} {
-		if got := disrupted(x.silent, x.others); got != x.want {
-			t.Errorf("%d of %d others silent: %v", x.silent, x.others, got)
+		if one := (count{x.silent, x.others, true}); disrupted(one, one) != x.want {
+			t.Errorf("%d of %d others silent: want %v", x.silent, x.others, x.want)
+		}
+	}
+	for _, x := range []struct {
+		name             string
+		everywhere, zone count
+		want             bool
+	}{
+		{"a zone is lost, and most machines with it", count{6, 9, true}, count{6, 6, false}, false},
+		{"most of a zone, a few of all", count{3, 20, true}, count{3, 5, false}, true},
+		{"half of a zone", count{3, 20, true}, count{3, 6, false}, false},
+		{"all of the master's own zone but itself", count{3, 20, true}, count{3, 3, true}, true},
+		{"everything", count{9, 9, true}, count{6, 6, false}, true},
+	} {
+		if got := disrupted(x.everywhere, x.zone); got != x.want {
+			t.Errorf("%s: disrupted is %v", x.name, got)
 		}
 	}
 	// What Kubernetes had before there was the rung of the seed systems, and what a removal before it leaves out.

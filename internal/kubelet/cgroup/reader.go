@@ -168,16 +168,34 @@ func (r *Reader) pressure(dir string) *cri.Pressure {
 			return nil
 		}
 		for line := range bytes.Lines(data) { // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0"
-			_, total, _ := bytes.Cut(line, []byte("total="))
-			n, _ := number(total)
+			to := &x.to.Full
 			if bytes.HasPrefix(line, []byte("some")) {
-				x.to.Some = n
-			} else {
-				x.to.Full = n
+				to = &x.to.Some
+			}
+			for word := range bytes.FieldsSeq(line) {
+				key, value, _ := bytes.Cut(word, []byte("="))
+				switch string(key) {
+				case "avg10":
+					to.Avg10 = hundredths(value)
+				case "avg60":
+					to.Avg60 = hundredths(value)
+				case "avg300":
+					to.Avg300 = hundredths(value)
+				case "total":
+					to.Total, _ = number(value)
+				}
 			}
 		}
 	}
 	return p
+}
+
+// hundredths reads a number as the kernel writes averages, with two digits behind the point.
+func hundredths(text []byte) uint64 {
+	whole, rest, _ := bytes.Cut(text, []byte("."))
+	n, _ := number(whole)
+	h, _ := number(rest)
+	return n*100 + h
 }
 
 // tick is what programs see of the kernel's, whatever it is: 10 ms.

@@ -271,11 +271,14 @@ type Rest struct {
 	Pressure *Pressure
 }
 
-// Pressure is pressure stall information (Linux, Documentation/accounting/psi.rst), in microseconds.
+// Pressure is pressure stall information (Linux, Documentation/accounting/psi.rst).
 type Pressure struct{ CPU, Memory, IO Stall }
 
 // Stall is how long some of the tasks, or all of them, stood still.
-type Stall struct{ Some, Full uint64 }
+type Stall struct{ Some, Full Waited }
+
+// Waited is a time in microseconds, and the kernel's averages of the last 10, 60 and 300 seconds, in hundredths of a percent.
+type Waited struct{ Total, Avg10, Avg60, Avg300 uint64 }
 
 // Files are the directories with what a container has written.
 type Files struct {

@@ -22,7 +22,7 @@ type past struct {
 // numbers is a sample as numbers: the time in nanoseconds, what it has of has, and all that is counted.
 type numbers [2 + counted]uint64
 
-const counted = 35
+const counted = 53
 
 // What a sample may lack.
 const (
@@ -32,9 +32,11 @@ const (
 
 // places are where a sample's counts are.
 func places(u *cri.Usage, p *cri.Pressure, n *cri.Network) [counted]*uint64 {
+	a, b, c, d, e, f := &p.CPU.Some, &p.CPU.Full, &p.Memory.Some, &p.Memory.Full, &p.IO.Some, &p.IO.Full
 	return [...]*uint64{&u.CPU, &u.UserCPU, &u.SystemCPU, &u.Memory, &u.WorkingSet, &u.RSS, &u.Cache, &u.Mapped, &u.Swap, &u.Faults, &u.MajorFaults,
 		&u.Periods, &u.ThrottledPeriods, &u.Throttled, &u.Peak, &u.OOMKills, &u.Processes, &u.ReadBytes, &u.WrittenBytes, &u.ReadCalls, &u.WriteCalls,
-		&p.CPU.Some, &p.CPU.Full, &p.Memory.Some, &p.Memory.Full, &p.IO.Some, &p.IO.Full,
+		&a.Total, &b.Total, &c.Total, &d.Total, &e.Total, &f.Total, &a.Avg10, &b.Avg10, &c.Avg10, &d.Avg10, &e.Avg10, &f.Avg10,
+		&a.Avg60, &b.Avg60, &c.Avg60, &d.Avg60, &e.Avg60, &f.Avg60, &a.Avg300, &b.Avg300, &c.Avg300, &d.Avg300, &e.Avg300, &f.Avg300,
 		&n.Received, &n.Sent, &n.PacketsIn, &n.PacketsOut, &n.ErrorsIn, &n.ErrorsOut, &n.DroppedIn, &n.DroppedOut}
 }
 

@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -111,20 +112,18 @@ func (p podRanges) asked(node *corev1.Node, taken map[netip.Prefix]string) error
 	return nil
 }
 
-// free returns the first free range of a node's size.
+// free returns the first free range of a node's size. It goes through what is taken once, in order: the candidate lies after
+// all that has been passed.
 func (p podRanges) free(taken map[netip.Prefix]string) (netip.Prefix, bool) {
 	candidate := netip.PrefixFrom(p.cluster.Masked().Addr(), max(config.NodeBits, p.cluster.Bits()))
-	for p.cluster.Contains(candidate.Addr()) {
-		by, overlaps := overlapping(taken, candidate)
-		if !overlaps {
-			return candidate, true
-		}
-		candidate = after(by, candidate)
-		if !candidate.IsValid() {
+	for _, t := range slices.SortedFunc(maps.Keys(taken), netip.Prefix.Compare) {
+		if t.Overlaps(candidate) {
+			candidate = after(t, candidate)
+		} else if candidate.Addr().Less(t.Addr()) {
 			break
 		}
 	}
-	return netip.Prefix{}, false
+	return candidate, p.cluster.Contains(candidate.Addr())
 }
 
 func overlapping(taken map[netip.Prefix]string, p netip.Prefix) (netip.Prefix, bool) {

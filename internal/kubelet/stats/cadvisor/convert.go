@@ -185,9 +185,13 @@ func diskIO(s *stats.Sample) *v1.DiskIoStats {
 	return out
 }
 
-// stall is in nanoseconds there.
 func stall(s cri.Stall) v1.PSIStats {
-	return v1.PSIStats{Full: v1.PSIData{Total: s.Full * 1000}, Some: v1.PSIData{Total: s.Some * 1000}}
+	return v1.PSIStats{Full: waited(s.Full), Some: waited(s.Some)}
+}
+
+// waited is in nanoseconds and percent there.
+func waited(w cri.Waited) v1.PSIData {
+	return v1.PSIData{Total: w.Total * 1000, Avg10: float64(w.Avg10) / 100, Avg60: float64(w.Avg60) / 100, Avg300: float64(w.Avg300) / 100}
 }
 
 func device(n *cri.Network) v1.InterfaceStats {

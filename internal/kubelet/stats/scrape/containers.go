@@ -105,12 +105,12 @@ var families = []family{
 	{"container_network_transmit_packets_dropped_total", exposition.Counter, "Cumulative count of packets dropped while transmitting.", network, ofNetwork(func(n *cri.Network) uint64 { return n.DroppedOut })},
 	{"container_network_transmit_packets_total", exposition.Counter, "Cumulative count of packets transmitted.", network, ofNetwork(func(n *cri.Network) uint64 { return n.PacketsOut })},
 	{"container_oom_events_total", exposition.Counter, "Count of out of memory events observed for the container.", plain, count(func(s *stats.Sample) uint64 { return s.OOMKills })},
-	{"container_pressure_cpu_stalled_seconds_total", exposition.Counter, "Total time duration no tasks in the container could make progress due to CPU congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.CPU.Full })},
-	{"container_pressure_cpu_waiting_seconds_total", exposition.Counter, "Total time duration tasks in the container have waited due to CPU congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.CPU.Some })},
-	{"container_pressure_io_stalled_seconds_total", exposition.Counter, "Total time duration no tasks in the container could make progress due to IO congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.IO.Full })},
-	{"container_pressure_io_waiting_seconds_total", exposition.Counter, "Total time duration tasks in the container have waited due to IO congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.IO.Some })},
-	{"container_pressure_memory_stalled_seconds_total", exposition.Counter, "Total time duration no tasks in the container could make progress due to memory congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.Memory.Full })},
-	{"container_pressure_memory_waiting_seconds_total", exposition.Counter, "Total time duration tasks in the container have waited due to memory congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.Memory.Some })},
+	{"container_pressure_cpu_stalled_seconds_total", exposition.Counter, "Total time duration no tasks in the container could make progress due to CPU congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.CPU.Full.Total })},
+	{"container_pressure_cpu_waiting_seconds_total", exposition.Counter, "Total time duration tasks in the container have waited due to CPU congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.CPU.Some.Total })},
+	{"container_pressure_io_stalled_seconds_total", exposition.Counter, "Total time duration no tasks in the container could make progress due to IO congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.IO.Full.Total })},
+	{"container_pressure_io_waiting_seconds_total", exposition.Counter, "Total time duration tasks in the container have waited due to IO congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.IO.Some.Total })},
+	{"container_pressure_memory_stalled_seconds_total", exposition.Counter, "Total time duration no tasks in the container could make progress due to memory congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.Memory.Full.Total })},
+	{"container_pressure_memory_waiting_seconds_total", exposition.Counter, "Total time duration tasks in the container have waited due to memory congestion.", plain, ofPressure(func(p *cri.Pressure) uint64 { return p.Memory.Some.Total })},
 	{"container_spec_cpu_period", exposition.Gauge, "CPU period of the container.", plain, ofLimit(func(*corev1.ResourceRequirements) float64 { return 100000 })},
 	{"container_spec_cpu_quota", exposition.Gauge, "CPU quota of the container.", plain, ofLimit(func(r *corev1.ResourceRequirements) float64 {
 		if r.Limits.Cpu().IsZero() {

@@ -98,9 +98,13 @@ func stalls(x *stats.Sample) *statsapi.IOStats {
 	return &statsapi.IOStats{Time: metav1.NewTime(x.Time), PSI: stall(x.Pressure.IO)}
 }
 
-// stall is in nanoseconds there.
 func stall(s cri.Stall) *statsapi.PSIStats {
-	return &statsapi.PSIStats{Full: statsapi.PSIData{Total: s.Full * 1000}, Some: statsapi.PSIData{Total: s.Some * 1000}}
+	return &statsapi.PSIStats{Full: waited(s.Full), Some: waited(s.Some)}
+}
+
+// waited is in nanoseconds and percent there.
+func waited(w cri.Waited) statsapi.PSIData {
+	return statsapi.PSIData{Total: w.Total * 1000, Avg10: float64(w.Avg10) / 100, Avg60: float64(w.Avg60) / 100, Avg300: float64(w.Avg300) / 100}
 }
 
 func swap(x *stats.Sample) *statsapi.SwapStats {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/hosts"
+)
+
+const followed = 10 // how often a Node comes, moves and goes
+
+// followNodes measures how soon a host's routes follow the Nodes of others: one that comes, gets another address, and goes.
+func followNodes(r *report, m, near *hosts.Host) (err error) {
+	c, err := m.API()
+	if err != nil {
+		return err
+	}
+	ns, err := netns.GetFromPid(m.Pid())
+	if err != nil {
+		return err
+	}
+	defer ns.Close() //nolint:errcheck // nothing to lose
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+
+	var came, moved, gone samples
+	ctx, pods := context.Background(), netip.MustParsePrefix("10.244.200.0/24")
+	first := near.Address.Next().Next()
+	second := first.Next()
+	for range followed {
+		for _, s := range []struct {
+			to *samples
+			do func() error
+			by netip.Addr // the next hop, which is the other host's address
+		}{
+			{&came, func() error { return nodeAt(ctx, c, pods, first) }, first},
+			{&moved, func() error { return nodeAt(ctx, c, pods, second) }, second},
+			{&gone, func() error {
+				_, err := c.Delete(ctx, client.Key{Kind: api.Nodes, Name: "other"}, nil)
+				return err
+			}, netip.Addr{}},
+		} {
+			began := time.Now()
+			if err := s.do(); err != nil {
+				return err
+			}
+			if err := poll(func() bool { return nextHop(h, pods) == s.by }); err != nil {
+				return errors.Join(errors.New("the route to another node's pods"), err)
+			}
+			*s.to = append(*s.to, time.Since(began))
+		}
+	}
+	for _, x := range []struct {
+		what string
+		samples
+	}{{"a Node comes: to the route to its pods, worst of 10", came}, {"  it gets another address", moved}, {"  it goes", gone}} {
+		r.add(x.what, ms(x.p(100)), "ms", "<= 1000 ms", "")
+	}
+	return nil
+}
+
+// nodeAt has a Node with a range of pod addresses at an address.
+func nodeAt(ctx context.Context, c client.Interface, pods netip.Prefix, at netip.Addr) error {
+	node, err := client.Get[*corev1.Node](ctx, c, client.Key{Kind: api.Nodes, Name: "other"})
+	if err != nil {
+		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{PodCIDR: pods.String(), PodCIDRs: []string{pods.String()}}}
+		made, err := c.Create(ctx, node, client.WriteOptions{})
+		if err != nil {
+			return err
+		}
+		node = made.(*corev1.Node)
+	}
+	node = node.DeepCopy()
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: at.String()}}
+	_, err = c.Update(ctx, node, client.WriteOptions{Subresource: "status"})
+	return err
+}
+
+// nextHop is by which address packets to a range go; invalid: no route has it.
+func nextHop(h *netlink.Handle, to netip.Prefix) netip.Addr {
+	dst := &net.IPNet{IP: to.Addr().AsSlice(), Mask: net.CIDRMask(to.Bits(), 32)}
+	routes, err := h.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Dst: dst}, netlink.RT_FILTER_DST)
+	if err != nil || len(routes) == 0 {
+		return netip.Addr{}
+	}
+	a, _ := netip.AddrFromSlice(routes[0].Gw.To4())
+	return a
+}
