@@ -79,10 +79,11 @@ func TestWhatAContainerSees(t *testing.T) {
 	}
 }
 
-// asOurs replaces what a process has of the daemon, the machine's own limits and capabilities and the signals
-// that it was told to ignore, by a word.
+// asOurs replaces what a process has of the daemon, the machine's own limits and capabilities, by a word; and the signals that
+// are ignored, which are those that the daemon was started with, or none.
 func asOurs(t *testing.T, view string) string {
 	t.Helper()
+	view = strings.ReplaceAll(view, "SigIgn:\t0000000000000000\n", "SigIgn as the daemon\n")
 	for _, file := range []string{"limits", "status"} {
 		data, err := os.ReadFile("/proc/self/" + file)
 		if err != nil {

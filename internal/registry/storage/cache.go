@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/btree"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"minik8s/internal/api"
 	"minik8s/internal/store"
@@ -374,8 +375,9 @@ func (kc *Objects) Len() int {
 func (c *Cache) Revision() int64 { return c.rev.Load() }
 
 // Write makes all changes in one transaction: the object's bytes, and whatever else has to change with it. It leaves
-// the decoded object where the watch finds it. obj becomes shared. The error is the store's own.
+// the decoded object where the watch finds it. obj becomes shared, and as precise as its bytes. The error is the store's own.
 func (kc *Objects) Write(ctx context.Context, key string, obj api.Object, raw []byte, changes ...store.Change) (*Entry, error) {
+	cutTimes(obj)
 	// The cached object gets its revision in the watch's goroutine, the caller's object in this one. So there are two
 	// objects, which share everything but the outermost struct.
 	h := &handover{raw: raw}
@@ -395,8 +397,8 @@ func (kc *Objects) Write(ctx context.Context, key string, obj api.Object, raw []
 	return NewEntry(kc.kind, key, rev, raw, obj), nil
 }
 
-// CheckShared reports shared objects that were changed, which is never allowed. registrytest calls it at the end of
-// every test.
+// CheckShared reports shared objects that were changed, which is never allowed, and those that are not what their bytes say.
+// registrytest calls it at the end of every test.
 func (c *Cache) CheckShared() error {
 	var errs []error
 	for kind, kc := range c.kinds.Load().byKind {
@@ -409,6 +411,10 @@ func (c *Cache) CheckShared() error {
 			raw, err := Encode(kind, (*obj).DeepCopyObject().(api.Object))
 			if err != nil || !e.Equal(raw) {
 				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.raw, err))
+			}
+			read := (&Entry{kind: kind, key: e.key, rev: e.rev, raw: e.raw}).Object()
+			if !equality.Semantic.DeepEqual(read, *obj) {
+				errs = append(errs, fmt.Errorf("%s %s in memory is not what its bytes say:\n%+v\n%+v", kind, e.key, *obj, read))
 			}
 		}
 	}
