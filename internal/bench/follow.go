@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"net/netip"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -25,16 +23,6 @@ func followNodes(r *report, m, near *hosts.Host) (err error) {
 	if err != nil {
 		return err
 	}
-	ns, err := netns.GetFromPid(m.Pid())
-	if err != nil {
-		return err
-	}
-	defer ns.Close() //nolint:errcheck // nothing to lose
-	h, err := netlink.NewHandleAt(ns)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
 
 	var came, moved, gone samples
 	ctx, pods := context.Background(), netip.MustParsePrefix("10.244.200.0/24")
@@ -57,7 +45,7 @@ func followNodes(r *report, m, near *hosts.Host) (err error) {
 			if err := s.do(); err != nil {
 				return err
 			}
-			if err := poll(func() bool { return nextHop(h, pods) == s.by }); err != nil {
+			if err := poll(func() bool { return m.NextHop(pods) == s.by }); err != nil {
 				return errors.Join(errors.New("the route to another node's pods"), err)
 			}
 			*s.to = append(*s.to, time.Since(began))
@@ -74,28 +62,19 @@ func followNodes(r *report, m, near *hosts.Host) (err error) {
 
 // nodeAt has a Node with a range of pod addresses at an address.
 func nodeAt(ctx context.Context, c client.Interface, pods netip.Prefix, at netip.Addr) error {
-	node, err := client.Get[*corev1.Node](ctx, c, client.Key{Kind: api.Nodes, Name: "other"})
-	if err != nil {
-		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{PodCIDR: pods.String(), PodCIDRs: []string{pods.String()}}}
-		made, err := c.Create(ctx, node, client.WriteOptions{})
+	fresh := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{PodCIDR: pods.String(), PodCIDRs: []string{pods.String()}}}
+	if _, err := c.Create(ctx, fresh, client.WriteOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	for { // controllers write to it, too
+		node, err := client.Get[*corev1.Node](ctx, c, client.Key{Kind: api.Nodes, Name: "other"})
 		if err != nil {
 			return err
 		}
-		node = made.(*corev1.Node)
+		node = node.DeepCopy()
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: at.String()}}
+		if _, err := c.Update(ctx, node, client.WriteOptions{Subresource: "status"}); !apierrors.IsConflict(err) {
+			return err
+		}
 	}
-	node = node.DeepCopy()
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: at.String()}}
-	_, err = c.Update(ctx, node, client.WriteOptions{Subresource: "status"})
-	return err
-}
-
-// nextHop is by which address packets to a range go; invalid: no route has it.
-func nextHop(h *netlink.Handle, to netip.Prefix) netip.Addr {
-	dst := &net.IPNet{IP: to.Addr().AsSlice(), Mask: net.CIDRMask(to.Bits(), 32)}
-	routes, err := h.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Dst: dst}, netlink.RT_FILTER_DST)
-	if err != nil || len(routes) == 0 {
-		return netip.Addr{}
-	}
-	a, _ := netip.AddrFromSlice(routes[0].Gw.To4())
-	return a
 }

@@ -10,7 +10,7 @@
 //	host.go      one host and its daemon
 //	shutdown.go  a machine that shuts down, with a logind of its own
 //	loss.go      packets that are lost
-//	dial.go      connections from a host, or from the network
+//	dial.go      connections from a host, or from the network; route.go: the way of its packets
 //	scenario.go  scenario files: reading and playing
 //	steps.go     what their lines do
 //
