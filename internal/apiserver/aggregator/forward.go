@@ -110,6 +110,9 @@ func (a *Aggregator) send(c echo.Context, to *apiregistrationv1.APIService, tran
 			setUser(pr.Out.Header, user)
 		},
 		ModifyResponse: func(resp *http.Response) error {
+			if err := context.Cause(ctx); err != nil { // what it says because it was hung up on is no answer
+				return err
+			}
 			for name := range resp.Header { // it cannot let other sites' scripts read what the API says
 				if strings.HasPrefix(name, "Access-Control-Allow-") {
 					resp.Header.Del(name)
