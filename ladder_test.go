@@ -52,7 +52,7 @@ var floors = map[string]int{
 	"internal/policy/plan":        1, // what a NetworkPolicy means; pure
 	"internal/proxy/report":       1, // how a node says what its kernel does with a Service; ctl reads it
 	"internal/dns":                4, // the names of Services for this node's pods; only roles makes one
-	"internal/hostdns":            1, // a line in the host's resolv.conf
+	"internal/hostdns":            1, // the host's own programs ask our DNS, too
 	"internal/dns/names":          1, // what a name asks for; pure
 	"internal/gateway":            4, // HTTP by host and path on every node; only roles makes one
 	"internal/gateway/routes":     1, // which route a request takes; pure, knows no front end
@@ -128,7 +128,7 @@ var doors = map[string][]string{
 	"github.com/google/nftables":        {"internal/nft", "internal/bench", "internal/hosts"},
 	"github.com/mdlayher/netlink":       {"internal/nft", "internal/conntrack"},
 	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},
-	"github.com/godbus/dbus/v5":         {"internal/logind"},
+	"github.com/godbus/dbus/v5":         {"internal/logind", "internal/hostdns"},
 	"github.com/anishathalye/porcupine": {"internal/hosts/history"},
 	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote", "internal/bench"},
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},

@@ -318,7 +318,7 @@ var Keys = []Key{
 			}
 			return nil
 		}, get: func(c *Config) string { return strings.Join(c.ClusterDNS, ",") }},
-	{Name: "host-dns", Default: "false", Bool: true, Doc: "have the programs of this machine ask the cluster's DNS first, by a line in --resolv-conf that goes when the daemon ends",
+	{Name: "host-dns", Default: "false", Bool: true, Doc: "have the programs of this machine ask the cluster's DNS, too, by systemd-resolved where they ask that, else by a line in --resolv-conf; it is undone when the daemon ends",
 		set: boolean(func(c *Config) *bool { return &c.HostDNS }), get: func(c *Config) string { return fmt.Sprint(c.HostDNS) }},
 	{Name: "resolv-conf", Default: defaultResolvConf, Doc: "the file that names this machine's DNS servers, which the cluster's DNS asks for all other names",
 		set: text(func(c *Config) *string { return &c.ResolvConf }), get: func(c *Config) string { return c.ResolvConf }},

@@ -101,7 +101,7 @@ func (c *cleaning) run(ctx context.Context, d *Daemon, opts CleanOptions) error 
 		}
 	}
 	if d.network != nil {
-		if err := errors.Join(proxy.Teardown(d.servicesTable()), d.network.Teardown(ctx), d.resolvConf().Restore()); err != nil {
+		if err := errors.Join(proxy.Teardown(d.servicesTable()), d.network.Teardown(ctx), d.askNoMore()); err != nil {
 			return fmt.Errorf("the pods' network could not be removed: %w; no file was deleted, try again", err)
 		}
 	}

@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
 	"time"
@@ -39,7 +40,7 @@ func (d *Daemon) runDNS(ctx context.Context, ready func()) error {
 	defer stop()
 	beside.Go(func() { d.keepHostDNS(ctx, at) })
 	opts := informer.Options{Views: d.nodeViews(), Log: d.log}
-	s := dns.New(dns.Config{Domain: d.cfg.ClusterDomain, Hold: hold, Held: d.heldDNS, ResolvConf: d.cfg.ResolvConf, Log: d.log},
+	s := dns.New(dns.Config{Domain: d.cfg.ClusterDomain, Hold: hold, Held: d.heldDNS, ResolvConf: d.cfg.ResolvConf, Asked: d.cfg.HostDNS, Log: d.log},
 		informer.New[*corev1.Service](d.asNode(), api.Services, opts), informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts),
 		informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts))
 	return s.Run(ctx, ready)
@@ -72,8 +73,8 @@ func (d *Daemon) resolvConf() hostdns.File {
 // earlier run may have left.
 func (d *Daemon) keepHostDNS(ctx context.Context, at <-chan netip.Addr) {
 	if !d.cfg.HostDNS {
-		if err := d.resolvConf().Restore(); err != nil {
-			d.log.Error("this machine still asks the cluster's DNS first", "file", d.cfg.ResolvConf, "error", err)
+		if err := d.askNoMore(); err != nil {
+			d.log.Error("this machine still asks the cluster's DNS", "file", d.cfg.ResolvConf, "error", err)
 		}
 		return
 	}
@@ -90,13 +91,39 @@ func (d *Daemon) keepHostDNS(ctx context.Context, at <-chan netip.Addr) {
 	}
 }
 
-// askAgain is after how long a file that could not be changed is tried again.
+// askNoMore undoes, in either way, that this machine asks the cluster's DNS.
+func (d *Daemon) askNoMore() error {
+	return errors.Join(d.resolvConf().Restore(), d.network.DropResolver())
+}
+
+// keepAsking has this machine ask a server, too, until ctx ends, by systemd-resolved where its programs ask that.
+func (d *Daemon) keepAsking(ctx context.Context, server netip.Addr) (err error) {
+	resolved, err := d.resolvConf().Resolved(ctx)
+	if errors.Is(err, hostdns.ErrNoResolved) {
+		return d.resolvConf().Keep(ctx, server, d.log)
+	}
+	if err != nil {
+		return err
+	}
+	defer resolved.Close()
+	if err := d.resolvConf().Restore(); err != nil { // an earlier run may have found no resolved
+		return err
+	}
+	link, err := d.network.Resolver()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.network.DropResolver()) }()
+	return resolved.Keep(ctx, link, server, d.cfg.ClusterDomain)
+}
+
+// askAgain is after how long it is tried again when that could not be done.
 const askAgain = 5 * time.Second
 
-// askFirst has this machine ask a server first, until end is called; the zero Addr: none.
+// askFirst has this machine ask a server, until end is called; the zero Addr: none.
 func (d *Daemon) askFirst(ctx context.Context, server netip.Addr) (end func()) {
 	if !server.IsValid() {
-		if err := d.resolvConf().Restore(); err != nil {
+		if err := d.askNoMore(); err != nil {
 			d.log.Error("this machine still asks a DNS that is gone", "file", d.cfg.ResolvConf, "error", err)
 		}
 		return func() {}
@@ -105,7 +132,7 @@ func (d *Daemon) askFirst(ctx context.Context, server netip.Addr) (end func()) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		for reported := ""; ; {
-			err := d.resolvConf().Keep(ctx, server, d.log)
+			err := d.keepAsking(ctx, server)
 			if err == nil {
 				return
 			}

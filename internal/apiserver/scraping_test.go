@@ -143,6 +143,16 @@ func TestObjectMetrics(t *testing.T) {
 		}
 		return body
 	}
+	// The page asks the cache, which hears of a write a moment after whoever wrote.
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); !ok(); {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	until("the Deployment is not there", func() bool { return strings.Contains(page(), `deployment="d"`) })
 	all := page()
 	for _, want := range []string{
 		`kube_namespace_status_phase{namespace="default",phase="Active"} 1`,
@@ -173,10 +183,5 @@ func TestObjectMetrics(t *testing.T) {
 		samples[series] = true
 	}
 	c.do(c.root(), "DELETE", "/api/v1/namespaces/default/pods/web?gracePeriodSeconds=0", "")
-	// The page asks the cache, which hears of a write a moment after whoever wrote.
-	for end := time.Now().Add(10 * time.Second); strings.Contains(page(), `pod="web"`); {
-		if time.Now().After(end) {
-			t.Fatal("a pod that is gone is still there")
-		}
-	}
+	until("a pod that is gone is still there", func() bool { return !strings.Contains(page(), `pod="web"`) })
 }

@@ -36,7 +36,9 @@ type Config struct {
 	Held func() netip.Addr
 	// ResolvConf is the file that names the servers that the machine itself asks. It is read again while there are questions.
 	ResolvConf string
-	Log        *slog.Logger
+	// Asked says that the machine asks this server, too, by whichever way: it must not be asked in turn.
+	Asked bool
+	Log   *slog.Logger
 }
 
 // Server is the DNS of a node.
@@ -49,6 +51,7 @@ type Server struct {
 	listed   chan struct{}
 	late     atomic.Bool // the first lists take longer than anybody waits
 	forward  *forwarder
+	behind   func() ([]byte, error)     // the file with what systemd-resolved asks
 	at       atomic.Pointer[netip.Addr] // where it answers; nil: nowhere
 	handler  *handler
 }
@@ -56,7 +59,7 @@ type Server struct {
 // New makes the DNS of a node; Run runs it and the informers, once.
 func New(cfg Config, services *informer.Informer[*corev1.Service], slices *informer.Informer[*discoveryv1.EndpointSlice],
 	objects *informer.Informer[*minik8s.DNS]) *Server {
-	s := &Server{cfg: cfg, services: services, slices: slices, objects: objects, listed: make(chan struct{})}
+	s := &Server{cfg: cfg, services: services, slices: slices, objects: objects, listed: make(chan struct{}), behind: hostdns.Uplinks}
 	s.forward = &forwarder{servers: s.machines}
 	kept := cache.New()
 	kept.Next = s.forward
@@ -98,11 +101,8 @@ func Service(at netip.Addr) *corev1.Service {
 	}
 }
 
-// behindResolved names the servers that systemd-resolved asks.
-const behindResolved = "/run/systemd/resolve/resolv.conf"
-
-// machines are the servers that the machine asks, but for this one. Where the machine asks this one first, systemd-resolved
-// may ask it, too: then those behind it are asked directly.
+// machines are the servers that the machine asks, but for this one. Where the machine asks this one, systemd-resolved
+// does so: then those behind it are asked directly.
 func (s *Server) machines() []netip.AddrPort {
 	text, err := os.ReadFile(s.cfg.ResolvConf)
 	if err != nil {
@@ -110,10 +110,10 @@ func (s *Server) machines() []netip.AddrPort {
 	}
 	rest := hostdns.Rest(text)
 	out := s.named(rest)
-	if len(rest) == len(text) || slices.ContainsFunc(out, func(a netip.AddrPort) bool { return !a.Addr().IsLoopback() }) {
+	if !s.cfg.Asked && len(rest) == len(text) || slices.ContainsFunc(out, func(a netip.AddrPort) bool { return !a.Addr().IsLoopback() }) {
 		return out
 	}
-	if behind, err := os.ReadFile(behindResolved); err == nil {
+	if behind, err := s.behind(); err == nil {
 		return s.named(behind)
 	}
 	return out

@@ -518,6 +518,19 @@ func TestMachinesServers(t *testing.T) {
 			t.Errorf("with our own %t: %s", use, got)
 		}
 	}
+	// Where the machine asks this server by systemd-resolved, that is not asked in turn: those behind it are.
+	if err := os.WriteFile(s.cfg.ResolvConf, []byte("nameserver 127.0.0.53\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(s.machines()); got != "[127.0.0.53:53]" {
+		t.Errorf("by systemd-resolved: %s", got)
+	}
+	s.cfg.Asked = true
+	behind := netip.MustParseAddr("192.0.2.53")
+	s.behind = func() ([]byte, error) { return []byte("nameserver 10.96.0.10\nnameserver 192.0.2.53\n"), nil }
+	if got := s.machines(); len(got) != 1 || got[0].Addr() != behind {
+		t.Errorf("behind systemd-resolved: %v", got)
+	}
 }
 
 // Which Service is answered by the nodes.

@@ -11,7 +11,7 @@
 //	hostports.go  the host ports of sandboxes
 //	peers.go      the other nodes: SetPeers, and what they need of the table and of other filters
 //	rules.go      the table of ours, as data
-//	served.go     addresses at which the host's own parts answer: Serve
+//	served.go     addresses at which the host's own parts answer: Serve; nameservice.go: a link for the host's resolver
 //	keep.go       tells of the host's addresses; compares and repairs when the kernel's state has changed; shared.go: routes and addresses
 //	flows.go      tracked UDP flows of removed pods
 //

@@ -264,7 +264,7 @@ func (n *Network) Teardown(ctx context.Context) error {
 	var errs []error
 	errs = append(errs, n.overlay.Adopt(n.pool.Prefix())) // what an earlier run has opened for them is closed, too
 	errs = append(errs, n.filters.Close(n.traffic())...)
-	errs = append(errs, n.overlay.Remove(), n.serveNothing())
+	errs = append(errs, n.overlay.Remove(), n.serveNothing(), n.DropResolver())
 	if pods := n.pool.Prefix(); pods.IsValid() {
 		errs = append(errs, n.freeRange(pods))
 	}

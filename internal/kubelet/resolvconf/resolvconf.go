@@ -14,10 +14,10 @@ import (
 // Node returns the node's file, or, if that names only resolvers on loopback, which a pod cannot reach, the one that
 // systemd-resolved itself uses. It is empty, without an error, if there is no file.
 func Node() ([]byte, error) {
-	return read("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
+	return read("/etc/resolv.conf", hostdns.Uplinks)
 }
 
-func read(path, behind string) ([]byte, error) {
+func read(path string, behind func() ([]byte, error)) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return []byte{}, nil
@@ -32,7 +32,7 @@ func read(path, behind string) ([]byte, error) {
 		return err != nil || !a.IsLoopback()
 	}
 	if len(servers) > 0 && !slices.ContainsFunc(servers, reachable) {
-		if upstream, err := os.ReadFile(behind); err == nil {
+		if upstream, err := behind(); err == nil {
 			return upstream, nil
 		}
 	}

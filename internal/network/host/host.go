@@ -21,6 +21,9 @@ const Protocol = netlink.RouteProtocol(109)
 // Gateway is the next hop of pods' default route, which is an address of the host's lo.
 var Gateway = netip.AddrFrom4([4]byte{169, 254, 1, 1})
 
+// Resolver is the address of the link to which systemd-resolved ties a server. Nobody sends to it.
+var Resolver = netip.AddrFrom4([4]byte{169, 254, 1, 2})
+
 // Host is the network namespace of the process.
 type Host struct {
 	*netlink.Handle

@@ -1,0 +1,62 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+
+	"minik8s/internal/network/host"
+)
+
+// Resolver is the link to which systemd-resolved ties a DNS server of ours (see package hostdns): it asks no server that
+// belongs to no link with an address. Nothing is sent through it: it is a veth with both ends here. It outlives the
+// daemon, also a kill -9; DropResolver and Teardown remove it, and then resolved forgets the server.
+func (n *Network) Resolver() (index int, err error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = n.resolverName()
+	if link, err := n.host.LinkByName(attrs.Name); err == nil {
+		return link.Attrs().Index, nil
+	}
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: attrs.Name + "p"}
+	if err := n.host.LinkAdd(veth); err != nil {
+		return 0, fmt.Errorf("network: %s: %w", attrs.Name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.host.LinkDel(veth))
+		}
+	}()
+	for _, name := range []string{attrs.Name, veth.PeerName} {
+		link, err := n.host.LinkByName(name)
+		if err == nil {
+			err = host.Harden(name)
+		}
+		if err == nil && name == attrs.Name {
+			// Of the scope site, so that nothing is sent from it: more than a link's, which resolved wants, less than the world's.
+			err = n.host.AddrAdd(link, &netlink.Addr{IPNet: host.Single(host.Resolver), Scope: int(netlink.SCOPE_SITE)})
+		}
+		if err == nil {
+			err = n.host.LinkSetUp(link)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("network: %s: %w", name, err)
+		}
+		if name == attrs.Name {
+			index = link.Attrs().Index
+		}
+	}
+	return index, nil
+}
+
+// DropResolver removes the link of Resolver, if there is one.
+func (n *Network) DropResolver() error {
+	link, err := n.host.LinkByName(n.resolverName())
+	if err != nil {
+		return nil //nolint:nilerr // there is none
+	}
+	return n.host.LinkDel(link)
+}
+
+// resolverName does not begin as the names of pods' links do.
+func (n *Network) resolverName() string { return "md" + n.host.Owner() }
