@@ -178,7 +178,11 @@ func (i *Informer[T]) look(ctx context.Context) (seen *listing, ok bool) {
 		if ctx.Err() != nil {
 			return nil, false
 		}
-		i.opts.Log.Warn("cannot list, trying again", "kind", i.kind.String(), "error", err, "in", pause)
+		level := slog.LevelWarn
+		if pause < time.Second { // an API that is just starting
+			level = slog.LevelDebug
+		}
+		i.opts.Log.Log(ctx, level, "cannot list, trying again", "kind", i.kind.String(), "error", err, "in", pause)
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
