@@ -33,6 +33,7 @@ import (
 	"minik8s/internal/kubelet"
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/containerd"
+	"minik8s/internal/kubelet/work"
 	"minik8s/internal/masters"
 	"minik8s/internal/metrics"
 	"minik8s/internal/metrics/query"
@@ -130,6 +131,7 @@ type Daemon struct {
 	gpuOnce   sync.Once
 	network   *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
 	runtime   *containerd.Runtime
+	work      *work.Limit // whose turn it is to use the processors: the kubelet's and the runtime's
 	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
 	filter   *nft.Kernel
 	policies atomic.Pointer[policy.Enforcer] // nil until it runs

@@ -25,7 +25,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
 		Checkpoints: true, Views: d.nodeViews(), Unavailable: d.avoidMaster, Heard: d.heard.tell, Networks: networks(),
 		Network: nodeNetwork{hostNetwork{d.network}, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval,
-		Shutdown: d.shutdownConfig(), Policies: podPolicies{d}, Log: d.log,
+		Shutdown: d.shutdownConfig(), Policies: podPolicies{d}, Work: d.work, Log: d.log,
 	}, d.asNode(), d.runtime)
 	defer d.kubelet.Store(nil)
 	return k.Run(ctx, func() {

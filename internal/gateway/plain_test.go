@@ -313,7 +313,11 @@ func TestPlainRequests(t *testing.T) {
 	}
 	_, _ = in.ReadString('\n')
 	fmt.Fprint(conn, "abc")
-	if r, err := http.ReadResponse(in, nil); err != nil || r.StatusCode != 200 {
+	r, err := http.ReadResponse(in, nil)
+	for err == nil && r.StatusCode == http.StatusContinue { // the endpoint's own, after the gateway's
+		r, err = http.ReadResponse(in, nil)
+	}
+	if err != nil || r.StatusCode != 200 {
 		t.Error(r, err)
 	}
 }

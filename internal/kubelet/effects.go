@@ -71,7 +71,7 @@ func (w *worker) doVolumes(pod *corev1.Pod) func(context.Context) (outcome, erro
 	return func(ctx context.Context) (outcome, error) {
 		ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 		defer cancel()
-		if err := w.k.volumes.SetUp(ctx, pod); err != nil {
+		if err := w.k.prepare(ctx, func() error { return w.k.volumes.SetUp(ctx, pod) }); err != nil {
 			return nil, &plan.ActionError{Reason: "ContainerCreating", EventReason: "FailedMount", Event: err.Error(),
 				Err: err, MinDelay: 500 * time.Millisecond, MaxDelay: 2 * time.Minute, WaitsForObject: onlyMissing(err)}
 		}
@@ -114,7 +114,11 @@ func (w *worker) doSandbox(pod *corev1.Pod) func(context.Context) (outcome, erro
 
 // makeSandbox makes the pod's cgroup, its directory of logs and its sandbox.
 func (k *Kubelet) makeSandbox(ctx context.Context, pod *corev1.Pod) (cri.Sandbox, error) {
-	parent, err := k.ensureCgroup(pod)
+	var parent string
+	err := k.prepare(ctx, func() (err error) {
+		parent, err = k.ensureCgroup(pod)
+		return err
+	})
 	if err != nil {
 		return cri.Sandbox{}, fmt.Errorf("cgroup: %w", err)
 	}

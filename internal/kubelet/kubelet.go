@@ -30,6 +30,7 @@ import (
 	"minik8s/internal/kubelet/shutdown"
 	"minik8s/internal/kubelet/token"
 	"minik8s/internal/kubelet/volume"
+	"minik8s/internal/kubelet/work"
 )
 
 // Config configures one node's kubelet. NodeName and DataDir must be set.
@@ -74,6 +75,8 @@ type Config struct {
 	Network node.Network
 	// Policies, which may be nil, is told of the pods' addresses.
 	Policies Policies
+	// Work is whose turn it is to use the processors; it is the runtime's, too. Nil: one of its own.
+	Work *work.Limit
 	// Unavailable, which may be nil, is called when the API could not take a heartbeat.
 	Unavailable func()
 	// Heard, which may be nil, is called when the API has taken one.
@@ -160,6 +163,9 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	}
 	if cfg.Policies == nil {
 		cfg.Policies = noPolicies{}
+	}
+	if cfg.Work == nil {
+		cfg.Work = work.New(work.Turns())
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"minik8s/internal/kubelet/work"
 )
 
 // startLimit bounds how many containers are started at a time. A start is CPU-bound: more of them at once only slow
@@ -16,6 +18,21 @@ type startLimit chan struct{}
 const maxHold = 2 * time.Second
 
 func newStartLimit() startLimit { return make(startLimit, max(4, 2*runtime.NumCPU())) }
+
+// maxTurn is how long preparing a pod uses a turn at most: what takes longer waits for the API, a disk or the kernel, and not
+// for the processors.
+const maxTurn = 50 * time.Millisecond
+
+// prepare does a part of what comes before a pod's sandbox, when its turn has come.
+func (k *Kubelet) prepare(ctx context.Context, do func() error) error {
+	if err := k.cfg.Work.Acquire(ctx, work.Prepare); err != nil {
+		return err
+	}
+	release := sync.OnceFunc(k.cfg.Work.Release)
+	defer time.AfterFunc(maxTurn, release).Stop()
+	defer release()
+	return do()
+}
 
 // errEnding is the error of a start that is cancelled because the pod is to end.
 var errEnding = errors.New("the pod is to end")

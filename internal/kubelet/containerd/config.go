@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+
+	"minik8s/internal/kubelet/work"
 )
 
 // Config configures a Runtime.
@@ -30,6 +32,8 @@ type Config struct {
 	InsecureRegistries []string
 	// Warm is how many sandboxes (namespaces with an address) are made in advance for the next pods. Negative: none; 0: one.
 	Warm int
+	// Work bounds work that takes CPU time; it is the kubelet's, too. Nil: one of its own.
+	Work *work.Limit
 	// Log is the logger. Nil: slog.Default().
 	Log *slog.Logger
 }
@@ -63,6 +67,9 @@ func (c *Config) complete() error {
 		c.Warm = 1
 	case c.Warm < 0:
 		c.Warm = 0
+	}
+	if c.Work == nil {
+		c.Work = work.New(work.Turns())
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

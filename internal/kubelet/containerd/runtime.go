@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/containerd/image"
 	"minik8s/internal/kubelet/containerd/sandbox"
-	"minik8s/internal/kubelet/containerd/work"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -35,9 +33,6 @@ type Runtime struct {
 	cgroups    *cgroup.Manager
 	usage      *cgroup.Seen
 	events     broadcaster
-	// work bounds work that takes CPU time: a hundred pods at once are ready sooner when only a few are worked on at
-	// a time, and the first ones much sooner.
-	work *work.Limit
 
 	garbage  garbage
 	restored bool            // restore is done
@@ -55,7 +50,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), usage: cgroup.NewSeen(), work: work.New(2 * runtime.GOMAXPROCS(0)),
+	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), usage: cgroup.NewSeen(),
 		records: newRecords(filepath.Join(cfg.RunDir, "sandboxes")), garbage: garbage{log: cfg.Log}}
 	defer func() {
 		if err != nil {
@@ -93,11 +88,11 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	}
 	r.client = r.containerd.Client
 	r.run, r.cancel = context.WithCancel(r.ns(context.WithoutCancel(ctx)))
-	r.images = image.New(r.run, image.Config{Containerd: r.containerd, InsecureRegistries: r.cfg.InsecureRegistries, Work: r.work, Log: r.cfg.Log})
+	r.images = image.New(r.run, image.Config{Containerd: r.containerd, InsecureRegistries: r.cfg.InsecureRegistries, Work: r.cfg.Work, Log: r.cfg.Log})
 	r.Images = r.images
-	r.sandboxes = sandbox.New(sandbox.Config{Dir: filepath.Join(r.cfg.RunDir, "slots"), Network: r.net, Work: r.work, Warm: r.cfg.Warm, Log: r.cfg.Log})
+	r.sandboxes = sandbox.New(sandbox.Config{Dir: filepath.Join(r.cfg.RunDir, "slots"), Network: r.net, Work: r.cfg.Work, Warm: r.cfg.Warm, Log: r.cfg.Log})
 	r.containers = container.New(r.run, container.Config{Dir: filepath.Join(r.cfg.RunDir, "containers"), Containerd: r.containerd,
-		Work: r.work, LogMaxSize: r.cfg.LogMaxSize, LogMaxFiles: r.cfg.LogMaxFiles, Log: r.cfg.Log,
+		Work: r.cfg.Work, LogMaxSize: r.cfg.LogMaxSize, LogMaxFiles: r.cfg.LogMaxFiles, Log: r.cfg.Log,
 		Changed: r.containerChanged, Damaged: r.images.RepairLater, Missed: func() { r.events.send(cri.Event{}) }})
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"minik8s/internal/clock"
 	"minik8s/internal/kubelet/containerd/embed"
 	"minik8s/internal/kubelet/containerd/stdio"
-	"minik8s/internal/kubelet/containerd/work"
+	"minik8s/internal/kubelet/work"
 )
 
 // Ingredients are what a container is made of.

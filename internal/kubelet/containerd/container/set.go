@@ -11,7 +11,7 @@ import (
 	"github.com/containerd/containerd/api/services/tasks/v1"
 
 	"minik8s/internal/kubelet/containerd/embed"
-	"minik8s/internal/kubelet/containerd/work"
+	"minik8s/internal/kubelet/work"
 )
 
 // Config is what containers need.

@@ -9,8 +9,8 @@ import (
 	"github.com/containerd/containerd/api/services/tasks/v1"
 
 	"minik8s/internal/clock"
-	"minik8s/internal/kubelet/containerd/work"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/work"
 )
 
 // Start lets the container's process run its command; it does nothing for one that was started before. The error is a

@@ -10,7 +10,7 @@ import (
 	"github.com/containerd/containerd/images"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"minik8s/internal/kubelet/containerd/work"
+	"minik8s/internal/kubelet/work"
 )
 
 // compareAgain is how long an image that was found undamaged is not compared again. A comparison takes as long as

@@ -9,8 +9,8 @@ import (
 	ctrd "github.com/containerd/containerd"
 
 	"minik8s/internal/kubelet/containerd/embed"
-	"minik8s/internal/kubelet/containerd/work"
 	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/work"
 )
 
 // Config configures a Store.

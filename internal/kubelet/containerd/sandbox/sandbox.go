@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"minik8s/internal/kubelet/containerd/work"
+	"minik8s/internal/kubelet/work"
 )
 
 // Network connects sandboxes, which it knows by their ids.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/disk"
-	"minik8s/internal/kubelet/containerd/work"
+	"minik8s/internal/kubelet/work"
 	"minik8s/internal/machine"
 )
 

@@ -1,13 +1,15 @@
 // Package work decides who uses the processors next. Making a container is work for them, so a hundred pods that are begun at
 // once are all ready later, and the first of them much later, than when only a few are worked on at a time. Of those who wait,
-// what is nearest to a running pod goes first: a container's start before another pod's sandbox.
+// what is nearest to a running pod goes first: a container's start before another pod's sandbox, and that before a third one's
+// volumes.
 //
-// Who calls it: the runtime makes one Limit; its parts take turns by it. Nothing of it survives the process.
+// Who calls it: roles makes one Limit for the kubelet and the runtime, which take turns by it. Nothing of it survives the process.
 package work
 
 import (
 	"container/list"
 	"context"
+	"runtime"
 	"sync"
 )
 
@@ -18,6 +20,7 @@ type Priority int
 const (
 	Container  Priority = iota // making and starting a container
 	Sandbox                    // making a sandbox
+	Prepare                    // making volumes and cgroups
 	Background                 // what nobody waits for
 	priorities
 )
@@ -28,6 +31,10 @@ type Limit struct {
 	free    int
 	waiting [priorities]list.List // of chan struct{}, which is closed when the turn has come
 }
+
+// Turns is how many there should be at a time. A part of each is waiting, for the kernel or a disk, so there are more than
+// processors.
+func Turns() int { return 2 * runtime.GOMAXPROCS(0) }
 
 // New makes a Limit of n turns at a time.
 func New(n int) *Limit { return &Limit{free: n} }
