@@ -235,7 +235,7 @@ func TestCountersThatGoBack(t *testing.T) {
 }
 
 // A cAdvisor on the nodes is asked in the place of the kubelets.
-func TestRealCAdvisor(t *testing.T) {
+func TestCAdvisorInPlaceOfKubelets(t *testing.T) {
 	c := &cluster{now: time.Now(), asked: map[string]int{}, down: map[string]bool{}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Host = r.Host
