@@ -34,6 +34,7 @@ type Runtime struct {
 	containers *container.Set
 	cgroups    *cgroup.Manager
 	usage      *cgroup.Seen
+	traffic    *traffic
 	events     broadcaster
 	// work bounds work that takes CPU time: a hundred pods at once are ready sooner when only a few are worked on at
 	// a time, and the first ones much sooner.
@@ -55,7 +56,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), usage: cgroup.NewSeen(), work: work.New(2 * runtime.GOMAXPROCS(0)),
+	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), usage: cgroup.NewSeen(), traffic: newTraffic(), work: work.New(2 * runtime.GOMAXPROCS(0)),
 		records: newRecords(filepath.Join(cfg.RunDir, "sandboxes")), garbage: garbage{log: cfg.Log}}
 	defer func() {
 		if err != nil {
