@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-cluster demo-autoscale long faults gpu-kills test test-prometheus race check bench oracle runtime images testtools lint vet clean
+.PHONY: build demo demo-cluster demo-autoscale long faults gpu-kills test test-metrics test-prometheus race check bench oracle runtime images testtools lint vet clean
 
 # build makes bin/minik8sd, with runc and the keeper of containers inside; static, so that a kernel is all it needs.
 build: runtime
@@ -72,11 +72,16 @@ test: build images testtools vet
 	$(GO) test -timeout 20m ./...
 	$(MAKE) oracle ORACLE=short
 
-# test-prometheus has a real Prometheus scrape a cluster, with the files in deploy/, and asks it every dashboard's queries. It is
-# not in test since Prometheus has to be built first, which takes minutes.
-test-prometheus: build images testtools
+# test-metrics compares what we say of usage with the programs that others know it from: a real Prometheus scrapes a cluster, with
+# the files in deploy/, and is asked every dashboard's queries; a real cAdvisor is read in the place of the kubelets, and says the
+# same. It is not in test since both have to be built first, which takes minutes.
+test-metrics: build images testtools
 	@sh deploy/prometheus/build.sh
-	$(GO) test -timeout 10m -count 1 -v -run TestPrometheus ./roles
+	@sh deploy/cadvisor/build.sh
+	$(GO) test -timeout 10m -count 1 -v -run 'TestPrometheus|TestRealCAdvisor' ./roles
+
+# test-prometheus is what test-metrics was called when it knew one of them.
+test-prometheus: test-metrics
 
 # race is the suite under the race detector, which needs cgo. RACE narrows it: make race RACE=./internal/registry/...
 RACE ?= ./...

@@ -26,14 +26,14 @@ import (
 	"minik8s/internal/client/remote"
 )
 
-const tools = "../build/tools/" // by make test-prometheus
+const tools = "../build/tools/" // by make test-metrics
 
 // A real Prometheus, with the configuration and the account of deploy/, finds the cluster by itself, and every query of
 // every dashboard there has an answer; so have the names for which public dashboards ask.
 func TestPrometheus(t *testing.T) {
 	needRoot(t)
 	if _, err := os.Stat(tools + "prometheus"); err != nil {
-		t.Skip("no Prometheus in build/tools: make test-prometheus makes one")
+		t.Skip("no Prometheus in build/tools: make test-metrics makes one")
 	}
 	p := newProcess(t)
 	c := p.up()

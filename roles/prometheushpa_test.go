@@ -31,7 +31,7 @@ import (
 func TestPrometheusAutoscaling(t *testing.T) {
 	needRoot(t)
 	if _, err := os.Stat(tools + "prometheus"); err != nil {
-		t.Skip("no Prometheus in build/tools: make test-prometheus makes one")
+		t.Skip("no Prometheus in build/tools: make test-metrics makes one")
 	}
 	p := newProcess(t, "--prometheus=http://127.0.0.1:9090")
 	c := p.up()

@@ -26,6 +26,10 @@ func TestUsage(t *testing.T) {
 	busy.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
 	p.create(c, busy)
 	p.create(c, shell("idle", forever))
+	again := shell("again", "if [ -e /kept/begun ]; then "+forever+"; fi; touch /kept/begun")
+	again.Spec.Volumes = []corev1.Volume{{Name: "kept", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	again.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kept", MountPath: "/kept"}}
+	p.create(c, again)
 	p.running(c, "busy")
 	p.running(c, "idle")
 	api, err := remote.New(remote.Config{Socket: filepath.Join(p.dir, "api.sock")})
@@ -92,7 +96,8 @@ func TestUsage(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"top nodes":       `^NAME +CPU\(cores\) +CPU\(%\) +MEMORY\(bytes\) +MEMORY\(%\)\n` + node + ` +[0-9]+m +[0-9]+% +[0-9]+Mi +[0-9]+%`,
-		"top containers":  `busy +c +[1-9][0-9]*m +[0-9]+[KM]i`,
+		"top containers":  `busy +c +[1-9][0-9]*m +[0-9]+[KM]i +0\n`,
+		"top pods again":  `(?m)^NAME +CPU\(cores\) +MEMORY\(bytes\) +RESTARTS\nagain +[0-9]+m +[0-9]+[KM]i +[1-9][0-9]*$`,
 		"get pods -o x":   `default/busy .* [1-9][0-9.]*% +[0-9.]+Mi `,
 		"get nodes -o x":  node + ` .* [1-9][0-9.]*% +[0-9.]+Mi `,
 		"top pods nobody": `nothing is known of what pod "nobody" uses`,

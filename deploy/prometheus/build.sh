@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds Prometheus and promtool for make test-prometheus, into build/tools, from the module pinned here. Debian's package
+# Builds Prometheus and promtool for make test-metrics, into build/tools, from the module pinned here. Debian's package
 # will not do: it is built without the discovery of Kubernetes (2.42.0+ds), of which a file with kubernetes_sd_configs
 # has no use. Only that discovery is built in here; the pages for people are not. Does nothing when they are there.
 set -eu

@@ -11,14 +11,15 @@ import (
 // measured is a value of Go's benchmarks with its unit, such as "0.91 of-nginx".
 var measured = regexp.MustCompile(`([0-9.e+-]+) ([A-Za-z0-9/-]+)`)
 
-// benchmark runs a benchmark of a package and returns its figures, by the name of its part and their units.
-func benchmark(pkg, name string) (map[string]map[string]float64, error) {
-	out, err := exec.Command("go", "test", "-run=^$", "-bench=^"+name+"$", "-benchtime=1x", pkg).CombinedOutput()
+// benchmark runs a benchmark of a package so often and returns its figures, by the name of its part ("" if it has none) and their
+// units.
+func benchmark(pkg, name string, times int) (map[string]map[string]float64, error) {
+	out, err := exec.Command("go", "test", "-run=^$", "-bench=^"+name+"$", fmt.Sprintf("-benchtime=%dx", times), pkg).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", name, err, out)
 	}
 	all := map[string]map[string]float64{}
-	line := regexp.MustCompile(`(?m)^` + name + `/(\S+?)(?:-\d+)?\s+\d+\s(.*)$`)
+	line := regexp.MustCompile(`(?m)^` + name + `(?:/(\S+?))?(?:-\d+)?\s+\d+\s(.*)$`)
 	for _, l := range line.FindAllSubmatch(out, -1) {
 		figures := map[string]float64{}
 		for _, f := range measured.FindAllSubmatch(l[2], -1) {
@@ -37,7 +38,7 @@ func gatewayFigures(r *report) error {
 		fmt.Fprintln(os.Stderr, "bench: gateway is left out: there is no nginx, see deploy/benchtools.sh")
 		return nil
 	}
-	all, err := benchmark("./internal/gateway", "BenchmarkAgainstNginx")
+	all, err := benchmark("./internal/gateway", "BenchmarkAgainstNginx", 1)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,10 @@ func uses(cpu, memory string) corev1.ResourceList {
 
 func TestTop(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Allocatable: uses("2", "1Gi")}}
-	f := newFake(t, node)
+	again := func(name string, of ...corev1.ContainerStatus) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}}, Status: corev1.PodStatus{ContainerStatuses: of}}
+	}
+	f := newFake(t, node, again("busy", corev1.ContainerStatus{Name: "x", RestartCount: 3}, corev1.ContainerStatus{Name: "y", RestartCount: 4}))
 	selectors := ""
 	serve := func(path string, v any) {
 		f.routes[path] = func(w http.ResponseWriter, r *http.Request) {
@@ -36,10 +39,10 @@ func TestTop(t *testing.T) {
 	serve("GET /apis/metrics.k8s.io/v1beta1/pods", pods)
 	for args, want := range map[string]string{
 		"top nodes":                        "NAME   CPU(cores)   CPU(%)   MEMORY(bytes)   MEMORY(%)\nn1     500m         25%      512Mi           50%\n",
-		"top -l app=web --no-headers":      "busy   301m   3Mi\nidle   1m     90Mi\n",
-		"top pods --sort memory -A":        "NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)\ndefault     idle   1m           90Mi\ndefault     busy   301m         3Mi\n",
-		"top pods busy --containers":       "POD    CONTAINER   CPU(cores)   MEMORY(bytes)\nbusy   y           201m         2Mi\nbusy   x           100m         1Mi\n",
-		"top containers idle --no-headers": "idle   c   1m   90Mi\n",
+		"top -l app=web --no-headers":      "busy   301m   3Mi    7\nidle   1m     90Mi   0\n",
+		"top pods --sort memory -A":        "NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)   RESTARTS\ndefault     idle   1m           90Mi            0\ndefault     busy   301m         3Mi             7\n",
+		"top pods busy --containers":       "POD    CONTAINER   CPU(cores)   MEMORY(bytes)   RESTARTS\nbusy   y           201m         2Mi             4\nbusy   x           100m         1Mi             3\n",
+		"top containers idle --no-headers": "idle   c   1m   90Mi   0\n",
 	} {
 		if r := f.ctl("", strings.Fields(args)...); r.code != 0 || r.out != want {
 			t.Errorf("%s: %d %s\n%s\nwant\n%s", args, r.code, r.err, r.out, want)

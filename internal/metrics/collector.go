@@ -174,8 +174,28 @@ func (c *Collector) ask(name string, known bool) (map[string]v2.ContainerInfo, e
 	if known {
 		count = 1
 	}
-	return client.Stats("/", &v2.RequestOptions{IdType: v2.TypeName, Count: count, Recursive: true, MaxAge: &age})
+	infos, err := client.Stats("/", &v2.RequestOptions{IdType: v2.TypeName, Count: count, Recursive: true, MaxAge: &age})
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := infos[machine]; ok {
+		return infos, nil
+	}
+	// A cAdvisor of its own tells of the machine only there. It has samples as old as it is: those of the last moments are enough.
+	of, err := client.MachineStats()
+	if err != nil {
+		return nil, err
+	}
+	whole := v2.ContainerInfo{}
+	for _, x := range of[max(0, len(of)-kept):] {
+		whole.Stats = append(whole.Stats, &v2.ContainerStats{Timestamp: x.Timestamp, Cpu: x.Cpu, Memory: x.Memory})
+	}
+	infos[machine] = whole
+	return infos, nil
 }
+
+// machine is the cgroup of all there is.
+const machine = "/"
 
 // learn remembers the samples, and forgets what is gone.
 func (n *node) learn(infos map[string]v2.ContainerInfo) {
@@ -223,7 +243,7 @@ func (n *node) usage(window time.Duration) Node {
 			continue
 		}
 		u := Usage{CPU: rate / 1e9, Memory: s.memory, Time: s.points[len(s.points)-1].Time, Window: over}
-		if cgroup == "/" {
+		if cgroup == machine {
 			out.Usage = u
 			continue
 		}

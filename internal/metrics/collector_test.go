@@ -28,6 +28,8 @@ type cluster struct {
 	down  map[string]bool
 	reset bool // the counters begin anew
 	gone  bool // the container has ended
+	// apart: the machine is told of elsewhere than its containers, as by a cAdvisor.
+	apart bool
 	// silent nodes accept a question and never answer.
 	silent func(node string) bool
 }
@@ -52,16 +54,25 @@ func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.down[req.URL.Host] {
 		return nil, errors.New("no route to host")
 	}
-	if req.URL.Path != "/api/v2.1/stats" && req.URL.Path != "/api/v2.1/stats/" {
-		return &http.Response{StatusCode: 404, Body: io.NopCloser(strings.NewReader(req.URL.Path))}, nil
-	}
 	times := []time.Time{c.now}
 	if req.URL.Query().Get("count") == "2" {
 		times = []time.Time{c.now.Add(-time.Second), c.now}
 	}
+	switch req.URL.Path {
+	case "/api/v2.1/stats", "/api/v2.1/stats/":
+	case "/api/v2.1/machinestats":
+		var out []v2.MachineStats
+		for age := range 64 { // the oldest first
+			s := c.sample(c.now.Add(time.Duration(age-63)*time.Second), 2)
+			out = append(out, v2.MachineStats{Timestamp: s.Timestamp, Cpu: s.Cpu, Memory: s.Memory})
+		}
+		return answer(out)
+	default:
+		return &http.Response{StatusCode: 404, Body: io.NopCloser(strings.NewReader(req.URL.Path))}, nil
+	}
 	out := map[string]v2.ContainerInfo{}
 	for cgroup, cores := range map[string]float64{"/": 2, "/minik8s/podu/c": 0.5} {
-		if c.gone && cgroup != "/" {
+		if cgroup == machine && c.apart || cgroup != machine && c.gone {
 			continue
 		}
 		info := v2.ContainerInfo{}
@@ -70,7 +81,11 @@ func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		out[cgroup] = info
 	}
-	text, err := json.Marshal(out)
+	return answer(out)
+}
+
+func answer(x any) (*http.Response, error) {
+	text, err := json.Marshal(x)
 	if err != nil {
 		return nil, err
 	}
@@ -235,8 +250,8 @@ func TestCountersThatGoBack(t *testing.T) {
 }
 
 // A cAdvisor on the nodes is asked in the place of the kubelets.
-func TestRealCAdvisor(t *testing.T) {
-	c := &cluster{now: time.Now(), asked: map[string]int{}, down: map[string]bool{}}
+func TestCAdvisorInPlaceOfKubelets(t *testing.T) {
+	c := &cluster{now: time.Now(), asked: map[string]int{}, down: map[string]bool{}, apart: true}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Host = r.Host
 		resp, err := c.RoundTrip(r)
@@ -258,6 +273,7 @@ func TestRealCAdvisor(t *testing.T) {
 	defer m.Close()
 	got := read(t, m, "a", "b")
 	expect(t, "the container", got["a"].Containers["c"], 0.5, time.Second)
+	expect(t, "the machine", got["a"].Usage, 2, 15*time.Second)
 	if _, ok := got["b"]; ok {
 		t.Error("a node without an address has answered")
 	}

@@ -3,6 +3,7 @@ package top
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -32,6 +33,9 @@ func table(view View, rows []row, namespaces bool, course int) [][]string {
 	if course > 0 {
 		head = append(head, "")
 	}
+	if view != Nodes {
+		head = append(head, "RESTARTS")
+	}
 	out := [][]string{head}
 	for i := range rows {
 		r := &rows[i]
@@ -60,6 +64,9 @@ func table(view View, rows []row, namespaces bool, course int) [][]string {
 		}
 		if course > 0 {
 			line = append(line, spark(r.course, course, r.whole.memory, func(p point) float64 { return p.memory }))
+		}
+		if view != Nodes {
+			line = append(line, strconv.Itoa(r.restarts))
 		}
 		out = append(out, line)
 	}

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/brief"
 	"minik8s/internal/ctl/exit"
 	"minik8s/internal/ctl/session"
 	"minik8s/internal/ctl/used"
@@ -64,15 +66,32 @@ func readPods(ctx context.Context, s *session.Session, r *Request) ([]row, error
 	if err != nil {
 		return nil, err
 	}
+	selected, err := labels.Parse(r.Labels)
+	if err != nil {
+		return nil, exit.Usagef("-l %q: %v", r.Labels, err)
+	}
+	// Metrics do not have restarts: they are what the kubelet says in the pod's status.
+	all, _, err := client.All[*corev1.Pod](ctx, s.API, api.Pods, client.ListOptions{Namespace: namespace, Labels: selected})
+	if err != nil {
+		return nil, err
+	}
+	pods := make(map[[2]string]*corev1.Pod, len(all))
+	for _, p := range all {
+		pods[[2]string{p.Namespace, p.Name}] = p
+	}
 	var out []row
 	for _, m := range list {
-		whole := row{namespace: m.Namespace, pod: m.Name}
+		pod := pods[[2]string{m.Namespace, m.Name}]
+		if pod == nil { // it has gone, or has just come
+			pod = &corev1.Pod{}
+		}
+		whole := row{namespace: m.Namespace, pod: m.Name, restarts: brief.Restarts(pod)}
 		for _, c := range m.Containers {
 			p := pointOf(c.Usage)
 			whole.cpu += p.cpu
 			whole.memory += p.memory
 			if r.View == Containers {
-				out = append(out, row{namespace: m.Namespace, pod: m.Name, container: c.Name, point: p})
+				out = append(out, row{namespace: m.Namespace, pod: m.Name, container: c.Name, point: p, restarts: restarts(pod, c.Name)})
 			}
 		}
 		if r.View == Pods {
@@ -80,6 +99,18 @@ func readPods(ctx context.Context, s *session.Session, r *Request) ([]row, error
 		}
 	}
 	return named(out, r.Names, func(x *row) string { return x.pod }, "pod")
+}
+
+// restarts is how often a container of a pod was started again.
+func restarts(pod *corev1.Pod, container string) int {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return int(list[i].RestartCount)
+			}
+		}
+	}
+	return 0
 }
 
 func pointOf(used corev1.ResourceList) point {

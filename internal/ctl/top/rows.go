@@ -13,8 +13,9 @@ type row struct {
 	node                      string
 	namespace, pod, container string
 	point
-	whole  point   // what it could use at most; zero: not known
-	course []point // oldest first, this one included
+	restarts int     // of a container, or of all of a pod; no node has any
+	whole    point   // what it could use at most; zero: not known
+	course   []point // oldest first, this one included
 }
 
 func (r *row) key() string {

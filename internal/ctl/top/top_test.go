@@ -101,8 +101,8 @@ func TestTable(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	pods := lines(table(Containers, []row{{namespace: "a", pod: "p", container: "c", point: point{1, 1 << 20}}}, true, 0))
-	if pods[1] != "a           p     c           1000m        1Mi" {
+	pods := lines(table(Containers, []row{{namespace: "a", pod: "p", container: "c", point: point{1, 1 << 20}, restarts: 2}}, true, 0))
+	if pods[1] != "a           p     c           1000m        1Mi             2" {
 		t.Errorf("%q", pods)
 	}
 }

@@ -62,7 +62,12 @@ func (a *asker) run(ctx context.Context, answered func(began time.Time, pod stri
 
 // request is one; the answer is the name of the pod.
 func (a *asker) request(ctx context.Context) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.service+"?work="+time.Duration(a.work.Load()).String(), nil)
+	return a.get(ctx, "?work="+time.Duration(a.work.Load()).String())
+}
+
+// get asks whichever pod is the Service's next one for what is at a path below its root.
+func (a *asker) get(ctx context.Context, path string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.service+path, nil)
 	if err != nil {
 		return "", err
 	}

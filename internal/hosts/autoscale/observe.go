@@ -133,11 +133,11 @@ func (o *observer) answered(began time.Time, pod string, err error) {
 	o.record.answers = append(o.record.answers, answer{at, time.Since(began), pod})
 }
 
-// asks says that the client asks so many times a second for so much work from now on.
-func (o *observer) asks(rate int, work time.Duration) {
+// asks says that the client asks as in a phase from now on.
+func (o *observer) asks(p *phase) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.record.moments = append(o.record.moments, moment{time.Since(o.began), rate, work})
+	o.record.moments = append(o.record.moments, moment{time.Since(o.began), p.rate, p.work, p.press})
 }
 
 // last is the latest sample, or why there are no more.

@@ -19,23 +19,47 @@ type phase struct {
 	// until is what has to be seen before it may end, and hold how long it goes on then, to be seen in the picture.
 	until func(r *record, before, now sample) bool
 	hold  time.Duration
+	// press is the path of the switch that the client asks the Service for, too: higher, which gives the pod that answers a tenth of
+	// a core more to do, so often at the beginning; or lower, again and again, since it is not known which pod answers next.
+	press string
+	times int
 }
+
+// The paths of the image's switch.
+const (
+	higher = "higher"
+	lower  = "lower"
+)
 
 // phases are those of the demo. A replica is to use half of the tenth of a core that it requests, that is, to answer five requests
 // of 10 ms a second: two or three replicas are to follow 10, and six 28. As many are asked still while replicas are taken away, for
-// no work, since it is then that one could fail.
+// no work, since it is then that one could fail. At last the image's switch makes the load: three tenths of a core, which are one
+// replica's alone and not shared with new ones, and for which there are six replicas all the same, since the autoscaler goes by
+// their average.
 func phases() []phase {
 	const work = 10 * time.Millisecond
 	alone := func(r *record, _, now sample) bool {
 		return now.wanted == r.least && now.pods == r.least && len(now.ready) == r.least
 	}
 	return []phase{
-		{3, work, "one replica has little to do", alone, 7 * time.Second},
-		{10, work, "there are more replicas, and each has enough to do", grown, 6 * time.Second},
-		{28, work, "there are yet more", grown, 8 * time.Second},
-		{28, 0, "one replica is left", alone, 4 * time.Second},
-		{3, work, "one replica has little to do", alone, 5 * time.Second},
+		{rate: 3, work: work, what: "one replica has little to do", until: alone, hold: 7 * time.Second},
+		{rate: 10, work: work, what: "there are more replicas, and each has enough to do", until: grown, hold: 6 * time.Second},
+		{rate: 28, work: work, what: "there are yet more", until: grown, hold: 8 * time.Second},
+		{rate: 28, what: "one replica is left", until: alone, hold: 4 * time.Second},
+		{rate: 10, what: "there are more replicas", until: grown, hold: 6 * time.Second, press: higher, times: 3},
+		{rate: 10, what: "one replica is left", until: alone, hold: 5 * time.Second, press: lower},
 	}
+}
+
+// pressed says what a phase does with the switch.
+func (p *phase) pressed() string {
+	switch p.press {
+	case higher:
+		return fmt.Sprintf(", and GET /%s %d times, so that a pod has %d more to do", higher, p.times, 100*p.times)
+	case lower:
+		return fmt.Sprintf(", and GET /%s until there is nothing more to do", lower)
+	}
+	return ""
 }
 
 // grown reports whether the autoscaler has all the replicas it wants, more than before, and has nothing to add. Its target has a
@@ -51,10 +75,15 @@ func play(ctx context.Context, o *observer, a *asker, all []phase, out io.Writer
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\nThe client asks %d times a second for %s of work, %d thousandths of a core in all. We wait until %s.\n",
-			p.rate, p.work, p.rate*int(p.work/time.Millisecond), p.what)
+		fmt.Fprintf(out, "\nThe client asks %d times a second for %s of work, %d thousandths of a core in all%s. We wait until %s.\n",
+			p.rate, p.work, p.rate*int(p.work/time.Millisecond), p.pressed(), p.what)
 		a.ask(p.rate, p.work)
-		o.asks(p.rate, p.work)
+		o.asks(&p)
+		for range p.times {
+			if _, err := a.get(ctx, p.press); err != nil {
+				return err
+			}
+		}
 		if i == 0 {
 			defer o.follow(ctx, a)()
 		}
@@ -68,6 +97,14 @@ func play(ctx context.Context, o *observer, a *asker, all []phase, out io.Writer
 			}
 			if time.Now().After(end) {
 				return fmt.Errorf("at %d requests a second for %s of work it was not seen within %s that %s: %s", p.rate, p.work, longest, p.what, now)
+			}
+			for range now.ready { // until every pod has been asked, by chance
+				if p.press != lower {
+					break
+				}
+				if _, err := a.get(ctx, lower); err != nil {
+					return err
+				}
 			}
 			if err := pause(ctx, often); err != nil {
 				return err

@@ -27,7 +27,11 @@ func picture(r *record) *chart.Picture {
 		{Title: "Requests answered per second, by machine", Lines: perSecond(r)},
 	}}
 	for _, m := range r.moments {
-		p.Marks = append(p.Marks, chart.Mark{At: m.at, Name: fmt.Sprintf("%d/s × %d ms", m.rate, m.work.Milliseconds())})
+		name := fmt.Sprintf("%d/s × %d ms", m.rate, m.work.Milliseconds())
+		if m.press != "" {
+			name = "/" + m.press
+		}
+		p.Marks = append(p.Marks, chart.Mark{At: m.at, Name: name})
 	}
 	return p
 }

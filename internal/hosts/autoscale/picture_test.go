@@ -18,12 +18,12 @@ func small() *record {
 	}
 	return &record{least: 1, target: 50, samples: []sample{seen(0, "m"), unknown, seen(2, "m", "w")},
 		answers: []answer{at(100, "a"), at(970, "b"), at(990, "a"), at(1200, "b"), at(1300, "gone"), at(2900, "b"), at(2990, "b")},
-		moments: []moment{{0, 4, 10 * time.Millisecond}, {time.Second, 14, 0}}, failures: []failure{{0, errors.New("refused")}}}
+		moments: []moment{{0, 4, 10 * time.Millisecond, ""}, {time.Second, 14, 0, ""}, {2 * time.Second, 14, 0, higher}}, failures: []failure{{0, errors.New("refused")}}}
 }
 
 func TestPicture(t *testing.T) {
 	p := picture(small())
-	if len(p.Panels) != 3 || !slices.Equal(p.Marks, []chart.Mark{{At: 0, Name: "4/s × 10 ms"}, {At: time.Second, Name: "14/s × 0 ms"}}) {
+	if len(p.Panels) != 3 || !slices.Equal(p.Marks, []chart.Mark{{At: 0, Name: "4/s × 10 ms"}, {At: time.Second, Name: "14/s × 0 ms"}, {At: 2 * time.Second, Name: "/higher"}}) {
 		t.Errorf("%+v", p)
 	}
 	const s = time.Second

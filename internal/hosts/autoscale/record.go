@@ -39,11 +39,12 @@ type failure struct {
 	err error
 }
 
-// moment is when the client began to ask so many times a second for so much work.
+// moment is when the client began to ask so many times a second for so much work, and what of the switch it asked for, if anything.
 type moment struct {
-	at   time.Duration
-	rate int
-	work time.Duration
+	at    time.Duration
+	rate  int
+	work  time.Duration
+	press string
 }
 
 // peak is the first sample with the most replicas that are ready.

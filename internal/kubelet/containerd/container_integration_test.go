@@ -3,10 +3,13 @@ package containerd
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -296,6 +299,55 @@ func TestStats(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// The counters of a pod's network are not read while nothing crosses its link, and at once when something does, though the pod itself
+// does nothing for it: the kernel refuses the connection.
+func TestStatsOfQuietNetwork(t *testing.T) {
+	b := newBench(t)
+	b.up("web", "sleep", "1000")
+	var reads atomic.Int32
+	var pid uint32
+	b.traffic.read = func(p uint32) *cri.Network { reads.Add(1); pid = p; return networkOf(p) }
+	look := func() *cri.Network {
+		t.Helper()
+		stats, err := b.Stats(b.ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(stats, func(s cri.Stats) bool { return s.ContainerID == "" })
+		if i < 0 || stats[i].Network == nil {
+			t.Fatalf("%+v", stats)
+		}
+		return stats[i].Network
+	}
+	eventually(t, "quiet", func() error {
+		before := reads.Load()
+		if look(); reads.Load() != before {
+			return errors.New("it was read")
+		}
+		return nil
+	})
+	before := *look()
+	addr := netip.AddrPortFrom(b.records.get("uid-web").Sandbox.Addr, 9)
+	if conn, err := net.Dial("tcp", addr.String()); err == nil {
+		conn.Close() //nolint:errcheck // it should not be there
+		t.Fatal("somebody answers")
+	}
+	after := look()
+	if now := networkOf(pid); after.PacketsIn <= before.PacketsIn || after.PacketsOut <= before.PacketsOut || *after != *now {
+		t.Errorf("%+v, then %+v; the pod has %+v", before, *after, now)
+	}
+	// What cannot be seen from outside is seen a little later.
+	b.traffic.mu.Lock()
+	for link, c := range b.traffic.of {
+		c.at = c.at.Add(-stale)
+		b.traffic.of[link] = c
+	}
+	b.traffic.mu.Unlock()
+	if was := reads.Load(); *look() != *after || reads.Load() != was+1 {
+		t.Errorf("read %d times, not once", reads.Load()-was)
+	}
 }
 
 func TestStandardInputStaysOpen(t *testing.T) {

@@ -22,6 +22,7 @@
 //	sandbox.go     a sandbox becomes a pod's; records.go is what is written down about it before; pause.go
 //	create.go      a container from its image, its pod's sandbox and its specification
 //	containers.go  what is asked of one container, or of all; portforward.go connects to a pod's ports
+//	stats.go       what containers and pods use; traffic.go is what went through their networks
 //	events.go      what happens to containers becomes a cri.Event; broadcast.go passes it on
 //	restore.go     what the last run has left is found again, or removed; garbage.go removes later what is busy
 //

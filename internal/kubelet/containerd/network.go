@@ -20,6 +20,8 @@ type Network interface {
 	Restore(sandbox string, addr netip.Addr)
 	// Sweep removes the links of all other sandboxes than these.
 	Sweep(sandboxes []string) error
+	// LinkName is the name of the host's end of a sandbox's link.
+	LinkName(sandbox string) string
 	// HostAddrs are the node's own addresses, the primary one first.
 	HostAddrs() []netip.Addr
 }

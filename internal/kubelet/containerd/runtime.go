@@ -32,6 +32,7 @@ type Runtime struct {
 	containers *container.Set
 	cgroups    *cgroup.Manager
 	usage      *cgroup.Seen
+	traffic    *traffic
 	events     broadcaster
 
 	garbage  garbage
@@ -50,7 +51,7 @@ func New(ctx context.Context, cfg Config) (_ *Runtime, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), usage: cgroup.NewSeen(),
+	r := &Runtime{cfg: cfg, net: cfg.Network, cgroups: cgroup.New(cfg.CgroupRoot), usage: cgroup.NewSeen(), traffic: newTraffic(),
 		records: newRecords(filepath.Join(cfg.RunDir, "sandboxes")), garbage: garbage{log: cfg.Log}}
 	defer func() {
 		if err != nil {

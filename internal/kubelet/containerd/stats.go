@@ -1,13 +1,10 @@
 package containerd
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +20,8 @@ func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stat
 	now := time.Now()
 	var out []cri.Stats
 	pods := map[string]bool{}
+	traffic := r.traffic.look(now)
+	defer traffic.end()
 	for _, c := range r.containers.All() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -40,7 +39,7 @@ func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stat
 			}
 			if reader.ReadCore(whole.Cgroup, &whole.Usage) {
 				if rec != nil && !rec.Config.HostNetwork {
-					whole.Network = networkOf(seen.Pid)
+					whole.Network = traffic.of(r.net.LinkName(rec.Sandbox.ID), seen.Pid)
 				}
 				out = append(out, whole)
 			}
@@ -98,32 +97,4 @@ func written(mounts []mount.Mount) string {
 		return "" // nothing can be written
 	}
 	return mounts[0].Source
-}
-
-// networkOf reads what went through the interfaces of a process' network, but loopback; nil if the process has ended.
-// There is one such interface in a pod; if its program has made more, they count too.
-func networkOf(pid uint32) *cri.Network {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/net/dev", pid))
-	if err != nil {
-		return nil
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	var out *cri.Network
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		name, rest, ok := strings.Cut(lines.Text(), ":")
-		words := strings.Fields(rest)
-		if name = strings.TrimSpace(name); !ok || name == "lo" || len(words) < 16 {
-			continue
-		}
-		if out == nil {
-			out = &cri.Network{Interface: name}
-		}
-		for i, to := range []*uint64{&out.Received, &out.PacketsIn, &out.ErrorsIn, &out.DroppedIn, nil, nil, nil, nil,
-			&out.Sent, &out.PacketsOut, &out.ErrorsOut, &out.DroppedOut} {
-			if n, err := strconv.ParseUint(words[i], 10, 64); err == nil && to != nil {
-				*to += n
-			}
-		}
-	}
-	return out
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -52,8 +53,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case answer == nil:
 		http.Error(w, "no container or request "+strconv.Quote(req.URL.Path), http.StatusNotFound)
 	default:
+		text, err := json.Marshal(answer)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(answer) //nolint:errcheck // the client has disconnected
+		w.Write(text) //nolint:errcheck // the client has disconnected
 	}
 }
 
@@ -157,7 +163,7 @@ func (h *Handler) v2(req *http.Request, verb, name string) (any, error) {
 	case "attributes":
 		return attributes(h.Version)
 	case "machinestats":
-		list, err := h.read(req.Context(), stats.Ask{Samples: 1, Rates: 1})
+		list, err := h.read(req.Context(), asked(req.URL.Query()))
 		if err != nil {
 			return nil, err
 		}
@@ -168,17 +174,12 @@ func (h *Handler) v2(req *http.Request, verb, name string) (any, error) {
 	return nil, nil
 }
 
-// stats2 answers for one container or, with recursive, all below it. The defaults are cAdvisor's.
-func (h *Handler) stats2(req *http.Request, name string) (any, error) {
-	query := req.URL.Query()
-	number := func(key string, otherwise int) int {
-		n, err := strconv.Atoi(query.Get(key))
-		if err != nil {
-			return otherwise
-		}
-		return n
+// asked is what a question of v2.1 asks for. The defaults are cAdvisor's.
+func asked(query url.Values) stats.Ask {
+	ask := stats.Ask{Samples: 64}
+	if n, err := strconv.Atoi(query.Get("count")); err == nil {
+		ask.Samples = n
 	}
-	ask := stats.Ask{Samples: number("count", 64)}
 	if ask.Samples < 0 {
 		ask.Samples = 1 << 30
 	}
@@ -188,6 +189,13 @@ func (h *Handler) stats2(req *http.Request, name string) (any, error) {
 	if age, err := time.ParseDuration(query.Get("max_age")); err == nil {
 		ask.MaxAge = age
 	}
+	return ask
+}
+
+// stats2 answers for one container or, with recursive, all below it.
+func (h *Handler) stats2(req *http.Request, name string) (any, error) {
+	query := req.URL.Query()
+	ask := asked(query)
 	recursive := query.Get("recursive") == "true"
 	list, err := h.read(req.Context(), ask)
 	if err != nil {
