@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -18,7 +20,8 @@ var updateView = flag.Bool("update-view", false, "write down what a container se
 // kernel has, the file systems' kinds, how cgroups are mounted.
 const look = `
 grep -E '^(Uid|Gid|Groups|NoNewPrivs|Seccomp|Cap[A-Z][a-z]*|SigBlk|SigIgn|SigPnd|Umask):' /proc/self/status
-echo "session and terminal: $(cut -d' ' -f5-8,19 /proc/1/stat)"
+echo "session and terminal: $(cut -d' ' -f5-8 /proc/1/stat)"
+echo "nice $(cut -d' ' -f19 /proc/1/stat)"
 grep -E '^Max (processes|core file size|locked memory|pending signals)' /proc/self/limits
 echo "oom $(cat /proc/self/oom_score_adj)"
 for f in /proc/self/fd/*; do readlink $f; done | sed -E 's/:\[.*//; s/^.*\/containers\/.*\/std(in|out|err)$/pipe/' | sort -u
@@ -79,10 +82,15 @@ func TestWhatAContainerSees(t *testing.T) {
 	}
 }
 
-// asOurs replaces what a process has of the daemon, the machine's own limits and capabilities, by a word; and the signals that
+// asOurs replaces what a process has of the daemon, the machine's own limits, capabilities and niceness, by a word; and the signals that
 // are ignored, which are those that the daemon was started with, or none.
 func asOurs(t *testing.T, view string) string {
 	t.Helper()
+	nice, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view = strings.ReplaceAll(view, fmt.Sprintf("nice %d\n", 20-nice), "nice as the daemon\n") // the system call says 20 less than it
 	view = strings.ReplaceAll(view, "SigIgn:\t0000000000000000\n", "SigIgn as the daemon\n")
 	for _, file := range []string{"limits", "status"} {
 		data, err := os.ReadFile("/proc/self/" + file)
