@@ -70,6 +70,7 @@ import (
 //	expect ended NAME             the daemon has ended by itself
 //	alias WORD leader | follower  from now on WORD is the name of the master that leads, or of one that runs and does not
 //	alias WORD announcer SERVICE  the same for the host that answers for a load balancer's address
+//	pass DURATION                 time goes by in which nothing is to happen
 //	say TEXT                      for the people who watch
 type Scenario struct {
 	Name  string

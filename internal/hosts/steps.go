@@ -35,7 +35,7 @@ var verbs = map[string]verb{
 	"logind": (*play).stepLogind, "shutdown": (*play).shutdown,
 	"cut": (*play).stepCut, "loss": (*play).stepLoss, "heal": onHost((*Host).Heal), "move": onHost((*Host).Move), "wipe": onHost((*Host).Wipe),
 	"clock": (*play).clock, "delay": (*play).stepDelay, "part": (*play).stepPart,
-	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "expect": (*play).expect,
+	"crash": (*play).crash, "ctl": (*play).ctl, "kubectl": (*play).kubectl, "within": (*play).setWithin, "pass": (*play).pass, "expect": (*play).expect,
 	"say": func(*play, context.Context, []string) error { return nil },
 }
 
@@ -338,6 +338,22 @@ func (p *play) setWithin(_ context.Context, args []string) (err error) {
 	return err
 }
 
+// pass is the step "pass DURATION".
+func (p *play) pass(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errWords
+	}
+	d, err := time.ParseDuration(args[0])
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
 func (p *play) expect(ctx context.Context, args []string) error {
 	if len(args) < 2 {
 		return errWords
@@ -349,14 +365,23 @@ func (p *play) expect(ctx context.Context, args []string) error {
 	return p.until(ctx, func(ctx context.Context) error { return check(p, ctx, args[1:]) })
 }
 
-// master is the first master that runs and is not cut off.
-func (p *play) master() (*Host, error) {
+// master is the first master that runs and is not cut off, or else the first that runs: its socket answers all the same.
+func (p *play) master() (found *Host, err error) {
 	for _, h := range p.lab.Hosts() {
-		if _, err := h.API(); err == nil && h.Running() && !h.cut {
+		if _, err := h.API(); err != nil || !h.Running() {
+			continue
+		}
+		if !h.cut {
 			return h, nil
 		}
+		if found == nil {
+			found = h
+		}
 	}
-	return nil, errors.New("no master runs")
+	if found == nil {
+		return nil, errors.New("no master runs")
+	}
+	return found, nil
 }
 
 func (p *play) api() (client.Interface, error) {
