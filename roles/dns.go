@@ -26,13 +26,12 @@ const (
 // runDNS answers the DNS questions of this machine's pods.
 func (d *Daemon) runDNS(ctx context.Context, ready func()) error {
 	at := make(chan netip.Addr, 1)
-	hold := func(a netip.Addr) error {
+	answers := func(a netip.Addr) {
 		select {
 		case <-at: // nobody has seen it
 		default:
 		}
 		at <- a
-		return d.holdDNS(a)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
@@ -40,7 +39,7 @@ func (d *Daemon) runDNS(ctx context.Context, ready func()) error {
 	defer stop()
 	beside.Go(func() { d.keepHostDNS(ctx, at) })
 	opts := informer.Options{Views: d.nodeViews(), Log: d.log}
-	s := dns.New(dns.Config{Domain: d.cfg.ClusterDomain, Hold: hold, Held: d.heldDNS, ResolvConf: d.cfg.ResolvConf, Asked: d.cfg.HostDNS, Log: d.log},
+	s := dns.New(dns.Config{Domain: d.cfg.ClusterDomain, Hold: d.holdDNS, Held: d.heldDNS, Answers: answers, ResolvConf: d.cfg.ResolvConf, Asked: d.cfg.HostDNS, Log: d.log},
 		informer.New[*corev1.Service](d.asNode(), api.Services, opts), informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts),
 		informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts))
 	return s.Run(ctx, ready)

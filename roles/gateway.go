@@ -49,13 +49,14 @@ func addressChanged(old, now *minik8s.DNS) bool {
 	return old == nil || now == nil || old.Spec.ServiceAddress != now.Spec.ServiceAddress
 }
 
-// addressesOf are the addresses of DNS objects.
+// addressesOf are the addresses of DNS objects, in order.
 func addressesOf(list []*minik8s.DNS) (out []netip.Addr) {
 	for _, obj := range list {
 		if a, err := netip.ParseAddr(obj.Spec.ServiceAddress); err == nil && a.Is4() && !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
+	slices.SortFunc(out, netip.Addr.Compare) // a list has no order
 	return out
 }
 

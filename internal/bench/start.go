@@ -95,7 +95,7 @@ func idle(r *report) error {
 	if err == nil {
 		time.Sleep(20 * time.Second) // until memory from the start has been returned
 		pss, anon, n := memory(d)
-		r.add("memory at idle (PSS of everything)", pss/1024, "MiB", "<= 72 MiB", fmt.Sprintf("%d processes", n))
+		r.add("memory at idle (PSS of everything)", pss/1024, "MiB", "<= 48 MiB", fmt.Sprintf("%d processes", n))
 		r.add("memory at idle, anonymous", anon/1024, "MiB", "<= 32 MiB", "Go's heap of etcd, containerd and us")
 		const window = 30 * time.Second
 		before := cpu(d)

@@ -34,6 +34,9 @@ type Config struct {
 	// Held is the address that this machine has from an earlier run, for the time until the Service is known; the zero Addr:
 	// none. Nil: there was no earlier run.
 	Held func() netip.Addr
+	// Answers, which may be nil, is called when names are answered at an address, and with the zero Addr when they are at none
+	// any more, because the Service has gone; not twice in a row with the same.
+	Answers func(netip.Addr)
 	// ResolvConf is the file that names the servers that the machine itself asks. It is read again while there are questions.
 	ResolvConf string
 	// Asked says that the machine asks this server, too, by whichever way: it must not be asked in turn.
@@ -191,6 +194,13 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	if s.cfg.Held != nil {
 		at = s.cfg.Held()
 	}
+	told := netip.Addr{}
+	tell := func() {
+		if (sockets != nil || !at.IsValid()) && at != told && s.cfg.Answers != nil {
+			told = at
+			s.cfg.Answers(at)
+		}
+	}
 	if at.IsValid() {
 		was := at
 		s.at.Store(&was)
@@ -242,6 +252,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 			}
 			reported = ""
 		}
+		tell()
 		if missing == 0 && ready != nil { // without such a Service nothing waits for it
 			ready()
 			ready = nil

@@ -10,7 +10,9 @@
 // is one again in the end; while it is not, what others write to the link's target is not seen.
 //
 // In both ways, while ours is away, also after a kill -9, a question costs no more than a refused packet, and only our names
-// are unknown.
+// are unknown. But when the machine was killed and starts without a daemon, the lines still are in the file, and nothing
+// refuses: then each look-up waits for the resolver's time-out, until a daemon or clean takes the lines out. And by
+// systemd-resolved a host of a DNS object that the machine's own servers know, too, gets the answer that comes first.
 //
 // Who calls it: roles, with --host-dns, and clean; package network makes the link. Rest and Uplinks are for those who mean
 // the machine's own servers, whoever is asked first. It knows nothing of the cluster. The lines and the link survive a

@@ -38,18 +38,19 @@ type Resolved struct {
 	signals chan *dbus.Signal
 }
 
-// Resolved connects to systemd-resolved. The error is ErrNoResolved where the file does not lead to it, or it does not run.
+// Resolved connects to systemd-resolved. The error is ErrNoResolved where the file does not lead to it. Where it only does not
+// run now, it is another one: a line in the file would have it ask ours alone once it is back.
 func (f File) Resolved(ctx context.Context) (*Resolved, error) {
-	text, link, err := f.read()
+	text, _, err := f.read()
 	if err != nil {
 		return nil, err
 	}
-	if rest, was, _ := f.cut(text); !slices.Contains(serversOf(rest), stub) && !strings.Contains(link+was, filesOf) {
+	if rest, _, _ := f.cut(text); !slices.Contains(serversOf(rest), stub) {
 		return nil, ErrNoResolved
 	}
 	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("%w: the system bus: %w", ErrNoResolved, err)
+		return nil, fmt.Errorf("host-dns: the system bus, for systemd-resolved: %w", err)
 	}
 	r := &Resolved{bus: bus, signals: make(chan *dbus.Signal, 8)}
 	bus.Signal(r.signals)
@@ -62,11 +63,11 @@ func (f File) Resolved(ctx context.Context) (*Resolved, error) {
 		err = bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, service).Store(&there)
 	}
 	if err == nil && !there {
-		err = ErrNoResolved
+		err = errors.New("it does not run")
 	}
 	if err != nil {
 		r.Close()
-		return nil, err
+		return nil, fmt.Errorf("host-dns: systemd-resolved: %w", err)
 	}
 	return r, nil
 }
@@ -138,11 +139,8 @@ func (r *Resolved) tie(ctx context.Context, link int, server netip.Addr, domain 
 	return nil
 }
 
-// filesOf is the directory of the files that systemd-resolved writes; uplinks names the servers that it asks.
-const (
-	filesOf = "/run/systemd/resolve/"
-	uplinks = filesOf + "resolv.conf"
-)
+// uplinks names the servers that systemd-resolved asks.
+const uplinks = "/run/systemd/resolve/resolv.conf"
 
 // Uplinks is the file with the servers that systemd-resolved asks, without those that this machine's loopback device
 // answers for: ours. The error is fs.ErrNotExist where resolved does not run.

@@ -13,37 +13,30 @@ import (
 // belongs to no link with an address. Nothing is sent through it: it is a veth with both ends here. It outlives the
 // daemon, also a kill -9; DropResolver and Teardown remove it, and then resolved forgets the server.
 func (n *Network) Resolver() (index int, err error) {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = n.resolverName()
-	if link, err := n.host.LinkByName(attrs.Name); err == nil {
-		return link.Attrs().Index, nil
-	}
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: attrs.Name + "p"}
-	if err := n.host.LinkAdd(veth); err != nil {
-		return 0, fmt.Errorf("network: %s: %w", attrs.Name, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, n.host.LinkDel(veth))
+	name := n.resolverName()
+	if _, err := n.host.LinkByName(name); err != nil {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = name
+		if err := n.host.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name + "p"}); err != nil {
+			return 0, fmt.Errorf("network: %s: %w", name, err)
 		}
-	}()
-	for _, name := range []string{attrs.Name, veth.PeerName} {
-		link, err := n.host.LinkByName(name)
+	}
+	// A run that was killed may have left it half-made: all is done each time.
+	for _, end := range []string{name, name + "p"} {
+		link, err := n.host.LinkByName(end)
 		if err == nil {
-			err = host.Harden(name)
+			err = host.Harden(end)
 		}
-		if err == nil && name == attrs.Name {
+		if err == nil && end == name {
+			index = link.Attrs().Index
 			// Of the scope site, so that nothing is sent from it: more than a link's, which resolved wants, less than the world's.
-			err = n.host.AddrAdd(link, &netlink.Addr{IPNet: host.Single(host.Resolver), Scope: int(netlink.SCOPE_SITE)})
+			err = n.host.AddrReplace(link, &netlink.Addr{IPNet: host.Single(host.Resolver), Scope: int(netlink.SCOPE_SITE)})
 		}
 		if err == nil {
 			err = n.host.LinkSetUp(link)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("network: %s: %w", name, err)
-		}
-		if name == attrs.Name {
-			index = link.Attrs().Index
+			return 0, errors.Join(fmt.Errorf("network: %s: %w", end, err), n.DropResolver())
 		}
 	}
 	return index, nil

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -15,6 +16,21 @@ func TestResolverLink(t *testing.T) {
 	n := running(t)
 	index, err := n.Resolver()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := n.Resolver(); err != nil || again != index {
+		t.Errorf("then it is link %d, before %d: %v", again, index, err)
+	}
+	// A run that was killed has left it without an address, and down.
+	half, err := n.host.LinkByIndex(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	had, err := n.host.AddrList(half, netlink.FAMILY_V4)
+	if err != nil || len(had) != 1 {
+		t.Fatal(had, err)
+	}
+	if err := errors.Join(n.host.AddrDel(half, &had[0]), n.host.LinkSetDown(half)); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := n.Resolver(); err != nil || again != index {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -218,14 +219,18 @@ func (p *Proxy) catchUp() (done bool, err error) {
 		p.seen.Unlock()
 		return false, nil
 	}
-	whole, gone := p.newNode(), map[types.NamespacedName]bool{}
-	if whole { // every Service is planned anew
+	anew, whole := p.newNode()
+	gone := map[types.NamespacedName]bool{}
+	if anew { // every Service is planned anew; what comes out the same is not written
 		for name := range p.state.entries {
-			p.seen.dirty[name], gone[name] = true, true
+			p.seen.dirty[name] = true
+			gone[name] = whole
 		}
 		for _, svc := range p.services.List() {
 			p.seen.dirty[nameOf(svc, nil)] = true
 		}
+	}
+	if whole {
 		p.state = newState(p.cfg.Table, p.state.renderer)
 		p.keeper.Forget()
 	}
@@ -255,18 +260,19 @@ func (p *Proxy) catchUp() (done bool, err error) {
 	return true, nil
 }
 
-// newNode takes over what SetNode has told. The caller holds both locks.
-func (p *Proxy) newNode() bool {
+// newNode takes over what SetNode has told. anew: Services may need something else now; whole: the same plan of one gives
+// other rules now, so that the whole table is written. The caller holds both locks.
+func (p *Proxy) newNode() (anew, whole bool) {
 	if p.seen.node == nil {
-		return false
+		return false, false
 	}
-	r := renderer{links: p.cfg.Links, node: *p.seen.node, pods: *p.seen.pods}
+	old, r := p.state.renderer, renderer{links: p.cfg.Links, node: *p.seen.node, pods: *p.seen.pods}
 	p.seen.node, p.seen.pods = nil, nil
-	if reflect.DeepEqual(r, p.state.renderer) {
-		return false
+	if reflect.DeepEqual(r, old) {
+		return false, false
 	}
 	p.state.renderer = r
-	return true
+	return true, r.pods != old.pods || !slices.Equal(r.node.Addresses, old.node.Addresses)
 }
 
 // planned is a Service as it is now; nil if it needs nothing.

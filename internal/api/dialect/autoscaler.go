@@ -41,6 +41,9 @@ func autoscaler(kind *api.Kind) func(r *rewriter, doc map[string]any) {
 		}
 		switch {
 		case first:
+			if mapped {
+				r.usual(doc, spec)
+			}
 			r.steps(doc, spec, kind)
 			r.percentages(doc, spec, kind)
 		case second:
@@ -91,6 +94,21 @@ func (r *rewriter) versionOfTarget(ref map[string]any) {
 			ref["apiVersion"] = k.APIVersion()
 			r.note("spec.scaleTargetRef.apiVersion", "%q was read as %s", given, schema.GroupVersion{Group: k.Group, Version: k.Version})
 		}
+	}
+}
+
+// usual are what the first system takes where a manifest of its says nothing.
+func (r *rewriter) usual(doc, spec map[string]any) {
+	set := func(field string, value int64) {
+		if spec[field] == nil {
+			spec[field] = value
+			r.note("spec."+field, "it is %d where nothing is said", value)
+		}
+	}
+	set("maxReplicas", 1)
+	_, inAnnotation := object(object(doc["metadata"])["annotations"])[api.BehaviorV1Annotation]
+	if spec["behavior"] == nil && !inAnnotation { // else it is an autoscaler that has its own, of which a part is changed
+		set("scaleInterval", 15)
 	}
 }
 

@@ -10,19 +10,21 @@ import (
 // The first seed system's words in the newest version, in which ctl sends a manifest that names none.
 func TestAutoscaler(t *testing.T) {
 	const head = `{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2","metadata":{"name":"a"},"spec":{"scaleTargetRef":{"kind":"ReplicaSet","apiVersion":"apps/v1","name":"rs"},%}}`
-	const capacity = `"metadata":{"name":"a","annotations":{"minik8s.io/utilization-basis":"capacity"}}`
+	const capacity = `"metadata":{"name":"a","annotations":{"minik8s.io/utilization-basis":"capacity","minik8s.io/sync-period":"15s"}}`
+	const one = `{"stabilizationWindowSeconds":0,"selectPolicy":"Max","policies":[{"type":"Pods","value":1,"periodSeconds":15}]}`
+	const steps = `"maxReplicas":1,"behavior":{"scaleUp":` + one + `,"scaleDown":` + one + `},`
 	for _, x := range []struct{ name, in, metadata, want string }{
 		{"memory", `"metrics":{"MemUtilizationPercentage":60}`, capacity,
-			`"metrics":[{"type":"Resource","resource":{"name":"memory","target":{"type":"Utilization","averageUtilization":60}}}]`},
+			steps + `"metrics":[{"type":"Resource","resource":{"name":"memory","target":{"type":"Utilization","averageUtilization":60}}}]`},
 		{"half a percent of a core", `"metrics":{"CPUUtilizationPercentage":0.5}`, capacity,
-			`"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"5m"}}}]`},
+			steps + `"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"5m"}}}]`},
 		{"half a percent of memory", `"metrics":{"MemUtilizationPercentage":"0.5"}`, capacity,
-			`"metrics":[{"type":"Resource","resource":{"name":"memory","target":{"type":"Utilization","averageUtilization":1}}}]`},
+			steps + `"metrics":[{"type":"Resource","resource":{"name":"memory","target":{"type":"Utilization","averageUtilization":1}}}]`},
 		{"cpu before memory", `"metrics":{"MemUtilizationPercentage":60,"CPUUtilizationPercentage":25}`,
-			`"metadata":{"name":"a","annotations":{"minik8s.io/utilization-basis":"capacity","minik8s.io/leading-metric":"cpu"}}`,
-			`"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":25}}},` +
+			`"metadata":{"name":"a","annotations":{"minik8s.io/utilization-basis":"capacity","minik8s.io/sync-period":"15s","minik8s.io/leading-metric":"cpu"}}`,
+			steps + `"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":25}}},` +
 				`{"type":"Resource","resource":{"name":"memory","target":{"type":"Utilization","averageUtilization":60}}}]`},
-		{"no metric", `"metrics":{}`, capacity, `"metrics":null`},
+		{"no metric", `"metrics":{}`, capacity, steps + `"metrics":null`},
 		{"a list is Kubernetes'", `"metrics":[]`, `"metadata":{"name":"a"}`, `"metrics":[]`},
 	} {
 		t.Run(x.name, func(t *testing.T) {

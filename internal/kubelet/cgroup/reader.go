@@ -47,7 +47,7 @@ func (r *Reader) Read(path string, u *cri.Usage) (ok bool) {
 	} else {
 		ok = r.legacyCPU(path, u) && r.legacyCore(path, u) && r.legacyRest(path, u)
 	}
-	if ok {
+	if ok = ok && r.there(path); ok {
 		r.seen.remember(path, u, now) // what is read in short after this must not be older
 	}
 	return ok
@@ -71,11 +71,25 @@ func (r *Reader) ReadCore(path string, u *cri.Usage) (ok bool) {
 	if r.seen.idle(path, u, now) {
 		return true
 	}
-	if !core(where, u) {
+	if !core(where, u) || !r.there(path) {
 		r.seen.forget(path)
 		return false
 	}
 	r.seen.remember(path, u, now)
+	return true
+}
+
+// there reports whether a cgroup still is: of one that was removed while it was read, a part of the files is missing, and
+// their counts would go backwards.
+func (r *Reader) there(path string) bool {
+	if r.v2 {
+		return unix.Access(filepath.Join(r.root, path), unix.F_OK) == nil
+	}
+	for _, controller := range [...]string{"cpuacct", "memory"} { // those that every machine has
+		if unix.Access(filepath.Join(r.root, controller, path), unix.F_OK) != nil {
+			return false
+		}
+	}
 	return true
 }
 

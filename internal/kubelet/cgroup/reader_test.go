@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -69,6 +70,41 @@ func TestReadV2(t *testing.T) {
 	}
 	if NewReader(root, true).Read("/gone", &got) {
 		t.Error("what does not exist was read")
+	}
+}
+
+// A cgroup that goes while it is read is not read by halves.
+func TestGoesWhileRead(t *testing.T) {
+	for _, core := range []bool{false, true} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{"cpu.stat": "usage_usec 1500\n", "memory.current": "5000\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stat := filepath.Join(dir, "memory.stat")
+		if err := syscall.Mkfifo(stat, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan error, 1)
+		go func() { // who opens a pipe waits for the other end: it is being read now
+			f, err := os.OpenFile(stat, os.O_WRONLY, 0)
+			if err == nil {
+				err = errors.Join(os.RemoveAll(dir), f.Close())
+			}
+			gone <- err
+		}()
+		r, read := NewReader(filepath.Dir(dir), true), (*Reader).Read
+		if core {
+			read = (*Reader).ReadCore
+		}
+		var got cri.Usage
+		if read(r, "/"+filepath.Base(dir), &got) {
+			t.Errorf("core %t: read by halves: %+v", core, got)
+		}
+		if err := <-gone; err != nil {
+			t.Error(err)
+		}
 	}
 }
 
