@@ -234,7 +234,7 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 			}})
 	}
 	add("scheduler", func(ctx context.Context, c client.Interface) runner {
-		return scheduler.New(c, views, d.recorder(ctx, c, scheduler.Name), d.log)
+		return scheduler.New(c, views, d.recorder(ctx, c, scheduler.Name), scheduler.Config{Usage: d.nodesUsage}, d.log)
 	})
 	add("namespace-controller", func(_ context.Context, c client.Interface) runner {
 		return namespace.New(c, views, d.reg.Kinds(), d.log)

@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/metrics"
 	"minik8s/internal/metrics/query"
 	"minik8s/internal/registry"
+	"minik8s/internal/scheduler"
 )
 
 // nodeMetrics is what answers for metrics.k8s.io on this master.
@@ -27,6 +28,21 @@ func (d *Daemon) nodeMetrics() *metrics.API {
 			Address: func(ctx context.Context, node string) (string, error) { return nodeAddress(ctx, reader, node) }})}
 	})
 	return d.usage
+}
+
+// nodesUsage is what nodes use, for the scheduler.
+func (d *Daemon) nodesUsage(ctx context.Context, nodes []string) map[string]scheduler.Usage {
+	known, err := d.nodeMetrics().Collector.Nodes(ctx, nodes)
+	if err != nil {
+		return nil // ctx has ended
+	}
+	out := make(map[string]scheduler.Usage, len(known))
+	for name, n := range known {
+		if !n.Usage.Time.IsZero() {
+			out[name] = scheduler.Usage{CPUMillis: int64(n.Usage.CPU * 1000), MemoryBytes: int64(n.Usage.Memory)}
+		}
+	}
+	return out
 }
 
 // newMetricsSource reads what the settings of Prometheus name; nil without the setting.

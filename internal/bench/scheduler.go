@@ -55,7 +55,7 @@ func schedule(apart bool) (time.Duration, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	s := scheduler.New(h, nil, nil, slog.New(slog.DiscardHandler))
+	s := scheduler.New(h, nil, nil, scheduler.Config{}, slog.New(slog.DiscardHandler))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, func() {}) }()
 	select {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ import (
 type testCluster struct {
 	t     *testing.T
 	admin client.Interface
+	used  sync.Map     // of Usage, by node
+	asked atomic.Int32 // for it
 	faults
 }
 
@@ -76,9 +79,21 @@ func start(t *testing.T, faulty func(call func() error) error) *testCluster {
 	c.Interface, c.bind, c.binds = local.New(reg, registry.Part("scheduler")), faulty, map[types.UID]int{}
 	rec := events.New(c.Interface, Name, "", log)
 	run(func() { rec.Run(ctx) })
-	run(func() { New(&c.faults, nil, rec, log).Run(ctx, func() { close(ready) }) }) //nolint:errcheck // it ends with ctx
+	run(func() { New(&c.faults, nil, rec, Config{Usage: c.usage}, log).Run(ctx, func() { close(ready) }) }) //nolint:errcheck // it ends with ctx
 	<-ready
 	return c
+}
+
+// usage is what the nodes are said to use, and counts how often it was asked for.
+func (c *testCluster) usage(_ context.Context, nodes []string) map[string]Usage {
+	c.asked.Add(1)
+	out := map[string]Usage{}
+	for _, name := range nodes {
+		if u, ok := c.used.Load(name); ok {
+			out[name] = u.(Usage)
+		}
+	}
+	return out
 }
 
 func (c *testCluster) create(obj api.Object) api.Object {

@@ -15,7 +15,7 @@
 // back-off. A binding names the pod's uid and the API refuses a second one, so no pod is bound twice, even if this
 // package is wrong.
 //
-// It reads Pods, Nodes, Namespaces, the ClusterConfig and (min-cpu, min-mem) the nodes' Leases; it writes bindings,
+// It reads Pods, Nodes, Namespaces and the ClusterConfig, and (min-cpu, min-mem) is told what nodes use; it writes bindings,
 // the PodScheduled condition of pods that fit nowhere, and Events. roles runs it beside the master. It keeps nothing:
 // after a kill -9 the first lists bring back which pods are bound and which wait, and a binding that was being
 // written was either stored or not.

@@ -117,7 +117,7 @@ func (s *Scheduler) apply(ctx context.Context, n *clusterEvent) {
 	case n.config != nil || n.oldConfig != nil:
 		s.configChanged(ctx, n.oldConfig, n.config)
 	case n.usage != nil:
-		s.cluster.SetUsage(n.usage.node, n.usage.cpuMillis, n.usage.memoryBytes)
+		s.cluster.SetUsage(n.usage.node, n.usage.CPUMillis, n.usage.MemoryBytes)
 	case n.unbound != nil:
 		s.unbound(ctx, n.unbound, n.found, n.from)
 	case n.unreported != nil:

@@ -30,6 +30,7 @@ type Scheduler struct {
 	record *events.Recorder
 	log    *slog.Logger
 	now    func() time.Time
+	cfg    Config
 
 	pods       *informer.Informer[*corev1.Pod]
 	nodes      *informer.Informer[*corev1.Node]
@@ -53,9 +54,16 @@ type Scheduler struct {
 	usage    *usage // nil: the strategy does not use the nodes' measured usage
 }
 
+// Config is what a scheduler may be given beside its client.
+type Config struct {
+	// Usage, which may be nil, returns what nodes use, for the strategies min-cpu and min-mem: the same numbers as
+	// metrics.k8s.io has. Nodes of which it is not known are missing.
+	Usage func(ctx context.Context, nodes []string) map[string]Usage
+}
+
 // New makes a scheduler; Run runs it once. record may be nil.
-func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Scheduler {
-	s := &Scheduler{client: c, views: views, record: record, log: log, now: clock.Now, wake: make(chan struct{}, 1),
+func New(c client.Interface, views *informer.Views, record *events.Recorder, cfg Config, log *slog.Logger) *Scheduler {
+	s := &Scheduler{client: c, cfg: cfg, views: views, record: record, log: log, now: clock.Now, wake: make(chan struct{}, 1),
 		cluster: plan.New(uint64(time.Now().UnixNano())), queue: newQueue(), strategy: plan.Spread,
 		pods:       informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 		nodes:      informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -110,6 +111,49 @@ func TestStrategyChangesAtRunTime(t *testing.T) {
 	cfg.Name, cfg.Spec.Scheduler.Strategy = "other", "random"
 	if _, err := c.admin.Create(t.Context(), cfg, client.WriteOptions{}); err == nil {
 		t.Error("a second ClusterConfig was taken")
+	}
+}
+
+// TestLeastUsed: with min-cpu a pod goes to the node that uses least now, whatever its pods request; and while another strategy
+// counts nobody is asked.
+func TestLeastUsed(t *testing.T) {
+	c := start(t, nil)
+	c.used.Store("n1", Usage{CPUMillis: 3000, MemoryBytes: 1 << 30})
+	c.used.Store("n2", Usage{CPUMillis: 100, MemoryBytes: 2 << 30})
+	c.node("n1", "8")
+	c.node("n2", "8")
+	first := podOf("first", "6")
+	first.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "n2"}
+	c.create(first)
+	c.bound(5*time.Second, "first")
+	if n := c.asked.Load(); n != 0 {
+		t.Errorf("it was asked %d times what nodes use, with the strategy spread", n)
+	}
+	cfg := &minik8s.ClusterConfig{ObjectMeta: metav1.ObjectMeta{Name: minik8s.ClusterConfigName}}
+	for strategy, want := range map[string]string{"min-cpu": "n2", "min-mem": "n1"} {
+		cfg.Spec.Scheduler.Strategy = strategy
+		if _, err := c.admin.Create(t.Context(), cfg, client.WriteOptions{}); apierrors.IsAlreadyExists(err) {
+			_, err = c.admin.Update(t.Context(), cfg, client.WriteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		c.eventually(5*time.Second, func() string {
+			name := "probe-" + strategy
+			c.create(podOf(name, "100m"))
+			c.bound(5*time.Second, name)
+			got := c.pod(name).Spec.NodeName
+			c.delete(name)
+			if got != want {
+				return "with " + strategy + " it is on " + got
+			}
+			return ""
+		})
+	}
+	if c.asked.Load() == 0 {
+		t.Error("nobody was asked")
 	}
 }
 

@@ -2,54 +2,61 @@ package scheduler
 
 import (
 	"context"
-	"strconv"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-
-	"minik8s/internal/api"
-	"minik8s/internal/api/minik8s"
-	"minik8s/internal/informer"
+	"time"
 )
 
-// nodeUsage is what a node really uses, as its kubelet writes it into its Lease with each heartbeat.
+// Usage is what a node uses now: thousandths of a core, and bytes of working set.
+type Usage struct{ CPUMillis, MemoryBytes int64 }
+
+// usageEvery is how often the nodes are asked what they use, while the strategy needs it, and usageFirst how soon again while
+// none has said: a rate needs two samples.
+const (
+	usageEvery = 10 * time.Second
+	usageFirst = 2 * time.Second
+)
+
+// nodeUsage is the Usage of a node.
 type nodeUsage struct {
-	node                   string
-	cpuMillis, memoryBytes int64
+	node string
+	Usage
 }
 
-// usage is the watch of the Leases. It runs only while the strategy asks for it: a large cluster renews
-// hundreds of Leases each second.
+// usage is the asking. It goes on only while the strategy needs it: who is not asked does not measure.
 type usage struct{ stop context.CancelFunc }
 
 func (s *Scheduler) followUsage(ctx context.Context, want bool) {
 	switch {
-	case want && s.usage == nil:
+	case want && s.usage == nil && s.cfg.Usage != nil:
 		ctx, stop := context.WithCancel(ctx)
 		s.usage = &usage{stop}
-		leases := informer.New[*coordinationv1.Lease](s.client, api.Leases,
-			informer.Options{Namespace: corev1.NamespaceNodeLease, Views: s.views, Log: s.log})
-		leases.OnChange(func(_, now *coordinationv1.Lease) {
-			if r := usageIn(now); r != nil {
-				s.enqueue(clusterEvent{usage: r})
-			}
+		s.tasks.Go(func(context.Context) error {
+			s.askUsage(ctx)
+			return nil
 		})
-		s.tasks.Go(func(context.Context) error { return leases.Run(ctx, func() {}) })
 	case !want && s.usage != nil:
 		s.usage.stop()
 		s.usage = nil
 	}
 }
 
-// usageIn reads a node's usage from its Lease; nil if it does not say.
-func usageIn(lease *coordinationv1.Lease) *nodeUsage {
-	if lease == nil {
-		return nil
+// askUsage asks until ctx ends. Of a node that does not say what it uses the last answer counts.
+func (s *Scheduler) askUsage(ctx context.Context) {
+	for {
+		var names []string
+		for _, node := range s.nodes.List() {
+			names = append(names, node.Name)
+		}
+		pause := usageFirst
+		for name, u := range s.cfg.Usage(ctx, names) {
+			pause = usageEvery
+			s.enqueue(clusterEvent{usage: &nodeUsage{name, u}})
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
 	}
-	cpu, err1 := strconv.ParseInt(lease.Annotations[minik8s.UsageCPU], 10, 64)
-	memory, err2 := strconv.ParseInt(lease.Annotations[minik8s.UsageMemory], 10, 64)
-	if err1 != nil || err2 != nil || cpu < 0 || memory < 0 {
-		return nil
-	}
-	return &nodeUsage{lease.Name, cpu, memory}
 }

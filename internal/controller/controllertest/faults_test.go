@@ -67,7 +67,7 @@ var makers = map[string]func(client.Interface, *informer.Views, *events.Recorder
 		return job.New(c, v, r, log)
 	},
 	"scheduler": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
-		return scheduler.New(c, v, r, log)
+		return scheduler.New(c, v, r, scheduler.Config{}, log)
 	},
 }
 

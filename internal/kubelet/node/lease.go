@@ -18,19 +18,17 @@ import (
 
 // leaseRenewer renews the node's Lease, its heartbeat.
 type leaseRenewer struct {
-	n     *Manager
-	meter usageMeter
+	n *Manager
 }
 
-// renew renews the Lease, with the node's usage in it; it creates the Lease if there is none. While no answer comes it
+// renew renews the Lease; it creates the Lease if there is none. While no answer comes it
 // tries again until the next heartbeat is due: the connection may have been to a master that has just died, and another
 // one answers. The last failure is logged.
 func (l *leaseRenewer) renew(parent context.Context, node *corev1.Node) {
 	ctx, cancel := context.WithTimeout(parent, l.n.cfg.HeartbeatInterval)
 	defer cancel()
-	used := l.meter.read(ctx, l.n.runtime, l.n.cfg.Now())
 	for pause := minRetry; ; pause = min(2*pause, maxRetry) {
-		err := l.renewOnce(ctx, node, used)
+		err := l.renewOnce(ctx, node)
 		if err == nil && l.n.cfg.Heard != nil {
 			l.n.cfg.Heard()
 		}
@@ -56,21 +54,18 @@ func (l *leaseRenewer) renew(parent context.Context, node *corev1.Node) {
 	}
 }
 
-func (l *leaseRenewer) renewOnce(ctx context.Context, node *corev1.Node, used map[string]string) error {
+func (l *leaseRenewer) renewOnce(ctx context.Context, node *corev1.Node) error {
 	key := client.Key{Kind: api.Leases, Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name}
 	now := metav1.NewMicroTime(l.n.cfg.Now())
 	change := map[string]any{"spec": map[string]any{
 		"renewTime": now, "holderIdentity": l.n.cfg.Name, "leaseDurationSeconds": l.seconds()}}
-	if used != nil {
-		change["metadata"] = map[string]any{"annotations": used}
-	}
 	data, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
 	_, err = l.n.client.Patch(ctx, key, client.Patch{Type: types.MergePatchType, Data: data}, client.WriteOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = l.n.client.Create(ctx, l.build(node, now, used), client.WriteOptions{})
+		_, err = l.n.client.Create(ctx, l.build(node, now), client.WriteOptions{})
 	}
 	return err
 }
@@ -80,10 +75,10 @@ func (l *leaseRenewer) seconds() int32 {
 	return max(1, int32(4*l.n.cfg.HeartbeatInterval.Seconds()))
 }
 
-func (l *leaseRenewer) build(node *corev1.Node, now metav1.MicroTime, used map[string]string) *coordinationv1.Lease {
+func (l *leaseRenewer) build(node *corev1.Node, now metav1.MicroTime) *coordinationv1.Lease {
 	seconds := l.seconds()
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name, Annotations: used},
+		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: l.n.cfg.Name},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &l.n.cfg.Name, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 	if node != nil {

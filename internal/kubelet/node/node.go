@@ -58,17 +58,12 @@ type Network interface {
 
 // Runtime is what a Manager needs of the container runtime.
 type Runtime interface {
-	// Stats is the resource usage of every running container; rest is nil.
-	Stats(ctx context.Context, rest func(cgroup string) bool) ([]cri.Stats, error)
 	// ListImages returns the images.
 	ListImages(ctx context.Context) ([]cri.Image, error)
 }
 
 // NoRuntime is the Runtime of a machine that runs no pods: a master without the role worker.
 type NoRuntime struct{}
-
-// Stats implements Runtime.
-func (NoRuntime) Stats(context.Context, func(string) bool) ([]cri.Stats, error) { return nil, nil }
 
 // ListImages implements Runtime.
 func (NoRuntime) ListImages(context.Context) ([]cri.Image, error) { return nil, nil }

@@ -98,7 +98,6 @@ var measured = rule{verbs: []string{"get", "list"}, groups: []string{"custom.met
 var partRules = map[string][]rule{
 	"system:scheduler": {
 		may(reading, api.Pods, api.Nodes, api.Namespaces, api.ClusterConfigs),
-		may(reading, api.Leases), // the use of nodes, for min-cpu and min-mem
 		mayBelow("binding", []string{"create"}, api.Pods),
 		mayBelow("status", changing, api.Pods), // the PodScheduled condition of a pod without a node
 		recording,
