@@ -46,6 +46,7 @@ func TestKubectlAutoscale(t *testing.T) {
 	}
 	// Each replica has a load as long as it has a file.
 	web := template("web", `while :; do if [ -e /busy ]; then :; else sleep 0.5; fi; done`)
+	web.Spec.TerminationGracePeriodSeconds = new(int64(1)) // a shell does not end by itself
 	web.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}}
 	p.make(c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: selector("web"), Template: web}})
@@ -81,6 +82,9 @@ func TestKubectlAutoscale(t *testing.T) {
 		}
 	}
 	sees(`NAME +REFERENCE +TARGETS +MINPODS +MAXPODS +REPLICAS +AGE`)
+	p.eventually("ctl get hpa -w shows how many are wanted", func() bool {
+		return regexp.MustCompile(`(?m)^NAME .* REPLICAS .* DESIRED`).MatchString(seen["ctl get hpa -w"].String())
+	})
 	sees(`web +Deployment/web +cpu: [0-9]{1,2}%/50% +1 +3 +1 `)
 	first := pods(c, "web")[0].Name
 	run(kubectl, k("exec", first, "--", "touch", "/busy"))

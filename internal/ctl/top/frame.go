@@ -3,6 +3,7 @@ package top
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -90,18 +91,25 @@ func percent(part, whole float64) string {
 
 var levels = []rune("▁▂▃▄▅▆▇█")
 
-// spark draws the newest points, one sign each, as parts of whole, or of the largest one where whole is not known.
+// spark draws all points, as parts of whole, or of the largest one where whole is not known. Where they are more than there is room
+// for, each sign is the largest of some.
 func spark(course []point, width int, whole float64, of func(point) float64) string {
-	course = course[max(0, len(course)-width):]
-	for _, p := range course {
-		whole = max(whole, of(p))
+	each := max(1, (len(course)+width-1)/width)
+	var values []float64
+	for some := range slices.Chunk(course, each) {
+		most := 0.0
+		for _, p := range some {
+			most = max(most, of(p))
+		}
+		values = append(values, most)
+		whole = max(whole, most)
 	}
 	var b strings.Builder
-	b.WriteString(strings.Repeat(" ", width-len(course)))
-	for _, p := range course {
+	b.WriteString(strings.Repeat(" ", width-len(values)))
+	for _, v := range values {
 		level := 0
 		if whole > 0 {
-			level = min(int(of(p)/whole*float64(len(levels))), len(levels)-1)
+			level = min(int(v/whole*float64(len(levels))), len(levels)-1)
 		}
 		b.WriteRune(levels[level])
 	}

@@ -105,7 +105,7 @@ func live(ctx context.Context, s *session.Session, r *Request, out io.Writer, ke
 	io.WriteString(out, enter)       //nolint:errcheck // the terminal would be gone
 	defer io.WriteString(out, leave) //nolint:errcheck // as above
 	var rows []row
-	known := courses{}
+	known := map[View]courses{} // who looks at something else for a while finds them again
 	problem := ""
 	for next := time.Duration(0); ; {
 		if next <= 0 {
@@ -116,7 +116,7 @@ func live(ctx context.Context, s *session.Session, r *Request, out io.Writer, ke
 			if problem = ""; err != nil {
 				problem, _, _ = strings.Cut(exit.Message(err), "\n")
 			} else {
-				rows, known = got, known.add(got)
+				rows, known[r.View] = got, known[r.View].add(got)
 			}
 			next = r.Interval
 		}

@@ -67,7 +67,7 @@ func TestSpark(t *testing.T) {
 		width int
 		whole float64
 		want  string
-	}{{4, 2, "▁▃▅█"}, {6, 2, "  ▁▃▅█"}, {2, 2, "▅█"}, {4, 0, "▁▃▅█"}, {4, 16, "▁▁▁▂"}} {
+	}{{4, 2, "▁▃▅█"}, {6, 2, "  ▁▃▅█"}, {2, 2, "▃█"}, {3, 2, " ▃█"}, {4, 0, "▁▃▅█"}, {4, 16, "▁▁▁▂"}} {
 		if got := spark(course, c.width, c.whole, cpu); got != c.want {
 			t.Errorf("width %d, whole %v: %q, want %q", c.width, c.whole, got, c.want)
 		}
