@@ -18,13 +18,15 @@ import (
 )
 
 // doors are the sockets that the proxy itself has: node ports on loopback, and the ports at which load balancers ask for a
-// Service's health. They end with the daemon.
+// Service's health. They end with the daemon. One whose port another program has is tried again until it is free.
 type doors struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
 	relays map[string]*loopbackPort // by key of called
 	health map[types.NamespacedName]*healthPort
+	later  *time.Timer // to try again; nil: all are open
+	closed bool
 }
 
 func newDoors(log *slog.Logger) *doors {
@@ -34,8 +36,10 @@ func newDoors(log *slog.Logger) *doors {
 // loopbackPort forwards a node port on 127.0.0.1, to the endpoints in turn. All its clients have the same address, so with
 // affinity they have the same endpoint.
 type loopbackPort struct {
-	relay *relay.Relay
-	owner types.NamespacedName
+	protocol byte
+	port     uint16
+	relay    *relay.Relay // nil: the port is not to be had
+	owner    types.NamespacedName
 
 	mu     sync.Mutex
 	list   []netip.AddrPort
@@ -95,6 +99,49 @@ func (d *doors) follow(updates map[types.NamespacedName]*entry) {
 		}
 		d.answer(name, s)
 	}
+	d.tryLater()
+}
+
+// tryLater has what is not open tried again. The caller holds mu.
+func (d *doors) tryLater() {
+	missing := false
+	for _, l := range d.relays {
+		missing = missing || l.relay == nil
+	}
+	for _, h := range d.health {
+		missing = missing || h.server == nil
+	}
+	if missing && d.later == nil && !d.closed {
+		d.later = time.AfterFunc(again, d.tryAgain)
+	}
+}
+
+func (d *doors) tryAgain() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.later = nil
+	if d.closed {
+		return
+	}
+	for _, l := range d.relays {
+		if l.relay == nil && l.open(d.log) == nil {
+			d.log.Info("a node port is forwarded on loopback now", "service", l.owner.String(), "port", l.port)
+		}
+	}
+	for _, h := range d.health {
+		if h.server == nil && h.open() == nil {
+			d.log.Info("load balancers can ask for a service's health now", "service", h.service.String(), "port", h.port)
+		}
+	}
+	d.tryLater()
+}
+
+func (l *loopbackPort) open(log *slog.Logger) error {
+	r, err := relay.Listen(l.protocol, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), l.port), l.next, log)
+	if err == nil {
+		l.relay = r
+	}
+	return err
 }
 
 func (l *loopbackPort) close() {
@@ -107,11 +154,9 @@ func (d *doors) forward(name types.NamespacedName, p plan.Port) {
 	key := string(portKey(p.Protocol, p.NodePort))
 	l := d.relays[key]
 	if l == nil {
-		l = &loopbackPort{}
-		var err error
-		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), p.NodePort)
-		if l.relay, err = relay.Listen(p.Protocol, at, l.next, d.log); err != nil {
-			d.log.Warn("a node port is not forwarded on loopback", "service", name.String(), "port", p.NodePort, "error", err)
+		l = &loopbackPort{protocol: p.Protocol, port: p.NodePort}
+		if err := l.open(d.log); err != nil {
+			d.log.Warn("a node port is not forwarded on loopback, trying again", "service", name.String(), "port", p.NodePort, "error", err)
 		}
 		d.relays[key] = l
 	}
@@ -123,7 +168,7 @@ func (d *doors) forward(name types.NamespacedName, p plan.Port) {
 type healthPort struct {
 	service types.NamespacedName
 	port    uint16
-	server  *http.Server
+	server  *http.Server // nil: the port is not to be had
 
 	mu    sync.Mutex
 	local int
@@ -165,18 +210,24 @@ func (d *doors) answer(name types.NamespacedName, s plan.Service) {
 	}
 	if h == nil {
 		h = &healthPort{service: name, port: s.HealthPort}
-		l, err := net.Listen("tcp4", fmt.Sprintf(":%d", s.HealthPort))
-		if err != nil {
-			d.log.Warn("load balancers cannot ask for a service's health", "service", name.String(), "port", s.HealthPort, "error", err)
-		} else {
-			h.server = &http.Server{Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 13}
-			go h.server.Serve(l) //nolint:errcheck // it ends when it is closed
+		if err := h.open(); err != nil {
+			d.log.Warn("load balancers cannot ask for a service's health, trying again", "service", name.String(), "port", s.HealthPort, "error", err)
 		}
 		d.health[name] = h
 	}
 	h.mu.Lock()
 	h.local = s.Local
 	h.mu.Unlock()
+}
+
+func (h *healthPort) open() error {
+	l, err := net.Listen("tcp4", fmt.Sprintf(":%d", h.port))
+	if err != nil {
+		return err
+	}
+	h.server = &http.Server{Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 13}
+	go h.server.Serve(l) //nolint:errcheck // it ends when it is closed
+	return nil
 }
 
 func (h *healthPort) close() {
@@ -197,4 +248,7 @@ func (d *doors) close() {
 	}
 	clear(d.relays)
 	clear(d.health)
+	if d.closed = true; d.later != nil {
+		d.later.Stop()
+	}
 }
