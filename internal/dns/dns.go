@@ -194,10 +194,10 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	if s.cfg.Held != nil {
 		at = s.cfg.Held()
 	}
-	told := netip.Addr{}
+	var told *netip.Addr // nil: nothing
 	tell := func() {
-		if (sockets != nil || !at.IsValid()) && at != told && s.cfg.Answers != nil {
-			told = at
+		if (sockets != nil || !at.IsValid()) && (told == nil || *told != at) && s.cfg.Answers != nil {
+			told = new(at)
 			s.cfg.Answers(at)
 		}
 	}
@@ -209,6 +209,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 			reported = err.Error()
 			s.cfg.Log.Error("names are not resolved on this machine, trying again", "error", err)
 		}
+		tell()
 	}
 	for missing := len(all); ; {
 		select {

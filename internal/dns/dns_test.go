@@ -459,7 +459,8 @@ func TestWithoutTheAPI(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	away := faulty.New(local.New(registrytest.New(t), registry.System), faulty.Rates{Drop: 1}, 1)
 	at := netip.MustParseAddr("127.96.0.10")
-	s := New(Config{Domain: "cluster.local", Held: func() netip.Addr { return at }, Hold: func(a netip.Addr) error {
+	told := make(chan netip.Addr, 10)
+	s := New(Config{Domain: "cluster.local", Held: func() netip.Addr { return at }, Answers: func(a netip.Addr) { told <- a }, Hold: func(a netip.Addr) error {
 		t.Errorf("the address becomes %v", a)
 		return nil
 	}, Log: log}, informer.New[*corev1.Service](away, api.Services, informer.Options{Log: log}),
@@ -493,6 +494,9 @@ func TestWithoutTheAPI(t *testing.T) {
 	}
 	if m := ask("web.default.svc.cluster.local."); m.Rcode != dns.RcodeServerFailure {
 		t.Errorf("a name of the cluster: %v", m)
+	}
+	if a := <-told; a != at || len(told) > 0 {
+		t.Errorf("it is told that names are answered at %v, and %d times more", a, len(told))
 	}
 }
 

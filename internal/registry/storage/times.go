@@ -47,10 +47,10 @@ func (m making) cutter(t reflect.Type) cut {
 	if f, ok := cutters.Load(t); ok {
 		return f.(cut)
 	}
-	if m[t] { // it has itself in it
+	if m[t] { // it has itself in it: what is made now is known when this is called
 		return func(v reflect.Value) {
-			if f, _ := cutters.Load(t); f.(cut) != nil {
-				f.(cut)(v)
+			if f := cutter(t); f != nil {
+				f(v)
 			}
 		}
 	}
