@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,8 +83,19 @@ func TestWhatAContainerSees(t *testing.T) {
 	}
 }
 
+var ignored = regexp.MustCompile(`SigIgn:.*\n`)
+
+// mask is a set of /proc/PID/status.
+func mask(text string) uint64 {
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+	if err != nil {
+		panic(err) // the kernel writes it
+	}
+	return n
+}
+
 // asOurs replaces what a process has of the daemon, the machine's own limits, capabilities and niceness, by a word; and the signals that
-// are ignored, which are those that the daemon was started with, or none.
+// are ignored, which are among those that the daemon was started with.
 func asOurs(t *testing.T, view string) string {
 	t.Helper()
 	nice, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
@@ -91,7 +103,6 @@ func asOurs(t *testing.T, view string) string {
 		t.Fatal(err)
 	}
 	view = strings.ReplaceAll(view, fmt.Sprintf("nice %d\n", 20-nice), "nice as the daemon\n") // the system call says 20 less than it
-	view = strings.ReplaceAll(view, "SigIgn:\t0000000000000000\n", "SigIgn as the daemon\n")
 	for _, file := range []string{"limits", "status"} {
 		data, err := os.ReadFile("/proc/self/" + file)
 		if err != nil {
@@ -100,10 +111,20 @@ func asOurs(t *testing.T, view string) string {
 		for line := range strings.Lines(string(data)) {
 			name, _, _ := strings.Cut(line, "  ")
 			if file == "status" {
-				like := map[string][]string{"CapBnd": {"CapPrm", "CapEff", "CapBnd"}, "SigIgn": {"SigIgn"}}
-				name, _, _ = strings.Cut(line, ":")
-				for _, set := range like[name] {
-					view = strings.ReplaceAll(view, set+strings.TrimPrefix(line, name), set+" as the daemon\n")
+				var value string
+				name, value, _ = strings.Cut(line, ":")
+				switch name {
+				case "CapBnd":
+					for _, set := range []string{"CapPrm", "CapEff", "CapBnd"} {
+						view = strings.ReplaceAll(view, set+":"+value, set+" as the daemon\n")
+					}
+				case "SigIgn":
+					view = ignored.ReplaceAllStringFunc(view, func(there string) string {
+						if own, its := mask(value), mask(strings.TrimPrefix(there, "SigIgn:")); its&^own != 0 {
+							return there
+						}
+						return "SigIgn as the daemon\n"
+					})
 				}
 				continue
 			}
