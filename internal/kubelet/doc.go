@@ -43,6 +43,7 @@
 //	objects     the ConfigMaps and Secrets in use
 //	shutdown    in which order and how long pods end when the machine shuts down
 //	checkpoint  the pods in files, for a start without the API
+//	work        whose turn it is to use the processors: volumes and cgroups here, sandboxes and containers in the runtime
 //	volume, cgroup, hostports, token, logs, probe, resolvconf   one thing each
 //	connect     the pods as clients reach them: logs, exec, attach, port-forward
 //	server      the same, images and statistics over HTTPS, for the API server
