@@ -40,8 +40,19 @@ type source[T api.Object] struct {
 
 func newSource[T api.Object]() *source[T] { return &source[T]{objects: map[types.NamespacedName]T{}} }
 
-func (s *source[T]) OnChange(h informer.Handler[T]) { s.handlers = append(s.handlers, h) }
-func (s *source[T]) OnList(f func())                { s.listed = append(s.listed, f) }
+// OnChange and OnList are called before Run, by who may run while the test fills the source.
+func (s *source[T]) OnChange(h informer.Handler[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handlers = append(s.handlers, h)
+}
+
+func (s *source[T]) OnList(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed = append(s.listed, f)
+}
+
 func (s *source[T]) Get(namespace, name string) (T, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,14 +79,15 @@ func (s *source[T]) Run(ctx context.Context, ready func()) error {
 	for _, o := range s.objects {
 		all = append(all, o)
 	}
+	handlers, listed := s.handlers, s.listed
 	s.mu.Unlock()
 	var none T
 	for _, o := range all {
-		for _, h := range s.handlers {
+		for _, h := range handlers {
 			h(none, o)
 		}
 	}
-	for _, f := range s.listed {
+	for _, f := range listed {
 		f()
 	}
 	ready()
@@ -93,9 +105,9 @@ func (s *source[T]) set(name types.NamespacedName, now T, there bool) {
 	if s.objects[name] = now; !there {
 		delete(s.objects, name)
 	}
-	running := s.running
+	running, handlers := s.running, s.handlers
 	s.mu.Unlock()
-	for _, h := range s.handlers {
+	for _, h := range handlers {
 		if running && (was || there) {
 			h(old, now)
 		}
