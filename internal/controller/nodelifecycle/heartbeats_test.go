@@ -2,6 +2,7 @@ package nodelifecycle
 
 import (
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"minik8s/internal/controller/controllertest"
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/events"
+	"minik8s/internal/informer"
 )
 
 // A node is as alive as its signs are fresh by our clock, whatever its own clock shows.
@@ -97,6 +99,43 @@ func TestWrongClocks(t *testing.T) {
 			say(t, c, corev1.ConditionTrue, theirs().Time)
 			is(c, "back", corev1.ConditionTrue, false)
 		})
+	}
+}
+
+// Whoever sees a heartbeat in a Node also sees when it came: a node that is back is not called silent for what it has just said.
+func TestHeartbeatsAreSeenWithTheirNodes(t *testing.T) {
+	c := controllertest.New(t)
+	clock := &testClock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	controllertest.Create(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	n := New(c.As("nodelifecycle-controller"), c.Views(), events.New(c.Admin(), "test", "", nil), "", DefaultTimes, slog.New(slog.DiscardHandler))
+	n.now = clock.now
+	slow := make(chan struct{})
+	first := informer.New[*corev1.Node](c.As("nodelifecycle-controller"), api.Nodes, informer.Options{Views: c.Views()})
+	first.OnChange(func(old, _ *corev1.Node) { // another part hears of all before this one
+		if old != nil {
+			<-slow
+		}
+	})
+	c.Start(first.Run)
+	n.seen.begin()
+	c.Start(n.nodes.Run)
+	defer close(slow)
+	for i := range 3 {
+		clock.pass(time.Hour)
+		at := clock.now()
+		say(t, c, corev1.ConditionTrue, at)
+		for {
+			node, ok := n.nodes.Get("", "n")
+			if !ok || !heartbeat(node).Equal(at) {
+				runtime.Gosched()
+				continue
+			}
+			if seen := n.seen.of("n"); !seen.Equal(at) {
+				t.Fatalf("heartbeat %d came at %s, and was seen at %s", i, at, seen)
+			}
+			break
+		}
+		slow <- struct{}{}
 	}
 }
 

@@ -42,8 +42,10 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, sel
 	}
 	n.seen.now = func() time.Time { return n.now() }
 	n.loop = loop.New("nodelifecycle", log, n.reconcile)
+	// Indexes, so that who sees a heartbeat in a Node also knows when it was seen: else a node that is back would be called silent.
+	n.nodes.Index(n.seen.node)
+	n.leases.Index(n.seen.lease)
 	n.nodes.OnChange(func(old, now *corev1.Node) {
-		n.seen.node(old, now)
 		if now == nil {
 			n.marked.forget(old.Name)
 			return
@@ -51,8 +53,7 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, sel
 		n.loop.Add(loop.Key{Name: now.Name})
 	})
 	// A renewed Lease only matters to a node that is tainted; the others wait for their timer.
-	n.leases.OnChange(func(old, now *coordinationv1.Lease) {
-		n.seen.lease(old, now)
+	n.leases.OnChange(func(_, now *coordinationv1.Lease) {
 		if now == nil {
 			return
 		}
