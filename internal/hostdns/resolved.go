@@ -82,7 +82,7 @@ func (r *Resolved) Close() {
 // again. It is undone by removing the link.
 func (r *Resolved) Keep(ctx context.Context, link int, server netip.Addr, domain string) error {
 	for {
-		if err := r.tie(ctx, link, server, domain); err != nil && ctx.Err() == nil {
+		if err := r.tie(ctx, link, server, domain); err != nil && ctx.Err() == nil && !ended(err) {
 			return fmt.Errorf("host-dns: systemd-resolved: %w", err)
 		}
 		for again := false; !again; {
@@ -101,6 +101,13 @@ func (r *Resolved) Keep(ctx context.Context, link int, server netip.Addr, domain
 			}
 		}
 	}
+}
+
+// ended reports whether resolved ended while it was asked. It is told again when it is back.
+func ended(err error) bool {
+	var e dbus.Error
+	return errors.As(err, &e) && slices.Contains([]string{"org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.ServiceUnknown",
+		"org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.Disconnected"}, e.Name)
 }
 
 // linkServer and linkDomain are a server and a domain as resolved takes them.

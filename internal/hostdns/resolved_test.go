@@ -17,9 +17,15 @@ import (
 )
 
 // resolve1 plays systemd-resolved: it says what it was told.
-type resolve1 struct{ told chan string }
+type resolve1 struct {
+	told chan string
+	ends chan func() // if there is one, it has what ends it
+}
 
 func (r resolve1) say(format string, args ...any) *dbus.Error {
+	if r.ends != nil {
+		(<-r.ends)()
+	}
 	r.told <- fmt.Sprintf(format, args...)
 	return nil
 }
@@ -107,7 +113,7 @@ func TestResolved(t *testing.T) {
 	if _, err := f.Resolved(ctx); err == nil || errors.Is(err, ErrNoResolved) {
 		t.Fatalf("it is asked and does not run: %v", err)
 	}
-	r := resolve1{make(chan string, 100)}
+	r := resolve1{told: make(chan string, 100)}
 	end := r.run(t)
 	write("# This is /run/systemd/resolve/resolv.conf managed by man:systemd-resolved(8).\nnameserver 192.0.2.1\n")
 	if _, err := f.Resolved(ctx); !errors.Is(err, ErrNoResolved) {
@@ -126,6 +132,13 @@ func TestResolved(t *testing.T) {
 	go func() { kept <- c.Keep(ctx, 7, server, "cluster.local") }()
 	r.hears(t)
 	end()
+	dying := resolve1{told: make(chan string, 100), ends: make(chan func(), 1)} // before it has answered
+	dying.ends <- dying.run(t)
+	select {
+	case <-dying.told:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it was not told again")
+	}
 	end = r.run(t)
 	defer end()
 	r.hears(t)
