@@ -53,17 +53,20 @@ func underWrites(t *testing.T, cfg external.Config, faults int, fault func(round
 	}
 	var mu sync.Mutex
 	acknowledged, refused, unknown := map[string]int64{}, map[string]error{}, 0
+	var slowest time.Duration // of those that were acknowledged
 	writing, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
 			for n := 0; writing.Err() == nil; n++ {
 				key := fmt.Sprintf("/a/%d-%d", i, n)
+				began := time.Now()
 				rev, err := s.Write(ctx, store.Create(key, []byte(key)), store.Create("/b"+key, nil))
 				mu.Lock()
 				switch {
 				case err == nil:
 					acknowledged[key] = rev
+					slowest = max(slowest, time.Since(began))
 				case errors.Is(err, store.ErrUnknown):
 					unknown++
 				default:
@@ -140,8 +143,10 @@ func underWrites(t *testing.T, cfg external.Config, faults int, fault func(round
 		}
 	}
 	t.Logf("%d acknowledged, %d refused, %d unknown", len(acknowledged), len(refused), unknown)
-	if (unknown > 0 || len(refused) > 0) && longest > 2*time.Second {
-		t.Logf("etcd was away for %v, on a machine with too much to do: writes may fail", longest)
+	// A write that was lost with its server is made again after 4 s, and refused after 5 s. Where the second time takes long, too, the
+	// machine has too much to do.
+	if (unknown > 0 || len(refused) > 0) && (longest > 2*time.Second || slowest > 4300*time.Millisecond) {
+		t.Logf("etcd was away for %v, and the slowest write took %v, on a machine with too much to do: writes may fail", longest, slowest)
 		return
 	}
 	if unknown > 0 || len(refused) > 0 {
