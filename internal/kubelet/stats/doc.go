@@ -5,7 +5,7 @@
 //	cadvisor      cAdvisor's REST API
 //	scrape        Prometheus' text format
 //
-// and storage measures what files take, in its own time.
+// storage measures what files take, in its own time, and events knows which containers began, ended, or ran out of memory.
 //
 // It promises: nothing is read while nobody asks, and there is no goroutine and no timer but one that forgets. So the
 // interval of the samples is that of the questions: a second while somebody looks on, a quarter of a minute for an
