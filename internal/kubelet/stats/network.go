@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -16,7 +17,11 @@ import (
 // changes links. The zero value is ready; it is not for concurrent use.
 type Interfaces struct {
 	Loopback bool // have it, too
-	pairs    map[string]bool
+	// Ways is how long the default routes count that were read: there is a route to each pod beside them. 0: not at all.
+	Ways  time.Duration
+	ways  []string
+	asked time.Time // when these were read
+	pairs map[string]bool
 }
 
 // Read returns the interfaces, but for loopback and what is one end of a pair (veth), which is a link to a pod or to something else
@@ -31,21 +36,23 @@ func (x *Interfaces) Read() ([]cri.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	ways := waysOut(proc)
+	if age := time.Since(x.asked); age < 0 || age >= x.Ways {
+		x.ways, x.asked = waysOut(proc), time.Now()
+	}
 	pairs, err := x.which(all)
 	if err != nil {
 		return nil, err
 	}
 	var out []cri.Network
 	for name, d := range all {
-		if name == "lo" && !x.Loopback || pairs[name] && !slices.Contains(ways, name) {
+		if name == "lo" && !x.Loopback || pairs[name] && !slices.Contains(x.ways, name) {
 			continue
 		}
 		out = append(out, cri.Network{Interface: name, Received: d.RxBytes, Sent: d.TxBytes, PacketsIn: d.RxPackets, PacketsOut: d.TxPackets,
 			ErrorsIn: d.RxErrors, ErrorsOut: d.TxErrors, DroppedIn: d.RxDropped, DroppedOut: d.TxDropped})
 	}
 	slices.SortFunc(out, func(a, b cri.Network) int {
-		return cmp.Or(cmp.Compare(rank(ways, a.Interface), rank(ways, b.Interface)), cmp.Compare(a.Interface, b.Interface))
+		return cmp.Or(cmp.Compare(rank(x.ways, a.Interface), rank(x.ways, b.Interface)), cmp.Compare(a.Interface, b.Interface))
 	})
 	return out, nil
 }

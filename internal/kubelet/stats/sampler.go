@@ -13,7 +13,7 @@ const (
 	// history is how many samples are kept of each container and of the node, and podHistory of each pod as a whole.
 	history    = 60
 	podHistory = 4
-	// rarely is how often what is in cri.Rest is read.
+	// rarely is how often what is in cri.Rest is read, and where the machine's default routes lead.
 	rarely = 10 * time.Second
 	// forgotten is when a history ends after the last question.
 	forgotten = 15 * time.Minute
@@ -93,7 +93,7 @@ type known struct {
 
 // New returns a sampler of the containers of a runtime, on this machine.
 func New(source Source) *Sampler {
-	return &Sampler{source: source, node: new(whole).read, now: time.Now, wait: sleep}
+	return &Sampler{source: source, node: (&whole{Interfaces{Ways: rarely}}).read, now: time.Now, wait: sleep}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
