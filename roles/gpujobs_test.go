@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,6 +98,42 @@ func (x *centre) read(name, sub string) string {
 		x.t.Fatal(err, string(out))
 	}
 	return string(out)
+}
+
+// follow has stock kubectl follow what a job prints. reads waits until it has printed more, or has ended.
+func (x *centre) follow(name string) (reads func(want string, end bool)) {
+	x.t.Helper()
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		return func(string, bool) {}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	cmd := exec.CommandContext(ctx, kubectl, "--kubeconfig", filepath.Join(x.dir, "admin.kubeconfig"), "get", "--raw",
+		"/apis/minik8s.io/v1/namespaces/default/gpujobs/"+name+"/log?follow=true&stream=Stdout")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() {
+		cancel()
+		cmd.Wait() //nolint:errcheck // it may have been waited for
+	})
+	return func(want string, end bool) {
+		x.t.Helper()
+		got, err := make([]byte, len(want)), error(nil)
+		if _, err = io.ReadFull(out, got); err == nil && end {
+			got, err = io.ReadAll(out)
+			if waited := cmd.Wait(); err == nil {
+				err = waited
+			}
+		}
+		if err != nil || string(got) != want {
+			x.t.Errorf("kubectl prints %q, not %q, of %s: %v", got, want, name, err)
+		}
+	}
 }
 
 // TestGpuJobs runs jobs that end in every way on a real Slurm, all at once.
@@ -194,9 +231,14 @@ func TestGpuJobs(t *testing.T) {
 		t.Errorf("on the cluster: %s", got)
 	}
 	// Somebody cancels one on the cluster.
-	x.submit("lost", minik8s.GpuJobSpec{RunScripts: []string{"sleep 600"}})
+	x.submit("lost", minik8s.GpuJobSpec{RunScripts: []string{"echo so far", "until [ -e go ]; do sleep 0.1; done", "echo on", "sleep 600"}})
 	id := x.state("lost", "RUNNING").Status.JobID
+	follow := x.follow("lost")
+	follow("so far\n", false)
+	x.slurm.Do("cd .minik8s/*/jobs/lost.*/files && touch go")
+	follow("on\n", false)
 	x.slurm.Root("scancel " + id)
+	follow("", true)
 	if j := x.state("lost", "CANCELLED"); !apimeta.IsStatusConditionTrue(j.Status.Conditions, minik8s.GpuJobFailed) {
 		t.Errorf("%+v", j.Status)
 	}

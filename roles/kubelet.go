@@ -55,7 +55,7 @@ func (d *Daemon) kubeletAddress() string {
 
 // runKubeletServer serves for as long as the daemon runs; the kubelet may be started again meanwhile.
 func (d *Daemon) runKubeletServer(ctx context.Context, ready func()) error {
-	s := server.New(server.Config{NodeName: d.cfg.NodeName, Runtime: d.runtime, DataDir: d.cfg.DataDir, ImagesChanged: d.imagesChanged,
+	s := server.New(server.Config{NodeName: d.cfg.NodeName, Runtime: d.runtime, CgroupRoot: d.cfg.CgroupRoot, DataDir: d.cfg.DataDir, ImagesChanged: d.imagesChanged,
 		Pods: func() server.Pods {
 			if k := d.kubelet.Load(); k != nil {
 				return k

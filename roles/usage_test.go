@@ -72,9 +72,11 @@ func TestUsage(t *testing.T) {
 		{"delete podmetrics busy", `MethodNotAllowed|not allow this method`},
 		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/cadvisor", `container_cpu_usage_seconds_total{cpu="total",container="c",id="[^"]*",image="[^"]*",name="[0-9a-f]{64}",namespace="default",pod="busy"} `},
 		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/cadvisor", `container_network_receive_bytes_total{interface="eth0",container="",id="[^"]*",image="pause",name="k8s_POD_busy_default_[^"]*",namespace="default",pod="busy"} `},
+		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/cadvisor", `container_network_transmit_bytes_total{interface="eth0",container="",id="/",image="",name="",namespace="",pod=""} [0-9]`},
 		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/resource", `pod_cpu_usage_seconds_total{namespace="default",pod="busy"} [0-9]`},
 		{"get --raw /api/v1/nodes/" + node + "/proxy/metrics/node", `node_cpu_seconds_total{cpu="0",mode="user"} [0-9]`},
 		{"get --raw /api/v1/nodes/" + node + "/proxy/stats/summary", `"usageNanoCores":[1-9]`},
+		{"get --raw /api/v1/nodes/" + node + "/proxy/stats/summary", `"network":{"time":"[^"]*","name":"eth0","rxBytes":[0-9]+,[^}]*,"interfaces":\[{"name":"eth0",[^]]*\]}.*"pods":\[`},
 		{"get --raw /api/v1/nodes/" + node + "/proxy/api/v1.3/machine", `"num_cores":[1-9]`},
 	} {
 		if missing != nil && !strings.HasPrefix(x.args, "get --raw") {

@@ -24,6 +24,15 @@
 // Each cluster has a share of the Controller's workers and of the transfers, so that one that hangs holds nobody else up. Jobs that
 // wait for each other in a circle say so.
 //
+// A job's log is read at the subresource log: by ctl logs, or by "kubectl get --raw", which prints a log as it grows. "kubectl logs"
+// asks for logs of Pods alone, and of other kinds by the Pods that their selectors find; a job has none. It could have one, as
+// virtual-kubelet makes them: a Pod for each job, on a Node for each cluster, with a kubelet that the Server plays. That is not done.
+// A Node is a machine to all other parts: it gets a range of addresses and a route, the proxies and load balancers count it among
+// those that traffic may enter by, DaemonSets want a Pod there, Prometheus and metrics.k8s.io ask its kubelet, the lifecycle
+// of Nodes counts it when it judges whether most are lost. Each would need to know of machines that are none. And the Pod would say
+// twice what the GpuJob says, with words that do not fit: a requeued job runs again in the same Pod, which no Pod does, an
+// array has many exit codes, and deleting the one would have to mean deleting the other.
+//
 // A password or key goes from its Secret to the login node and nowhere else: not into a status, log, event or error.
 //
 //	links.go      the connections, one for each cluster and login

@@ -5,58 +5,89 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/containerd/errdefs"
 	"github.com/containerd/containerd/mount"
 
+	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
 )
 
-// Stats implements cri.Runtime. It reads cgroups directly: asking containerd for each takes longer than all of it here.
+// measured is what of one is to be read, and was.
+type measured struct {
+	cri.Stats
+	rest bool   // its Usage.Rest, too
+	link string // of a pod as a whole that has a network: the host's end
+	pid  uint32 // a process there
+	ok   bool   // it was there
+}
+
+// Stats implements cri.Runtime. It reads cgroups directly: asking containerd for each takes longer than all of it here. Whoever asks
+// waits for hundreds of files, so they are read on all processors.
 func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stats, error) {
-	reader := r.usage.Reader()
 	now := time.Now()
-	var out []cri.Stats
+	var all []measured
 	pods := map[string]bool{}
-	traffic := r.traffic.look(now)
-	defer traffic.end()
 	for _, c := range r.containers.All() {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		seen := c.Report()
 		if seen.State != cri.Running {
 			continue
 		}
 		if !pods[seen.PodUID] {
 			pods[seen.PodUID] = true
-			whole := cri.Stats{PodUID: seen.PodUID, Cgroup: path.Dir(c.Meta.Cgroup), Time: now}
-			rec := r.records.get(seen.PodUID)
-			if rec != nil {
+			whole := measured{Stats: cri.Stats{PodUID: seen.PodUID, Cgroup: path.Dir(c.Meta.Cgroup), Time: now}}
+			if rec := r.records.get(seen.PodUID); rec != nil {
 				whole.Started = rec.CreatedAt
-			}
-			if reader.ReadCore(whole.Cgroup, &whole.Usage) {
-				if rec != nil && !rec.Config.HostNetwork {
-					whole.Network = traffic.of(r.net.LinkName(rec.Sandbox.ID), seen.Pid)
+				if !rec.Config.HostNetwork {
+					whole.link, whole.pid = r.net.LinkName(rec.Sandbox.ID), seen.Pid
 				}
-				out = append(out, whole)
 			}
+			all = append(all, whole)
 		}
 		if seen.Name == pauseName {
 			continue
 		}
-		s := cri.Stats{PodUID: seen.PodUID, Container: seen.Name, ContainerID: seen.ID, Cgroup: c.Meta.Cgroup, Started: seen.StartedAt, Time: now}
-		read := reader.ReadCore
-		if rest != nil && rest(s.Cgroup) {
-			read = reader.Read
-		}
-		if read(s.Cgroup, &s.Usage) { // or it has just ended
-			out = append(out, s)
+		all = append(all, measured{rest: rest != nil && rest(c.Meta.Cgroup), Stats: cri.Stats{PodUID: seen.PodUID, Container: seen.Name,
+			ContainerID: seen.ID, Cgroup: c.Meta.Cgroup, Started: seen.StartedAt, Time: now}})
+	}
+	traffic := r.traffic.look(now)
+	defer traffic.end()
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), 1+len(all)/alone) {
+		readers.Go(func() {
+			reader := r.usage.Reader()
+			for i := int(next.Add(1)) - 1; i < len(all) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				read(reader, traffic, &all[i])
+			}
+		})
+	}
+	readers.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	out := make([]cri.Stats, 0, len(all))
+	for i := range all {
+		if all[i].ok {
+			out = append(out, all[i].Stats)
 		}
 	}
 	return out, nil
+}
+
+// alone is how many cgroups are not worth a further processor.
+const alone = 32
+
+func read(reader *cgroup.Reader, traffic *links, m *measured) {
+	m.ok = m.rest && reader.Read(m.Cgroup, &m.Usage) || !m.rest && reader.ReadCore(m.Cgroup, &m.Usage) // or it has just ended
+	if m.ok && m.link != "" {
+		m.Network = traffic.of(m.link, m.pid)
+	}
 }
 
 // Files implements cri.Runtime.

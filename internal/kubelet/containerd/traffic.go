@@ -35,7 +35,7 @@ type crossed struct {
 
 func newTraffic() *traffic { return &traffic{read: networkOf} }
 
-// links is one look at all pods.
+// links is one look at all pods. It is safe for concurrent use, too.
 type links struct {
 	*traffic
 	now   time.Time
@@ -68,7 +68,9 @@ func (l *links) of(link string, pid uint32) *cri.Network {
 		c = crossed{strings.Clone(host), l.now, l.read(pid)} // a clone: the text of all links goes
 	}
 	if c.pod != nil {
+		l.mu.Lock()
 		l.next[link] = c
+		l.mu.Unlock()
 	}
 	return c.pod
 }

@@ -229,6 +229,7 @@ type Container struct {
 	// Image is the reference it was made from, ImageID the digest.
 	Image, ImageID string
 	LogPath        string
+	Cgroup         string // "/minik8s/podUID/ID"; empty: the runtime does not say
 	Labels         map[string]string
 }
 

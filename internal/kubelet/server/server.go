@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,7 @@ import (
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/stats"
 	"minik8s/internal/kubelet/stats/cadvisor"
+	"minik8s/internal/kubelet/stats/events"
 	"minik8s/internal/kubelet/stats/storage"
 	"minik8s/internal/proxy/report"
 )
@@ -53,6 +55,7 @@ type Services interface {
 type Runtime interface {
 	cri.Images
 	stats.Source
+	events.Source
 	Files(ctx context.Context) ([]cri.Files, error)
 }
 
@@ -62,6 +65,8 @@ type Config struct {
 	// Pods returns the kubelet; nil while it does not run.
 	Pods    func() Pods
 	Runtime Runtime
+	// CgroupRoot is the cgroup below which pods are.
+	CgroupRoot string
 	// DataDir is the daemon's data directory, on whose file system the files of containers are.
 	DataDir string
 	// Services returns the proxy of this node; nil while it does not run.
@@ -91,6 +96,7 @@ type Server struct {
 	stats *stats.Sampler
 	// storage measures files while somebody asks.
 	storage *storage.Meter
+	events  *events.Log
 }
 
 // New makes a server; Serve serves.
@@ -103,6 +109,9 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), stats: stats.New(cfg.Runtime)}
 	s.storage = storage.New(cfg.DataDir, s.places)
+	if cfg.Runtime != nil {
+		s.events = events.New(cfg.Runtime, cfg.CgroupRoot, cfg.Log)
+	}
 	handle := func(pattern string, serve func(http.ResponseWriter, *http.Request, Pods) error) {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
 			pods := cfg.Pods() // once for each request: the kubelet may end meanwhile
@@ -158,6 +167,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// Streams take over their connection, which only HTTP/1.1 allows.
 	secure := tls.NewListener(l, &tls.Config{Time: clock.Now, GetCertificate: s.cfg.Cert.ForServer, ClientCAs: s.cfg.ClientCA,
 		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}})
+	if s.events != nil {
+		var following sync.WaitGroup
+		following.Go(func() { s.events.Run(ctx) })
+		defer following.Wait()
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(secure) }()
 	select {

@@ -55,6 +55,18 @@ func (measured) Stats(context.Context, func(string) bool) ([]cri.Stats, error) {
 	}, nil
 }
 
+func (measured) Events(ctx context.Context) <-chan cri.Event {
+	ended := make(chan cri.Event)
+	context.AfterFunc(ctx, func() { close(ended) })
+	return ended
+}
+
+func (measured) Pod(context.Context, string) (cri.Pod, error) { return cri.Pod{}, nil }
+
+func (measured) Pods(context.Context) ([]cri.Pod, error) {
+	return []cri.Pod{{UID: "u", Containers: []cri.Container{{ID: "1234567890", PodUID: "u", Cgroup: "/m/podu/1234567890", State: cri.Running, StartedAt: time.Unix(1e9, 0).UTC()}}}}, nil
+}
+
 func (measured) Files(context.Context) ([]cri.Files, error) { return nil, nil }
 
 type fixture struct {
@@ -163,6 +175,7 @@ func TestAnswers(t *testing.T) {
 		{"/api/v2.1/stats/m/podu?type=name&count=1", 200, `{"/m/podu":{"spec":{`},
 		{"/api/v2.1/stats/nothing", 404, `no container`},
 		{"/api/v1.3/docker/1234567890", 200, `"io.kubernetes.pod.name":"web"`},
+		{"/api/v1.3/events/m?all_events=true&subcontainers=true", 200, `[{"container_name":"/m/podu/1234567890","timestamp":"2001-09-09T01:46:40Z","event_type":"containerCreation","event_data":{}}]`},
 		{"/api/v1.3/nonsense", 404, `no container or request`},
 		{"/containerLogs/default/web/c?tailLines=2", 200, "default web c tail"},
 		{"/containerLogs/default/web/c?tailLines=x", 400, "not a positive number"},

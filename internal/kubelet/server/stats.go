@@ -85,7 +85,7 @@ func booted() time.Time {
 
 // cadvisor answers cAdvisor's REST API.
 func (s *Server) cadvisor(w http.ResponseWriter, req *http.Request, pods Pods) error {
-	h := cadvisor.Handler{Stats: s.stats, Storage: s.storage.Reading, Pods: pods.Pods, Version: s.cfg.Version}
+	h := cadvisor.Handler{Stats: s.stats, Storage: s.storage.Reading, Pods: pods.Pods, Events: s.events, WriteTimeout: s.cfg.WriteTimeout, Version: s.cfg.Version}
 	h.ServeHTTP(w, req)
 	return nil
 }

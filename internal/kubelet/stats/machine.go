@@ -7,9 +7,21 @@ import (
 	"minik8s/internal/kubelet/cri"
 )
 
-// readMachine reads what all of the machine uses. The memory is /proc's, as in runc: the root cgroup of v2 has no number
-// of its own, and v1's leaves out the kernel.
-func readMachine(u *cri.Usage) error {
+// whole reads the machine.
+type whole struct{ interfaces Interfaces }
+
+// read reads what all of the machine uses.
+func (w *whole) read(s *Sample) (err error) {
+	if err := usage(&s.Usage); err != nil {
+		return err
+	}
+	s.Interfaces, err = w.interfaces.Read()
+	return err
+}
+
+// usage is what is not of the network. The memory is /proc's, as in runc: the root cgroup of v2 has no number of its own,
+// and v1's leaves out the kernel.
+func usage(u *cri.Usage) error {
 	r := cgroup.NewReader(cgroup.Mounted, cgroup.Unified())
 	r.Read(machine, u)
 	proc, err := procfs.NewDefaultFS()

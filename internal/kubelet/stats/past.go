@@ -13,10 +13,12 @@ import (
 // different there: ten bytes where nothing happens and 50 where much does, instead of 200. There are as many samples as
 // records and one, but for the zero value, which has none.
 type past struct {
-	last    *Sample
-	device  string   // the interface of the network, which stays the same
-	lengths []uint16 // of the records, the oldest first
-	records []byte
+	last   *Sample
+	device string // the interface of the network, which stays the same
+	// interfaces are the machine's, in the samples that have records; empty where there were none.
+	interfaces [][]cri.Network
+	lengths    []uint16 // of the records, the oldest first
+	records    []byte
 }
 
 // numbers is a sample as numbers: the time in nanoseconds, what it has of has, and all that is counted.
@@ -86,6 +88,12 @@ func (p *past) add(x Sample, kept int) {
 		before := len(p.records)
 		p.records = record(p.records, numbersOf(p.last), numbersOf(&x))
 		p.lengths = append(p.lengths, uint16(len(p.records)-before))
+		if missing := len(p.lengths) - 1 - len(p.interfaces); p.last.Interfaces != nil || len(p.interfaces) > 0 {
+			p.interfaces = append(append(p.interfaces, make([][]cri.Network, missing)...), p.last.Interfaces)
+		}
+		if slices.Equal(p.last.Interfaces, x.Interfaces) {
+			x.Interfaces = p.last.Interfaces
+		}
 	}
 	if p.last = &x; x.Network != nil {
 		p.device = x.Network.Interface
@@ -100,6 +108,7 @@ func (p *past) drop(n int) {
 	}
 	p.records = append(p.records[:0], p.records[size:]...)
 	p.lengths = append(p.lengths[:0], p.lengths[n:]...)
+	p.interfaces = slices.Delete(p.interfaces, 0, min(n, len(p.interfaces)))
 }
 
 // record appends what leads from a sample back to the one before: which numbers are different, and by how much.
@@ -141,7 +150,11 @@ func (p *past) newest(enough func(n int, oldest time.Time) bool) []Sample {
 	for i := len(p.lengths) - 1; i >= 0 && !enough(len(out), out[len(out)-1].Time); i-- {
 		begin := end - int(p.lengths[i])
 		x.back(p.records[begin:end])
-		out = append(out, x.sample(p.device))
+		s := x.sample(p.device)
+		if i < len(p.interfaces) {
+			s.Interfaces = p.interfaces[i]
+		}
+		out = append(out, s)
 		end = begin
 	}
 	slices.Reverse(out)

@@ -1,8 +1,10 @@
 package stats
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,13 +32,20 @@ func TestPastIsTheSame(t *testing.T) {
 		at := time.Unix(1e9, 0)
 		var s Sample
 		pressure, network := cri.Pressure{}, cri.Network{Interface: "eth0"}
+		var interfaces []cri.Network // of the machine, which gets some, and others
 		for range 1 + r.IntN(100) {
 			at = at.Add(time.Duration(r.Int64N(int64(20 * time.Second))))
 			shake(r, reflect.ValueOf(&s.Usage).Elem())
 			shake(r, reflect.ValueOf(&pressure).Elem())
 			shake(r, reflect.ValueOf(&network).Elem())
+			if r.IntN(4) == 0 {
+				interfaces = nil
+				for i := range r.IntN(3) {
+					interfaces = append(interfaces, cri.Network{Interface: fmt.Sprint("eth", i), Received: r.Uint64()})
+				}
+			}
 			x := s
-			x.Time = at
+			x.Time, x.Interfaces = at, slices.Clone(interfaces)
 			if r.IntN(5) > 0 {
 				x.Pressure = new(pressure)
 			}

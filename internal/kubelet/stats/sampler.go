@@ -13,7 +13,7 @@ const (
 	// history is how many samples are kept of each container and of the node, and podHistory of each pod as a whole.
 	history    = 60
 	podHistory = 4
-	// rarely is how often what is in cri.Rest is read.
+	// rarely is how often what is in cri.Rest is read, and where the machine's default routes lead.
 	rarely = 10 * time.Second
 	// forgotten is when a history ends after the last question.
 	forgotten = 15 * time.Minute
@@ -28,7 +28,9 @@ type Source interface {
 type Sample struct {
 	Time time.Time
 	cri.Usage
-	Network *cri.Network // nil: none of its own
+	Network *cri.Network // of a pod as a whole; nil: none of its own
+	// Interfaces are the machine's, in the order of Interfaces.Read.
+	Interfaces []cri.Network
 }
 
 // Series is a node, a pod as a whole, or a container, with its newest samples, oldest first. There is at least one.
@@ -72,7 +74,7 @@ type Reading struct {
 // Sampler samples. Its methods are safe for concurrent use.
 type Sampler struct {
 	source Source
-	node   func(*cri.Usage) error
+	node   func(*Sample) error
 	now    func() time.Time
 	wait   func(context.Context, time.Duration) error
 
@@ -91,7 +93,7 @@ type known struct {
 
 // New returns a sampler of the containers of a runtime, on this machine.
 func New(source Source) *Sampler {
-	return &Sampler{source: source, node: readMachine, now: time.Now, wait: sleep}
+	return &Sampler{source: source, node: (&whole{Interfaces{Ways: rarely}}).read, now: time.Now, wait: sleep}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -143,17 +145,22 @@ func (s *Sampler) refresh(ctx context.Context, maxAge time.Duration) error {
 	if err != nil {
 		return err
 	}
-	whole := cri.Stats{Cgroup: machine, Time: now}
-	if err := s.node(&whole.Usage); err != nil {
+	node := Sample{Time: now}
+	if err := s.node(&node); err != nil {
 		return err
 	}
 	next := make(map[string]*known, len(stats)+1)
-	for _, x := range append(stats, whole) {
+	next[machine] = s.series[machine]
+	if next[machine] == nil {
+		next[machine] = &known{Series: Series{Cgroup: machine}}
+	}
+	next[machine].add(node, history)
+	for _, x := range stats {
 		old := s.series[x.Cgroup]
 		if old == nil || old.ContainerID != x.ContainerID {
 			old = &known{Series: Series{PodUID: x.PodUID, Container: x.Container, ContainerID: x.ContainerID, Cgroup: x.Cgroup, Started: x.Started}}
 		}
-		if !all && x.Cgroup != machine && old.last != nil {
+		if !all && old.last != nil {
 			x.Rest = old.last.Rest
 			if x.Peak > 0 { // or the kernel does not say
 				x.Peak = max(x.Peak, x.Memory)

@@ -37,8 +37,8 @@ func (b *busy) Stats(_ context.Context, rest func(string) bool) ([]cri.Stats, er
 func (b *busy) sampler() *Sampler {
 	b.began = time.Now()
 	s := New(b)
-	s.node = func(u *cri.Usage) error {
-		u.CPU = uint64(time.Since(b.began)) * 2
+	s.node = func(node *Sample) error {
+		node.CPU = uint64(time.Since(b.began)) * 2
 		return nil
 	}
 	return s

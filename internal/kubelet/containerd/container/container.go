@@ -158,7 +158,7 @@ func (c *Container) Report() cri.Container {
 		ID: c.Meta.ID, PodUID: c.Meta.PodUID, SandboxID: c.Meta.SandboxID, Name: c.Meta.Name, Attempt: c.Meta.Attempt, State: s.State,
 		CreatedAt: c.Meta.CreatedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
 		ExitCode: s.ExitCode, Lost: s.Lost, OOMKilled: s.OOMKilled, Image: c.Meta.Image, ImageID: c.Meta.ImageID,
-		LogPath: c.Meta.LogPath, Labels: maps.Clone(c.Meta.Labels),
+		LogPath: c.Meta.LogPath, Cgroup: c.Meta.Cgroup, Labels: maps.Clone(c.Meta.Labels),
 	}
 	if s.State == cri.Running {
 		out.Pid = pid

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/kubelet/stats"
+	"minik8s/internal/kubelet/stats/events"
 	"minik8s/internal/kubelet/stats/storage"
 )
 
@@ -37,6 +38,10 @@ type Handler struct {
 	Storage func() *storage.Reading
 	// Pods returns the pods of this node, which give containers their labels.
 	Pods func() []*corev1.Pod
+	// Events says what happened to containers; nil: nothing is known of that.
+	Events *events.Log
+	// WriteTimeout is how long a client may take to read an event.
+	WriteTimeout time.Duration
 	// Version is what answers call the version of cAdvisor.
 	Version string
 }
@@ -46,6 +51,11 @@ const maxRequest = 64 << 10
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	verb, name, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, V1), "/")
+	if verb == "events" && h.Events != nil {
+		h.events(w, req, "/"+name)
+		return
+	}
 	answer, err := h.answer(req)
 	switch {
 	case err != nil:

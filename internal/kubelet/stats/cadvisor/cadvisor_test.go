@@ -44,8 +44,12 @@ func (r *reader) Read(_ context.Context, ask stats.Ask) (*stats.Reading, error) 
 		x.Samples = x.Samples[max(0, 3-max(ask.Samples, 1)):]
 		return x
 	}
+	node := series(stats.Series{Cgroup: "/"}, 3, nil)
+	for i := range node.Samples {
+		node.Samples[i].Interfaces = []cri.Network{{Interface: "eth1", Received: 7}, {Interface: "br0", Received: 8}}
+	}
 	return &stats.Reading{
-		Node:       series(stats.Series{Cgroup: "/"}, 3, nil),
+		Node:       node,
 		Pods:       []stats.Series{series(stats.Series{PodUID: "u", Cgroup: pod}, 2, &cri.Network{Interface: "eth0", Received: 5, Sent: 6})},
 		Containers: []stats.Series{series(stats.Series{PodUID: "u", Container: "c", ContainerID: id, Cgroup: pod + "/" + id, Started: began}, 1, nil)},
 	}, nil
@@ -116,6 +120,9 @@ func TestClientOfV1(t *testing.T) {
 	if err != nil || len(root.Subcontainers) != 2 || len(root.Stats) != 2 || root.Stats[1].Filesystem[0].Usage != 500 {
 		t.Errorf("the machine: %v, %+v", err, root)
 	}
+	if n := root.Stats[1].Network; n.Name != "eth1" || n.RxBytes != 7 || len(n.Interfaces) != 2 || n.Interfaces[1].RxBytes != 8 || !root.Spec.HasNetwork {
+		t.Errorf("the machine's network: %+v", n)
+	}
 	below, err := c.SubcontainersInfo(pod, ask)
 	if err != nil || len(below) != 2 {
 		t.Fatalf("all of a pod: %v, %+v", err, below)
@@ -173,6 +180,9 @@ func TestClientOfV2(t *testing.T) {
 	}
 	if x := s[2]; x.Cpu.Usage.Total != 9e9 || x.CpuInst.Usage.Total != 3e9 || x.Memory.WorkingSet != 3<<20 || len(x.Filesystem) != 1 || *x.Filesystem[0].Usage != 500 {
 		t.Errorf("the machine: %+v", x)
+	}
+	if n := s[2].Network; n == nil || len(n.Interfaces) != 2 || n.Interfaces[0].Name != "eth1" || n.Interfaces[1].RxBytes != 8 {
+		t.Errorf("the machine's network: %+v", n)
 	}
 	age := 5 * time.Second
 	get := func(name string, ask v2.RequestOptions, want ...string) map[string]v2.ContainerInfo {

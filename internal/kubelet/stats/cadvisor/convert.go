@@ -73,7 +73,7 @@ const period = 100_000
 func (c *container) spec2() v2.ContainerSpec {
 	res, image := c.wanted()
 	s := v2.ContainerSpec{CreationTime: c.Started, Aliases: c.aliases(), Labels: c.labels(), Image: image, HasCpu: true, HasMemory: true, HasProcesses: true,
-		HasDiskIo: true, HasFilesystem: c.used != nil || c.mounted != nil, HasNetwork: c.Last().Network != nil}
+		HasDiskIo: true, HasFilesystem: c.used != nil || c.mounted != nil, HasNetwork: devices(c.Last()) != nil}
 	if c.ContainerID != "" {
 		s.Namespace = namespace
 	}
@@ -99,8 +99,8 @@ func (c *container) stats2(n int) []*v2.ContainerStats {
 		s := &c.Samples[i]
 		x := &v2.ContainerStats{Timestamp: s.Time, Cpu: cpu(s), Memory: memory(s), DiskIo: diskIO(s),
 			Processes: &v1.ProcessStats{ThreadsCurrent: s.Processes}}
-		if s.Network != nil {
-			x.Network = &v2.NetworkStats{Interfaces: []v1.InterfaceStats{device(s.Network)}}
+		if all := devices(s); all != nil {
+			x.Network = &v2.NetworkStats{Interfaces: all}
 		}
 		if c.used != nil && i == len(c.Samples)-1 { // older ones do not have it
 			x.Filesystem = &v2.FilesystemStats{TotalUsageBytes: new(c.used.Layer.Bytes + c.used.Log.Bytes), BaseUsageBytes: &c.used.Layer.Bytes,
@@ -129,8 +129,8 @@ func (c *container) stats1(i int) *v1.ContainerStats {
 	s := &c.Samples[i]
 	x := &v1.ContainerStats{Timestamp: s.Time, Cpu: *cpu(s), Memory: *memory(s), DiskIo: *diskIO(s),
 		Processes: v1.ProcessStats{ThreadsCurrent: s.Processes}}
-	if s.Network != nil {
-		x.Network = v1.NetworkStats{InterfaceStats: device(s.Network), Interfaces: []v1.InterfaceStats{device(s.Network)}}
+	if all := devices(s); all != nil {
+		x.Network = v1.NetworkStats{InterfaceStats: all[0], Interfaces: all}
 	}
 	if i < len(c.Samples)-1 {
 		return x
@@ -194,7 +194,11 @@ func waited(w cri.Waited) v1.PSIData {
 	return v1.PSIData{Total: w.Total * 1000, Avg10: float64(w.Avg10) / 100, Avg60: float64(w.Avg60) / 100, Avg300: float64(w.Avg300) / 100}
 }
 
-func device(n *cri.Network) v1.InterfaceStats {
-	return v1.InterfaceStats{Name: n.Interface, RxBytes: n.Received, RxPackets: n.PacketsIn, RxErrors: n.ErrorsIn, RxDropped: n.DroppedIn,
-		TxBytes: n.Sent, TxPackets: n.PacketsOut, TxErrors: n.ErrorsOut, TxDropped: n.DroppedOut}
+// devices is nil where there is no network of its own.
+func devices(s *stats.Sample) (out []v1.InterfaceStats) {
+	for _, n := range s.Networks() {
+		out = append(out, v1.InterfaceStats{Name: n.Interface, RxBytes: n.Received, RxPackets: n.PacketsIn, RxErrors: n.ErrorsIn, RxDropped: n.DroppedIn,
+			TxBytes: n.Sent, TxPackets: n.PacketsOut, TxErrors: n.ErrorsOut, TxDropped: n.DroppedOut})
+	}
+	return out
 }

@@ -1,5 +1,5 @@
 // Package cadvisor answers cAdvisor's REST API, v1.3 and v2.1, as far as the clients of github.com/google/cadvisor/client
-// ask: machine, containers, subcontainers and docker; version, attributes, machine, machinestats and stats. So whoever
+// ask: machine, containers, subcontainers, docker and events; version, attributes, machine, machinestats and stats. So whoever
 // reads a cAdvisor (docs/api.md and docs/api_v2.md there) reads a kubelet of ours too, and package metrics reads either.
 //
 // Containers are named by their cgroups, "/minik8s/podUID/ID", pods as a whole and the machine ("/") too; a container has

@@ -75,7 +75,7 @@ func attributes(version string) (*v2.Attributes, error) {
 func machineStats(c *container) []v2.MachineStats {
 	var out []v2.MachineStats
 	for _, s := range c.stats2(len(c.Samples)) {
-		out = append(out, v2.MachineStats{Timestamp: s.Timestamp, Cpu: s.Cpu, CpuInst: s.CpuInst, Memory: s.Memory})
+		out = append(out, v2.MachineStats{Timestamp: s.Timestamp, Cpu: s.Cpu, CpuInst: s.CpuInst, Memory: s.Memory, Network: s.Network})
 	}
 	if len(out) > 0 {
 		last := &out[len(out)-1]

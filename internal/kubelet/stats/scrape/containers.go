@@ -21,6 +21,9 @@ type row struct {
 	*stats.Series
 	labels [labelings]string
 	wanted *corev1.ResourceRequirements // nil: of no container that is known
+	// through is the interface of the metrics of the network; nil: none. The machine has a row for each.
+	through *cri.Network
+	further bool // not the first of these, and so of those metrics alone
 }
 
 // labeling is which labels a family has beside those of all.
@@ -50,11 +53,11 @@ func count(f func(*stats.Sample) uint64) func(*row, *stats.Sample) float64 {
 }
 
 func ofNetwork(f func(*cri.Network) uint64) func(*row, *stats.Sample) float64 {
-	return func(_ *row, s *stats.Sample) float64 {
-		if s.Network == nil {
+	return func(r *row, _ *stats.Sample) float64 {
+		if r.through == nil {
 			return -1
 		}
-		return float64(f(s.Network))
+		return float64(f(r.through))
 	}
 }
 
@@ -151,6 +154,9 @@ func Containers(t *exposition.Text, r *stats.Reading, disk *storage.Reading, pod
 		t.Maybe(f.name, f.kind, f.help)
 		for j := range rows {
 			row := &rows[j]
+			if row.further && f.of != network {
+				continue
+			}
 			last := row.Last()
 			value := f.value(row, last)
 			if value < 0 || row.PodUID != "" && row.ContainerID == "" && rest(f.name) {
@@ -177,6 +183,13 @@ func rowsOf(r *stats.Reading, pods []*corev1.Pod) []row {
 		byUID[string(p.UID)] = p
 	}
 	rows := []row{newRow(&r.Node, "/", "", "", &corev1.Pod{})}
+	for i, n := range r.Node.Last().Networks() {
+		if i > 0 {
+			rows = append(rows, rows[0])
+		}
+		rows[i].through, rows[i].further = n, i > 0
+		rows[i].labels[network] = exposition.Labels("interface", n.Interface) + "," + rows[i].labels[plain]
+	}
 	for _, list := range [][]stats.Series{r.Pods, r.Containers} {
 		for i := range list {
 			s := &list[i]
@@ -192,27 +205,33 @@ func rowsOf(r *stats.Reading, pods []*corev1.Pod) []row {
 			if c != nil {
 				next.wanted = &c.Resources
 			}
+			if n := s.Last().Network; n != nil {
+				next.through, next.labels[network] = n, exposition.Labels("interface", n.Interface)+","+sandbox(s, p)
+			}
 			rows = append(rows, next)
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(path.Clean(a.Cgroup), path.Clean(b.Cgroup)) })
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(path.Clean(a.Cgroup), path.Clean(b.Cgroup)) })
 	return rows
 }
 
-// newRow returns a row. What went through a pod's network is upstream a metric of the sandbox, which has a name and an image,
-// too: dashboards that show what has them look for it.
+// newRow returns a row, without a network.
 func newRow(s *stats.Series, id, image, name string, p *corev1.Pod) row {
-	labels := func(image, name string) string {
-		return exposition.Labels("container", s.Container, "id", id, "image", image, "name", name, "namespace", p.Namespace, "pod", p.Name)
-	}
 	r := row{Series: s}
-	r.labels[plain] = labels(image, name)
+	r.labels[plain] = labels(s, id, image, name, p)
 	r.labels[total] = `cpu="total",` + r.labels[plain]
 	r.labels[disk] = `device="",` + r.labels[plain]
-	if n := s.Last().Network; n != nil {
-		r.labels[network] = exposition.Labels("interface", n.Interface) + "," + labels("pause", "k8s_POD_"+p.Name+"_"+p.Namespace+"_"+string(p.UID)+"_0")
-	}
 	return r
+}
+
+func labels(s *stats.Series, id, image, name string, p *corev1.Pod) string {
+	return exposition.Labels("container", s.Container, "id", id, "image", image, "name", name, "namespace", p.Namespace, "pod", p.Name)
+}
+
+// sandbox are the labels of what went through a pod's network: upstream it is a metric of the sandbox, which has a name and an
+// image, too. Dashboards that show what has them look for it.
+func sandbox(s *stats.Series, p *corev1.Pod) string {
+	return labels(s, s.Cgroup, "pause", "k8s_POD_"+p.Name+"_"+p.Namespace+"_"+string(p.UID)+"_0", p)
 }
 
 func containerOf(p *corev1.Pod, name string) *corev1.Container {

@@ -23,6 +23,7 @@ func fileSystems(t *exposition.Text, rows []row, disk *storage.Reading) {
 	for i := range rows {
 		r := &rows[i]
 		switch {
+		case r.further:
 		case r.PodUID == "":
 			devices := map[string]bool{} // a device that is mounted twice is one
 			for j := range disk.Mounted {

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/exposition"
+	"minik8s/internal/kubelet/cri"
+	"minik8s/internal/kubelet/stats"
 	"minik8s/internal/kubelet/stats/storage"
 )
 
@@ -29,7 +31,7 @@ func Machine(page *exposition.Text) error {
 	t.load(proc)
 	t.fileSystems()
 	t.disks()
-	t.devices(proc)
+	t.devices()
 	t.sockets(proc)
 	t.stalls(proc)
 	t.system()
@@ -181,39 +183,30 @@ func (t *machine) disks() {
 	}
 }
 
-// devices has the machine's network devices, but the ends of the pods' links.
-func (t *machine) devices(proc procfs.FS) {
-	all, err := proc.NetDev()
+// devices has the machine's network devices.
+func (t *machine) devices() {
+	all, err := (&stats.Interfaces{Loopback: true}).Read()
 	if err != nil {
 		return
 	}
 	for _, f := range []struct {
 		name  string
-		value func(procfs.NetDevLine) uint64
+		value func(*cri.Network) uint64
 	}{
-		{"receive_bytes", func(d procfs.NetDevLine) uint64 { return d.RxBytes }},
-		{"receive_drop", func(d procfs.NetDevLine) uint64 { return d.RxDropped }},
-		{"receive_errs", func(d procfs.NetDevLine) uint64 { return d.RxErrors }},
-		{"receive_packets", func(d procfs.NetDevLine) uint64 { return d.RxPackets }},
-		{"transmit_bytes", func(d procfs.NetDevLine) uint64 { return d.TxBytes }},
-		{"transmit_drop", func(d procfs.NetDevLine) uint64 { return d.TxDropped }},
-		{"transmit_errs", func(d procfs.NetDevLine) uint64 { return d.TxErrors }},
-		{"transmit_packets", func(d procfs.NetDevLine) uint64 { return d.TxPackets }},
+		{"receive_bytes", func(n *cri.Network) uint64 { return n.Received }},
+		{"receive_drop", func(n *cri.Network) uint64 { return n.DroppedIn }},
+		{"receive_errs", func(n *cri.Network) uint64 { return n.ErrorsIn }},
+		{"receive_packets", func(n *cri.Network) uint64 { return n.PacketsIn }},
+		{"transmit_bytes", func(n *cri.Network) uint64 { return n.Sent }},
+		{"transmit_drop", func(n *cri.Network) uint64 { return n.DroppedOut }},
+		{"transmit_errs", func(n *cri.Network) uint64 { return n.ErrorsOut }},
+		{"transmit_packets", func(n *cri.Network) uint64 { return n.PacketsOut }},
 	} {
 		t.Family("node_network_"+f.name+"_total", exposition.Counter, "Network device statistic "+f.name+".")
-		for name, d := range all {
-			if _, err := os.Stat("/sys/class/net/" + name + "/iflink"); err == nil && veth(name) {
-				continue
-			}
-			t.Sample(exposition.Labels("device", name), float64(f.value(d)), time.Time{})
+		for i := range all {
+			t.Sample(exposition.Labels("device", all[i].Interface), float64(f.value(&all[i])), time.Time{})
 		}
 	}
-}
-
-// veth reports whether a device is one end of a pair.
-func veth(name string) bool {
-	own, linked := lines("/sys/class/net/"+name+"/ifindex"), lines("/sys/class/net/"+name+"/iflink")
-	return len(own) == 1 && len(linked) == 1 && own[0] != linked[0]
 }
 
 func (t *machine) sockets(proc procfs.FS) {

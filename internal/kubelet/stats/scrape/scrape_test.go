@@ -3,6 +3,7 @@ package scrape_test
 import (
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,36 @@ import (
 	"minik8s/internal/kubelet/cri"
 	"minik8s/internal/kubelet/stats"
 	"minik8s/internal/kubelet/stats/scrape"
+	"minik8s/internal/kubelet/stats/storage"
 )
+
+// The machine's interfaces are rows of the network's metrics, and of no others; no series comes twice.
+func TestMachinesInterfaces(t *testing.T) {
+	r, pods := reading(2)
+	r.Node.Samples[0].Interfaces = []cri.Network{{Interface: "eth0", Received: 7}, {Interface: "eth1", Received: 8}}
+	var page strings.Builder
+	text := exposition.To(&page)
+	disk := &storage.Reading{Mounted: []storage.FileSystem{{Device: "/dev/d", Capacity: 9}}}
+	scrape.Containers(text, r, disk, pods, "v1")
+	if err := text.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(page.String()) {
+		series, _, _ := strings.Cut(line, "} ")
+		if seen[series] {
+			t.Errorf("twice: %s", line)
+		}
+		seen[series] = true
+	}
+	for _, want := range []string{`{interface="eth0",container="",id="/",image="",name="",namespace="",pod=""} 7 `,
+		`{interface="eth1",container="",id="/",image="",name="",namespace="",pod=""} 8 `,
+		`{interface="eth0",container="",id="/m/pod` + r.Pods[0].PodUID + `",image="pause",name="k8s_POD_web-0_default_` + r.Pods[0].PodUID + `_0",namespace="default",pod="web-0"} 5 `} {
+		if !strings.Contains(page.String(), "\ncontainer_network_receive_bytes_total"+want) {
+			t.Errorf("%s is not there:\n%s", want, page.String())
+		}
+	}
+}
 
 // BenchmarkContainers is /metrics/cadvisor of 100 pods with a container each; the time of sampling is not in it.
 func BenchmarkContainers(b *testing.B) {

@@ -21,7 +21,7 @@ import (
 func Of(node string, booted time.Time, r *stats.Reading, disk *storage.Reading, pods []*corev1.Pod) *statsapi.Summary {
 	last := r.Node.Last()
 	out := &statsapi.Summary{Node: statsapi.NodeStats{NodeName: node, StartTime: metav1.NewTime(booted),
-		CPU: cpu(&r.Node), Memory: memory(last), IO: stalls(last), Swap: swap(last)}, Pods: []statsapi.PodStats{}}
+		CPU: cpu(&r.Node), Memory: memory(last), IO: stalls(last), Swap: swap(last), Network: network(last)}, Pods: []statsapi.PodStats{}}
 	if disk != nil {
 		fs := fileSystem(&disk.Data)
 		fs.UsedBytes = new(disk.Data.Used())
@@ -112,12 +112,14 @@ func swap(x *stats.Sample) *statsapi.SwapStats {
 }
 
 func network(x *stats.Sample) *statsapi.NetworkStats {
-	n := x.Network
-	if n == nil {
+	var all []statsapi.InterfaceStats
+	for _, n := range x.Networks() {
+		all = append(all, statsapi.InterfaceStats{Name: n.Interface, RxBytes: &n.Received, RxErrors: &n.ErrorsIn, TxBytes: &n.Sent, TxErrors: &n.ErrorsOut})
+	}
+	if all == nil {
 		return nil
 	}
-	one := statsapi.InterfaceStats{Name: n.Interface, RxBytes: &n.Received, RxErrors: &n.ErrorsIn, TxBytes: &n.Sent, TxErrors: &n.ErrorsOut}
-	return &statsapi.NetworkStats{Time: metav1.NewTime(x.Time), InterfaceStats: one, Interfaces: []statsapi.InterfaceStats{one}}
+	return &statsapi.NetworkStats{Time: metav1.NewTime(x.Time), InterfaceStats: all[0], Interfaces: all}
 }
 
 // Short is a summary of CPU and memory alone.
