@@ -17,6 +17,7 @@ require (
 	github.com/google/btree v1.1.3 // the cache, in the order of keys
 	github.com/google/cadvisor v0.52.1 // what containers use, by cAdvisor's API
 	github.com/google/nftables v0.3.0 // the pod network's rules, by netlink
+	github.com/google/uuid v1.6.0 // UIDs that follow from others; apimachinery brings it
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // exec, attach and port-forward
 	github.com/hbollon/go-edlib v1.6.0 // which word was meant: edit distance
 	github.com/klauspost/compress v1.19.1 // runc and the shim inside the binary
@@ -101,7 +102,6 @@ require (
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/gnostic-models v0.7.0
 	github.com/google/go-cmp v0.7.0 // indirect
-	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus v1.1.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect

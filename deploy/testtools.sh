@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what some tests need on a machine: what plays a host's administrator (ip, nft), a machine's system bus
+# Installs what some tests need on a machine: what plays a host's administrator (ip, nft, dig), a machine's system bus
 # (dbus-daemon), and a computing centre (Slurm, its database, munge, sshd, a C compiler). The daemon itself needs none of
 # them. Without them, and where they cannot be installed, those tests are skipped.
 set -eu
@@ -19,6 +19,7 @@ need munged munge
 need sshd openssh-server
 need ssh-keygen openssh-client
 need openssl openssl
+need dig bind9-dnsutils
 need pkill procps
 need cc "tcc libc6-dev" # programs that stand in for CUDA
 [ -n "$missing" ] || exit 0

@@ -9,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/gateway"
 	"minik8s/internal/informer"
+	"minik8s/internal/informer/reflector"
 )
 
 // runGateway answers HTTP on this machine for DNS objects, at their own addresses, and for Ingresses, at the machine's.
@@ -22,7 +24,7 @@ func (d *Daemon) runGateway(ctx context.Context, ready func()) error {
 	opts := informer.Options{Views: d.nodeViews(), Log: d.log}
 	names := informer.New[*minik8s.DNS](d.asNode(), api.DNSes, opts)
 	changed := names.Signal(addressChanged)
-	g := gateway.New(gateway.Config{Addresses: []netip.Addr{d.cfg.NodeIP, netip.AddrFrom4([4]byte{127, 0, 0, 1})}, Secret: d.secretOf, Log: d.log},
+	g := gateway.New(gateway.Config{Addresses: []netip.Addr{d.cfg.NodeIP, netip.AddrFrom4([4]byte{127, 0, 0, 1})}, Follow: d.followSecret, Log: d.log},
 		informer.New[*corev1.Service](d.asNode(), api.Services, opts), informer.New[*discoveryv1.EndpointSlice](d.asNode(), api.EndpointSlices, opts),
 		gateway.Names(names), gateway.Ingresses(informer.New[*networkingv1.Ingress](d.asNode(), api.Ingresses, opts), informer.New[*networkingv1.IngressClass](d.asNode(), api.IngressClasses, opts)))
 	ctx, stop := context.WithCancel(ctx)
@@ -60,7 +62,29 @@ func addressesOf(list []*minik8s.DNS) (out []netip.Addr) {
 	return out
 }
 
-// secretOf reads the Secret of a certificate.
-func (d *Daemon) secretOf(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-	return client.Get[*corev1.Secret](ctx, d.asNode(), client.Key{Kind: api.Secrets, Namespace: namespace, Name: name})
+// followSecret tells the Secret of a certificate, and each change of it, until ctx ends.
+func (d *Daemon) followSecret(ctx context.Context, namespace, name string, told func(*corev1.Secret, error)) {
+	tell := func(obj api.Object) {
+		secret, _ := obj.(*corev1.Secret)
+		told(secret, nil)
+	}
+	r := reflector.Reflector{Client: d.asNode(), Kind: api.Secrets, Namespace: namespace, Fields: fields.OneTermEqualSelector("metadata.name", name), Log: d.log,
+		Replace: func(items []api.Object, _ string) {
+			if len(items) == 0 {
+				tell(nil)
+				return
+			}
+			tell(items[0])
+		},
+		Apply: func(e client.Event) {
+			switch e.Type {
+			case client.Bookmark:
+			case client.Deleted:
+				tell(nil)
+			default:
+				tell(e.Object)
+			}
+		},
+		Failed: func(err error) { told(nil, err) }}
+	r.Run(ctx)
 }

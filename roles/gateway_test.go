@@ -141,6 +141,19 @@ func TestPaths(t *testing.T) {
 			})
 		}
 	}
+	// The gateway has asked for the certificate, so it follows it. Nothing reads it again by the clock, so this comes soon or never.
+	if _, err := c.Update(t.Context(), certificate(t, "cert", "renewed.example.test"), client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		_, body := get("192.0.2.1:443", "https://www.example.test/")
+		if body == "renewed.example.test two" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the renewed certificate is not shown: ", body)
+		}
+	}
 	pod := shell("asks", `until [ "$(timeout 5 wget -qO- http://hello.world.minik8s:80/new/world)" = two ]; do sleep 0.2; done`)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.create(c, pod)

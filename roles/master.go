@@ -43,6 +43,7 @@ import (
 	"minik8s/internal/controller/podgc"
 	"minik8s/internal/controller/replicaset"
 	"minik8s/internal/controller/serviceaccount"
+	"minik8s/internal/controller/servicecidr"
 	"minik8s/internal/controller/tainteviction"
 	"minik8s/internal/controller/tokencleaner"
 	"minik8s/internal/dns"
@@ -112,7 +113,8 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	case err := <-ended:
 		return err
 	}
-	objs := append(api.SystemObjects(), kubernetesservice.Service(d.cfg.APIServiceAddress(), int32(d.cfg.APIPort)), dns.Service(d.cfg.DNSAddress()), d.newSettings())
+	objs := append(api.SystemObjects(), kubernetesservice.Service(d.cfg.APIServiceAddress(), int32(d.cfg.APIPort)), dns.Service(d.cfg.DNSAddress()),
+		servicecidr.Default(d.cfg.ServiceCIDR), d.newSettings())
 	if err := d.reg.Ensure(ctx, objs...); err != nil {
 		return err
 	}
@@ -247,6 +249,7 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	add("kubernetes-service", func(_ context.Context, c client.Interface) runner {
 		return kubernetesservice.New(c, views, d.cfg.APIServiceAddress(), int32(d.cfg.APIPort), d.log)
 	})
+	add("servicecidr-controller", func(_ context.Context, c client.Interface) runner { return servicecidr.New(c, views, d.log) })
 	add("gc-controller", func(_ context.Context, c client.Interface) runner { return gc.New(c, views, d.reg.Kinds(), d.log) })
 	add("podgc-controller", func(_ context.Context, c client.Interface) runner {
 		return podgc.New(c, views, podgc.Threshold, d.log)

@@ -49,6 +49,8 @@ type Kind struct {
 	View *View
 	// AsBytes: there are many objects of the kind, and they are read seldom, so the cache keeps no decoded ones.
 	AsBytes bool
+	// Implied are objects of the kind that others imply; nil: all of them are stored.
+	Implied *Implied
 	// WriteOnly are paths of fields that can be written and never read: what is in them is kept by another object. See
 	// Strategy.Split of package registry.
 	WriteOnly [][]string
@@ -58,6 +60,15 @@ type Kind struct {
 
 	New     func() Object
 	NewList func() runtime.Object
+}
+
+// Implied are objects that exist because an object of another kind says so: they come, change and go with it, are read
+// like those that are stored, and cannot be written. Their resourceVersion is that of a write of what implies them.
+type Implied struct {
+	By []*Kind
+	// Of returns the object that an object of one of these kinds implies; nil: none. It depends on nothing else. No two
+	// objects imply one of the same name, and none of that name is stored: admission sees to it.
+	Of func(Object) Object
 }
 
 // Base is the kind that is stored: of a view the kind that it shows, of all others the kind itself.
@@ -266,6 +277,18 @@ var (
 		New:     func() Object { return &networkingv1.NetworkPolicy{} },
 		NewList: func() runtime.Object { return &networkingv1.NetworkPolicyList{} },
 	}
+	ServiceCIDRs = &Kind{
+		Group: "networking.k8s.io", Version: "v1", Kind: "ServiceCIDR", Plural: "servicecidrs", Singular: "servicecidr",
+		Subresources: []Subresource{status},
+		New:          func() Object { return &networkingv1.ServiceCIDR{} },
+		NewList:      func() runtime.Object { return &networkingv1.ServiceCIDRList{} },
+	}
+	IPAddresses = &Kind{
+		Group: "networking.k8s.io", Version: "v1", Kind: "IPAddress", Plural: "ipaddresses", Singular: "ipaddress",
+		ShortNames: []string{"ip"}, AsBytes: true,
+		New:     func() Object { return &networkingv1.IPAddress{} },
+		NewList: func() runtime.Object { return &networkingv1.IPAddressList{} },
+	}
 	PriorityClasses = &Kind{
 		Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass", Plural: "priorityclasses", Singular: "priorityclass",
 		ShortNames: []string{"pc"},
@@ -374,10 +397,14 @@ func proxyOf(options string) Subresource {
 // clients), and for the dialects of the two seed systems, which have no other kinds.
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, Services, Endpoints, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
-	EndpointSlices, Leases, CertificateSigningRequests, Ingresses, IngressClasses, NetworkPolicies, PriorityClasses,
+	EndpointSlices, Leases, CertificateSigningRequests, Ingresses, IngressClasses, NetworkPolicies, ServiceCIDRs, IPAddresses, PriorityClasses,
 	ClusterConfigs, DNSes, GpuJobs, SlurmClusters,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs, HorizontalPodAutoscalers,
 	APIServices,
+}
+
+func init() { // what they are implied by is decided by the table of kinds
+	IPAddresses.Implied = &Implied{By: []*Kind{Services, DNSes}, Of: impliedAddress}
 }
 
 // Builtin returns all kinds that are compiled in: stored kinds, other forms of them, and questions.

@@ -153,10 +153,13 @@ func TestNodesReadCertificates(t *testing.T) {
 	const secrets, ingresses = "/api/v1/namespaces/default/secrets", "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
 	reads := func(want int) {
 		t.Helper()
-		if code, body := c.do(node, "GET", secrets+"/cert", ""); code != want {
-			t.Errorf("the node reads the certificate: %d, want %d: %s", code, want, body)
+		for _, path := range []string{"/cert", "?fieldSelector=metadata.name%3Dcert", "?fieldSelector=metadata.name%3Dcert&watch=true&timeoutSeconds=1"} {
+			if code, body := c.do(node, "GET", secrets+path, ""); code != want {
+				t.Errorf("the node reads the certificate by %s: %d, want %d: %s", path, code, want, body)
+			}
 		}
-		for path, user := range map[string]*http.Client{secrets + "/other": node, secrets: node, secrets + "?fieldSelector=metadata.name%3Dcert": node, secrets + "/cert": nobody} {
+		for path, user := range map[string]*http.Client{secrets + "/other": node, secrets: node, secrets + "?watch=true": node, secrets + "?fieldSelector=metadata.name%3Dother": node,
+			secrets + "?fieldSelector=metadata.name%21%3Dcert": node, "/api/v1/secrets?fieldSelector=metadata.name%3Dcert": node, secrets + "/cert": nobody} {
 			if code, body := c.do(user, "GET", path, ""); code != 403 {
 				t.Errorf("%s: %d: %s", path, code, body)
 			}

@@ -36,7 +36,8 @@
 //     cut off, and so is an endpoint that has not begun to answer within a minute, but for gRPC, whose streams may begin late.
 //   - A request that gateways lead in a circle, over the addresses of several nodes, ends after four of them (508).
 //   - It never connects to loopback or link-local addresses, whatever an object says: what listens there is the node's.
-//   - No route: no listener and no goroutine. No certificate is read before somebody asks for its host.
+//   - No route: no listener and no goroutine. No certificate is read before somebody asks for its host; from then
+//     on its Secret is followed, and a renewed one is shown at the next handshake.
 //
 // # What survives
 //

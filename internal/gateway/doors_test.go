@@ -145,28 +145,59 @@ func secretOf(t *testing.T, serial int64, names ...string) *corev1.Secret {
 		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})}}
 }
 
+// secretStore has Secrets that are followed.
+type secretStore struct {
+	mu       sync.Mutex
+	secrets  map[string]*corev1.Secret // nil: it cannot be read
+	told     map[string]func()
+	followed int
+}
+
+func (s *secretStore) follow(ctx context.Context, namespace, name string, told func(*corev1.Secret, error)) {
+	name = namespace + "/" + name
+	tell := func() {
+		if secret, ok := s.secrets[name]; ok && secret == nil {
+			told(nil, errors.New("no answer"))
+		} else {
+			told(secret, nil)
+		}
+	}
+	s.mu.Lock()
+	s.followed++
+	s.told[name] = tell
+	tell()
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	delete(s.told, name)
+	s.mu.Unlock()
+}
+
+// set changes a Secret; remove deletes it.
+func (s *secretStore) set(name string, secret *corev1.Secret, remove bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.secrets[name] = secret; remove {
+		delete(s.secrets, name)
+	}
+	if tell := s.told[name]; tell != nil {
+		tell()
+	}
+}
+
+// Certificates are followed from when a client first asks for them, and until no route names them: a renewed one is shown at the
+// next handshake.
 func TestTLS(t *testing.T) {
 	serve(t, "10.9.0.1", tell)
-	var mu sync.Mutex
-	secrets, reads := map[string]*corev1.Secret{"default/exact": secretOf(t, 1, "a.world"), "default/wild": secretOf(t, 2, "*.world")}, 0
-	b := newBed(t, func(c *Config) {
-		c.Secret = func(_ context.Context, namespace, name string) (*corev1.Secret, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			reads++
-			if s := secrets[namespace+"/"+name]; s != nil {
-				return s, nil
-			}
-			return nil, errors.New("there is none")
-		}
-	})
+	s := &secretStore{secrets: map[string]*corev1.Secret{"default/exact": secretOf(t, 1, "a.world"), "default/wild": secretOf(t, 2, "*.world"), "default/mute": nil}, told: map[string]func(){}}
+	b := newBed(t, func(c *Config) { c.Follow = s.follow })
 	cert := func(host, secret string) routes.Certificate {
 		return routes.Certificate{Host: host, Secret: routes.SecretName{Namespace: "default", Name: secret}}
 	}
-	b.front.set.Certificates = []routes.Certificate{cert("a.world", "exact"), cert("*.world", "wild"), cert("gone.example", "gone")}
+	b.front.set.Certificates = []routes.Certificate{cert("a.world", "exact"), cert("*.world", "wild"), cert("gone.example", "gone"), cert("mute.example", "mute")}
 	b.routes(route("", "/"))
 	b.endpoints("10.9.0.1")
-	if reads > 0 {
+	if s.followed > 0 {
 		t.Error("Secrets are read before anybody asks")
 	}
 	for _, alpn := range []string{"h2", "http/1.1"} {
@@ -186,25 +217,30 @@ func TestTLS(t *testing.T) {
 			}
 			return 0 // our own
 		}
-		for name, want := range map[string]int64{"a.world": 1, "b.world": 2, "A.world": 1, "gone.example": 0, "other.example": 0, "": 0} {
+		for name, want := range map[string]int64{"a.world": 1, "b.world": 2, "A.world": 1, "gone.example": 0, "mute.example": 0, "other.example": 0, "": 0} {
 			if got := serial(name); got != want {
 				t.Errorf("%s: certificate %d, want %d", name, got, want)
 			}
 		}
-		mu.Lock()
-		if reads != 3 {
-			t.Errorf("Secrets were read %d times", reads)
+		if s.followed != 4 {
+			t.Errorf("Secrets were asked for %d times", s.followed)
 		}
-		secrets["default/exact"] = secretOf(t, 7, "a.world")
-		mu.Unlock()
-		b.g.SecretChanged("default", "exact")
-		if got := serial("a.world"); got != 7 {
-			t.Errorf("certificate %d after the change", got)
+		for _, x := range []struct {
+			what   string
+			secret *corev1.Secret
+			remove bool
+			want   int64
+		}{
+			{"renewed", secretOf(t, 7, "a.world"), false, 7},
+			{"while the API does not answer", nil, false, 7},
+			{"one that cannot be used", &corev1.Secret{}, false, 7},
+			{"deleted", nil, true, 0},
+			{"there again", secretOf(t, 1, "a.world"), false, 1},
+		} {
+			if s.set("default/exact", x.secret, x.remove); serial("a.world") != x.want {
+				t.Errorf("%s: certificate %d, want %d", x.what, serial("a.world"), x.want)
+			}
 		}
-		mu.Lock()
-		secrets["default/exact"], reads = secretOf(t, 1, "a.world"), 2
-		mu.Unlock()
-		b.g.SecretChanged("default", "exact")
 
 		c := browser(t, "10.8.0.1")
 		tr := c.Transport.(*http.Transport)
@@ -215,6 +251,19 @@ func TestTLS(t *testing.T) {
 		}
 		if want := "X-Forwarded-Proto: https\n"; !strings.Contains(text, want) {
 			t.Errorf("the backend has seen\n%s", text)
+		}
+	}
+	b.front.set.Certificates = b.front.set.Certificates[:1]
+	b.routes(route("", "/"))
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		left := len(s.told)
+		s.mu.Unlock()
+		if left == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(left, " Secrets are followed, and one is named")
 		}
 	}
 }

@@ -42,8 +42,9 @@ type Config struct {
 	Addresses []netip.Addr
 	// HTTP and HTTPS are the ports; 0: 80 and 443.
 	HTTP, HTTPS uint16
-	// Secret reads a Secret when a client asks for a host whose certificate is in it. Nil: there are none.
-	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Follow tells the Secret of a certificate, and each change of it until ctx ends: nil, if there is none, or why it cannot be
+	// read. It is called when a client first asks for a host whose certificate that is. Nil: there are none.
+	Follow func(ctx context.Context, namespace, name string, told func(*corev1.Secret, error))
 	// Opened is called after each change of Doors. Nil: nobody wants to know. It must return at once.
 	Opened func()
 	Log    *slog.Logger
@@ -114,7 +115,7 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 	g.view.Store(&view{table: routes.New()})
 	g.dialer = g.newDialer()
 	g.transport = g.newTransports()
-	g.certs = certificates{read: cfg.Secret, log: cfg.Log}
+	g.certs.follow, g.certs.log = cfg.Follow, cfg.Log
 	g.server = g.newServer()
 	g.doors = newDoors(g)
 	services.OnChange(g.service)
@@ -138,12 +139,6 @@ func (g *Gateway) SetAddresses(list []netip.Addr) {
 	g.poke()
 }
 
-// SecretChanged tells that a Secret is not what it was: its certificate is read again when it is needed. A gateway that is
-// not told notices within a minute.
-func (g *Gateway) SecretChanged(namespace, name string) {
-	g.certs.forget(routes.SecretName{Namespace: namespace, Name: name})
-}
-
 // Table is the table that is in effect.
 func (g *Gateway) Table() *routes.Table { return g.view.Load().table }
 
@@ -162,6 +157,7 @@ func (g *Gateway) Run(ctx context.Context, ready func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
+	defer g.certs.close()
 	defer g.close()
 	defer stop()
 	runs := []func(context.Context, func()) error{g.services.Run, g.slices.Run}
@@ -247,6 +243,7 @@ func (g *Gateway) rebuild() {
 		v.pools[r] = g.book.Pool(p)
 	}
 	g.view.Store(v)
+	g.certs.keep(v.table)
 	for _, c := range v.table.Conflicts() {
 		g.cfg.Log.Debug("a path is another's already", "route", c.Route.Host+c.Route.Path, "of", c.Route.Owner.String(), "has", c.Of.Owner.String())
 	}

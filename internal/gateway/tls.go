@@ -9,96 +9,125 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/gateway/routes"
 )
 
-// How long a certificate is used before its Secret is read again, and one that could not be read before it is tried again.
-// A Secret that has changed is usually told of before.
-const (
-	freshFor = time.Minute
-	missFor  = 5 * time.Second
-	readTime = 5 * time.Second
-)
+// readTime is how long a handshake waits for a Secret that nobody has asked for before.
+const readTime = 5 * time.Second
 
-// certificates are those that clients have asked for.
+// certificates are those that clients have asked for. Each follows its Secret as long as a route names it.
 type certificates struct {
-	read func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
-	log  *slog.Logger
+	follow func(ctx context.Context, namespace, name string, told func(*corev1.Secret, error))
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	known   map[routes.SecretName]*certificate
+	ended   bool
+	running sync.WaitGroup
+
 	ownOnce sync.Once
 	own     *tls.Certificate
 	ownErr  error
 }
 
-// certificate is that of a Secret. Its own lock lets one handshake read while the others wait for the same.
+// certificate is that of a Secret.
 type certificate struct {
-	mu    sync.Mutex
-	cert  *tls.Certificate // nil: there is none that can be used
-	until time.Time
-	said  string
-}
-
-func (c *certificates) forget(s routes.SecretName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, s)
+	stop context.CancelFunc
+	told chan struct{}                   // closed when it is known whether there is one
+	cert atomic.Pointer[tls.Certificate] // nil: there is none that can be used
 }
 
 // of is the certificate of a Secret; nil: there is none that can be used.
 func (c *certificates) of(ctx context.Context, s routes.SecretName) *tls.Certificate {
-	if c.read == nil {
-		return nil
-	}
-	c.mu.Lock()
-	if c.known == nil {
-		c.known = map[routes.SecretName]*certificate{}
-	}
-	e := c.known[s]
+	e := c.entry(s)
 	if e == nil {
-		e = &certificate{}
-		c.known[s] = e
-	}
-	c.mu.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if time.Now().Before(e.until) {
-		return e.cert
+		return nil
 	}
 	ctx, stop := context.WithTimeout(ctx, readTime)
 	defer stop()
-	cert, err := c.load(ctx, s)
-	switch {
-	case err == nil:
-		e.cert, e.until, e.said = cert, time.Now().Add(freshFor), ""
-	default: // while the API does not answer, the one from before is better than none
-		if apierrors.IsNotFound(err) {
-			e.cert = nil
-		}
-		e.until = time.Now().Add(missFor)
-		if err.Error() != e.said {
-			c.log.Warn("a certificate cannot be used", "secret", s.Namespace+"/"+s.Name, "error", err)
-			e.said = err.Error()
-		}
+	select {
+	case <-e.told:
+	case <-ctx.Done():
 	}
-	return e.cert
+	return e.cert.Load()
 }
 
-func (c *certificates) load(ctx context.Context, s routes.SecretName) (*tls.Certificate, error) {
-	secret, err := c.read(ctx, s.Namespace, s.Name)
-	if err != nil {
-		return nil, err
+// entry is a certificate that is followed from now on, if it was not before.
+func (c *certificates) entry(s routes.SecretName) *certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.follow == nil || c.ended {
+		return nil
 	}
+	if e := c.known[s]; e != nil {
+		return e
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	e := &certificate{stop: stop, told: make(chan struct{})}
+	if c.known == nil {
+		c.known = map[routes.SecretName]*certificate{}
+	}
+	c.known[s] = e
+	said, answered := "", sync.OnceFunc(func() { close(e.told) })
+	c.running.Go(func() {
+		c.follow(ctx, s.Namespace, s.Name, func(secret *corev1.Secret, err error) {
+			defer answered()
+			var cert *tls.Certificate
+			gone := err == nil && secret == nil
+			switch {
+			case gone:
+				err = errors.New("there is no such Secret")
+			case err == nil:
+				cert, err = pairOf(secret)
+			}
+			if cert != nil || gone { // while the API does not answer, or of one that cannot be read, the one from before is better than none
+				e.cert.Store(cert)
+			}
+			if text := fmt.Sprint(err); err != nil && text != said {
+				c.log.Warn("a certificate cannot be used", "secret", s.Namespace+"/"+s.Name, "error", err)
+				said = text
+			} else if err == nil {
+				said = ""
+			}
+		})
+	})
+	return e
+}
+
+// keep ends to follow the Secrets that no route names any more.
+func (c *certificates) keep(t *routes.Table) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s, e := range c.known {
+		if !t.Names(s) {
+			e.stop()
+			delete(c.known, s)
+		}
+	}
+}
+
+// close ends to follow all Secrets.
+func (c *certificates) close() {
+	c.mu.Lock()
+	c.ended = true
+	for _, e := range c.known {
+		e.stop()
+	}
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+func pairOf(secret *corev1.Secret) (*tls.Certificate, error) {
 	chain, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	if len(chain) == 0 || len(key) == 0 {
 		return nil, errors.New("the Secret has no tls.crt and tls.key")

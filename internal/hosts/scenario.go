@@ -55,6 +55,10 @@ import (
 //	expect call TARGET from NAME answer WORD
 //	                              who asks a Service from a host, or from the shell of a pod, is answered with a word that
 //	                              begins so; TARGET is service/NAME, external/NAME or balancer/NAME for an address of it, or nodeport/NAME@HOST
+//	expect datagram TARGET from NAME answer WORD
+//	                              the same by UDP; the pod is one of the image minik8s/hello
+//	expect turns TARGET from NAME N
+//	                              who asks twelve times, each time by a new connection, is answered by so many pods
 //	expect page URL from NAME [at HOST] answer WORD
 //	                              who opens a URL in a host, or in the shell of a pod, gets a page that begins so, or whose code is so;
 //	                              its name is asked of the cluster's DNS there, or the page of a host

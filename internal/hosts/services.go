@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,105 @@ func (p *play) expectCall(ctx context.Context, args []string) error {
 	}
 	if !strings.HasPrefix(got, args[4]) {
 		return fmt.Errorf("it answers %q", got)
+	}
+	return nil
+}
+
+// expectDatagram is "expect datagram TARGET from NAME answer WORD".
+func (p *play) expectDatagram(ctx context.Context, args []string) error {
+	if len(args) != 5 || args[1] != "from" || args[3] != "answer" {
+		return errWords
+	}
+	at, err := p.target(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	got := ""
+	if h := p.lab.Host(args[2]); h != nil {
+		got, err = h.datagram(ctx, at)
+	} else {
+		got, err = p.fromPod(ctx, args[2], "/datagram?to="+url.QueryEscape(at))
+	}
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(got, args[4]) {
+		return fmt.Errorf("it answers %q", got)
+	}
+	return nil
+}
+
+// datagram sends a UDP datagram from the host and returns what is answered within a second.
+func (h *Host) datagram(ctx context.Context, address string) (string, error) {
+	c, err := h.dial(ctx, "udp", address)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close() //nolint:errcheck // nothing is lost by it
+	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := c.Write([]byte("hello")); err != nil {
+		return "", err
+	}
+	b := make([]byte, 512)
+	n, err := c.Read(b)
+	return string(b[:n]), err
+}
+
+// fromPod asks the web server of a pod, of the image minik8s/hello, for a page.
+func (p *play) fromPod(ctx context.Context, name, page string) (string, error) {
+	c, err := p.api()
+	if err != nil {
+		return "", err
+	}
+	pod, err := client.Get[*corev1.Pod](ctx, c, client.Key{Kind: api.Pods, Namespace: metav1.NamespaceDefault, Name: name})
+	if err != nil {
+		return "", err
+	}
+	h, err := p.named(pod.Spec.NodeName)
+	if err != nil {
+		return "", err
+	}
+	return h.Get(ctx, "http://"+pod.Status.PodIP+page)
+}
+
+// calls is how often "expect turns" asks: so often that each of a few endpoints has had its turn, if they take turns.
+const calls = 12
+
+// expectTurns is "expect turns TARGET from NAME N".
+func (p *play) expectTurns(ctx context.Context, args []string) error {
+	if len(args) != 4 || args[1] != "from" {
+		return errWords
+	}
+	want, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	at, err := p.target(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	var said string
+	if h := p.lab.Host(args[2]); h != nil {
+		for range calls {
+			got, err := h.Get(ctx, "http://"+at+"/")
+			if err != nil {
+				return err
+			}
+			said += got + "\n"
+		}
+	} else if said, err = p.shell(args[2], fmt.Sprintf("for i in $(seq %d); do wget -qO- http://%s/ || exit 1; done", calls, at)); err != nil {
+		return err
+	}
+	by := map[string]int{}
+	for _, who := range strings.Fields(said) {
+		by[who]++
+	}
+	if len(by) != want {
+		return fmt.Errorf("it was answered by %v", by)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ var verbs = map[string]verb{
 // expectations are what can follow "expect".
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame, "again": (*play).expectAgain,
-	"announced": (*play).expectAnnounced, "address": (*play).expectAddress, "lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "page": (*play).expectPage, "silence": (*play).expectSilence, "said": (*play).expectSaid, "ended": (*play).expectEnded,
+	"announced": (*play).expectAnnounced, "address": (*play).expectAddress, "lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "datagram": (*play).expectDatagram, "turns": (*play).expectTurns, "page": (*play).expectPage, "silence": (*play).expectSilence, "said": (*play).expectSaid, "ended": (*play).expectEnded,
 	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 

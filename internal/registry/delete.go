@@ -31,6 +31,9 @@ func (r *Registry) Delete(ctx context.Context, q *Request, opts *metav1.DeleteOp
 		if err != nil {
 			return nil, false, err
 		}
+		if err := r.changeable(q, old); err != nil {
+			return nil, false, err
+		}
 		q.Old = old.Object()
 		if err := r.admit(ctx, q); err != nil {
 			return nil, false, err

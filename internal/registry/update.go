@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -52,6 +53,9 @@ func (r *Registry) modify(ctx context.Context, q *Request, opts WriteOptions, re
 		if err != nil {
 			return nil, err
 		}
+		if err := r.changeable(q, old); err != nil {
+			return nil, err
+		}
 		obj, err := change(old.Object())
 		if err != nil {
 			return nil, err
@@ -83,6 +87,16 @@ func (r *Registry) read(ctx context.Context, kind *api.Kind, namespace, name str
 	}
 	return e, nil
 }
+
+// changeable refuses (403) to change or delete what another object implies: it can only be changed there.
+func (r *Registry) changeable(q *Request, e *Entry) error {
+	if !e.Implied() {
+		return nil
+	}
+	return apierrors.NewForbidden(q.Kind.GR(), e.Object().GetName(), errors.New(impliedText))
+}
+
+const impliedText = "it is there as long as another object has it: change or delete that one"
 
 // replace writes obj over old, if old is still the newest.
 func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.Object, opts WriteOptions) (*Entry, error) {

@@ -84,3 +84,35 @@ var networkPolicyColumns = []metav1.TableColumnDefinition{
 func networkPolicyRow(p *networkingv1.NetworkPolicy, now time.Time) []any {
 	return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), since(p.CreationTimestamp.Time, now)}
 }
+
+var serviceCIDRColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "The name of the range."},
+	{Name: "CIDRs", Type: "string", Description: "The ranges of addresses that Services get."},
+	{Name: "Age", Type: "string", Description: "The time since the object was created."},
+}
+
+func serviceCIDRRow(c *networkingv1.ServiceCIDR, now time.Time) []any {
+	return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), since(c.CreationTimestamp.Time, now)}
+}
+
+var ipAddressColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: "The address."},
+	{Name: "ParentRef", Type: "string", Description: "The object that has the address."},
+}
+
+func ipAddressRow(a *networkingv1.IPAddress, _ time.Time) []any {
+	parent := none
+	if ref := a.Spec.ParentRef; ref != nil {
+		var parts []string
+		for _, part := range []string{ref.Resource, ref.Namespace, ref.Name} {
+			if part != "" {
+				parts = append(parts, part)
+			}
+		}
+		if ref.Group != "" {
+			parts[0] += "." + ref.Group
+		}
+		parent = strings.Join(parts, "/")
+	}
+	return []any{a.Name, parent}
+}

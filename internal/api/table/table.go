@@ -88,6 +88,10 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{ingressColumns, typed(ingressRow)}
 	case api.IngressClasses:
 		return layout{ingressClassColumns, typed(ingressClassRow)}
+	case api.ServiceCIDRs:
+		return layout{serviceCIDRColumns, typed(serviceCIDRRow)}
+	case api.IPAddresses:
+		return layout{ipAddressColumns, typed(ipAddressRow)}
 	case api.NetworkPolicies:
 		return layout{networkPolicyColumns, typed(networkPolicyRow)}
 	case api.Endpoints:

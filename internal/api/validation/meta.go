@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,6 +20,8 @@ func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
 		return apiServiceName(obj)
 	case *corev1.Namespace, *corev1.Service: // a part of a domain name
 		return apivalidation.NameIsDNSLabel
+	case *networkingv1.IPAddress:
+		return ipAddressName
 	case *corev1.Event:
 		return func(name string, prefix bool) []string {
 			if prefix {

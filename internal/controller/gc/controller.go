@@ -40,9 +40,10 @@ func New(c client.Interface, views *informer.Views, table *api.Table, log *slog.
 	return g
 }
 
-// kinds are the kinds whose objects own or are owned. Events have no owners, and package expire removes them.
+// kinds are the kinds whose objects own or are owned. Events have no owners, and package expire removes them. Objects that
+// others imply go with those.
 func (g *Controller) kinds() []*api.Kind {
-	return slices.DeleteFunc(slices.Clone(g.table.Stored()), func(k *api.Kind) bool { return k == api.Events })
+	return slices.DeleteFunc(slices.Clone(g.table.Stored()), func(k *api.Kind) bool { return k == api.Events || k.Implied != nil })
 }
 
 // Run works until ctx ends. Nothing is collected before every kind has been listed.

@@ -6,7 +6,7 @@
 // the watches have not shown yet; every deletion is guarded by the resourceVersion that was decided on. An owner of a
 // kind that this cluster does not serve is assumed to exist.
 //
-// It reads every kind but Events. It deletes objects and patches their ownerReferences and finalizers. roles runs it
+// It reads every kind but Events and IPAddresses. It deletes objects and patches their ownerReferences and finalizers. roles runs it
 // beside the master. The graph of owners is made from the informers' first lists, so a kill -9 loses nothing;
 // deletions that were under way are found by their finalizers.
 package gc

@@ -249,6 +249,11 @@ func (t *Table) Certificate(at netip.Addr, name string) (SecretName, bool) {
 	return SecretName{}, false
 }
 
+// Names reports whether a Secret is that of a certificate here.
+func (t *Table) Names(secret SecretName) bool {
+	return slices.ContainsFunc(t.certs, func(c Certificate) bool { return c.Secret == secret })
+}
+
 // Addresses are those that routes are for, sorted; own says whether some are for the gateway's own.
 func (t *Table) Addresses() (list []netip.Addr, own bool) {
 	for a := range t.sites {

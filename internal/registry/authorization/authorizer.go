@@ -189,7 +189,7 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 			return nil
 		}
 	case api.ConfigMaps, api.Secrets:
-		if read && a.used(node, q) || q.Kind == api.Secrets && q.Verb == "get" && q.Sub == "" && a.certificate(q) {
+		if read && (a.used(node, q) || q.Kind == api.Secrets && a.certificate(q)) {
 			return nil
 		}
 		return Forbidden(q, "no pod on this node uses it")
@@ -256,9 +256,13 @@ func named(q Attributes) string {
 
 // certificate reports whether an Ingress names the Secret as that of a certificate: every node's gateway answers with it.
 func (a *Authorizer) certificate(q Attributes) bool {
+	name := named(q)
+	if name == "" || q.Namespace == "" {
+		return false
+	}
 	for obj := range a.objects.InNamespace(api.Ingresses, q.Namespace) {
 		for _, tls := range obj.(*networkingv1.Ingress).Spec.TLS {
-			if tls.SecretName != "" && tls.SecretName == q.Name {
+			if tls.SecretName == name {
 				return true
 			}
 		}

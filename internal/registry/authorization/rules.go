@@ -191,6 +191,11 @@ var partRules = map[string][]rule{
 		may([]string{"get", "list", "watch", "create", "update", "delete"}, api.EndpointSlices, api.Endpoints),
 		may(reading, api.Nodes),
 	},
+	"system:servicecidr-controller": {
+		may(reading, api.ServiceCIDRs, api.Services, api.DNSes, api.IPAddresses),
+		may([]string{"update"}, api.ServiceCIDRs), // the finalizer
+		mayBelow("status", changing, api.ServiceCIDRs),
+	},
 	"system:gc-controller": {{verbs: []string{"get", "list", "watch", "patch", "delete"}}}, // ownerReferences and finalizers
 	"system:podgc-controller": {
 		may(reading, api.Pods, api.Nodes),

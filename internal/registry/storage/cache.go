@@ -53,6 +53,8 @@ type Objects struct {
 	// holds names what an object has to itself, and holders is who has what; see Index.
 	holds   func(api.Object) []string
 	holders map[string]*Entry
+	// implies are the kinds that objects of this one imply objects of.
+	implies []*Objects
 	// written are objects on their way into the store, by key. The watch returns the same bytes, which then need not
 	// be decoded.
 	written sync.Map // string -> *handover
@@ -70,6 +72,13 @@ func New(s store.Store, kinds []*api.Kind, bookmarks time.Duration) *Cache {
 	c.kinds.Store(&cachedKinds{})
 	for _, k := range kinds {
 		c.put(c.newObjects(k))
+	}
+	for _, k := range kinds {
+		if k.Implied != nil {
+			for _, by := range k.Implied.By {
+				c.Of(by).implies = append(c.Of(by).implies, c.Of(k))
+			}
+		}
 	}
 	return c
 }
@@ -201,6 +210,16 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 		}
 	}
 	for kc, tree := range trees {
+		for _, of := range kc.implies {
+			tree.Ascend(func(e *Entry) bool {
+				if i := of.impliedBy(e); i != nil {
+					trees[of].ReplaceOrInsert(i)
+				}
+				return true
+			})
+		}
+	}
+	for kc, tree := range trees {
 		kc.mu.Lock()
 		kc.tree, kc.early, kc.loading, kc.loaded = tree, nil, false, page.Revision
 		kc.reindex()
@@ -273,6 +292,9 @@ func (kc *Objects) follow(e *store.Event) {
 	kc.indexed(prev, next)
 	if next != nil || prev != nil {
 		kc.log.append(change{prev: prev, next: next, rev: e.KV.Modified})
+	}
+	for _, of := range kc.implies {
+		of.implied(prev, next, e.KV.Modified)
 	}
 }
 

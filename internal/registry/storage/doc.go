@@ -14,12 +14,16 @@
 // and age. Reads go to the store only for older data: pages of a list that has changed since, and history for
 // watchers that are behind the log.
 //
+// Objects of some kinds are implied by others (api.Implied): they are in the cache beside those that are stored, and lists and
+// watches of these kinds that reach back further than the cache end with 410, because the store has not all of their history.
+//
 // registry calls it, and authorises reads beforehand. All its state is in the store; the cache is read anew at start.
 //
 // Its files:
 //
 //	entry.go        one version of an object: its key, its bytes, the object
 //	cache.go log.go encodings.go    every object and the last changes, in memory
+//	implied.go      objects that others imply
 //	list.go watch.go selector.go    how they are read
 //	errors.go       failures of the store as API errors
 package storage

@@ -23,7 +23,9 @@ type Entry struct {
 	key  string // namespace/name, or name
 	rev  int64
 	raw  []byte // canonical JSON without a resourceVersion
-	obj  atomic.Pointer[api.Object]
+	// implied: it is not stored, another object implies it.
+	implied bool
+	obj     atomic.Pointer[api.Object]
 }
 
 // Revision returns the revision of this version, which is the object's resourceVersion.
@@ -31,6 +33,9 @@ func (e *Entry) Revision() int64 { return e.rev }
 
 // Key returns namespace/name, or name for kinds without a namespace.
 func (e *Entry) Key() string { return e.key }
+
+// Implied reports whether the object is not stored, but implied by another; see api.Implied.
+func (e *Entry) Implied() bool { return e.implied }
 
 // Equal reports whether the stored object is the one of raw, which comes from Encode. The order of fields does not
 // matter: the daemon that stored the object may have had a Go type with another order.
@@ -188,7 +193,7 @@ func NewEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object)
 
 // at returns the same object at a later revision, which a watch sends for a deletion.
 func (e *Entry) at(rev int64) *Entry {
-	later := &Entry{kind: e.kind, key: e.key, rev: rev, raw: e.raw}
+	later := &Entry{kind: e.kind, key: e.key, rev: rev, raw: e.raw, implied: e.implied}
 	if p := e.obj.Load(); p != nil {
 		obj := (*p).DeepCopyObject().(api.Object)
 		obj.SetResourceVersion(strconv.FormatInt(rev, 10))

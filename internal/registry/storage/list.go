@@ -147,6 +147,9 @@ func (c *Cache) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, se
 			return l, nil
 		}
 	}
+	if !c.Of(kind).complete() {
+		return nil, expiredList(t)
+	}
 	prefix := PrefixOf(kind)
 	below := prefix
 	if kind.Namespaced && opts.Namespace != "" {

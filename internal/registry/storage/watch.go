@@ -158,6 +158,9 @@ func (w *Watch) enter(ctx context.Context) error {
 		w.cur = cur
 		return nil
 	}
+	if !w.kc.complete() {
+		return expired(w.seen)
+	}
 	past, err := w.kc.cache.store.History(ctx, w.kc.prefix, w.seen)
 	if errors.Is(err, store.ErrCompacted) {
 		return expired(w.seen)

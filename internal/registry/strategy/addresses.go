@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/config"
 	"minik8s/internal/api"
-	"minik8s/internal/api/minik8s"
 	"minik8s/internal/registry"
 )
 
@@ -43,37 +45,51 @@ var reserved = map[uint32]string{
 // addressed are the kinds whose objects have an address to themselves, of one space.
 var addressed = []*api.Kind{api.Services, api.DNSes}
 
-// addressOf is the address that an object has to itself; empty if it has none.
-func addressOf(obj api.Object) string {
-	switch o := obj.(type) {
-	case *corev1.Service:
-		return o.Spec.ClusterIP
-	case *minik8s.DNS:
-		return o.Spec.ServiceAddress
-	}
-	return ""
-}
-
-// holderOf returns the object that has an address; nil if it is free.
+// holderOf returns the object that has an address, or else the IPAddress by which somebody keeps it for something else; nil if it
+// is free.
 func holderOf(addr netip.Addr, others registry.Lister) api.Object {
 	for _, kind := range addressed {
 		if holder := others.Holder(kind, addressName(addr.String())); holder != nil {
 			return holder
 		}
 	}
-	return nil
+	return others.Get(api.IPAddresses, "", addr.String())
 }
 
-// at is the n-th address of the range.
-func (a addresses) at(n uint32) netip.Addr {
-	first := a.services.Addr().As4()
+// ranges are those that Services get addresses of: that of the masters' setting first, then those of ServiceCIDRs that are to
+// stay.
+func (a addresses) ranges(others registry.Lister) []netip.Prefix {
+	out := []netip.Prefix{a.services.Masked()}
+	for _, obj := range others.List(api.ServiceCIDRs) {
+		if cidr := obj.(*networkingv1.ServiceCIDR); cidr.DeletionTimestamp == nil {
+			for _, r := range api.ServiceRanges(cidr) {
+				if !slices.Contains(out, r) {
+					out = append(out, r)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// at is the n-th address of a range.
+func at(r netip.Prefix, n uint32) netip.Addr {
+	first := r.Addr().As4()
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(first[:])+n)))
 }
 
-// place is the number of an address in the range.
-func (a addresses) place(addr netip.Addr) uint32 {
-	first, this := a.services.Addr().As4(), addr.As4()
+// place is the number of an address in a range.
+func place(r netip.Prefix, addr netip.Addr) uint32 {
+	first, this := r.Addr().As4(), addr.As4()
 	return binary.BigEndian.Uint32(this[:]) - binary.BigEndian.Uint32(first[:])
+}
+
+// keptFor is the Service that an address is kept for; empty: it is for anybody.
+func (a addresses) keptFor(addr netip.Addr) string {
+	if !a.services.Contains(addr) {
+		return ""
+	}
+	return reserved[place(a.services.Masked(), addr)]
 }
 
 // band is how much of a range is looked at last, because people choose from it: its beginning, as in Kubernetes (KEP-3070).
@@ -101,23 +117,43 @@ func (a addresses) give(obj api.Object, asked string, others registry.Lister) (s
 // free returns an address that nothing has. The search begins anywhere, so that it is short, and so that an address
 // that was just given back is not soon another's.
 func (a addresses) free(others registry.Lister) (netip.Addr, error) {
-	size, machines := 1<<(32-a.services.Bits()), a.machines(others)
-	n, ok := search(1, band(size, 16, 256), size-1, func(n int) bool {
-		return reserved[uint32(n)] == "" && machines[a.at(uint32(n))] == "" && holderOf(a.at(uint32(n)), others) == nil
+	ranges := a.ranges(others)
+	machines := machines(others, func(addr netip.Addr) bool {
+		return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(addr) })
 	})
-	if !ok {
-		return netip.Addr{}, fmt.Errorf("every address of --service-cidr %s has a Service or a DNS object: delete some, or choose an address outside of it", a.services)
+	for _, r := range ranges {
+		size := 1 << (32 - r.Bits())
+		n, ok := search(1, band(size, 16, 256), size-1, func(n int) bool {
+			addr := at(r, uint32(n))
+			return a.keptFor(addr) == "" && machines[addr] == "" && holderOf(addr, others) == nil
+		})
+		if ok {
+			return at(r, uint32(n)), nil
+		}
 	}
-	return a.at(uint32(n)), nil
+	also := ""
+	if len(ranges) > 1 {
+		also = fmt.Sprintf(", and of the ServiceCIDRs beside it (%s),", join(ranges[1:]))
+	}
+	return netip.Addr{}, fmt.Errorf("every address of --service-cidr %s%s has a Service or a DNS object: delete some, create a ServiceCIDR with another range, or choose an address outside of it",
+		a.services, also)
 }
 
-// machines are the addresses of Nodes that are in the range, with their names: of a machine that should not be there.
-func (a addresses) machines(others registry.Lister) map[netip.Addr]string {
+func join(ranges []netip.Prefix) string {
+	var out []string
+	for _, r := range ranges {
+		out = append(out, r.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// machines are those addresses of Nodes that count, with their names.
+func machines(others registry.Lister, count func(netip.Addr) bool) map[netip.Addr]string {
 	out := map[netip.Addr]string{}
 	for _, obj := range others.List(api.Nodes) {
 		node := obj.(*corev1.Node)
 		for _, has := range node.Status.Addresses {
-			if ip, err := netip.ParseAddr(has.Address); err == nil && a.services.Contains(ip) {
+			if ip, err := netip.ParseAddr(has.Address); err == nil && count(ip) {
 				out[ip] = node.Name
 			}
 		}
@@ -150,21 +186,29 @@ func (a addresses) chosen(obj api.Object, addr netip.Addr, others registry.Liste
 		}
 		return fmt.Errorf("%s has it: choose another, or none, to get one that is free", titleOf(holder))
 	}
-	if a.services.Contains(addr) {
-		n, last := a.place(addr), uint32(1<<(32-a.services.Bits())-1)
-		switch owner := reserved[n]; {
-		case n == 0 || n == last:
-			return fmt.Errorf("the first and the last address of --service-cidr %s are nobody's: choose another", a.services)
-		case owner != "" && owner != titleOf(obj):
-			return fmt.Errorf("it is kept for %s: choose another", owner)
-		case a.machines(others)[addr] != "":
-			return fmt.Errorf("node %s has it: choose another", a.machines(others)[addr])
+	if owner := a.keptFor(addr); owner != "" && owner != titleOf(obj) {
+		return fmt.Errorf("it is kept for %s: choose another", owner)
+	}
+	if node := machines(others, func(has netip.Addr) bool { return has == addr })[addr]; node != "" {
+		return fmt.Errorf("node %s has it: choose another", node)
+	}
+	if !addr.Is4() {
+		return errors.New("expected an IPv4 address")
+	}
+	for i, r := range a.ranges(others) {
+		if !r.Contains(addr) {
+			continue
+		}
+		if n, last := place(r, addr), uint32(1<<(32-r.Bits())-1); n == 0 || n == last {
+			of := "the ServiceCIDR"
+			if i == 0 {
+				of = "--service-cidr"
+			}
+			return fmt.Errorf("the first and the last address of %s %s are nobody's: choose another", of, r)
 		}
 		return nil
 	}
 	switch {
-	case !addr.Is4():
-		return errors.New("expected an IPv4 address")
 	case addr.IsLoopback(), addr.IsLinkLocalUnicast(), !addr.IsGlobalUnicast(), addr.As4()[0] == 0, addr.As4()[0] >= 224:
 		return errors.New("expected an address that one machine of a network could have: it is a loopback, link-local, multicast or reserved one")
 	case a.pods.IsValid() && a.pods.Contains(addr):
@@ -175,11 +219,6 @@ func (a addresses) chosen(obj api.Object, addr netip.Addr, others registry.Liste
 		for _, cidr := range node.Spec.PodCIDRs {
 			if r, err := netip.ParsePrefix(cidr); err == nil && r.Contains(addr) {
 				return fmt.Errorf("it is in %s, where the pods of node %s have their addresses: choose another", cidr, node.Name)
-			}
-		}
-		for _, has := range node.Status.Addresses {
-			if ip, err := netip.ParseAddr(has.Address); err == nil && ip == addr {
-				return fmt.Errorf("node %s has it: choose another", node.Name)
 			}
 		}
 	}
@@ -193,7 +232,12 @@ func portName(port int32) string     { return fmt.Sprint("port/", port) }
 func nameOf(obj api.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
 
 // titleOf is kind, namespace and name, for messages: "service default/web".
-func titleOf(obj api.Object) string { return api.KindOf(obj).Singular + " " + nameOf(obj) }
+func titleOf(obj api.Object) string {
+	if obj.GetNamespace() == "" {
+		return api.KindOf(obj).Singular + " " + obj.GetName()
+	}
+	return api.KindOf(obj).Singular + " " + nameOf(obj)
+}
 
 // sameObject reports whether what holds something is an earlier version of obj.
 func sameObject(holder, obj api.Object) bool {

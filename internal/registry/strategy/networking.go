@@ -1,7 +1,14 @@
 package strategy
 
 import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -42,6 +49,79 @@ func networkPolicyStrategy() *registry.Strategy {
 		ValidateUpdate: checkStep(validation.NetworkPolicyUpdate),
 		Warnings:       warnings(validation.NetworkPolicyWarnings),
 		SpecChanged:    specChanged(func(p *networkingv1.NetworkPolicy) any { return p.Spec }),
+	}
+}
+
+// serviceCIDRStrategy: a ServiceCIDR is another range from which Services get their addresses. It stays until none of them is
+// in use, by its finalizer; that of the masters' setting stays.
+func serviceCIDRStrategy(set Settings) *registry.Strategy {
+	return &registry.Strategy{
+		PrepareCreate: func(obj api.Object) {
+			if f := obj.GetFinalizers(); !slices.Contains(f, api.ServiceCIDRFinalizer) {
+				obj.SetFinalizers(append(slices.Clone(f), api.ServiceCIDRFinalizer))
+			}
+		},
+		Validate:       checkOne(validation.ServiceCIDR),
+		ValidateUpdate: checkStep(validation.ServiceCIDRUpdate),
+		ValidateStatus: checkStep(validation.ServiceCIDRStatusUpdate),
+		CopyStatus:     onStep(func(dst, src *networkingv1.ServiceCIDR) { dst.Status = src.Status }),
+		Exclusive: func(_, old api.Object) []string { // no Node gets a range of it meanwhile
+			if old == nil {
+				return []string{addressGroup}
+			}
+			return nil
+		},
+		Admit: func(obj api.Object, others registry.Lister) error {
+			cidr := obj.(*networkingv1.ServiceCIDR)
+			return registry.Invalid(api.ServiceCIDRs, cidr.Name, amongPods(cidr, set.PodRange, others))
+		},
+		MayDelete: func(obj api.Object) error {
+			if obj.GetName() == api.DefaultServiceCIDR {
+				return errors.New("it is the range that the masters have by --service-cidr")
+			}
+			return nil
+		},
+	}
+}
+
+// amongPods names the ranges in which pods have their addresses.
+func amongPods(cidr *networkingv1.ServiceCIDR, pods netip.Prefix, others registry.Lister) (errs field.ErrorList) {
+	for i, r := range api.ServiceRanges(cidr) {
+		path := field.NewPath("spec", "cidrs").Index(i)
+		if pods.IsValid() && pods.Overlaps(r) {
+			errs = append(errs, field.Invalid(path, r.String(), fmt.Sprintf("it overlaps the range of pods' addresses, --cluster-cidr %s: choose another", pods)))
+			continue
+		}
+		for _, obj := range others.List(api.Nodes) {
+			for _, text := range obj.(*corev1.Node).Spec.PodCIDRs {
+				if p, err := netip.ParsePrefix(text); err == nil && p.Overlaps(r) {
+					errs = append(errs, field.Invalid(path, r.String(), fmt.Sprintf("it overlaps %s, where the pods of node %s have their addresses: choose another", text, obj.GetName())))
+				}
+			}
+		}
+	}
+	return errs
+}
+
+// ipAddressStrategy: Services and DNS objects imply their IPAddresses. One that is created keeps its address for something
+// else, so that no Service gets it.
+func ipAddressStrategy() *registry.Strategy {
+	return &registry.Strategy{
+		Validate:       checkOne(validation.IPAddress),
+		ValidateUpdate: checkStep(validation.IPAddressUpdate),
+		SpecChanged:    specChanged(func(a *networkingv1.IPAddress) any { return a.Spec }),
+		Exclusive: func(_, old api.Object) []string {
+			if old == nil {
+				return []string{addressGroup}
+			}
+			return nil
+		},
+		Admit: func(obj api.Object, others registry.Lister) error {
+			if addr, err := netip.ParseAddr(obj.GetName()); err == nil && holderOf(addr, others) != nil {
+				return apierrors.NewAlreadyExists(api.IPAddresses.GR(), obj.GetName())
+			}
+			return nil
+		},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"minik8s/config"
 	"minik8s/internal/api"
@@ -54,9 +55,14 @@ func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
 	wanted := p.wanted(node)
 	for _, kind := range addressed {
 		for _, obj := range others.List(kind) {
-			if a, err := netip.ParseAddr(addressOf(obj)); err == nil && wanted(a) {
+			if a := api.ServiceAddress(obj); a.IsValid() && wanted(a) {
 				taken[netip.PrefixFrom(a, a.BitLen())] = titleOf(obj)
 			}
+		}
+	}
+	for _, obj := range others.List(api.ServiceCIDRs) {
+		for _, r := range api.ServiceRanges(obj.(*networkingv1.ServiceCIDR)) {
+			taken[r.Masked()] = titleOf(obj)
 		}
 	}
 	if len(node.Spec.PodCIDRs) > 0 {

@@ -67,6 +67,8 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.Ingresses:                  ingressStrategy(),
 		api.IngressClasses:             ingressClassStrategy(),
 		api.NetworkPolicies:            networkPolicyStrategy(),
+		api.ServiceCIDRs:               serviceCIDRStrategy(set),
+		api.IPAddresses:                ipAddressStrategy(),
 		api.PriorityClasses:            priorityClassStrategy(),
 		api.ReplicaSets:                replicaSetStrategy(),
 		api.Deployments:                deploymentStrategy(),

@@ -9,8 +9,9 @@
 //	/higher /lower add and remove CPU load, a tenth of a core each time
 //	/metrics       requests for the name and their work, and the load, for Prometheus
 //	/healthz       ok, or 503 after /sick until /well
+//	/datagram?to=  sends a UDP datagram to HOST:PORT, and says what is answered
 //
-// It listens on PORT or -port (80; a list separated by commas) and, for load, on :8090 (LOAD_PORT; 0 for none).
+// It listens on PORT or -port (80; a list separated by commas), also by UDP, where it answers each datagram with the host's name, and, for load, on :8090 (LOAD_PORT; 0 for none).
 // On SIGTERM it ends at once.
 package main
 
@@ -20,6 +21,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -51,6 +53,7 @@ func main() {
 	for _, p := range list {
 		srv := &http.Server{Addr: ":" + p, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 		go func() { failed <- srv.ListenAndServe() }()
+		go func() { failed <- serveDatagrams(":" + p) }()
 	}
 	fmt.Println("listening on", strings.Join(list, " "))
 	select {
@@ -94,6 +97,14 @@ func routes(l *load) *http.ServeMux {
 		}
 		os.Exit(code)
 	})
+	mux.HandleFunc("GET /datagram", func(w http.ResponseWriter, r *http.Request) {
+		said, err := datagram(r.Context(), r.URL.Query().Get("to"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		fmt.Fprintln(w, said)
+	})
 	mux.HandleFunc("/higher", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%d%%\n", l.add(10)) })
 	mux.HandleFunc("/lower", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%d%%\n", l.add(-10)) })
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { writeMetrics(w, done, l) })
@@ -107,6 +118,49 @@ func routes(l *load) *http.ServeMux {
 		fmt.Fprintln(w, "ok")
 	})
 	return mux
+}
+
+// maxDatagram is how much of a datagram is read.
+const maxDatagram = 512
+
+// serveDatagrams answers each datagram with the host's name.
+func serveDatagrams(at string) error {
+	c, err := net.ListenPacket("udp", at)
+	if err != nil {
+		return err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	for b := make([]byte, maxDatagram); ; {
+		_, from, err := c.ReadFrom(b)
+		if err != nil {
+			return err
+		}
+		c.WriteTo([]byte(name), from) //nolint:errcheck // who asked asks again
+	}
+}
+
+// datagram sends one and waits a second for the answer.
+func datagram(ctx context.Context, to string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "udp", to)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close() //nolint:errcheck // nothing is lost by it
+	deadline, _ := ctx.Deadline()
+	if err := c.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := c.Write([]byte("hello")); err != nil {
+		return "", err
+	}
+	b := make([]byte, maxDatagram)
+	n, err := c.Read(b)
+	return string(b[:n]), err
 }
 
 func serveFile(w http.ResponseWriter, r *http.Request) {

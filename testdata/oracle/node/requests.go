@@ -87,6 +87,8 @@ var (
 		{group: "networking.k8s.io", version: "v1", kind: "Ingress", plural: "ingresses", subs: []string{"status"}},
 		{group: "networking.k8s.io", version: "v1", kind: "IngressClass", plural: "ingressclasses", cluster: true},
 		{group: "networking.k8s.io", version: "v1", kind: "NetworkPolicy", plural: "networkpolicies"},
+		{group: "networking.k8s.io", version: "v1", kind: "ServiceCIDR", plural: "servicecidrs", cluster: true, subs: []string{"status"}},
+		{group: "networking.k8s.io", version: "v1", kind: "IPAddress", plural: "ipaddresses", cluster: true},
 		{group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler", plural: "horizontalpodautoscalers", subs: []string{"status"}},
 		{version: "v1", kind: "ReplicationController", plural: "replicationcontrollers", subs: []string{"scale", "status"}},
 		{version: "v1", kind: "PodTemplate", plural: "podtemplates"},
