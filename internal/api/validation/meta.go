@@ -10,6 +10,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 )
 
 // nameRule returns the rule for the name of an object of this type.
@@ -19,6 +20,8 @@ func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
 		return apiServiceName(obj)
 	case *corev1.Namespace, *corev1.Service: // a part of a domain name
 		return apivalidation.NameIsDNSLabel
+	case *minik8s.Function:
+		return functionName
 	case *corev1.Event:
 		return func(name string, prefix bool) []string {
 			if prefix {
