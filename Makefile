@@ -22,6 +22,7 @@ runtime:
 # images makes the images of the demo and of the tests; a no-op when they are up to date.
 images:
 	@sh deploy/images/build.sh
+	@sh deploy/images/python.sh
 
 # demo starts a cluster in a network namespace of its own, runs a pod, shows it, and cleans up.
 demo: build images

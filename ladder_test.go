@@ -76,6 +76,11 @@ var floors = map[string]int{
 	"internal/snapshots":          2, // copies of the store at intervals; writes by disk
 	"internal/disk":               1, // how every part writes files that outlive it
 	"internal/aggregation":        1, // groups that parts answer; the API server asks them by it
+	"internal/function":           4, // functions and their calls; only roles makes one
+	"internal/function/plan":      1, // what a Function means, and how many instances a load asks for; pure
+	"internal/function/image":     1, // images of functions; knows no cluster
+	"internal/function/instance":  1, // the program in an instance
+	"internal/imageregistry":      1, // a registry of images; knows no function
 	"internal/gpu":                4, // jobs on Slurm clusters; only roles makes one
 	"internal/gpu/plan":           1, // what a GpuJob is for Slurm, and what news of it mean; pure
 	"internal/gpu/results":        1, // files that came back; knows no object
@@ -136,6 +141,9 @@ var doors = map[string][]string{
 	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd/recovery"},
 	"golang.org/x/crypto/ssh":           {"internal/slurm"},
 	"github.com/pkg/sftp":               {"internal/slurm"},
+	// A registry of images, and images.
+	"github.com/distribution/distribution":   {"internal/imageregistry"},
+	"github.com/google/go-containerregistry": {"internal/function/image", "=internal/function"},
 }
 
 // forbidden would make the daemon too heavy, or be the system instead of us.

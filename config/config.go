@@ -89,6 +89,9 @@ type Config struct {
 	// which "{node}" stands for the node's address: usage is then read from these, and not from the kubelets.
 	MetricsWindow time.Duration
 	CAdvisor      string
+	// FunctionBase is the archive of the image on which Python functions stand; FunctionAddress where functions are called
+	// without asking who calls, host and port; empty: nowhere.
+	FunctionBase, FunctionAddress string
 	// Prometheus is the URL of the one that answers for custom and external metrics; empty: nobody does. Its user and password
 	// are in it. The files may each be empty: its rules, a bearer token for it, and its CA.
 	Prometheus, PrometheusRules, PrometheusTokenFile, PrometheusCAFile string
@@ -409,6 +412,10 @@ var Keys = []Key{
 			c.CAdvisor = v
 			return nil
 		}, get: func(c *Config) string { return c.CAdvisor }},
+	{Name: "function-base", Default: "", Doc: "the image on which Python functions stand, on masters, the same on all: an OCI archive (make images makes build/functions/python.tar); empty: only functions with images of their own",
+		set: file(func(c *Config) *string { return &c.FunctionBase }), get: func(c *Config) string { return c.FunctionBase }},
+	{Name: "function-address", Default: "127.0.0.1:8081", Doc: "where functions are called by POST /NAME, without asking who calls, on masters; off: nowhere",
+		set: setFunctionAddress, get: func(c *Config) string { return c.FunctionAddress }},
 	{Name: "prometheus", Default: "", Doc: "the Prometheus that answers for the metrics of autoscalers beyond cpu and memory (custom.metrics.k8s.io, external.metrics.k8s.io), on masters: its URL, http://127.0.0.1:9090; empty: these are not served",
 		set: setPrometheus, get: func(c *Config) string { return redacted(c.Prometheus) }, secret: true},
 	{Name: "prometheus-rules", Default: "", Doc: "the file that says which of its series are which metrics, in the form of prometheus-adapter; empty: any series with labels for namespace and pod, service, node, deployment or ingress, by its name",

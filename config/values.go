@@ -239,6 +239,20 @@ func setServers(c *Config, v string) error {
 	return nil
 }
 
+// setFunctionAddress accepts an address and a port, or off.
+func setFunctionAddress(c *Config, v string) error {
+	if v == "off" || v == "" {
+		c.FunctionAddress = ""
+		return nil
+	}
+	at, err := netip.ParseAddrPort(v)
+	if err != nil || at.Port() == 0 {
+		return errors.New("expected an address and a port, as 127.0.0.1:8081, or off")
+	}
+	c.FunctionAddress = at.String()
+	return nil
+}
+
 // setPrometheus accepts the URL of a Prometheus, which may have a path, a user and a password.
 func setPrometheus(c *Config, v string) error {
 	u, err := url.Parse(v)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -129,9 +130,14 @@ type Daemon struct {
 	// gpuConfig is what the two halves of package gpu share, on a master; see gpus.
 	gpuConfig gpu.Config
 	gpuOnce   sync.Once
-	network   *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
-	runtime   *containerd.Runtime
-	work      *work.Limit // whose turn it is to use the processors: the kubelet's and the runtime's
+	// functions is what calls of functions need on every master.
+	functions functionParts
+	// mastersWay is how calls go to other masters.
+	mastersWay  http.RoundTripper
+	mastersOnce sync.Once
+	network     *network.Network // the pods' network; nil on a master that is no worker and may not change the host's network
+	runtime     *containerd.Runtime
+	work        *work.Limit // whose turn it is to use the processors: the kubelet's and the runtime's
 	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
 	filter   *nft.Kernel
 	policies atomic.Pointer[policy.Enforcer] // nil until it runs

@@ -48,6 +48,7 @@ import (
 	"minik8s/internal/controller/tokencleaner"
 	"minik8s/internal/dns"
 	"minik8s/internal/events"
+	"minik8s/internal/function"
 	"minik8s/internal/gpu"
 	"minik8s/internal/informer"
 	"minik8s/internal/registry"
@@ -72,6 +73,7 @@ func (d *Daemon) masterParts() []supervise.Part {
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry", "door"}},
 		{Name: "clustertrust-controller", Policy: supervise.Keep, Run: d.runTrust, After: []string{"apiserver"}},
 		{Name: gpu.SweeperName, Policy: supervise.Keep, Run: d.runGPUSweeper, After: []string{"registry"}},
+		{Name: "function-calls", Policy: supervise.Keep, Run: d.runFunctionCalls, After: []string{"apiserver"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
 	return append(parts, d.storage.parts()...)
@@ -121,6 +123,7 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	if err := errors.Join(d.sameServiceRange(), d.agree(ctx)); err != nil {
 		return err
 	}
+	d.makeFunctions()
 	d.loaded.Store(d.as(registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey)))
 	ready()
 	return <-ended
@@ -131,7 +134,7 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
 	d.extensions.Store(aggregator.NewServices(aggregator.ServicesConfig{Registry: d.reg, Cert: d.creds.front}))
 	cfg := apiserver.Config{
-		Services: d.extensions.Load(), Connectors: gpu.NewServer(d.as(registry.Part(gpu.ControllerName)), d.gpus()).Connectors(),
+		Services: d.extensions.Load(), Connectors: d.connectors(), Images: d.functions.registry,
 		Metrics:  prometheus.Gatherers{prometheus.DefaultGatherer, parts},
 		Kubelets: d.kubelets(), Masters: members{d.storage, d},
 		Address:  d.apiAddress(),
@@ -279,6 +282,9 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("dns-controller", as(dnsobject.New))
 	withRecorder("loadbalancer-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
 		return loadbalancer.New(c, v, r, d.cfg.LBPool, log)
+	})
+	withRecorder(function.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return function.NewController(c, v, r, d.functions.images, d.functions.server, log)
 	})
 	withRecorder(gpu.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, _ *slog.Logger) runner {
 		return gpu.NewController(c, v, r, d.gpus())

@@ -85,7 +85,7 @@ func (d *Daemon) runtimeConfig() containerd.Config {
 	return containerd.Config{
 		DataDir: d.cfg.DataDir, Socket: d.cfg.Containerd, NodeName: d.cfg.NodeName, Network: d.network,
 		CgroupRoot: d.cfg.CgroupRoot, LogMaxSize: d.cfg.ContainerLogSize, LogMaxFiles: d.cfg.ContainerLogFiles,
-		InsecureRegistries: d.cfg.InsecureRegistries, Warm: warm, Work: d.work, Log: d.log,
+		InsecureRegistries: d.cfg.InsecureRegistries, Registries: d.imageRegistries(), Warm: warm, Work: d.work, Log: d.log,
 	}
 }
 

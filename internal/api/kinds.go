@@ -327,6 +327,20 @@ var (
 		New:          func() Object { return &minik8s.SlurmCluster{} },
 		NewList:      func() runtime.Object { return &minik8s.SlurmClusterList{} },
 	}
+	Functions = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "Function", Plural: "functions", Singular: "function",
+		ShortNames: []string{"func", "fn"}, Aliases: []string{"funcs", "f"}, Namespaced: true,
+		Subresources: []Subresource{status, {Name: minik8s.FunctionCallSubresource, Verbs: []string{"create"}, Connects: true}},
+		New:          func() Object { return &minik8s.Function{} },
+		NewList:      func() runtime.Object { return &minik8s.FunctionList{} },
+	}
+	FunctionCalls = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "FunctionCall", Plural: "functioncalls", Singular: "functioncall",
+		ShortNames: []string{"call"}, Aliases: []string{"calls"}, Namespaced: true, AsBytes: true,
+		Subresources: []Subresource{{Name: minik8s.FunctionResultSubresource, Verbs: []string{"get"}, Connects: true}, status},
+		New:          func() Object { return &minik8s.FunctionCall{} },
+		NewList:      func() runtime.Object { return &minik8s.FunctionCallList{} },
+	}
 	ReplicaSets = &Kind{
 		Group: "apps", Version: "v1", Kind: "ReplicaSet", Plural: "replicasets", Singular: "replicaset",
 		ShortNames: []string{"rs"}, Aliases: []string{"rss"}, Categories: []string{"all"},
@@ -398,7 +412,7 @@ func proxyOf(options string) Subresource {
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, Services, Endpoints, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
 	EndpointSlices, Leases, CertificateSigningRequests, Ingresses, IngressClasses, NetworkPolicies, ServiceCIDRs, IPAddresses, PriorityClasses,
-	ClusterConfigs, DNSes, GpuJobs, SlurmClusters,
+	ClusterConfigs, DNSes, GpuJobs, SlurmClusters, Functions, FunctionCalls,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs, HorizontalPodAutoscalers,
 	APIServices,
 }

@@ -25,6 +25,7 @@ import (
 	"minik8s/internal/apiserver/members"
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/openapi"
+	"minik8s/internal/apiserver/proxy"
 	"minik8s/internal/certs"
 	"minik8s/internal/membership"
 	"minik8s/internal/registry"
@@ -67,6 +68,8 @@ type Config struct {
 	Local []aggregation.Group
 	// Connectors answer subresources that parts know of, by "PLURAL/SUBRESOURCE"; see package aggregation.
 	Connectors map[string]aggregation.Connector
+	// Images is the cluster's own registry of images, below /v2/; nil: there is none.
+	Images http.Handler
 	// Services reaches the Services that APIServices name; nil: none can be reached.
 	Services *aggregator.Services
 	// RequestTimeout is how long such a Service may take to answer; 0: a minute.
@@ -107,6 +110,7 @@ func New(cfg Config) *Server {
 			Help: "Requests under way that are not watches or other streams."}, func() float64 { return float64(s.limiter.Inflight()) }))
 	e := s.echo
 	e.HTTPErrorHandler = s.fail
+	e.Pre(seedRoutes)
 	e.Use(s.guard)
 	s.routes(e)
 	return s
@@ -155,6 +159,12 @@ func (s *Server) routes(e *echo.Echo) {
 		e.DELETE(membership.Path+"/:member", s.byPath(m.Remove))
 		get(membership.SnapshotPath, m.Snapshot)
 		get(membership.SettingsPath, m.Settings)
+	}
+	if s.cfg.Images != nil {
+		e.Any("/v2/*", s.byPath(func(c echo.Context) error {
+			s.cfg.Images.ServeHTTP(proxy.InPieces(c.Response(), s.cfg.WriteTimeout), c.Request())
+			return nil
+		}))
 	}
 	images := &nodes.ImageHandler{Handler: agents, Registry: s.reg}
 	e.Match([]string{http.MethodGet, http.MethodPost, http.MethodDelete}, "/minik8s/v1/nodes/:node/images", images.Images)

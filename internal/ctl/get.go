@@ -29,26 +29,33 @@ func scopeOf(c *cli.Context) target.Scope {
 func (p *program) getCommand() *cli.Command {
 	return &cli.Command{
 		Name: "get", Usage: "show objects", ArgsUsage: "KIND[,KIND...] [NAME...] | KIND/NAME...",
-		Flags: append(selectFlags(),
-			&cli.StringFlag{Name: "field-selector", Usage: "only those with these `FIELDS`: status.phase=Running"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORM`: yaml, json, wide, name, or x, a (the columns of the seed systems)"},
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on with every change"},
-			&cli.BoolFlag{Name: "no-headers", Usage: "rows only"},
-			&cli.BoolFlag{Name: "ignore-not-found", Usage: "an object that is not there is no error"},
-		),
-		Action: func(c *cli.Context) error {
-			s, err := p.session(c)
-			if err != nil {
-				return err
-			}
-			targets, err := target.Parse(c.Context, s, c.Args().Slice())
-			if err != nil {
-				return err
-			}
-			return get.Show(c.Context, s, get.Request{Targets: targets, Scope: scopeOf(c), Form: c.String("output"), Watch: c.Bool("watch"),
-				NoHeaders: c.Bool("no-headers"), IgnoreNotFound: c.Bool("ignore-not-found")})
-		},
+		Flags:  getFlags(),
+		Action: func(c *cli.Context) error { return p.get(c, c.Args().Slice()) },
 	}
+}
+
+func getFlags() []cli.Flag {
+	return append(selectFlags(),
+		&cli.StringFlag{Name: "field-selector", Usage: "only those with these `FIELDS`: status.phase=Running"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FORM`: yaml, json, wide, name, or x, a (the columns of the seed systems)"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on with every change"},
+		&cli.BoolFlag{Name: "no-headers", Usage: "rows only"},
+		&cli.BoolFlag{Name: "ignore-not-found", Usage: "an object that is not there is no error"},
+	)
+}
+
+// get shows what the arguments name.
+func (p *program) get(c *cli.Context, args []string) error {
+	s, err := p.session(c)
+	if err != nil {
+		return err
+	}
+	targets, err := target.Parse(c.Context, s, args)
+	if err != nil {
+		return err
+	}
+	return get.Show(c.Context, s, get.Request{Targets: targets, Scope: scopeOf(c), Form: c.String("output"), Watch: c.Bool("watch"),
+		NoHeaders: c.Bool("no-headers"), IgnoreNotFound: c.Bool("ignore-not-found")})
 }
 
 func (p *program) describeCommand() *cli.Command {

@@ -22,7 +22,7 @@ const LockName = "minik8sd.lock"
 
 // made are the names of the files and directories that the daemon creates in its directory.
 var made = []string{MarkerName, LockName, "admin.kubeconfig", "api.sock", "bin", "checkpoints", "containerd", "etcd", "kubelet.kubeconfig", "masters.json", "network.json", "pki", "pods", "pods-logs",
-	"gpu", "reserve", "run", "snapshots"}
+	"functions", "gpu", "registry", "reserve", "run", "snapshots"}
 
 // given are the names of directories in which people put files for the daemon to use.
 var given = []string{"images"}

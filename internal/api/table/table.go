@@ -80,6 +80,10 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{serviceColumns, typed(serviceRow)}
 	case api.DNSes:
 		return layout{dnsColumns, typed(dnsRow)}
+	case api.Functions:
+		return layout{functionColumns, typed(functionRow)}
+	case api.FunctionCalls:
+		return layout{functionCallColumns, typed(functionCallRow)}
 	case api.GpuJobs:
 		return layout{gpuJobColumns, typed(gpuJobRow)}
 	case api.SlurmClusters:

@@ -11,6 +11,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 )
 
 // nameRule returns the rule for the name of an object of this type.
@@ -22,6 +23,8 @@ func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
 		return apivalidation.NameIsDNSLabel
 	case *networkingv1.IPAddress:
 		return ipAddressName
+	case *minik8s.Function:
+		return functionName
 	case *corev1.Event:
 		return func(name string, prefix bool) []string {
 			if prefix {

@@ -95,8 +95,12 @@ func statusError(resp *http.Response, r request) error {
 	}
 	// Not an error of the API server: from a proxy, or a route that does not exist.
 	text := strings.TrimSpace(string(data))
-	if len(text) > 300 {
-		text = text[:300] + " ..."
+	limit := 300 // a page for browsers says little that is of use here
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+		limit = maxStatus
+	}
+	if len(text) > limit {
+		text = text[:limit] + " ..."
 	}
 	retry, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 	err := apierrors.NewGenericServerResponse(resp.StatusCode, r.method, schema.GroupResource{}, "", text, retry, true)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"minik8s/internal/kubelet/containerd/image"
 	"path/filepath"
 
 	"minik8s/internal/kubelet/work"
@@ -30,6 +31,8 @@ type Config struct {
 	LogMaxFiles int
 	// InsecureRegistries are host[:port] of registries to use by plain HTTP; those on loopback always are.
 	InsecureRegistries []string
+	// Registries are reached in ways of their own, by the host in the names of their images.
+	Registries map[string]image.Way
 	// Warm is how many sandboxes (namespaces with an address) are made in advance for the next pods. Negative: none; 0: one.
 	Warm int
 	// Work bounds work that takes CPU time; it is the kubelet's, too. Nil: one of its own.

@@ -89,7 +89,7 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	}
 	r.client = r.containerd.Client
 	r.run, r.cancel = context.WithCancel(r.ns(context.WithoutCancel(ctx)))
-	r.images = image.New(r.run, image.Config{Containerd: r.containerd, InsecureRegistries: r.cfg.InsecureRegistries, Work: r.cfg.Work, Log: r.cfg.Log})
+	r.images = image.New(r.run, image.Config{Containerd: r.containerd, InsecureRegistries: r.cfg.InsecureRegistries, Registries: r.cfg.Registries, Work: r.cfg.Work, Log: r.cfg.Log})
 	r.Images = r.images
 	r.sandboxes = sandbox.New(sandbox.Config{Dir: filepath.Join(r.cfg.RunDir, "slots"), Network: r.net, Work: r.cfg.Work, Warm: r.cfg.Warm, Log: r.cfg.Log})
 	r.containers = container.New(r.run, container.Config{Dir: filepath.Join(r.cfg.RunDir, "containers"), Containerd: r.containerd,

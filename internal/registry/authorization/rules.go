@@ -75,6 +75,9 @@ var becoming = rule{verbs: []string{"post"}, paths: []string{membership.KeysPath
 // comparing is what a machine of the cluster may do at its start.
 var comparing = rule{verbs: []string{"get"}, paths: []string{membership.SettingsPath}}
 
+// fetching is what a machine of the cluster may do to get images from the cluster's own registry.
+var fetching = rule{verbs: []string{"get", "head"}, paths: []string{"/v2/*"}}
+
 // Scraper is the service account that Prometheus is given by deploy/prometheus/account.yaml. It learns what runs where, and
 // reads metrics, and can change nothing.
 const Scraper = "system:serviceaccount:kube-system:prometheus"
@@ -171,6 +174,14 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.GpuJobs, api.SlurmClusters),
 		may([]string{"get"}, api.Secrets, api.ConfigMaps), // logins, variables, sources
 		may([]string{"get"}, api.Namespaces),              // what tells this cluster from others
+		recording,
+	},
+	"system:function-controller": {
+		may(reading, api.Functions, api.FunctionCalls, api.ReplicaSets, api.Pods),
+		mayBelow("status", changing, api.Functions, api.FunctionCalls),
+		may([]string{"create", "update", "patch", "delete"}, api.ReplicaSets), // of instances
+		may([]string{"create", "delete"}, api.FunctionCalls),                  // for callers who do not wait; old results go
+		{sub: api.ScaleSubresource, kinds: []*api.Kind{api.ReplicaSets}, verbs: []string{"get", "update", "patch"}},
 		recording,
 	},
 	"system:podautoscaler-controller": {

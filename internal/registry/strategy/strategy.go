@@ -78,6 +78,8 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.ClusterConfigs:             clusterConfigStrategy(),
 		api.DNSes:                      dnsStrategy(set),
 		api.GpuJobs:                    gpuJobStrategy(),
+		api.Functions:                  functionStrategy(),
+		api.FunctionCalls:              functionCallStrategy(),
 		api.SlurmClusters:              slurmClusterStrategy(),
 		api.APIServices:                apiServiceStrategy(),
 		api.HorizontalPodAutoscalers:   horizontalPodAutoscalerStrategy(),

@@ -81,6 +81,7 @@ func routes(l *load) *http.ServeMux {
 		}
 		fmt.Fprintln(w, name)
 	})
+	mux.HandleFunc("POST /{$}", func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }) //nolint:errcheck // a test's image
 	mux.HandleFunc("GET /env", func(w http.ResponseWriter, r *http.Request) {
 		if name := r.URL.Query().Get("name"); name != "" {
 			fmt.Fprintln(w, os.Getenv(name))

@@ -3,7 +3,9 @@
 //	mkimage -tag busybox:latest -out busybox.tar -applets /bin/busybox=/bin/busybox
 //	mkimage -tag minik8s/hello:latest -out hello.tar -entrypoint /hello -expose 80 hello=/hello
 //
-// Each argument is a file of the host and its place in the image.
+//	mkimage -tag minik8s/python:latest -out python.tar -root DIR
+//
+// Each argument is a file of the host and its place in the image. With -root the image has the files of that directory and no others.
 package main
 
 import (
@@ -14,9 +16,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -42,6 +46,7 @@ func run() error {
 	workdir := flag.String("workdir", "", "the image's working directory")
 	expose := flag.String("expose", "", "a TCP port")
 	stop := flag.String("stopsignal", "", "the image's stop signal")
+	root := flag.String("root", "", "a directory whose files the image has")
 	applets := flag.Bool("applets", false, "the first file is busybox: link its applets beside it")
 	var env list
 	flag.Var(&env, "env", "a variable, NAME=VALUE; may be repeated")
@@ -50,6 +55,9 @@ func run() error {
 		return fmt.Errorf("-tag and -out are needed")
 	}
 	layer, err := buildLayer(flag.Args(), *applets)
+	if *root != "" {
+		layer, err = treeLayer(*root)
+	}
 	if err != nil {
 		return err
 	}
@@ -151,6 +159,58 @@ func buildLayer(files []string, applets bool) ([]byte, error) {
 				return nil, err
 			}
 		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// treeLayer is the tar of a directory; all of it is root's.
+func treeLayer(root string) ([]byte, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	err := filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error { // in the order of names
+		if err != nil || p == root {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		link := ""
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if link, err = os.Readlink(p); err != nil {
+				return err
+			}
+		}
+		h, err := tar.FileInfoHeader(info, link)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		h = &tar.Header{Name: name, Typeflag: h.Typeflag, Linkname: link, Size: h.Size, Mode: h.Mode, ModTime: epoch}
+		if info.IsDir() {
+			h.Name += "/"
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return nil
+		}
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(data)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	if err := w.Close(); err != nil {
 		return nil, err

@@ -37,6 +37,9 @@ func (hook) Levels() []logrus.Level {
 // Fire implements logrus.Hook. containerd's errors are logged as warnings: the caller reports what they mean for a
 // pod. Its warnings are mostly about normal events.
 func (h hook) Fire(e *logrus.Entry) error {
+	if _, ok := e.Data["http.request.id"]; ok { // the images' registry has the same logger: its clients are told what was wrong
+		return nil
+	}
 	level := slog.LevelDebug
 	if e.Level <= logrus.ErrorLevel {
 		level = slog.LevelWarn

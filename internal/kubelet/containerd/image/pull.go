@@ -208,12 +208,16 @@ func (s *Store) resolver(auth cri.Auth) remotes.Resolver {
 		}
 		return auth.Username, auth.Password, nil
 	}
-	return docker.NewResolver(docker.ResolverOptions{
-		Hosts: docker.ConfigureDefaultRegistries(
-			docker.WithAuthorizer(docker.NewDockerAuthorizer(docker.WithAuthCreds(creds))),
-			docker.WithPlainHTTP(func(host string) (bool, error) { return s.plainHTTP(host), nil }),
-		),
-	})
+	others := docker.ConfigureDefaultRegistries(
+		docker.WithAuthorizer(docker.NewDockerAuthorizer(docker.WithAuthCreds(creds))),
+		docker.WithPlainHTTP(func(host string) (bool, error) { return s.plainHTTP(host), nil }),
+	)
+	return docker.NewResolver(docker.ResolverOptions{Hosts: func(host string) ([]docker.RegistryHost, error) {
+		if way, ok := s.cfg.Registries[host]; ok {
+			return []docker.RegistryHost{{Client: way.Client, Scheme: way.Scheme, Host: way.Host, Path: "/v2", Capabilities: docker.HostCapabilityPull | docker.HostCapabilityResolve}}, nil
+		}
+		return others(host)
+	}})
 }
 
 func (s *Store) plainHTTP(host string) bool {

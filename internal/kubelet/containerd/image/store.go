@@ -3,6 +3,7 @@ package image
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 
@@ -18,9 +19,17 @@ type Config struct {
 	Containerd *embed.Containerd
 	// InsecureRegistries are host[:port] of registries to use by plain HTTP; those on loopback always are.
 	InsecureRegistries []string
+	// Registries are reached in ways of their own, by the host in the names of their images.
+	Registries map[string]Way
 	// Work bounds background work that takes CPU time; it is shared with other packages.
 	Work *work.Limit
 	Log  *slog.Logger
+}
+
+// Way is how a registry is reached.
+type Way struct {
+	Scheme, Host string
+	Client       *http.Client
 }
 
 // Store holds the images of this node. Its methods are safe for concurrent use.

@@ -1,0 +1,209 @@
+package function
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/controller/loop"
+)
+
+// The headers between the platform and instances, and of answers.
+const (
+	headerCall     = "X-Minik8s-Call"     // the call's id
+	headerTimeout  = "X-Minik8s-Timeout"  // seconds that are left
+	headerOutcome  = "X-Minik8s-Outcome"  // ok, function, caller
+	headerBranch   = "X-Minik8s-Branch"   // left, right
+	headerFault    = "X-Minik8s-Fault"    // whose fault it is that there is no result
+	headerFunction = "X-Minik8s-Function" // the one that gave the result
+	headerCold     = "X-Minik8s-Cold"     // an instance was started for the call
+)
+
+const (
+	// maxBody is what an argument or a result may have, in bytes.
+	maxBody = 8 << 20
+	// maxSteps is how many functions a chain may call: one that never ends is the function's mistake.
+	maxSteps = 1000
+	// slack is how much later than in time an instance may say that a call has ended.
+	slack = 500 * time.Millisecond
+)
+
+// question is one call.
+type question struct {
+	id          string
+	function    loop.Key
+	body        []byte
+	contentType string
+}
+
+// result is how a call went.
+type result struct {
+	status      int    // of HTTP
+	fault       string // empty: none
+	contentType string
+	body        []byte
+	function    string
+	instance    string
+	queued      time.Duration
+	cold        bool
+	steps       int32
+
+	branch string
+}
+
+func failed(fault string, status int, format string, args ...any) result {
+	return result{status: status, fault: fault, contentType: "text/plain; charset=utf-8", body: []byte(fmt.Sprintf(format, args...))}
+}
+
+// call calls a function, and those that come after it.
+func (d *dispatcher) call(ctx context.Context, q question) result {
+	var total result
+	for steps := int32(1); ; steps++ {
+		if steps > maxSteps {
+			r := failed(minik8s.FaultFunction, http.StatusLoopDetected, "the chain has called %d functions and does not end; the last was %s", maxSteps, q.function.Name)
+			r.steps, r.function = maxSteps, q.function.Name
+			return r
+		}
+		r, next := d.step(ctx, q)
+		r.function, r.steps = q.function.Name, steps
+		r.queued += total.queued
+		r.cold = r.cold || total.cold
+		if r.fault != "" || next == "" || next == minik8s.FunctionReturn {
+			return r
+		}
+		total = r
+		q.function.Name, q.body, q.contentType = next, r.body, r.contentType
+	}
+}
+
+// step calls one function, and says which comes next.
+func (d *dispatcher) step(ctx context.Context, q question) (r result, next string) {
+	p := d.pool(q.function)
+	if p == nil && d.exists(q.function) { // this master has only begun to lead
+		wait, cancel := context.WithTimeout(ctx, patience)
+		d.await(wait, q.function)
+		cancel()
+		p = d.pool(q.function)
+	}
+	if p == nil {
+		return failed(minik8s.FaultCaller, http.StatusNotFound, "there is no function %s in namespace %s", q.function.Name, q.function.Namespace), ""
+	}
+	began := time.Now()
+	p.mu.Lock()
+	fn := p.fn
+	if fn == nil {
+		p.mu.Unlock()
+		return failed(minik8s.FaultCaller, http.StatusNotFound, "function %s has been deleted", q.function.Name), ""
+	}
+	p.count(1, began)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.count(-1, time.Now())
+		p.mu.Unlock()
+	}()
+	limit := time.Duration(fn.Spec.TimeoutSeconds) * time.Second
+	ctx, cancel := context.WithTimeout(ctx, limit+slack) // an instance ends a call in time, and says so
+	defer cancel()
+	r = d.send(ctx, p, fn, q, began.Add(limit))
+	switch {
+	case r.fault != "":
+	case r.branch == "left":
+		next = fn.Spec.Left
+	default:
+		next = fn.Spec.Right
+	}
+	return r, next
+}
+
+// send sends a call to one instance after the other, until one has got a part of it.
+func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q question, deadline time.Time) result {
+	var queued time.Duration
+	cold := false
+	for {
+		began := time.Now()
+		i, started, err := p.acquire(ctx, func() { d.scale.Add(q.function) })
+		queued += time.Since(began)
+		cold = cold || started
+		var r result
+		switch {
+		case errors.Is(err, errGone):
+			r = failed(minik8s.FaultCaller, http.StatusNotFound, "function %s has been deleted", fn.Name)
+		case err != nil:
+			r = failed(minik8s.FaultPlatform, http.StatusGatewayTimeout, "function %s had no instance with room for %v; its condition Ready, and its pods, say why", fn.Name, queued.Round(time.Millisecond))
+		default:
+			var sent bool
+			r, sent = d.ask(ctx, i, q, deadline)
+			if r.fault == minik8s.FaultPlatform && !sent {
+				p.refused(i, look)
+				p.release(i)
+				if fn.Spec.Retry != minik8s.RetryNever && ctx.Err() == nil {
+					continue
+				}
+				r.instance = i.pod
+				break
+			}
+			p.release(i)
+			r.instance = i.pod
+		}
+		r.queued, r.cold = queued, cold
+		return r
+	}
+}
+
+// ask sends a call to an instance. sent: some of it was.
+func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline time.Time) (r result, sent bool) {
+	var wrote atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { wrote.Store(true) }}
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, "http://"+i.address+"/", bytes.NewReader(q.body))
+	if err != nil {
+		return failed(minik8s.FaultPlatform, http.StatusInternalServerError, "%v", err), false
+	}
+	if q.contentType != "" {
+		req.Header.Set("Content-Type", q.contentType)
+	}
+	left := time.Until(deadline)
+	req.Header.Set(headerCall, q.id)
+	req.Header.Set(headerTimeout, strconv.FormatFloat(left.Seconds(), 'f', 3, 64))
+	resp, err := d.http.Do(req)
+	if err == nil {
+		defer resp.Body.Close() //nolint:errcheck // it was only read
+		var body []byte
+		if body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1)); err == nil {
+			return answered(resp, body), true
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time"), true
+	case wrote.Load() && !time.Now().Before(deadline):
+		return failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time, and its instance has ended with it"), true
+	case wrote.Load():
+		return failed(minik8s.FaultFunction, http.StatusBadGateway, "the instance ended while it had the call: %v", err), true
+	}
+	return failed(minik8s.FaultPlatform, http.StatusBadGateway, "instance %s cannot be reached: %v", i.pod, err), false
+}
+
+// answered is what an instance's answer means. Images that know nothing of outcomes say it by their status.
+func answered(resp *http.Response, body []byte) result {
+	if len(body) > maxBody {
+		return failed(minik8s.FaultFunction, http.StatusBadGateway, "the result has more than %d bytes", maxBody)
+	}
+	r := result{status: resp.StatusCode, contentType: resp.Header.Get("Content-Type"), body: body, branch: resp.Header.Get(headerBranch)}
+	switch outcome := resp.Header.Get(headerOutcome); {
+	case outcome == "ok":
+	case outcome == minik8s.FaultCaller || outcome == "" && resp.StatusCode >= 400 && resp.StatusCode < 500:
+		r.fault = minik8s.FaultCaller
+	case outcome == minik8s.FaultFunction || resp.StatusCode >= 500:
+		r.fault = minik8s.FaultFunction
+	}
+	return r
+}

@@ -1,0 +1,311 @@
+package function
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	"minik8s/internal/clock"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/controller/owner"
+	"minik8s/internal/events"
+	"minik8s/internal/function/plan"
+	"minik8s/internal/informer"
+	"minik8s/internal/supervise"
+)
+
+// ControllerName is the part's name.
+const ControllerName = "function-controller"
+
+// Controller runs Functions, and the calls for which nobody waits.
+type Controller struct {
+	client    client.Interface
+	record    *events.Recorder
+	images    *Images
+	server    *Server
+	log       *slog.Logger
+	functions *informer.Informer[*minik8s.Function]
+	calls     *informer.Informer[*minik8s.FunctionCall]
+	sets      *informer.Informer[*appsv1.ReplicaSet]
+	pods      *informer.Informer[*corev1.Pod]
+	loop      *loop.Loop
+	calling   *loop.Loop
+	dispatch  *dispatcher
+	tasks     *supervise.Tasks // of this Run
+
+	mu      sync.Mutex
+	refs    map[types.UID]made              // the newest image of each function
+	present map[loop.Key]string             // the name of each function's present ReplicaSet
+	running map[loop.Key]context.CancelFunc // FunctionCalls that are under way here
+	sweeps  chan struct{}
+}
+
+// made is an image, and the generation that it is of.
+type made struct {
+	generation int64
+	ref        string
+}
+
+// NewController makes the controller. server has its calls brought here while it runs.
+func NewController(c client.Interface, views *informer.Views, record *events.Recorder, images *Images, server *Server, log *slog.Logger) *Controller {
+	opts := informer.Options{Views: views, Log: log}
+	f := &Controller{client: c, record: record, images: images, server: server, log: log,
+		functions: informer.New[*minik8s.Function](c, api.Functions, opts),
+		calls:     informer.New[*minik8s.FunctionCall](c, api.FunctionCalls, opts),
+		sets:      informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, opts),
+		pods:      informer.New[*corev1.Pod](c, api.Pods, opts),
+		refs:      map[types.UID]made{}, present: map[loop.Key]string{}, running: map[loop.Key]context.CancelFunc{}, sweeps: make(chan struct{}, 1),
+	}
+	f.dispatch = newDispatcher(c, log, f.presentSet, func(key loop.Key) bool {
+		_, ok := f.functions.Get(key.Namespace, key.Name)
+		return ok
+	})
+	f.loop = loop.New("function", log, f.reconcile)
+	f.calling = loop.New("functioncall", log, f.advance)
+	f.functions.OnChange(func(old, now *minik8s.Function) {
+		if now == nil {
+			key := keyOf(old)
+			f.dispatch.drop(key)
+			f.mu.Lock()
+			delete(f.refs, old.UID)
+			delete(f.present, key)
+			f.mu.Unlock()
+			f.sweep()
+			return
+		}
+		f.loop.Add(keyOf(now))
+	})
+	f.sets.OnChange(func(old, now *appsv1.ReplicaSet) {
+		set := now
+		if now == nil {
+			set = old
+		}
+		if name, ok := set.Annotations[plan.NameAnnotation]; ok {
+			f.loop.Add(loop.Key{Namespace: set.Namespace, Name: name})
+		}
+	})
+	f.pods.OnChange(func(old, now *corev1.Pod) {
+		pod := now
+		if now == nil {
+			pod = old
+		}
+		if name, ok := pod.Annotations[plan.NameAnnotation]; ok && pod.Labels[minik8s.FunctionLabel] == plan.Derived(name) {
+			key := loop.Key{Namespace: pod.Namespace, Name: name}
+			f.dispatch.pod(key, old, now)
+			f.loop.Add(key)
+		}
+	})
+	f.calls.OnChange(func(old, now *minik8s.FunctionCall) {
+		if now == nil {
+			f.cancelCall(callKey(old))
+			return
+		}
+		f.calling.Add(callKey(now))
+	})
+	return f
+}
+
+func keyOf(f *minik8s.Function) loop.Key { return loop.Key{Namespace: f.Namespace, Name: f.Name} }
+
+// Run works until ctx ends.
+func (f *Controller) Run(ctx context.Context, ready func()) error {
+	defer f.dispatch.stop()
+	defer f.server.leave(f.dispatch)
+	f.tasks = supervise.NewTasks(ctx)
+	f.tasks.Go(func(ctx context.Context) error {
+		return loop.Drive(ctx, func() {
+			f.sweep() // what went while nobody led
+			ready()
+		}, []supervise.Source{f.functions, f.sets, f.pods, f.calls},
+			f.loop.Workers(2), f.dispatch.scale.Workers(2), f.calling.Workers(4))
+	})
+	f.tasks.Go(f.keepSweeping)
+	return f.tasks.Wait()
+}
+
+// presentSet is the ReplicaSet that has a function's instances; nil if there is none yet.
+func (f *Controller) presentSet(key loop.Key) *appsv1.ReplicaSet {
+	f.mu.Lock()
+	name := f.present[key]
+	f.mu.Unlock()
+	if name == "" {
+		return nil
+	}
+	set, ok := f.sets.Get(key.Namespace, name)
+	if !ok || set.DeletionTimestamp != nil {
+		return nil
+	}
+	return set
+}
+
+// ref is a function's image, made if it is new.
+func (f *Controller) ref(ctx context.Context, fn *minik8s.Function) (string, error) {
+	f.mu.Lock()
+	m, ok := f.refs[fn.UID]
+	f.mu.Unlock()
+	if ok && m.generation == fn.Generation {
+		return m.ref, nil
+	}
+	ref, err := f.images.Ref(ctx, fn)
+	if err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	f.refs[fn.UID] = made{fn.Generation, ref}
+	f.mu.Unlock()
+	return ref, nil
+}
+
+func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
+	fn, ok := f.functions.Get(key.Namespace, key.Name)
+	if !ok || fn.DeletionTimestamp != nil {
+		return nil
+	}
+	ref, err := f.ref(ctx, fn)
+	if err != nil {
+		reason := "ImageFailed"
+		if errors.Is(err, errNoBase) {
+			reason = "NoBaseImage"
+		}
+		f.loop.AddAfter(key, 10*time.Second)
+		return f.say(ctx, fn, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: reason, Message: err.Error()})
+	}
+	want := plan.Set(fn, ref, owner.Ref(fn))
+	older, exists := f.setsOf(fn, want.Name)
+	if !exists {
+		*want.Spec.Replicas = f.first(fn, older)
+		if _, err := f.client.Create(ctx, want, client.WriteOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return f.say(ctx, fn, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: "InstancesFailed", Message: err.Error()})
+		}
+	}
+	f.mu.Lock()
+	f.present[key] = want.Name
+	f.mu.Unlock()
+	p := f.dispatch.follow(fn, want.Labels[plan.VersionLabel])
+	f.catchUp(key, p)
+	f.server.serve(f.dispatch)
+	if err := f.clear(ctx, key, p, older); err != nil {
+		return err
+	}
+	return f.say(ctx, fn, p, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "it can be called"})
+}
+
+// catchUp tells a pool of pods that were seen before it was there.
+func (f *Controller) catchUp(key loop.Key, p *pool) {
+	for _, pod := range f.pods.List() {
+		if pod.Namespace == key.Namespace && pod.Annotations[plan.NameAnnotation] == key.Name && pod.Labels[minik8s.FunctionLabel] == plan.Derived(key.Name) {
+			p.pod(nil, pod, look)
+		}
+	}
+}
+
+// setsOf are a function's ReplicaSets but that of a name, and whether there is that one.
+func (f *Controller) setsOf(fn *minik8s.Function, name string) (older []*appsv1.ReplicaSet, exists bool) {
+	for _, set := range f.sets.List() {
+		if ref := metav1.GetControllerOfNoCopy(set); set.Namespace != fn.Namespace || ref == nil || ref.UID != fn.UID {
+			continue
+		}
+		if set.Name == name {
+			exists = true
+			continue
+		}
+		older = append(older, set)
+	}
+	return older, exists
+}
+
+// first is how many instances a new ReplicaSet begins with: as many as there are of the version before.
+func (f *Controller) first(fn *minik8s.Function, older []*appsv1.ReplicaSet) int32 {
+	n := max(fn.Spec.MinInstances, fn.Spec.InitialInstances)
+	for _, set := range older {
+		n = max(n, set.Status.Replicas)
+	}
+	return min(n, fn.Spec.MaxInstances)
+}
+
+// clear removes ReplicaSets of older versions once their calls have ended.
+func (f *Controller) clear(ctx context.Context, key loop.Key, p *pool, older []*appsv1.ReplicaSet) error {
+	if len(older) == 0 {
+		return nil
+	}
+	if p.older() > 0 {
+		f.loop.AddAfter(key, 200*time.Millisecond)
+		return nil
+	}
+	for _, set := range older {
+		background := metav1.DeletePropagationBackground
+		if _, err := f.client.Delete(ctx, client.KeyOf(set), &metav1.DeleteOptions{PropagationPolicy: &background}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// say writes a function's status.
+func (f *Controller) say(ctx context.Context, fn *minik8s.Function, p *pool, c metav1.Condition) error {
+	status := fn.DeepCopy().Status
+	c.ObservedGeneration = fn.Generation
+	c.LastTransitionTime = metav1.NewTime(clock.Now())
+	apimeta.SetStatusCondition(&status.Conditions, c)
+	status.ObservedGeneration = fn.Generation
+	if p != nil {
+		f.mu.Lock()
+		status.Image = f.refs[fn.UID].ref
+		f.mu.Unlock()
+		all, ready, last := p.numbers()
+		if all != status.Instances || ready != status.ReadyInstances {
+			status.Instances, status.ReadyInstances = all, ready
+			if last.After(fn.CreationTimestamp.Time) && p.called() {
+				status.LastCallTime = &metav1.Time{Time: last}
+			}
+		}
+	}
+	if apiequality.Semantic.DeepEqual(status, fn.Status) {
+		return nil
+	}
+	next := fn.DeepCopy()
+	next.Status = status
+	_, err := f.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// sweep has images removed that no function has.
+func (f *Controller) sweep() {
+	select {
+	case f.sweeps <- struct{}{}:
+	default:
+	}
+}
+
+func (f *Controller) keepSweeping(ctx context.Context) error {
+	for {
+		select {
+		case <-f.sweeps:
+		case <-ctx.Done():
+			return nil
+		}
+		there := map[string]bool{}
+		for _, fn := range f.functions.List() {
+			there[plan.Repository(fn.Namespace, fn.Name)] = true
+		}
+		if err := f.images.Sweep(ctx, func(repository string) bool { return there[repository] }); err != nil && ctx.Err() == nil {
+			f.log.Warn("images of functions that are gone are still there", "error", err)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package function
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/function/plan"
+)
+
+// errGone means that a function has been deleted.
+var errGone = errors.New("the function has been deleted")
+
+// dispatcher brings calls to instances, and keeps as many as they ask for.
+type dispatcher struct {
+	client client.Interface
+	log    *slog.Logger
+	http   *http.Client
+	scale  *loop.Loop
+	set    func(key loop.Key) *appsv1.ReplicaSet // the function's present one; nil: there is none yet
+	exists func(key loop.Key) bool               // whether there is such a function
+
+	mu      sync.Mutex
+	pools   map[loop.Key]*pool
+	changed chan struct{} // closed when there is one more pool
+}
+
+// Connections to instances: kept for the next call, as many as calls are under way.
+const (
+	dialLimit = 2 * time.Second
+	idleConns = 64 // to one instance
+)
+
+func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool) *dispatcher {
+	d := &dispatcher{client: c, log: log, set: set, exists: exists, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
+	dialer := &net.Dialer{Timeout: dialLimit}
+	d.http = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: 30 * time.Second,
+		DisableCompression: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	d.scale = loop.New("function-scale", log, d.rescale)
+	return d
+}
+
+// pool is a function's; of one that is not known it is nil.
+func (d *dispatcher) pool(key loop.Key) *pool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pools[key]
+}
+
+// await waits until a function is known here. It returns false when ctx ends first.
+func (d *dispatcher) await(ctx context.Context, key loop.Key) bool {
+	for {
+		d.mu.Lock()
+		p, changed := d.pools[key], d.changed
+		d.mu.Unlock()
+		if p != nil {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// follow takes over a function as it is now.
+func (d *dispatcher) follow(fn *minik8s.Function, version string) *pool {
+	key := loop.Key{Namespace: fn.Namespace, Name: fn.Name}
+	now := time.Now()
+	d.mu.Lock()
+	p := d.pools[key]
+	if p == nil {
+		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now}
+		d.pools[key] = p
+		close(d.changed)
+		d.changed = make(chan struct{})
+	}
+	d.mu.Unlock()
+	p.follow(fn, version)
+	d.scale.Add(key)
+	return p
+}
+
+// drop forgets a function that has been deleted.
+func (d *dispatcher) drop(key loop.Key) {
+	d.mu.Lock()
+	p := d.pools[key]
+	delete(d.pools, key)
+	d.mu.Unlock()
+	if p != nil {
+		p.follow(nil, "")
+	}
+}
+
+// stop ends all waiting.
+func (d *dispatcher) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, p := range d.pools {
+		p.follow(nil, "")
+		delete(d.pools, key)
+	}
+	d.http.CloseIdleConnections()
+}
+
+// pod takes over a change of a pod of a function.
+func (d *dispatcher) pod(key loop.Key, old, now *corev1.Pod) {
+	if p := d.pool(key); p != nil {
+		p.pod(old, now, look)
+	}
+}
+
+// The pauses between looks whether an instance accepts connections.
+const (
+	minLook = time.Millisecond
+	maxLook = 500 * time.Millisecond
+)
+
+// look waits until an address accepts a connection.
+func look(ctx context.Context, address string, accepts func()) {
+	dialer := &net.Dialer{Timeout: dialLimit}
+	for pause := minLook; ; pause = min(2*pause, maxLook) {
+		c, err := dialer.DialContext(ctx, "tcp", address)
+		if err == nil {
+			c.Close() //nolint:errcheck // nothing was sent
+			accepts()
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// rescale asks for as many instances as the load does. While there is any to look after it comes again.
+func (d *dispatcher) rescale(ctx context.Context, key loop.Key) error {
+	p, set := d.pool(key), d.set(key)
+	if p == nil || set == nil {
+		return nil
+	}
+	have := int32(1)
+	if set.Spec.Replicas != nil {
+		have = *set.Spec.Replicas
+	}
+	want, again := p.desired(time.Now(), have)
+	if again || want != have {
+		d.scale.AddAfter(key, plan.Tick)
+	}
+	if want == have {
+		return nil
+	}
+	at := client.Key{Kind: api.ReplicaSets, Namespace: set.Namespace, Name: set.Name}
+	scale, err := d.client.Scale(ctx, at)
+	if apierrors.IsNotFound(err) {
+		return nil // another one comes
+	}
+	if err != nil {
+		return err
+	}
+	scale = scale.DeepCopy()
+	scale.Spec.Replicas = want
+	_, err = d.client.SetScale(ctx, at, scale)
+	return err
+}

@@ -1,0 +1,31 @@
+// Package function runs Functions: it makes their images, keeps as many instances as the calls ask for, down to none, and brings each
+// call to an instance.
+//
+//   - The Controller runs on the leading master. For each Function it has an image made and a ReplicaSet with pods of it, none at
+//     first. A changed Function gets another image and another ReplicaSet: new calls go there, and the old one goes when its
+//     last call has ended.
+//   - The Dispatcher, on the same master, has all calls: each waits for an instance with room, in the order of arrival, and is sent
+//     to the pod itself. It counts what is under way, and package plan says how many instances that asks for. A call that finds none
+//     has one started at once.
+//   - The Server runs on every master and answers whoever calls: by the API (functions/NAME/call), by the port for calls, and for
+//     the results of calls that nobody has waited for. Masters that do not lead pass calls on to the one that does.
+//   - Images, on every master, makes images and pushes them to the cluster's registry there. An image is the same bytes wherever it is
+//     made, so a master that is asked for one that another has made makes it again.
+//
+// It promises: a call is answered once, with its result or with whose fault it was that there is none (function, caller, platform). A call that
+// fits its time is not dropped because no instance runs. It is sent to another instance only if nothing of it was sent before. A call
+// for which nobody waits is a FunctionCall: it is in the store before its caller has its name, and after the loss of a master it
+// is called again, so that it runs at least once. Other calls leave nothing in the store, and end with the master.
+//
+// The API server has authorised every call that comes through it. State is in Functions, FunctionCalls and ReplicaSets; what else
+// there is (who waits, averages of the load) begins anew after a kill -9, with the instances that there are.
+//
+//	controller.go  images and ReplicaSets; status
+//	images.go      the images
+//	pool.go        instances of one function, and who waits for them
+//	dispatcher.go  calls, and how many instances they ask for
+//	call.go        one call, and chains of them
+//	later.go       calls for which nobody waits
+//	server.go      who calls by HTTP
+//	plan/ image/ instance/    names and numbers; files; the program in an instance
+package function

@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unicode"
+)
+
+// Derived is the name under which a function's pods, ReplicaSets and images go, where capitals and underscores cannot be. Names
+// that can stay do; of the others no two fall on one: addFive is add-five--1b7af2, and nothing else is.
+func Derived(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		switch {
+		case unicode.IsUpper(r):
+			if i > 0 {
+				b.WriteByte('-')
+			}
+			b.WriteRune(unicode.ToLower(r))
+		case r == '_' || r == '.':
+			b.WriteByte('-')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	out := b.String()
+	if out == name && !strings.Contains(name, "--") && unicode.IsLower(rune(name[0])) {
+		return out
+	}
+	for strings.Contains(out, "--") {
+		out = strings.ReplaceAll(out, "--", "-")
+	}
+	sum := sha256.Sum256([]byte(name))
+	if !unicode.IsLower(rune(out[0])) { // a name begins with a letter in some places
+		out = "f-" + out
+	}
+	return out + "--" + hex.EncodeToString(sum[:3])
+}
+
+// Repository is the repository of a function's images in the cluster's registry. Image names have no "--" in Docker's grammar but
+// they do in OCI's; so that both take it, it becomes two underscores.
+func Repository(namespace, name string) string {
+	return "functions/" + namespace + "/" + strings.ReplaceAll(Derived(name), "--", "__")
+}

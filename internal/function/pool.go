@@ -1,0 +1,286 @@
+package function
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/function/plan"
+)
+
+// pool has the instances of one function, and the calls that wait for one of them.
+type pool struct {
+	mu        sync.Mutex
+	fn        *minik8s.Function // as it was last seen; nil: it is gone
+	version   string            // of the instances that get new calls
+	instances map[types.UID]*instance
+	waiting   []*waiter // in the order of arrival
+	calls     int       // under way, with those that wait
+
+	scaler plan.Scaler
+	area   float64   // calls x seconds since it was last observed
+	since  time.Time // until when area counts
+	seen   time.Time // when it was last observed
+	idle   time.Time // since when there is no call
+	had    bool      // there was one
+}
+
+// instance is a pod of a function.
+type instance struct {
+	pod, address, version string
+	busy                  int
+	open                  bool // it accepts connections
+	ending                bool
+	forget                context.CancelFunc // ends the look whether it accepts connections
+}
+
+// waiter is a call that waits.
+type waiter struct {
+	got  chan *instance // gets one, or is closed if the function has gone
+	cold bool           // it waits for an instance to start
+}
+
+// usable reports whether an instance may get one more call; p.mu is held.
+func (p *pool) usable(i *instance) bool {
+	return i.open && !i.ending && i.version == p.version && p.fn != nil && i.busy < int(p.fn.Spec.Concurrency)
+}
+
+// pick is the instance with the fewest calls that may get one more; nil if there is none. p.mu is held.
+func (p *pool) pick() (best *instance) {
+	for _, i := range p.instances {
+		if p.usable(i) && (best == nil || i.busy < best.busy) {
+			best = i
+		}
+	}
+	return best
+}
+
+// count adds n to the calls under way; p.mu is held.
+func (p *pool) count(n int, now time.Time) {
+	p.area += float64(p.calls) * now.Sub(p.since).Seconds()
+	p.since = now
+	p.calls += n
+	p.had = p.had || n > 0
+	if n < 0 && p.calls == 0 || n > 0 {
+		p.idle = now
+	}
+}
+
+// acquire has a call wait for an instance, and adds it to what the instance has under way. wake is called if there is none with room. The
+// error is ctx's, or errGone.
+func (p *pool) acquire(ctx context.Context, wake func()) (i *instance, cold bool, err error) {
+	p.mu.Lock()
+	if p.fn == nil {
+		p.mu.Unlock()
+		return nil, false, errGone
+	}
+	if len(p.waiting) == 0 {
+		if i := p.pick(); i != nil {
+			i.busy++
+			p.mu.Unlock()
+			return i, false, nil
+		}
+	}
+	w := &waiter{got: make(chan *instance, 1), cold: p.open() == 0}
+	p.waiting = append(p.waiting, w)
+	p.mu.Unlock()
+	wake()
+	select {
+	case i, ok := <-w.got:
+		if !ok {
+			return nil, w.cold, errGone
+		}
+		return i, w.cold, nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = slices.DeleteFunc(p.waiting, func(o *waiter) bool { return o == w })
+	select {
+	case i, ok := <-w.got: // at the last moment
+		if ok {
+			p.free(i)
+		}
+	default:
+	}
+	return nil, w.cold, ctx.Err()
+}
+
+// open is how many instances take calls; p.mu is held.
+func (p *pool) open() (n int) {
+	for _, i := range p.instances {
+		if i.open && !i.ending && i.version == p.version {
+			n++
+		}
+	}
+	return n
+}
+
+// release ends a call of an instance. An instance that did not accept it gets no more until it accepts connections again.
+func (p *pool) release(i *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free(i)
+}
+
+func (p *pool) free(i *instance) {
+	i.busy--
+	p.serve()
+}
+
+// serve gives instances with room to those who wait; p.mu is held.
+func (p *pool) serve() {
+	for len(p.waiting) > 0 {
+		i := p.pick()
+		if i == nil {
+			return
+		}
+		i.busy++
+		p.waiting[0].got <- i
+		p.waiting = p.waiting[1:]
+	}
+}
+
+// follow takes over the function as it is now, and the version that new calls get. nil: it is gone.
+func (p *pool) follow(fn *minik8s.Function, version string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fn, p.version = fn, version
+	if fn == nil {
+		for _, w := range p.waiting {
+			close(w.got)
+		}
+		p.waiting = nil
+		for _, i := range p.instances {
+			i.forget()
+		}
+		return
+	}
+	p.scaler.Target, p.scaler.Stable = float64(fn.Spec.TargetConcurrency), time.Duration(fn.Spec.IdleSeconds)*time.Second
+	p.serve()
+}
+
+// pod takes over a change of one of its pods. look is called in a goroutine of its own for one that has begun to run, with what
+// it calls once the pod accepts connections.
+func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address string, accepts func())) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now == nil || old != nil && old.UID != now.UID {
+		if i := p.instances[old.UID]; i != nil {
+			i.ending = true
+			i.forget()
+			delete(p.instances, old.UID)
+		}
+	}
+	if now == nil {
+		return
+	}
+	i := p.instances[now.UID]
+	address := addressOf(now)
+	switch {
+	case address == "" || now.DeletionTimestamp != nil:
+		if i != nil { // it has ended, or is about to
+			i.open, i.ending = false, now.DeletionTimestamp != nil
+			i.forget()
+			i.forget = func() {}
+			i.address = ""
+		}
+	case i == nil || i.address != address:
+		ctx, cancel := context.WithCancel(context.Background())
+		if i == nil {
+			i = &instance{pod: now.Name, version: now.Labels[plan.VersionLabel]}
+			p.instances[now.UID] = i
+		}
+		i.address, i.forget = address, cancel
+		go look(ctx, address, func() { p.accepts(i, address) })
+	}
+}
+
+// accepts notes that an instance accepts connections.
+func (p *pool) accepts(i *instance, address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i.address == address && !i.ending {
+		i.open = true
+		p.serve()
+	}
+}
+
+// refused notes that an instance did not accept a connection: it gets calls again once it does.
+func (p *pool) refused(i *instance, look func(ctx context.Context, address string, accepts func())) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !i.open || i.address == "" {
+		return
+	}
+	i.open = false
+	ctx, cancel := context.WithCancel(context.Background())
+	i.forget = cancel
+	address := i.address
+	go look(ctx, address, func() { p.accepts(i, address) })
+}
+
+// addressOf is where a pod takes calls; empty while its container does not run.
+func addressOf(pod *corev1.Pod) string {
+	if pod.Status.PodIP == "" || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
+		return ""
+	}
+	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(pod.Spec.Containers[0].Ports[0].ContainerPort)))
+}
+
+// called reports whether there was a call since this master leads.
+func (p *pool) called() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.had
+}
+
+// older is how many calls instances of other versions have.
+func (p *pool) older() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range p.instances {
+		if i.version != p.version {
+			n += i.busy
+		}
+	}
+	return n
+}
+
+// numbers are how many instances there are, how many take calls, and when there last was a call.
+func (p *pool) numbers() (all, ready int32, last time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int32(len(p.instances)), int32(p.open()), p.idle
+}
+
+// desired is how many instances there should be, of which so many are asked for now; and whether the load is to be looked at again. tick: the
+// time since the last look counts for the averages.
+func (p *pool) desired(now time.Time, have int32) (want int32, again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fn == nil {
+		return 0, false
+	}
+	if took := now.Sub(p.seen); took >= plan.Tick {
+		p.count(0, now)
+		if took < 2*plan.Tick || p.area > 0 {
+			p.scaler.Observe(now, p.area/took.Seconds())
+		}
+		p.seen, p.area = now, 0
+	}
+	s := &p.fn.Spec
+	want = p.scaler.Desired(now, p.calls, have, int32(p.open()), p.idle)
+	if p.calls > 0 || now.Sub(p.idle) < time.Duration(s.IdleSeconds)*time.Second { // those that came with it go when idle, and not before
+		want = max(want, min(have, s.InitialInstances))
+	}
+	want = min(max(want, s.MinInstances), s.MaxInstances)
+	return want, want > s.MinInstances || p.calls > 0
+}

@@ -1,0 +1,130 @@
+package imageregistry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/distribution/distribution/v3/configuration"
+	"github.com/distribution/distribution/v3/registry/handlers"
+	"github.com/distribution/distribution/v3/registry/storage"
+	"github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
+	"github.com/sirupsen/logrus"
+)
+
+// Config configures a Registry.
+type Config struct {
+	// Dir has the registry's files.
+	Dir string
+	// Missing is told the name of a repository, and the digest of an image, that is asked for and not here. It may push it here.
+	// Nil: nothing can be done.
+	Missing func(ctx context.Context, repository, digest string)
+	Log     *slog.Logger
+}
+
+// Registry is a registry of images. Its methods are safe for concurrent use.
+type Registry struct {
+	cfg   Config
+	start sync.Once
+	app   http.Handler
+
+	pushing sync.RWMutex // held for writing while what nobody names is removed
+}
+
+// New makes a registry. It does nothing until it is asked.
+func New(cfg Config) *Registry { return &Registry{cfg: cfg} }
+
+// root is where distribution keeps repositories and blobs, below Dir.
+const root = "docker/registry/v2"
+
+func (r *Registry) open() http.Handler {
+	r.start.Do(func() {
+		cfg := &configuration.Configuration{Version: configuration.CurrentVersion,
+			Storage: configuration.Storage{
+				"filesystem":  configuration.Parameters{"rootdirectory": r.cfg.Dir},
+				"delete":      configuration.Parameters{"enabled": true},
+				"maintenance": configuration.Parameters{"uploadpurging": map[any]any{"enabled": false}}, // it would tick
+			}}
+		cfg.Log.Level, cfg.Log.AccessLog.Disabled = "panic", true
+		cfg.HTTP.Secret = "uploads are resumed on the same master only, behind the API's own checks"
+		cfg.HTTP.RelativeURLs = true
+		out, level := logrus.StandardLogger().Out, logrus.GetLevel()
+		logrus.SetOutput(io.Discard)
+		r.app = handlers.NewApp(context.Background(), cfg)
+		logrus.SetOutput(out) // it is containerd's, too
+		logrus.SetLevel(level)
+	})
+	return r.app
+}
+
+// byDigest are requests for one image, by its digest.
+var byDigest = regexp.MustCompile(`^/v2/(.+)/manifests/(sha256:[0-9a-f]{64})$`)
+
+// ServeHTTP implements http.Handler, for paths below /v2/.
+func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		if m := byDigest.FindStringSubmatch(req.URL.Path); m != nil && r.cfg.Missing != nil && !r.Has(m[1], m[2]) {
+			r.cfg.Missing(req.Context(), m[1], m[2])
+		}
+	}
+	r.serve(w, req)
+}
+
+// serve answers with what is here.
+func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		r.pushing.RLock()
+		defer r.pushing.RUnlock()
+	}
+	r.open().ServeHTTP(w, req)
+}
+
+// Has reports whether a repository has an image, by its digest.
+func (r *Registry) Has(repository, digest string) bool {
+	_, err := os.Stat(r.link(repository, digest))
+	return err == nil
+}
+
+// link is the file by which a repository has an image.
+func (r *Registry) link(repository, digest string) string {
+	return filepath.Join(r.cfg.Dir, root, "repositories", filepath.FromSlash(repository), "_manifests/revisions/sha256", strings.TrimPrefix(digest, "sha256:"), "link")
+}
+
+// Repositories are those below a prefix, as "functions/", that have a folder of their own: PREFIX/A/B.
+func (r *Registry) Repositories(prefix string) ([]string, error) {
+	base := filepath.Join(r.cfg.Dir, root, "repositories")
+	found, err := filepath.Glob(filepath.Join(base, prefix, "*", "*", "_manifests"))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range found {
+		if name, err := filepath.Rel(base, filepath.Dir(f)); err == nil {
+			out = append(out, filepath.ToSlash(name))
+		}
+	}
+	return out, nil
+}
+
+// Sweep removes repositories, and then all layers that no image has any more.
+func (r *Registry) Sweep(ctx context.Context, repositories []string) error {
+	r.pushing.Lock()
+	defer r.pushing.Unlock()
+	for _, name := range repositories {
+		if err := os.RemoveAll(filepath.Join(r.cfg.Dir, root, "repositories", filepath.FromSlash(name))); err != nil {
+			return err
+		}
+	}
+	driver := filesystem.New(filesystem.DriverParameters{RootDirectory: r.cfg.Dir, MaxThreads: 8})
+	names, err := storage.NewRegistry(ctx, driver)
+	if err != nil {
+		return err
+	}
+	return storage.MarkAndSweep(ctx, driver, names, storage.GCOpts{RemoveUntagged: false, Quiet: true})
+}

@@ -1,0 +1,131 @@
+package roles
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"minik8s/internal/aggregation"
+	"minik8s/internal/api"
+	"minik8s/internal/client"
+	"minik8s/internal/function"
+	"minik8s/internal/gpu"
+	"minik8s/internal/imageregistry"
+	"minik8s/internal/kubelet/containerd/image"
+	"minik8s/internal/registry"
+)
+
+// functionParts are what every master has of functions.
+type functionParts struct {
+	registry *imageregistry.Registry
+	images   *function.Images
+	server   *function.Server
+}
+
+// makeFunctions makes them, when the registry of objects is there.
+func (d *Daemon) makeFunctions() {
+	part := d.as(registry.Part(function.ControllerName))
+	f := &d.functions
+	f.registry = imageregistry.New(imageregistry.Config{Dir: d.path("registry"), Log: d.log, Missing: func(ctx context.Context, repository, digest string) {
+		f.images.Missing(ctx, repository, digest)
+	}})
+	f.images = function.NewImages(part, d.path("functions"), d.cfg.FunctionBase, f.registry, d.log)
+	f.server = function.NewServer(part, function.Config{Master: d.cfg.NodeName, Leader: d.leaderName, Other: d.otherAPI, Log: d.log})
+}
+
+// connectors answer the subresources that parts know of.
+func (d *Daemon) connectors() map[string]aggregation.Connector {
+	out := gpu.NewServer(d.as(registry.Part(gpu.ControllerName)), d.gpus()).Connectors()
+	maps.Copy(out, d.functions.server.Connectors())
+	return out
+}
+
+// otherAPI is the way to another master's API, as the administrator.
+func (d *Daemon) otherAPI(ctx context.Context, name string) (string, http.RoundTripper, error) {
+	node, err := client.Get[*corev1.Node](ctx, d.Client(), client.Key{Kind: api.Nodes, Name: name})
+	if err != nil {
+		return "", nil, err
+	}
+	address := node.Annotations[api.APIAddressAnnotation]
+	if address == "" {
+		return "", nil, fmt.Errorf("node %s is no master", name)
+	}
+	return "https://" + address, d.callMasters(), nil
+}
+
+// callMasters is shared by all calls that go to other masters.
+func (d *Daemon) callMasters() http.RoundTripper {
+	d.mastersOnce.Do(func() { d.mastersWay = transport(d.ca.Pool(), d.creds.admin.ForClient) })
+	return d.mastersWay
+}
+
+func transport(trust *x509.CertPool, identity func(*tls.CertificateRequestInfo) (*tls.Certificate, error)) *http.Transport {
+	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust, GetClientCertificate: identity, MinVersion: tls.VersionTLS12},
+		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second, DisableCompression: true}
+}
+
+// imageRegistries is the way to the cluster's own registry: by the API on this machine, as this node.
+func (d *Daemon) imageRegistries() map[string]image.Way {
+	way := lazyTransport{make: func() http.RoundTripper { return transport(d.creds.trust, d.creds.node.ForClient) }}
+	return map[string]image.Way{function.RegistryHost: {Scheme: "https", Host: net.JoinHostPort(loopback, strconv.Itoa(d.cfg.APIPort)),
+		Client: &http.Client{Transport: &way}}}
+}
+
+// callsAgain is after how long a port that another program has is tried again.
+const callsAgain = 10 * time.Second
+
+// runFunctionCalls answers calls of functions on a port of their own.
+func (d *Daemon) runFunctionCalls(ctx context.Context, ready func()) error {
+	ready()
+	if d.cfg.FunctionAddress == "" {
+		<-ctx.Done()
+		return nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", d.cfg.FunctionAddress)
+	for told := false; err != nil; l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", d.cfg.FunctionAddress) {
+		if !told { // another program's port is no reason to do without the rest
+			d.log.Warn("functions cannot be called there; the API's way to them (functions/NAME/call) is open", "function-address", d.cfg.FunctionAddress, "error", err)
+			told = true
+		}
+		select {
+		case <-time.After(callsAgain):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	srv := &http.Server{Handler: d.functions.server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute}
+	stopped := context.AfterFunc(ctx, func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if srv.Shutdown(stop) != nil {
+			srv.Close() //nolint:errcheck // no way to handle the error
+		}
+	})
+	defer stopped()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// lazyTransport is made with the first request: the credentials come after the runtime.
+type lazyTransport struct {
+	make func() http.RoundTripper
+	once sync.Once
+	rt   http.RoundTripper
+}
+
+func (l *lazyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.once.Do(func() { l.rt = l.make() })
+	return l.rt.RoundTrip(r)
+}

@@ -1,0 +1,4 @@
+def run(arg):
+    return arg
+def check(arg):
+    return arg == "hello"
