@@ -241,7 +241,7 @@ func TestRandomSequences(t *testing.T) {
 			t.Fatalf("after the changes\n%s\nafresh\n%s", have, fresh)
 		}
 	}
-	if edits, refused := h.enforcer.keeper.Counts(); edits < 20 || refused > 0 {
+	if edits, refused := h.enforcer.keeper.Counts(); edits < 5 || refused > 0 { // by chance it is seldom below 16
 		t.Errorf("%d piecewise changes, of which the kernel refused %d", edits, refused)
 	}
 }
