@@ -52,20 +52,16 @@ func New(c client.Interface, views *informer.Views, log *slog.Logger) *Controlle
 		s.wake() // what this one covers holds no other
 	})
 	s.services.OnChange(func(old, now *corev1.Service) {
-		if old != nil && (now == nil || api.ServiceAddress(old) != api.ServiceAddress(now)) {
+		if old == nil || now == nil || api.ServiceAddress(old) != api.ServiceAddress(now) { // a new one, too: it may be seen after the range's end was asked for
 			s.wake()
 		}
 	})
 	s.dnses.OnChange(func(old, now *minik8s.DNS) {
-		if old != nil && (now == nil || api.ServiceAddress(old) != api.ServiceAddress(now)) {
+		if old == nil || now == nil || api.ServiceAddress(old) != api.ServiceAddress(now) {
 			s.wake()
 		}
 	})
-	s.kept.OnChange(func(_, now *networkingv1.IPAddress) {
-		if now == nil {
-			s.wake()
-		}
-	})
+	s.kept.OnChange(func(_, _ *networkingv1.IPAddress) { s.wake() })
 	return s
 }
 
