@@ -2,14 +2,12 @@ package apiserver
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/api/dialect"
 )
@@ -34,43 +32,29 @@ const (
 func seedRoutes(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if r := c.Request(); strings.HasPrefix(r.URL.Path, funcs) {
-			if err := rewriteFuncs(c.Response(), r); err != nil {
-				return err
-			}
+			rewriteFuncs(c.Response(), r)
 		}
 		return next(c)
 	}
 }
 
-func rewriteFuncs(w http.ResponseWriter, r *http.Request) error {
+func rewriteFuncs(w http.ResponseWriter, r *http.Request) {
 	rest := strings.Trim(strings.TrimPrefix(r.URL.Path, funcs), "/")
-	name, isTemplate := strings.CutPrefix(rest, "template")
-	name = strings.TrimPrefix(name, "/")
+	word, name, _ := strings.Cut(rest, "/")
 	query := url.Values{}
 	var to string
 	switch {
-	case isTemplate && (name == "" || !strings.Contains(name, "/")):
+	case word == "template" && !strings.Contains(name, "/"):
 		to = funcNamespace + "functions"
 		if name != "" {
 			to += "/" + name
 		}
 		if r.Method == http.MethodPost || r.Method == http.MethodPut {
-			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFunc))
-			if err != nil {
-				return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a function's files may have %d bytes", maxFunc))
-			}
-			doc, notes, err := dialect.Func(body)
-			if err != nil {
-				return apierrors.NewBadRequest(err.Error())
-			}
-			for _, n := range notes {
-				w.Header().Add("Warning", `299 - "`+n+`"`)
-			}
-			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(doc)), int64(len(doc))
+			r.Body, r.ContentLength = &funcBody{w: w, from: r.Body}, -1 // read, and so translated, once the request is authorised
 			r.Header.Set("Content-Type", "application/json")
 		}
 	case rest == "" || strings.Contains(rest, "/"):
-		return nil // not found
+		return // not found
 	case r.Method == http.MethodPost:
 		to = funcNamespace + "functions/" + rest + "/call"
 		query.Set("wait", funcWait)
@@ -79,8 +63,34 @@ func rewriteFuncs(w http.ResponseWriter, r *http.Request) error {
 		to = funcNamespace + "functioncalls/" + rest + "/result"
 		query.Set("text", "")
 	default:
-		return nil
+		return
 	}
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery = to, "", query.Encode()
-	return nil
 }
+
+// funcBody is a Func that is read as the Function that it means.
+type funcBody struct {
+	w    http.ResponseWriter
+	from io.ReadCloser
+	doc  *bytes.Reader // nil: nothing was read yet
+}
+
+func (b *funcBody) Read(p []byte) (int, error) {
+	if b.doc == nil {
+		body, err := io.ReadAll(http.MaxBytesReader(b.w, b.from, maxFunc))
+		if err != nil {
+			return 0, err
+		}
+		doc, notes, err := dialect.Func(body)
+		if err != nil {
+			return 0, err
+		}
+		for _, n := range notes {
+			b.w.Header().Add("Warning", `299 - "`+n+`"`)
+		}
+		b.doc = bytes.NewReader(doc)
+	}
+	return b.doc.Read(p)
+}
+
+func (b *funcBody) Close() error { return b.from.Close() }

@@ -56,7 +56,8 @@ type result struct {
 	cold        bool
 	steps       int32
 
-	branch string
+	branch  string
+	stopped bool // the master stopped before it was known: whoever leads then may call again
 }
 
 func failed(fault string, status int, format string, args ...any) result {
@@ -100,8 +101,9 @@ func (d *dispatcher) step(ctx context.Context, q question) (r result, next strin
 	p.mu.Lock()
 	fn := p.fn
 	if fn == nil {
+		why := p.why
 		p.mu.Unlock()
-		return failed(minik8s.FaultCaller, http.StatusNotFound, "function %s has been deleted", q.function.Name), ""
+		return ended(why, q.function.Name), ""
 	}
 	p.count(1, began)
 	p.mu.Unlock()
@@ -124,6 +126,16 @@ func (d *dispatcher) step(ctx context.Context, q question) (r result, next strin
 	return r, next
 }
 
+// ended is the result of a call whose function is not here any more.
+func ended(why error, name string) result {
+	if errors.Is(why, errStopped) {
+		r := failed(minik8s.FaultPlatform, http.StatusServiceUnavailable, "%v", errStopped)
+		r.stopped = true
+		return r
+	}
+	return failed(minik8s.FaultCaller, http.StatusNotFound, "function %s has been deleted", name)
+}
+
 // send sends a call to one instance after the other, until one has got a part of it.
 func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q question, deadline time.Time) result {
 	var queued time.Duration
@@ -135,8 +147,8 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 		cold = cold || started
 		var r result
 		switch {
-		case errors.Is(err, errGone):
-			r = failed(minik8s.FaultCaller, http.StatusNotFound, "function %s has been deleted", fn.Name)
+		case errors.Is(err, errGone), errors.Is(err, errStopped):
+			r = ended(err, fn.Name)
 		case err != nil:
 			r = failed(minik8s.FaultPlatform, http.StatusGatewayTimeout, "function %s had no instance with room for %v; its condition Ready, and its pods, say why", fn.Name, queued.Round(time.Millisecond))
 		default:

@@ -128,6 +128,7 @@ func (f *Controller) Run(ctx context.Context, ready func()) error {
 	f.tasks.Go(func(ctx context.Context) error {
 		return loop.Drive(ctx, func() {
 			f.sweep() // what went while nobody led
+			f.server.serve(f.dispatch)
 			ready()
 		}, []supervise.Source{f.functions, f.sets, f.pods, f.calls},
 			f.loop.Workers(2), f.dispatch.scale.Workers(2), f.calling.Workers(4))
@@ -188,15 +189,13 @@ func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if !exists {
 		*want.Spec.Replicas = f.first(fn, older)
 		if _, err := f.client.Create(ctx, want, client.WriteOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return f.say(ctx, fn, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: "InstancesFailed", Message: err.Error()})
+			return errors.Join(err, f.say(ctx, fn, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: "InstancesFailed", Message: err.Error()}))
 		}
 	}
 	f.mu.Lock()
 	f.present[key] = want.Name
 	f.mu.Unlock()
-	p := f.dispatch.follow(fn, want.Labels[plan.VersionLabel])
-	f.catchUp(key, p)
-	f.server.serve(f.dispatch)
+	p := f.dispatch.follow(fn, want.Labels[plan.VersionLabel], func(p *pool) { f.catchUp(key, p) })
 	if err := f.clear(ctx, key, p, older); err != nil {
 		return err
 	}

@@ -21,8 +21,12 @@ import (
 	"minik8s/internal/function/plan"
 )
 
-// errGone means that a function has been deleted.
-var errGone = errors.New("the function has been deleted")
+var (
+	// errGone means that a function has been deleted.
+	errGone = errors.New("the function has been deleted")
+	// errStopped means that this master leads no more, or ends.
+	errStopped = errors.New("the master that had the call has stopped; call again")
+)
 
 // dispatcher brings calls to instances, and keeps as many as they ask for.
 type dispatcher struct {
@@ -77,13 +81,14 @@ func (d *dispatcher) await(ctx context.Context, key loop.Key) bool {
 	}
 }
 
-// follow takes over a function as it is now.
-func (d *dispatcher) follow(fn *minik8s.Function, version string) *pool {
+// follow takes over a function as it is now. known is called with its pool, if there was none.
+func (d *dispatcher) follow(fn *minik8s.Function, version string, known func(*pool)) *pool {
 	key := loop.Key{Namespace: fn.Namespace, Name: fn.Name}
 	now := time.Now()
 	d.mu.Lock()
 	p := d.pools[key]
-	if p == nil {
+	anew := p == nil
+	if anew {
 		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now}
 		d.pools[key] = p
 		close(d.changed)
@@ -91,6 +96,9 @@ func (d *dispatcher) follow(fn *minik8s.Function, version string) *pool {
 	}
 	d.mu.Unlock()
 	p.follow(fn, version)
+	if anew {
+		known(p)
+	}
 	d.scale.Add(key)
 	return p
 }
@@ -102,7 +110,7 @@ func (d *dispatcher) drop(key loop.Key) {
 	delete(d.pools, key)
 	d.mu.Unlock()
 	if p != nil {
-		p.follow(nil, "")
+		p.end(errGone)
 	}
 }
 
@@ -111,7 +119,7 @@ func (d *dispatcher) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key, p := range d.pools {
-		p.follow(nil, "")
+		p.end(errStopped)
 		delete(d.pools, key)
 	}
 	d.http.CloseIdleConnections()

@@ -59,12 +59,15 @@ func (f *Controller) advance(ctx context.Context, key loop.Key) error {
 		} else {
 			if c.Status.State == "" {
 				if err := f.note(run, c, minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: &began}); err != nil {
-					return nil // it has gone, or is tried again with the next change
+					if !apierrors.IsNotFound(err) {
+						f.calling.AddAfter(key, time.Second)
+					}
+					return nil
 				}
 			}
 			r = f.dispatch.call(run, question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, body: c.Spec.Body, contentType: c.Spec.ContentType})
 		}
-		if run.Err() != nil {
+		if run.Err() != nil || r.stopped {
 			return nil // deleted, or another master goes on
 		}
 		start := c.Status.StartTime

@@ -18,7 +18,8 @@ import (
 // pool has the instances of one function, and the calls that wait for one of them.
 type pool struct {
 	mu        sync.Mutex
-	fn        *minik8s.Function // as it was last seen; nil: it is gone
+	fn        *minik8s.Function // as it was last seen; nil: see why
+	why       error             // errGone or errStopped, once there is no function here
 	version   string            // of the instances that get new calls
 	instances map[types.UID]*instance
 	waiting   []*waiter // in the order of arrival
@@ -43,7 +44,7 @@ type instance struct {
 
 // waiter is a call that waits.
 type waiter struct {
-	got  chan *instance // gets one, or is closed if the function has gone
+	got  chan *instance // gets one, or is closed when there is no function here any more
 	cold bool           // it waits for an instance to start
 }
 
@@ -73,13 +74,13 @@ func (p *pool) count(n int, now time.Time) {
 	}
 }
 
-// acquire has a call wait for an instance, and adds it to what the instance has under way. wake is called if there is none with room. The
-// error is ctx's, or errGone.
+// acquire has a call wait for an instance, and adds it to what the instance has under way. wake is called if there is none with room.
+// The error is ctx's, errGone or errStopped.
 func (p *pool) acquire(ctx context.Context, wake func()) (i *instance, cold bool, err error) {
 	p.mu.Lock()
 	if p.fn == nil {
-		p.mu.Unlock()
-		return nil, false, errGone
+		defer p.mu.Unlock()
+		return nil, false, p.why
 	}
 	if len(p.waiting) == 0 {
 		if i := p.pick(); i != nil {
@@ -95,7 +96,9 @@ func (p *pool) acquire(ctx context.Context, wake func()) (i *instance, cold bool
 	select {
 	case i, ok := <-w.got:
 		if !ok {
-			return nil, w.cold, errGone
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return nil, w.cold, p.why
 		}
 		return i, w.cold, nil
 	case <-ctx.Done():
@@ -123,7 +126,7 @@ func (p *pool) open() (n int) {
 	return n
 }
 
-// release ends a call of an instance. An instance that did not accept it gets no more until it accepts connections again.
+// release ends a call of an instance.
 func (p *pool) release(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,21 +151,25 @@ func (p *pool) serve() {
 	}
 }
 
-// follow takes over the function as it is now, and the version that new calls get. nil: it is gone.
+// end ends all waiting, and says why.
+func (p *pool) end(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fn, p.why = nil, why
+	for _, w := range p.waiting {
+		close(w.got)
+	}
+	p.waiting = nil
+	for _, i := range p.instances {
+		i.forget()
+	}
+}
+
+// follow takes over the function as it is now, and the version that new calls get.
 func (p *pool) follow(fn *minik8s.Function, version string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fn, p.version = fn, version
-	if fn == nil {
-		for _, w := range p.waiting {
-			close(w.got)
-		}
-		p.waiting = nil
-		for _, i := range p.instances {
-			i.forget()
-		}
-		return
-	}
 	p.scaler.Target, p.scaler.Stable = float64(fn.Spec.TargetConcurrency), time.Duration(fn.Spec.IdleSeconds)*time.Second
 	p.serve()
 }
@@ -197,6 +204,9 @@ func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address 
 		if i == nil {
 			i = &instance{pod: now.Name, version: now.Labels[plan.VersionLabel]}
 			p.instances[now.UID] = i
+		} else {
+			i.forget()
+			i.open = false
 		}
 		i.address, i.forget = address, cancel
 		go look(ctx, address, func() { p.accepts(i, address) })
@@ -261,8 +271,7 @@ func (p *pool) numbers() (all, ready int32, last time.Time) {
 	return int32(len(p.instances)), int32(p.open()), p.idle
 }
 
-// desired is how many instances there should be, of which so many are asked for now; and whether the load is to be looked at again. tick: the
-// time since the last look counts for the averages.
+// desired is how many instances there should be, where so many are asked for now, and whether the load has to be looked at again later.
 func (p *pool) desired(now time.Time, have int32) (want int32, again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

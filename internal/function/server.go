@@ -47,6 +47,31 @@ type Server struct {
 	dispatch *dispatcher   // nil: this master does not lead, or not yet
 	changed  chan struct{} // closed when dispatch changes
 	owned    map[string]bool
+	calls    int   // under way
+	held     int64 // bytes of their arguments
+}
+
+// The most that may be under way on a master: who calls by the port for calls is bounded by nothing else.
+const (
+	maxCalls = 4096
+	maxHeld  = 256 << 20 // bytes
+)
+
+// enter counts calls and bytes in, or refuses (429).
+func (s *Server) enter(calls int, bytes int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls+calls > maxCalls || s.held+bytes > maxHeld {
+		return apierrors.NewTooManyRequests("this master has as many calls under way as it may; call again", 1)
+	}
+	s.calls, s.held = s.calls+calls, s.held+bytes
+	return nil
+}
+
+func (s *Server) exit(calls int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls, s.held = s.calls-calls, s.held-bytes
 }
 
 // NewServer makes a server; c has the part's rights.
@@ -140,15 +165,30 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 	if d == nil {
 		return s.forward(w, r, fn, query, leader)
 	}
+	if err := s.enter(1, 0); err != nil {
+		return err
+	}
+	leave := func(bytes int64) { s.exit(1, bytes) }
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		err = s.enter(0, int64(len(body)))
+	}
+	if err != nil {
+		leave(0)
+	}
 	if err != nil {
 		if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 			return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body may have %d bytes", maxBody))
 		}
+		if apierrors.IsTooManyRequests(err) {
+			return err
+		}
 		return apierrors.NewBadRequest("the body ended early: " + err.Error())
 	}
+	size := int64(len(body))
 	q := question{id: newID(), function: loop.Key{Namespace: fn.Namespace, Name: fn.Name}, body: body, contentType: r.Header.Get("Content-Type")}
 	if how.later {
+		defer leave(size)
 		if err := s.keep(r.Context(), q, caller, nil); err != nil {
 			return err
 		}
@@ -156,11 +196,15 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 		return nil
 	}
 	if !d.await(ctx, q.function) {
+		leave(size)
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("function %s is not known yet; try again", fn.Name))
 	}
 	began := metav1.NewTime(clock.Now())
 	done := make(chan result, 1)
-	go func() { done <- d.call(context.WithoutCancel(r.Context()), q) }() // what an instance has begun goes on, and counts, also without its caller
+	go func() {
+		defer leave(size)
+		done <- d.call(context.WithoutCancel(r.Context()), q)
+	}() // what an instance has begun goes on, and counts, also without its caller
 	timer := time.NewTimer(how.wait)
 	defer timer.Stop()
 	select {
@@ -185,8 +229,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 	}
 	go func() {
 		defer disown()
+		res := <-done
+		if res.stopped {
+			return // whoever leads then finds the call in the store
+		}
 		c := &minik8s.FunctionCall{ObjectMeta: metav1.ObjectMeta{Namespace: q.function.Namespace, Name: q.id}, Spec: specOf(q, caller)}
-		finish(context.Background(), s.client, c, <-done, &began)
+		finish(context.Background(), s.client, c, res, &began)
 	}()
 	accepted(w, q, how)
 	return nil
@@ -236,6 +284,7 @@ func mannerOf(r *http.Request, query url.Values, fn *minik8s.Function) (manner, 
 		}
 		how.wait = d
 	}
+	how.later = how.later || how.wait == 0
 	return how, nil
 }
 

@@ -2,7 +2,7 @@ package imageregistry
 
 import (
 	"context"
-	"io"
+	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"os"
@@ -15,7 +15,6 @@ import (
 	"github.com/distribution/distribution/v3/registry/handlers"
 	"github.com/distribution/distribution/v3/registry/storage"
 	"github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
-	"github.com/sirupsen/logrus"
 )
 
 // Config configures a Registry.
@@ -51,14 +50,9 @@ func (r *Registry) open() http.Handler {
 				"delete":      configuration.Parameters{"enabled": true},
 				"maintenance": configuration.Parameters{"uploadpurging": map[any]any{"enabled": false}}, // it would tick
 			}}
-		cfg.Log.Level, cfg.Log.AccessLog.Disabled = "panic", true
-		cfg.HTTP.Secret = "uploads are resumed on the same master only, behind the API's own checks"
+		cfg.HTTP.Secret = rand.Text() // of uploads that go on: they begin anew after a restart
 		cfg.HTTP.RelativeURLs = true
-		out, level := logrus.StandardLogger().Out, logrus.GetLevel()
-		logrus.SetOutput(io.Discard)
 		r.app = handlers.NewApp(context.Background(), cfg)
-		logrus.SetOutput(out) // it is containerd's, too
-		logrus.SetLevel(level)
 	})
 	return r.app
 }
@@ -85,10 +79,10 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	r.open().ServeHTTP(w, req)
 }
 
-// Has reports whether a repository has an image, by its digest.
+// Has reports whether a repository has an image, by its digest. A link that a power cut has emptied is none.
 func (r *Registry) Has(repository, digest string) bool {
-	_, err := os.Stat(r.link(repository, digest))
-	return err == nil
+	text, err := os.ReadFile(r.link(repository, digest))
+	return err == nil && string(text) == digest
 }
 
 // link is the file by which a repository has an image.

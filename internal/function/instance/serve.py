@@ -265,14 +265,14 @@ def read_body(reader, headers):
         body = b""
         while True:
             size = int(reader.readline(100).split(b";")[0], 16)
-            if len(body) + size > LIMIT:
+            if size < 0 or len(body) + size > LIMIT:
                 return None
             body += reader.read(size)
             reader.readline(100)
             if size == 0:
                 return body
     size = int(headers.get(b"content-length", b"0"))
-    if size > LIMIT:
+    if size < 0 or size > LIMIT:
         return None
     return reader.read(size)
 

@@ -80,11 +80,11 @@ func (a *Authorizer) judge(ctx context.Context, q Attributes) error {
 		return nil
 	case slices.Contains(u.Groups, bootstrap.GroupMasters) && strings.HasPrefix(u.Name, bootstrap.User("")) && becoming.allows(q):
 		return nil
-	case slices.Contains(u.Groups, GroupNodes) && (comparing.allows(q) || fetching.allows(q)):
+	case slices.Contains(u.Groups, GroupNodes) && comparing.allows(q):
 		return nil
-	case q.Kind == nil:
-	case slices.Contains(u.Groups, GroupNodes):
+	case slices.Contains(u.Groups, GroupNodes) && (q.Kind != nil || strings.HasPrefix(q.Path, imagesPath)):
 		return a.authorizeNode(ctx, q)
+	case q.Kind == nil:
 	case slices.Contains(u.Groups, GroupServiceAccounts):
 		return a.authorizeServiceAccount(q)
 	case slices.Contains(u.Groups, GroupBootstrappers) && asking.allows(q):
@@ -161,6 +161,9 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 				return Forbidden(q, api.OtherMachine(node))
 			}
 		}
+	}
+	if q.Kind == nil {
+		return a.authorizeImage(ctx, q, node)
 	}
 	read := q.Sub == "" && slices.Contains(reading, q.Verb)
 	change := slices.Contains(changing, q.Verb)

@@ -12,7 +12,7 @@
 // Its files:
 //
 //	user.go         users, and the groups that have a meaning here
-//	authorizer.go   what is judged, and how; references.go: the objects that a pod refers to
+//	authorizer.go   what is judged, and how; references.go: the objects that a pod refers to; images.go: its images
 //	extensions.go   what an extension API server may read and ask
 //	rules.go        what each part may do, and Prometheus; nodeproxy.go: the rights to single paths of a kubelet
 //	noderestriction.go  what a kubelet may write into its own Node, and whose a node's name is

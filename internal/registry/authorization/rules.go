@@ -75,9 +75,6 @@ var becoming = rule{verbs: []string{"post"}, paths: []string{membership.KeysPath
 // comparing is what a machine of the cluster may do at its start.
 var comparing = rule{verbs: []string{"get"}, paths: []string{membership.SettingsPath}}
 
-// fetching is what a machine of the cluster may do to get images from the cluster's own registry.
-var fetching = rule{verbs: []string{"get", "head"}, paths: []string{"/v2/*"}}
-
 // Scraper is the service account that Prometheus is given by deploy/prometheus/account.yaml. It learns what runs where, and
 // reads metrics, and can change nothing.
 const Scraper = "system:serviceaccount:kube-system:prometheus"

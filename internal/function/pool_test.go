@@ -1,0 +1,106 @@
+package function
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/controller/loop"
+	"minik8s/internal/function/plan"
+)
+
+// instanceOf is a pod of a version, with its container running or not.
+func instanceOf(name, version string, runs bool) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{plan.VersionLabel: version}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 8080}}}}}}
+	if runs {
+		p.Status = corev1.PodStatus{PodIP: "192.0.2.1", ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+	}
+	return p
+}
+
+// Calls get instances of the present version that accept connections, in the order in which they came, and no more each than it may have.
+func TestPool(t *testing.T) {
+	fn := &minik8s.Function{Spec: minik8s.FunctionSpec{Concurrency: 1, TargetConcurrency: 1, IdleSeconds: 60}}
+	p := &pool{instances: map[types.UID]*instance{}}
+	p.follow(fn, "2")
+	accepts := make(chan func(), 10)
+	look := func(_ context.Context, _ string, then func()) { accepts <- then }
+	p.pod(nil, instanceOf("old", "1", true), look)
+	(<-accepts)()
+	p.pod(nil, instanceOf("a", "2", false), look)
+	p.pod(instanceOf("a", "2", false), instanceOf("a", "2", true), look)
+	type got struct {
+		i   *instance
+		err error
+	}
+	asks := func() chan got {
+		out, waits := make(chan got, 1), make(chan struct{})
+		go func() {
+			i, _, err := p.acquire(t.Context(), func() { close(waits) })
+			out <- got{i, err}
+		}()
+		<-waits
+		return out
+	}
+	first, second := asks(), asks()
+	(<-accepts)()
+	one := <-first
+	if one.err != nil || one.i.pod != "a" {
+		t.Fatalf("%+v", one)
+	}
+	select {
+	case x := <-second:
+		t.Fatalf("an instance with one call has got another: %+v", x)
+	default:
+	}
+	p.release(one.i)
+	if x := <-second; x.err != nil || x.i != one.i {
+		t.Fatalf("%+v", x)
+	}
+	// It goes: it gets no more.
+	leaving := instanceOf("a", "2", true)
+	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	p.pod(instanceOf("a", "2", true), leaving, look)
+	p.release(one.i)
+	third := asks()
+	p.end(errStopped)
+	if x := <-third; !errors.Is(x.err, errStopped) {
+		t.Errorf("of a master that stops: %+v", x)
+	}
+	if _, _, err := p.acquire(t.Context(), nil); !errors.Is(err, errStopped) {
+		t.Errorf("after it has stopped: %v", err)
+	}
+}
+
+// A function that was deleted is the caller's mistake; a master that stopped is not, and another one calls again.
+func TestEnded(t *testing.T) {
+	key := loop.Key{Namespace: "default", Name: "f"}
+	for why, stop := range map[string]func(*dispatcher){"deleted": func(d *dispatcher) { d.drop(key) }, "stopped": (*dispatcher).stop} {
+		d := newDispatcher(nil, slog.New(slog.DiscardHandler), func(loop.Key) *appsv1.ReplicaSet { return nil }, func(loop.Key) bool { return true })
+		fn := &minik8s.Function{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "f"}, Spec: minik8s.FunctionSpec{Concurrency: 1, TimeoutSeconds: 60}}
+		p := d.follow(fn, "1", func(*pool) {})
+		done := make(chan result, 1)
+		go func() { done <- d.call(context.Background(), question{function: key}) }()
+		for waits := false; !waits; {
+			p.mu.Lock()
+			waits = len(p.waiting) == 1
+			p.mu.Unlock()
+		}
+		stop(d)
+		r := <-done
+		if gone := why == "deleted"; gone && (r.fault != minik8s.FaultCaller || r.status != http.StatusNotFound || r.stopped) ||
+			!gone && (r.fault != minik8s.FaultPlatform || r.status != http.StatusServiceUnavailable || !r.stopped) {
+			t.Errorf("%s: %+v", why, r)
+		}
+	}
+}
