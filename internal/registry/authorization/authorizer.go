@@ -162,8 +162,14 @@ func (a *Authorizer) authorizeNode(ctx context.Context, q Attributes) error {
 			}
 		}
 	}
+	switch q.Kind { // what a node may have of these depends on objects that may have been written a moment ago
+	case nil, api.ConfigMaps, api.Secrets, api.ServiceAccounts:
+		if err := a.objects.Current(ctx); err != nil {
+			return err
+		}
+	}
 	if q.Kind == nil {
-		return a.authorizeImage(ctx, q, node)
+		return a.authorizeImage(q, node)
 	}
 	read := q.Sub == "" && slices.Contains(reading, q.Verb)
 	change := slices.Contains(changing, q.Verb)
