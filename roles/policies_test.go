@@ -45,14 +45,21 @@ func TestNetworkPolicies(t *testing.T) {
 		return false
 	}
 	p.eventually("web is ready", ready)
-	// ask writes what web has said, as soon as it has, or nothing after so many seconds. Its own hosts file says that web is the
-	// pod itself.
+	// ask writes what web has said, as soon as it has, or nothing after so many seconds. What it said the last time is removed
+	// before, since wget begins beside the loop that waits for it. Its own hosts file says that web is the pod itself.
 	ask := func(seconds int) string {
-		return fmt.Sprintf("wget -qO- http://web.default/ >/said 2>/dev/null & for i in $(seq %d); do [ -s /said ] && break; sleep 1; done; kill $! 2>/dev/null; cat /said", seconds)
+		return fmt.Sprintf("rm -f /said; wget -qO- http://web.default/ >/said 2>/dev/null & for i in $(seq %d); do [ -s /said ] && break; sleep 1; done; kill $! 2>/dev/null; cat /said 2>/dev/null || true", seconds)
 	}
-	reaches := func(from string) bool {
-		out, err := p.command("ctl", "exec", from, "--", "sh", "-c", ask(8))
-		return err == nil && strings.Contains(out, "hello")
+	reaches := func(from string) (ok bool) {
+		p.eventually("exec in "+from, func() bool {
+			out, err := p.command("ctl", "exec", from, "--", "sh", "-c", ask(8))
+			if err != nil {
+				t.Logf("exec in %s: %v: %s", from, err, out)
+			}
+			ok = strings.Contains(out, "hello")
+			return err == nil
+		})
+		return ok
 	}
 	for _, pod := range []string{"friend", "other", "web"} {
 		p.running(c, pod)
