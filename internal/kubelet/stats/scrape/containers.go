@@ -2,7 +2,6 @@ package scrape
 
 import (
 	"cmp"
-	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -190,29 +189,37 @@ func rowsOf(r *stats.Reading, pods []*corev1.Pod) []row {
 		rows[i].through, rows[i].further = n, i > 0
 		rows[i].labels[network] = exposition.Labels("interface", n.Interface) + "," + rows[i].labels[plain]
 	}
-	for _, list := range [][]stats.Series{r.Pods, r.Containers} {
+	for _, s := range byCgroup(r.Pods, r.Containers) {
+		p := byUID[s.PodUID]
+		if p == nil {
+			continue // it has just been removed
+		}
+		c, image := containerOf(p, s.Container), ""
+		if c != nil {
+			image = c.Image
+		}
+		next := newRow(s, s.Cgroup, image, s.ContainerID, p)
+		if c != nil {
+			next.wanted = &c.Resources
+		}
+		if n := s.Last().Network; n != nil {
+			next.through, next.labels[network] = n, exposition.Labels("interface", n.Interface)+","+sandbox(s, p)
+		}
+		rows = append(rows, next)
+	}
+	return rows
+}
+
+// byCgroup are the series of both lists in the order of their cgroups.
+func byCgroup(pods, containers []stats.Series) []*stats.Series {
+	all := make([]*stats.Series, 0, len(pods)+len(containers))
+	for _, list := range [][]stats.Series{pods, containers} {
 		for i := range list {
-			s := &list[i]
-			p := byUID[s.PodUID]
-			if p == nil {
-				continue // it has just been removed
-			}
-			c, image := containerOf(p, s.Container), ""
-			if c != nil {
-				image = c.Image
-			}
-			next := newRow(s, s.Cgroup, image, s.ContainerID, p)
-			if c != nil {
-				next.wanted = &c.Resources
-			}
-			if n := s.Last().Network; n != nil {
-				next.through, next.labels[network] = n, exposition.Labels("interface", n.Interface)+","+sandbox(s, p)
-			}
-			rows = append(rows, next)
+			all = append(all, &list[i])
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(path.Clean(a.Cgroup), path.Clean(b.Cgroup)) })
-	return rows
+	slices.SortFunc(all, func(a, b *stats.Series) int { return cmp.Compare(a.Cgroup, b.Cgroup) })
+	return all
 }
 
 // newRow returns a row, without a network.
