@@ -98,8 +98,10 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 		if s.Warnings != nil && try == 0 {
 			opts.warn(s.Warnings(obj, Lister{r.cache}))
 		}
-		if opts.DryRun && s.Preview != nil {
-			s.Preview(obj, Lister{r.cache})
+		if opts.DryRun {
+			if err := r.preview(ctx, kind, obj); err != nil {
+				return nil, err
+			}
 		}
 		raw, err := storage.Encode(kind, obj)
 		if err != nil {
@@ -116,6 +118,17 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 			return e, cause
 		}
 	}
+}
+
+// preview completes the answer to a dry run. No write of it will find what the cache has not seen yet, so it waits for that.
+func (r *Registry) preview(ctx context.Context, kind *api.Kind, obj api.Object) error {
+	if err := r.cache.Current(ctx); err != nil {
+		return storage.Error(kind, obj.GetName(), err)
+	}
+	if s := r.Strategy(kind); s.Preview != nil {
+		s.Preview(obj, Lister{r.cache})
+	}
+	return nil
 }
 
 // mistakes returns every validation error of a new object.

@@ -125,8 +125,10 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 	if obj.GetDeletionTimestamp() != nil && r.mayGo(kind, obj) {
 		return r.remove(ctx, q, old, obj, opts)
 	}
-	if opts.DryRun && s.Preview != nil {
-		s.Preview(obj, Lister{r.cache})
+	if opts.DryRun {
+		if err := r.preview(ctx, kind, obj); err != nil {
+			return nil, err
+		}
 	}
 	raw, err := storage.Encode(kind, obj)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,14 +20,18 @@ import (
 // runtime has one container, which ends when the test says so.
 type runtime struct {
 	changes chan cri.Event
+	mu      sync.Mutex
 	all     []cri.Container
 }
 
 func (r *runtime) Events(context.Context) <-chan cri.Event { return r.changes }
 func (r *runtime) Pods(ctx context.Context) ([]cri.Pod, error) {
-	return []cri.Pod{{UID: "u", Containers: r.all}}, nil
+	p, err := r.Pod(ctx, "u")
+	return []cri.Pod{p}, err
 }
 func (r *runtime) Pod(context.Context, string) (cri.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return cri.Pod{UID: "u", Containers: r.all}, nil
 }
 func (r *runtime) is(id string, state cri.ContainerState, at int64) {
@@ -34,7 +39,9 @@ func (r *runtime) is(id string, state cri.ContainerState, at int64) {
 	if state == cri.Exited {
 		c.FinishedAt = time.Unix(at, 0).UTC()
 	}
+	r.mu.Lock()
 	r.all = []cri.Container{c}
+	r.mu.Unlock()
 	r.changes <- cri.Event{PodUID: "u"}
 	r.changes <- cri.Event{PodUID: "u"} // the other one was looked at then
 }
