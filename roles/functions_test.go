@@ -152,26 +152,33 @@ func TestFunctions(t *testing.T) {
 // What a function's code may do to itself, and not to others.
 func TestFunctionsThatFail(t *testing.T) {
 	c := newFunctions(t, 18082)
-	short := func(s *minik8s.FunctionSpec) { s.TimeoutSeconds = 2 }
-	fresh := func(s *minik8s.FunctionSpec) { short(s); s.Version = minik8s.FunctionV1 }
+	fresh := func(s *minik8s.FunctionSpec) { s.Version = minik8s.FunctionV1 }
+	short := func(s *minik8s.FunctionSpec) { s.TimeoutSeconds, s.MinInstances = 3, 1 } // its time is not spent on its start
+	shortFresh := func(s *minik8s.FunctionSpec) { short(s); fresh(s) }
 	for _, x := range []struct {
 		name, source string
 		change       func(*minik8s.FunctionSpec)
 		status       int
 		says         string
 	}{
-		{"syntax", "def main(params:\n", short, 500, "SyntaxError"},
-		{"neither", "x = 1\n", short, 500, "defines neither main(params) nor run(arg)"},
-		{"no-json", "def main(params):\n    return {1, 2}\n", short, 500, "main returned what is not JSON"},
-		{"exits", "import sys\ndef main(params):\n    sys.exit(3)\n", short, 500, "SystemExit"},
+		{"syntax", "def main(params:\n", nil, 500, "SyntaxError"},
+		{"neither", "x = 1\n", nil, 500, "defines neither main(params) nor run(arg)"},
+		{"no-json", "def main(params):\n    return {1, 2}\n", nil, 500, "main returned what is not JSON"},
+		{"exits", "import sys\ndef main(params):\n    sys.exit(3)\n", nil, 500, "SystemExit"},
 		{"loops", "def main(params):\n    while True: pass\n", short, 504, "within its time"},
-		{"loops-fresh", "def main(params):\n    while True: pass\n", fresh, 500, "ended without a result"},
-		{"dies", "import os\ndef main(params):\n    os._exit(1)\n", short, 502, "ended while it had the call"},
+		{"loops-fresh", "def main(params):\n    while True: pass\n", shortFresh, 500, "ended without a result"},
+		{"dies", "import os\ndef main(params):\n    os._exit(1)\n", nil, 502, "ended while it had the call"},
 		{"dies-fresh", "import os\ndef main(params):\n    os._exit(1)\n", fresh, 500, "ended without a result"},
-		{"eats", "def main(params):\n    return len(bytearray(1 << 30))\n", short, 502, "ended while it had the call"},
+		{"eats", "def main(params):\n    return len(bytearray(1 << 30))\n", nil, 502, "ended while it had the call"},
 		{"eats-fresh", "def main(params):\n    return len(bytearray(1 << 30))\n", fresh, 0, ""},
 	} {
 		c.add(x.name, x.source, x.change)
+		if strings.HasPrefix(x.name, "loops") {
+			c.eventually("an instance of "+x.name, func() bool {
+				pods := c.instances(x.name)
+				return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning
+			})
+		}
 		status, body, h := c.post("/"+x.name, `{}`)
 		if x.status == 0 { // the kernel takes one of its processes
 			x.status, x.says = status, body

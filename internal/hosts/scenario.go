@@ -38,7 +38,7 @@ import (
 //	                              or with ~/ to the host's data directory
 //	kubectl NAME ARGUMENTS...     runs kubectl there, if it is installed, with the kubeconfig that the daemon has written
 //	within DURATION               how long the steps that follow may take to become true; 60s at first
-//	expect node NAME STATE        Ready, NotReady, Unknown or gone
+//	expect node NAME STATE        Ready, NotReady, Unknown (which is NotReady, too, as for kubectl) or gone
 //	expect voters N               so many masters that run vote
 //	expect member NAME STATE of MASTER
 //	                              the master, when it is asked, says so of a member of the store; gone: it is none

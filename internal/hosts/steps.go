@@ -449,7 +449,7 @@ func (p *play) expectNode(ctx context.Context, args []string) error {
 	case !apierrors.IsNotFound(err):
 		return err
 	}
-	if state != args[1] {
+	if state != args[1] && !(state == "Unknown" && args[1] == "NotReady") {
 		return fmt.Errorf("it is %s", state)
 	}
 	return nil

@@ -88,8 +88,39 @@ func (s *Controller) Run(ctx context.Context, ready func()) error {
 	return loop.Drive(ctx, ready, []supervise.Source{s.services, s.dnses, s.kept, s.cidrs}, s.loop.Workers(1))
 }
 
+// world is what a decision is made of. kept are the IPAddresses that no Service or DNS object implies.
+type world struct {
+	cidrs    []*networkingv1.ServiceCIDR
+	services []*corev1.Service
+	dnses    []*minik8s.DNS
+	kept     []*networkingv1.IPAddress
+}
+
+// seen is the world as the informers show it.
+func (s *Controller) seen() *world {
+	return &world{s.cidrs.List(), s.services.List(), s.dnses.List(), s.kept.List()}
+}
+
+// asked is the world as the API has it now.
+func (s *Controller) asked(ctx context.Context) (w *world, err error) {
+	w = &world{}
+	if w.cidrs, _, err = client.All[*networkingv1.ServiceCIDR](ctx, s.client, api.ServiceCIDRs, client.ListOptions{}); err != nil {
+		return nil, err
+	}
+	if w.services, _, err = client.All[*corev1.Service](ctx, s.client, api.Services, client.ListOptions{}); err != nil {
+		return nil, err
+	}
+	if w.dnses, _, err = client.All[*minik8s.DNS](ctx, s.client, api.DNSes, client.ListOptions{}); err != nil {
+		return nil, err
+	}
+	if w.kept, _, err = client.All[*networkingv1.IPAddress](ctx, s.client, api.IPAddresses, client.ListOptions{Labels: notImplied()}); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
 // inUse are the addresses that somebody has.
-func (s *Controller) inUse() (out []held) {
+func (w *world) inUse() (out []held) {
 	add := func(addr netip.Addr, kind *api.Kind, obj api.Object) {
 		if addr.IsValid() {
 			by := kind.Singular + " "
@@ -99,13 +130,13 @@ func (s *Controller) inUse() (out []held) {
 			out = append(out, held{addr, by + obj.GetName()})
 		}
 	}
-	for _, svc := range s.services.List() {
+	for _, svc := range w.services {
 		add(api.ServiceAddress(svc), api.Services, svc)
 	}
-	for _, d := range s.dnses.List() {
+	for _, d := range w.dnses {
 		add(api.ServiceAddress(d), api.DNSes, d)
 	}
-	for _, a := range s.kept.List() {
+	for _, a := range w.kept {
 		if addr, err := netip.ParseAddr(a.Name); err == nil {
 			add(addr, api.IPAddresses, a)
 		}
@@ -120,8 +151,15 @@ func (s *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	}
 	var by []string
 	if cidr.DeletionTimestamp != nil {
-		if by = users(cidr, s.cidrs.List(), s.inUse()); len(by) == 0 {
-			return s.release(ctx, cidr)
+		by = users(cidr, s.seen())
+		if len(by) == 0 { // what got an address just before the deletion may not be seen yet
+			now, err := s.asked(ctx)
+			if err != nil {
+				return err
+			}
+			if by = users(cidr, now); len(by) == 0 {
+				return s.release(ctx, cidr)
+			}
 		}
 	}
 	now := condition(cidr, by)

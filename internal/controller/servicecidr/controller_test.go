@@ -1,6 +1,7 @@
 package servicecidr
 
 import (
+	"context"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
@@ -77,4 +79,30 @@ func TestHeld(t *testing.T) {
 	until("held", "small", terminating("service default/both"))
 	ct.Create(c, cidr("large", "10.99.0.0/16"))
 	until("covered", "small", gone)
+}
+
+// blind never shows a Service by a watch.
+type blind struct{ client.Interface }
+
+func (b blind) Watch(ctx context.Context, kind *api.Kind, opts client.WatchOptions) (client.Watcher, error) {
+	if kind == api.Services {
+		opts.Labels = labels.SelectorFromSet(labels.Set{"no": "service"})
+	}
+	return b.Interface.Watch(ctx, kind, opts)
+}
+
+// A Service whose event is late holds its range all the same.
+func TestHeldByWhatIsNotSeen(t *testing.T) {
+	c := ct.New(t)
+	c.Start(New(blind{c.As("servicecidr-controller")}, nil, slog.New(slog.DiscardHandler)).Run)
+	ct.Create(c, cidr("more", "10.97.0.0/24"))
+	ct.Create(c, service("in", "10.97.0.7"))
+	remove(t, c, api.ServiceCIDRs, "", "more")
+	ct.Until(c, "held", api.ServiceCIDRs, func(all []*networkingv1.ServiceCIDR) bool {
+		if len(all) == 0 {
+			t.Fatal("it went although a Service has an address of it")
+		}
+		ready := apimeta.FindStatusCondition(all[0].Status.Conditions, networkingv1.ServiceCIDRConditionReady)
+		return ready != nil && ready.Reason == networkingv1.ServiceCIDRReasonTerminating && strings.HasSuffix(ready.Message, ": service default/in")
+	})
 }

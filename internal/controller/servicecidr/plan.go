@@ -24,13 +24,13 @@ func Default(services netip.Prefix) *networkingv1.ServiceCIDR {
 }
 
 // users are those that need a ServiceCIDR: they have an address of it that no other one has which stays.
-func users(cidr *networkingv1.ServiceCIDR, all []*networkingv1.ServiceCIDR, inUse []held) (out []string) {
+func users(cidr *networkingv1.ServiceCIDR, w *world) (out []string) {
 next:
-	for _, h := range inUse {
+	for _, h := range w.inUse() {
 		if !api.Covers(cidr, h.addr) {
 			continue
 		}
-		for _, other := range all {
+		for _, other := range w.cidrs {
 			if other.Name != cidr.Name && other.DeletionTimestamp == nil && api.Covers(other, h.addr) {
 				continue next
 			}
