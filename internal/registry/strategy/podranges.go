@@ -1,8 +1,8 @@
 package strategy
 
 import (
+	"encoding/binary"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -19,6 +19,12 @@ import (
 type podRanges struct {
 	// cluster has all ranges; invalid: Nodes have only what they ask for.
 	cluster netip.Prefix
+}
+
+// takenRange is a range that an object has.
+type takenRange struct {
+	netip.Prefix
+	by api.Object
 }
 
 // takes reports whether a write gives a Node its range, which happens once.
@@ -40,14 +46,15 @@ func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
 	if !p.takes(obj, old) {
 		return nil
 	}
-	node, taken := obj.(*corev1.Node), map[netip.Prefix]string{}
-	for _, other := range others.List(api.Nodes) {
+	node, nodes := obj.(*corev1.Node), others.List(api.Nodes)
+	taken := make([]takenRange, 0, len(nodes))
+	for _, other := range nodes {
 		if other.GetName() == node.Name {
 			continue
 		}
 		for _, cidr := range other.(*corev1.Node).Spec.PodCIDRs {
 			if r, err := netip.ParsePrefix(cidr); err == nil {
-				taken[r.Masked()] = "node " + other.GetName()
+				taken = append(taken, takenRange{r.Masked(), other})
 			}
 		}
 	}
@@ -56,13 +63,13 @@ func (p podRanges) admit(obj, old api.Object, others registry.Lister) error {
 	for _, kind := range addressed {
 		for _, obj := range others.List(kind) {
 			if a := api.ServiceAddress(obj); a.IsValid() && wanted(a) {
-				taken[netip.PrefixFrom(a, a.BitLen())] = titleOf(obj)
+				taken = append(taken, takenRange{netip.PrefixFrom(a, a.BitLen()), obj})
 			}
 		}
 	}
 	for _, obj := range others.List(api.ServiceCIDRs) {
 		for _, r := range api.ServiceRanges(obj.(*networkingv1.ServiceCIDR)) {
-			taken[r.Masked()] = titleOf(obj)
+			taken = append(taken, takenRange{r.Masked(), obj})
 		}
 	}
 	if len(node.Spec.PodCIDRs) > 0 {
@@ -96,7 +103,7 @@ func (p podRanges) wanted(node *corev1.Node) func(netip.Addr) bool {
 }
 
 // asked refuses the ranges that a Node asks for if they are others', or not the cluster's.
-func (p podRanges) asked(node *corev1.Node, taken map[netip.Prefix]string) error {
+func (p podRanges) asked(node *corev1.Node, taken []takenRange) error {
 	if p.cluster.IsValid() && !slices.ContainsFunc(node.Spec.PodCIDRs, func(cidr string) bool {
 		r, err := netip.ParsePrefix(cidr)
 		return err != nil || r.Addr().Is4() && r.Bits() <= 29
@@ -108,8 +115,8 @@ func (p podRanges) asked(node *corev1.Node, taken map[netip.Prefix]string) error
 		if err != nil {
 			continue // validation reports it
 		}
-		if by, overlaps := overlapping(taken, want.Masked()); overlaps {
-			return fmt.Errorf("spec.podCIDRs[%d]: %s overlaps %s of %s: ask for another range, or for none, to get one that is free", i, cidr, by, taken[by])
+		if j := slices.IndexFunc(taken, func(t takenRange) bool { return t.Overlaps(want.Masked()) }); j >= 0 {
+			return fmt.Errorf("spec.podCIDRs[%d]: %s overlaps %s of %s: ask for another range, or for none, to get one that is free", i, cidr, taken[j], titleOf(taken[j].by))
 		}
 		if p.cluster.IsValid() && want.Addr().Is4() && (want.Bits() < p.cluster.Bits() || !p.cluster.Contains(want.Addr())) {
 			return fmt.Errorf("spec.podCIDRs[%d]: %s is not within the cluster's range %s: ask for another one, or start the masters with another --cluster-cidr", i, cidr, p.cluster)
@@ -118,36 +125,34 @@ func (p podRanges) asked(node *corev1.Node, taken map[netip.Prefix]string) error
 	return nil
 }
 
-// free returns the first free range of a node's size. It goes through what is taken once, in order: the candidate lies after
-// all that has been passed.
-func (p podRanges) free(taken map[netip.Prefix]string) (netip.Prefix, bool) {
-	candidate := netip.PrefixFrom(p.cluster.Masked().Addr(), max(config.NodeBits, p.cluster.Bits()))
-	for _, t := range slices.SortedFunc(maps.Keys(taken), netip.Prefix.Compare) {
-		if t.Overlaps(candidate) {
-			candidate = after(t, candidate)
-		} else if candidate.Addr().Less(t.Addr()) {
-			break
+// free returns the first free range of a node's size.
+func (p podRanges) free(taken []takenRange) (netip.Prefix, bool) {
+	bits := max(config.NodeBits, p.cluster.Bits())
+	used := make([]bool, 1<<(bits-p.cluster.Bits())) // of each range in turn
+	start := number(p.cluster.Masked().Addr())
+	for _, t := range taken {
+		switch {
+		case !t.Overlaps(p.cluster):
+		case t.Bits() <= p.cluster.Bits():
+			return netip.Prefix{}, false
+		default:
+			first := (number(t.Addr()) - start) >> (32 - bits)
+			for i := range 1 << max(bits-t.Bits(), 0) {
+				used[int(first)+i] = true
+			}
 		}
 	}
-	return candidate, p.cluster.Contains(candidate.Addr())
+	i := slices.Index(used, false)
+	if i < 0 {
+		return netip.Prefix{}, false
+	}
+	var a [4]byte
+	binary.BigEndian.PutUint32(a[:], start+uint32(i)<<(32-bits))
+	return netip.PrefixFrom(netip.AddrFrom4(a), bits), true
 }
 
-func overlapping(taken map[netip.Prefix]string, p netip.Prefix) (netip.Prefix, bool) {
-	for t := range taken {
-		if t.Overlaps(p) {
-			return t, true
-		}
-	}
-	return netip.Prefix{}, false
-}
-
-// after returns the first range of the size of p that lies after both; invalid if that is beyond the last address.
-func after(taken, p netip.Prefix) netip.Prefix {
-	bits := min(taken.Bits(), p.Bits())
-	a := netip.PrefixFrom(taken.Addr(), bits).Masked().Addr().As4()
-	n := uint64(a[0])<<24 | uint64(a[1])<<16 | uint64(a[2])<<8 | uint64(a[3])
-	if n += 1 << (32 - bits); n >= 1<<32 {
-		return netip.Prefix{}
-	}
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}), p.Bits())
+// number is an IPv4 address as a number.
+func number(a netip.Addr) uint32 {
+	b := a.As4()
+	return binary.BigEndian.Uint32(b[:])
 }
