@@ -87,6 +87,7 @@ func (r *Registry) create(ctx context.Context, q *Request, s *Strategy, obj api.
 		return nil, err
 	}
 	key, asked := storage.KeyOf(kind, obj.GetNamespace(), obj.GetName()), obj
+	defer q.endTurn()
 	for try := 0; ; try++ {
 		if s.Admit != nil { // each try completes what the client asked for, not what the last try made of it
 			obj = storage.Shallow(asked)

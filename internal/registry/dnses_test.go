@@ -141,7 +141,7 @@ func TestDNSChanges(t *testing.T) {
 	}
 }
 
-// Of two objects that claim one name, or one address, at the same moment, one gets it: also if the other is a Service.
+// Of two objects that claim one name, or one address, at the same moment from two masters, one gets it: also if the other is a Service.
 func TestDNSTakenMeanwhile(t *testing.T) {
 	for _, x := range []struct {
 		first api.Object
@@ -152,9 +152,9 @@ func TestDNSTakenMeanwhile(t *testing.T) {
 		{service("first", ip("10.8.0.1")), "service default/first has it"},
 	} {
 		s := &interrupted{Store: memory.New()}
-		admin := startOn(t, s)
+		admin, other := startOn(t, s), startOn(t, s.Store)
 		s.before = func([]store.Change) {
-			if _, err := admin.Create(t.Context(), x.first, client.WriteOptions{}); err != nil {
+			if _, err := other.Create(t.Context(), x.first, client.WriteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -167,23 +167,23 @@ func TestDNSTakenMeanwhile(t *testing.T) {
 // As above, for objects that are there already and have their addresses.
 func TestHostTakenMeanwhile(t *testing.T) {
 	s := &interrupted{Store: memory.New()}
-	admin := startOn(t, s)
+	admin, other := startOn(t, s), startOn(t, s.Store)
 	for _, name := range []string{"first", "second"} {
 		if _, err := admin.Create(t.Context(), dns(name, name+".example", ""), client.WriteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rename := func(name string) error {
-		_, err := admin.Patch(t.Context(), client.Key{Kind: api.DNSes, Namespace: "default", Name: name},
+	rename := func(by client.Interface, name string) error {
+		_, err := by.Patch(t.Context(), client.Key{Kind: api.DNSes, Namespace: "default", Name: name},
 			client.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":{"host":"one.example"}}`)}, client.WriteOptions{})
 		return err
 	}
 	s.before = func([]store.Change) {
-		if err := rename("first"); err != nil {
+		if err := rename(other, "first"); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := rename("second"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "dns default/first has this name") {
+	if err := rename(admin, "second"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "dns default/first has this name") {
 		t.Error(err)
 	}
 }

@@ -25,6 +25,7 @@
 //	admission.go    what a write has to pass besides its own validation
 //	create.go update.go delete.go patch.go applypatch.go    the flow of each write; packages patch and apply change documents
 //	write.go        the transaction they end in, and what it relies on
+//	turns.go        writes of which only one at a time can succeed
 //	split.go        what an object must not show, and a second one keeps
 //	fence.go        what every write of a leader relies on
 //	subresource.go  what a kind can have below its objects, and what the registry offers to it and to answers

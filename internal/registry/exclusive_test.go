@@ -84,57 +84,60 @@ func TestNamespaceChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// A write of a group is alone: two that start together from what neither has written yet do not both go through.
+// A write of a group is alone: two masters that start one each from what neither has written yet do not both write it.
 func TestExclusive(t *testing.T) {
 	s := &interrupted{Store: memory.New()}
-	reg, stop := registrytest.Start(t, s)
-	t.Cleanup(stop)
 	has := func(obj api.Object) string { return obj.GetAnnotations()["has"] }
-	err := reg.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{
-		Exclusive: func(obj, old api.Object) []string {
-			if has(obj) != "" && (old == nil || has(old) != has(obj)) {
-				return []string{"gadgets"}
-			}
-			return nil
-		},
-		Admit:       func(obj api.Object, others registry.Lister) error { return alone(reg, obj, has) },
-		AdmitUpdate: func(obj, _ api.Object, others registry.Lister) error { return alone(reg, obj, has) },
-	})
-	if err != nil {
-		t.Fatal(err)
+	master := func(s store.Store) client.Interface {
+		reg, stop := registrytest.Start(t, s)
+		t.Cleanup(stop)
+		err := reg.AddKind(t.Context(), registrytest.Gadgets, &registry.Strategy{
+			Exclusive: func(obj, old api.Object) []string {
+				if has(obj) != "" && (old == nil || has(old) != has(obj)) {
+					return []string{"gadgets"}
+				}
+				return nil
+			},
+			Admit:       func(obj api.Object, others registry.Lister) error { return alone(reg, obj, has) },
+			AdmitUpdate: func(obj, _ api.Object, others registry.Lister) error { return alone(reg, obj, has) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return local.New(reg, registry.System)
 	}
-	admin := local.New(reg, registry.System)
-	create := func(name, it string) error {
-		_, err := admin.Create(t.Context(), &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{"has": it}}}, client.WriteOptions{})
+	admin, other := master(s), master(s.Store)
+	create := func(by client.Interface, name, it string) error {
+		_, err := by.Create(t.Context(), &registrytest.Gadget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{"has": it}}}, client.WriteOptions{})
 		return err
 	}
 	s.before = func([]store.Change) {
-		if err := create("first", "it"); err != nil {
+		if err := create(other, "first", "it"); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := create("second", "it"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "first has it") {
+	if err := create(admin, "second", "it"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "first has it") {
 		t.Fatalf("a create that was outrun: %v", err)
 	}
-	if err := create("second", "that"); err != nil {
+	if err := create(admin, "second", "that"); err != nil {
 		t.Fatal(err)
 	}
-	update := func(name, it string) error {
-		obj, err := admin.Get(t.Context(), client.Key{Kind: registrytest.Gadgets, Namespace: "default", Name: name})
+	update := func(by client.Interface, name, it string) error {
+		obj, err := by.Get(t.Context(), client.Key{Kind: registrytest.Gadgets, Namespace: "default", Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		obj = obj.DeepCopyObject().(api.Object)
 		obj.SetAnnotations(map[string]string{"has": it})
-		_, err = admin.Update(t.Context(), obj, client.WriteOptions{})
+		_, err = by.Update(t.Context(), obj, client.WriteOptions{})
 		return err
 	}
 	s.before = func([]store.Change) {
-		if err := update("first", "new"); err != nil {
+		if err := update(other, "first", "new"); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := update("second", "new"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "first has new") {
+	if err := update(admin, "second", "new"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "first has new") {
 		t.Fatalf("an update that was outrun: %v", err)
 	}
 }
@@ -224,17 +227,17 @@ func TestPodRanges(t *testing.T) {
 // Two default classes that are made at the same moment: the one that comes second hears what Kubernetes says.
 func TestTwoDefaultClasses(t *testing.T) {
 	s := &interrupted{Store: memory.New()}
-	admin := startOn(t, s)
-	create := func(name string) error {
-		_, err := admin.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, GlobalDefault: true}, client.WriteOptions{})
+	admin, other := startOn(t, s), startOn(t, s.Store)
+	create := func(by client.Interface, name string) error {
+		_, err := by.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, GlobalDefault: true}, client.WriteOptions{})
 		return err
 	}
 	s.before = func([]store.Change) {
-		if err := create("first"); err != nil {
+		if err := create(other, "first"); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := create("second"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "PriorityClass first is already marked as default") {
+	if err := create(admin, "second"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "PriorityClass first is already marked as default") {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -29,6 +29,7 @@ type Registry struct {
 	strategies atomic.Pointer[map[*api.Kind]*Strategy]
 	authorizer *authorization.Authorizer
 	fields     apply.Fields
+	turns      turns
 	log        *slog.Logger
 	now        func() time.Time
 }

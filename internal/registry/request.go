@@ -76,6 +76,9 @@ type Request struct {
 	kept  *Kept
 	keeps bool
 
+	// turn gives back what the request has of turns; nil: nothing.
+	turn func()
+
 	passed access // what authorisation has allowed, so that it runs once
 }
 
@@ -83,6 +86,14 @@ type Request struct {
 type access struct {
 	verb, sub, below, namespace, name, path string
 	kind                                    *api.Kind
+}
+
+// endTurn lets the next write of the same group go.
+func (q *Request) endTurn() {
+	if q.turn != nil {
+		q.turn()
+		q.turn = nil
+	}
 }
 
 func (q *Request) access() access {

@@ -205,24 +205,24 @@ func TestNodePorts(t *testing.T) {
 	}
 }
 
-// Of two Services that are made at the same moment with one address, or one port, one gets it.
+// Of two Services that two masters make at the same moment with one address, or one port, one gets it.
 func TestServiceTakenMeanwhile(t *testing.T) {
 	s := &interrupted{Store: memory.New()}
-	admin := startOn(t, s)
+	admin, other := startOn(t, s), startOn(t, s.Store)
 	for i, change := range []func(*corev1.ServiceSpec){
 		ip("10.6.0.1"),
 		func(s *corev1.ServiceSpec) { s.Type, s.Ports[0].NodePort = corev1.ServiceTypeNodePort, 30080 },
 	} {
-		create := func(name string) error {
-			_, err := admin.Create(t.Context(), service(fmt.Sprint(name, i), change), client.WriteOptions{})
+		create := func(by client.Interface, name string) error {
+			_, err := by.Create(t.Context(), service(fmt.Sprint(name, i), change), client.WriteOptions{})
 			return err
 		}
 		s.before = func([]store.Change) {
-			if err := create("first"); err != nil {
+			if err := create(other, "first"); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := create("second"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), fmt.Sprint("service default/first", i, " has it")) {
+		if err := create(admin, "second"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), fmt.Sprint("service default/first", i, " has it")) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
@@ -231,23 +231,23 @@ func TestServiceTakenMeanwhile(t *testing.T) {
 // As above, for Services that are there already and become reachable on the nodes.
 func TestNodePortTakenMeanwhile(t *testing.T) {
 	s := &interrupted{Store: memory.New()}
-	admin := startOn(t, s)
+	admin, other := startOn(t, s), startOn(t, s.Store)
 	for _, name := range []string{"first", "second"} {
 		if _, err := admin.Create(t.Context(), service(name, nil), client.WriteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	open := func(name string) error {
-		_, err := admin.Patch(t.Context(), client.Key{Kind: api.Services, Namespace: "default", Name: name},
+	open := func(by client.Interface, name string) error {
+		_, err := by.Patch(t.Context(), client.Key{Kind: api.Services, Namespace: "default", Name: name},
 			client.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":30080}]}}`)}, client.WriteOptions{})
 		return err
 	}
 	s.before = func([]store.Change) {
-		if err := open("first"); err != nil {
+		if err := open(other, "first"); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := open("second"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "service default/first has it") {
+	if err := open(admin, "second"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "service default/first has it") {
 		t.Error(err)
 	}
 }

@@ -48,6 +48,7 @@ func (r *Registry) modify(ctx context.Context, q *Request, opts WriteOptions, re
 	if err := r.Authorize(ctx, q); err != nil {
 		return nil, err
 	}
+	defer q.endTurn()
 	for try := 0; ; try++ {
 		old, err := r.read(ctx, q.Kind, q.Namespace, q.Name)
 		if err != nil {

@@ -59,14 +59,21 @@ func (r *Registry) outrun(ctx context.Context, q *Request, err error, try int) (
 // group changes its key. No API group has such a name.
 const exclusiveRoot = storage.Root + "_exclusive/"
 
-// admitExclusive makes admission see every earlier write of the group, and makes the write fail if another has come
-// since.
+// admitExclusive waits for the request's turn, makes admission see every earlier write of the group, and makes the write fail if
+// one of another master has come since.
 func (r *Registry) admitExclusive(ctx context.Context, q *Request) error {
 	s := r.Strategy(q.Kind)
 	if s.Exclusive == nil || q.Sub != "" || q.New == nil {
 		return nil
 	}
-	for _, group := range s.Exclusive(q.New, q.Old) {
+	groups := s.Exclusive(q.New, q.Old)
+	q.endTurn()
+	done, err := r.turns.take(ctx, groups)
+	if err != nil {
+		return storage.Error(q.Kind, q.New.GetName(), err)
+	}
+	q.turn = done
+	for _, group := range groups {
 		key := exclusiveRoot + group
 		switch kv, err := r.store.Get(ctx, key); {
 		case errors.Is(err, store.ErrNotFound):
