@@ -76,8 +76,8 @@ type Request struct {
 	kept  *Kept
 	keeps bool
 
-	// turn gives back what the request has of turns; nil: nothing.
-	turn func()
+	// turn is what the request has of turns; nil: nothing.
+	turn *held
 
 	passed access // what authorisation has allowed, so that it runs once
 }
@@ -91,7 +91,7 @@ type access struct {
 // endTurn lets the next write of the same group go.
 func (q *Request) endTurn() {
 	if q.turn != nil {
-		q.turn()
+		q.turn.end()
 		q.turn = nil
 	}
 }

@@ -17,18 +17,27 @@ type turns struct {
 type turn struct {
 	has   chan struct{} // holds one value while somebody has the turn
 	users int           // who has it, and those who wait
+	// revision is that of the group's key after the last write, for who waits: it need not be read then. 0: not known.
+	revision int64
 }
 
-// take waits for the turns of all groups. The error is ctx's; else done gives them back.
-func (t *turns) take(ctx context.Context, groups []string) (done func(), err error) {
+// held are turns that a request has.
+type held struct {
+	of     *turns
+	groups []string
+	wrote  int64 // the revision of the write; 0: there was none
+}
+
+// take waits for the turns of all groups. The error is ctx's.
+func (t *turns) take(ctx context.Context, groups []string) (*held, error) {
 	groups = slices.Compact(slices.Sorted(slices.Values(groups))) // in one order, or two could wait for each other
 	for i, g := range groups {
 		if err := t.one(ctx, g); err != nil {
-			t.give(groups[:i])
+			(&held{of: t, groups: groups[:i]}).end()
 			return nil, err
 		}
 	}
-	return func() { t.give(groups) }, nil
+	return &held{of: t, groups: groups}, nil
 }
 
 func (t *turns) one(ctx context.Context, group string) error {
@@ -47,28 +56,37 @@ func (t *turns) one(ctx context.Context, group string) error {
 	case x.has <- struct{}{}:
 		return nil
 	case <-ctx.Done():
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.leave(group)
 		return context.Cause(ctx)
 	}
 }
 
-func (t *turns) give(groups []string) {
-	for _, g := range groups {
-		t.mu.Lock()
-		x := t.of[g]
-		t.mu.Unlock()
-		<-x.has
-		t.leave(g)
+// leave forgets a group that nobody uses any more. The caller has locked t.
+func (t *turns) leave(group string) {
+	if x := t.of[group]; x.users > 1 {
+		x.users--
+	} else {
+		delete(t.of, group)
 	}
 }
 
-// leave forgets a group that nobody uses any more.
-func (t *turns) leave(group string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if x := t.of[group]; x.users == 1 {
-		delete(t.of, group)
-	} else {
-		x.users--
+// revision is that of a group's key; 0: it has to be read.
+func (h *held) revision(group string) int64 {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	return h.of.of[group].revision
+}
+
+// end gives the turns to those who wait.
+func (h *held) end() {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	for _, g := range h.groups {
+		x := h.of.of[g]
+		x.revision = h.wrote
+		<-x.has
+		h.of.leave(g)
 	}
 }

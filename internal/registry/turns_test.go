@@ -39,7 +39,7 @@ func TestTurns(t *testing.T) {
 				for i := 0; i < len(groups); i += 2 {
 					busy[groups[i]].Unlock()
 				}
-				done()
+				done.end()
 			}
 		})
 	}
@@ -65,8 +65,8 @@ func TestTurnGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free()
-	done()
+	free.end()
+	done.end()
 	if len(all.of) != 0 {
 		t.Errorf("kept: %v", all.of)
 	}

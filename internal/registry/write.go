@@ -29,6 +29,9 @@ func (r *Registry) write(ctx context.Context, q *Request, key string, obj api.Ob
 	if refused := (*store.Refused)(nil); errors.As(err, &refused) && refused.Key != change.Key {
 		return nil, outrunError{refused}
 	}
+	if err == nil && q.turn != nil {
+		q.turn.wrote = e.Revision()
+	}
 	return e, storage.Error(kind, obj.GetName(), err)
 }
 
@@ -68,24 +71,28 @@ func (r *Registry) admitExclusive(ctx context.Context, q *Request) error {
 	}
 	groups := s.Exclusive(q.New, q.Old)
 	q.endTurn()
-	done, err := r.turns.take(ctx, groups)
+	turn, err := r.turns.take(ctx, groups)
 	if err != nil {
 		return storage.Error(q.Kind, q.New.GetName(), err)
 	}
-	q.turn = done
+	q.turn = turn
 	for _, group := range groups {
-		key := exclusiveRoot + group
-		switch kv, err := r.store.Get(ctx, key); {
-		case errors.Is(err, store.ErrNotFound):
-			q.relied = append(q.relied, store.Create(key, nil))
-		case err != nil:
-			return storage.Error(q.Kind, q.New.GetName(), err)
-		default:
-			if err := r.cache.Reach(ctx, kv.Modified); err != nil {
+		key, revision := exclusiveRoot+group, turn.revision(group)
+		if revision == 0 {
+			kv, err := r.store.Get(ctx, key)
+			if errors.Is(err, store.ErrNotFound) {
+				q.relied = append(q.relied, store.Create(key, nil))
+				continue
+			}
+			if err != nil {
 				return storage.Error(q.Kind, q.New.GetName(), err)
 			}
-			q.relied = append(q.relied, store.Update(key, nil, kv.Modified))
+			revision = kv.Modified
 		}
+		if err := r.cache.Reach(ctx, revision); err != nil {
+			return storage.Error(q.Kind, q.New.GetName(), err)
+		}
+		q.relied = append(q.relied, store.Update(key, nil, revision))
 	}
 	return nil
 }
