@@ -125,6 +125,37 @@ func TestFunctions(t *testing.T) {
 	if err == nil || !strings.Contains(out, "KeyError: 'x'") || !strings.Contains(out, "in main") {
 		t.Errorf("ctl shows of a traceback: %q, %v", out, err)
 	}
+	images := func() int {
+		all, err := filepath.Glob(filepath.Join(c.dir, "registry/docker/registry/v2/repositories/functions/default/add-five__25173b/_manifests/revisions/sha256/*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	blobs := func() int {
+		all, err := filepath.Glob(filepath.Join(c.dir, "registry/docker/registry/v2/blobs/sha256/*/*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	// Images of older versions go, with what nothing else has of them.
+	first := blobs()
+	other := filepath.Join(t.TempDir(), "other.py")
+	for n := range 3 {
+		if err := os.WriteFile(other, fmt.Appendf(nil, "def main(params):\n    return {'x': params['x'] + %d}\n", n+6), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.ctl("func", "update", "addFive", "-p", other)
+		c.eventually("the new one answers", func() bool {
+			_, body, _ := c.post("/addFive", `{"x": 0}`)
+			return body == fmt.Sprintf(`{"x": %d}`, n+6)
+		})
+	}
+	c.eventually("one image", func() bool { return images() == 1 && blobs() == first })
+	c.ctl("func", "update", "addFive", "-p", "../testdata/functions/addFive.py")
+	c.eventually("the first one answers again", func() bool { _, body, _ := c.post("/addFive", `{"x": 0}`); return body == `{"x": 5}` })
+	c.eventually("its instances", func() bool { return len(c.instances("add-five--25173b")) == 2 })
 	// An instance is a pod, and answers by itself.
 	pods := c.instances("add-five--25173b")
 	if len(pods) != 2 { // as the command makes them

@@ -337,7 +337,7 @@ var (
 	FunctionCalls = &Kind{
 		Group: "minik8s.io", Version: "v1", Kind: "FunctionCall", Plural: "functioncalls", Singular: "functioncall",
 		ShortNames: []string{"call"}, Aliases: []string{"calls"}, Namespaced: true, AsBytes: true,
-		Subresources: []Subresource{{Name: minik8s.FunctionResultSubresource, Verbs: []string{"get"}, Connects: true}, status},
+		Subresources: []Subresource{{Name: minik8s.FunctionResultSubresource, Verbs: []string{"get", "update"}, Connects: true}, status},
 		New:          func() Object { return &minik8s.FunctionCall{} },
 		NewList:      func() runtime.Object { return &minik8s.FunctionCallList{} },
 	}

@@ -9,19 +9,26 @@
 //     has one started at once.
 //   - The Server runs on every master and answers whoever calls: by the API (functions/NAME/call), by the port for calls, and for
 //     the results of calls that nobody has waited for. Masters that do not lead pass calls on to the one that does.
+//   - The Door, on every master, answers for functions that have an address of their own, which is a Service's. Its EndpointSlice names the
+//     masters, and never instances: so a call waits for an instance when there is none, is counted, and each instance keeps to its
+//     limit, whichever way calls come, and nothing has to change in the kernels of the nodes when instances come and go. The price is a way
+//     by a master. A function without an address has no Service, and costs the nodes nothing. The Door's port is open while a function has an
+//     address, and for pods and nodes of the cluster alone; who is called is said by the Host of the request.
 //   - Images, on every master, makes images and pushes them to the cluster's registry there. An image is the same bytes wherever it is
-//     made, so a master that is asked for one that another has made makes it again.
+//     made, so a master that is asked for one that another has made makes it again. An image goes when no Function, ReplicaSet or
+//     instance has it, from the leading master; other masters look when they lead.
 //
 // It promises: a call is answered once, with its result or with whose fault it was that there is none (function, caller, platform). A call that
 // fits its time is not dropped because no instance runs. It is sent to another instance only if nothing of it was sent before. A call
 // for which nobody waits is a FunctionCall: it is in the store before its caller has its name, and after the loss of a master it
-// is called again, so that it runs at least once. Other calls leave nothing in the store, and end with the master.
+// is called again, so that it runs at least once. A caller may give it its id (the parameter id): saying one id twice makes one call. Other calls leave nothing in the store, and end with the master.
 //
 // The API server has authorised every call that comes through it. State is in Functions, FunctionCalls and ReplicaSets; what else
 // there is (who waits, averages of the load) begins anew after a kill -9, with the instances that there are.
 //
 //	controller.go  images and ReplicaSets; status
 //	images.go      the images
+//	address.go     functions' own addresses: Services, and the Door
 //	pool.go        instances of one function, and who waits for them
 //	dispatcher.go  calls, and how many instances they ask for
 //	call.go        one call, and chains of them

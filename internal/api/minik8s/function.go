@@ -53,6 +53,10 @@ type FunctionSpec struct {
 	// Retry is WhenUnsent (the default): a call goes to another instance if nothing of it was sent to the first; or Never.
 	Retry string `json:"retry,omitempty"`
 
+	// Address is that of a Service of the function's own, by which it is called from the cluster's pods and nodes: an address, or
+	// Auto, which is one of the range of Services. Empty: there is none.
+	Address string `json:"address,omitempty"`
+
 	// Left and Right are the functions that come next, with what this one returned, if check(arg) is true, and if it is not.
 	// RETURN, or nothing: none comes, and the result is the caller's.
 	Left  string `json:"left,omitempty"`
@@ -77,13 +81,18 @@ type FunctionStatus struct {
 	// Instances are those that exist; ReadyInstances those that take calls.
 	Instances      int32 `json:"instances,omitempty"`
 	ReadyInstances int32 `json:"readyInstances,omitempty"`
+	// Address is that of its Service, if it has one.
+	Address string `json:"address,omitempty"`
 	// LastCallTime is about when it was last called: it is written when the number of instances changes.
 	LastCallTime *metav1.Time       `json:"lastCallTime,omitempty"`
 	Conditions   []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// FunctionReady is the condition of a function that can be called.
-const FunctionReady = "Ready"
+// FunctionReady is the condition of a function that can be called; FunctionAddressed of one that has its address.
+const (
+	FunctionReady     = "Ready"
+	FunctionAddressed = "Addressed"
+)
 
 // Words of a FunctionSpec.
 const (
@@ -92,6 +101,8 @@ const (
 	// RetryWhenUnsent and RetryNever are values of Retry.
 	RetryWhenUnsent = "WhenUnsent"
 	RetryNever      = "Never"
+	// AddressAuto is a value of Address: any that is free.
+	AddressAuto = "Auto"
 	// FunctionReturn is the end of a chain, as a value of Left and Right.
 	FunctionReturn = "RETURN"
 )
@@ -105,8 +116,11 @@ const FunctionResultSubresource = "result"
 // FunctionLabel is on the pods of a function, and has its derived name.
 const FunctionLabel = "minik8s.io/function"
 
-// FunctionPort is the port of instances of Python functions.
-const FunctionPort = 8080
+// FunctionPort is the port of instances of Python functions; FunctionServicePort that of a function's Service.
+const (
+	FunctionPort        = 8080
+	FunctionServicePort = 80
+)
 
 // FunctionList is a list of Functions.
 type FunctionList struct {

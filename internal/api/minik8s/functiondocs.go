@@ -31,6 +31,7 @@ func (FunctionSpec) SwaggerDoc() map[string]string {
 		"idleSeconds":       "How long nobody has called when the instances begin to go, one after the other. 60 by default.",
 		"resultSeconds":     "How long the result of a call is kept for who asks for it later. 3600 by default.",
 		"retry":             "WhenUnsent, the default: a call goes to another instance if nothing of it was sent to the first; or Never.",
+		"address":           "The address of a Service of its own, by which pods and nodes call it (POST http://ADDRESS/), also from zero: any free address, or Auto. Without it there is no Service.",
 		"left":              "The function that comes next, with what this one returned, if check(arg) is true. RETURN, or nothing: the result is the caller's.",
 		"right":             "The function that comes next if check(arg) is not true, or if there is no check.",
 	}
@@ -54,8 +55,9 @@ func (FunctionStatus) SwaggerDoc() map[string]string {
 		"image":              "What instances run, by its digest.",
 		"instances":          "How many instances exist.",
 		"readyInstances":     "How many of them take calls.",
+		"address":            "The address of its Service, if it has one.",
 		"lastCallTime":       "About when it was last called. It is written when the number of instances changes.",
-		"conditions":         "Ready: whether it can be called, and if not, why.",
+		"conditions":         "Ready: whether it can be called, and if not, why. Addressed: whether it has the address that it asks for.",
 	}
 }
 

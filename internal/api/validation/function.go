@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -64,6 +65,11 @@ func Function(f *minik8s.Function) field.ErrorList {
 	within("initialInstances", s.InitialInstances, 0, s.MaxInstances)
 	within("idleSeconds", s.IdleSeconds, 1, 30*day)
 	within("resultSeconds", s.ResultSeconds, 1, 30*day)
+	if s.Address != "" && s.Address != minik8s.AddressAuto {
+		if _, err := netip.ParseAddr(s.Address); err != nil {
+			errs = append(errs, field.Invalid(spec.Child("address"), s.Address, "expected an address, as 10.7.0.3, or Auto"))
+		}
+	}
 	for _, next := range []struct{ field, name string }{{"left", s.Left}, {"right", s.Right}} {
 		if next.name != "" && next.name != minik8s.FunctionReturn {
 			errs = append(errs, say(spec.Child(next.field), next.name, functionName(next.name, false))...)
