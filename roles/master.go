@@ -285,7 +285,7 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 		return loadbalancer.New(c, v, r, d.cfg.LBPool, log)
 	})
 	withRecorder(function.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
-		return function.NewController(c, v, r, d.functions.images, d.functions.server, int32(d.cfg.FunctionPort), log)
+		return function.NewController(c, v, r, d.functions.images, d.functions.server, d.reg.Kinds(), int32(d.cfg.FunctionPort), log)
 	})
 	withRecorder(gpu.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, _ *slog.Logger) runner {
 		return gpu.NewController(c, v, r, d.gpus())

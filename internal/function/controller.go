@@ -50,6 +50,7 @@ type Controller struct {
 	port      int32 // to which Services of functions lead; 0: there are none
 	loop      *loop.Loop
 	calling   *loop.Loop
+	triggers  *triggers
 	dispatch  *dispatcher
 	tasks     *supervise.Tasks // of this Run
 
@@ -66,8 +67,8 @@ type made struct {
 	ref        string
 }
 
-// NewController makes the controller. server has its calls brought here while it runs; port is that of the masters' Doors.
-func NewController(c client.Interface, views *informer.Views, record *events.Recorder, images *Images, server *Server, port int32, log *slog.Logger) *Controller {
+// NewController makes the controller. server has its calls brought here while it runs; kinds has those that triggers name; port is that of the masters' Doors.
+func NewController(c client.Interface, views *informer.Views, record *events.Recorder, images *Images, server *Server, kinds *api.Table, port int32, log *slog.Logger) *Controller {
 	opts := informer.Options{Views: views, Log: log}
 	f := &Controller{client: c, record: record, images: images, server: server, log: log,
 		functions: informer.New[*minik8s.Function](c, api.Functions, opts),
@@ -85,7 +86,9 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 	})
 	f.loop = loop.New("function", log, f.reconcile)
 	f.calling = loop.New("functioncall", log, f.advance)
+	f.triggers = newTriggers(f, kinds)
 	f.functions.OnChange(func(old, now *minik8s.Function) {
+		f.triggers.changed(old, now)
 		if now == nil {
 			key := keyOf(old)
 			f.dispatch.drop(key)
@@ -142,13 +145,14 @@ func (f *Controller) Run(ctx context.Context, ready func()) error {
 	defer f.dispatch.stop()
 	defer f.server.leave(f.dispatch)
 	f.tasks = supervise.NewTasks(ctx)
+	f.triggers.tasks = f.tasks
 	f.tasks.Go(func(ctx context.Context) error {
 		return loop.Drive(ctx, func() {
 			f.sweep() // what went while nobody led
 			f.server.serve(f.dispatch)
 			ready()
 		}, []supervise.Source{f.functions, f.sets, f.pods, f.calls, f.services, f.slices},
-			f.loop.Workers(2), f.dispatch.scale.Workers(2), f.calling.Workers(4))
+			f.loop.Workers(2), f.dispatch.scale.Workers(2), f.calling.Workers(4), f.triggers.loop.Workers(1))
 	})
 	f.tasks.Go(f.keepSweeping)
 	return f.tasks.Wait()

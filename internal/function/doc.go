@@ -4,6 +4,12 @@
 //   - The Controller runs on the leading master. For each Function it has an image made and a ReplicaSet with pods of it, none at
 //     first. A changed Function gets another image and another ReplicaSet: new calls go there, and the old one goes when its
 //     last call has ended.
+//   - Triggers, beside it, make FunctionCalls when it is time (Spec.Triggers, as in a crontab) and when objects change. A timer is set and a
+//     watch is open only for functions that ask for it. A call has the name of its event (function, trigger, and time or revision), and
+//     how far a trigger has come is written after it: an event that is met again, as after a kill -9, makes no second call, and none
+//     is passed over. Of times that were missed the last one is made up for; changes whose history is gone are found by the objects'
+//     revisions, but for what was deleted meanwhile. Whoever writes a trigger, or changes the program that gets its events, must be allowed to
+//     list and watch the objects; of a Secret a call has the metadata alone, since calls are read by more people than Secrets are.
 //   - The Dispatcher, on the same master, has all calls: each waits for an instance with room, in the order of arrival, and is sent
 //     to the pod itself. It counts what is under way, and package plan says how many instances that asks for. A call that finds none
 //     has one started at once.
@@ -28,6 +34,7 @@
 //
 //	controller.go  images and ReplicaSets; status
 //	images.go      the images
+//	triggers.go    calls by schedule and by changes of objects
 //	address.go     functions' own addresses: Services, and the Door
 //	pool.go        instances of one function, and who waits for them
 //	dispatcher.go  calls, and how many instances they ask for

@@ -62,6 +62,9 @@ func (r *Registry) admitNeeds(ctx context.Context, q *Request, s *Strategy) erro
 		return nil
 	}
 	for _, n := range s.Needs(q.New, q.Old, r.kinds) {
+		if n.Kind == nil {
+			return apierrors.NewBadRequest(n.For + ": there is no such kind here")
+		}
 		err := r.authorizer.Authorize(ctx, authorization.Attributes{User: q.User, Verb: n.Verb, Kind: n.Kind, Namespace: n.Namespace})
 		if apierrors.IsForbidden(err) {
 			where := "all namespaces"

@@ -36,9 +36,9 @@ type Registry struct {
 // Needed is a right that a user must have for what an object asks for: see Strategy.Needs.
 type Needed struct {
 	Verb      string
-	Kind      *api.Kind
-	Namespace string // empty: all
-	For       string // the field that asks for it
+	Kind      *api.Kind // nil: there is none of that name, and the object is refused
+	Namespace string    // empty: all
+	For       string    // the field that asks for it
 }
 
 // Strategy is what is a kind's own in the common flow. Every func may be nil.

@@ -57,10 +57,59 @@ type FunctionSpec struct {
 	// Auto, which is one of the range of Services. Empty: there is none.
 	Address string `json:"address,omitempty"`
 
+	// Triggers are what calls the function beside people: times, and changes of objects. Such a call is a FunctionCall.
+	Triggers []FunctionTrigger `json:"triggers,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
+
 	// Left and Right are the functions that come next, with what this one returned, if check(arg) is true, and if it is not.
 	// RETURN, or nothing: none comes, and the result is the caller's.
 	Left  string `json:"left,omitempty"`
 	Right string `json:"right,omitempty"`
+}
+
+// FunctionTrigger is an event that calls the function: a schedule, or changes of objects.
+type FunctionTrigger struct {
+	Name string `json:"name"`
+	// Schedule is when it is called, as in a crontab; TimeZone says whose clock, UTC by default; Body is the argument.
+	Schedule string `json:"schedule,omitempty"`
+	TimeZone string `json:"timeZone,omitempty"`
+	Body     string `json:"body,omitempty"`
+	// Object says which objects' changes call it, with a FunctionEvent.
+	Object *FunctionObjectTrigger `json:"object,omitempty"`
+}
+
+// FunctionObjectTrigger selects changes of objects.
+type FunctionObjectTrigger struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// AllNamespaces: not only objects of the function's namespace.
+	AllNamespaces bool                  `json:"allNamespaces,omitempty"`
+	Selector      *metav1.LabelSelector `json:"selector,omitempty"`
+	// On are the changes that count; none: all.
+	On []string `json:"on,omitempty"`
+}
+
+// Changes of objects. An object that the selector selects no more is Deleted to it.
+const (
+	ObjectCreated = "Created"
+	ObjectUpdated = "Updated"
+	ObjectDeleted = "Deleted"
+)
+
+// FunctionEvent is the argument of a call for a change of an object, as JSON.
+type FunctionEvent struct {
+	Trigger string `json:"trigger"`
+	Type    string `json:"type"`
+	// Object is the object after the change, or as it was last. Of a Secret, and of what is too large for a call, it is kind and metadata.
+	Object any `json:"object"`
+}
+
+// FunctionTriggerStatus is how far a trigger has come.
+type FunctionTriggerStatus struct {
+	Name string `json:"name"`
+	// LastTime is the last time of the schedule for which there is a call.
+	LastTime *metav1.Time `json:"lastTime,omitempty"`
+	// Revision is that up to which changes of objects have their calls.
+	Revision string `json:"revision,omitempty"`
 }
 
 // FunctionFile is a file of a function.
@@ -84,8 +133,10 @@ type FunctionStatus struct {
 	// Address is that of its Service, if it has one.
 	Address string `json:"address,omitempty"`
 	// LastCallTime is about when it was last called: it is written when the number of instances changes.
-	LastCallTime *metav1.Time       `json:"lastCallTime,omitempty"`
-	Conditions   []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+	LastCallTime *metav1.Time `json:"lastCallTime,omitempty"`
+	// Triggers say how far each trigger has come.
+	Triggers   []FunctionTriggerStatus `json:"triggers,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
+	Conditions []metav1.Condition      `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
 // FunctionReady is the condition of a function that can be called; FunctionAddressed of one that has its address.

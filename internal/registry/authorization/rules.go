@@ -175,6 +175,7 @@ var partRules = map[string][]rule{
 	},
 	"system:function-controller": {
 		may(reading, api.Functions, api.FunctionCalls, api.ReplicaSets, api.Pods),
+		{verbs: []string{"list", "watch"}}, // what triggers ask for: who writes one must be allowed to himself
 		mayBelow("status", changing, api.Functions, api.FunctionCalls),
 		may([]string{"create", "update", "patch", "delete"}, api.ReplicaSets),                                 // of instances
 		may([]string{"create", "delete"}, api.FunctionCalls),                                                  // for callers who do not wait; old results go
