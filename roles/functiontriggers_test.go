@@ -80,7 +80,9 @@ func TestFunctionTriggers(t *testing.T) {
 	}
 	want := map[string]int{`"Created ConfigMap one {'a': '1'}"`: 1, `"Updated ConfigMap one {'a': '2'}"`: 1, `"Deleted ConfigMap one {'a': '2'}"`: 1}
 	c.eventually("a call for each change", func() bool { return fmt.Sprint(results("maps")) == fmt.Sprint(want) })
-	c.eventually("a call for a Secret", func() bool { return fmt.Sprint(results("secrets")) == fmt.Sprint(map[string]int{`"Created Secret hidden None"`: 1}) })
+	c.eventually("a call for a Secret", func() bool {
+		return fmt.Sprint(results("secrets")) == fmt.Sprint(map[string]int{`"Created Secret hidden None"`: 1})
+	})
 	for _, x := range calls("secrets") {
 		if strings.Contains(string(x.Spec.Body), "swordfish") || strings.Contains(string(x.Spec.Body), "c3dvcmRmaXNo") {
 			t.Errorf("a secret is in a call: %s", x.Spec.Body)

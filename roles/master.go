@@ -133,6 +133,7 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	parts := prometheus.NewRegistry()
 	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
+	parts.MustRegister(d.functions.server)
 	d.extensions.Store(aggregator.NewServices(aggregator.ServicesConfig{Registry: d.reg, Cert: d.creds.front}))
 	cfg := apiserver.Config{
 		Services: d.extensions.Load(), Connectors: d.connectors(), Images: d.functions.registry,

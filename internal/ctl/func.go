@@ -42,7 +42,7 @@ func (p *program) funcCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name: "func", Usage: "functions: add, update and remove them, call them, see their results and what they print",
-		ArgsUsage: "add | update | rm | get | call | result | logs",
+		ArgsUsage: "add | update | rm | get | call | result | top | logs",
 		Subcommands: []*cli.Command{
 			{Name: "add", Usage: "make a function of a Python file", ArgsUsage: "NAME -p FILE", Action: p.funcAdd,
 				Flags: append(program, &cli.IntFlag{Name: "initial", Value: firstInstances, Usage: "how many instances come with it; they go when idle"})},
@@ -54,6 +54,8 @@ func (p *program) funcCommand() *cli.Command {
 			{Name: "call", Usage: "call a function and print its result", ArgsUsage: "NAME [ARGUMENT]", Flags: call, Action: func(c *cli.Context) error { return p.funcCall(c, false) }},
 			{Name: "result", Usage: "print the result of a call that was not waited for", ArgsUsage: "ID", Action: p.funcResult,
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "wait", Usage: "wait until there is one"}}},
+			{Name: "top", Usage: "calls, errors, times, cold starts and instances of functions, since the leading master began to lead", ArgsUsage: "[NAME...]",
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "of all namespaces"}}, Action: p.funcTop},
 			{Name: "logs", Usage: "print what a function's instances wrote", ArgsUsage: "NAME", Action: p.funcLogs},
 		},
 		Action: func(c *cli.Context) error {
@@ -238,6 +240,18 @@ func (p *program) funcResult(c *cli.Context) error {
 			return nil
 		}
 	}
+}
+
+func (p *program) funcTop(c *cli.Context) error {
+	s, err := p.session(c)
+	if err != nil {
+		return err
+	}
+	namespace := s.NamespaceFor(api.Functions)
+	if c.Bool("all-namespaces") {
+		namespace = ""
+	}
+	return functions.Top(c.Context, s, namespace, c.Args().Slice())
 }
 
 func (p *program) funcLogs(c *cli.Context) error {

@@ -83,7 +83,7 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 	f.dispatch = newDispatcher(c, log, f.presentSet, func(key loop.Key) bool {
 		_, ok := f.functions.Get(key.Namespace, key.Name)
 		return ok
-	})
+	}, func(key loop.Key) { f.loop.Add(key) })
 	f.loop = loop.New("function", log, f.reconcile)
 	f.calling = loop.New("functioncall", log, f.advance)
 	f.triggers = newTriggers(f, kinds)

@@ -36,6 +36,7 @@ type dispatcher struct {
 	scale  *loop.Loop
 	set    func(key loop.Key) *appsv1.ReplicaSet // the function's present one; nil: there is none yet
 	exists func(key loop.Key) bool               // whether there is such a function
+	opened func(key loop.Key)                    // is told when an instance begins to take calls
 
 	mu      sync.Mutex
 	pools   map[loop.Key]*pool
@@ -48,8 +49,8 @@ const (
 	idleConns = 64 // to one instance
 )
 
-func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool) *dispatcher {
-	d := &dispatcher{client: c, log: log, set: set, exists: exists, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
+func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool, opened func(loop.Key)) *dispatcher {
+	d := &dispatcher{client: c, log: log, set: set, exists: exists, opened: opened, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
 	dialer := &net.Dialer{Timeout: dialLimit}
 	d.http = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: 30 * time.Second,
 		DisableCompression: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -89,7 +90,7 @@ func (d *dispatcher) follow(fn *minik8s.Function, version string, known func(*po
 	p := d.pools[key]
 	anew := p == nil
 	if anew {
-		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now}
+		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now, opened: func() { d.opened(key) }}
 		d.pools[key] = p
 		close(d.changed)
 		d.changed = make(chan struct{})
@@ -112,6 +113,7 @@ func (d *dispatcher) drop(key loop.Key) {
 	if p != nil {
 		p.end(errGone)
 	}
+	forgetMetrics(key)
 }
 
 // stop ends all waiting.

@@ -29,6 +29,10 @@
 // for which nobody waits is a FunctionCall: it is in the store before its caller has its name, and after the loss of a master it
 // is called again, so that it runs at least once. A caller may give it its id (the parameter id): saying one id twice makes one call. Other calls leave nothing in the store, and end with the master.
 //
+// Every call is part of a trace: its caller's, or a new one. Its id goes to the instance, into the instance's log, to the caller and into
+// the FunctionCall. The leading master counts calls, and says it as metrics under Knative's names and as functions/NAME/load, for
+// ctl func top; the counts begin anew when another master leads. A function that is never called has no metrics.
+//
 // The API server has authorised every call that comes through it. State is in Functions, FunctionCalls and ReplicaSets; what else
 // there is (who waits, averages of the load) begins anew after a kill -9, with the instances that there are.
 //
@@ -41,5 +45,7 @@
 //	call.go        one call, and chains of them
 //	later.go       calls for which nobody waits
 //	server.go      who calls by HTTP
+//	stats.go       what is counted of calls: metrics, and functions/NAME/load
+//	traces.go      the traces of calls (W3C Trace Context)
 //	plan/ image/ instance/    names and numbers; files; the program in an instance
 package function

@@ -85,6 +85,7 @@ func NewServer(c client.Interface, cfg Config) *Server {
 func (s *Server) Connectors() map[string]aggregation.Connector {
 	return map[string]aggregation.Connector{
 		api.Functions.Plural + "/" + minik8s.FunctionCallSubresource:       s.call,
+		api.Functions.Plural + "/" + minik8s.FunctionLoadSubresource:       s.load,
 		api.FunctionCalls.Plural + "/" + minik8s.FunctionResultSubresource: s.result,
 	}
 }
@@ -165,7 +166,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 		return err
 	}
 	if d == nil {
-		return s.forward(w, r, fn, query, leader)
+		return s.forward(w, r, fn, minik8s.FunctionCallSubresource, query, leader)
 	}
 	if err := s.enter(1, 0); err != nil {
 		return err
@@ -191,7 +192,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 	if how.id == "" {
 		how.id = newID()
 	}
-	q := question{id: how.id, function: loop.Key{Namespace: fn.Namespace, Name: fn.Name}, body: body, contentType: r.Header.Get("Content-Type")}
+	q := question{id: how.id, function: loop.Key{Namespace: fn.Namespace, Name: fn.Name}, body: body, contentType: r.Header.Get("Content-Type"), trace: traceOf(r.Header)}
+	w.Header().Set(headerTrace, q.trace)
 	if how.later {
 		defer leave(size)
 		err := s.keep(r.Context(), q, caller, nil)
@@ -243,6 +245,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 			return // whoever leads then finds the call in the store
 		}
 		c := &minik8s.FunctionCall{ObjectMeta: metav1.ObjectMeta{Namespace: q.function.Namespace, Name: q.id}, Spec: specOf(q, caller)}
+		res.trace = q.trace
 		finish(context.Background(), s.client, c, res, &began)
 	}()
 	accepted(w, q, how)
@@ -250,7 +253,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 }
 
 func specOf(q question, caller string) minik8s.FunctionCallSpec {
-	return minik8s.FunctionCallSpec{Function: q.function.Name, Body: q.body, ContentType: q.contentType, Caller: caller}
+	return minik8s.FunctionCallSpec{Function: q.function.Name, Body: q.body, ContentType: q.contentType, Caller: caller, TraceParent: q.trace}
 }
 
 // keep makes a call's object, before its caller has its name. began: it is under way.
@@ -404,7 +407,7 @@ func (s *Server) give(w http.ResponseWriter, r *aggregation.Connected, c *minik8
 }
 
 // forward passes a call on to the master that has the instances.
-func (s *Server) forward(w http.ResponseWriter, r *http.Request, fn *minik8s.Function, query url.Values, leader string) error {
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, fn *minik8s.Function, sub string, query url.Values, leader string) error {
 	base, ask, err := s.cfg.Other(r.Context(), leader)
 	if err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which has the calls, cannot be asked: %v", leader, err))
@@ -415,13 +418,13 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, fn *minik8s.Fun
 			passed[name] = v
 		}
 	}
-	to := fmt.Sprintf("%s/apis/minik8s.io/v1/namespaces/%s/functions/%s/call?%s", base, url.PathEscape(fn.Namespace), url.PathEscape(fn.Name), passed.Encode())
-	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, to, r.Body)
+	to := fmt.Sprintf("%s/apis/minik8s.io/v1/namespaces/%s/functions/%s/%s?%s", base, url.PathEscape(fn.Namespace), url.PathEscape(fn.Name), sub, passed.Encode())
+	req, err := http.NewRequestWithContext(r.Context(), r.Method, to, r.Body)
 	if err != nil {
 		return err
 	}
 	req.ContentLength = r.ContentLength
-	for _, name := range []string{"Content-Type", "Prefer"} {
+	for _, name := range []string{"Content-Type", "Prefer", headerTrace} {
 		if v := r.Header.Values(name); len(v) > 0 {
 			req.Header[name] = v
 		}
@@ -431,7 +434,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, fn *minik8s.Fun
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which has the calls, cannot be asked: %v", leader, err))
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was only read
-	for _, name := range []string{"Content-Type", "Content-Length", "Location", "X-Content-Type-Options", headerCall, headerFault, headerFunction, headerCold} {
+	for _, name := range []string{"Content-Type", "Content-Length", "Location", "X-Content-Type-Options", headerCall, headerFault, headerFunction, headerCold, headerTrace} {
 		if v := resp.Header.Get(name); v != "" {
 			w.Header().Set(name, v)
 		}

@@ -161,6 +161,27 @@ const (
 // FunctionCallSubresource is the path below a Function by which it is called: POST, with the argument as the body.
 const FunctionCallSubresource = "call"
 
+// FunctionLoadSubresource is the path below a Function that says what the leading master knows of its calls: GET.
+const FunctionLoadSubresource = "load"
+
+// FunctionLoad is what it answers, as JSON. The counts are since this master leads.
+type FunctionLoad struct {
+	Calls      int64 `json:"calls"`
+	Errors     int64 `json:"errors"`
+	ColdStarts int64 `json:"coldStarts"`
+	// P50Millis and P99Millis are how long the last calls took, their wait for an instance included.
+	P50Millis float64 `json:"p50Millis"`
+	P99Millis float64 `json:"p99Millis"`
+	// UnderWay are calls that run or wait; Waiting those that wait for an instance with room.
+	UnderWay         int32 `json:"underWay"`
+	Waiting          int32 `json:"waiting"`
+	Instances        int32 `json:"instances"`
+	ReadyInstances   int32 `json:"readyInstances"`
+	DesiredInstances int32 `json:"desiredInstances"`
+	Target           int32 `json:"target"`
+	Panicking        bool  `json:"panicking"`
+}
+
 // FunctionResultSubresource is the path below a FunctionCall that has its result as it came: GET.
 const FunctionResultSubresource = "result"
 
@@ -201,6 +222,8 @@ type FunctionCallSpec struct {
 	ContentType string `json:"contentType,omitempty"`
 	// Caller is who called.
 	Caller string `json:"caller,omitempty"`
+	// TraceParent is the trace that the call is part of, as the W3C writes it.
+	TraceParent string `json:"traceParent,omitempty"`
 }
 
 // FunctionCallStatus is how it went.
@@ -218,6 +241,8 @@ type FunctionCallStatus struct {
 	// Queued is how long the call has waited for an instance; Cold, that it waited for one to start.
 	Queued *metav1.Duration `json:"queued,omitempty"`
 	Cold   bool             `json:"cold,omitempty"`
+	// Trace is the id of the call's trace, as in the instances' logs.
+	Trace string `json:"trace,omitempty"`
 	// Steps is how many functions ran: more than 1 in a chain.
 	Steps int32 `json:"steps,omitempty"`
 	// Result is what came back, or the text of the error, such as a traceback.

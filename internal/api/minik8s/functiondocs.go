@@ -81,6 +81,7 @@ func (FunctionCallSpec) SwaggerDoc() map[string]string {
 		"body":        "The argument, in base64.",
 		"contentType": "The argument's type.",
 		"caller":      "Who called.",
+		"traceParent": "The trace that the call is part of, as in the header traceparent of W3C Trace Context. One is made if it is not given.",
 	}
 }
 
@@ -96,6 +97,7 @@ func (FunctionCallStatus) SwaggerDoc() map[string]string {
 		"instance":    "The pod that gave the result.",
 		"queued":      "How long it has waited for an instance.",
 		"cold":        "Whether an instance was started for it.",
+		"trace":       "The id of the call's trace, as in the instances' logs.",
 		"steps":       "How many functions ran: more than 1 in a chain.",
 		"result":      "What came back, or the text of the error, such as a traceback; in base64.",
 		"contentType": "The result's type.",
