@@ -33,6 +33,7 @@ func (p *program) funcCommand() *cli.Command {
 		&cli.IntFlag{Name: "concurrency", Usage: "how many calls an instance has at a time, at most"},
 		&cli.IntFlag{Name: "min", Usage: "how many instances are always there"},
 		&cli.IntFlag{Name: "max", Usage: "how many instances there are at most"},
+		&cli.StringFlag{Name: "address", Usage: "an `ADDRESS` of its own, by which pods and nodes call it: http://ADDRESS/; Auto: any that is free"},
 		&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "a variable `NAME=VALUE`"},
 	}
 	call := []cli.Flag{
@@ -113,6 +114,9 @@ func funcSpec(c *cli.Context) (func(*minik8s.FunctionSpec), error) {
 		env = append(env, [2]string{k, v})
 	}
 	return func(s *minik8s.FunctionSpec) {
+		if c.IsSet("address") {
+			s.Address = c.String("address")
+		}
 		if c.IsSet("version") {
 			s.Version = c.String("version")
 		}

@@ -84,6 +84,7 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		_, ok := f.functions.Get(key.Namespace, key.Name)
 		return ok
 	}, func(key loop.Key) { f.loop.Add(key) })
+	f.dispatch.make = f.makeSet
 	f.loop = loop.New("function", log, f.reconcile)
 	f.calling = loop.New("functioncall", log, f.advance)
 	f.triggers = newTriggers(f, kinds)
@@ -173,6 +174,27 @@ func (f *Controller) presentSet(key loop.Key) *appsv1.ReplicaSet {
 	return set
 }
 
+// makeSet makes a function's ReplicaSet, with so many instances, if the function's image is known.
+func (f *Controller) makeSet(ctx context.Context, key loop.Key, n int32) error {
+	fn, ok := f.functions.Get(key.Namespace, key.Name)
+	if !ok || fn.DeletionTimestamp != nil {
+		return nil
+	}
+	f.mu.Lock()
+	m, known := f.refs[fn.UID]
+	f.mu.Unlock()
+	if !known || m.generation != fn.Generation {
+		return nil // reconcile is about to have it made, and has the load looked at again
+	}
+	set := plan.Set(fn, m.ref, owner.Ref(fn))
+	*set.Spec.Replicas = n
+	_, err := f.client.Create(ctx, set, client.WriteOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil // the informer is about to show it
+	}
+	return err
+}
+
 // ref is a function's image, made if it is new.
 func (f *Controller) ref(ctx context.Context, fn *minik8s.Function) (string, error) {
 	f.mu.Lock()
@@ -211,8 +233,8 @@ func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	}
 	want := plan.Set(fn, ref, owner.Ref(fn))
 	older, exists := f.setsOf(fn, want.Name)
-	if !exists {
-		*want.Spec.Replicas = f.first(fn, older)
+	if n := f.first(fn, older); !exists && n > 0 { // a function that was never called has none: thousands may rest here
+		*want.Spec.Replicas = n
 		if _, err := f.client.Create(ctx, want, client.WriteOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return errors.Join(err, f.say(ctx, fn, at, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: "InstancesFailed", Message: err.Error()}))
 		}

@@ -34,9 +34,10 @@ type dispatcher struct {
 	log    *slog.Logger
 	http   *http.Client
 	scale  *loop.Loop
-	set    func(key loop.Key) *appsv1.ReplicaSet // the function's present one; nil: there is none yet
-	exists func(key loop.Key) bool               // whether there is such a function
-	opened func(key loop.Key)                    // is told when an instance begins to take calls
+	set    func(key loop.Key) *appsv1.ReplicaSet                  // the function's present one; nil: there is none yet
+	exists func(key loop.Key) bool                                // whether there is such a function
+	make   func(ctx context.Context, key loop.Key, n int32) error // makes the set, where there is none; what follows is a change of it
+	opened func(key loop.Key)                                     // is told when an instance begins to take calls
 
 	mu      sync.Mutex
 	pools   map[loop.Key]*pool
@@ -161,7 +162,14 @@ func look(ctx context.Context, address string, accepts func()) {
 // rescale asks for as many instances as the load does. While there is any to look after it comes again.
 func (d *dispatcher) rescale(ctx context.Context, key loop.Key) error {
 	p, set := d.pool(key), d.set(key)
-	if p == nil || set == nil {
+	if p == nil {
+		return nil
+	}
+	if set == nil {
+		if want, _ := p.desired(time.Now(), 0); want > 0 {
+			d.scale.AddAfter(key, plan.Tick) // if it was not made, since the image is not known yet
+			return d.make(ctx, key, want)
+		}
 		return nil
 	}
 	have := int32(1)

@@ -1,8 +1,8 @@
 // Package function runs Functions: it makes their images, keeps as many instances as the calls ask for, down to none, and brings each
 // call to an instance.
 //
-//   - The Controller runs on the leading master. For each Function it has an image made and a ReplicaSet with pods of it, none at
-//     first. A changed Function gets another image and another ReplicaSet: new calls go there, and the old one goes when its
+//   - The Controller runs on the leading master. For each Function it has an image made and, from its first call on, a ReplicaSet
+//     with pods of it. A changed Function gets another image and another ReplicaSet: new calls go there, and the old one goes when its
 //     last call has ended.
 //   - Triggers, beside it, make FunctionCalls when it is time (Spec.Triggers, as in a crontab) and when objects change. A timer is set and a
 //     watch is open only for functions that ask for it. A call has the name of its event (function, trigger, and time or revision), and
