@@ -3,6 +3,7 @@ package hosts_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -98,16 +100,37 @@ func TestFunctionsOfSeveralMasters(t *testing.T) {
 		})
 	}
 	eventually(t, "the address leads to the masters that are left", func() bool {
-		slices, _, err := client.All[*discoveryv1.EndpointSlice](t.Context(), c, api.EndpointSlices, client.ListOptions{Namespace: "default"})
+		found, _, err := client.All[*discoveryv1.EndpointSlice](t.Context(), c, api.EndpointSlices, client.ListOptions{Namespace: "default"})
 		if err != nil {
 			return false
 		}
-		for _, s := range slices {
+		for _, s := range found {
 			if s.Name == service.Name {
 				return len(s.Endpoints) == 2
 			}
 		}
 		return false
 	})
-	eventually(t, "the image made again where the instance is", func() bool { return images(second)+images(third) > 0 })
+	// Each of them has the image when its node asks for it, whether it leads or not: the leading one has made it, the other one makes it then.
+	for i, h := range []*hosts.Host{second, third} {
+		other := []*hosts.Host{third, second}[i]
+		cordon(h.Name, "uncordon")
+		cordon(other.Name, "cordon")
+		pods := client.ListOptions{Namespace: "default", Labels: labels.SelectorFromSet(labels.Set{minik8s.FunctionLabel: "says"})}
+		if _, err := c.DeleteCollection(t.Context(), api.Pods, pods, nil); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "an instance on "+h.Name, func() bool {
+			if out, err := h.Ctl("func", "call", "says", "again"); err != nil || strings.TrimSpace(out) != "hello again" {
+				return false
+			}
+			all, _, err := client.All[*corev1.Pod](t.Context(), c, api.Pods, pods)
+			return err == nil && slices.ContainsFunc(all, func(p *corev1.Pod) bool {
+				return p.Spec.NodeName == h.Name && p.Status.Phase == corev1.PodRunning
+			})
+		})
+		if images(h) != 1 {
+			t.Errorf("%s has %d images of the function", h.Name, images(h))
+		}
+	}
 }
