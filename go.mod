@@ -178,6 +178,8 @@ require (
 	github.com/google/go-containerregistry v0.22.1 // makes and pushes them
 )
 
+require github.com/robfig/cron/v3 v3.0.1
+
 require (
 	github.com/apparentlymart/go-cidr v1.1.1 // indirect
 	github.com/coredns/caddy v1.1.4 // indirect

@@ -92,6 +92,8 @@ type Config struct {
 	// FunctionBase is the archive of the image on which Python functions stand; FunctionAddress where functions are called
 	// without asking who calls, host and port; empty: nowhere.
 	FunctionBase, FunctionAddress string
+	// FunctionPort is where masters answer for the Services of functions.
+	FunctionPort int
 	// Prometheus is the URL of the one that answers for custom and external metrics; empty: nobody does. Its user and password
 	// are in it. The files may each be empty: its rules, a bearer token for it, and its CA.
 	Prometheus, PrometheusRules, PrometheusTokenFile, PrometheusCAFile string
@@ -416,6 +418,8 @@ var Keys = []Key{
 		set: file(func(c *Config) *string { return &c.FunctionBase }), get: func(c *Config) string { return c.FunctionBase }},
 	{Name: "function-address", Default: "127.0.0.1:8081", Doc: "where functions are called by POST /NAME, without asking who calls, on masters; off: nowhere",
 		set: setFunctionAddress, get: func(c *Config) string { return c.FunctionAddress }},
+	{Name: "function-port", shared: ofMasters, Default: "8082", Doc: "the port on which masters answer for functions that have an address of their own, the same on all masters; it is open while there is such a function, to the cluster's pods and nodes; 0: none gets an address",
+		set: intBetween(0, 65535, func(c *Config) *int { return &c.FunctionPort }), get: func(c *Config) string { return fmt.Sprint(c.FunctionPort) }},
 	{Name: "prometheus", Default: "", Doc: "the Prometheus that answers for the metrics of autoscalers beyond cpu and memory (custom.metrics.k8s.io, external.metrics.k8s.io), on masters: its URL, http://127.0.0.1:9090; empty: these are not served",
 		set: setPrometheus, get: func(c *Config) string { return redacted(c.Prometheus) }, secret: true},
 	{Name: "prometheus-rules", Default: "", Doc: "the file that says which of its series are which metrics, in the form of prometheus-adapter; empty: any series with labels for namespace and pod, service, node, deployment or ingress, by its name",

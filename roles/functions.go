@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -91,31 +91,62 @@ func (d *Daemon) runFunctionCalls(ctx context.Context, ready func()) error {
 		<-ctx.Done()
 		return nil
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", d.cfg.FunctionAddress)
-	for told := false; err != nil; l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", d.cfg.FunctionAddress) {
-		if !told { // another program's port is no reason to do without the rest
-			d.log.Warn("functions cannot be called there; the API's way to them (functions/NAME/call) is open", "function-address", d.cfg.FunctionAddress, "error", err)
+	l, err := d.listenPatiently(ctx, "function-address", d.cfg.FunctionAddress)
+	if err != nil {
+		return nil // it ends
+	}
+	return function.Serve(ctx, l, d.functions.server)
+}
+
+// runFunctionDoor answers for the functions that have an address of their own.
+func (d *Daemon) runFunctionDoor(ctx context.Context, ready func()) error {
+	if d.cfg.FunctionPort == 0 {
+		ready()
+		<-ctx.Done()
+		return nil
+	}
+	return function.NewDoor(d.functions.server, function.DoorConfig{Domain: d.cfg.ClusterDomain, Inside: d.inCluster,
+		Listen: func(ctx context.Context) (net.Listener, error) {
+			return d.listenPatiently(ctx, "function-port", net.JoinHostPort(d.cfg.APIAddress, strconv.Itoa(d.cfg.FunctionPort)))
+		}}).Run(ctx, ready)
+}
+
+// listenPatiently opens a port; while another program has it, it tries again: that is no reason to do without the rest.
+func (d *Daemon) listenPatiently(ctx context.Context, setting, address string) (net.Listener, error) {
+	for told := false; ; {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err == nil || ctx.Err() != nil {
+			return l, err
+		}
+		if !told {
+			d.log.Warn("functions cannot be called there; the API's way to them (functions/NAME/call) is open", setting, address, "error", err)
 			told = true
 		}
 		select {
 		case <-time.After(callsAgain):
 		case <-ctx.Done():
-			return nil
+			return nil, ctx.Err()
 		}
 	}
-	srv := &http.Server{Handler: d.functions.server, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute}
-	stopped := context.AfterFunc(ctx, func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if srv.Shutdown(stop) != nil {
-			srv.Close() //nolint:errcheck // no way to handle the error
-		}
-	})
-	defer stopped()
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
+}
+
+// inCluster reports whether an address is a pod's, a node's or this machine's.
+func (d *Daemon) inCluster(ctx context.Context, from netip.Addr) bool {
+	if d.cfg.ClusterCIDR.Contains(from) || from.IsLoopback() {
+		return true
 	}
-	return nil
+	nodes, _, err := client.All[*corev1.Node](ctx, d.Client(), api.Nodes, client.ListOptions{})
+	if err != nil {
+		return false
+	}
+	for _, n := range nodes {
+		for _, a := range n.Status.Addresses {
+			if at, err := netip.ParseAddr(a.Address); err == nil && at == from {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lazyTransport is made with the first request: the credentials come after the runtime.

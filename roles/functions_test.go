@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,10 +122,83 @@ func TestFunctions(t *testing.T) {
 			t.Errorf("%s: %d %q %q", x.what, status, h.Get("X-Minik8s-Fault"), body)
 		}
 	}
+	// A call's trace goes from its caller to the log of the instance, and into the record; and calls are counted.
+	req, err := http.NewRequest(http.MethodPost, "http://"+c.address+"/addFive?wait=0s", strings.NewReader(`{"y": 2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	req.Header.Set("traceparent", "00-"+trace+"-b7ad6b7169203331-01")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close() //nolint:errcheck // its head counts
+	id := answer.Header.Get("X-Minik8s-Call")
+	c.eventually("the record of a trace", func() bool {
+		f, err := client.Get[*minik8s.FunctionCall](t.Context(), c.api, client.Key{Kind: api.FunctionCalls, Namespace: "default", Name: id})
+		return err == nil && f.Status.Trace == trace && f.Status.Fault == "function"
+	})
+	c.eventually("the trace in the log", func() bool {
+		out, _ := c.command("ctl", "func", "logs", "addFive") //nolint:errcheck // an instance may be about to go
+		return strings.Contains(out, "call "+id+" trace "+trace+" function after")
+	})
+	if _, _, h := c.post("/addFive", `{"x": 1}`); len(h.Get("Traceparent")) != 55 {
+		t.Errorf("a call without a trace has %q", h.Get("Traceparent"))
+	}
+	if out := c.ctl("func", "top"); !regexp.MustCompile(`(?m)^addFive +\d+ +[34] +[\d.µm]+s +[\d.µm]+s +\d+ +0 +0 +2/2`).MatchString(out) {
+		t.Errorf("top: %s", out)
+	}
+	c.eventually("instances that take calls", func() bool {
+		f, err := client.Get[*minik8s.Function](t.Context(), c.api, client.Key{Kind: api.Functions, Namespace: "default", Name: "addFive"})
+		return err == nil && f.Status.ReadyInstances == 2
+	})
+	if out := c.ctl("why", "func", "addFive"); !strings.Contains(out, "can be called; 2 of its 2 instances take calls") || !strings.Contains(out, "KeyError: 'x'") || !strings.Contains(out, trace) {
+		t.Errorf("why: %s", out)
+	}
+	page := c.ask("GET", "/metrics", "")
+	for _, line := range []string{`activator_request_count{namespace_name="default",response_code="500",response_code_class="5xx",service_name="addFive"}`,
+		`activator_request_latencies_bucket{namespace_name="default",service_name="addFive",le="+Inf"}`, `autoscaler_actual_pods{namespace_name="default",service_name="addFive"} 2`,
+		`autoscaler_panic_mode{namespace_name="default",service_name="addFive"}`, `activator_request_concurrency{namespace_name="default",service_name="addFive"} 0`} {
+		if !strings.Contains(page, line) {
+			t.Errorf("no %s among the metrics", line)
+		}
+	}
 	out, err := c.command("ctl", "func", "call", "addFive", `{"y": 1}`)
 	if err == nil || !strings.Contains(out, "KeyError: 'x'") || !strings.Contains(out, "in main") {
 		t.Errorf("ctl shows of a traceback: %q, %v", out, err)
 	}
+	images := func() int {
+		all, err := filepath.Glob(filepath.Join(c.dir, "registry/docker/registry/v2/repositories/functions/default/add-five__25173b/_manifests/revisions/sha256/*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	blobs := func() int {
+		all, err := filepath.Glob(filepath.Join(c.dir, "registry/docker/registry/v2/blobs/sha256/*/*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	// Images of older versions go, with what nothing else has of them.
+	first := blobs()
+	other := filepath.Join(t.TempDir(), "other.py")
+	for n := range 3 {
+		if err := os.WriteFile(other, fmt.Appendf(nil, "def main(params):\n    return {'x': params['x'] + %d}\n", n+6), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.ctl("func", "update", "addFive", "-p", other)
+		c.eventually("the new one answers", func() bool {
+			_, body, _ := c.post("/addFive", `{"x": 0}`)
+			return body == fmt.Sprintf(`{"x": %d}`, n+6)
+		})
+	}
+	c.eventually("one image", func() bool { return images() == 1 && blobs() == first })
+	c.ctl("func", "update", "addFive", "-p", "../testdata/functions/addFive.py")
+	c.eventually("the first one answers again", func() bool { _, body, _ := c.post("/addFive", `{"x": 0}`); return body == `{"x": 5}` })
+	c.eventually("its instances", func() bool { return len(c.instances("add-five--25173b")) == 2 })
 	// An instance is a pod, and answers by itself.
 	pods := c.instances("add-five--25173b")
 	if len(pods) != 2 { // as the command makes them

@@ -74,6 +74,7 @@ func (d *Daemon) masterParts() []supervise.Part {
 		{Name: "clustertrust-controller", Policy: supervise.Keep, Run: d.runTrust, After: []string{"apiserver"}},
 		{Name: gpu.SweeperName, Policy: supervise.Keep, Run: d.runGPUSweeper, After: []string{"registry"}},
 		{Name: "function-calls", Policy: supervise.Keep, Run: d.runFunctionCalls, After: []string{"apiserver"}},
+		{Name: "function-addresses", Policy: supervise.Keep, Run: d.runFunctionDoor, After: []string{"apiserver"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
 	return append(parts, d.storage.parts()...)
@@ -132,6 +133,7 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 	parts := prometheus.NewRegistry()
 	parts.MustRegister(append(loop.Metrics(), scheduler.Metrics()...)...)
+	parts.MustRegister(d.functions.server)
 	d.extensions.Store(aggregator.NewServices(aggregator.ServicesConfig{Registry: d.reg, Cert: d.creds.front}))
 	cfg := apiserver.Config{
 		Services: d.extensions.Load(), Connectors: d.connectors(), Images: d.functions.registry,
@@ -284,7 +286,7 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 		return loadbalancer.New(c, v, r, d.cfg.LBPool, log)
 	})
 	withRecorder(function.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
-		return function.NewController(c, v, r, d.functions.images, d.functions.server, log)
+		return function.NewController(c, v, r, d.functions.images, d.functions.server, d.reg.Kinds(), int32(d.cfg.FunctionPort), log)
 	})
 	withRecorder(gpu.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, _ *slog.Logger) runner {
 		return gpu.NewController(c, v, r, d.gpus())

@@ -330,14 +330,15 @@ var (
 	Functions = &Kind{
 		Group: "minik8s.io", Version: "v1", Kind: "Function", Plural: "functions", Singular: "function",
 		ShortNames: []string{"func", "fn"}, Aliases: []string{"funcs", "f"}, Namespaced: true,
-		Subresources: []Subresource{status, {Name: minik8s.FunctionCallSubresource, Verbs: []string{"create"}, Connects: true}},
-		New:          func() Object { return &minik8s.Function{} },
-		NewList:      func() runtime.Object { return &minik8s.FunctionList{} },
+		Subresources: []Subresource{status, {Name: minik8s.FunctionCallSubresource, Verbs: []string{"create"}, Connects: true},
+			{Name: minik8s.FunctionLoadSubresource, Verbs: []string{"get"}, Connects: true}},
+		New:     func() Object { return &minik8s.Function{} },
+		NewList: func() runtime.Object { return &minik8s.FunctionList{} },
 	}
 	FunctionCalls = &Kind{
 		Group: "minik8s.io", Version: "v1", Kind: "FunctionCall", Plural: "functioncalls", Singular: "functioncall",
 		ShortNames: []string{"call"}, Aliases: []string{"calls"}, Namespaced: true, AsBytes: true,
-		Subresources: []Subresource{{Name: minik8s.FunctionResultSubresource, Verbs: []string{"get"}, Connects: true}, status},
+		Subresources: []Subresource{{Name: minik8s.FunctionResultSubresource, Verbs: []string{"get", "update"}, Connects: true}, status},
 		New:          func() Object { return &minik8s.FunctionCall{} },
 		NewList:      func() runtime.Object { return &minik8s.FunctionCallList{} },
 	}

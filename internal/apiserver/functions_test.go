@@ -77,6 +77,12 @@ func TestFunctionRoutes(t *testing.T) {
 		{alice, "GET", "/api/funcs/call-1", "", 403, "functioncalls/result"},
 		{root, "GET", "/api/funcs/call-1", "", 503, "functioncalls/result"}, // there is no part here that would answer
 		{root, "POST", "/api/funcs/templates", "hi", 503, "functions/call"}, // a function's name
+		{alice, "PUT", "/api/funcs/is_hello/call-1", "hi", 403, "functions/call"},
+		{root, "PUT", "/api/funcs/is_hello/call-1", "hi", 503, "functions/call"},
+		{alice, "PUT", "/api/funcs/RETURN/call-1", "hi", 403, "functioncalls/result"},
+		{root, "PUT", "/api/funcs/RETURN/call-1", "hi", 503, "functioncalls/result"},
+		{root, "PUT", "/api/funcs/is_hello/call-1/more", "hi", 404, ""},
+		{alice, "GET", "/apis/minik8s.io/v1/namespaces/default/functions/is_hello/load", "", 403, "functions/load"},
 		{root, "PATCH", "/api/funcs/is_hello", "", 404, ""},
 		{root, "DELETE", "/api/funcs/template/is_hello", "", 200, ""},
 		{root, "GET", "/api/funcs/template/is_hello", "", 404, "not found"},

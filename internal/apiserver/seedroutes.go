@@ -10,15 +10,18 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"minik8s/internal/api/dialect"
+	"minik8s/internal/api/minik8s"
 )
 
 // The routes of functions that the second seed system's documents and scripts name. Each is another way to write a request of the API, and
 // is authorised as that:
 //
-//	POST              /api/funcs/template         a Func becomes a Function
+//	POST, GET         /api/funcs/template         a Func becomes a Function; all Functions
 //	GET, PUT, DELETE  /api/funcs/template/NAME    the Function NAME
 //	POST              /api/funcs/NAME             calls it: the result, or after ten seconds the call's id
 //	GET               /api/funcs/ID               the result of the call ID
+//	PUT               /api/funcs/NAME/ID          calls NAME as the call ID, once however often it is said
+//	PUT               /api/funcs/RETURN/ID        gives the call ID its result
 const (
 	funcs         = "/api/funcs/"
 	funcNamespace = "/apis/minik8s.io/v1/namespaces/default/"
@@ -53,7 +56,16 @@ func rewriteFuncs(w http.ResponseWriter, r *http.Request) {
 			r.Body, r.ContentLength = &funcBody{w: w, from: r.Body}, -1 // read, and so translated, once the request is authorised
 			r.Header.Set("Content-Type", "application/json")
 		}
-	case rest == "" || strings.Contains(rest, "/"):
+	case rest == "" || strings.Contains(name, "/"):
+		return // not found
+	case name != "" && r.Method == http.MethodPut && word == minik8s.FunctionReturn:
+		to = funcNamespace + "functioncalls/" + name + "/result"
+	case name != "" && r.Method == http.MethodPut:
+		r.Method = http.MethodPost
+		to = funcNamespace + "functions/" + word + "/call"
+		query.Set("id", name)
+		query.Set("text", "")
+	case name != "":
 		return // not found
 	case r.Method == http.MethodPost:
 		to = funcNamespace + "functions/" + rest + "/call"
@@ -81,12 +93,9 @@ func (b *funcBody) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		doc, notes, err := dialect.Func(body)
+		doc, err := dialect.Func(body)
 		if err != nil {
 			return 0, err
-		}
-		for _, n := range notes {
-			b.w.Header().Add("Warning", `299 - "`+n+`"`)
 		}
 		b.doc = bytes.NewReader(doc)
 	}

@@ -33,6 +33,7 @@ func (p *program) funcCommand() *cli.Command {
 		&cli.IntFlag{Name: "concurrency", Usage: "how many calls an instance has at a time, at most"},
 		&cli.IntFlag{Name: "min", Usage: "how many instances are always there"},
 		&cli.IntFlag{Name: "max", Usage: "how many instances there are at most"},
+		&cli.StringFlag{Name: "address", Usage: "an `ADDRESS` of its own, by which pods and nodes call it: http://ADDRESS/; Auto: any that is free"},
 		&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "a variable `NAME=VALUE`"},
 	}
 	call := []cli.Flag{
@@ -42,7 +43,7 @@ func (p *program) funcCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name: "func", Usage: "functions: add, update and remove them, call them, see their results and what they print",
-		ArgsUsage: "add | update | rm | get | call | result | logs",
+		ArgsUsage: "add | update | rm | get | call | result | top | logs",
 		Subcommands: []*cli.Command{
 			{Name: "add", Usage: "make a function of a Python file", ArgsUsage: "NAME -p FILE", Action: p.funcAdd,
 				Flags: append(program, &cli.IntFlag{Name: "initial", Value: firstInstances, Usage: "how many instances come with it; they go when idle"})},
@@ -54,6 +55,8 @@ func (p *program) funcCommand() *cli.Command {
 			{Name: "call", Usage: "call a function and print its result", ArgsUsage: "NAME [ARGUMENT]", Flags: call, Action: func(c *cli.Context) error { return p.funcCall(c, false) }},
 			{Name: "result", Usage: "print the result of a call that was not waited for", ArgsUsage: "ID", Action: p.funcResult,
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "wait", Usage: "wait until there is one"}}},
+			{Name: "top", Usage: "calls, errors, times, cold starts and instances of functions, since the leading master began to lead", ArgsUsage: "[NAME...]",
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "of all namespaces"}}, Action: p.funcTop},
 			{Name: "logs", Usage: "print what a function's instances wrote", ArgsUsage: "NAME", Action: p.funcLogs},
 		},
 		Action: func(c *cli.Context) error {
@@ -111,6 +114,9 @@ func funcSpec(c *cli.Context) (func(*minik8s.FunctionSpec), error) {
 		env = append(env, [2]string{k, v})
 	}
 	return func(s *minik8s.FunctionSpec) {
+		if c.IsSet("address") {
+			s.Address = c.String("address")
+		}
 		if c.IsSet("version") {
 			s.Version = c.String("version")
 		}
@@ -238,6 +244,18 @@ func (p *program) funcResult(c *cli.Context) error {
 			return nil
 		}
 	}
+}
+
+func (p *program) funcTop(c *cli.Context) error {
+	s, err := p.session(c)
+	if err != nil {
+		return err
+	}
+	namespace := s.NamespaceFor(api.Functions)
+	if c.Bool("all-namespaces") {
+		namespace = ""
+	}
+	return functions.Top(c.Context, s, namespace, c.Args().Slice())
 }
 
 func (p *program) funcLogs(c *cli.Context) error {

@@ -42,6 +42,7 @@ type question struct {
 	function    loop.Key
 	body        []byte
 	contentType string
+	trace       string // as in headerTrace
 }
 
 // result is how a call went.
@@ -55,6 +56,7 @@ type result struct {
 	queued      time.Duration
 	cold        bool
 	steps       int32
+	trace       string
 
 	branch  string
 	stopped bool // the master stopped before it was known: whoever leads then may call again
@@ -116,6 +118,7 @@ func (d *dispatcher) step(ctx context.Context, q question) (r result, next strin
 	ctx, cancel := context.WithTimeout(ctx, limit+slack) // an instance ends a call in time, and says so
 	defer cancel()
 	r = d.send(ctx, p, fn, q, began.Add(limit))
+	p.ended(q.function, r, time.Since(began))
 	switch {
 	case r.fault != "":
 	case r.branch == "left":
@@ -183,6 +186,7 @@ func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline 
 		req.Header.Set("Content-Type", q.contentType)
 	}
 	left := time.Until(deadline)
+	req.Header.Set(headerTrace, q.trace)
 	req.Header.Set(headerCall, q.id)
 	req.Header.Set(headerTimeout, strconv.FormatFloat(left.Seconds(), 'f', 3, 64))
 	resp, err := d.http.Do(req)

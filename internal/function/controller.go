@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +31,9 @@ import (
 // ControllerName is the part's name.
 const ControllerName = "function-controller"
 
+// again is after how long is tried again what others have to put right.
+const again = 10 * time.Second
+
 // Controller runs Functions, and the calls for which nobody waits.
 type Controller struct {
 	client    client.Interface
@@ -41,8 +45,12 @@ type Controller struct {
 	calls     *informer.Informer[*minik8s.FunctionCall]
 	sets      *informer.Informer[*appsv1.ReplicaSet]
 	pods      *informer.Informer[*corev1.Pod]
+	services  *informer.Informer[*corev1.Service]
+	slices    *informer.Informer[*discoveryv1.EndpointSlice]
+	port      int32 // to which Services of functions lead; 0: there are none
 	loop      *loop.Loop
 	calling   *loop.Loop
+	triggers  *triggers
 	dispatch  *dispatcher
 	tasks     *supervise.Tasks // of this Run
 
@@ -59,23 +67,29 @@ type made struct {
 	ref        string
 }
 
-// NewController makes the controller. server has its calls brought here while it runs.
-func NewController(c client.Interface, views *informer.Views, record *events.Recorder, images *Images, server *Server, log *slog.Logger) *Controller {
+// NewController makes the controller. server has its calls brought here while it runs; kinds has those that triggers name; port is that of the masters' Doors.
+func NewController(c client.Interface, views *informer.Views, record *events.Recorder, images *Images, server *Server, kinds *api.Table, port int32, log *slog.Logger) *Controller {
 	opts := informer.Options{Views: views, Log: log}
 	f := &Controller{client: c, record: record, images: images, server: server, log: log,
 		functions: informer.New[*minik8s.Function](c, api.Functions, opts),
 		calls:     informer.New[*minik8s.FunctionCall](c, api.FunctionCalls, opts),
 		sets:      informer.New[*appsv1.ReplicaSet](c, api.ReplicaSets, opts),
 		pods:      informer.New[*corev1.Pod](c, api.Pods, opts),
+		services:  informer.New[*corev1.Service](c, api.Services, opts),
+		slices:    informer.New[*discoveryv1.EndpointSlice](c, api.EndpointSlices, opts),
+		port:      port,
 		refs:      map[types.UID]made{}, present: map[loop.Key]string{}, running: map[loop.Key]context.CancelFunc{}, sweeps: make(chan struct{}, 1),
 	}
 	f.dispatch = newDispatcher(c, log, f.presentSet, func(key loop.Key) bool {
 		_, ok := f.functions.Get(key.Namespace, key.Name)
 		return ok
-	})
+	}, func(key loop.Key) { f.loop.Add(key) })
+	f.dispatch.make = f.makeSet
 	f.loop = loop.New("function", log, f.reconcile)
 	f.calling = loop.New("functioncall", log, f.advance)
+	f.triggers = newTriggers(f, kinds)
 	f.functions.OnChange(func(old, now *minik8s.Function) {
+		f.triggers.changed(old, now)
 		if now == nil {
 			key := keyOf(old)
 			f.dispatch.drop(key)
@@ -95,6 +109,9 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		}
 		if name, ok := set.Annotations[plan.NameAnnotation]; ok {
 			f.loop.Add(loop.Key{Namespace: set.Namespace, Name: name})
+			if now == nil {
+				f.sweep() // its image may be one that nobody has any more
+			}
 		}
 	})
 	f.pods.OnChange(func(old, now *corev1.Pod) {
@@ -106,8 +123,12 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 			key := loop.Key{Namespace: pod.Namespace, Name: name}
 			f.dispatch.pod(key, old, now)
 			f.loop.Add(key)
+			if set := f.presentSet(key); now == nil && set != nil && set.Labels[plan.VersionLabel] != old.Labels[plan.VersionLabel] {
+				f.sweep()
+			}
 		}
 	})
+	f.followAddresses()
 	f.calls.OnChange(func(old, now *minik8s.FunctionCall) {
 		if now == nil {
 			f.cancelCall(callKey(old))
@@ -125,13 +146,14 @@ func (f *Controller) Run(ctx context.Context, ready func()) error {
 	defer f.dispatch.stop()
 	defer f.server.leave(f.dispatch)
 	f.tasks = supervise.NewTasks(ctx)
+	f.triggers.tasks = f.tasks
 	f.tasks.Go(func(ctx context.Context) error {
 		return loop.Drive(ctx, func() {
 			f.sweep() // what went while nobody led
 			f.server.serve(f.dispatch)
 			ready()
-		}, []supervise.Source{f.functions, f.sets, f.pods, f.calls},
-			f.loop.Workers(2), f.dispatch.scale.Workers(2), f.calling.Workers(4))
+		}, []supervise.Source{f.functions, f.sets, f.pods, f.calls, f.services, f.slices},
+			f.loop.Workers(2), f.dispatch.scale.Workers(2), f.calling.Workers(4), f.triggers.loop.Workers(1))
 	})
 	f.tasks.Go(f.keepSweeping)
 	return f.tasks.Wait()
@@ -150,6 +172,27 @@ func (f *Controller) presentSet(key loop.Key) *appsv1.ReplicaSet {
 		return nil
 	}
 	return set
+}
+
+// makeSet makes a function's ReplicaSet, with so many instances, if the function's image is known.
+func (f *Controller) makeSet(ctx context.Context, key loop.Key, n int32) error {
+	fn, ok := f.functions.Get(key.Namespace, key.Name)
+	if !ok || fn.DeletionTimestamp != nil {
+		return nil
+	}
+	f.mu.Lock()
+	m, known := f.refs[fn.UID]
+	f.mu.Unlock()
+	if !known || m.generation != fn.Generation {
+		return nil // reconcile is about to have it made, and has the load looked at again
+	}
+	set := plan.Set(fn, m.ref, owner.Ref(fn))
+	*set.Spec.Replicas = n
+	_, err := f.client.Create(ctx, set, client.WriteOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil // the informer is about to show it
+	}
+	return err
 }
 
 // ref is a function's image, made if it is new.
@@ -175,21 +218,25 @@ func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if !ok || fn.DeletionTimestamp != nil {
 		return nil
 	}
+	at, err := f.keepAddress(ctx, fn)
+	if err != nil {
+		return err
+	}
 	ref, err := f.ref(ctx, fn)
 	if err != nil {
 		reason := "ImageFailed"
 		if errors.Is(err, errNoBase) {
 			reason = "NoBaseImage"
 		}
-		f.loop.AddAfter(key, 10*time.Second)
-		return f.say(ctx, fn, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: reason, Message: err.Error()})
+		f.loop.AddAfter(key, again)
+		return f.say(ctx, fn, at, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: reason, Message: err.Error()})
 	}
 	want := plan.Set(fn, ref, owner.Ref(fn))
 	older, exists := f.setsOf(fn, want.Name)
-	if !exists {
-		*want.Spec.Replicas = f.first(fn, older)
+	if n := f.first(fn, older); !exists && n > 0 { // a function that was never called has none: thousands may rest here
+		*want.Spec.Replicas = n
 		if _, err := f.client.Create(ctx, want, client.WriteOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return errors.Join(err, f.say(ctx, fn, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: "InstancesFailed", Message: err.Error()}))
+			return errors.Join(err, f.say(ctx, fn, at, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: "InstancesFailed", Message: err.Error()}))
 		}
 	}
 	f.mu.Lock()
@@ -199,7 +246,7 @@ func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err := f.clear(ctx, key, p, older); err != nil {
 		return err
 	}
-	return f.say(ctx, fn, p, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "it can be called"})
+	return f.say(ctx, fn, at, p, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "it can be called"})
 }
 
 // catchUp tells a pool of pods that were seen before it was there.
@@ -254,11 +301,17 @@ func (f *Controller) clear(ctx context.Context, key loop.Key, p *pool, older []*
 }
 
 // say writes a function's status.
-func (f *Controller) say(ctx context.Context, fn *minik8s.Function, p *pool, c metav1.Condition) error {
+func (f *Controller) say(ctx context.Context, fn *minik8s.Function, at addressed, p *pool, c metav1.Condition) error {
 	status := fn.DeepCopy().Status
 	c.ObservedGeneration = fn.Generation
 	c.LastTransitionTime = metav1.NewTime(clock.Now())
 	apimeta.SetStatusCondition(&status.Conditions, c)
+	if status.Address = at.address; at.condition == nil {
+		apimeta.RemoveStatusCondition(&status.Conditions, minik8s.FunctionAddressed)
+	} else {
+		at.condition.ObservedGeneration, at.condition.LastTransitionTime = fn.Generation, c.LastTransitionTime
+		apimeta.SetStatusCondition(&status.Conditions, *at.condition)
+	}
 	status.ObservedGeneration = fn.Generation
 	if p != nil {
 		f.mu.Lock()
@@ -299,12 +352,31 @@ func (f *Controller) keepSweeping(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		there := map[string]bool{}
-		for _, fn := range f.functions.List() {
-			there[plan.Repository(fn.Namespace, fn.Name)] = true
-		}
-		if err := f.images.Sweep(ctx, func(repository string) bool { return there[repository] }); err != nil && ctx.Err() == nil {
-			f.log.Warn("images of functions that are gone are still there", "error", err)
+		if err := f.images.Sweep(ctx, f.usedImages()); err != nil && ctx.Err() == nil {
+			f.log.Warn("images that no function needs are still there", "error", err)
 		}
 	}
+}
+
+// usedImages are the digests of the images that functions and their instances have, by repository.
+func (f *Controller) usedImages() map[string][]string {
+	used := map[string][]string{}
+	for _, fn := range f.functions.List() {
+		used[plan.Repository(fn.Namespace, fn.Name)] = []string{digestOf(fn.Status.Image)}
+	}
+	add := func(o api.Object, containers []corev1.Container) {
+		if name, ok := o.GetAnnotations()[plan.NameAnnotation]; ok && len(containers) > 0 {
+			at := plan.Repository(o.GetNamespace(), name)
+			if _, there := used[at]; there {
+				used[at] = append(used[at], digestOf(containers[0].Image))
+			}
+		}
+	}
+	for _, set := range f.sets.List() {
+		add(set, set.Spec.Template.Spec.Containers)
+	}
+	for _, pod := range f.pods.List() {
+		add(pod, pod.Spec.Containers)
+	}
+	return used
 }

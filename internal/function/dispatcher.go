@@ -34,8 +34,10 @@ type dispatcher struct {
 	log    *slog.Logger
 	http   *http.Client
 	scale  *loop.Loop
-	set    func(key loop.Key) *appsv1.ReplicaSet // the function's present one; nil: there is none yet
-	exists func(key loop.Key) bool               // whether there is such a function
+	set    func(key loop.Key) *appsv1.ReplicaSet                  // the function's present one; nil: there is none yet
+	exists func(key loop.Key) bool                                // whether there is such a function
+	make   func(ctx context.Context, key loop.Key, n int32) error // makes the set, where there is none; what follows is a change of it
+	opened func(key loop.Key)                                     // is told when an instance begins to take calls
 
 	mu      sync.Mutex
 	pools   map[loop.Key]*pool
@@ -48,8 +50,8 @@ const (
 	idleConns = 64 // to one instance
 )
 
-func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool) *dispatcher {
-	d := &dispatcher{client: c, log: log, set: set, exists: exists, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
+func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool, opened func(loop.Key)) *dispatcher {
+	d := &dispatcher{client: c, log: log, set: set, exists: exists, opened: opened, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
 	dialer := &net.Dialer{Timeout: dialLimit}
 	d.http = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: 30 * time.Second,
 		DisableCompression: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -89,7 +91,7 @@ func (d *dispatcher) follow(fn *minik8s.Function, version string, known func(*po
 	p := d.pools[key]
 	anew := p == nil
 	if anew {
-		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now}
+		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now, opened: func() { d.opened(key) }}
 		d.pools[key] = p
 		close(d.changed)
 		d.changed = make(chan struct{})
@@ -112,6 +114,7 @@ func (d *dispatcher) drop(key loop.Key) {
 	if p != nil {
 		p.end(errGone)
 	}
+	forgetMetrics(key)
 }
 
 // stop ends all waiting.
@@ -159,7 +162,14 @@ func look(ctx context.Context, address string, accepts func()) {
 // rescale asks for as many instances as the load does. While there is any to look after it comes again.
 func (d *dispatcher) rescale(ctx context.Context, key loop.Key) error {
 	p, set := d.pool(key), d.set(key)
-	if p == nil || set == nil {
+	if p == nil {
+		return nil
+	}
+	if set == nil {
+		if want, _ := p.desired(time.Now(), 0); want > 0 {
+			d.scale.AddAfter(key, plan.Tick) // if it was not made, since the image is not known yet
+			return d.make(ctx, key, want)
+		}
 		return nil
 	}
 	have := int32(1)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,12 +37,13 @@ type Images struct {
 
 	mu      sync.Mutex // one image at a time: it is short work, and the base is opened once
 	base    v1.Image
-	written time.Time // of the archive that base is from
+	written time.Time         // of the archive that base is from
+	newest  map[string]string // the digest that was made last, of each repository: it may be about to be used
 }
 
 // NewImages makes it; store is the master's registry, and archive the base image. c reads Functions.
 func NewImages(c client.Interface, dir, archive string, store *imageregistry.Registry, log *slog.Logger) *Images {
-	return &Images{client: c, archive: archive, dir: dir, store: store, log: log}
+	return &Images{client: c, archive: archive, dir: dir, store: store, log: log, newest: map[string]string{}}
 }
 
 func (m *Images) registry() image.Registry {
@@ -62,7 +64,17 @@ func (m *Images) Ref(ctx context.Context, f *minik8s.Function) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return m.registry().Push(ctx, plan.Repository(f.Namespace, f.Name), img)
+	ref, err := m.registry().Push(ctx, plan.Repository(f.Namespace, f.Name), img)
+	if err == nil {
+		m.newest[plan.Repository(f.Namespace, f.Name)] = digestOf(ref)
+	}
+	return ref, err
+}
+
+// digestOf is what a reference ends with.
+func digestOf(ref string) string {
+	_, digest, _ := strings.Cut(ref, "@")
+	return digest
 }
 
 // open reads the base, also when there is another one since; mu is held.
@@ -109,8 +121,9 @@ func (m *Images) Missing(ctx context.Context, repository, digest string) {
 	}
 }
 
-// Sweep removes images of functions that are gone, and what nobody has any more.
-func (m *Images) Sweep(ctx context.Context, there func(repository string) bool) error {
+// Sweep removes images of functions that are gone, and of older versions that no instance needs any more. used are the digests that
+// are needed, by repository; a function that has no image yet has an empty one.
+func (m *Images) Sweep(ctx context.Context, used map[string][]string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names, err := m.store.Repositories("functions")
@@ -118,13 +131,26 @@ func (m *Images) Sweep(ctx context.Context, there func(repository string) bool) 
 		return err
 	}
 	var gone []string
+	var old []imageregistry.Image
 	for _, name := range names {
-		if !there(name) {
+		keep, there := used[name]
+		if !there {
 			gone = append(gone, name)
+			delete(m.newest, name)
+			continue
+		}
+		digests, err := m.store.Images(name)
+		if err != nil {
+			return err
+		}
+		for _, d := range digests {
+			if d != m.newest[name] && !slices.Contains(keep, d) {
+				old = append(old, imageregistry.Image{Repository: name, Digest: d})
+			}
 		}
 	}
-	if gone == nil {
+	if gone == nil && old == nil {
 		return nil
 	}
-	return m.store.Sweep(ctx, gone)
+	return m.store.Sweep(ctx, gone, old)
 }

@@ -65,7 +65,9 @@ func (f *Controller) advance(ctx context.Context, key loop.Key) error {
 					return nil
 				}
 			}
-			r = f.dispatch.call(run, question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, body: c.Spec.Body, contentType: c.Spec.ContentType})
+			trace := traceFrom(c.Spec.TraceParent)
+			r = f.dispatch.call(run, question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, body: c.Spec.Body, contentType: c.Spec.ContentType, trace: trace})
+			r.trace = trace
 		}
 		if run.Err() != nil || r.stopped {
 			return nil // deleted, or another master goes on
@@ -126,7 +128,7 @@ func finish(ctx context.Context, cl client.Interface, c *minik8s.FunctionCall, r
 func statusOf(r result, start *metav1.Time) minik8s.FunctionCallStatus {
 	end := metav1.NewTime(clock.Now())
 	s := minik8s.FunctionCallStatus{State: minik8s.CallSucceeded, Fault: r.fault, StartTime: start, EndTime: &end, Function: r.function, Instance: r.instance,
-		Queued: &metav1.Duration{Duration: r.queued.Round(time.Microsecond)}, Cold: r.cold, Steps: r.steps, Result: r.body, ContentType: r.contentType}
+		Queued: &metav1.Duration{Duration: r.queued.Round(time.Microsecond)}, Cold: r.cold, Trace: traceID(r.trace), Steps: r.steps, Result: r.body, ContentType: r.contentType}
 	if r.fault != "" {
 		s.State = minik8s.CallFailed
 	}

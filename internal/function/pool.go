@@ -31,6 +31,8 @@ type pool struct {
 	seen   time.Time // when it was last observed
 	idle   time.Time // since when there is no call
 	had    bool      // there was one
+	opened func()    // is told of an instance more that takes calls
+	stats  stats
 }
 
 // instance is a pod of a function.
@@ -220,6 +222,7 @@ func (p *pool) accepts(i *instance, address string) {
 	if i.address == address && !i.ending {
 		i.open = true
 		p.serve()
+		p.opened()
 	}
 }
 
@@ -291,5 +294,6 @@ func (p *pool) desired(now time.Time, have int32) (want int32, again bool) {
 		want = max(want, min(have, s.InitialInstances))
 	}
 	want = min(max(want, s.MinInstances), s.MaxInstances)
+	p.stats.desired = want
 	return want, want > s.MinInstances || p.calls > 0
 }

@@ -31,7 +31,7 @@ func instanceOf(name, version string, runs bool) *corev1.Pod {
 // Calls get instances of the present version that accept connections, in the order in which they came, and no more each than it may have.
 func TestPool(t *testing.T) {
 	fn := &minik8s.Function{Spec: minik8s.FunctionSpec{Concurrency: 1, TargetConcurrency: 1, IdleSeconds: 60}}
-	p := &pool{instances: map[types.UID]*instance{}}
+	p := &pool{instances: map[types.UID]*instance{}, opened: func() {}}
 	p.follow(fn, "2")
 	accepts := make(chan func(), 10)
 	look := func(_ context.Context, _ string, then func()) { accepts <- then }
@@ -86,7 +86,7 @@ func TestPool(t *testing.T) {
 func TestEnded(t *testing.T) {
 	key := loop.Key{Namespace: "default", Name: "f"}
 	for why, stop := range map[string]func(*dispatcher){"deleted": func(d *dispatcher) { d.drop(key) }, "stopped": (*dispatcher).stop} {
-		d := newDispatcher(nil, slog.New(slog.DiscardHandler), func(loop.Key) *appsv1.ReplicaSet { return nil }, func(loop.Key) bool { return true })
+		d := newDispatcher(nil, slog.New(slog.DiscardHandler), func(loop.Key) *appsv1.ReplicaSet { return nil }, func(loop.Key) bool { return true }, func(loop.Key) {})
 		fn := &minik8s.Function{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "f"}, Spec: minik8s.FunctionSpec{Concurrency: 1, TimeoutSeconds: 60}}
 		p := d.follow(fn, "1", func(*pool) {})
 		done := make(chan result, 1)

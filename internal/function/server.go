@@ -1,6 +1,7 @@
 package function
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -83,6 +85,7 @@ func NewServer(c client.Interface, cfg Config) *Server {
 func (s *Server) Connectors() map[string]aggregation.Connector {
 	return map[string]aggregation.Connector{
 		api.Functions.Plural + "/" + minik8s.FunctionCallSubresource:       s.call,
+		api.Functions.Plural + "/" + minik8s.FunctionLoadSubresource:       s.load,
 		api.FunctionCalls.Plural + "/" + minik8s.FunctionResultSubresource: s.result,
 	}
 }
@@ -163,7 +166,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 		return err
 	}
 	if d == nil {
-		return s.forward(w, r, fn, query, leader)
+		return s.forward(w, r, fn, minik8s.FunctionCallSubresource, query, leader)
 	}
 	if err := s.enter(1, 0); err != nil {
 		return err
@@ -186,10 +189,18 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 		return apierrors.NewBadRequest("the body ended early: " + err.Error())
 	}
 	size := int64(len(body))
-	q := question{id: newID(), function: loop.Key{Namespace: fn.Namespace, Name: fn.Name}, body: body, contentType: r.Header.Get("Content-Type")}
+	if how.id == "" {
+		how.id = newID()
+	}
+	q := question{id: how.id, function: loop.Key{Namespace: fn.Namespace, Name: fn.Name}, body: body, contentType: r.Header.Get("Content-Type"), trace: traceOf(r.Header)}
+	w.Header().Set(headerTrace, q.trace)
 	if how.later {
 		defer leave(size)
-		if err := s.keep(r.Context(), q, caller, nil); err != nil {
+		err := s.keep(r.Context(), q, caller, nil)
+		if apierrors.IsAlreadyExists(err) && query.Has("id") {
+			err = s.same(r.Context(), q)
+		}
+		if err != nil {
 			return err
 		}
 		accepted(w, q, how)
@@ -234,6 +245,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 			return // whoever leads then finds the call in the store
 		}
 		c := &minik8s.FunctionCall{ObjectMeta: metav1.ObjectMeta{Namespace: q.function.Namespace, Name: q.id}, Spec: specOf(q, caller)}
+		res.trace = q.trace
 		finish(context.Background(), s.client, c, res, &began)
 	}()
 	accepted(w, q, how)
@@ -241,7 +253,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 }
 
 func specOf(q question, caller string) minik8s.FunctionCallSpec {
-	return minik8s.FunctionCallSpec{Function: q.function.Name, Body: q.body, ContentType: q.contentType, Caller: caller}
+	return minik8s.FunctionCallSpec{Function: q.function.Name, Body: q.body, ContentType: q.contentType, Caller: caller, TraceParent: q.trace}
 }
 
 // keep makes a call's object, before its caller has its name. began: it is under way.
@@ -254,8 +266,21 @@ func (s *Server) keep(ctx context.Context, q question, caller string, began *met
 	return writeStatus(ctx, s.client, obj.(*minik8s.FunctionCall), minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: began})
 }
 
+// same refuses (409) a call whose id another function's call has: who says one id twice means one call.
+func (s *Server) same(ctx context.Context, q question) error {
+	c, err := client.Get[*minik8s.FunctionCall](ctx, s.client, client.Key{Kind: api.FunctionCalls, Namespace: q.function.Namespace, Name: q.id})
+	if err != nil {
+		return err
+	}
+	if c.Spec.Function != q.function.Name || !bytes.Equal(c.Spec.Body, q.body) {
+		return apierrors.NewConflict(api.FunctionCalls.GR(), q.id, fmt.Errorf("it is a call of function %s with its own argument", c.Spec.Function))
+	}
+	return nil
+}
+
 // manner is how a caller wants to be answered.
 type manner struct {
+	id    string        // the call's, if the caller gives it one: then it is made once
 	later bool          // at once, with the call's id
 	wait  time.Duration // how long for the result; then with the id
 	text  bool          // the id alone
@@ -284,7 +309,8 @@ func mannerOf(r *http.Request, query url.Values, fn *minik8s.Function) (manner, 
 		}
 		how.wait = d
 	}
-	how.later = how.later || how.wait == 0
+	how.id = query.Get("id")
+	how.later = how.later || how.wait == 0 || how.id != ""
 	return how, nil
 }
 
@@ -330,9 +356,13 @@ func accepted(w http.ResponseWriter, q question, how manner) {
 	json.NewEncoder(w).Encode(map[string]string{"id": q.id}) //nolint:errcheck // as in send
 }
 
-// result answers functioncalls/ID/result: the result as it came, or 202 while there is none.
+// result answers functioncalls/ID/result: the result as it came, or 202 while there is none. A PUT gives the call its result, which
+// then is not what the function returns.
 func (s *Server) result(w http.ResponseWriter, r *aggregation.Connected) error {
 	c := r.Object.(*minik8s.FunctionCall)
+	if r.Method == http.MethodPut {
+		return s.give(w, r, c)
+	}
 	q := question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}}
 	if !c.Status.Ended() {
 		accepted(w, q, manner{text: r.Query.Has("text")})
@@ -343,25 +373,58 @@ func (s *Server) result(w http.ResponseWriter, r *aggregation.Connected) error {
 	return nil
 }
 
+// give ends a call with a result that somebody else has. Nobody's result is replaced.
+func (s *Server) give(w http.ResponseWriter, r *aggregation.Connected, c *minik8s.FunctionCall) error {
+	if c.Status.Ended() {
+		return apierrors.NewConflict(api.FunctionCalls.GR(), c.Name, errors.New("it has its result already"))
+	}
+	if err := s.enter(1, maxKept); err != nil {
+		return err
+	}
+	defer s.exit(1, maxKept)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxKept))
+	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a result that is kept may have %d bytes", maxKept))
+	}
+	if err != nil {
+		return apierrors.NewBadRequest("the body ended early: " + err.Error())
+	}
+	now := metav1.NewTime(clock.Now())
+	status := minik8s.FunctionCallStatus{State: minik8s.CallSucceeded, StartTime: c.Status.StartTime, EndTime: &now, Function: c.Spec.Function,
+		Result: body, ContentType: r.Header.Get("Content-Type")}
+	if status.StartTime == nil {
+		status.StartTime = &now
+	}
+	if err := writeStatus(r.Context(), s.client, c, status); err != nil {
+		if apierrors.IsInvalid(err) { // it has ended meanwhile
+			return apierrors.NewConflict(api.FunctionCalls.GR(), c.Name, errors.New("it has its result already"))
+		}
+		return err
+	}
+	w.Header().Set(headerCall, c.Name)
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
 // forward passes a call on to the master that has the instances.
-func (s *Server) forward(w http.ResponseWriter, r *http.Request, fn *minik8s.Function, query url.Values, leader string) error {
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, fn *minik8s.Function, sub string, query url.Values, leader string) error {
 	base, ask, err := s.cfg.Other(r.Context(), leader)
 	if err != nil {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which has the calls, cannot be asked: %v", leader, err))
 	}
 	passed := url.Values{forwardedBy: {s.cfg.Master}}
-	for _, name := range []string{"wait", "text"} {
+	for _, name := range []string{"wait", "text", "id"} {
 		if v, ok := query[name]; ok {
 			passed[name] = v
 		}
 	}
-	to := fmt.Sprintf("%s/apis/minik8s.io/v1/namespaces/%s/functions/%s/call?%s", base, url.PathEscape(fn.Namespace), url.PathEscape(fn.Name), passed.Encode())
-	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, to, r.Body)
+	to := fmt.Sprintf("%s/apis/minik8s.io/v1/namespaces/%s/functions/%s/%s?%s", base, url.PathEscape(fn.Namespace), url.PathEscape(fn.Name), sub, passed.Encode())
+	req, err := http.NewRequestWithContext(r.Context(), r.Method, to, r.Body)
 	if err != nil {
 		return err
 	}
 	req.ContentLength = r.ContentLength
-	for _, name := range []string{"Content-Type", "Prefer"} {
+	for _, name := range []string{"Content-Type", "Prefer", headerTrace} {
 		if v := r.Header.Values(name); len(v) > 0 {
 			req.Header[name] = v
 		}
@@ -371,7 +434,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, fn *minik8s.Fun
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which has the calls, cannot be asked: %v", leader, err))
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was only read
-	for _, name := range []string{"Content-Type", "Content-Length", "Location", "X-Content-Type-Options", headerCall, headerFault, headerFunction, headerCold} {
+	for _, name := range []string{"Content-Type", "Content-Length", "Location", "X-Content-Type-Options", headerCall, headerFault, headerFunction, headerCold, headerTrace} {
 		if v := resp.Header.Get(name); v != "" {
 			w.Header().Set(name, v)
 		}
@@ -383,10 +446,6 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, fn *minik8s.Fun
 
 // ServeHTTP implements http.Handler for the port of calls: POST /NAME, or /NAMESPACE/NAME. Nobody is asked who they are.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	refuse := func(code int, format string, args ...any) {
-		w.Header().Set(headerFault, minik8s.FaultCaller)
-		http.Error(w, fmt.Sprintf(format, args...), code)
-	}
 	namespace, name, ok := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 	if !ok {
 		namespace, name = metav1.NamespaceDefault, namespace
@@ -394,18 +453,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		refuse(http.StatusMethodNotAllowed, "functions are called by POST")
+		refuse(w, http.StatusMethodNotAllowed, "functions are called by POST")
 		return
 	case name == "" || strings.Contains(name, "/"):
-		refuse(http.StatusNotFound, "expected POST /NAME or /NAMESPACE/NAME")
+		refuse(w, http.StatusNotFound, "expected POST /NAME or /NAMESPACE/NAME")
 		return
 	case r.Header.Get("Origin") != "": // a page in somebody's browser is not who this port is for
-		refuse(http.StatusForbidden, "not for pages of other sites")
+		refuse(w, http.StatusForbidden, "not for pages of other sites")
 		return
 	}
+	s.callPlainly(w, r, namespace, name)
+}
+
+// refuse says that a request is none that can be answered.
+func refuse(w http.ResponseWriter, code int, format string, args ...any) {
+	w.Header().Set(headerFault, minik8s.FaultCaller)
+	http.Error(w, fmt.Sprintf(format, args...), code)
+}
+
+// callPlainly calls a function for somebody who is not asked who he is.
+func (s *Server) callPlainly(w http.ResponseWriter, r *http.Request, namespace, name string) {
 	fn, err := client.Get[*minik8s.Function](r.Context(), s.client, client.Key{Kind: api.Functions, Namespace: namespace, Name: name})
 	if apierrors.IsNotFound(err) {
-		refuse(http.StatusNotFound, "no such function %s", name)
+		refuse(w, http.StatusNotFound, "no such function %s", name)
 		return
 	}
 	if err == nil {
@@ -419,4 +489,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(headerFault, minik8s.FaultPlatform)
 		http.Error(w, err.Error(), code)
 	}
+}
+
+// Serve answers plain HTTP with h until ctx ends.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute}
+	stopped := context.AfterFunc(ctx, func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if srv.Shutdown(stop) != nil {
+			srv.Close() //nolint:errcheck // no way to handle the error
+		}
+	})
+	defer stopped()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }

@@ -3,6 +3,8 @@ package imageregistry
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -106,12 +108,33 @@ func (r *Registry) Repositories(prefix string) ([]string, error) {
 	return out, nil
 }
 
-// Sweep removes repositories, and then all layers that no image has any more.
-func (r *Registry) Sweep(ctx context.Context, repositories []string) error {
+// Images are the digests of a repository's images.
+func (r *Registry) Images(repository string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(filepath.Dir(r.link(repository, "sha256:0"))))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, "sha256:"+e.Name())
+	}
+	return out, err
+}
+
+// Image is one image of a repository.
+type Image struct{ Repository, Digest string }
+
+// Sweep removes repositories and images, and then all layers that no image has any more.
+func (r *Registry) Sweep(ctx context.Context, repositories []string, images []Image) error {
 	r.pushing.Lock()
 	defer r.pushing.Unlock()
 	for _, name := range repositories {
 		if err := os.RemoveAll(filepath.Join(r.cfg.Dir, root, "repositories", filepath.FromSlash(name))); err != nil {
+			return err
+		}
+	}
+	for _, i := range images {
+		if err := os.RemoveAll(filepath.Dir(r.link(i.Repository, i.Digest))); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -40,6 +41,9 @@ func (r *Registry) admitUser(ctx context.Context, q *Request) error {
 			return authorization.Forbidden(q.attributes(), reason)
 		}
 	}
+	if err := r.admitNeeds(ctx, q, s); err != nil {
+		return err
+	}
 	if s.RestrictAmong == nil || s.RestrictAmong(q.User, q.New, q.Old, Lister{r.cache}) == "" {
 		return nil
 	}
@@ -48,6 +52,33 @@ func (r *Registry) admitUser(ctx context.Context, q *Request) error {
 	}
 	if reason := s.RestrictAmong(q.User, q.New, q.Old, Lister{r.cache}); reason != "" {
 		return authorization.Forbidden(q.attributes(), reason)
+	}
+	return nil
+}
+
+// admitNeeds refuses what a part would do for a user that the user may not do.
+func (r *Registry) admitNeeds(ctx context.Context, q *Request, s *Strategy) error {
+	if s.Needs == nil || q.New == nil || q.Sub != "" {
+		return nil
+	}
+	for _, n := range s.Needs(q.New, q.Old, r.kinds) {
+		if n.Kind == nil {
+			return apierrors.NewBadRequest(n.For + ": there is no such kind here")
+		}
+		err := r.authorizer.Authorize(ctx, authorization.Attributes{User: q.User, Verb: n.Verb, Kind: n.Kind, Namespace: n.Namespace})
+		if apierrors.IsForbidden(err) {
+			where := "all namespaces"
+			if n.Namespace != "" {
+				where = "namespace " + n.Namespace
+			}
+			if !n.Kind.Namespaced {
+				where = "the cluster"
+			}
+			return authorization.Forbidden(q.attributes(), fmt.Sprintf("%s needs somebody who may %s %s in %s", n.For, n.Verb, n.Kind.Plural, where))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -34,6 +34,14 @@ type Registry struct {
 	now        func() time.Time
 }
 
+// Needed is a right that a user must have for what an object asks for: see Strategy.Needs.
+type Needed struct {
+	Verb      string
+	Kind      *api.Kind // nil: there is none of that name, and the object is refused
+	Namespace string    // empty: all
+	For       string    // the field that asks for it
+}
+
 // Strategy is what is a kind's own in the common flow. Every func may be nil.
 type Strategy struct {
 	// Default fills in what the manifest left out.
@@ -74,6 +82,9 @@ type Strategy struct {
 	// RestrictAmong is Restrict where the answer depends on other objects. It may be asked again after a refusal, when more of them are
 	// known.
 	RestrictAmong func(u User, obj, old api.Object, others Lister) string
+	// Needs lists what else a user must be allowed to do who makes this object, or changes it so: what it has done for him by a part
+	// of the daemon that may do more than he. kinds finds kinds that are named in it. old is nil for a new object.
+	Needs func(obj, old api.Object, kinds *api.Table) []Needed
 	// Admit completes a new object from the other objects, or refuses it because of them. It may be asked again
 	// after a refusal, when more of them are known. AdmitUpdate may refuse what replaces an object.
 	Admit       func(obj api.Object, others Lister) error

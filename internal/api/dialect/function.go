@@ -10,8 +10,8 @@ import (
 )
 
 // Func makes a Function of what the second seed system's scripts upload: a Func, whose files are in base64, and whose apiVersion is how its
-// instances are used (v1, v2). A note says what of it has no meaning here.
-func Func(body []byte) (doc []byte, notes []string, err error) {
+// instances are used (v1, v2).
+func Func(body []byte) ([]byte, error) {
 	var in struct {
 		APIVersion, Kind string
 		Metadata         struct {
@@ -28,10 +28,10 @@ func Func(body []byte) (doc []byte, notes []string, err error) {
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, nil, fmt.Errorf("expected a Func in JSON, as the scripts upload it: %w", err)
+		return nil, fmt.Errorf("expected a Func in JSON, as the scripts upload it: %w", err)
 	}
 	if in.Kind != "Func" {
-		return nil, nil, fmt.Errorf("kind: expected Func, got %q", in.Kind)
+		return nil, fmt.Errorf("kind: expected Func, got %q", in.Kind)
 	}
 	out := minik8s.Function{}
 	out.APIVersion, out.Kind = api.Functions.APIVersion(), api.Functions.Kind
@@ -51,15 +51,12 @@ func Func(body []byte) (doc []byte, notes []string, err error) {
 	}{{"spec.preRun", in.Spec.PreRun, &out.Spec.PreRun}, {"spec.function", in.Spec.Function, &out.Spec.Source}} {
 		text, err := base64.StdEncoding.DecodeString(f.from)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: expected a file in base64: %w", f.path, err)
+			return nil, fmt.Errorf("%s: expected a file in base64: %w", f.path, err)
 		}
 		*f.to = string(text)
 	}
 	out.Spec.Left, out.Spec.Right = in.Spec.Left, in.Spec.Right
 	out.Spec.InitialInstances, out.Spec.MaxInstances, out.Spec.MinInstances = in.Spec.InitInstanceNum, in.Spec.MaxInstanceNum, in.Spec.MinInstanceNum
-	if in.Spec.ServiceAddress != "" {
-		notes = append(notes, "spec.serviceAddress: functions have no address of their own here; they are called by the API")
-	}
-	doc, err = json.Marshal(&out)
-	return doc, notes, err
+	out.Spec.Address = in.Spec.ServiceAddress
+	return json.Marshal(&out)
 }

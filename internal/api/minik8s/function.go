@@ -53,10 +53,63 @@ type FunctionSpec struct {
 	// Retry is WhenUnsent (the default): a call goes to another instance if nothing of it was sent to the first; or Never.
 	Retry string `json:"retry,omitempty"`
 
+	// Address is that of a Service of the function's own, by which it is called from the cluster's pods and nodes: an address, or
+	// Auto, which is one of the range of Services. Empty: there is none.
+	Address string `json:"address,omitempty"`
+
+	// Triggers are what calls the function beside people: times, and changes of objects. Such a call is a FunctionCall.
+	Triggers []FunctionTrigger `json:"triggers,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
+
 	// Left and Right are the functions that come next, with what this one returned, if check(arg) is true, and if it is not.
 	// RETURN, or nothing: none comes, and the result is the caller's.
 	Left  string `json:"left,omitempty"`
 	Right string `json:"right,omitempty"`
+}
+
+// FunctionTrigger is an event that calls the function: a schedule, or changes of objects.
+type FunctionTrigger struct {
+	Name string `json:"name"`
+	// Schedule is when it is called, as in a crontab; TimeZone says whose clock, UTC by default; Body is the argument.
+	Schedule string `json:"schedule,omitempty"`
+	TimeZone string `json:"timeZone,omitempty"`
+	Body     string `json:"body,omitempty"`
+	// Object says which objects' changes call it, with a FunctionEvent.
+	Object *FunctionObjectTrigger `json:"object,omitempty"`
+}
+
+// FunctionObjectTrigger selects changes of objects.
+type FunctionObjectTrigger struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// AllNamespaces: not only objects of the function's namespace.
+	AllNamespaces bool                  `json:"allNamespaces,omitempty"`
+	Selector      *metav1.LabelSelector `json:"selector,omitempty"`
+	// On are the changes that count; none: all.
+	On []string `json:"on,omitempty"`
+}
+
+// Changes of objects. An object that the selector selects no more is Deleted to it.
+const (
+	ObjectCreated = "Created"
+	ObjectUpdated = "Updated"
+	ObjectDeleted = "Deleted"
+)
+
+// FunctionEvent is the argument of a call for a change of an object, as JSON.
+type FunctionEvent struct {
+	Trigger string `json:"trigger"`
+	Type    string `json:"type"`
+	// Object is the object after the change, or as it was last. Of a Secret, and of what is too large for a call, it is kind and metadata.
+	Object any `json:"object"`
+}
+
+// FunctionTriggerStatus is how far a trigger has come.
+type FunctionTriggerStatus struct {
+	Name string `json:"name"`
+	// LastTime is the last time of the schedule for which there is a call.
+	LastTime *metav1.Time `json:"lastTime,omitempty"`
+	// Revision is that up to which changes of objects have their calls.
+	Revision string `json:"revision,omitempty"`
 }
 
 // FunctionFile is a file of a function.
@@ -77,13 +130,20 @@ type FunctionStatus struct {
 	// Instances are those that exist; ReadyInstances those that take calls.
 	Instances      int32 `json:"instances,omitempty"`
 	ReadyInstances int32 `json:"readyInstances,omitempty"`
+	// Address is that of its Service, if it has one.
+	Address string `json:"address,omitempty"`
 	// LastCallTime is about when it was last called: it is written when the number of instances changes.
-	LastCallTime *metav1.Time       `json:"lastCallTime,omitempty"`
-	Conditions   []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+	LastCallTime *metav1.Time `json:"lastCallTime,omitempty"`
+	// Triggers say how far each trigger has come.
+	Triggers   []FunctionTriggerStatus `json:"triggers,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
+	Conditions []metav1.Condition      `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// FunctionReady is the condition of a function that can be called.
-const FunctionReady = "Ready"
+// FunctionReady is the condition of a function that can be called; FunctionAddressed of one that has its address.
+const (
+	FunctionReady     = "Ready"
+	FunctionAddressed = "Addressed"
+)
 
 // Words of a FunctionSpec.
 const (
@@ -92,6 +152,8 @@ const (
 	// RetryWhenUnsent and RetryNever are values of Retry.
 	RetryWhenUnsent = "WhenUnsent"
 	RetryNever      = "Never"
+	// AddressAuto is a value of Address: any that is free.
+	AddressAuto = "Auto"
 	// FunctionReturn is the end of a chain, as a value of Left and Right.
 	FunctionReturn = "RETURN"
 )
@@ -99,14 +161,38 @@ const (
 // FunctionCallSubresource is the path below a Function by which it is called: POST, with the argument as the body.
 const FunctionCallSubresource = "call"
 
+// FunctionLoadSubresource is the path below a Function that says what the leading master knows of its calls: GET.
+const FunctionLoadSubresource = "load"
+
+// FunctionLoad is what it answers, as JSON. The counts are since this master leads.
+type FunctionLoad struct {
+	Calls      int64 `json:"calls"`
+	Errors     int64 `json:"errors"`
+	ColdStarts int64 `json:"coldStarts"`
+	// P50Millis and P99Millis are how long the last calls took, their wait for an instance included.
+	P50Millis float64 `json:"p50Millis"`
+	P99Millis float64 `json:"p99Millis"`
+	// UnderWay are calls that run or wait; Waiting those that wait for an instance with room.
+	UnderWay         int32 `json:"underWay"`
+	Waiting          int32 `json:"waiting"`
+	Instances        int32 `json:"instances"`
+	ReadyInstances   int32 `json:"readyInstances"`
+	DesiredInstances int32 `json:"desiredInstances"`
+	Target           int32 `json:"target"`
+	Panicking        bool  `json:"panicking"`
+}
+
 // FunctionResultSubresource is the path below a FunctionCall that has its result as it came: GET.
 const FunctionResultSubresource = "result"
 
 // FunctionLabel is on the pods of a function, and has its derived name.
 const FunctionLabel = "minik8s.io/function"
 
-// FunctionPort is the port of instances of Python functions.
-const FunctionPort = 8080
+// FunctionPort is the port of instances of Python functions; FunctionServicePort that of a function's Service.
+const (
+	FunctionPort        = 8080
+	FunctionServicePort = 80
+)
 
 // FunctionList is a list of Functions.
 type FunctionList struct {
@@ -136,6 +222,8 @@ type FunctionCallSpec struct {
 	ContentType string `json:"contentType,omitempty"`
 	// Caller is who called.
 	Caller string `json:"caller,omitempty"`
+	// TraceParent is the trace that the call is part of, as the W3C writes it.
+	TraceParent string `json:"traceParent,omitempty"`
 }
 
 // FunctionCallStatus is how it went.
@@ -153,6 +241,8 @@ type FunctionCallStatus struct {
 	// Queued is how long the call has waited for an instance; Cold, that it waited for one to start.
 	Queued *metav1.Duration `json:"queued,omitempty"`
 	Cold   bool             `json:"cold,omitempty"`
+	// Trace is the id of the call's trace, as in the instances' logs.
+	Trace string `json:"trace,omitempty"`
 	// Steps is how many functions ran: more than 1 in a chain.
 	Steps int32 `json:"steps,omitempty"`
 	// Result is what came back, or the text of the error, such as a traceback.

@@ -25,11 +25,23 @@ func (s *FunctionSpec) deepCopyInto(out *FunctionSpec) {
 		s.Env[i].DeepCopyInto(&out.Env[i])
 	}
 	s.Resources.DeepCopyInto(&out.Resources)
+	out.Triggers = slices.Clone(s.Triggers)
+	for i := range out.Triggers {
+		if o := s.Triggers[i].Object; o != nil {
+			n := *o
+			n.Selector, n.On = o.Selector.DeepCopy(), slices.Clone(o.On)
+			out.Triggers[i].Object = &n
+		}
+	}
 }
 
 func (s *FunctionStatus) deepCopyInto(out *FunctionStatus) {
 	*out = *s
 	out.LastCallTime = s.LastCallTime.DeepCopy()
+	out.Triggers = slices.Clone(s.Triggers)
+	for i := range out.Triggers {
+		out.Triggers[i].LastTime = s.Triggers[i].LastTime.DeepCopy()
+	}
 	out.Conditions = slices.Clone(s.Conditions)
 	for i := range out.Conditions {
 		s.Conditions[i].DeepCopyInto(&out.Conditions[i])

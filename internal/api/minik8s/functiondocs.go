@@ -31,6 +31,8 @@ func (FunctionSpec) SwaggerDoc() map[string]string {
 		"idleSeconds":       "How long nobody has called when the instances begin to go, one after the other. 60 by default.",
 		"resultSeconds":     "How long the result of a call is kept for who asks for it later. 3600 by default.",
 		"retry":             "WhenUnsent, the default: a call goes to another instance if nothing of it was sent to the first; or Never.",
+		"address":           "The address of a Service of its own, by which pods and nodes call it (POST http://ADDRESS/), also from zero: any free address, or Auto. Without it there is no Service.",
+		"triggers":          "Events that call the function: a schedule, or changes of objects. Such a call is a FunctionCall.",
 		"left":              "The function that comes next, with what this one returned, if check(arg) is true. RETURN, or nothing: the result is the caller's.",
 		"right":             "The function that comes next if check(arg) is not true, or if there is no check.",
 	}
@@ -54,8 +56,10 @@ func (FunctionStatus) SwaggerDoc() map[string]string {
 		"image":              "What instances run, by its digest.",
 		"instances":          "How many instances exist.",
 		"readyInstances":     "How many of them take calls.",
+		"address":            "The address of its Service, if it has one.",
 		"lastCallTime":       "About when it was last called. It is written when the number of instances changes.",
-		"conditions":         "Ready: whether it can be called, and if not, why.",
+		"triggers":           "How far each trigger has come.",
+		"conditions":         "Ready: whether it can be called, and if not, why. Addressed: whether it has the address that it asks for.",
 	}
 }
 
@@ -77,6 +81,7 @@ func (FunctionCallSpec) SwaggerDoc() map[string]string {
 		"body":        "The argument, in base64.",
 		"contentType": "The argument's type.",
 		"caller":      "Who called.",
+		"traceParent": "The trace that the call is part of, as in the header traceparent of W3C Trace Context. One is made if it is not given.",
 	}
 }
 
@@ -92,8 +97,43 @@ func (FunctionCallStatus) SwaggerDoc() map[string]string {
 		"instance":    "The pod that gave the result.",
 		"queued":      "How long it has waited for an instance.",
 		"cold":        "Whether an instance was started for it.",
+		"trace":       "The id of the call's trace, as in the instances' logs.",
 		"steps":       "How many functions ran: more than 1 in a chain.",
 		"result":      "What came back, or the text of the error, such as a traceback; in base64.",
 		"contentType": "The result's type.",
+	}
+}
+
+// SwaggerDoc returns the text for `kubectl explain`.
+func (FunctionTrigger) SwaggerDoc() map[string]string {
+	return map[string]string{
+		"":         "An event that calls a function: a schedule, or changes of objects.",
+		"name":     "Its name, among those of the function.",
+		"schedule": "When the function is called, as in a crontab: \"*/5 * * * *\", @hourly, \"@every 90s\". Of times that were missed, while no master ran, the last one is made up for.",
+		"timeZone": "The clock of the schedule, as Europe/Berlin. UTC by default.",
+		"body":     "The argument of calls by the schedule.",
+		"object":   "Whose changes call the function. The argument has the trigger's name, the type of the change, and the object.",
+	}
+}
+
+// SwaggerDoc returns the text for `kubectl explain`.
+func (FunctionObjectTrigger) SwaggerDoc() map[string]string {
+	return map[string]string{
+		"":              "The objects whose changes call a function. Who writes this must be allowed to list and watch them.",
+		"apiVersion":    "The API version of the kind, as v1 or apps/v1.",
+		"kind":          "The kind.",
+		"allNamespaces": "Objects of all namespaces, not only of the function's.",
+		"selector":      "The labels that they have; none: any.",
+		"on":            "Which changes count: Created, Updated, Deleted. All by default.",
+	}
+}
+
+// SwaggerDoc returns the text for `kubectl explain`.
+func (FunctionTriggerStatus) SwaggerDoc() map[string]string {
+	return map[string]string{
+		"":         "How far a trigger has come.",
+		"name":     "The trigger's name.",
+		"lastTime": "The last time of its schedule for which there is a call.",
+		"revision": "The revision up to which changes of objects have their calls.",
 	}
 }

@@ -17,6 +17,7 @@ var functionColumns = []metav1.TableColumnDefinition{
 	{Name: "Age", Type: "string", Description: "The time since the object was created."},
 	{Name: "Version", Type: "string", Priority: 1, Description: "v1: a process for each call; v2: instances serve many."},
 	{Name: "Image", Type: "string", Priority: 1, Description: "What instances run."},
+	{Name: "Address", Type: "string", Priority: 1, Description: "The address of its Service, if it has one."},
 }
 
 func functionRow(f *minik8s.Function, now time.Time) []any {
@@ -31,7 +32,7 @@ func functionRow(f *minik8s.Function, now time.Time) []any {
 	if t := f.Status.LastCallTime; t != nil {
 		last = since(t.Time, now)
 	}
-	return []any{f.Name, ready, int64(f.Status.Instances), last, since(f.CreationTimestamp.Time, now), f.Spec.Version, or(f.Status.Image, none)}
+	return []any{f.Name, ready, int64(f.Status.Instances), last, since(f.CreationTimestamp.Time, now), f.Spec.Version, or(f.Status.Image, none), or(f.Status.Address, none)}
 }
 
 var functionCallColumns = []metav1.TableColumnDefinition{

@@ -1,15 +1,21 @@
 package validation
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/robfig/cron/v3"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api/minik8s"
@@ -64,6 +70,12 @@ func Function(f *minik8s.Function) field.ErrorList {
 	within("initialInstances", s.InitialInstances, 0, s.MaxInstances)
 	within("idleSeconds", s.IdleSeconds, 1, 30*day)
 	within("resultSeconds", s.ResultSeconds, 1, 30*day)
+	if s.Address != "" && s.Address != minik8s.AddressAuto {
+		if _, err := netip.ParseAddr(s.Address); err != nil {
+			errs = append(errs, field.Invalid(spec.Child("address"), s.Address, "expected an address, as 10.7.0.3, or Auto"))
+		}
+	}
+	errs = append(errs, functionTriggers(s.Triggers)...)
 	for _, next := range []struct{ field, name string }{{"left", s.Left}, {"right", s.Right}} {
 		if next.name != "" && next.name != minik8s.FunctionReturn {
 			errs = append(errs, say(spec.Child(next.field), next.name, functionName(next.name, false))...)
@@ -165,4 +177,74 @@ func FunctionCallStatusUpdate(c, old *minik8s.FunctionCall) field.ErrorList {
 		return nil
 	}
 	return oneOf(at.Child("state"), c.Status.State, minik8s.CallRunning, minik8s.CallSucceeded, minik8s.CallFailed)
+}
+
+// maxTriggers is how many events may call one function.
+const maxTriggers = 32
+
+// functionTriggers checks what calls a function.
+func functionTriggers(all []minik8s.FunctionTrigger) (errs field.ErrorList) {
+	at := spec.Child("triggers")
+	if len(all) > maxTriggers {
+		errs = append(errs, field.TooMany(at, len(all), maxTriggers))
+	}
+	names := map[string]bool{}
+	for i := range all {
+		t, at := &all[i], at.Index(i)
+		errs = append(errs, say(at.Child("name"), t.Name, validation.IsDNS1123Label(t.Name))...)
+		if names[t.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), t.Name))
+		}
+		names[t.Name] = true
+		switch {
+		case (t.Schedule == "") == (t.Object == nil):
+			errs = append(errs, field.Invalid(at, t.Name, "a trigger has a schedule or an object, one of them"))
+		case t.Schedule != "":
+			if _, err := Schedule(t.Schedule, t.TimeZone); err != nil {
+				errs = append(errs, field.Invalid(at.Child("schedule"), t.Schedule, err.Error()))
+			}
+		default:
+			if t.Body != "" || t.TimeZone != "" {
+				errs = append(errs, field.Forbidden(at, "body and timeZone are of schedules"))
+			}
+			errs = append(errs, functionObject(at.Child("object"), t.Object)...)
+		}
+	}
+	return errs
+}
+
+func functionObject(at *field.Path, o *minik8s.FunctionObjectTrigger) (errs field.ErrorList) {
+	for _, x := range []struct{ name, value string }{{"apiVersion", o.APIVersion}, {"kind", o.Kind}} {
+		if x.value == "" {
+			errs = append(errs, field.Required(at.Child(x.name), ""))
+		}
+	}
+	switch o.Kind {
+	case "Function", "FunctionCall", "Event":
+		errs = append(errs, field.Invalid(at.Child("kind"), o.Kind, "calls change such objects themselves, so that there would be no end"))
+	}
+	if _, err := metav1.LabelSelectorAsSelector(o.Selector); err != nil {
+		errs = append(errs, field.Invalid(at.Child("selector"), "", err.Error()))
+	}
+	for i, on := range o.On {
+		errs = append(errs, oneOf(at.Child("on").Index(i), on, minik8s.ObjectCreated, minik8s.ObjectUpdated, minik8s.ObjectDeleted)...)
+	}
+	return errs
+}
+
+// Schedule reads when a trigger calls, as in a crontab, by the clock of a time zone.
+func Schedule(text, zone string) (cron.Schedule, error) {
+	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
+		return nil, errors.New("say the time zone in timeZone")
+	}
+	if zone == "Local" {
+		return nil, errors.New("timeZone: expected a name that means the same on all masters, as Europe/Berlin")
+	}
+	if _, err := time.LoadLocation(zone); err != nil {
+		return nil, fmt.Errorf("timeZone: %w", err)
+	}
+	if zone == "" {
+		zone = "UTC"
+	}
+	return cron.ParseStandard("CRON_TZ=" + zone + " " + text)
 }

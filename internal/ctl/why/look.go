@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/api/placement"
 	"minik8s/internal/client"
 	"minik8s/internal/ctl/brief"
@@ -54,6 +55,8 @@ func (l *look) at(ctx context.Context, kind *api.Kind, obj api.Object, when time
 		l.neighbours(ctx, &now, o)
 	case *corev1.Service:
 		now.service = l.service(ctx, o)
+	case *minik8s.Function:
+		now.function = l.function(ctx, o)
 	case *corev1.Namespace:
 		if o.DeletionTimestamp != nil {
 			now.held = l.heldIn(ctx, o.Name)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/api/placement"
 	"minik8s/internal/ctl/brief"
 )
@@ -35,6 +36,8 @@ type situation struct {
 	namespaces placement.NamespaceLabels
 	// service is what explains a Service.
 	service *serviceFacts
+	// function is what explains a Function.
+	function *functionFacts
 	// held are the objects with finalizers in a namespace that is being deleted.
 	held []api.Object
 }
@@ -83,6 +86,10 @@ func explain(s situation) Explanation {
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		if obj.DeletionTimestamp == nil {
 			return s.explainAutoscaler(obj)
+		}
+	case *minik8s.Function:
+		if s.function != nil && obj.DeletionTimestamp == nil {
+			return s.explainFunction(obj)
 		}
 	case *corev1.Service:
 		if s.service != nil && obj.DeletionTimestamp == nil {

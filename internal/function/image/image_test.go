@@ -107,8 +107,29 @@ func TestImages(t *testing.T) {
 	}
 	changed := *spec
 	changed.Source = "def main(p): return 1"
-	if other := first.push(&changed); other == ref {
+	one := size(t, dir)
+	other := first.push(&changed)
+	if other == ref {
 		t.Error("another function gave the same image")
+	}
+	// An older version's image goes, and what only it has, with nothing of the others.
+	_, digest, _ := strings.Cut(ref, "@")
+	_, newer, _ := strings.Cut(other, "@")
+	const repository = "functions/default/hello"
+	if all, err := first.Images(repository); err != nil || len(all) != 2 {
+		t.Errorf("images %v, %v", all, err)
+	}
+	if err := first.Sweep(t.Context(), nil, []imageregistry.Image{{Repository: repository, Digest: digest}}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := first.Images(repository); err != nil || len(all) != 1 || all[0] != newer || first.Has(repository, digest) {
+		t.Errorf("images after a sweep: %v, %v", all, err)
+	}
+	if now := size(t, dir); now > one {
+		t.Errorf("%d bytes with one image, %d after a second one has taken its place", one, now)
+	}
+	if again := first.push(spec); again != ref {
+		t.Errorf("after a sweep %s, before %s", again, ref)
 	}
 
 	// Over HTTP, from a master that has never made it.
@@ -165,10 +186,10 @@ func TestImages(t *testing.T) {
 	if err != nil || len(names) != 1 || names[0] != "functions/default/hello" {
 		t.Fatalf("repositories %v, %v", names, err)
 	}
-	if err := first.Sweep(t.Context(), names); err != nil {
+	if err := first.Sweep(t.Context(), names, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, digest, _ := strings.Cut(ref, "@"); first.Has("functions/default/hello", digest) {
+	if first.Has(repository, digest) {
 		t.Error("it is still there")
 	}
 	if after := size(t, dir); after >= before || after < 1<<20 {

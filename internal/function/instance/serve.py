@@ -294,7 +294,8 @@ def call(sock, headers, body, close):
     began = time.monotonic()
     outcome, kind, text, branch = (call_fresh if FRESH else call_here)(name, body, timeout)
     if outcome != "ok" or name != "-":
-        log("call %s %s after %.1f ms" % (name, outcome, (time.monotonic() - began) * 1000))
+        trace = headers.get(b"traceparent", b"").decode("latin-1").split("-")
+        log("call %s trace %s %s after %.1f ms" % (name, trace[1] if len(trace) == 4 else "-", outcome, (time.monotonic() - began) * 1000))
     extra = "X-Minik8s-Branch: %s\r\n" % branch if branch else ""
     answer(sock, STATUS[outcome], outcome, kind, text, extra, close)
 

@@ -38,6 +38,19 @@ func Derived(name string) string {
 	return out + "--" + hex.EncodeToString(sum[:3])
 }
 
+// Service is the name of a function's Service: a label of DNS, so a long one is cut and told from others by a sum.
+func Service(name string) string {
+	out := "func-" + Derived(name)
+	if len(out) <= maxLabel {
+		return out
+	}
+	sum := sha256.Sum256([]byte(name))
+	return strings.TrimRight(out[:maxLabel-10], "-") + "--" + hex.EncodeToString(sum[:4])
+}
+
+// maxLabel is what a label of a DNS name may have.
+const maxLabel = 63
+
 // Repository is the repository of a function's images in the cluster's registry. Image names have no "--" in Docker's grammar but
 // they do in OCI's; so that both take it, it becomes two underscores.
 func Repository(namespace, name string) string {

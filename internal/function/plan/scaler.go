@@ -85,3 +85,6 @@ func (s *Scaler) Desired(now time.Time, calls int, have, ready int32, idle time.
 	}
 	return max(want, int32(math.Floor(float64(have)*slowest))) // gradually
 }
+
+// Panicking reports whether a burst counts now.
+func (s *Scaler) Panicking() bool { return !s.panicked.IsZero() }

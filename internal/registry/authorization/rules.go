@@ -175,9 +175,11 @@ var partRules = map[string][]rule{
 	},
 	"system:function-controller": {
 		may(reading, api.Functions, api.FunctionCalls, api.ReplicaSets, api.Pods),
+		{verbs: []string{"list", "watch"}}, // what triggers ask for: who writes one must be allowed to himself
 		mayBelow("status", changing, api.Functions, api.FunctionCalls),
-		may([]string{"create", "update", "patch", "delete"}, api.ReplicaSets), // of instances
-		may([]string{"create", "delete"}, api.FunctionCalls),                  // for callers who do not wait; old results go
+		may([]string{"create", "update", "patch", "delete"}, api.ReplicaSets),                                 // of instances
+		may([]string{"create", "delete"}, api.FunctionCalls),                                                  // for callers who do not wait; old results go
+		may([]string{"get", "list", "watch", "create", "update", "delete"}, api.Services, api.EndpointSlices), // of functions with an address
 		{sub: api.ScaleSubresource, kinds: []*api.Kind{api.ReplicaSets}, verbs: []string{"get", "update", "patch"}},
 		recording,
 	},

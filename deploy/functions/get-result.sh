@@ -1,0 +1,5 @@
+#!/bin/sh
+# Prints the result of a call that was not waited for: get-result.sh ID
+set -eu
+. "$(dirname "$0")/common.sh"
+ask GET "/${1:?usage: get-result.sh ID}"
