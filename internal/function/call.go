@@ -59,6 +59,7 @@ type result struct {
 	trace       string
 
 	branch  string
+	broke   bool // the instance broke the call off
 	stopped bool // the master stopped before it was known: whoever leads then may call again
 }
 
@@ -166,6 +167,9 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 				r.instance = i.pod
 				break
 			}
+			if r.broke {
+				p.broke(i, look)
+			}
 			p.release(i)
 			r.instance = i.pod
 		}
@@ -200,10 +204,13 @@ func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline 
 	switch {
 	case ctx.Err() != nil:
 		return failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time"), true
-	case wrote.Load() && !time.Now().Before(deadline):
-		return failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time, and its instance has ended with it"), true
 	case wrote.Load():
-		return failed(minik8s.FaultFunction, http.StatusBadGateway, "the instance ended while it had the call: %v", err), true
+		r = failed(minik8s.FaultFunction, http.StatusBadGateway, "the instance ended while it had the call: %v", err)
+		if !time.Now().Before(deadline) {
+			r = failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time, and its instance has ended with it")
+		}
+		r.broke = true
+		return r, true
 	}
 	return failed(minik8s.FaultPlatform, http.StatusBadGateway, "instance %s cannot be reached: %v", i.pod, err), false
 }

@@ -38,6 +38,7 @@ type pool struct {
 // instance is a pod of a function.
 type instance struct {
 	pod, address, version string
+	container             string // its ID: another one has begun to run if it differs
 	busy                  int
 	open                  bool // it accepts connections
 	ending                bool
@@ -192,7 +193,7 @@ func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address 
 		return
 	}
 	i := p.instances[now.UID]
-	address := addressOf(now)
+	address, container := addressOf(now)
 	switch {
 	case address == "" || now.DeletionTimestamp != nil:
 		if i != nil { // it has ended, or is about to
@@ -201,7 +202,7 @@ func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address 
 			i.forget = func() {}
 			i.address = ""
 		}
-	case i == nil || i.address != address:
+	case i == nil || i.address != address || i.container != container:
 		ctx, cancel := context.WithCancel(context.Background())
 		if i == nil {
 			i = &instance{pod: now.Name, version: now.Labels[plan.VersionLabel]}
@@ -210,7 +211,7 @@ func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address 
 			i.forget()
 			i.open = false
 		}
-		i.address, i.forget = address, cancel
+		i.address, i.container, i.forget = address, container, cancel
 		go look(ctx, address, func() { p.accepts(i, address) })
 	}
 }
@@ -228,6 +229,20 @@ func (p *pool) accepts(i *instance, address string) {
 
 // refused notes that an instance did not accept a connection: it gets calls again once it does.
 func (p *pool) refused(i *instance, look func(ctx context.Context, address string, accepts func())) {
+	p.close(i, 0, look)
+}
+
+// broke notes that an instance has broken off a call that it had. Most often its program has ended, and for a moment the kernel
+// accepts connections for it still: it gets calls again once another container has begun, or else after a while.
+func (p *pool) broke(i *instance, look func(ctx context.Context, address string, accepts func())) {
+	p.close(i, brokenFor, look)
+}
+
+// brokenFor is how long an instance gets no calls that has broken one off and runs on.
+const brokenFor = time.Second
+
+// close has an instance get no calls until it accepts connections again, which is looked for after a while.
+func (p *pool) close(i *instance, after time.Duration, look func(ctx context.Context, address string, accepts func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !i.open || i.address == "" {
@@ -237,15 +252,21 @@ func (p *pool) refused(i *instance, look func(ctx context.Context, address strin
 	ctx, cancel := context.WithCancel(context.Background())
 	i.forget = cancel
 	address := i.address
-	go look(ctx, address, func() { p.accepts(i, address) })
+	go func() {
+		select {
+		case <-time.After(after):
+			look(ctx, address, func() { p.accepts(i, address) })
+		case <-ctx.Done():
+		}
+	}()
 }
 
-// addressOf is where a pod takes calls; empty while its container does not run.
-func addressOf(pod *corev1.Pod) string {
+// addressOf is where a pod takes calls, and the ID of the container that does; empty while none runs.
+func addressOf(pod *corev1.Pod) (address, container string) {
 	if pod.Status.PodIP == "" || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
-		return ""
+		return "", ""
 	}
-	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(pod.Spec.Containers[0].Ports[0].ContainerPort)))
+	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(pod.Spec.Containers[0].Ports[0].ContainerPort))), pod.Status.ContainerStatuses[0].ContainerID
 }
 
 // called reports whether there was a call since this master leads.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -103,4 +104,45 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: %+v", why, r)
 		}
 	}
+}
+
+// An instance that has broken a call off gets none while connections to it may still be those of the program that has ended: until
+// another container runs.
+func TestBroke(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{instances: map[types.UID]*instance{}, opened: func() {}}
+		p.follow(&minik8s.Function{Spec: minik8s.FunctionSpec{Concurrency: 1, TargetConcurrency: 1, IdleSeconds: 60}}, "1")
+		look := func(ctx context.Context, _ string, then func()) {
+			if ctx.Err() == nil {
+				then() // the kernel accepts connections all the time
+			}
+		}
+		runs := func(container string) *corev1.Pod {
+			pod := instanceOf("a", "1", true)
+			pod.Status.ContainerStatuses[0].ContainerID = container
+			return pod
+		}
+		next := func(after time.Duration) *instance {
+			t.Helper()
+			began := time.Now()
+			i, _, err := p.acquire(t.Context(), func() {})
+			if err != nil || time.Since(began) != after {
+				t.Fatalf("%v, after %v, want %v", err, time.Since(began), after)
+			}
+			return i
+		}
+		p.pod(nil, runs("first"), look)
+		synctest.Wait()
+		i := next(0)
+		p.broke(i, look)
+		p.release(i)
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			p.pod(runs("first"), runs("second"), look)
+		}()
+		i = next(300 * time.Millisecond)
+		p.broke(i, look) // its program runs on
+		p.release(i)
+		next(brokenFor)
+	})
 }
