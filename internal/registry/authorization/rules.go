@@ -186,7 +186,6 @@ var partRules = map[string][]rule{
 		mayBelow("status", changing, api.Workflows, api.WorkflowRuns),
 		may([]string{"create", "delete"}, api.WorkflowRuns), // those that a change of a workflow starts; old ones go
 		may([]string{"create", "get", "list"}, api.WorkflowSteps),
-		recording,
 	},
 	"system:podautoscaler-controller": {
 		may(reading, api.HorizontalPodAutoscalers, api.Pods, api.Nodes),
