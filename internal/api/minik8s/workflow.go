@@ -14,9 +14,9 @@ type Workflow struct {
 // WorkflowSpec is what people write. A run keeps the definition that it has begun with.
 type WorkflowSpec struct {
 	// Definition is the state machine, in the Amazon States Language.
-	Definition JSON `json:"definition,omitzero"`
+	Definition JSON `json:"definition,omitzero" patchStrategy:"replace"`
 	// Params are the input of the run that starts when the workflow is made or changed. Without them none does.
-	Params JSON `json:"params,omitzero"`
+	Params JSON `json:"params,omitzero" patchStrategy:"replace"`
 	// MaxSteps is how many transitions a run may have: one that never ends is stopped there.
 	MaxSteps int64 `json:"maxSteps,omitempty"`
 	// RunSeconds is how long a run is kept after its end.
