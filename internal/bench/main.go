@@ -75,6 +75,7 @@ var parts = []part{
 	{"gateway", gatewayFigures},
 	{"metrics", usageFigures},
 	{"gpu", gpuFigures},
+	{"workflows", workflowFigures},
 	{"streams", streams},
 	{"tricks", tricks},
 }
@@ -86,7 +87,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, weight, network, services, policies, dns, gateway, metrics, gpu, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, weight, network, services, policies, dns, gateway, metrics, gpu, workflows, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")
