@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -23,8 +24,11 @@ const (
 
 // workflowName is the rule for names of workflows, which are as those of functions.
 func workflowName(most int) apivalidation.ValidateNameFunc {
-	return func(name string, _ bool) []string {
+	return func(name string, prefix bool) []string {
 		var out []string
+		if prefix {
+			name = strings.TrimRight(name, "-._") // more follows
+		}
 		if !functionNames.MatchString(name) {
 			out = append(out, "it has letters, digits, '-', '_' and '.', and begins and ends with a letter or a digit (as in 'print')")
 		}
