@@ -2,6 +2,7 @@ package roles_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -76,6 +77,29 @@ func TestPrintWorkflow(t *testing.T) {
 		steps, _, err := client.All[*minik8s.WorkflowStep](context.Background(), c.api, api.WorkflowSteps, client.ListOptions{})
 		return err == nil && len(steps) == 0 && len(c.runs()) == 0
 	})
+}
+
+// The second seed system's chain of functions, as a graph and as a workflow.
+func TestChainWorkflow(t *testing.T) {
+	c := newFunctions(t, 18093)
+	for name, next := range map[string]string{"is_hello": "append_world", "append_world": "RETURN"} {
+		source, err := os.ReadFile("../testdata/functions/" + name + ".py")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.add(name, string(source), func(s *minik8s.FunctionSpec) {
+			s.Left, s.Right = next, "RETURN"
+		})
+	}
+	if out := c.ctl("wf", "graph", "is_hello"); !strings.Contains(out, "left --> append_world") || !strings.Contains(out, "right --> (end)") || !strings.Contains(out, "[Task append_world]") {
+		t.Errorf("graph: %s", out)
+	}
+	c.ctl("wf", "apply", "--chain", "is_hello")
+	for arg, steps := range map[string]string{"hello": "after 2 steps", "hi": "after 1 steps"} {
+		if out := c.ctl("wf", "run", "is_hello", "-d", `"`+arg+`"`, "--wait"); !strings.Contains(out, steps) || strings.Contains(out, "world") != (arg == "hello") {
+			t.Errorf("%s: %s", arg, out)
+		}
+	}
 }
 
 // Runs go on when the daemon is killed: steps that are committed are not done again, and calls that are not are made anew.

@@ -20,8 +20,8 @@ func (p *program) wfCommand() *cli.Command {
 		Name: "wf", Aliases: []string{"workflow"}, Usage: "workflows: apply and remove them, run them, follow, cancel and draw their runs",
 		ArgsUsage: "apply | run | get | watch | cancel | rm | graph",
 		Subcommands: []*cli.Command{
-			{Name: "apply", Usage: "make a workflow, or change it; one with params runs with them", ArgsUsage: "-f FILE", Flags: append(fileFlags(), writeFlags()...),
-				Action: func(c *cli.Context) error { return p.eachDocument(c, manifest.Apply) }},
+			{Name: "apply", Usage: "make a workflow, or change it; one with params runs with them", ArgsUsage: "-f FILE | --chain FUNCTION", Action: p.wfApply,
+				Flags: append(append(fileFlags(), writeFlags()...), &cli.StringFlag{Name: "chain", Usage: "make one of a `FUNCTION` and those that it names as left and right"})},
 			{Name: "run", Usage: "start a run, with the workflow's params or other input", ArgsUsage: "NAME [-d JSON]", Action: p.wfRun, Flags: []cli.Flag{
 				&cli.StringFlag{Name: "data", Aliases: []string{"d"}, Usage: "the input, as `JSON`"},
 				&cli.BoolFlag{Name: "wait", Usage: "print its steps until it has ended"}}},
@@ -42,7 +42,7 @@ func (p *program) wfCommand() *cli.Command {
 				return nil
 			})},
 			{Name: "rm", Aliases: []string{"delete", "del"}, Usage: "remove a workflow, and end its runs", ArgsUsage: "NAME", Action: p.wfRemove},
-			{Name: "graph", Usage: "draw a workflow, or a run with what it has done", ArgsUsage: "WORKFLOW|RUN", Action: p.wfGraph, Flags: []cli.Flag{
+			{Name: "graph", Usage: "draw a workflow, a run with what it has done, or a chain of functions", ArgsUsage: "WORKFLOW|RUN|FUNCTION", Action: p.wfGraph, Flags: []cli.Flag{
 				&cli.BoolFlag{Name: "svg", Usage: "as a picture (SVG), not as text"}}},
 		},
 		Action: func(c *cli.Context) error {
@@ -82,6 +82,21 @@ func (p *program) onRun(do func(*cli.Context, *session.Session, *minik8s.Workflo
 		}
 		return do(c, s, r)
 	}
+}
+
+func (p *program) wfApply(c *cli.Context) error {
+	start := c.String("chain")
+	if start == "" {
+		return p.eachDocument(c, manifest.Apply)
+	}
+	if c.NArg() > 0 || c.IsSet("filename") {
+		return exit.Usagef("%s %s", c.Command.HelpName, c.Command.ArgsUsage)
+	}
+	s, err := p.session(c)
+	if err != nil {
+		return err
+	}
+	return workflows.MakeOfChain(c.Context, s, s.NamespaceFor(api.Workflows), start)
 }
 
 func (p *program) wfRun(c *cli.Context) error {

@@ -135,7 +135,7 @@ func Cancel(ctx context.Context, s *session.Session, r *minik8s.WorkflowRun) err
 	return err
 }
 
-// Graph draws a run, or a workflow if no run has that name. svg: as a picture.
+// Graph draws the workflow of a name, or the run, or the chain of functions that begins with the function. svg: as a picture.
 func Graph(ctx context.Context, s *session.Session, namespace, name string, svg bool) (string, error) {
 	var definition []byte
 	var r *minik8s.WorkflowRun
@@ -144,10 +144,18 @@ func Graph(ctx context.Context, s *session.Session, namespace, name string, svg 
 	case err == nil:
 		definition = w.Spec.Definition.Raw
 	case apierrors.IsNotFound(err):
-		if r, err = client.Get[*minik8s.WorkflowRun](ctx, s.API, client.Key{Kind: api.WorkflowRuns, Namespace: namespace, Name: name}); err != nil {
+		r, err = client.Get[*minik8s.WorkflowRun](ctx, s.API, client.Key{Kind: api.WorkflowRuns, Namespace: namespace, Name: name})
+		if apierrors.IsNotFound(err) {
+			chain, other := Chain(ctx, s, namespace, name)
+			if other != nil {
+				return "", err // that there is no such run
+			}
+			r, definition = nil, chain
+		} else if err != nil {
 			return "", err
+		} else {
+			definition = r.Status.Definition.Raw
 		}
-		definition = r.Status.Definition.Raw
 	default:
 		return "", err
 	}
