@@ -176,6 +176,7 @@ require (
 require (
 	github.com/distribution/distribution/v3 v3.1.2 // the registry of functions' images
 	github.com/google/go-containerregistry v0.22.1 // makes and pushes them
+	github.com/theory/jsonpath v0.12.3 // paths of the States Language (RFC 9535)
 )
 
 require (
@@ -206,7 +207,6 @@ require (
 	github.com/redis/go-redis/extra/rediscmd/v9 v9.0.5 // indirect
 	github.com/redis/go-redis/extra/redisotel/v9 v9.0.5 // indirect
 	github.com/redis/go-redis/v9 v9.7.3 // indirect
-	github.com/theory/jsonpath v0.12.3 // indirect
 	go.opentelemetry.io/contrib/bridges/prometheus v0.67.0 // indirect
 	go.opentelemetry.io/contrib/exporters/autoexport v0.67.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc v0.21.0 // indirect

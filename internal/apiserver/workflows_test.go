@@ -40,7 +40,7 @@ func TestWorkflowsByHTTP(t *testing.T) {
 		{"node", "POST", "workflowruns", run, 403, "cannot create"},
 		{"account", "POST", "workflowruns", run, 403, "cannot create"},
 		{"root", "POST", "workflowruns", `{"metadata":{"name":"r"},"spec":{}}`, 422, "spec.workflow: Required"},
-		{"root", "POST", "workflowruns", run, 201, `"workflow":"print"`},
+		{"root", "POST", "workflowruns", run, 201, `"ownerReferences":[{"apiVersion":"minik8s.io/v1","kind":"Workflow","name":"print"`},
 		{"root", "PATCH", "workflowruns/r", `{"spec":{"input":2}}`, 422, "a run cannot be changed"},
 		{"alice", "PATCH", "workflowruns/r", `{"spec":{"cancel":true}}`, 403, "cannot patch"},
 		{"root", "PATCH", "workflowruns/r", `{"spec":{"cancel":true}}`, 200, `"cancel":true`},

@@ -36,9 +36,8 @@ func Run(ctx context.Context, s *session.Session, namespace, name, input string)
 		in.Raw = []byte(input)
 	}
 	r := &minik8s.WorkflowRun{TypeMeta: metav1.TypeMeta{APIVersion: api.WorkflowRuns.APIVersion(), Kind: api.WorkflowRuns.Kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: name + "-", OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: api.Workflows.APIVersion(), Kind: api.Workflows.Kind, Name: w.Name, UID: w.UID}}},
-		Spec: minik8s.WorkflowRunSpec{Workflow: name, Input: in}}
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: name + "-"},
+		Spec:       minik8s.WorkflowRunSpec{Workflow: name, Input: in}}
 	made, err := s.API.Create(ctx, r, client.WriteOptions{FieldManager: session.Manager})
 	if err != nil {
 		return nil, err

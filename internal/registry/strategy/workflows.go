@@ -2,7 +2,9 @@ package strategy
 
 import (
 	"fmt"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -51,12 +53,25 @@ func workflowRunStrategy() *registry.Strategy {
 		ValidateUpdate: checkStep(validation.WorkflowRunUpdate),
 		ValidateStatus: checkStep(validation.WorkflowRunStatusUpdate),
 		CopyStatus:     onStep(func(dst, src *minik8s.WorkflowRun) { dst.Status = src.Status }),
-		SpecChanged:    specChanged(func(r *minik8s.WorkflowRun) any { return r.Spec }),
+		Admit: func(obj api.Object, others registry.Lister) error {
+			belong(obj.(*minik8s.WorkflowRun), others)
+			return nil
+		},
+		SpecChanged: specChanged(func(r *minik8s.WorkflowRun) any { return r.Spec }),
 		Fields: selectable(map[string]func(*minik8s.WorkflowRun) string{
 			"spec.workflow": func(r *minik8s.WorkflowRun) string { return r.Spec.Workflow },
 			"status.state":  func(r *minik8s.WorkflowRun) string { return r.Status.State },
 		}),
 	}
+}
+
+// belong makes a run one of its workflow, with which it goes.
+func belong(r *minik8s.WorkflowRun, others registry.Lister) {
+	w, ok := others.Get(api.Workflows, r.Namespace, r.Spec.Workflow).(*minik8s.Workflow)
+	if !ok || slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.UID }) {
+		return
+	}
+	r.OwnerReferences = append(r.OwnerReferences, metav1.OwnerReference{APIVersion: api.Workflows.APIVersion(), Kind: api.Workflows.Kind, Name: w.Name, UID: w.UID})
 }
 
 func workflowStepStrategy() *registry.Strategy {
