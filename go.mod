@@ -176,6 +176,7 @@ require (
 require (
 	github.com/distribution/distribution/v3 v3.1.2 // the registry of functions' images
 	github.com/google/go-containerregistry v0.22.1 // makes and pushes them
+	github.com/theory/jsonpath v0.12.3 // paths of the States Language (RFC 9535)
 )
 
 require github.com/robfig/cron/v3 v3.0.1

@@ -80,6 +80,9 @@ var floors = map[string]int{
 	"internal/function/plan":      1, // what a Function means, and how many instances a load asks for; pure
 	"internal/function/image":     1, // images of functions; knows no cluster
 	"internal/function/instance":  1, // the program in an instance
+	"internal/workflow":           4, // state machines whose tasks are functions; only roles makes one
+	"internal/workflow/asl":       0, // the States Language; pure, and validation reads it
+	"internal/workflow/graph":     1, // a state machine as a drawing; pure, ctl shows it
 	"internal/imageregistry":      1, // a registry of images; knows no function
 	"internal/gpu":                4, // jobs on Slurm clusters; only roles makes one
 	"internal/gpu/plan":           1, // what a GpuJob is for Slurm, and what news of it mean; pure
@@ -141,6 +144,7 @@ var doors = map[string][]string{
 	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd/recovery"},
 	"golang.org/x/crypto/ssh":           {"internal/slurm"},
 	"github.com/pkg/sftp":               {"internal/slurm"},
+	"github.com/theory/jsonpath":        {"internal/workflow/asl"},
 	// A registry of images, and images.
 	"github.com/distribution/distribution":   {"internal/imageregistry"},
 	"github.com/google/go-containerregistry": {"internal/function/image", "=internal/function"},

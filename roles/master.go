@@ -55,6 +55,7 @@ import (
 	"minik8s/internal/registry/strategy"
 	"minik8s/internal/scheduler"
 	"minik8s/internal/supervise"
+	"minik8s/internal/workflow"
 )
 
 const (
@@ -287,6 +288,9 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	})
 	withRecorder(function.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
 		return function.NewController(c, v, r, d.functions.images, d.functions.server, d.reg.Kinds(), int32(d.cfg.FunctionPort), log)
+	})
+	add(workflow.ControllerName, func(_ context.Context, c client.Interface) runner {
+		return workflow.NewController(c, views, functionCaller{d.functions.server}, d.log)
 	})
 	withRecorder(gpu.ControllerName, func(c client.Interface, v *informer.Views, r *events.Recorder, _ *slog.Logger) runner {
 		return gpu.NewController(c, v, r, d.gpus())

@@ -342,6 +342,26 @@ var (
 		New:          func() Object { return &minik8s.FunctionCall{} },
 		NewList:      func() runtime.Object { return &minik8s.FunctionCallList{} },
 	}
+	Workflows = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "Workflow", Plural: "workflows", Singular: "workflow",
+		ShortNames: []string{"wf"}, Aliases: []string{"wfs"}, Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &minik8s.Workflow{} },
+		NewList:      func() runtime.Object { return &minik8s.WorkflowList{} },
+	}
+	WorkflowRuns = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "WorkflowRun", Plural: "workflowruns", Singular: "workflowrun",
+		ShortNames: []string{"wfr"}, Aliases: []string{"wfrs"}, Namespaced: true,
+		Subresources: []Subresource{status},
+		New:          func() Object { return &minik8s.WorkflowRun{} },
+		NewList:      func() runtime.Object { return &minik8s.WorkflowRunList{} },
+	}
+	WorkflowSteps = &Kind{
+		Group: "minik8s.io", Version: "v1", Kind: "WorkflowStep", Plural: "workflowsteps", Singular: "workflowstep",
+		Namespaced: true, AsBytes: true,
+		New:     func() Object { return &minik8s.WorkflowStep{} },
+		NewList: func() runtime.Object { return &minik8s.WorkflowStepList{} },
+	}
 	ReplicaSets = &Kind{
 		Group: "apps", Version: "v1", Kind: "ReplicaSet", Plural: "replicasets", Singular: "replicaset",
 		ShortNames: []string{"rs"}, Aliases: []string{"rss"}, Categories: []string{"all"},
@@ -413,7 +433,7 @@ func proxyOf(options string) Subresource {
 var Kinds = []*Kind{
 	Namespaces, Nodes, Pods, Services, Endpoints, ReplicationControllers, PodTemplates, ConfigMaps, Secrets, Events, ServiceAccounts,
 	EndpointSlices, Leases, CertificateSigningRequests, Ingresses, IngressClasses, NetworkPolicies, ServiceCIDRs, IPAddresses, PriorityClasses,
-	ClusterConfigs, DNSes, GpuJobs, SlurmClusters, Functions, FunctionCalls,
+	ClusterConfigs, DNSes, GpuJobs, SlurmClusters, Functions, FunctionCalls, Workflows, WorkflowRuns, WorkflowSteps,
 	ReplicaSets, Deployments, DaemonSets, ControllerRevisions, Jobs, HorizontalPodAutoscalers,
 	APIServices,
 }

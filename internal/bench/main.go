@@ -76,6 +76,7 @@ var parts = []part{
 	{"metrics", usageFigures},
 	{"functions", functionFigures},
 	{"gpu", gpuFigures},
+	{"workflows", workflowFigures},
 	{"streams", streams},
 	{"tricks", tricks},
 }
@@ -87,7 +88,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, weight, network, services, policies, dns, gateway, metrics, functions, gpu, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, weight, network, services, policies, dns, gateway, metrics, functions, gpu, workflows, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")

@@ -57,7 +57,7 @@ func (p *program) app() *cli.App {
 			p.getCommand(), p.describeCommand(), p.whyCommand(), p.traceCommand(), p.topCommand(), p.logsCommand(),
 			p.execCommand(), p.attachCommand(), p.cpCommand(), p.portForwardCommand(), p.proxyCommand(), p.clusterInfoCommand(),
 			p.scaleCommand(), p.autoscaleCommand(), p.exposeCommand(), p.rolloutCommand(), p.labelCommand(), p.annotateCommand(), p.cordonCommand(), p.uncordonCommand(), p.drainCommand(),
-			p.cfgCommand(), p.funcCommand(), p.triggerCommand(), p.gpuCommand(), p.tokenCommand(), p.etcdCommand(),
+			p.cfgCommand(), p.funcCommand(), p.triggerCommand(), p.wfCommand(), p.gpuCommand(), p.tokenCommand(), p.etcdCommand(),
 			p.imageCommand(), p.versionCommand(), p.completionCommand(), p.completeCommand(),
 		},
 		Action: func(c *cli.Context) error {

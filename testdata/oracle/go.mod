@@ -23,7 +23,11 @@ require (
 	minik8s v0.0.0
 )
 
-require github.com/moby/spdystream v0.5.1 // indirect
+require (
+	github.com/hbollon/go-edlib v1.6.0 // indirect
+	github.com/moby/spdystream v0.5.1 // indirect
+	github.com/theory/jsonpath v0.12.3 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

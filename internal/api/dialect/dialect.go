@@ -39,6 +39,8 @@ func reader(kind *api.Kind, patched bool) func(doc map[string]any) ([]string, er
 		body = batchJob
 	case api.GpuJobs:
 		body = gpuJob
+	case api.Workflows:
+		body = workflow
 	case api.Services:
 		body = service
 	case api.DNSes:

@@ -16,7 +16,8 @@ var GroupVersion = schema.GroupVersion{Group: "minik8s.io", Version: "v1"}
 // AddToScheme registers the types in a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ClusterConfig{}, &ClusterConfigList{}, &DNS{}, &DNSList{}, &GpuJob{}, &GpuJobList{},
-		&SlurmCluster{}, &SlurmClusterList{}, &Function{}, &FunctionList{}, &FunctionCall{}, &FunctionCallList{}, &Peer{}, &PeerList{},
+		&SlurmCluster{}, &SlurmClusterList{}, &Function{}, &FunctionList{}, &FunctionCall{}, &FunctionCallList{}, &Workflow{}, &WorkflowList{},
+		&WorkflowRun{}, &WorkflowRunList{}, &WorkflowStep{}, &WorkflowStepList{}, &Peer{}, &PeerList{},
 		&PodAddress{}, &PodAddressList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

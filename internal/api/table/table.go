@@ -84,6 +84,12 @@ func ownLayout(kind *api.Kind, l Layout) layout {
 		return layout{functionColumns, typed(functionRow)}
 	case api.FunctionCalls:
 		return layout{functionCallColumns, typed(functionCallRow)}
+	case api.Workflows:
+		return layout{workflowColumns, typed(workflowRow)}
+	case api.WorkflowRuns:
+		return layout{workflowRunColumns, typed(workflowRunRow)}
+	case api.WorkflowSteps:
+		return layout{workflowStepColumns, typed(workflowStepRow)}
 	case api.GpuJobs:
 		return layout{gpuJobColumns, typed(gpuJobRow)}
 	case api.SlurmClusters:

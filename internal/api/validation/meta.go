@@ -25,6 +25,12 @@ func nameRule(obj api.Object) apivalidation.ValidateNameFunc {
 		return ipAddressName
 	case *minik8s.Function:
 		return functionName
+	case *minik8s.Workflow:
+		return workflowName(maxWorkflowName)
+	case *minik8s.WorkflowRun:
+		return workflowName(maxRunName)
+	case *minik8s.WorkflowStep:
+		return workflowName(maxStepName)
 	case *corev1.Event:
 		return func(name string, prefix bool) []string {
 			if prefix {

@@ -98,6 +98,7 @@ var scalars = map[string]object{
 	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":        {"type": "object"},
 	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":      {"x-kubernetes-int-or-string": true, "type": "string", "format": "int-or-string"},
 	"k8s.io/apimachinery/pkg/runtime.RawExtension":         {"type": "object"},
+	"minik8s/internal/api/minik8s.JSON":                    {"x-kubernetes-preserve-unknown-fields": true},
 	"k8s.io/apimachinery/pkg/apis/meta/v1.ConditionStatus": {"type": "string"},
 }
 

@@ -121,6 +121,9 @@ func ofType(t reflect.Type, upstream func(reflect.Type) string) schema.Atom {
 		if name := upstream(t); name != "" {
 			return schema.TypeRef{NamedType: &name}
 		}
+		if written, ok := reflect.Zero(t).Interface().(interface{ OpenAPISchemaType() []string }); ok && len(written.OpenAPISchemaType()) == 0 {
+			return schema.TypeRef{NamedType: new("__untyped_atomic_")} // any JSON, replaced as a whole
+		}
 		return schema.TypeRef{Inlined: ofType(t, upstream)}
 	}
 	if written, ok := reflect.Zero(t).Interface().(interface{ OpenAPISchemaType() []string }); ok && t.Kind() != reflect.Pointer {

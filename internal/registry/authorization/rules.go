@@ -183,6 +183,12 @@ var partRules = map[string][]rule{
 		{sub: api.ScaleSubresource, kinds: []*api.Kind{api.ReplicaSets}, verbs: []string{"get", "update", "patch"}},
 		recording,
 	},
+	"system:workflow-controller": {
+		may(reading, api.Workflows, api.WorkflowRuns, api.Functions),
+		mayBelow("status", changing, api.Workflows, api.WorkflowRuns),
+		may([]string{"create", "delete"}, api.WorkflowRuns), // those that a change of a workflow starts; old ones go
+		may([]string{"create", "get", "list"}, api.WorkflowSteps),
+	},
 	"system:podautoscaler-controller": {
 		may(reading, api.HorizontalPodAutoscalers, api.Pods, api.Nodes),
 		mayBelow("status", changing, api.HorizontalPodAutoscalers), // and the annotation with the sum

@@ -1,0 +1,180 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/session"
+	"minik8s/internal/workflow/asl"
+	"minik8s/internal/workflow/graph"
+)
+
+// Run starts a run of a workflow. Without input it gets the workflow's params.
+func Run(ctx context.Context, s *session.Session, namespace, name, input string) (*minik8s.WorkflowRun, error) {
+	w, err := client.Get[*minik8s.Workflow](ctx, s.API, client.Key{Kind: api.Workflows, Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	in := w.Spec.Params
+	if input != "" {
+		if !json.Valid([]byte(input)) {
+			return nil, exit.Usagef("--data %q is not JSON; a text is written in quotes: '\"hello\"'", input)
+		}
+		in.Raw = []byte(input)
+	}
+	r := &minik8s.WorkflowRun{TypeMeta: metav1.TypeMeta{APIVersion: api.WorkflowRuns.APIVersion(), Kind: api.WorkflowRuns.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: name + "-"},
+		Spec:       minik8s.WorkflowRunSpec{Workflow: name, Input: in}}
+	made, err := s.API.Create(ctx, r, client.WriteOptions{FieldManager: session.Manager})
+	if err != nil {
+		return nil, err
+	}
+	return made.(*minik8s.WorkflowRun), nil
+}
+
+// Find is the run of a name, or the newest one of the workflow of that name.
+func Find(ctx context.Context, s *session.Session, namespace, name string) (*minik8s.WorkflowRun, error) {
+	r, err := client.Get[*minik8s.WorkflowRun](ctx, s.API, client.Key{Kind: api.WorkflowRuns, Namespace: namespace, Name: name})
+	if !apierrors.IsNotFound(err) {
+		return r, err
+	}
+	runs, _, other := client.All[*minik8s.WorkflowRun](ctx, s.API, api.WorkflowRuns, client.ListOptions{Namespace: namespace, Fields: fields.OneTermEqualSelector("spec.workflow", name)})
+	if other != nil || len(runs) == 0 {
+		return nil, err
+	}
+	return slices.MaxFunc(runs, func(a, b *minik8s.WorkflowRun) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }), nil
+}
+
+// Steps are a run's steps, in the order in which they were made.
+func Steps(ctx context.Context, s *session.Session, r *minik8s.WorkflowRun) ([]*minik8s.WorkflowStep, error) {
+	all, _, err := client.All[*minik8s.WorkflowStep](ctx, s.API, api.WorkflowSteps, client.ListOptions{Namespace: r.Namespace, Fields: fields.OneTermEqualSelector("spec.run", r.Name)})
+	own := slices.DeleteFunc(all, func(x *minik8s.WorkflowStep) bool {
+		ref := metav1.GetControllerOfNoCopy(x)
+		return ref == nil || ref.UID != r.UID
+	})
+	slices.SortStableFunc(own, func(a, b *minik8s.WorkflowStep) int { return a.Spec.Time.Compare(b.Spec.Time.Time) })
+	return own, err
+}
+
+// Watch prints a run's steps as they come, and then how it has ended. The error is that it has failed.
+func Watch(ctx context.Context, s *session.Session, r *minik8s.WorkflowRun) error {
+	shown := map[string]bool{}
+	for {
+		now, err := client.Get[*minik8s.WorkflowRun](ctx, s.API, client.KeyOf(r))
+		if err != nil {
+			return err
+		}
+		steps, err := Steps(ctx, s, now) // after the run: all of one that has ended are there
+		if err != nil {
+			return err
+		}
+		for _, x := range steps {
+			if !shown[x.Name] {
+				shown[x.Name] = true
+				s.Say("%s", line(&x.Spec))
+			}
+		}
+		if now.Status.Ended() {
+			return Ended(s, now)
+		}
+		if !s.Sleep(ctx, 200*time.Millisecond) {
+			return nil
+		}
+	}
+}
+
+// line is a step for people.
+func line(x *minik8s.WorkflowStepSpec) string {
+	at := fmt.Sprint(x.Number)
+	if x.Branch != "" {
+		at = x.Branch + "." + at
+	}
+	out := fmt.Sprintf("%s  %-8s %s  %s", x.Time.Format("15:04:05.000"), at, x.State, x.Event)
+	if x.Error != "" {
+		out += "  " + x.Error
+	}
+	if x.Next != "" {
+		out += " -> " + x.Next
+	}
+	if !x.Output.IsZero() && x.Event == minik8s.StepSucceeded {
+		out += "  " + string(x.Output.Raw)
+	}
+	return out
+}
+
+// Ended prints how a run has ended.
+func Ended(s *session.Session, r *minik8s.WorkflowRun) error {
+	x := &r.Status
+	if x.State == minik8s.RunSucceeded {
+		s.Say("%s: %s after %d steps: %s", r.Name, x.State, x.Steps, x.Output.Raw)
+		return nil
+	}
+	return exit.Failf(exit.Failed, "%s: %s after %d steps: %s", r.Name, x.State, x.Steps, strings.TrimSuffix(x.Error+": "+x.Cause, ": "))
+}
+
+// Cancel ends a run.
+func Cancel(ctx context.Context, s *session.Session, r *minik8s.WorkflowRun) error {
+	if r.Status.Ended() {
+		return exit.Failf(exit.Failed, "run %s has ended: %s", r.Name, r.Status.State)
+	}
+	_, err := s.API.Patch(ctx, client.KeyOf(r), client.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":{"cancel":true}}`)}, client.WriteOptions{FieldManager: session.Manager})
+	return err
+}
+
+// Graph draws the workflow of a name, or the run, or the chain of functions that begins with the function. svg: as a picture.
+func Graph(ctx context.Context, s *session.Session, namespace, name string, svg bool) (string, error) {
+	var definition []byte
+	var r *minik8s.WorkflowRun
+	w, err := client.Get[*minik8s.Workflow](ctx, s.API, client.Key{Kind: api.Workflows, Namespace: namespace, Name: name})
+	switch {
+	case err == nil:
+		definition = w.Spec.Definition.Raw
+	case apierrors.IsNotFound(err):
+		r, err = client.Get[*minik8s.WorkflowRun](ctx, s.API, client.Key{Kind: api.WorkflowRuns, Namespace: namespace, Name: name})
+		if apierrors.IsNotFound(err) {
+			chain, other := Chain(ctx, s, namespace, name)
+			if other != nil {
+				return "", err // that there is no such run
+			}
+			r, definition = nil, chain
+		} else if err != nil {
+			return "", err
+		} else {
+			definition = r.Status.Definition.Raw
+		}
+	default:
+		return "", err
+	}
+	if len(definition) == 0 {
+		return "", exit.Failf(exit.Failed, "run %s has not begun with any definition", name)
+	}
+	m, errs := asl.Parse(definition, nil)
+	if len(errs) > 0 {
+		return "", errs.ToAggregate()
+	}
+	var taken *graph.Taken
+	if r != nil {
+		steps, err := Steps(ctx, s, r)
+		if err != nil {
+			return "", err
+		}
+		taken = graph.TakenBy(m, steps, !r.Status.Ended())
+	}
+	if svg {
+		return graph.SVG(m, taken), nil
+	}
+	return graph.Text(m, taken), nil
+}

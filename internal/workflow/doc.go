@@ -1,0 +1,33 @@
+// Package workflow runs Workflows: state machines (package asl) whose tasks are Functions.
+//
+// The Controller runs on the leading master. A change of a Workflow that has params starts a WorkflowRun, and so may anybody who makes one. Each
+// run has a goroutine, and each branch of a Parallel or Map state one more. Whenever a state has been left, the transition is
+// committed by one write: the creation of a WorkflowStep, whose name is its place in the run. What the run does next follows from the
+// definition that the run has begun with and from its steps alone.
+//
+// It promises: a transition is committed once. A master that is killed, or that leads no more, leaves a run where its last step is; the next one
+// reads the steps and goes on from there. It repeats at most what was not committed: a Task's function may be called again, with the
+// same id, which follows from the run and the step (the header X-Minik8s-Call has it). So functions run at least once, and transitions
+// are committed exactly once. Two branches write no object that is the same, and no object grows with the run. A run has at most
+// maxSteps transitions; one that never ends fails there, and nothing catches that. One that is cancelled or deleted starts nothing more; a
+// function that has been called goes on, and its result is dropped.
+//
+// Waits and retries end by the time of day, as it was when their state was entered, or as their step says: also after a master was
+// lost. If the next master's clock is another, they end by that one. The limit of a Task begins anew with the next master. Heartbeats:
+// functions send none, so HeartbeatSeconds is a limit like TimeoutSeconds, with an error of its own.
+//
+// A missing function is a warning and the condition Ready of the Workflow, and no refusal, since functions may come later; a run that meets
+// it fails there with Function.NotFound, if no Retry and no Catch is for that. The names of errors are the function's own (the class of a Python
+// exception), States.Timeout, and Function.NotFound, Function.BadRequest, Function.Failed and Function.Unavailable.
+//
+// A text goes to a function as JSON, or as it is if the state has Left and Right, whose functions take text. Such a state calls its
+// function alone. Any other calls what the function's own left and right name, too.
+//
+// Only roles makes one. Who may do what is decided by the registry: whoever may create WorkflowRuns calls the functions of the
+// namespace by them. Everything survives a kill -9 but the goroutines. While no run is under way nothing runs, and nothing ticks.
+//
+//	controller.go  Workflows, and which runs are under way
+//	run.go         one run: its beginning, its end, its steps in the store
+//	machine.go     one machine: states, branches, errors
+//	task.go        calls of functions
+package workflow

@@ -1,0 +1,138 @@
+package roles_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+)
+
+// runs are all runs, by their names.
+func (c *caller) runs() map[string]*minik8s.WorkflowRun {
+	c.t.Helper()
+	all, _, err := client.All[*minik8s.WorkflowRun](context.Background(), c.api, api.WorkflowRuns, client.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	out := map[string]*minik8s.WorkflowRun{}
+	for _, r := range all {
+		out[r.Name] = r
+	}
+	return out
+}
+
+// The first seed system's workflow, word for word, both ways.
+func TestPrintWorkflow(t *testing.T) {
+	c := newFunctions(t, 18091)
+	for _, name := range []string{"addFive", "printEquals", "printNotEquals"} {
+		c.ctl("func", "add", "-f", name, "-p", "../testdata/functions/"+name+".py")
+	}
+	out := c.ctl("wf", "apply", "-f", "../testdata/dialects/x-workflow.json")
+	if !strings.Contains(out, "created") {
+		t.Errorf("apply: %q", out)
+	}
+	if out := c.ctl("wf", "watch", "print"); !strings.Contains(out, `"printed":"equals"`) && !strings.Contains(out, `"printed": "equals"`) || !strings.Contains(out, "Succeeded after 3 steps") {
+		t.Errorf("applied: %q", out)
+	}
+	if out := c.ctl("wf", "run", "print", "-d", `{"x": 6}`, "--wait"); !strings.Contains(out, `not equals`) || !strings.Contains(out, "judge  Succeeded -> printNotEquals") {
+		t.Errorf("the other way: %q", out)
+	}
+	if out := c.ctl("get", "wf,wfr"); !strings.Contains(out, "print") || !strings.Contains(out, "Succeeded") {
+		t.Errorf("get: %q", out)
+	}
+	wf, err := client.Get[*minik8s.Workflow](context.Background(), c.api, client.Key{Kind: api.Workflows, Namespace: "default", Name: "print"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := c.ctl("wf", "graph", wf.Status.LastRun); !strings.Contains(out, "* printEquals  [Task printEquals]") || !strings.Contains(out, "o printNotEquals") || !strings.Contains(out, "x == 10 ==> printEquals") {
+		t.Errorf("graph: %s", out)
+	}
+	if out := c.ctl("wf", "graph", "print", "--svg"); !strings.HasPrefix(out, "<svg") {
+		t.Errorf("svg: %.100s", out)
+	}
+	// A definition with mistakes is refused with all of them; one that changes starts another run.
+	out, err = c.command("ctl", "wf", "apply", "-f", "testdata/bad-workflow.json")
+	if err == nil || !strings.Contains(out, `did you mean addFive`) || !strings.Contains(out, `printEqals`) || !strings.Contains(out, "NumericAbove") {
+		t.Errorf("mistakes: %v %s", err, out)
+	}
+	if out := c.ctl("apply", "-f", "testdata/print-again.json"); !strings.Contains(out, "configured") {
+		t.Errorf("changed: %s", out)
+	}
+	c.eventually("the run of the change", func() bool {
+		for _, r := range c.runs() {
+			if string(r.Spec.Input.Raw) == `{"x":7}` {
+				return r.Status.State == minik8s.RunSucceeded
+			}
+		}
+		return false
+	})
+	c.ctl("wf", "rm", "print")
+	c.eventually("its runs and their steps go with it", func() bool {
+		steps, _, err := client.All[*minik8s.WorkflowStep](context.Background(), c.api, api.WorkflowSteps, client.ListOptions{})
+		return err == nil && len(steps) == 0 && len(c.runs()) == 0
+	})
+}
+
+// The second seed system's chain of functions, as a graph and as a workflow.
+func TestChainWorkflow(t *testing.T) {
+	c := newFunctions(t, 18093)
+	for name, next := range map[string]string{"is_hello": "append_world", "append_world": "RETURN"} {
+		source, err := os.ReadFile("../testdata/functions/" + name + ".py")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.add(name, string(source), func(s *minik8s.FunctionSpec) {
+			s.Left, s.Right = next, "RETURN"
+		})
+	}
+	if out := c.ctl("wf", "graph", "is_hello"); !strings.Contains(out, "left --> append_world") || !strings.Contains(out, "right --> (end)") || !strings.Contains(out, "[Task append_world]") {
+		t.Errorf("graph: %s", out)
+	}
+	c.ctl("wf", "apply", "--chain", "is_hello")
+	for arg, steps := range map[string]string{"hello": "after 2 steps", "hi": "after 1 steps"} {
+		if out := c.ctl("wf", "run", "is_hello", "-d", `"`+arg+`"`, "--wait"); !strings.Contains(out, steps) || strings.Contains(out, "world") != (arg == "hello") {
+			t.Errorf("%s: %s", arg, out)
+		}
+	}
+}
+
+// Runs go on when the daemon is killed: steps that are committed are not done again, and calls that are not are made anew.
+func TestWorkflowsOutliveTheDaemon(t *testing.T) {
+	c := newFunctions(t, 18092)
+	c.add("slow", "import time\ndef main(params):\n    time.sleep(0.3)\n    return params + [len(params)]\n", nil)
+	wf := &minik8s.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "chain"}, Spec: minik8s.WorkflowSpec{Definition: minik8s.JSON{Raw: []byte(`{"StartAt":"a","States":{
+		"a":{"Type":"Task","Resource":"slow","Next":"b"},"b":{"Type":"Wait","Seconds":1,"Next":"p"},
+		"p":{"Type":"Parallel","Next":"c","Branches":[{"StartAt":"p1","States":{"p1":{"Type":"Task","Resource":"slow","End":true}}},{"StartAt":"p2","States":{"p2":{"Type":"Task","Resource":"slow","Next":"p3"},"p3":{"Type":"Task","Resource":"slow","End":true}}}],"OutputPath":"$[1]"},
+		"c":{"Type":"Task","Resource":"slow","End":true}}}`)}}}
+	if _, err := c.api.Create(context.Background(), wf, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		c.ctl("wf", "run", "chain", "-d", "[]")
+	}
+	for _, least := range []int{2, 12, 22} { // after some of the 35 steps
+		c.eventually("some steps", func() bool {
+			steps, _, err := client.All[*minik8s.WorkflowStep](context.Background(), c.api, api.WorkflowSteps, client.ListOptions{})
+			return err == nil && len(steps) >= least
+		})
+		c.kill()
+		c.api = c.up()
+	}
+	c.eventually("all succeed", func() bool {
+		done := 0
+		for _, r := range c.runs() {
+			if s := r.Status; s.State == minik8s.RunSucceeded && string(s.Output.Raw) == "[0,1,2,3]" && s.Steps == 7 {
+				done++
+			} else if s.Ended() {
+				t.Fatalf("%+v", s)
+			}
+		}
+		return done == 5
+	})
+}
