@@ -269,6 +269,18 @@ func TestFunctionsThatFail(t *testing.T) {
 	if status, body, _ := c.post("/once", `{}`); status != 200 {
 		t.Errorf("after that: %d %q", status, body)
 	}
+	// One that is still loading its file ends at once when it has to.
+	c.add("slow", "print('it loads', flush=True)\nimport time\ntime.sleep(600)\n", func(s *minik8s.FunctionSpec) { s.TimeoutSeconds, s.MinInstances = 300, 1 })
+	c.eventually("it loads", func() bool {
+		pods := c.instances("slow")
+		if len(pods) == 0 {
+			return false
+		}
+		out, err := c.command("ctl", "logs", pods[0].Name)
+		return err == nil && strings.Contains(out, "it loads")
+	})
+	c.ctl("func", "rm", "-f", "slow")
+	c.eventually("no instance of slow", func() bool { return len(c.instances("slow")) == 0 })
 	// v1: nothing stays from one call to the next.
 	c.add("counts", "n = 0\ndef main(params):\n    global n\n    n += 1\n    return n\n", func(s *minik8s.FunctionSpec) { s.Version = minik8s.FunctionV1 })
 	for range 3 {
