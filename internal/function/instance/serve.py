@@ -139,6 +139,51 @@ def wait_for_calls(server):
     os._exit(0)
 
 
+class Limits:
+    """The time-outs of all calls under way, which one thread looks after: with a thread for each call, as threading.Timer has it,
+    calls wait for each other and for the interpreter's lock, and a trivial function is called a tenth as often."""
+
+    def __init__(self):
+        self.changed = threading.Condition()
+        self.late = {}  # what to do, and when
+        self.next = None  # when the thread looks again; None: there is no thread yet
+
+    def set(self, timeout, late):
+        """Calls late after so many seconds, unless what is returned is given to clear before. 0: never."""
+        if timeout <= 0:
+            return None
+        when, key = time.monotonic() + timeout, object()
+        with self.changed:
+            self.late[key] = (when, late)
+            if self.next is None:
+                threading.Thread(target=self.look, daemon=True).start()
+                self.next = when
+            elif when < self.next:
+                self.next = when
+                self.changed.notify()
+        return key
+
+    def clear(self, key):
+        if key:
+            with self.changed:
+                self.late.pop(key, None)
+
+    def look(self):
+        while True:
+            with self.changed:
+                now = time.monotonic()
+                over = [key for key, (when, _) in self.late.items() if when <= now]
+                todo = [self.late.pop(key)[1] for key in over]
+                if not todo:  # a call that ends leaves the thread asleep, until it would have been late
+                    self.next = min((when for when, _ in self.late.values()), default=float("inf"))
+                    self.changed.wait(None if self.next == float("inf") else self.next - now)
+            for late in todo:
+                late()
+
+
+limits = Limits()
+
+
 def call_here(call, body, timeout):
     """Calls the function in this process. It cannot be stopped here, so the instance ends if it takes too long."""
 
@@ -146,16 +191,11 @@ def call_here(call, body, timeout):
         log("call %s has run for %g s, which is its timeout: the instance ends" % (call, timeout))
         os._exit(70)
 
-    watch = None
-    if timeout > 0:
-        watch = threading.Timer(timeout, late)
-        watch.daemon = True
-        watch.start()
+    limit = limits.set(timeout, late)
     try:
         return function.call(body)
     finally:
-        if watch:
-            watch.cancel()
+        limits.clear(limit)
 
 
 def call_fresh(call, body, timeout):
@@ -185,10 +225,7 @@ def call_fresh(call, body, timeout):
             log("call %s has run for %g s, which is its timeout: its process ends" % (call, timeout))
             kill(pid)
 
-    watch = threading.Timer(timeout, late) if timeout > 0 else None
-    if watch:
-        watch.daemon = True
-        watch.start()
+    limit = limits.set(timeout, late)
     try:
         with os.fdopen(read, "rb") as r:
             answer = r.read()
@@ -196,8 +233,7 @@ def call_fresh(call, body, timeout):
         os.waitpid(pid, 0)
         ended = True
     finally:
-        if watch:
-            watch.cancel()
+        limits.clear(limit)
     if not answer:
         return "function", "text/plain; charset=utf-8", b"the function's process ended without a result", ""
     outcome, kind, text, branch = json.loads(answer)
