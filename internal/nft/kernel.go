@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -33,12 +34,16 @@ func table(name string) *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}
 }
 
+// setIDs numbers sets, which have to be told apart within a transaction. The library would count them, too, but without a lock, and
+// the proxy and the policies write at the same time: two sets of one transaction could get the same number.
+var setIDs atomic.Uint32
+
 func (s Set) kernel(t *nftables.Table) (*nftables.Set, error) {
 	key, err := concat(s.Key)
 	if err != nil {
 		return nil, err
 	}
-	out := &nftables.Set{Table: t, Name: s.Name, Concatenation: len(s.Key) > 1, KeyType: key, Interval: s.Ranges,
+	out := &nftables.Set{Table: t, ID: setIDs.Add(1), Name: s.Name, Concatenation: len(s.Key) > 1, KeyType: key, Interval: s.Ranges,
 		Dynamic: s.Dynamic, HasTimeout: s.Dynamic, Size: uint32(s.Size)}
 	if len(s.Value) > 0 {
 		out.IsMap = true
