@@ -212,6 +212,19 @@ func TestFunctions(t *testing.T) {
 	if resp.Body.Close(); err != nil || string(body) != `{"x": 7}` {
 		t.Errorf("an instance: %q, %v", body, err)
 	}
+	for _, seconds := range []string{"nan", "1e10", "-1"} { // would end its watch over time-outs
+		q, err := http.NewRequest(http.MethodPost, "http://"+pods[0].Status.PodIP+":8080", strings.NewReader(`{"x": 2}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("X-Minik8s-Timeout", seconds)
+		if resp, err = http.DefaultClient.Do(q); err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != 400 {
+			t.Errorf("a time-out of %s: %d", seconds, resp.StatusCode)
+		}
+	}
 	c.ctl("func", "rm", "-f", "addFive")
 	if status, _, _ := c.post("/addFive", `{"x": 1}`); status != 404 {
 		t.Errorf("after its removal: %d", status)

@@ -261,9 +261,10 @@ func (p *pool) close(i *instance, after time.Duration, look func(ctx context.Con
 	}()
 }
 
-// addressOf is where a pod takes calls, and the ID of the container that does; empty while none runs.
+// addressOf is where a pod takes calls, and the ID of the container that does; empty while none runs, and of
+// a pod that only has the labels of an instance.
 func addressOf(pod *corev1.Pod) (address, container string) {
-	if pod.Status.PodIP == "" || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
+	if pod.Status.PodIP == "" || len(pod.Status.ContainerStatuses) == 0 || len(pod.Spec.Containers[0].Ports) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
 		return "", ""
 	}
 	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(pod.Spec.Containers[0].Ports[0].ContainerPort))), pod.Status.ContainerStatuses[0].ContainerID

@@ -146,3 +146,15 @@ func TestBroke(t *testing.T) {
 		next(brokenFor)
 	})
 }
+
+// A pod that has only the labels of an instance takes no calls, and ends nothing.
+func TestPodWithoutAPort(t *testing.T) {
+	p := &pool{instances: map[types.UID]*instance{}, opened: func() {}}
+	p.follow(&minik8s.Function{Spec: minik8s.FunctionSpec{Concurrency: 1}}, "1")
+	pod := instanceOf("a", "1", true)
+	pod.Spec.Containers[0].Ports = nil
+	p.pod(nil, pod, func(context.Context, string, func()) { t.Error("it is taken for an instance") })
+	if len(p.instances) > 0 {
+		t.Errorf("%+v", p.instances)
+	}
+}

@@ -16,6 +16,9 @@ const (
 	minPrefix = 3
 )
 
+// longest is the length of the longest word that is compared: the work is the product of both lengths, and words come from clients.
+const longest = 200
+
 // Nearest returns the words that may have been meant by an unknown word: the nearest first, at most three. Words are
 // near if they differ in at most one letter for each three. Words that begin with the unknown word come after them.
 func Nearest(word string, words []string) []string {
@@ -28,7 +31,7 @@ func Nearest(word string, words []string) []string {
 	var found []near
 	seen := map[string]bool{word: true}
 	for _, w := range words {
-		if seen[w] {
+		if seen[w] || len(word) > longest || len(w) > longest {
 			continue
 		}
 		seen[w] = true

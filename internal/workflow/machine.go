@@ -207,7 +207,7 @@ func (x *run) each(ctx context.Context, f frame, at place, s *asl.State, effecti
 	if failed != nil {
 		return nil, failed, nil
 	}
-	if most <= 0 {
+	if most <= 0 || most > maxItems {
 		most = maxItems
 	}
 	return x.sideBySide(ctx, len(items), most, func(ctx context.Context, i int) (any, *asl.Error, error) {

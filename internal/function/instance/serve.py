@@ -198,10 +198,21 @@ def call_here(call, body, timeout):
         limits.clear(limit)
 
 
+forking = threading.Lock()
+
+
 def call_fresh(call, body, timeout):
     """Calls the function in a process of its own, which has loaded nothing of it before."""
-    read, write = os.pipe()
-    pid = os.fork()
+    with forking:  # or the process of another call has this one's pipe open, and keeps it from ending
+        read, write = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(read)
+            os.close(write)
+            raise
+        if pid > 0:
+            os.close(write)
     if pid == 0:
         try:
             os.close(read)
@@ -217,7 +228,6 @@ def call_fresh(call, body, timeout):
             pass
         finally:
             os._exit(0)
-    os.close(write)
     ended = False
 
     def late():
@@ -332,6 +342,8 @@ def serve(sock, headers, body, close):
 def call(sock, headers, body, close):
     name = headers.get(b"x-minik8s-call", b"-").decode("latin-1")
     timeout = float(headers.get(b"x-minik8s-timeout", b"0"))
+    if not 0 <= timeout <= 7 * 86400:  # nor what is no number
+        return refuse(sock, "400 Bad Request", "X-Minik8s-Timeout: expected seconds, a week at most")
     began = time.monotonic()
     outcome, kind, text, branch = (call_fresh if FRESH else call_here)(name, body, timeout)
     if outcome != "ok" or name != "-":
@@ -366,8 +378,10 @@ def main():
     while True:
         try:
             sock, _ = server.accept()
-        except OSError:  # it ends
-            signal.pause()
+        except OSError:
+            if ending.is_set():
+                signal.pause()
+            time.sleep(0.1)  # it has as many files open as it may, for a moment
             continue
         threading.Thread(target=connection, args=(sock,), daemon=True).start()
 
