@@ -116,6 +116,11 @@ func finish(ctx context.Context, cl client.Interface, c *minik8s.FunctionCall, r
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 			return
 		}
+		if apierrors.IsRequestEntityTooLargeError(err) && s.Fault == "" { // with the argument
+			s.State, s.Fault, s.ContentType = minik8s.CallFailed, minik8s.FaultFunction, "text/plain; charset=utf-8"
+			s.Result = []byte("argument and result are more together than the store takes")
+			continue
+		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -76,7 +76,7 @@ func (r *Registry) admitExclusive(ctx context.Context, q *Request) error {
 		return storage.Error(q.Kind, q.New.GetName(), err)
 	}
 	q.turn = turn
-	for _, group := range groups {
+	for _, group := range turn.groups { // each once
 		key, revision := exclusiveRoot+group, turn.revision(group)
 		if revision == 0 {
 			kv, err := r.store.Get(ctx, key)

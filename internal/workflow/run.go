@@ -174,6 +174,10 @@ func (x *run) finish(ctx context.Context, state string, output []byte, failed *a
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 			return true
 		}
+		if apierrors.IsRequestEntityTooLargeError(err) && len(s.Output.Raw) > 0 { // with the definition and the input
+			s.State, s.Output, s.Error, s.Cause = minik8s.RunFailed, minik8s.JSON{}, asl.ErrDataLimit, "definition, input and output are more together than the store takes"
+			continue
+		}
 		if sleep(ctx, pause) != nil {
 			return false
 		}
