@@ -48,6 +48,10 @@ type rest struct {
 	own   bool // the next collection is that of giving memory back
 }
 
+// started is the state at the start of the daemon, which is a burst itself: what it needed is still in use when giveBack
+// comes where images are imported or the machine is busy.
+func started(now time.Time) rest { return rest{last: now, busy: true, burst: burstLength} }
+
 const (
 	// quiet is the pause before a collection that only the runtime wants.
 	quiet = 110 * time.Second
@@ -98,20 +102,19 @@ func tuneCollector(rested func()) {
 	type cycle struct{ _ [16]byte }
 	percent := 100
 	var mu sync.Mutex
-	pauses := rest{last: time.Now()}
+	pauses := started(time.Now())
 	giveBack := func(own bool) {
 		pauses.own = own
 		rested()
 		pauses.gaveBack(time.Now(), pauses.own)
 	}
-	ends := time.AfterFunc(quiet, func() {
+	ends := time.AfterFunc(pause, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if pauses.burst >= burstLength {
 			giveBack(true)
 		}
 	})
-	ends.Stop()
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	var set func(*cycle)
 	set = func(*cycle) {

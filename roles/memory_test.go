@@ -63,6 +63,19 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// The start is a burst: memory is given back after it even if there were few collections, and only once.
+func TestRestAfterTheStart(t *testing.T) {
+	now := time.Unix(0, 0)
+	r := started(now)
+	if _, soon := r.collected(now.Add(2 * time.Second)); !soon {
+		t.Error("the first collection does not put off the end of the start")
+	}
+	r.gaveBack(now.Add(10*time.Second), false)
+	if over, soon := r.collected(now.Add(2 * time.Minute)); over || soon {
+		t.Errorf("afterwards: %t, %t", over, soon)
+	}
+}
+
 // The program goes on after its pages are dropped.
 func TestDropFiles(t *testing.T) {
 	for range 3 {
