@@ -149,8 +149,8 @@ func (e *Exec) State(context.Context) (runtime.State, error) {
 func (e *Exec) Kill(_ context.Context, sig uint32, _ bool) error { return e.signal(sig) }
 
 // Delete implements runtime.ExecProcess: it removes a process that has ended, or was never started.
-func (e *Exec) Delete(context.Context) (*runtime.Exit, error) {
-	end, over := e.exited()
+func (e *Exec) Delete(ctx context.Context) (*runtime.Exit, error) {
+	end, over := e.finished(ctx)
 	if !over && e.state(0).Pid != 0 {
 		return nil, fmt.Errorf("process %s must be stopped before deletion: %w", e.id, errdefs.ErrFailedPrecondition)
 	}

@@ -192,6 +192,30 @@ func (p *process) exited() (runtime.Exit, bool) {
 	}
 }
 
+// finished returns the end of a process that has ended. That may be a moment before watch notices: finished waits for it. ok
+// is false if the process runs, or was not made.
+func (p *process) finished(ctx context.Context) (end runtime.Exit, ok bool) {
+	if end, ok = p.exited(); ok {
+		return end, true
+	}
+	fd, err := p.open()
+	if err == nil {
+		unix.Close(fd) //nolint:errcheck // it was only opened
+	}
+	p.mu.Lock()
+	made := p.pid != 0
+	p.mu.Unlock()
+	if !made || !errdefs.IsNotFound(err) {
+		return end, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	if _, err := p.Wait(ctx); err != nil {
+		return end, false
+	}
+	return p.exited()
+}
+
 // state is the process's, which is in this status while it has not ended.
 func (p *process) state(s runtime.Status) runtime.State {
 	p.mu.Lock()

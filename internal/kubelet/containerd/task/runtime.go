@@ -118,7 +118,7 @@ func (r *Runtime) Delete(ctx context.Context, id string) (*runtime.Exit, error) 
 		return nil, err
 	}
 	t := got.(*Task)
-	end, ok := t.exited()
+	end, ok := t.finished(ctx)
 	if !ok {
 		return nil, fmt.Errorf("task %s must be stopped before deletion: %w", id, errdefs.ErrFailedPrecondition)
 	}

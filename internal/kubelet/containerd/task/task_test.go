@@ -409,6 +409,23 @@ func TestPausedIsRemoved(t *testing.T) {
 	}
 }
 
+// As soon as a signal finds that a container has ended, it can be removed.
+func TestRemovedAtItsEnd(t *testing.T) {
+	b := newBed(t)
+	for range 10 {
+		task, _ := b.run("brief", "sleep 1000")
+		for err := error(nil); err == nil; {
+			err = task.Kill(b.ctx, uint32(unix.SIGKILL), false)
+		}
+		if end, err := b.Delete(b.ctx, "brief"); err != nil || end.Status != 137 {
+			t.Fatalf("%+v, %v", end, err)
+		}
+		if err := os.Remove(task.io.Stdout); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Who gives up an added process while it is made leaves none.
 func TestGivenUpExec(t *testing.T) {
 	b := newBed(t)
