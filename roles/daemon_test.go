@@ -217,9 +217,16 @@ func (p *process) eventually(what string, ok func() bool) {
 		default:
 		}
 		if time.Now().After(end) {
-			p.t.Fatalf("not %s in time; the daemon said:\n%s", what, p.out.String())
+			p.t.Fatalf("not %s in time; the daemon said:\n%s", what, p.stacks())
 		}
 	}
+}
+
+// stacks ends the daemon, and returns what it said with what each of its goroutines did.
+func (p *process) stacks() string {
+	p.cmd.Process.Signal(syscall.SIGQUIT) //nolint:errcheck // it may have ended
+	<-p.exited
+	return p.out.String()
 }
 
 // outlived is eventually for what happens without the daemon.
