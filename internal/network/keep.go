@@ -166,6 +166,9 @@ func (n *Network) Repair() (repaired bool, err error) {
 	if served {
 		n.cfg.Log.Info("addresses that this host answers at had been taken away and are there again")
 	}
+	if err := n.chooseSource(); err != nil {
+		return false, err
+	}
 	routed, err := n.restoreRoutes()
 	if err != nil {
 		return false, err

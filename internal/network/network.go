@@ -61,7 +61,8 @@ type Network struct {
 	changed chan struct{} // wakes Keep
 
 	mu      sync.Mutex
-	mtu     int // of the link with the default route; 0: the kernel's own choice
+	mtu     int        // of the link with the default route; 0: the kernel's own choice
+	source  netip.Addr // of what the host sends to pods while it has no address itself; else invalid: the kernel's choice
 	ready   bool
 	held    netip.Prefix                    // the range of the unreachable route
 	ports   map[string]*hostports.Published // host ports, by sandbox
@@ -204,6 +205,9 @@ func (n *Network) prepare(pods netip.Prefix) error {
 		return fmt.Errorf("network: %w", err)
 	}
 	if err := n.setUpShared(pods); err != nil {
+		return err
+	}
+	if err := n.chooseSource(); err != nil {
 		return err
 	}
 	n.mtu = n.host.DefaultMTU()

@@ -68,18 +68,36 @@ func (n *Network) rangeHeld(pods netip.Prefix) (bool, error) {
 	return len(routes) > 0, err
 }
 
-// unrouted are the connected sandboxes to whose address the host has no route, by id.
+// chooseSource finds out from where the host sends to pods. A machine without any address but those of lo, such as a laptop that is
+// offline, would send from 0.0.0.0, and nothing would come back: it sends from the gateway's address.
+func (n *Network) chooseSource() error {
+	addrs, err := host.Dump(func() ([]netlink.Addr, error) { return n.host.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return fmt.Errorf("network: the host's addresses: %w", err)
+	}
+	n.source = host.Gateway
+	if slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return beyondLink(a.Scope) }) {
+		n.source = netip.Addr{}
+	}
+	return nil
+}
+
+// beyondLink says whether the kernel may choose an address of this scope as the source of what it sends to another link. Those that
+// we add to lo are none.
+func beyondLink(scope int) bool { return scope < int(netlink.SCOPE_LINK) }
+
+// unrouted are the connected sandboxes to whose address the host has no route, or one with another source, by id.
 func (n *Network) unrouted() (map[string]netip.Addr, error) {
 	routes, err := host.Dump(func() ([]netlink.Route, error) { return n.host.RouteList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, err
 	}
-	there := map[netip.Addr]bool{}
+	there, source := map[netip.Addr]bool{}, net.IP(n.source.AsSlice())
 	for _, r := range routes {
 		if r.Dst == nil {
 			continue
 		}
-		if ones, _ := r.Dst.Mask.Size(); ones == 32 {
+		if ones, _ := r.Dst.Mask.Size(); ones == 32 && r.Src.Equal(source) {
 			if a, ok := netip.AddrFromSlice(r.Dst.IP.To4()); ok {
 				there[a] = true
 			}
@@ -102,12 +120,12 @@ func (n *Network) restoreRoutes() (restored bool, err error) {
 		if notFound != nil {
 			continue // the pod is being removed
 		}
-		if e := n.routeTo(link.Attrs().Index, addr); e != nil {
+		if e := n.routeTo(link.Attrs().Index, addr, n.source); e != nil {
 			err = errors.Join(err, e)
 			continue
 		}
 		restored = true
-		n.cfg.Log.Info("the route to a pod had been taken away and is there again", "address", addr)
+		n.cfg.Log.Info("the route to a pod is whole again", "address", addr)
 	}
 	return restored, err
 }
@@ -134,6 +152,13 @@ func (n *Network) isPod(dst *net.IPNet) bool {
 // eventBuffer is how many bytes of events the kernel may keep until they are read. A thousand peers that go at once are
 // too many for what it keeps by default.
 const eventBuffer = 2 << 20
+
+// sourceless says whether the host has no address that it could send from.
+func (n *Network) sourceless() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.source.IsValid()
+}
 
 // watchShared calls changed when the gateway's address, the route of the node's range or that of a pod is removed,
 // until ctx or a subscription ends. started is called once no later change can be missed.
@@ -172,6 +197,9 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 		case a, ok := <-addrs:
 			if !ok {
 				return errors.New("network: events of addresses ended")
+			}
+			if beyondLink(a.Scope) && a.LinkAddress.IP.To4() != nil && n.sourceless() == a.NewAddr {
+				changed() // the first address, or maybe the last one
 			}
 			// A new address may be one that a peer's range overlaps, or the node's own again.
 			if !a.NewAddr && (a.LinkAddress.IP.Equal(host.Gateway.AsSlice()) || n.isServed(a.LinkAddress.IP)) || n.overlay.HasPeers() && a.LinkAddress.IP.To4() != nil {

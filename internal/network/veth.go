@@ -54,7 +54,7 @@ func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
 		}
 	}()
 	n.mu.Lock()
-	mtu := n.mtu
+	mtu, source := n.mtu, n.source
 	n.mu.Unlock()
 
 	pod, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -75,7 +75,7 @@ func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
 	if err := pod.LinkAdd(veth); err != nil {
 		return netip.Addr{}, fmt.Errorf("network: veth %s: %w", n.LinkName(sandbox), err)
 	}
-	hostEnd, err := n.connectHost(sandbox, addr)
+	hostEnd, err := n.connectHost(sandbox, addr, source)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -84,6 +84,9 @@ func (n *Network) Connect(sandbox string) (_ netip.Addr, err error) {
 	}
 	n.mu.Lock()
 	n.pods[sandbox] = addr
+	if source != n.source { // it was chosen again meanwhile
+		n.poke()
+	}
 	n.mu.Unlock()
 	return addr, nil
 }
@@ -114,7 +117,7 @@ func connectPod(h *netlink.Handle, addr netip.Addr) error {
 }
 
 // connectHost configures the host's end: the pod's hardware address and the route to it.
-func (n *Network) connectHost(sandbox string, addr netip.Addr) (netlink.Link, error) {
+func (n *Network) connectHost(sandbox string, addr, source netip.Addr) (netlink.Link, error) {
 	link, err := n.host.LinkByName(n.LinkName(sandbox))
 	if err != nil {
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(sandbox), err)
@@ -126,15 +129,15 @@ func (n *Network) connectHost(sandbox string, addr netip.Addr) (netlink.Link, er
 	if err := n.host.LinkSetUp(link); err != nil {
 		return nil, fmt.Errorf("network: %s: %w", n.LinkName(sandbox), err)
 	}
-	return link, n.routeTo(index, addr)
+	return link, n.routeTo(index, addr, source)
 }
 
-// routeTo adds the host's route to a pod's address by its link.
-func (n *Network) routeTo(index int, addr netip.Addr) error {
+// routeTo adds the host's route to a pod's address by its link, with the source of what the host itself sends there.
+func (n *Network) routeTo(index int, addr, source netip.Addr) error {
 	if err := n.host.NeighSet(host.Neighbour(index, addr, host.MAC(addr))); err != nil {
 		return fmt.Errorf("network: neighbour entry of %s: %w", addr, err)
 	}
-	route := &netlink.Route{LinkIndex: index, Dst: host.Single(addr), Scope: netlink.SCOPE_LINK}
+	route := &netlink.Route{LinkIndex: index, Dst: host.Single(addr), Src: source.AsSlice(), Scope: netlink.SCOPE_LINK}
 	if err := n.host.RouteReplace(route); err != nil {
 		return fmt.Errorf("network: route to %s: %w", addr, err)
 	}
