@@ -204,10 +204,11 @@ func TestFunctions(t *testing.T) {
 	if len(pods) != 2 { // as the command makes them
 		t.Errorf("%d instances", len(pods))
 	}
-	resp, err := http.Post("http://"+pods[0].Status.PodIP+":8080", "application/json", strings.NewReader(`{"x": 2}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var resp *http.Response
+	c.eventually("it listens", func() bool { // a pod runs before its program does
+		resp, err = http.Post("http://"+pods[0].Status.PodIP+":8080", "application/json", strings.NewReader(`{"x": 2}`))
+		return err == nil
+	})
 	body, err := io.ReadAll(resp.Body)
 	if resp.Body.Close(); err != nil || string(body) != `{"x": 7}` {
 		t.Errorf("an instance: %q, %v", body, err)
