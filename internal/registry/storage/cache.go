@@ -53,6 +53,8 @@ type Objects struct {
 	// holds names what an object has to itself, and holders is who has what; see Index.
 	holds   func(api.Object) []string
 	holders map[string]*Entry
+	// siblings is how its objects share memory; nil if they are kept as bytes.
+	siblings *siblings
 	// implies are the kinds that objects of this one imply objects of.
 	implies []*Objects
 	// written are objects on their way into the store, by key. The watch returns the same bytes, which then need not
@@ -85,6 +87,9 @@ func New(s store.Store, kinds []*api.Kind, bookmarks time.Duration) *Cache {
 
 func (c *Cache) newObjects(k *api.Kind) *Objects {
 	kc := &Objects{cache: c, kind: k, prefix: PrefixOf(k), tree: newTree()}
+	if !k.AsBytes {
+		kc.siblings = newSiblings(k)
+	}
 	kc.log.init()
 	return kc
 }
@@ -147,7 +152,7 @@ func (c *Cache) Add(ctx context.Context, kind *api.Kind, holds func(api.Object) 
 
 // stored returns an entry that was read from the store.
 func (kc *Objects) stored(kv store.KV) *Entry {
-	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, raw: kv.Value}
+	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, raw: kv.Value, siblings: kc.siblings}
 }
 
 // majorityPause is how long a cache waits before it asks again a store that has lost its majority. The store itself waits
@@ -279,13 +284,11 @@ func (kc *Objects) follow(e *store.Event) {
 	var next, prev *Entry
 	if e.Type == store.Put {
 		next = kc.stored(e.KV)
+		prev, _ = kc.tree.ReplaceOrInsert(next)
 		if h, ok := kc.written.Load(key); ok && bytes.Equal(h.(*handover).raw, e.KV.Value) {
-			next = NewEntry(kc.kind, key, e.KV.Modified, e.KV.Value, h.(*handover).obj)
+			next.take(h.(*handover).obj, prev)
 			kc.written.CompareAndDelete(key, h)
 		}
-	}
-	if next != nil {
-		prev, _ = kc.tree.ReplaceOrInsert(next)
 	} else {
 		prev, _ = kc.tree.Delete(&Entry{key: key})
 	}

@@ -25,7 +25,9 @@ type Entry struct {
 	raw  []byte // canonical JSON without a resourceVersion
 	// implied: it is not stored, another object implies it.
 	implied bool
-	obj     atomic.Pointer[api.Object]
+	// siblings is where the decoded object shares memory with others; nil: it does not.
+	siblings *siblings
+	obj      atomic.Pointer[api.Object]
 }
 
 // Revision returns the revision of this version, which is the object's resourceVersion.
@@ -80,8 +82,27 @@ func (e *Entry) Object() api.Object {
 	if e.kind.AsBytes {
 		return obj
 	}
+	if e.siblings != nil {
+		e.siblings.share(obj, nil)
+	}
 	e.obj.CompareAndSwap(nil, &obj)
 	return *e.obj.Load()
+}
+
+// take has the entry, which nobody else knows yet, have an object that was just encoded, so that it need not be decoded again.
+// prev is the version before it, or nil.
+func (e *Entry) take(obj api.Object, prev *Entry) {
+	obj.SetResourceVersion(strconv.FormatInt(e.rev, 10))
+	var before api.Object
+	if prev != nil {
+		if p := prev.obj.Load(); p != nil {
+			before = *p
+		}
+	}
+	if e.siblings != nil {
+		e.siblings.share(obj, before)
+	}
+	e.obj.Store(&obj)
 }
 
 // damagedAnnotation says why an object cannot be read.

@@ -1,12 +1,13 @@
 package strategy
 
 import (
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"minik8s/internal/api"
+	"k8s.io/apimachinery/pkg/util/rand"
 )
 
 const (
@@ -33,9 +34,12 @@ func wantsToken(pod *corev1.Pod, account *corev1.ServiceAccount) bool {
 }
 
 // mountToken gives every container that has nothing there the account's token, the cluster's CA and the namespace. Names and
-// contents are Kubernetes'.
+// contents are Kubernetes', but for the end of the volume's name: upstream's is by chance, ours follows from the account, so that
+// the pods of one template have equal containers, which the cache holds once.
 func mountToken(spec *corev1.PodSpec) {
-	name, exists := api.GenerateName(tokenVolume), false
+	sum := fnv.New32a()
+	sum.Write([]byte(spec.ServiceAccountName)) //nolint:errcheck // a hash takes everything
+	name, exists := tokenVolume+rand.SafeEncodeString(fmt.Sprintf("%05d", sum.Sum32()%1e5)), false
 	if i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, tokenVolume) }); i >= 0 {
 		name, exists = spec.Volumes[i].Name, true
 	}
