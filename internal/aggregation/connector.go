@@ -3,14 +3,13 @@ package aggregation
 import (
 	"net/http"
 	"net/url"
-	"time"
 
 	"minik8s/internal/api"
 )
 
 // Connector answers a subresource that is no part of an object, but something that a part of the daemon knows of it, such
 // as the files of a job. The API server has authenticated and authorised the request, and counts it as one that lasts as long as
-// the client wants. An error before anything is written is sent as its Status; any other one is internal (500).
+// the client wants; each piece that is written must be read in time, and is sent at once. An error before anything is written is sent as its Status; any other one is internal (500).
 type Connector func(w http.ResponseWriter, r *Connected) error
 
 // Connected is one authorised request for a subresource.
@@ -21,6 +20,4 @@ type Connected struct {
 	// Path is what follows the subresource, with its first slash, unescaped; often empty.
 	Path  string
 	Query url.Values
-	// WriteTimeout is how long the client may take to read a piece of the answer.
-	WriteTimeout time.Duration
 }

@@ -13,7 +13,6 @@ import (
 
 	"minik8s/internal/aggregation"
 	"minik8s/internal/api/minik8s"
-	"minik8s/internal/streaming"
 )
 
 // Asker asks another master's API, as one who may read everything. An answer of 400 or more is an error.
@@ -98,7 +97,7 @@ func (s *Server) forwarded(w http.ResponseWriter, r *aggregation.Connected, mast
 		}
 	}
 	w.WriteHeader(resp.StatusCode)
-	if _, err := io.Copy(streaming.NewWriter(w, r.WriteTimeout), resp.Body); err != nil {
+	if _, err := io.Copy(w, resp.Body); err != nil {
 		panic(http.ErrAbortHandler) // a clean end would make what was sent look like all
 	}
 	return true, nil

@@ -19,7 +19,6 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/gpu/plan"
-	"minik8s/internal/streaming"
 )
 
 // logEvery is the time between two looks for more of a log that is followed.
@@ -48,7 +47,6 @@ func (s *Server) logs(w http.ResponseWriter, r *aggregation.Connected) error {
 			return err
 		}
 	}
-	out := streaming.NewWriter(w, r.WriteTimeout)
 	opened := false
 	open := func() error { // shows the client that the log is there, even if it is still empty
 		if opened {
@@ -57,7 +55,7 @@ func (s *Server) logs(w http.ResponseWriter, r *aggregation.Connected) error {
 		opened = true
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(http.StatusOK)
-		_, err := out.Write(nil)
+		_, err := w.Write(nil)
 		return err
 	}
 	at := make([]int64, len(names))
@@ -67,7 +65,7 @@ func (s *Server) logs(w http.ResponseWriter, r *aggregation.Connected) error {
 	for {
 		ended := plan.Ended(&j.Status)
 		for i, name := range names {
-			at[i], err = s.more(r.Context(), j, name, at[i], tail, func() (io.Writer, error) { return out, open() })
+			at[i], err = s.more(r.Context(), j, name, at[i], tail, func() (io.Writer, error) { return w, open() })
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}

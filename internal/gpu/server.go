@@ -24,7 +24,6 @@ import (
 	"minik8s/internal/gpu/results"
 	"minik8s/internal/slurm"
 	"minik8s/internal/slurm/batch"
-	"minik8s/internal/streaming"
 )
 
 // Server answers the subresources of GpuJobs, and login of SlurmClusters.
@@ -133,7 +132,7 @@ func (s *Server) files(w http.ResponseWriter, r *aggregation.Connected) error {
 			return err
 		}
 		w.Header().Set("Content-Type", "application/json")
-		return json.NewEncoder(streaming.NewWriter(w, r.WriteTimeout)).Encode(list)
+		return json.NewEncoder(w).Encode(list)
 	}
 	if from := r.Query.Get("offset"); from != "" { // for clients that cannot set headers
 		n, err := strconv.ParseInt(from, 10, 64)
@@ -157,7 +156,7 @@ func (s *Server) files(w http.ResponseWriter, r *aggregation.Connected) error {
 		if info, err := f.Stat(); err != nil || info.IsDir() {
 			return missing
 		}
-		http.ServeContent(&patient{w, streaming.NewWriter(w, r.WriteTimeout)}, r.Request, "", time.Time{}, f)
+		http.ServeContent(w, r.Request, "", time.Time{}, f)
 		return nil
 	}
 	c, layout, err := s.cluster(r.Context(), j)
@@ -173,17 +172,9 @@ func (s *Server) files(w http.ResponseWriter, r *aggregation.Connected) error {
 		return unavailable(err)
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	http.ServeContent(&patient{w, streaming.NewWriter(w, r.WriteTimeout)}, r.Request, "", time.Time{}, f)
+	http.ServeContent(w, r.Request, "", time.Time{}, f)
 	return nil
 }
-
-// patient is an answer whose pieces have deadlines of their own.
-type patient struct {
-	http.ResponseWriter
-	body io.Writer
-}
-
-func (p *patient) Write(b []byte) (int, error) { return p.body.Write(b) }
 
 func (s *Server) list(ctx context.Context, j *minik8s.GpuJob, here bool) (*FileList, error) {
 	if here {
@@ -226,6 +217,6 @@ func (s *Server) script(w http.ResponseWriter, r *aggregation.Connected) error {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, err = io.WriteString(streaming.NewWriter(w, r.WriteTimeout), text)
+	_, err = io.WriteString(w, text)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"minik8s/internal/aggregation"
 	"minik8s/internal/apiserver/nodes"
+	"minik8s/internal/apiserver/proxy"
 )
 
 // route serves one method at a path of the API. verb is what the user must be allowed to do. long marks an answer
@@ -79,7 +80,8 @@ func (h *Handler) connect(r *request) error {
 	if err != nil {
 		return apierrors.NewBadRequest("the path: " + err.Error())
 	}
-	return answer(r.Response(), &aggregation.Connected{Request: r.Request(), Object: e.Object(), Path: path, Query: r.query, WriteTimeout: h.writeTimeout})
+	// It may begin late: nothing else would lift the deadline of other answers.
+	return answer(proxy.InPieces(r.Response(), h.writeTimeout), &aggregation.Connected{Request: r.Request(), Object: e.Object(), Path: path, Query: r.query})
 }
 
 // route finds the route of a request. The error is NotFound for a path that the kind does not have, and
