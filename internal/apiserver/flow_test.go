@@ -76,6 +76,11 @@ func TestTooManyRequests(t *testing.T) {
 	if w := get(path, made.(*authenticationv1.TokenRequest).Status.Token); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "TooManyRequests") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
+	for path, want := range map[string]int{"/apis": http.StatusTooManyRequests, "/openapi/v2": http.StatusTooManyRequests, "/version": http.StatusOK} {
+		if w := get(path, made.(*authenticationv1.TokenRequest).Status.Token); w.Code != want {
+			t.Errorf("%s while too much is under way: %d %s, want %d", path, w.Code, w.Body, want)
+		}
+	}
 	if w := get("/api/v1/namespaces/default/secrets", made.(*authenticationv1.TokenRequest).Status.Token); w.Code != http.StatusForbidden {
 		t.Errorf("who may not is told so all the same: %d", w.Code)
 	}

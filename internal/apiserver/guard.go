@@ -61,8 +61,18 @@ func isOpen(path string) bool {
 	return false
 }
 
-// byPath serves a path that is not an object, for users who may use it.
+// byPath serves a path that is not an object, for users who may use it. It takes a unit of the limiter, as a small request does.
 func (s *Server) byPath(serve echo.HandlerFunc) echo.HandlerFunc {
+	return s.authorised(s.counted(serve, false))
+}
+
+// lasting is byPath for an answer that may last.
+func (s *Server) lasting(serve echo.HandlerFunc) echo.HandlerFunc {
+	return s.authorised(s.counted(serve, true))
+}
+
+// authorised is byPath for what takes its own units, or none.
+func (s *Server) authorised(serve echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := c.Request().URL.Path
 		if !isOpen(path) {
@@ -71,6 +81,21 @@ func (s *Server) byPath(serve echo.HandlerFunc) echo.HandlerFunc {
 				return err
 			}
 		}
+		return serve(c)
+	}
+}
+
+// counted serves within the bounds of what may be under way. What is open to all costs nothing, and is always answered.
+func (s *Server) counted(serve echo.HandlerFunc, long bool) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if isOpen(c.Request().URL.Path) {
+			return serve(c)
+		}
+		leave, err := s.limiter.Enter(c.Request().Context(), authentication.User(c), 1, long)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		return serve(c)
 	}
 }

@@ -127,9 +127,9 @@ func (s *Server) routes(e *echo.Echo) {
 	}
 	get("/version", s.version)
 	get("/version/", s.version)
-	get("/metrics", s.serveMetrics)
-	get("/metrics/objects", s.objectMetrics)
-	get("/debug/pprof/*", s.profile)
+	e.GET("/metrics", s.authorised(s.serveMetrics)) // also while too much is under way: it tells so
+	e.GET("/metrics/objects", s.authorised(s.objectMetrics))
+	e.GET("/debug/pprof/*", s.lasting(s.profile))
 	get("/", s.paths)
 	others := aggregator.New(aggregator.Config{Registry: s.reg, Limiter: s.limiter, Local: s.cfg.Local, Services: s.cfg.Services,
 		RequestTimeout: s.cfg.RequestTimeout, WriteTimeout: s.cfg.WriteTimeout, Log: s.cfg.Log})
@@ -153,15 +153,15 @@ func (s *Server) routes(e *echo.Echo) {
 	e.Any("/apis/:group/:version/*", others.Door(objects.Serve))
 	if s.cfg.Masters != nil {
 		m := &members.Handler{Store: s.cfg.Masters, WriteTimeout: s.cfg.WriteTimeout}
-		e.POST(membership.KeysPath, s.byPath(m.Keys))
-		e.POST(membership.Path, s.byPath(m.Admit))
+		e.POST(membership.KeysPath, s.lasting(m.Keys))
+		e.POST(membership.Path, s.lasting(m.Admit))
 		get(membership.Path, m.List)
-		e.DELETE(membership.Path+"/:member", s.byPath(m.Remove))
-		get(membership.SnapshotPath, m.Snapshot)
+		e.DELETE(membership.Path+"/:member", s.lasting(m.Remove))
+		e.GET(membership.SnapshotPath, s.lasting(m.Snapshot))
 		get(membership.SettingsPath, m.Settings)
 	}
 	if s.cfg.Images != nil {
-		e.Any("/v2/*", s.byPath(func(c echo.Context) error {
+		e.Any("/v2/*", s.lasting(func(c echo.Context) error {
 			s.cfg.Images.ServeHTTP(proxy.InPieces(c.Response(), s.cfg.WriteTimeout), c.Request())
 			return nil
 		}))

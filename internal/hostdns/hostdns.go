@@ -15,6 +15,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/disk"
 )
 
 // File names the machine's servers.
@@ -94,8 +96,8 @@ func (f File) read() (text []byte, link string, err error) {
 	return text, link, err
 }
 
-// write replaces the file at once, so that nobody reads half of it; a file that is a mount of its own, as in containers, is
-// written over.
+// write replaces the file at once, so that nobody reads half of it, also after a power cut; a file that is a mount of its own, as in
+// containers, is written over.
 func (f File) write(text []byte) error {
 	const mode = 0o644 // everybody reads it
 	next := f.Path + ".minik8s"
@@ -103,14 +105,20 @@ func (f File) write(text []byte) error {
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.WriteFile(next, text, mode); err != nil {
+	put := func(path string) error {
+		if err := os.WriteFile(path, text, mode); err != nil {
+			return err
+		}
+		return disk.Sync(path)
+	}
+	if err := put(next); err != nil {
 		return err
 	}
 	err := os.Rename(next, f.Path)
-	if !errors.Is(err, unix.EBUSY) {
-		return err
+	if errors.Is(err, unix.EBUSY) {
+		return errors.Join(os.Remove(next), put(f.Path))
 	}
-	return errors.Join(os.Remove(next), os.WriteFile(f.Path, text, mode))
+	return errors.Join(err, disk.SyncDir(filepath.Dir(f.Path)))
 }
 
 // cut takes our lines out of a text. was is the link that the file was.

@@ -17,6 +17,8 @@ import (
 	"github.com/distribution/distribution/v3/registry/handlers"
 	"github.com/distribution/distribution/v3/registry/storage"
 	"github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
+
+	"minik8s/internal/disk"
 )
 
 // Config configures a Registry.
@@ -46,6 +48,9 @@ const root = "docker/registry/v2"
 
 func (r *Registry) open() http.Handler {
 	r.start.Do(func() {
+		if err := disk.Private(r.cfg.Dir, 0o700); err != nil { // the images of functions have their source
+			r.cfg.Log.Error("the registry's files may be open to others", "error", err)
+		}
 		cfg := &configuration.Configuration{Version: configuration.CurrentVersion,
 			Storage: configuration.Storage{
 				"filesystem":  configuration.Parameters{"rootdirectory": r.cfg.Dir},

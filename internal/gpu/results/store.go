@@ -87,6 +87,9 @@ func (s *Store) Incoming(ctx context.Context, uid string) (*Incoming, error) {
 			return nil, err
 		}
 	}
+	if err := disk.Private(s.dir, 0o700); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(part, 0o700); err != nil {
 		return nil, err
 	}
@@ -212,6 +215,9 @@ func (s *Store) Complete(uid string, list []File, left LeftOut) error {
 		return err
 	}
 	if err := os.Rename(filepath.Join(dir, partDir), filepath.Join(dir, filesDir)); err != nil {
+		return err
+	}
+	if err := disk.SyncAll(filepath.Join(dir, filesDir)); err != nil { // the names in it, too: the cluster's copy goes next
 		return err
 	}
 	if err := disk.WriteFile(filepath.Join(dir, leftName), missing, 0o600); err != nil {

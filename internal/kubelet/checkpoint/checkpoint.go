@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"minik8s/internal/disk"
 )
 
 // Store is a directory with a file for each pod.
@@ -84,7 +86,7 @@ func (s *Store) signal() {
 
 // Run writes until ctx ends, and then what still waits.
 func (s *Store) Run(ctx context.Context) {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := disk.Private(s.dir, 0o700); err != nil {
 		s.log.Warn("pods are not written down: without a master a restart will not know them", "error", err)
 		return
 	}
