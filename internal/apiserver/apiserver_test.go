@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
+	"github.com/labstack/echo/v4"
+
 	"minik8s/internal/api"
 	"minik8s/internal/apiserver"
 	"minik8s/internal/apiserver/nodes"
@@ -48,6 +50,7 @@ type cluster struct {
 	said     notes // the server's log
 	// patience is how long a client may take for a piece of an answer; 0: as always.
 	patience time.Duration
+	routes   []*echo.Route
 }
 
 func start(t *testing.T) *cluster { return startPatient(t, 0) }
@@ -91,6 +94,7 @@ func startWith(t *testing.T, patience time.Duration, pods server.Pods, change ..
 		f(&cfg)
 	}
 	srv := apiserver.New(cfg)
+	c.routes = srv.Handler().(*echo.Echo).Routes()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"minik8s/internal/api"
+	"minik8s/internal/apiserver"
 	"minik8s/internal/registry"
 )
 
@@ -215,12 +217,37 @@ func TestEveryDoor(t *testing.T) {
 	}
 }
 
+// objectRoute are the routes that TestEveryDoor walks, and those of the seeds, which lead to them.
+var objectRoute = map[string]bool{"/api/v1/*": true, "/apis/:group/:version/*": true}
+
+// matches reports whether a route's pattern is that of a path.
+func matches(pattern, path string) bool {
+	p, q := strings.Split(pattern, "/"), strings.Split(path, "/")
+	for i, s := range p {
+		if s == "*" {
+			return true
+		}
+		if i >= len(q) || s != q[i] && !strings.HasPrefix(s, ":") {
+			return false
+		}
+	}
+	return len(p) == len(q)
+}
+
 // TestPaths that are no objects: who may use which.
 func TestPaths(t *testing.T) {
-	c := start(t)
-	open := []string{"/healthz", "/livez", "/readyz", "/version"}
-	known := []string{"/", "/api", "/apis", "/apis/apps", "/apis/apps/", "/apis/apps/v1", "/apis/apps/v1/", "/api/v1", "/openapi/v3"}
-	masters := []string{"/metrics", "/debug/pprof/cmdline", "/minik8s/v1/nodes/absent/images"}
+	c := startWith(t, 0, talkers{}, func(cfg *apiserver.Config) { cfg.Images = http.NotFoundHandler() })
+	open := []string{"/healthz", "/livez", "/readyz", "/version", "/version/", "/healthz/ping", "/livez/ping", "/readyz/ping"}
+	known := []string{"/", "/api", "/apis", "/apis/apps", "/apis/apps/", "/apis/apps/v1", "/apis/apps/v1/", "/api/v1", "/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1",
+		"/.well-known/openid-configuration", "/openid/v1/jwks", "/api/", "/apis/", "/api/v1/"}
+	masters := []string{"/metrics", "/metrics/objects", "/debug/pprof/cmdline", "/minik8s/v1/nodes/absent/images", "/minik8s/v1/masters", "/minik8s/v1/snapshot", "/v2/functions/default/f/manifests/latest"}
+	nodes := []string{"/minik8s/v1/settings"}
+	all := slices.Concat(open, known, nodes, masters)
+	for _, r := range c.routes {
+		if r.Method == http.MethodGet && !objectRoute[r.Path] && !slices.ContainsFunc(all, func(path string) bool { return matches(r.Path, path) }) {
+			t.Errorf("no row asks for %s", r.Path)
+		}
+	}
 	for who, x := range map[string]struct {
 		client        *http.Client
 		header, value string
@@ -229,13 +256,13 @@ func TestPaths(t *testing.T) {
 	}{
 		"nobody":           {c.user(""), "", "", 401, open},
 		"nobody as master": {c.user(""), "Impersonate-User", "admin", 403, nil},
-		"a user":           {c.user("alice"), "", "", 403, append(known, open...)},
-		"a node":           {c.user("system:node:n1", registry.GroupNodes), "", "", 403, append(known, open...)},
-		"root":             {c.root(), "", "", 0, append(append(masters, known...), open...)},
-		"root as a user":   {c.root(), "Impersonate-User", "alice", 403, append(known, open...)},
+		"a user":           {c.user("alice"), "", "", 403, slices.Concat(known, open)},
+		"a node":           {c.user("system:node:n1", registry.GroupNodes), "", "", 403, slices.Concat(nodes, known, open)},
+		"root":             {c.root(), "", "", 0, all},
+		"root as a user":   {c.root(), "Impersonate-User", "alice", 403, slices.Concat(known, open)},
 		"root as a group":  {c.root(), "Impersonate-Group", "a", 400, nil},
 	} {
-		for _, path := range append(append(append([]string{}, open...), known...), masters...) {
+		for _, path := range all {
 			want := false
 			for _, p := range x.may {
 				want = want || p == path
