@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// queueLen is how many events may wait to be written; more are dropped and counted. It is as many as the pods of
-	// a large cluster, which may all be scheduled at once, faster than their events are written.
-	queueLen = 64 << 10
+	// queueLen is how many events may wait to be written; the oldest of more are dropped and counted. The store keeps no more
+	// than 5,000 for long (controller/expire), so an event that waits behind so many would be written only to be removed.
+	queueLen = 6000
 	// writeTimeout bounds one write, so that an API that hangs holds up nothing else.
 	writeTimeout = 10 * time.Second
 	// drainTimeout bounds the writing of queued events after the end of Run's context.
@@ -77,7 +77,8 @@ func (r *Recorder) EventRef(ref corev1.ObjectReference, eventtype, reason, messa
 	defer r.mu.Unlock()
 	if len(r.queue) >= queueLen {
 		r.dropped.Add(1)
-		return
+		r.queue[0] = record{}
+		r.queue = r.queue[1:]
 	}
 	r.queue = append(r.queue, record{ref: ref, eventtype: eventtype, reason: reason, msg: clip(msg), at: r.now()})
 	select {
@@ -99,7 +100,7 @@ func (r *Recorder) next() (rec record, ok bool) {
 	return rec, true
 }
 
-// Dropped is how many events were thrown away because the queue was full.
+// Dropped is how many events were thrown away because the queue was full: the oldest.
 func (r *Recorder) Dropped() uint64 { return r.dropped.Load() }
 
 // Run writes events until ctx ends, then, for a moment, those that are still queued.

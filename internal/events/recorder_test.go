@@ -135,6 +135,9 @@ func TestFullQueueDropsAndCounts(t *testing.T) {
 	if r.Dropped() != 7 {
 		t.Errorf("dropped %d", r.Dropped())
 	}
+	if oldest, _ := r.next(); oldest.ref.Name != "7" {
+		t.Errorf("the oldest that waits is %s", oldest.ref.Name)
+	}
 	var none *Recorder
 	none.Event(pod("x"), corev1.EventTypeNormal, "A", "b") // a part without a recorder is not an error
 }
