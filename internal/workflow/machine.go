@@ -14,9 +14,6 @@ import (
 	"minik8s/internal/workflow/asl"
 )
 
-// maxData is what a state may pass on, in bytes, as at AWS.
-const maxData = 256 << 10
-
 // maxItems is how many items of a Map are worked on at a time, if it does not say fewer, as at AWS.
 const maxItems = 40
 
@@ -89,7 +86,7 @@ func (x *run) leave(ctx context.Context, f frame, at place, s *asl.State, input 
 		failed = &asl.Error{Name: "Workflow.StepLimit", Cause: fmt.Sprintf("the run has had %d transitions and does not end; maxSteps says how many it may have", most), Final: true}
 	} else {
 		var err error
-		if out, failed, err = x.do(ctx, f, at, s, input, asl.Context{Object: x.context(f, s, tried), Random: key}); err != nil {
+		if out, failed, err = x.do(ctx, f, at, s, input, &asl.Context{Object: x.context(f, s, tried), Random: key}); err != nil {
 			return nil, err
 		}
 	}
@@ -121,8 +118,8 @@ func encoded(v any) ([]byte, *asl.Error) {
 	switch {
 	case err != nil:
 		return nil, &asl.Error{Name: asl.ErrRuntime, Cause: err.Error()}
-	case len(data) > maxData:
-		return nil, &asl.Error{Name: asl.ErrDataLimit, Cause: fmt.Sprintf("the state would pass on %d bytes, and may %d", len(data), maxData)}
+	case len(data) > asl.MaxData:
+		return nil, &asl.Error{Name: asl.ErrDataLimit, Cause: fmt.Sprintf("the state would pass on %d bytes, and may %d", len(data), asl.MaxData)}
 	}
 	return data, nil
 }
@@ -146,7 +143,7 @@ func (x *run) context(f frame, s *asl.State, tried map[int]int) map[string]any {
 }
 
 // do does what a state does.
-func (x *run) do(ctx context.Context, f frame, at place, s *asl.State, input any, c asl.Context) (out outcome, failed *asl.Error, err error) {
+func (x *run) do(ctx context.Context, f frame, at place, s *asl.State, input any, c *asl.Context) (out outcome, failed *asl.Error, err error) {
 	effective, failed := s.Input(input, c)
 	if failed != nil {
 		return out, failed, nil
@@ -198,7 +195,7 @@ func (x *run) parallel(ctx context.Context, f frame, at place, s *asl.State, eff
 }
 
 // each runs the machine of a Map state for each item.
-func (x *run) each(ctx context.Context, f frame, at place, s *asl.State, effective any, c asl.Context) (any, *asl.Error, error) {
+func (x *run) each(ctx context.Context, f frame, at place, s *asl.State, effective any, c *asl.Context) (any, *asl.Error, error) {
 	items, failed := s.Items(effective, c)
 	if failed != nil {
 		return nil, failed, nil
@@ -212,7 +209,7 @@ func (x *run) each(ctx context.Context, f frame, at place, s *asl.State, effecti
 	}
 	return x.sideBySide(ctx, len(items), most, func(ctx context.Context, i int) (any, *asl.Error, error) {
 		b := frame{branch: below(at, i), entered: f.entered, item: map[string]any{"Item": map[string]any{"Index": int64(i), "Value": items[i]}}}
-		own := asl.Context{Object: x.context(b, s, nil), Random: c.Random + "/" + b.branch}
+		own := &asl.Context{Object: x.context(b, s, nil), Random: c.Random + "/" + b.branch}
 		input, failed := s.Item(effective, items[i], own)
 		if failed != nil {
 			return nil, failed, nil

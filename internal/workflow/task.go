@@ -41,7 +41,7 @@ type Caller interface {
 }
 
 // task calls a Task's function.
-func (x *run) task(ctx context.Context, s *asl.State, effective any, c asl.Context, out *outcome) (any, *asl.Error, error) {
+func (x *run) task(ctx context.Context, s *asl.State, effective any, c *asl.Context, out *outcome) (any, *asl.Error, error) {
 	limit, late, failed := s.Limit(effective, c)
 	if failed != nil {
 		return nil, failed, nil

@@ -82,7 +82,7 @@ func (w *world) CallFunction(ctx context.Context, c Call) Result {
 	case "text":
 		return Result{Body: append(c.Body, " world"...), ContentType: "text/plain; charset=utf-8", Branch: map[bool]string{true: "left", false: "right"}[string(c.Body) == "hello"]}
 	case "big":
-		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", maxData)), ContentType: "application/json"}
+		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", asl.MaxData)), ContentType: "application/json"}
 	}
 	return Result{Fault: "caller", Status: 404, Body: []byte("there is no function " + c.Function)}
 }
