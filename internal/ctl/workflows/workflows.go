@@ -24,11 +24,10 @@ import (
 
 // Run starts a run of a workflow. Without input it gets the workflow's params.
 func Run(ctx context.Context, s *session.Session, namespace, name, input string) (*minik8s.WorkflowRun, error) {
-	w, err := client.Get[*minik8s.Workflow](ctx, s.API, client.Key{Kind: api.Workflows, Namespace: namespace, Name: name})
-	if err != nil {
+	if _, err := client.Get[*minik8s.Workflow](ctx, s.API, client.Key{Kind: api.Workflows, Namespace: namespace, Name: name}); err != nil {
 		return nil, err
 	}
-	in := w.Spec.Params
+	var in minik8s.JSON // none: the params that the workflow has when the run begins
 	if input != "" {
 		if !json.Valid([]byte(input)) {
 			return nil, exit.Usagef("--data %q is not JSON; a text is written in quotes: '\"hello\"'", input)

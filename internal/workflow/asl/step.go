@@ -34,17 +34,12 @@ var Errors = []string{ErrAll, ErrBranchFailed, ErrDataLimit, ErrToleratedFailure
 // Error is why a state failed.
 type Error struct {
 	Name, Cause string
-	// Final: no Retry and no Catch may handle it.
-	Final bool
 	// Branch: it ended a machine inside the state.
 	Branch bool
 }
 
 // handles reports whether names of a Retry or a Catch mean an error.
 func handles(names []string, e *Error) bool {
-	if e.Final {
-		return false
-	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		switch name {
 		case ErrAll:
