@@ -161,7 +161,7 @@ func TestBeginningsOfBranches(t *testing.T) {
 // Of a run that is at work others write labels, and delete it, and make another one of its name.
 func TestEndOfARun(t *testing.T) {
 	w := newWorld(t)
-	w.begin()
+	kill := w.begin()
 	w.workflow("b", machine("a", `"a":`+task("blocks", `"End":true`)), nil)
 	w.start("r", "b", `1`)
 	running := ct.Until(w.Cluster, "it runs", api.WorkflowRuns, func(list []*minik8s.WorkflowRun) bool {
@@ -175,15 +175,19 @@ func TestEndOfARun(t *testing.T) {
 		t.Errorf("%v %v %+v", r.Labels, r.Annotations, r.Status)
 	}
 	// One of another UID is not this one, and this one ends nowhere.
+	kill()
 	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
 	defer cancel()
 	c := NewController(w.As(ControllerName), nil, w, nil)
-	older := running.DeepCopy()
-	older.UID = "an-older-one"
 	w.start("again", "b", `2`)
-	w.wait("again")
+	older := running.DeepCopy()
+	older.Name, older.UID = "again", "an-older-one"
 	if !newRun(c, older, nil, true).finish(ctx, minik8s.RunCancelled, nil, nil) {
 		t.Error("it tries to write the end of a run that is not there any more")
+	}
+	r, err := client.Get[*minik8s.WorkflowRun](w.Context(), w.Admin(), client.KeyOf(older))
+	if err != nil || r.Status.State != "" {
+		t.Errorf("the end of another run of the name is written: %+v %v", r.Status, err)
 	}
 }
 
