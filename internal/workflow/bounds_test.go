@@ -32,6 +32,16 @@ func TestBranchesShareTheSteps(t *testing.T) {
 	if s.State != minik8s.RunFailed || s.Error != "Workflow.StepLimit" || steps > 100 || s.Steps != int64(steps) {
 		t.Errorf("%s %s %s after %d steps, and %d are stored", s.State, s.Error, s.Cause, s.Steps, steps)
 	}
+	// No function is called whose step would be one too many: here as many would be called at a time.
+	w.workflow("calls", machine("m", `"m":{"Type":"Map",`+catchAll+`"End":true,"ItemProcessor":`+machine("a", `"a":`+task("blocks", `"End":true`))+`}`, `"z":{"Type":"Succeed"}`),
+		func(s *minik8s.WorkflowSpec) { s.MaxSteps = 20 })
+	w.mu.Lock()
+	clear(w.called)
+	w.mu.Unlock()
+	w.start("c", "calls", `[`+strings.Repeat(`0,`, 39)+`0]`)
+	if s := w.wait("c").Status; s.Error != "Workflow.StepLimit" || s.Steps != 0 || len(w.called) > 19 {
+		t.Errorf("%s %s after %d steps and %d calls", s.State, s.Error, s.Steps, len(w.called))
+	}
 }
 
 // What a run keeps in the store has a bound, and nothing catches that.
