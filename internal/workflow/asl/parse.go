@@ -109,8 +109,8 @@ func (p *parser) machine(doc map[string]any, at *field.Path, depth int, known []
 			p.bad(here, name, "the name is another state's too: "+other)
 		}
 		p.names[name] = here.String()
-		if len(p.names) > maxStates {
-			p.bad(at.Child("States"), len(p.names), fmt.Sprintf("there may be %d states", maxStates))
+		if len(p.names) > MaxStates {
+			p.bad(at.Child("States"), len(p.names), fmt.Sprintf("there may be %d states", MaxStates))
 			return m
 		}
 		s, ok := states[name].(map[string]any)
