@@ -327,7 +327,7 @@ func TestRetryAndCatch(t *testing.T) {
 		err   Error
 		want  bool
 	}{{[]string{ErrAll}, Error{Name: "X"}, true}, {[]string{ErrAll}, Error{Name: ErrRuntime}, false}, {[]string{ErrTaskFailed}, Error{Name: ErrTimeout}, false}, {[]string{ErrTaskFailed}, Error{Name: "KeyError"}, true},
-		{[]string{ErrTimeout}, Error{Name: ErrHeartbeat}, true}, {[]string{ErrBranchFailed}, Error{Name: "X", Branch: true}, true}, {[]string{ErrBranchFailed}, Error{Name: "X"}, false}, {[]string{ErrRuntime}, Error{Name: ErrRuntime}, true}} {
+		{[]string{ErrTimeout}, Error{Name: ErrHeartbeat}, true}, {[]string{ErrBranchFailed}, Error{Name: "X", Branch: true}, true}, {[]string{ErrBranchFailed}, Error{Name: "X"}, false}, {[]string{ErrRuntime}, Error{Name: ErrRuntime}, false}} {
 		if handles(x.names, &x.err) != x.want {
 			t.Errorf("%v handles %+v: %v", x.names, x.err, !x.want)
 		}

@@ -78,9 +78,9 @@ func arrayPartition(_ *Context, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, ok := whole(args[1])
+	n, ok := nearest(args[1])
 	if !ok || n < 1 {
-		return nil, fmt.Errorf("the second argument must be a whole number from 1 on")
+		return nil, fmt.Errorf("the second argument must be a number from 1 on")
 	}
 	out := []any{}
 	for part := range slices.Chunk(list, int(min(n, int64(len(list)+1)))) {
@@ -104,11 +104,11 @@ func arrayContains(c *Context, args []any) (any, error) {
 const maxRange = 1000
 
 func arrayRange(_ *Context, args []any) (any, error) {
-	from, a := whole(args[0])
-	to, b := whole(args[1])
-	step, c := whole(args[2])
+	from, a := nearest(args[0])
+	to, b := nearest(args[1])
+	step, c := nearest(args[2])
 	if !a || !b || !c || step == 0 {
-		return nil, fmt.Errorf("the arguments must be whole numbers, and the step not 0")
+		return nil, fmt.Errorf("the arguments must be numbers, and the step not 0")
 	}
 	out := []any{}
 	for n := from; step > 0 && n <= to || step < 0 && n >= to; {
@@ -231,14 +231,14 @@ func jsonMerge(_ *Context, args []any) (any, error) {
 }
 
 func mathRandom(c *Context, args []any) (any, error) {
-	from, a := whole(args[0])
-	to, b := whole(args[1])
+	from, a := nearest(args[0])
+	to, b := nearest(args[1])
 	if !a || !b || from >= to || to-from < 0 {
-		return nil, fmt.Errorf("the arguments must be two whole numbers, the first the smaller")
+		return nil, fmt.Errorf("the arguments must be two numbers, the first the smaller")
 	}
 	seed := c.random()
 	if len(args) == 3 {
-		n, ok := whole(args[2])
+		n, ok := nearest(args[2])
 		if !ok {
 			return nil, fmt.Errorf("the seed must be a whole number")
 		}
@@ -248,10 +248,10 @@ func mathRandom(c *Context, args []any) (any, error) {
 }
 
 func mathAdd(_ *Context, args []any) (any, error) {
-	a, isA := whole(args[0])
-	b, isB := whole(args[1])
+	a, isA := nearest(args[0])
+	b, isB := nearest(args[1])
 	if !isA || !isB {
-		return nil, fmt.Errorf("the arguments must be whole numbers")
+		return nil, fmt.Errorf("the arguments must be numbers")
 	}
 	sum, ok := add(a, b)
 	if !ok {

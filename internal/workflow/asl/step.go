@@ -38,14 +38,17 @@ type Error struct {
 	Branch bool
 }
 
-// handles reports whether names of a Retry or a Catch mean an error.
+// handles reports whether names of a Retry or a Catch mean an error. Nothing handles States.Runtime, also not by its name, as at AWS.
 func handles(names []string, e *Error) bool {
+	if e.Name == ErrRuntime {
+		return false
+	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		switch name {
 		case ErrAll:
-			return e.Name != ErrDataLimit && e.Name != ErrRuntime
+			return e.Name != ErrDataLimit
 		case ErrTaskFailed:
-			return e.Name != ErrTimeout && e.Name != ErrDataLimit && e.Name != ErrRuntime
+			return e.Name != ErrTimeout && e.Name != ErrDataLimit
 		case ErrTimeout:
 			return e.Name == ErrTimeout || e.Name == ErrHeartbeat
 		case ErrBranchFailed:
@@ -177,6 +180,9 @@ func (s *State) Failure(input any, c *Context) *Error {
 			continue
 		}
 		v, err := x.from.eval(input, c)
+		if err != nil && err.Name == ErrParameterPath { // it is none of Parameters
+			return &Error{Name: ErrRuntime, Cause: err.Cause}
+		}
 		if err != nil {
 			return err
 		}

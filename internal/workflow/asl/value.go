@@ -86,6 +86,14 @@ func whole(v any) (int64, bool) {
 	return 0, false
 }
 
+// nearest is a number as an int64: the nearest, and of two the greater.
+func nearest(v any) (int64, bool) {
+	if f, ok := v.(float64); ok {
+		v = math.Floor(f + 0.5)
+	}
+	return whole(v)
+}
+
 // add adds whole numbers, if an int64 can be their sum.
 func add(a, b int64) (int64, bool) {
 	sum := a + b
