@@ -12,6 +12,8 @@
 //   - Resource is a function's name, or the ARN of a Lambda function, of which the name counts.
 //   - A Task may have Left and Right instead of Next: the states that follow if the function's check is true, and if it is not. RETURN is the
 //     end. The names of the two branches are the second seed system's.
+//   - States.Format writes objects and lists as JSON, where the service writes them as Java does.
+//   - A path in Parameters that names nothing is States.ParameterPathFailure, as the specification says, where the service says States.Runtime.
 //   - JSONPath is RFC 9535's. Paths that only its forerunners know (a name with a dash after a dot) are accepted where they are plain.
 //   - JSONata, and with it Assign, Arguments and Output, are refused: it is a second language with loops of its own, which
 //     would run in the master without a bound on its time. So are distributed maps, which read their items from S3.
