@@ -319,3 +319,18 @@ func TestWhatANewMasterReads(t *testing.T) {
 		}
 	}
 }
+
+// The members of an object are items in one order, also for the master that goes on with a run.
+func TestItemsOfAnObject(t *testing.T) {
+	w := newWorld(t)
+	w.workflow("m", machine("m", `"m":{"Type":"Map","MaxConcurrency":1,"ItemsPath":"$.*","ItemSelector":{"x.$":"$$.Map.Item.Value"},"End":true,"ItemProcessor":`+machine("a", `"a":`+task("add", `"ResultSelector":{"x.$":"$.x"},"End":true`))+`}`), nil)
+	w.killAt, w.after, w.hit = 5, true, make(chan struct{}) // its beginning and four items
+	kill := w.begin()
+	w.start("r", "m", `{"h":8,"c":3,"a":1,"g":7,"b":2,"e":5,"d":4,"f":6}`)
+	<-w.hit
+	kill()
+	w.begin()
+	if s := w.wait("r").Status; string(s.Output.Raw) != `[{"x":6},{"x":7},{"x":8},{"x":9},{"x":10},{"x":11},{"x":12},{"x":13}]` {
+		t.Errorf("%s %s", s.Output.Raw, s.Cause)
+	}
+}
