@@ -2,9 +2,16 @@ package roles_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -50,6 +57,10 @@ func TestPrintWorkflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.eventually("the run's trace in a function's log", func() bool {
+		out, err := c.command("ctl", "func", "logs", "printEquals")
+		return err == nil && strings.Contains(out, "trace "+strings.ReplaceAll(string(c.runs()[wf.Status.LastRun].UID), "-", ""))
+	})
 	if out := c.ctl("wf", "graph", wf.Status.LastRun); !strings.Contains(out, "* printEquals  [Task printEquals]") || !strings.Contains(out, "o printNotEquals") || !strings.Contains(out, "x == 10 ==> printEquals") {
 		t.Errorf("graph: %s", out)
 	}
@@ -66,7 +77,7 @@ func TestPrintWorkflow(t *testing.T) {
 	}
 	c.eventually("the run of the change", func() bool {
 		for _, r := range c.runs() {
-			if string(r.Spec.Input.Raw) == `{"x":7}` {
+			if string(r.FirstInput().Raw) == `{"x":7}` {
 				return r.Status.State == minik8s.RunSucceeded
 			}
 		}
@@ -135,4 +146,80 @@ func TestWorkflowsOutliveTheDaemon(t *testing.T) {
 		}
 		return done == 5
 	})
+}
+
+// A service account reads the workflows of its own namespace and changes nothing, by HTTPS; one of another namespace gets nothing. They are told
+// what they may not.
+func TestWorkflowsOfStrangers(t *testing.T) {
+	c := newFunctions(t, 18094)
+	wf := &minik8s.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "w"}, Spec: minik8s.WorkflowSpec{Definition: minik8s.JSON{Raw: []byte(`{"StartAt":"a","States":{"a":{"Type":"Pass","End":true}}}`)}}}
+	if _, err := c.api.Create(context.Background(), wf, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.api.Create(context.Background(), &minik8s.WorkflowRun{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "r"}, Spec: minik8s.WorkflowRunSpec{Workflow: "w"}}, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	tokens := map[string]string{}
+	for who, namespace := range map[string]string{"own": "default", "stranger": "kube-system"} {
+		c.eventually("a token of "+namespace, func() bool {
+			var made struct{ Status struct{ Token string } }
+			answer := c.ask(http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/default/token", `{"spec":{}}`)
+			if json.Unmarshal([]byte(answer), &made) != nil {
+				t.Fatal(answer)
+			}
+			tokens[who] = made.Status.Token
+			return tokens[who] != ""
+		})
+	}
+	ca, err := os.ReadFile(filepath.Join(c.dir, "pki", "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := x509.NewCertPool()
+	known.AppendCertsFromPEM(ca)
+	https := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: known}}}
+	defer https.CloseIdleConnections()
+	const base, run = "/apis/minik8s.io/v1/namespaces/default/", `{"apiVersion":"minik8s.io/v1","kind":"WorkflowRun","metadata":{"name":"r"},"spec":{"workflow":"w","input":1}}`
+	const step = `{"apiVersion":"minik8s.io/v1","kind":"WorkflowStep","metadata":{"name":"r.1.0"},"spec":{"run":"r","number":0,"state":"a","type":"Pass","event":"Succeeded","entered":"2026-01-02T03:04:05.000000Z","time":"2026-01-02T03:04:05.000000Z"}}`
+	for _, x := range []struct {
+		who, method, path, body string
+		want                    int
+		says                    string
+	}{
+		{"", "GET", "workflows", "", 401, "Unauthorized"},
+		{"own", "GET", "workflows/w", "", 200, `"name":"w"`},
+		{"own", "GET", "workflowruns/r", "", 200, `"name":"r"`},
+		{"own", "DELETE", "workflows/w", "", 403, `cannot delete resource "workflows"`},
+		{"own", "PATCH", "workflows/w", `{"spec":{"params":1}}`, 403, `cannot patch resource "workflows"`},
+		{"own", "POST", "workflowruns", run, 403, `cannot create resource "workflowruns"`},
+		{"own", "PATCH", "workflowruns/r", `{"spec":{"cancel":true}}`, 403, `cannot patch resource "workflowruns"`},
+		{"own", "PUT", "workflowruns/r/status", run, 403, `cannot update resource "workflowruns/status"`},
+		{"own", "POST", "workflowsteps", step, 403, `cannot create resource "workflowsteps"`},
+		{"stranger", "GET", "workflows", "", 403, `cannot list resource "workflows"`},
+		{"stranger", "GET", "workflows/w", "", 403, `cannot get resource "workflows"`},
+		{"stranger", "GET", "workflowruns?watch=1", "", 403, `cannot watch resource "workflowruns"`},
+		{"stranger", "GET", "workflowsteps", "", 403, `cannot list resource "workflowsteps"`},
+		{"stranger", "POST", "workflowruns", run, 403, `cannot create resource "workflowruns"`},
+	} {
+		req, err := http.NewRequest(x.method, "https://127.0.0.1:6443"+base+x.path, strings.NewReader(x.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", map[bool]string{true: "application/merge-patch+json", false: "application/json"}[x.method == "PATCH"])
+		if x.who != "" {
+			req.Header.Set("Authorization", "Bearer "+tokens[x.who])
+		}
+		resp, err := https.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close() //nolint:errcheck // it was read
+		if err != nil || resp.StatusCode != x.want || !strings.Contains(strings.ReplaceAll(string(text), `\"`, `"`), x.says) {
+			t.Errorf("%s %s %s: %d %s %v", x.who, x.method, x.path, resp.StatusCode, text, err)
+		}
+	}
+	if runs := c.runs(); len(runs) != 1 || runs["r"].Spec.Cancel {
+		t.Errorf("something has been done: %v", runs)
+	}
 }

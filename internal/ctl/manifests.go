@@ -84,6 +84,11 @@ func (p *program) eachDocument(c *cli.Context, write writer) error {
 	if err != nil {
 		return err
 	}
+	return p.write(c, s, docs, write)
+}
+
+// write writes documents, and says what became of each.
+func (p *program) write(c *cli.Context, s *session.Session, docs []*manifest.Document, write writer) error {
 	count := s.Tally()
 	var done []api.Object
 	for _, d := range docs {

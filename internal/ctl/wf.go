@@ -31,10 +31,10 @@ func (p *program) wfCommand() *cli.Command {
 				}
 				return p.get(c, append([]string{api.Workflows.Plural}, c.Args().Slice()...))
 			}},
-			{Name: "watch", Usage: "print a run's steps as they come, until it has ended", ArgsUsage: "RUN|WORKFLOW", Action: p.onRun(func(c *cli.Context, s *session.Session, r *minik8s.WorkflowRun) error {
+			{Name: "watch", Usage: "print a run's steps as they come, until it has ended", ArgsUsage: "RUN|WORKFLOW", Flags: asRun(), Action: p.onRun(func(c *cli.Context, s *session.Session, r *minik8s.WorkflowRun) error {
 				return workflows.Watch(c.Context, s, r)
 			})},
-			{Name: "cancel", Usage: "end a run", ArgsUsage: "RUN|WORKFLOW", Action: p.onRun(func(c *cli.Context, s *session.Session, r *minik8s.WorkflowRun) error {
+			{Name: "cancel", Usage: "end a run", ArgsUsage: "RUN|WORKFLOW", Flags: asRun(), Action: p.onRun(func(c *cli.Context, s *session.Session, r *minik8s.WorkflowRun) error {
 				if err := workflows.Cancel(c.Context, s, r); err != nil {
 					return err
 				}
@@ -42,8 +42,8 @@ func (p *program) wfCommand() *cli.Command {
 				return nil
 			})},
 			{Name: "rm", Aliases: []string{"delete", "del"}, Usage: "remove a workflow, and end its runs", ArgsUsage: "NAME", Action: p.wfRemove},
-			{Name: "graph", Usage: "draw a workflow, a run with what it has done, or a chain of functions", ArgsUsage: "WORKFLOW|RUN|FUNCTION", Action: p.wfGraph, Flags: []cli.Flag{
-				&cli.BoolFlag{Name: "svg", Usage: "as a picture (SVG), not as text"}}},
+			{Name: "graph", Usage: "draw a workflow, a run with what it has done, or a chain of functions", ArgsUsage: "WORKFLOW|RUN|FUNCTION", Action: p.wfGraph,
+				Flags: append(asRun(), &cli.BoolFlag{Name: "svg", Usage: "as a picture (SVG), not as text"})},
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
@@ -52,6 +52,11 @@ func (p *program) wfCommand() *cli.Command {
 			return cli.ShowSubcommandHelp(c)
 		},
 	}
+}
+
+// asRun says which one is meant where a workflow and a run have one name.
+func asRun() []cli.Flag {
+	return []cli.Flag{&cli.BoolFlag{Name: "run", Usage: "the name is a run's, also if a workflow has it"}}
 }
 
 // wfName is the one argument of a command, with its namespace.
@@ -76,7 +81,7 @@ func (p *program) onRun(do func(*cli.Context, *session.Session, *minik8s.Workflo
 		if err != nil {
 			return err
 		}
-		r, err := workflows.Find(c.Context, s, namespace, name)
+		r, err := workflows.Find(c.Context, s, namespace, name, c.Bool("run"))
 		if err != nil {
 			return err
 		}
@@ -90,13 +95,17 @@ func (p *program) wfApply(c *cli.Context) error {
 		return p.eachDocument(c, manifest.Apply)
 	}
 	if c.NArg() > 0 || c.IsSet("filename") {
-		return exit.Usagef("%s %s", c.Command.HelpName, c.Command.ArgsUsage)
+		return exit.Usagef("--chain FUNCTION stands alone: without -f, and without another name\n%s %s", c.Command.HelpName, c.Command.ArgsUsage)
 	}
 	s, err := p.session(c)
 	if err != nil {
 		return err
 	}
-	return workflows.MakeOfChain(c.Context, s, s.NamespaceFor(api.Workflows), start)
+	doc, err := workflows.OfChain(c.Context, s, s.NamespaceFor(api.Workflows), start)
+	if err != nil {
+		return err
+	}
+	return p.write(c, s, []*manifest.Document{doc}, manifest.Apply)
 }
 
 func (p *program) wfRun(c *cli.Context) error {
@@ -132,7 +141,7 @@ func (p *program) wfGraph(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := workflows.Graph(c.Context, s, namespace, name, c.Bool("svg"))
+	text, err := workflows.Graph(c.Context, s, namespace, name, c.Bool("run"), c.Bool("svg"))
 	if err == nil {
 		_, err = io.WriteString(s.Out, text)
 	}

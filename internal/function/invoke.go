@@ -2,8 +2,14 @@ package function
 
 import (
 	"context"
+	"errors"
+	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
 	"minik8s/internal/controller/loop"
 )
 
@@ -19,16 +25,30 @@ type Invocation struct {
 	Stopped            bool // this master has stopped before the end was known
 }
 
-// Invoke calls a function for another part of the master that leads; id is told to the instance. alone: what the function names as left and
-// right is not called.
-func (s *Server) Invoke(ctx context.Context, namespace, name, id string, body []byte, contentType string, alone bool) Invocation {
+// Invoke calls a function for another part of the master that leads; id and trace are told to the instance. alone: what the function names as
+// left and right is not called. What bounds calls by HTTP bounds these, too.
+func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, body []byte, contentType string, alone bool) Invocation {
+	fn, err := client.Get[*minik8s.Function](ctx, s.client, client.Key{Kind: api.Functions, Namespace: namespace, Name: name})
+	if err == nil {
+		err = callable(fn)
+	} else if apierrors.IsNotFound(err) {
+		err = nil // who has the calls says it
+	}
+	if err == nil {
+		if err = s.enter(1, int64(len(body))); err == nil {
+			defer s.exit(1, int64(len(body)))
+		}
+	}
+	if err != nil {
+		return refused(err)
+	}
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d, _, err := s.here(wait, true)
 	if err != nil {
 		return Invocation{Fault: minik8s.FaultPlatform, Status: 503, Body: []byte(err.Error()), ContentType: "text/plain; charset=utf-8", Stopped: true}
 	}
-	q := question{id: id, function: loop.Key{Namespace: namespace, Name: name}, body: body, contentType: contentType}
+	q := question{id: id, function: loop.Key{Namespace: namespace, Name: name}, body: body, contentType: contentType, trace: traceFrom(trace)}
 	var r result
 	if alone {
 		r, _ = d.step(ctx, q)
@@ -37,4 +57,13 @@ func (s *Server) Invoke(ctx context.Context, namespace, name, id string, body []
 		r = d.call(ctx, q)
 	}
 	return Invocation{Body: r.body, ContentType: r.contentType, Branch: r.branch, Fault: r.fault, Status: r.status, Function: r.function, Instance: r.instance, Cold: r.cold, Stopped: r.stopped}
+}
+
+// refused is a call that is not made.
+func refused(err error) Invocation {
+	out := Invocation{Fault: minik8s.FaultPlatform, Status: http.StatusServiceUnavailable, Body: []byte(err.Error()), ContentType: "text/plain; charset=utf-8"}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		out.Status = int(status.Status().Code)
+	}
+	return out
 }

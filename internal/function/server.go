@@ -152,8 +152,8 @@ func (s *Server) call(w http.ResponseWriter, r *aggregation.Connected) error {
 
 // answer answers one call. caller is told in the call's object, if there comes one.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Function, query url.Values, caller string) error {
-	if c := apimeta.FindStatusCondition(fn.Status.Conditions, minik8s.FunctionReady); c != nil && c.Status == metav1.ConditionFalse && fn.Status.ObservedGeneration == fn.Generation {
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("function %s cannot be called: %s: %s", fn.Name, c.Reason, c.Message))
+	if err := callable(fn); err != nil {
+		return err
 	}
 	how, err := mannerOf(r, query, fn)
 	if err != nil {
@@ -249,6 +249,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 		finish(context.Background(), s.client, c, res, &began)
 	}()
 	accepted(w, q, how)
+	return nil
+}
+
+// callable refuses (503) calls of a function of which its status says why it cannot be called.
+func callable(fn *minik8s.Function) error {
+	if c := apimeta.FindStatusCondition(fn.Status.Conditions, minik8s.FunctionReady); c != nil && c.Status == metav1.ConditionFalse && fn.Status.ObservedGeneration == fn.Generation {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("function %s cannot be called: %s: %s", fn.Name, c.Reason, c.Message))
+	}
 	return nil
 }
 

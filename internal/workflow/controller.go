@@ -133,32 +133,51 @@ type source func(ctx context.Context, ready func()) error
 
 func (s source) Run(ctx context.Context, ready func()) error { return s(ctx, ready) }
 
-// recall reads the steps of all runs at once, if any is under way when this master begins to lead.
+// recall reads the steps of the runs that are under way when this master begins to lead: of the namespaces that have such runs, once for all
+// of them. Nothing is kept of other runs.
 func (w *Controller) recall(ctx context.Context, ready func()) error {
-	if slices.ContainsFunc(w.runs.List(), func(r *minik8s.WorkflowRun) bool { return r.Status.State == minik8s.RunRunning }) {
-		all, _, err := client.All[*minik8s.WorkflowStep](ctx, w.client, api.WorkflowSteps, client.ListOptions{})
-		if err != nil {
-			return err
+	past, namespaces := map[types.UID][]*minik8s.WorkflowStep{}, map[string]bool{}
+	for _, r := range w.runs.List() {
+		if r.Status.State == minik8s.RunRunning {
+			past[r.UID], namespaces[r.Namespace] = nil, true
 		}
-		past := map[types.UID][]*minik8s.WorkflowStep{}
-		for _, r := range w.runs.List() {
-			if r.Status.State == minik8s.RunRunning {
-				past[r.UID] = nil
-			}
-		}
-		for _, s := range all {
+	}
+	for namespace := range namespaces {
+		err := eachStep(ctx, w.client, client.ListOptions{Namespace: namespace}, func(s *minik8s.WorkflowStep) {
 			uid := ownerOf(s)
 			if list, ok := past[uid]; ok {
 				past[uid] = append(list, s)
 			}
+		})
+		if err != nil {
+			return err
 		}
-		w.mu.Lock()
-		w.past = past
-		w.mu.Unlock()
 	}
+	w.mu.Lock()
+	w.past = past
+	w.mu.Unlock()
 	ready()
 	<-ctx.Done()
 	return nil
+}
+
+// stepsAtOnce is how many steps are read at once: each may have as much as a state may pass on.
+const stepsAtOnce = 100
+
+// eachStep reads steps, a part of them at a time.
+func eachStep(ctx context.Context, c client.Interface, opts client.ListOptions, do func(*minik8s.WorkflowStep)) error {
+	for opts.Limit = stepsAtOnce; ; {
+		page, err := c.List(ctx, api.WorkflowSteps, opts)
+		if err != nil {
+			return err
+		}
+		for _, obj := range page.Items {
+			do(obj.(*minik8s.WorkflowStep))
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return nil
+		}
+	}
 }
 
 // ownerOf is the UID of the run that a step is of.
@@ -197,7 +216,7 @@ func (w *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	status := wf.DeepCopy().Status
 	if wf.Generation != wf.Status.ObservedGeneration && !wf.Spec.Params.IsZero() {
 		r := &minik8s.WorkflowRun{ObjectMeta: metav1.ObjectMeta{Namespace: wf.Namespace, Name: fmt.Sprintf("%s-%s-%d", wf.Name, wf.UID[:5], wf.Generation),
-			OwnerReferences: []metav1.OwnerReference{owner.Ref(wf)}}, Spec: minik8s.WorkflowRunSpec{Workflow: wf.Name, Input: wf.Spec.Params}}
+			OwnerReferences: []metav1.OwnerReference{owner.Ref(wf)}}, Spec: minik8s.WorkflowRunSpec{Workflow: wf.Name}}
 		if _, err := w.client.Create(ctx, r, client.WriteOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -239,10 +258,7 @@ func (w *Controller) advance(ctx context.Context, key loop.Key) error {
 	}
 	past, known := w.past[r.UID]
 	delete(w.past, r.UID)
-	x = &run{w: w, object: r, past: map[place]*minik8s.WorkflowStep{}, read: known}
-	for _, s := range past {
-		x.past[placeOf(s)] = s
-	}
+	x = newRun(w, r, past, known)
 	of, stop := context.WithCancelCause(ctx)
 	x.stop = stop
 	if r.Spec.Cancel {

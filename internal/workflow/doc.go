@@ -8,17 +8,25 @@
 // It promises: a transition is committed once. A master that is killed, or that leads no more, leaves a run where its last step is; the next one
 // reads the steps and goes on from there. It repeats at most what was not committed: a Task's function may be called again, with the
 // same id, which follows from the run and the step (the header X-Minik8s-Call has it). So functions run at least once, and transitions
-// are committed exactly once. Two branches write no object that is the same, and no object grows with the run. A run has at most
-// maxSteps transitions; one that never ends fails there, and nothing catches that. One that is cancelled or deleted starts nothing more; a
-// function that has been called goes on, and its result is dropped.
+// are committed exactly once. Two branches write no object that is the same, and no object grows with the run. One that is cancelled or
+// deleted starts nothing more; a function that has been called goes on, and its result is dropped.
+//
+// A run has bounds, and one that meets them fails there, whatever its states catch: at most maxSteps transitions (Workflow.StepLimit), which branches
+// take from one count before they call anything, and 32 MiB that its steps keep in the store (Workflow.DataLimit). 1,000 of its branches are
+// alive at a time, wherever they lie in each other; others wait. What one state may cost is package asl's to say.
+//
+// A run has its definition, and its input if it was given none, from one generation of its workflow, the one that it has begun with.
 //
 // Waits and retries end by the time of day, as it was when their state was entered, or as their step says: also after a master was
-// lost. If the next master's clock is another, they end by that one. The limit of a Task begins anew with the next master. Heartbeats:
+// lost, and also first in a branch, which begins with its state or when one of the branches before it had ended. If the next master's clock is another, they end by that one. The limit of a Task begins anew with the next master. Heartbeats:
 // functions send none, so HeartbeatSeconds is a limit like TimeoutSeconds, with an error of its own.
 //
 // A missing function is a warning and the condition Ready of the Workflow, and no refusal, since functions may come later; a run that meets
 // it fails there with Function.NotFound, if no Retry and no Catch is for that. The names of errors are the function's own (the class of a Python
-// exception), States.Timeout, and Function.NotFound, Function.BadRequest, Function.Failed and Function.Unavailable.
+// exception), States.Timeout if the state's time is over, Function.Timeout if the function's is, and Function.NotFound, Function.BadRequest,
+// Function.Failed and Function.Unavailable. A call for which the master has no room is made later.
+//
+// A run is one trace, whose id is its UID without the dashes: every call is a part of it, and the logs of the instances have it.
 //
 // A text goes to a function as JSON, or as it is if the state has Left and Right, whose functions take text. Such a state calls its
 // function alone. Any other calls what the function's own left and right name, too.
@@ -27,7 +35,9 @@
 // namespace by them. Everything survives a kill -9 but the goroutines. While no run is under way nothing runs, and nothing ticks.
 //
 //	controller.go  Workflows, and which runs are under way
-//	run.go         one run: its beginning, its end, its steps in the store
-//	machine.go     one machine: states, branches, errors
+//	run.go         one run: its beginning and its end
+//	steps.go       its steps in the store, and how many there may be
+//	machine.go     one machine: states and errors
+//	branches.go    machines side by side
 //	task.go        calls of functions
 package workflow

@@ -2,8 +2,8 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -15,25 +15,9 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/clock"
-	"minik8s/internal/controller/owner"
 	"minik8s/internal/supervise"
 	"minik8s/internal/workflow/asl"
 )
-
-// place is where a step is in its run.
-type place struct {
-	branch string
-	number int64
-}
-
-func placeOf(s *minik8s.WorkflowStep) place { return place{s.Spec.Branch, s.Spec.Number} }
-
-func (p place) String() string {
-	if p.branch == "" {
-		return strconv.FormatInt(p.number, 10)
-	}
-	return p.branch + "." + strconv.FormatInt(p.number, 10)
-}
 
 // run is a run that is under way here.
 type run struct {
@@ -42,13 +26,30 @@ type run struct {
 	stop   context.CancelCauseFunc
 	past   map[place]*minik8s.WorkflowStep // steps from before; nothing is added to it
 	read   bool                            // past is complete
+	ended  map[string]time.Time            // when branches have ended that are in past
+	since  time.Time                       // when this master has begun with it: what was entered earlier may have gone on under another one
 	input  any                             // the run's, for the context object
-	steps  atomic.Int64
+	steps  atomic.Int64                    // committed, or about to be
+	stored atomic.Int64                    // bytes of their data
+	live   chan struct{}                   // a place for each branch that has a goroutine of its own
 }
 
-// stepName is the name of a step: the place in the run, and of the UID enough to tell it from those of an older run of the name.
-func stepName(r *minik8s.WorkflowRun, at place) string {
-	return fmt.Sprintf("%s.%s.%s", r.Name, r.UID[:min(8, len(r.UID))], at)
+func newRun(w *Controller, r *minik8s.WorkflowRun, past []*minik8s.WorkflowStep, read bool) *run {
+	x := &run{w: w, object: r, past: map[place]*minik8s.WorkflowStep{}, ended: map[string]time.Time{}, read: read, live: make(chan struct{}, maxLive)}
+	for _, s := range past {
+		x.knows(s)
+	}
+	return x
+}
+
+// knows takes in a step from before.
+func (x *run) knows(s *minik8s.WorkflowStep) {
+	x.past[placeOf(s)] = s
+	x.steps.Add(1)
+	x.stored.Add(dataOf(&s.Spec))
+	if s.Spec.Next == "" {
+		x.ended[s.Spec.Branch] = s.Spec.Time.Time
+	}
 }
 
 // guarded is run. A mistake of ours ends this run, and no other.
@@ -72,16 +73,18 @@ func (x *run) run(ctx, of context.Context) bool {
 		if err != nil || begun == nil {
 			return err == nil
 		}
-		x.object, r = begun, begun
-	} else if err := x.recall(ctx); err != nil {
-		return false
+		x.object, r, x.since = begun, begun, begun.Status.StartTime.Time
+	} else {
+		if err := x.recall(ctx); err != nil {
+			return false
+		}
+		x.since = clock.Now()
 	}
-	x.steps.Store(int64(len(x.past)))
 	m, errs := asl.Parse(r.Status.Definition.Raw, nil)
 	if len(errs) > 0 {
 		return x.finish(ctx, minik8s.RunFailed, nil, &asl.Error{Name: asl.ErrRuntime, Cause: errs.ToAggregate().Error()})
 	}
-	input, err := asl.Decode(r.Spec.Input.Raw)
+	input, err := asl.Decode(r.FirstInput().Raw)
 	if err != nil {
 		return x.finish(ctx, minik8s.RunFailed, nil, &asl.Error{Name: asl.ErrRuntime, Cause: "the input is not JSON: " + err.Error()})
 	}
@@ -91,7 +94,8 @@ func (x *run) run(ctx, of context.Context) bool {
 		of, cancel = context.WithTimeoutCause(of, r.Status.StartTime.Add(m.Timeout).Sub(clock.Now()), errLate)
 		defer cancel()
 	}
-	output, failed, err := x.machine(of, frame{entered: r.Status.StartTime.Time}, m, input)
+	output, failed, err := x.machine(of, frame{entered: r.Status.StartTime.Time, began: r.Status.StartTime.Time}, m, input)
+	var bound *asl.Error
 	switch cause := context.Cause(of); {
 	case err == nil && failed == nil:
 		data, err := asl.Encode(output)
@@ -104,6 +108,8 @@ func (x *run) run(ctx, of context.Context) bool {
 		return x.finish(ctx, minik8s.RunFailed, nil, failed)
 	case of.Err() == nil: // what would come again
 		return x.finish(ctx, minik8s.RunFailed, nil, &asl.Error{Name: asl.ErrRuntime, Cause: err.Error()})
+	case errors.As(cause, &bound):
+		return x.finish(ctx, minik8s.RunFailed, nil, bound)
 	case cause == errCancelled:
 		return x.finish(ctx, minik8s.RunCancelled, nil, nil)
 	case cause == errDeleted:
@@ -114,7 +120,7 @@ func (x *run) run(ctx, of context.Context) bool {
 	return false
 }
 
-var errLate = fmt.Errorf("the run has not ended in time")
+var errLate = errors.New("the run has not ended in time")
 
 // begin notes what a run begins with. It returns nil if the run has ended with that.
 func (x *run) begin(ctx context.Context) (*minik8s.WorkflowRun, error) {
@@ -132,6 +138,9 @@ func (x *run) begin(ctx context.Context) (*minik8s.WorkflowRun, error) {
 		s.State, s.EndTime = minik8s.RunCancelled, &now
 	default:
 		s.Definition, s.MaxSteps, s.RunSeconds = wf.Spec.Definition, wf.Spec.MaxSteps, wf.Spec.RunSeconds
+		if r.Spec.Input.IsZero() {
+			s.Input = wf.Spec.Params
+		}
 	}
 	made, err := x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
 	if apierrors.IsNotFound(err) {
@@ -148,34 +157,48 @@ func (x *run) recall(ctx context.Context) error {
 	if x.read {
 		return nil
 	}
-	all, _, err := client.All[*minik8s.WorkflowStep](ctx, x.w.client, api.WorkflowSteps, client.ListOptions{Namespace: x.object.Namespace, Fields: fields.OneTermEqualSelector("spec.run", x.object.Name)})
+	var past []*minik8s.WorkflowStep
+	opts := client.ListOptions{Namespace: x.object.Namespace, Fields: fields.OneTermEqualSelector("spec.run", x.object.Name)}
+	err := eachStep(ctx, x.w.client, opts, func(s *minik8s.WorkflowStep) {
+		if ownerOf(s) == x.object.UID {
+			past = append(past, s)
+		}
+	})
 	if err != nil {
 		return err
 	}
-	for _, s := range all {
-		if ownerOf(s) == x.object.UID {
-			x.past[placeOf(s)] = s
-		}
+	for _, s := range past {
+		x.knows(s)
 	}
+	x.read = true
 	return nil
 }
 
 // finish writes how a run has ended, until that is written or the run has gone. It returns false when ctx ends first.
 func (x *run) finish(ctx context.Context, state string, output []byte, failed *asl.Error) bool {
-	next, now := x.object.DeepCopy(), metav1.NewMicroTime(clock.Now())
-	next.ResourceVersion = "" // nobody else writes the status of a run that has begun, and one that has ended is not changed
-	s := &next.Status
-	s.State, s.EndTime, s.Output, s.Steps = state, &now, minik8s.JSON{Raw: output}, x.steps.Load()
-	if failed != nil {
-		s.Error, s.Cause = failed.Name, shortened(failed.Cause)
-	}
+	now := metav1.NewMicroTime(clock.Now())
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		_, err := x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
-			return true
+		next := x.object.DeepCopy()
+		s := &next.Status
+		s.State, s.EndTime, s.Output, s.Steps = state, &now, minik8s.JSON{Raw: output}, x.steps.Load()
+		if failed != nil {
+			s.Error, s.Cause = failed.Name, shortened(failed.Cause)
 		}
-		if apierrors.IsRequestEntityTooLargeError(err) && len(s.Output.Raw) > 0 { // with the definition and the input
-			s.State, s.Output, s.Error, s.Cause = minik8s.RunFailed, minik8s.JSON{}, asl.ErrDataLimit, "definition, input and output are more together than the store takes"
+		_, err := x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
+		switch {
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsInvalid(err):
+			return true
+		case apierrors.IsConflict(err): // somebody else has written something of it, as a label, or it was deleted and made anew
+			newest, err := client.Get[*minik8s.WorkflowRun](ctx, x.w.client, client.KeyOf(x.object))
+			switch {
+			case apierrors.IsNotFound(err), err == nil && newest.UID != x.object.UID:
+				return true
+			case err == nil:
+				x.object = newest
+				continue
+			}
+		case apierrors.IsRequestEntityTooLargeError(err) && len(output) > 0: // with the definition and the input
+			state, output, failed = minik8s.RunFailed, nil, &asl.Error{Name: asl.ErrDataLimit, Cause: "definition, input and output are more together than the store takes"}
 			continue
 		}
 		if sleep(ctx, pause) != nil {
@@ -189,40 +212,6 @@ const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
-
-// maxCause is what is kept of the text of an error, in bytes: its end, where a traceback says what it is.
-const maxCause = 32 << 10
-
-func shortened(cause string) string {
-	if len(cause) > maxCause {
-		return "..." + cause[len(cause)-maxCause:]
-	}
-	return cause
-}
-
-// commit makes a step. If there is one in its place it is that which counts, and it is returned.
-func (x *run) commit(ctx context.Context, spec minik8s.WorkflowStepSpec) (*minik8s.WorkflowStep, error) {
-	r := x.object
-	spec.Run, spec.Time, spec.Cause = r.Name, metav1.NewMicroTime(clock.Now()), shortened(spec.Cause)
-	s := &minik8s.WorkflowStep{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: stepName(r, place{spec.Branch, spec.Number}),
-		OwnerReferences: []metav1.OwnerReference{owner.Ref(r)}}, Spec: spec}
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		made, err := x.w.client.Create(ctx, s, client.WriteOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			made, err = x.w.client.Get(ctx, client.KeyOf(s))
-		}
-		if err == nil {
-			x.steps.Add(1)
-			return made.(*minik8s.WorkflowStep), nil
-		}
-		if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
-			return nil, err
-		}
-		if err := sleep(ctx, pause); err != nil {
-			return nil, err
-		}
-	}
-}
 
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

@@ -2,9 +2,13 @@ package workflow
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
+	"net/http"
 	"regexp"
 	"strings"
 
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/workflow/asl"
 )
 
@@ -15,6 +19,8 @@ type Call struct {
 	ID          string
 	Body        []byte
 	ContentType string
+	// TraceParent is the trace of the run, with the step as the span that calls (W3C Trace Context).
+	TraceParent string
 	// Alone: what the function names as left and right is not called.
 	Alone bool
 }
@@ -41,12 +47,12 @@ type Caller interface {
 }
 
 // task calls a Task's function.
-func (x *run) task(ctx context.Context, s *asl.State, effective any, c asl.Context, out *outcome) (any, *asl.Error, error) {
+func (x *run) task(ctx context.Context, s *asl.State, effective any, c *asl.Context, out *outcome) (any, *asl.Error, error) {
 	limit, late, failed := s.Limit(effective, c)
 	if failed != nil {
 		return nil, failed, nil
 	}
-	call := Call{Namespace: x.object.Namespace, Function: s.Function, ID: "step-" + c.Random, ContentType: "application/json", Alone: s.Left != ""}
+	call := Call{Namespace: x.object.Namespace, Function: s.Function, ID: "step-" + c.Random, ContentType: "application/json", TraceParent: x.trace(c.Random), Alone: s.Left != ""}
 	if word, ok := effective.(string); ok && call.Alone {
 		call.Body, call.ContentType = []byte(word), "text/plain; charset=utf-8"
 	} else {
@@ -71,7 +77,7 @@ func (x *run) task(ctx context.Context, s *asl.State, effective any, c asl.Conte
 		if within.Err() != nil {
 			return nil, late, nil
 		}
-		if !r.Stopped {
+		if !r.Stopped && !r.busy() {
 			break
 		}
 		if sleep(within, pause) != nil && ctx.Err() == nil {
@@ -80,6 +86,9 @@ func (x *run) task(ctx context.Context, s *asl.State, effective any, c asl.Conte
 	}
 	if r.Fault != "" {
 		return nil, errorOf(&r), nil
+	}
+	if len(r.Body) > asl.MaxData {
+		return nil, &asl.Error{Name: asl.ErrDataLimit, Cause: fmt.Sprintf("the function's result has %d bytes, and may have %d", len(r.Body), asl.MaxData)}, nil
 	}
 	out.next, out.instance, out.cold = s.Following(r.Branch), r.Instance, r.Cold
 	if strings.HasPrefix(r.ContentType, "text/plain") {
@@ -92,26 +101,63 @@ func (x *run) task(ctx context.Context, s *asl.State, effective any, c asl.Conte
 	return v, nil, nil
 }
 
-// exception is the last line of a traceback.
-var exception = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*)(:.*)?$`)
+// busy: the master has as many calls under way as it may. A step has time, and tries again.
+func (r *Result) busy() bool {
+	return r.Fault == minik8s.FaultPlatform && r.Status == http.StatusTooManyRequests
+}
+
+// trace is what a call tells its function of the trace that it is a part of. A run is one trace, whose id is the run's UID without its dashes.
+func (x *run) trace(step string) string {
+	span := fnv.New64a()
+	span.Write([]byte(step)) //nolint:errcheck // it never fails
+	return fmt.Sprintf("00-%s-%016x-01", strings.ReplaceAll(string(x.object.UID), "-", ""), span.Sum64())
+}
 
 // errorOf is the error that a call without a result is for a state.
 func errorOf(r *Result) *asl.Error {
 	e := &asl.Error{Name: "Function.Failed", Cause: string(r.Body)}
 	switch {
-	case r.Status == 504:
-		e.Name = asl.ErrTimeout
-	case r.Fault == "caller" && r.Status == 404:
-		e.Name = "Function.NotFound"
-	case r.Fault == "caller":
-		e.Name = "Function.BadRequest"
-	case r.Fault == "platform":
+	case r.Fault == minik8s.FaultPlatform:
 		e.Name = "Function.Unavailable"
-	case strings.HasPrefix(e.Cause, "Traceback "):
-		text := strings.TrimRight(e.Cause, "\n")
-		if m := exception.FindStringSubmatch(text[strings.LastIndexByte(text, '\n')+1:]); m != nil {
-			e.Name = m[1]
+	case r.Fault == minik8s.FaultCaller && r.Status == http.StatusNotFound:
+		e.Name = "Function.NotFound"
+	case r.Fault == minik8s.FaultCaller:
+		e.Name = "Function.BadRequest"
+	case r.Status == http.StatusGatewayTimeout: // of its own timeoutSeconds, and not of the state's
+		e.Name = "Function.Timeout"
+	default:
+		if name := exception(e.Cause); name != "" {
+			e.Name = name
 		}
 	}
 	return e
+}
+
+// chained are the lines between the traceback of an exception and that of one that came of it, as Python writes them.
+var chained = []string{
+	"\n\nDuring handling of the above exception, another exception occurred:\n\n",
+	"\n\nThe above exception was the direct cause of the following exception:\n\n",
+}
+
+var class = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.<>]*`)
+
+// exception is the class of the exception that a Python traceback ends with, or "" if the text is none. The frames are indented, and the class is in
+// the first line that is not; what follows is the rest of its message.
+func exception(text string) string {
+	for _, between := range chained {
+		if i := strings.LastIndex(text, between+"Traceback "); i >= 0 {
+			text = text[i+len(between):]
+		}
+	}
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "  + Exception Group "), "\n  | ", "\n") // a group's has a margin
+	lines := strings.Split(text, "\n")
+	if !strings.HasPrefix(lines[0], "Traceback ") {
+		return ""
+	}
+	for _, line := range lines[1:] {
+		if !strings.HasPrefix(line, " ") {
+			return class.FindString(line)
+		}
+	}
+	return ""
 }

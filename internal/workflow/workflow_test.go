@@ -36,7 +36,11 @@ type world struct {
 	killAt    int  // the write at which the controller is stopped; 0: none
 	after     bool // the write is done before that
 	hit       chan struct{}
-	block     chan struct{} // a function blocks waits for it
+	block     chan struct{}        // a function blocks waits for it
+	traces    []string             // what calls have said of their traces
+	busy      int                  // how many calls still find the master busy
+	making    func()               // called before a run is made
+	lists     []client.ListOptions // of steps
 }
 
 func newWorld(t *testing.T) *world {
@@ -56,7 +60,13 @@ func (w *world) CallFunction(ctx context.Context, c Call) Result {
 		w.t.Errorf("%s is called again for %s, whose step is committed", c.Function, c.ID)
 	}
 	w.called[c.ID]++
+	w.traces = append(w.traces, c.TraceParent)
+	w.busy--
+	busy := w.busy >= 0
 	w.mu.Unlock()
+	if busy {
+		return Result{Fault: minik8s.FaultPlatform, Status: 429, Body: []byte("as many calls as it may")}
+	}
 	fault := func(text string) Result { return Result{Fault: "function", Status: 500, Body: []byte(text)} }
 	var in struct{ X int64 }
 	json.Unmarshal(c.Body, &in) //nolint:errcheck // then it is 0
@@ -81,8 +91,10 @@ func (w *world) CallFunction(ctx context.Context, c Call) Result {
 		return Result{Body: c.Body, ContentType: "application/json"}
 	case "text":
 		return Result{Body: append(c.Body, " world"...), ContentType: "text/plain; charset=utf-8", Branch: map[bool]string{true: "left", false: "right"}[string(c.Body) == "hello"]}
+	case "fill":
+		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", 200<<10)), ContentType: "application/json"}
 	case "big":
-		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", maxData)), ContentType: "application/json"}
+		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", asl.MaxData)), ContentType: "application/json"}
 	}
 	return Result{Fault: "caller", Status: 404, Body: []byte("there is no function " + c.Function)}
 }
@@ -115,6 +127,13 @@ func (c *watched) write(ctx context.Context, do func(ctx context.Context) (api.O
 func (c *watched) Create(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
 	s, ok := obj.(*minik8s.WorkflowStep)
 	if !ok {
+		c.w.mu.Lock()
+		making := c.w.making
+		c.w.making = nil
+		c.w.mu.Unlock()
+		if making != nil {
+			making()
+		}
 		return c.Interface.Create(ctx, obj, opts)
 	}
 	return c.write(ctx, func(ctx context.Context) (api.Object, error) {
@@ -126,6 +145,15 @@ func (c *watched) Create(ctx context.Context, obj api.Object, opts client.WriteO
 		}
 		return made, err
 	})
+}
+
+func (c *watched) List(ctx context.Context, kind *api.Kind, opts client.ListOptions) (*client.List, error) {
+	if kind == api.WorkflowSteps {
+		c.w.mu.Lock()
+		c.w.lists = append(c.w.lists, opts)
+		c.w.mu.Unlock()
+	}
+	return c.Interface.List(ctx, kind, opts)
 }
 
 func (c *watched) Update(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
@@ -246,7 +274,7 @@ func TestStepLimit(t *testing.T) {
 	w.workflow("loop", machine("p", `"p":{"Type":"Parallel","End":true,"Retry":[{"ErrorEquals":["States.ALL"]}],"Catch":[{"ErrorEquals":["States.ALL"],"Next":"z"}],"Branches":[`+machine("a", loop, back)+`]}`, `"z":{"Type":"Succeed"}`),
 		func(s *minik8s.WorkflowSpec) { s.MaxSteps = 50 })
 	w.start("r", "loop", `{}`)
-	if s := w.wait("r").Status; s.State != minik8s.RunFailed || s.Error != "Workflow.StepLimit" || s.Steps > 52 {
+	if s := w.wait("r").Status; s.State != minik8s.RunFailed || s.Error != "Workflow.StepLimit" || s.Steps != 49 {
 		t.Errorf("%+v", s)
 	}
 	w.workflow("exact", machine("a", `"a":{"Type":"Pass","Next":"b"}`, `"b":{"Type":"Pass","End":true}`), func(s *minik8s.WorkflowSpec) { s.MaxSteps = 2 })

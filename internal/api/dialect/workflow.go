@@ -165,8 +165,8 @@ func compare(out map[string]any, key string, value any) {
 	if s, ok := value.(string); ok { // numbers and booleans may be in quotes
 		switch kind {
 		case "Numeric":
-			if _, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
-				value = json.Number(strings.TrimSpace(s))
+			if n := strings.TrimSpace(s); json.Valid([]byte(n)) && strings.ContainsAny(n[:1], "-0123456789") { // as JSON has them: no NaN, no 0x10
+				value = json.Number(n)
 			}
 		case "Boolean":
 			if b, err := strconv.ParseBool(s); err == nil {

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -48,7 +49,7 @@ func TestFirstWorkflow(t *testing.T) {
 		t.Errorf("it calls %s", got)
 	}
 	for input, want := range map[int64]string{10: "printEquals", 11: "printNotEquals"} {
-		if got, err := m.States["judge"].Choose(map[string]any{"x": input}, nil); err != nil || got != want {
+		if got, err := m.States["judge"].Choose(map[string]any{"x": input}, new(asl.Context)); err != nil || got != want {
 			t.Errorf("%d: %q %v", input, got, err)
 		}
 	}
@@ -74,9 +75,23 @@ func TestFirstOperators(t *testing.T) {
 			if v == nil {
 				continue
 			}
-			if got, err := m.States["c"].Choose(map[string]any{"result": v}, nil); err != nil || got != want {
+			if got, err := m.States["c"].Choose(map[string]any{"result": v}, new(asl.Context)); err != nil || got != want {
 				t.Errorf("%s with %v: %q %v", x.rule, v, got, err)
 			}
+		}
+	}
+	for _, word := range []string{"NaN", "Inf", "0x10", "1_0", "null", "", "+1", "1e"} { // none of JSON's numbers, though others read them
+		doc := parseJSON(t, []byte(`{"kind":"Workflow","metadata":{"name":"w"},"startAt":"c","nodes":{"c":{"type":"Choice","choices":[{"variable":"x","numericEquals":"`+word+`","next":"f"}]},"f":{"type":"Task"}}}`))
+		if _, err := For(api.Workflows)(doc); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(object(doc["spec"])["definition"])
+		if err != nil {
+			t.Errorf("%q: %v", word, err)
+			continue
+		}
+		if _, errs := asl.Parse(raw, nil); !strings.Contains(fmt.Sprint(errs.ToAggregate()), "Choices[0].NumericEquals: Invalid value: \""+word+"\": must be a number") {
+			t.Errorf("%q: %v", word, errs)
 		}
 	}
 	doc := parseJSON(t, []byte(`{"kind":"Workflow","metadata":{"name":"w"},"startAt":"c","nodes":{"c":{"type":"Choice","choices":[{"variable":"x","numericAbove":1,"next":"f"}]},"f":{"type":"Task"}}}`))

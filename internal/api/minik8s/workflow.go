@@ -56,7 +56,7 @@ type WorkflowRun struct {
 type WorkflowRunSpec struct {
 	// Workflow is one of the namespace.
 	Workflow string `json:"workflow"`
-	// Input is what its first state gets.
+	// Input is what its first state gets. Without it these are the params that the workflow has when the run begins.
 	Input JSON `json:"input,omitzero"`
 	// Cancel ends the run.
 	Cancel bool `json:"cancel,omitempty"`
@@ -70,6 +70,8 @@ type WorkflowRunStatus struct {
 	Definition JSON  `json:"definition,omitzero"`
 	MaxSteps   int64 `json:"maxSteps,omitempty"`
 	RunSeconds int64 `json:"runSeconds,omitempty"`
+	// Input is the workflow's params, of the same generation as the definition, if the run has no input of its own.
+	Input JSON `json:"input,omitzero"`
 
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 	EndTime   *metav1.MicroTime `json:"endTime,omitempty"`
@@ -92,6 +94,14 @@ const (
 
 // Ended reports whether it will not change any more.
 func (s *WorkflowRunStatus) Ended() bool { return s.State != "" && s.State != RunRunning }
+
+// FirstInput is what the first state gets.
+func (r *WorkflowRun) FirstInput() JSON {
+	if r.Spec.Input.IsZero() {
+		return r.Status.Input
+	}
+	return r.Spec.Input
+}
 
 // WorkflowRunList is a list of WorkflowRuns.
 type WorkflowRunList struct {
@@ -131,8 +141,6 @@ type WorkflowStepSpec struct {
 	// Error and Cause say why it has not succeeded.
 	Error string `json:"error,omitempty"`
 	Cause string `json:"cause,omitempty"`
-	// Final: the error ends the run, whatever is around the branch.
-	Final bool `json:"final,omitempty"`
 	// Retrier is the entry of Retry by which the state is tried again, at Until.
 	Retrier int32             `json:"retrier,omitempty"`
 	Until   *metav1.MicroTime `json:"until,omitempty"`

@@ -65,7 +65,7 @@ func workflowRunRow(r *minik8s.WorkflowRun, now time.Time) []any {
 	if s.Ended() {
 		steps, finished = strconv.FormatInt(s.Steps, 10), "yes"
 	} else {
-		data = r.Spec.Input
+		data = r.FirstInput()
 	}
 	return []any{r.Name, r.Spec.Workflow, or(s.State, "Pending"), steps, or(brief(string(data.Raw)), none), finished, took, since(r.CreationTimestamp.Time, now), or(s.Error, none), or(brief(s.Cause), none)}
 }

@@ -117,6 +117,8 @@ func WorkflowRunStatusUpdate(r, old *minik8s.WorkflowRun) field.ErrorList {
 		return field.ErrorList{field.Forbidden(at, "the run has ended")}
 	case was.State != "" && !apiequality.Semantic.DeepEqual(s.Definition, was.Definition):
 		return field.ErrorList{field.Forbidden(at.Child("definition"), "a run keeps what it has begun with")}
+	case was.State != "" && !apiequality.Semantic.DeepEqual(s.Input, was.Input):
+		return field.ErrorList{field.Forbidden(at.Child("input"), "a run keeps what it has begun with")}
 	}
 	return oneOf(at.Child("state"), s.State, minik8s.RunRunning, minik8s.RunSucceeded, minik8s.RunFailed, minik8s.RunTimedOut, minik8s.RunCancelled)
 }

@@ -68,6 +68,11 @@ func Read(ctx context.Context, s *session.Session, files Files, word string) ([]
 	return out, nil
 }
 
+// Of is a document that was in no file; source says where it comes from.
+func Of(ctx context.Context, s *session.Session, source string, doc map[string]any) (*Document, error) {
+	return understand(ctx, s, raw{source: source, doc: doc})
+}
+
 // understand finds the kind of a document and converts it to Kubernetes' form.
 func understand(ctx context.Context, s *session.Session, r raw) (*Document, error) {
 	kind, err := identify(ctx, s, r.doc)

@@ -2,26 +2,29 @@ package workflows
 
 import (
 	"context"
-	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/exit"
+	"minik8s/internal/ctl/manifest"
 	"minik8s/internal/ctl/session"
 	"minik8s/internal/workflow/asl"
 )
 
 // Chain is the state machine of a function and of those that it names as left and right, and so on. A function that does not exist
 // is in it, too: a call would end there with an error.
-func Chain(ctx context.Context, s *session.Session, namespace, start string) ([]byte, error) {
+func Chain(ctx context.Context, s *session.Session, namespace, start string) (map[string]any, error) {
 	states := map[string]any{}
 	for queue := []string{start}; len(queue) > 0; queue = queue[1:] {
 		name := queue[0]
 		if _, seen := states[name]; seen {
 			continue
+		}
+		if len(states) == asl.MaxStates {
+			return nil, exit.Failf(exit.Failed, "the chain of function %s has more than the %d functions that a workflow may have", start, asl.MaxStates)
 		}
 		f, err := client.Get[*minik8s.Function](ctx, s.API, client.Key{Kind: api.Functions, Namespace: namespace, Name: name})
 		if apierrors.IsNotFound(err) && name != start {
@@ -35,7 +38,8 @@ func Chain(ctx context.Context, s *session.Session, namespace, start string) ([]
 		if f.Spec.Left == "" && f.Spec.Right == "" {
 			state["End"] = true
 		}
-		for side, next := range map[string]string{"Left": f.Spec.Left, "Right": f.Spec.Right} {
+		for _, way := range []struct{ side, next string }{{"Left", f.Spec.Left}, {"Right", f.Spec.Right}} {
+			side, next := way.side, way.next
 			switch {
 			case state["End"] == true:
 				continue
@@ -48,19 +52,18 @@ func Chain(ctx context.Context, s *session.Session, namespace, start string) ([]
 		}
 		states[name] = state
 	}
-	return json.Marshal(map[string]any{"StartAt": start, "States": states})
+	return map[string]any{"StartAt": start, "States": states}, nil
 }
 
-// MakeOfChain makes a workflow of a chain of functions, with the first one's name.
-func MakeOfChain(ctx context.Context, s *session.Session, namespace, start string) error {
+// OfChain is a workflow of a chain of functions, with the first one's name.
+func OfChain(ctx context.Context, s *session.Session, namespace, start string) (*manifest.Document, error) {
 	definition, err := Chain(ctx, s, namespace, start)
+	if apierrors.IsNotFound(err) {
+		return nil, exit.Failf(exit.NotFound, "--chain: there is no function %q in namespace %s (minik8sd ctl get functions)", start, namespace)
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w := &minik8s.Workflow{TypeMeta: metav1.TypeMeta{APIVersion: api.Workflows.APIVersion(), Kind: api.Workflows.Kind}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: start},
-		Spec: minik8s.WorkflowSpec{Definition: minik8s.JSON{Raw: definition}}}
-	if _, err = s.API.Create(ctx, w, client.WriteOptions{FieldManager: session.Manager}); err == nil {
-		s.Say("workflow %q created", start)
-	}
-	return err
+	return manifest.Of(ctx, s, "--chain "+start, map[string]any{"apiVersion": api.Workflows.APIVersion(), "kind": api.Workflows.Kind,
+		"metadata": map[string]any{"namespace": namespace, "name": start}, "spec": map[string]any{"definition": definition}})
 }

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,11 +25,10 @@ import (
 
 // Run starts a run of a workflow. Without input it gets the workflow's params.
 func Run(ctx context.Context, s *session.Session, namespace, name, input string) (*minik8s.WorkflowRun, error) {
-	w, err := client.Get[*minik8s.Workflow](ctx, s.API, client.Key{Kind: api.Workflows, Namespace: namespace, Name: name})
-	if err != nil {
+	if _, err := client.Get[*minik8s.Workflow](ctx, s.API, client.Key{Kind: api.Workflows, Namespace: namespace, Name: name}); err != nil {
 		return nil, err
 	}
-	in := w.Spec.Params
+	var in minik8s.JSON // none: the params that the workflow has when the run begins
 	if input != "" {
 		if !json.Valid([]byte(input)) {
 			return nil, exit.Usagef("--data %q is not JSON; a text is written in quotes: '\"hello\"'", input)
@@ -45,17 +45,54 @@ func Run(ctx context.Context, s *session.Session, namespace, name, input string)
 	return made.(*minik8s.WorkflowRun), nil
 }
 
+// named is the workflow and the run of a name; nil where there is none. asRun: it is only a run's, as people say who mean the run of a name
+// that a workflow has, too.
+func named(ctx context.Context, s *session.Session, namespace, name string, asRun bool) (w *minik8s.Workflow, r *minik8s.WorkflowRun, err error) {
+	r, err = client.Get[*minik8s.WorkflowRun](ctx, s.API, client.Key{Kind: api.WorkflowRuns, Namespace: namespace, Name: name})
+	if apierrors.IsNotFound(err) && !asRun {
+		r, err = nil, nil
+	}
+	if err != nil || asRun {
+		return nil, r, err
+	}
+	w, err = client.Get[*minik8s.Workflow](ctx, s.API, client.Key{Kind: api.Workflows, Namespace: namespace, Name: name})
+	if apierrors.IsNotFound(err) {
+		w, err = nil, nil
+	}
+	if w != nil && r != nil {
+		return nil, nil, exit.Usagef("%q is a workflow and a run of workflow %s: add --run if the run is meant, or name a run of the workflow (minik8sd ctl get workflowruns)", name, r.Spec.Workflow)
+	}
+	return w, r, err
+}
+
 // Find is the run of a name, or the newest one of the workflow of that name.
-func Find(ctx context.Context, s *session.Session, namespace, name string) (*minik8s.WorkflowRun, error) {
-	r, err := client.Get[*minik8s.WorkflowRun](ctx, s.API, client.Key{Kind: api.WorkflowRuns, Namespace: namespace, Name: name})
-	if !apierrors.IsNotFound(err) {
+func Find(ctx context.Context, s *session.Session, namespace, name string, asRun bool) (*minik8s.WorkflowRun, error) {
+	w, r, err := named(ctx, s, namespace, name, asRun)
+	switch {
+	case err != nil || r != nil:
 		return r, err
+	case w == nil:
+		return nil, exit.Failf(exit.NotFound, "there is no run and no workflow %q in namespace %s (minik8sd ctl wf get)", name, namespace)
 	}
-	runs, _, other := client.All[*minik8s.WorkflowRun](ctx, s.API, api.WorkflowRuns, client.ListOptions{Namespace: namespace, Fields: fields.OneTermEqualSelector("spec.workflow", name)})
-	if other != nil || len(runs) == 0 {
+	runs, _, err := client.All[*minik8s.WorkflowRun](ctx, s.API, api.WorkflowRuns, client.ListOptions{Namespace: namespace, Fields: fields.OneTermEqualSelector("spec.workflow", name)})
+	switch {
+	case err != nil:
 		return nil, err
+	case len(runs) == 0:
+		return nil, exit.Failf(exit.NotFound, "workflow %s has no runs; start one: minik8sd ctl wf run %s", name, name)
 	}
-	return slices.MaxFunc(runs, func(a, b *minik8s.WorkflowRun) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }), nil
+	return slices.MaxFunc(runs, later), nil
+}
+
+// later compares runs by when they were made. That is known by the second, and when they began by the microsecond.
+func later(a, b *minik8s.WorkflowRun) int {
+	begun := func(r *minik8s.WorkflowRun) time.Time {
+		if r.Status.StartTime == nil {
+			return time.Unix(1<<40, 0) // later than all that have begun
+		}
+		return r.Status.StartTime.Time
+	}
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), begun(a).Compare(begun(b)), cmp.Compare(a.Name, b.Name))
 }
 
 // Steps are a run's steps, in the order in which they were made.
@@ -74,7 +111,10 @@ func Watch(ctx context.Context, s *session.Session, r *minik8s.WorkflowRun) erro
 	shown := map[string]bool{}
 	for {
 		now, err := client.Get[*minik8s.WorkflowRun](ctx, s.API, client.KeyOf(r))
-		if err != nil {
+		switch {
+		case apierrors.IsNotFound(err), err == nil && now.UID != r.UID:
+			return exit.Failf(exit.NotFound, "run %s has been deleted", r.Name)
+		case err != nil:
 			return err
 		}
 		steps, err := Steps(ctx, s, now) // after the run: all of one that has ended are there
@@ -135,31 +175,10 @@ func Cancel(ctx context.Context, s *session.Session, r *minik8s.WorkflowRun) err
 }
 
 // Graph draws the workflow of a name, or the run, or the chain of functions that begins with the function. svg: as a picture.
-func Graph(ctx context.Context, s *session.Session, namespace, name string, svg bool) (string, error) {
-	var definition []byte
-	var r *minik8s.WorkflowRun
-	w, err := client.Get[*minik8s.Workflow](ctx, s.API, client.Key{Kind: api.Workflows, Namespace: namespace, Name: name})
-	switch {
-	case err == nil:
-		definition = w.Spec.Definition.Raw
-	case apierrors.IsNotFound(err):
-		r, err = client.Get[*minik8s.WorkflowRun](ctx, s.API, client.Key{Kind: api.WorkflowRuns, Namespace: namespace, Name: name})
-		if apierrors.IsNotFound(err) {
-			chain, other := Chain(ctx, s, namespace, name)
-			if other != nil {
-				return "", err // that there is no such run
-			}
-			r, definition = nil, chain
-		} else if err != nil {
-			return "", err
-		} else {
-			definition = r.Status.Definition.Raw
-		}
-	default:
+func Graph(ctx context.Context, s *session.Session, namespace, name string, asRun, svg bool) (string, error) {
+	definition, r, err := drawable(ctx, s, namespace, name, asRun)
+	if err != nil {
 		return "", err
-	}
-	if len(definition) == 0 {
-		return "", exit.Failf(exit.Failed, "run %s has not begun with any definition", name)
 	}
 	m, errs := asl.Parse(definition, nil)
 	if len(errs) > 0 {
@@ -177,4 +196,30 @@ func Graph(ctx context.Context, s *session.Session, namespace, name string, svg 
 		return graph.SVG(m, taken), nil
 	}
 	return graph.Text(m, taken), nil
+}
+
+// drawable is the definition of what has a name, and the run, if it is one.
+func drawable(ctx context.Context, s *session.Session, namespace, name string, asRun bool) ([]byte, *minik8s.WorkflowRun, error) {
+	w, r, err := named(ctx, s, namespace, name, asRun)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case w != nil:
+		return w.Spec.Definition.Raw, nil, nil
+	case r == nil:
+		chain, err := Chain(ctx, s, namespace, name)
+		if apierrors.IsNotFound(err) {
+			return nil, nil, exit.Failf(exit.NotFound, "there is no workflow, no run and no function %q in namespace %s", name, namespace)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		definition, err := json.Marshal(chain)
+		return definition, nil, err
+	case r.Status.Definition.IsZero() && r.Status.Ended():
+		return nil, nil, exit.Failf(exit.Failed, "run %s has ended before it had a definition: %s: %s", name, r.Status.Error, r.Status.Cause)
+	case r.Status.Definition.IsZero():
+		return nil, nil, exit.Failf(exit.Failed, "run %s has not begun yet; try again", name)
+	}
+	return r.Status.Definition.Raw, r, nil
 }

@@ -136,7 +136,7 @@ func TestOperators(t *testing.T) {
 			}
 			tested[operator] = true
 			m := parse(t, `{"StartAt":"C","States":{"C":{"Type":"Choice","Default":"no","Choices":[{"Variable":"$.v","`+operator+`":`+operand+`,"Next":"yes"}]},"yes":{"Type":"Succeed"},"no":{"Type":"Succeed"}}}`)
-			got, err := m.States["C"].Choose(value(t, `{"v":`+x.variable+`,"w":`+x.operand+`}`), nil)
+			got, err := m.States["C"].Choose(value(t, `{"v":`+x.variable+`,"w":`+x.operand+`}`), new(Context))
 			if err != nil || (got == "yes") != x.want {
 				t.Errorf("%s %s %s: %v %v", x.variable, operator, x.operand, got, err)
 			}
@@ -158,15 +158,15 @@ func TestChoice(t *testing.T) {
 		"Default":"RecordEvent"},"Public":{"Type":"Succeed"},"ValueInTwenties":{"Type":"Succeed"},"RecordEvent":{"Type":"Succeed"},"Some":{"Type":"Succeed"}}}`)
 	for input, want := range map[string]string{`{"type":"Public"}`: "Public", `{"type":"Private","value":22}`: "ValueInTwenties", `{"type":"Private","value":30}`: "RecordEvent",
 		`{"type":"Private"}`: "RecordEvent", `{"type":"Private","y":null}`: "Some"} {
-		if got, err := m.States["DispatchEvent"].Choose(value(t, input), nil); err != nil || got != want {
+		if got, err := m.States["DispatchEvent"].Choose(value(t, input), new(Context)); err != nil || got != want {
 			t.Errorf("%s: %q %v", input, got, err)
 		}
 	}
-	if _, err := m.States["DispatchEvent"].Choose(value(t, `{}`), nil); err == nil || err.Name != ErrRuntime {
+	if _, err := m.States["DispatchEvent"].Choose(value(t, `{}`), new(Context)); err == nil || err.Name != ErrRuntime {
 		t.Errorf("a variable that is not there: %v", err)
 	}
 	m = parse(t, `{"StartAt":"C","States":{"C":{"Type":"Choice","Choices":[{"Variable":"$$.Execution.Name","StringEquals":"a","Next":"E"}]},"E":{"Type":"Succeed"}}}`)
-	if _, err := m.States["C"].Choose(nil, Context{Object: value(t, `{"Execution":{"Name":"b"}}`)}); err == nil || err.Name != ErrNoChoice {
+	if _, err := m.States["C"].Choose(nil, &Context{Object: value(t, `{"Execution":{"Name":"b"}}`)}); err == nil || err.Name != ErrNoChoice {
 		t.Errorf("no rule is true: %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestInputAndOutput(t *testing.T) {
 		{"big numbers", `"InputPath":"$.n"`, `{"n":9007199254740993}`, `0`, `9007199254740993`, `0`},
 	} {
 		s := one(t, `"Type":"Task","Resource":"f","End":true`+strings.TrimSuffix(","+x.fields, ","))
-		ctx, input := Context{Object: value(t, `{"Execution":{"Id":"run"}}`)}, value(t, x.input)
+		ctx, input := &Context{Object: value(t, `{"Execution":{"Id":"run"}}`)}, value(t, x.input)
 		effective, err := s.Input(input, ctx)
 		if err != nil || encoded(t, effective) != x.effective {
 			t.Errorf("%s: it works with %s, %v", x.what, encoded(t, effective), err)
@@ -206,14 +206,14 @@ func TestInputAndOutput(t *testing.T) {
 		}
 	}
 	s := one(t, `"Type":"Task","Resource":"f","End":true,"ResultPath":"$.a.b","OutputPath":"$.none"`)
-	if _, err := s.Output(value(t, `{"a":1}`), 1, nil); err == nil || err.Name != ErrResultPath {
+	if _, err := s.Output(value(t, `{"a":1}`), 1, new(Context)); err == nil || err.Name != ErrResultPath {
 		t.Errorf("a place in a number: %v", err)
 	}
-	if _, err := s.Output(value(t, `{}`), 1, nil); err == nil || err.Name != ErrRuntime {
+	if _, err := s.Output(value(t, `{}`), 1, new(Context)); err == nil || err.Name != ErrRuntime {
 		t.Errorf("an OutputPath that names nothing: %v", err)
 	}
 	s = one(t, `"Type":"Pass","End":true,"Parameters":{"x.$":"$.none"}`)
-	if _, err := s.Input(value(t, `{}`), nil); err == nil || err.Name != ErrParameterPath {
+	if _, err := s.Input(value(t, `{}`), new(Context)); err == nil || err.Name != ErrParameterPath {
 		t.Errorf("a parameter that names nothing: %v", err)
 	}
 }
@@ -247,7 +247,7 @@ func TestIntrinsicFunctions(t *testing.T) {
 			t.Errorf("%s: %v", x.call, err)
 			continue
 		}
-		got, failed := from.eval(value(t, x.input), Context{})
+		got, failed := from.eval(value(t, x.input), &Context{})
 		if failed != nil || encoded(t, got) != x.want {
 			t.Errorf("%s: %s, %v", x.call, encoded(t, got), failed)
 		}
@@ -263,17 +263,38 @@ func TestIntrinsicFunctions(t *testing.T) {
 			t.Error(bad, err)
 			continue
 		}
-		if v, failed := from.eval(map[string]any{}, Context{}); failed == nil || failed.Name != ErrIntrinsic {
+		if v, failed := from.eval(map[string]any{}, &Context{}); failed == nil || failed.Name != ErrIntrinsic {
 			t.Errorf("%s: %v %v", bad, v, failed)
+		}
+	}
+	for _, x := range []struct{ call, want string }{ // whole numbers have an end
+		{`States.MathAdd(9223372036854775807, 1)`, ""}, {`States.MathAdd(-9223372036854775807, -2)`, ""}, {`States.MathAdd(9223372036854775806, 1)`, `9223372036854775807`},
+		{`States.MathAdd(1e19, 1)`, ""}, {`States.MathAdd(9223372036854775807, 0)`, `9223372036854775807`}, {`States.ArrayRange(9223372036854775806, 9223372036854775807, 1)`, `[9223372036854775806,9223372036854775807]`},
+		{`States.ArrayGetItem(States.Array(1), 1e300)`, ""},
+	} {
+		from, err := parseExpression(x.call)
+		if err != nil {
+			t.Error(x.call, err)
+			continue
+		}
+		got, failed := from.eval(nil, &Context{})
+		if (failed == nil) != (x.want != "") || failed == nil && encoded(t, got) != x.want || failed != nil && failed.Name != ErrIntrinsic {
+			t.Errorf("%s: %v, %v", x.call, got, failed)
 		}
 	}
 	// What is random is the same for the same step, and differs from the next.
 	from, _ := parseExpression(`States.Array(States.UUID(), States.UUID(), States.MathRandom(0, 1000000))`)
-	a, _ := from.eval(nil, Context{Random: "1"})
-	b, _ := from.eval(nil, Context{Random: "1"})
-	c, _ := from.eval(nil, Context{Random: "2"})
+	a, _ := from.eval(nil, &Context{Random: "1"})
+	b, _ := from.eval(nil, &Context{Random: "1"})
+	c, _ := from.eval(nil, &Context{Random: "2"})
 	if encoded(t, a) != encoded(t, b) || encoded(t, a) == encoded(t, c) || a.([]any)[0] == a.([]any)[1] {
 		t.Errorf("random: %v %v %v", a, b, c)
+	}
+	state, of := one(t, `"Type":"Pass","End":true,"Parameters":{"a.$":"States.UUID()","b":[{"c.$":"States.UUID()"}],"d.$":"States.Format('{}', States.UUID())"}`), &Context{Random: "1"}
+	v, failed := state.Input(nil, of)
+	first, second, third := fmt.Sprint(v.(map[string]any)["a"]), fmt.Sprint(v.(map[string]any)["b"].([]any)[0].(map[string]any)["c"]), fmt.Sprint(v.(map[string]any)["d"])
+	if again, _ := state.Input(nil, &Context{Random: "1"}); failed != nil || first == second || second == third || first == third || encoded(t, again) != encoded(t, v) {
+		t.Errorf("of one state: %v", v)
 	}
 }
 
@@ -306,7 +327,7 @@ func TestRetryAndCatch(t *testing.T) {
 		err   Error
 		want  bool
 	}{{[]string{ErrAll}, Error{Name: "X"}, true}, {[]string{ErrAll}, Error{Name: ErrRuntime}, false}, {[]string{ErrTaskFailed}, Error{Name: ErrTimeout}, false}, {[]string{ErrTaskFailed}, Error{Name: "KeyError"}, true},
-		{[]string{ErrTimeout}, Error{Name: ErrHeartbeat}, true}, {[]string{ErrBranchFailed}, Error{Name: "X", Branch: true}, true}, {[]string{ErrBranchFailed}, Error{Name: "X"}, false}, {[]string{ErrRuntime}, Error{Name: ErrRuntime}, true}, {[]string{"X"}, Error{Name: "X", Final: true}, false}} {
+		{[]string{ErrTimeout}, Error{Name: ErrHeartbeat}, true}, {[]string{ErrBranchFailed}, Error{Name: "X", Branch: true}, true}, {[]string{ErrBranchFailed}, Error{Name: "X"}, false}, {[]string{ErrRuntime}, Error{Name: ErrRuntime}, false}} {
 		if handles(x.names, &x.err) != x.want {
 			t.Errorf("%v handles %+v: %v", x.names, x.err, !x.want)
 		}
@@ -322,15 +343,15 @@ func TestTimes(t *testing.T) {
 		`"Timestamp":"2016-03-14T01:59:00Z"`: time.Date(2016, 3, 14, 1, 59, 0, 0, time.UTC),
 		`"TimestampPath":"$.t"`:              time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
-		got, err := one(t, `"Type":"Wait","End":true,`+fields).Until(entered, value(t, `{"n":1.5,"t":"2030-01-01T00:00:00Z"}`), nil)
+		got, err := one(t, `"Type":"Wait","End":true,`+fields).Until(entered, value(t, `{"n":1.5,"t":"2030-01-01T00:00:00Z"}`), new(Context))
 		if err != nil || !got.Equal(want) {
 			t.Errorf("%s: %v %v", fields, got, err)
 		}
 	}
-	if _, err := one(t, `"Type":"Wait","End":true,"SecondsPath":"$.n"`).Until(entered, value(t, `{"n":-1}`), nil); err == nil {
+	if _, err := one(t, `"Type":"Wait","End":true,"SecondsPath":"$.n"`).Until(entered, value(t, `{"n":-1}`), new(Context)); err == nil {
 		t.Error("it waits less than no time")
 	}
-	limit, late, err := one(t, `"Type":"Task","Resource":"f","End":true,"TimeoutSecondsPath":"$.n","HeartbeatSeconds":2`).Limit(value(t, `{"n":3}`), nil)
+	limit, late, err := one(t, `"Type":"Task","Resource":"f","End":true,"TimeoutSecondsPath":"$.n","HeartbeatSeconds":2`).Limit(value(t, `{"n":3}`), new(Context))
 	if err != nil || limit != 2*time.Second || late.Name != ErrHeartbeat {
 		t.Errorf("%v %v %v", limit, late, err)
 	}
@@ -364,8 +385,8 @@ func FuzzParse(f *testing.F) {
 		}
 		m.Walk(func(s *State) {
 			for _, v := range []any{nil, map[string]any{"x": []any{int64(1)}}} {
-				if in, err := s.Input(v, Context{}); err == nil {
-					s.Output(v, in, Context{}) //nolint:errcheck // it may fail
+				if in, err := s.Input(v, &Context{}); err == nil {
+					s.Output(v, in, &Context{}) //nolint:errcheck // it may fail
 				}
 			}
 		})

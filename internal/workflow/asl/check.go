@@ -83,20 +83,31 @@ func (m *Machine) reach() []string {
 
 // ends are the states from which a way leads to an end.
 func (m *Machine) ends() map[string]bool {
-	out := map[string]bool{}
-	for grew := true; grew; {
-		grew = false
-		for name, s := range m.States {
-			if out[name] {
-				continue
+	out, before := map[string]bool{}, map[string][]string{}
+	var queue []string
+	mark := func(name string) {
+		if !out[name] {
+			out[name] = true
+			queue = append(queue, name)
+		}
+	}
+	for name, s := range m.States {
+		if s.Type == Succeed || s.Type == Fail {
+			mark(name)
+		}
+		for _, t := range s.Targets() {
+			if t.To == "" {
+				mark(name)
+			} else {
+				before[t.To] = append(before[t.To], name)
 			}
-			ok := s.Type == Succeed || s.Type == Fail
-			for _, t := range s.Targets() {
-				ok = ok || t.To == "" || out[t.To]
-			}
-			if ok {
-				out[name], grew = true, true
-			}
+		}
+	}
+	for len(queue) > 0 {
+		name := queue[0]
+		queue = queue[1:]
+		for _, from := range before[name] {
+			mark(from)
 		}
 	}
 	return out

@@ -156,27 +156,30 @@ func timestamp(v any) (time.Time, bool) {
 }
 
 // holds reports whether a rule is true.
-func (r *Rule) holds(input, context any) (bool, *Error) {
+func (r *Rule) holds(input any, c *Context) (bool, *Error) {
 	switch {
 	case r.and != nil:
 		for i := range r.and {
-			if ok, err := r.and[i].holds(input, context); err != nil || !ok {
+			if ok, err := r.and[i].holds(input, c); err != nil || !ok {
 				return false, err
 			}
 		}
 		return true, nil
 	case r.or != nil:
 		for i := range r.or {
-			if ok, err := r.or[i].holds(input, context); err != nil || ok {
+			if ok, err := r.or[i].holds(input, c); err != nil || ok {
 				return ok, err
 			}
 		}
 		return false, nil
 	case r.not != nil:
-		ok, err := r.not.holds(input, context)
+		ok, err := r.not.holds(input, c)
 		return !ok, err
 	}
-	v, missing := r.variable.find(input, context)
+	v, missing, err := r.variable.look(input, c)
+	if err != nil {
+		return false, err
+	}
 	if r.operator == "IsPresent" {
 		return !missing == r.value.(bool), nil
 	}
@@ -185,8 +188,8 @@ func (r *Rule) holds(input, context any) (bool, *Error) {
 	}
 	want, operator := r.value, r.operator
 	if r.other != nil {
-		if want, missing = r.other.find(input, context); missing {
-			return false, errorf(ErrRuntime, "the path %s names nothing in the input", r.other.text)
+		if want, err = r.other.find(input, c, ErrRuntime, "the path"); err != nil {
+			return false, err
 		}
 		operator = strings.TrimSuffix(operator, "Path")
 	}

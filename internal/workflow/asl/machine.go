@@ -19,7 +19,7 @@ const Return = "RETURN"
 
 // Bounds of a definition.
 const (
-	maxStates    = 1000
+	MaxStates    = 1000
 	maxDepth     = 10
 	maxStateName = 80
 	maxItems     = 1000 // of a branch list

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/theory/jsonpath"
+	"github.com/theory/jsonpath/registry"
 	"github.com/theory/jsonpath/spec"
 )
 
@@ -20,10 +21,19 @@ type path struct {
 	query   *jsonpath.Path
 }
 
+// Bounds of a path.
+const (
+	maxPath     = 1024 // bytes
+	maxBrackets = 10   // in each other
+)
+
 // loose is a path that forerunners of RFC 9535 accept: names may have dashes and other marks.
 var loose = regexp.MustCompile(`^\$(\.[^.\[\]*@()?,:\s'"$]+|\[-?[0-9]+\]|\['[^']*'\]|\["[^"]*"\])*$`)
 
 var looseName = regexp.MustCompile(`\.([^.\[\]*@()?,:\s'"$]+)`)
+
+// paths reads paths. It knows no function: what match takes, for one, has no bound, and the states language has none in its paths.
+var paths = jsonpath.NewParser(jsonpath.WithRegistry(&registry.Registry{}))
 
 func parsePath(text string) (*path, error) {
 	p := &path{text: text}
@@ -31,40 +41,84 @@ func parsePath(text string) (*path, error) {
 	if rest, ok := strings.CutPrefix(text, "$$"); ok {
 		p.context, query = true, "$"+rest
 	}
-	if !strings.HasPrefix(query, "$") {
+	switch {
+	case !strings.HasPrefix(query, "$"):
 		return nil, fmt.Errorf("expected a path that begins with $, as $.x")
+	case len(query) > maxPath:
+		return nil, fmt.Errorf("a path may have %d characters, and this one has %d", maxPath, len(query))
 	}
-	q, err := jsonpath.Parse(query)
+	if at := tooDeep(query); at > 0 {
+		return nil, fmt.Errorf("brackets may lie %d deep; at character %d there are more", maxBrackets, at)
+	}
+	q, err := paths.Parse(query)
 	if err != nil && loose.MatchString(query) {
-		q, err = jsonpath.Parse(looseName.ReplaceAllString(query, `["$1"]`))
+		q, err = paths.Parse(looseName.ReplaceAllString(query, `["$1"]`))
 	}
 	if err != nil {
 		return nil, err
 	}
 	p.query, p.one = q, q.Query().Singular() != nil
-	return p, nil
+	return p, checkFilters(q.Query())
 }
 
-// find evaluates a path. missing: it names one value, and there is none.
-func (p *path) find(input, context any) (v any, missing bool) {
+// tooDeep is where brackets lie too deep in each other, or 0.
+func tooDeep(text string) int {
+	deep, quote := 0, rune(0)
+	escaped := false
+	for i, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quote != 0:
+			if escaped = c == '\\'; c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '(' || c == '[':
+			if deep++; deep > maxBrackets {
+				return i + 1
+			}
+		case c == ')' || c == ']':
+			deep--
+		}
+	}
+	return 0
+}
+
+// find is what a path names. what stands for the path in the error, which has a name, if it names one value and there is none.
+func (p *path) find(input any, c *Context, name, what string) (any, *Error) {
+	v, missing, err := p.look(input, c)
+	if missing {
+		return nil, errorf(name, "%s %s names nothing in what the state has", what, p.text)
+	}
+	return v, err
+}
+
+// look evaluates a path. missing: it names one value, and there is none.
+func (p *path) look(input any, c *Context) (v any, missing bool, err *Error) {
 	if p == nil {
-		return input, false
+		return input, false, nil
 	}
 	if p.null {
-		return map[string]any{}, false
+		return map[string]any{}, false, nil
 	}
 	if p.context {
-		c, _ := context.(Context) //nolint:errcheck // without one there is nothing in it
 		input = c.Object
 	}
-	list := p.query.Select(input)
+	list := choose(p.query.Query(), input, c)
 	switch {
-	case !p.one:
-		return append(make([]any, 0, len(list)), list...), false
-	case len(list) == 0:
-		return nil, true
+	case c.over != nil:
+		return nil, false, c.over
+	case p.one && len(list) == 0:
+		return nil, true, nil
+	case p.one:
+		return list[0], false, nil
 	}
-	return list[0], false
+	if !c.small(list) { // it may have the same value many times
+		return nil, false, c.over
+	}
+	return list, false, nil
 }
 
 // place is where a result is put: a path of names and indexes.

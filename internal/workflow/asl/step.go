@@ -1,7 +1,6 @@
 package asl
 
 import (
-	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
@@ -35,35 +34,21 @@ var Errors = []string{ErrAll, ErrBranchFailed, ErrDataLimit, ErrToleratedFailure
 // Error is why a state failed.
 type Error struct {
 	Name, Cause string
-	// Final: no Retry and no Catch may handle it.
-	Final bool
 	// Branch: it ended a machine inside the state.
 	Branch bool
 }
 
-// Context is the context object ($$), and what random numbers follow from.
-type Context struct {
-	Object any
-	Random string
-}
-
-func (e *Error) Error() string { return e.Name + ": " + e.Cause }
-
-func errorf(name, format string, args ...any) *Error {
-	return &Error{Name: name, Cause: fmt.Sprintf(format, args...)}
-}
-
-// handles reports whether names of a Retry or a Catch mean an error.
+// handles reports whether names of a Retry or a Catch mean an error. Nothing handles States.Runtime, also not by its name, as at AWS.
 func handles(names []string, e *Error) bool {
-	if e.Final {
+	if e.Name == ErrRuntime {
 		return false
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		switch name {
 		case ErrAll:
-			return e.Name != ErrDataLimit && e.Name != ErrRuntime
+			return e.Name != ErrDataLimit
 		case ErrTaskFailed:
-			return e.Name != ErrTimeout && e.Name != ErrDataLimit && e.Name != ErrRuntime
+			return e.Name != ErrTimeout && e.Name != ErrDataLimit
 		case ErrTimeout:
 			return e.Name == ErrTimeout || e.Name == ErrHeartbeat
 		case ErrBranchFailed:
@@ -74,22 +59,19 @@ func handles(names []string, e *Error) bool {
 }
 
 // Input is what a state works with: InputPath and Parameters of its input. Of a Map the parameters are for each item.
-func (s *State) Input(input, context any) (any, *Error) {
-	v, missing := s.input.find(input, context)
-	if missing {
-		return nil, errorf(ErrRuntime, "InputPath %s names nothing in the input", s.input.text)
+func (s *State) Input(input any, c *Context) (any, *Error) {
+	v, err := s.input.find(input, c, ErrRuntime, "InputPath")
+	if err != nil || s.parameters == nil {
+		return v, err
 	}
-	if s.parameters == nil {
-		return v, nil
-	}
-	return s.parameters.fill(v, context)
+	return s.parameters.fill(v, c)
 }
 
 // Output is what a state passes on: its result through ResultSelector, ResultPath and OutputPath. input is what came into the state.
-func (s *State) Output(input, result, context any) (any, *Error) {
+func (s *State) Output(input, result any, c *Context) (any, *Error) {
 	if s.resultSelector != nil {
 		var err *Error
-		if result, err = s.resultSelector.fill(result, context); err != nil {
+		if result, err = s.resultSelector.fill(result, c); err != nil {
 			return nil, err
 		}
 	}
@@ -100,19 +82,15 @@ func (s *State) Output(input, result, context any) (any, *Error) {
 			return nil, errorf(ErrResultPath, "ResultPath %s: %v", s.result.text, err)
 		}
 	}
-	return s.filter(out, context)
+	return s.filter(out, c)
 }
 
-func (s *State) filter(v, context any) (any, *Error) {
-	out, missing := s.output.find(v, context)
-	if missing {
-		return nil, errorf(ErrRuntime, "OutputPath %s names nothing in the output", s.output.text)
-	}
-	return out, nil
+func (s *State) filter(v any, c *Context) (any, *Error) {
+	return s.output.find(v, c, ErrRuntime, "OutputPath")
 }
 
 // PassOn is what states without a result pass on (Choice, Wait, Succeed): what InputPath and OutputPath leave.
-func (s *State) PassOn(effective, context any) (any, *Error) { return s.filter(effective, context) }
+func (s *State) PassOn(effective any, c *Context) (any, *Error) { return s.filter(effective, c) }
 
 // PassResult is a Pass state's result.
 func (s *State) PassResult(effective any) any {
@@ -123,9 +101,9 @@ func (s *State) PassResult(effective any) any {
 }
 
 // Choose is the state that follows a Choice.
-func (s *State) Choose(effective, context any) (string, *Error) {
+func (s *State) Choose(effective any, c *Context) (string, *Error) {
 	for i := range s.Choices {
-		ok, err := s.Choices[i].holds(effective, context)
+		ok, err := s.Choices[i].holds(effective, c)
 		if err != nil {
 			return "", err
 		}
@@ -140,42 +118,48 @@ func (s *State) Choose(effective, context any) (string, *Error) {
 }
 
 // Until is the end of a Wait that was entered at a time.
-func (s *State) Until(entered time.Time, effective, context any) (time.Time, *Error) {
+func (s *State) Until(entered time.Time, effective any, c *Context) (time.Time, *Error) {
 	switch {
 	case s.until != nil:
 		return *s.until, nil
 	case s.untilPath != nil:
-		v, missing := s.untilPath.find(effective, context)
+		v, err := s.untilPath.find(effective, c, ErrRuntime, "TimestampPath")
+		if err != nil {
+			return time.Time{}, err
+		}
 		t, ok := timestamp(v)
-		if missing || !ok {
+		if !ok {
 			return t, errorf(ErrRuntime, "TimestampPath %s names no time, as 2026-01-02T15:04:05Z", s.untilPath.text)
 		}
 		return t, nil
 	}
-	n, _, err := s.wait.of(effective, context)
+	n, _, err := s.wait.of(effective, c)
 	return entered.Add(n), err
 }
 
 // of is a duration for an input; false: there is none.
-func (d duration) of(effective, context any) (time.Duration, bool, *Error) {
+func (d duration) of(effective any, c *Context) (time.Duration, bool, *Error) {
 	if d.path == nil {
 		return d.fixed(), d.given, nil
 	}
-	v, missing := d.path.find(effective, context)
+	v, err := d.path.find(effective, c, ErrRuntime, "the path")
+	if err != nil {
+		return 0, false, err
+	}
 	n, ok := number(v)
-	if missing || !ok || n < 0 || n > longest {
+	if !ok || n < 0 || n > longest {
 		return 0, false, errorf(ErrRuntime, "the path %s names no number from 0 to %d", d.path.text, longest)
 	}
 	return time.Duration(n * float64(time.Second)), true, nil
 }
 
 // Limit is how long a Task may take, and the error when it takes longer; 0: as long as its function may.
-func (s *State) Limit(effective, context any) (time.Duration, *Error, *Error) {
-	limit, given, err := s.timeout.of(effective, context)
+func (s *State) Limit(effective any, c *Context) (time.Duration, *Error, *Error) {
+	limit, given, err := s.timeout.of(effective, c)
 	if err != nil {
 		return 0, nil, err
 	}
-	beat, also, err := s.heartbeat.of(effective, context)
+	beat, also, err := s.heartbeat.of(effective, c)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -186,7 +170,7 @@ func (s *State) Limit(effective, context any) (time.Duration, *Error, *Error) {
 }
 
 // Failure is the error of a Fail state.
-func (s *State) Failure(input, context any) *Error {
+func (s *State) Failure(input any, c *Context) *Error {
 	out := &Error{Name: s.err, Cause: s.cause}
 	for _, x := range []struct {
 		from expression
@@ -195,7 +179,10 @@ func (s *State) Failure(input, context any) *Error {
 		if x.from == nil {
 			continue
 		}
-		v, err := x.from.eval(input, context)
+		v, err := x.from.eval(input, c)
+		if err != nil && err.Name == ErrParameterPath { // it is none of Parameters
+			return &Error{Name: ErrRuntime, Cause: err.Cause}
+		}
 		if err != nil {
 			return err
 		}
@@ -205,10 +192,13 @@ func (s *State) Failure(input, context any) *Error {
 }
 
 // Items are the inputs of a Map's machines. raw are the items as they came, for the context object.
-func (s *State) Items(effective, context any) (raw []any, _ *Error) {
-	v, missing := s.items.find(effective, context)
+func (s *State) Items(effective any, c *Context) (raw []any, _ *Error) {
+	v, err := s.items.find(effective, c, ErrRuntime, "ItemsPath")
+	if err != nil {
+		return nil, err
+	}
 	list, ok := v.([]any)
-	if missing || !ok {
+	if !ok {
 		at := "$"
 		if s.items != nil {
 			at = s.items.text
@@ -218,17 +208,17 @@ func (s *State) Items(effective, context any) (raw []any, _ *Error) {
 	return list, nil
 }
 
-// Item is the input of the machine for one item; context is that item's.
-func (s *State) Item(effective, item, context any) (any, *Error) {
+// Item is the input of the machine for one item; c is that item's.
+func (s *State) Item(effective, item any, c *Context) (any, *Error) {
 	if s.selector == nil {
 		return item, nil
 	}
-	return s.selector.fill(effective, context)
+	return s.selector.fill(effective, c)
 }
 
 // Concurrency is how many items of a Map are worked on at a time; 0: all.
-func (s *State) Concurrency(effective, context any) (int, *Error) {
-	d, _, err := s.concurrency.of(effective, context)
+func (s *State) Concurrency(effective any, c *Context) (int, *Error) {
+	d, _, err := s.concurrency.of(effective, c)
 	return int(math.Min(d.Seconds(), longest)), err
 }
 

@@ -1,6 +1,7 @@
 package asl
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,19 +17,15 @@ type template struct {
 
 // expression is what gives a value: a path, an intrinsic function, or a plain value in one.
 type expression interface {
-	eval(input, context any) (any, *Error)
+	eval(input any, c *Context) (any, *Error)
 }
 
 type constant struct{ value any }
 
-func (c constant) eval(any, any) (any, *Error) { return c.value, nil }
+func (x constant) eval(any, *Context) (any, *Error) { return x.value, nil }
 
-func (p *path) eval(input, context any) (any, *Error) {
-	v, missing := p.find(input, context)
-	if missing {
-		return nil, errorf(ErrParameterPath, "the path %s names nothing in the input", p.text)
-	}
-	return v, nil
+func (p *path) eval(input any, c *Context) (any, *Error) {
+	return p.find(input, c, ErrParameterPath, "the path")
 }
 
 // parseExpression reads what stands behind a name with .$.
@@ -39,7 +36,18 @@ func parseExpression(text string) (expression, error) {
 	return parseIntrinsic(text)
 }
 
+// maxTemplate is how deep the values of a template may lie in each other.
+const maxTemplate = 100
+
 func parseTemplate(v any, at *field.Path, errs *field.ErrorList) *template {
+	return parseDeep(v, at, 1, errs)
+}
+
+func parseDeep(v any, at *field.Path, depth int, errs *field.ErrorList) *template {
+	if depth > maxTemplate {
+		*errs = append(*errs, field.Invalid(at, "", fmt.Sprintf("values may lie %d deep", maxTemplate)))
+		return &template{}
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		t := &template{fields: map[string]*template{}}
@@ -50,7 +58,7 @@ func parseTemplate(v any, at *field.Path, errs *field.ErrorList) *template {
 				continue
 			}
 			if plain == name {
-				t.fields[name] = parseTemplate(value, at.Child(name), errs)
+				t.fields[name] = parseDeep(value, at.Child(name), depth+1, errs)
 				continue
 			}
 			text, ok := value.(string)
@@ -69,7 +77,7 @@ func parseTemplate(v any, at *field.Path, errs *field.ErrorList) *template {
 	case []any:
 		t := &template{items: []*template{}}
 		for i, item := range v {
-			t.items = append(t.items, parseTemplate(item, at.Index(i), errs))
+			t.items = append(t.items, parseDeep(item, at.Index(i), depth+1, errs))
 		}
 		return t
 	}
@@ -77,14 +85,22 @@ func parseTemplate(v any, at *field.Path, errs *field.ErrorList) *template {
 }
 
 // fill makes the value.
-func (t *template) fill(input, context any) (any, *Error) {
+func (t *template) fill(input any, c *Context) (any, *Error) {
+	v, err := t.value(input, c)
+	if err == nil && !c.small(v) {
+		return nil, c.over
+	}
+	return v, err
+}
+
+func (t *template) value(input any, c *Context) (any, *Error) {
 	switch {
 	case t.from != nil:
-		return t.from.eval(input, context)
+		return t.from.eval(input, c)
 	case t.fields != nil:
 		out := make(map[string]any, len(t.fields))
 		for _, name := range sorted(t.fields) {
-			v, err := t.fields[name].fill(input, context)
+			v, err := t.fields[name].value(input, c)
 			if err != nil {
 				return nil, err
 			}
@@ -94,7 +110,7 @@ func (t *template) fill(input, context any) (any, *Error) {
 	case t.items != nil:
 		out := make([]any, 0, len(t.items))
 		for _, item := range t.items {
-			v, err := item.fill(input, context)
+			v, err := item.value(input, c)
 			if err != nil {
 				return nil, err
 			}

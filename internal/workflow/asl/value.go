@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -78,11 +79,25 @@ func whole(v any) (int64, bool) {
 	case int64:
 		return v, true
 	case float64:
-		if n := int64(v); float64(n) == v {
-			return n, true
+		if v >= math.MinInt64 && v < math.MaxInt64 && v == math.Trunc(v) { // as a float64 MaxInt64 is one more than it
+			return int64(v), true
 		}
 	}
 	return 0, false
+}
+
+// nearest is a number as an int64: the nearest, and of two the greater.
+func nearest(v any) (int64, bool) {
+	if f, ok := v.(float64); ok {
+		v = math.Floor(f + 0.5)
+	}
+	return whole(v)
+}
+
+// add adds whole numbers, if an int64 can be their sum.
+func add(a, b int64) (int64, bool) {
+	sum := a + b
+	return sum, (sum > a) == (b > 0)
 }
 
 // compareNumbers compares whole numbers exactly.

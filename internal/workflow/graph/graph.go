@@ -3,6 +3,8 @@ package graph
 import (
 	"fmt"
 	"html"
+	"slices"
+	"strconv"
 	"strings"
 
 	"minik8s/internal/api/minik8s"
@@ -24,8 +26,9 @@ type Taken struct {
 func TakenBy(m *asl.Machine, steps []*minik8s.WorkflowStep, running bool) *Taken {
 	t := &Taken{States: map[string]int{}, Ways: map[Way]int{}, Failed: map[string]bool{}, Now: map[string]bool{}}
 	last := map[string]*minik8s.WorkflowStepSpec{}
-	for _, s := range steps {
+	for _, s := range inTime(steps) {
 		x := &s.Spec
+		t.Failed[x.State] = x.Event == minik8s.StepFailed
 		if before := last[x.Branch]; before == nil || before.Number < x.Number {
 			last[x.Branch] = x
 		}
@@ -33,7 +36,6 @@ func TakenBy(m *asl.Machine, steps []*minik8s.WorkflowStep, running bool) *Taken
 		case minik8s.StepRetried:
 		case minik8s.StepFailed:
 			t.States[x.State]++
-			t.Failed[x.State] = true
 		default:
 			t.States[x.State]++
 			t.Ways[Way{x.State, x.Next}]++
@@ -46,11 +48,33 @@ func TakenBy(m *asl.Machine, steps []*minik8s.WorkflowStep, running bool) *Taken
 		t.Now[m.StartAt] = true
 	}
 	for _, x := range last {
-		if x.Next != "" {
+		if x.Next != "" && goesOn(x.Branch, last) {
 			t.Now[x.Next] = true
 		}
 	}
 	return t
+}
+
+// inTime are steps in the order in which they were made: in a loop the last one of a state counts.
+func inTime(steps []*minik8s.WorkflowStep) []*minik8s.WorkflowStep {
+	return slices.SortedStableFunc(slices.Values(steps), func(a, b *minik8s.WorkflowStep) int { return a.Spec.Time.Compare(b.Spec.Time.Time) })
+}
+
+// goesOn reports whether a branch may still take steps: the state that it is in has not been left. Its name is the place of that state's step, as 4 or
+// 2-0.4, and its own number, as 4-1. What an error of another branch has ended stays as it was when a state is tried again.
+func goesOn(branch string, last map[string]*minik8s.WorkflowStepSpec) bool {
+	for branch != "" {
+		at := branch[:strings.LastIndexByte(branch, '-')]
+		around, number := "", at
+		if i := strings.LastIndexByte(at, '.'); i >= 0 {
+			around, number = at[:i], at[i+1:]
+		}
+		if n, err := strconv.ParseInt(number, 10, 64); err != nil || last[around] != nil && last[around].Number >= n {
+			return false
+		}
+		branch = around
+	}
+	return true
 }
 
 // mark is a state's sign.

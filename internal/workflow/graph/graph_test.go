@@ -4,8 +4,13 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/workflow/asl"
@@ -65,4 +70,46 @@ o no  [Fail]
 			t.Errorf("the picture has no %s", part)
 		}
 	}
+}
+
+// In a loop the last pass counts, and a branch that an error of another one has ended is not where the run is.
+func TestLoopsAndRetries(t *testing.T) {
+	m, errs := asl.Parse([]byte(`{"StartAt":"p","States":{"p":{"Type":"Parallel","Next":"again","Retry":[{"ErrorEquals":["E"]}],"Branches":[
+		{"StartAt":"l","States":{"l":{"Type":"Pass","Next":"l2"},"l2":{"Type":"Pass","End":true}}},
+		{"StartAt":"q","States":{"q":{"Type":"Map","End":true,"ItemProcessor":{"StartAt":"r","States":{"r":{"Type":"Pass","Next":"r2"},"r2":{"Type":"Pass","End":true}}}}}}]},
+		"again":{"Type":"Choice","Choices":[{"Variable":"$","IsNull":true,"Next":"end"}],"Default":"p"},"end":{"Type":"Succeed"}}}`), nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	steps := []*minik8s.WorkflowStep{
+		step("0-0", 0, "l", "Succeeded", "l2"), step("0-1.0-0", 0, "r", "Failed", ""), step("0-1", 0, "q", "Failed", ""), step("", 0, "p", "Retried", "p"),
+		step("1-0", 0, "l", "Succeeded", "l2"), step("1-1.0-0", 0, "r", "Succeeded", "r2"), step("1-1.0-1", 0, "r", "Succeeded", "r2"),
+	}
+	for i, s := range steps {
+		s.Spec.Time = metav1.NewMicroTime(time.Unix(int64(i), 0))
+	}
+	slices.Reverse(steps) // in whatever order they come
+	check := func(what string, now, failed string) {
+		t.Helper()
+		got, bad := TakenBy(m, steps, true), []string{}
+		for name, is := range got.Failed {
+			if is {
+				bad = append(bad, name)
+			}
+		}
+		slices.Sort(bad)
+		if where := strings.Join(slices.Sorted(maps.Keys(got.Now)), " "); where != now || strings.Join(bad, " ") != failed {
+			t.Errorf("%s: it is at %s, and has failed at %s", what, where, bad)
+		}
+	}
+	check("in the second try", "l2 p r2", "q")
+	steps = append(steps, step("", 1, "p", "Failed", ""))
+	steps[len(steps)-1].Spec.Time = metav1.NewMicroTime(time.Unix(20, 0))
+	check("after it", "", "p q")
+	for _, s := range []*minik8s.WorkflowStep{step("1-1", 0, "q", "Succeeded", ""), step("1-0", 1, "l2", "Succeeded", "")} {
+		s.Spec.Time = metav1.NewMicroTime(time.Unix(15, 0))
+		steps = append(steps, s)
+	}
+	steps[7].Spec.Event, steps[7].Spec.Next = "Succeeded", "again"
+	check("all has gone well", "again", "")
 }

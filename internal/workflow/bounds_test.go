@@ -1,0 +1,336 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	ct "minik8s/internal/controller/controllertest"
+	"minik8s/internal/workflow/asl"
+)
+
+const catchAll = `"Retry":[{"ErrorEquals":["States.ALL"]}],"Catch":[{"ErrorEquals":["States.ALL"],"Next":"z"}],`
+
+// Branches side by side take no more transitions than the run has, and what has been called is committed.
+func TestBranchesShareTheSteps(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.workflow("wide", machine("m", `"m":{"Type":"Map",`+catchAll+`"End":true,"ItemProcessor":`+machine("a", `"a":`+task("odd", `"ResultPath":"$.x","Next":"b"`), `"b":{"Type":"Pass","Next":"a2"}`, `"a2":{"Type":"Choice","Choices":[{"Variable":"$.stop","IsPresent":true,"Next":"e"}],"Default":"a"}`, `"e":{"Type":"Succeed"}`)+`}`, `"z":{"Type":"Succeed"}`),
+		func(s *minik8s.WorkflowSpec) { s.MaxSteps = 100 })
+	w.start("r", "wide", `[`+strings.Repeat(`{"x":0},`, 39)+`{"x":0}]`)
+	s := w.wait("r").Status
+	steps := strings.Count(w.history("r"), "\n")
+	if s.State != minik8s.RunFailed || s.Error != "Workflow.StepLimit" || steps > 100 || s.Steps != int64(steps) {
+		t.Errorf("%s %s %s after %d steps, and %d are stored", s.State, s.Error, s.Cause, s.Steps, steps)
+	}
+	// No function is called whose step would be one too many: here as many would be called at a time.
+	w.workflow("calls", machine("m", `"m":{"Type":"Map",`+catchAll+`"End":true,"ItemProcessor":`+machine("a", `"a":`+task("blocks", `"End":true`))+`}`, `"z":{"Type":"Succeed"}`),
+		func(s *minik8s.WorkflowSpec) { s.MaxSteps = 20 })
+	w.mu.Lock()
+	clear(w.called)
+	w.mu.Unlock()
+	w.start("c", "calls", `[`+strings.Repeat(`0,`, 39)+`0]`)
+	if s := w.wait("c").Status; s.Error != "Workflow.StepLimit" || s.Steps != 0 || len(w.called) > 19 {
+		t.Errorf("%s %s after %d steps and %d calls", s.State, s.Error, s.Steps, len(w.called))
+	}
+}
+
+// What a run keeps in the store has a bound, and nothing catches that.
+func TestDataOfARun(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.workflow("fill", machine("p", `"p":{"Type":"Parallel",`+catchAll+`"End":true,"Branches":[`+machine("a", `"a":`+task("fill", `"Next":"b"`), `"b":{"Type":"Choice","Choices":[{"Variable":"$","IsNull":true,"Next":"c"}],"Default":"a"}`, `"c":{"Type":"Succeed"}`)+`]}`, `"z":{"Type":"Succeed"}`), nil)
+	w.start("r", "fill", `1`)
+	s := w.wait("r").Status
+	if most := int64(maxStored / (200 << 10)); s.State != minik8s.RunFailed || s.Error != "Workflow.DataLimit" || s.Steps > most || s.Steps < most-2 {
+		t.Errorf("%s %s %s after %d steps", s.State, s.Error, s.Cause, s.Steps)
+	}
+}
+
+// Branches in branches share the places for goroutines, and all of them run in the end.
+func TestLiveBranches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRun(nil, &minik8s.WorkflowRun{}, nil, true)
+		var live atomic.Int64
+		block := make(chan struct{})
+		type one = func(ctx context.Context, i int) (any, *asl.Error, error)
+		inner := func(ctx context.Context, i int) (any, *asl.Error, error) {
+			return x.sideBySide(ctx, 50, 40, func(_ context.Context, j int) (any, *asl.Error, error) {
+				live.Add(1)
+				<-block
+				return int64(100*i + j), nil, nil
+			})
+		}
+		var result any
+		var failed *asl.Error
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			result, failed, err = x.sideBySide(t.Context(), 40, 40, one(inner))
+			done <- err
+		}()
+		synctest.Wait()
+		if n := live.Load(); n != maxLive+1 {
+			t.Errorf("%d branches run at a time", n)
+		}
+		close(block)
+		if err := <-done; err != nil || failed != nil {
+			t.Fatal(failed, err)
+		}
+		for i, list := range result.([]any) {
+			for j, v := range list.([]any) {
+				if v != int64(100*i+j) {
+					t.Fatalf("the result %d of %d is %v", j, i, v)
+				}
+			}
+		}
+		if live.Load() != 40*50 || len(x.live) != 0 {
+			t.Errorf("%d branches have run; %d places are taken", live.Load(), len(x.live))
+		}
+		// Fewer at a time, if the state says so.
+		block, most := make(chan struct{}), atomic.Int64{}
+		go x.sideBySide(t.Context(), 10, 3, func(context.Context, int) (any, *asl.Error, error) { //nolint:errcheck // it gives none
+			most.Add(1)
+			<-block
+			return nil, nil, nil
+		})
+		synctest.Wait()
+		if n := most.Load(); n != 3 {
+			t.Errorf("%d at a time", n)
+		}
+		close(block)
+	})
+	x := newRun(nil, &minik8s.WorkflowRun{}, nil, true)
+	_, failed, err := x.sideBySide(t.Context(), 20, 5, func(context.Context, int) (any, *asl.Error, error) {
+		return strings.Repeat("x", 250<<10), nil, nil
+	})
+	if err != nil || failed == nil || failed.Name != asl.ErrDataLimit {
+		t.Errorf("large results: %v %v", failed, err)
+	}
+}
+
+// A state that waits first in a branch waits from the branch's beginning.
+func TestWaitInABranch(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.workflow("m", machine("m", `"m":{"Type":"Map","MaxConcurrency":1,"End":true,"ItemProcessor":`+machine("a", `"a":{"Type":"Wait","Seconds":0.05,"Next":"b"}`, `"b":{"Type":"Succeed"}`)+`}`), nil)
+	w.start("r", "m", `[1,2,3]`)
+	w.wait("r")
+	steps, _, err := client.All[*minik8s.WorkflowStep](w.Context(), w.Admin(), api.WorkflowSteps, client.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]*minik8s.WorkflowStepSpec{}
+	for _, s := range steps {
+		at[placeOf(s).String()] = &s.Spec
+	}
+	for i := range 2 {
+		end, next := at[fmt.Sprintf("0-%d.1", i)], at[fmt.Sprintf("0-%d.0", i+1)]
+		if next.Entered.Before(&end.Time) || next.Time.Sub(next.Entered.Time) < 50*time.Millisecond {
+			t.Errorf("item %d is entered %v after the end of the one before, and waits %v", i+1, next.Entered.Sub(end.Time.Time), next.Time.Sub(next.Entered.Time))
+		}
+	}
+}
+
+// After the loss of a master a branch has begun when it had begun, as far as the steps say.
+func TestBeginningsOfBranches(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	after := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+	var past []*minik8s.WorkflowStep
+	for _, s := range []minik8s.WorkflowStepSpec{
+		{Branch: "2-0", Number: 0, Next: "b", Time: metav1.NewMicroTime(after(1))}, {Branch: "2-0", Number: 1, Time: metav1.NewMicroTime(after(9))},
+		{Branch: "2-1", Number: 0, Time: metav1.NewMicroTime(after(4))}, {Branch: "2-2", Number: 0, Next: "b", Time: metav1.NewMicroTime(after(6))},
+	} {
+		past = append(past, &minik8s.WorkflowStep{Spec: s})
+	}
+	x := newRun(nil, &minik8s.WorkflowRun{}, past, true)
+	x.since = after(20)
+	began := x.beginnings(frame{began: start}, place{number: 2}, 5, 2)
+	for i, want := range []time.Time{start, start, after(4), after(9)} {
+		if got := began(i); !got.Equal(want) {
+			t.Errorf("branch %d has begun at %v", i, got)
+		}
+	}
+	if got := began(4); time.Since(got) > time.Minute {
+		t.Errorf("a branch that has not begun has begun at %v", got)
+	}
+	if got := x.beginnings(frame{began: after(21)}, place{number: 2}, 5, 2)(0); time.Since(got) > time.Minute {
+		t.Errorf("a branch of a state that is entered now has begun at %v", got)
+	}
+}
+
+// Of a run that is at work others write labels, and delete it, and make another one of its name.
+func TestEndOfARun(t *testing.T) {
+	w := newWorld(t)
+	kill := w.begin()
+	w.workflow("b", machine("a", `"a":`+task("blocks", `"End":true`)), nil)
+	w.start("r", "b", `1`)
+	running := ct.Until(w.Cluster, "it runs", api.WorkflowRuns, func(list []*minik8s.WorkflowRun) bool {
+		return list[0].Status.State == minik8s.RunRunning
+	})[0]
+	ct.Change(w.Cluster, api.WorkflowRuns, "r", func(r *minik8s.WorkflowRun) {
+		r.Labels, r.Annotations = map[string]string{"mine": "1"}, map[string]string{"also": "2"}
+	})
+	close(w.block)
+	if r := w.wait("r"); r.Labels["mine"] != "1" || r.Annotations["also"] != "2" || r.Status.State != minik8s.RunSucceeded || string(r.Status.Output.Raw) != "1" {
+		t.Errorf("%v %v %+v", r.Labels, r.Annotations, r.Status)
+	}
+	// One of another UID is not this one, and this one ends nowhere.
+	kill()
+	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+	defer cancel()
+	c := NewController(w.As(ControllerName), nil, w, nil)
+	w.start("again", "b", `2`)
+	older := running.DeepCopy()
+	older.Name, older.UID = "again", "an-older-one"
+	if !newRun(c, older, nil, true).finish(ctx, minik8s.RunCancelled, nil, nil) {
+		t.Error("it tries to write the end of a run that is not there any more")
+	}
+	r, err := client.Get[*minik8s.WorkflowRun](w.Context(), w.Admin(), client.KeyOf(older))
+	if err != nil || r.Status.State != "" {
+		t.Errorf("the end of another run of the name is written: %+v %v", r.Status, err)
+	}
+}
+
+// A step that is there and of another run is not this run's.
+func TestForeignStep(t *testing.T) {
+	w := newWorld(t)
+	w.workflow("p", machine("a", `"a":{"Type":"Pass","End":true}`), nil)
+	w.start("r", "p", `1`)
+	r, err := client.Get[*minik8s.WorkflowRun](w.Context(), w.Admin(), client.Key{Kind: api.WorkflowRuns, Namespace: "default", Name: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.NowMicro()
+	ct.Create(w.Cluster, &minik8s.WorkflowStep{ObjectMeta: metav1.ObjectMeta{Name: stepName(r, place{})}, Spec: minik8s.WorkflowStepSpec{Run: "r", State: "a", Type: "Pass", Event: minik8s.StepSucceeded, Output: minik8s.JSON{Raw: []byte(`"not mine"`)}, Entered: now, Time: now}})
+	w.begin()
+	if s := w.wait("r").Status; s.State != minik8s.RunFailed || !strings.Contains(s.Cause, stepName(r, place{})+" is there already and is none of this run's") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Definition and params of a run are of one generation of its workflow, also if that changes just then.
+func TestOneGeneration(t *testing.T) {
+	w := newWorld(t)
+	pass := func(n int) []byte {
+		return []byte(machine("a", fmt.Sprintf(`"a":{"Type":"Pass","Parameters":{"definition":%d,"params.$":"$.n"},"End":true}`, n)))
+	}
+	w.making = func() {
+		ct.Change(w.Cluster, api.Workflows, "p", func(wf *minik8s.Workflow) {
+			wf.Spec.Definition.Raw, wf.Spec.Params.Raw = pass(2), []byte(`{"n":2}`)
+		})
+	}
+	w.begin()
+	w.workflow("p", string(pass(1)), func(s *minik8s.WorkflowSpec) { s.Params.Raw = []byte(`{"n":1}`) })
+	runs := ct.Until(w.Cluster, "both runs end", api.WorkflowRuns, func(list []*minik8s.WorkflowRun) bool {
+		return len(list) == 2 && list[0].Status.Ended() && list[1].Status.Ended()
+	})
+	for _, r := range runs {
+		if out := string(r.Status.Output.Raw); out != `{"definition":1,"params":1}` && out != `{"definition":2,"params":2}` {
+			t.Errorf("%s: %s", r.Name, out)
+		}
+	}
+}
+
+// A call is part of its run's trace; one that finds the master busy is made again.
+func TestCallsOfSteps(t *testing.T) {
+	w := newWorld(t)
+	w.busy = 2
+	w.begin()
+	w.workflow("c", machine("a", `"a":`+task("odd", `"Next":"b"`), `"b":`+task("odd", `"End":true`)), nil)
+	w.start("r", "c", `{"X":2}`)
+	r := w.wait("r")
+	id := strings.ReplaceAll(string(r.UID), "-", "")
+	if r.Status.State != minik8s.RunSucceeded || len(w.traces) != 4 || w.traces[0] != w.traces[2] || w.traces[2] == w.traces[3] {
+		t.Errorf("%+v %v", r.Status, w.traces)
+	}
+	for _, trace := range w.traces {
+		if !strings.HasPrefix(trace, "00-"+id+"-") || len(trace) != 55 || len(id) != 32 {
+			t.Errorf("the trace of %s: %s", r.UID, trace)
+		}
+	}
+}
+
+// What calls without a result are for Retry and Catch.
+func TestNamesOfErrors(t *testing.T) {
+	const frames = "Traceback (most recent call last):\n  File \"/function/main.py\", line 2, in main\n    raise X\n"
+	for _, x := range []struct {
+		result Result
+		want   string
+	}{
+		{Result{Fault: "function", Status: 500, Body: []byte(frames + "ValueError: odd")}, "ValueError"},
+		{Result{Fault: "function", Status: 500, Body: []byte(frames + "KeyError")}, "KeyError"},
+		{Result{Fault: "function", Status: 500, Body: []byte(frames + "my.errors.Late: first line\nsecond: line\n  third\nOther: not this")}, "my.errors.Late"},
+		{Result{Fault: "function", Status: 500, Body: []byte(frames + "main.<locals>.Inner: x")}, "main.<locals>.Inner"},
+		{Result{Fault: "function", Status: 500, Body: []byte(frames + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" + frames + "RuntimeError: two\nlines")}, "RuntimeError"},
+		{Result{Fault: "function", Status: 500, Body: []byte(frames + "KeyError: 'a'\n\nThe above exception was the direct cause of the following exception:\n\n" + frames + "OSError: x")}, "OSError"},
+		{Result{Fault: "function", Status: 500, Body: []byte("  + Exception Group Traceback (most recent call last):\n  |   File \"x\", line 1\n  | ExceptionGroup: two (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n    | ValueError: a")}, "ExceptionGroup"},
+		{Result{Fault: "function", Status: 500, Body: []byte("panic: oh")}, "Function.Failed"},
+		{Result{Fault: "function", Status: 502, Body: []byte("the instance ended")}, "Function.Failed"},
+		{Result{Fault: "function", Status: 504, Body: []byte("the function did not answer within its time")}, "Function.Timeout"},
+		{Result{Fault: "platform", Status: 504, Body: []byte("no instance with room")}, "Function.Unavailable"},
+		{Result{Fault: "platform", Status: 503}, "Function.Unavailable"},
+		{Result{Fault: "caller", Status: 404}, "Function.NotFound"},
+		{Result{Fault: "caller", Status: 400}, "Function.BadRequest"},
+	} {
+		if got := errorOf(&x.result).Name; got != x.want {
+			t.Errorf("%d of the %s: %q is %s", x.result.Status, x.result.Fault, x.result.Body, got)
+		}
+	}
+}
+
+// A master that begins to lead reads the steps of what is under way, part by part, and nothing when nothing is.
+func TestWhatANewMasterReads(t *testing.T) {
+	w := newWorld(t)
+	kill := w.begin()
+	w.workflow("w", machine("a", `"a":{"Type":"Pass","Parameters":{"x.$":"States.MathAdd($.x, 1)"},"Next":"b"}`, `"b":{"Type":"Choice","Choices":[{"Variable":"$.x","NumericLessThan":120,"Next":"a"}],"Default":"c"}`, `"c":`+task("blocks", `"End":true`)), nil)
+	w.start("done", "w", `{"x":121}`)
+	w.start("r", "w", `{"x":0}`)
+	ct.Until(w.Cluster, "both wait", api.WorkflowSteps, func(list []*minik8s.WorkflowStep) bool { return len(list) == 242 })
+	kill()
+	if len(w.lists) != 0 {
+		t.Errorf("it has read steps while there was no run: %v", w.lists)
+	}
+	close(w.block)
+	w.begin()
+	for _, run := range []string{"done", "r"} {
+		if s := w.wait(run).Status; s.State != minik8s.RunSucceeded {
+			t.Errorf("%s: %+v", run, s)
+		}
+	}
+	if got := w.wait("r").Status.Steps; got != 241 {
+		t.Errorf("it has had %d steps", got)
+	}
+	if len(w.lists) < 3 {
+		t.Errorf("it has read steps %d times", len(w.lists))
+	}
+	for _, l := range w.lists {
+		if l.Namespace != "default" || l.Limit == 0 {
+			t.Errorf("it reads more than it needs: %+v", l)
+		}
+	}
+}
+
+// The members of an object are items in one order, also for the master that goes on with a run.
+func TestItemsOfAnObject(t *testing.T) {
+	w := newWorld(t)
+	w.workflow("m", machine("m", `"m":{"Type":"Map","MaxConcurrency":1,"ItemsPath":"$.*","ItemSelector":{"x.$":"$$.Map.Item.Value"},"End":true,"ItemProcessor":`+machine("a", `"a":`+task("add", `"ResultSelector":{"x.$":"$.x"},"End":true`))+`}`), nil)
+	w.killAt, w.after, w.hit = 5, true, make(chan struct{}) // its beginning and four items
+	kill := w.begin()
+	w.start("r", "m", `{"h":8,"c":3,"a":1,"g":7,"b":2,"e":5,"d":4,"f":6}`)
+	<-w.hit
+	kill()
+	w.begin()
+	if s := w.wait("r").Status; string(s.Output.Raw) != `[{"x":6},{"x":7},{"x":8},{"x":9},{"x":10},{"x":11},{"x":12},{"x":13}]` {
+		t.Errorf("%s %s", s.Output.Raw, s.Cause)
+	}
+}
