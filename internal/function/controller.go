@@ -54,10 +54,11 @@ type Controller struct {
 	dispatch  *dispatcher
 	tasks     *supervise.Tasks // of this Run
 
+	store *stored // FunctionCalls
+
 	mu      sync.Mutex
-	refs    map[types.UID]made              // the newest image of each function
-	present map[loop.Key]string             // the name of each function's present ReplicaSet
-	running map[loop.Key]context.CancelFunc // FunctionCalls that are under way here
+	refs    map[types.UID]made  // the newest image of each function
+	present map[loop.Key]string // the name of each function's present ReplicaSet
 	sweeps  chan struct{}
 }
 
@@ -78,13 +79,13 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		services:  informer.New[*corev1.Service](c, api.Services, opts),
 		slices:    informer.New[*discoveryv1.EndpointSlice](c, api.EndpointSlices, opts),
 		port:      port,
-		refs:      map[types.UID]made{}, present: map[loop.Key]string{}, running: map[loop.Key]context.CancelFunc{}, sweeps: make(chan struct{}, 1),
+		refs:      map[types.UID]made{}, present: map[loop.Key]string{}, store: newStored(), sweeps: make(chan struct{}, 1),
 	}
 	f.dispatch = newDispatcher(c, log, f.presentSet, func(key loop.Key) bool {
 		_, ok := f.functions.Get(key.Namespace, key.Name)
 		return ok
 	}, func(key loop.Key) { f.loop.Add(key) })
-	f.dispatch.make = f.makeSet
+	f.dispatch.make, f.dispatch.accept = f.makeSet, f.accept
 	f.loop = loop.New("function", log, f.reconcile)
 	f.calling = loop.New("functioncall", log, f.advance)
 	f.triggers = newTriggers(f, kinds)
@@ -130,8 +131,9 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 	})
 	f.followAddresses()
 	f.calls.OnChange(func(old, now *minik8s.FunctionCall) {
+		f.store.changed(old, now)
 		if now == nil {
-			f.cancelCall(callKey(old))
+			f.server.cancel(callKey(old), old.UID)
 			return
 		}
 		f.calling.Add(callKey(now))

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
@@ -38,10 +39,13 @@ type dispatcher struct {
 	exists func(key loop.Key) bool                                // whether there is such a function
 	make   func(ctx context.Context, key loop.Key, n int32) error // makes the set, where there is none; what follows is a change of it
 	opened func(key loop.Key)                                     // is told when an instance begins to take calls
+	// accept makes the object of a call that nobody waits for, and has it carried out; if done is given it is under way, and its result comes there.
+	accept func(ctx context.Context, q question, caller string, began metav1.Time, done <-chan result) error
 
 	mu      sync.Mutex
 	pools   map[loop.Key]*pool
-	changed chan struct{} // closed when there is one more pool
+	changed chan struct{} // closed when there is one more pool, and when there will be none any more
+	stopped bool
 }
 
 // Connections to instances: kept for the next call, as many as calls are under way.
@@ -66,14 +70,21 @@ func (d *dispatcher) pool(key loop.Key) *pool {
 	return d.pools[key]
 }
 
-// await waits until a function is known here. It returns false when ctx ends first.
+// ended reports whether this master has no calls any more.
+func (d *dispatcher) ended() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stopped
+}
+
+// await waits until a function is known here. It returns false when ctx ends first, or the dispatcher has stopped.
 func (d *dispatcher) await(ctx context.Context, key loop.Key) bool {
 	for {
 		d.mu.Lock()
-		p, changed := d.pools[key], d.changed
+		p, changed, stopped := d.pools[key], d.changed, d.stopped
 		d.mu.Unlock()
-		if p != nil {
-			return true
+		if p != nil || stopped {
+			return p != nil
 		}
 		select {
 		case <-changed:
@@ -92,6 +103,11 @@ func (d *dispatcher) follow(fn *minik8s.Function, version string, known func(*po
 	anew := p == nil
 	if anew {
 		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now, opened: func() { d.opened(key) }}
+		if d.stopped {
+			d.mu.Unlock()
+			p.end(errStopped)
+			return p
+		}
 		d.pools[key] = p
 		close(d.changed)
 		d.changed = make(chan struct{})
@@ -121,6 +137,10 @@ func (d *dispatcher) drop(key loop.Key) {
 func (d *dispatcher) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !d.stopped {
+		d.stopped = true
+		close(d.changed)
+	}
 	for key, p := range d.pools {
 		p.end(errStopped)
 		delete(d.pools, key)

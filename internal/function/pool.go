@@ -172,6 +172,9 @@ func (p *pool) end(why error) {
 func (p *pool) follow(fn *minik8s.Function, version string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.why != nil {
+		return // it has ended meanwhile
+	}
 	p.fn, p.version = fn, version
 	p.scaler.Target, p.scaler.Stable = float64(fn.Spec.TargetConcurrency), time.Duration(fn.Spec.IdleSeconds)*time.Second
 	p.serve()

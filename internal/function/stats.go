@@ -1,8 +1,10 @@
 package function
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -154,12 +156,15 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 // load answers functions/NAME/load: what the leading master knows of the function's calls.
 func (s *Server) load(w http.ResponseWriter, r *aggregation.Connected) error {
 	fn := r.Object.(*minik8s.Function)
-	d, leader, err := s.here(r.Context(), r.Query.Get(forwardedBy) != "")
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	d, leader, err := s.here(ctx, r.Query.Get(forwardedBy) != "")
 	if err != nil {
 		return err
 	}
 	if d == nil {
-		return s.forward(w, r.Request, fn, minik8s.FunctionLoadSubresource, r.Query, leader)
+		_, err := s.pass(ctx, w, leader, http.MethodGet, keyOf(fn), minik8s.FunctionLoadSubresource, url.Values{}, http.Header{}, nil)
+		return err
 	}
 	var l minik8s.FunctionLoad
 	if p := d.pool(loop.Key{Namespace: fn.Namespace, Name: fn.Name}); p != nil {

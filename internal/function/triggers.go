@@ -145,9 +145,8 @@ func (t *triggers) onTime(ctx context.Context, fn *minik8s.Function, x *minik8s.
 // call makes the call for an event, once.
 func (t *triggers) call(ctx context.Context, fn *minik8s.Function, trigger, event string, body []byte, contentType string) error {
 	sum := sha256.Sum256([]byte(string(fn.UID) + "\x00" + trigger + "\x00" + event))
-	c := &minik8s.FunctionCall{ObjectMeta: metav1.ObjectMeta{Namespace: fn.Namespace, Name: plan.Derived(fn.Name) + "-" + trigger + "-" + hex.EncodeToString(sum[:8])},
-		Spec: minik8s.FunctionCallSpec{Function: fn.Name, Body: body, ContentType: contentType, Caller: "trigger " + trigger + ", " + event}}
-	_, err := t.of.client.Create(ctx, c, client.WriteOptions{})
+	q := question{id: plan.TriggerPrefix + plan.Derived(fn.Name) + "." + trigger + "-" + hex.EncodeToString(sum[:8]), function: keyOf(fn), body: body, contentType: contentType, trace: traceFrom("")}
+	err := t.of.accept(ctx, q, "trigger "+trigger+", "+event, metav1.NewTime(clock.Now()), nil)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

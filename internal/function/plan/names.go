@@ -56,3 +56,7 @@ const maxLabel = 63
 func Repository(namespace, name string) string {
 	return "functions/" + namespace + "/" + strings.ReplaceAll(Derived(name), "--", "__")
 }
+
+// TriggerPrefix begins the names of calls by triggers, and of no others: who says an id of his own cannot take the name that the call for an
+// event will have.
+const TriggerPrefix = "trigger."
