@@ -23,7 +23,7 @@ const (
 	Folder = "/function" // the function's files
 	Main   = Folder + "/main.py"
 	PreRun = Folder + "/.prerun.sh"
-	server = "/minik8s/serve.py"
+	server = "/minik8s" // the program that calls the function
 )
 
 // epoch is the time of every file.
@@ -31,7 +31,16 @@ var epoch = time.Unix(0, 0).UTC()
 
 // Build makes the image of a function with a source.
 func Build(base v1.Image, s *minik8s.FunctionSpec) (v1.Image, error) {
-	files := map[string][]byte{server: instance.Server, Main: []byte(s.Source)}
+	files := map[string][]byte{Main: []byte(s.Source)}
+	program, err := instance.Files.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range program {
+		if files[path.Join(server, f.Name())], err = instance.Files.ReadFile(f.Name()); err != nil {
+			return nil, err
+		}
+	}
 	for _, f := range s.Files {
 		data := f.Data
 		if f.Content != "" {
@@ -57,7 +66,7 @@ func Build(base v1.Image, s *minik8s.FunctionSpec) (v1.Image, error) {
 	}
 	cfg := file.DeepCopy()
 	cfg.Created = v1.Time{Time: epoch}
-	cfg.Config.Entrypoint, cfg.Config.Cmd = []string{"python3", "-u", server}, nil
+	cfg.Config.Entrypoint, cfg.Config.Cmd = []string{"python3", "-u", path.Join(server, instance.Main)}, nil
 	cfg.Config.WorkingDir = Folder
 	cfg.Config.Env = append(cfg.Config.Env, "MINIK8S_MAIN="+Main)
 	if s.PreRun != "" {
