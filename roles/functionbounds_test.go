@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -33,6 +34,20 @@ func TestFunctionCallsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	c.eventually("all of it is read", func() bool {
+		table, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := 0
+		for line := range strings.Lines(string(table)) {
+			f := strings.Fields(line)
+			if strings.HasSuffix(f[1], fmt.Sprintf(":%04X", 18092)) && f[3] == "01" && strings.HasSuffix(f[4], ":00000000") { // established, and nothing waits
+				read++
+			}
+		}
+		return read >= len(slow)
+	})
 	if status, body, _ := c.post("/other", "hello"); status != 200 || body != "hello" {
 		t.Errorf("beside slow bodies: %d %q", status, body)
 	}

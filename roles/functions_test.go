@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -382,6 +383,69 @@ func TestFunctionsChange(t *testing.T) {
 	wg.Wait()
 	if n := failed.Load(); n > 0 {
 		t.Errorf("%d calls failed during the update", n)
+	}
+}
+
+// A call that runs ends as if nothing happened when there are to be fewer instances, and when its function goes.
+func TestFunctionCallsEnd(t *testing.T) {
+	c := newFunctions(t, 18093)
+	c.add("sleeps", "import time, os\ndef run(arg):\n    time.sleep(float(arg))\n    return os.uname().nodename\n", func(s *minik8s.FunctionSpec) {
+		s.Concurrency, s.IdleSeconds, s.MinInstances, s.MaxInstances = 1, 1, 3, 3
+	})
+	type answer struct {
+		status int
+		body   string
+	}
+	long := func(seconds string) chan answer {
+		out := make(chan answer, 1)
+		go func() {
+			resp, err := http.Post("http://"+c.address+"/sleeps", "", strings.NewReader(seconds))
+			if err != nil {
+				out <- answer{0, err.Error()}
+				return
+			}
+			defer resp.Body.Close()          //nolint:errcheck // it was only read
+			text, _ := io.ReadAll(resp.Body) //nolint:errcheck // what came counts
+			out <- answer{resp.StatusCode, string(text)}
+		}()
+		return out
+	}
+	c.eventually("three that take calls", func() bool {
+		f, err := client.Get[*minik8s.Function](t.Context(), c.api, client.Key{Kind: api.Functions, Namespace: "default", Name: "sleeps"})
+		return err == nil && f.Status.ReadyInstances == 3
+	})
+	if _, err := c.api.Patch(t.Context(), client.Key{Kind: api.Functions, Namespace: "default", Name: "sleeps"},
+		client.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":{"minInstances":0}}`)}, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	running := long("15")
+	for _, x := range []chan answer{long("0.5"), long("0.5")} {
+		<-x
+	}
+	alone := ""
+	c.eventually("one instance", func() bool {
+		pods := c.instances("sleeps")
+		if len(pods) != 1 || pods[0].DeletionTimestamp != nil {
+			return false
+		}
+		alone = pods[0].Name
+		return true
+	})
+	select {
+	case x := <-running:
+		t.Fatalf("it has ended too soon to say anything: %+v", x)
+	default:
+	}
+	if x := <-running; x.status != 200 || x.body != alone {
+		t.Errorf("the call that ran, whose instance is to be %s: %d %q", alone, x.status, x.body)
+	}
+	running = long("4")
+	c.eventually("a call", func() bool {
+		return strings.Contains(c.ask("GET", "/metrics", ""), `activator_request_concurrency{namespace_name="default",service_name="sleeps"} 1`) && len(c.instances("sleeps")) > 0
+	})
+	c.ctl("func", "rm", "sleeps")
+	if x := <-running; x.status != 200 {
+		t.Errorf("the call that ran when its function went: %d %q", x.status, x.body)
 	}
 }
 

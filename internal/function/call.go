@@ -203,7 +203,7 @@ func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline 
 	req.Header.Set(headerTrace, q.trace)
 	req.Header.Set(headerCall, q.id)
 	req.Header.Set(headerTimeout, strconv.FormatFloat(left.Seconds(), 'f', 3, 64))
-	resp, err := d.http.Do(req)
+	resp, err := i.http.Do(req)
 	if err == nil {
 		defer resp.Body.Close() //nolint:errcheck // it was only read
 		var body []byte

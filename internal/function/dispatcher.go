@@ -2,10 +2,10 @@ package function
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -33,7 +33,6 @@ var (
 type dispatcher struct {
 	client client.Interface
 	log    *slog.Logger
-	http   *http.Client
 	scale  *loop.Loop
 	set    func(key loop.Key) *appsv1.ReplicaSet                  // the function's present one; nil: there is none yet
 	exists func(key loop.Key) bool                                // whether there is such a function
@@ -56,9 +55,6 @@ const (
 
 func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool, opened func(loop.Key)) *dispatcher {
 	d := &dispatcher{client: c, log: log, set: set, exists: exists, opened: opened, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
-	dialer := &net.Dialer{Timeout: dialLimit}
-	d.http = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: 30 * time.Second,
-		DisableCompression: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	d.scale = loop.New("function-scale", log, d.rescale)
 	return d
 }
@@ -145,7 +141,6 @@ func (d *dispatcher) stop() {
 		p.end(errStopped)
 		delete(d.pools, key)
 	}
-	d.http.CloseIdleConnections()
 }
 
 // pod takes over a change of a pod of a function.
@@ -200,6 +195,14 @@ func (d *dispatcher) rescale(ctx context.Context, key loop.Key) error {
 	if again || want != have {
 		d.scale.AddAfter(key, plan.Tick)
 	}
+	if want < have {
+		var err error
+		if want, err = d.choose(ctx, key, p, have, want); err != nil {
+			return err
+		}
+	} else {
+		p.stay()
+	}
 	if want == have {
 		return nil
 	}
@@ -215,4 +218,26 @@ func (d *dispatcher) rescale(ctx context.Context, key loop.Key) error {
 	scale.Spec.Replicas = want
 	_, err = d.client.SetScale(ctx, at, scale)
 	return err
+}
+
+// choose says which instances go when there are to be fewer: those without a call. It returns how many then are left. An instance that has a call keeps
+// it to its end, however long it has been: it goes another time.
+func (d *dispatcher) choose(ctx context.Context, key loop.Key, p *pool, have, want int32) (int32, error) {
+	may, mark, unmark := p.leave(int(have-want), int(have))
+	for _, x := range []struct {
+		pods []string
+		cost any
+	}{{mark, "-1"}, {unmark, nil}} {
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{corev1.PodDeletionCost: x.cost}}})
+		if err != nil {
+			return have, err
+		}
+		for _, pod := range x.pods {
+			_, err := d.client.Patch(ctx, client.Key{Kind: api.Pods, Namespace: key.Namespace, Name: pod}, client.Patch{Type: types.MergePatchType, Data: body}, client.WriteOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return have, err
+			}
+		}
+	}
+	return have - int32(may), nil
 }

@@ -28,6 +28,13 @@ func functionOf(name string) *minik8s.Function {
 		Spec: minik8s.FunctionSpec{Concurrency: 10, TargetConcurrency: 10, IdleSeconds: 60, TimeoutSeconds: 5}}
 }
 
+// running is an instance that takes calls at an address.
+func running(name, address string) *instance {
+	i := newInstance(name, "1")
+	i.address, i.open = address, true
+	return i
+}
+
 // dispatching has calls of functions answered by instances that are HTTP servers here.
 func dispatching(t *testing.T, of map[string]http.HandlerFunc) *dispatcher {
 	t.Helper()
@@ -37,7 +44,7 @@ func dispatching(t *testing.T, of map[string]http.HandlerFunc) *dispatcher {
 		t.Cleanup(s.Close)
 		p := d.follow(functionOf(name), "1", func(*pool) {})
 		p.mu.Lock()
-		p.instances[types.UID(name)] = &instance{pod: name, version: "1", address: s.Listener.Addr().String(), open: true, forget: func() {}}
+		p.instances[types.UID(name)] = running(name, s.Listener.Addr().String())
 		p.mu.Unlock()
 	}
 	return d
@@ -132,7 +139,7 @@ func TestCallsFindTheLeader(t *testing.T) {
 	head.Spec.Right = "tail"
 	p := first.follow(head, "1", func(*pool) {})
 	p.mu.Lock()
-	p.instances["head"] = &instance{pod: "head", version: "1", address: one.Listener.Addr().String(), open: true, forget: func() {}}
+	p.instances["head"] = running("head", one.Listener.Addr().String())
 	p.mu.Unlock()
 	s = NewServer(nil, Config{Master: "a", Leader: func(context.Context) (string, error) { return "b", nil },
 		Other: func(context.Context, string) (string, http.RoundTripper, error) {

@@ -40,6 +40,11 @@ func TestSet(t *testing.T) {
 	if *one.Spec.Replicas != 0 || one.Spec.Template.Labels[VersionLabel] != one.Spec.Selector.MatchLabels[VersionLabel] {
 		t.Errorf("%+v", one)
 	}
+	long := *f
+	long.Spec.TimeoutSeconds = 3600
+	if grace := *Set(&long, "r/i@sha256:1", metav1.OwnerReference{}).Spec.Template.Spec.TerminationGracePeriodSeconds; grace != 3600 {
+		t.Errorf("calls may take 3600 s, and an instance has %d s to end", grace)
+	}
 	f.Spec.MaxInstances = 3 // is about how many, not about what
 	if other := Set(f, "r/i@sha256:1", metav1.OwnerReference{}); other.Name != one.Name {
 		t.Error("another number made other instances")

@@ -20,9 +20,6 @@ const VersionLabel = "minik8s.io/function-version"
 // NameAnnotation is on a function's ReplicaSets and pods, and has the function's name as people write it.
 const NameAnnotation = "minik8s.io/function-name"
 
-// maxGrace is how long an instance that is to end has for its running calls, at most.
-const maxGrace = 300
-
 // Set is the ReplicaSet of a function's instances with this image; owner is the function. Another specification has another name.
 func Set(f *minik8s.Function, image string, owner metav1.OwnerReference) *appsv1.ReplicaSet {
 	name := Derived(f.Name)
@@ -53,7 +50,7 @@ func template(f *minik8s.Function, image string) corev1.PodTemplateSpec {
 	} else {
 		c.Env = append(c.Env, corev1.EnvVar{Name: "PORT", Value: strconv.Itoa(int(port))})
 	}
-	grace := int64(min(s.TimeoutSeconds, maxGrace))
+	grace := int64(s.TimeoutSeconds) // a call that it has ends as if nobody wanted the instance to go
 	none := false
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{c}, TerminationGracePeriodSeconds: &grace,
 		AutomountServiceAccountToken: &none, EnableServiceLinks: &none}}
