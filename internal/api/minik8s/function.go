@@ -106,7 +106,7 @@ type FunctionEvent struct {
 // FunctionTriggerStatus is how far a trigger has come.
 type FunctionTriggerStatus struct {
 	Name string `json:"name"`
-	// LastTime is the last time of the schedule for which there is a call.
+	// LastTime is the last time of the schedule for which there is a call; with Revision, about when that was the newest.
 	LastTime *metav1.Time `json:"lastTime,omitempty"`
 	// Revision is that up to which changes of objects have their calls.
 	Revision string `json:"revision,omitempty"`
@@ -139,10 +139,12 @@ type FunctionStatus struct {
 	Conditions []metav1.Condition      `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// FunctionReady is the condition of a function that can be called; FunctionAddressed of one that has its address.
+// FunctionReady is the condition of a function that can be called; FunctionAddressed of one that has its address; FunctionTriggersHeldBack of one for
+// which objects change faster than triggers call.
 const (
-	FunctionReady     = "Ready"
-	FunctionAddressed = "Addressed"
+	FunctionReady            = "Ready"
+	FunctionAddressed        = "Addressed"
+	FunctionTriggersHeldBack = "TriggersHeldBack"
 )
 
 // Words of a FunctionSpec.
