@@ -37,6 +37,7 @@ type Images struct {
 
 	mu      sync.Mutex // one image at a time: it is short work, and the base is opened once
 	base    v1.Image
+	digest  string            // of the base
 	written time.Time         // of the archive that base is from
 	newest  map[string]string // the digest that was made last, of each repository: it may be about to be used
 }
@@ -96,9 +97,14 @@ func (m *Images) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	digest, err := raw.Digest()
+	if err != nil {
+		return err
+	}
 	if m.base, err = m.registry().PushBase(ctx, raw); err != nil {
 		return err
 	}
+	m.digest = digest.String()
 	m.written = info.ModTime()
 	return nil
 }
@@ -146,6 +152,17 @@ func (m *Images) Sweep(ctx context.Context, used map[string][]string) error {
 		for _, d := range digests {
 			if d != m.newest[name] && !slices.Contains(keep, d) {
 				old = append(old, imageregistry.Image{Repository: name, Digest: d})
+			}
+		}
+	}
+	if m.base != nil {
+		digests, err := m.store.Images(image.BaseRepository)
+		if err != nil {
+			return err
+		}
+		for _, d := range digests {
+			if d != m.digest { // another archive's; the images that stand on it have its layers by themselves
+				old = append(old, imageregistry.Image{Repository: image.BaseRepository, Digest: d})
 			}
 		}
 	}

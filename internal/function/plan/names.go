@@ -35,6 +35,9 @@ func Derived(name string) string {
 	if !unicode.IsLower(rune(out[0])) { // a name begins with a letter in some places
 		out = "f-" + out
 	}
+	if most := maxLabel - len("--") - hex.EncodedLen(3); len(out) > most { // of many capitals
+		out = strings.TrimRight(out[:most], "-")
+	}
 	return out + "--" + hex.EncodeToString(sum[:3])
 }
 

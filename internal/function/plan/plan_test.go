@@ -15,7 +15,7 @@ import (
 func TestDerived(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"hello", "addFive", "add-five", "add_five", "addfive", "AddFive", "is_hello", "is.hello", "is-hello", "a--b", "A", "a", "9", "f-9", "printEquals",
-		"add-five--" + strings.Repeat("a", 6), "X9_y.Z"} {
+		"add-five--" + strings.Repeat("a", 6), "X9_y.Z", strings.Repeat("A", 50), strings.Repeat("A", 49) + "B", strings.Repeat("a_", 24) + "b"} {
 		got := Derived(name)
 		if other, ok := seen[got]; ok {
 			t.Errorf("%s and %s are both %s", name, other, got)
@@ -114,5 +114,25 @@ func TestScaler(t *testing.T) {
 		if got := tick(calls); got != 1 {
 			t.Fatalf("a call every 20 s has %d instances", got)
 		}
+	}
+}
+
+// However long the window, the samples are few; and the average is that of all the calls.
+func TestScalerOfAMonth(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := &Scaler{Target: 10, Stable: 30 * 24 * time.Hour}
+	for i := range 200_000 {
+		now = now.Add(Tick)
+		calls := 0.0
+		if i%2 == 0 {
+			calls = 60
+		}
+		s.Observe(now, calls)
+	}
+	if n := len(s.samples); n > 2*maxSamples {
+		t.Errorf("%d samples", n)
+	}
+	if got := s.average(now.Add(-s.Stable)); got < 29.9 || got > 30.1 {
+		t.Errorf("of 0 and 60 in turns the average is %v", got)
 	}
 }
