@@ -147,7 +147,26 @@ func TestFunctions(t *testing.T) {
 	if _, _, h := c.post("/addFive", `{"x": 1}`); len(h.Get("Traceparent")) != 55 {
 		t.Errorf("a call without a trace has %q", h.Get("Traceparent"))
 	}
-	if out := c.ctl("func", "top"); !regexp.MustCompile(`(?m)^addFive +\d+ +[34] +[\d.µm]+s +[\d.µm]+s +\d+ +0 +0 +2/2`).MatchString(out) {
+	// Who waits for his call leaves a record in memory: its result can be asked for again, and who, when and how are listed.
+	_, _, h := c.post("/addFive", `{"z": 1}`)
+	if out, err := c.command("ctl", "func", "result", h.Get("X-Minik8s-Call")); err == nil || !strings.Contains(out, "KeyError: 'x'") {
+		t.Errorf("the result of a call that failed: %q, %v", out, err)
+	}
+	_, _, h = c.post("/addFive", `{"x": 7}`)
+	if out := c.ctl("func", "result", h.Get("X-Minik8s-Call")); out != `{"x": 12}` {
+		t.Errorf("the result of a call: %q", out)
+	}
+	if out := c.ask("GET", "/api/funcs/"+h.Get("X-Minik8s-Call"), ""); strings.TrimSpace(out) != `{"x": 12}` {
+		t.Errorf("by the seed's route: %q", out)
+	}
+	if out, err := c.command("ctl", "func", "result", "call-none"); err == nil || !strings.Contains(out, "not found") {
+		t.Errorf("of no call: %q, %v", out, err)
+	}
+	if out := c.ctl("func", "calls", "addFive"); !regexp.MustCompile(`(?m)^`+h.Get("X-Minik8s-Call")+` +\S+ +127\.0\.0\.1:\d+ +[\d.µm]+s +[\d.µm]+s +warm +200$`).MatchString(out) ||
+		!strings.Contains(out, "500 function: KeyError: 'x'") || !regexp.MustCompile(` root +.* cold +200`).MatchString(out) {
+		t.Errorf("calls: %s", out)
+	}
+	if out := c.ctl("func", "top"); !regexp.MustCompile(`(?m)^addFive +\d+ +[45] +[\d.µm]+s +[\d.µm]+s +\d+ +0 +0 +2/2`).MatchString(out) {
 		t.Errorf("top: %s", out)
 	}
 	c.eventually("instances that take calls", func() bool {

@@ -94,6 +94,7 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		if now == nil {
 			key := keyOf(old)
 			f.dispatch.drop(key)
+			f.server.last.forget(key)
 			f.mu.Lock()
 			delete(f.refs, old.UID)
 			delete(f.present, key)

@@ -12,12 +12,21 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/controller/loop"
 )
 
 // headerUnsent of an answer says that nothing of a call has begun, so that it may go to another master.
 const headerUnsent = "X-Minik8s-Unsent"
+
+// headerCaller of a call that is passed on is who has called.
+const headerCaller = "X-Minik8s-Caller"
+
+// pathOf is the path of a subresource of the API.
+func pathOf(kind *api.Kind, at loop.Key, sub string) string {
+	return fmt.Sprintf("/apis/minik8s.io/v1/namespaces/%s/%s/%s/%s", url.PathEscape(at.Namespace), kind.Plural, url.PathEscape(at.Name), sub)
+}
 
 // forward passes a call on to the master that has the instances. begun: something of it may have been done.
 func (s *Server) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, a *asked, leader string) (begun bool, err error) {
@@ -27,7 +36,7 @@ func (s *Server) forward(ctx context.Context, w http.ResponseWriter, r *http.Req
 			query[name] = v
 		}
 	}
-	header := http.Header{headerTrace: {a.q.trace}}
+	header := http.Header{headerTrace: {a.q.trace}, headerCaller: {a.caller}}
 	if a.q.contentType != "" {
 		header.Set("Content-Type", a.q.contentType)
 	}
@@ -36,7 +45,7 @@ func (s *Server) forward(ctx context.Context, w http.ResponseWriter, r *http.Req
 	} else if v := r.Header.Values("Prefer"); len(v) > 0 {
 		header["Prefer"] = v
 	}
-	sent, err := s.pass(ctx, w, leader, http.MethodPost, a.q.function, minik8s.FunctionCallSubresource, query, header, a.q.body)
+	sent, err := s.pass(ctx, w, leader, http.MethodPost, pathOf(api.Functions, a.q.function, minik8s.FunctionCallSubresource), query, header, a.q.body)
 	if err != nil && ctx.Err() == nil && sent && !a.how.later {
 		return true, apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which had the call, cannot be asked any more: whether the function ran is not known: %v", leader, err))
 	}
@@ -44,15 +53,14 @@ func (s *Server) forward(ctx context.Context, w http.ResponseWriter, r *http.Req
 }
 
 // pass has another master answer. sent: some of the request was; without an error the answer was passed on. errUnsent: that master has done nothing.
-func (s *Server) pass(ctx context.Context, w http.ResponseWriter, leader, method string, fn loop.Key, sub string, query url.Values, header http.Header, body []byte) (sent bool, err error) {
+func (s *Server) pass(ctx context.Context, w http.ResponseWriter, leader, method, path string, query url.Values, header http.Header, body []byte) (sent bool, err error) {
 	base, ask, err := s.cfg.Other(ctx, leader)
 	if err != nil {
 		return false, unreachable(leader, err)
 	}
 	query.Set(forwardedBy, s.cfg.Master)
-	to := fmt.Sprintf("%s/apis/minik8s.io/v1/namespaces/%s/functions/%s/%s?%s", base, url.PathEscape(fn.Namespace), url.PathEscape(fn.Name), sub, query.Encode())
 	var way attempt
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, way.trace()), method, to, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, way.trace()), method, base+path+"?"+query.Encode(), bytes.NewReader(body))
 	if err != nil {
 		return false, err
 	}

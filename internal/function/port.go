@@ -53,7 +53,7 @@ func (s *Server) callPlainly(w http.ResponseWriter, r *http.Request, namespace, 
 		return
 	}
 	if err == nil {
-		err = s.answer(w, r, fn, r.URL.Query(), "")
+		err = s.answer(w, r, fn, r.URL.Query(), r.RemoteAddr)
 	}
 	if err != nil {
 		failPlainly(w, err)

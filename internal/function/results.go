@@ -60,7 +60,10 @@ func accepted(w http.ResponseWriter, q question, how manner) {
 // result answers functioncalls/ID/result: the result as it came, or 202 while there is none. A PUT gives the call its result, which
 // then is not what the function returns.
 func (s *Server) result(w http.ResponseWriter, r *aggregation.Connected) error {
-	c := r.Object.(*minik8s.FunctionCall)
+	c, kept := r.Object.(*minik8s.FunctionCall)
+	if !kept {
+		return s.recorded(w, r)
+	}
 	if r.Method == http.MethodPut {
 		return s.give(w, r, c)
 	}
@@ -71,6 +74,22 @@ func (s *Server) result(w http.ResponseWriter, r *aggregation.Connected) error {
 	}
 	status := map[string]int{"": http.StatusOK, minik8s.FaultFunction: http.StatusInternalServerError, minik8s.FaultCaller: http.StatusBadRequest, minik8s.FaultPlatform: http.StatusBadGateway}[c.Status.Fault]
 	send(w, q, result{status: status, fault: c.Status.Fault, contentType: c.Status.ContentType, body: c.Status.Result, function: c.Status.Function, cold: c.Status.Cold})
+	return nil
+}
+
+// recorded answers with the result of a call that somebody has waited for, while it is remembered.
+func (s *Server) recorded(w http.ResponseWriter, r *aggregation.Connected) error {
+	if _, passed, err := s.lead(w, r); passed || err != nil {
+		return err
+	}
+	c := s.last.get(r.Namespace, r.Name)
+	switch {
+	case c == nil:
+		return apierrors.NewNotFound(api.FunctionCalls.GR(), r.Name)
+	case c.Cut:
+		return apierrors.NewGone(fmt.Sprintf("call %s ended with status %d; its result was too long to be kept beside the one who waited for it", c.ID, c.Status))
+	}
+	send(w, question{id: c.ID, function: c.function}, c.result)
 	return nil
 }
 

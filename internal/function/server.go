@@ -36,6 +36,7 @@ type Server struct {
 	cfg    Config
 	client client.Interface
 	under  *budget // calls under way here
+	last   *records
 
 	bodyTime time.Duration // how long a caller may take to send an argument
 
@@ -50,7 +51,7 @@ var mostUnderWay = amount{4096, 256 << 20}
 
 // NewServer makes a server; c has the part's rights.
 func NewServer(c client.Interface, cfg Config) *Server {
-	return &Server{cfg: cfg, client: c, under: newBudget("calls under way on this master", mostUnderWay, 1), bodyTime: bodyTime, changed: make(chan struct{}), kept: map[loop.Key]*kept{}}
+	return &Server{cfg: cfg, client: c, under: newBudget("calls under way on this master", mostUnderWay, 1), bodyTime: bodyTime, last: newRecords(), changed: make(chan struct{}), kept: map[loop.Key]*kept{}}
 }
 
 // Connectors are the subresources, for the API server.
@@ -58,6 +59,7 @@ func (s *Server) Connectors() map[string]aggregation.Connector {
 	return map[string]aggregation.Connector{
 		api.Functions.Plural + "/" + minik8s.FunctionCallSubresource:       s.call,
 		api.Functions.Plural + "/" + minik8s.FunctionLoadSubresource:       s.load,
+		api.Functions.Plural + "/" + minik8s.FunctionCallsSubresource:      s.calls,
 		api.FunctionCalls.Plural + "/" + minik8s.FunctionResultSubresource: s.result,
 	}
 }
@@ -113,12 +115,25 @@ func (s *Server) here(ctx context.Context, forwarded bool) (*dispatcher, string,
 	}
 }
 
+// keepRecord keeps how a call went, in memory and in the log.
+func (s *Server) keepRecord(q question, caller string, began metav1.Time, took time.Duration, res result) {
+	millis := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+	r := &record{function: q.function, result: res, FunctionRecord: minik8s.FunctionRecord{ID: q.id, Caller: caller, Time: began, TookMillis: millis(took), QueuedMillis: millis(res.queued),
+		Cold: res.cold, Status: res.status, Fault: res.fault, Instance: res.instance, Trace: traceID(q.trace), Steps: res.steps}}
+	s.last.add(r)
+	s.cfg.Log.Debug("function called", "function", q.function, "call", q.id, "caller", caller, "took", took, "queued", res.queued, "cold", res.cold, "status", res.status, "fault", res.fault, "instance", res.instance, "trace", r.Trace)
+}
+
 // errNobody means that no master leads.
 var errNobody = apierrors.NewServiceUnavailable("no master leads at this moment; try again")
 
 // call answers functions/NAME/call.
 func (s *Server) call(w http.ResponseWriter, r *aggregation.Connected) error {
-	return s.answer(w, r.Request, r.Object.(*minik8s.Function), r.Query, "")
+	who := r.User
+	if from := r.Header.Get(headerCaller); from != "" && r.Query.Has(forwardedBy) {
+		who += " for " + from
+	}
+	return s.answer(w, r.Request, r.Object.(*minik8s.Function), r.Query, who)
 }
 
 // answer answers one call. caller is told in the call's object, if there comes one.
@@ -246,9 +261,16 @@ func (s *Server) wait(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if !d.await(ctx, a.q.function) {
 		return false, apierrors.NewServiceUnavailable(fmt.Sprintf("function %s is not known yet; try again", a.q.function.Name))
 	}
-	began := metav1.NewTime(clock.Now())
+	began, from := metav1.NewTime(clock.Now()), time.Now()
 	done := make(chan result, 1)
-	go func() { done <- d.call(context.WithoutCancel(ctx), a.q) }() // what an instance has begun goes on, and counts, also without its caller
+	q := a.q
+	go func() { // what an instance has begun goes on, and counts, also without its caller
+		res := d.call(context.WithoutCancel(ctx), q)
+		if !res.stopped {
+			s.keepRecord(q, a.caller, began, time.Since(from), res)
+		}
+		done <- res
+	}()
 	timer := time.NewTimer(a.how.wait)
 	defer timer.Stop()
 	select {

@@ -74,7 +74,7 @@ func text(t *testing.T, resp *http.Response, err error) string {
 
 // Who sends a body slowly is turned away, and has held nothing but what he has sent.
 func TestSlowBody(t *testing.T) {
-	s := NewServer(nil, Config{Leader: func(context.Context) (string, error) { return "", nil }})
+	s := NewServer(nil, Config{Log: slog.New(slog.DiscardHandler), Leader: func(context.Context) (string, error) { return "", nil }})
 	s.bodyTime = 200 * time.Millisecond
 	at := called(s, functionOf("f"))
 	defer at.Close()
@@ -106,7 +106,7 @@ func TestCallsFindTheLeader(t *testing.T) {
 	var looked atomic.Int32
 	d := dispatching(t, map[string]http.HandlerFunc{"f": ok("here")})
 	var s *Server
-	s = NewServer(nil, Config{Master: "a", Leader: func(context.Context) (string, error) {
+	s = NewServer(nil, Config{Log: slog.New(slog.DiscardHandler), Master: "a", Leader: func(context.Context) (string, error) {
 		if looked.Add(1) == 3 {
 			s.serve(d)
 		}
@@ -141,7 +141,7 @@ func TestCallsFindTheLeader(t *testing.T) {
 	p.mu.Lock()
 	p.instances["head"] = running("head", one.Listener.Addr().String())
 	p.mu.Unlock()
-	s = NewServer(nil, Config{Master: "a", Leader: func(context.Context) (string, error) { return "b", nil },
+	s = NewServer(nil, Config{Log: slog.New(slog.DiscardHandler), Master: "a", Leader: func(context.Context) (string, error) { return "b", nil },
 		Other: func(context.Context, string) (string, http.RoundTripper, error) {
 			return "http://b", roundTrip(func(r *http.Request) (*http.Response, error) {
 				body, err := io.ReadAll(r.Body)
@@ -191,5 +191,38 @@ func TestAnswersOfImages(t *testing.T) {
 	defer cancel()
 	if r := d.call(ctx, question{id: "x", function: loop.Key{Namespace: "default", Name: "empty"}, contentType: "a\x01b"}); r.status != 500 || ctx.Err() != nil {
 		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+// What is remembered of calls has a bound: of each function, in number and bytes, and in functions. Those go first that were called longest ago.
+func TestRecords(t *testing.T) {
+	s := newRecords()
+	add := func(function, id string, size int) {
+		s.add(&record{function: loop.Key{Namespace: "default", Name: function}, FunctionRecord: minik8s.FunctionRecord{ID: id, Time: metav1.Now()}, result: result{body: make([]byte, size)}})
+	}
+	for i := range 2 * mostRecords {
+		add("often", fmt.Sprint("o", i), 1)
+	}
+	for i := range 10 {
+		add("large", fmt.Sprint("l", i), maxRecord)
+	}
+	add("large", "more", maxRecord+1)
+	if n := len(s.list(loop.Key{Namespace: "default", Name: "often"})); n != mostRecords || s.get("default", "o0") != nil || s.get("default", fmt.Sprint("o", 2*mostRecords-1)) == nil {
+		t.Errorf("%d calls of one function", n)
+	}
+	if n := len(s.list(loop.Key{Namespace: "default", Name: "large"})); n != mostRecordBytes/maxRecord+1 || !s.get("default", "more").Cut {
+		t.Errorf("%d large results", n)
+	}
+	for i := range mostRecorded {
+		add(fmt.Sprint("f", i), fmt.Sprint("x", i), 1)
+	}
+	if len(s.of) != mostRecorded || s.get("default", "more") != nil || s.get("default", "x0") == nil {
+		t.Errorf("%d functions", len(s.of))
+	}
+	for key := range s.of {
+		s.forget(key)
+	}
+	if len(s.byID) != 0 {
+		t.Errorf("%d calls of functions that are gone", len(s.byID))
 	}
 }

@@ -184,6 +184,30 @@ type FunctionLoad struct {
 	Panicking        bool  `json:"panicking"`
 }
 
+// FunctionCallsSubresource is the path below a Function that says how its last calls went that somebody has waited for: GET. The answer is a
+// list of FunctionRecords as JSON, the newest first. They are in the memory of the master that leads.
+const FunctionCallsSubresource = "calls"
+
+// FunctionRecord is how a call went that somebody has waited for.
+type FunctionRecord struct {
+	ID     string      `json:"id"`
+	Caller string      `json:"caller"`
+	Time   metav1.Time `json:"time"`
+	// TookMillis is how long it took, QueuedMillis how much of that it has waited for an instance; Cold, that it waited for one to start.
+	TookMillis   float64 `json:"tookMillis"`
+	QueuedMillis float64 `json:"queuedMillis"`
+	Cold         bool    `json:"cold,omitempty"`
+	// Status is HTTP's. Fault says of a failed call whose fault it was, and Result what it said, such as a traceback.
+	Status   int    `json:"status"`
+	Fault    string `json:"fault,omitempty"`
+	Result   string `json:"result,omitempty"`
+	Instance string `json:"instance,omitempty"`
+	Trace    string `json:"trace,omitempty"`
+	Steps    int32  `json:"steps,omitempty"`
+	// Cut: the result was too long to be kept.
+	Cut bool `json:"cut,omitempty"`
+}
+
 // FunctionResultSubresource is the path below a FunctionCall that has its result as it came: GET.
 const FunctionResultSubresource = "result"
 
