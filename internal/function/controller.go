@@ -66,6 +66,7 @@ type Controller struct {
 type made struct {
 	generation int64
 	ref        string
+	platform   string // that it stands on; empty: it is none of ours
 }
 
 // NewController makes the controller. server has its calls brought here while it runs; kinds has those that triggers name; port is that of the masters' Doors.
@@ -206,14 +207,23 @@ func (f *Controller) ref(ctx context.Context, fn *minik8s.Function) (string, err
 	if ok && m.generation == fn.Generation {
 		return m.ref, nil
 	}
-	ref, err := f.images.Ref(ctx, fn)
-	if err != nil {
+	m = made{generation: fn.Generation}
+	var err error
+	if fn.Spec.Image == "" {
+		if m.platform, err = f.images.Platform(ctx); err != nil {
+			return "", err
+		}
+	}
+	// What another master has made, or this one before, is the same image: it is made again when a node asks for it and it is not here.
+	if s := &fn.Status; s.Image != "" && s.ObservedGeneration == fn.Generation && m.platform != "" && s.Platform == m.platform {
+		m.ref = s.Image
+	} else if m.ref, err = f.images.Ref(ctx, fn); err != nil {
 		return "", err
 	}
 	f.mu.Lock()
-	f.refs[fn.UID] = made{fn.Generation, ref}
+	f.refs[fn.UID] = m
 	f.mu.Unlock()
-	return ref, nil
+	return m.ref, nil
 }
 
 func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
@@ -316,9 +326,11 @@ func (f *Controller) say(ctx context.Context, fn *minik8s.Function, at addressed
 		apimeta.SetStatusCondition(&status.Conditions, *at.condition)
 	}
 	status.ObservedGeneration = fn.Generation
-	if p != nil {
+	if p == nil {
+		status.Platform = "" // the image is that of an earlier generation
+	} else {
 		f.mu.Lock()
-		status.Image = f.refs[fn.UID].ref
+		status.Image, status.Platform = f.refs[fn.UID].ref, f.refs[fn.UID].platform
 		f.mu.Unlock()
 		all, ready, last := p.numbers()
 		if all != status.Instances || ready != status.ReadyInstances {

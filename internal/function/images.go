@@ -35,11 +35,12 @@ type Images struct {
 	store   *imageregistry.Registry
 	log     *slog.Logger
 
-	mu      sync.Mutex // one image at a time: it is short work, and the base is opened once
-	base    v1.Image
-	digest  string            // of the base
-	written time.Time         // of the archive that base is from
-	newest  map[string]string // the digest that was made last, of each repository: it may be about to be used
+	mu       sync.Mutex // one image at a time: it is short work, and the base is opened once
+	base     v1.Image
+	digest   string            // of the base
+	platform string            // see Platform
+	written  time.Time         // of the archive that base is from
+	newest   map[string]string // the digest that was made last, of each repository: it may be about to be used
 }
 
 // NewImages makes it; store is the master's registry, and archive the base image. c reads Functions.
@@ -70,6 +71,16 @@ func (m *Images) Ref(ctx context.Context, f *minik8s.Function) (string, error) {
 		m.newest[plan.Repository(f.Namespace, f.Name)] = digestOf(ref)
 	}
 	return ref, err
+}
+
+// Platform tells what images stand on here from other bases, and other programs that call functions: with the same one a function's image is the same.
+func (m *Images) Platform(ctx context.Context) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.open(ctx); err != nil {
+		return "", err
+	}
+	return m.platform, nil
 }
 
 // digestOf is what a reference ends with.
@@ -105,6 +116,10 @@ func (m *Images) open(ctx context.Context) error {
 		return err
 	}
 	m.digest = digest.String()
+	m.platform, err = image.Platform(digest)
+	if err != nil {
+		return err
+	}
 	m.written = info.ModTime()
 	return nil
 }

@@ -127,6 +127,8 @@ type FunctionStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Image is what instances run, by its digest.
 	Image string `json:"image,omitempty"`
+	// Platform tells what Image stands on from other bases: a master with the same one need not make the image to know it.
+	Platform string `json:"platform,omitempty"`
 	// Instances are those that exist; ReadyInstances those that take calls.
 	Instances      int32 `json:"instances,omitempty"`
 	ReadyInstances int32 `json:"readyInstances,omitempty"`

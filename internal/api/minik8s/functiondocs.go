@@ -54,6 +54,7 @@ func (FunctionStatus) SwaggerDoc() map[string]string {
 		"":                   "Whether a function can be called, and how many instances it has.",
 		"observedGeneration": "The generation of which the rest is said.",
 		"image":              "What instances run, by its digest.",
+		"platform":           "A sum of what the image stands on, a base and the program that calls functions.",
 		"instances":          "How many instances exist.",
 		"readyInstances":     "How many of them take calls.",
 		"address":            "The address of its Service, if it has one.",
