@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -39,6 +41,18 @@ func TestSet(t *testing.T) {
 	one := Set(f, "r/i@sha256:1", metav1.OwnerReference{})
 	if *one.Spec.Replicas != 0 || one.Spec.Template.Labels[VersionLabel] != one.Spec.Selector.MatchLabels[VersionLabel] {
 		t.Errorf("%+v", one)
+	}
+	r := one.Spec.Template.Spec.Containers[0].Resources
+	if r.Limits.Memory().String() != "256Mi" || r.Requests.Memory().String() != "16Mi" || f.Spec.Resources.Limits != nil {
+		t.Errorf("resources of an instance %+v, of the function %+v", r, f.Spec.Resources)
+	}
+	for given, want := range map[string]string{"8Mi": "8Mi 8Mi", "1Gi": "1Gi 16Mi"} {
+		less := *f
+		less.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(given)}
+		r := Set(&less, "r/i@sha256:1", metav1.OwnerReference{}).Spec.Template.Spec.Containers[0].Resources
+		if got := r.Limits.Memory().String() + " " + r.Requests.Memory().String(); got != want {
+			t.Errorf("with a limit of %s: %s", given, got)
+		}
 	}
 	long := *f
 	long.Spec.TimeoutSeconds = 3600
