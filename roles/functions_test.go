@@ -536,7 +536,11 @@ func TestFunctionChains(t *testing.T) {
 		t.Errorf("a circle: %d %q", status, got)
 	}
 
-	// Accepted calls are not lost with the daemon.
+	// Accepted calls are not lost with the daemon, and one that is not to be made twice is not.
+	c.add("once", "import time\ndef run(arg):\n    time.sleep(2)\n    return 'done'\n", func(s *minik8s.FunctionSpec) { s.Retry = minik8s.RetryNever })
+	if _, got := ask("POST", "/apis/minik8s.io/v1/namespaces/default/functions/once/call?id=only", "x"); !strings.Contains(got, "only") {
+		t.Fatal(got)
+	}
 	var ids []string
 	for range 5 {
 		_, got := ask("POST", "/apis/minik8s.io/v1/namespaces/default/functions/slow/call?wait=0s&text", `{"s": 0.5}`)
@@ -548,6 +552,9 @@ func TestFunctionChains(t *testing.T) {
 		if out := c.ctl("func", "result", id, "--wait"); out != `"done"` {
 			t.Errorf("after the daemon was killed %s has %q", id, out)
 		}
+	}
+	if out, err := c.command("ctl", "func", "result", "only", "--wait"); err == nil || !strings.Contains(out, "not to be called again") {
+		t.Errorf("after the daemon was killed the call that is not to be made twice has %q, %v", out, err)
 	}
 }
 
