@@ -87,7 +87,7 @@ func (s *Server) recorded(w http.ResponseWriter, r *aggregation.Connected) error
 	case c == nil:
 		return apierrors.NewNotFound(api.FunctionCalls.GR(), r.Name)
 	case c.Cut:
-		return apierrors.NewGone(fmt.Sprintf("call %s ended with status %d; its result was too long to be kept beside the one who waited for it", c.ID, c.Status))
+		return apierrors.NewResourceExpired(fmt.Sprintf("call %s ended with status %d; its result was too long to be kept beside the one who waited for it", c.ID, c.Status))
 	}
 	send(w, question{id: c.ID, function: c.function}, c.result)
 	return nil
