@@ -105,7 +105,7 @@ func (d *Daemon) runFunctionDoor(ctx context.Context, ready func()) error {
 		<-ctx.Done()
 		return nil
 	}
-	return function.NewDoor(d.functions.server, function.DoorConfig{Domain: d.cfg.ClusterDomain, Inside: d.inCluster,
+	return function.NewDoor(d.functions.server, function.DoorConfig{Domain: d.cfg.ClusterDomain, Inside: d.inCluster, Home: d.namespaceOf,
 		Listen: func(ctx context.Context) (net.Listener, error) {
 			return d.listenPatiently(ctx, "function-port", net.JoinHostPort(d.cfg.APIAddress, strconv.Itoa(d.cfg.FunctionPort)))
 		}}).Run(ctx, ready)
@@ -147,6 +147,20 @@ func (d *Daemon) inCluster(ctx context.Context, from netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// namespaceOf is that of the pod with an address of its own; empty: no pod has it.
+func (d *Daemon) namespaceOf(ctx context.Context, at netip.Addr) string {
+	pods, _, err := client.All[*corev1.Pod](ctx, d.Client(), api.Pods, client.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, p := range pods {
+		if !p.Spec.HostNetwork && p.Status.PodIP == at.String() && p.Status.Phase == corev1.PodRunning {
+			return p.Namespace
+		}
+	}
+	return ""
 }
 
 // lazyTransport is made with the first request: the credentials come after the runtime.

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -146,7 +147,26 @@ func TestFunctions(t *testing.T) {
 	if _, _, h := c.post("/addFive", `{"x": 1}`); len(h.Get("Traceparent")) != 55 {
 		t.Errorf("a call without a trace has %q", h.Get("Traceparent"))
 	}
-	if out := c.ctl("func", "top"); !regexp.MustCompile(`(?m)^addFive +\d+ +[34] +[\d.µm]+s +[\d.µm]+s +\d+ +0 +0 +2/2`).MatchString(out) {
+	// Who waits for his call leaves a record in memory: its result can be asked for again, and who, when and how are listed.
+	_, _, h := c.post("/addFive", `{"z": 1}`)
+	if out, err := c.command("ctl", "func", "result", h.Get("X-Minik8s-Call")); err == nil || !strings.Contains(out, "KeyError: 'x'") {
+		t.Errorf("the result of a call that failed: %q, %v", out, err)
+	}
+	_, _, h = c.post("/addFive", `{"x": 7}`)
+	if out := c.ctl("func", "result", h.Get("X-Minik8s-Call")); out != `{"x": 12}` {
+		t.Errorf("the result of a call: %q", out)
+	}
+	if out := c.ask("GET", "/api/funcs/"+h.Get("X-Minik8s-Call"), ""); strings.TrimSpace(out) != `{"x": 12}` {
+		t.Errorf("by the seed's route: %q", out)
+	}
+	if out, err := c.command("ctl", "func", "result", "call-none"); err == nil || !strings.Contains(out, "not found") {
+		t.Errorf("of no call: %q, %v", out, err)
+	}
+	if out := c.ctl("func", "calls", "addFive"); !regexp.MustCompile(`(?m)^`+h.Get("X-Minik8s-Call")+` +\S+ +127\.0\.0\.1:\d+ +[\d.µm]+s +[\d.µm]+s +warm +200$`).MatchString(out) ||
+		!strings.Contains(out, "500 function: KeyError: 'x'") || !regexp.MustCompile(` root +.* cold +200`).MatchString(out) {
+		t.Errorf("calls: %s", out)
+	}
+	if out := c.ctl("func", "top"); !regexp.MustCompile(`(?m)^addFive +\d+ +[45] +[\d.µm]+s +[\d.µm]+s +\d+ +0 +0 +2/2`).MatchString(out) {
 		t.Errorf("top: %s", out)
 	}
 	c.eventually("instances that take calls", func() bool {
@@ -386,6 +406,69 @@ func TestFunctionsChange(t *testing.T) {
 	}
 }
 
+// A call that runs ends as if nothing happened when there are to be fewer instances, and when its function goes.
+func TestFunctionCallsEnd(t *testing.T) {
+	c := newFunctions(t, 18093)
+	c.add("sleeps", "import time, os\ndef run(arg):\n    time.sleep(float(arg))\n    return os.uname().nodename\n", func(s *minik8s.FunctionSpec) {
+		s.Concurrency, s.IdleSeconds, s.MinInstances, s.MaxInstances = 1, 1, 3, 3
+	})
+	type answer struct {
+		status int
+		body   string
+	}
+	long := func(seconds string) chan answer {
+		out := make(chan answer, 1)
+		go func() {
+			resp, err := http.Post("http://"+c.address+"/sleeps", "", strings.NewReader(seconds))
+			if err != nil {
+				out <- answer{0, err.Error()}
+				return
+			}
+			defer resp.Body.Close()          //nolint:errcheck // it was only read
+			text, _ := io.ReadAll(resp.Body) //nolint:errcheck // what came counts
+			out <- answer{resp.StatusCode, string(text)}
+		}()
+		return out
+	}
+	c.eventually("three that take calls", func() bool {
+		f, err := client.Get[*minik8s.Function](t.Context(), c.api, client.Key{Kind: api.Functions, Namespace: "default", Name: "sleeps"})
+		return err == nil && f.Status.ReadyInstances == 3
+	})
+	if _, err := c.api.Patch(t.Context(), client.Key{Kind: api.Functions, Namespace: "default", Name: "sleeps"},
+		client.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":{"minInstances":0}}`)}, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	running := long("15")
+	for _, x := range []chan answer{long("0.5"), long("0.5")} {
+		<-x
+	}
+	alone := ""
+	c.eventually("one instance", func() bool {
+		pods := c.instances("sleeps")
+		if len(pods) != 1 || pods[0].DeletionTimestamp != nil {
+			return false
+		}
+		alone = pods[0].Name
+		return true
+	})
+	select {
+	case x := <-running:
+		t.Fatalf("it has ended too soon to say anything: %+v", x)
+	default:
+	}
+	if x := <-running; x.status != 200 || x.body != alone {
+		t.Errorf("the call that ran, whose instance is to be %s: %d %q", alone, x.status, x.body)
+	}
+	running = long("4")
+	c.eventually("a call", func() bool {
+		return strings.Contains(c.ask("GET", "/metrics", ""), `activator_request_concurrency{namespace_name="default",service_name="sleeps"} 1`) && len(c.instances("sleeps")) > 0
+	})
+	c.ctl("func", "rm", "sleeps")
+	if x := <-running; x.status != 200 {
+		t.Errorf("the call that ran when its function went: %d %q", x.status, x.body)
+	}
+}
+
 // The second seed system's functions and routes: branches, and results that are asked for later.
 func TestFunctionChains(t *testing.T) {
 	c := newFunctions(t, 18085)
@@ -454,7 +537,11 @@ func TestFunctionChains(t *testing.T) {
 		t.Errorf("a circle: %d %q", status, got)
 	}
 
-	// Accepted calls are not lost with the daemon.
+	// Accepted calls are not lost with the daemon, and one that is not to be made twice is not.
+	c.add("once", "import time\ndef run(arg):\n    time.sleep(2)\n    return 'done'\n", func(s *minik8s.FunctionSpec) { s.Retry = minik8s.RetryNever })
+	if _, got := ask("POST", "/apis/minik8s.io/v1/namespaces/default/functions/once/call?id=only", "x"); !strings.Contains(got, "only") {
+		t.Fatal(got)
+	}
 	var ids []string
 	for range 5 {
 		_, got := ask("POST", "/apis/minik8s.io/v1/namespaces/default/functions/slow/call?wait=0s&text", `{"s": 0.5}`)
@@ -466,6 +553,9 @@ func TestFunctionChains(t *testing.T) {
 		if out := c.ctl("func", "result", id, "--wait"); out != `"done"` {
 			t.Errorf("after the daemon was killed %s has %q", id, out)
 		}
+	}
+	if out, err := c.command("ctl", "func", "result", "only", "--wait"); err == nil || !strings.Contains(out, "not to be called again") {
+		t.Errorf("after the daemon was killed the call that is not to be made twice has %q, %v", out, err)
 	}
 }
 

@@ -125,6 +125,44 @@ func TestFunctionScripts(t *testing.T) {
 	}
 }
 
+// What the scripts send is what it says, and a token is in nobody's list of processes.
+func TestFunctionScriptsAreCareful(t *testing.T) {
+	scripts, err := filepath.Abs("../deploy/functions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("curl", "#!/bin/sh\necho \"args: $*\"\nwhile [ $# -gt 0 ]; do\n\tif [ \"$1\" = -K ]; then echo \"config: $(cat \"$2\")\"; fi\n\tshift\ndone\ncat\n")
+	write("token", "sesame\n")
+	write("f.py", "def run(arg): return arg\n")
+	write("bad.env", "NAME='a\"b'\nMAIN=f.py\n")
+	write("worse.env", "NAME=a\nMAIN=f.py\nLEFT_BRANCH='x\",\"spec\":{\"image\":\"y'\n")
+	write("count.env", "NAME=a\nMAIN=f.py\nMAX_INSTANCE_NUM='$(id)'\n")
+	sh := func(line string) (string, error) {
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "TOKEN_FILE=token", "S="+scripts)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := sh("sh $S/call.sh hello you")
+	args, rest, _ := strings.Cut(out, "\n")
+	if err != nil || strings.Contains(args, "sesame") || !strings.Contains(rest, `config: header = "Authorization: Bearer sesame"`) || !strings.HasSuffix(strings.TrimSpace(rest), "you") {
+		t.Errorf("%s, %v", out, err)
+	}
+	for line, says := range map[string]string{"$S/call.sh ../../api/v1 x": "NAME: expected letters", "$S/get-result.sh 'a?b'": "ID: expected letters", "$S/uploader.sh bad.env": "NAME: expected letters",
+		"$S/uploader.sh worse.env": "LEFT_BRANCH: expected letters", "$S/updater.sh count.env": "MAX_INSTANCE_NUM: expected a number"} {
+		if out, err := sh("sh " + line); err == nil || !strings.Contains(out, says) || strings.Contains(out, "args: ") {
+			t.Errorf("%s: %s, %v", line, out, err)
+		}
+	}
+}
+
 // A function's own address: from the node and from a pod, by address and by name, from zero, and with its limits.
 func TestFunctionAddresses(t *testing.T) {
 	c := newFunctions(t, 18088)

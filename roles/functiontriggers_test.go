@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -117,6 +118,28 @@ func TestFunctionTriggers(t *testing.T) {
 		}
 		events[x.Spec.Caller] = true
 	}
+
+	// Objects that change faster than a trigger calls hold it back, which the function says; and no change is left out.
+	for i := range 130 {
+		create(&corev1.ConfigMap{ObjectMeta: meta(fmt.Sprintf("rush-%d", i))})
+	}
+	c.eventually("a function that says that it is held back", func() bool {
+		f, err := client.Get[*minik8s.Function](ctx, c.api, client.Key{Kind: api.Functions, Namespace: "default", Name: "onChange"})
+		if err != nil {
+			return false
+		}
+		held := apimeta.FindStatusCondition(f.Status.Conditions, minik8s.FunctionTriggersHeldBack)
+		return held != nil && held.Status == metav1.ConditionTrue && strings.Contains(held.Message, "trigger maps: objects of kind ConfigMap")
+	})
+	c.eventually("a call for each of the rush", func() bool {
+		n := 0
+		for result, count := range results("maps") {
+			if strings.HasPrefix(result, `"Created ConfigMap rush-`) {
+				n += count
+			}
+		}
+		return n == 130
+	})
 
 	// What has no trigger any more is called no more.
 	f, err := client.Get[*minik8s.Function](ctx, c.api, client.Key{Kind: api.Functions, Namespace: "default", Name: "onChange"})

@@ -3,4 +3,5 @@
 set -eu
 . "$(dirname "$0")/common.sh"
 name=${1:?usage: call.sh NAME ARGUMENT}
+plain NAME "$name"
 printf '%s' "${2-}" | ask POST "/$name" -H 'Content-Type: text/plain' --data-binary @-

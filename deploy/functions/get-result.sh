@@ -2,4 +2,6 @@
 # Prints the result of a call that was not waited for: get-result.sh ID
 set -eu
 . "$(dirname "$0")/common.sh"
-ask GET "/${1:?usage: get-result.sh ID}"
+id=${1:?usage: get-result.sh ID}
+plain ID "$id"
+ask GET "/$id"

@@ -15,8 +15,11 @@ type Connector func(w http.ResponseWriter, r *Connected) error
 // Connected is one authorised request for a subresource.
 type Connected struct {
 	*http.Request
-	// Object is the object above the subresource. It is shared: it must not be changed.
+	// Object is the object above the subresource. It is shared: it must not be changed. It is nil if there is none and the subresource is
+	// read all the same (api.Subresource.Absent).
 	Object api.Object
+	// Namespace and Name are the object's, User is who asks.
+	Namespace, Name, User string
 	// Path is what follows the subresource, with its first slash, unescaped; often empty.
 	Path  string
 	Query url.Values

@@ -94,6 +94,8 @@ type Subresource struct {
 	Connects bool
 	// Path: a path of any length may follow the name.
 	Path bool
+	// Absent: it is read also where there is no object of that name.
+	Absent bool
 }
 
 // Body returns the kind of the body of one of the kind's subresources.
@@ -331,14 +333,15 @@ var (
 		Group: "minik8s.io", Version: "v1", Kind: "Function", Plural: "functions", Singular: "function",
 		ShortNames: []string{"func", "fn"}, Aliases: []string{"funcs", "f"}, Namespaced: true,
 		Subresources: []Subresource{status, {Name: minik8s.FunctionCallSubresource, Verbs: []string{"create"}, Connects: true},
-			{Name: minik8s.FunctionLoadSubresource, Verbs: []string{"get"}, Connects: true}},
+			{Name: minik8s.FunctionLoadSubresource, Verbs: []string{"get"}, Connects: true},
+			{Name: minik8s.FunctionCallsSubresource, Verbs: []string{"get"}, Connects: true}},
 		New:     func() Object { return &minik8s.Function{} },
 		NewList: func() runtime.Object { return &minik8s.FunctionList{} },
 	}
 	FunctionCalls = &Kind{
 		Group: "minik8s.io", Version: "v1", Kind: "FunctionCall", Plural: "functioncalls", Singular: "functioncall",
 		ShortNames: []string{"call"}, Aliases: []string{"calls"}, Namespaced: true, AsBytes: true,
-		Subresources: []Subresource{{Name: minik8s.FunctionResultSubresource, Verbs: []string{"get", "update"}, Connects: true}, status},
+		Subresources: []Subresource{{Name: minik8s.FunctionResultSubresource, Verbs: []string{"get", "update"}, Connects: true, Absent: true}, status},
 		New:          func() Object { return &minik8s.FunctionCall{} },
 		NewList:      func() runtime.Object { return &minik8s.FunctionCallList{} },
 	}

@@ -43,7 +43,7 @@ func (p *program) funcCommand() *cli.Command {
 	}
 	return &cli.Command{
 		Name: "func", Usage: "functions: add, update and remove them, call them, see their results and what they print",
-		ArgsUsage: "add | update | rm | get | call | result | top | logs",
+		ArgsUsage: "add | update | rm | get | call | result | calls | top | logs",
 		Subcommands: []*cli.Command{
 			{Name: "add", Usage: "make a function of a Python file", ArgsUsage: "NAME -p FILE", Action: p.funcAdd,
 				Flags: append(program, &cli.IntFlag{Name: "initial", Value: firstInstances, Usage: "how many instances come with it; they go when idle"})},
@@ -53,7 +53,8 @@ func (p *program) funcCommand() *cli.Command {
 				return p.get(c, append([]string{api.Functions.Plural}, c.Args().Slice()...))
 			}},
 			{Name: "call", Usage: "call a function and print its result", ArgsUsage: "NAME [ARGUMENT]", Flags: call, Action: func(c *cli.Context) error { return p.funcCall(c, false) }},
-			{Name: "result", Usage: "print the result of a call that was not waited for", ArgsUsage: "ID", Action: p.funcResult,
+			{Name: "calls", Usage: "who has called a function and waited, and how the last such calls went", ArgsUsage: "NAME", Flags: []cli.Flag{name}, Action: p.funcCalls},
+			{Name: "result", Usage: "print the result of a call: for a time of one that was not waited for, and of the last ones that were", ArgsUsage: "ID", Action: p.funcResult,
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "wait", Usage: "wait until there is one"}}},
 			{Name: "top", Usage: "calls, errors, times, cold starts and instances of functions, since the leading master began to lead", ArgsUsage: "[NAME...]",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "of all namespaces"}}, Action: p.funcTop},
@@ -244,6 +245,14 @@ func (p *program) funcResult(c *cli.Context) error {
 			return nil
 		}
 	}
+}
+
+func (p *program) funcCalls(c *cli.Context) error {
+	s, namespace, name, _, err := p.funcName(c)
+	if err != nil {
+		return err
+	}
+	return functions.Calls(c.Context, s, namespace, name)
 }
 
 func (p *program) funcTop(c *cli.Context) error {

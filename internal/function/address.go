@@ -3,11 +3,6 @@ package function
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/http"
-	"net/netip"
-	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -21,8 +16,6 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
 	"minik8s/internal/function/plan"
-	"minik8s/internal/informer"
-	"minik8s/internal/supervise"
 )
 
 // addressed is what a function's status says of its address: the address, and the condition; nil: it asks for none.
@@ -125,27 +118,9 @@ func (f *Controller) masters() []string {
 
 // followAddresses has functions reconciled whose Service or slice has changed; all of them when masters come or go.
 func (f *Controller) followAddresses() {
-	name := func(o api.Object) (string, bool) {
-		n, ok := o.GetAnnotations()[plan.NameAnnotation]
-		return n, ok
-	}
-	f.services.OnChange(func(old, now *corev1.Service) {
-		s := now
-		if now == nil {
-			s = old
-		}
-		if n, ok := name(s); ok {
-			f.loop.Add(loop.Key{Namespace: s.Namespace, Name: n})
-		}
-	})
+	f.services.OnChange(func(old, now *corev1.Service) { reconcileOwner(f, old, now, now == nil) })
 	f.slices.OnChange(func(old, now *discoveryv1.EndpointSlice) {
-		s := now
-		if now == nil {
-			s = old
-		}
-		if n, ok := name(s); ok {
-			f.loop.Add(loop.Key{Namespace: s.Namespace, Name: n})
-		}
+		reconcileOwner(f, old, now, now == nil)
 		if ofMasters(old) || ofMasters(now) {
 			for _, fn := range f.functions.List() {
 				if fn.Spec.Address != "" {
@@ -156,163 +131,12 @@ func (f *Controller) followAddresses() {
 	})
 }
 
-// Door answers on the port to which the Services of functions lead, on every master. It is open while there is such a Service.
-type Door struct {
-	server *Server
-	opts   informer.Options
-	domain string
-	listen func(ctx context.Context) (net.Listener, error)
-	inside func(ctx context.Context, from netip.Addr) bool
-
-	mu     sync.Mutex
-	at     map[string]loop.Key // functions, by their address
-	named  map[string]loop.Key // by namespace and name of their Service
-	change chan struct{}
-}
-
-// DoorConfig is what a Door needs.
-type DoorConfig struct {
-	// Domain is the cluster's, as cluster.local.
-	Domain string
-	// Listen opens the port; it tries until it can, or ctx ends.
-	Listen func(ctx context.Context) (net.Listener, error)
-	// Inside says who may call: pods and nodes of the cluster.
-	Inside func(ctx context.Context, from netip.Addr) bool
-}
-
-// NewDoor makes a Door.
-func NewDoor(s *Server, cfg DoorConfig) *Door {
-	return &Door{server: s, opts: informer.Options{Log: s.cfg.Log}, domain: cfg.Domain, listen: cfg.Listen, inside: cfg.Inside,
-		at: map[string]loop.Key{}, named: map[string]loop.Key{}, change: make(chan struct{}, 1)}
-}
-
-// Run works until ctx ends.
-func (d *Door) Run(ctx context.Context, ready func()) error {
-	functions := informer.New[*minik8s.Function](d.server.client, api.Functions, d.opts)
-	functions.OnChange(d.follow)
-	tasks := supervise.NewTasks(ctx)
-	tasks.Go(func(ctx context.Context) error { return functions.Run(ctx, ready) })
-	tasks.Go(d.open)
-	return tasks.Wait()
-}
-
-func (d *Door) follow(old, now *minik8s.Function) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before := len(d.at)
-	for _, f := range []*minik8s.Function{old, now} {
-		if f == nil || f.Status.Address == "" {
-			continue
-		}
-		name := plan.Service(f.Name) + "." + f.Namespace
-		if f == now {
-			d.at[f.Status.Address], d.named[name] = keyOf(f), keyOf(f)
-			continue
-		}
-		if d.at[f.Status.Address] == keyOf(f) {
-			delete(d.at, f.Status.Address)
-		}
-		delete(d.named, name)
+// reconcileOwner has the function reconciled to which an object belongs that has changed, or has gone.
+func reconcileOwner[T api.Object](f *Controller, old, now T, gone bool) {
+	if gone {
+		now = old
 	}
-	if (before == 0) != (len(d.at) == 0) {
-		select {
-		case d.change <- struct{}{}:
-		default:
-		}
+	if name, ok := now.GetAnnotations()[plan.NameAnnotation]; ok {
+		f.loop.Add(loop.Key{Namespace: now.GetNamespace(), Name: name})
 	}
-}
-
-// open serves while any function has an address.
-func (d *Door) open(ctx context.Context) error {
-	for {
-		select {
-		case <-d.change:
-		case <-ctx.Done():
-			return nil
-		}
-		d.mu.Lock()
-		wanted := len(d.at) > 0
-		d.mu.Unlock()
-		if !wanted {
-			continue
-		}
-		l, err := d.listen(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		serving, stop := context.WithCancel(ctx)
-		tasks := supervise.NewTasks(serving)
-		tasks.Go(func(ctx context.Context) error { return Serve(ctx, l, d) })
-		tasks.Go(func(ctx context.Context) error {
-			defer stop()
-			for {
-				select {
-				case <-d.change:
-				case <-ctx.Done():
-					return nil
-				}
-				d.mu.Lock()
-				wanted := len(d.at) > 0
-				d.mu.Unlock()
-				if !wanted {
-					return nil
-				}
-			}
-		})
-		err = tasks.Wait()
-		stop()
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-	}
-}
-
-// whose is the function that a request is for, by the name or the address that its caller has used.
-func (d *Door) whose(host string) (loop.Key, error) {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if key, ok := d.at[host]; ok {
-		return key, nil
-	}
-	name := strings.TrimSuffix(strings.TrimSuffix(host, "."+d.domain), ".svc")
-	if key, ok := d.named[name]; ok {
-		return key, nil
-	}
-	var found []loop.Key
-	for n, key := range d.named { // without its namespace, as pods of that namespace may say it
-		if service, _, _ := strings.Cut(n, "."); service == name {
-			found = append(found, key)
-		}
-	}
-	if len(found) == 1 {
-		return found[0], nil
-	}
-	return loop.Key{}, fmt.Errorf("no function has the address %q", host)
-}
-
-// ServeHTTP implements http.Handler: POST to any path of a function's address.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !d.inside(r.Context(), from.Addr().Unmap()) {
-		refuse(w, http.StatusForbidden, "functions' addresses are for the cluster's pods and nodes")
-		return
-	}
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "functions are called by POST")
-		return
-	}
-	key, err := d.whose(r.Host)
-	if err != nil {
-		refuse(w, http.StatusNotFound, "%v", err)
-		return
-	}
-	d.server.callPlainly(w, r, key.Namespace, key.Name)
 }

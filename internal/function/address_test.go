@@ -17,7 +17,10 @@ import (
 // Whose call a request is, is said by its Host; who is not in the cluster is turned away before anything is looked up.
 func TestDoor(t *testing.T) {
 	d := NewDoor(NewServer(nil, Config{Log: slog.New(slog.DiscardHandler)}), DoorConfig{Domain: "cluster.local",
-		Inside: func(_ context.Context, from netip.Addr) bool { return from == netip.MustParseAddr("10.244.0.5") }})
+		Inside: func(_ context.Context, from netip.Addr) bool { return from == netip.MustParseAddr("10.244.0.5") },
+		Home: func(_ context.Context, from netip.Addr) string {
+			return map[string]string{"10.244.0.5": "other", "10.244.0.6": "third"}[from.String()]
+		}})
 	function := func(namespace, name, address string) *minik8s.Function {
 		return &minik8s.Function{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: minik8s.FunctionStatus{Address: address}}
 	}
@@ -30,14 +33,17 @@ func TestDoor(t *testing.T) {
 	for host, want := range map[string]loop.Key{
 		"10.7.0.3": keyOf(a), "10.7.0.4:80": keyOf(b), "10.7.0.6": keyOf(c), "10.7.0.5": {}, "10.7.0.9": {}, "": {},
 		"func-hello.default": keyOf(a), "func-hello.other.svc": keyOf(b), "FUNC-hello.other.svc.cluster.local.": keyOf(b), "func-hello.other.svc.elsewhere": {},
-		"func-alone": keyOf(c), "func-hello": {}, // two namespaces have one
+		"func-alone": keyOf(c), "func-hello": keyOf(b), // two namespaces have one
 	} {
-		if got, err := d.whose(host); got != want || (err == nil) != (want != loop.Key{}) {
+		if got, err := d.whose(t.Context(), host, netip.MustParseAddr("10.244.0.5")); got != want || (err == nil) != (want != loop.Key{}) {
 			t.Errorf("%q: %v, %v", host, got, err)
 		}
 	}
 	d.follow(moved, nil)
-	if _, err := d.whose("10.7.0.6"); err == nil {
+	if got, err := d.whose(t.Context(), "func-hello", netip.MustParseAddr("10.244.0.6")); err == nil {
+		t.Errorf("from a namespace that has none: %v", got)
+	}
+	if _, err := d.whose(t.Context(), "10.7.0.6", netip.MustParseAddr("10.244.0.5")); err == nil {
 		t.Error("a function that is gone still has its address")
 	}
 	for _, x := range []struct {

@@ -9,8 +9,9 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/controller/loop"
@@ -32,6 +33,8 @@ const (
 	maxBody = 8 << 20
 	// maxSteps is how many functions a chain may call: one that never ends is the function's mistake.
 	maxSteps = 1000
+	// maxContentType is what a type may have, in bytes.
+	maxContentType = 1024
 	// slack is how much later than in time an instance may say that a call has ended.
 	slack = 500 * time.Millisecond
 )
@@ -59,8 +62,9 @@ type result struct {
 	trace       string
 
 	branch  string
-	broke   bool // the instance broke the call off
-	stopped bool // the master stopped before it was known: whoever leads then may call again
+	broke   bool      // the instance broke the call off
+	stopped bool      // the master stopped before it was known: whoever leads then may call again
+	rest    *question // of a call that the master's stop has ended: what is still to be done
 }
 
 func failed(fault string, status int, format string, args ...any) result {
@@ -80,6 +84,10 @@ func (d *dispatcher) call(ctx context.Context, q question) result {
 		r.function, r.steps = q.function.Name, steps
 		r.queued += total.queued
 		r.cold = r.cold || total.cold
+		if r.stopped {
+			r.rest = &q
+			return r
+		}
 		if r.fault != "" || next == "" || next == minik8s.FunctionReturn {
 			return r
 		}
@@ -91,11 +99,14 @@ func (d *dispatcher) call(ctx context.Context, q question) result {
 // step calls one function, and says which comes next.
 func (d *dispatcher) step(ctx context.Context, q question) (r result, next string) {
 	p := d.pool(q.function)
-	if p == nil && d.exists(q.function) { // this master has only begun to lead
+	if p == nil && !d.ended() && d.exists(q.function) { // this master has only begun to lead
 		wait, cancel := context.WithTimeout(ctx, patience)
 		d.await(wait, q.function)
 		cancel()
 		p = d.pool(q.function)
+	}
+	if p == nil && d.ended() {
+		return ended(errStopped, q.function.Name), ""
 	}
 	if p == nil {
 		return failed(minik8s.FaultCaller, http.StatusNotFound, "there is no function %s in namespace %s", q.function.Name, q.function.Namespace), ""
@@ -156,9 +167,9 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 		case err != nil:
 			r = failed(minik8s.FaultPlatform, http.StatusGatewayTimeout, "function %s had no instance with room for %v; its condition Ready, and its pods, say why", fn.Name, queued.Round(time.Millisecond))
 		default:
-			var sent bool
-			r, sent = d.ask(ctx, i, q, deadline)
-			if r.fault == minik8s.FaultPlatform && !sent {
+			var refused bool
+			r, refused = d.ask(ctx, i, q, deadline)
+			if refused {
 				p.refused(i, look)
 				p.release(i)
 				if fn.Spec.Retry != minik8s.RetryNever && ctx.Err() == nil {
@@ -178,11 +189,10 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 	}
 }
 
-// ask sends a call to an instance. sent: some of it was.
-func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline time.Time) (r result, sent bool) {
-	var wrote atomic.Bool
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { wrote.Store(true) }}
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, "http://"+i.address+"/", bytes.NewReader(q.body))
+// ask sends a call to an instance. refused: the instance has taken nothing of it.
+func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline time.Time) (r result, refused bool) {
+	var way attempt
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, way.trace()), http.MethodPost, "http://"+i.address+"/", bytes.NewReader(q.body))
 	if err != nil {
 		return failed(minik8s.FaultPlatform, http.StatusInternalServerError, "%v", err), false
 	}
@@ -193,26 +203,28 @@ func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline 
 	req.Header.Set(headerTrace, q.trace)
 	req.Header.Set(headerCall, q.id)
 	req.Header.Set(headerTimeout, strconv.FormatFloat(left.Seconds(), 'f', 3, 64))
-	resp, err := d.http.Do(req)
+	resp, err := i.http.Do(req)
 	if err == nil {
 		defer resp.Body.Close() //nolint:errcheck // it was only read
 		var body []byte
 		if body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1)); err == nil {
-			return answered(resp, body), true
+			return answered(resp, body), false
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time"), true
-	case wrote.Load():
+		return failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time"), false
+	case way.wrote.Load():
 		r = failed(minik8s.FaultFunction, http.StatusBadGateway, "the instance ended while it had the call: %v", err)
 		if !time.Now().Before(deadline) {
 			r = failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time, and its instance has ended with it")
 		}
 		r.broke = true
-		return r, true
+		return r, false
+	case !way.tried.Load(): // nor would any other instance
+		return failed(minik8s.FaultPlatform, http.StatusInternalServerError, "the call cannot be sent: %v", err), false
 	}
-	return failed(minik8s.FaultPlatform, http.StatusBadGateway, "instance %s cannot be reached: %v", i.pod, err), false
+	return failed(minik8s.FaultPlatform, http.StatusBadGateway, "instance %s cannot be reached: %v", i.pod, err), true
 }
 
 // answered is what an instance's answer means. Images that know nothing of outcomes say it by their status.
@@ -220,7 +232,13 @@ func answered(resp *http.Response, body []byte) result {
 	if len(body) > maxBody {
 		return failed(minik8s.FaultFunction, http.StatusBadGateway, "the result has more than %d bytes", maxBody)
 	}
+	if resp.StatusCode < 200 || resp.StatusCode >= 300 && resp.StatusCode < 400 || resp.StatusCode >= 600 {
+		return failed(minik8s.FaultFunction, http.StatusBadGateway, "the function's image answered with status %d; expected 2xx with the result, 4xx for the caller's mistakes, or 5xx for its own", resp.StatusCode)
+	}
 	r := result{status: resp.StatusCode, contentType: resp.Header.Get("Content-Type"), body: body, branch: resp.Header.Get(headerBranch)}
+	if !httpguts.ValidHeaderFieldValue(r.contentType) || len(r.contentType) > maxContentType {
+		r.contentType = "application/octet-stream" // it goes on to others
+	}
 	switch outcome := resp.Header.Get(headerOutcome); {
 	case outcome == "ok":
 	case outcome == minik8s.FaultCaller || outcome == "" && resp.StatusCode >= 400 && resp.StatusCode < 500:

@@ -54,10 +54,11 @@ type Controller struct {
 	dispatch  *dispatcher
 	tasks     *supervise.Tasks // of this Run
 
+	store *stored // FunctionCalls
+
 	mu      sync.Mutex
-	refs    map[types.UID]made              // the newest image of each function
-	present map[loop.Key]string             // the name of each function's present ReplicaSet
-	running map[loop.Key]context.CancelFunc // FunctionCalls that are under way here
+	refs    map[types.UID]made  // the newest image of each function
+	present map[loop.Key]string // the name of each function's present ReplicaSet
 	sweeps  chan struct{}
 }
 
@@ -65,6 +66,7 @@ type Controller struct {
 type made struct {
 	generation int64
 	ref        string
+	platform   string // that it stands on; empty: it is none of ours
 }
 
 // NewController makes the controller. server has its calls brought here while it runs; kinds has those that triggers name; port is that of the masters' Doors.
@@ -78,13 +80,13 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		services:  informer.New[*corev1.Service](c, api.Services, opts),
 		slices:    informer.New[*discoveryv1.EndpointSlice](c, api.EndpointSlices, opts),
 		port:      port,
-		refs:      map[types.UID]made{}, present: map[loop.Key]string{}, running: map[loop.Key]context.CancelFunc{}, sweeps: make(chan struct{}, 1),
+		refs:      map[types.UID]made{}, present: map[loop.Key]string{}, store: newStored(), sweeps: make(chan struct{}, 1),
 	}
 	f.dispatch = newDispatcher(c, log, f.presentSet, func(key loop.Key) bool {
 		_, ok := f.functions.Get(key.Namespace, key.Name)
 		return ok
 	}, func(key loop.Key) { f.loop.Add(key) })
-	f.dispatch.make = f.makeSet
+	f.dispatch.make, f.dispatch.accept = f.makeSet, f.accept
 	f.loop = loop.New("function", log, f.reconcile)
 	f.calling = loop.New("functioncall", log, f.advance)
 	f.triggers = newTriggers(f, kinds)
@@ -93,6 +95,7 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		if now == nil {
 			key := keyOf(old)
 			f.dispatch.drop(key)
+			f.server.last.forget(key)
 			f.mu.Lock()
 			delete(f.refs, old.UID)
 			delete(f.present, key)
@@ -130,8 +133,9 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 	})
 	f.followAddresses()
 	f.calls.OnChange(func(old, now *minik8s.FunctionCall) {
+		f.store.changed(old, now)
 		if now == nil {
-			f.cancelCall(callKey(old))
+			f.server.cancel(callKey(old), old.UID)
 			return
 		}
 		f.calling.Add(callKey(now))
@@ -203,14 +207,23 @@ func (f *Controller) ref(ctx context.Context, fn *minik8s.Function) (string, err
 	if ok && m.generation == fn.Generation {
 		return m.ref, nil
 	}
-	ref, err := f.images.Ref(ctx, fn)
-	if err != nil {
+	m = made{generation: fn.Generation}
+	var err error
+	if fn.Spec.Image == "" {
+		if m.platform, err = f.images.Platform(ctx); err != nil {
+			return "", err
+		}
+	}
+	// What another master has made, or this one before, is the same image: it is made again when a node asks for it and it is not here.
+	if s := &fn.Status; s.Image != "" && s.ObservedGeneration == fn.Generation && m.platform != "" && s.Platform == m.platform {
+		m.ref = s.Image
+	} else if m.ref, err = f.images.Ref(ctx, fn); err != nil {
 		return "", err
 	}
 	f.mu.Lock()
-	f.refs[fn.UID] = made{fn.Generation, ref}
+	f.refs[fn.UID] = m
 	f.mu.Unlock()
-	return ref, nil
+	return m.ref, nil
 }
 
 func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
@@ -313,9 +326,11 @@ func (f *Controller) say(ctx context.Context, fn *minik8s.Function, at addressed
 		apimeta.SetStatusCondition(&status.Conditions, *at.condition)
 	}
 	status.ObservedGeneration = fn.Generation
-	if p != nil {
+	if p == nil {
+		status.Platform = "" // the image is that of an earlier generation
+	} else {
 		f.mu.Lock()
-		status.Image = f.refs[fn.UID].ref
+		status.Image, status.Platform = f.refs[fn.UID].ref, f.refs[fn.UID].platform
 		f.mu.Unlock()
 		all, ready, last := p.numbers()
 		if all != status.Instances || ready != status.ReadyInstances {

@@ -2,16 +2,17 @@ package function
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
@@ -32,16 +33,18 @@ var (
 type dispatcher struct {
 	client client.Interface
 	log    *slog.Logger
-	http   *http.Client
 	scale  *loop.Loop
 	set    func(key loop.Key) *appsv1.ReplicaSet                  // the function's present one; nil: there is none yet
 	exists func(key loop.Key) bool                                // whether there is such a function
 	make   func(ctx context.Context, key loop.Key, n int32) error // makes the set, where there is none; what follows is a change of it
 	opened func(key loop.Key)                                     // is told when an instance begins to take calls
+	// accept makes the object of a call that nobody waits for, and has it carried out; if done is given it is under way, and its result comes there.
+	accept func(ctx context.Context, q question, caller string, began metav1.Time, done <-chan result) error
 
 	mu      sync.Mutex
 	pools   map[loop.Key]*pool
-	changed chan struct{} // closed when there is one more pool
+	changed chan struct{} // closed when there is one more pool, and when there will be none any more
+	stopped bool
 }
 
 // Connections to instances: kept for the next call, as many as calls are under way.
@@ -52,9 +55,6 @@ const (
 
 func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool, opened func(loop.Key)) *dispatcher {
 	d := &dispatcher{client: c, log: log, set: set, exists: exists, opened: opened, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
-	dialer := &net.Dialer{Timeout: dialLimit}
-	d.http = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: 30 * time.Second,
-		DisableCompression: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	d.scale = loop.New("function-scale", log, d.rescale)
 	return d
 }
@@ -66,14 +66,21 @@ func (d *dispatcher) pool(key loop.Key) *pool {
 	return d.pools[key]
 }
 
-// await waits until a function is known here. It returns false when ctx ends first.
+// ended reports whether this master has no calls any more.
+func (d *dispatcher) ended() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stopped
+}
+
+// await waits until a function is known here. It returns false when ctx ends first, or the dispatcher has stopped.
 func (d *dispatcher) await(ctx context.Context, key loop.Key) bool {
 	for {
 		d.mu.Lock()
-		p, changed := d.pools[key], d.changed
+		p, changed, stopped := d.pools[key], d.changed, d.stopped
 		d.mu.Unlock()
-		if p != nil {
-			return true
+		if p != nil || stopped {
+			return p != nil
 		}
 		select {
 		case <-changed:
@@ -92,6 +99,11 @@ func (d *dispatcher) follow(fn *minik8s.Function, version string, known func(*po
 	anew := p == nil
 	if anew {
 		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now, opened: func() { d.opened(key) }}
+		if d.stopped {
+			d.mu.Unlock()
+			p.end(errStopped)
+			return p
+		}
 		d.pools[key] = p
 		close(d.changed)
 		d.changed = make(chan struct{})
@@ -121,11 +133,14 @@ func (d *dispatcher) drop(key loop.Key) {
 func (d *dispatcher) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !d.stopped {
+		d.stopped = true
+		close(d.changed)
+	}
 	for key, p := range d.pools {
 		p.end(errStopped)
 		delete(d.pools, key)
 	}
-	d.http.CloseIdleConnections()
 }
 
 // pod takes over a change of a pod of a function.
@@ -180,6 +195,14 @@ func (d *dispatcher) rescale(ctx context.Context, key loop.Key) error {
 	if again || want != have {
 		d.scale.AddAfter(key, plan.Tick)
 	}
+	if want < have {
+		var err error
+		if want, err = d.choose(ctx, key, p, have, want); err != nil {
+			return err
+		}
+	} else {
+		p.stay()
+	}
 	if want == have {
 		return nil
 	}
@@ -195,4 +218,26 @@ func (d *dispatcher) rescale(ctx context.Context, key loop.Key) error {
 	scale.Spec.Replicas = want
 	_, err = d.client.SetScale(ctx, at, scale)
 	return err
+}
+
+// choose says which instances go when there are to be fewer: those without a call. It returns how many then are left. An instance that has a call keeps
+// it to its end, however long it has been: it goes another time.
+func (d *dispatcher) choose(ctx context.Context, key loop.Key, p *pool, have, want int32) (int32, error) {
+	may, mark, unmark := p.leave(int(have-want), int(have))
+	for _, x := range []struct {
+		pods []string
+		cost any
+	}{{mark, "-1"}, {unmark, nil}} {
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{corev1.PodDeletionCost: x.cost}}})
+		if err != nil {
+			return have, err
+		}
+		for _, pod := range x.pods {
+			_, err := d.client.Patch(ctx, client.Key{Kind: api.Pods, Namespace: key.Namespace, Name: pod}, client.Patch{Type: types.MergePatchType, Data: body}, client.WriteOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return have, err
+			}
+		}
+	}
+	return have - int32(may), nil
 }

@@ -35,10 +35,12 @@ type Images struct {
 	store   *imageregistry.Registry
 	log     *slog.Logger
 
-	mu      sync.Mutex // one image at a time: it is short work, and the base is opened once
-	base    v1.Image
-	written time.Time         // of the archive that base is from
-	newest  map[string]string // the digest that was made last, of each repository: it may be about to be used
+	mu       sync.Mutex // one image at a time: it is short work, and the base is opened once
+	base     v1.Image
+	digest   string            // of the base
+	platform string            // see Platform
+	written  time.Time         // of the archive that base is from
+	newest   map[string]string // the digest that was made last, of each repository: it may be about to be used
 }
 
 // NewImages makes it; store is the master's registry, and archive the base image. c reads Functions.
@@ -71,6 +73,16 @@ func (m *Images) Ref(ctx context.Context, f *minik8s.Function) (string, error) {
 	return ref, err
 }
 
+// Platform tells what images stand on here from other bases, and other programs that call functions: with the same one a function's image is the same.
+func (m *Images) Platform(ctx context.Context) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.open(ctx); err != nil {
+		return "", err
+	}
+	return m.platform, nil
+}
+
 // digestOf is what a reference ends with.
 func digestOf(ref string) string {
 	_, digest, _ := strings.Cut(ref, "@")
@@ -96,7 +108,16 @@ func (m *Images) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	digest, err := raw.Digest()
+	if err != nil {
+		return err
+	}
 	if m.base, err = m.registry().PushBase(ctx, raw); err != nil {
+		return err
+	}
+	m.digest = digest.String()
+	m.platform, err = image.Platform(digest)
+	if err != nil {
 		return err
 	}
 	m.written = info.ModTime()
@@ -146,6 +167,17 @@ func (m *Images) Sweep(ctx context.Context, used map[string][]string) error {
 		for _, d := range digests {
 			if d != m.newest[name] && !slices.Contains(keep, d) {
 				old = append(old, imageregistry.Image{Repository: name, Digest: d})
+			}
+		}
+	}
+	if m.base != nil {
+		digests, err := m.store.Images(image.BaseRepository)
+		if err != nil {
+			return err
+		}
+		for _, d := range digests {
+			if d != m.digest { // another archive's; the images that stand on it have its layers by themselves
+				old = append(old, imageregistry.Image{Repository: image.BaseRepository, Digest: d})
 			}
 		}
 	}

@@ -34,9 +34,10 @@ func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, 
 	} else if apierrors.IsNotFound(err) {
 		err = nil // who has the calls says it
 	}
+	key, takes := loop.Key{Namespace: namespace, Name: name}, amount{calls: 1, bytes: int64(len(body))}
 	if err == nil {
-		if err = s.enter(1, int64(len(body))); err == nil {
-			defer s.exit(1, int64(len(body)))
+		if err = s.under.take(key, takes); err == nil {
+			defer s.under.give(key, takes)
 		}
 	}
 	if err != nil {
@@ -48,7 +49,7 @@ func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, 
 	if err != nil {
 		return Invocation{Fault: minik8s.FaultPlatform, Status: 503, Body: []byte(err.Error()), ContentType: "text/plain; charset=utf-8", Stopped: true}
 	}
-	q := question{id: id, function: loop.Key{Namespace: namespace, Name: name}, body: body, contentType: contentType, trace: traceFrom(trace)}
+	q := question{id: id, function: key, body: body, contentType: contentType, trace: traceFrom(trace)}
 	var r result
 	if alone {
 		r, _ = d.step(ctx, q)

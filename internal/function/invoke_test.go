@@ -11,21 +11,24 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	ct "minik8s/internal/controller/controllertest"
+	"minik8s/internal/controller/loop"
 )
 
 // Calls of other parts of the master have the bounds that calls by HTTP have, and are told why they are not made.
 func TestInvokeIsBounded(t *testing.T) {
 	c := ct.New(t)
 	s := NewServer(c.As(ControllerName), Config{})
-	s.calls = maxCalls
+	key := loop.Key{Namespace: "default", Name: "f"}
+	s.under.put(key, amount{calls: mostUnderWay.calls})
 	if r := s.Invoke(c.Context(), "default", "f", "id", "", nil, "", true); r.Status != http.StatusTooManyRequests || r.Fault != minik8s.FaultPlatform || r.Stopped {
 		t.Errorf("one too many: %+v", r)
 	}
-	s.calls, s.held = 0, maxHeld-1
+	s.under.give(key, amount{calls: mostUnderWay.calls})
+	s.under.put(key, amount{bytes: mostUnderWay.bytes - 1})
 	if r := s.Invoke(c.Context(), "default", "f", "id", "", []byte("ab"), "", true); r.Status != http.StatusTooManyRequests {
 		t.Errorf("a byte too many: %+v", r)
 	}
-	s.held = 0
+	s.under.give(key, amount{bytes: mostUnderWay.bytes - 1})
 	fn := ct.Create(c, &minik8s.Function{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: minik8s.FunctionSpec{Source: "x"}}).DeepCopy()
 	fn.Status = minik8s.FunctionStatus{ObservedGeneration: fn.Generation, Conditions: []metav1.Condition{{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: "BuildFailed", Message: "it is no Python", LastTransitionTime: metav1.Now()}}}
 	if _, err := c.Admin().Update(c.Context(), fn, client.WriteOptions{Subresource: api.StatusSubresource}); err != nil {
@@ -34,7 +37,7 @@ func TestInvokeIsBounded(t *testing.T) {
 	if r := s.Invoke(c.Context(), "default", "f", "id", "", nil, "", true); r.Status != http.StatusServiceUnavailable || !strings.Contains(string(r.Body), "cannot be called: BuildFailed") {
 		t.Errorf("one that cannot be called: %+v %s", r, r.Body)
 	}
-	if s.calls != 0 || s.held != 0 {
-		t.Errorf("%d calls, %d bytes are left", s.calls, s.held)
+	if s.under.used != (amount{}) {
+		t.Errorf("%+v is left", s.under.used)
 	}
 }

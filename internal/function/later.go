@@ -2,10 +2,12 @@ package function
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -16,99 +18,186 @@ import (
 
 func callKey(c *minik8s.FunctionCall) loop.Key { return loop.Key{Namespace: c.Namespace, Name: c.Name} }
 
+// kept is a FunctionCall that is under way in this process. It stays so when another master begins to lead: what an instance has begun
+// counts.
+type kept struct {
+	uid    types.UID // empty: its object is about to be made
+	cancel context.CancelFunc
+	again  func() // is called at its end, if somebody has looked at the call meanwhile
+}
+
+// claim says that this process has a call under way from now on; false: it has one of that name. again is called once that has ended.
+func (s *Server) claim(key loop.Key, uid types.UID, cancel context.CancelFunc, again func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kept[key]; k != nil {
+		if k.uid != uid && k.uid != "" && uid != "" { // it was deleted, and another one has its name
+			k.cancel()
+		}
+		k.again = again
+		return false
+	}
+	s.kept[key] = &kept{uid: uid, cancel: cancel}
+	return true
+}
+
+// made says what object a claimed call has.
+func (s *Server) made(key loop.Key, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept[key].uid = uid
+}
+
+// unclaim says that a call is not under way any more.
+func (s *Server) unclaim(key loop.Key) {
+	s.mu.Lock()
+	k := s.kept[key]
+	delete(s.kept, key)
+	s.mu.Unlock()
+	k.cancel()
+	if k.again != nil {
+		k.again()
+	}
+}
+
+// cancel ends a call whose object has been deleted.
+func (s *Server) cancel(key loop.Key, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kept[key]; k != nil && k.uid == uid {
+		k.cancel()
+	}
+}
+
+// accept makes the object of a call that nobody waits for, and begins it: that is one write, after which the caller is told the call's name. done: it is
+// under way since began, and its result comes there.
+func (f *Controller) accept(ctx context.Context, q question, caller string, began metav1.Time, done <-chan result) error {
+	c := &minik8s.FunctionCall{ObjectMeta: metav1.ObjectMeta{Namespace: q.function.Namespace, Name: q.id},
+		Spec:   minik8s.FunctionCallSpec{Function: q.function.Name, Body: q.body, ContentType: q.contentType, Caller: caller, TraceParent: q.trace},
+		Status: minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: &began}}
+	key := callKey(c)
+	if err := f.store.take(key, q.function, int64(len(q.body))); err != nil {
+		return err
+	}
+	run, cancel := context.WithCancel(context.Background())
+	if !f.server.claim(key, "", cancel, nil) {
+		cancel()
+		return apierrors.NewAlreadyExists(api.FunctionCalls.GR(), q.id)
+	}
+	obj, err := f.client.Create(ctx, c, client.WriteOptions{})
+	if err != nil {
+		f.store.drop(key)
+		f.server.unclaim(key)
+		return err
+	}
+	c = obj.(*minik8s.FunctionCall)
+	f.server.made(key, c.UID)
+	go f.carry(run, c, q, done)
+	return nil
+}
+
+// carry makes a call that is claimed, or waits for its end, and writes how it went. Nobody waits for it: it ends with the process.
+func (f *Controller) carry(ctx context.Context, c *minik8s.FunctionCall, q question, done <-chan result) {
+	defer f.server.unclaim(callKey(c))
+	var r result
+	if done != nil {
+		r = <-done
+	} else {
+		r = f.dispatch.call(ctx, q)
+	}
+	r.trace = q.trace
+	switch {
+	case ctx.Err() != nil: // deleted
+	case r.stopped && r.steps <= 1: // nothing was called: whoever leads then may begin, whatever it says of a second time
+		writeStatus(ctx, f.server.client, c, minik8s.FunctionCallStatus{}) //nolint:errcheck // then that master takes it for one that has begun
+	case r.stopped:
+	default:
+		finish(ctx, f.server.client, c, r, c.Status.StartTime)
+	}
+}
+
 // advance begins a FunctionCall that nobody has begun, and removes one whose time is over.
 func (f *Controller) advance(ctx context.Context, key loop.Key) error {
 	c, ok := f.calls.Get(key.Namespace, key.Name)
 	if !ok || c.DeletionTimestamp != nil {
 		return nil
 	}
-	fn, known := f.functions.Get(c.Namespace, c.Spec.Function)
 	if c.Status.Ended() {
-		keep := time.Hour
-		if known {
-			keep = time.Duration(fn.Spec.ResultSeconds) * time.Second
-		}
-		if left := c.Status.EndTime.Add(keep).Sub(clock.Now()); left > 0 {
-			f.calling.AddAfter(key, left)
-			return nil
-		}
-		_, err := f.client.Delete(ctx, client.KeyOf(c), &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(c.UID))})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil
-		}
-		return err
+		return f.expire(ctx, c)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.running[key] != nil || f.server.owns(c.Name) {
+	run, cancel := context.WithCancel(context.Background())
+	if !f.server.claim(key, c.UID, cancel, func() { f.calling.Add(key) }) {
+		cancel()
 		return nil
 	}
-	began := metav1.NewTime(clock.Now())
-	run, cancel := context.WithCancel(ctx)
-	f.running[key] = cancel
-	f.tasks.Go(func(context.Context) error {
-		defer func() {
-			f.mu.Lock()
-			delete(f.running, key)
-			f.mu.Unlock()
-			cancel()
-		}()
-		var r result
-		if c.Status.State == minik8s.CallRunning && known && fn.Spec.Retry == minik8s.RetryNever {
-			r = failed(minik8s.FaultPlatform, 502, "the master that had the call was lost; the function is not to be called again (retry: Never)")
-		} else {
-			if c.Status.State == "" {
-				if err := f.note(run, c, minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: &began}); err != nil {
-					if !apierrors.IsNotFound(err) {
-						f.calling.AddAfter(key, time.Second)
-					}
-					return nil
-				}
+	q := question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, body: c.Spec.Body, contentType: c.Spec.ContentType, trace: traceFrom(c.Spec.TraceParent)}
+	if c.Status.State == minik8s.CallRunning && f.never(q.function) {
+		lost := make(chan result, 1)
+		lost <- failed(minik8s.FaultPlatform, http.StatusBadGateway, "the master that had the call was lost; the function is not to be called again (retry: Never)")
+		go f.carry(run, c, q, lost)
+		return nil
+	}
+	if c.Status.State == "" { // the write is guarded: of two masters that both hold themselves for the leader one begins
+		began := metav1.NewTime(clock.Now())
+		next := c.DeepCopy()
+		next.Status = minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: &began}
+		obj, err := f.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
+		if err != nil {
+			f.server.unclaim(key)
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+				return nil // the informer is about to show it
 			}
-			trace := traceFrom(c.Spec.TraceParent)
-			r = f.dispatch.call(run, question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, body: c.Spec.Body, contentType: c.Spec.ContentType, trace: trace})
-			r.trace = trace
+			return err
 		}
-		if run.Err() != nil || r.stopped {
-			return nil // deleted, or another master goes on
-		}
-		start := c.Status.StartTime
-		if start == nil {
-			start = &began
-		}
-		f.finish(run, c, r, start)
-		return nil
-	})
+		c = obj.(*minik8s.FunctionCall)
+	}
+	go f.carry(run, c, q, nil)
 	return nil
 }
 
-// cancelCall ends a FunctionCall that has been deleted.
-func (f *Controller) cancelCall(key loop.Key) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if cancel := f.running[key]; cancel != nil {
-		cancel()
+// expire removes a call that has ended when its time is over.
+func (f *Controller) expire(ctx context.Context, c *minik8s.FunctionCall) error {
+	keep := time.Hour
+	if fn, known := f.functions.Get(c.Namespace, c.Spec.Function); known {
+		keep = time.Duration(fn.Spec.ResultSeconds) * time.Second
 	}
+	if left := c.Status.EndTime.Add(keep).Sub(clock.Now()); left > 0 {
+		f.calling.AddAfter(callKey(c), left)
+		return nil
+	}
+	_, err := f.client.Delete(ctx, client.KeyOf(c), &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(c.UID))})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
-// note writes a call's status.
-func (f *Controller) note(ctx context.Context, c *minik8s.FunctionCall, s minik8s.FunctionCallStatus) error {
-	return writeStatus(ctx, f.client, c, s)
+// never reports whether a function, or one that a chain comes to from it, is not to be called a second time.
+func (f *Controller) never(key loop.Key) bool {
+	seen := map[string]bool{"": true, minik8s.FunctionReturn: true}
+	for next := []string{key.Name}; len(next) > 0; next = next[1:] {
+		fn, known := f.functions.Get(key.Namespace, next[0])
+		if seen[next[0]] || !known {
+			continue
+		}
+		if fn.Spec.Retry == minik8s.RetryNever {
+			return true
+		}
+		seen[next[0]] = true
+		next = append(next, fn.Spec.Left, fn.Spec.Right)
+	}
+	return false
 }
 
 func writeStatus(ctx context.Context, cl client.Interface, c *minik8s.FunctionCall, s minik8s.FunctionCallStatus) error {
 	next := c.DeepCopy()
 	next.Status = s
-	next.ResourceVersion = "" // nobody else writes it
+	next.ResourceVersion = "" // the first end counts, whoever writes it
 	_, err := cl.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
 	return err
 }
 
 // finish writes how a call went, until it is written or the call has gone.
-func (f *Controller) finish(ctx context.Context, c *minik8s.FunctionCall, r result, start *metav1.Time) {
-	finish(ctx, f.client, c, r, start)
-}
-
 func finish(ctx context.Context, cl client.Interface, c *minik8s.FunctionCall, r result, start *metav1.Time) {
 	s := statusOf(r, start)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
@@ -144,5 +233,5 @@ func statusOf(r result, start *metav1.Time) minik8s.FunctionCallStatus {
 	return s
 }
 
-// maxKept is what a result may have that is kept, in bytes: it goes into the store, in base64.
+// maxKept is what an argument or a result may have that is kept, in bytes: it goes into the store, in base64.
 const maxKept = 768 << 10

@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -42,7 +43,25 @@ type instance struct {
 	busy                  int
 	open                  bool // it accepts connections
 	ending                bool
+	leaving               bool               // it is to go, and gets no calls
+	marked                bool               // its pod says so
 	forget                context.CancelFunc // ends the look whether it accepts connections
+	http                  *http.Client       // with the connections to it
+}
+
+// newInstance is a pod that may take calls.
+func newInstance(pod, version string) *instance {
+	dialer := &net.Dialer{Timeout: dialLimit}
+	return &instance{pod: pod, version: version, forget: func() {}, http: &http.Client{
+		Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: 30 * time.Second, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// part ends what leads to an instance: the look whether it accepts connections, and those that no call has at this moment.
+func (i *instance) part() {
+	i.forget()
+	i.forget = func() {}
+	i.http.CloseIdleConnections()
 }
 
 // waiter is a call that waits.
@@ -53,7 +72,7 @@ type waiter struct {
 
 // usable reports whether an instance may get one more call; p.mu is held.
 func (p *pool) usable(i *instance) bool {
-	return i.open && !i.ending && i.version == p.version && p.fn != nil && i.busy < int(p.fn.Spec.Concurrency)
+	return i.open && !i.ending && !i.leaving && i.version == p.version && p.fn != nil && i.busy < int(p.fn.Spec.Concurrency)
 }
 
 // pick is the instance with the fewest calls that may get one more; nil if there is none. p.mu is held.
@@ -164,7 +183,7 @@ func (p *pool) end(why error) {
 	}
 	p.waiting = nil
 	for _, i := range p.instances {
-		i.forget()
+		i.part()
 	}
 }
 
@@ -172,6 +191,9 @@ func (p *pool) end(why error) {
 func (p *pool) follow(fn *minik8s.Function, version string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.why != nil {
+		return // it has ended meanwhile
+	}
 	p.fn, p.version = fn, version
 	p.scaler.Target, p.scaler.Stable = float64(fn.Spec.TargetConcurrency), time.Duration(fn.Spec.IdleSeconds)*time.Second
 	p.serve()
@@ -185,7 +207,7 @@ func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address 
 	if now == nil || old != nil && old.UID != now.UID {
 		if i := p.instances[old.UID]; i != nil {
 			i.ending = true
-			i.forget()
+			i.part()
 			delete(p.instances, old.UID)
 		}
 	}
@@ -197,23 +219,66 @@ func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address 
 	switch {
 	case address == "" || now.DeletionTimestamp != nil:
 		if i != nil { // it has ended, or is about to
-			i.open, i.ending = false, now.DeletionTimestamp != nil
-			i.forget()
-			i.forget = func() {}
-			i.address = ""
+			i.open, i.ending, i.address = false, now.DeletionTimestamp != nil, ""
+			i.part()
 		}
 	case i == nil || i.address != address || i.container != container:
 		ctx, cancel := context.WithCancel(context.Background())
 		if i == nil {
-			i = &instance{pod: now.Name, version: now.Labels[plan.VersionLabel]}
+			i = newInstance(now.Name, now.Labels[plan.VersionLabel])
 			p.instances[now.UID] = i
 		} else {
-			i.forget()
+			i.part()
 			i.open = false
 		}
 		i.address, i.container, i.forget = address, container, cancel
 		go look(ctx, address, func() { p.accepts(i, address) })
 	}
+	if i != nil {
+		i.marked = now.Annotations[corev1.PodDeletionCost] != ""
+	}
+}
+
+// leave has n of have instances go: first those that do not run yet, then those without a call, and from now on they get none. It returns how many
+// may go, and the pods that are to be marked for it, and those whose mark is to be taken away again.
+func (p *pool) leave(n, have int) (may int, mark, unmark []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	run := 0
+	for _, i := range p.instances {
+		if i.version == p.version && !i.ending {
+			run++
+		}
+	}
+	may = min(n, max(have-run, 0))
+	n -= may
+	for _, i := range p.instances {
+		if i.version != p.version || i.ending {
+			continue
+		}
+		i.leaving = i.busy == 0 && n > 0
+		if i.leaving {
+			n--
+			may++
+		}
+		switch {
+		case i.leaving && !i.marked:
+			mark = append(mark, i.pod)
+		case !i.leaving && i.marked:
+			unmark = append(unmark, i.pod)
+		}
+	}
+	return may, mark, unmark
+}
+
+// stay has all instances take calls again that were to go and are still there.
+func (p *pool) stay() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range p.instances {
+		i.leaving = false
+	}
+	p.serve()
 }
 
 // accepts notes that an instance accepts connections.
@@ -262,8 +327,13 @@ func (p *pool) close(i *instance, after time.Duration, look func(ctx context.Con
 }
 
 // addressOf is where a pod takes calls, and the ID of the container that does; empty while none runs, and of
-// a pod that only has the labels of an instance.
+// a pod that only has the labels of an instance, or is not ready: as when its node is lost.
 func addressOf(pod *corev1.Pod) (address, container string) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+			return "", ""
+		}
+	}
 	if pod.Status.PodIP == "" || len(pod.Status.ContainerStatuses) == 0 || len(pod.Spec.Containers[0].Ports) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
 		return "", ""
 	}

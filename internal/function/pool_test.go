@@ -158,3 +158,53 @@ func TestPodWithoutAPort(t *testing.T) {
 		t.Errorf("%+v", p.instances)
 	}
 }
+
+// When there are to be fewer instances those with a call stay, and those that go get none; a pod that is not ready takes none.
+func TestLeave(t *testing.T) {
+	p := &pool{instances: map[types.UID]*instance{}, opened: func() {}}
+	p.follow(&minik8s.Function{Spec: minik8s.FunctionSpec{Concurrency: 1, TargetConcurrency: 1, IdleSeconds: 60}}, "1")
+	look := func(_ context.Context, _ string, then func()) { then() }
+	for _, name := range []string{"a", "b", "c"} {
+		p.pod(nil, instanceOf(name, "1", true), look)
+	}
+	acquire := func() *instance {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		i, _, err := p.acquire(ctx, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	busy, other := acquire(), acquire()
+	if may, mark, unmark := p.leave(3, 5); may != 3 || len(mark) != 1 || mark[0] == busy.pod || mark[0] == other.pod || unmark != nil {
+		t.Errorf("of 3 with 2 that are busy, and 2 that do not run yet: %d go, %v", may, mark)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if i, _, err := p.acquire(ctx, func() {}); err == nil {
+		t.Errorf("%s is to go, and gets a call", i.pod)
+	}
+	if may, mark, _ := p.leave(3, 3); may != 1 || len(mark) != 1 {
+		t.Errorf("of 3 with 2 that are busy: %d go, %v", may, mark)
+	}
+	p.stay()
+	third := acquire()
+	if may, _, _ := p.leave(3, 3); may != 0 {
+		t.Errorf("%d of those that are busy go", may)
+	}
+	marked := instanceOf(third.pod, "1", true)
+	marked.Annotations = map[string]string{corev1.PodDeletionCost: "-1"}
+	p.pod(instanceOf(third.pod, "1", true), marked, look)
+	if _, _, unmark := p.leave(3, 3); len(unmark) != 1 || unmark[0] != third.pod {
+		t.Errorf("a mark that holds no more: %v", unmark)
+	}
+	lost := instanceOf(busy.pod, "1", true)
+	lost.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	p.pod(instanceOf(busy.pod, "1", true), lost, look)
+	p.release(busy)
+	if i := p.instances[types.UID(busy.pod)]; i.open || i.address != "" {
+		t.Errorf("of a pod that is not ready: %+v", i)
+	}
+}

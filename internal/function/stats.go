@@ -1,8 +1,10 @@
 package function
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -153,18 +155,38 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 
 // load answers functions/NAME/load: what the leading master knows of the function's calls.
 func (s *Server) load(w http.ResponseWriter, r *aggregation.Connected) error {
-	fn := r.Object.(*minik8s.Function)
-	d, leader, err := s.here(r.Context(), r.Query.Get(forwardedBy) != "")
-	if err != nil {
+	return s.known(w, r, func(d *dispatcher) any {
+		var l minik8s.FunctionLoad
+		if p := d.pool(loop.Key{Namespace: r.Namespace, Name: r.Name}); p != nil {
+			l = p.load()
+		}
+		return l
+	})
+}
+
+// calls answers functions/NAME/calls: how its last calls went.
+func (s *Server) calls(w http.ResponseWriter, r *aggregation.Connected) error {
+	return s.known(w, r, func(*dispatcher) any { return s.last.list(loop.Key{Namespace: r.Namespace, Name: r.Name}) })
+}
+
+// known answers with what the leading master knows.
+func (s *Server) known(w http.ResponseWriter, r *aggregation.Connected, what func(*dispatcher) any) error {
+	d, passed, err := s.lead(w, r)
+	if passed || err != nil {
 		return err
 	}
-	if d == nil {
-		return s.forward(w, r.Request, fn, minik8s.FunctionLoadSubresource, r.Query, leader)
-	}
-	var l minik8s.FunctionLoad
-	if p := d.pool(loop.Key{Namespace: fn.Namespace, Name: fn.Name}); p != nil {
-		l = p.load()
-	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(l)
+	return json.NewEncoder(w).Encode(what(d))
+}
+
+// lead is the dispatcher if this master leads; otherwise it has the one that does answer.
+func (s *Server) lead(w http.ResponseWriter, r *aggregation.Connected) (d *dispatcher, passed bool, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	d, leader, err := s.here(ctx, r.Query.Has(forwardedBy))
+	if err != nil || d != nil {
+		return d, false, err
+	}
+	_, err = s.pass(ctx, w, leader, http.MethodGet, r.URL.Path, url.Values{}, http.Header{}, nil)
+	return nil, true, err
 }

@@ -4,20 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
@@ -102,15 +96,14 @@ func (t *triggers) reconcile(ctx context.Context, key loop.Key) error {
 		return err
 	}
 	var soonest time.Time
+	var failed error
 	for i := range fn.Spec.Triggers {
 		x := &fn.Spec.Triggers[i]
 		if x.Schedule == "" {
 			continue
 		}
 		next, err := t.onTime(ctx, fn, x)
-		if err != nil {
-			return err
-		}
+		failed = errors.Join(failed, err) // the others have their times all the same
 		if !next.IsZero() && (soonest.IsZero() || next.Before(soonest)) {
 			soonest = next
 		}
@@ -118,7 +111,7 @@ func (t *triggers) reconcile(ctx context.Context, key loop.Key) error {
 	if !soonest.IsZero() {
 		t.loop.AddAfter(key, max(soonest.Sub(clock.Now()), 0))
 	}
-	return nil
+	return failed
 }
 
 // onTime makes the call of a schedule if its time has come, and returns the next time; a zero one: there is none.
@@ -145,10 +138,13 @@ func (t *triggers) onTime(ctx context.Context, fn *minik8s.Function, x *minik8s.
 // call makes the call for an event, once.
 func (t *triggers) call(ctx context.Context, fn *minik8s.Function, trigger, event string, body []byte, contentType string) error {
 	sum := sha256.Sum256([]byte(string(fn.UID) + "\x00" + trigger + "\x00" + event))
-	c := &minik8s.FunctionCall{ObjectMeta: metav1.ObjectMeta{Namespace: fn.Namespace, Name: plan.Derived(fn.Name) + "-" + trigger + "-" + hex.EncodeToString(sum[:8])},
-		Spec: minik8s.FunctionCallSpec{Function: fn.Name, Body: body, ContentType: contentType, Caller: "trigger " + trigger + ", " + event}}
-	_, err := t.of.client.Create(ctx, c, client.WriteOptions{})
-	if apierrors.IsAlreadyExists(err) {
+	q := question{id: plan.TriggerPrefix + plan.Derived(fn.Name) + "." + trigger + "-" + hex.EncodeToString(sum[:8]), function: keyOf(fn), body: body, contentType: contentType, trace: traceFrom("")}
+	err := t.of.accept(ctx, q, "trigger "+trigger+", "+event, metav1.NewTime(clock.Now()), nil)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err): // nor will it be taken another time
+		t.of.log.Warn("an event is not told to a function", "function", keyOf(fn), "trigger", trigger, "event", event, "error", err)
 		return nil
 	}
 	return err
@@ -163,8 +159,8 @@ func stateOf(fn *minik8s.Function, trigger string) minik8s.FunctionTriggerStatus
 	return minik8s.FunctionTriggerStatus{}
 }
 
-// note writes how far a trigger has come, and drops what is said of triggers that are gone.
-func (t *triggers) note(ctx context.Context, fn *minik8s.Function, state minik8s.FunctionTriggerStatus) error {
+// note writes how far a trigger has come, and drops what is said of triggers that are gone. also changes what else is in the status.
+func (t *triggers) note(ctx context.Context, fn *minik8s.Function, state minik8s.FunctionTriggerStatus, also ...func(*minik8s.FunctionStatus)) error {
 	for {
 		now, err := client.Get[*minik8s.Function](ctx, t.of.client, client.KeyOf(fn))
 		if apierrors.IsNotFound(err) || err == nil && now.UID != fn.UID {
@@ -178,6 +174,9 @@ func (t *triggers) note(ctx context.Context, fn *minik8s.Function, state minik8s
 			return s.Name == state.Name || !slices.ContainsFunc(next.Spec.Triggers, func(x minik8s.FunctionTrigger) bool { return x.Name == s.Name })
 		})
 		next.Status.Triggers = append(next.Status.Triggers, state)
+		for _, change := range also {
+			change(&next.Status)
+		}
 		_, err = t.of.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
 		if !apierrors.IsConflict(err) {
 			return err
@@ -223,189 +222,4 @@ func (t *triggers) forget(key loop.Key, fn *minik8s.Function) {
 		f.stop()
 		delete(t.followers, id)
 	}
-}
-
-// The pauses of a follower: after a watch that broke, and between two notes of how far it has come.
-const (
-	watchAgain = time.Second
-	noteEvery  = time.Second
-)
-
-// follow makes a call for each change of the objects, until ctx ends.
-func (t *triggers) follow(ctx context.Context, fn *minik8s.Function, trigger string, what *minik8s.FunctionObjectTrigger) {
-	kind := t.kinds.ByGVK(schema.FromAPIVersionAndKind(what.APIVersion, what.Kind))
-	selector, err := metav1.LabelSelectorAsSelector(what.Selector)
-	if kind == nil || err != nil {
-		t.of.log.Warn("a trigger's kind is not served any more", "function", keyOf(fn), "trigger", trigger, "kind", what.Kind)
-		return
-	}
-	if what.Selector == nil {
-		selector = labels.Everything()
-	}
-	f := &changes{t: t, fn: fn, trigger: trigger, what: what, kind: kind, selector: selector}
-	if kind.Namespaced && !what.AllNamespaces {
-		f.namespace = fn.Namespace
-	}
-	for {
-		err := f.run(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			t.of.log.Info("a trigger's watch is opened again", "function", keyOf(fn), "trigger", trigger, "error", err)
-		}
-		select {
-		case <-time.After(watchAgain):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// changes are those of the objects of one trigger.
-type changes struct {
-	t         *triggers
-	fn        *minik8s.Function
-	trigger   string
-	what      *minik8s.FunctionObjectTrigger
-	kind      *api.Kind
-	namespace string
-	selector  labels.Selector
-
-	revision string // up to which changes have their calls; empty: not known
-	noted    string // what of it is in the function's status
-}
-
-// run follows the changes until the watch ends.
-func (c *changes) run(ctx context.Context) error {
-	if c.revision == "" {
-		now, err := client.Get[*minik8s.Function](ctx, c.t.of.client, client.KeyOf(c.fn))
-		if err != nil {
-			return err
-		}
-		c.revision = stateOf(now, c.trigger).Revision
-		c.noted = c.revision
-	}
-	if c.revision == "" { // it is new: what is there already is no change
-		list, err := c.t.of.client.List(ctx, c.kind, client.ListOptions{Namespace: c.namespace, Labels: c.selector, Limit: 1})
-		if err != nil {
-			return err
-		}
-		c.revision = list.ResourceVersion
-		if err := c.note(ctx); err != nil {
-			return err
-		}
-	}
-	w, err := c.t.of.client.Watch(ctx, c.kind, client.WatchOptions{Namespace: c.namespace, Labels: c.selector, ResourceVersion: c.revision, Bookmarks: true})
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return c.catchUp(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	defer w.Stop()
-	var later <-chan time.Time
-	for {
-		select {
-		case e, ok := <-w.Events():
-			if !ok {
-				if err := w.Err(); apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-					return c.catchUp(ctx)
-				}
-				return w.Err()
-			}
-			if e.Object != nil {
-				called, err := c.call(ctx, e.Type, e.Object, e.ResourceVersion)
-				if err != nil {
-					return err
-				}
-				if called && later == nil {
-					later = time.After(noteEvery)
-				}
-			}
-			c.revision = e.ResourceVersion
-		case <-later:
-			later = nil
-			if err := c.note(ctx); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// catchUp makes calls for what has changed since, where the history is gone. What was deleted meanwhile is not known any more.
-func (c *changes) catchUp(ctx context.Context) error {
-	since, err := strconv.ParseUint(c.revision, 10, 64)
-	if err != nil {
-		return err
-	}
-	list, err := c.t.of.client.List(ctx, c.kind, client.ListOptions{Namespace: c.namespace, Labels: c.selector})
-	if err != nil {
-		return err
-	}
-	for _, o := range list.Items {
-		if at, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err != nil || at <= since {
-			continue
-		}
-		if _, err := c.call(ctx, client.Modified, o, o.GetResourceVersion()); err != nil {
-			return err
-		}
-	}
-	c.revision = list.ResourceVersion
-	return c.note(ctx)
-}
-
-func (c *changes) note(ctx context.Context) error {
-	if c.noted == c.revision {
-		return nil
-	}
-	err := c.t.note(ctx, c.fn, minik8s.FunctionTriggerStatus{Name: c.trigger, Revision: c.revision})
-	if err == nil {
-		c.noted = c.revision
-	}
-	return err
-}
-
-// typeOf are the changes' names.
-var typeOf = map[client.EventType]string{client.Added: minik8s.ObjectCreated, client.Modified: minik8s.ObjectUpdated, client.Deleted: minik8s.ObjectDeleted}
-
-// call makes the call for one change, if it counts. The function's own instances and what belongs to them do not: its calls change
-// those.
-func (c *changes) call(ctx context.Context, happened client.EventType, o api.Object, revision string) (bool, error) {
-	kind := typeOf[happened]
-	if kind == "" || len(c.what.On) > 0 && !slices.Contains(c.what.On, kind) || plan.Own(c.fn, o) {
-		return false, nil
-	}
-	body, err := json.Marshal(minik8s.FunctionEvent{Trigger: c.trigger, Type: kind, Object: c.shown(o)})
-	if err == nil && len(body) > maxKept {
-		body, err = json.Marshal(minik8s.FunctionEvent{Trigger: c.trigger, Type: kind, Object: c.bare(o)})
-	}
-	if err != nil {
-		return false, err
-	}
-	name := o.GetName()
-	if o.GetNamespace() != "" {
-		name = o.GetNamespace() + "/" + name
-	}
-	return true, c.t.call(ctx, c.fn, c.trigger, fmt.Sprintf("%s %s %s at %s", c.kind.Kind, name, kind, revision), body, "application/json")
-}
-
-// shown is what a call has of an object: of a Secret only what is no secret, since calls are read by more people.
-func (c *changes) shown(o api.Object) any {
-	if _, secret := o.(*corev1.Secret); secret {
-		return c.bare(o)
-	}
-	out := o.DeepCopyObject()
-	out.GetObjectKind().SetGroupVersionKind(c.kind.GVK())
-	if m, err := apimeta.Accessor(out); err == nil {
-		m.SetManagedFields(nil)
-	}
-	return out
-}
-
-// bare is an object's kind and metadata, but for annotations, in which tools keep whole manifests.
-func (c *changes) bare(o api.Object) any {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: c.kind.APIVersion(), Kind: c.kind.Kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
-			Labels: o.GetLabels(), CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp()}}
 }

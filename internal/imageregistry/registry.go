@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/distribution/distribution/v3/configuration"
 	"github.com/distribution/distribution/v3/registry/handlers"
@@ -129,7 +130,10 @@ func (r *Registry) Images(repository string) ([]string, error) {
 // Image is one image of a repository.
 type Image struct{ Repository, Digest string }
 
-// Sweep removes repositories and images, and then all layers that no image has any more.
+// abandoned is after how long an upload is taken for one that nobody goes on with.
+const abandoned = 24 * time.Hour
+
+// Sweep removes repositories and images, uploads that were cut off long ago, and then all layers that no image has any more.
 func (r *Registry) Sweep(ctx context.Context, repositories []string, images []Image) error {
 	r.pushing.Lock()
 	defer r.pushing.Unlock()
@@ -144,6 +148,7 @@ func (r *Registry) Sweep(ctx context.Context, repositories []string, images []Im
 		}
 	}
 	driver := filesystem.New(filesystem.DriverParameters{RootDirectory: r.cfg.Dir, MaxThreads: 8})
+	storage.PurgeUploads(ctx, driver, time.Now().Add(-abandoned), true) // what it cannot remove it leaves, and logs
 	names, err := storage.NewRegistry(ctx, driver)
 	if err != nil {
 		return err

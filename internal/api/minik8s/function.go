@@ -106,7 +106,7 @@ type FunctionEvent struct {
 // FunctionTriggerStatus is how far a trigger has come.
 type FunctionTriggerStatus struct {
 	Name string `json:"name"`
-	// LastTime is the last time of the schedule for which there is a call.
+	// LastTime is the last time of the schedule for which there is a call; with Revision, about when that was the newest.
 	LastTime *metav1.Time `json:"lastTime,omitempty"`
 	// Revision is that up to which changes of objects have their calls.
 	Revision string `json:"revision,omitempty"`
@@ -127,6 +127,8 @@ type FunctionStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Image is what instances run, by its digest.
 	Image string `json:"image,omitempty"`
+	// Platform tells what Image stands on from other bases: a master with the same one need not make the image to know it.
+	Platform string `json:"platform,omitempty"`
 	// Instances are those that exist; ReadyInstances those that take calls.
 	Instances      int32 `json:"instances,omitempty"`
 	ReadyInstances int32 `json:"readyInstances,omitempty"`
@@ -139,10 +141,12 @@ type FunctionStatus struct {
 	Conditions []metav1.Condition      `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// FunctionReady is the condition of a function that can be called; FunctionAddressed of one that has its address.
+// FunctionReady is the condition of a function that can be called; FunctionAddressed of one that has its address; FunctionTriggersHeldBack of one for
+// which objects change faster than triggers call.
 const (
-	FunctionReady     = "Ready"
-	FunctionAddressed = "Addressed"
+	FunctionReady            = "Ready"
+	FunctionAddressed        = "Addressed"
+	FunctionTriggersHeldBack = "TriggersHeldBack"
 )
 
 // Words of a FunctionSpec.
@@ -180,6 +184,30 @@ type FunctionLoad struct {
 	DesiredInstances int32 `json:"desiredInstances"`
 	Target           int32 `json:"target"`
 	Panicking        bool  `json:"panicking"`
+}
+
+// FunctionCallsSubresource is the path below a Function that says how its last calls went that somebody has waited for: GET. The answer is a
+// list of FunctionRecords as JSON, the newest first. They are in the memory of the master that leads.
+const FunctionCallsSubresource = "calls"
+
+// FunctionRecord is how a call went that somebody has waited for.
+type FunctionRecord struct {
+	ID     string      `json:"id"`
+	Caller string      `json:"caller"`
+	Time   metav1.Time `json:"time"`
+	// TookMillis is how long it took, QueuedMillis how much of that it has waited for an instance; Cold, that it waited for one to start.
+	TookMillis   float64 `json:"tookMillis"`
+	QueuedMillis float64 `json:"queuedMillis"`
+	Cold         bool    `json:"cold,omitempty"`
+	// Status is HTTP's. Fault says of a failed call whose fault it was, and Result what it said, such as a traceback.
+	Status   int    `json:"status"`
+	Fault    string `json:"fault,omitempty"`
+	Result   string `json:"result,omitempty"`
+	Instance string `json:"instance,omitempty"`
+	Trace    string `json:"trace,omitempty"`
+	Steps    int32  `json:"steps,omitempty"`
+	// Cut: the result was too long to be kept.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // FunctionResultSubresource is the path below a FunctionCall that has its result as it came: GET.

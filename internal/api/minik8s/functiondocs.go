@@ -54,12 +54,13 @@ func (FunctionStatus) SwaggerDoc() map[string]string {
 		"":                   "Whether a function can be called, and how many instances it has.",
 		"observedGeneration": "The generation of which the rest is said.",
 		"image":              "What instances run, by its digest.",
+		"platform":           "A sum of what the image stands on, a base and the program that calls functions.",
 		"instances":          "How many instances exist.",
 		"readyInstances":     "How many of them take calls.",
 		"address":            "The address of its Service, if it has one.",
 		"lastCallTime":       "About when it was last called. It is written when the number of instances changes.",
 		"triggers":           "How far each trigger has come.",
-		"conditions":         "Ready: whether it can be called, and if not, why. Addressed: whether it has the address that it asks for.",
+		"conditions":         "Ready: whether it can be called, and if not, why. Addressed: whether it has the address that it asks for. TriggersHeldBack: that objects change faster than triggers call.",
 	}
 }
 
@@ -133,7 +134,7 @@ func (FunctionTriggerStatus) SwaggerDoc() map[string]string {
 	return map[string]string{
 		"":         "How far a trigger has come.",
 		"name":     "The trigger's name.",
-		"lastTime": "The last time of its schedule for which there is a call.",
+		"lastTime": "The last time of its schedule for which there is a call; with revision, about when that was the newest.",
 		"revision": "The revision up to which changes of objects have their calls.",
 	}
 }

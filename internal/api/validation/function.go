@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/robfig/cron/v3"
+	"golang.org/x/net/http/httpguts"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -27,6 +28,7 @@ const (
 	// maxFunctionBytes is what a function's files may have together: the object is to fit into the store.
 	maxFunctionBytes = 1 << 20
 	maxConcurrency   = 1000
+	maxHeaderValue   = 1024
 	maxInstances     = 1000
 )
 
@@ -156,7 +158,15 @@ func FunctionCall(c *minik8s.FunctionCall) field.ErrorList {
 	if len(c.Spec.Body) > maxFunctionBytes {
 		errs = append(errs, field.TooLong(spec.Child("body"), "", maxFunctionBytes))
 	}
-	return errs
+	return append(errs, headerValue(spec.Child("contentType"), c.Spec.ContentType)...)
+}
+
+// headerValue checks what is sent as the value of a header.
+func headerValue(at *field.Path, v string) field.ErrorList {
+	if !httpguts.ValidHeaderFieldValue(v) || len(v) > maxHeaderValue {
+		return field.ErrorList{field.Invalid(at, v, fmt.Sprintf("expected the value of a header of HTTP, as text/plain, without control characters and of %d bytes at most", maxHeaderValue))}
+	}
+	return nil
 }
 
 // FunctionCallUpdate checks a call that replaces old.
@@ -175,6 +185,9 @@ func FunctionCallStatusUpdate(c, old *minik8s.FunctionCall) field.ErrorList {
 	}
 	if c.Status.State == "" {
 		return nil
+	}
+	if errs := headerValue(at.Child("contentType"), c.Status.ContentType); errs != nil {
+		return errs
 	}
 	return oneOf(at.Child("state"), c.Status.State, minik8s.CallRunning, minik8s.CallSucceeded, minik8s.CallFailed)
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"minik8s/internal/aggregation"
+	"minik8s/internal/api"
 	"minik8s/internal/apiserver/nodes"
 	"minik8s/internal/apiserver/proxy"
 )
@@ -73,7 +74,11 @@ func (h *Handler) connect(r *request) error {
 		return apierrors.NewServiceUnavailable("this master does not serve " + r.kind.Plural + "/" + r.sub)
 	}
 	e, err := h.reg.Parent(r.Request().Context(), r.ask, r.name)
-	if err != nil {
+	var above api.Object
+	switch {
+	case err == nil:
+		above = e.Object()
+	case !apierrors.IsNotFound(err) || r.Request().Method != http.MethodGet || !r.kind.Subresource(r.sub).Absent:
 		return err
 	}
 	path, err := url.PathUnescape(r.path)
@@ -81,7 +86,7 @@ func (h *Handler) connect(r *request) error {
 		return apierrors.NewBadRequest("the path: " + err.Error())
 	}
 	// It may begin late: nothing else would lift the deadline of other answers.
-	return answer(proxy.InPieces(r.Response(), h.writeTimeout), &aggregation.Connected{Request: r.Request(), Object: e.Object(), Path: path, Query: r.query})
+	return answer(proxy.InPieces(r.Response(), h.writeTimeout), &aggregation.Connected{Request: r.Request(), Object: above, Namespace: r.ask.Namespace, Name: r.name, User: r.ask.User.Name, Path: path, Query: r.query})
 }
 
 // route finds the route of a request. The error is NotFound for a path that the kind does not have, and

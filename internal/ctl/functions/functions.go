@@ -3,7 +3,6 @@ package functions
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +20,6 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
-	"minik8s/internal/ctl/printer"
 	"minik8s/internal/ctl/session"
 )
 
@@ -157,58 +153,4 @@ func faultOf(err error) error {
 		}
 	}
 	return err
-}
-
-// Top prints what the leading master knows of functions' calls: of those named, or of all in a namespace; empty: in all.
-func Top(ctx context.Context, s *session.Session, namespace string, names []string) error {
-	all, _, err := client.All[*minik8s.Function](ctx, s.API, api.Functions, client.ListOptions{Namespace: namespace})
-	if err != nil {
-		return err
-	}
-	var rows [][]string
-	found := map[string]bool{}
-	for _, f := range all {
-		if len(names) > 0 && !slices.Contains(names, f.Name) {
-			continue
-		}
-		found[f.Name] = true
-		var l minik8s.FunctionLoad
-		path := fmt.Sprintf("/apis/minik8s.io/v1/namespaces/%s/functions/%s/%s", url.PathEscape(f.Namespace), url.PathEscape(f.Name), minik8s.FunctionLoadSubresource)
-		resp, err := s.API.Do(ctx, http.MethodGet, path, nil, "", nil)
-		if apierrors.IsNotFound(err) {
-			continue // it has gone meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		err = json.NewDecoder(resp.Body).Decode(&l)
-		resp.Body.Close() //nolint:errcheck // it was only read
-		if err != nil {
-			return err
-		}
-		p50, p99 := "-", "-"
-		if l.Calls > 0 {
-			p50, p99 = millis(l.P50Millis), millis(l.P99Millis)
-		}
-		name := f.Name
-		if namespace == "" {
-			name = f.Namespace + "/" + name
-		}
-		instances := fmt.Sprintf("%d/%d", l.ReadyInstances, l.DesiredInstances)
-		if l.Panicking {
-			instances += " (burst)"
-		}
-		rows = append(rows, []string{name, fmt.Sprint(l.Calls), fmt.Sprint(l.Errors), p50, p99, fmt.Sprint(l.ColdStarts), fmt.Sprint(l.UnderWay), fmt.Sprint(l.Waiting), instances})
-	}
-	for _, n := range names {
-		if !found[n] {
-			return apierrors.NewNotFound(api.Functions.GR(), n)
-		}
-	}
-	printer.Table(s.Console, []string{"NAME", "CALLS", "ERRORS", "P50", "P99", "COLD", "UNDER WAY", "WAITING", "INSTANCES"}, rows)
-	return nil
-}
-
-func millis(ms float64) string {
-	return time.Duration(ms * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
 }

@@ -3,6 +3,8 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"path"
 	"slices"
@@ -23,7 +25,7 @@ const (
 	Folder = "/function" // the function's files
 	Main   = Folder + "/main.py"
 	PreRun = Folder + "/.prerun.sh"
-	server = "/minik8s/serve.py"
+	server = "/minik8s" // the program that calls the function
 )
 
 // epoch is the time of every file.
@@ -31,7 +33,12 @@ var epoch = time.Unix(0, 0).UTC()
 
 // Build makes the image of a function with a source.
 func Build(base v1.Image, s *minik8s.FunctionSpec) (v1.Image, error) {
-	files := map[string][]byte{server: instance.Server, Main: []byte(s.Source)}
+	files := map[string][]byte{Main: []byte(s.Source)}
+	program, err := programFiles()
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, program)
 	for _, f := range s.Files {
 		data := f.Data
 		if f.Content != "" {
@@ -57,13 +64,42 @@ func Build(base v1.Image, s *minik8s.FunctionSpec) (v1.Image, error) {
 	}
 	cfg := file.DeepCopy()
 	cfg.Created = v1.Time{Time: epoch}
-	cfg.Config.Entrypoint, cfg.Config.Cmd = []string{"python3", "-u", server}, nil
+	cfg.Config.Entrypoint, cfg.Config.Cmd = []string{"python3", "-u", path.Join(server, instance.Main)}, nil
 	cfg.Config.WorkingDir = Folder
 	cfg.Config.Env = append(cfg.Config.Env, "MINIK8S_MAIN="+Main)
 	if s.PreRun != "" {
 		cfg.Config.Env = append(cfg.Config.Env, "MINIK8S_PRERUN="+PreRun)
 	}
 	return mutate.ConfigFile(img, cfg)
+}
+
+// programFiles are those of the program that calls the function.
+func programFiles() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	program, err := instance.Files.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range program {
+		if files[path.Join(server, f.Name())], err = instance.Files.ReadFile(f.Name()); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// Platform is a sum of all that is in an image and is no function's: with the same one, images of the same function are the same.
+func Platform(base v1.Hash) (string, error) {
+	files, err := programFiles()
+	if err != nil {
+		return "", err
+	}
+	layer, err := layerOf(files)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append([]byte(base.String()+"\x00"), layer...))
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // layerOf is the tar of files, by their absolute paths.

@@ -20,8 +20,8 @@ type Registry struct {
 	Transport http.RoundTripper
 }
 
-// baseRepository has the base image, from which the layers of others are taken over.
-const baseRepository = "functions/base"
+// BaseRepository has the base image, from which the layers of others are taken over.
+const BaseRepository = "functions/base"
 
 // PushBase pushes the base image, and returns one whose layers the registry is known to have.
 func (r Registry) PushBase(ctx context.Context, base v1.Image) (v1.Image, error) {
@@ -29,7 +29,7 @@ func (r Registry) PushBase(ctx context.Context, base v1.Image) (v1.Image, error)
 	if err != nil {
 		return nil, err
 	}
-	ref, err := r.push(ctx, baseRepository, base, digest)
+	ref, err := r.push(ctx, BaseRepository, base, digest)
 	if err != nil {
 		return nil, fmt.Errorf("the base image: %w", err)
 	}

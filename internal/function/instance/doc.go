@@ -1,10 +1,13 @@
-// Package instance has the program that runs in each instance of a Python function: serve.py, which says itself what it does.
-// It travels in the daemon and becomes a file of the function's image. It knows no cluster.
+// Package instance has the program that runs in each instance of a Python function: serve.py, which says itself what it does, and
+// the HTTP that it speaks. It travels in the daemon and becomes files of the function's image. It knows no cluster.
 package instance
 
-import _ "embed" // serve.py
+import "embed"
 
-// Server is serve.py.
+// Files are the program: Main, and what it imports.
 //
-//go:embed serve.py
-var Server []byte
+//go:embed *.py
+var Files embed.FS
+
+// Main is the file that is run.
+const Main = "serve.py"

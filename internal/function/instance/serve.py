@@ -8,6 +8,9 @@ MINIK8S_VERSION (v1: a fresh process for each call; v2: this one for all).
 
 An answer has X-Minik8s-Outcome: "ok", or whose fault it was: "function" or "caller". A call that runs past its time
 (X-Minik8s-Timeout, in seconds) is ended: a fresh process alone, otherwise with the whole instance, which is started again.
+
+The function may import minik8s: minik8s.call_id() is the id of the call that runs (X-Minik8s-Call), the same whenever the same call
+is made again, and minik8s.trace_id() that of its trace. Both are None in threads of the function's own.
 """
 
 import os
@@ -17,6 +20,7 @@ import signal
 # it misses before this line costs the whole grace period.
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 
+import contextvars
 import json
 import socket
 import subprocess
@@ -24,10 +28,26 @@ import sys
 import threading
 import time
 import traceback
+import types
+
+from _minik8s_http import HEADER_LIMIT, TEXT, Gone, Refusal, answer, read_body, read_headers, refuse, told
 
 MAIN = os.environ.get("MINIK8S_MAIN", "/function/main.py")
 FRESH = os.environ.get("MINIK8S_VERSION") == "v1"
-LIMIT = 8 << 20  # of a body, in bytes
+
+call_id = contextvars.ContextVar("call_id", default=None)
+trace_id = contextvars.ContextVar("trace_id", default=None)
+
+
+def offer_module():
+    """Makes the module minik8s, unless the function has one of that name."""
+    folder = os.path.dirname(MAIN)
+    if any(os.path.exists(os.path.join(folder, name)) for name in ("minik8s", "minik8s.py")):
+        return
+    module = types.ModuleType("minik8s", "What a function of minik8s may ask of the call that runs.")
+    module.call_id = call_id.get
+    module.trace_id = trace_id.get
+    sys.modules["minik8s"] = module
 
 
 class CallerError(Exception):
@@ -63,27 +83,27 @@ class Function:
     def call(self, body):
         """Returns the outcome, the answer's type and bytes, and the branch: "", "left" or "right"."""
         if self.trouble:
-            return "function", "text/plain; charset=utf-8", self.trouble.encode(), ""
+            return "function", TEXT, told(self.trouble), ""
         try:
             if self.contract == "json":
                 return self.call_json(body)
             return self.call_text(body)
         except CallerError as e:
-            return "caller", "text/plain; charset=utf-8", str(e).encode(), ""
+            return "caller", TEXT, told(str(e)), ""
         except BaseException:
-            return "function", "text/plain; charset=utf-8", cleaned().encode(), ""
+            return "function", TEXT, told(cleaned()), ""
 
     def call_json(self, body):
         params = None
         if body.strip():
             try:
-                params = json.loads(body)
-            except ValueError as e:
+                params = json.loads(body, parse_constant=no_constant)
+            except (ValueError, RecursionError) as e:
                 raise CallerError("the body is not JSON, which main(params) takes: %s" % e) from None
         result = self.main(params)
         try:
-            answer = json.dumps(result).encode()
-        except (TypeError, ValueError) as e:
+            answer = json.dumps(result, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as e:
             raise TypeError("main returned what is not JSON: %s" % e) from None
         return "ok", "application/json", answer, ""
 
@@ -100,7 +120,15 @@ class Function:
         branch = ""
         if callable(self.check):
             branch = "left" if self.check(result) else "right"
-        return "ok", "text/plain; charset=utf-8", result.encode(), branch
+        try:
+            answer = result.encode()
+        except UnicodeEncodeError as e:
+            raise TypeError("run returned what is not text: %s" % e) from None
+        return "ok", TEXT, answer, branch
+
+
+def no_constant(name):
+    raise ValueError("%s is no number in JSON" % name)
 
 
 def cleaned():
@@ -221,7 +249,10 @@ def call_fresh(call, body, timeout):
 
             random.seed()
             answer = json.dumps([v.decode("latin-1") if isinstance(v, bytes) else v for v in Function().call(body)])
-            sys.stdout.flush()
+            try:
+                sys.stdout.flush()
+            except (OSError, ValueError):
+                pass  # the function has closed it
             with os.fdopen(write, "wb") as w:
                 w.write(answer.encode())
         except BaseException:
@@ -245,7 +276,7 @@ def call_fresh(call, body, timeout):
     finally:
         limits.clear(limit)
     if not answer:
-        return "function", "text/plain; charset=utf-8", b"the function's process ended without a result", ""
+        return "function", TEXT, b"the function's process ended without a result", ""
     outcome, kind, text, branch = json.loads(answer)
     return outcome, kind, text.encode("latin-1"), branch
 
@@ -260,72 +291,35 @@ def kill(pid):
 STATUS = {"ok": "200 OK", "function": "500 Internal Server Error", "caller": "400 Bad Request"}
 
 
-def answer(sock, status, outcome, kind, body, extra="", close=False):
-    head = "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Minik8s-Outcome: %s\r\n%s%s\r\n" % (
-        status, kind, len(body), outcome, extra, "Connection: close\r\n" if close else "")
-    sock.sendall(head.encode("latin-1") + body)
-
-
-def refuse(sock, status, why):
-    answer(sock, status, "caller", "text/plain; charset=utf-8", why.encode(), close=True)
-
-
 def converse(sock):
     """Answers the requests of one connection."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with sock, sock.makefile("rb") as reader:
         while True:
-            line = reader.readline(65537)
+            line = reader.readline(HEADER_LIMIT)
             if not line:
                 return
             if line == b"\r\n":
                 continue
             words = line.split()
-            if len(words) != 3:
-                return refuse(sock, "400 Bad Request", "no request line")
-            headers = {}
-            while True:
-                h = reader.readline(65537)
-                if not h:
-                    return
-                if h in (b"\r\n", b"\n"):
-                    break
-                if len(headers) > 200:
-                    return refuse(sock, "431 Request Header Fields Too Large", "too many headers")
-                name, _, value = h.partition(b":")
-                headers[name.strip().lower()] = value.strip()
-            if headers.get(b"expect", b"").lower() == b"100-continue":
-                sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-            body = read_body(reader, headers)
-            if body is None:
-                return refuse(sock, "413 Content Too Large", "the body has more than %d bytes" % LIMIT)
-            close = headers.get(b"connection", b"").lower() == b"close" or words[2] == b"HTTP/1.0"
-            if words[0] == b"GET":
-                answer(sock, "200 OK", "ok", "text/plain; charset=utf-8", b"ready\n", close=close)
-            elif words[0] != b"POST":
-                return refuse(sock, "405 Method Not Allowed", "functions are called by POST")
-            else:
-                serve(sock, headers, body, close)
+            try:
+                if len(words) != 3:
+                    raise Refusal("400 Bad Request", "no request line")
+                headers = read_headers(reader)
+                if headers.get(b"expect", b"").lower() == b"100-continue":
+                    sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+                body = read_body(reader, headers)
+                close = headers.get(b"connection", b"").lower() == b"close" or words[2] == b"HTTP/1.0"
+                if words[0] == b"GET":
+                    answer(sock, "200 OK", "ok", TEXT, b"ready\n", close=close)
+                elif words[0] != b"POST":
+                    raise Refusal("405 Method Not Allowed", "functions are called by POST")
+                else:
+                    serve(sock, headers, body, close)
+            except Refusal as e:
+                return refuse(sock, e.status, e.why)
             if close:
                 return
-
-
-def read_body(reader, headers):
-    """The body; None: it is too long."""
-    if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
-        body = b""
-        while True:
-            size = int(reader.readline(100).split(b";")[0], 16)
-            if size < 0 or len(body) + size > LIMIT:
-                return None
-            body += reader.read(size)
-            reader.readline(100)
-            if size == 0:
-                return body
-    size = int(headers.get(b"content-length", b"0"))
-    if size < 0 or size > LIMIT:
-        return None
-    return reader.read(size)
 
 
 def serve(sock, headers, body, close):
@@ -341,14 +335,20 @@ def serve(sock, headers, body, close):
 
 def call(sock, headers, body, close):
     name = headers.get(b"x-minik8s-call", b"-").decode("latin-1")
-    timeout = float(headers.get(b"x-minik8s-timeout", b"0"))
+    try:
+        timeout = float(headers.get(b"x-minik8s-timeout", b"0"))
+    except ValueError:
+        timeout = -1
     if not 0 <= timeout <= 7 * 86400:  # nor what is no number
-        return refuse(sock, "400 Bad Request", "X-Minik8s-Timeout: expected seconds, a week at most")
+        raise Refusal("400 Bad Request", "X-Minik8s-Timeout: expected seconds, a week at most")
+    trace = headers.get(b"traceparent", b"").decode("latin-1").split("-")
+    trace = trace[1] if len(trace) == 4 else None
+    call_id.set(None if name == "-" else name)
+    trace_id.set(trace)
     began = time.monotonic()
     outcome, kind, text, branch = (call_fresh if FRESH else call_here)(name, body, timeout)
     if outcome != "ok" or name != "-":
-        trace = headers.get(b"traceparent", b"").decode("latin-1").split("-")
-        log("call %s trace %s %s after %.1f ms" % (name, trace[1] if len(trace) == 4 else "-", outcome, (time.monotonic() - began) * 1000))
+        log("call %s trace %s %s after %.1f ms" % (name, trace or "-", outcome, (time.monotonic() - began) * 1000))
     extra = "X-Minik8s-Branch: %s\r\n" % branch if branch else ""
     answer(sock, STATUS[outcome], outcome, kind, text, extra, close)
 
@@ -356,8 +356,8 @@ def call(sock, headers, body, close):
 def connection(sock):
     try:
         converse(sock)
-    except (OSError, ValueError):
-        pass  # the caller has gone, or speaks no HTTP
+    except (OSError, Gone):
+        pass  # the caller has gone
 
 
 def main():
@@ -369,10 +369,11 @@ def main():
             log("the preRun script ended with code %d" % done.returncode)
             sys.exit(1)
     sys.stdout.reconfigure(line_buffering=True)
+    offer_module()
     if not FRESH:
         function = Function()
     server = socket.create_server(("", int(os.environ.get("PORT", "8080"))), backlog=512)
-    threading.stack_size(512 << 10)
+    threading.stack_size(4 << 20)  # address space alone, until somebody calls that deep
     signal.signal(signal.SIGTERM, end)
     threading.Thread(target=wait_for_calls, args=(server,), daemon=True).start()
     while True:

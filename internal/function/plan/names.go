@@ -35,6 +35,9 @@ func Derived(name string) string {
 	if !unicode.IsLower(rune(out[0])) { // a name begins with a letter in some places
 		out = "f-" + out
 	}
+	if most := maxLabel - len("--") - hex.EncodedLen(3); len(out) > most { // of many capitals
+		out = strings.TrimRight(out[:most], "-")
+	}
 	return out + "--" + hex.EncodeToString(sum[:3])
 }
 
@@ -56,3 +59,7 @@ const maxLabel = 63
 func Repository(namespace, name string) string {
 	return "functions/" + namespace + "/" + strings.ReplaceAll(Derived(name), "--", "__")
 }
+
+// TriggerPrefix begins the names of calls by triggers, and of no others: who says an id of his own cannot take the name that the call for an
+// event will have.
+const TriggerPrefix = "trigger."

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -15,7 +17,7 @@ import (
 func TestDerived(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"hello", "addFive", "add-five", "add_five", "addfive", "AddFive", "is_hello", "is.hello", "is-hello", "a--b", "A", "a", "9", "f-9", "printEquals",
-		"add-five--" + strings.Repeat("a", 6), "X9_y.Z"} {
+		"add-five--" + strings.Repeat("a", 6), "X9_y.Z", strings.Repeat("A", 50), strings.Repeat("A", 49) + "B", strings.Repeat("a_", 24) + "b"} {
 		got := Derived(name)
 		if other, ok := seen[got]; ok {
 			t.Errorf("%s and %s are both %s", name, other, got)
@@ -39,6 +41,23 @@ func TestSet(t *testing.T) {
 	one := Set(f, "r/i@sha256:1", metav1.OwnerReference{})
 	if *one.Spec.Replicas != 0 || one.Spec.Template.Labels[VersionLabel] != one.Spec.Selector.MatchLabels[VersionLabel] {
 		t.Errorf("%+v", one)
+	}
+	r := one.Spec.Template.Spec.Containers[0].Resources
+	if r.Limits.Memory().String() != "256Mi" || r.Requests.Memory().String() != "16Mi" || f.Spec.Resources.Limits != nil {
+		t.Errorf("resources of an instance %+v, of the function %+v", r, f.Spec.Resources)
+	}
+	for given, want := range map[string]string{"8Mi": "8Mi 8Mi", "1Gi": "1Gi 16Mi"} {
+		less := *f
+		less.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(given)}
+		r := Set(&less, "r/i@sha256:1", metav1.OwnerReference{}).Spec.Template.Spec.Containers[0].Resources
+		if got := r.Limits.Memory().String() + " " + r.Requests.Memory().String(); got != want {
+			t.Errorf("with a limit of %s: %s", given, got)
+		}
+	}
+	long := *f
+	long.Spec.TimeoutSeconds = 3600
+	if grace := *Set(&long, "r/i@sha256:1", metav1.OwnerReference{}).Spec.Template.Spec.TerminationGracePeriodSeconds; grace != 3600 {
+		t.Errorf("calls may take 3600 s, and an instance has %d s to end", grace)
 	}
 	f.Spec.MaxInstances = 3 // is about how many, not about what
 	if other := Set(f, "r/i@sha256:1", metav1.OwnerReference{}); other.Name != one.Name {
@@ -109,5 +128,25 @@ func TestScaler(t *testing.T) {
 		if got := tick(calls); got != 1 {
 			t.Fatalf("a call every 20 s has %d instances", got)
 		}
+	}
+}
+
+// However long the window, the samples are few; and the average is that of all the calls.
+func TestScalerOfAMonth(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := &Scaler{Target: 10, Stable: 30 * 24 * time.Hour}
+	for i := range 200_000 {
+		now = now.Add(Tick)
+		calls := 0.0
+		if i%2 == 0 {
+			calls = 60
+		}
+		s.Observe(now, calls)
+	}
+	if n := len(s.samples); n > 2*maxSamples {
+		t.Errorf("%d samples", n)
+	}
+	if got := s.average(now.Add(-s.Stable)); got < 29.9 || got > 30.1 {
+		t.Errorf("of 0 and 60 in turns the average is %v", got)
 	}
 }

@@ -14,15 +14,20 @@ type Scaler struct {
 	Target float64 // calls of an instance
 	Stable time.Duration
 
-	samples  []sample // of Tick each, oldest first
+	samples  []sample // oldest first
 	panicked time.Time
 	peak     int32 // while panicking
 }
 
+// sample is the load of some time: of a Tick or, where the window is long, of its maxSamples-th part.
 type sample struct {
-	at    time.Time
-	calls float64 // on average since the one before
+	from, at time.Time // the first and the last time that it was told
+	calls    float64   // on average since the time before, added up
+	times    int
 }
+
+// maxSamples is of how many samples a window is made, at most about.
+const maxSamples = 512
 
 const (
 	// Tick is how often a Scaler is told of the load, while there is any.
@@ -37,7 +42,12 @@ const (
 
 // Observe adds how many calls were under way, waiting ones too, on average since the last time.
 func (s *Scaler) Observe(now time.Time, calls float64) {
-	s.samples = append(s.samples, sample{now, calls})
+	if last := len(s.samples) - 1; last >= 0 && now.Sub(s.samples[last].from) < s.Stable/maxSamples {
+		x := &s.samples[last]
+		x.at, x.calls, x.times = now, x.calls+calls, x.times+1
+	} else {
+		s.samples = append(s.samples, sample{now, now, calls, 1})
+	}
 	from := now.Add(-s.Stable)
 	for len(s.samples) > 0 && !s.samples[0].at.After(from) {
 		s.samples = s.samples[1:]
@@ -49,7 +59,7 @@ func (s *Scaler) average(since time.Time) float64 {
 	sum, n := 0.0, 0
 	for i := len(s.samples) - 1; i >= 0 && s.samples[i].at.After(since); i-- {
 		sum += s.samples[i].calls
-		n++
+		n += s.samples[i].times
 	}
 	if n == 0 {
 		return 0

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api/minik8s"
@@ -19,9 +20,6 @@ const VersionLabel = "minik8s.io/function-version"
 
 // NameAnnotation is on a function's ReplicaSets and pods, and has the function's name as people write it.
 const NameAnnotation = "minik8s.io/function-name"
-
-// maxGrace is how long an instance that is to end has for its running calls, at most.
-const maxGrace = 300
 
 // Set is the ReplicaSet of a function's instances with this image; owner is the function. Another specification has another name.
 func Set(f *minik8s.Function, image string, owner metav1.OwnerReference) *appsv1.ReplicaSet {
@@ -44,7 +42,7 @@ func template(f *minik8s.Function, image string) corev1.PodTemplateSpec {
 		port = s.Port
 	}
 	c := corev1.Container{Name: "function", Image: image, Ports: []corev1.ContainerPort{{ContainerPort: port}},
-		Resources: *s.Resources.DeepCopy(), ImagePullPolicy: corev1.PullIfNotPresent}
+		Resources: resourcesOf(s), ImagePullPolicy: corev1.PullIfNotPresent}
 	for i := range s.Env {
 		c.Env = append(c.Env, *s.Env[i].DeepCopy())
 	}
@@ -53,10 +51,44 @@ func template(f *minik8s.Function, image string) corev1.PodTemplateSpec {
 	} else {
 		c.Env = append(c.Env, corev1.EnvVar{Name: "PORT", Value: strconv.Itoa(int(port))})
 	}
-	grace := int64(min(s.TimeoutSeconds, maxGrace))
+	grace := int64(s.TimeoutSeconds) // a call that it has ends as if nobody wanted the instance to go
 	none := false
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{c}, TerminationGracePeriodSeconds: &grace,
 		AutomountServiceAccountToken: &none, EnableServiceLinks: &none}}
+}
+
+// What an instance of a function that says nothing of memory may have, and is sure to have: one function's mistake is not the machine's.
+var (
+	memoryLimit   = resource.MustParse("256Mi")
+	memoryRequest = resource.MustParse("16Mi") // otherwise it would be the limit
+)
+
+// resourcesOf are those of an instance.
+func resourcesOf(s *minik8s.FunctionSpec) corev1.ResourceRequirements {
+	out := *s.Resources.DeepCopy()
+	limit, limited := out.Limits[corev1.ResourceMemory]
+	request, requested := out.Requests[corev1.ResourceMemory]
+	if !limited {
+		limit = memoryLimit
+		if requested && request.Cmp(limit) > 0 {
+			limit = request
+		}
+	}
+	if !requested {
+		request = memoryRequest
+		if limit.Cmp(request) < 0 {
+			request = limit
+		}
+	}
+	set := func(list *corev1.ResourceList, q resource.Quantity) {
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[corev1.ResourceMemory] = q.DeepCopy()
+	}
+	set(&out.Limits, limit)
+	set(&out.Requests, request)
+	return out
 }
 
 // hash tells templates apart.

@@ -181,6 +181,7 @@ var partRules = map[string][]rule{
 		may([]string{"create", "delete"}, api.FunctionCalls),                                                  // for callers who do not wait; old results go
 		may([]string{"get", "list", "watch", "create", "update", "delete"}, api.Services, api.EndpointSlices), // of functions with an address
 		{sub: api.ScaleSubresource, kinds: []*api.Kind{api.ReplicaSets}, verbs: []string{"get", "update", "patch"}},
+		may([]string{"patch"}, api.Pods), // which instances go first
 		recording,
 	},
 	"system:workflow-controller": {

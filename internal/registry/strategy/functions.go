@@ -54,8 +54,18 @@ func functionNeeds(obj, old api.Object, kinds *api.Table) (needs []registry.Need
 	return needs
 }
 
+// functionController is the part's name.
+const functionController = "function-controller"
+
 func functionCallStrategy() *registry.Strategy {
 	return &registry.Strategy{
+		// The function controller makes a call and begins it by one write. What others say of its status does not count.
+		BornWithStatus: true,
+		Author: func(obj, old api.Object, by registry.User) {
+			if old == nil && by.Name != registry.Part(functionController).Name {
+				obj.(*minik8s.FunctionCall).Status = minik8s.FunctionCallStatus{}
+			}
+		},
 		Validate:       checkOne(validation.FunctionCall),
 		ValidateUpdate: checkStep(validation.FunctionCallUpdate),
 		ValidateStatus: checkStep(validation.FunctionCallStatusUpdate),
