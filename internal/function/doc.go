@@ -57,6 +57,7 @@
 //	budget.go      what all functions may have together
 //	forward.go     calls that go to another master
 //	port.go        the port for calls
+//	quiet.go       connections on which nothing is said
 //	results.go     answers, and results that are asked for later
 //	records.go     the last calls
 //	invoke.go      calls of other parts of the master

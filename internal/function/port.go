@@ -88,7 +88,12 @@ const maxHeader = 64 << 10
 
 // Serve answers plain HTTP with h until ctx ends.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}
+	return serveQuietly(ctx, l, h, mostQuiet)
+}
+
+func serveQuietly(ctx context.Context, l net.Listener, h http.Handler, most int) error {
+	q := &quiet{most: most, since: map[net.Conn]time.Time{}}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ConnState: q.changed}
 	stopped := context.AfterFunc(ctx, func() {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

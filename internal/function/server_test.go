@@ -226,3 +226,40 @@ func TestRecords(t *testing.T) {
 		t.Errorf("%d calls of functions that are gone", len(s.byID))
 	}
 }
+
+// Who opens connections and says nothing keeps nobody from the port: his oldest ones are closed.
+func TestQuietConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go serveQuietly(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "served") }), 10) //nolint:errcheck // it ends with the test
+	var open []net.Conn
+	for range 15 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() //nolint:errcheck // the test has ended
+		open = append(open, c)
+	}
+	resp, err := http.Post("http://"+l.Addr().String(), "", strings.NewReader("x"))
+	if got := text(t, resp, err); got != "200 served" {
+		t.Error(got)
+	}
+	closed := 0
+	for i, c := range open {
+		c.SetReadDeadline(time.Now().Add(5 * time.Second)) //nolint:errcheck // it never fails
+		if i >= 6 {
+			c.SetReadDeadline(time.Now()) //nolint:errcheck // as above
+		}
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			closed++
+		}
+	}
+	if closed < 5 || closed > 6 {
+		t.Errorf("%d of 15 connections were closed, where 10 may be quiet", closed)
+	}
+}
