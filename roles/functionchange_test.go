@@ -92,7 +92,7 @@ func TestFunctionCallsEnd(t *testing.T) {
 		client.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":{"minInstances":0}}`)}, client.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	running := long("15")
+	running := long("25")
 	for _, x := range []chan answer{long("0.5"), long("0.5")} {
 		<-x
 	}
