@@ -88,13 +88,13 @@ func TestFunctionCallsEnd(t *testing.T) {
 		f, err := client.Get[*minik8s.Function](t.Context(), c.api, client.Key{Kind: api.Functions, Namespace: "default", Name: "sleeps"})
 		return err == nil && f.Status.ReadyInstances == 3
 	})
+	running := long("15")
+	for _, x := range []chan answer{long("0.5"), long("0.5")} {
+		<-x
+	}
 	if _, err := c.api.Patch(t.Context(), client.Key{Kind: api.Functions, Namespace: "default", Name: "sleeps"},
 		client.Patch{Type: types.MergePatchType, Data: []byte(`{"spec":{"minInstances":0}}`)}, client.WriteOptions{}); err != nil {
 		t.Fatal(err)
-	}
-	running := long("25")
-	for _, x := range []chan answer{long("0.5"), long("0.5")} {
-		<-x
 	}
 	alone := ""
 	c.eventually("one instance", func() bool {
