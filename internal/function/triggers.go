@@ -114,6 +114,9 @@ func (t *triggers) reconcile(ctx context.Context, key loop.Key) error {
 	return failed
 }
 
+// clocksDiffer is how far the clocks of two masters may be apart. A time further ahead is not waited for.
+const clocksDiffer = time.Minute
+
 // onTime makes the call of a schedule if its time has come, and returns the next time; a zero one: there is none.
 func (t *triggers) onTime(ctx context.Context, fn *minik8s.Function, x *minik8s.FunctionTrigger) (time.Time, error) {
 	schedule, err := validation.Schedule(x.Schedule, x.TimeZone)
@@ -122,7 +125,7 @@ func (t *triggers) onTime(ctx context.Context, fn *minik8s.Function, x *minik8s.
 	}
 	now := clock.Now()
 	last := stateOf(fn, x.Name).LastTime
-	if last == nil { // it is new: its times begin now
+	if last == nil || last.After(now.Add(clocksDiffer)) { // it is new, or the clock was wrong once: its times begin now
 		return schedule.Next(now), t.note(ctx, fn, minik8s.FunctionTriggerStatus{Name: x.Name, LastTime: &metav1.Time{Time: now}})
 	}
 	due := plan.Due(schedule.Next, last.Time, now)

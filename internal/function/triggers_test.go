@@ -169,6 +169,21 @@ func TestRefusedTrigger(t *testing.T) {
 	}
 }
 
+// A schedule that a wrong clock has seen in the future begins anew.
+func TestScheduleAfterAWrongClock(t *testing.T) {
+	reg, c := anAPI(t)
+	f := controlling(t, reg)
+	fn := create(t, c, triggered("f", minik8s.FunctionTrigger{Name: "often", Schedule: "@every 1s"})).(*minik8s.Function).DeepCopy()
+	fn.Status.Triggers = []minik8s.FunctionTriggerStatus{{Name: "often", LastTime: &metav1.Time{Time: clock.Now().Add(1000 * time.Hour)}}}
+	if _, err := f.triggers.onTime(t.Context(), fn, &fn.Spec.Triggers[0]); err != nil {
+		t.Fatal(err)
+	}
+	now, err := client.Get[*minik8s.Function](t.Context(), c, client.KeyOf(fn))
+	if err != nil || stateOf(now, "often").LastTime == nil || stateOf(now, "often").LastTime.After(clock.Now().Add(time.Second)) {
+		t.Errorf("%+v, %v", now.Status.Triggers, err)
+	}
+}
+
 // refusing refuses calls of a caller.
 type refusing struct {
 	client.Interface
