@@ -125,7 +125,6 @@ func TestQuietTrigger(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- x.listen(t.Context(), w) }()
 	w.events <- client.Event{Type: client.Bookmark, ResourceVersion: "41"}
-	x.written = time.Now()
 	w.events <- client.Event{Type: client.Bookmark, ResourceVersion: "42"}
 	close(w.events)
 	if err := <-done; err != nil {
