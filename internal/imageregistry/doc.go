@@ -10,5 +10,6 @@
 // wants that.
 //
 //	registry.go  the registry, and what it has not
+//	push.go      what may be pushed: while the disk has room, and without standing still
 //	local.go     requests within the process
 package imageregistry

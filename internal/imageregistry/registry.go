@@ -38,11 +38,13 @@ type Registry struct {
 	start sync.Once
 	app   http.Handler
 
-	pushing sync.RWMutex // held for writing while what nobody names is removed
+	pushing   sync.RWMutex // held for writing while what nobody names is removed
+	pieceTime time.Duration
+	room      func(dir string) int64 // how many bytes may be pushed
 }
 
 // New makes a registry. It does nothing until it is asked.
-func New(cfg Config) *Registry { return &Registry{cfg: cfg} }
+func New(cfg Config) *Registry { return &Registry{cfg: cfg, pieceTime: pieceTime, room: roomAt} }
 
 // root is where distribution keeps repositories and blobs, below Dir.
 const root = "docker/registry/v2"
@@ -81,8 +83,8 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // serve answers with what is here.
 func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
-		r.pushing.RLock()
-		defer r.pushing.RUnlock()
+		r.push(w, req)
+		return
 	}
 	r.open().ServeHTTP(w, req)
 }
@@ -149,6 +151,9 @@ func (r *Registry) Sweep(ctx context.Context, repositories []string, images []Im
 	}
 	driver := filesystem.New(filesystem.DriverParameters{RootDirectory: r.cfg.Dir, MaxThreads: 8})
 	storage.PurgeUploads(ctx, driver, time.Now().Add(-abandoned), true) // what it cannot remove it leaves, and logs
+	if _, err := os.Stat(filepath.Join(r.cfg.Dir, root, "blobs")); errors.Is(err, fs.ErrNotExist) {
+		return nil // no layer was ever pushed
+	}
 	names, err := storage.NewRegistry(ctx, driver)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func (r *Registry) admitNeeds(ctx context.Context, q *Request, s *Strategy) erro
 		if n.Kind == nil {
 			return apierrors.NewBadRequest(n.For + ": there is no such kind here")
 		}
-		err := r.authorizer.Authorize(ctx, authorization.Attributes{User: q.User, Verb: n.Verb, Kind: n.Kind, Namespace: n.Namespace})
+		err := r.authorizer.Authorize(ctx, authorization.Attributes{User: q.User, Verb: n.Verb, Kind: n.Kind, Sub: n.Sub, Namespace: n.Namespace})
 		if apierrors.IsForbidden(err) {
 			where := "all namespaces"
 			if n.Namespace != "" {
@@ -74,7 +74,11 @@ func (r *Registry) admitNeeds(ctx context.Context, q *Request, s *Strategy) erro
 			if !n.Kind.Namespaced {
 				where = "the cluster"
 			}
-			return authorization.Forbidden(q.attributes(), fmt.Sprintf("%s needs somebody who may %s %s in %s", n.For, n.Verb, n.Kind.Plural, where))
+			what := n.Kind.Plural
+			if n.Sub != "" {
+				what += "/" + n.Sub
+			}
+			return authorization.Forbidden(q.attributes(), fmt.Sprintf("%s needs somebody who may %s %s in %s", n.For, n.Verb, what, where))
 		}
 		if err != nil {
 			return err

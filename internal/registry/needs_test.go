@@ -23,8 +23,11 @@ func TestNeeds(t *testing.T) {
 	rows := strategy.All(strategy.Settings{})
 	configMaps := *rows[api.ConfigMaps]
 	configMaps.Needs = func(obj, _ api.Object, kinds *api.Table) []registry.Needed {
-		if kind := kinds.ByGVK(api.Secrets.GVK()); obj.(*corev1.ConfigMap).Data["reads"] == "secrets" {
-			return []registry.Needed{{Verb: "watch", Kind: kind, Namespace: obj.GetNamespace(), For: "data.reads"}}
+		switch obj.(*corev1.ConfigMap).Data["reads"] {
+		case "secrets":
+			return []registry.Needed{{Verb: "watch", Kind: kinds.ByGVK(api.Secrets.GVK()), Namespace: obj.GetNamespace(), For: "data.reads"}}
+		case "calls":
+			return []registry.Needed{{Verb: "create", Kind: api.Functions, Sub: "call", Namespace: obj.GetNamespace(), For: "data.reads"}}
 		}
 		return nil
 	}
@@ -50,6 +53,9 @@ func TestNeeds(t *testing.T) {
 	refused("create", err)
 	if _, err := part.Create(t.Context(), object("nothing"), client.WriteOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := part.Update(t.Context(), object("calls"), client.WriteOptions{}); err == nil || !strings.Contains(err.Error(), "may create functions/call in namespace default") {
+		t.Errorf("a subresource: %v", err)
 	}
 	_, err = part.Update(t.Context(), object("secrets"), client.WriteOptions{})
 	refused("update", err)

@@ -38,6 +38,7 @@ type Registry struct {
 type Needed struct {
 	Verb      string
 	Kind      *api.Kind // nil: there is none of that name, and the object is refused
+	Sub       string    // a subresource; empty: the object itself
 	Namespace string    // empty: all
 	For       string    // the field that asks for it
 }

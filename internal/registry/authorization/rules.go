@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/membership"
 )
 
@@ -177,8 +178,9 @@ var partRules = map[string][]rule{
 		may(reading, api.Functions, api.FunctionCalls, api.ReplicaSets, api.Pods),
 		{verbs: []string{"list", "watch"}}, // what triggers ask for: who writes one must be allowed to himself
 		mayBelow("status", changing, api.Functions, api.FunctionCalls),
-		may([]string{"create", "update", "patch", "delete"}, api.ReplicaSets),                                 // of instances
-		may([]string{"create", "delete"}, api.FunctionCalls),                                                  // for callers who do not wait; old results go
+		may([]string{"create", "update", "patch", "delete"}, api.ReplicaSets), // of instances
+		may([]string{"create", "delete"}, api.FunctionCalls),                  // for callers who do not wait; old results go
+		mayBelow(minik8s.FunctionCallSubresource, []string{"create"}, api.Functions),
 		may([]string{"get", "list", "watch", "create", "update", "delete"}, api.Services, api.EndpointSlices), // of functions with an address
 		{sub: api.ScaleSubresource, kinds: []*api.Kind{api.ReplicaSets}, verbs: []string{"get", "update", "patch"}},
 		may([]string{"patch"}, api.Pods), // which instances go first
@@ -188,6 +190,7 @@ var partRules = map[string][]rule{
 		may(reading, api.Workflows, api.WorkflowRuns, api.Functions),
 		mayBelow("status", changing, api.Workflows, api.WorkflowRuns),
 		may([]string{"create", "delete"}, api.WorkflowRuns), // those that a change of a workflow starts; old ones go
+		mayBelow(minik8s.FunctionCallSubresource, []string{"create"}, api.Functions),
 		may([]string{"create", "get", "list"}, api.WorkflowSteps),
 	},
 	"system:podautoscaler-controller": {

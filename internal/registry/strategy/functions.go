@@ -54,6 +54,17 @@ func functionNeeds(obj, old api.Object, kinds *api.Table) (needs []registry.Need
 	return needs
 }
 
+// callsFunctions is for kinds whose objects have a part call functions of their namespace. changed says whether an update makes it call
+// others; nil: none does. of is the field that names them.
+func callsFunctions(of string, changed func(obj, old api.Object) bool) func(obj, old api.Object, kinds *api.Table) []registry.Needed {
+	return func(obj, old api.Object, _ *api.Table) []registry.Needed {
+		if old != nil && (changed == nil || !changed(obj, old)) {
+			return nil
+		}
+		return []registry.Needed{{Verb: "create", Kind: api.Functions, Sub: minik8s.FunctionCallSubresource, Namespace: obj.GetNamespace(), For: of}}
+	}
+}
+
 // functionController is the part's name.
 const functionController = "function-controller"
 
@@ -61,6 +72,7 @@ func functionCallStrategy() *registry.Strategy {
 	return &registry.Strategy{
 		// The function controller makes a call and begins it by one write. What others say of its status does not count.
 		BornWithStatus: true,
+		Needs:          callsFunctions("spec.function", nil),
 		Author: func(obj, old api.Object, by registry.User) {
 			if old == nil && by.Name != registry.Part(functionController).Name {
 				obj.(*minik8s.FunctionCall).Status = minik8s.FunctionCallStatus{}

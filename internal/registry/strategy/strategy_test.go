@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
 	"minik8s/internal/api/validation"
 	"minik8s/internal/registry/decode"
 )
@@ -180,5 +181,33 @@ func TestSeedManifestsGoIn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Who makes what calls functions for him must be allowed to call them; who changes something else of it need not.
+func TestWhatCallsFunctionsNeedsTheRight(t *testing.T) {
+	rows := All(Settings{})
+	flow := func(definition string) *minik8s.Workflow {
+		return &minik8s.Workflow{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}, Spec: minik8s.WorkflowSpec{Definition: minik8s.JSON{Raw: []byte(definition)}}}
+	}
+	run, call := &minik8s.WorkflowRun{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}}, &minik8s.FunctionCall{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}}
+	for _, c := range []struct {
+		what     string
+		kind     *api.Kind
+		obj, old api.Object
+		needs    bool
+	}{
+		{"a workflow", api.Workflows, flow("1"), nil, true},
+		{"another definition", api.Workflows, flow("2"), flow("1"), true},
+		{"the same definition", api.Workflows, flow("1"), flow("1"), false},
+		{"a run", api.WorkflowRuns, run, nil, true},
+		{"a run that is cancelled", api.WorkflowRuns, run, run, false},
+		{"a call", api.FunctionCalls, call, nil, true},
+		{"a call whose labels change", api.FunctionCalls, call, call, false},
+	} {
+		needs := rows[c.kind].Needs(c.obj, c.old, nil)
+		if (len(needs) == 1) != c.needs || c.needs && (needs[0].Verb != "create" || needs[0].Kind != api.Functions || needs[0].Sub != "call" || needs[0].Namespace != "n") {
+			t.Errorf("%s: %+v", c.what, needs)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 )
 
 func workflowStrategy() *registry.Strategy {
+	changed := specChanged(func(w *minik8s.Workflow) any { return w.Spec })
 	return &registry.Strategy{
 		Default:        onOne(defaults.Workflow),
 		Validate:       checkOne(validation.Workflow),
@@ -25,8 +26,9 @@ func workflowStrategy() *registry.Strategy {
 			return missingFunctions(obj.(*minik8s.Workflow), others)
 		},
 		CopyStatus:  onStep(func(dst, src *minik8s.Workflow) { dst.Status = src.Status }),
-		SpecChanged: specChanged(func(w *minik8s.Workflow) any { return w.Spec }),
+		SpecChanged: changed,
 		Dialect:     dialect.For(api.Workflows),
+		Needs:       callsFunctions("spec.definition", changed),
 	}
 }
 
@@ -49,6 +51,7 @@ func missingFunctions(w *minik8s.Workflow, others registry.Lister) []string {
 
 func workflowRunStrategy() *registry.Strategy {
 	return &registry.Strategy{
+		Needs:          callsFunctions("spec.workflow", nil),
 		Validate:       checkOne(validation.WorkflowRun),
 		ValidateUpdate: checkStep(validation.WorkflowRunUpdate),
 		ValidateStatus: checkStep(validation.WorkflowRunStatusUpdate),
