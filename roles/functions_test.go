@@ -33,9 +33,9 @@ type caller struct {
 	address string
 }
 
-func newFunctions(t *testing.T, port int) *caller {
+// functionBase are the arguments by which a daemon has functions; the test is skipped where there is no image for them.
+func functionBase(t *testing.T) []string {
 	t.Helper()
-	needRoot(t)
 	base, err := filepath.Abs("../build/functions/python.tar")
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +43,14 @@ func newFunctions(t *testing.T, port int) *caller {
 	if _, err := os.Stat(base); err != nil {
 		t.Skip("no image with Python: ", err)
 	}
+	return []string{"--function-base", base}
+}
+
+func newFunctions(t *testing.T, port int) *caller {
+	t.Helper()
+	needRoot(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	p := newProcess(t, "--function-base", base, "--function-address", address)
+	p := newProcess(t, append(functionBase(t), "--function-address", address)...)
 	return &caller{p, p.up(), address}
 }
 

@@ -173,6 +173,7 @@ func TestGpuJobs(t *testing.T) {
 	if got := x.read("good", "log?stream=Stdout"); got != "sum 42\n" {
 		t.Errorf("log: %q", got)
 	}
+	x.closedWithin()
 	x.eventually("the folder of a good job is removed from the cluster", func() bool { return x.job("good").Status.Folder == "" })
 	if got := x.slurm.Do("ls .minik8s/*/jobs"); strings.Contains(got, "good.") {
 		t.Errorf("on the cluster: %s", got)

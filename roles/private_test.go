@@ -67,18 +67,39 @@ func everything() *corev1.Pod {
 	return pod
 }
 
+// expose opens the data directory and the one above, which is the tests' own and hides all by itself.
+func (p *process) expose() {
+	p.t.Helper()
+	above := filepath.Dir(p.dir)
+	p.t.Cleanup(func() { os.Chmod(above, 0o700) }) //nolint:errcheck // it goes soon
+	for _, dir := range []string{above, p.dir} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// closedWithin wants each part of the data directory closed by itself, also where somebody opens what is around it.
+func (p *process) closedWithin() {
+	p.t.Helper()
+	p.expose()
+	listed := map[string]string{
+		p.dir:                          "opened just now",
+		filepath.Join(p.dir, "images"): "put there by the test, and the content of public archives",
+	}
+	for _, path := range open(p.t, p.dir) {
+		if _, ok := listed[path]; !ok && filepath.Dir(path) != filepath.Join(p.dir, "images") {
+			p.t.Errorf("in a directory that was opened another user can use %s", path)
+		}
+	}
+}
+
 // Nobody but root sees what the daemon and its pods keep on the machine, while the pods' own users see all
 // that is theirs. A directory that an earlier version left open is closed.
 func TestNothingForOtherUsers(t *testing.T) {
 	needRoot(t)
-	p := newProcess(t)
-	above := filepath.Dir(p.dir) // the tests' own, which hides all by itself
-	for _, dir := range []string{above, p.dir} {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() { os.Chmod(above, 0o700) }) //nolint:errcheck // it goes soon
+	p := newProcess(t, functionBase(t)...)
+	p.expose()
 	c := p.up()
 	p.make(c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hidden"}, Data: map[string][]byte{"key": []byte("hidden")}})
 	p.make(c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plain"}, Data: map[string]string{"name": "value"}})
@@ -86,6 +107,11 @@ func TestNothingForOtherUsers(t *testing.T) {
 	p.running(c, "everything")
 	// The pod has seen all that is its own. (A probe could look, but in a chroot a command that is added to a container
 	// does not see its files.)
+	f := &caller{process: p, api: c}
+	f.add("secretive", "def main(p): return p", nil)
+	if out := f.ctl("func", "call", "secretive", `{"hidden": 1}`); out != `{"hidden": 1}` {
+		t.Fatal(out)
+	}
 	p.eventually("the pod is content", func() bool {
 		seen, err := filepath.Glob(filepath.Join(p.dir, "pods", "*", "volumes", "*", "*", "seen"))
 		return err == nil && len(seen) == 1
@@ -97,19 +123,7 @@ func TestNothingForOtherUsers(t *testing.T) {
 	for _, path := range open(t, dirs...) {
 		t.Errorf("another user can use %s", path)
 	}
-	// Each part is closed by itself, also where somebody opens what is around it.
-	listed := map[string]string{
-		p.dir:                          "opened just now",
-		filepath.Join(p.dir, "images"): "put there by the test, and the content of public archives",
-	}
-	if err := os.Chmod(p.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range open(t, dirs...) {
-		if _, ok := listed[path]; !ok && filepath.Dir(path) != filepath.Join(p.dir, "images") {
-			t.Errorf("in a directory that was opened another user can use %s", path)
-		}
-	}
+	p.closedWithin()
 	if found := open(t, filepath.Join(p.dir, "images")); len(found) == 0 {
 		t.Error("the search finds nothing at all")
 	}

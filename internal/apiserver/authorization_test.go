@@ -155,6 +155,52 @@ func TestEveryDoor(t *testing.T) {
 			}
 			return false
 		}},
+		{"the part for functions", c.user("system:function-controller"), nil, 403, func(_ string, d door) bool {
+			if d.sub == "" && in(d.verb, "list", "watch") {
+				return true // triggers are about objects of any kind
+			}
+			switch d.kind {
+			case api.Functions:
+				return d.sub == "" && d.verb == "get" || d.sub == "status" && in(d.verb, "update", "patch") || d.sub == "call" && d.verb == "create"
+			case api.FunctionCalls:
+				return d.sub == "" && in(d.verb, "get", "create", "delete") || d.sub == "status" && in(d.verb, "update", "patch")
+			case api.ReplicaSets:
+				return d.sub == "" && in(d.verb, "get", "create", "update", "patch", "delete") || d.sub == "scale" && in(d.verb, "get", "update", "patch")
+			case api.Pods:
+				return d.sub == "" && in(d.verb, "get", "patch")
+			case api.Services, api.EndpointSlices:
+				return d.sub == "" && in(d.verb, "get", "create", "update", "delete")
+			case api.Events:
+				return d.sub == "" && in(d.verb, "create", "update", "patch")
+			}
+			return false
+		}},
+		{"the part for workflows", c.user("system:workflow-controller"), nil, 403, func(_ string, d door) bool {
+			switch d.kind {
+			case api.Workflows:
+				return d.sub == "" && in(d.verb, "get", "list", "watch") || d.sub == "status" && in(d.verb, "update", "patch")
+			case api.WorkflowRuns:
+				return d.sub == "" && in(d.verb, "get", "list", "watch", "create", "delete") || d.sub == "status" && in(d.verb, "update", "patch")
+			case api.WorkflowSteps:
+				return d.sub == "" && in(d.verb, "get", "list", "create")
+			case api.Functions:
+				return d.sub == "" && in(d.verb, "get", "list", "watch") || d.sub == "call" && d.verb == "create"
+			}
+			return false
+		}},
+		{"the part for GPU jobs", c.user("system:gpu-controller"), nil, 403, func(_ string, d door) bool {
+			switch d.kind {
+			case api.GpuJobs:
+				return d.sub == "" && in(d.verb, "get", "list", "watch", "update", "patch") || d.sub == "status" && in(d.verb, "update", "patch")
+			case api.SlurmClusters:
+				return d.sub == "" && in(d.verb, "get", "list", "watch") || d.sub == "status" && in(d.verb, "update", "patch")
+			case api.Secrets, api.ConfigMaps, api.Namespaces:
+				return d.sub == "" && d.verb == "get"
+			case api.Events:
+				return d.sub == "" && in(d.verb, "create", "update", "patch")
+			}
+			return false
+		}},
 	} {
 		t.Run(who.name, func(t *testing.T) {
 			asked, conns := 0, who.client.Transport.(*http.Transport)
