@@ -25,6 +25,9 @@ func (a *Authorizer) Review(ctx context.Context, user User, res *authorizationv1
 	case res != nil:
 		ask.Verb, ask.Sub, ask.Namespace, ask.Name = res.Verb, res.Subresource, res.Namespace, res.Name
 		ask.Kind = a.kindNamed(res.Group, res.Resource)
+		if ask.Kind.View != nil { // as a request for it is judged
+			ask.Kind, ask.View = ask.Kind.View.Of, ask.Kind
+		}
 		if !ask.Kind.Namespaced {
 			ask.Namespace = ""
 		}
@@ -42,18 +45,19 @@ func (a *Authorizer) Review(ctx context.Context, user User, res *authorizationv1
 	return authorizationv1.SubjectAccessReviewStatus{Reason: err.Error()}, nil
 }
 
-// kindNamed finds a kind by group and resource. It also returns one for a kind that is not served, because rules can
-// name that too.
+// kindNamed finds a kind by group and resource, the stored one if there are several. It also returns one for a kind that is not served,
+// because rules can name that too.
 func (a *Authorizer) kindNamed(group, resource string) *api.Kind {
+	found := &api.Kind{Group: group, Plural: resource, Kind: resource, Namespaced: true}
 	for _, k := range a.kinds.Served() {
-		if k.Group == group && k.Plural == resource {
-			if k.View != nil {
-				return k.View.Of // access is judged by the stored kind
-			}
-			return k
+		if k.Group != group || k.Plural != resource {
+			continue
+		}
+		if found = k; k.View == nil {
+			break
 		}
 	}
-	return &api.Kind{Group: group, Plural: resource, Kind: resource, Namespaced: true}
+	return found
 }
 
 // RulesOf lists what a user may do in a namespace, as far as rules express it. For nodes the list is incomplete.
