@@ -402,7 +402,7 @@ func (c *Cache) Revision() int64 { return c.rev.Load() }
 // Write makes all changes in one transaction: the object's bytes, and whatever else has to change with it. It leaves
 // the decoded object where the watch finds it. obj becomes shared, and as precise as its bytes. The error is the store's own.
 func (kc *Objects) Write(ctx context.Context, key string, obj api.Object, raw []byte, changes ...store.Change) (*Entry, error) {
-	cutTimes(obj)
+	settle(obj)
 	// The cached object gets its revision in the watch's goroutine, the caller's object in this one. So there are two
 	// objects, which share everything but the outermost struct.
 	h := &handover{raw: raw}

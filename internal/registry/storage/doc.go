@@ -21,7 +21,7 @@
 //
 // Its files:
 //
-//	entry.go siblings.go    one version of an object: its key, its bytes, the object; objects that share memory
+//	entry.go siblings.go settle.go    one version of an object: its key, its bytes, the object; objects that share memory, and many readers
 //	cache.go log.go encodings.go    every object and the last changes, in memory
 //	implied.go      objects that others imply
 //	list.go watch.go selector.go    how they are read

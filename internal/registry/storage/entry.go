@@ -82,8 +82,9 @@ func (e *Entry) Object() api.Object {
 	if e.kind.AsBytes {
 		return obj
 	}
+	settle(obj)
 	if e.siblings != nil {
-		e.siblings.share(obj, nil)
+		e.siblings.share(&obj, nil)
 	}
 	e.obj.CompareAndSwap(nil, &obj)
 	return *e.obj.Load()
@@ -100,7 +101,7 @@ func (e *Entry) take(obj api.Object, prev *Entry) {
 		}
 	}
 	if e.siblings != nil {
-		e.siblings.share(obj, before)
+		e.siblings.share(&obj, before)
 	}
 	e.obj.Store(&obj)
 }

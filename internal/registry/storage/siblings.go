@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"reflect"
 	"sync/atomic"
+	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,8 +18,15 @@ type siblings struct {
 	// fields are the indices of the fields that may be shared: strings, slices, maps and pointers.
 	fields [][]int
 	seed   maphash.Seed
-	// last holds the last object of each family. Families may take each other's place.
-	last [64]atomic.Pointer[api.Object]
+	// known holds one object of each family. Families are hashed to its places; of two that meet in one the later takes it, which only
+	// costs sharing.
+	known [64]atomic.Pointer[sibling]
+}
+
+// sibling is an object that others of its family share with. It is not kept for that: an object that is deleted or changed goes.
+type sibling struct {
+	family uint64
+	obj    weak.Pointer[api.Object]
 }
 
 func newSiblings(kind *api.Kind) *siblings {
@@ -44,18 +52,24 @@ func shareable(t reflect.Type, at []int) (out [][]int) {
 }
 
 // share has obj use what is equal in prev, an earlier version of it that may be nil, or else in a sibling. Only obj's own struct is
-// changed, nothing that it refers to, so its parts may be in use elsewhere; but nobody may know obj itself yet.
-func (s *siblings) share(obj, prev api.Object) {
-	last := &s.last[s.family(obj)]
-	if prev == nil {
-		if p := last.Load(); p != nil {
-			prev = *p
-		}
+// changed, nothing that it refers to, so its parts may be in use elsewhere; but nobody may know obj itself yet. Where its family has no
+// sibling that is still there, obj becomes it, for as long as somebody holds the pointer.
+func (s *siblings) share(obj *api.Object, prev api.Object) {
+	family := s.family(*obj)
+	known := &s.known[family%uint64(len(s.known))]
+	var of *api.Object
+	if k := known.Load(); k != nil && k.family == family {
+		of = k.obj.Value()
+	}
+	if prev == nil && of != nil {
+		prev = *of
 	}
 	if prev != nil {
-		s.replace(obj, prev)
+		s.replace(*obj, prev)
 	}
-	last.Store(&obj) // now others may know it
+	if of == nil {
+		known.Store(&sibling{family, weak.Make(obj)}) // now others may know it
+	}
 }
 
 // replace has obj use what is equal in another object.
@@ -76,11 +90,11 @@ func (s *siblings) replace(obj, like api.Object) {
 	}
 }
 
-// family is the place in last of the objects with the same controller, or of those without one in the same namespace.
+// family is a number for the objects with the same controller, and for those without one in the same namespace.
 func (s *siblings) family(obj api.Object) uint64 {
 	name := obj.GetNamespace()
 	if by := metav1.GetControllerOfNoCopy(obj); by != nil {
 		name = string(by.UID)
 	}
-	return maphash.String(s.seed, name) % uint64(len(s.last))
+	return maphash.String(s.seed, name)
 }

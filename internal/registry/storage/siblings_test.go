@@ -2,7 +2,9 @@ package storage
 
 import (
 	"reflect"
+	"runtime"
 	"testing"
+	"time"
 	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,10 +26,15 @@ func siblingPod(name, owner, image string) *corev1.Pod {
 // Objects share what is equal in them, and nothing else; the one before an object is asked first.
 func TestSiblingsShare(t *testing.T) {
 	s := newSiblings(api.Pods)
+	var held []*api.Object
+	share := func(p, prev api.Object) {
+		held = append(held, &p)
+		s.share(&p, prev)
+	}
 	one, two, other := siblingPod("one", "set", "a"), siblingPod("two", "set", "a"), siblingPod("other", "", "b")
 	for _, p := range []*corev1.Pod{one, two, other} {
 		want := p.DeepCopy()
-		s.share(p, nil)
+		share(p, nil)
 		if !reflect.DeepEqual(p, want) {
 			t.Errorf("%+v became %+v", want, p)
 		}
@@ -37,15 +44,35 @@ func TestSiblingsShare(t *testing.T) {
 	}
 	later := other.DeepCopy()
 	later.Status.Phase = corev1.PodRunning
-	s.share(later, other)
+	share(later, other)
 	if &later.Spec.Containers[0] != &other.Spec.Containers[0] || later.Status.Phase != corev1.PodRunning || other.Status.Phase != "" {
 		t.Errorf("a later version: %+v", later)
 	}
 	// What was equal, and is not any more, is its own.
 	changed := two.DeepCopy()
 	changed.Spec.Containers[0].Image = "c"
-	s.share(changed, two)
+	share(changed, two)
 	if two.Spec.Containers[0].Image != "a" || changed.Spec.Containers[0].Image != "c" {
 		t.Error("a change reached another object")
 	}
+	runtime.KeepAlive(held)
+}
+
+// An object is not kept for its siblings: what is deleted goes.
+func TestSiblingsKeepNothing(t *testing.T) {
+	s := newSiblings(api.Secrets)
+	gone := make(chan struct{})
+	var secret api.Object = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Data: map[string][]byte{"key": []byte("hidden")}}
+	runtime.AddCleanup(secret.(*corev1.Secret), func(gone chan struct{}) { close(gone) }, gone)
+	s.share(&secret, nil)
+	secret = nil
+	for range 100 {
+		runtime.GC()
+		select {
+		case <-gone:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("a deleted Secret stays in memory")
 }
