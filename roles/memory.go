@@ -18,7 +18,7 @@ import (
 // settle is how long after the start memory is returned: goroutines of the start have ended by then.
 const settle = 2 * time.Second
 
-// giveBack returns memory that only the start needed, once: the heap's free pages, and the pages of the program file
+// giveBack returns memory that only the start needed: the heap's free pages, and the pages of the program file
 // with code that will not run again. Pages that are needed after all come back from the page cache, with one fault
 // each.
 func giveBack(ctx context.Context, log *slog.Logger) {
@@ -48,8 +48,8 @@ type rest struct {
 	own   bool // the next collection is that of giving memory back
 }
 
-// started is the state at the start of the daemon, which is a burst itself: what it needed is still in use when giveBack
-// comes where images are imported or the machine is busy.
+// started is the state at the start of the daemon, which is a burst itself: two seconds after it is too early while images are imported,
+// so memory is given back once more when its last collection is pause ago.
 func started(now time.Time) rest { return rest{last: now, busy: true, burst: burstLength} }
 
 const (

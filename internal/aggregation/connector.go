@@ -9,7 +9,8 @@ import (
 
 // Connector answers a subresource that is no part of an object, but something that a part of the daemon knows of it, such
 // as the files of a job. The API server has authenticated and authorised the request, and counts it as one that lasts as long as
-// the client wants; each piece that is written must be read in time, and is sent at once. An error before anything is written is sent as its Status; any other one is internal (500).
+// the client wants; each piece that is written must be read in time, and is sent at once. An error that is returned before anything was written is sent as its Status, or as 500 if it has none. After
+// that it is not sent: a part shows that an answer is cut off by a panic with http.ErrAbortHandler.
 type Connector func(w http.ResponseWriter, r *Connected) error
 
 // Connected is one authorised request for a subresource.

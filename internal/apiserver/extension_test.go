@@ -99,6 +99,7 @@ type extension struct {
 	mu   sync.Mutex
 	seen []http.Header // of requests by users
 	down bool
+	hung chan struct{} // not nil: requests get no answer; closed with the first whose client has gone
 }
 
 // extend puts an extension API server behind a Service of this name in the namespace default, and an APIService before it.
@@ -179,8 +180,18 @@ func (e *extension) believes(req *http.Request) bool {
 func (e *extension) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	group, user := strings.Split(req.URL.Path, "/")[2], req.Header.Get("X-Remote-User")
 	e.mu.Lock()
-	down := e.down
+	down, hung := e.down, e.hung
 	e.mu.Unlock()
+	if hung != nil {
+		<-req.Context().Done()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.hung != nil {
+			close(e.hung)
+			e.hung = nil
+		}
+		return
+	}
 	switch {
 	case down:
 		http.Error(w, "closed for today", http.StatusInternalServerError)

@@ -251,6 +251,44 @@ func TestServicesComeAndGo(t *testing.T) {
 	expect(boats, "", 404, "could not find the requested resource")
 }
 
+// A Service that does not answer keeps one client who asks what is in its group; others get what it said before.
+func TestDiscoveryOfAServiceThatHangs(t *testing.T) {
+	x := startExtended(t)
+	e := x.extend("boats", "boats.example.org", "", says("boats for"))
+	x.until("v1.boats.example.org", "True")
+	root := x.root()
+	const path, service = "/apis/boats.example.org/v1", "/apis/apiregistration.k8s.io/v1/apiservices/v1.boats.example.org"
+	if code, body := x.do(root, "GET", path, ""); code != 200 || !strings.Contains(body, `"boats"`) {
+		t.Fatal(code, body)
+	}
+	hung := make(chan struct{})
+	e.mu.Lock()
+	e.hung = hung
+	e.mu.Unlock()
+	if code, body := x.do(root, "PATCH", service, `{"metadata":{"labels":{"a":"b"}}}`, "Content-Type", "application/merge-patch+json"); code != 200 { // so it is asked again
+		t.Fatal(code, body)
+	}
+	const clients = 8
+	answers := make(chan string, clients)
+	for range clients {
+		go func() {
+			code, body := x.do(root, "GET", path, "")
+			answers <- fmt.Sprint(code, " ", body)
+		}()
+	}
+	for range clients - 1 {
+		if got := <-answers; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"boats"`) {
+			t.Error(got)
+		}
+	}
+	select {
+	case <-hung:
+		t.Error("all waited until nobody asked any longer")
+	default:
+	}
+	<-answers
+}
+
 // An APIService is a kind like others: applied, by a client and by the server, in protobuf, refused with all that is wrong.
 func TestAPIServicesAreObjects(t *testing.T) {
 	c := start(t)

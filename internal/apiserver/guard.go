@@ -71,7 +71,7 @@ func (s *Server) lasting(serve echo.HandlerFunc) echo.HandlerFunc {
 	return s.authorised(s.counted(serve, true))
 }
 
-// authorised is byPath for what takes its own units, or none.
+// authorised asks for the user's rights only. It is for handlers that enter the limiter themselves, or answer also when it is full.
 func (s *Server) authorised(serve echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := c.Request().URL.Path

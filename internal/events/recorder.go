@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// queueLen is how many events may wait to be written; the oldest of more are dropped and counted. The store keeps no more
+	// queueLen is how many events may wait to be written; when that many wait, the oldest is dropped, and counted, for each new one. The store keeps no more
 	// than 5,000 for long (controller/expire), so an event that waits behind so many would be written only to be removed.
 	queueLen = 6000
 	// writeTimeout bounds one write, so that an API that hangs holds up nothing else.

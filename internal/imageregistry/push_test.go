@@ -1,6 +1,7 @@
 package imageregistry
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"net"
@@ -147,7 +148,13 @@ func TestOldUploadsAreSwept(t *testing.T) {
 	if len(two) != 2 {
 		t.Fatalf("uploads: %v", two)
 	}
-	if err := os.WriteFile(two[0], []byte(time.Now().Add(-abandoned-time.Hour).UTC().Format(time.RFC3339)), 0o600); err != nil {
+	if err := os.WriteFile(two[0], nil, 0o600); err != nil { // as a power cut leaves it
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(filepath.Dir(two[0]), func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(path, time.Time{}, time.Now().Add(-abandoned-time.Hour)))
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Sweep(t.Context(), nil, nil); err != nil {

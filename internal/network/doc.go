@@ -29,8 +29,8 @@
 // A pod has eth0 with its address as a /32 and a default route by 169.254.1.1. The other end, in the host's
 // namespace, is named after the daemon and the sandbox ("mk" and twelve digits) and carries a /32 route to the pod.
 // Both ends know the other's hardware address (a permanent neighbour entry), so no ARP is spoken and no bridge is
-// needed. 169.254.1.1 itself is an address of the host's lo, for ping and traceroute, and what the
-// host sends to pods from while it has no other. The rest of the node's range is
+// needed. 169.254.1.1 itself is an address of the host's lo. It answers ping and traceroute, and is
+// the source of the host's packets to pods while the host has no other address (offline). The rest of the node's range is
 // unreachable: packets to an address that no pod has do not leave by the default route. IPv6 is off on the host's
 // end.
 //

@@ -29,7 +29,7 @@ func (n *Network) Resolver() (index int, err error) {
 		}
 		if err == nil && end == name {
 			index = link.Attrs().Index
-			// Of the scope site, so that nothing is sent from it: more than a link's, which resolved wants, less than the world's.
+			// Of the scope site, so that nothing is sent from it to the world: more than a link's, which resolved wants, less than the world's.
 			err = n.host.AddrReplace(link, &netlink.Addr{IPNet: host.Single(host.Resolver), Scope: int(netlink.SCOPE_SITE)})
 		}
 		if err == nil {

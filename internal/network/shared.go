@@ -76,15 +76,17 @@ func (n *Network) chooseSource() error {
 		return fmt.Errorf("network: the host's addresses: %w", err)
 	}
 	n.source = host.Gateway
-	if slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return beyondLink(a.Scope) }) {
+	if slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return sendsFrom(a.IP, a.Scope) }) {
 		n.source = netip.Addr{}
 	}
 	return nil
 }
 
-// beyondLink says whether the kernel may choose an address of this scope as the source of what it sends to another link. Those that
-// we add to lo are none.
-func beyondLink(scope int) bool { return scope < int(netlink.SCOPE_LINK) }
+// sendsFrom says whether the kernel may choose an address as the source of what it sends to another link. Those that we add to lo are
+// none by their scope, and systemd-resolved's is no address of the machine.
+func sendsFrom(addr net.IP, scope int) bool {
+	return scope < int(netlink.SCOPE_LINK) && !addr.Equal(host.Resolver.AsSlice())
+}
 
 // unrouted are the connected sandboxes to whose address the host has no route, or one with another source, by id.
 func (n *Network) unrouted() (map[string]netip.Addr, error) {
@@ -198,7 +200,7 @@ func (n *Network) watchShared(ctx context.Context, started, changed func()) erro
 			if !ok {
 				return errors.New("network: events of addresses ended")
 			}
-			if beyondLink(a.Scope) && a.LinkAddress.IP.To4() != nil && n.sourceless() == a.NewAddr {
+			if sendsFrom(a.LinkAddress.IP, a.Scope) && a.LinkAddress.IP.To4() != nil && n.sourceless() == a.NewAddr {
 				changed() // the first address, or maybe the last one
 			}
 			// A new address may be one that a peer's range overlaps, or the node's own again.

@@ -40,6 +40,9 @@ func TestOfflineHostReachesPods(t *testing.T) {
 	}
 	reached(before, hostAddr)
 
+	if _, err := n.Resolver(); err != nil { // its address is no source
+		t.Fatal(err)
+	}
 	take, give := onlyAddress(t, n)
 	t.Cleanup(give)
 	take()
@@ -63,7 +66,7 @@ func onlyAddress(t *testing.T, n *Network) (take, give func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addrs = slices.DeleteFunc(addrs, func(a netlink.Addr) bool { return !beyondLink(a.Scope) })
+	addrs = slices.DeleteFunc(addrs, func(a netlink.Addr) bool { return !sendsFrom(a.IP, a.Scope) })
 	if len(addrs) != 1 {
 		t.Fatalf("the host has the addresses %v, want one", addrs)
 	}

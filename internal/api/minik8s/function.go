@@ -106,7 +106,7 @@ type FunctionEvent struct {
 // FunctionTriggerStatus is how far a trigger has come.
 type FunctionTriggerStatus struct {
 	Name string `json:"name"`
-	// LastTime is the last time of the schedule for which there is a call; with Revision, about when that was the newest.
+	// LastTime is the last time of the schedule for which there is a call; of a trigger for objects, about when Revision was the newest of the store.
 	LastTime *metav1.Time `json:"lastTime,omitempty"`
 	// Revision is that up to which changes of objects have their calls.
 	Revision string `json:"revision,omitempty"`
@@ -127,7 +127,8 @@ type FunctionStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Image is what instances run, by its digest.
 	Image string `json:"image,omitempty"`
-	// Platform tells what Image stands on from other bases: a master with the same one need not make the image to know it.
+	// Platform is a hash of the base image and the launcher that Image was built from. A master with the same one need not build the image
+	// to know its digest.
 	Platform string `json:"platform,omitempty"`
 	// Instances are those that exist; ReadyInstances those that take calls.
 	Instances      int32 `json:"instances,omitempty"`

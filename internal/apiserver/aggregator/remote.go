@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,37 +32,53 @@ const (
 	retryAge     = 5 * time.Second
 )
 
-// said is what the Service of an APIService last said of its group.
+// said is what the Service of an APIService says of its group.
 type said struct {
-	mu       sync.Mutex // held while it is asked, so that many clients ask once
-	revision string     // of the APIService then
+	asking sync.Mutex // held while it is asked, so that many clients ask once
+	last   atomic.Pointer[saying]
+}
+
+// saying is what it said last. list is from before, if it failed then.
+type saying struct {
+	revision string // of the APIService then
 	at       time.Time
 	failed   bool
 	list     []metav1.APIResource
 }
 
-// remoteResources returns what an APIService's Service says of its group, and whether that is current.
+// remoteResources returns what an APIService's Service says of its group, and whether that is current. While it is asked others get what
+// it said before, so that a Service that does not answer keeps only those who come first.
 func (a *Aggregator) remoteResources(ctx context.Context, of *apiregistrationv1.APIService) ([]metav1.APIResource, bool) {
 	s := a.saidBy(of.Name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if unavailable(of) != "" || a.cfg.Services == nil {
-		return s.list, false
+	if last := s.last.Load(); !s.asking.TryLock() {
+		if last != nil {
+			return last.list, !last.failed && last.revision == of.ResourceVersion
+		}
+		s.asking.Lock()
 	}
-	age := clock.Now().Sub(s.at)
-	if s.revision == of.ResourceVersion && age >= 0 && (!s.failed && age < discoveryAge || s.failed && age < retryAge) {
-		return s.list, !s.failed
+	defer s.asking.Unlock()
+	last := s.last.Load()
+	if last == nil {
+		last = &saying{}
+	}
+	if unavailable(of) != "" || a.cfg.Services == nil {
+		return last.list, false
+	}
+	age := clock.Now().Sub(last.at)
+	if last.revision == of.ResourceVersion && age >= 0 && (!last.failed && age < discoveryAge || last.failed && age < retryAge) {
+		return last.list, !last.failed
 	}
 	list, err := a.cfg.Services.resources(ctx, of)
 	if ctx.Err() != nil {
-		return s.list, false
+		return last.list, false
 	}
-	if s.revision, s.at, s.failed = of.ResourceVersion, clock.Now(), err != nil; err != nil {
+	next := &saying{revision: of.ResourceVersion, at: clock.Now(), list: list}
+	if err != nil {
 		a.cfg.Log.Warn("a Service does not say what is in its group", "apiservice", of.Name, "error", err)
-		return s.list, false
+		next.failed, next.list = true, last.list
 	}
-	s.list = list
-	return list, true
+	s.last.Store(next)
+	return next.list, !next.failed
 }
 
 // saidBy returns what the Service of an APIService of this name said, and forgets that of those that are gone.

@@ -85,7 +85,8 @@ func (h *Handler) connect(r *request) error {
 	if err != nil {
 		return apierrors.NewBadRequest("the path: " + err.Error())
 	}
-	// It may begin late: nothing else would lift the deadline of other answers.
+	// The server gives every answer a deadline from the start. InPieces removes it, since a part may take long before its first byte, and
+	// limits each piece instead.
 	return answer(proxy.InPieces(r.Response(), h.writeTimeout), &aggregation.Connected{Request: r.Request(), Object: above, Namespace: r.ask.Namespace, Name: r.name, User: r.ask.User.Name, Path: path, Query: r.query})
 }
 

@@ -15,6 +15,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/ctl/console"
 	"minik8s/internal/ctl/printer"
 	"minik8s/internal/ctl/session"
 )
@@ -78,13 +79,13 @@ func Calls(ctx context.Context, s *session.Session, namespace, name string) erro
 		how := fmt.Sprint(r.Status)
 		if r.Fault != "" {
 			lines := strings.Split(strings.TrimSpace(r.Result), "\n")
-			how += " " + r.Fault + ": " + lines[len(lines)-1] // of a traceback what was raised
+			how += " " + r.Fault + ": " + console.Name(lines[len(lines)-1]) // of a traceback what was raised
 		}
 		start := "warm"
 		if r.Cold {
 			start = "cold"
 		}
-		rows = append(rows, []string{r.ID, r.Time.Format(time.RFC3339), r.Caller, millis(r.TookMillis), millis(r.QueuedMillis), start, how})
+		rows = append(rows, []string{r.ID, r.Time.Format(time.RFC3339), console.Name(r.Caller), millis(r.TookMillis), millis(r.QueuedMillis), start, how})
 	}
 	printer.Table(s.Console, []string{"ID", "TIME", "CALLER", "TOOK", "QUEUED", "START", "RESULT"}, rows)
 	return nil
