@@ -66,3 +66,37 @@ func (b *budget) add(key loop.Key, n amount) {
 	}
 	b.of[key] = own
 }
+
+// room is what one call holds of a budget in bytes: what has come of its argument and of results. A nil room counts nothing.
+type room struct {
+	budget *budget
+	key    loop.Key
+
+	mu    sync.Mutex
+	bytes int64
+}
+
+// take adds n bytes, or refuses (429).
+func (r *room) take(n int) error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.budget.take(r.key, amount{bytes: int64(n)}); err != nil {
+		return err
+	}
+	r.bytes += int64(n)
+	return nil
+}
+
+// free gives all back.
+func (r *room) free() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.budget.give(r.key, amount{bytes: r.bytes})
+	r.bytes = 0
+}

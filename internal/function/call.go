@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/controller/loop"
@@ -46,6 +48,12 @@ type question struct {
 	body        []byte
 	contentType string
 	trace       string // as in headerTrace
+	room        *room  // that its results take
+
+	// The function as it was when it was called: neither an older version of it, nor one of that name that has been deleted since, gets the
+	// call. Empty: any.
+	uid        types.UID
+	generation int64
 }
 
 // result is how a call went.
@@ -63,6 +71,7 @@ type result struct {
 
 	branch  string
 	broke   bool      // the instance broke the call off
+	gone    bool      // nothing was sent, since the function has been deleted
 	stopped bool      // the master stopped before it was known: whoever leads then may call again
 	rest    *question // of a call that the master's stop has ended: what is still to be done
 }
@@ -92,25 +101,36 @@ func (d *dispatcher) call(ctx context.Context, q question) result {
 			return r
 		}
 		total = r
-		q.function.Name, q.body, q.contentType = next, r.body, r.contentType
+		q.function.Name, q.body, q.contentType, q.uid, q.generation = next, r.body, r.contentType, "", 0
 	}
 }
 
 // step calls one function, and says which comes next.
 func (d *dispatcher) step(ctx context.Context, q question) (r result, next string) {
-	p := d.pool(q.function)
-	if p == nil && !d.ended() && d.exists(q.function) { // this master has only begun to lead
-		wait, cancel := context.WithTimeout(ctx, patience)
-		d.await(wait, q.function)
-		cancel()
-		p = d.pool(q.function)
+	for {
+		p := d.pool(q.function)
+		if p == nil && !d.ended() && d.stored(ctx, q) { // this master has only begun to lead, or the function is new
+			wait, cancel := context.WithTimeout(ctx, patience)
+			d.await(wait, q)
+			cancel()
+			p = d.pool(q.function)
+		}
+		if p == nil && d.ended() {
+			return ended(errStopped, q.function.Name), ""
+		}
+		if p == nil {
+			return failed(minik8s.FaultCaller, http.StatusNotFound, "there is no function %s in namespace %s", q.function.Name, q.function.Namespace), ""
+		}
+		r, next = d.stepIn(ctx, p, q)
+		if !r.gone || ctx.Err() != nil || !d.stored(ctx, q) {
+			return r, next
+		}
+		d.forget(q.function, p) // another function has the name by now
 	}
-	if p == nil && d.ended() {
-		return ended(errStopped, q.function.Name), ""
-	}
-	if p == nil {
-		return failed(minik8s.FaultCaller, http.StatusNotFound, "there is no function %s in namespace %s", q.function.Name, q.function.Namespace), ""
-	}
+}
+
+// stepIn is step by one pool.
+func (d *dispatcher) stepIn(ctx context.Context, p *pool, q question) (r result, next string) {
 	began := time.Now()
 	p.mu.Lock()
 	fn := p.fn
@@ -148,7 +168,9 @@ func ended(why error, name string) result {
 		r.stopped = true
 		return r
 	}
-	return failed(minik8s.FaultCaller, http.StatusNotFound, "function %s has been deleted", name)
+	r := failed(minik8s.FaultCaller, http.StatusNotFound, "function %s has been deleted", name)
+	r.gone = true
+	return r
 }
 
 // send sends a call to one instance after the other, until one has got a part of it.
@@ -157,7 +179,7 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 	cold := false
 	for {
 		began := time.Now()
-		i, started, err := p.acquire(ctx, func() { d.scale.Add(q.function) })
+		at, started, err := p.acquire(ctx, func() { d.scale.Add(q.function) })
 		queued += time.Since(began)
 		cold = cold || started
 		var r result
@@ -168,21 +190,21 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 			r = failed(minik8s.FaultPlatform, http.StatusGatewayTimeout, "function %s had no instance with room for %v; its condition Ready, and its pods, say why", fn.Name, queued.Round(time.Millisecond))
 		default:
 			var refused bool
-			r, refused = d.ask(ctx, i, q, deadline)
+			r, refused = d.ask(ctx, at, q, deadline)
 			if refused {
-				p.refused(i, look)
-				p.release(i)
+				p.refused(at.instance, look)
+				p.release(at.instance)
 				if fn.Spec.Retry != minik8s.RetryNever && ctx.Err() == nil {
 					continue
 				}
-				r.instance = i.pod
+				r.instance = at.pod
 				break
 			}
 			if r.broke {
-				p.broke(i, look)
+				p.broke(at.instance, look)
 			}
-			p.release(i)
-			r.instance = i.pod
+			p.release(at.instance)
+			r.instance = at.pod
 		}
 		r.queued, r.cold = queued, cold
 		return r
@@ -190,9 +212,9 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 }
 
 // ask sends a call to an instance. refused: the instance has taken nothing of it.
-func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline time.Time) (r result, refused bool) {
+func (d *dispatcher) ask(ctx context.Context, i place, q question, deadline time.Time) (r result, refused bool) {
 	var way attempt
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, way.trace()), http.MethodPost, "http://"+i.address+"/", bytes.NewReader(q.body))
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, way.trace()), http.MethodPost, "http://"+i.at+"/", bytes.NewReader(q.body))
 	if err != nil {
 		return failed(minik8s.FaultPlatform, http.StatusInternalServerError, "%v", err), false
 	}
@@ -207,8 +229,11 @@ func (d *dispatcher) ask(ctx context.Context, i *instance, q question, deadline 
 	if err == nil {
 		defer resp.Body.Close() //nolint:errcheck // it was only read
 		var body []byte
-		if body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1)); err == nil {
+		if body, err = gather(io.LimitReader(resp.Body, maxBody+1), resp.ContentLength, q.room.take); err == nil {
 			return answered(resp, body), false
+		}
+		if apierrors.IsTooManyRequests(err) {
+			return failed(minik8s.FaultPlatform, http.StatusServiceUnavailable, "the function has answered, and there is no room for its result: %v", err), false
 		}
 	}
 	switch {

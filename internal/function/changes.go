@@ -204,8 +204,8 @@ func (c *changes) note(ctx context.Context) error {
 		case back:
 			apimeta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: minik8s.FunctionTriggersHeldBack, Status: metav1.ConditionTrue, Reason: "TooManyChanges",
 				LastTransitionTime: metav1.NewTime(clock.Now()), ObservedGeneration: c.fn.Generation,
-				Message: fmt.Sprintf("trigger %s: objects of kind %s change more than %d times a second, and calls are made no faster: does the function, or one that it calls, change what it looks at? Select fewer objects, or changes (spec.triggers)", c.trigger, c.kind.Kind, triggerRate)})
-		case c.heldBack && about != nil && strings.HasPrefix(about.Message, "trigger "+c.trigger+":"):
+				Message: aboutTrigger(c.trigger) + fmt.Sprintf("objects of kind %s change more than %d times a second, and calls are made no faster: does the function, or one that it calls, change what it looks at? Select fewer objects, or changes (spec.triggers)", c.kind.Kind, triggerRate)})
+		case c.heldBack && about != nil && strings.HasPrefix(about.Message, aboutTrigger(c.trigger)):
 			apimeta.RemoveStatusCondition(&s.Conditions, minik8s.FunctionTriggersHeldBack)
 		}
 	})
@@ -214,6 +214,9 @@ func (c *changes) note(ctx context.Context) error {
 	}
 	return err
 }
+
+// aboutTrigger begins the message of FunctionTriggersHeldBack.
+func aboutTrigger(name string) string { return "trigger " + name + ": " }
 
 // pace waits until one call more may be made.
 func (c *changes) pace(ctx context.Context) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,19 +89,17 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		return ok
 	}, func(key loop.Key) { f.loop.Add(key) })
 	f.dispatch.make, f.dispatch.accept = f.makeSet, f.accept
+	f.dispatch.stored = func(ctx context.Context, q question) bool {
+		fn, err := f.client.Get(ctx, client.Key{Kind: api.Functions, Namespace: q.function.Namespace, Name: q.function.Name})
+		return err == nil && (q.uid == "" || fn.GetUID() == q.uid)
+	}
 	f.loop = loop.New("function", log, f.reconcile)
 	f.calling = loop.New("functioncall", log, f.advance)
 	f.triggers = newTriggers(f, kinds)
 	f.functions.OnChange(func(old, now *minik8s.Function) {
 		f.triggers.changed(old, now)
 		if now == nil {
-			key := keyOf(old)
-			f.dispatch.drop(key)
-			f.server.last.forget(key)
-			f.mu.Lock()
-			delete(f.refs, old.UID)
-			delete(f.present, key)
-			f.mu.Unlock()
+			f.forget(old)
 			f.sweep()
 			return
 		}
@@ -141,6 +141,17 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		f.calling.Add(callKey(now))
 	})
 	return f
+}
+
+// forget drops all that is known of a function that is gone.
+func (f *Controller) forget(fn *minik8s.Function) {
+	key := keyOf(fn)
+	f.dispatch.drop(key)
+	f.server.last.forget(key)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.refs, fn.UID)
+	delete(f.present, key)
 }
 
 func keyOf(f *minik8s.Function) loop.Key { return loop.Key{Namespace: f.Namespace, Name: f.Name} }
@@ -256,6 +267,12 @@ func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	f.present[key] = want.Name
 	f.mu.Unlock()
 	p := f.dispatch.follow(fn, want.Labels[plan.VersionLabel], func(p *pool) { f.catchUp(key, p) })
+	if now, ok := f.functions.Get(key.Namespace, key.Name); !ok || now.UID != fn.UID { // it went while its image was made, and was forgotten before
+		f.forget(fn)
+		f.sweep()
+		f.loop.Add(key)
+		return nil
+	}
 	if err := f.clear(ctx, key, p, older); err != nil {
 		return err
 	}
@@ -324,6 +341,10 @@ func (f *Controller) say(ctx context.Context, fn *minik8s.Function, at addressed
 	} else {
 		at.condition.ObservedGeneration, at.condition.LastTransitionTime = fn.Generation, c.LastTransitionTime
 		apimeta.SetStatusCondition(&status.Conditions, *at.condition)
+	}
+	if held := apimeta.FindStatusCondition(status.Conditions, minik8s.FunctionTriggersHeldBack); held != nil && !slices.ContainsFunc(fn.Spec.Triggers,
+		func(t minik8s.FunctionTrigger) bool { return strings.HasPrefix(held.Message, aboutTrigger(t.Name)) }) {
+		apimeta.RemoveStatusCondition(&status.Conditions, minik8s.FunctionTriggersHeldBack) // of a trigger that is there no more
 	}
 	status.ObservedGeneration = fn.Generation
 	if p == nil {

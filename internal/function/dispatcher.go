@@ -35,7 +35,8 @@ type dispatcher struct {
 	log    *slog.Logger
 	scale  *loop.Loop
 	set    func(key loop.Key) *appsv1.ReplicaSet                  // the function's present one; nil: there is none yet
-	exists func(key loop.Key) bool                                // whether there is such a function
+	exists func(key loop.Key) bool                                // whether there is such a function, as far as is known here
+	stored func(ctx context.Context, q question) bool             // whether a question's is in the store
 	make   func(ctx context.Context, key loop.Key, n int32) error // makes the set, where there is none; what follows is a change of it
 	opened func(key loop.Key)                                     // is told when an instance begins to take calls
 	// accept makes the object of a call that nobody waits for, and has it carried out; if done is given it is under way, and its result comes there.
@@ -43,7 +44,7 @@ type dispatcher struct {
 
 	mu      sync.Mutex
 	pools   map[loop.Key]*pool
-	changed chan struct{} // closed when there is one more pool, and when there will be none any more
+	changed chan struct{} // closed when a pool is new or has a changed function, and when there will be none any more
 	stopped bool
 }
 
@@ -54,7 +55,7 @@ const (
 )
 
 func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool, opened func(loop.Key)) *dispatcher {
-	d := &dispatcher{client: c, log: log, set: set, exists: exists, opened: opened, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
+	d := &dispatcher{client: c, log: log, set: set, exists: exists, stored: func(_ context.Context, q question) bool { return exists(q.function) }, opened: opened, pools: map[loop.Key]*pool{}, changed: make(chan struct{})}
 	d.scale = loop.New("function-scale", log, d.rescale)
 	return d
 }
@@ -73,14 +74,17 @@ func (d *dispatcher) ended() bool {
 	return d.stopped
 }
 
-// await waits until a function is known here. It returns false when ctx ends first, or the dispatcher has stopped.
-func (d *dispatcher) await(ctx context.Context, key loop.Key) bool {
+// await waits until a question's function is known here. It returns false when ctx ends first, or the dispatcher has stopped.
+func (d *dispatcher) await(ctx context.Context, q question) bool {
 	for {
 		d.mu.Lock()
-		p, changed, stopped := d.pools[key], d.changed, d.stopped
+		p, changed, stopped := d.pools[q.function], d.changed, d.stopped
 		d.mu.Unlock()
-		if p != nil || stopped {
-			return p != nil
+		if p != nil && p.knows(q) {
+			return true
+		}
+		if stopped {
+			return false
 		}
 		select {
 		case <-changed:
@@ -90,13 +94,22 @@ func (d *dispatcher) await(ctx context.Context, key loop.Key) bool {
 	}
 }
 
+// forget drops a pool whose function has been deleted.
+func (d *dispatcher) forget(key loop.Key, p *pool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pools[key] == p {
+		delete(d.pools, key)
+	}
+}
+
 // follow takes over a function as it is now. known is called with its pool, if there was none.
 func (d *dispatcher) follow(fn *minik8s.Function, version string, known func(*pool)) *pool {
 	key := loop.Key{Namespace: fn.Namespace, Name: fn.Name}
 	now := time.Now()
 	d.mu.Lock()
 	p := d.pools[key]
-	anew := p == nil
+	anew := p == nil || p.over()
 	if anew {
 		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now, opened: func() { d.opened(key) }}
 		if d.stopped {
@@ -105,11 +118,12 @@ func (d *dispatcher) follow(fn *minik8s.Function, version string, known func(*po
 			return p
 		}
 		d.pools[key] = p
+	}
+	if p.follow(fn, version) || anew {
 		close(d.changed)
 		d.changed = make(chan struct{})
 	}
 	d.mu.Unlock()
-	p.follow(fn, version)
 	if anew {
 		known(p)
 	}

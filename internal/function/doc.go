@@ -5,9 +5,10 @@
 //     with pods of it. A changed Function gets another image and another ReplicaSet: new calls go there, and the old one goes when its
 //     last call has ended.
 //   - Triggers, beside it, make FunctionCalls when it is time (Spec.Triggers, as in a crontab) and when objects change. A timer is set and a
-//     watch is open only for functions that ask for it. A call has the name of its event (function, trigger, and time or revision), and
-//     how far a trigger has come is written after it, and now and then where nothing happens: an event that is met again, as after a
-//     kill -9, makes no second call, and none is passed over but what no call can hold. Names of such calls begin with plan.TriggerPrefix, and no
+//     watch is open only for functions that ask for it. After each call
+//     the trigger's position (time or revision) is written into the function's status; a quiet trigger writes it every two minutes. A
+//     call has the name of its event (function, trigger, and position), and is kept for ten minutes at least: an event that is met again, as
+//     after a kill -9, makes no second call. Only an event that is too large for a call is passed over, with a warning in the log. Names of such calls begin with plan.TriggerPrefix, and no
 //     caller's id does. Of times that were missed the last one is made up for; changes whose history is gone are found by the objects'
 //     revisions, but for what was deleted meanwhile. A trigger by objects has a pace, and the function says when it is held back. Whoever writes a trigger, or changes the program that gets its events, must be allowed to
 //     list and watch the objects; of a Secret a call has the metadata alone, since calls are read by more people than Secrets are.
@@ -20,8 +21,8 @@
 //     way and in the store.
 //   - The Door, on every master, answers for functions that have an address of their own, which is a Service's. Its EndpointSlice names the
 //     masters, and never instances: so a call waits for an instance when there is none, is counted, and each instance keeps to its
-//     limit, whichever way calls come, and nothing has to change in the kernels of the nodes when instances come and go. The price is a way
-//     by a master. A function without an address has no Service, and costs the nodes nothing. The Door's port is open while a function has an
+//     limit, whichever way calls come, and nothing has to change in the kernels of the nodes when instances come and go. The cost:
+//     each call takes an extra hop through a master. A function without an address has no Service, and costs the nodes nothing. The Door's port is open while a function has an
 //     address, and for pods and nodes of the cluster alone; who is called is said by the Host of the request.
 //   - Images, on every master, makes images and pushes them to the cluster's registry there. An image is the same bytes wherever it is
 //     made, so a master that is asked for one that another has made makes it again, and not before. An image goes when no Function, ReplicaSet or

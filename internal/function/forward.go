@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -45,21 +46,40 @@ func (s *Server) forward(ctx context.Context, w http.ResponseWriter, r *http.Req
 	} else if v := r.Header.Values("Prefer"); len(v) > 0 {
 		header["Prefer"] = v
 	}
-	sent, err := s.pass(ctx, w, leader, http.MethodPost, pathOf(api.Functions, a.q.function, minik8s.FunctionCallSubresource), query, header, a.q.body)
-	if err != nil && ctx.Err() == nil && sent && !a.how.later {
+	// That master says itself when the call's time is over; a chain, and an argument that cannot be kept, may take longer than a function.
+	whole, cancel := context.WithTimeout(r.Context(), a.patience())
+	defer cancel()
+	sent, err := s.pass(ctx, whole, w, leader, http.MethodPost, pathOf(api.Functions, a.q.function, minik8s.FunctionCallSubresource), query, header, a.q.body)
+	if err != nil && sent && !a.how.later {
 		return true, apierrors.NewServiceUnavailable(fmt.Sprintf("master %s, which had the call, cannot be asked any more: whether the function ran is not known: %v", leader, err))
 	}
 	return err == nil || r.Context().Err() != nil, err
 }
 
-// pass has another master answer. sent: some of the request was; without an error the answer was passed on. errUnsent: that master has done nothing.
-func (s *Server) pass(ctx context.Context, w http.ResponseWriter, leader, method, path string, query url.Values, header http.Header, body []byte) (sent bool, err error) {
+// patience is how long another master's answer to a call is waited for.
+func (a *asked) patience() time.Duration {
+	if len(a.q.body) > maxKept {
+		return maxSteps * a.limit
+	}
+	return max(a.limit, a.how.wait) + patience
+}
+
+// pass has another master answer. sent: some of the request was; without an error the answer was passed on. errNobody: that master has done nothing.
+// begin ends it as long as nothing was sent.
+func (s *Server) pass(begin, ctx context.Context, w http.ResponseWriter, leader, method, path string, query url.Values, header http.Header, body []byte) (sent bool, err error) {
 	base, ask, err := s.cfg.Other(ctx, leader)
 	if err != nil {
 		return false, unreachable(leader, err)
 	}
 	query.Set(forwardedBy, s.cfg.Master)
 	var way attempt
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(begin, func() {
+		if !way.wrote.Load() {
+			cancel()
+		}
+	})()
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, way.trace()), method, base+path+"?"+query.Encode(), bytes.NewReader(body))
 	if err != nil {
 		return false, err

@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
+	"minik8s/internal/function/plan"
 )
 
 func callKey(c *minik8s.FunctionCall) loop.Key { return loop.Key{Namespace: c.Namespace, Name: c.Name} }
@@ -76,12 +78,15 @@ func (f *Controller) accept(ctx context.Context, q question, caller string, bega
 		Spec:   minik8s.FunctionCallSpec{Function: q.function.Name, Body: q.body, ContentType: q.contentType, Caller: caller, TraceParent: q.trace},
 		Status: minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: &began}}
 	key := callKey(c)
-	if err := f.store.take(key, q.function, int64(len(q.body))); err != nil {
+	counted, err := f.store.take(key, q.function, int64(len(q.body)))
+	if err != nil {
 		return err
 	}
 	run, cancel := context.WithCancel(context.Background())
 	if !f.server.claim(key, "", cancel, nil) {
-		cancel()
+		if cancel(); counted {
+			f.store.drop(key)
+		}
 		return apierrors.NewAlreadyExists(api.FunctionCalls.GR(), q.id)
 	}
 	obj, err := f.client.Create(ctx, c, client.WriteOptions{})
@@ -99,6 +104,10 @@ func (f *Controller) accept(ctx context.Context, q question, caller string, bega
 // carry makes a call that is claimed, or waits for its end, and writes how it went. Nobody waits for it: it ends with the process.
 func (f *Controller) carry(ctx context.Context, c *minik8s.FunctionCall, q question, done <-chan result) {
 	defer f.server.unclaim(callKey(c))
+	if q.room == nil {
+		q.room = &room{budget: f.server.under, key: q.function}
+		defer q.room.free()
+	}
 	var r result
 	if done != nil {
 		r = <-done
@@ -108,7 +117,7 @@ func (f *Controller) carry(ctx context.Context, c *minik8s.FunctionCall, q quest
 	r.trace = q.trace
 	switch {
 	case ctx.Err() != nil: // deleted
-	case r.stopped && r.steps <= 1: // nothing was called: whoever leads then may begin, whatever it says of a second time
+	case r.stopped && r.steps <= 1: // no function was called yet: the next leader may make the call also where it is not to be made twice
 		writeStatus(ctx, f.server.client, c, minik8s.FunctionCallStatus{}) //nolint:errcheck // then that master takes it for one that has begun
 	case r.stopped:
 	default:
@@ -125,10 +134,26 @@ func (f *Controller) advance(ctx context.Context, key loop.Key) error {
 	if c.Status.Ended() {
 		return f.expire(ctx, c)
 	}
+	return f.begin(ctx, key, c)
+}
+
+// begin carries out a call that nobody has begun, or that a lost master had.
+func (f *Controller) begin(ctx context.Context, key loop.Key, c *minik8s.FunctionCall) error {
 	run, cancel := context.WithCancel(context.Background())
 	if !f.server.claim(key, c.UID, cancel, func() { f.calling.Add(key) }) {
 		cancel()
 		return nil
+	}
+	if c.Status.State == minik8s.CallRunning {
+		// Its end is written before the claim is given up, but the informer may show it later: the store says whether nobody has it.
+		now, err := client.Get[*minik8s.FunctionCall](ctx, f.client, client.KeyOf(c))
+		if err != nil || now.UID != c.UID || now.Status.State != minik8s.CallRunning {
+			f.server.unclaim(key)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		}
 	}
 	q := question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, body: c.Spec.Body, contentType: c.Spec.ContentType, trace: traceFrom(c.Spec.TraceParent)}
 	if c.Status.State == minik8s.CallRunning && f.never(q.function) {
@@ -155,13 +180,24 @@ func (f *Controller) advance(ctx context.Context, key loop.Key) error {
 	return nil
 }
 
+// triggerKept is how long calls by triggers are kept at least. An event that is met again after the loss of a master has the same call's
+// name, and makes no second call while that is there.
+const triggerKept = 10 * time.Minute
+
 // expire removes a call that has ended when its time is over.
 func (f *Controller) expire(ctx context.Context, c *minik8s.FunctionCall) error {
 	keep := time.Hour
 	if fn, known := f.functions.Get(c.Namespace, c.Spec.Function); known {
 		keep = time.Duration(fn.Spec.ResultSeconds) * time.Second
 	}
-	if left := c.Status.EndTime.Add(keep).Sub(clock.Now()); left > 0 {
+	if strings.HasPrefix(c.Name, plan.TriggerPrefix) {
+		keep = max(keep, triggerKept)
+	}
+	end := c.Status.EndTime
+	if end == nil { // somebody else has written the status
+		end = &c.CreationTimestamp
+	}
+	if left := end.Add(keep).Sub(clock.Now()); left > 0 {
 		f.calling.AddAfter(callKey(c), left)
 		return nil
 	}
@@ -204,6 +240,12 @@ func finish(ctx context.Context, cl client.Interface, c *minik8s.FunctionCall, r
 		err := writeStatus(ctx, cl, c, s)
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 			return
+		}
+		if apierrors.IsConflict(err) { // another call may have its name by now
+			now, err := client.Get[*minik8s.FunctionCall](ctx, cl, client.KeyOf(c))
+			if apierrors.IsNotFound(err) || err == nil && now.UID != c.UID {
+				return
+			}
 		}
 		if apierrors.IsRequestEntityTooLargeError(err) && s.Fault == "" { // with the argument
 			s.State, s.Fault, s.ContentType = minik8s.CallFailed, minik8s.FaultFunction, "text/plain; charset=utf-8"

@@ -64,10 +64,16 @@ func (i *instance) part() {
 	i.http.CloseIdleConnections()
 }
 
+// place is an instance with room for a call, and its address then: that may change, as when the pod ends.
+type place struct {
+	*instance
+	at string
+}
+
 // waiter is a call that waits.
 type waiter struct {
-	got  chan *instance // gets one, or is closed when there is no function here any more
-	cold bool           // it waits for an instance to start
+	got  chan place // gets one, or is closed when there is no function here any more
+	cold bool       // it waits for an instance to start
 }
 
 // usable reports whether an instance may get one more call; p.mu is held.
@@ -98,44 +104,45 @@ func (p *pool) count(n int, now time.Time) {
 
 // acquire has a call wait for an instance, and adds it to what the instance has under way. wake is called if there is none with room.
 // The error is ctx's, errGone or errStopped.
-func (p *pool) acquire(ctx context.Context, wake func()) (i *instance, cold bool, err error) {
+func (p *pool) acquire(ctx context.Context, wake func()) (at place, cold bool, err error) {
 	p.mu.Lock()
 	if p.fn == nil {
 		defer p.mu.Unlock()
-		return nil, false, p.why
+		return place{}, false, p.why
 	}
 	if len(p.waiting) == 0 {
 		if i := p.pick(); i != nil {
 			i.busy++
+			at := place{i, i.address}
 			p.mu.Unlock()
-			return i, false, nil
+			return at, false, nil
 		}
 	}
-	w := &waiter{got: make(chan *instance, 1), cold: p.open() == 0}
+	w := &waiter{got: make(chan place, 1), cold: p.open() == 0}
 	p.waiting = append(p.waiting, w)
 	p.mu.Unlock()
 	wake()
 	select {
-	case i, ok := <-w.got:
+	case at, ok := <-w.got:
 		if !ok {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return nil, w.cold, p.why
+			return place{}, w.cold, p.why
 		}
-		return i, w.cold, nil
+		return at, w.cold, nil
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting = slices.DeleteFunc(p.waiting, func(o *waiter) bool { return o == w })
 	select {
-	case i, ok := <-w.got: // at the last moment
+	case at, ok := <-w.got: // at the last moment
 		if ok {
-			p.free(i)
+			p.free(at.instance)
 		}
 	default:
 	}
-	return nil, w.cold, ctx.Err()
+	return place{}, w.cold, ctx.Err()
 }
 
 // open is how many instances take calls; p.mu is held.
@@ -168,7 +175,7 @@ func (p *pool) serve() {
 			return
 		}
 		i.busy++
-		p.waiting[0].got <- i
+		p.waiting[0].got <- place{i, i.address}
 		p.waiting = p.waiting[1:]
 	}
 }
@@ -183,20 +190,37 @@ func (p *pool) end(why error) {
 	}
 	p.waiting = nil
 	for _, i := range p.instances {
+		i.open = false
 		i.part()
 	}
 }
 
-// follow takes over the function as it is now, and the version that new calls get.
-func (p *pool) follow(fn *minik8s.Function, version string) {
+// over reports whether there is no function here any more.
+func (p *pool) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.why != nil
+}
+
+// knows reports whether the function here is a question's, in its version or a later one.
+func (p *pool) knows(q question) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fn != nil && (q.uid == "" || p.fn.UID == q.uid && p.fn.Generation >= q.generation)
+}
+
+// follow takes over the function as it is now, and the version that new calls get. changed: it is another one, or another version.
+func (p *pool) follow(fn *minik8s.Function, version string) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.why != nil {
-		return // it has ended meanwhile
+		return false // it has ended meanwhile
 	}
+	changed = p.fn == nil || p.fn.UID != fn.UID || p.fn.Generation != fn.Generation
 	p.fn, p.version = fn, version
 	p.scaler.Target, p.scaler.Stable = float64(fn.Spec.TargetConcurrency), time.Duration(fn.Spec.IdleSeconds)*time.Second
 	p.serve()
+	return changed
 }
 
 // pod takes over a change of one of its pods. look is called in a goroutine of its own for one that has begun to run, with what
@@ -204,6 +228,9 @@ func (p *pool) follow(fn *minik8s.Function, version string) {
 func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address string, accepts func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.why != nil {
+		return // nobody would end the look
+	}
 	if now == nil || old != nil && old.UID != now.UID {
 		if i := p.instances[old.UID]; i != nil {
 			i.ending = true
@@ -310,7 +337,7 @@ const brokenFor = time.Second
 func (p *pool) close(i *instance, after time.Duration, look func(ctx context.Context, address string, accepts func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !i.open || i.address == "" {
+	if p.why != nil || !i.open || i.address == "" {
 		return
 	}
 	i.open = false

@@ -48,7 +48,7 @@ func TestPool(t *testing.T) {
 		out, waits := make(chan got, 1), make(chan struct{})
 		go func() {
 			i, _, err := p.acquire(t.Context(), func() { close(waits) })
-			out <- got{i, err}
+			out <- got{i.instance, err}
 		}()
 		<-waits
 		return out
@@ -88,6 +88,7 @@ func TestEnded(t *testing.T) {
 	key := loop.Key{Namespace: "default", Name: "f"}
 	for why, stop := range map[string]func(*dispatcher){"deleted": func(d *dispatcher) { d.drop(key) }, "stopped": (*dispatcher).stop} {
 		d := newDispatcher(nil, slog.New(slog.DiscardHandler), func(loop.Key) *appsv1.ReplicaSet { return nil }, func(loop.Key) bool { return true }, func(loop.Key) {})
+		d.stored = func(context.Context, question) bool { return false }
 		fn := &minik8s.Function{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "f"}, Spec: minik8s.FunctionSpec{Concurrency: 1, TimeoutSeconds: 60}}
 		p := d.follow(fn, "1", func(*pool) {})
 		done := make(chan result, 1)
@@ -129,7 +130,7 @@ func TestBroke(t *testing.T) {
 			if err != nil || time.Since(began) != after {
 				t.Fatalf("%v, after %v, want %v", err, time.Since(began), after)
 			}
-			return i
+			return i.instance
 		}
 		p.pod(nil, runs("first"), look)
 		synctest.Wait()
@@ -175,7 +176,7 @@ func TestLeave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return i
+		return i.instance
 	}
 	busy, other := acquire(), acquire()
 	if may, mark, unmark := p.leave(3, 5); may != 3 || len(mark) != 1 || mark[0] == busy.pod || mark[0] == other.pod || unmark != nil {

@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/streaming"
 )
 
 // ServeHTTP implements http.Handler for the port of calls: POST /NAME, or /NAMESPACE/NAME. Nobody is asked who they are.
@@ -32,9 +33,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "" || strings.Contains(name, "/"):
 		refuse(w, http.StatusNotFound, "expected POST /NAME or /NAMESPACE/NAME")
 		return
-	case r.Header.Get("Origin") != "": // a page in somebody's browser is not who this port is for
-		refuse(w, http.StatusForbidden, "not for pages of other sites")
-		return
 	}
 	s.callPlainly(w, r, namespace, name)
 }
@@ -47,6 +45,10 @@ func refuse(w http.ResponseWriter, code int, format string, args ...any) {
 
 // callPlainly calls a function for somebody who is not asked who he is.
 func (s *Server) callPlainly(w http.ResponseWriter, r *http.Request, namespace, name string) {
+	if r.Header.Get("Origin") != "" { // a page in somebody's browser, on a machine that may call
+		refuse(w, http.StatusForbidden, "not for pages of other sites")
+		return
+	}
 	fn, err := client.Get[*minik8s.Function](r.Context(), s.client, client.Key{Kind: api.Functions, Namespace: namespace, Name: name})
 	if apierrors.IsNotFound(err) {
 		refuse(w, http.StatusNotFound, "no such function %s", name)
@@ -91,9 +93,31 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serveQuietly(ctx, l, h, mostQuiet)
 }
 
+// pieceTime is how long a caller may take to read each piece of an answer.
+const pieceTime = 30 * time.Second
+
+// inPieces has each piece of an answer read in time: a result is held until its caller has it.
+func inPieces(h http.Handler, within time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(&pieces{w, streaming.NewWriter(w, within)}, r)
+	})
+}
+
+// pieces is an answer that is written so.
+type pieces struct {
+	http.ResponseWriter
+	to *streaming.Writer
+}
+
+// Write implements io.Writer.
+func (p *pieces) Write(b []byte) (int, error) { return p.to.Write(b) }
+
+// Unwrap is for http.ResponseController.
+func (p *pieces) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
 func serveQuietly(ctx context.Context, l net.Listener, h http.Handler, most int) error {
 	q := &quiet{most: most, since: map[net.Conn]time.Time{}}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ConnState: q.changed}
+	srv := &http.Server{Handler: inPieces(h, pieceTime), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ConnState: q.changed}
 	stopped := context.AfterFunc(ctx, func() {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"minik8s/internal/aggregation"
 	"minik8s/internal/api"
@@ -72,14 +73,20 @@ func (s *Server) result(w http.ResponseWriter, r *aggregation.Connected) error {
 		accepted(w, q, manner{text: r.Query.Has("text")})
 		return nil
 	}
-	status := map[string]int{"": http.StatusOK, minik8s.FaultFunction: http.StatusInternalServerError, minik8s.FaultCaller: http.StatusBadRequest, minik8s.FaultPlatform: http.StatusBadGateway}[c.Status.Fault]
+	status := map[string]int{"": http.StatusOK, minik8s.FaultFunction: http.StatusInternalServerError, minik8s.FaultCaller: http.StatusBadRequest}[c.Status.Fault]
+	if status == 0 { // the platform's
+		status = http.StatusBadGateway
+	}
 	send(w, q, result{status: status, fault: c.Status.Fault, contentType: c.Status.ContentType, body: c.Status.Result, function: c.Status.Function, cold: c.Status.Cold})
 	return nil
 }
 
 // recorded answers with the result of a call that somebody has waited for, while it is remembered.
 func (s *Server) recorded(w http.ResponseWriter, r *aggregation.Connected) error {
-	if _, passed, err := s.lead(w, r); passed || err != nil {
+	if validation.IsDNS1123Subdomain(r.Name) != nil { // names of objects that are not there may be anything
+		return apierrors.NewNotFound(api.FunctionCalls.GR(), r.Name)
+	}
+	if _, passed, err := s.lead(w, r, api.FunctionCalls, minik8s.FunctionResultSubresource); passed || err != nil {
 		return err
 	}
 	c := s.last.get(r.Namespace, r.Name)
@@ -98,11 +105,11 @@ func (s *Server) give(w http.ResponseWriter, r *aggregation.Connected, c *minik8
 	if c.Status.Ended() {
 		return apierrors.NewConflict(api.FunctionCalls.GR(), c.Name, errors.New("it has its result already"))
 	}
-	body, done, err := s.read(w, r.Request, loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, maxKept)
+	body, held, err := s.read(w, r.Request, loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, maxKept)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer held.free()
 	now := metav1.NewTime(clock.Now())
 	status := minik8s.FunctionCallStatus{State: minik8s.CallSucceeded, StartTime: c.Status.StartTime, EndTime: &now, Function: c.Spec.Function,
 		Result: body, ContentType: r.Header.Get("Content-Type")}

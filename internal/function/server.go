@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +39,7 @@ type Server struct {
 	under  *budget // calls under way here
 	last   *records
 
+	reading  atomic.Int32  // arguments that are on their way
 	bodyTime time.Duration // how long a caller may take to send an argument
 
 	mu       sync.Mutex
@@ -46,7 +48,7 @@ type Server struct {
 	kept     map[loop.Key]*kept
 }
 
-// mostUnderWay is what may be under way on a master: who calls by the port for calls is bounded by nothing else.
+// mostUnderWay is what may be under way on a master. The API server's limits do not apply to the port for calls: this is its only one.
 var mostUnderWay = amount{4096, 256 << 20}
 
 // NewServer makes a server; c has the part's rights.
@@ -146,21 +148,21 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 		return err
 	}
 	key := keyOf(fn)
-	body, read, err := s.read(w, r, key, maxBody)
+	body, held, err := s.read(w, r, key, maxBody)
 	if err != nil {
 		return err
 	}
-	a := &asked{q: question{id: how.id, function: key, body: body, contentType: r.Header.Get("Content-Type"), trace: traceOf(r.Header)},
+	a := &asked{q: question{id: how.id, function: key, body: body, contentType: r.Header.Get("Content-Type"), trace: traceOf(r.Header), room: held, uid: fn.UID, generation: fn.Generation},
 		limit: limitOf(fn), how: how, query: query, caller: caller, forwarded: query.Get(forwardedBy) != ""}
 	if a.q.id == "" {
 		a.q.id = newID()
 	}
 	a.leave = func() {
-		read()
+		held.free()
 		s.under.give(key, amount{calls: 1})
 	}
 	if err := s.under.take(key, amount{calls: 1}); err != nil {
-		read()
+		held.free()
 		return err
 	}
 	defer func() {
@@ -169,11 +171,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, fn *minik8s.Func
 		}
 	}()
 	w.Header().Set(headerTrace, a.q.trace)
-	switch {
-	case how.later && len(body) > maxKept:
+	if how.later && len(body) > maxKept {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body of a call that nobody waits for may have %d bytes: wait for the result", maxKept))
-	case len(body) > maxKept:
-		a.how.wait = limitOf(fn) // it cannot be kept, so its caller waits to its end
 	}
 	return s.bring(w, r, a)
 }
@@ -266,7 +265,7 @@ func deposed(err error) bool { return apierrors.ReasonForError(err) == api.Reaso
 
 // wait makes a call, and answers with its result or, if that takes longer than its caller waits, with its id.
 func (s *Server) wait(ctx context.Context, w http.ResponseWriter, r *http.Request, d *dispatcher, a *asked) (begun bool, err error) {
-	if !d.await(ctx, a.q.function) {
+	if !d.await(ctx, a.q) {
 		return false, apierrors.NewServiceUnavailable(fmt.Sprintf("function %s is not known yet; try again", a.q.function.Name))
 	}
 	began, from := metav1.NewTime(clock.Now()), time.Now()
@@ -274,37 +273,48 @@ func (s *Server) wait(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	q := a.q
 	go func() { // what an instance has begun goes on, and counts, also without its caller
 		res := d.call(context.WithoutCancel(ctx), q)
-		if !res.stopped {
+		if !res.stopped && d.exists(q.function) {
 			s.keepRecord(q, a.caller, began, time.Since(from), res)
 		}
 		done <- res
 	}()
-	timer := time.NewTimer(a.how.wait)
-	defer timer.Stop()
-	select {
-	case res := <-done:
+	told := func(res result) (begun bool, err error) {
 		if res.stopped {
 			a.q, a.forwarded = *res.rest, false // another master goes on, from where the call is
 			return false, errStopped
 		}
 		send(w, a.q, res)
 		return true, nil
-	case <-r.Context().Done():
+	}
+	timer := time.NewTimer(a.how.wait)
+	defer timer.Stop()
+	select {
+	case res := <-done:
+		return told(res)
 	case <-timer.C:
+		ours := make(chan result, 1)
+		if d.accept(r.Context(), a.q, a.caller, began, ours) == nil {
+			a.outlives = true
+			go func() {
+				res := <-done
+				a.leave()
+				ours <- res
+			}()
+			accepted(w, a.q, a.how)
+			return true, nil
+		}
+		// It is under way and cannot be kept, as where its argument is too long: its caller waits on.
+		select {
+		case res := <-done:
+			return told(res)
+		case <-r.Context().Done():
+		}
+	case <-r.Context().Done():
 	}
-	a.outlives = true
-	ours := make(chan result, 1)
+	a.outlives = true // nobody is there
 	go func() {
-		res := <-done
+		<-done
 		a.leave()
-		ours <- res
 	}()
-	if r.Context().Err() != nil {
-		return true, nil // nobody is there
-	}
-	if err := d.accept(ctx, a.q, a.caller, began, ours); err != nil {
-		return true, err
-	}
-	accepted(w, a.q, a.how)
 	return true, nil
 }

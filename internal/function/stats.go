@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"minik8s/internal/aggregation"
+	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/controller/loop"
 )
@@ -54,6 +56,12 @@ const maxTook = 1024
 
 // ended counts a call of a function.
 func (p *pool) ended(key loop.Key, r result, took time.Duration) {
+	p.mu.Lock()
+	gone := errors.Is(p.why, errGone)
+	p.mu.Unlock()
+	if gone {
+		return // or what was forgotten would be there again
+	}
 	class := strconv.Itoa(r.status/100) + "xx"
 	requests.WithLabelValues(key.Namespace, key.Name, strconv.Itoa(r.status), class).Inc()
 	latencies.WithLabelValues(key.Namespace, key.Name).Observe(float64(took.Microseconds()) / 1e3)
@@ -155,7 +163,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 
 // load answers functions/NAME/load: what the leading master knows of the function's calls.
 func (s *Server) load(w http.ResponseWriter, r *aggregation.Connected) error {
-	return s.known(w, r, func(d *dispatcher) any {
+	return s.known(w, r, minik8s.FunctionLoadSubresource, func(d *dispatcher) any {
 		var l minik8s.FunctionLoad
 		if p := d.pool(loop.Key{Namespace: r.Namespace, Name: r.Name}); p != nil {
 			l = p.load()
@@ -166,12 +174,12 @@ func (s *Server) load(w http.ResponseWriter, r *aggregation.Connected) error {
 
 // calls answers functions/NAME/calls: how its last calls went.
 func (s *Server) calls(w http.ResponseWriter, r *aggregation.Connected) error {
-	return s.known(w, r, func(*dispatcher) any { return s.last.list(loop.Key{Namespace: r.Namespace, Name: r.Name}) })
+	return s.known(w, r, minik8s.FunctionCallsSubresource, func(*dispatcher) any { return s.last.list(loop.Key{Namespace: r.Namespace, Name: r.Name}) })
 }
 
-// known answers with what the leading master knows.
-func (s *Server) known(w http.ResponseWriter, r *aggregation.Connected, what func(*dispatcher) any) error {
-	d, passed, err := s.lead(w, r)
+// known answers a subresource of a Function with what the leading master knows.
+func (s *Server) known(w http.ResponseWriter, r *aggregation.Connected, sub string, what func(*dispatcher) any) error {
+	d, passed, err := s.lead(w, r, api.Functions, sub)
 	if passed || err != nil {
 		return err
 	}
@@ -179,14 +187,15 @@ func (s *Server) known(w http.ResponseWriter, r *aggregation.Connected, what fun
 	return json.NewEncoder(w).Encode(what(d))
 }
 
-// lead is the dispatcher if this master leads; otherwise it has the one that does answer.
-func (s *Server) lead(w http.ResponseWriter, r *aggregation.Connected) (d *dispatcher, passed bool, err error) {
+// lead is the dispatcher if this master leads; otherwise it has the one that does answer. That asks as an administrator, so the path is made
+// anew, and not the one that the client has sent.
+func (s *Server) lead(w http.ResponseWriter, r *aggregation.Connected, kind *api.Kind, sub string) (d *dispatcher, passed bool, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	d, leader, err := s.here(ctx, r.Query.Has(forwardedBy))
 	if err != nil || d != nil {
 		return d, false, err
 	}
-	_, err = s.pass(ctx, w, leader, http.MethodGet, r.URL.Path, url.Values{}, http.Header{}, nil)
+	_, err = s.pass(ctx, ctx, w, leader, http.MethodGet, pathOf(kind, loop.Key{Namespace: r.Namespace, Name: r.Name}, sub), url.Values{}, http.Header{}, nil)
 	return nil, true, err
 }

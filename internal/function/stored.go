@@ -35,19 +35,19 @@ func newStored() *stored {
 	return &stored{bound: newBudget("calls in the store, with the results that are kept (spec.resultSeconds)", mostStored, storedAgain), calls: map[loop.Key]held{}}
 }
 
-// take counts a call that is about to be made, or refuses it (429).
-func (s *stored) take(key, function loop.Key, bytes int64) error {
+// take counts a call that is about to be made, or refuses it (429). counted: it was not counted before.
+func (s *stored) take(key, function loop.Key, bytes int64) (counted bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, there := s.calls[key]; there {
-		return nil // its name is taken, and the store says so
+		return false, nil // its name is taken, and the store says so
 	}
 	h := held{function: function, bytes: bytes + overhead}
 	if err := s.bound.take(function, amount{1, h.bytes}); err != nil {
-		return err
+		return false, err
 	}
 	s.calls[key] = h
-	return nil
+	return true, nil
 }
 
 // drop ends the count of a call that could not be made.

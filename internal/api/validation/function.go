@@ -189,7 +189,14 @@ func FunctionCallStatusUpdate(c, old *minik8s.FunctionCall) field.ErrorList {
 	if errs := headerValue(at.Child("contentType"), c.Status.ContentType); errs != nil {
 		return errs
 	}
-	return oneOf(at.Child("state"), c.Status.State, minik8s.CallRunning, minik8s.CallSucceeded, minik8s.CallFailed)
+	errs := oneOf(at.Child("state"), c.Status.State, minik8s.CallRunning, minik8s.CallSucceeded, minik8s.CallFailed)
+	if c.Status.Fault != "" {
+		errs = append(errs, oneOf(at.Child("fault"), c.Status.Fault, minik8s.FaultFunction, minik8s.FaultCaller, minik8s.FaultPlatform)...)
+	}
+	if c.Status.Ended() && c.Status.EndTime == nil {
+		errs = append(errs, field.Required(at.Child("endTime"), "of a call that has ended"))
+	}
+	return errs
 }
 
 // maxTriggers is how many events may call one function.

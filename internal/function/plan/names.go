@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// Derived is the name under which a function's pods, ReplicaSets and images go, where capitals and underscores cannot be. Names
-// that can stay do; of the others no two fall on one: addFive is add-five--1b7af2, and nothing else is.
+// Derived is the name under which a function's pods, ReplicaSets and images go, where capitals and underscores cannot be. A
+// name that is valid there is kept; any other gets a hash as suffix (addFive becomes add-five--1b7af2), so that two functions never share one.
 func Derived(name string) string {
 	var b strings.Builder
 	for i, r := range name {

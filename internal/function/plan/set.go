@@ -60,7 +60,7 @@ func template(f *minik8s.Function, image string) corev1.PodTemplateSpec {
 // What an instance of a function that says nothing of memory may have, and is sure to have: one function's mistake is not the machine's.
 var (
 	memoryLimit   = resource.MustParse("256Mi")
-	memoryRequest = resource.MustParse("16Mi") // otherwise it would be the limit
+	memoryRequest = resource.MustParse("16Mi") // without an explicit request Kubernetes takes the limit as the request
 )
 
 // resourcesOf are those of an instance.
