@@ -9,7 +9,7 @@ BIN      = bin/minik8sd
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo demo-cluster demo-autoscale long faults gpu-kills test test-metrics test-prometheus race check bench oracle runtime images testtools lint vet clean
+.PHONY: build demo demo-cluster demo-autoscale long faults gpu-kills test test-clients test-metrics test-prometheus race check bench oracle runtime images testtools lint vet clean
 
 # build makes bin/minik8sd, with runc and the keeper of containers inside; static, so that a kernel is all it needs.
 build: runtime
@@ -80,6 +80,12 @@ test-metrics: build images testtools
 	@sh deploy/prometheus/build.sh
 	@sh deploy/cadvisor/build.sh
 	$(GO) test -timeout 10m -count 1 -v -run 'TestPrometheus|TestRealCAdvisor' ./roles
+
+# test-clients uses a cluster with stock kubectl and Helm, as people do, and runs all tests that want kubectl. It is not in test since both
+# have to be built first, which takes minutes.
+test-clients: build images testtools
+	@sh deploy/clients/build.sh
+	PATH=$(CURDIR)/build/tools:$$PATH $(GO) test -timeout 10m -count 1 -v -run 'TestClient|TestSeeing|TestUsage|TestKubectl' ./roles
 
 # test-prometheus is what test-metrics was called when it knew one of them.
 test-prometheus: test-metrics

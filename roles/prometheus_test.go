@@ -37,9 +37,10 @@ func TestPrometheus(t *testing.T) {
 	if _, err := os.Stat(tools + "prometheus"); err != nil {
 		t.Skip("no Prometheus in build/tools: make test-metrics makes one")
 	}
-	p := newProcess(t)
+	p := newProcess(t, append(functionBase(t), "--function-address", "127.0.0.1:18090")...)
 	c := p.up()
 	p.somethingOfEverything(c)
+	p.called(c, "127.0.0.1:18090")
 	prom := p.prometheus()
 
 	want := []string{"apiserver", "cadvisor", "kube-state-metrics", "kubelet", "kubelet-resource", "node-exporter", "pods"}
@@ -183,6 +184,19 @@ func (p *process) somethingOfEverything(c client.Interface) {
 	scraped.Annotations = map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8080", "prometheus.io/path": "/m.txt"}
 	p.create(c, scraped)
 	p.running(c, "scraped")
+}
+
+// called has a function be called all the time.
+func (p *process) called(c client.Interface, address string) {
+	p.t.Helper()
+	f := &caller{p, c, address}
+	f.add("echo", "def main(p): return p", nil)
+	if code, body, _ := f.post("/echo", "1"); code != http.StatusOK {
+		p.t.Fatal(code, body)
+	}
+	calls := shell("caller", "while sleep 0.2; do wget -q -O- --post-data=1 http://"+address+"/echo; done")
+	calls.Spec.HostNetwork = true // where the port for calls is
+	p.create(c, calls)
 }
 
 // prometheus is a running one.
