@@ -125,7 +125,7 @@ func (d *dispatcher) step(ctx context.Context, q question) (r result, next strin
 		if !r.gone || ctx.Err() != nil || !d.stored(ctx, q) {
 			return r, next
 		}
-		d.forget(q.function, p) // another function has the name by now
+		// Another function has the name by now, whose pool is about to be there.
 	}
 }
 

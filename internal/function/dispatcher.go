@@ -94,22 +94,13 @@ func (d *dispatcher) await(ctx context.Context, q question) bool {
 	}
 }
 
-// forget drops a pool whose function has been deleted.
-func (d *dispatcher) forget(key loop.Key, p *pool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.pools[key] == p {
-		delete(d.pools, key)
-	}
-}
-
 // follow takes over a function as it is now. known is called with its pool, if there was none.
 func (d *dispatcher) follow(fn *minik8s.Function, version string, known func(*pool)) *pool {
 	key := loop.Key{Namespace: fn.Namespace, Name: fn.Name}
 	now := time.Now()
 	d.mu.Lock()
 	p := d.pools[key]
-	anew := p == nil || p.over()
+	anew := p == nil
 	if anew {
 		p = &pool{instances: map[types.UID]*instance{}, since: now, seen: now, idle: now, opened: func() { d.opened(key) }}
 		if d.stopped {

@@ -195,13 +195,6 @@ func (p *pool) end(why error) {
 	}
 }
 
-// over reports whether there is no function here any more.
-func (p *pool) over() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.why != nil
-}
-
 // knows reports whether the function here is a question's, in its version or a later one.
 func (p *pool) knows(q question) bool {
 	p.mu.Lock()
