@@ -157,7 +157,7 @@ func TestClientHelm(t *testing.T) {
 	h.fails("upgrade web "+chart+" --set replicas=-1", "spec.replicas")
 	h.run("rollback web 1 --wait --timeout 90s", "success")
 	k.run(page, "first")
-	h.run("history web", "rollback")
+	h.run("history web", "Rollback to 1")
 	h.run("get manifest web", "kind: Deployment")
 	h.run("uninstall web --wait", "uninstalled")
 	k.run("get deployments,services -l app=web", "No resources")
