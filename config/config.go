@@ -60,10 +60,12 @@ type Config struct {
 	PodPidsLimit       int
 	RandomHostPorts    bool
 	InsecureRegistries []string
-	NodeLabels         map[string]string
-	ContainerLogSize   int64
-	ContainerLogFiles  int
-	HeartbeatInterval  time.Duration
+	// RegistryAuthFile is a docker config.json with this machine's logins to registries; empty: it has none.
+	RegistryAuthFile  string
+	NodeLabels        map[string]string
+	ContainerLogSize  int64
+	ContainerLogFiles int
+	HeartbeatInterval time.Duration
 	// ShutdownGracePeriod is how long this machine's shutdown waits for pods to end, 0: it does not;
 	// ShutdownGracePeriodCriticalPods is the part of it that is kept for critical pods.
 	ShutdownGracePeriod, ShutdownGracePeriodCriticalPods time.Duration
@@ -351,6 +353,8 @@ var Keys = []Key{
 	{Name: "insecure-registries", Default: "", Doc: "registries to speak plain HTTP with, HOST:PORT separated by commas; those on loopback always are",
 		set: func(c *Config, v string) error { c.InsecureRegistries = list(v); return nil },
 		get: func(c *Config) string { return strings.Join(c.InsecureRegistries, ",") }},
+	{Name: "registry-authfile", Default: "", Doc: "the file with this machine's logins to registries, in the form of docker's config.json: it pulls images with them that a pod's own imagePullSecrets do not open, for whichever pod; read again for each pull",
+		set: file(func(c *Config) *string { return &c.RegistryAuthFile }), get: func(c *Config) string { return c.RegistryAuthFile }},
 	{Name: "container-log-size", Default: "10Mi", Doc: "the size at which a container's log file is rotated",
 		set: bytesBetween(4<<10, 1<<40, func(c *Config) *int64 { return &c.ContainerLogSize }),
 		get: func(c *Config) string { return size(c.ContainerLogSize) }},
