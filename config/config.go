@@ -94,6 +94,8 @@ type Config struct {
 	// FunctionBase is the archive of the image on which Python functions stand; FunctionAddress where functions are called
 	// without asking who calls, host and port; empty: nowhere.
 	FunctionBase, FunctionAddress string
+	// FunctionRegistry is where images of functions lie, HOST[:PORT][/PATH]; empty: in the cluster's own registry.
+	FunctionRegistry string
 	// FunctionPort is where masters answer for the Services of functions.
 	FunctionPort int
 	// Prometheus is the URL of the one that answers for custom and external metrics; empty: nobody does. Its user and password
@@ -353,7 +355,7 @@ var Keys = []Key{
 	{Name: "insecure-registries", Default: "", Doc: "registries to speak plain HTTP with, HOST:PORT separated by commas; those on loopback always are",
 		set: func(c *Config, v string) error { c.InsecureRegistries = list(v); return nil },
 		get: func(c *Config) string { return strings.Join(c.InsecureRegistries, ",") }},
-	{Name: "registry-authfile", Default: "", Doc: "the file with this machine's logins to registries, in the form of docker's config.json: it pulls images with them that a pod's own imagePullSecrets do not open, for whichever pod; read again for each pull",
+	{Name: "registry-authfile", Default: "", Doc: "the file with this machine's logins to registries, in the form of docker's config.json: it pulls images with them that a pod's own imagePullSecrets do not open, for whichever pod, and as a master pushes those of functions (function-registry); read again each time",
 		set: file(func(c *Config) *string { return &c.RegistryAuthFile }), get: func(c *Config) string { return c.RegistryAuthFile }},
 	{Name: "container-log-size", Default: "10Mi", Doc: "the size at which a container's log file is rotated",
 		set: bytesBetween(4<<10, 1<<40, func(c *Config) *int64 { return &c.ContainerLogSize }),
@@ -422,6 +424,8 @@ var Keys = []Key{
 		set: file(func(c *Config) *string { return &c.FunctionBase }), get: func(c *Config) string { return c.FunctionBase }},
 	{Name: "function-address", Default: "127.0.0.1:8081", Doc: "where functions are called by POST /NAME, without asking who calls, on masters; off: nowhere",
 		set: setFunctionAddress, get: func(c *Config) string { return c.FunctionAddress }},
+	{Name: "function-registry", shared: ofMasters, Default: "", Doc: "another registry for the images of functions, HOST[:PORT][/PATH], the same on all masters: they push there with the logins of registry-authfile, and nodes pull there as from any registry; the path is this cluster's alone; empty: the cluster's own",
+		set: setFunctionRegistry, get: func(c *Config) string { return c.FunctionRegistry }, secret: true},
 	{Name: "function-port", shared: ofMasters, Default: "8082", Doc: "the port on which masters answer for functions that have an address of their own, the same on all masters; it is open while there is such a function, to the cluster's pods and nodes; 0: none gets an address",
 		set: intBetween(0, 65535, func(c *Config) *int { return &c.FunctionPort }), get: func(c *Config) string { return fmt.Sprint(c.FunctionPort) }},
 	{Name: "prometheus", Default: "", Doc: "the Prometheus that answers for the metrics of autoscalers beyond cpu and memory (custom.metrics.k8s.io, external.metrics.k8s.io), on masters: its URL, http://127.0.0.1:9090; empty: these are not served",

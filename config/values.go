@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -250,6 +251,22 @@ func setFunctionAddress(c *Config, v string) error {
 		return errors.New("expected an address and a port, as 127.0.0.1:8081, or off")
 	}
 	c.FunctionAddress = at.String()
+	return nil
+}
+
+// setFunctionRegistry accepts the name of a registry, with a path or without, below which images of functions can have names.
+func setFunctionRegistry(c *Config, v string) error {
+	c.FunctionRegistry = v
+	if v == "" {
+		return nil
+	}
+	if strings.Contains(v, "://") || strings.Contains(v, "@") {
+		return errors.New("expected HOST[:PORT][/PATH], without a scheme and without a login, which is one of --registry-authfile; for plain HTTP there is --insecure-registries")
+	}
+	// The longest names of a namespace and a function.
+	if _, err := reference.ParseNamed(v + "/functions/" + strings.Repeat("n", 63) + "/" + strings.Repeat("f", 63)); err != nil {
+		return errors.New("expected HOST[:PORT][/PATH], as registry.example.org:5000/cluster1: HOST is localhost or has a dot or a port, PATH has small letters and is at most 100 long")
+	}
 	return nil
 }
 

@@ -39,7 +39,8 @@ func (d *Daemon) makeFunctions() {
 	f.registry = imageregistry.New(imageregistry.Config{Dir: d.path("registry"), Log: d.log, Missing: func(ctx context.Context, repository, digest string) {
 		f.images.Missing(ctx, repository, digest)
 	}})
-	f.images = function.NewImages(part, d.path("functions"), d.cfg.FunctionBase, f.registry, d.log)
+	f.images = function.NewImages(part, d.path("functions"), d.cfg.FunctionBase, f.registry,
+		function.Elsewhere{Name: d.cfg.FunctionRegistry, AuthFile: d.cfg.RegistryAuthFile, Insecure: d.cfg.InsecureRegistries}, d.log)
 	f.server = function.NewServer(part, function.Config{Master: d.cfg.NodeName, Leader: d.leaderName, Other: d.otherAPI, Log: d.log})
 }
 

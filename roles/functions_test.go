@@ -33,7 +33,7 @@ type caller struct {
 	address string
 }
 
-func newFunctions(t *testing.T, port int) *caller {
+func newFunctions(t *testing.T, port int, args ...string) *caller {
 	t.Helper()
 	needRoot(t)
 	base, err := filepath.Abs("../build/functions/python.tar")
@@ -44,7 +44,7 @@ func newFunctions(t *testing.T, port int) *caller {
 		t.Skip("no image with Python: ", err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	p := newProcess(t, "--function-base", base, "--function-address", address)
+	p := newProcess(t, append([]string{"--function-base", base, "--function-address", address}, args...)...)
 	return &caller{p, p.up(), address}
 }
 

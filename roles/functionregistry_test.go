@@ -1,0 +1,111 @@
+package roles_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"minik8s/internal/api"
+	"minik8s/internal/api/minik8s"
+	"minik8s/internal/client"
+	"minik8s/internal/imageregistry/registrytest"
+)
+
+// Images of functions lie in another registry that wants a login: pushed and pulled there, made again when somebody has removed them, and
+// removed with their function; a cluster that takes its own registry again makes them anew.
+func TestFunctionsInAnotherRegistry(t *testing.T) {
+	r := registrytest.Start(t, true)
+	file := r.AuthFile(false)
+	c := newFunctions(t, 18095, "--function-registry", r.Host+"/here", "--registry-authfile", file)
+	ready := func(name string) (*minik8s.Function, string) {
+		t.Helper()
+		f, err := client.Get[*minik8s.Function](t.Context(), c.api, client.Key{Kind: api.Functions, Namespace: "default", Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cond := apimeta.FindStatusCondition(f.Status.Conditions, minik8s.FunctionReady); cond != nil && f.Status.ObservedGeneration == f.Generation {
+			return f, cond.Reason + ": " + cond.Message
+		}
+		return f, ""
+	}
+	images := func(name string) []string { return r.Images("here/functions/default/" + name) }
+	c.add("says", "def run(arg):\n    return 'one ' + arg\n", nil)
+	c.eventually("it says that it may not push", func() bool { _, why := ready("says"); return why != "" })
+	if _, why := ready("says"); !strings.HasPrefix(why, "RegistryFailed: the registry "+r.Host+"/here") || !strings.Contains(why, "--registry-authfile") {
+		t.Error(why)
+	}
+	if status, body, h := c.post("/says", "x"); status != 503 || h.Get("X-Minik8s-Fault") != "platform" || !strings.Contains(body, "RegistryFailed") {
+		t.Errorf("a call of a function without an image: %d %s", status, body)
+	}
+	said := c.out.String() + c.ask("GET", "/apis/minik8s.io/v1/functions", "") + c.ask("GET", "/api/v1/events", "")
+	r.WriteAuth(file, true)
+	c.eventually("it is tried again", func() bool { _, why := ready("says"); return strings.HasPrefix(why, "Ready:") })
+	f, _ := ready("says")
+	if all := images("says"); len(all) != 1 || f.Status.Image != r.Host+"/here/functions/default/says@"+all[0] {
+		t.Errorf("%s, and there are %v", f.Status.Image, all)
+	}
+	if status, body, _ := c.post("/says", "x"); status != 200 || body != "one x" {
+		t.Errorf("a call: %d %s", status, body)
+	}
+	if pods := c.instances("says"); len(pods) != 1 || pods[0].Spec.Containers[0].Image != f.Status.Image || len(pods[0].Spec.ImagePullSecrets) != 0 {
+		t.Errorf("instances: %+v", pods)
+	}
+	if !slices.ContainsFunc(r.Asked(), func(q string) bool { return strings.HasPrefix(q, "GET /v2/here/functions/default/says/blobs/") }) {
+		t.Error("no node has pulled it there")
+	}
+	// Another version takes its place, and the old one goes when no instance has it.
+	two := filepath.Join(t.TempDir(), "two.py")
+	if err := os.WriteFile(two, []byte("def run(arg):\n    return 'two ' + arg\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := f.Status.Image
+	c.ctl("func", "update", "says", "-p", two)
+	c.eventually("the new one answers", func() bool { _, body, _ := c.post("/says", "x"); return body == "two x" })
+	c.eventually("one image", func() bool { all := images("says"); return len(all) == 1 && !strings.HasSuffix(old, all[0]) })
+	// Its operator removes an image that no node has yet.
+	c.add("other", "def run(arg):\n    return 'other ' + arg\n", nil)
+	c.eventually("its image", func() bool { return len(images("other")) == 1 })
+	r.Remove("here/functions/default/other", images("other")[0])
+	if status, body, _ := c.post("/other", "x"); status != 200 || body != "other x" {
+		t.Errorf("when its image was removed: %d %s", status, body)
+	}
+	// The registry goes away: who is there goes on, and what is removed meanwhile goes later.
+	r.Stop()
+	if status, body, _ := c.post("/says", "x"); status != 200 || body != "two x" {
+		t.Errorf("without the registry: %d %s", status, body)
+	}
+	c.ctl("func", "rm", "-f", "other")
+	c.eventually("its removal fails", func() bool { return strings.Contains(c.out.String(), "it is tried again") })
+	r.Again()
+	c.eventually("it is removed", func() bool { return len(images("other")) == 0 })
+	said += c.out.String() + c.ask("GET", "/apis/minik8s.io/v1/functions", "") + c.ask("GET", "/api/v1/events", "")
+	if strings.Contains(said, registrytest.Password) {
+		t.Error("the password is told")
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "registry")); !os.IsNotExist(err) {
+		t.Errorf("the cluster's own registry was begun: %v", err)
+	}
+	// Without the setting its image is made anew, in the cluster's own registry.
+	c.stop()
+	c.args = slices.DeleteFunc(c.args, func(a string) bool { return a == "--function-registry" || a == r.Host+"/here" })
+	c.api = c.up()
+	c.eventually("its image is here", func() bool {
+		f, _ := ready("says")
+		return strings.HasPrefix(f.Status.Image, "registry.minik8s.io:5000/")
+	})
+	c.eventually("an instance of it", func() bool {
+		status, body, _ := c.post("/says", "x")
+		pods := c.instances("says")
+		return status == 200 && body == "two x" && slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+			return strings.HasPrefix(p.Spec.Containers[0].Image, "registry.minik8s.io:5000/") && p.Status.Phase == corev1.PodRunning
+		})
+	})
+	if n := len(images("says")); n != 1 {
+		t.Errorf("what is in a registry that is not used any more is not touched: %d images", n)
+	}
+}
