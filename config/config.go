@@ -94,6 +94,8 @@ type Config struct {
 	// FunctionBase is the archive of the image on which Python functions stand; FunctionAddress where functions are called
 	// without asking who calls, host and port; empty: nowhere.
 	FunctionBase, FunctionAddress string
+	// RegistryAddress is where the cluster's own registry of images has a port of its own, host and port; empty: nowhere.
+	RegistryAddress string
 	// FunctionRegistry is where images of functions lie, HOST[:PORT][/PATH]; empty: in the cluster's own registry.
 	FunctionRegistry string
 	// FunctionPort is where masters answer for the Services of functions.
@@ -423,7 +425,9 @@ var Keys = []Key{
 	{Name: "function-base", Default: "", Doc: "the image on which Python functions stand, on masters, the same on all: an OCI archive (make images makes build/functions/python.tar); empty: only functions with images of their own",
 		set: file(func(c *Config) *string { return &c.FunctionBase }), get: func(c *Config) string { return c.FunctionBase }},
 	{Name: "function-address", Default: "127.0.0.1:8081", Doc: "where functions are called by POST /NAME, without asking who calls, on masters; off: nowhere",
-		set: setFunctionAddress, get: func(c *Config) string { return c.FunctionAddress }},
+		set: addressOrOff("127.0.0.1:8081", func(c *Config) *string { return &c.FunctionAddress }), get: func(c *Config) string { return c.FunctionAddress }},
+	{Name: "registry-address", Default: "off", Doc: "a port for the cluster's own registry of images alone, on masters, as 0.0.0.0:5000: what it also is below /v2/ of the API, with the same certificates and rights; off: none",
+		set: addressOrOff("0.0.0.0:5000", func(c *Config) *string { return &c.RegistryAddress }), get: func(c *Config) string { return c.RegistryAddress }},
 	{Name: "function-registry", shared: ofMasters, Default: "", Doc: "another registry for the images of functions, HOST[:PORT][/PATH], the same on all masters: they push there with the logins of registry-authfile, and nodes pull there as from any registry; the path is this cluster's alone; empty: the cluster's own",
 		set: setFunctionRegistry, get: func(c *Config) string { return c.FunctionRegistry }, secret: true},
 	{Name: "function-port", shared: ofMasters, Default: "8082", Doc: "the port on which masters answer for functions that have an address of their own, the same on all masters; it is open while there is such a function, to the cluster's pods and nodes; 0: none gets an address",

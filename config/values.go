@@ -240,18 +240,20 @@ func setServers(c *Config, v string) error {
 	return nil
 }
 
-// setFunctionAddress accepts an address and a port, or off.
-func setFunctionAddress(c *Config, v string) error {
-	if v == "off" || v == "" {
-		c.FunctionAddress = ""
+// addressOrOff accepts an address and a port, as the example, or off.
+func addressOrOff(example string, at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if v == "off" || v == "" {
+			*at(c) = ""
+			return nil
+		}
+		address, err := netip.ParseAddrPort(v)
+		if err != nil || address.Port() == 0 {
+			return fmt.Errorf("expected an address and a port, as %s, or off", example)
+		}
+		*at(c) = address.String()
 		return nil
 	}
-	at, err := netip.ParseAddrPort(v)
-	if err != nil || at.Port() == 0 {
-		return errors.New("expected an address and a port, as 127.0.0.1:8081, or off")
-	}
-	c.FunctionAddress = at.String()
-	return nil
 }
 
 // setFunctionRegistry accepts the name of a registry, with a path or without, below which images of functions can have names.

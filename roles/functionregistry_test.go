@@ -1,12 +1,20 @@
 package roles_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
@@ -108,4 +116,86 @@ func TestFunctionsInAnotherRegistry(t *testing.T) {
 	if n := len(images("says")); n != 1 {
 		t.Errorf("what is in a registry that is not used any more is not touched: %d images", n)
 	}
+}
+
+// The cluster's own registry has a port of its own, where clients are known by certificates of the cluster and have the rights that they
+// have below /v2/ of the API. A port that another program has delays nothing, and is taken when it is free.
+func TestRegistryPort(t *testing.T) {
+	needRoot(t)
+	const at = "127.0.0.1:5000"
+	other, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProcess(t, "--role=master", "--registry-address", at)
+	p.up()
+	p.eventually("it says so", func() bool { return strings.Contains(p.out.String(), "images cannot be pushed and pulled there") })
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(filepath.Join(p.dir, "pki/ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	// as is the way of whom a certificate in pki is, or nobody.
+	as := func(who string) http.RoundTripper {
+		cfg := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		if who != "" {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(p.dir, "pki", who+".crt"), filepath.Join(p.dir, "pki", who+".key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Certificates = []tls.Certificate{pair}
+		}
+		way := &http.Transport{TLSClientConfig: cfg}
+		t.Cleanup(way.CloseIdleConnections)
+		return way
+	}
+	p.eventually("it listens", func() bool {
+		c, err := net.Dial("tcp", at)
+		if err == nil {
+			c.Close() //nolint:errcheck // nothing was said
+		}
+		return err == nil
+	})
+	ref, err := name.NewTag(at + "/images/default/empty:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, empty.Image, remote.WithTransport(as("admin"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := remote.Get(ref, remote.WithTransport(as("admin"))); err != nil || got.Size == 0 {
+		t.Errorf("what was pushed: %v", err)
+	}
+	if _, err := remote.Get(ref, remote.WithTransport(as(""))); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("a client without a certificate: %v", err)
+	}
+	for _, x := range []struct {
+		who, method, path string
+		status            int
+	}{
+		{"etcd", "GET", "/v2/images/default/empty/manifests/1", 403}, {"etcd", "POST", "/v2/images/default/empty/blobs/uploads/", 403}, // somebody without rights
+		{"admin", "GET", "/api/v1/pods", 404}, {"admin", "GET", "/v2/../api/v1/pods", 301}, {"admin", "GET", "/healthz", 404}, {"", "GET", "/version", 404}, {"", "GET", "/v2/", 401},
+	} {
+		q, err := http.NewRequest(x.method, "https://"+at+x.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := as(x.who).RoundTrip(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if resp.Body.Close(); err != nil || resp.StatusCode != x.status || strings.Contains(string(body), "PodList") {
+			t.Errorf("%q %s %s: %s, %v: %s", x.who, x.method, x.path, resp.Status, err, body)
+		}
+	}
+	// It is the same registry.
+	if body := p.ask("GET", "/v2/images/default/empty/tags/list", ""); !strings.Contains(body, `"tags":["1"]`) {
+		t.Errorf("below /v2/ of the API: %s", body)
+	}
+	p.stop()
 }
