@@ -110,9 +110,10 @@ func TestImagesElsewhere(t *testing.T) {
 	}
 }
 
-// A registry that removes nothing says so once.
+// A registry that removes nothing says so once; that it also hides what it has not is no reason to push nothing.
 func TestImagesStayWhereNothingIsRemoved(t *testing.T) {
 	r := registrytest.Start(t, false)
+	r.Hides = true
 	var said strings.Builder
 	m, _ := away(t, r, r.AuthFile(true), slog.New(slog.NewTextHandler(&said, nil)))
 	for _, name := range []string{"a", "b"} {

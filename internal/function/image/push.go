@@ -105,9 +105,8 @@ func (r Registry) push(ctx context.Context, repository string, img v1.Image, dig
 	if !r.Foreign {
 		return ref, remote.Write(ref, img, opts...)
 	}
-	if _, err := remote.Head(ref, opts...); err == nil {
-		return ref, nil
-	} else if statusOf(err) != http.StatusNotFound {
+	// Some registries say of what they have not that nobody may see it: any answer but yes means that it is to be pushed.
+	if _, err := remote.Head(ref, opts...); err == nil || statusOf(err) == 0 {
 		return ref, err
 	}
 	return ref, remote.Write(ref.Context().Tag(digest.Hex), img, opts...)

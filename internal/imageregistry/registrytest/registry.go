@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -27,6 +28,8 @@ const (
 type Registry struct {
 	Host string // 127.0.0.1:PORT
 	Dir  string
+	// Hides says of an image that is not there that nobody may see it, as some registries do to who asks only for the right to pull.
+	Hides bool
 
 	t       *testing.T
 	handler http.Handler
@@ -69,9 +72,22 @@ func (r *Registry) serve(address string) {
 		r.mu.Lock()
 		r.asked = append(r.asked, q.Method+" "+q.URL.Path)
 		r.mu.Unlock()
+		if r.Hides && q.Method == http.MethodHead && strings.Contains(q.URL.Path, "/manifests/sha256:") {
+			w = hiding{w}
+		}
 		r.handler.ServeHTTP(w, q)
 	})}
 	go r.server.Serve(l) //nolint:errcheck // it ends with Close
+}
+
+// hiding turns 404 into 401.
+type hiding struct{ http.ResponseWriter }
+
+func (h hiding) WriteHeader(code int) {
+	if code == http.StatusNotFound {
+		code = http.StatusUnauthorized
+	}
+	h.ResponseWriter.WriteHeader(code)
 }
 
 // Asked is what it was asked for since the last time: METHOD PATH.
