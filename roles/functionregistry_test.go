@@ -22,6 +22,7 @@ import (
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
 	"minik8s/internal/imageregistry/registrytest"
+	"minik8s/internal/machine"
 )
 
 // Images of functions lie in another registry that wants a login: pushed and pulled there, made again when somebody has removed them, and
@@ -115,6 +116,37 @@ func TestFunctionsInAnotherRegistry(t *testing.T) {
 	})
 	if n := len(images("says")); n != 1 {
 		t.Errorf("what is in a registry that is not used any more is not touched: %d images", n)
+	}
+}
+
+// A registry on another machine is spoken with by HTTPS alone, and the authorities that the system trusts are trusted; one that removes nothing
+// is no reason not to use it.
+func TestFunctionsInARegistryOverTLS(t *testing.T) {
+	r := registrytest.StartTLS(t, machine.Address, false)
+	t.Setenv("SSL_CERT_FILE", r.CAFile) // the daemon's system
+	c := newFunctions(t, 18098, "--function-registry", r.Host, "--registry-authfile", r.AuthFile(true))
+	for _, name := range []string{"a", "b"} {
+		c.add(name, "def run(arg):\n    return 'hello ' + arg\n", nil)
+		c.eventually("an answer", func() bool { status, body, _ := c.post("/"+name, "x"); return status == 200 && body == "hello x" })
+		if n := len(r.Images("functions/default/" + name)); n != 1 {
+			t.Errorf("%d images", n)
+		}
+	}
+	for n, name := range []string{"a", "b"} {
+		r.Asked()
+		c.ctl("func", "rm", "-f", name)
+		c.eventually("its image is asked to be removed", func() bool {
+			return slices.ContainsFunc(r.Asked(), func(q string) bool {
+				return strings.HasPrefix(q, "DELETE /v2/functions/default/"+name+"/manifests/sha256:")
+			})
+		})
+		if n == 0 {
+			c.eventually("it says that nothing is removed", func() bool { return strings.Contains(c.out.String(), "its operator's to remove") })
+		}
+	}
+	c.stop()
+	if n := strings.Count(c.out.String(), "its operator's to remove"); n != 1 {
+		t.Errorf("it is told %d times", n)
 	}
 }
 

@@ -1,8 +1,9 @@
-// Package registrytest is a registry of others for tests: CNCF distribution over HTTP on loopback, which knows its clients by user and
-// password, and lets images be removed or not.
+// Package registrytest is a registry of others for tests: CNCF distribution over HTTP on loopback, or over HTTPS, which knows its clients
+// by user and password, and lets images be removed or not.
 package registrytest
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	_ "github.com/distribution/distribution/v3/registry/auth/htpasswd" // it registers itself
 	"github.com/distribution/distribution/v3/registry/handlers"
 	"golang.org/x/crypto/bcrypt"
+
+	"minik8s/internal/certs"
 )
 
 // The login that it knows.
@@ -26,22 +29,54 @@ const (
 
 // Registry is one. It ends with the test.
 type Registry struct {
-	Host string // 127.0.0.1:PORT
+	Host string // ADDRESS:PORT
 	Dir  string
+	// CAFile is the CA of its certificate; empty: it speaks plain HTTP.
+	CAFile string
 	// Hides says of an image that is not there that nobody may see it, as some registries do to who asks only for the right to pull.
 	Hides bool
 
 	t       *testing.T
+	tls     *tls.Config
 	handler http.Handler
 	server  *http.Server
 	mu      sync.Mutex
 	asked   []string
 }
 
-// Start starts one.
+// Start starts one on loopback.
 func Start(t *testing.T, deletes bool) *Registry {
 	t.Helper()
-	r := &Registry{Dir: t.TempDir(), t: t}
+	r := &Registry{t: t}
+	r.start("127.0.0.1", deletes)
+	return r
+}
+
+// StartTLS starts one that speaks HTTPS at an address.
+func StartTLS(t *testing.T, address string, deletes bool) *Registry {
+	t.Helper()
+	dir := t.TempDir()
+	ca, err := certs.OpenAuthority(dir, "ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := ca.Server(dir, "registry", []string{address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Registry{t: t, CAFile: filepath.Join(dir, "ca.crt"), tls: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}}
+	r.start(address, deletes)
+	return r
+}
+
+func (r *Registry) start(address string, deletes bool) {
+	t := r.t
+	t.Helper()
+	r.Dir = t.TempDir()
 	users := filepath.Join(t.TempDir(), "htpasswd")
 	sum, err := bcrypt.GenerateFromPassword([]byte(Password), bcrypt.MinCost)
 	if err != nil {
@@ -56,9 +91,8 @@ func Start(t *testing.T, deletes bool) *Registry {
 		Auth: configuration.Auth{"htpasswd": configuration.Parameters{"realm": "test", "path": users}}}
 	cfg.HTTP.Secret = "x"
 	r.handler = handlers.NewApp(t.Context(), cfg)
-	r.serve("127.0.0.1:0")
+	r.serve(net.JoinHostPort(address, "0"))
 	t.Cleanup(func() { r.server.Close() }) //nolint:errcheck // the test has ended
-	return r
 }
 
 func (r *Registry) serve(address string) {
@@ -67,7 +101,9 @@ func (r *Registry) serve(address string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.Host = l.Addr().String()
+	if r.Host = l.Addr().String(); r.tls != nil {
+		l = tls.NewListener(l, r.tls)
+	}
 	r.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.mu.Lock()
 		r.asked = append(r.asked, q.Method+" "+q.URL.Path)
