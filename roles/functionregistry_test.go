@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +20,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/function/image"
 	"minik8s/internal/imageregistry/registrytest"
 	"minik8s/internal/machine"
 )
@@ -159,8 +159,8 @@ func TestRegistryPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProcess(t, "--role=master", "--registry-address", at)
-	p.up()
+	p := newProcess(t, "--registry-address", at)
+	c := p.up()
 	p.eventually("it says so", func() bool { return strings.Contains(p.out.String(), "images cannot be pushed and pulled there") })
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
@@ -192,11 +192,15 @@ func TestRegistryPort(t *testing.T) {
 		}
 		return err == nil
 	})
-	ref, err := name.NewTag(at + "/images/default/empty:1")
+	ref, err := name.NewTag(at + "/images/default/web:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(ref, empty.Image, remote.WithTransport(as("admin"))); err != nil {
+	img, err := image.OpenBase("../build/images/hello.tar", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, img, remote.WithTransport(as("admin"))); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := remote.Get(ref, remote.WithTransport(as("admin"))); err != nil || got.Size == 0 {
@@ -209,7 +213,7 @@ func TestRegistryPort(t *testing.T) {
 		who, method, path string
 		status            int
 	}{
-		{"etcd", "GET", "/v2/images/default/empty/manifests/1", 403}, {"etcd", "POST", "/v2/images/default/empty/blobs/uploads/", 403}, // somebody without rights
+		{"etcd", "GET", "/v2/images/default/web/manifests/1", 403}, {"etcd", "POST", "/v2/images/default/web/blobs/uploads/", 403}, // somebody without rights
 		{"admin", "GET", "/api/v1/pods", 404}, {"admin", "GET", "/v2/../api/v1/pods", 301}, {"admin", "GET", "/healthz", 404}, {"", "GET", "/version", 404}, {"", "GET", "/v2/", 401},
 	} {
 		q, err := http.NewRequest(x.method, "https://"+at+x.path, nil)
@@ -226,8 +230,14 @@ func TestRegistryPort(t *testing.T) {
 		}
 	}
 	// It is the same registry.
-	if body := p.ask("GET", "/v2/images/default/empty/tags/list", ""); !strings.Contains(body, `"tags":["1"]`) {
+	if body := p.ask("GET", "/v2/images/default/web/tags/list", ""); !strings.Contains(body, `"tags":["1"]`) {
 		t.Errorf("below /v2/ of the API: %s", body)
 	}
+	// Nodes have it for pods of the namespace that is in its name.
+	web := shell("web", "")
+	web.Spec.Containers[0] = corev1.Container{Name: "web", Image: "registry.minik8s.io:5000/images/default/web:1", ImagePullPolicy: corev1.PullAlways}
+	p.create(c, web)
+	address := p.running(c, "web").Status.PodIP
+	p.eventually("answered", func() bool { return answer(address) == "web" })
 	p.stop()
 }

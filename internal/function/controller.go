@@ -35,6 +35,9 @@ const ControllerName = "function-controller"
 // again is after how long is tried again what others have to put right.
 const again = 10 * time.Second
 
+// soon is after how long is tried again what waits for its turn.
+const soon = 200 * time.Millisecond
+
 // longestSweepPause is after how long at most is tried again to remove images.
 const longestSweepPause = 10 * time.Minute
 
@@ -237,7 +240,9 @@ func (f *Controller) ref(ctx context.Context, fn *minik8s.Function) (string, err
 		m.ref, err = f.images.Ref(ctx, fn)
 	}
 	if err != nil && known { // nodes that have it do without the registry
-		f.log.Warn("an image that a node could not pull cannot be pushed again", "function", keyOf(fn).String(), "error", err)
+		if !errors.Is(err, errBusy) { // then the node's next attempt has it tried again
+			f.log.Warn("an image that a node could not pull cannot be pushed again", "function", keyOf(fn).String(), "error", err)
+		}
 		m.ref, err = s.Image, nil
 	}
 	if err != nil {
@@ -260,6 +265,10 @@ func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return err
 	}
 	ref, err := f.ref(ctx, fn)
+	if errors.Is(err, errBusy) {
+		f.loop.AddAfter(key, soon)
+		return nil
+	}
 	if err != nil {
 		reason := "ImageFailed"
 		switch {

@@ -27,7 +27,7 @@
 //     made, so a master that is asked for one that another has made makes it again, and not before. An image goes when no Function, ReplicaSet or
 //     instance has it, from the leading master; other masters look when they lead. They may lie in another registry instead (elsewhere.go), of
 //     which little is asked: to push, to look whether an image is there, and to remove one by its digest. It is never asked for a list, so that
-//     nothing is removed there but what this cluster's objects have named; what nobody leads to see left stays. A registry that does not answer is
+//     nothing is removed there but what this cluster's objects have named; an image stays whose leading master is killed before it has removed it. A registry that does not answer is
 //     tried again after a while, and disturbs no function whose image it has. An image that a node cannot pull there is pushed again.
 //
 // It promises: a call is answered once, with its result or with whose fault it was that there is none (function, caller, platform). A call that

@@ -92,6 +92,15 @@ func TestImagesElsewhere(t *testing.T) {
 	if left := r.Images(at); len(left) != 1 || !strings.HasSuffix(two, left[0]) {
 		t.Errorf("left: %v", left)
 	}
+	// Nobody waits for another push, which may stand still.
+	m.work.Lock()
+	if _, err := m.Ref(t.Context(), sourced("addFive", "2")); !errors.Is(err, errBusy) {
+		t.Errorf("during another push: %v", err)
+	}
+	if _, err := m.Platform(); err != nil {
+		t.Error(err)
+	}
+	m.work.Unlock()
 	// Its operator removes it, and it is pushed again.
 	_, digest, _ := strings.Cut(two, "@")
 	r.Remove(at, digest)

@@ -27,6 +27,9 @@ const RegistryHost = "registry.minik8s.io:5000"
 // errNoBase means that Python functions cannot have images.
 var errNoBase = errors.New("there is no image with Python to stand on: start the masters with --function-base=FILE, an OCI archive (make images makes build/functions/python.tar)")
 
+// errBusy means that another image is being pushed to another registry, or removed there. It is worth trying again soon.
+var errBusy = errors.New("another image is being pushed")
+
 // Images makes the images of functions on one master. Its methods are safe for concurrent use.
 type Images struct {
 	archive string // with the base; empty: there is none
@@ -77,7 +80,11 @@ func (m *Images) Ref(ctx context.Context, f *minik8s.Function) (string, error) {
 	if f.Spec.Image != "" {
 		return f.Spec.Image, nil
 	}
-	m.work.Lock()
+	if m.other == nil {
+		m.work.Lock()
+	} else if !m.work.TryLock() { // others may stand still: who waits for one would keep the functions from being looked after
+		return "", errBusy
+	}
 	defer m.work.Unlock()
 	base, err := m.pushedBase(ctx)
 	if err != nil {
